@@ -21,15 +21,20 @@ int main() {
   }
   std::cout << "fitted slope " << line.slope << ", offset " << line.offset << '\n';
   int failures =
-      support::check("least squares by gradient descent and by hand", vt::stack({line.slope, line.offset}), vt::tensor({1.98, 1.03}), 1e-6);
+      support::check("least squares by gradient descent and by hand",
+                     vt::stack({line.slope, line.offset}), vt::tensor({1.98, 1.03}), 1e-6);
 
   // Second derivative: grad of grad. Plain C++ control flow follows the value.
   auto f = [](vt::Tensor t) { return t.item<double>() > 0 ? vt::sin(t) : vt::square(t); };
-  failures += support::check("grad of grad of sin", vt::grad(vt::grad(f))(vt::tensor(0.5)), -vt::sin(vt::tensor(0.5)), 1e-12);
-  failures += support::check("grad of grad of square", vt::grad(vt::grad(f))(vt::tensor(-0.5)), vt::tensor(2.0), 1e-12);
+  failures += support::check("grad of grad of sin", vt::grad(vt::grad(f))(vt::tensor(0.5)),
+                             -vt::sin(vt::tensor(0.5)), 1e-12);
+  failures += support::check("grad of grad of square", vt::grad(vt::grad(f))(vt::tensor(-0.5)),
+                             vt::tensor(2.0), 1e-12);
 
   // Several arguments, and a result beside the value.
-  auto scaled = [](vt::Tensor a, vt::Tensor b) { return std::pair(vt::sum(a * vt::exp(b)), a + b); };
+  auto scaled = [](vt::Tensor a, vt::Tensor b) {
+    return std::pair(vt::sum(a * vt::exp(b)), a + b);
+  };
   const auto [by_both, aux] = vt::grad<0, 1>(scaled, vt::has_aux)(x, y);
   failures += support::check("by the first argument", std::get<0>(by_both), vt::exp(y), 1e-12);
   failures += support::check("by the second argument", std::get<1>(by_both), x * vt::exp(y), 1e-12);

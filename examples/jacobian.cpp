@@ -1,4 +1,5 @@
-// jacobian, jacfwd, jacrev: all derivatives of a vector function at once; the cheaper direction is chosen from the shapes.
+// jacobian, jacfwd, jacrev: all derivatives of a vector function at once; the cheaper direction is
+// chosen from the shapes.
 #include <vt/vt.hpp>
 
 #include <iostream>
@@ -23,7 +24,8 @@ int main() {
     columns.push_back((tip(angles + step) - tip(angles - step)) / (2 * h));
   }
   int failures = support::check("jacobian and central differences", j, vt::stack(columns, 1), 1e-8);
-  failures += support::check("forward and reverse mode", vt::jacfwd(tip)(angles), vt::jacrev(tip)(angles), 1e-14);
+  failures += support::check("forward and reverse mode", vt::jacfwd(tip)(angles),
+                             vt::jacrev(tip)(angles), 1e-14);
 
   // For many poses at once, in blocks of one row at a time to save memory.
   const vt::Tensor poses = vt::reshape(vt::linspace(0.0, 3.0, 20).astype(vt::f64), {10, 2});

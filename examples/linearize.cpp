@@ -1,4 +1,5 @@
-// linearize: evaluates once and returns the linear map of derivatives there, to be applied many times.
+// linearize: evaluates once and returns the linear map of derivatives there, to be applied many
+// times.
 #include <vt/vt.hpp>
 
 #include <iostream>
@@ -19,7 +20,8 @@ int main() {
     columns.push_back(push(basis[i]));
     failures += support::difference(columns.back(), direct) > 1e-14;
   }
-  failures += support::check("columns of the Jacobian", vt::stack(columns, 1), vt::jacobian(f)(x), 1e-14);
+  failures +=
+      support::check("columns of the Jacobian", vt::stack(columns, 1), vt::jacobian(f)(x), 1e-14);
   const vt::Tensor sum = push(basis[0] + 3.0 * basis[4]);
   return failures + support::check("linear", sum, columns[0] + 3.0 * columns[4], 1e-13);
 }

@@ -15,13 +15,16 @@ int main() {
   std::cout << "softmax " << y << "\npulled back to x " << x_bar << '\n';
 
   // The same by the gradient of the first entry.
-  const auto [gx, gw] = vt::grad<0, 1>([&](vt::Tensor x, vt::Tensor w) { return f(x, w)[0]; })(x, w);
-  int failures = support::check("pull and grad, x", x_bar, gx, 1e-14) + support::check("pull and grad, w", w_bar, gw, 1e-14);
+  const auto [gx, gw] =
+      vt::grad<0, 1>([&](vt::Tensor x, vt::Tensor w) { return f(x, w)[0]; })(x, w);
+  int failures = support::check("pull and grad, x", x_bar, gx, 1e-14) +
+                 support::check("pull and grad, w", w_bar, gw, 1e-14);
 
   // pull is linear and may be mapped: the whole Jacobian from one forward pass.
   auto by_x = [&pull = pull](vt::Tensor y_bar) { return std::get<0>(pull(y_bar)); };
   std::vector<vt::Tensor> rows;
   const vt::Tensor basis = vt::eye(4, vt::f64);
   for (int i = 0; i < 4; ++i) rows.push_back(by_x(basis[i]));
-  return failures + support::check("vmap of pull and the loop", vt::vmap(by_x)(basis), vt::stack(rows), 1e-14);
+  return failures +
+         support::check("vmap of pull and the loop", vt::vmap(by_x)(basis), vt::stack(rows), 1e-14);
 }

@@ -1,4 +1,5 @@
-// vmap: a function written for one vector, applied to every row of a batch, with one argument shared.
+// vmap: a function written for one vector, applied to every row of a batch, with one argument
+// shared.
 #include <vt/vt.hpp>
 
 #include <iostream>
@@ -7,7 +8,9 @@
 
 int main() {
   // Distance of one point to the nearest of some centres: no batch axis in sight.
-  auto nearest = [](vt::Tensor point, vt::Tensor centres) { return vt::sqrt(vt::min(vt::sum(vt::square(centres - point), 1))); };
+  auto nearest = [](vt::Tensor point, vt::Tensor centres) {
+    return vt::sqrt(vt::min(vt::sum(vt::square(centres - point), 1)));
+  };
   const vt::Tensor points = vt::reshape(vt::sin(vt::arange(12).astype(vt::f32)), {4, 3});
   const vt::Tensor centres = vt::tensor({{0.0f, 0.0f, 0.0f}, {1.0f, 1.0f, 0.0f}});
 
@@ -20,7 +23,9 @@ int main() {
 
   // Nested: all pairs of two sets, the second one stored in columns.
   auto dot = [](vt::Tensor a, vt::Tensor b) { return vt::dot(a, b); };
-  const auto pairs = vt::vmap(vt::vmap(dot, {.in_axes = {vt::unmapped, 1}}), {.in_axes = {0, vt::unmapped}});
-  failures += support::check("vmap of vmap and matmul", pairs(points, vt::transpose(centres)), vt::matmul(points, vt::transpose(centres)));
+  const auto pairs =
+      vt::vmap(vt::vmap(dot, {.in_axes = {vt::unmapped, 1}}), {.in_axes = {0, vt::unmapped}});
+  failures += support::check("vmap of vmap and matmul", pairs(points, vt::transpose(centres)),
+                             vt::matmul(points, vt::transpose(centres)));
   return failures;
 }

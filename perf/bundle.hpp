@@ -1,4 +1,5 @@
-// The bundle adjustment objective of the ADBench suite, written with vt: one observation, vmapped over all.
+// The bundle adjustment objective of the ADBench suite, written with vt: one observation, vmapped
+// over all.
 #pragma once
 
 #include <fstream>
@@ -13,14 +14,16 @@ namespace perf {
 
 struct Bundle {
   int observations = 0;
-  vt::Tensor cameras;              // [n,11]: angle-axis rotation, centre, focal length, principal point, radial distortion
+  // [n,11]: angle-axis rotation, centre, focal length, principal point, radial distortion
+  vt::Tensor cameras;
   vt::Tensor points, weights;      // [m,3], [p]
   vt::Tensor camera_of, point_of;  // [p], i32
   vt::Tensor features;             // [p,2]: where the point was seen
 };
 
-/// ADBench's instances name one camera, point, weight and feature, which all are copies of; observation i is of camera i mod n and point i mod m.
-/// With `spread` each number of a copy is changed by up to that share of it, by a fixed generator: copies hide what depends on the values.
+/// ADBench's instances name one camera, point, weight and feature, which all are copies of;
+/// observation i is of camera i mod n and point i mod m. With `spread` each number of a copy is
+/// changed by up to that share of it, by a fixed generator: copies hide what depends on the values.
 inline Bundle read_bundle(const std::string& path, double spread = 0) {
   std::ifstream file(path);
   int n = 0, m = 0, p = 0;
@@ -61,7 +64,8 @@ inline vt::Tensor rotate(const vt::Tensor& rotation, const vt::Tensor& v) {
 }
 
 /// How far from its feature a camera sees a point, times the weight: [2].
-inline vt::Tensor reprojection_error(vt::Tensor camera, vt::Tensor point, vt::Tensor weight, vt::Tensor feature) {
+inline vt::Tensor reprojection_error(vt::Tensor camera, vt::Tensor point, vt::Tensor weight,
+                                     vt::Tensor feature) {
   const vt::Tensor seen = rotate(camera[vt::slice(0, 3)], point - camera[vt::slice(3, 6)]);
   const vt::Tensor flat = seen[vt::slice(0, 2)] / seen[2], squared = vt::dot(flat, flat);
   const vt::Tensor distorted = flat * (1.0 + camera[9] * squared + camera[10] * squared * squared);
@@ -73,17 +77,20 @@ inline vt::Tensor weight_error(vt::Tensor weight) { return 1.0 - weight * weight
 /// All residuals: [p,2] and [p].
 inline auto bundle_objective(const Bundle& b) {
   return [=](vt::Tensor cameras, vt::Tensor points, vt::Tensor weights) {
-    return std::pair(vt::vmap(reprojection_error)(vt::take(cameras, b.camera_of, 0), vt::take(points, b.point_of, 0), weights, b.features),
-                     vt::vmap(weight_error)(weights));
+    return std::pair(
+        vt::vmap(reprojection_error)(vt::take(cameras, b.camera_of, 0),
+                                     vt::take(points, b.point_of, 0), weights, b.features),
+        vt::vmap(weight_error)(weights));
   };
 }
 
-/// The blocks of the sparse Jacobian: of each observation's residual by its camera [p,2,11], point [p,2,3] and weight [p,2], and of the
-/// weights' residuals [p].
+/// The blocks of the sparse Jacobian: of each observation's residual by its camera [p,2,11], point
+/// [p,2,3] and weight [p,2], and of the weights' residuals [p].
 inline auto bundle_jacobian(const Bundle& b) {
   return [=](vt::Tensor cameras, vt::Tensor points, vt::Tensor weights) {
     const auto blocks = vt::vmap(vt::jacobian<0, 1, 2>(reprojection_error));
-    return std::tuple_cat(blocks(vt::take(cameras, b.camera_of, 0), vt::take(points, b.point_of, 0), weights, b.features),
+    return std::tuple_cat(blocks(vt::take(cameras, b.camera_of, 0), vt::take(points, b.point_of, 0),
+                                 weights, b.features),
                           std::tuple(vt::vmap(vt::grad(weight_error))(weights)));
   };
 }

@@ -1,5 +1,5 @@
-// The LSTM objective of the ADBench suite, written with vt: a text's characters, each a row of bits, predicted by layers without products of
-// matrices.
+// The LSTM objective of the ADBench suite, written with vt: a text's characters, each a row of
+// bits, predicted by layers without products of matrices.
 #pragma once
 
 #include <fstream>
@@ -38,15 +38,19 @@ inline CharacterLstm read_character_lstm(const std::string& path) {
 }
 
 /// A layer's next state [2,b]; its input acts on two gates and its last output on the others.
-inline vt::Tensor character_cell(const vt::Tensor& layer, const vt::Tensor& state, const vt::Tensor& input) {
+inline vt::Tensor character_cell(const vt::Tensor& layer, const vt::Tensor& state,
+                                 const vt::Tensor& input) {
   const vt::Tensor weights = layer[0], offsets = layer[1], hidden = state[0];
-  const vt::Tensor forget = vt::sigmoid(input * weights[0] + offsets[0]), in = vt::sigmoid(hidden * weights[1] + offsets[1]);
-  const vt::Tensor out = vt::sigmoid(input * weights[2] + offsets[2]), change = vt::tanh(hidden * weights[3] + offsets[3]);
+  const vt::Tensor forget = vt::sigmoid(input * weights[0] + offsets[0]),
+                   in = vt::sigmoid(hidden * weights[1] + offsets[1]);
+  const vt::Tensor out = vt::sigmoid(input * weights[2] + offsets[2]),
+                   change = vt::tanh(hidden * weights[3] + offsets[3]);
   const vt::Tensor cell = state[1] * forget + in * change;
   return vt::stack({out * vt::tanh(cell), cell});
 }
 
-/// The mean log likelihood, negative, of the bits of each character but the first after those before it.
+/// The mean log likelihood, negative, of the bits of each character but the first after those
+/// before it.
 inline auto character_lstm_objective(const CharacterLstm& m) {
   return [start = m.start, text = m.text](vt::Tensor layers, vt::Tensor edges) {
     const auto step = [&](vt::Tensor states, vt::Tensor character) {
@@ -62,7 +66,8 @@ inline auto character_lstm_objective(const CharacterLstm& m) {
     const auto likelihood = [](vt::Tensor predicted, vt::Tensor actual) {
       return vt::sum(actual * (predicted - vt::log(2.0 + vt::sum(vt::exp(predicted)))));
     };
-    return -vt::mean(vt::vmap(likelihood)(predicted, text[vt::slice(1, std::nullopt)])) / text.dim(1);
+    return -vt::mean(vt::vmap(likelihood)(predicted, text[vt::slice(1, std::nullopt)])) /
+           text.dim(1);
   };
 }
 

@@ -1,5 +1,6 @@
-// Loops whose ends are data: an LSTM by scan, scalar loops and their derivatives, lanes that stop at different times, updates in
-// place, sequences of different lengths. Each row's results are first compared with a plain loop's.
+// Loops whose ends are data: an LSTM by scan, scalar loops and their derivatives, lanes that stop
+// at different times, updates in place, sequences of different lengths. Each row's results are
+// first compared with a plain loop's.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +15,8 @@ using vt::Tensor;
 
 void expect(const std::string& what, double actual, double expected, double tolerance) {
   if (std::abs(actual - expected) <= tolerance) return;
-  std::fprintf(stderr, "%s: %.17g, but the plain loop gives %.17g\n", what.c_str(), actual, expected);
+  std::fprintf(stderr, "%s: %.17g, but the plain loop gives %.17g\n", what.c_str(), actual,
+               expected);
   std::exit(1);
 }
 
@@ -34,13 +36,17 @@ struct Weights {
 using State = std::pair<Tensor, Tensor>;  // output, memory
 
 Weights random_weights(int width) {
-  const auto small = [](const vt::Shape& shape, std::uint64_t seed) { return (perf::random_tensor<float>(shape, seed) * 0.1f).eval(); };
+  const auto small = [](const vt::Shape& shape, std::uint64_t seed) {
+    return (perf::random_tensor<float>(shape, seed) * 0.1f).eval();
+  };
   return {small({width, 4 * width}, 1), small({width, 4 * width}, 2), small({4 * width}, 3)};
 }
 
 State cell(const Weights& w, const State& s, const Tensor& x) {
-  const std::vector<Tensor> gates = vt::split(vt::matmul(x, w.of_input) + vt::matmul(s.first, w.of_state) + w.bias, 4, -1);
-  const Tensor memory = vt::sigmoid(gates[0]) * s.second + vt::sigmoid(gates[1]) * vt::tanh(gates[2]);
+  const std::vector<Tensor> gates =
+      vt::split(vt::matmul(x, w.of_input) + vt::matmul(s.first, w.of_state) + w.bias, 4, -1);
+  const Tensor memory =
+      vt::sigmoid(gates[0]) * s.second + vt::sigmoid(gates[1]) * vt::tanh(gates[2]);
   return {vt::sigmoid(gates[3]) * vt::tanh(memory), memory};
 }
 
@@ -49,7 +55,9 @@ struct PlainWeights {
   std::vector<double> of_input, of_state, bias;
 
   explicit PlainWeights(const Weights& w)
-      : of_input(w.of_input.to_vector<double>()), of_state(w.of_state.to_vector<double>()), bias(w.bias.to_vector<double>()) {}
+      : of_input(w.of_input.to_vector<double>()),
+        of_state(w.of_state.to_vector<double>()),
+        bias(w.bias.to_vector<double>()) {}
   plain::Lstm at(int width) const { return {width, of_input.data(), of_state.data(), bias.data()}; }
 };
 
@@ -57,11 +65,13 @@ constexpr int steps = 100, batch = 32, width = 128;
 
 double plain_objective(const PlainWeights& w, const std::vector<float>& xs) {
   double sum = 0, last[width];
-  for (int b = 0; b < batch; ++b) sum += plain::lstm(w.at(width), xs.data() + b * width, batch * width, steps, last);
+  for (int b = 0; b < batch; ++b)
+    sum += plain::lstm(w.at(width), xs.data() + b * width, batch * width, steps, last);
   return sum;
 }
 
-/// The gradient along a direction of random signs must be the difference of the plain loop's values on both sides.
+/// The gradient along a direction of random signs must be the difference of the plain loop's values
+/// on both sides.
 void check_gradient(const Weights& w, const std::vector<float>& xs, const Weights& gradient) {
   constexpr double h = 1e-5;
   PlainWeights up(w), down(w);
@@ -77,7 +87,9 @@ void check_gradient(const Weights& w, const std::vector<float>& xs, const Weight
       squares += (g.*part)[i] * (g.*part)[i];
     }
   }
-  expect("gradient of the LSTM along a direction", along, (plain_objective(up, xs) - plain_objective(down, xs)) / (2 * h), 1e-4 * std::sqrt(squares));
+  expect("gradient of the LSTM along a direction", along,
+         (plain_objective(up, xs) - plain_objective(down, xs)) / (2 * h),
+         1e-4 * std::sqrt(squares));
 }
 
 void lstm_by_scan() {
@@ -102,7 +114,8 @@ void lstm_by_scan() {
   };
   for (const int threads : {1, 2}) {
     const std::string on = "/threads:" + std::to_string(threads) + "/vt";
-    perf::row_on(threads, "scan/lstm/value" + on, checked(check_value, [=] { value(w, xs).eval(); }));
+    perf::row_on(threads, "scan/lstm/value" + on,
+                 checked(check_value, [=] { value(w, xs).eval(); }));
     perf::row_on(threads, "scan/lstm/gradient" + on,
                  checked([=] { check_gradient(w, rows, gradient(w, xs)); },
                          [=] {
@@ -121,15 +134,19 @@ Oscillator oscillate(Tensor x, Tensor p, Tensor s) {
   return {x, p, s};
 }
 Tensor by_while(Tensor start, Tensor trips) {
-  const auto [i, x, p, s] = vt::while_loop(
-      [&](Tensor i, Tensor, Tensor, Tensor) { return i < trips; },
-      [](Tensor i, Tensor x, Tensor p, Tensor s) { return std::tuple_cat(std::tuple(i + 1), oscillate(x, p, s)); }, std::tuple(0, start, 0.5, 0.0));
+  const auto [i, x, p, s] =
+      vt::while_loop([&](Tensor i, Tensor, Tensor, Tensor) { return i < trips; },
+                     [](Tensor i, Tensor x, Tensor p, Tensor s) {
+                       return std::tuple_cat(std::tuple(i + 1), oscillate(x, p, s));
+                     },
+                     std::tuple(0, start, 0.5, 0.0));
   return x + p + s;
 }
 constexpr int million = 1'000'000;
 Tensor by_fori(Tensor start) {
-  const auto [x, p, s] =
-      vt::fori_loop(0, million, [](Tensor, Tensor x, Tensor p, Tensor s) { return oscillate(x, p, s); }, std::tuple(start, 0.5, 0.0));
+  const auto [x, p, s] = vt::fori_loop(
+      0, million, [](Tensor, Tensor x, Tensor p, Tensor s) { return oscillate(x, p, s); },
+      std::tuple(start, 0.5, 0.0));
   return x + p + s;
 }
 
@@ -139,26 +156,42 @@ void scalar_loops() {
   const auto counted = vt::jit(by_fori);
   const auto counted_gradient = vt::jit(vt::grad(by_fori));
   const Tensor start = vt::tensor(1.5), trips = vt::tensor(million);
-  // A million rounds enlarge what rounding each operation once or twice makes of a value, but not what its derivative is about.
-  const auto check = [](const char* what, const Tensor& t, double expected) { expect(what, t.item<double>(), expected, 1e-6 * std::abs(expected)); };
+  // A million rounds enlarge what rounding each operation once or twice makes of a value, but not
+  // what its derivative is about.
+  const auto check = [](const char* what, const Tensor& t, double expected) {
+    expect(what, t.item<double>(), expected, 1e-6 * std::abs(expected));
+  };
   perf::row_on(1, "while/value/vt",
-               checked([=] { check("while", value(start, trips), plain::oscillate(1.5, million)); }, [=] { value(start, trips).eval(); }));
-  perf::row_on(1, "fori/value/vt", checked([=] { check("fori", counted(start), plain::oscillate(1.5, million)); }, [=] { counted(start).eval(); }));
+               checked([=] { check("while", value(start, trips), plain::oscillate(1.5, million)); },
+                       [=] { value(start, trips).eval(); }));
+  perf::row_on(1, "fori/value/vt",
+               checked([=] { check("fori", counted(start), plain::oscillate(1.5, million)); },
+                       [=] { counted(start).eval(); }));
   perf::row_on(1, "while/gradient/vt",
-               checked([=] { check("gradient of while", gradient(start, trips), plain::oscillate_derivative(1.5, million)); },
-                       [=] { gradient(start, trips).eval(); }));
+               checked(
+                   [=] {
+                     check("gradient of while", gradient(start, trips),
+                           plain::oscillate_derivative(1.5, million));
+                   },
+                   [=] { gradient(start, trips).eval(); }));
   perf::row_on(1, "fori/gradient/vt",
-               checked([=] { check("gradient of fori", counted_gradient(start), plain::oscillate_derivative(1.5, million)); },
-                       [=] { counted_gradient(start).eval(); }));
+               checked(
+                   [=] {
+                     check("gradient of fori", counted_gradient(start),
+                           plain::oscillate_derivative(1.5, million));
+                   },
+                   [=] { counted_gradient(start).eval(); }));
   perf::row("while/value/plain", [] { benchmark::DoNotOptimize(plain::oscillate(1.5, million)); });
-  perf::row("while/gradient/plain", [] { benchmark::DoNotOptimize(plain::oscillate_derivative(1.5, million)); });
+  perf::row("while/gradient/plain",
+            [] { benchmark::DoNotOptimize(plain::oscillate_derivative(1.5, million)); });
 }
 
 /// Whole numbers from 1 to `most`.
 std::vector<int> counts(std::size_t n, int most, std::uint64_t seed) {
   std::vector<int> out(n);
   const std::vector<double> random = perf::numbers<double>(n, seed);
-  for (std::size_t i = 0; i < n; ++i) out[i] = 1 + std::min(most - 1, static_cast<int>((random[i] + 1) / 2 * most));
+  for (std::size_t i = 0; i < n; ++i)
+    out[i] = 1 + std::min(most - 1, static_cast<int>((random[i] + 1) / 2 * most));
   return out;
 }
 
@@ -172,26 +205,34 @@ void lanes() {
   const auto plain_lanes = [=](double (*of_one)(double, std::int64_t), std::vector<double>& out) {
     for (int i = 0; i < count; ++i) out[i] = of_one(starts[i], trips[i]);
   };
-  const auto check = [=](const char* what, const Tensor& all, double (*of_one)(double, std::int64_t)) {
+  const auto check = [=](const char* what, const Tensor& all,
+                         double (*of_one)(double, std::int64_t)) {
     std::vector<double> expected(count);
     plain_lanes(of_one, expected);
     const std::vector<double> actual = all.to_vector<double>();
-    for (int i = 0; i < count; ++i) expect(what, actual[i], expected[i], 1e-11 * (1 + std::abs(expected[i])));
+    for (int i = 0; i < count; ++i)
+      expect(what, actual[i], expected[i], 1e-11 * (1 + std::abs(expected[i])));
   };
   for (const int threads : {1, 2}) {
     const std::string on = "/threads:" + std::to_string(threads) + "/vt";
     perf::row_on(threads, "while/lanes/value" + on,
-                 checked([=] { check("lanes of while", values(x, n), plain::oscillate); }, [=] { values(x, n).eval(); }));
-    perf::row_on(
-        threads, "while/lanes/gradient" + on,
-        checked([=] { check("lanes of the gradient of while", gradients(x, n), plain::oscillate_derivative); }, [=] { gradients(x, n).eval(); }));
+                 checked([=] { check("lanes of while", values(x, n), plain::oscillate); },
+                         [=] { values(x, n).eval(); }));
+    perf::row_on(threads, "while/lanes/gradient" + on,
+                 checked(
+                     [=] {
+                       check("lanes of the gradient of while", gradients(x, n),
+                             plain::oscillate_derivative);
+                     },
+                     [=] { gradients(x, n).eval(); }));
   }
   const auto out = std::make_shared<std::vector<double>>(count);
   perf::row("while/lanes/value/plain", [=] { plain_lanes(plain::oscillate, *out); });
   perf::row("while/lanes/gradient/plain", [=] { plain_lanes(plain::oscillate_derivative, *out); });
 }
 
-/// Times a million rounds of a loop less one, so that the copy of the array that the loop begins with does not count.
+/// Times a million rounds of a loop less one, so that the copy of the array that the loop begins
+/// with does not count.
 template <class F>
 void row_of_rounds(const std::string& name, F run, const Tensor& all, const Tensor& first) {
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
@@ -207,14 +248,19 @@ void row_of_rounds(const std::string& name, F run, const Tensor& all, const Tens
   })->UseManualTime();
 }
 
-/// The same places are written whatever the length, so that only what is done to the whole array can make it count.
+/// The same places are written whatever the length, so that only what is done to the whole array
+/// can make it count.
 void updates() {
   constexpr int part = 16, places = 1'000 - part + 1, lanes = 4;
   for (const int size : {1'000, 100'000, 1'000'000}) {
     const auto fill = [](Tensor a, Tensor rounds) {
       return vt::fori_loop(
           0, rounds,
-          [](Tensor i, Tensor a) { return vt::dynamic_update_slice(a, vt::arange(part).astype(vt::f64) + i.astype(vt::f64), {i % places}); }, a);
+          [](Tensor i, Tensor a) {
+            return vt::dynamic_update_slice(a, vt::arange(part).astype(vt::f64) + i.astype(vt::f64),
+                                            {i % places});
+          },
+          a);
     };
     const auto expect_filled = [size](const double* actual, int rounds) {
       std::vector<double> expected(size);
@@ -224,16 +270,22 @@ void updates() {
     };
     const auto one = vt::jit(fill);
     const auto many = vt::jit(vt::vmap(fill));
-    const Tensor a = vt::zeros({size}, vt::f64).eval(), as = vt::zeros({lanes, size}, vt::f64).eval();
-    const Tensor rounds = vt::tensor(million), lane_rounds = vt::tensor({million, million - 1, million - 2, million - 3});
-    const auto check = [=] { expect_filled(one(a, rounds).template to_vector<double>().data(), million); };
+    const Tensor a = vt::zeros({size}, vt::f64).eval(),
+                 as = vt::zeros({lanes, size}, vt::f64).eval();
+    const Tensor rounds = vt::tensor(million),
+                 lane_rounds = vt::tensor({million, million - 1, million - 2, million - 3});
+    const auto check = [=] {
+      expect_filled(one(a, rounds).template to_vector<double>().data(), million);
+    };
     const auto check_lanes = [=] {
       const std::vector<double> all = many(as, lane_rounds).template to_vector<double>();
       for (int i = 0; i < lanes; ++i) expect_filled(all.data() + i * size, million - i);
     };
     const std::string of = "/" + std::to_string(size) + "/vt";
-    row_of_rounds("update/one" + of, checked(check, [=](const Tensor& n) { one(a, n).eval(); }), rounds, vt::tensor(1));
-    row_of_rounds("update/lanes" + of, checked(check_lanes, [=](const Tensor& n) { many(as, n).eval(); }), lane_rounds,
+    row_of_rounds("update/one" + of, checked(check, [=](const Tensor& n) { one(a, n).eval(); }),
+                  rounds, vt::tensor(1));
+    row_of_rounds("update/lanes" + of,
+                  checked(check_lanes, [=](const Tensor& n) { many(as, n).eval(); }), lane_rounds,
                   vt::ones({lanes}, vt::i32).eval());
   }
 }
@@ -241,9 +293,10 @@ void updates() {
 void ragged() {
   constexpr int longest = 100, width = 64;
   const auto last_output = [](Weights w, Tensor xs, Tensor length) {
-    const auto end = vt::while_loop([&](Tensor t, const State&) { return t < length; },
-                                    [&](Tensor t, const State& s) { return std::pair(t + 1, cell(w, s, xs[t])); },
-                                    std::pair(0, State(vt::zeros({width}), vt::zeros({width}))));
+    const auto end = vt::while_loop(
+        [&](Tensor t, const State&) { return t < length; },
+        [&](Tensor t, const State& s) { return std::pair(t + 1, cell(w, s, xs[t])); },
+        std::pair(0, State(vt::zeros({width}), vt::zeros({width}))));
     return end.second.first;
   };
   const auto one = vt::jit(last_output);
@@ -251,7 +304,8 @@ void ragged() {
   const Weights w = random_weights(width);
   for (const int sequences : {1, 16, 256}) {
     const std::vector<int> lengths = counts(sequences, longest, 7);
-    const Tensor xs = perf::random_tensor<float>({sequences, longest, width}, 8), length = vt::tensor(lengths, {sequences});
+    const Tensor xs = perf::random_tensor<float>({sequences, longest, width}, 8),
+                 length = vt::tensor(lengths, {sequences});
     std::vector<Tensor> x, n;
     double tokens = 0;
     for (int i = 0; i < sequences; ++i) {
@@ -265,16 +319,19 @@ void ragged() {
       const std::vector<double> together = all(w, xs, length).template to_vector<double>();
       for (int i = 0; i < sequences; ++i) {
         double last[width];
-        plain::lstm(plain_weights.at(width), rows.data() + i * longest * width, width, lengths[i], last);
+        plain::lstm(plain_weights.at(width), rows.data() + i * longest * width, width, lengths[i],
+                    last);
         const std::vector<double> apart = one(w, x[i], n[i]).template to_vector<double>();
         for (int j = 0; j < width; ++j) {
-          expect("LSTM over sequences of different lengths", together[i * width + j], last[j], 1e-5);
+          expect("LSTM over sequences of different lengths", together[i * width + j], last[j],
+                 1e-5);
           expect("LSTM over one sequence", apart[j], last[j], 1e-5);
         }
       }
     };
     const std::string name = "ragged/lstm/" + std::to_string(sequences);
-    perf::row_on(2, name + "/vt", checked(check, [=] { all(w, xs, length).eval(); }), tokens, "Gtoken/s");
+    perf::row_on(2, name + "/vt", checked(check, [=] { all(w, xs, length).eval(); }), tokens,
+                 "Gtoken/s");
     perf::row_on(2, name + "/loop",
                  checked(check,
                          [=] {

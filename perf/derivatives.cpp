@@ -1,4 +1,5 @@
-// Derivatives as users want them: per-example gradients, Jacobian and Hessian of the digits examples, and the GMM gradient.
+// Derivatives as users want them: per-example gradients, Jacobian and Hessian of the digits
+// examples, and the GMM gradient.
 #include <fstream>
 #include <sstream>
 
@@ -11,11 +12,16 @@ struct Params {
   vt::Tensor w1, b1, w2, b2;
 };
 
-vt::Tensor logits(const Params& p, const vt::Tensor& image) { return vt::matmul(vt::tanh(vt::matmul(image, p.w1) + p.b1), p.w2) + p.b2; }
-vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) { return vt::sparse_cross_entropy(logits(p, image), label); }
+vt::Tensor logits(const Params& p, const vt::Tensor& image) {
+  return vt::matmul(vt::tanh(vt::matmul(image, p.w1) + p.b1), p.w2) + p.b2;
+}
+vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) {
+  return vt::sparse_cross_entropy(logits(p, image), label);
+}
 vt::Tensor softmax_loss(const vt::Tensor& theta, const vt::Tensor& image, const vt::Tensor& label) {
   const vt::Tensor weights = vt::reshape(theta, {65, 10});
-  return vt::sparse_cross_entropy(vt::matmul(image, weights[vt::slice(0, 64)]) + weights[64], label);
+  return vt::sparse_cross_entropy(vt::matmul(image, weights[vt::slice(0, 64)]) + weights[64],
+                                  label);
 }
 
 template <class Tree>
@@ -59,13 +65,18 @@ void digits(const std::string& folder) {
     for (int i = 0; i < batch; ++i) evaluate(single(p, xs[i], ys[i]));
   });
 
-  // The Jacobian of the logits by the pixels for 359 images; the Hessian of the softmax regression on 1,437.
+  // The Jacobian of the logits by the pixels for 359 images; the Hessian of the softmax regression
+  // on 1,437.
   const vt::Tensor held_out = x[vt::slice(0, 359)].eval();
-  const auto saliency = vt::jit(vt::vmap([p](vt::Tensor image) { return vt::jacobian([p](vt::Tensor x) { return logits(p, x); })(image); }));
+  const auto saliency = vt::jit(vt::vmap([p](vt::Tensor image) {
+    return vt::jacobian([p](vt::Tensor x) { return logits(p, x); })(image);
+  }));
   perf::row_on(2, "jacobian/logits/359/vt", [=] { saliency(held_out).eval(); });
-  const vt::Tensor x64 = x[vt::slice(0, 1437)].astype(vt::f64).eval(), y64 = y[vt::slice(0, 1437)].eval();
+  const vt::Tensor x64 = x[vt::slice(0, 1437)].astype(vt::f64).eval(),
+                   y64 = y[vt::slice(0, 1437)].eval();
   const auto objective = [=](const vt::Tensor& theta) {
-    return vt::mean(vt::vmap(softmax_loss, {.in_axes = {vt::unmapped, 0, 0}})(theta, x64, y64)) + 0.0005 * vt::sum(vt::square(theta));
+    return vt::mean(vt::vmap(softmax_loss, {.in_axes = {vt::unmapped, 0, 0}})(theta, x64, y64)) +
+           0.0005 * vt::sum(vt::square(theta));
   };
   const auto hessian = vt::jit(vt::hessian(objective));
   const vt::Tensor theta = (perf::random_tensor<double>({650}, 5) * 0.1).eval();
@@ -78,8 +89,10 @@ void mixtures(const std::string& folder) {
     const auto f = perf::gmm_objective(g);
     const auto value = vt::jit(f);
     const auto gradient = vt::jit(vt::grad<0, 1, 2>(f));
-    perf::row_on(2, "gmm/" + size + "/objective/vt", [=] { value(g.alphas, g.means, g.factors).eval(); });
-    perf::row_on(2, "gmm/" + size + "/gradient/vt", [=] { evaluate(gradient(g.alphas, g.means, g.factors)); });
+    perf::row_on(2, "gmm/" + size + "/objective/vt",
+                 [=] { value(g.alphas, g.means, g.factors).eval(); });
+    perf::row_on(2, "gmm/" + size + "/gradient/vt",
+                 [=] { evaluate(gradient(g.alphas, g.means, g.factors)); });
   }
 }
 

@@ -1,4 +1,5 @@
-// What happens before and around kernels: recording and transforming, calling a small compiled function, first calls, memory.
+// What happens before and around kernels: recording and transforming, calling a small compiled
+// function, first calls, memory.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,8 +25,12 @@ vt::Tensor long_function(vt::Tensor x, int count, unsigned seed = 0) {
 void recording() {
   const vt::Tensor x = vt::ones({8}), batch = vt::ones({4, 8});
   const auto scalar = [](vt::Tensor x) { return vt::sum(long_function(x, 1000)); };
-  perf::row("record/1000", [=] { benchmark::DoNotOptimize(vt::make_graph(scalar)(x)); }, 1000, "Gop/s");
-  perf::row("record/1000/vmap_grad", [=] { benchmark::DoNotOptimize(vt::make_graph(vt::vmap(vt::grad(scalar)))(batch)); }, 1000, "Gop/s");
+  perf::row(
+      "record/1000", [=] { benchmark::DoNotOptimize(vt::make_graph(scalar)(x)); }, 1000, "Gop/s");
+  perf::row(
+      "record/1000/vmap_grad",
+      [=] { benchmark::DoNotOptimize(vt::make_graph(vt::vmap(vt::grad(scalar)))(batch)); }, 1000,
+      "Gop/s");
 }
 
 void calls() {
@@ -34,15 +39,19 @@ void calls() {
   perf::row_on(2, "call/10/vt", [=] { f(x, y).eval(); });
 }
 
-/// The first call of function `seed`, which then is in no memory; with "--first-call" after another function was compiled, with
-/// "--first-compile" as the first thing the process does.
+/// The first call of function `seed`, which then is in no memory; with "--first-call" after another
+/// function was compiled, with "--first-compile" as the first thing the process does.
 int time_first_call(unsigned seed, bool after_another) {
-  // With an empty cache another function is compiled first, so that libLLVM is loaded: that happens once in a process.
-  if (after_another) vt::jit([](vt::Tensor x) { return vt::sqrt(x) - 2.0f; })(vt::ones({100})).eval();
+  // With an empty cache another function is compiled first, so that libLLVM is loaded: that happens
+  // once in a process.
+  if (after_another)
+    vt::jit([](vt::Tensor x) { return vt::sqrt(x) - 2.0f; })(vt::ones({100})).eval();
   const vt::Tensor x = vt::ones({100}).eval();
   const auto start = std::chrono::steady_clock::now();
   vt::jit([seed](vt::Tensor x) { return long_function(x, 20, seed); })(x).eval();
-  std::printf("%.6f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  std::printf(
+      "%.6f\n",
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   return 0;
 }
 
@@ -74,7 +83,8 @@ void memory() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const std::string mode = argc == 3 ? argv[1] : ""; mode == "--first-call" || mode == "--first-compile")
+  if (const std::string mode = argc == 3 ? argv[1] : "";
+      mode == "--first-call" || mode == "--first-compile")
     return time_first_call(static_cast<unsigned>(std::atoll(argv[2])), mode == "--first-call");
   recording();
   calls();

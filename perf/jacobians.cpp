@@ -1,5 +1,6 @@
-// Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps; of many robots'
-// arms by their joints' angles, and of quadrotors by their states; and what VGG16 takes when it is called for the first time.
+// Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and
+// an LSTM unrolled over ten steps; of many robots' arms by their joints' angles, and of quadrotors
+// by their states; and what VGG16 takes when it is called for the first time.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +15,8 @@ using vt::Tensor;
 
 /// Numbers that keep the variance of what goes through relu.
 Tensor weights(const vt::Shape& shape, std::uint64_t seed) {
-  return (perf::random_tensor<float>(shape, seed) * static_cast<float>(perf::weight_scale(shape))).eval();
+  return (perf::random_tensor<float>(shape, seed) * static_cast<float>(perf::weight_scale(shape)))
+      .eval();
 }
 
 Weights vgg16(int outputs) {
@@ -30,7 +32,8 @@ Weights vgg16(int outputs) {
 constexpr int width = 128, steps = 10;
 
 Weights lstm(int outputs) {
-  return {weights({2 * width, 4 * width}, 1), (perf::random_tensor<float>({4 * width}, 2) * 0.1f).eval(), weights({width, outputs}, 3),
+  return {weights({2 * width, 4 * width}, 1),
+          (perf::random_tensor<float>({4 * width}, 2) * 0.1f).eval(), weights({width, outputs}, 3),
           (perf::random_tensor<float>({outputs}, 4) * 0.1f).eval()};
 }
 
@@ -47,11 +50,13 @@ Tensor lstm_logits(const Weights& p, const Tensor& xs) {
 }
 
 /// The whole Jacobian, and the loop over its rows, each of them a compiled call.
-void jacobians(const std::string& name, Weights (*random)(int), Tensor (*logits)(const Weights&, Tensor), const Tensor& x) {
+void jacobians(const std::string& name, Weights (*random)(int),
+               Tensor (*logits)(const Weights&, Tensor), const Tensor& x) {
   for (const int outputs : {1, 8, 32, 128}) {
     const Weights p = random(outputs);
-    const auto together =
-        vt::jit([=](const Weights& p, const Tensor& x) { return vt::jacrev([&](const Tensor& input) { return logits(p, input); })(x); });
+    const auto together = vt::jit([=](const Weights& p, const Tensor& x) {
+      return vt::jacrev([&](const Tensor& input) { return logits(p, input); })(x);
+    });
     const auto row = vt::jit([=](const Weights& p, const Tensor& x, const Tensor& ct) {
       return vt::vjp([&](const Tensor& input) { return logits(p, input); }, x).second(ct);
     });
@@ -70,16 +75,19 @@ void jacobians(const std::string& name, Weights (*random)(int), Tensor (*logits)
 
 constexpr int joints = 6;
 
-/// Where the tip of an arm is: [3]. A joint turns, and the link behind it reaches along x and is twisted about it.
+/// Where the tip of an arm is: [3]. A joint turns, and the link behind it reaches along x and is
+/// twisted about it.
 Tensor tip(const Tensor& angles) {
   Tensor pose = vt::eye(4);
   for (int i = 0; i < joints; ++i) {
-    const float twist = i % 2 ? -1.57f : 1.57f, reach = 0.3f, rise = 0.1f * static_cast<float>(i), c = std::cos(twist), s = std::sin(twist);
-    const Tensor x = vt::cos(angles[i]), y = vt::sin(angles[i]), zero = vt::zeros({}), one = vt::ones({});
+    const float twist = i % 2 ? -1.57f : 1.57f, reach = 0.3f, rise = 0.1f * static_cast<float>(i),
+                c = std::cos(twist), s = std::sin(twist);
+    const Tensor x = vt::cos(angles[i]), y = vt::sin(angles[i]), zero = vt::zeros({}),
+                 one = vt::ones({});
     pose = vt::matmul(
-        pose,
-        vt::reshape(vt::stack({x, -y * c, y * s, x * reach, y, x * c, -x * s, y * reach, zero, one * s, one * c, one * rise, zero, zero, zero, one}),
-                    {4, 4}));
+        pose, vt::reshape(vt::stack({x, -y * c, y * s, x * reach, y, x * c, -x * s, y * reach, zero,
+                                     one * s, one * c, one * rise, zero, zero, zero, one}),
+                          {4, 4}));
   }
   return vt::reshape(vt::slice(pose, {0, 3}, {3, 4}), {3});
 }
@@ -88,29 +96,37 @@ Tensor tip(const Tensor& angles) {
 Tensor inverse_kinematics(const Tensor& angles, const Tensor& target) {
   const auto step = [&](Tensor, Tensor q) {
     const Tensor j = vt::jacrev(tip)(q), turned = vt::transpose(j);
-    return q - vt::linalg::solve(vt::matmul(turned, j) + 0.01f * vt::eye(joints), vt::matmul(turned, tip(q) - target));
+    return q - vt::linalg::solve(vt::matmul(turned, j) + 0.01f * vt::eye(joints),
+                                 vt::matmul(turned, tip(q) - target));
   };
   return vt::fori_loop(0, 10, step, angles);
 }
 
-/// A quadrotor after 10 ms: place, velocity, rotation (a quaternion, w first) and turning rates, [13], moved by its four rotors' forces.
+/// A quadrotor after 10 ms: place, velocity, rotation (a quaternion, w first) and turning rates,
+/// [13], moved by its four rotors' forces.
 Tensor fly(const Tensor& state, const Tensor& forces) {
-  const Tensor velocity = state[vt::slice(3, 6)], q = state[vt::slice(6, 10)], rate = state[vt::slice(10, 13)];
+  const Tensor velocity = state[vt::slice(3, 6)], q = state[vt::slice(6, 10)],
+               rate = state[vt::slice(10, 13)];
   const Tensor w = q[0], x = q[1], y = q[2], z = q[3], inertia = vt::tensor({0.02f, 0.03f, 0.04f});
-  const Tensor up = vt::stack({2.0f * (x * z + w * y), 2.0f * (y * z - w * x), w * w - x * x - y * y + z * z});
+  const Tensor up =
+      vt::stack({2.0f * (x * z + w * y), 2.0f * (y * z - w * x), w * w - x * x - y * y + z * z});
   const Tensor pull = up * vt::sum(forces) - vt::tensor({0.0f, 0.0f, 9.81f});
-  const Tensor turn = vt::stack({-x * rate[0] - y * rate[1] - z * rate[2], w * rate[0] + y * rate[2] - z * rate[1],
-                                 w * rate[1] - x * rate[2] + z * rate[0], w * rate[2] + x * rate[1] - y * rate[0]});
-  const Tensor torque =
-      vt::stack({0.2f * (forces[1] - forces[3]), 0.2f * (forces[2] - forces[0]), 0.01f * (forces[0] - forces[1] + forces[2] - forces[3])});
+  const Tensor turn =
+      vt::stack({-x * rate[0] - y * rate[1] - z * rate[2], w * rate[0] + y * rate[2] - z * rate[1],
+                 w * rate[1] - x * rate[2] + z * rate[0], w * rate[2] + x * rate[1] - y * rate[0]});
+  const Tensor torque = vt::stack({0.2f * (forces[1] - forces[3]), 0.2f * (forces[2] - forces[0]),
+                                   0.01f * (forces[0] - forces[1] + forces[2] - forces[3])});
   const Tensor turned = q + 0.005f * turn;
-  return vt::concatenate({state[vt::slice(0, 3)] + 0.01f * velocity, velocity + 0.01f * pull, turned / vt::norm(turned),
+  return vt::concatenate({state[vt::slice(0, 3)] + 0.01f * velocity, velocity + 0.01f * pull,
+                          turned / vt::norm(turned),
                           rate + 0.01f * (torque - vt::cross(rate, inertia * rate)) / inertia});
 }
 
 void quadrotors() {
-  const Tensor many = perf::random_tensor<float>({10000, 13}, 10), forces = perf::random_tensor<float>({10000, 4}, 11),
-               some = perf::random_tensor<float>({256, 13}, 12), plans = perf::random_tensor<float>({256, 100, 4}, 13);
+  const Tensor many = perf::random_tensor<float>({10000, 13}, 10),
+               forces = perf::random_tensor<float>({10000, 4}, 11),
+               some = perf::random_tensor<float>({256, 13}, 12),
+               plans = perf::random_tensor<float>({256, 100, 4}, 13);
   const auto jacobian = vt::jit(vt::vmap(vt::jacfwd(fly)));
   const auto flights = [](const Tensor& states, const Tensor& plans) {
     const auto one = [](const Tensor& state, const Tensor& plan) {
@@ -124,15 +140,19 @@ void quadrotors() {
   };
   const auto flown = vt::jit(flights);
   const auto gradient = vt::jit([=](const Tensor& states, const Tensor& plans) {
-    return vt::grad<1>([=](const Tensor& s, const Tensor& p) { return vt::sum(vt::square(flights(s, p))); })(states, plans);
+    return vt::grad<1>([=](const Tensor& s, const Tensor& p) {
+      return vt::sum(vt::square(flights(s, p)));
+    })(states, plans);
   });
   perf::row("jacobian/quadrotor/10000/vt", [=] { jacobian(many, forces).eval(); }, 10000, "G/s");
   perf::row("flights/quadrotor/256x100/vt", [=] { flown(some, plans).eval(); }, 25600, "G/s");
-  perf::row("flights/quadrotor/256x100/gradient/vt", [=] { gradient(some, plans).eval(); }, 25600, "G/s");
+  perf::row(
+      "flights/quadrotor/256x100/gradient/vt", [=] { gradient(some, plans).eval(); }, 25600, "G/s");
 }
 
 void arms() {
-  const Tensor many = perf::random_tensor<float>({10000, joints}, 7), some = perf::random_tensor<float>({1000, joints}, 8),
+  const Tensor many = perf::random_tensor<float>({10000, joints}, 7),
+               some = perf::random_tensor<float>({1000, joints}, 8),
                targets = perf::random_tensor<float>({1000, 3}, 9);
   const auto jacobian = vt::jit(vt::vmap(vt::jacrev(tip)));
   const auto solved = vt::jit(vt::vmap(inverse_kinematics));
@@ -140,7 +160,8 @@ void arms() {
   perf::row("inverse_kinematics/1000/vt", [=] { solved(some, targets).eval(); }, 1000, "G/s");
 }
 
-/// Milliseconds from the first call of VGG16's logits to the end of the first gradient by its weights; without `gradient`, of the logits alone.
+/// Milliseconds from the first call of VGG16's logits to the end of the first gradient by its
+/// weights; without `gradient`, of the logits alone.
 int time_first_calls(bool gradient) {
   const Weights p = vgg16(10);
   const Tensor x = perf::random_tensor<float>({48, 48, 3}, 99);
@@ -151,11 +172,14 @@ int time_first_calls(bool gradient) {
       const Tensor y = perf::vgg16_logits(p, x);
       return vt::logsumexp(y) - vt::mean(y);
     };
-    for (const Tensor& t :
-         vt::jit([=](const Weights& p, const Tensor& x) { return vt::grad([&](const Weights& q) { return loss(q, x); })(p); })(p, x))
+    for (const Tensor& t : vt::jit([=](const Weights& p, const Tensor& x) {
+           return vt::grad([&](const Weights& q) { return loss(q, x); })(p);
+         })(p, x))
       t.eval();
   }
-  std::printf("%.6f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  std::printf(
+      "%.6f\n",
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   return 0;
 }
 
@@ -163,14 +187,18 @@ int time_first_calls(bool gradient) {
 
 int main(int argc, char** argv) {
   const std::string forward = "--first-forward", both = "--first-forward-and-gradient";
-  if (argc == 3 && (argv[1] == forward || argv[1] == both)) return time_first_calls(argv[1] == both);
+  if (argc == 3 && (argv[1] == forward || argv[1] == both))
+    return time_first_calls(argv[1] == both);
   for (const bool cached : {false, true}) {
     const char* where = cached ? "/disk" : "/cold";
     perf::first_call_row(std::string("first_call/vgg16/forward") + where, forward, cached);
-    perf::first_call_row(std::string("first_call/vgg16/forward_and_gradient") + where, both, cached);
+    perf::first_call_row(std::string("first_call/vgg16/forward_and_gradient") + where, both,
+                         cached);
   }
   jacobians("vgg16", vgg16, perf::vgg16_logits, perf::random_tensor<float>({48, 48, 3}, 99));
-  jacobians("lstm", lstm, [](const Weights& p, Tensor x) { return lstm_logits(p, x); }, perf::random_tensor<float>({steps, width}, 99));
+  jacobians(
+      "lstm", lstm, [](const Weights& p, Tensor x) { return lstm_logits(p, x); },
+      perf::random_tensor<float>({steps, width}, 99));
   arms();
   quadrotors();
   benchmark::Initialize(&argc, argv);

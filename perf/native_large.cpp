@@ -1,4 +1,5 @@
-// Eigen's decompositions of one large matrix: blocked Cholesky, LU with partial pivots, QR, divide-and-conquer SVD, symmetric eigenvalues.
+// Eigen's decompositions of one large matrix: blocked Cholesky, LU with partial pivots, QR,
+// divide-and-conquer SVD, symmetric eigenvalues.
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
@@ -12,7 +13,8 @@ namespace native {
 
 namespace {
 
-/// By columns, as Eigen prefers it: what is read is symmetric, random, or the transpose of a random matrix, which is as hard.
+/// By columns, as Eigen prefers it: what is read is symmetric, random, or the transpose of a random
+/// matrix, which is as hard.
 template <class T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 template <class T>
@@ -38,7 +40,8 @@ void LargeMatrix<T>::lu(const T* a, T* packed, int n) {
 }
 template <class T>
 void LargeMatrix<T>::solve(const T* a, const T* b, T* x, int n) {
-  Eigen::Map<Vector<T>>(x, n) = Eigen::PartialPivLU<Matrix<T>>(read(a, n)).solve(Eigen::Map<const Vector<T>>(b, n));
+  Eigen::Map<Vector<T>>(x, n) =
+      Eigen::PartialPivLU<Matrix<T>>(read(a, n)).solve(Eigen::Map<const Vector<T>>(b, n));
 }
 template <class T>
 void LargeMatrix<T>::triangular_solve(const T* a, const T* b, T* x, int n) {

@@ -1,7 +1,9 @@
-// Eigen's decompositions of many small matrices, one after the other with the size known, as a careful user of Eigen writes them.
+// Eigen's decompositions of many small matrices, one after the other with the size known, as a
+// careful user of Eigen writes them.
 //
-// Compiled once for each size (VT_PEER_SIZE): all of them in one file would take GCC minutes, as every instance of Eigen's expressions adds to the
-// candidates that it resolves the next one's operators among.
+// Compiled once for each size (VT_PEER_SIZE): all of them in one file would take GCC minutes, as
+// every instance of Eigen's expressions adds to the candidates that it resolves the next one's
+// operators among.
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
@@ -34,7 +36,8 @@ void SmallMatrices<T, n>::solve(const T* a, const T* b, T* x, int count) {
 template <class T, int n>
 void SmallMatrices<T, n>::eigh(const T* a, T* values, T* vectors, int count) {
   for (int i = 0; i < count; ++i) {
-    const Eigen::SelfAdjointEigenSolver<Matrix<T, n>> solver(Eigen::Map<const Matrix<T, n>>(a + i * n * n));
+    const Eigen::SelfAdjointEigenSolver<Matrix<T, n>> solver(
+        Eigen::Map<const Matrix<T, n>>(a + i * n * n));
     Eigen::Map<Vector<T, n>>(values + i * n) = solver.eigenvalues();
     Eigen::Map<Matrix<T, n>>(vectors + i * n * n) = solver.eigenvectors();
   }

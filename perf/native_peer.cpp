@@ -19,7 +19,8 @@ using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
 
 template <class T>
 static void eigen_matmul(const T* a, const T* b, T* c, int n) {
-  Eigen::Map<Matrix<T>>(c, n, n).noalias() = Eigen::Map<const Matrix<T>>(a, n, n) * Eigen::Map<const Matrix<T>>(b, n, n);
+  Eigen::Map<Matrix<T>>(c, n, n).noalias() =
+      Eigen::Map<const Matrix<T>>(a, n, n) * Eigen::Map<const Matrix<T>>(b, n, n);
 }
 void matmul(const float* a, const float* b, float* c, int n) { eigen_matmul(a, b, c, n); }
 void matmul(const double* a, const double* b, double* c, int n) { eigen_matmul(a, b, c, n); }
@@ -29,7 +30,8 @@ template <int n>
 static void fixed_batch(const float* a, const float* b, float* c, int count) {
   using Fixed = Eigen::Matrix<float, n, n, Eigen::RowMajor>;
   for (int i = 0; i < count; ++i)
-    Eigen::Map<Fixed>(c + i * n * n).noalias() = Eigen::Map<const Fixed>(a + i * n * n) * Eigen::Map<const Fixed>(b + i * n * n);
+    Eigen::Map<Fixed>(c + i * n * n).noalias() =
+        Eigen::Map<const Fixed>(a + i * n * n) * Eigen::Map<const Fixed>(b + i * n * n);
 }
 void batched_matmul(const float* a, const float* b, float* c, int n, int count) {
   switch (n) {

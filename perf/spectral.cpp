@@ -1,4 +1,5 @@
-// Fourier transforms: rows alone and in batches, planes, lengths with large primes, real signals, and a filter around them.
+// Fourier transforms: rows alone and in batches, planes, lengths with large primes, real signals,
+// and a filter around them.
 #include <complex>
 
 #include "support.hpp"
@@ -16,7 +17,9 @@ void rows(const std::string& name, const vt::Tensor& x, double points, F f) {
   const double flops = 5 * static_cast<double>(x.size()) * std::log2(points);
   const auto transform = vt::jit(f);
   for (const int threads : {1, 2})
-    perf::row_on(threads, name + "/threads:" + std::to_string(threads) + "/vt", [=] { transform(x).eval(); }, flops, "GFLOP/s");
+    perf::row_on(
+        threads, name + "/threads:" + std::to_string(threads) + "/vt", [=] { transform(x).eval(); },
+        flops, "GFLOP/s");
 }
 
 template <class R>
@@ -29,11 +32,17 @@ void all(const std::string& dtype) {
   rows("fft/" + dtype + "/1000x1024", signal<R>({1000, 1024}), 1024, fft);
   rows("fft/" + dtype + "/1000x1000", signal<R>({1000, 1000}), 1000, fft);
   rows("fft/" + dtype + "/100x10007", signal<R>({100, 10007}), 10007, fft);
-  rows("fft2/" + dtype + "/1024x1024", signal<R>({1024, 1024}), 1024 * 1024, [](vt::Tensor x) { return vt::fft::fft2(x); });
-  rows("rfft/" + dtype + "/1000x1024", perf::random_tensor<R>({1000, 1024}), 1024, [](vt::Tensor x) { return vt::fft::rfft(x); });
-  rows("rfft/" + dtype + "/1048576", perf::random_tensor<R>({1 << 20}), 1 << 20, [](vt::Tensor x) { return vt::fft::rfft(x); });
+  rows("fft2/" + dtype + "/1024x1024", signal<R>({1024, 1024}), 1024 * 1024,
+       [](vt::Tensor x) { return vt::fft::fft2(x); });
+  rows("rfft/" + dtype + "/1000x1024", perf::random_tensor<R>({1000, 1024}), 1024,
+       [](vt::Tensor x) { return vt::fft::rfft(x); });
+  rows("rfft/" + dtype + "/1048576", perf::random_tensor<R>({1 << 20}), 1 << 20,
+       [](vt::Tensor x) { return vt::fft::rfft(x); });
   rows("filter/" + dtype + "/1000x1024", perf::random_tensor<R>({1000, 1024}), 1024,
-       [](vt::Tensor x) { return vt::tanh(vt::fft::irfft(vt::fft::rfft(x) * vt::exp(-vt::fft::rfftfreq(1024, 1.0, x.dtype())))); });
+       [](vt::Tensor x) {
+         return vt::tanh(
+             vt::fft::irfft(vt::fft::rfft(x) * vt::exp(-vt::fft::rfftfreq(1024, 1.0, x.dtype()))));
+       });
 }
 
 void functions() {
@@ -45,7 +54,9 @@ void functions() {
     const std::string on = "/threads:" + std::to_string(threads) + "/vt";
     perf::row_on(threads, "complex/exp/c64/1000000" + on, [=] { exp(z).eval(); }, 1e6, "G/s");
     perf::row_on(threads, "complex/chain/c64/1000000" + on, [=] { chain(z).eval(); }, 1e6, "G/s");
-    perf::row_on(threads, "complex/matmul/c64/512" + on, [=] { product(a).eval(); }, 8.0 * 512 * 512 * 512, "GFLOP/s");
+    perf::row_on(
+        threads, "complex/matmul/c64/512" + on, [=] { product(a).eval(); }, 8.0 * 512 * 512 * 512,
+        "GFLOP/s");
   }
 }
 

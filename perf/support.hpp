@@ -17,7 +17,8 @@
 
 namespace perf {
 
-/// Registers `body` as the row `name`; `work` units of `unit` are done per call (flops, bytes, elements).
+/// Registers `body` as the row `name`; `work` units of `unit` are done per call (flops, bytes,
+/// elements).
 template <class F>
 void row(const std::string& name, F body, double work = 0, const char* unit = "") {
   benchmark::RegisterBenchmark(name.c_str(),
@@ -25,7 +26,9 @@ void row(const std::string& name, F body, double work = 0, const char* unit = ""
                                  body();
                                  vt::wait_compiled();
                                  for (auto _ : state) body();
-                                 if (work > 0) state.counters[unit] = benchmark::Counter(work * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+                                 if (work > 0)
+                                   state.counters[unit] = benchmark::Counter(
+                                       work * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
                                })
       ->UseRealTime()
       ->MeasureProcessCPUTime();
@@ -43,7 +46,8 @@ void row_on(int threads, const std::string& name, F body, double work = 0, const
       work, unit);
 }
 
-/// Runs this program again with the arguments `mode` and `seed`, which times something and prints milliseconds.
+/// Runs this program again with the arguments `mode` and `seed`, which times something and prints
+/// milliseconds.
 inline double timed_apart(const std::string& mode, unsigned seed, const std::string& cache) {
   int channel[2];
   if (pipe(channel) != 0) return -1;
@@ -64,9 +68,11 @@ inline double timed_apart(const std::string& mode, unsigned seed, const std::str
   return status == 0 ? std::atof(text) : -1;
 }
 
-/// Registers what `mode` times in a process of its own, whose cache folder is empty or, if `cached`, that of another such process.
+/// Registers what `mode` times in a process of its own, whose cache folder is empty or, if
+/// `cached`, that of another such process.
 inline void first_call_row(const std::string& name, const std::string& mode, bool cached) {
-  static const std::string root = std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid()));
+  static const std::string root =
+      std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid()));
   static const int removed = std::atexit([] {
     std::error_code ignored;
     std::filesystem::remove_all(root, ignored);
@@ -79,7 +85,8 @@ inline void first_call_row(const std::string& name, const std::string& mode, boo
                                    seed = seed * 1664525u + 1013904223u;
                                    const std::string cache = root + "/" + std::to_string(seed);
                                    std::filesystem::create_directories(cache);
-                                   std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
+                                   std::filesystem::permissions(cache,
+                                                                std::filesystem::perms::owner_all);
                                    if (cached) timed_apart(mode, seed, cache);
                                    const double ms = timed_apart(mode, seed, cache);
                                    if (ms < 0) state.SkipWithError("the child failed");

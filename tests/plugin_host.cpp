@@ -1,5 +1,5 @@
-// Opens a plugin with vt in it, has a thread work there, and closes it: what vt's own threads run, and
-// what ends each thread, must not go with it.
+// Opens a plugin with vt in it, has a thread work there, and closes it: what vt's own threads run,
+// and what ends each thread, must not go with it.
 #include <dlfcn.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// main of programs that hold several suites: the name that such a program is called by says which suite runs, as if each were a program
-// of its own. Called by its own name it runs all of them.
+// main of programs that hold several suites: the name that such a program is called by says which
+// suite runs, as if each were a program of its own. Called by its own name it runs all of them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,15 +16,19 @@ std::string source_of(const std::string& program) {
   return name.substr(name.rfind('.') + 1) + ".cpp";  // npos + 1 is 0
 }
 
-std::string file_of(const ::testing::TestInfo& test) { return std::filesystem::path(test.file()).filename().string(); }
+std::string file_of(const ::testing::TestInfo& test) {
+  return std::filesystem::path(test.file()).filename().string();
+}
 
-/// A test whose name another source has as well, if there is one: a filter could not tell them apart.
+/// A test whose name another source has as well, if there is one: a filter could not tell them
+/// apart.
 std::string ambiguous() {
   std::set<std::string> names;
   const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
   for (int i = 0; i < all.total_test_suite_count(); ++i)
     for (int k = 0; k < all.GetTestSuite(i)->total_test_count(); ++k) {
-      const std::string name = std::string(all.GetTestSuite(i)->name()) + "." + all.GetTestSuite(i)->GetTestInfo(k)->name();
+      const std::string name = std::string(all.GetTestSuite(i)->name()) + "." +
+                               all.GetTestSuite(i)->GetTestInfo(k)->name();
       if (!names.insert(name).second) return name;
     }
   return "";
@@ -39,7 +43,8 @@ std::vector<std::string> tests_outside(const std::string& source) {
     const std::string name = suite.name();
     std::vector<std::string> tests;
     for (int k = 0; k < suite.total_test_count(); ++k)
-      if (file_of(*suite.GetTestInfo(k)) != source) tests.push_back(name + "." + suite.GetTestInfo(k)->name());
+      if (file_of(*suite.GetTestInfo(k)) != source)
+        tests.push_back(name + "." + suite.GetTestInfo(k)->name());
     if (static_cast<int>(tests.size()) == suite.total_test_count()) tests = {name + ".*"};
     outside.insert(outside.end(), tests.begin(), tests.end());
   }

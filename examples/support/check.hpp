@@ -24,7 +24,8 @@ inline double difference(const vt::Tensor& actual, const vt::Tensor& expected) {
 }
 
 /// Says whether `actual` equals `expected` up to `tolerance`; returns the program's exit code.
-inline int check(const char* what, const vt::Tensor& actual, const vt::Tensor& expected, double tolerance = 1e-5) {
+inline int check(const char* what, const vt::Tensor& actual, const vt::Tensor& expected,
+                 double tolerance = 1e-5) {
   const double worst = difference(actual, expected);
   const bool good = worst <= tolerance;
   std::printf("%s: %s (largest difference %.1e)\n", what, good ? "equal" : "DIFFERENT", worst);
@@ -39,7 +40,9 @@ double median_ms(F f, int repetitions = 5) {
   for (int i = 0; i < repetitions; ++i) {
     const auto start = std::chrono::steady_clock::now();
     f();
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+            .count());
   }
   std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
   return times[repetitions / 2];

@@ -48,16 +48,18 @@ inline std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   for (std::size_t start = 0;;) {
     const auto comma = line.find(',', start);
-    fields.push_back(trimmed(line.substr(start, comma == std::string_view::npos ? comma : comma - start)));
+    fields.push_back(
+        trimmed(line.substr(start, comma == std::string_view::npos ? comma : comma - start)));
     if (comma == std::string_view::npos) return fields;
     start = comma + 1;
   }
 }
 }  // namespace detail
 
-/// Reads comma-separated numbers. `columns`: how many each row must have, 0 for as many as the first one.
-/// With Header::optional a first row without a single number is skipped.
-inline Table read_csv(const std::string& path, std::size_t columns = 0, Header header = Header::none) {
+/// Reads comma-separated numbers. `columns`: how many each row must have, 0 for as many as the
+/// first one. With Header::optional a first row without a single number is skipped.
+inline Table read_csv(const std::string& path, std::size_t columns = 0,
+                      Header header = Header::none) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(path, 1, std::string("cannot be opened: ") + std::strerror(errno));
   Table table;
@@ -77,27 +79,35 @@ inline Table read_csv(const std::string& path, std::size_t columns = 0, Header h
       for (double ignored; const auto field : fields) any_number |= detail::parse(field, ignored);
       if (!any_number) {
         if (columns != 0 && fields.size() != columns)
-          throw InputError(path, row, std::to_string(fields.size()) + " columns instead of " + std::to_string(columns));
+          throw InputError(
+              path, row,
+              std::to_string(fields.size()) + " columns instead of " + std::to_string(columns));
         continue;
       }
     }
     if (table.columns == 0) table.columns = fields.size();
     if (fields.size() != table.columns)
-      throw InputError(path, row, std::to_string(fields.size()) + " columns instead of " + std::to_string(table.columns));
+      throw InputError(
+          path, row,
+          std::to_string(fields.size()) + " columns instead of " + std::to_string(table.columns));
     for (std::size_t column = 0; column < fields.size(); ++column) {
       double value = 0;
       if (!detail::parse(fields[column], value))
-        throw InputError(path, row, "column " + std::to_string(column + 1) + " is not a number: '" + std::string(fields[column]) + "'");
+        throw InputError(path, row,
+                         "column " + std::to_string(column + 1) + " is not a number: '" +
+                             std::string(fields[column]) + "'");
       table.values.push_back(value);
     }
     table.lines.push_back(row);
   }
   if (file.bad() || table.rows() == 0)
-    throw InputError(path, blank_row ? blank_row : 1, file.bad() ? "cannot be read" : "no rows of numbers: the file is empty");
+    throw InputError(path, blank_row ? blank_row : 1,
+                     file.bad() ? "cannot be read" : "no rows of numbers: the file is empty");
   return table;
 }
 
-/// Runs a program's body; bad input becomes one line on stderr and exit code 2, any other error code 1.
+/// Runs a program's body; bad input becomes one line on stderr and exit code 2, any other error
+/// code 1.
 template <class Body>
 int run(const char* name, Body body) {
   try {

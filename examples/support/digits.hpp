@@ -1,4 +1,5 @@
-// The digits that several examples learn: reading them, and what is done with gradients of one example each.
+// The digits that several examples learn: reading them, and what is done with gradients of one
+// example each.
 #pragma once
 
 #include <cmath>
@@ -33,18 +34,22 @@ inline Data read_digits(const std::string& path) {
     const int part = row % 5 == 0;  // every fifth image is held out
     for (int i = 0; i < pixels; ++i) {
       const double value = table.at(row, i);
-      if (value < 0 || value > 16) throw InputError(path, table.lines[row], "pixel outside 0 to 16");
+      if (value < 0 || value > 16)
+        throw InputError(path, table.lines[row], "pixel outside 0 to 16");
       values[part].push_back(static_cast<float>(value / 16));
     }
     const double label = table.at(row, pixels);
-    if (label < 0 || label >= classes || label != std::floor(label)) throw InputError(path, table.lines[row], "label is not a digit");
+    if (label < 0 || label >= classes || label != std::floor(label))
+      throw InputError(path, table.lines[row], "label is not a digit");
     labels[part].push_back(static_cast<int>(label));
   }
   const auto images = [&](int part) {
     const std::size_t n = labels[part].size();
-    return Images{vt::tensor(values[part], {n, pixels}), vt::tensor(labels[part], {n}), labels[part]};
+    return Images{vt::tensor(values[part], {n, pixels}), vt::tensor(labels[part], {n}),
+                  labels[part]};
   };
-  if (labels[0].size() < 256) throw InputError(path, table.lines.back(), "the example needs at least 320 images");
+  if (labels[0].size() < 256)
+    throw InputError(path, table.lines.back(), "the example needs at least 320 images");
   return {images(0), images(1)};
 }
 

@@ -31,11 +31,12 @@ inline Colour diverging(double value) {
 
 namespace detail {
 
-/// Deflate with the fixed Huffman code; matches are looked for one pixel to the left and one row above only, which is where
-/// pictures made of blocks repeat themselves.
+/// Deflate with the fixed Huffman code; matches are looked for one pixel to the left and one row
+/// above only, which is where pictures made of blocks repeat themselves.
 class Deflate {
  public:
-  static std::vector<std::uint8_t> zlib(const std::vector<std::uint8_t>& data, std::size_t pixel, std::size_t stride) {
+  static std::vector<std::uint8_t> zlib(const std::vector<std::uint8_t>& data, std::size_t pixel,
+                                        std::size_t stride) {
     Deflate writer;
     writer.bytes_ = {0x78, 0x01};
     writer.bits(1, 1);  // the last block …
@@ -60,15 +61,19 @@ class Deflate {
       a = (a + byte) % 65521;
       b = (b + a) % 65521;
     }
-    for (const std::uint32_t part : {b >> 8, b, a >> 8, a}) writer.bytes_.push_back(static_cast<std::uint8_t>(part));
+    for (const std::uint32_t part : {b >> 8, b, a >> 8, a})
+      writer.bytes_.push_back(static_cast<std::uint8_t>(part));
     return writer.bytes_;
   }
 
  private:
-  static std::size_t match_length(const std::vector<std::uint8_t>& data, std::size_t at, std::size_t distance) {
+  static std::size_t match_length(const std::vector<std::uint8_t>& data, std::size_t at,
+                                  std::size_t distance) {
     if (distance > at || distance > 32768) return 0;
     std::size_t length = 0;
-    while (length < 258 && at + length < data.size() && data[at + length] == data[at + length - distance]) ++length;
+    while (length < 258 && at + length < data.size() &&
+           data[at + length] == data[at + length - distance])
+      ++length;
     return length;
   }
   void bits(std::uint32_t value, int count) {
@@ -94,12 +99,14 @@ class Deflate {
     else code(0xC0 + s - 280, 8);
   }
   void match(std::size_t length, std::size_t distance) {
-    static constexpr std::array<std::uint16_t, 29> lengths = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
-                                                              31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
+    static constexpr std::array<std::uint16_t, 29> lengths = {
+        3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
+        31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
     std::size_t row = lengths.size() - 1;
     while (lengths[row] > length) --row;
     symbol(static_cast<std::uint32_t>(257 + row));
-    if (row >= 8 && row < 28) bits(static_cast<std::uint32_t>(length - lengths[row]), static_cast<int>(row / 4 - 1));
+    if (row >= 8 && row < 28)
+      bits(static_cast<std::uint32_t>(length - lengths[row]), static_cast<int>(row / 4 - 1));
     // Distances: two codes for every power of two.
     std::uint32_t base = 1, distance_code = 0;
     int extra = 0;
@@ -151,20 +158,24 @@ inline std::array<std::uint8_t, 5> glyph(char c) {
 class Picture {
  public:
   Picture(int width, int height, Colour background = {255, 255, 255})
-      : width_(width), height_(height), pixels_(static_cast<std::size_t>(width) * height, background) {}
+      : width_(width),
+        height_(height),
+        pixels_(static_cast<std::size_t>(width) * height, background) {}
 
   int width() const { return width_; }
   int height() const { return height_; }
 
   void block(int left, int top, int width, int height, Colour colour) {
     for (int y = std::max(top, 0); y < std::min(top + height, height_); ++y)
-      for (int x = std::max(left, 0); x < std::min(left + width, width_); ++x) pixels_[static_cast<std::size_t>(y) * width_ + x] = colour;
+      for (int x = std::max(left, 0); x < std::min(left + width, width_); ++x)
+        pixels_[static_cast<std::size_t>(y) * width_ + x] = colour;
   }
   /// `rows`×`columns` cells of `scale` points each; `colour(row, column)` gives a cell's colour.
   template <class ColourOf>
   void cells(int left, int top, int rows, int columns, int scale, ColourOf colour) {
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c) block(left + c * scale, top + r * scale, scale, scale, colour(r, c));
+      for (int c = 0; c < columns; ++c)
+        block(left + c * scale, top + r * scale, scale, scale, colour(r, c));
   }
   /// Numerals, '.', '-' and '>' (an arrow) in points of `scale`.
   void caption(int left, int top, std::string_view text, int scale = 2, Colour colour = {0, 0, 0}) {
@@ -189,21 +200,26 @@ class Picture {
     std::vector<std::uint8_t> file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     std::vector<std::uint8_t> header;
     for (const int extent : {width_, height_})
-      for (int shift = 24; shift >= 0; shift -= 8) header.push_back(static_cast<std::uint8_t>(extent >> shift));
+      for (int shift = 24; shift >= 0; shift -= 8)
+        header.push_back(static_cast<std::uint8_t>(extent >> shift));
     header.insert(header.end(), {8, 2, 0, 0, 0});  // 8 bits, RGB
     append_chunk(file, "IHDR", header);
-    append_chunk(file, "IDAT", detail::Deflate::zlib(raw, 3, static_cast<std::size_t>(width_) * 3 + 1));
+    append_chunk(file, "IDAT",
+                 detail::Deflate::zlib(raw, 3, static_cast<std::size_t>(width_) * 3 + 1));
     append_chunk(file, "IEND", {});
     std::ofstream out(path, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    out.write(reinterpret_cast<const char*>(file.data()),
+              static_cast<std::streamsize>(file.size()));
     out.close();
     if (!out) throw std::runtime_error(path + ": cannot be written");
   }
 
  private:
-  static void append_chunk(std::vector<std::uint8_t>& file, std::string_view type, const std::vector<std::uint8_t>& body) {
+  static void append_chunk(std::vector<std::uint8_t>& file, std::string_view type,
+                           const std::vector<std::uint8_t>& body) {
     const auto number = [&](std::uint32_t value) {
-      for (int shift = 24; shift >= 0; shift -= 8) file.push_back(static_cast<std::uint8_t>(value >> shift));
+      for (int shift = 24; shift >= 0; shift -= 8)
+        file.push_back(static_cast<std::uint8_t>(value >> shift));
     };
     number(static_cast<std::uint32_t>(body.size()));
     const std::size_t start = file.size();

@@ -1,4 +1,5 @@
-// Plain aggregates as tuples: how many fields a struct has, and references to them, without a macro.
+// Plain aggregates as tuples: how many fields a struct has, and references to them, without a
+// macro.
 #pragma once
 
 #include <array>
@@ -37,7 +38,11 @@ constexpr std::size_t field_count() {
 
 template <class T, std::size_t... I, std::size_t... J>
 constexpr bool takes_pair_between(std::index_sequence<I...>, std::index_sequence<J...>) {
-  return requires { T{(static_cast<void>(I), AnyField<T>{})..., {AnyField<T>{}, AnyField<T>{}}, (static_cast<void>(J), AnyField<T>{})...}; };
+  return requires {
+    T{(static_cast<void>(I), AnyField<T>{})...,
+      {AnyField<T>{}, AnyField<T>{}},
+      (static_cast<void>(J), AnyField<T>{})...};
+  };
 }
 
 /// Is a field among the N counted ones a C array? Each of its elements was then counted as a field.
@@ -45,7 +50,8 @@ template <class T, std::size_t N>
 constexpr bool has_c_array() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return ((takes_pair_between<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}) &&
-             !takes_pair_between<T>(std::make_index_sequence<I>{}, std::make_index_sequence<N - I - 1>{})) ||
+             !takes_pair_between<T>(std::make_index_sequence<I>{},
+                                    std::make_index_sequence<N - I - 1>{})) ||
             ...);
   }(std::make_index_sequence<N>{});
 }
@@ -54,10 +60,12 @@ constexpr bool has_c_array() {
 template <class Aggregate>
 struct AnyBase {
   template <class T>
-    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate> && std::is_base_of_v<std::remove_cvref_t<T>, Aggregate>)
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate> &&
+             std::is_base_of_v<std::remove_cvref_t<T>, Aggregate>)
   constexpr operator T&() const&& noexcept;
   template <class T>
-    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate> && std::is_base_of_v<std::remove_cvref_t<T>, Aggregate>)
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate> &&
+             std::is_base_of_v<std::remove_cvref_t<T>, Aggregate>)
   constexpr operator T&&() const&& noexcept;
 };
 /// Has this aggregate a base class? That comes first in a list of values.
@@ -90,8 +98,10 @@ enum class TreeFault {
 template <class T>
 constexpr TreeFault struct_fault() {
   if constexpr (std::is_empty_v<T>) return TreeFault::none;
-  else if constexpr (!std::is_copy_constructible_v<T>) return TreeFault::uncopyable;  // fields would be counted wrongly
-  else if constexpr (takes_fields<T>(std::make_index_sequence<most_fields + 1>{})) return TreeFault::many_fields;
+  // fields would be counted wrongly
+  else if constexpr (!std::is_copy_constructible_v<T>) return TreeFault::uncopyable;
+  else if constexpr (takes_fields<T>(std::make_index_sequence<most_fields + 1>{}))
+    return TreeFault::many_fields;
   else if constexpr (field_count<T>() == 0) return TreeFault::other;
   else if constexpr (has_base<T, field_count<T>()>()) return TreeFault::base;
   else if constexpr (has_c_array<T, field_count<T>()>()) return TreeFault::c_array;
@@ -147,20 +157,25 @@ template <class T>
 FieldAddress(T) -> FieldAddress<T>;
 template <auto...>
 struct Addresses;
-/// A text that ends with the field's name, but for closing brackets and, by g++, what else it knows.
+/// A text that ends with the field's name, but for closing brackets and, by g++, what else it
+/// knows.
 template <auto field>
 constexpr const char* field_text() {
   return __PRETTY_FUNCTION__;
 }
-/// Is a field of T a reference? Then it has no address as long as T is nowhere; a bit-field has none.
+/// Is a field of T a reference? Then it has no address as long as T is nowhere; a bit-field has
+/// none.
 template <class T, std::size_t... I>
 constexpr bool has_reference(std::index_sequence<I...>) {
-  return !requires { typename Addresses<FieldAddress{&std::get<I>(fields_of(unborn<T>.value))}...>; };
+  return !requires {
+    typename Addresses<FieldAddress{&std::get<I>(fields_of(unborn<T>.value))}...>;
+  };
 }
 /// Such texts of all fields of T, in order.
 template <class T, std::size_t... I>
 const char* const* field_texts(std::index_sequence<I...>) {
-  static constexpr const char* texts[] = {field_text<FieldAddress{&std::get<I>(fields_of(unborn<T>.value))}>()...};
+  static constexpr const char* texts[] = {
+      field_text<FieldAddress{&std::get<I>(fields_of(unborn<T>.value))}>()...};
   return texts;
 }
 #ifdef __clang__

@@ -1,4 +1,5 @@
-// AxisSpec: what in_axes and out_axes say: an axis, vt::unmapped, or a list that follows the arguments' tree.
+// AxisSpec: what in_axes and out_axes say: an axis, vt::unmapped, or a list that follows the
+// arguments' tree.
 #pragma once
 
 #include <optional>
@@ -43,49 +44,61 @@ class AxisSpec {
 
 namespace detail {
 
-/// One axis per Tensor of `tree`. `path` and `what` are for the message when the list does not follow the tree.
+/// One axis per Tensor of `tree`. `path` and `what` are for the message when the list does not
+/// follow the tree.
 template <class T>
-void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& out, const std::string& path, const char* what, Where where) {
+void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& out,
+                 const std::string& path, const char* what, Where where) {
   if (!spec.is_list()) {
     if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
       if constexpr (std::is_same_v<T, Tensor>) out.push_back(spec.axis());
-    } else if constexpr (requires { tree.axes_of_lanes(spec.axis()); }) {  // a container whose lanes live inside its elements
+    } else if constexpr (requires { tree.axes_of_lanes(spec.axis()); }) {
+      // a container whose lanes live inside its elements
       for (const std::optional<int>& axis : tree.axes_of_lanes(spec.axis())) out.push_back(axis);
     } else {
-      for_each_child(tree, [&](const auto& child, auto&&) { spread_axes(child, spec, out, path, what, where); });
+      for_each_child(tree, [&](const auto& child, auto&&) {
+        spread_axes(child, spec, out, path, what, where);
+      });
     }
     return;
   }
   if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
     fail(ErrorKind::tree,
-         std::string(what) + ": " + path + " is " + (is_static<T> ? "a number" : "a Tensor") + " but its axes are a list, " + spec.str(), where);
+         std::string(what) + ": " + path + " is " + (is_static<T> ? "a number" : "a Tensor") +
+             " but its axes are a list, " + spec.str(),
+         where);
   } else {
     std::size_t children = 0;
     for_each_child(tree, [&](const auto&, auto&&) { ++children; });
     if (children != spec.items().size())
       fail(ErrorKind::tree,
-           std::string(what) + ": " + path + " has " + std::to_string(children) + " parts but its axes are a list of " +
-               std::to_string(spec.items().size()) + ", " + spec.str(),
+           std::string(what) + ": " + path + " has " + std::to_string(children) +
+               " parts but its axes are a list of " + std::to_string(spec.items().size()) + ", " +
+               spec.str(),
            where);
     std::size_t i = 0;
     for_each_child(tree, [&](const auto& child, auto&& name) {
-      spread_axes(child, spec.items()[i++], out, path + (path.empty() || path.back() == ']' ? "" : " ") + name(), what, where);
+      spread_axes(child, spec.items()[i++], out,
+                  path + (path.empty() || path.back() == ']' ? "" : " ") + name(), what, where);
     });
   }
 }
 
 /// The same for a whole argument list: a list has an entry per argument.
 template <class... T>
-Vec<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments, const AxisSpec& spec, const char* what, Where where) {
+Vec<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments,
+                                             const AxisSpec& spec, const char* what, Where where) {
   Vec<std::optional<int>> axes;
   if (spec.is_list() && spec.items().size() != sizeof...(T))
     fail(ErrorKind::tree,
-         std::string(what) + ": in_axes " + spec.str() + " has " + std::to_string(spec.items().size()) + " entries for " +
-             std::to_string(sizeof...(T)) + " arguments",
+         std::string(what) + ": in_axes " + spec.str() + " has " +
+             std::to_string(spec.items().size()) + " entries for " + std::to_string(sizeof...(T)) +
+             " arguments",
          where);
   std::size_t i = 0;
   auto one = [&](const auto& argument) {
-    spread_axes(argument, spec.is_list() ? spec.items()[i] : spec, axes, "argument " + std::to_string(i), what, where);
+    spread_axes(argument, spec.is_list() ? spec.items()[i] : spec, axes,
+                "argument " + std::to_string(i), what, where);
     ++i;
   };
   std::apply([&](const auto&... argument) { (one(argument), ...); }, arguments);

@@ -1,4 +1,5 @@
-// Collectives: functions of one lane that meet the other lanes of a vt::vmap or vt::pfor whose axis has a name.
+// Collectives: functions of one lane that meet the other lanes of a vt::vmap or vt::pfor whose axis
+// has a name.
 #pragma once
 
 #include <initializer_list>
@@ -27,14 +28,17 @@ class AxisNames {
 
 struct AllGatherOptions {
   Param<int> axis = 0;  ///< of the result
-  bool tiled = false;  ///< the lanes' values one behind the other along `axis`, instead of along a new axis there
+  /// the lanes' values one behind the other along `axis`, instead of along a new axis there
+  bool tiled = false;
 };
 struct AllToAllOptions {
-  bool tiled = false;  ///< split_axis is cut in a block for each lane, and blocks come one behind the other along concat_axis
+  /// split_axis is cut in a block for each lane, and blocks come one behind the other along
+  /// concat_axis
+  bool tiled = false;
 };
 struct PsumScatterOptions {
   Param<int> axis = 0;  ///< of the operand
-  bool tiled = false;  ///< `axis` stays, cut in a block for each lane
+  bool tiled = false;   ///< `axis` stays, cut in a block for each lane
 };
 
 namespace detail {
@@ -43,10 +47,13 @@ Tensor psum_flat(const Tensor&, const AxisNames&, Where);
 Tensor pmean_flat(const Tensor&, const AxisNames&, Where);
 Tensor extremum_of_lanes(const Tensor&, const AxisNames&, bool greatest, Where);
 Tensor all_gather_flat(const Tensor&, const AxisNames&, const AllGatherOptions&, Where);
-Tensor all_to_all_flat(const Tensor&, const std::string& name, int split_axis, int concat_axis, const AllToAllOptions&, Where);
+Tensor all_to_all_flat(const Tensor&, const std::string& name, int split_axis, int concat_axis,
+                       const AllToAllOptions&, Where);
 Tensor psum_scatter_flat(const Tensor&, const std::string& name, const PsumScatterOptions&, Where);
-Tensor ppermute_flat(const Tensor&, const std::string& name, const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation, Where);
-Tensor pshuffle_flat(const Tensor&, const std::string& name, const std::vector<std::int64_t>& sources, Where);
+Tensor ppermute_flat(const Tensor&, const std::string& name,
+                     const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation, Where);
+Tensor pshuffle_flat(const Tensor&, const std::string& name,
+                     const std::vector<std::int64_t>& sources, Where);
 
 /// `f` of every Tensor; numbers are Tensors.
 template <class T, class F>
@@ -65,9 +72,10 @@ auto on_leaves(const T& tree, const F& f) {
 
 }  // namespace detail
 
-/// The sum of x over all lanes of the named axes, which has no lanes of them any more: every lane gets the same, and it may be
-/// returned with out_axes = vt::unmapped. What no lane changes counts once for each. x: a Tensor, a number or a tree.
-/// Derivatives are those of the sum over all lanes of what the differentiated function returns: the transpose of psum is psum.
+/// The sum of x over all lanes of the named axes, which has no lanes of them any more: every lane
+/// gets the same, and it may be returned with out_axes = vt::unmapped. What no lane changes counts
+/// once for each. x: a Tensor, a number or a tree. Derivatives are those of the sum over all lanes
+/// of what the differentiated function returns: the transpose of psum is psum.
 /// Shapes: any → the same; bools and integers of less than 32 bits are summed in 32, as by vt::sum.
 /// Throws: Error that names the axes alive here if there is none of that name.
 /// Source: JAX `lax.psum`, as are the others.
@@ -80,47 +88,62 @@ template <class T>
 auto pmean(const T& x, const AxisNames& names, Where where = Where::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::pmean_flat(t, names, where); });
 }
-/// The greatest x of all lanes, element by element; NaN if any is. Lanes that tie share the derivative.
+/// The greatest x of all lanes, element by element; NaN if any is. Lanes that tie share the
+/// derivative.
 template <class T>
 auto pmax(const T& x, const AxisNames& names, Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, true, where); });
+  return detail::on_leaves(
+      x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, true, where); });
 }
 /// The least x of all lanes.
 template <class T>
 auto pmin(const T& x, const AxisNames& names, Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, false, where); });
+  return detail::on_leaves(
+      x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, false, where); });
 }
-/// The x of all lanes along a new axis (or, tiled, behind each other along an axis), the same for every lane. Of several names the
-/// first is the slowest.
+/// The x of all lanes along a new axis (or, tiled, behind each other along an axis), the same for
+/// every lane. Of several names the first is the slowest.
 /// Shapes: x[…] → [lanes, …] with `axis` 0.
 template <class T>
-auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {}, Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::all_gather_flat(t, names, options, where); });
+auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {},
+                Where where = Where::here()) {
+  return detail::on_leaves(
+      x, [&](const Tensor& t) { return detail::all_gather_flat(t, names, options, where); });
 }
 /// Element j of the result along concat_axis is what lane j has for this lane along split_axis.
-/// Shapes: x.dim(split_axis) is the number of lanes; that axis goes, one of the same size comes at concat_axis (tiled: both stay).
+/// Shapes: x.dim(split_axis) is the number of lanes; that axis goes, one of the same size comes at
+/// concat_axis (tiled: both stay).
 template <class T>
-auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Param<int> concat_axis, AllToAllOptions options = {},
-                Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::all_to_all_flat(t, name, split_axis, concat_axis, options, where); });
+auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Param<int> concat_axis,
+                AllToAllOptions options = {}, Where where = Where::here()) {
+  return detail::on_leaves(x, [&](const Tensor& t) {
+    return detail::all_to_all_flat(t, name, split_axis, concat_axis, options, where);
+  });
 }
 /// The sum over all lanes of their element for this lane: psum, of which each lane keeps its part.
 /// Shapes: x.dim(axis) is the number of lanes; that axis goes (tiled: it keeps a block).
 template <class T>
-auto psum_scatter(const T& x, const std::string& name, PsumScatterOptions options = {}, Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::psum_scatter_flat(t, name, options, where); });
+auto psum_scatter(const T& x, const std::string& name, PsumScatterOptions options = {},
+                  Where where = Where::here()) {
+  return detail::on_leaves(
+      x, [&](const Tensor& t) { return detail::psum_scatter_flat(t, name, options, where); });
 }
-/// Lane `to` gets the x of lane `from`, for each pair (from, to); lanes that nobody sends to get zeros.
+/// Lane `to` gets the x of lane `from`, for each pair (from, to); lanes that nobody sends to get
+/// zeros.
 /// Throws: Error if a lane is out of range, sends twice or is sent to twice.
 template <class T>
-auto ppermute(const T& x, const std::string& name, const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
+auto ppermute(const T& x, const std::string& name,
+              const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
               Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::ppermute_flat(t, name, permutation, where); });
+  return detail::on_leaves(
+      x, [&](const Tensor& t) { return detail::ppermute_flat(t, name, permutation, where); });
 }
 /// Lane i gets the x of lane sources[i]: a permutation of all lanes.
 template <class T>
-auto pshuffle(const T& x, const std::string& name, const std::vector<std::int64_t>& sources, Where where = Where::here()) {
-  return detail::on_leaves(x, [&](const Tensor& t) { return detail::pshuffle_flat(t, name, sources, where); });
+auto pshuffle(const T& x, const std::string& name, const std::vector<std::int64_t>& sources,
+              Where where = Where::here()) {
+  return detail::on_leaves(
+      x, [&](const Tensor& t) { return detail::pshuffle_flat(t, name, sources, where); });
 }
 
 /// The index of this lane, i32[]; of several names as if they were one axis, the first the slowest.

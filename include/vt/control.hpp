@@ -1,5 +1,6 @@
-// Control flow as equations: cond, switch_, while_loop, fori_loop, scan, map, associative_scan. Unlike C++ `if` and `while`, they
-// may depend on values that are not known when the function is traced, and under vmap each lane goes its own way.
+// Control flow as equations: cond, switch_, while_loop, fori_loop, scan, map, associative_scan.
+// Unlike C++ `if` and `while`, they may depend on values that are not known when the function is
+// traced, and under vmap each lane goes its own way.
 #pragma once
 
 #include <array>
@@ -10,14 +11,16 @@
 namespace vt {
 
 struct WhileOptions {
-  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB, but 16 to 256. A loop of more
-  /// rounds is run a second time, from one kept state to the next.
+  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB,
+  /// but 16 to 256. A loop of more rounds is run a second time, from one kept state to the next.
   Param<std::int64_t> checkpoint = 0;
 };
 struct ScanOptions {
-  std::optional<Param<std::int64_t>> length = std::nullopt;  ///< needed only when there are no sequences
-  bool reverse = false;                               ///< from the last element to the first; results lie as the sequences do
-  Param<std::int64_t> unroll = 1;                     ///< elements per round of the loop
+  /// needed only when there are no sequences
+  std::optional<Param<std::int64_t>> length = std::nullopt;
+  /// from the last element to the first; results lie as the sequences do
+  bool reverse = false;
+  Param<std::int64_t> unroll = 1;  ///< elements per round of the loop
 };
 struct MapOptions {
   Param<std::int64_t> batch_size = 0;  ///< elements at a time, vectorized by vmap; 0: one by one
@@ -86,7 +89,8 @@ LiftedTree<T> lifted(const T& tree) {
 /// What f(carry, more…) gives, or f(parts…, more…); NotCallable if neither is possible.
 template <class F, class Carry, class... More>
 constexpr auto given_by_carry() {
-  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) return std::type_identity<ResultOf<F, Carry, More...>>();
+  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>)
+    return std::type_identity<ResultOf<F, Carry, More...>>();
   else if constexpr (is_product<Carry>)
     return []<std::size_t... I>(std::index_sequence<I...>) {
       return std::type_identity<GivenBy<F, std::tuple_element_t<I, Carry>..., More...>>();
@@ -101,7 +105,8 @@ struct RoundOf {
   F& f;
   const Tensor& index;
   template <class... Part>
-  auto operator()(const Part&... part) const -> std::invoke_result_t<F&, const Tensor&, const Part&...> {
+  auto operator()(const Part&... part) const
+      -> std::invoke_result_t<F&, const Tensor&, const Part&...> {
     return f(index, part...);
   }
 };
@@ -109,7 +114,8 @@ struct RoundOf {
 /// The same for scan's body, which need not take elements where there are none.
 template <class F, class Carry, class Xs>
 constexpr auto given_by_scan() {
-  if constexpr (std::is_same_v<Xs, std::nullopt_t> && !std::is_same_v<GivenByCarry<F, Carry>, NotCallable>)
+  if constexpr (std::is_same_v<Xs, std::nullopt_t> &&
+                !std::is_same_v<GivenByCarry<F, Carry>, NotCallable>)
     return std::type_identity<GivenByCarry<F, Carry>>();
   else return std::type_identity<GivenByCarry<F, Carry, Xs>>();
 }
@@ -121,7 +127,8 @@ template <class Given, class Wanted>
 constexpr auto check_given() {
   if constexpr (std::is_same_v<Given, NotCallable>) return CallFaultOf<CallFault::parameters>();
   else if constexpr (!ResultCheck<Given>::holds) return ResultCheck<Given>();
-  else if constexpr (!std::is_convertible_v<LiftedTree<Given>, Wanted>) return CallFaultOf<CallFault::type>();
+  else if constexpr (!std::is_convertible_v<LiftedTree<Given>, Wanted>)
+    return CallFaultOf<CallFault::type>();
   else return CallFaultOf<CallFault::none>();
 }
 template <class Given, class Wanted>
@@ -133,7 +140,8 @@ decltype(auto) call_on_carry(F& f, const Carry& carry, const More&... more) {
   if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) {
     return f(carry, more...);
   } else {
-    return std::apply([&](const auto&... part) -> decltype(auto) { return f(part..., more...); }, carry);
+    return std::apply([&](const auto&... part) -> decltype(auto) { return f(part..., more...); },
+                      carry);
   }
 }
 
@@ -166,29 +174,39 @@ LeafName carry_names(const T& carry) {
 }
 
 /// Throws: `what`, a tree, must not differ from the one before it, but does at `path`.
-[[noreturn]] void refuse_structure(const ControlCall&, const char* must, const char* what, const std::string& path);
+[[noreturn]] void refuse_structure(const ControlCall&, const char* must, const char* what,
+                                   const std::string& path);
 
-// On flat lists of Tensors; src/trace/ops/control.cpp and, for the last two, src/transforms/control.cpp.
+// On flat lists of Tensors; src/trace/ops/control.cpp and, for the last two,
+// src/transforms/control.cpp.
 /// branches[index](operands…), the index clamped.
-std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> branches, std::span<const Tensor> operands, const ControlCall&);
-std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true, const FlatFunction& on_false, std::span<const Tensor> operands,
+std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> branches,
+                                std::span<const Tensor> operands, const ControlCall&);
+std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true,
+                              const FlatFunction& on_false, std::span<const Tensor> operands,
                               const ControlCall&);
-std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> init, const WhileOptions&,
+std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body,
+                               std::span<const Tensor> init, const WhileOptions&,
                                const ControlCall&);
 /// body: (carry…, x…) → (carry…, y…). Gives the last carries, then the ys.
-std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> init, std::span<const Tensor> xs, const ScanOptions&,
-                              const ControlCall&);
+std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> init,
+                              std::span<const Tensor> xs, const ScanOptions&, const ControlCall&);
 /// body: (i, carry…) → carry….
-std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const FlatFunction& body, std::span<const Tensor> init, const ControlCall&);
-std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const FlatFunction& body, std::span<const Tensor> init, const WhileOptions&,
+std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const FlatFunction& body,
+                              std::span<const Tensor> init, const ControlCall&);
+std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const FlatFunction& body,
+                              std::span<const Tensor> init, const WhileOptions&,
                               const ControlCall&);
-std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, const MapOptions&, const ControlCall&);
-std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<const Tensor> elements, const AssociativeScanOptions&,
-                                          const ControlCall&);
+std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, const MapOptions&,
+                             const ControlCall&);
+std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<const Tensor> elements,
+                                          const AssociativeScanOptions&, const ControlCall&);
 
-/// A branch on flat leaves; the first one to run leaves the tree of its result in `result`, which the others must match.
+/// A branch on flat leaves; the first one to run leaves the tree of its result in `result`, which
+/// the others must match.
 template <class Result, class F, class Operands>
-FlatFunction branch_function(F& f, const Operands& operands, std::optional<Result>& result, const ControlCall& call) {
+FlatFunction branch_function(F& f, const Operands& operands, std::optional<Result>& result,
+                             const ControlCall& call) {
   return [&](std::span<const Tensor> leaves) {
     const Operands now = with_leaves(operands, leaves);
     const Result out = lifted(std::apply(f, now));
@@ -201,12 +219,15 @@ FlatFunction branch_function(F& f, const Operands& operands, std::optional<Resul
 /// The names of the leaves of a result that is not known yet.
 template <class Result>
 LeafName branch_names(const std::optional<Result>& result) {
-  return [&result](std::size_t leaf) { return result ? result_name(leaf, *result) : "result " + std::to_string(leaf); };
+  return [&result](std::size_t leaf) {
+    return result ? result_name(leaf, *result) : "result " + std::to_string(leaf);
+  };
 }
 
 /// The leaves of what a function made of a tree, whose structure it must keep.
 template <class Tree, class T>
-std::vector<Tensor> kept_structure(const Tree& tree, const T& given, const char* must, const char* what, const ControlCall& call) {
+std::vector<Tensor> kept_structure(const Tree& tree, const T& given, const char* must,
+                                   const char* what, const ControlCall& call) {
   const Tree next = lifted(given);
   if (const auto path = first_difference(tree, next)) refuse_structure(call, must, what, *path);
   return tree_leaves(next);
@@ -218,16 +239,18 @@ std::vector<Tensor> next_carry(const Carry& carry, const T& given, const Control
 
 }  // namespace detail
 
-/// on_true(operands…) if `predicate`, else on_false(operands…): only one of them runs. Both are traced, and must give trees of
-/// Tensors of the same shapes and dtypes (weak numbers adopt the other's dtype); the result has the type of on_true's. What the
-/// functions capture is an operand too.
-/// Shapes: predicate bool[] (a number counts as true unless it is 0). Under vmap a predicate per lane sends each lane through its own
-/// branch, in values, errors and derivatives alike.
+/// on_true(operands…) if `predicate`, else on_false(operands…): only one of them runs. Both are
+/// traced, and must give trees of Tensors of the same shapes and dtypes (weak numbers adopt the
+/// other's dtype); the result has the type of on_true's. What the functions capture is an operand
+/// too.
+/// Shapes: predicate bool[] (a number counts as true unless it is 0). Under vmap a predicate per
+/// lane sends each lane through its own branch, in values, errors and derivatives alike.
 /// Throws: Error if the predicate is no scalar or the results differ in structure, shape or dtype.
 /// Source: JAX `lax.cond`.
 template <class OnTrue, class OnFalse, class... A>
 auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... operands) {
-  using Check = detail::FirstOf<detail::CallCheck<OnTrue, detail::Owned<A>...>, detail::CallCheck<OnFalse, detail::Owned<A>...>>;
+  using Check = detail::FirstOf<detail::CallCheck<OnTrue, detail::Owned<A>...>,
+                                detail::CallCheck<OnFalse, detail::Owned<A>...>>;
   VT_ASSERT_CALL("vt::cond", Check);
   if constexpr (!Check::holds) {
     return detail::Refused();
@@ -243,15 +266,19 @@ auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... opera
     } else {
       const auto own = detail::own(operands...);
       std::optional<Result> result;
-      const detail::ControlCall call{.name = "vt::cond", .where = predicate.where, .result_name = detail::branch_names(result)};
-      const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
-                                         detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
+      const detail::ControlCall call{.name = "vt::cond",
+                                     .where = predicate.where,
+                                     .result_name = detail::branch_names(result)};
+      const auto out = detail::cond_flat(
+          predicate.tensor, detail::branch_function(on_true, own, result, call),
+          detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
       return detail::with_leaves(std::move(*result), out);
     }
   }
 }
 
-/// The function number `index` of the tuple, applied to the operands; an index out of range is clamped. As cond otherwise.
+/// The function number `index` of the tuple, applied to the operands; an index out of range is
+/// clamped. As cond otherwise.
 /// Shapes: index: any integer dtype, scalar.
 /// Source: JAX `lax.switch`.
 template <class... Branches, class... A>
@@ -262,9 +289,13 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
   if constexpr (!Check::holds || sizeof...(Branches) == 0) {
     return detail::Refused();
   } else {
-    using Results = std::tuple<detail::LiftedTree<detail::ResultOf<Branches, detail::Owned<A>...>>...>;
+    using Results =
+        std::tuple<detail::LiftedTree<detail::ResultOf<Branches, detail::Owned<A>...>>...>;
     using Result = std::tuple_element_t<0, Results>;
-    constexpr bool alike = (std::is_convertible_v<detail::LiftedTree<detail::ResultOf<Branches, detail::Owned<A>...>>, Result> && ...);
+    constexpr bool alike =
+        (std::is_convertible_v<detail::LiftedTree<detail::ResultOf<Branches, detail::Owned<A>...>>,
+                               Result> &&
+         ...);
     static_assert(detail::same_type<Results, Result, alike>,
                   "vt::switch_: the functions return different types: all must return the same "
                   "one; numbers count as vt::Tensor");
@@ -273,9 +304,12 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
     } else {
       const auto own = detail::own(operands...);
       std::optional<Result> result;
-      const detail::ControlCall call{.name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
+      const detail::ControlCall call{
+          .name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
       Vec<detail::FlatFunction> flat;
-      std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result, call)), ...); }, branches);
+      std::apply(
+          [&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result, call)), ...); },
+          branches);
       const auto out = detail::switch_flat(index.tensor, flat, tree_leaves(own), call);
       return detail::with_leaves(std::move(*result), out);
     }
@@ -291,15 +325,18 @@ auto switch_(Operand, const First&, const More&...) {
   return detail::Refused();
 }
 
-/// carry = init; while (condition(carry)) carry = body(carry). The carry keeps its structure, shapes and dtypes; numbers in `init`
-/// become Tensors, which adopt the dtype that the body gives them. Functions may take the parts of a tuple as parameters.
-/// Reverse-differentiable whatever the number of rounds: some states on the way are kept, see WhileOptions.
-/// Under vmap each lane stops by its own condition and keeps its value from then on.
+/// carry = init; while (condition(carry)) carry = body(carry). The carry keeps its structure,
+/// shapes and dtypes; numbers in `init` become Tensors, which adopt the dtype that the body gives
+/// them. Functions may take the parts of a tuple as parameters. Reverse-differentiable whatever the
+/// number of rounds: some states on the way are kept, see WhileOptions. Under vmap each lane stops
+/// by its own condition and keeps its value from then on.
 /// Shapes: condition(carry) → bool[] (a number counts as true unless it is 0).
-/// Throws: Error if the condition is no scalar, or the body changes the structure, a shape or a dtype.
+/// Throws: Error if the condition is no scalar, or the body changes the structure, a shape or a
+/// dtype.
 /// Source: JAX `lax.while_loop`, which has no reverse mode.
 template <class Condition, class Body, class T>
-auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
+auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {},
+                Where where = Where::here()) {
   using Start = detail::TreesCheck<T>;
   VT_ASSERT_CALL("vt::while_loop", Start);
   if constexpr (!Start::holds) {
@@ -312,7 +349,8 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
                   "vt::while_loop: the condition cannot be called with the carry: write [](Carry "
                   "carry) { return carry < 3; }; numbers of the carry are vt::Tensor, the parts of "
                   "a tuple may be parameters of their own");
-    constexpr bool tests = Test::holds || Test::fault == detail::CallFault::parameters || Test::fault == detail::CallFault::refused;
+    constexpr bool tests = Test::holds || Test::fault == detail::CallFault::parameters ||
+                           Test::fault == detail::CallFault::refused;
     static_assert(detail::same_type<Holds, Tensor, tests>,
                   "vt::while_loop: the condition must return a scalar vt::Tensor or a bool");
     if constexpr (!Test::holds) {
@@ -332,7 +370,8 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
         return detail::Refused();
       } else {
         const Carry carry = detail::lifted(init);
-        const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
+        const detail::ControlCall call{
+            .name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
         const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
           const Carry now = detail::with_leaves(carry, leaves);
           return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
@@ -341,18 +380,22 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
           const Carry now = detail::with_leaves(carry, leaves);
           return detail::next_carry(carry, detail::call_on_carry(body, now), call);
         };
-        return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
+        return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body,
+                                                             tree_leaves(carry), options, call));
       }
     }
   }
 }
 
-/// carry = init; for i = lower … upper − 1: carry = body(i, carry). Bounds that are C++ integers make a scan, others a while_loop.
+/// carry = init; for i = lower … upper − 1: carry = body(i, carry). Bounds that are C++ integers
+/// make a scan, others a while_loop.
 /// Shapes: i: scalar, i32 if the bounds fit (the bounds' own dtype if they are Tensors).
 /// Source: JAX `lax.fori_loop`.
 template <class Lower, class Upper, class Body, class T>
-auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
-  constexpr bool counts = std::is_constructible_v<Tensor, const Lower&> && std::is_constructible_v<Tensor, const Upper&>;
+auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
+               WhileOptions options = {}, Where where = Where::here()) {
+  constexpr bool counts = std::is_constructible_v<Tensor, const Lower&> &&
+                          std::is_constructible_v<Tensor, const Upper&>;
   static_assert(counts, "vt::fori_loop: the bounds must be integers: numbers or scalar Tensors");
   using Start = detail::TreesCheck<T>;
   VT_ASSERT_CALL("vt::fori_loop", Start);
@@ -374,28 +417,34 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
       return detail::Refused();
     } else {
       const Carry carry = detail::lifted(init);
-      const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
+      const detail::ControlCall call{
+          .name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
       const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
         const Carry now = detail::with_leaves(carry, leaves.subspan(1));
         const detail::RoundOf<Body> round{body, leaves[0]};
         return detail::next_carry(carry, detail::call_on_carry(round, now), call);
       };
       if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
-        return detail::with_leaves(
-            carry, detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
-      else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
+        return detail::with_leaves(carry, detail::fori_flat(static_cast<std::int64_t>(lower),
+                                                            static_cast<std::int64_t>(upper), flat,
+                                                            tree_leaves(carry), call));
+      else
+        return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat,
+                                                            tree_leaves(carry), options, call));
     }
   }
 }
 
-/// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last carry, ys stacked along axis 0). The
-/// body may take the parts of a tuple as parameters.
-/// `xs` is a tree of Tensors of one length, or std::nullopt with options.length; body(carry) is then enough. A body without ys gives
-/// pair(carry, std::nullopt).
-/// Throws: Error if the sequences differ in length, or the body changes the carry's structure, a shape or a dtype.
+/// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last
+/// carry, ys stacked along axis 0). The body may take the parts of a tuple as parameters.
+/// `xs` is a tree of Tensors of one length, or std::nullopt with options.length; body(carry) is
+/// then enough. A body without ys gives pair(carry, std::nullopt).
+/// Throws: Error if the sequences differ in length, or the body changes the carry's structure, a
+/// shape or a dtype.
 /// Source: JAX `lax.scan`.
 template <class Body, class T, class Xs>
-auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Where where = Where::here()) {
+auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
+          Where where = Where::here()) {
   using Start = detail::TreesCheck<T, Xs>;
   VT_ASSERT_CALL("vt::scan", Start);
   if constexpr (!Start::holds) {
@@ -432,7 +481,8 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
         const auto run = [&](std::span<const Tensor> leaves) -> Pair {
           const Carry now = detail::with_leaves(carry, leaves.first(carries));
           if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
-            if constexpr (!std::is_same_v<detail::GivenByCarry<Body, Carry>, detail::NotCallable>) return detail::call_on_carry(body, now);
+            if constexpr (!std::is_same_v<detail::GivenByCarry<Body, Carry>, detail::NotCallable>)
+              return detail::call_on_carry(body, now);
             else return detail::call_on_carry(body, now, std::nullopt);
           } else {
             const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
@@ -440,8 +490,10 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
           }
         };
         std::optional<std::pair<Carry, Ys>> result;
-        const detail::ControlCall call{
-            .name = "vt::scan", .where = where, .carry_name = detail::carry_names(carry), .sequence_name = detail::leaf_names("xs", "xs", xs)};
+        const detail::ControlCall call{.name = "vt::scan",
+                                       .where = where,
+                                       .carry_name = detail::carry_names(carry),
+                                       .sequence_name = detail::leaf_names("xs", "xs", xs)};
         const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
           const Pair both = run(leaves);
           std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
@@ -449,14 +501,16 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
           detail::append_leaves(result->second, out);
           return out;
         };
-        const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
+        const std::vector<Tensor> out =
+            detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
         return detail::with_leaves(std::move(*result), out);
       }
     }
   }
 }
 
-/// f of each element along axis 0 of the tree `xs`, the results stacked: a loop, unlike vmap, which needs memory for all at once.
+/// f of each element along axis 0 of the tree `xs`, the results stacked: a loop, unlike vmap, which
+/// needs memory for all at once.
 /// Source: JAX `lax.map`.
 template <class F, class Xs>
 auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()) {
@@ -471,18 +525,22 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
       result.emplace(detail::lifted(f(x)));
       return tree_leaves(*result);
     };
-    const auto out =
-        detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", "xs", xs)});
+    const auto out = detail::map_flat(
+        flat, tree_leaves(xs), options,
+        {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", "xs", xs)});
     return detail::with_leaves(std::move(*result), out);
   }
 }
 
-/// All prefixes of `elements` along an axis combined by `op`, an associative function of two elements: x₀, op(x₀, x₁), … in O(log n)
-/// vectorized steps. With `reverse`, from the end: …, op(xₙ, xₙ₋₁), xₙ.
+/// All prefixes of `elements` along an axis combined by `op`, an associative function of two
+/// elements: x₀, op(x₀, x₁), … in O(log n) vectorized steps. With `reverse`, from the end: …,
+/// op(xₙ, xₙ₋₁), xₙ.
 /// Throws: Error if the elements differ in length along the axis, or op does not give an element.
-/// Source: JAX `lax.associative_scan`, after Blelloch 1990, Prefix Sums and Their Applications; `op` is written for one element here.
+/// Source: JAX `lax.associative_scan`, after Blelloch 1990, Prefix Sums and Their Applications;
+/// `op` is written for one element here.
 template <class F, class T>
-auto associative_scan(F op, const T& elements, AssociativeScanOptions options = {}, Where where = Where::here()) {
+auto associative_scan(F op, const T& elements, AssociativeScanOptions options = {},
+                      Where where = Where::here()) {
   using Start = detail::TreesCheck<T>;
   VT_ASSERT_CALL("vt::associative_scan", Start);
   if constexpr (!Start::holds) {
@@ -504,13 +562,19 @@ auto associative_scan(F op, const T& elements, AssociativeScanOptions options = 
     } else {
       const Tree own = detail::lifted(elements);
       const detail::ControlCall call{
-          .name = "vt::associative_scan", .where = where, .sequence_name = detail::leaf_names("elements", "the elements", own)};
+          .name = "vt::associative_scan",
+          .where = where,
+          .sequence_name = detail::leaf_names("elements", "the elements", own)};
       const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
         const std::size_t n = leaves.size() / 2;
-        const Tree a = detail::with_leaves(own, leaves.first(n)), b = detail::with_leaves(own, leaves.subspan(n));
-        return detail::kept_structure(own, op(a, b), "the function must give an element of the same structure", "element", call);
+        const Tree a = detail::with_leaves(own, leaves.first(n)),
+                   b = detail::with_leaves(own, leaves.subspan(n));
+        return detail::kept_structure(own, op(a, b),
+                                      "the function must give an element of the same structure",
+                                      "element", call);
       };
-      return detail::with_leaves(own, detail::associative_scan_flat(flat, tree_leaves(own), options, call));
+      return detail::with_leaves(
+          own, detail::associative_scan_flat(flat, tree_leaves(own), options, call));
     }
   }
 }

@@ -1,4 +1,5 @@
-// Functions with rules of their own: custom_jvp, custom_vjp, custom_vmap; and checkpoint, which trades memory for work.
+// Functions with rules of their own: custom_jvp, custom_vjp, custom_vmap; and checkpoint, which
+// trades memory for work.
 #pragma once
 
 #include <array>
@@ -19,7 +20,9 @@ T filled(T like, const Tensor*& next) {
 template <class Both, class First, class... Second>
 constexpr bool is_pair_of() {
   if constexpr (!is_two<Both>) return false;
-  else return std::is_convertible_v<std::tuple_element_t<0, Both>, First> && (std::is_convertible_v<std::tuple_element_t<1, Both>, Second> && ...);
+  else
+    return std::is_convertible_v<std::tuple_element_t<0, Both>, First> &&
+           (std::is_convertible_v<std::tuple_element_t<1, Both>, Second> && ...);
 }
 /// What the rule of custom_jvp gives, called with tuples or with their parts.
 template <class Rule, class... A>
@@ -30,18 +33,23 @@ constexpr auto given_by_rule() {
 }
 inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what, Where where) {
   if (got != wanted)
-    fail(ErrorKind::tree, std::string(what) + " returned " + std::to_string(got) + " Tensors; " + std::to_string(wanted) + " are needed", where);
+    fail(ErrorKind::tree,
+         std::string(what) + " returned " + std::to_string(got) + " Tensors; " +
+             std::to_string(wanted) + " are needed",
+         where);
 }
 
 }  // namespace detail
 
-/// f, whose derivative is `rule(primals, tangents)` → pair(value, tangent): both tuples with one entry per argument. The form
-/// rule(args…, tangents…) is taken as well. Rules may capture Tensors, also those of a function being transformed: derivatives
-/// do not flow into them, but the derivatives of the rule itself do. A rule with captures is called once where the function is
+/// f, whose derivative is `rule(primals, tangents)` → pair(value, tangent): both tuples with one
+/// entry per argument. The form rule(args…, tangents…) is taken as well. Rules may capture Tensors,
+/// also those of a function being transformed: derivatives do not flow into them, but the
+/// derivatives of the rule itself do. A rule with captures is called once where the function is
 /// traced, and may be called again.
 template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
-  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
+  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
+          where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::custom_jvp", Check);
     using Arguments = std::tuple<detail::Owned<A>...>;
@@ -64,7 +72,8 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
         return detail::Refused();
       } else {
         auto g = detail::tree_function(f, detail::own(arguments...));
-        const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
+        const Arguments like = std::apply(
+            [](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
         auto flat_rule = [rule, like, where](std::span<const Tensor> leaves) mutable {
           const Tensor* next = leaves.data();
           Arguments primals = like, tangents = like;
@@ -78,22 +87,26 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
           std::vector<Tensor> out = tree_leaves(std::get<0>(both));
           const std::size_t n = out.size();
           detail::append_leaves(std::get<1>(both), out);
-          detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule", where);
+          detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule",
+                                where);
           return out;
         };
-        const std::vector<Tensor> out = detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where, !std::is_empty_v<Rule>);
+        const std::vector<Tensor> out =
+            detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where, !std::is_empty_v<Rule>);
         return g.rebuild(out);
       }
     }
   };
 }
 
-/// f, differentiated in reverse by `backward(residuals, cotangent)` → cotangents of the arguments (bare for one argument, else a
-/// std::tuple), where `forward(args…)` → pair(value, residuals). Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose
-/// of `backward`, which must be linear in the cotangent for that.
+/// f, differentiated in reverse by `backward(residuals, cotangent)` → cotangents of the arguments
+/// (bare for one argument, else a std::tuple), where `forward(args…)` → pair(value, residuals).
+/// Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose of
+/// `backward`, which must be linear in the cotangent for that.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
-  return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)),
+  return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)),
+          backward = detail::Callable(std::move(backward)),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::custom_vjp", Check);
@@ -118,7 +131,8 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
                       "vt::custom_vjp: the backward function cannot be called with the residuals "
                       "and the cotangent of the result: write [](Residuals r, vt::Tensor ct) { "
                       "return cotangents; }");
-        using Trees = detail::FirstOf<detail::ResultCheck<Residuals>, detail::ResultCheck<Cotangents>>;
+        using Trees =
+            detail::FirstOf<detail::ResultCheck<Residuals>, detail::ResultCheck<Cotangents>>;
         if constexpr (!called) {
           return detail::Refused();
         } else {
@@ -133,7 +147,8 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
               std::optional<Residuals> residuals;
             };
             auto trees = detail::new_shared<Kept>();
-            const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
+            const Arguments like = std::apply(
+                [](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
             auto flat_forward = [forward, like, trees](std::span<const Tensor> leaves) mutable {
               const Tensor* next = leaves.data();
               Arguments primals = like;
@@ -146,17 +161,20 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
               return out;
             };
             const std::size_t wanted = g.leaves().size();
-            auto flat_backward = [backward, trees, wanted, where](std::span<const Tensor> leaves) mutable {
+            auto flat_backward = [backward, trees, wanted,
+                                  where](std::span<const Tensor> leaves) mutable {
               const Tensor* next = leaves.data();
               const Residuals residuals = detail::filled(*trees->residuals, next);
               const Value cotangent = detail::filled(*trees->value, next);
               auto cotangents = backward(residuals, cotangent);
               std::vector<Tensor> out = tree_leaves(cotangents);
-              detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function", where);
+              detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function",
+                                    where);
               return out;
             };
-            const std::vector<Tensor> out = detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where,
-                                                                    !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
+            const std::vector<Tensor> out =
+                detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where,
+                                        !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
             return g.rebuild(out);
           }
         }
@@ -165,15 +183,18 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
   };
 }
 
-/// f, vectorized by `rule(axis_size, mapped, args…)` → pair(result, result_mapped): mapped is a std::array<bool, N> with an entry
-/// per argument; mapped arguments carry the lanes at axis 0, and so must the result if result_mapped (a bool) says so. The rule may not
-/// capture a Tensor of the function being vectorized: it would have lanes of its own. Make it an argument.
+/// f, vectorized by `rule(axis_size, mapped, args…)` → pair(result, result_mapped): mapped is a
+/// std::array<bool, N> with an entry per argument; mapped arguments carry the lanes at axis 0, and
+/// so must the result if result_mapped (a bool) says so. The rule may not capture a Tensor of the
+/// function being vectorized: it would have lanes of its own. Make it an argument.
 template <class F, class Rule>
 auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
-  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
+  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
+          where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::custom_vmap", Check);
-    using Both = detail::GivenBy<Rule, std::int64_t, std::array<bool, sizeof...(A)>, detail::Owned<A>...>;
+    using Both =
+        detail::GivenBy<Rule, std::int64_t, std::array<bool, sizeof...(A)>, detail::Owned<A>...>;
     constexpr bool called = !Check::holds || !std::is_same_v<Both, detail::NotCallable>;
     static_assert(called,
                   "vt::custom_vmap: the rule cannot be called with the number of lanes, which "
@@ -193,8 +214,10 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
       } else {
         auto g = detail::tree_function(f, detail::own(arguments...));
         using Arguments = std::tuple<detail::Owned<A>...>;
-        const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-        auto flat_rule = [rule, like](std::int64_t size, const Vec<bool>& leaf_mapped, std::span<const Tensor> leaves,
+        const Arguments like = std::apply(
+            [](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
+        auto flat_rule = [rule, like](std::int64_t size, const Vec<bool>& leaf_mapped,
+                                      std::span<const Tensor> leaves,
                                       Vec<bool>& out_mapped) mutable {
           const Tensor* next = leaves.data();
           Arguments given = like;
@@ -204,7 +227,8 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
               [&](auto&... a) {
                 auto one = [&](auto& tree) {
                   const std::size_t n = detail::count_leaves(tree);
-                  for (std::size_t i = 0; i < n; ++i) mapped[argument] = mapped[argument] || leaf_mapped[leaf + i];
+                  for (std::size_t i = 0; i < n; ++i)
+                    mapped[argument] = mapped[argument] || leaf_mapped[leaf + i];
                   leaf += n;
                   ++argument;
                   detail::assign_leaves(tree, next);
@@ -217,7 +241,8 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
           out_mapped.assign(out.size(), static_cast<bool>(std::get<1>(both)));
           return out;
         };
-        const std::vector<Tensor> out = detail::custom_vmap_flat(g.flat(), flat_rule, g.leaves(), where);
+        const std::vector<Tensor> out =
+            detail::custom_vmap_flat(g.flat(), flat_rule, g.leaves(), where);
         return g.rebuild(out);
       }
     }

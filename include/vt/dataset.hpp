@@ -1,4 +1,5 @@
-// Datasets: examples from memory or files, shuffled, mapped and put in batches as they are asked for.
+// Datasets: examples from memory or files, shuffled, mapped and put in batches as they are asked
+// for.
 #pragma once
 
 #include <iterator>
@@ -14,13 +15,15 @@ namespace vt {
 struct CsvOptions {
   DType dtype = f32;
   char separator = ',';
-  bool header = false;       ///< the first row holds names, not numbers
+  bool header = false;              ///< the first row holds names, not numbers
   Param<std::int64_t> columns = 0;  ///< that every row must have; 0: as many as the first one
 };
-/// The numbers of a text file with one row a line; empty lines and spaces around numbers (tabs too, unless they separate) are skipped.
-/// Integers are read exactly, 9007199254740993.0 and 2e3 among them; floats are rounded to the nearest, which beyond the
-/// largest is an infinity and below the smallest 0.
-/// Shapes: [rows, columns]. Throws: Error(io) that names file and row: no such file, no rows, a row of another length, no number.
+/// The numbers of a text file with one row a line; empty lines and spaces around numbers (tabs too,
+/// unless they separate) are skipped. Integers are read exactly, 9007199254740993.0 and 2e3 among
+/// them; floats are rounded to the nearest, which beyond the largest is an infinity and below the
+/// smallest 0.
+/// Shapes: [rows, columns]. Throws: Error(io) that names file and row: no such file, no rows, a row
+/// of another length, no number.
 Tensor load_csv(const std::string& path, CsvOptions options = {}, Where where = Where::here());
 
 struct BatchOptions {
@@ -63,9 +66,11 @@ ElementLeaves element_shapes(const PlanRef&);
 
 }  // namespace detail
 
-/// A sequence of trees: `for (const auto& [x, y] : data.shuffle(key).map(augment).batch(64).prefetch(2))`. A dataset is a recipe and
-/// is never changed; every pass over it gives the same elements. map is written for one example: where a batch follows, examples are
-/// put in batches first and the function is vectorized and compiled for a batch.
+/// A sequence of trees: `for (const auto& [x, y] :
+/// data.shuffle(key).map(augment).batch(64).prefetch(2))`. A dataset is a recipe and is never
+/// changed; every pass over it gives the same elements. map is written for one example: where a
+/// batch follows, examples are put in batches first and the function is vectorized and compiled for
+/// a batch.
 template <class T = Tensor>
 class Dataset {
  public:
@@ -75,7 +80,8 @@ class Dataset {
     using Check = detail::TreesCheck<T>;
     VT_ASSERT_CALL("vt::Dataset", Check);
     if constexpr (Check::holds) {
-      static_assert(detail::holds_tensor<T>(), "vt::Dataset: the examples hold no vt::Tensor: write vt::tensor(values)");
+      static_assert(detail::holds_tensor<T>(),
+                    "vt::Dataset: the examples hold no vt::Tensor: write vt::tensor(values)");
       plan_ = detail::rows_plan(tree_leaves(arrays), where);
       like_ = detail::hollow(arrays);
     }
@@ -87,13 +93,22 @@ class Dataset {
   std::string str() const { return detail::text_of(plan_); }
 
   /// In an order drawn with the key: another one in each repetition, the same in each pass.
-  Dataset shuffle(const Tensor& key, Where where = Where::here()) const { return {detail::shuffled_plan(plan_, key, where), like_}; }
+  Dataset shuffle(const Tensor& key, Where where = Where::here()) const {
+    return {detail::shuffled_plan(plan_, key, where), like_};
+  }
   /// The first `count`; −1: all.
-  Dataset take(Param<std::int64_t> count, Where where = Where::here()) const { return {detail::taken_plan(plan_, 0, count, where), like_}; }
-  Dataset skip(Param<std::int64_t> count, Where where = Where::here()) const { return {detail::taken_plan(plan_, count, -1, where), like_}; }
+  Dataset take(Param<std::int64_t> count, Where where = Where::here()) const {
+    return {detail::taken_plan(plan_, 0, count, where), like_};
+  }
+  Dataset skip(Param<std::int64_t> count, Where where = Where::here()) const {
+    return {detail::taken_plan(plan_, count, -1, where), like_};
+  }
   /// So many times over; −1: without end.
-  Dataset repeat(Param<std::int64_t> times = -1, Where where = Where::here()) const { return {detail::repeated_plan(plan_, times, where), like_}; }
-  /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or pair), and compiled.
+  Dataset repeat(Param<std::int64_t> times = -1, Where where = Where::here()) const {
+    return {detail::repeated_plan(plan_, times, where), like_};
+  }
+  /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or
+  /// pair), and compiled.
   template <class F>
   auto map(F f, Where where = Where::here()) const {
     using Result = detail::GivenByCarry<F, T>;
@@ -106,16 +121,21 @@ class Dataset {
     if constexpr (!called || !Check::holds) {
       return detail::Refused();
     } else {
-      const auto on_tree = [function = detail::Callable(std::move(f))](const T& element) { return detail::call_on_carry(function, element); };
+      const auto on_tree = [function = detail::Callable(std::move(f))](const T& element) {
+        return detail::call_on_carry(function, element);
+      };
       const T example = detail::with_leaves(like_, detail::element_shapes(plan_));
       const Result like = detail::hollow(eval_shape(on_tree, example, where));
       const T own = like_;
-      detail::FlatFunction flat = [on_tree, own](std::span<const Tensor> leaves) { return tree_leaves(on_tree(detail::with_leaves(own, leaves))); };
+      detail::FlatFunction flat = [on_tree, own](std::span<const Tensor> leaves) {
+        return tree_leaves(on_tree(detail::with_leaves(own, leaves)));
+      };
       return Dataset<Result>(detail::mapped_plan(plan_, std::move(flat), where), like);
     }
   }
   /// Elements in groups of `size`, along a new axis 0 of every Tensor.
-  Dataset batch(Param<std::int64_t> size, BatchOptions options = {}, Where where = Where::here()) const {
+  Dataset batch(Param<std::int64_t> size, BatchOptions options = {},
+                Where where = Where::here()) const {
     return {detail::batched_plan(plan_, size, options, where), like_};
   }
   /// Makes up to so many elements ahead, on a thread of their own.
@@ -123,7 +143,9 @@ class Dataset {
     return {detail::prefetched_plan(plan_, elements, where), like_};
   }
   /// Shows on stderr, in one line, how far a pass over this is. Nothing is ever printed without it.
-  Dataset progress(ProgressOptions options = {}) const { return {detail::progress_plan(plan_, options), like_}; }
+  Dataset progress(ProgressOptions options = {}) const {
+    return {detail::progress_plan(plan_, options), like_};
+  }
 
   class Iterator {
    public:
@@ -131,7 +153,10 @@ class Dataset {
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
 
-    Iterator(detail::Box<detail::LeafStream> stream, const T& like) : stream_(std::move(stream)), element_(like) { ++*this; }
+    Iterator(detail::Box<detail::LeafStream> stream, const T& like)
+        : stream_(std::move(stream)), element_(like) {
+      ++*this;
+    }
     const T& operator*() const { return element_; }
     const T* operator->() const { return &element_; }
     Iterator& operator++() {
@@ -151,7 +176,10 @@ class Dataset {
 
   /// All elements of one pass. Throws: Error if they never end.
   std::vector<T> to_vector(Where where = Where::here()) const {
-    if (size() < 0) detail::fail(ErrorKind::value, "vt::Dataset::to_vector: the elements never end; take some of them first", where);
+    if (size() < 0)
+      detail::fail(ErrorKind::value,
+                   "vt::Dataset::to_vector: the elements never end; take some of them first",
+                   where);
     std::vector<T> all;
     for (const T& element : *this) all.push_back(element);
     return all;

@@ -1,4 +1,5 @@
-// Interop through DLPack: memory shared with NumPy, PyTorch, JAX and whatever else speaks it, without a copy.
+// Interop through DLPack: memory shared with NumPy, PyTorch, JAX and whatever else speaks it,
+// without a copy.
 #pragma once
 
 #include <vt/tensor.hpp>
@@ -7,13 +8,15 @@ struct DLManagedTensor;  // of dlpack.h (version 0.x), which only the caller nee
 
 namespace vt {
 
-/// Takes over `managed` (its deleter is called once the last Tensor that uses the memory is gone, also when this throws).
-/// Contiguous elements are not copied, and must then not change while they are used; others are copied at once.
-/// Throws: Error(value) for memory that is not the host's, vectors of lanes, and dtypes that vt has not.
+/// Takes over `managed` (its deleter is called once the last Tensor that uses the memory is gone,
+/// also when this throws). Contiguous elements are not copied, and must then not change while they
+/// are used; others are copied at once.
+/// Throws: Error(value) for memory that is not the host's, vectors of lanes, and dtypes that vt has
+/// not.
 Tensor from_dlpack(DLManagedTensor* managed, Where where = Where::here());
 
-/// A DLPack view of the value, which keeps the memory alive until its consumer calls the deleter. Forces evaluation.
-/// The consumer must not write to it: vt's values never change.
+/// A DLPack view of the value, which keeps the memory alive until its consumer calls the deleter.
+/// Forces evaluation. The consumer must not write to it: vt's values never change.
 DLManagedTensor* to_dlpack(const Tensor& t, Where where = Where::here());
 
 }  // namespace vt

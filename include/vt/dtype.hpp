@@ -1,4 +1,5 @@
-// Element types: the DType enum, its names and properties, and how 16-bit floats and complex numbers are stored.
+// Element types: the DType enum, its names and properties, and how 16-bit floats and complex
+// numbers are stored.
 #pragma once
 
 #include <bit>
@@ -9,18 +10,37 @@
 
 namespace vt {
 
-/// Element type of a Tensor. `bool_` is one byte holding 0 or 1; c64 and c128 are two floats, real part first.
-enum class DType : std::uint8_t { bool_, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64, c64, c128 };
+/// Element type of a Tensor. `bool_` is one byte holding 0 or 1; c64 and c128 are two floats, real
+/// part first.
+enum class DType : std::uint8_t {
+  bool_,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128
+};
 
-inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16, u16 = DType::u16, i32 = DType::i32, u32 = DType::u32,
-                       i64 = DType::i64, u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64, c64 = DType::c64,
-                       c128 = DType::c128;
+inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16,
+                       u16 = DType::u16, i32 = DType::i32, u32 = DType::u32, i64 = DType::i64,
+                       u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32,
+                       f64 = DType::f64, c64 = DType::c64, c128 = DType::c128;
 inline constexpr int dtype_count = 15, real_dtype_count = 13;  // complex ones are the last
 
 /// "f32", "bool", … as printed in messages and Graphs.
 constexpr const char* name_of(DType d) {
-  constexpr const char* names[dtype_count] = {"bool", "i8",  "u8",   "i16", "u16", "i32", "u32", "i64",
-                                              "u64",  "f16", "bf16", "f32", "f64", "c64", "c128"};
+  constexpr const char* names[dtype_count] = {"bool", "i8",  "u8",  "i16", "u16",
+                                              "i32",  "u32", "i64", "u64", "f16",
+                                              "bf16", "f32", "f64", "c64", "c128"};
   return names[static_cast<int>(d)];
 }
 
@@ -36,27 +56,38 @@ constexpr bool is_complex(DType d) { return d >= DType::c64; }
 /// A float or complex dtype: what has derivatives.
 constexpr bool is_inexact(DType d) { return d >= DType::f16; }
 /// The dtype of the parts of a complex one; any other itself.
-constexpr DType real_dtype(DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; }
-/// The complex dtype that a float one goes with: c128 for f64, c64 for narrower ones; any other itself.
-constexpr DType complex_dtype(DType d) { return d == DType::f64 ? DType::c128 : is_float(d) ? DType::c64 : d; }
+constexpr DType real_dtype(DType d) {
+  return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d;
+}
+/// The complex dtype that a float one goes with: c128 for f64, c64 for narrower ones; any other
+/// itself.
+constexpr DType complex_dtype(DType d) {
+  return d == DType::f64 ? DType::c128 : is_float(d) ? DType::c64 : d;
+}
 constexpr bool is_bool(DType d) { return d == DType::bool_; }
 constexpr bool is_int(DType d) { return d > DType::bool_ && d < DType::f16; }
 constexpr bool is_unsigned(DType d) { return d == u8 || d == u16 || d == u32 || d == u64; }
 constexpr bool is_signed_int(DType d) { return d == i8 || d == i16 || d == i32 || d == i64; }
 
 namespace detail {
-// Round to nearest even; the discarded bits decide. Works for any target with `mant` stored mantissa bits.
+// Round to nearest even; the discarded bits decide. Works for any target with `mant` stored
+// mantissa bits.
 constexpr std::uint16_t f16_bits_from_float(float value) {
   const std::uint32_t x = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (x >> 16) & 0x8000u, mag = x & 0x7fffffffu;
-  if (mag > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((mag >> 13) & 0x3ffu));  // NaN stays quiet NaN
-  if (mag >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);                          // rounds to infinity
-  if (mag < 0x33000000u || mag == 0x33000000u) return static_cast<std::uint16_t>(sign);               // ≤ half the least subnormal
-  if (mag < 0x38800000u) {                                                                            // subnormal result
+  // NaN stays quiet NaN
+  if (mag > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((mag >> 13) & 0x3ffu));
+  // rounds to infinity
+  if (mag >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
+  // ≤ half the least subnormal
+  if (mag < 0x33000000u || mag == 0x33000000u) return static_cast<std::uint16_t>(sign);
+  if (mag < 0x38800000u) {  // subnormal result
     const int shift = 126 - static_cast<int>(mag >> 23);
     const std::uint32_t m = (mag & 0x7fffffu) | 0x800000u;
-    const std::uint32_t kept = m >> shift, rest = m & ((1u << shift) - 1u), half = 1u << (shift - 1);
-    return static_cast<std::uint16_t>(sign | (kept + (rest > half || (rest == half && (kept & 1u)))));
+    const std::uint32_t kept = m >> shift, rest = m & ((1u << shift) - 1u),
+                        half = 1u << (shift - 1);
+    return static_cast<std::uint16_t>(sign |
+                                      (kept + (rest > half || (rest == half && (kept & 1u)))));
   }
   const std::uint32_t rounded = mag + 0xfffu + ((mag >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
@@ -93,17 +124,23 @@ struct BFloat16 {
   std::uint16_t bits = 0;
   constexpr BFloat16() = default;
   constexpr explicit BFloat16(float x) : bits(detail::bf16_bits_from_float(x)) {}
-  constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
 };
 
 namespace detail {
-/// std::complex<float> and std::complex<double>, known by what they offer, so that <complex> need not be included here.
+/// std::complex<float> and std::complex<double>, known by what they offer, so that <complex> need
+/// not be included here.
 template <class T>
-concept ComplexElement = requires(const T& z) {
-  typename T::value_type;
-  { z.real() } -> std::same_as<typename T::value_type>;
-  { z.imag() } -> std::same_as<typename T::value_type>;
-} && (std::same_as<typename T::value_type, float> || std::same_as<typename T::value_type, double>) && sizeof(T) == 2 * sizeof(typename T::value_type);
+concept ComplexElement =
+    requires(const T& z) {
+      typename T::value_type;
+      { z.real() } -> std::same_as<typename T::value_type>;
+      { z.imag() } -> std::same_as<typename T::value_type>;
+    } &&
+    (std::same_as<typename T::value_type, float> || std::same_as<typename T::value_type, double>) &&
+    sizeof(T) == 2 * sizeof(typename T::value_type);
 }  // namespace detail
 
 /// C++ type → DType. `long long` and `long` of 8 bytes are both i64.

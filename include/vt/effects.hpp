@@ -12,25 +12,31 @@
 
 namespace vt {
 
-/// A format string of fmt's kind ("x = {}, y = {:.3f}") with the line that wrote it. A specification is used for each element.
+/// A format string of fmt's kind ("x = {}, y = {:.3f}") with the line that wrote it. A
+/// specification is used for each element.
 struct TextFormat {
   std::string_view text;
   Where where;
-  TextFormat(const char* format, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : text(format), where{file, line} {}
-  TextFormat(const std::string& format, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : text(format), where{file, line} {}
+  TextFormat(const char* format, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : text(format), where{file, line} {}
+  TextFormat(const std::string& format, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE())
+      : text(format), where{file, line} {}
 };
 
 struct PrintOptions {
   bool per_lane = false;  ///< under vmap a line for each lane; else one with the values of all
 };
 
-/// Where printed lines go, one call each, without the line's end. Any thread may call it. Null: to stderr, as in the beginning.
+/// Where printed lines go, one call each, without the line's end. Any thread may call it. Null: to
+/// stderr, as in the beginning.
 using PrintSink = std::function<void(std::string_view line)>;
 void set_print_sink(PrintSink);
 
 namespace detail {
 
-/// What fills a place of a format string: a Tensor or number, whose value is asked for when the text is written, or a text.
+/// What fills a place of a format string: a Tensor or number, whose value is asked for when the
+/// text is written, or a text.
 struct TextArgument {
   Tensor tensor;
   std::string text;
@@ -51,10 +57,12 @@ void check_flat(const Operand& holds, const TextFormat&, std::span<const TextArg
 
 }  // namespace detail
 
-/// Prints a line when the program gets there, as often as it does, in the order of the program; the values are the ones of that
-/// moment, in compiled functions as elsewhere. Places are filled as fmt does, Tensors printed as NumPy does.
-/// Under vmap: once, with the values of all lanes (or `debug_print({.per_lane = true}, …)`); nothing mapped is printed once. Where
-/// lanes go different ways (vt::cond, vt::while_loop), each that comes by prints a line of its own, lane after lane. Under
+/// Prints a line when the program gets there, as often as it does, in the order of the program; the
+/// values are the ones of that moment, in compiled functions as elsewhere. Places are filled as fmt
+/// does, Tensors printed as NumPy does.
+/// Under vmap: once, with the values of all lanes (or `debug_print({.per_lane = true}, …)`);
+/// nothing mapped is printed once. Where lanes go different ways (vt::cond, vt::while_loop), each
+/// that comes by prints a line of its own, lane after lane. Under
 /// differentiation: once, going forward, and not again where values are computed anew.
 /// Throws: Error(value) if the format is broken or does not fit the arguments.
 template <class... A>
@@ -72,8 +80,9 @@ void debug_print(TextFormat format, const A&... values) {
   debug_print(PrintOptions{}, format, values...);
 }
 
-/// Throws Error(check) with the text, the line and, under vmap, the first lane for which it fails, unless all elements of `holds`
-/// are true; only where the program gets there. Compiled functions throw as others do, and leave everything as it was.
+/// Throws Error(check) with the text, the line and, under vmap, the first lane for which it fails,
+/// unless all elements of `holds` are true; only where the program gets there. Compiled functions
+/// throw as others do, and leave everything as it was.
 /// Shapes: holds: any (a number counts as true unless it is 0).
 template <class... A>
 void check(Operand holds, TextFormat format, const A&... values) {
@@ -87,8 +96,9 @@ void check(Operand holds, TextFormat format, const A&... values) {
 }
 
 struct CallbackOptions {
-  /// The function also takes arguments that all have an axis of lanes in front, and then gives results with one; vmap calls it once.
-  /// Else vmap calls it for each lane (and says so in vt::warnings()).
+  /// The function also takes arguments that all have an axis of lanes in front, and then gives
+  /// results with one; vmap calls it once. Else vmap calls it for each lane (and says so in
+  /// vt::warnings()).
   bool takes_lanes = false;
   std::string name = "a callback";  ///< for messages
 };
@@ -100,7 +110,8 @@ struct HostCall {
   std::string static_key;                ///< and with which static arguments
   bool pure;
 };
-std::vector<Tensor> callback_flat(const HostCall&, std::span<const Tensor> like, std::span<const Tensor> arguments, const CallbackOptions&, Where);
+std::vector<Tensor> callback_flat(const HostCall&, std::span<const Tensor> like,
+                                  std::span<const Tensor> arguments, const CallbackOptions&, Where);
 
 /// Is what the function gives like `like`? Nothing is, where there are no Tensors.
 template <class Given, class Like>
@@ -110,8 +121,8 @@ constexpr bool gives_like() {
 }
 template <bool pure, class F, class Like>
 auto host_function(F f, Like like, CallbackOptions options, Where where) {
-  return [identity = detail::new_shared<const char>(), f = std::move(f), like = std::move(like), options = std::move(options),
-          where]<class... A>(const A&... arguments) {
+  return [identity = detail::new_shared<const char>(), f = std::move(f), like = std::move(like),
+          options = std::move(options), where]<class... A>(const A&... arguments) {
     using Arguments = std::tuple<std::decay_t<const A>...>;
     using Trees = TreesCheck<Like, std::decay_t<const A>...>;
     VT_ASSERT_CALL("vt::callback, vt::pure_callback", Trees);
@@ -149,7 +160,8 @@ auto host_function(F f, Like like, CallbackOptions options, Where where) {
         Like result = like;
         std::string key;
         std::apply([&](const auto&... a) { (append_static(key, a), ...); }, own);
-        const std::vector<Tensor> out = callback_flat({flat, identity, std::move(key), pure}, tree_leaves(like), leaves, options, where);
+        const std::vector<Tensor> out = callback_flat({flat, identity, std::move(key), pure},
+                                                      tree_leaves(like), leaves, options, where);
         const Tensor* next = out.data();
         assign_leaves(result, next);
         return result;
@@ -159,17 +171,19 @@ auto host_function(F f, Like like, CallbackOptions options, Where where) {
 }
 }  // namespace detail
 
-/// A function of the host's, called with values when the program gets there: once, in the order of the program, like any effect.
-/// `like`: a tree of Tensors with the shapes and dtypes of its results (their values are not looked at; `std::tuple<>()` for none).
-/// The callable takes and gives trees. The function gets Tensors that are values, and may do with them what it likes.
-/// Under vmap it is called for each lane, or once (CallbackOptions). It has no derivative: vt::stop_gradient its arguments, or give it a
-/// rule with vt::custom_jvp.
+/// A function of the host's, called with values when the program gets there: once, in the order of
+/// the program, like any effect. `like`: a tree of Tensors with the shapes and dtypes of its
+/// results (their values are not looked at; `std::tuple<>()` for none). The callable takes and
+/// gives trees. The function gets Tensors that are values, and may do with them what it likes.
+/// Under vmap it is called for each lane, or once (CallbackOptions). It has no derivative:
+/// vt::stop_gradient its arguments, or give it a rule with vt::custom_jvp.
 /// Throws: what the function throws; Error if its results are not like `like`.
 template <class F, class Like>
 auto callback(F f, Like like, CallbackOptions options = {}, Where where = Where::here()) {
   return detail::host_function<false>(std::move(f), std::move(like), std::move(options), where);
 }
-/// The same for functions that do nothing but give results: they may be called any number of times, or not at all.
+/// The same for functions that do nothing but give results: they may be called any number of times,
+/// or not at all.
 template <class F, class Like>
 auto pure_callback(F f, Like like, CallbackOptions options = {}, Where where = Where::here()) {
   return detail::host_function<true>(std::move(f), std::move(like), std::move(options), where);

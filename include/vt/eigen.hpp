@@ -1,4 +1,5 @@
-// Interop with Eigen: `from_eigen` copies a matrix into a Tensor, `as_eigen` looks at a Tensor as an Eigen matrix.
+// Interop with Eigen: `from_eigen` copies a matrix into a Tensor, `as_eigen` looks at a Tensor as
+// an Eigen matrix.
 #pragma once
 
 #if __has_include(<Eigen/Core>)
@@ -13,12 +14,15 @@ namespace vt {
 
 namespace detail {
 [[noreturn]] inline void not_a_matrix(const Tensor& t, Where where) {
-  throw Error(ErrorKind::shape, std::string("vt::as_eigen: rank 0 to 2 wanted, not ") + name_of(t.dtype()) + t.shape().str() + "; at " +
-                                    (where.file ? where.file : "?") + ":" + std::to_string(where.line));
+  throw Error(ErrorKind::shape, std::string("vt::as_eigen: rank 0 to 2 wanted, not ") +
+                                    name_of(t.dtype()) + t.shape().str() + "; at " +
+                                    (where.file ? where.file : "?") + ":" +
+                                    std::to_string(where.line));
 }
 }  // namespace detail
 
-/// Copies `m`. Shapes: a vector (row or column) gives [n], a matrix [rows,columns]. dtype: that of its scalar.
+/// Copies `m`. Shapes: a vector (row or column) gives [n], a matrix [rows,columns]. dtype: that of
+/// its scalar.
 template <class Derived>
   requires Element<typename Derived::Scalar>
 Tensor from_eigen(const Eigen::DenseBase<Derived>& m, Where where = Where::here()) {
@@ -35,11 +39,13 @@ Tensor from_eigen(const Eigen::DenseBase<Derived>& m, Where where = Where::here(
 
 /// A constant Eigen::Map that keeps its Tensor alive.
 template <class T>
-class EigenView : public Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> {
+class EigenView
+    : public Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> {
  public:
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Map = Eigen::Map<const Matrix>;
-  EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, Where where) : Map(t.data<T>(where).data(), rows, columns), tensor_(t) {}
+  EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, Where where)
+      : Map(t.data<T>(where).data(), rows, columns), tensor_(t) {}
 
  private:
   Tensor tensor_;

@@ -33,7 +33,9 @@ class Error : public std::runtime_error {
 struct Where {
   const char* file = nullptr;
   int line = 0;
-  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 namespace detail {

@@ -1,4 +1,5 @@
-// How vt runs things: the number of threads, and counters that say what was compiled, reused and run.
+// How vt runs things: the number of threads, and counters that say what was compiled, reused and
+// run.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +12,31 @@
 
 namespace vt {
 
-/// Threads that kernels may use, the calling one included. Results do not depend on it. Default: VT_NUM_THREADS, or the
-/// number of processors. Throws: Error(value) if `count` is not between 1 and 1024.
+/// Threads that kernels may use, the calling one included. Results do not depend on it. Default:
+/// VT_NUM_THREADS, or the number of processors. Throws: Error(value) if `count` is not between 1
+/// and 1024.
 void set_num_threads(Param<int> count, Where where = Where::here());
 int num_threads();
 
 /// What happened since the process began (or since `reset_stats`), over all threads.
 struct Stats {
-  std::uint64_t programs = 0;             ///< Graphs fused and planned
-  std::uint64_t program_hits = 0;         ///< runs that found their program in memory
-  std::uint64_t kernels_compiled = 0;     ///< by LLVM, in this process
-  std::uint64_t kernels_unoptimised = 0;  ///< … of these, to run unoptimised at first (also where such code came from disk)
-  std::uint64_t kernels_optimised = 0;    ///< … and replaced since
-  std::uint64_t kernel_memory_hits = 0;   ///< kernels whose code was there, made for another program or for arrays of other sizes
-  std::uint64_t kernel_disk_hits = 0;     ///< kernels loaded from the disk cache
-  std::uint64_t vector_kernels = 0;       ///< compiled or loaded with a vector loop
-  std::uint64_t fused_ops = 0;            ///< equations inside all compiled programs' kernels
-  std::uint64_t stages = 0;               ///< loops in sequence inside kernels: softmax is one kernel of three
-  std::uint64_t row_buffers = 0;          ///< intermediate rows inside such kernels that need no memory of their own
-  std::uint64_t contiguous_accesses = 0;  ///< vector loads and stores of neighbours, in the kernels made
+  std::uint64_t programs = 0;          ///< Graphs fused and planned
+  std::uint64_t program_hits = 0;      ///< runs that found their program in memory
+  std::uint64_t kernels_compiled = 0;  ///< by LLVM, in this process
+  /// … of these, to run unoptimised at first (also where such code came from disk)
+  std::uint64_t kernels_unoptimised = 0;
+  std::uint64_t kernels_optimised = 0;  ///< … and replaced since
+  /// kernels whose code was there, made for another program or for arrays of other sizes
+  std::uint64_t kernel_memory_hits = 0;
+  std::uint64_t kernel_disk_hits = 0;  ///< kernels loaded from the disk cache
+  std::uint64_t vector_kernels = 0;    ///< compiled or loaded with a vector loop
+  std::uint64_t fused_ops = 0;         ///< equations inside all compiled programs' kernels
+  /// loops in sequence inside kernels: softmax is one kernel of three
+  std::uint64_t stages = 0;
+  /// intermediate rows inside such kernels that need no memory of their own
+  std::uint64_t row_buffers = 0;
+  /// vector loads and stores of neighbours, in the kernels made
+  std::uint64_t contiguous_accesses = 0;
   std::uint64_t strided_accesses = 0;     ///< vector accesses with another stride
   std::uint64_t gathers = 0;              ///< vector accesses at computed indices
   std::uint64_t scalarised_accesses = 0;  ///< accesses of a vector loop done one lane at a time
@@ -38,13 +45,20 @@ struct Stats {
   std::uint64_t launches = 0;           ///< kernels run
   std::uint64_t parallel_launches = 0;  ///< … by more than one thread
   std::uint64_t matrix_products = 0;    ///< run
-  std::uint64_t product_epilogues = 0;  ///< kernels that ran inside a matrix product, on its rows as they were done
-  std::uint64_t product_chains = 0;     ///< … whose rows another product took at once, as in attention: what lies between is not in memory as a whole
+  /// kernels that ran inside a matrix product, on its rows as they were done
+  std::uint64_t product_epilogues = 0;
+  /// … whose rows another product took at once, as in attention: what lies between is not in memory
+  /// as a whole
+  std::uint64_t product_chains = 0;
   std::uint64_t interpreter_steps = 0;  ///< equations run by the interpreter
-  std::uint64_t host_steps = 0;         ///< equations of a CUDA device's programs run by the host, with copies there and back
-  std::uint64_t graph_launches = 0;     ///< runs of programs on a CUDA device by one launch of a CUDA graph
-  std::uint64_t bytes = 0;              ///< read and written by launched kernels, as their shapes say
-  std::uint64_t llvm_unavailable = 0;   ///< runs that fell back to the interpreter because there is no LLVM
+  /// equations of a CUDA device's programs run by the host, with copies there and back
+  std::uint64_t host_steps = 0;
+  /// runs of programs on a CUDA device by one launch of a CUDA graph
+  std::uint64_t graph_launches = 0;
+  /// read and written by launched kernels, as their shapes say
+  std::uint64_t bytes = 0;
+  /// runs that fell back to the interpreter because there is no LLVM
+  std::uint64_t llvm_unavailable = 0;
   /// One line per counter that is not zero.
   std::string str() const;
 };
@@ -52,17 +66,22 @@ struct Stats {
 struct Memory {
   std::uint64_t inputs = 0;     ///< arguments and what the function captured: they are there before
   std::uint64_t constants = 0;  ///< kept with the program
-  std::uint64_t results = 0;    ///< fresh memory for results; one that is an argument, or shares another's memory, needs none
-  std::uint64_t scratch = 0;    ///< at most, while it runs; loops and branches count by what their bodies need
+  /// fresh memory for results; one that is an argument, or shares another's memory, needs none
+  std::uint64_t results = 0;
+  /// at most, while it runs; loops and branches count by what their bodies need
+  std::uint64_t scratch = 0;
   std::uint64_t peak() const { return inputs + constants + results + scratch; }
   struct Value {
-    std::string what;   ///< op, dtype and shape
-    std::string place;  ///< input, constant, result, scratch, within a result, or own: memory that its step makes
+    std::string what;  ///< op, dtype and shape
+    /// input, constant, result, scratch, within a result, or own: memory that its step makes
+    std::string place;
     std::uint64_t bytes = 0;
-    int from = 0, until = 0;  ///< the steps that write it first and read it last, as numbered by vt::explain
-    Where where;              ///< the user's line
+    /// the steps that write it first and read it last, as numbered by vt::explain
+    int from = 0, until = 0;
+    Where where;  ///< the user's line
   };
-  /// What lies in memory at some time, the largest first. What kernels keep in registers is not there.
+  /// What lies in memory at some time, the largest first. What kernels keep in registers is not
+  /// there.
   std::vector<Value> values;
   /// The sums, and a line for each of the largest values.
   std::string str() const;
@@ -70,10 +89,12 @@ struct Memory {
 Stats stats();
 std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
 void reset_stats();
-/// Waits until all kernels run that were compiled without optimisation at first have been replaced by optimised ones, for example before
-/// something is timed. Results are the same before and after. Returns at once where nothing is left to do.
+/// Waits until all kernels run that were compiled without optimisation at first have been replaced
+/// by optimised ones, for example before something is timed. Results are the same before and after.
+/// Returns at once where nothing is left to do.
 void wait_compiled();
-/// Things worth telling that no exception carried: "LLVM cannot be used: …", once each; empty when there are none.
+/// Things worth telling that no exception carried: "LLVM cannot be used: …", once each; empty when
+/// there are none.
 std::string warnings();
 
 }  // namespace vt

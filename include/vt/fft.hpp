@@ -3,10 +3,11 @@
 
 #include <vt/ops.hpp>
 
-/// Transforms of any length ≥ 1 along one axis or several; f32, c64 and narrower dtypes are computed in f32, f64 and c128 in f64. `n`
-/// (for several axes `s`) crops the axis or fills it up with zeros first. Forward: X[k] = Σ x[j]·exp(−2πi·jk/n).
-/// All are linear, with both modes of differentiation and a batch rule. Throws: Error for an axis out of range or named twice, and
-/// for lengths below 1.
+/// Transforms of any length ≥ 1 along one axis or several; f32, c64 and narrower dtypes are
+/// computed in f32, f64 and c128 in f64. `n` (for several axes `s`) crops the axis or fills it up
+/// with zeros first. Forward: X[k] = Σ x[j]·exp(−2πi·jk/n). All are linear, with both modes of
+/// differentiation and a batch rule. Throws: Error for an axis out of range or named twice, and for
+/// lengths below 1.
 namespace vt::fft {
 
 /// Where the factor 1/n is: in the inverse transform, its root in both, or in the forward one.
@@ -26,24 +27,35 @@ struct TransformAxes : std::optional<Axes> {
 /// Complex → complex; real operands are converted first.
 Tensor fft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 Tensor ifft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
-/// Real → complex: the n/2 + 1 numbers of the transform that are not conjugates of others. Throws: Error for complex operands.
+/// Real → complex: the n/2 + 1 numbers of the transform that are not conjugates of others. Throws:
+/// Error for complex operands.
 Tensor rfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
-/// Complex → real: the inverse of rfft, of n elements (2·(m − 1) of m unless given). What belongs to conjugates is not read.
+/// Complex → real: the inverse of rfft, of n elements (2·(m − 1) of m unless given). What belongs
+/// to conjugates is not read.
 Tensor irfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
-/// The real spectrum of a signal that equals its mirrored conjugate, given by its first half; and back.
+/// The real spectrum of a signal that equals its mirrored conjugate, given by its first half; and
+/// back.
 Tensor hfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 Tensor ihfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 
 /// Over several axes; the real transforms have their half along the last of them.
-Tensor fftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor ifftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor rfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor irfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+Tensor fftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+            Norm norm = Norm::backward);
+Tensor ifftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+             Norm norm = Norm::backward);
+Tensor rfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+             Norm norm = Norm::backward);
+Tensor irfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+              Norm norm = Norm::backward);
 /// The same over two axes: the last two, unless `axes` says which.
-Tensor fft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor ifft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor rfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+Tensor fft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+            Norm norm = Norm::backward);
+Tensor ifft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+             Norm norm = Norm::backward);
+Tensor rfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+             Norm norm = Norm::backward);
+Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
+              Norm norm = Norm::backward);
 
 /// The frequencies of the results of fft (0, 1, …, −1) and rfft (0, 1, …, n/2), over n·d.
 Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32, Where = Where::here());

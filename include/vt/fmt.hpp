@@ -1,4 +1,5 @@
-// The one way vt's sources include fmt: header-only, so that prototypes link nothing; with the formatters for vt's types.
+// The one way vt's sources include fmt: header-only, so that prototypes link nothing; with the
+// formatters for vt's types.
 #pragma once
 
 #ifndef FMT_HEADER_ONLY

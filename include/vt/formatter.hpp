@@ -1,4 +1,5 @@
-// fmt formatters for vt's printable types; needs only fmt's small header, so that including vt stays cheap.
+// fmt formatters for vt's printable types; needs only fmt's small header, so that including vt
+// stays cheap.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// function: a function with a name, recorded once for each signature and called by one equation from then on; Recursive: one that may
-// call itself.
+// function: a function with a name, recorded once for each signature and called by one equation
+// from then on; Recursive: one that may call itself.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,22 @@ template <class F>
 class Named {
  public:
   Named(std::string name, F f, Where where)
-      : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {}
+      : f_(std::move(f)),
+        where_(where),
+        cache_(
+            detail::new_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {}
 
-  /// f(arguments…), as one equation. Numbers for parameters of type Tensor are Tensors, as with jit.
+  /// f(arguments…), as one equation. Numbers for parameters of type Tensor are Tensors, as with
+  /// jit.
   template <class... A>
   auto operator()(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::function", Check);
     if constexpr (!Check::holds) return detail::Refused();
     else if constexpr (detail::number_for_tensor<F, A...>)
-      return detail::with_tensors(typename detail::Parameters<F>::type(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+      return detail::with_tensors(
+          typename detail::Parameters<F>::type(),
+          [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
     else return detail::call_by_signature(*cache_, f_, where_, arguments...);
   }
 
@@ -38,9 +44,11 @@ template <class F>
 struct Parameters<Named<F>> : Parameters<F> {};
 }  // namespace detail
 
-/// f as an ordinary callable on trees that is recorded once for each signature (dtypes and shapes of the Tensors, everything static)
-/// and is one equation, `call[name=…]`, wherever it is called: a hundred calls are a hundred equations, whatever f is made of. Every
-/// transform works on it once, and not for each call. What f captures belongs to what is recorded, as with jit; it cannot look at values.
+/// f as an ordinary callable on trees that is recorded once for each signature (dtypes and shapes
+/// of the Tensors, everything static) and is one equation, `call[name=…]`, wherever it is called: a
+/// hundred calls are a hundred equations, whatever f is made of. Every transform works on it once,
+/// and not for each call. What f captures belongs to what is recorded, as with jit; it cannot look
+/// at values.
 /// Throws: Error if the name is empty.
 template <class F>
 Named<F> function(std::string name, F f, Where where = Where::here()) {
@@ -48,22 +56,25 @@ Named<F> function(std::string name, F f, Where where = Where::here()) {
 }
 
 struct RecursionOptions {
-  Param<int> max_depth = 1000;  ///< how many calls may wait for each other's results; running deeper is an error
+  /// how many calls may wait for each other's results; running deeper is an error
+  Param<int> max_depth = 1000;
 };
 
 template <class Signature>
 class Recursive;
-/// A function that may call itself, or others that call it: the same as `function`, with its types spelled out, as C++ wants them before
-/// the body is known.
+/// A function that may call itself, or others that call it: the same as `function`, with its types
+/// spelled out, as C++ wants them before the body is known.
 ///
 ///     vt::Recursive<vt::Tensor(vt::Tensor)> factorial("factorial", [&](vt::Tensor n) {
 ///       return vt::cond(n > 1, [&] { return n * factorial(n - 1); }, [] { return 1.0; });
 ///     });
 ///
-/// The recursion ends where vt::cond takes a branch that does not call; such branches also tell what the results look like, before the
-/// others are recorded. Signatures must repeat: a call with Tensors of other shapes or with other static values is another function.
-/// Capture it by reference, as above: a function that holds a copy of itself is never freed.
-/// Throws: Error where every branch calls, where results differ in type, where it runs too deep, where it assigns variables.
+/// The recursion ends where vt::cond takes a branch that does not call; such branches also tell
+/// what the results look like, before the others are recorded. Signatures must repeat: a call with
+/// Tensors of other shapes or with other static values is another function. Capture it by
+/// reference, as above: a function that holds a copy of itself is never freed.
+/// Throws: Error where every branch calls, where results differ in type, where it runs too deep,
+/// where it assigns variables.
 template <class R, class... A>
 class Recursive<R(A...)> {
   using Check = detail::CallCheck<R(const A&...), std::decay_t<A>...>;
@@ -74,7 +85,8 @@ class Recursive<R(A...)> {
       : state_(detail::new_shared<State>(std::move(name), options, where)) {}
   template <class F>
     requires(!std::is_same_v<F, RecursionOptions>)
-  Recursive(std::string name, F f, RecursionOptions options = {}, Where where = Where::here()) : Recursive(std::move(name), options, where) {
+  Recursive(std::string name, F f, RecursionOptions options = {}, Where where = Where::here())
+      : Recursive(std::move(name), options, where) {
     define(std::move(f));
   }
   /// The body, for functions that call each other: declare them, then define each of them once.
@@ -93,7 +105,8 @@ class Recursive<R(A...)> {
 
  private:
   struct State {
-    State(std::string name, RecursionOptions options, Where line) : cache(std::move(name), "vt::Recursive", options.max_depth, line), where(line) {}
+    State(std::string name, RecursionOptions options, Where line)
+        : cache(std::move(name), "vt::Recursive", options.max_depth, line), where(line) {}
     detail::FunctionCache cache;
     Where where;
     detail::Function<R(const A&...)> f;

@@ -11,18 +11,24 @@ namespace vt {
 struct HasAux {
   constexpr explicit HasAux(int) {}
 };
-/// Says that the function returns pair(value, anything else); the rest is handed back undifferentiated.
+/// Says that the function returns pair(value, anything else); the rest is handed back
+/// undifferentiated.
 inline constexpr HasAux has_aux{0};
 
 using JacobianMode = detail::JacobianMode;
 struct GradOptions {
-  bool holomorphic = false;  ///< a complex function of complex arguments with one complex derivative, not two real ones
+  /// a complex function of complex arguments with one complex derivative, not two real ones
+  bool holomorphic = false;
 };
 struct JacobianOptions {
-  Param<std::int64_t> chunk = 0;                ///< rows (reverse) or columns (forward) at a time; 0: all
-  Param<std::int64_t> memory_limit = 0;         ///< bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned stay below it
-  bool holomorphic = false;                     ///< a complex function of complex arguments with one complex derivative, not two real ones
-  JacobianMode mode = JacobianMode::automatic;  ///< of jacobian and batch_jacobian: whichever needs fewer passes
+  /// rows (reverse) or columns (forward) at a time; 0: all
+  Param<std::int64_t> chunk = 0;
+  /// bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned stay below it
+  Param<std::int64_t> memory_limit = 0;
+  /// a complex function of complex arguments with one complex derivative, not two real ones
+  bool holomorphic = false;
+  /// of jacobian and batch_jacobian: whichever needs fewer passes
+  JacobianMode mode = JacobianMode::automatic;
 };
 
 namespace detail {
@@ -30,7 +36,8 @@ namespace detail {
 template <std::size_t K, std::size_t... Wanted>
 inline constexpr bool one_of = ((K == Wanted) || ...);
 
-/// A floating-point or complex number given where the function takes a Tensor is differentiated as one.
+/// A floating-point or complex number given where the function takes a Tensor is differentiated as
+/// one.
 template <class F, std::size_t I, class Arguments>
 struct LiftedArgument;
 template <class F, std::size_t I, class... A>
@@ -41,7 +48,8 @@ struct LiftedArgument<F, I, std::tuple<A...>> {
     return std::is_invocable_v<F&, const std::conditional_t<K == I, Tensor, A>&...>;
   }
   static constexpr bool lift() {
-    if constexpr (std::is_floating_point_v<Own> || ComplexElement<Own>) return takes_tensor(std::index_sequence_for<A...>{});
+    if constexpr (std::is_floating_point_v<Own> || ComplexElement<Own>)
+      return takes_tensor(std::index_sequence_for<A...>{});
     else return false;
   }
   using type = std::conditional_t<lift(), Tensor, Own>;
@@ -51,7 +59,8 @@ struct LiftedArgument<F, I, std::tuple<A...>> {
 template <std::size_t... Wanted, class F, class... A>
 auto lift(F&, const std::tuple<A...>& arguments) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    return std::tuple<std::conditional_t<one_of<K, Wanted...>, typename LiftedArgument<F, K, std::tuple<A...>>::type, A>...>(
+    return std::tuple<std::conditional_t<
+        one_of<K, Wanted...>, typename LiftedArgument<F, K, std::tuple<A...>>::type, A>...>(
         std::get<K>(arguments)...);
   }(std::index_sequence_for<A...>{});
 }
@@ -62,8 +71,9 @@ struct LiftedArguments;
 template <class F, std::size_t... Wanted, class... A>
 struct LiftedArguments<F, std::index_sequence<Wanted...>, A...> {
   template <std::size_t... K>
-  static auto choose(std::index_sequence<K...>)
-      -> std::tuple<typename std::conditional_t<one_of<K, Wanted...>, LiftedArgument<F, K, std::tuple<A...>>, std::type_identity<A>>::type...>;
+  static auto choose(std::index_sequence<K...>) -> std::tuple<
+      typename std::conditional_t<one_of<K, Wanted...>, LiftedArgument<F, K, std::tuple<A...>>,
+                                  std::type_identity<A>>::type...>;
   using type = decltype(choose(std::index_sequence_for<A...>{}));
 };
 
@@ -91,7 +101,8 @@ template <std::size_t W, std::size_t... Wanted, class... A>
 std::size_t leaves_before(const std::tuple<A...>& arguments) {
   return ((Wanted < W ? count_leaves(std::get<Wanted>(arguments)) : 0) + ...);
 }
-/// The arguments `I…` holding `leaves`, their numbers zero: the bare tree when there is one, else a tuple.
+/// The arguments `I…` holding `leaves`, their numbers zero: the bare tree when there is one, else a
+/// tuple.
 template <std::size_t... Wanted, class... A>
 auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
   auto one = [&](auto tree, std::size_t before) {
@@ -101,7 +112,9 @@ auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> l
     return tree;
   };
   if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...), 0);
-  else return std::tuple{one(std::get<Wanted>(arguments), leaves_before<Wanted, Wanted...>(arguments))...};
+  else
+    return std::tuple{
+        one(std::get<Wanted>(arguments), leaves_before<Wanted, Wanted...>(arguments))...};
 }
 /// The places of the leaves of such a tuple among those of the arguments.
 template <std::size_t... Wanted, class... A>
@@ -110,16 +123,21 @@ Vec<std::size_t> wanted_order(const std::tuple<A...>& arguments) {
   const auto append = [&](std::size_t before, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) order.push_back(before + i);
   };
-  (append(leaves_before<Wanted, Wanted...>(arguments), count_leaves(std::get<Wanted>(arguments))), ...);
+  (append(leaves_before<Wanted, Wanted...>(arguments), count_leaves(std::get<Wanted>(arguments))),
+   ...);
   return order;
 }
 template <class... A>
 auto rebuild_all(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) { return rebuild_wanted<K...>(arguments, leaves); }(std::index_sequence_for<A...>{});
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return rebuild_wanted<K...>(arguments, leaves);
+  }(std::index_sequence_for<A...>{});
 }
 template <class F, class... A>
 auto lift_all(F& f, const std::tuple<A...>& arguments) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) { return lift<K...>(f, arguments); }(std::index_sequence_for<A...>{});
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return lift<K...>(f, arguments);
+  }(std::index_sequence_for<A...>{});
 }
 
 /// Arguments given as a tuple, or one argument alone.
@@ -130,7 +148,8 @@ auto as_arguments(const T& t) {
 }
 
 template <class Result, class... A>
-GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const char* transform, Where where) {
+GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const char* transform,
+                   Where where) {
   return {.arguments = g.leaves(),
           .wanted = {wanted.data(), wanted.size()},
           .argument_name = g.argument_names(),
@@ -158,13 +177,17 @@ constexpr auto check_gradient() {
   if constexpr (std::is_same_v<Result, Tensor>) return GradFaultOf<GradFault::none>();
   else return GradFaultOf<GradFault::value, Result>();
 }
-/// What keeps the derivative of a function of Arguments by those of the numbers `I…` from being taken.
+/// What keeps the derivative of a function of Arguments by those of the numbers `I…` from being
+/// taken.
 template <Derivative what, class Result, class Arguments, std::size_t... I>
 constexpr auto check_derivative() {
-  if constexpr (!((I < std::tuple_size_v<Arguments>) && ...)) return GradFaultOf<GradFault::no_argument, Arguments>();
+  if constexpr (!((I < std::tuple_size_v<Arguments>) && ...))
+    return GradFaultOf<GradFault::no_argument, Arguments>();
   else if constexpr (!are_different<I...>) return GradFaultOf<GradFault::twice, Arguments>();
-  else if constexpr (!(holds_tensor<std::tuple_element_t<I, Arguments>>() && ...)) return GradFaultOf<GradFault::numbers, Arguments>();
-  else if constexpr (what == Derivative::by_all && !holds_tensor<Arguments>()) return GradFaultOf<GradFault::all_numbers, Arguments>();
+  else if constexpr (!(holds_tensor<std::tuple_element_t<I, Arguments>>() && ...))
+    return GradFaultOf<GradFault::numbers, Arguments>();
+  else if constexpr (what == Derivative::by_all && !holds_tensor<Arguments>())
+    return GradFaultOf<GradFault::all_numbers, Arguments>();
   else if constexpr (what == Derivative::gradient) return check_gradient<Result>();
   else if constexpr (what != Derivative::gradient_with_aux)
     return GradFaultOf<holds_tensor<Result>() ? GradFault::none : GradFault::result, Result>();
@@ -172,12 +195,14 @@ constexpr auto check_derivative() {
   else return check_gradient<std::tuple_element_t<0, Result>>();
 }
 template <Derivative what, class F, class... A, std::size_t... I>
-constexpr auto check_derivative_of(std::type_identity<std::tuple<A...>>, std::index_sequence<I...>) {
+constexpr auto check_derivative_of(std::type_identity<std::tuple<A...>>,
+                                   std::index_sequence<I...>) {
   if constexpr (!CallCheck<F, A...>::holds) return GradFaultOf<GradFault::call>();
   else return check_derivative<what, ResultOf<F, A...>, std::tuple<A...>, I...>();
 }
 template <Derivative what, class F, class Arguments, std::size_t... I>
-struct GradCheck : decltype(check_derivative_of<what, F>(std::type_identity<Arguments>(), std::index_sequence<I...>())) {
+struct GradCheck : decltype(check_derivative_of<what, F>(std::type_identity<Arguments>(),
+                                                         std::index_sequence<I...>())) {
   using Call = CallCheckOf<F, Arguments>;
 };
 /// For the messages of compilers, which show what the first parameter is.
@@ -220,11 +245,14 @@ template <class Tangents, class Arguments>
 inline constexpr bool are_tangents = false;
 template <class... T, class... A>
   requires(sizeof...(T) == sizeof...(A))
-inline constexpr bool are_tangents<std::tuple<T...>, std::tuple<A...>> = TreesCheck<T...>::holds && (std::is_convertible_v<T, A> && ...);
+inline constexpr bool are_tangents<std::tuple<T...>, std::tuple<A...>> =
+    TreesCheck<T...>::holds && (std::is_convertible_v<T, A> && ...);
 
-/// The value and gradients of `f`, a function with these trees: the same code for all functions of the same types.
+/// The value and gradients of `f`, a function with these trees: the same code for all functions of
+/// the same types.
 template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
-auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const GradOptions& options, const char* transform, Where where) {
+auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g,
+                        const GradOptions& options, const char* transform, Where where) {
   const Mask wanted = wanted_leaves<I...>(g.arguments());
   GradCall call = grad_call(g, wanted, transform, where);
   call.holomorphic = options.holomorphic;
@@ -232,7 +260,8 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const
   auto gradient = rebuild_wanted<I...>(g.arguments(), flat.gradients);
   Result result = g.rebuild(flat.outputs);
   if constexpr (aux) {
-    if constexpr (value_too) return std::pair(std::pair(std::get<0>(result), std::get<1>(result)), std::move(gradient));
+    if constexpr (value_too)
+      return std::pair(std::pair(std::get<0>(result), std::get<1>(result)), std::move(gradient));
     else return std::pair(std::move(gradient), std::get<1>(result));
   } else {
     if constexpr (value_too) return std::pair(std::move(result), std::move(gradient));
@@ -243,9 +272,11 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F>
 auto gradient_function(F f, GradOptions options, const char* transform, Where where) {
-  return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
+  return [f = Callable(std::move(f)), options, transform,
+          where]<class... A>(const A&... arguments) {
     using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
-    using Check = GradCheck<aux ? Derivative::gradient_with_aux : Derivative::gradient, F, Arguments, I...>;
+    using Check =
+        GradCheck<aux ? Derivative::gradient_with_aux : Derivative::gradient, F, Arguments, I...>;
     using Call = typename Check::Call;
     VT_ASSERT_CALL("vt::grad, vt::value_and_grad", Call);
     VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check);
@@ -260,13 +291,15 @@ auto gradient_function(F f, GradOptions options, const char* transform, Where wh
 
 /// The blocks of a Jacobian of `f`, a function with these trees.
 template <std::size_t... I, class Result, class... A>
-auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g, const JacobianOptions& options, JacobianMode mode, const char* transform,
+auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g,
+                     const JacobianOptions& options, JacobianMode mode, const char* transform,
                      Where where, bool by_example) {
   const Mask wanted = wanted_leaves<I...>(g.arguments());
   GradCall call = grad_call(g, wanted, transform, where);
   call.holomorphic = options.holomorphic;
   call.memory_limit = options.memory_limit;
-  JacobianFlat flat = jacobian_flat(f, call, mode == JacobianMode::automatic ? options.mode : mode, options.chunk, by_example);
+  JacobianFlat flat = jacobian_flat(f, call, mode == JacobianMode::automatic ? options.mode : mode,
+                                    options.chunk, by_example);
   std::size_t row = 0;
   using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
   auto make = [&]() -> Columns { return rebuild_wanted<I...>(g.arguments(), flat.blocks[row++]); };
@@ -274,8 +307,10 @@ auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g, const Ja
 }
 
 template <JacobianMode mode, std::size_t... I, class F>
-auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where, bool by_example = false) {
-  return [f = Callable(std::move(f)), options, transform, where, by_example]<class... A>(const A&... arguments) {
+auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where,
+                       bool by_example = false) {
+  return [f = Callable(std::move(f)), options, transform, where,
+          by_example]<class... A>(const A&... arguments) {
     using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
     using Check = GradCheck<Derivative::blocks, F, Arguments, I...>;
     using Call = typename Check::Call;
@@ -292,74 +327,110 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Wher
 
 }  // namespace detail
 
-/// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a tree like the argument; a
-/// std::tuple of them for several. An argument to differentiate by must hold a Tensor, which a bare floating-point number becomes where
-/// the parameter is a Tensor or `auto`; numbers beside Tensors, in structs and containers, are constants, and zero in the gradient, here
-/// and in all derivatives below. Of a real function of complex z = x + iy it is ∂f/∂x − i·∂f/∂y, so that f decreases along minus
-/// its conjugate; of a complex function of complex numbers, with `{.holomorphic = true}`, the complex derivative.
-/// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument has a leaf that is not a float or
-/// complex Tensor.
+/// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a
+/// tree like the argument; a std::tuple of them for several. An argument to differentiate by must
+/// hold a Tensor, which a bare floating-point number becomes where the parameter is a Tensor or
+/// `auto`; numbers beside Tensors, in structs and containers, are constants, and zero in the
+/// gradient, here and in all derivatives below. Of a real function of complex z = x + iy it is
+/// ∂f/∂x − i·∂f/∂y, so that f decreases along minus its conjugate; of a complex function of complex
+/// numbers, with `{.holomorphic = true}`, the complex derivative.
+/// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument
+/// has a leaf that is not a float or complex Tensor.
 template <std::size_t... I, class F>
 auto grad(F f, GradOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, false, 0>(std::move(f), options, "vt::grad", where);
-  else return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::gradient_function<false, false, 0>(std::move(f), options, "vt::grad", where);
+  else
+    return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
 }
 template <std::size_t... I, class F>
 auto grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, true, 0>(std::move(f), options, "vt::grad", where);
-  else return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::gradient_function<false, true, 0>(std::move(f), options, "vt::grad", where);
+  else
+    return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
 }
 template <std::size_t... I, class F>
 auto value_and_grad(F f, GradOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, false, 0>(std::move(f), options, "vt::value_and_grad", where);
-  else return detail::gradient_function<true, false, I...>(std::move(f), options, "vt::value_and_grad", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::gradient_function<true, false, 0>(std::move(f), options, "vt::value_and_grad",
+                                                     where);
+  else
+    return detail::gradient_function<true, false, I...>(std::move(f), options, "vt::value_and_grad",
+                                                        where);
 }
 template <std::size_t... I, class F>
 auto value_and_grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, true, 0>(std::move(f), options, "vt::value_and_grad", where);
-  else return detail::gradient_function<true, true, I...>(std::move(f), options, "vt::value_and_grad", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::gradient_function<true, true, 0>(std::move(f), options, "vt::value_and_grad",
+                                                    where);
+  else
+    return detail::gradient_function<true, true, I...>(std::move(f), options, "vt::value_and_grad",
+                                                       where);
 }
 
-/// The Jacobian: for each result Tensor of shape [m…] and argument Tensor of shape [n…] a block [m…, n…]; the result's tree with
-/// each Tensor replaced by the argument's tree. Forward or reverse, whichever needs fewer passes. Without `holomorphic` complex
-/// arguments need reverse mode and real results (rows are gradients), complex results forward mode and real arguments.
+/// The Jacobian: for each result Tensor of shape [m…] and argument Tensor of shape [n…] a block
+/// [m…, n…]; the result's tree with each Tensor replaced by the argument's tree. Forward or
+/// reverse, whichever needs fewer passes. Without `holomorphic` complex arguments need reverse mode
+/// and real results (rows are gradients), complex results forward mode and real arguments.
 template <std::size_t... I, class F>
 auto jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::automatic, 0>(std::move(f), options, "vt::jacobian", where);
-  else return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options, "vt::jacobian", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::jacobian_function<detail::JacobianMode::automatic, 0>(std::move(f), options,
+                                                                         "vt::jacobian", where);
+  else
+    return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options,
+                                                                            "vt::jacobian", where);
 }
 template <std::size_t... I, class F>
 auto jacfwd(F f, JacobianOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::forward, 0>(std::move(f), options, "vt::jacfwd", where);
-  else return detail::jacobian_function<detail::JacobianMode::forward, I...>(std::move(f), options, "vt::jacfwd", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::jacobian_function<detail::JacobianMode::forward, 0>(std::move(f), options,
+                                                                       "vt::jacfwd", where);
+  else
+    return detail::jacobian_function<detail::JacobianMode::forward, I...>(std::move(f), options,
+                                                                          "vt::jacfwd", where);
 }
 template <std::size_t... I, class F>
 auto jacrev(F f, JacobianOptions options = {}, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::reverse, 0>(std::move(f), options, "vt::jacrev", where);
-  else return detail::jacobian_function<detail::JacobianMode::reverse, I...>(std::move(f), options, "vt::jacrev", where);
+  if constexpr (sizeof...(I) == 0)
+    return detail::jacobian_function<detail::JacobianMode::reverse, 0>(std::move(f), options,
+                                                                       "vt::jacrev", where);
+  else
+    return detail::jacobian_function<detail::JacobianMode::reverse, I...>(std::move(f), options,
+                                                                          "vt::jacrev", where);
 }
 
-/// The Jacobians of all examples at once, of a function that works on each of them alone: y[b, …] depends on x[b, …] only, axis 0
-/// holding the examples. As many passes as one example needs, since one pass serves all of them. Where examples do depend on each
-/// other the result is the sum over them, silently.
-/// Shapes: results [b, m…], arguments [b, n…] → [b, m…, n…], in trees as jacobian's. What is not differentiated may have any shape.
+/// The Jacobians of all examples at once, of a function that works on each of them alone: y[b, …]
+/// depends on x[b, …] only, axis 0 holding the examples. As many passes as one example needs, since
+/// one pass serves all of them. Where examples do depend on each other the result is the sum over
+/// them, silently.
+/// Shapes: results [b, m…], arguments [b, n…] → [b, m…, n…], in trees as jacobian's. What is not
+/// differentiated may have any shape.
 /// Throws: Error if an argument or a result has no axis 0 or another number of examples there.
-/// Source: TensorFlow `GradientTape.batch_jacobian`. For a function of one example use vmap(jacobian(f)).
+/// Source: TensorFlow `GradientTape.batch_jacobian`. For a function of one example use
+/// vmap(jacobian(f)).
 template <std::size_t... I, class F>
 auto batch_jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   constexpr auto mode = detail::JacobianMode::automatic;
-  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<mode, 0>(std::move(f), options, "vt::batch_jacobian", where, true);
-  else return detail::jacobian_function<mode, I...>(std::move(f), options, "vt::batch_jacobian", where, true);
+  if constexpr (sizeof...(I) == 0)
+    return detail::jacobian_function<mode, 0>(std::move(f), options, "vt::batch_jacobian", where,
+                                              true);
+  else
+    return detail::jacobian_function<mode, I...>(std::move(f), options, "vt::batch_jacobian", where,
+                                                 true);
 }
 
-/// Second derivatives: for results [m…] and arguments [a…], [b…] blocks [m…, a…, b…], as the Jacobian of the Jacobian.
+/// Second derivatives: for results [m…] and arguments [a…], [b…] blocks [m…, a…, b…], as the
+/// Jacobian of the Jacobian.
 template <std::size_t... I, class F>
 auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) {
     return hessian<0>(std::move(f), options, where);
   } else {
     return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
-      using Arguments = typename detail::LiftedArguments<F, std::index_sequence<I...>, detail::Owned<A>...>::type;
+      using Arguments =
+          typename detail::LiftedArguments<F, std::index_sequence<I...>, detail::Owned<A>...>::type;
       using Check = detail::GradCheck<detail::Derivative::blocks, F, Arguments, I...>;
       using Call = typename Check::Call;
       VT_ASSERT_CALL("vt::hessian", Call);
@@ -379,8 +450,11 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
         auto rows = [&] {
           const auto& of_output = blocks[out++];
           std::size_t row = 0;
-          auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]); };
-          const Columns like = detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
+          auto columns = [&]() -> Columns {
+            return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]);
+          };
+          const Columns like =
+              detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
           return detail::replace_leaves<Columns>(like, columns);
         };
         using Rows = decltype(rows());
@@ -390,7 +464,8 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   }
 }
 
-/// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several arguments as std::tuple).
+/// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several
+/// arguments as std::tuple).
 template <class F, class P, class T>
 auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) {
   using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
@@ -413,9 +488,11 @@ auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) 
     std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
     if (directions.size() != g.leaves().size())
       detail::fail(ErrorKind::tree,
-                   "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " + std::to_string(directions.size()) + " tangent leaves",
+                   "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " +
+                       std::to_string(directions.size()) + " tangent leaves",
                    where);
-    detail::JvpFlat flat = detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
+    detail::JvpFlat flat =
+        detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
     auto value = g.rebuild(flat.outputs);
     auto tangent = value;
     detail::zero_numbers(tangent);
@@ -432,7 +509,8 @@ template <class Given, class... A>
 inline constexpr bool may_be_tangents = false;
 template <class... T, class... A>
   requires(sizeof...(T) == sizeof...(A))
-inline constexpr bool may_be_tangents<std::tuple<T...>, A...> = (std::is_convertible_v<const T&, A> && ...);
+inline constexpr bool may_be_tangents<std::tuple<T...>, A...> =
+    (std::is_convertible_v<const T&, A> && ...);
 
 /// A derivative as a function of tangents, one like each argument.
 template <class Value, class... A>
@@ -451,7 +529,8 @@ class Push {
   template <class... T>
     requires(!may_be_tangents<std::tuple<T...>, A...> && !(std::is_same_v<T, Where> || ...))
   Refused operator()(const T&...) const {
-    static_assert(same_type < std::tuple<T...>, std::tuple<A...>, sizeof...(T) == 0 && sizeof...(A) == 0 >,
+    static_assert(same_type < std::tuple<T...>, std::tuple<A...>,
+                  sizeof...(T) == 0 && sizeof...(A) == 0 >,
                   "vt::linearize: the derivative takes a tangent for each argument of the "
                   "function, a tree like it");
     return Refused();
@@ -496,9 +575,11 @@ auto vjp_at(Where where, F f, const A&... arguments) {
     LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
     auto value = g.rebuild(flat.outputs);
     using Value = decltype(value);
-    auto pull = [map = std::move(flat.map), like = g.arguments()]<class C>(const C& cotangent, Where line = Where::here()) {
+    auto pull = [map = std::move(flat.map), like = g.arguments()]<class C>(
+                    const C& cotangent, Where line = Where::here()) {
       constexpr bool fitting = TreesCheck<C>::holds && std::is_convertible_v<C, Value>;
-      static_assert(same_type<C, Value, fitting>, "vt::vjp: the cotangent must be a tree like the function's result");
+      static_assert(same_type<C, Value, fitting>,
+                    "vt::vjp: the cotangent must be a tree like the function's result");
       if constexpr (!fitting) {
         return Refused();
       } else {
@@ -514,10 +595,12 @@ auto vjp_at(Where where, F f, const A&... arguments) {
 
 }  // namespace detail
 
-/// linearize(f, arguments…): f's value there, and its derivative there as a function of tangents (one per argument).
+/// linearize(f, arguments…): f's value there, and its derivative there as a function of tangents
+/// (one per argument).
 VT_WITH_LINE(linearize, detail::linearize_at)
 
-/// vjp(f, arguments…): f's value there, and a function from a cotangent of the value to the cotangents of the arguments (one
+/// vjp(f, arguments…): f's value there, and a function from a cotangent of the value to the
+/// cotangents of the arguments (one
 /// argument: bare; several: a std::tuple).
 VT_WITH_LINE(vjp, detail::vjp_at)
 

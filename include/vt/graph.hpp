@@ -20,7 +20,8 @@ struct GraphBody;
 class Graph {
  public:
   Graph() = default;
-  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {}) : body_(std::move(body)), captured_(std::move(captured)) {}
+  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {})
+      : body_(std::move(body)), captured_(std::move(captured)) {}
 
   /// Stable text, one equation a line; `lines` adds the user's file and line to each.
   std::string str(bool lines = false) const;
@@ -29,7 +30,8 @@ class Graph {
   /// Number of equations.
   std::size_t size() const;
   /// Runs the Graph on flat arguments (the captured Tensors are added by itself).
-  std::vector<Tensor> operator()(std::span<const Tensor> arguments, Where where = Where::here()) const;
+  std::vector<Tensor> operator()(std::span<const Tensor> arguments,
+                                 Where where = Where::here()) const;
 
   const detail::GraphBody& body() const { return *body_; }
   const std::vector<Tensor>& captured() const& { return captured_; }

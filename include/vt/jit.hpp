@@ -23,7 +23,8 @@ Vec<char> donated_leaves(const std::vector<int>& donate, Where where, const A&..
   SmallVec<Tensor, 8> leaves;
   const auto append = [&](const auto& argument) {
     append_leaves_of(leaves, argument);
-    donated.resize(leaves.size(), std::find(donate.begin(), donate.end(), position++) != donate.end());
+    donated.resize(leaves.size(),
+                   std::find(donate.begin(), donate.end(), position++) != donate.end());
   };
   (append(arguments), ...);
   return donated;
@@ -33,7 +34,8 @@ Vec<char> donated_leaves(const std::vector<int>& donate, Where where, const A&..
 struct DonatingCache {
   JitCache& cache;
   Vec<char> donated;
-  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
+                           const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                            std::shared_ptr<void>& kept, Where where) const {
     return cache.call(arguments, key, f, keep, kept, where, {donated.begin(), donated.size()});
   }
@@ -42,12 +44,17 @@ struct DonatingCache {
 }  // namespace detail
 
 struct JitOptions {
-  std::optional<Device> device = {};  ///< where it runs, and where its results lie; arguments are brought there. Nothing: where the arguments are
-  /// Arguments, counted from 0, whose values the caller gives up: results may be written over them, and their memory is free once the function has
-  /// run. All Tensors of such an argument, and copies of them, have no value after the call; asking for one is an Error(value). Inside other
-  /// transforms nothing is given up. See Jitted::memory: results that lie "over an input" take no memory.
+  /// where it runs, and where its results lie; arguments are brought there. Nothing: where the
+  /// arguments are
+  std::optional<Device> device = {};
+  /// Arguments, counted from 0, whose values the caller gives up: results may be written over them,
+  /// and their memory is free once the function has run. All Tensors of such an argument, and
+  /// copies of them, have no value after the call; asking for one is an Error(value). Inside other
+  /// transforms nothing is given up. See Jitted::memory: results that lie "over an input" take no
+  /// memory.
   std::vector<int> donate = {};
-  /// The most programs that are kept, those used last: a call with the signature of one that went is traced and compiled again.
+  /// The most programs that are kept, those used last: a call with the signature of one that went
+  /// is traced and compiled again.
   Param<int> programs = 256;
 };
 
@@ -61,10 +68,12 @@ class Jitted {
         donate_(std::move(options.donate)),
         cache_(detail::new_shared<detail::JitCache>(options.device, options.programs, where)) {}
 
-  /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program. A bare number for a
-  /// parameter of type Tensor is a Tensor, so that its value may change; numbers in structs, and for parameters of other types, are static.
-  /// Where one part of the signatures has had 32 values vt::warnings() names it.
-  /// Throws: Error(value) where a donated argument is passed twice, or `donate` names one that the call does not have.
+  /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static),
+  /// else runs the program. A bare number for a parameter of type Tensor is a Tensor, so that its
+  /// value may change; numbers in structs, and for parameters of other types, are static. Where one
+  /// part of the signatures has had 32 values vt::warnings() names it.
+  /// Throws: Error(value) where a donated argument is passed twice, or `donate` names one that the
+  /// call does not have.
   template <class... A>
   auto operator()(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -72,16 +81,20 @@ class Jitted {
     if constexpr (!Check::holds) {
       return detail::Refused();
     } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
     } else {
       if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
-      const detail::DonatingCache cache{*cache_, detail::donated_leaves(donate_, where_, arguments...)};
+      const detail::DonatingCache cache{*cache_,
+                                        detail::donated_leaves(donate_, where_, arguments...)};
       return detail::call_by_signature(cache, f_, where_, arguments...);
     }
   }
 
-  /// What running on arguments like these will need. Traces and compiles if they are new, but runs nothing.
-  /// Throws: Error(value) where a program is good for one call only (called inside another transform, or with tracers captured).
+  /// What running on arguments like these will need. Traces and compiles if they are new, but runs
+  /// nothing.
+  /// Throws: Error(value) where a program is good for one call only (called inside another
+  /// transform, or with tracers captured).
   template <class... A>
   Memory memory(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -89,11 +102,16 @@ class Jitted {
     if constexpr (!Check::holds) {
       return detail::Refused();
     } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
     } else {
       const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
       return detail::with_signature(
-          f_, [&](const auto&... call) { return cache_->memory(call..., where_, {donated.begin(), donated.size()}); }, arguments...);
+          f_,
+          [&](const auto&... call) {
+            return cache_->memory(call..., where_, {donated.begin(), donated.size()});
+          },
+          arguments...);
     }
   }
 
@@ -105,7 +123,8 @@ class Jitted {
     if constexpr (!Check::holds) {
       return detail::Refused();
     } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
     } else {
       SmallVec<Tensor, 8> leaves;
       const detail::StaticKey key = detail::signature_of(leaves, arguments...);
@@ -121,7 +140,8 @@ class Jitted {
     if constexpr (!Check::holds) {
       return detail::Refused();
     } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
     } else {
       const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
         return cache_->explain_page(leaves, key, flat, where_);
@@ -149,8 +169,8 @@ Jitted<F> jit(F f, JitOptions options = {}, Where where = Where::here()) {
   return Jitted<F>(std::move(f), options, where);
 }
 
-/// `explain(f)(args…)`: calls f and tells what ran: each kernel with the ops it fused, its loops, vector width, bytes and flops.
-/// A function that is not jitted is jitted for it.
+/// `explain(f)(args…)`: calls f and tells what ran: each kernel with the ops it fused, its loops,
+/// vector width, bytes and flops. A function that is not jitted is jitted for it.
 template <class F>
 auto explain(const Jitted<F>& f) {
   return [f](const auto&... arguments) -> std::string {
@@ -167,8 +187,9 @@ auto explain(F f, Where where = Where::here()) {
   return explain(jit(std::move(f), {}, where));
 }
 
-/// `explain_html(f)(args…)`: calls f and gives a page of HTML that needs nothing else: the time of each step (the program runs some times, unless
-/// it prints, checks or calls the host), what of the machine's bandwidth and arithmetic it uses, the user's lines, loop nests, and the Graphs before
+/// `explain_html(f)(args…)`: calls f and gives a page of HTML that needs nothing else: the time of
+/// each step (the program runs some times, unless it prints, checks or calls the host), what of the
+/// machine's bandwidth and arithmetic it uses, the user's lines, loop nests, and the Graphs before
 /// and after transforms and simplification, for which f is recorded once more.
 template <class F>
 auto explain_html(const Jitted<F>& f) {
@@ -216,7 +237,8 @@ auto eval_shape_at(Where where, F f, const A&... arguments) {
 }
 }  // namespace detail
 
-/// eval_shape(f, arguments…): the result's tree with Tensors that have only a shape and a dtype. Nothing is computed.
+/// eval_shape(f, arguments…): the result's tree with Tensors that have only a shape and a dtype.
+/// Nothing is computed.
 VT_WITH_LINE(eval_shape, detail::eval_shape_at)
 
 }  // namespace vt

@@ -1,18 +1,25 @@
-// Linear algebra under its NumPy, SciPy and JAX names. Matrices stand in the last two axes, whatever is in front is a batch, and batches
-// broadcast. Floats of 32 and 64 bits and complex numbers of them; integers and bools become f32, f16 and bf16 are refused. Everything works
-// under every transform; what has a derivative has it to any order. Below, ᴴ conjugates too: in real matrices it is ᵀ.
+// Linear algebra under its NumPy, SciPy and JAX names. Matrices stand in the last two axes,
+// whatever is in front is a batch, and batches broadcast. Floats of 32 and 64 bits and complex
+// numbers of them; integers and bools become f32, f16 and bf16 are refused. Everything works under
+// every transform; what has a derivative has it to any order. Below, ᴴ conjugates too: in real
+// matrices it is ᵀ.
 //
-// What is promised of any finite matrix a, alone or in a batch, compiled or not (n is its longer side, eps the
-// machine's epsilon of its dtype, |·| the 1-norm):
-//  - factors multiply to a, and eigenvectors fit their values, up to 30 n eps |a| (lu: times the growth of its
-//    pivots); columns of q, u, v and of eigenvectors of symmetric matrices are orthonormal up to 30 n eps; singular
-//    values and eigenvalues of symmetric matrices are right up to 30 n eps |a|, whatever the rank and the distance of
+// What is promised of any finite matrix a, alone or in a batch, compiled or not (n is its longer
+// side, eps the machine's epsilon of its dtype, |·| the 1-norm):
+//  - factors multiply to a, and eigenvectors fit their values, up to 30 n eps |a| (lu: times the
+//  growth of its
+//    pivots); columns of q, u, v and of eigenvectors of symmetric matrices are orthonormal up to 30
+//    n eps; singular
+//    values and eigenvalues of symmetric matrices are right up to 30 n eps |a|, whatever the rank
+//    and the distance of
 //    values from each other;
 //  - solve, inv, lstsq and pinv are as right as the condition number times that lets them be;
-//  - neither large nor small elements spoil this: matrices near overflow or underflow are brought near 1 by a power of
-//    two, and back. Results that are subnormal are rounded as these are; results beyond the largest number are infinite.
-// A matrix that is not finite gives NaN in all its results (but the zeros of a triangle, and lu's row numbers), at once,
-// and leaves the others of its batch alone. A right side that is not finite spoils its own column.
+//  - neither large nor small elements spoil this: matrices near overflow or underflow are brought
+//  near 1 by a power of
+//    two, and back. Results that are subnormal are rounded as these are; results beyond the largest
+//    number are infinite. A matrix that is not finite gives NaN in all its results (but the zeros
+//    of a triangle, and lu's row numbers), at once, and leaves the others of its batch alone. A
+//    right side that is not finite spoils its own column.
 #pragma once
 
 #include <optional>
@@ -25,17 +32,19 @@
 
 namespace vt::linalg {
 
-// --- factors ---------------------------------------------------------------------------------------------------------
+// --- factors -------------------------------------------------------------------------------------
 
 /// Lower L with L Lᴴ = x (`upper`: Lᴴ).
-/// Shapes: [..., n, n] → the same. The symmetric (Hermitian) part of x is taken, so that its gradient is symmetric.
-/// NaN in the whole triangle where x is not positive definite. Throws: Error if x is not square.
+/// Shapes: [..., n, n] → the same. The symmetric (Hermitian) part of x is taken, so that its
+/// gradient is symmetric. NaN in the whole triangle where x is not positive definite. Throws: Error
+/// if x is not square.
 /// Source: NumPy `linalg.cholesky`, with JAX's NaN.
 Tensor cholesky(Operand x, bool upper = false);
 
 struct LuResult {
-  Tensor lu;           ///< [..., m, n]: U, and below its diagonal L, whose own diagonal is 1
-  Tensor pivots;       ///< i32[..., min(m, n)]: row i was exchanged with row pivots[i], one after the other
+  Tensor lu;  ///< [..., m, n]: U, and below its diagonal L, whose own diagonal is 1
+  /// i32[..., min(m, n)]: row i was exchanged with row pivots[i], one after the other
+  Tensor pivots;
   Tensor permutation;  ///< i32[..., m]: row i of L U is row permutation[i] of x
 };
 /// Gaussian elimination with partial pivoting. A singular matrix has a zero on the diagonal of U.
@@ -54,16 +63,18 @@ struct QrResult {
   Tensor q, r;
 };
 /// x = q r with orthonormal columns in q and an upper triangle r, signed as LAPACK does.
-/// Shapes: [..., m, n] → q [..., m, k], r [..., k, n]; k is min(m, n), or m if `mode` is "complete" instead of "reduced".
-/// Has a derivative unless q is complete and m > n. Source: NumPy `linalg.qr`.
+/// Shapes: [..., m, n] → q [..., m, k], r [..., k, n]; k is min(m, n), or m if `mode` is "complete"
+/// instead of "reduced". Has a derivative unless q is complete and m > n. Source: NumPy
+/// `linalg.qr`.
 QrResult qr(Operand x, std::string_view mode = "reduced");
 
 struct EighResult {
   Tensor eigenvalues;   ///< [..., n], ascending
   Tensor eigenvectors;  ///< [..., n, n], in columns
 };
-/// Of the symmetric (Hermitian) part of x; the eigenvalues are real. The sign (phase) of a vector is such that its first element that is at least
-/// 0.37 of its largest is positive. The vectors' derivative is infinite or NaN where eigenvalues are equal, the values' is not. Source: NumPy
+/// Of the symmetric (Hermitian) part of x; the eigenvalues are real. The sign (phase) of a vector
+/// is such that its first element that is at least 0.37 of its largest is positive. The vectors'
+/// derivative is infinite or NaN where eigenvalues are equal, the values' is not. Source: NumPy
 /// `linalg.eigh`.
 EighResult eigh(Operand x);
 /// eigh's eigenvalues alone.
@@ -73,10 +84,12 @@ struct EigResult {
   Tensor eigenvalues;   ///< [..., n], in no particular order
   Tensor eigenvectors;  ///< [..., n, n], in columns
 };
-/// Of any square x: complex, c64 for f32 and c128 for f64. x is balanced before, unless that would spoil vectors. Vectors have length 1 and a real positive largest element; those of a real matrix
+/// Of any square x: complex, c64 for f32 and c128 for f64. x is balanced before, unless that would
+/// spoil vectors. Vectors have length 1 and a real positive largest element; those of a real matrix
 /// are real, or conjugate to each other, exactly. By Hessenberg's form and shifted QR steps.
-/// The derivative is infinite or NaN where eigenvalues are equal, but the eigenvalues' own where x is normal; the vectors' keeps their length
-/// and phase. Source: NumPy `linalg.eig`, JAX `lax.linalg.eig`.
+/// The derivative is infinite or NaN where eigenvalues are equal, but the eigenvalues' own where x
+/// is normal; the vectors' keeps their length and phase. Source: NumPy `linalg.eig`, JAX
+/// `lax.linalg.eig`.
 EigResult eig(Operand x);
 /// eig's eigenvalues alone.
 Tensor eigvals(Operand x);
@@ -85,17 +98,20 @@ struct SvdResult {
   Tensor u, s, vh;
 };
 /// x = u diag(s) vh with descending s ≥ 0.
-/// Shapes: [..., m, n] → u [..., m, m], s [..., k], vh [..., n, n] with k = min(m, n); without `full_matrices` u [..., m, k], vh [..., k, n].
-/// The sign (phase) of a column of u (of a wide x: of vhᴴ) is such that its first element that is at least 0.37 of its largest is positive.
-/// Has a derivative if its factors are not full, or x is square; that of u and vh needs singular values that differ. Source: NumPy `linalg.svd`.
+/// Shapes: [..., m, n] → u [..., m, m], s [..., k], vh [..., n, n] with k = min(m, n); without
+/// `full_matrices` u [..., m, k], vh [..., k, n]. The sign (phase) of a column of u (of a wide x:
+/// of vhᴴ) is such that its first element that is at least 0.37 of its largest is positive. Has a
+/// derivative if its factors are not full, or x is square; that of u and vh needs singular values
+/// that differ. Source: NumPy `linalg.svd`.
 SvdResult svd(Operand x, bool full_matrices = true);
 /// svd's singular values alone.
 Tensor svdvals(Operand x);
 
-// --- systems ---------------------------------------------------------------------------------------------------------
+// --- systems -------------------------------------------------------------------------------------
 
 /// x with a x = b.
-/// Shapes: a [..., n, n]; b [n], or [..., n, k]. Inf or NaN where a is singular. One LU serves the value and all derivatives.
+/// Shapes: a [..., n, n]; b [n], or [..., n, k]. Inf or NaN where a is singular. One LU serves the
+/// value and all derivatives.
 /// Throws: Error if a is not square or b does not fit. Source: NumPy 2 `linalg.solve`.
 Tensor solve(Operand a, Operand b);
 /// a⁻¹ of square matrices; inf or NaN where there is none.
@@ -107,12 +123,16 @@ struct TriangularSolveOptions {
   bool transpose_a = false;
   bool unit_diagonal = false;  ///< the diagonal is not read but taken for ones
 };
-/// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]). Source: JAX `lax.linalg.triangular_solve`.
+/// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]). Source: JAX
+/// `lax.linalg.triangular_solve`.
 Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& options = {});
-/// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k]. Source: SciPy.
-Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower = false, bool unit_diagonal = false);
+/// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k].
+/// Source: SciPy.
+Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower = false,
+                        bool unit_diagonal = false);
 /// x with T x = b; T has dl[i] at (i, i − 1), d[i] at (i, i) and du[i] at (i, i + 1).
-/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k]. Source: JAX `lax.linalg.tridiagonal_solve`.
+/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k]. Source:
+/// JAX `lax.linalg.tridiagonal_solve`.
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
 struct LstsqResult {
@@ -121,10 +141,12 @@ struct LstsqResult {
   Tensor rank;       ///< i32
   Tensor s;          ///< singular values of a
 };
-/// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the largest count as 0; by default rcond is
-/// the machine's epsilon times max(m, n). Source: NumPy `linalg.lstsq`.
+/// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the
+/// largest count as 0; by default rcond is the machine's epsilon times max(m, n). Source: NumPy
+/// `linalg.lstsq`.
 LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond = std::nullopt);
-/// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by default).
+/// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by
+/// default).
 /// Derivative: Golub and Pereyra 1973. Source: NumPy `linalg.pinv`, with JAX's tolerance.
 Tensor pinv(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 /// x with tensordot(a, x, x.rank()) = b. Source: NumPy.
@@ -132,7 +154,7 @@ Tensor tensorsolve(Operand a, Operand b);
 /// The inverse of tensordot(a, ·, a.rank() − ind). Source: NumPy.
 Tensor tensorinv(Operand a, Param<int> ind = 2);
 
-// --- numbers of a matrix ---------------------------------------------------------------------------------------------
+// --- numbers of a matrix -------------------------------------------------------------------------
 
 /// Determinants of square matrices: by LU, of up to 3 rows by the formula, with an error of a few
 /// n eps |a|ⁿ. Products on the way do not overflow. All derivatives are right where a is singular,
@@ -143,36 +165,42 @@ struct SlogdetResult {
   Tensor sign;       ///< −1, 0 or 1
   Tensor logabsdet;  ///< −∞ where the determinant is 0
 };
-/// Sign and logarithm of determinants, from the LU that their derivative uses, too. Where the determinant is 0 the logarithm has no derivative: it
-/// is infinite or NaN, in that matrix only.
+/// Sign and logarithm of determinants, from the LU that their derivative uses, too. Where the
+/// determinant is 0 the logarithm has no derivative: it is infinite or NaN, in that matrix only.
 /// Of subnormal matrices it has only as many digits as their LU.
 SlogdetResult slogdet(Operand a);
-/// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as i32.
+/// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as
+/// i32.
 Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 
 /// What norm measures: a number p, "fro" or "nuc".
 struct NormOrd {
   enum class Kind { number, frobenius, nuclear, unknown } kind = Kind::number;
   double p = 2;
-  std::string_view name = {};  ///< as given; the function that gets it refuses an unknown one, which knows the caller's line
+  /// as given; the function that gets it refuses an unknown one, which knows the caller's line
+  std::string_view name = {};
   template <detail::ParamFor<double> T>
   NormOrd(T value) : p(Param<double>(value)) {}
   NormOrd(const char* name);
 };
-/// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number of nonzeros for 0. Of matrices (two axes):
-/// "fro"; "nuc", the sum of the singular values; ±2, the largest (smallest) of them; ±1 of column sums and ±inf of row sums of |x|.
-/// Without `ord` the 2-norm of all elements. All derivatives are 0 where x is. Source: NumPy `linalg.norm`.
-Tensor norm(Operand x, std::optional<NormOrd> ord = std::nullopt, const ReduceAxes& axes = {}, bool keepdims = false);
+/// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number
+/// of nonzeros for 0. Of matrices (two axes): "fro"; "nuc", the sum of the singular values; ±2, the
+/// largest (smallest) of them; ±1 of column sums and ±inf of row sums of |x|. Without `ord` the
+/// 2-norm of all elements. All derivatives are 0 where x is. Source: NumPy `linalg.norm`.
+Tensor norm(Operand x, std::optional<NormOrd> ord = std::nullopt, const ReduceAxes& axes = {},
+            bool keepdims = false);
 /// norm(a, p) · norm(a⁻¹, p); by default the ratio of the extreme singular values.
 Tensor cond(Operand a, std::optional<NormOrd> p = std::nullopt);
 
-// --- products --------------------------------------------------------------------------------------------------------
+// --- products ------------------------------------------------------------------------------------
 
 /// x multiplied n times by itself; n < 0: its inverse.
 inline Tensor matrix_power(Operand x, Param<int> n) { return vt::matrix_power(std::move(x), n); }
-/// eˣ of square matrices: Padé approximant of degree 13 (7 for f32), scaling and squaring (Higham 2005), each matrix as often as it needs.
+/// eˣ of square matrices: Padé approximant of degree 13 (7 for f32), scaling and squaring (Higham
+/// 2005), each matrix as often as it needs.
 Tensor expm(Operand x);
-/// The product of several matrices (the first and the last may be vectors) in the cheapest order. Source: NumPy `linalg.multi_dot`.
+/// The product of several matrices (the first and the last may be vectors) in the cheapest order.
+/// Source: NumPy `linalg.multi_dot`.
 Tensor multi_dot(TensorSpan factors, Where where = Where::here());
 
 }  // namespace vt::linalg

@@ -1,5 +1,6 @@
-// The functions on Tensors, under their NumPy and JAX names. All broadcast, take any dtype that makes sense, and work under
-// every transform; each throws vt::Error (op, shapes, the caller's line) when its operands do not fit.
+// The functions on Tensors, under their NumPy and JAX names. All broadcast, take any dtype that
+// makes sense, and work under every transform; each throws vt::Error (op, shapes, the caller's
+// line) when its operands do not fit.
 #pragma once
 
 #include <concepts>
@@ -15,11 +16,12 @@
 
 namespace vt {
 
-/// Tensors side by side as a parameter: a std::vector, std::array, C array or std::span of them, or braces, where numbers are
-/// Tensors too. A view: it does not keep them.
+/// Tensors side by side as a parameter: a std::vector, std::array, C array or std::span of them, or
+/// braces, where numbers are Tensors too. A view: it does not keep them.
 class TensorSpan : public std::span<const Tensor> {
  public:
-  TensorSpan(std::initializer_list<Tensor> list) : TensorSpan(std::span(std::data(list), list.size())) {}
+  TensorSpan(std::initializer_list<Tensor> list)
+      : TensorSpan(std::span(std::data(list), list.size())) {}
   template <std::convertible_to<std::span<const Tensor>> R>
   TensorSpan(const R& range) : std::span<const Tensor>(range) {}
 };
@@ -43,9 +45,7 @@ class ReduceAxes {
   bool all_ = true;
 };
 
-// --- element-wise, one operand ---------------------------------------------------------------------------------------
-// Integer and bool operands of the float functions become f32. Shapes: any → the same. Lengths (abs, hypot, norm, std) have a kink where they
-// are 0; all their derivatives are 0 there.
+// --- element-wise, one operand -------------------------------------------------------------------
 
 Tensor negative(Operand x);
 Tensor abs(Operand x);
@@ -101,16 +101,13 @@ Tensor reciprocal(Operand x);
 Tensor logit(Operand x);    ///< log(x / (1 − x)), the inverse of sigmoid
 Tensor signbit(Operand x);  ///< true for −0 as well
 /// NaN → `nan`; infinities → the largest numbers of the dtype unless others are given.
-Tensor nan_to_num(Operand x, Param<double> nan = 0.0, std::optional<Param<double>> posinf = std::nullopt,
+Tensor nan_to_num(Operand x, Param<double> nan = 0.0,
+                  std::optional<Param<double>> posinf = std::nullopt,
                   std::optional<Param<double>> neginf = std::nullopt);
 Tensor deg2rad(Operand x);
 Tensor rad2deg(Operand x);
 
-// --- complex numbers -------------------------------------------------------------------------------------------------
-// c64 and c128. exp, log, log10, sqrt and sin … atanh have the branch cuts and special values of
-// C99's Annex G, on every backend, where the sign of a zero tells the side of a cut; finite results
-// are within a few ulps of their length (not of each part), up to the ends of the range. pow is
-// exp(b · log a), whose error grows with |b · log a|. Products are (ac − bd, ad + bc) and nothing
+// --- complex numbers -----------------------------------------------------------------------------
 // more: they may overflow on the way, and infinities become NaN. Quotients are scaled and do
 // neither for finite operands; each part over a zero is divided by itself. What needs an order (<,
 // maximum, sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does
@@ -128,9 +125,10 @@ Tensor angle(Operand x);
 Tensor iscomplex(Operand x);  ///< imag(x) != 0, element by element
 Tensor isreal(Operand x);     ///< imag(x) == 0
 
-// --- element-wise, two operands --------------------------------------------------------------------------------------
-// Dtypes are promoted: bool < integers < floats < complex (f64 and c64 meet in c128); weak scalars adopt the other side's dtype. `/` and `%` on
-// integers are C's (truncating); division by zero gives 0 and remainder 0; integer arithmetic wraps.
+// --- element-wise, two operands ------------------------------------------------------------------
+// Dtypes are promoted: bool < integers < floats < complex (f64 and c64 meet in c128); weak scalars
+// adopt the other side's dtype. `/` and `%` on integers are C's (truncating); division by zero
+// gives 0 and remainder 0; integer arithmetic wraps.
 
 Tensor add(Operand a, Operand b);
 Tensor subtract(Operand a, Operand b);
@@ -168,8 +166,10 @@ Tensor logical_xor(Operand a, Operand b);
 Tensor shift_left(Operand a, Operand b);  ///< shifts by the width or more give 0
 Tensor shift_right_logical(Operand a, Operand b);
 Tensor shift_right_arithmetic(Operand a, Operand b);  ///< … or the sign
-Tensor isclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8, bool equal_nan = false);
-Tensor allclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8, bool equal_nan = false);
+Tensor isclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8,
+               bool equal_nan = false);
+Tensor allclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8,
+                bool equal_nan = false);
 
 inline Tensor operator+(Operand a, Operand b) { return add(std::move(a), std::move(b)); }
 inline Tensor operator-(Operand a, Operand b) { return subtract(std::move(a), std::move(b)); }
@@ -191,20 +191,28 @@ Tensor operator>>(Operand a, Operand b);
 inline Tensor operator-(Operand x) { return negative(std::move(x)); }
 inline Tensor operator+(Operand x) { return x.tensor; }
 
-// `a op= b` is `a = a op b`: a new value for a named Tensor, with the dtype and the shape of a op b; other Tensors that share the old one keep it.
+// `a op= b` is `a = a op b`: a new value for a named Tensor, with the dtype and the shape of a op
+// b; other Tensors that share the old one keep it.
 namespace detail {
-/// What assignment leaves in a temporary is gone: elements are changed by functions that give a new Tensor.
+/// What assignment leaves in a temporary is gone: elements are changed by functions that give a new
+/// Tensor.
 template <class T>
 concept Temporary = std::same_as<T, Tensor>;
-inline Operand beside(const Tensor& a, const Operand& b) { return Operand(a, b.where.file, b.where.line); }
+inline Operand beside(const Tensor& a, const Operand& b) {
+  return Operand(a, b.where.file, b.where.line);
+}
 }  // namespace detail
-#define VT_ASSIGNS(op)                                                                                             \
-  inline Tensor& operator op##=(Tensor & a, Operand b) { return a = detail::beside(a, b) op std::move(b); }        \
-  template <detail::Temporary T>                                                                                   \
-  void operator op##=(T&&, const Operand&) {                                                                       \
-    static_assert(!sizeof(T), "vt: " #op                                                                           \
-                              "= on a temporary changes nothing: write x = vt::index_update(x, index, value), or " \
-                              "vt::index_add and its like");                                                       \
+#define VT_ASSIGNS(op)                                                                       \
+  inline Tensor& operator op##=(Tensor & a, Operand b) {                                     \
+    return a = detail::beside(a, b) op std::move(b);                                         \
+  }                                                                                          \
+  template <detail::Temporary T>                                                             \
+  void operator op##=(T&&, const Operand&) {                                                 \
+    static_assert(                                                                           \
+        !sizeof(T),                                                                          \
+        "vt: " #op                                                                           \
+        "= on a temporary changes nothing: write x = vt::index_update(x, index, value), or " \
+        "vt::index_add and its like");                                                       \
   }
 VT_ASSIGNS(+)
 VT_ASSIGNS(-)
@@ -217,24 +225,22 @@ VT_ASSIGNS(^)
 VT_ASSIGNS(<<)
 VT_ASSIGNS(>>)
 #undef VT_ASSIGNS
-/// Takes the Tensor itself (and so knows no line): `!` also converts to bool, and through an Operand the two would be as good.
+/// Takes the Tensor itself (and so knows no line): `!` also converts to bool, and through an
+/// Operand the two would be as good.
 inline Tensor operator!(const Tensor& x) { return logical_not(Operand(x, nullptr, 0)); }
 inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 
-// --- choose ----------------------------------------------------------------------------------------------------------
+// --- choose --------------------------------------------------------------------------------------
 
-/// `if_true` where `condition` holds, else `if_false`. The gradient flows only into the chosen side.
+/// `if_true` where `condition` holds, else `if_false`. The gradient flows only into the chosen
+/// side.
 Tensor where(Operand condition, Operand if_true, Operand if_false);
 Tensor select(Operand condition, Operand if_true, Operand if_false);
 Tensor clamp(Operand low, Operand x, Operand high);
 /// Either bound may be std::nullopt.
 Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
-// --- reduce ----------------------------------------------------------------------------------------------------------
-// Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and products: bool, i8 … i32 give
-// i32 (u8 … u32 give u32); max and min of nothing are an error. What counts elements, sums of bools
-// too, and what gives their indices is i32, and i64 where there are more than 2^31 − 1 to be
-// counted.
+// --- reduce --------------------------------------------------------------------------------------
 // Sums of floats add in pieces and these in pieces again: the error of n numbers is at most about
 // (log₂ n + 200) · u · Σ|x|, mostly a few u · Σ|x|, where u is 2⁻²⁴ (f32; f16 and bf16, which are
 // summed in f32 and rounded once) or 2⁻⁵³, of complex numbers for each part. It holds over any axes
@@ -255,11 +261,12 @@ Tensor argmax(Operand x, std::optional<Param<int>> axis = std::nullopt, bool kee
 Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor var(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);
-Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is
+/// all derivatives are 0 where it is
+Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);
 Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p. All derivatives are 0 where x is; but for even p, whose powers are smooth,
-/// elements that are 0 have none.
+/// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p. All derivatives are 0 where
+/// x is; but for even p, whose powers are smooth, elements that are 0 have none.
 Tensor norm(Operand x, const ReduceAxes& axes = {}, Param<double> ord = 2.0, bool keepdims = false);
 Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Mean weighted by `weights`, which broadcast to x.
@@ -267,17 +274,22 @@ Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
 
 namespace detail {
 using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);
-Tensor reduce_with(const char* name, Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes);
+Tensor reduce_with(const char* name, Operand x, Operand init, void* context, FlatBinary body,
+                   const ReduceAxes& axes);
 }  // namespace detail
-/// General reduction: combines elements with `f(acc, x)`, which must be associative, starting from the scalar `init`.
+/// General reduction: combines elements with `f(acc, x)`, which must be associative, starting from
+/// the scalar `init`.
 template <class F>
 Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
   return detail::reduce_with(
       "reduce", x, init, &f,
-      [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> { return {(*static_cast<F*>(context))(a[0], a[1])}; }, axes);
+      [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> {
+        return {(*static_cast<F*>(context))(a[0], a[1])};
+      },
+      axes);
 }
 
-// --- scans along an axis ---------------------------------------------------------------------------------------------
+// --- scans along an axis -------------------------------------------------------------------------
 
 /// Of f32 and narrower floats in f64, rounded for each element; of f64 one element after the other,
 /// at most about n · u · Σ|x| off.
@@ -289,65 +301,78 @@ Tensor cumlogsumexp(Operand x, Param<int> axis = 0, bool reverse = false);
 /// x[i + 1] − x[i] along an axis, `n` times.
 Tensor diff(Operand x, Param<int> n = 1, Param<int> axis = -1);
 
-// --- order -----------------------------------------------------------------------------------------------------------
-// Ascending; NaN comes after all numbers, −0 equals +0 and every NaN every other. Equal elements keep their order.
+// --- order ---------------------------------------------------------------------------------------
 
 struct SortOptions {
   bool descending = false;  ///< NaN first; equals keep their order all the same
-  bool stable = true;       ///< false allows any order of equals; the order is the stable one even then
+  /// false allows any order of equals; the order is the stable one even then
+  bool stable = true;
 };
 /// Sorts along an axis, with std::nullopt the flattened Tensor.
 /// Shapes: any → the same; dtype kept.
 /// Throws: Error if the axis is out of range.
 /// Source: NumPy and JAX `sort`. Its derivative moves tangents as it moves elements.
 Tensor sort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
-/// Sorts Tensors of one shape together, by the first `num_keys` of them: the second decides where the first is equal, and so on.
+/// Sorts Tensors of one shape together, by the first `num_keys` of them: the second decides where
+/// the first is equal, and so on.
 /// Throws: Error if the shapes differ or there are fewer operands than keys.
 /// Source: JAX `lax.sort`.
-std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1, Param<int> num_keys = 1, const SortOptions& options = {},
-                         Where where = Where::here());
+std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1, Param<int> num_keys = 1,
+                         const SortOptions& options = {}, Where where = Where::here());
 /// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
 /// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
 Tensor argsort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
 /// argsort by several keys of one shape: the last is the first to decide.
 /// Source: NumPy `lexsort`.
 Tensor lexsort(TensorSpan keys, Param<int> axis = -1, Where where = Where::here());
-/// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals the first ones.
+/// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals
+/// the first ones.
 /// Shapes: [… n …] → [… k …] twice.
 /// Throws: Error if k is negative or greater than n.
 /// Source: JAX `lax.top_k`.
 std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axis = -1);
-/// x with the element that belongs to place `kth` there, none that is greater before it and none that is less behind.
+/// x with the element that belongs to place `kth` there, none that is greater before it and none
+/// that is less behind.
 /// Source: NumPy `partition`. (Both parts are in order as well.)
 Tensor partition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
 Tensor argpartition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
 
-/// Which value a quantile between two neighbours of the order has. `nearest` of the middle: the even place.
+/// Which value a quantile between two neighbours of the order has. `nearest` of the middle: the
+/// even place.
 enum class QuantileMethod : std::uint8_t { linear, lower, higher, nearest, midpoint };
 /// The value that the fraction q of the elements lies below. NaN if there is one among them.
-/// Shapes: x over axes (all unless given), q a scalar or [m] → [m,] kept axes. Integers become f32; dtype of x kept otherwise.
-/// Where q is not between 0 and 1 and that is not known while recording, the quantile is NaN.
+/// Shapes: x over axes (all unless given), q a scalar or [m] → [m,] kept axes. Integers become f32;
+/// dtype of x kept otherwise. Where q is not between 0 and 1 and that is not known while recording,
+/// the quantile is NaN.
 /// Throws: Error if a known q is not between 0 and 1, or if there are no elements.
 /// Source: NumPy and JAX `quantile`.
-Tensor quantile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor quantile(Operand x, Operand q, const ReduceAxes& axes = {},
+                QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
 /// q in percent.
-Tensor percentile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor percentile(Operand x, Operand q, const ReduceAxes& axes = {},
+                  QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
 Tensor median(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// These pass NaN by; of nothing but NaN they are NaN.
-Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
-Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes = {},
+                   QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes = {},
+                     QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
 Tensor nanmedian(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 
 struct UniqueOptions {
-  /// How many values to give; without it, as many as there are, which is known only outside jit and vmap.
+  /// How many values to give; without it, as many as there are, which is known only outside jit and
+  /// vmap.
   std::optional<Param<std::int64_t>> size = std::nullopt;
-  std::optional<Operand> fill_value = std::nullopt;  ///< where there are fewer than `size`; the least value unless given
-  bool equal_nan = true;                             ///< all NaNs are one value
-  std::optional<Param<int>> axis = std::nullopt;     ///< slices along it are compared as wholes, in the order of their elements
+  /// where there are fewer than `size`; the least value unless given
+  std::optional<Operand> fill_value = std::nullopt;
+  bool equal_nan = true;  ///< all NaNs are one value
+  /// slices along it are compared as wholes, in the order of their elements
+  std::optional<Param<int>> axis = std::nullopt;
 };
 struct UniqueResult {
-  Tensor values;   ///< ascending
-  Tensor index;    ///< of the first element that has the value, in the flattened x (or along the axis); i32
+  Tensor values;  ///< ascending
+  /// of the first element that has the value, in the flattened x (or along the axis); i32
+  Tensor index;
   Tensor inverse;  ///< of every element's value, in x's shape (or of every slice's, [n]); i32
   Tensor counts;   ///< elements that have the value; i32, 0 for filled ones
 };
@@ -356,14 +381,16 @@ struct UniqueResult {
 /// Throws: Error without `size` where values are not known.
 /// Source: NumPy and JAX `unique`.
 Tensor unique(Operand x, const UniqueOptions& options = {});
-/// The same with what NumPy gives for return_index, return_inverse and return_counts; what is not used is not computed.
+/// The same with what NumPy gives for return_index, return_inverse and return_counts; what is not
+/// used is not computed.
 UniqueResult unique_all(Operand x, const UniqueOptions& options = {});
 
-// --- shape -----------------------------------------------------------------------------------------------------------
+// --- shape ---------------------------------------------------------------------------------------
 
 Tensor reshape(Operand x, const Shape& shape);  ///< one extent may be −1
 Tensor ravel(Operand x);
-Tensor transpose(Operand x, const Axes& permutation = {});  ///< reverses the axes without a permutation
+/// reverses the axes without a permutation
+Tensor transpose(Operand x, const Axes& permutation = {});
 Tensor swapaxes(Operand x, Param<int> a, Param<int> b);
 Tensor moveaxis(Operand x, const Axes& from, const Axes& to);
 Tensor matrix_transpose(Operand x);
@@ -376,19 +403,24 @@ Tensor concatenate(TensorSpan parts, Param<int> axis = 0, Where where = Where::h
 Tensor stack(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
 std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
 std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
-/// Cut in front of each of these indices; braces are indices too: split(x, {2}) are x[:2] and x[2:].
+/// Cut in front of each of these indices; braces are indices too: split(x, {2}) are x[:2] and
+/// x[2:].
 std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<int> axis = 0);
-inline std::vector<Tensor> split(Operand x, std::initializer_list<Param<std::int64_t>> at, Param<int> axis = 0) {
+inline std::vector<Tensor> split(Operand x, std::initializer_list<Param<std::int64_t>> at,
+                                 Param<int> axis = 0) {
   return split(std::move(x), std::vector<std::int64_t>(at.begin(), at.end()), axis);
 }
 /// Per axis (low, high) edges filled with `value`, zeros unless given; negative edges crop.
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value = false);
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
+           Operand value = false);
 Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
-/// What stands beyond the edges: the last element, the mirror image without or with the last element, or the other end.
+/// What stands beyond the edges: the last element, the mirror image without or with the last
+/// element, or the other end.
 enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 /// Edges filled with the axis's own elements, mirrored as often as they reach. Source: NumPy `pad`.
 /// Throws: Error if an edge is negative, or an axis to be filled is empty.
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, PadMode mode);
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
+           PadMode mode);
 Tensor rev(Operand x, const Axes& axes);
 Tensor flip(Operand x, const ReduceAxes& axes = {});
 Tensor roll(Operand x, Param<std::int64_t> shift, std::optional<Param<int>> axis = std::nullopt);
@@ -405,30 +437,39 @@ Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 /// function here that computes a size does.
 Tensor tile(Operand x, const Shape& repetitions);
 Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis = std::nullopt);
-std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false, Where where = Where::here());
+std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false,
+                             Where where = Where::here());
 Tensor space_to_depth(Operand x, Param<int> block);  ///< [N,H,W,C]
 Tensor depth_to_space(Operand x, Param<int> block);
-/// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become images, a block's first element first.
-/// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…]. Source: TensorFlow `space_to_batch_nd`.
-Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
+/// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become
+/// images, a block's first element first.
+/// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…]. Source: TensorFlow
+/// `space_to_batch_nd`.
+Tensor space_to_batch(Operand x, const Shape& block,
+                      const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
 /// The way back; `crops` are what padding there was.
-Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& crops);
+Tensor batch_to_space(Operand x, const Shape& block,
+                      const std::vector<std::pair<std::int64_t, std::int64_t>>& crops);
 
-// --- index -----------------------------------------------------------------------------------------------------------
+// --- index ---------------------------------------------------------------------------------------
 
 /// start ≤ limit per axis, stride ≥ 1; strides of 1 where none are given.
 Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
-Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit, Param<std::int64_t> stride = 1, Param<int> axis = 0);
-/// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand if it sticks out: also where a start
-/// is negative, which does not count from the end here.
+Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit,
+                    Param<std::int64_t> stride = 1, Param<int> axis = 0);
+/// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand
+/// if it sticks out: also where a start is negative, which does not count from the end here.
 Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes);
 Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start);
-Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, Param<int> axis = 0);
+Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size,
+                            Param<int> axis = 0);
 Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis = 0);
-/// Rows of `x` along `axis` (of the flattened Tensor without one); negative indices count from the end, others clamp.
+/// Rows of `x` along `axis` (of the flattened Tensor without one); negative indices count from the
+/// end, others clamp.
 Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis = std::nullopt);
 Tensor take_along_axis(Operand x, Operand indices, Param<int> axis);
-Tensor index_update(Operand x, Operand indices, Operand values);  ///< x with x[indices] = values; out-of-range indices are dropped
+/// x with x[indices] = values; out-of-range indices are dropped
+Tensor index_update(Operand x, Operand indices, Operand values);
 Tensor index_add(Operand x, Operand indices, Operand values);
 Tensor index_mul(Operand x, Operand indices, Operand values);
 Tensor index_min(Operand x, Operand indices, Operand values);
@@ -436,10 +477,11 @@ Tensor index_max(Operand x, Operand indices, Operand values);
 /// The last axis of `indices` addresses the leading axes of `x`.
 Tensor gather_nd(Operand x, Operand indices);
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
-Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32, Param<int> axis = -1);
+Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32,
+               Param<int> axis = -1);
 /// Rows of x with one id, combined one after the other (a sum of n floats is at most about
-/// n · u · Σ|x| off, see vt::sum); what has an id outside 0 … segments − 1 (negative ones too) is left
-/// out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the greatest).
+/// n · u · Σ|x| off, see vt::sum); what has an id outside 0 … segments − 1 (negative ones too) is
+/// left out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the greatest).
 /// Shapes: x [n, …], segment_ids [n] → [segments, …].
 Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments);
@@ -473,17 +515,19 @@ Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 /// Source: NumPy `histogram` with a range.
 Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<double> high);
 /// The indices of the first `size` elements that are not zero, one [size] per axis; `fill` where
-/// there are fewer. Without `size`, of all of them; then the shape depends on values, which are known only
-/// outside jit and vmap.
-std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> size = std::nullopt, Param<std::int64_t> fill = 0);
+/// there are fewer. Without `size`, of all of them; then the shape depends on values, which are
+/// known only outside jit and vmap.
+std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> size = std::nullopt,
+                            Param<std::int64_t> fill = 0);
 
-// --- contract --------------------------------------------------------------------------------------------------------
+// --- contract ------------------------------------------------------------------------------------
 
 struct DotDimensions {
   Axes lhs_contract, rhs_contract, lhs_batch = {}, rhs_batch = {};
 };
 /// Result axes: batch, then lhs free, then rhs free. f16 and bf16 accumulate in f32.
-Tensor dot_general(Operand a, Operand b, const DotDimensions& dimensions, std::optional<DType> dtype = std::nullopt);
+Tensor dot_general(Operand a, Operand b, const DotDimensions& dimensions,
+                   std::optional<DType> dtype = std::nullopt);
 /// NumPy's matmul: the last two axes multiply, the others broadcast; vectors are rows or columns.
 Tensor matmul(Operand a, Operand b);
 Tensor dot(Operand a, Operand b);
@@ -503,9 +547,10 @@ Tensor cross(Operand a, Operand b, Param<int> axis = -1);
 Tensor polyval(Operand coefficients, Operand x);
 Tensor matrix_power(Operand x, Param<int> n);
 Tensor cov(Operand x, bool rowvar = true, Param<int> ddof = 1);
-Tensor corrcoef(Operand x, bool rowvar = true);  ///< complex: both parts in −1 … 1, as NumPy has them
+/// complex: both parts in −1 … 1, as NumPy has them
+Tensor corrcoef(Operand x, bool rowvar = true);
 
-// --- networks --------------------------------------------------------------------------------------------------------
+// --- networks ------------------------------------------------------------------------------------
 
 Tensor softmax(Operand x, Param<int> axis = -1);
 Tensor log_softmax(Operand x, Param<int> axis = -1);
@@ -514,22 +559,28 @@ Tensor relu6(Operand x);
 Tensor elu(Operand x, Param<double> alpha = 1.0);
 Tensor selu(Operand x);
 /// x Φ(x), to all digits of the left tail as far as results are normal numbers. `approximate`: with
-/// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose tail's relative error grows with the exponent.
+/// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose tail's relative error grows with the
+/// exponent.
 Tensor gelu(Operand x, bool approximate = false);
 Tensor silu(Operand x);
 Tensor leaky_relu(Operand x, Param<double> slope = 0.01);
 Tensor softplus(Operand x);
 Tensor softsign(Operand x);
 Tensor hard_tanh(Operand x);
-Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis = -1, Param<double> epsilon = 1e-5);
+Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis = -1,
+                  Param<double> epsilon = 1e-5);
 Tensor rms_norm(Operand x, Operand scale, Param<int> axis = -1, Param<double> epsilon = 1e-6);
-Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift, Param<double> epsilon = 1e-5);  ///< [N,…,C]
+/// [N,…,C]
+Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift,
+                  Param<double> epsilon = 1e-5);
 struct BatchNormResult {
   Tensor y, mean, variance;
 };
 /// Normalises with the batch's own moments over all axes but the last.
-BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, Param<double> epsilon = 1e-5);
-Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, Param<double> epsilon = 1e-5);
+BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
+                                    Param<double> epsilon = 1e-5);
+Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
+                            Param<double> epsilon = 1e-5);
 /// −Σ targets · log_softmax(logits) over `axis`.
 Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis = -1);
 /// `labels` are class indices; result has the logits' shape without the last axis.
@@ -537,7 +588,7 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels);
 Tensor l2_loss(Operand x);  ///< Σ x² / 2
 Tensor sum_of_squares(Operand x);
 
-// --- images: float [..., H, W, 3] of red, green and blue in 0 … 1 ----------------------------------------------------
+// --- images: float [..., H, W, 3] of red, green and blue in 0 … 1 --------------------------------
 
 /// Away from (factor > 1) or towards each channel's mean.
 Tensor adjust_contrast(Operand images, Operand factor);
@@ -550,15 +601,19 @@ Tensor hsv_to_rgb(Operand images);
 
 /// How an image of another size is made: of the nearest pixel, or by the kernel of that name.
 enum class Resize : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
-/// x with the extents `shape`, of the same rank, as samples at the middles of the new pixels. Where an axis shrinks the kernel is widened
-/// with `antialias`. Weights beyond the edges are left out, and the others scaled to sum 1. Floats; integers become f32 (but for nearest).
+/// x with the extents `shape`, of the same rank, as samples at the middles of the new pixels. Where
+/// an axis shrinks the kernel is widened with `antialias`. Weights beyond the edges are left out,
+/// and the others scaled to sum 1. Floats; integers become f32 (but for nearest).
 /// Throws: Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
 Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, bool antialias = true);
-/// Windows of images, each brought to one size by linear interpolation between pixels (or by the nearest).
-/// Shapes: images [N, H, W, C]; boxes [M, 4]: y0, x0, y1, x1, where 0 is the middle of the first pixel and 1 of the last, reversed ones
-/// turn the window around; box_images i32 [M] → [M, height, width, C]. Differentiable in images and boxes. What lies outside is `outside`.
+/// Windows of images, each brought to one size by linear interpolation between pixels (or by the
+/// nearest).
+/// Shapes: images [N, H, W, C]; boxes [M, 4]: y0, x0, y1, x1, where 0 is the middle of the first
+/// pixel and 1 of the last, reversed ones turn the window around; box_images i32 [M] → [M, height,
+/// width, C]. Differentiable in images and boxes. What lies outside is `outside`.
 /// Throws: Error if shapes do not fit. Source: TensorFlow `image.crop_and_resize`.
-Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, Param<std::int64_t> height, Param<std::int64_t> width,
+Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images,
+                       Param<std::int64_t> height, Param<std::int64_t> width,
                        Resize method = Resize::linear, Operand outside = 0.0);
 
 }  // namespace vt

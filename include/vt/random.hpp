@@ -1,5 +1,5 @@
-// Random numbers from keys: a draw is a function of its key and shape alone, so it is the same on every backend, for any
-// number of threads, and in every lane of vmap.
+// Random numbers from keys: a draw is a function of its key and shape alone, so it is the same on
+// every backend, for any number of threads, and in every lane of vmap.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@ namespace vt::random {
 /// A key is one u64. Use each for one draw, or to make further keys with `split` or `fold_in`.
 /// vmap over an array of keys gives every lane what it would draw alone with its key.
 Tensor key(Param<std::uint64_t> seed, Where where = Where::here());
-/// `count` new keys, u64[count]. Throws: Error if `key` is not a u64 scalar, as every function here does.
+/// `count` new keys, u64[count]. Throws: Error if `key` is not a u64 scalar, as every function here
+/// does.
 Tensor split(Operand key, Param<std::int64_t> count);
 /// The same as an array: `auto [a, b] = vt::random::split<2>(key)`.
 template <std::size_t N>
@@ -26,8 +27,9 @@ std::array<Tensor, N> split(const Operand& key) {
 /// A new key from a key and an integer (a step number, say).
 Tensor fold_in(Operand key, Operand data);
 
-/// Unsigned integers with every bit random. Threefry-2x32, 20 rounds (Salmon et al. 2011, Parallel random numbers: as easy as
-/// 1, 2, 3), of the element's row-major number under the key; 32 bits are the two halves combined by exclusive or.
+/// Unsigned integers with every bit random. Threefry-2x32, 20 rounds (Salmon et al. 2011, Parallel
+/// random numbers: as easy as 1, 2, 3), of the element's row-major number under the key; 32 bits
+/// are the two halves combined by exclusive or.
 /// dtype: u8, u16, u32 or u64.
 Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 
@@ -37,49 +39,62 @@ Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 /// dtype that is in the range; differentiable in the ends.
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
-/// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities differ by less than 2^-32 of themselves.
-/// Ends beyond a dtype of at most 32 bits are its own: (0, 256) draws all of u8.
+/// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities
+/// differ by less than 2^-32 of themselves. Ends beyond a dtype of at most 32 bits are its own: (0,
+/// 256) draws all of u8.
 /// Throws: Error if `low` or `high` is a float that is not known to be whole.
 Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = i64);
 /// bool, true with probability p.
 Tensor bernoulli(Operand key, const Shape& shape = {}, Operand p = 0.5);
 /// −1 or 1 with equal probability. dtype: a signed integer or a float.
 Tensor rademacher(Operand key, const Shape& shape = {}, DType dtype = i32);
-/// An index along `axis` of `logits`, drawn with probability softmax(logits); i32, of the shape without that axis.
+/// An index along `axis` of `logits`, drawn with probability softmax(logits); i32, of the shape
+/// without that axis.
 Tensor categorical(Operand key, Operand logits, Param<int> axis = -1);
 
 struct CategoricalOptions {
   Param<int> axis = -1;  ///< of the logits
-  bool replace = true;  ///< may a draw of `shape` repeat another one of the same row?
+  bool replace = true;   ///< may a draw of `shape` repeat another one of the same row?
 };
 /// Several draws from each row: of shape `shape` ⧺ that of the logits without their axis; i32.
 /// Throws: Error if there are fewer classes than draws without replacement.
 /// Source: JAX `random.categorical`; without replacement the greatest of logits + Gumbel noise.
-Tensor categorical(Operand key, Operand logits, const Shape& shape, const CategoricalOptions& options);
+Tensor categorical(Operand key, Operand logits, const Shape& shape,
+                   const CategoricalOptions& options);
 
-Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< mean 0, deviation 1; of complex numbers each part has half the variance
+/// mean 0, deviation 1; of complex numbers each part has half the variance
+Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);
 /// Normal, given lower < x < upper, which are rounded to the dtype first.
-Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype = f32);
-Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);  ///< exp(sigma · normal)
-Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);                     ///< rate 1
+Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
+                        DType dtype = f32);
+/// exp(sigma · normal)
+Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);
+/// rate 1
+Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor gumbel(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor laplace(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor logistic(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor cauchy(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor rayleigh(Operand key, const Shape& shape = {}, Operand scale = 1.0, DType dtype = f32);
-Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype = f32);
-Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);  ///< density b / x^(b+1) for x > 1
-Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype = f32);
+Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration,
+               DType dtype = f32);
+/// density b / x^(b+1) for x > 1
+Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);
+Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right,
+                  DType dtype = f32);
 
-// Those below draw until they accept, every element for itself. Invalid parameters give NaN, and −1 in integer dtypes.
+// Those below draw until they accept, every element for itself. Invalid parameters give NaN, and −1
+// in integer dtypes.
 
-/// The gamma distribution with shape parameter a and scale 1; its logarithm, which is a number however small a is.
-/// Derivatives by a are implicit: see random_gamma_grad.
-/// Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables; for a < 1 from a + 1 by a power of a uniform number.
+/// The gamma distribution with shape parameter a and scale 1; its logarithm, which is a number
+/// however small a is. Derivatives by a are implicit: see random_gamma_grad.
+/// Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables; for a < 1 from a
+/// + 1 by a power of a uniform number.
 Tensor gamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
 Tensor loggamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
 Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype = f32);
-/// Vectors of positive numbers with sum 1. alpha: […, n]; shapes: `shape` ⧺ [n], to which alpha broadcasts.
+/// Vectors of positive numbers with sum 1. alpha: […, n]; shapes: `shape` ⧺ [n], to which alpha
+/// broadcasts.
 Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype = f32);
 Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype = f32);
 Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = f32);  ///< Student's
@@ -87,30 +102,43 @@ Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dt
 /// Density proportional to exp(−|x|^p).
 Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype = f32);
 /// Uniform in the unit ball of the p-norm in d dimensions; shapes: `shape` ⧺ [d].
-Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> d, Operand p = 2.0, DType dtype = f32);
-Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< the length of three normal numbers
-Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale, DType dtype = f32);
-Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);                                 ///< inverse Gaussian of scale 1
-Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype = f32);  ///< weibull
+Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> d, Operand p = 2.0,
+            DType dtype = f32);
+/// the length of three normal numbers
+Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);
+Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale,
+                            DType dtype = f32);
+/// inverse Gaussian of scale 1
+Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);
+/// weibull
+Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration,
+                   DType dtype = f32);
 
-/// Vectors of the normal distribution. mean: […, n], covariance: […, n, n], to whose batch axes `shape` must broadcast; shapes: `shape` ⧺ [n].
-/// Differentiable in both. NaN where the covariance is not positive definite.
-Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operand covariance, DType dtype = f32);
+/// Vectors of the normal distribution. mean: […, n], covariance: […, n, n], to whose batch axes
+/// `shape` must broadcast; shapes: `shape` ⧺ [n]. Differentiable in both. NaN where the covariance
+/// is not positive definite.
+Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operand covariance,
+                           DType dtype = f32);
 /// Orthogonal matrices, every one being as likely (Haar's measure): `shape` ⧺ [n, n].
 /// Source: Mezzadri 2007, How to generate random matrices from the classical compact groups.
 Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType dtype = f32);
 
-/// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else by transformed rejection.
-/// Source: Hörmann 1993, The transformed rejection method for generating Poisson (PTRS) and The generation of binomial random variates (BTRS).
+/// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else
+/// by transformed rejection.
+/// Source: Hörmann 1993, The transformed rejection method for generating Poisson (PTRS) and The
+/// generation of binomial random variates (BTRS).
 Tensor poisson(Operand key, const Shape& shape, Operand mean, DType dtype = i32);
 /// Successes among n trials, each with probability p.
 Tensor binomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype = i32);
-Tensor geometric(Operand key, const Shape& shape, Operand p, DType dtype = i32);  ///< trials up to the first success: 1, 2, …
-/// How often each of k classes is drawn in n trials, with probabilities p: […, k], which need not have sum 1. Shapes: `shape` ⧺ [k].
+/// trials up to the first success: 1, 2, …
+Tensor geometric(Operand key, const Shape& shape, Operand p, DType dtype = i32);
+/// How often each of k classes is drawn in n trials, with probabilities p: […, k], which need not
+/// have sum 1. Shapes: `shape` ⧺ [k].
 Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype = i32);
 
 /// 0 … n − 1 in random order, every order being as likely; i32 (i64 beyond 2^31).
-/// Sorted by random bits, as often as makes equal bits harmless; the bits are JAX's, and so is the order.
+/// Sorted by random bits, as often as makes equal bits harmless; the bits are JAX's, and so is the
+/// order.
 /// Throws: Error if n is negative.
 /// Source: JAX `random.permutation`.
 Tensor permutation(Operand key, std::int64_t n);
@@ -118,21 +146,26 @@ template <std::same_as<bool> T>
 Tensor permutation(Operand key, T n) {
   return permutation(std::move(key), std::int64_t{Param<std::int64_t>(n)});
 }
-/// x with its slices along `axis` in random order; `independent`: every row along `axis` in an order of its own.
+/// x with its slices along `axis` in random order; `independent`: every row along `axis` in an
+/// order of its own.
 Tensor permutation(Operand key, Operand x, Param<int> axis = 0, bool independent = false);
 /// permutation with `independent`.
 Tensor shuffle(Operand key, Operand x, Param<int> axis = 0);
 
 struct ChoiceOptions {
-  bool replace = true;                      ///< may an element be drawn more than once?
-  std::optional<Operand> p = std::nullopt;  ///< [n], how likely each one is, up to a factor; equally without it
-  Param<int> axis = 0;                      ///< of x
+  bool replace = true;  ///< may an element be drawn more than once?
+  /// [n], how likely each one is, up to a factor; equally without it
+  std::optional<Operand> p = std::nullopt;
+  Param<int> axis = 0;  ///< of x
 };
 /// Elements drawn from 0 … n − 1.
 /// Shapes: the shape given; i32 (i64 beyond 2^31).
-/// Throws: Error if there is nothing to draw from, or too little without replacement, or if p has another shape than [n].
-/// Source: JAX `random.choice`; without replacement and with p the greatest of log p + Gumbel noise.
-Tensor choice(Operand key, std::int64_t n, const Shape& shape = {}, const ChoiceOptions& options = {});
+/// Throws: Error if there is nothing to draw from, or too little without replacement, or if p has
+/// another shape than [n].
+/// Source: JAX `random.choice`; without replacement and with p the greatest of log p + Gumbel
+/// noise.
+Tensor choice(Operand key, std::int64_t n, const Shape& shape = {},
+              const ChoiceOptions& options = {});
 template <std::same_as<bool> T>
 Tensor choice(Operand key, T n, const Shape& shape = {}, const ChoiceOptions& options = {}) {
   return choice(std::move(key), std::int64_t{Param<std::int64_t>(n)}, shape, options);
@@ -144,8 +177,9 @@ Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptio
 
 namespace vt {
 
-/// x with each element 0 with probability `rate`, the others divided by 1 − rate, so that the mean stays.
-/// Floats; the derivative passes where an element stayed. Source: Srivastava et al. 2014, Dropout.
+/// x with each element 0 with probability `rate`, the others divided by 1 − rate, so that the mean
+/// stays. Floats; the derivative passes where an element stayed. Source: Srivastava et al. 2014,
+/// Dropout.
 Tensor dropout(Operand key, Operand x, Operand rate = 0.5);
 
 }  // namespace vt

@@ -46,7 +46,9 @@ class Shape : public SmallVec<std::int64_t, 6> {
   }
   /// "[2,3]"
   std::string str() const;
-  friend bool operator==(const Shape& a, const Shape& b) { return static_cast<const Base&>(a) == static_cast<const Base&>(b); }
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
+  }
 };
 
 std::ostream& operator<<(std::ostream&, const Shape&);
@@ -70,7 +72,9 @@ class Axes : public SmallVec<int, 6> {
   }
   bool contains(int axis) const { return std::find(begin(), end(), axis) != end(); }
   std::string str() const;
-  friend bool operator==(const Axes& a, const Axes& b) { return static_cast<const Base&>(a) == static_cast<const Base&>(b); }
+  friend bool operator==(const Axes& a, const Axes& b) {
+    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
+  }
 };
 
 }  // namespace vt

@@ -1,7 +1,9 @@
-// SmallVec: a vector whose first N elements live inside the object, so that shapes and operand lists need no allocation;
-// Vec: the one without any inside, which vt's internals use in place of std::vector. The standard one costs a program that compiles
-// vt's implementation some seventy functions for every type of element, this one about seven: iterators are pointers, and
-// what is one load is inlined even where nothing else is.
+// SmallVec: a vector whose first N elements live inside the object, so that shapes and operand
+// lists need no allocation;
+// Vec: the one without any inside, which vt's internals use in place of std::vector. The standard
+// one costs a program that compiles vt's implementation some seventy functions for every type of
+// element, this one about seven: iterators are pointers, and what is one load is inlined even where
+// nothing else is.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +38,14 @@ struct InlineElements<T, 0> {
 };
 
 /// How many elements to make room for, where there is room for `now` and `wanted` are wanted.
-[[gnu::always_inline]] inline std::size_t grown_room(std::size_t now, std::size_t wanted) { return wanted > 2 * now ? wanted : 2 * now; }
+[[gnu::always_inline]] inline std::size_t grown_room(std::size_t now, std::size_t wanted) {
+  return wanted > 2 * now ? wanted : 2 * now;
+}
 
-/// For elements that are bytes: room for `bytes` bytes that begins with the first `kept` of `from`; frees `heap`. One function for all types.
-[[gnu::noinline]] inline void* moved_bytes(const void* from, std::size_t kept, void* heap, std::size_t bytes) {
+/// For elements that are bytes: room for `bytes` bytes that begins with the first `kept` of `from`;
+/// frees `heap`. One function for all types.
+[[gnu::noinline]] inline void* moved_bytes(const void* from, std::size_t kept, void* heap,
+                                           std::size_t bytes) {
   void* fresh = ::operator new(bytes);
   if (kept) std::memcpy(fresh, from, kept);
   ::operator delete(heap);
@@ -190,7 +196,8 @@ class SmallVec : detail::InlineElements<T, N> {
       std::memcpy(static_cast<void*>(data() + size_), from, count * sizeof(T));
       size_ += static_cast<Count>(count);
     } else {
-      if constexpr (requires { last - first; }) reserve(size_ + static_cast<std::size_t>(last - first));
+      if constexpr (requires { last - first; })
+        reserve(size_ + static_cast<std::size_t>(last - first));
       for (; first != last; ++first) emplace_back(*first);
     }
   }
@@ -205,14 +212,16 @@ class SmallVec : detail::InlineElements<T, N> {
   T* erase(const T* first, const T* last) {
     T* const to = data() + (first - data());
     T *into = to, *const stop = end();
-    for (T* from = data() + (last - data()); from != stop; ++from, ++into) *into = static_cast<T&&>(*from);
+    for (T* from = data() + (last - data()); from != stop; ++from, ++into)
+      *into = static_cast<T&&>(*from);
     shrink(static_cast<std::size_t>(into - data()));
     return to;
   }
 
   /// Inserts [first, last), which must lie outside this vector, before `at`.
   T* insert(const T* at, const T* first, const T* last) {
-    const std::size_t i = static_cast<std::size_t>(at - data()), count = static_cast<std::size_t>(last - first), behind = size_ - i;
+    const std::size_t i = static_cast<std::size_t>(at - data()),
+                      count = static_cast<std::size_t>(last - first), behind = size_ - i;
     if (behind == 0) {
       append(first, last);
       return data() + i;
@@ -258,7 +267,9 @@ class SmallVec : detail::InlineElements<T, N> {
   static constexpr bool over_aligned() { return alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__; }
   static constexpr bool on_heap() { return std::is_same_v<Memory, detail::HeapMemory>; }
   // So short that copying all of it beats a copy of unknown length.
-  static constexpr bool copied_whole() { return N > 0 && std::is_trivially_copyable_v<T> && Inside::bytes <= 64; }
+  static constexpr bool copied_whole() {
+    return N > 0 && std::is_trivially_copyable_v<T> && Inside::bytes <= 64;
+  }
 
   void copy_inline(const SmallVec& other) {
     size_ = other.size_;
@@ -294,7 +305,8 @@ class SmallVec : detail::InlineElements<T, N> {
   [[gnu::always_inline]] void grow(std::size_t wanted) {
     if constexpr (std::is_trivially_copyable_v<T> && !over_aligned() && on_heap()) {
       const std::size_t grown = detail::grown_room(capacity_, wanted);
-      heap_ = static_cast<T*>(detail::moved_bytes(data(), size_ * sizeof(T), heap_, grown * sizeof(T)));
+      heap_ =
+          static_cast<T*>(detail::moved_bytes(data(), size_ * sizeof(T), heap_, grown * sizeof(T)));
       capacity_ = static_cast<Count>(grown);
     } else {
       grow_each(wanted);
@@ -303,7 +315,8 @@ class SmallVec : detail::InlineElements<T, N> {
   [[gnu::noinline]] void grow_each(std::size_t wanted) {
     const std::size_t grown = detail::grown_room(capacity_, wanted);
     T* fresh;
-    if constexpr (over_aligned()) fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
+    if constexpr (over_aligned())
+      fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
     else fresh = static_cast<T*>(Memory::take(grown * sizeof(T)));
     relocate(data(), size_, fresh);
     free_heap();

@@ -1,5 +1,5 @@
-// Solutions of equations, differentiated by the equation and not by the way they were found: linear_solve with cg and bicgstab; root
-// with newton and fixed_point.
+// Solutions of equations, differentiated by the equation and not by the way they were found:
+// linear_solve with cg and bicgstab; root with newton and fixed_point.
 #pragma once
 
 #include <vt/control.hpp>
@@ -15,15 +15,19 @@ struct IterationOptions {
 namespace detail {
 
 /// (matrix-vector product, right-hand side) → solution.
-using FlatSolve = Function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
+using FlatSolve =
+    Function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
 /// (function, initial guess) → where it is zero.
-using FlatRootFinder = Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
+using FlatRootFinder =
+    Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
 /// What the transposed matrix is: another one, the same, or the conjugate.
 enum class Transposed : std::uint8_t { other, same, conjugate };
 /// `transpose_solve` is for another one, and may be empty: then the solution has no reverse mode.
-std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
+std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b,
+                                      const FlatSolve& solve, const FlatSolve& transpose_solve,
                                       Transposed transposed, const char* name, Where);
-std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess, const FlatRootFinder& solve, const FlatSolve& tangent_solve,
+std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess,
+                              const FlatRootFinder& solve, const FlatSolve& tangent_solve,
                               const char* name, Where);
 /// `preconditioner` may be empty.
 FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions&, Where);
@@ -38,7 +42,8 @@ FlatRootFinder repetition_solver(const IterationOptions&, Where);
 template <class F, class T>
 FlatFunction on_leaves_of(F& f, const T& like, const ControlCall& call) {
   return [&f, &like, call](std::span<const Tensor> leaves) {
-    return kept_structure(like, f(with_leaves(like, leaves)), "the function must give a tree like its argument", "leaf", call);
+    return kept_structure(like, f(with_leaves(like, leaves)),
+                          "the function must give a tree like its argument", "leaf", call);
   };
 }
 /// The function that a solver gets: on trees, by a flat one.
@@ -48,12 +53,14 @@ struct FunctionOfTrees {
   const T& like;
   T operator()(const T& x) const { return with_leaves(like, flat(tree_leaves(x))); }
 };
-/// solve(function, tree), where the function that it gets takes and gives trees. It may outlive the call.
+/// solve(function, tree), where the function that it gets takes and gives trees. It may outlive the
+/// call.
 template <class Solve, class T>
 auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call) {
-  return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f, std::span<const Tensor> leaves) {
-    return kept_structure(like, solve(FunctionOfTrees<T>{f, like}, with_leaves(like, leaves)), "the solution must be a tree like the other side",
-                          "leaf", call);
+  return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f,
+                                                              std::span<const Tensor> leaves) {
+    return kept_structure(like, solve(FunctionOfTrees<T>{f, like}, with_leaves(like, leaves)),
+                          "the solution must be a tree like the other side", "leaf", call);
   };
 }
 
@@ -63,8 +70,10 @@ struct EquationCheck : GivenCheck<GivenBy<F, LiftedTree<T>>, LiftedTree<T>> {};
 /// Can F solve such an equation?
 template <class F, class T>
 constexpr auto check_solve() {
-  using Check = GivenCheck<GivenBy<F, FunctionOfTrees<LiftedTree<T>>, LiftedTree<T>>, LiftedTree<T>>;
-  if constexpr (Check::fault == CallFault::parameters || Check::fault == CallFault::type) return CallFaultOf<CallFault::solver>();
+  using Check =
+      GivenCheck<GivenBy<F, FunctionOfTrees<LiftedTree<T>>, LiftedTree<T>>, LiftedTree<T>>;
+  if constexpr (Check::fault == CallFault::parameters || Check::fault == CallFault::type)
+    return CallFaultOf<CallFault::solver>();
   else return Check();
 }
 template <class F, class T>
@@ -85,16 +94,21 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 
 }  // namespace detail
 
-/// x with matvec(x) = b, found by `solve(matvec, b)`, however it does that: derivatives, of any order and in both modes, come from the
-/// equation. Reverse mode solves with the transposed matrix, by transpose_solve(vecmat, b).
-/// b: a tree; matvec, a linear function of such trees, may capture Tensors, and the solution is differentiable by them.
-/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear: its derivative depends on its argument, or a number
-/// is added. A captured Tensor that is added is not found: it may be zero.
+/// x with matvec(x) = b, found by `solve(matvec, b)`, however it does that: derivatives, of any
+/// order and in both modes, come from the equation. Reverse mode solves with the transposed matrix,
+/// by transpose_solve(vecmat, b).
+/// b: a tree; matvec, a linear function of such trees, may capture Tensors, and the solution is
+/// differentiable by them.
+/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear: its
+/// derivative depends on its argument, or a number is added. A captured Tensor that is added is not
+/// found: it may be zero.
 /// Source: JAX `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
-auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve, Where where = Where::here()) {
+auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve,
+                  Where where = Where::here()) {
   using Check =
-      detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>, detail::SolveCheck<Solve, T>, detail::SolveCheck<TransposeSolve, T>>;
+      detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
+                      detail::SolveCheck<Solve, T>, detail::SolveCheck<TransposeSolve, T>>;
   VT_ASSERT_CALL("vt::linear_solve", Check);
   VT_ASSERT_SOLVER("vt::linear_solve", Check);
   if constexpr (!Check::holds) {
@@ -103,17 +117,22 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpo
     const auto own = detail::lifted(b);
     const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
     return detail::with_leaves(
-        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
-                                       detail::solver_on_leaves(transpose_solve, own, call), detail::Transposed::other, "vt::linear_solve", where));
+        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                       detail::solver_on_leaves(solve, own, call),
+                                       detail::solver_on_leaves(transpose_solve, own, call),
+                                       detail::Transposed::other, "vt::linear_solve", where));
   }
 }
 struct LinearSolveOptions {
-  /// matvec is its own transpose (a Hermitian one of complex numbers is not), so that `solve` serves reverse mode too; else there is none
+  /// matvec is its own transpose (a Hermitian one of complex numbers is not), so that `solve`
+  /// serves reverse mode too; else there is none
   bool symmetric = false;
 };
 template <class MatVec, class T, class Solve>
-auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {}, Where where = Where::here()) {
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>, detail::SolveCheck<Solve, T>>;
+auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {},
+                  Where where = Where::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
+                                detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::linear_solve", Check);
   VT_ASSERT_SOLVER("vt::linear_solve", Check);
   if constexpr (!Check::holds) {
@@ -122,14 +141,18 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions opt
     const auto own = detail::lifted(b);
     const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
     return detail::with_leaves(
-        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call), {},
-                                       options.symmetric ? detail::Transposed::same : detail::Transposed::other, "vt::linear_solve", where));
+        own, detail::linear_solve_flat(
+                 detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                 detail::solver_on_leaves(solve, own, call), {},
+                 options.symmetric ? detail::Transposed::same : detail::Transposed::other,
+                 "vt::linear_solve", where));
   }
 }
 
-/// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive definite matrix. Ends when the
-/// residual is at most `tolerance` times as long as b, or after max_iterations (10 times the number of unknowns).
-/// b: a tree of floats; the derivatives and refusals are linear_solve's. Under vmap each lane ends on its own.
+/// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive
+/// definite matrix. Ends when the residual is at most `tolerance` times as long as b, or after
+/// max_iterations (10 times the number of unknowns). b: a tree of floats; the derivatives and
+/// refusals are linear_solve's. Under vmap each lane ends on its own.
 /// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
 template <class MatVec, class T>
 auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
@@ -142,15 +165,19 @@ auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = 
     const auto own = detail::lifted(b);
     const detail::ControlCall call{.name = "vt::cg", .where = where};
     return detail::with_leaves(
-        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::cg_solver({}, options, where), {},
+        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                       detail::cg_solver({}, options, where), {},
                                        detail::Transposed::conjugate, "vt::cg", where));
   }
 }
-/// The same with a preconditioner, a function that comes near to the inverse of matvec and is symmetric and positive definite too.
+/// The same with a preconditioner, a function that comes near to the inverse of matvec and is
+/// symmetric and positive definite too.
 template <class MatVec, class T, class Preconditioner>
   requires(!std::is_same_v<Preconditioner, IterationOptions>)
-auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {}, Where where = Where::here()) {
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>, detail::EquationCheck<Preconditioner, T>>;
+auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {},
+        Where where = Where::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
+                                detail::EquationCheck<Preconditioner, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
   VT_ASSERT_SOLVER("vt::cg", Check);
   if constexpr (!Check::holds) {
@@ -158,17 +185,21 @@ auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptio
   } else {
     const auto own = detail::lifted(b);
     const detail::ControlCall call{.name = "vt::cg", .where = where};
-    return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                                                              detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {},
-                                                              detail::Transposed::conjugate, "vt::cg", where));
+    return detail::with_leaves(
+        own, detail::linear_solve_flat(
+                 detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                 detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where),
+                 {}, detail::Transposed::conjugate, "vt::cg", where));
   }
 }
 /// The same for any regular matrix, by stabilized biconjugate gradients.
-/// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero block of a saddle point: then x stays as it
-/// is until the last iteration. Such systems want linear_solve with a solver of your own.
+/// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero
+/// block of a saddle point: then x stays as it is until the last iteration. Such systems want
+/// linear_solve with a solver of your own.
 /// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
 template <class MatVec, class T>
-auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
+auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
+              Where where = Where::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::bicgstab", Check);
   VT_ASSERT_SOLVER("vt::bicgstab", Check);
@@ -178,18 +209,23 @@ auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where wh
     const auto own = detail::lifted(b);
     const detail::ControlCall call{.name = "vt::bicgstab", .where = where};
     const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
-    return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve, solve,
-                                                              detail::Transposed::other, "vt::bicgstab", where));
+    return detail::with_leaves(
+        own,
+        detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve,
+                                  solve, detail::Transposed::other, "vt::bicgstab", where));
   }
 }
 
-/// x with f(x) = 0, found by `solve(f, guess)`, however it does that. By what f captures x is differentiable, as the implicit function
-/// theorem says: ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix is built whole, column by column.
+/// x with f(x) = 0, found by `solve(f, guess)`, however it does that. By what f captures x is
+/// differentiable, as the implicit function
+/// theorem says: ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix is built whole, column
+/// by column.
 /// guess: a tree of floats; f gives such a tree.
 /// Source: JAX `lax.custom_root`.
 template <class F, class T, class Solve>
 auto root(F f, const T& guess, Solve solve, Where where = Where::here()) {
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>, detail::SolveCheck<Solve, T>>;
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
+                                detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
   VT_ASSERT_SOLVER("vt::root", Check);
   if constexpr (!Check::holds) {
@@ -197,16 +233,19 @@ auto root(F f, const T& guess, Solve solve, Where where = Where::here()) {
   } else {
     const auto own = detail::lifted(guess);
     const detail::ControlCall call{.name = "vt::root", .where = where};
-    return detail::with_leaves(own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
-                                                      detail::solver_on_leaves(solve, own, call), {}, "vt::root", where));
+    return detail::with_leaves(
+        own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                               detail::solver_on_leaves(solve, own, call), {}, "vt::root", where));
   }
 }
-/// The same with a way to solve the linear equation of the derivative: tangent_solve(v ↦ ∂f/∂x · v, b). It must be linear in b.
+/// The same with a way to solve the linear equation of the derivative: tangent_solve(v ↦ ∂f/∂x · v,
+/// b). It must be linear in b.
 template <class F, class T, class Solve, class TangentSolve>
   requires(!std::is_same_v<TangentSolve, Where>)
-auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve, Where where = Where::here()) {
-  using Check =
-      detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>, detail::SolveCheck<Solve, T>, detail::SolveCheck<TangentSolve, T>>;
+auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
+          Where where = Where::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
+                                detail::SolveCheck<Solve, T>, detail::SolveCheck<TangentSolve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
   VT_ASSERT_SOLVER("vt::root", Check);
   if constexpr (!Check::holds) {
@@ -214,13 +253,16 @@ auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve, Where wh
   } else {
     const auto own = detail::lifted(guess);
     const detail::ControlCall call{.name = "vt::root", .where = where};
-    return detail::with_leaves(own,
-                               detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
-                                                 detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
+    return detail::with_leaves(
+        own,
+        detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                          detail::solver_on_leaves(solve, own, call),
+                          detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
   }
 }
-/// root by Newton's method, until no element of f(x) is greater than `tolerance`, or after max_iterations (50). Each step solves with
-/// the whole Jacobian. Where it does not converge, the last x; NaN once the Jacobian is singular.
+/// root by Newton's method, until no element of f(x) is greater than `tolerance`, or after
+/// max_iterations (50). Each step solves with the whole Jacobian. Where it does not converge, the
+/// last x; NaN once the Jacobian is singular.
 template <class F, class T>
 auto newton(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
@@ -232,10 +274,12 @@ auto newton(F f, const T& guess, IterationOptions options = {}, Where where = Wh
     const auto own = detail::lifted(guess);
     const detail::ControlCall call{.name = "vt::newton", .where = where};
     return detail::with_leaves(
-        own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::newton_solver(options, where), {}, "vt::newton", where));
+        own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                               detail::newton_solver(options, where), {}, "vt::newton", where));
   }
 }
-/// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or max_iterations times (1000). Differentiable as root.
+/// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or
+/// max_iterations times (1000). Differentiable as root.
 template <class F, class T>
 auto fixed_point(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
@@ -254,8 +298,9 @@ auto fixed_point(F f, const T& guess, IterationOptions options = {}, Where where
         if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
       return out;
     };
-    return detail::with_leaves(own,
-                               detail::root_flat(change, tree_leaves(own), detail::repetition_solver(options, where), {}, "vt::fixed_point", where));
+    return detail::with_leaves(
+        own, detail::root_flat(change, tree_leaves(own), detail::repetition_solver(options, where),
+                               {}, "vt::fixed_point", where));
   }
 }
 

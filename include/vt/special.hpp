@@ -1,4 +1,5 @@
-// Special functions. Those that SciPy has stand in vt::special under SciPy's names as well; formulas and special values are SciPy's.
+// Special functions. Those that SciPy has stand in vt::special under SciPy's names as well;
+// formulas and special values are SciPy's.
 #pragma once
 
 #include <utility>
@@ -7,25 +8,29 @@
 
 namespace vt {
 
-// All are element-wise on floats (integers become f32, f16 and bf16 are computed in f32 and rounded), broadcast, and have derivatives of
-// any order. f64 results are within 8 units in the last place, f32 within 4, where nothing else is said.
+// All are element-wise on floats (integers become f32, f16 and bf16 are computed in f32 and
+// rounded), broadcast, and have derivatives of any order. f64 results are within 8 units in the
+// last place, f32 within 4, where nothing else is said.
 
-// --- gamma -----------------------------------------------------------------------------------------------------------
+// --- gamma ---------------------------------------------------------------------------------------
 
-Tensor gamma(Operand x);                 ///< Γ; ±∞ at ±0, NaN at the negative integers
-Tensor polygamma(Operand n, Operand x);  ///< the n-th derivative of digamma: (−1)ⁿ⁺¹ n! ζ(n + 1, x); n = 0, 1, …, else NaN
-Tensor trigamma(Operand x);              ///< polygamma(1, x)
-Tensor multigammaln(Operand a, Param<int> d);  ///< log of the multivariate gamma function of dimension d ≥ 1
-Tensor factorial(Operand n);             ///< Γ(n + 1); 0 for n < 0
-Tensor gammasgn(Operand x);              ///< the sign of Γ; NaN at the negative integers
+Tensor gamma(Operand x);  ///< Γ; ±∞ at ±0, NaN at the negative integers
+/// the n-th derivative of digamma: (−1)ⁿ⁺¹ n! ζ(n + 1, x); n = 0, 1, …, else NaN
+Tensor polygamma(Operand n, Operand x);
+Tensor trigamma(Operand x);  ///< polygamma(1, x)
+/// log of the multivariate gamma function of dimension d ≥ 1
+Tensor multigammaln(Operand a, Param<int> d);
+Tensor factorial(Operand n);  ///< Γ(n + 1); 0 for n < 0
+Tensor gammasgn(Operand x);   ///< the sign of Γ; NaN at the negative integers
 /// Pochhammer's symbol Γ(a + m) / Γ(a), with its limits where a or a + m is a pole of Γ. Within 24
 /// units in the last place, whatever the operands' signs are.
 Tensor poch(Operand a, Operand m);
-/// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)), exact where n, k and the result are integers below 2^50; NaN for negative integers n.
-/// Within 24 units in the last place for real n and k, of any sign and k > n too, unless n − k + 1
-/// is rounded onto a pole.
+/// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)), exact where n, k and the result are integers below 2^50; NaN
+/// for negative integers n. Within 24 units in the last place for real n and k, of any sign and k >
+/// n too, unless n − k + 1 is rounded onto a pole.
 Tensor binom(Operand n, Operand k);
-/// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0; q = 1: Riemann's. NaN for s < 1, ∞ at its poles; where q < 0 is not an integer, s must be one.
+/// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0; q = 1: Riemann's. NaN for s < 1, ∞ at its poles;
+/// where q < 0 is not an integer, s must be one.
 /// Source: Euler and Maclaurin's summation.
 Tensor zeta(Operand s, Operand q = 1.0);
 
@@ -33,20 +38,21 @@ Tensor zeta(Operand s, Operand q = 1.0);
 /// as many of the larger of the result and the logarithm of 1 + |a| + |b|.
 Tensor beta(Operand a, Operand b);
 Tensor betaln(Operand a, Operand b);  ///< log |beta(a, b)|
-/// The regularised incomplete gamma functions P(a, x) = γ(a, x)/Γ(a) and Q = 1 − P. NaN for a < 0 or x < 0.
-/// Within 24 units in the last place for a up to 10000, in the tails too; so is betainc for a and b
-/// from 0.25 to 2000 (smaller ones lose digits near the end beside them: 1.8e-10 at the worst seen).
+/// The regularised incomplete gamma functions P(a, x) = γ(a, x)/Γ(a) and Q = 1 − P. NaN for a < 0
+/// or x < 0. Within 24 units in the last place for a up to 10000, in the tails too; so is betainc
+/// for a and b from 0.25 to 2000 (smaller ones lose digits near the end beside them: 1.8e-10 at the
+/// worst seen).
 /// Source: the series, the continued fraction and the small-argument forms of DLMF 8.7, 8.9, 8.19.
 Tensor igamma(Operand a, Operand x);
 Tensor igammac(Operand a, Operand x);
-/// The derivative by `a` of a sample x of the gamma distribution: −(∂P/∂a)/(∂P/∂x). Source: Figurnov, Mohamed, Mnih 2018, Implicit
-/// reparameterization gradients.
+/// The derivative by `a` of a sample x of the gamma distribution: −(∂P/∂a)/(∂P/∂x). Source:
+/// Figurnov, Mohamed, Mnih 2018, Implicit reparameterization gradients.
 Tensor random_gamma_grad(Operand a, Operand x);
 /// The regularised incomplete beta function I_x(a, b). NaN outside 0 ≤ x ≤ 1, a, b ≥ 0.
 /// Source: the continued fraction of DLMF 8.17.22.
 Tensor betainc(Operand a, Operand b, Operand x);
 
-// --- error functions and the normal distribution -----------------------------------------------------------------------
+// --- error functions and the normal distribution -------------------------------------------------
 
 Tensor erfcx(Operand x);     ///< exp(x²)·erfc(x)
 Tensor erfc_inv(Operand q);  ///< the inverse of erfc, with all digits of its tail at 0
@@ -55,7 +61,7 @@ Tensor log_ndtr(Operand x);  ///< its logarithm, with all digits of both tails
 Tensor ndtri(Operand p);     ///< its inverse
 Tensor dawsn(Operand x);     ///< exp(−x²) ∫₀ˣ exp(t²) dt
 
-// --- Bessel functions. J and Y: within 8 units in the last place of the larger of the result and the smaller of 1 and √(2/πx) ------
+// --- Bessel functions. J and Y: within 8 units in the last place of the larger of the result and t
 
 Tensor bessel_i0(Operand x);
 Tensor bessel_i1(Operand x);
@@ -70,35 +76,39 @@ Tensor bessel_k1e(Operand x);
 Tensor bessel_y0(Operand x);
 Tensor bessel_y1(Operand x);
 
-// --- integrals ------------------------------------------------------------------------------------------------------
+// --- integrals -----------------------------------------------------------------------------------
 
 Tensor expi(Operand x);  ///< Ei(x) = −∫₋ₓ^∞ exp(−t)/t dt
 Tensor exp1(Operand x);  ///< E₁(x) = ∫ₓ^∞ exp(−t)/t dt; NaN below 0
-/// Eₙ(x) = ∫₁^∞ exp(−xt)/tⁿ dt for whole n ≥ 0, else NaN, as is x < 0. Within 16 units in the last place. No derivative by n.
+/// Eₙ(x) = ∫₁^∞ exp(−xt)/tⁿ dt for whole n ≥ 0, else NaN, as is x < 0. Within 16 units in the last
+/// place. No derivative by n.
 Tensor expn(Operand n, Operand x);
 Tensor fresnel_sin(Operand x);                 ///< S(x) = ∫₀ˣ sin(½πt²) dt
 Tensor fresnel_cos(Operand x);                 ///< C(x) = ∫₀ˣ cos(½πt²) dt
 std::pair<Tensor, Tensor> fresnel(Operand x);  ///< S and C
 /// Si(x) = ∫₀ˣ sin(t)/t dt, and Ci(x) = γ + log|x| + ∫₀ˣ (cos(t) − 1)/t dt, which is −∞ at 0.
-/// Ci within 16 units in the last place of the larger of the result and the smaller of 1 and √(2/πx).
+/// Ci within 16 units in the last place of the larger of the result and the smaller of 1 and
+/// √(2/πx).
 std::pair<Tensor, Tensor> sici(Operand x);
 Tensor spence(Operand x);  ///< −∫₁ˣ log(t)/(t − 1) dt = Li₂(1 − x)
 
-// --- entropy and others -----------------------------------------------------------------------------------------------
+// --- entropy and others --------------------------------------------------------------------------
 
-Tensor xdivy(Operand x, Operand y);     ///< x / y, and 0 where x is 0 (unless y is NaN)
-Tensor entr(Operand x);                 ///< −x·log(x); 0 at 0, −∞ below
-Tensor rel_entr(Operand x, Operand y);  ///< x·log(x / y); 0 where x is 0 and y ≥ 0; ∞ where either is below 0, or y alone is 0
-Tensor kl_div(Operand x, Operand y);    ///< rel_entr(x, y) − x + y
-Tensor sinc(Operand x);                 ///< sin(πx)/(πx)
+Tensor xdivy(Operand x, Operand y);  ///< x / y, and 0 where x is 0 (unless y is NaN)
+Tensor entr(Operand x);              ///< −x·log(x); 0 at 0, −∞ below
+/// x·log(x / y); 0 where x is 0 and y ≥ 0; ∞ where either is below 0, or y alone is 0
+Tensor rel_entr(Operand x, Operand y);
+Tensor kl_div(Operand x, Operand y);  ///< rel_entr(x, y) − x + y
+Tensor sinc(Operand x);               ///< sin(πx)/(πx)
 
 /// The names of SciPy and jax.scipy.special.
 namespace special {
 
-using vt::beta, vt::betainc, vt::betaln, vt::dawsn, vt::digamma, vt::entr, vt::erf, vt::erfc, vt::binom, vt::erfcx, vt::exp1, vt::expi, vt::expn,
-    vt::factorial, vt::fresnel, vt::gamma, vt::gammasgn, vt::kl_div, vt::log_ndtr, vt::log_softmax, vt::logit, vt::logsumexp, vt::multigammaln,
-    vt::ndtr, vt::ndtri, vt::poch, vt::polygamma, vt::rel_entr, vt::sici, vt::sinc, vt::softmax, vt::spence, vt::xdivy, vt::xlog1py, vt::xlogy,
-    vt::zeta;
+using vt::beta, vt::betainc, vt::betaln, vt::dawsn, vt::digamma, vt::entr, vt::erf, vt::erfc,
+    vt::binom, vt::erfcx, vt::exp1, vt::expi, vt::expn, vt::factorial, vt::fresnel, vt::gamma,
+    vt::gammasgn, vt::kl_div, vt::log_ndtr, vt::log_softmax, vt::logit, vt::logsumexp,
+    vt::multigammaln, vt::ndtr, vt::ndtri, vt::poch, vt::polygamma, vt::rel_entr, vt::sici,
+    vt::sinc, vt::softmax, vt::spence, vt::xdivy, vt::xlog1py, vt::xlogy, vt::zeta;
 inline Tensor erfinv(Operand x) { return erf_inv(std::move(x)); }
 inline Tensor erfcinv(Operand x) { return erfc_inv(std::move(x)); }
 inline Tensor expit(Operand x) { return sigmoid(std::move(x)); }

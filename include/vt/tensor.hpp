@@ -1,4 +1,5 @@
-// Tensor: an immutable n-dimensional value, cheap to copy; what makes one, and how its numbers are read.
+// Tensor: an immutable n-dimensional value, cheap to copy; what makes one, and how its numbers are
+// read.
 #pragma once
 
 #include <atomic>
@@ -30,7 +31,8 @@ struct Index;
 
 /// C++ types that are elements of Tensors.
 template <class T>
-concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> || std::same_as<T, BFloat16> || detail::ComplexElement<T>;
+concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> ||
+                  std::same_as<T, BFloat16> || detail::ComplexElement<T>;
 /// C++ numbers that stand for weak scalars.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || detail::ComplexElement<T>;
@@ -43,20 +45,23 @@ struct Device {
 };
 constexpr Device cpu() { return {Device::Kind::cpu, 0}; }
 constexpr Device cuda(Param<int> index = 0) { return {Device::Kind::cuda, index}; }
-/// Where work goes that has no operand on a device yet: the host, or what VT_BACKEND=cuda or `set_default_device` says. Operands on the host
-/// are copied to a default device as they are used.
+/// Where work goes that has no operand on a device yet: the host, or what VT_BACKEND=cuda or
+/// `set_default_device` says. Operands on the host are copied to a default device as they are used.
 Device default_device();
 /// Throws: Error(backend) if nothing can run there.
 void set_default_device(Device device, Where where = Where::here());
 
-/// A half-open range of indices of one axis, `start:stop:step`, with Python's rules for negative and missing ends.
+/// A half-open range of indices of one axis, `start:stop:step`, with Python's rules for negative
+/// and missing ends.
 struct Slice {
   std::optional<std::int64_t> start, stop;
   std::int64_t step = 1;
 };
-/// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt is an open end.
+/// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt is an open
+/// end.
 inline Slice slice(std::optional<Param<std::int64_t>> stop) { return {std::nullopt, stop, 1}; }
-inline Slice slice(std::optional<Param<std::int64_t>> start, std::optional<Param<std::int64_t>> stop, Param<std::int64_t> step = 1) {
+inline Slice slice(std::optional<Param<std::int64_t>> start,
+                   std::optional<Param<std::int64_t>> stop, Param<std::int64_t> step = 1) {
   return {start, stop, step};
 }
 
@@ -71,7 +76,9 @@ void destroy_node(NodeCount*) noexcept;
 inline void retain(NodeCount* n) noexcept { n->references.fetch_add(1, std::memory_order_relaxed); }
 inline void release(NodeCount* n) noexcept {
   // The last holder needs no atomic update: nobody else can take a reference.
-  if (n->references.load(std::memory_order_acquire) == 1 || n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_node(n);
+  if (n->references.load(std::memory_order_acquire) == 1 ||
+      n->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    destroy_node(n);
 }
 
 /// A number with its element type: what `full` fills with, and what a weak scalar holds.
@@ -90,17 +97,23 @@ struct Scalar {
       real = v.real();
       imaginary = v.imag();
     } else if constexpr (std::is_floating_point_v<T> || !std::is_arithmetic_v<T>)
-      real = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(v));
+      real = static_cast<double>(
+          static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(v));
     else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) natural = v;
     else integer = v;
   }
-  /// The nearest value of `to`, as `convert` would give (float → integer truncates and saturates, NaN → 0; of a complex number the real
-  /// part).
+  /// The nearest value of `to`, as `convert` would give (float → integer truncates and saturates,
+  /// NaN → 0; of a complex number the real part).
   Scalar converted(DType to) const;
-  double to_double() const { return is_inexact(dtype) ? real : is_unsigned(dtype) ? static_cast<double>(natural) : static_cast<double>(integer); }
+  double to_double() const {
+    return is_inexact(dtype)    ? real
+           : is_unsigned(dtype) ? static_cast<double>(natural)
+                                : static_cast<double>(integer);
+  }
   bool is_value(double v) const { return to_double() == v && imaginary == 0; }
   friend bool operator==(const Scalar& a, const Scalar& b) {
-    return a.dtype == b.dtype && a.natural == b.natural && std::bit_cast<std::uint64_t>(a.imaginary) == std::bit_cast<std::uint64_t>(b.imaginary);
+    return a.dtype == b.dtype && a.natural == b.natural &&
+           std::bit_cast<std::uint64_t>(a.imaginary) == std::bit_cast<std::uint64_t>(b.imaginary);
   }
 };
 
@@ -120,7 +133,8 @@ class Tensor {
   Tensor(const Tensor& other) noexcept : node_(other.node_), output_(other.output_) {
     if (node_) detail::retain(node_);
   }
-  Tensor(Tensor&& other) noexcept : node_(std::exchange(other.node_, nullptr)), output_(other.output_) {}
+  Tensor(Tensor&& other) noexcept
+      : node_(std::exchange(other.node_, nullptr)), output_(other.output_) {}
   Tensor& operator=(Tensor other) & noexcept {
     std::swap(node_, other.node_);
     std::swap(output_, other.output_);
@@ -128,7 +142,9 @@ class Tensor {
   }
   template <class T>
   Tensor& operator=(const T&) && {
-    static_assert(!sizeof(T), "vt: assignment to an element or another temporary changes nothing: write x = vt::index_update(x, index, value)");
+    static_assert(!sizeof(T),
+                  "vt: assignment to an element or another temporary changes nothing: write x = "
+                  "vt::index_update(x, index, value)");
     return *this;
   }
   ~Tensor() {
@@ -146,25 +162,31 @@ class Tensor {
   /// Extent of one axis; negative counts from the end.
   std::int64_t dim(Param<int> axis, Where where = Where::here()) const;
 
-  /// The single element, converted to T. Forces evaluation. Throws: Error if there is not exactly one element, or
-  /// if the value is not known yet (under jit or vmap).
+  /// The single element, converted to T. Forces evaluation. Throws: Error if there is not exactly
+  /// one element, or if the value is not known yet (under jit or vmap).
   template <Element T>
   T item(Where where = Where::here()) const;
-  /// All elements in row-major order, converted to T. Forces evaluation. Throws: Error(memory) if there is no room for them.
+  /// All elements in row-major order, converted to T. Forces evaluation. Throws: Error(memory) if
+  /// there is no room for them.
   template <Element T>
   std::vector<T> to_vector(Where where = Where::here()) const;
-  /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while this Tensor lives.
+  /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while
+  /// this Tensor lives.
   template <Element T>
   std::span<const T> data(Where where = Where::here()) const&;
   template <Element T>
   std::span<const T> data(Where = Where::here()) const&& {
-    static_assert(!sizeof(T), "vt: data() of a temporary would point to memory that is gone: keep the Tensor in a variable, or call to_vector");
+    static_assert(!sizeof(T),
+                  "vt: data() of a temporary would point to memory that is gone: keep the Tensor "
+                  "in a variable, or call to_vector");
     return {};
   }
-  /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line of a conversion, the message
-  /// names the line where the Tensor was made, which in `if (a > b)` is the same.
+  /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line
+  /// of a conversion, the message names the line where the Tensor was made, which in `if (a > b)`
+  /// is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
-  /// Computes the value now; returns *this, a temporary by value. On a device: gives the work to it, and does not wait for it.
+  /// Computes the value now; returns *this, a temporary by value. On a device: gives the work to
+  /// it, and does not wait for it.
   const Tensor& eval(Where where = Where::here()) const&;
   Tensor eval(Where where = Where::here()) && {
     static_cast<const Tensor&>(*this).eval(where);
@@ -173,15 +195,17 @@ class Tensor {
 
   Tensor astype(DType dtype, Where where = Where::here()) const;
   Tensor reshape(const Shape& shape, Where where = Where::here()) const;
-  /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend), Error(memory), or Error(tracer) where values have no
-  /// device of their own, inside a transformed function.
+  /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend),
+  /// Error(memory), or Error(tracer) where values have no device of their own, inside a transformed
+  /// function.
   Tensor to(Device device, Where where = Where::here()) const;
   /// Where the value is, or will be once it is computed.
   Device device() const;
 
-  /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end, out of range is an error.
-  /// `a[idx]`: integer Tensor of any shape; out-of-range indices clamp, negative ones count from the end.
-  /// `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a negative step reverses).
+  /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end, out of range is
+  /// an error. `a[idx]`: integer Tensor of any shape; out-of-range indices clamp, negative ones
+  /// count from the end. `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a
+  /// negative step reverses).
   Tensor operator[](const Index& index) const;
 
   // For vt itself; defined in src/trace/record/node.hpp.
@@ -200,13 +224,17 @@ class Tensor {
 struct Operand {
   Tensor tensor;
   Where where;
-  Operand(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(t), where{file, line} {}
-  Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(std::move(t)), where{file, line} {}
+  Operand(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensor(t), where{file, line} {}
+  Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensor(std::move(t)), where{file, line} {}
   template <Number T>
-  Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(value), where{file, line} {}
+  Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensor(value), where{file, line} {}
 };
 
-/// What stands between the brackets of `a[…]`, with the line that wrote it: an integer, an integer Tensor or a Slice.
+/// What stands between the brackets of `a[…]`, with the line that wrote it: an integer, an integer
+/// Tensor or a Slice.
 struct Index {
   enum class Kind : std::uint8_t { number, tensor, slice } kind;
   std::int64_t number = 0;
@@ -219,10 +247,14 @@ struct Index {
       : kind(Kind::number), number(static_cast<std::int64_t>(i)), where{file, line} {}
   template <std::same_as<bool> I>
   Index(I) {
-    static_assert(!sizeof(I), "vt: a bool is no index: x[i] takes an integer, an integer Tensor or a vt::slice; vt::where chooses by a mask");
+    static_assert(!sizeof(I),
+                  "vt: a bool is no index: x[i] takes an integer, an integer Tensor or a "
+                  "vt::slice; vt::where chooses by a mask");
   }
-  Index(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(Kind::tensor), tensor(t), where{file, line} {}
-  Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(Kind::slice), range(s), where{file, line} {}
+  Index(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::tensor), tensor(t), where{file, line} {}
+  Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::slice), range(s), where{file, line} {}
 };
 
 std::ostream& operator<<(std::ostream&, const Tensor&);
@@ -235,7 +267,8 @@ std::string text_of(const Graph&);
 inline std::string text_of(DType d) { return name_of(d); }
 
 Tensor from_host(const void* data, DType, const Shape&, bool copy, Where);
-/// What stands in braces where no one type fits all: numbers of several types, Tensors beside numbers.
+/// What stands in braces where no one type fits all: numbers of several types, Tensors beside
+/// numbers.
 struct BraceItem {
   Tensor tensor;
   Scalar number = {};
@@ -247,7 +280,8 @@ struct BraceItem {
 /// The items, where one is a Tensor all of them as Tensors side by side.
 Tensor from_items(std::span<const BraceItem> items, const Shape&, std::optional<DType>, Where);
 [[noreturn]] void ragged_braces(Where);
-/// Copies numbers of dtype `given`, as `dtype` if there is one. Throws: Error(dtype) if that one cannot hold an integer among them.
+/// Copies numbers of dtype `given`, as `dtype` if there is one. Throws: Error(dtype) if that one
+/// cannot hold an integer among them.
 Tensor from_numbers(const void* data, DType given, const Shape&, std::optional<DType> dtype, Where);
 
 /// The element of nested containers.
@@ -262,23 +296,27 @@ template <class T, std::size_t N>
 struct Innermost<T[N]> : Innermost<T> {};
 template <class T>
 using InnermostOf = std::remove_cv_t<typename Innermost<T>::type>;
-/// Containers of elements or Tensors, and containers of such. A text is none, whatever its letters are.
+/// Containers of elements or Tensors, and containers of such. A text is none, whatever its letters
+/// are.
 template <class R>
-concept Nested = !Element<R> && !std::same_as<R, Tensor> && !std::convertible_to<const R&, std::string_view> &&
-                 (Element<InnermostOf<R>> || std::same_as<InnermostOf<R>, Tensor>) && requires(const R& r) {
-                   std::begin(r);
-                   std::size(r);
-                 };
+concept Nested =
+    !Element<R> && !std::same_as<R, Tensor> && !std::convertible_to<const R&, std::string_view> &&
+    (Element<InnermostOf<R>> || std::same_as<InnermostOf<R>, Tensor>) && requires(const R& r) {
+      std::begin(r);
+      std::size(r);
+    };
 template <class R, class T>
 concept ContiguousOf = std::convertible_to<const R&, std::span<const T>>;
 
 template <class T, class Nested>
-void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth, Where where) {
+void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth,
+                    Where where) {
   const auto n = static_cast<std::int64_t>(std::size(nested));
   if (dims.size() <= depth) dims.push_back(n);
   else if (dims[depth] != n) ragged_braces(where);
   for (const auto& item : nested) {
-    if constexpr (!std::is_convertible_v<decltype(item), T>) flatten_braces<T>(item, out, dims, depth + 1, where);
+    if constexpr (!std::is_convertible_v<decltype(item), T>)
+      flatten_braces<T>(item, out, dims, depth + 1, where);
     else out.push_back(static_cast<T>(item));
   }
 }
@@ -305,37 +343,47 @@ using Braces2 = std::initializer_list<std::initializer_list<T>>;
 template <class T>
 using Braces3 = std::initializer_list<std::initializer_list<std::initializer_list<T>>>;
 template <class T>
-using Braces4 = std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>;
+using Braces4 =
+    std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>;
 
-/// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers (of numbers of several types, the one they
-/// meet in), unless one is given.
+/// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers (of numbers
+/// of several types, the one they meet in), unless one is given.
 template <Element T>
-Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt,
+              Where where = Where::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
-Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt,
+              Where where = Where::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
-Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt,
+              Where where = Where::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
-Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt,
+              Where where = Where::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
-// Chosen where no one type fits all numbers, as in {1.0, 0}, and for Tensors: {x[0], 2 * y, 1.0} are stacked, {{a, b}, {c, d}} too.
-inline Tensor tensor(Braces1<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+// Chosen where no one type fits all numbers, as in {1.0, 0}, and for Tensors: {x[0], 2 * y, 1.0}
+// are stacked, {{a, b}, {c, d}} too.
+inline Tensor tensor(Braces1<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
+                     Where where = Where::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces2<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+inline Tensor tensor(Braces2<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
+                     Where where = Where::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces3<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+inline Tensor tensor(Braces3<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
+                     Where where = Where::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
+                     Where where = Where::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 /// A strong scalar of T's own dtype.
@@ -348,11 +396,14 @@ template <Element T>
 Tensor tensor(T value, DType dtype, Where where = Where::here()) {
   return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
 }
-/// The elements of a container (std::vector, std::array, std::span, a C array), of nested ones with an axis more for each around the
-/// innermost, and of containers of Tensors those side by side; copies.
-/// Throws: Error(shape) where lengths differ, Error(dtype) where an integer does not fit the dtype that is asked for.
+/// The elements of a container (std::vector, std::array, std::span, a C array), of nested ones with
+/// an axis more for each around the innermost, and of containers of Tensors those side by side;
+/// copies.
+/// Throws: Error(shape) where lengths differ, Error(dtype) where an integer does not fit the dtype
+/// that is asked for.
 template <detail::Nested R>
-Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
+              Where where = Where::here()) {
   using T = detail::InnermostOf<R>;
   if constexpr (std::is_same_v<T, Tensor>) {
     return detail::from_braces<detail::BraceItem>(values, dtype, where);
@@ -370,11 +421,15 @@ Tensor tensor(const R& values, const Shape& shape, Where where = Where::here()) 
   if constexpr (detail::ContiguousOf<R, T>) {
     const std::span<const T> all(values);
     if (static_cast<std::int64_t>(all.size()) != shape.elements())
-      detail::fail(ErrorKind::shape, "vt::tensor: " + std::to_string(all.size()) + " values do not fill shape " + shape.str(), where);
+      detail::fail(
+          ErrorKind::shape,
+          "vt::tensor: " + std::to_string(all.size()) + " values do not fill shape " + shape.str(),
+          where);
     return detail::from_host(all.data(), dtype_of<T>(), shape, true, where);
   } else if constexpr (std::is_same_v<T, bool>) {
     const Vec<std::uint8_t> bytes(values.begin(), values.end());
-    return tensor(std::span<const bool>(reinterpret_cast<const bool*>(bytes.data()), bytes.size()), shape, where);
+    return tensor(std::span<const bool>(reinterpret_cast<const bool*>(bytes.data()), bytes.size()),
+                  shape, where);
   } else {
     return tensor(values, std::nullopt, where).reshape(shape, where);
   }
@@ -395,7 +450,10 @@ template <class T>
   requires Element<std::remove_const_t<T>>
 Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here()) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements())
-    detail::fail(ErrorKind::shape, "vt::borrow: " + std::to_string(values.size()) + " values do not fill shape " + shape.str(), where);
+    detail::fail(
+        ErrorKind::shape,
+        "vt::borrow: " + std::to_string(values.size()) + " values do not fill shape " + shape.str(),
+        where);
   return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, false, where);
 }
 
@@ -403,8 +461,8 @@ Tensor zeros(const Shape&, DType = f32, Where = Where::here());
 Tensor ones(const Shape&, DType = f32, Where = Where::here());
 /// Without a dtype: that of `value` (a plain double gives f64).
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
-Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt, Param<int> diagonal = 0, DType = f32,
-           Where = Where::here());
+Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt,
+           Param<int> diagonal = 0, DType = f32, Where = Where::here());
 // Templates, so that {} is no dtype.
 template <std::same_as<DType> D>
 Tensor eye(Param<std::int64_t> rows, D dtype, Where where = Where::here()) {
@@ -414,18 +472,25 @@ Tensor zeros_like(Operand);
 Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
 /// 0, 1, …, n − 1 as i32.
-Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt, Where = Where::here());
+Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt,
+              Where = Where::here());
 namespace detail {
-Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where);
+Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step,
+                     std::optional<DType> dtype, Where);
 Tensor real_range(double start, double stop, double step, std::optional<DType> dtype, Where);
 }  // namespace detail
-/// start, start + step, … below stop (above, for a negative step). Integers give i32, floats f32, unless a dtype is given.
+/// start, start + step, … below stop (above, for a negative step). Integers give i32, floats f32,
+/// unless a dtype is given.
 template <class A, class B, class Step = int>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<Step>
-Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt,
+              Where where = Where::here()) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<Step>)
-    return detail::integer_range(Param<std::int64_t>(start), Param<std::int64_t>(stop), Param<std::int64_t>(step), dtype, where);
-  else return detail::real_range(Param<double>(start), Param<double>(stop), Param<double>(step), dtype, where);
+    return detail::integer_range(Param<std::int64_t>(start), Param<std::int64_t>(stop),
+                                 Param<std::int64_t>(step), dtype, where);
+  else
+    return detail::real_range(Param<double>(start), Param<double>(stop), Param<double>(step), dtype,
+                              where);
 }
 template <class A, class B>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B>
@@ -439,14 +504,16 @@ Tensor arange(A stop, std::optional<DType> dtype = std::nullopt, Where where = W
 /// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32
 /// unless given. Computed in f64, also where the width is beyond it or the steps are below its
 /// normal numbers, and rounded once.
-Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, bool endpoint = true, DType = f32, Where = Where::here());
+Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
+                bool endpoint = true, DType = f32, Where = Where::here());
 template <std::same_as<DType> D>
-Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, D dtype, Where where = Where::here()) {
+Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, D dtype,
+                Where where = Where::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
 Tensor iota(DType, const Shape&, Param<int> axis, Where = Where::here());
 
-// --- reading ---------------------------------------------------------------------------------------------------------
+// --- reading -------------------------------------------------------------------------------------
 
 namespace detail {
 /// Evaluates, converts to `dtype` on the host and copies all elements to `out` (bool_ as one byte).
@@ -488,7 +555,8 @@ std::vector<T> Tensor::to_vector(Where where) const {
 
 template <Element T>
 std::span<const T> Tensor::data(Where where) const& {
-  return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where)), static_cast<std::size_t>(size())};
+  return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where)),
+          static_cast<std::size_t>(size())};
 }
 
 }  // namespace vt

@@ -1,4 +1,5 @@
-// TensorList: a stack and array of Tensors of one shape and dtype, as a value: it can be carried by loops, mapped and differentiated.
+// TensorList: a stack and array of Tensors of one shape and dtype, as a value: it can be carried by
+// loops, mapped and differentiated.
 #pragma once
 
 #include <array>
@@ -8,18 +9,22 @@
 
 namespace vt {
 
-/// A plain tree of two Tensors: copies are lists of their own, and the functions below change the one they are called on.
-/// Under vmap its lanes live inside its elements: of a list that goes in or out along axis a, each element has the lanes at a, and the
-/// number of elements is that of all lanes (lanes that push different numbers give their elements and counts apart).
-/// An index out of range, a push on a full list, a pop of an empty one are a vt::check that fails.
+/// A plain tree of two Tensors: copies are lists of their own, and the functions below change the
+/// one they are called on. Under vmap its lanes live inside its elements: of a list that goes in or
+/// out along axis a, each element has the lanes at a, and the number of elements is that of all
+/// lanes (lanes that push different numbers give their elements and counts apart). An index out of
+/// range, a push on a full list, a pop of an empty one are a vt::check that fails.
 struct TensorList {
-  Tensor elements;       ///< [capacity, shape of an element…]; zeros behind the last
-  Tensor count;          ///< i32[]: how many there are
-  bool growing = false;  ///< the capacity follows the count, which is known; cannot be carried by a loop that changes it
-  bool checked = true;   ///< without checks, which keep loops from running in registers, indices out of range are clamped
+  Tensor elements;  ///< [capacity, shape of an element…]; zeros behind the last
+  Tensor count;     ///< i32[]: how many there are
+  /// the capacity follows the count, which is known; cannot be carried by a loop that changes it
+  bool growing = false;
+  /// without checks, which keep loops from running in registers, indices out of range are clamped
+  bool checked = true;
 
   /// Room for `capacity` elements, and none there yet. Throws: Error if the capacity is negative.
-  static TensorList fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype = f32, Where where = Where::here());
+  static TensorList fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype = f32,
+                          Where where = Where::here());
   /// Empty, with room for whatever is pushed.
   static TensorList growable(const Shape& element, DType dtype = f32, Where where = Where::here());
   /// The elements of `values` along axis 0, which is full then.
@@ -35,7 +40,8 @@ struct TensorList {
   Tensor pop(Where where = Where::here());
   /// Element i of 0 … size − 1: any integer scalar.
   Tensor read(Operand i) const;
-  /// Puts x at place i of 0 … capacity − 1 (growing: size − 1). Elements up to i exist then; those that nobody wrote are zeros.
+  /// Puts x at place i of 0 … capacity − 1 (growing: size − 1). Elements up to i exist then; those
+  /// that nobody wrote are zeros.
   void write(Operand i, Operand x);
   /// The elements at `indices` (1-d), stacked.
   Tensor gather(Operand indices) const;

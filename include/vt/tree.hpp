@@ -1,4 +1,5 @@
-// Trees: any nesting of Tensors, numbers, standard containers and plain structs, as arguments and results of transformed functions.
+// Trees: any nesting of Tensors, numbers, standard containers and plain structs, as arguments and
+// results of transformed functions.
 #pragma once
 
 #include <algorithm>
@@ -57,14 +58,17 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 
 /// Values that pass through a transform unchanged and key the cache of compiled programs.
 template <class T>
-inline constexpr bool is_static = Number<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view> ||
-                                  std::is_same_v<T, const char*> || std::is_same_v<T, Shape> || std::is_same_v<T, Axes> ||
-                                  std::is_same_v<T, Device> || std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>;
+inline constexpr bool is_static =
+    Number<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+    std::is_same_v<T, std::string_view> || std::is_same_v<T, const char*> ||
+    std::is_same_v<T, Shape> || std::is_same_v<T, Axes> || std::is_same_v<T, Device> ||
+    std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>;
 
 template <class T>
 inline constexpr bool is_product = is_tuple<T> || is_pair<T> || is_array<T>;
 template <class T>
-inline constexpr bool is_plain_struct = std::is_aggregate_v<T> && !std::is_union_v<T> && !is_array<T> && !is_static<T>;
+inline constexpr bool is_plain_struct =
+    std::is_aggregate_v<T> && !std::is_union_v<T> && !is_array<T> && !is_static<T>;
 
 /// Stands for the result of a call that an assertion has refused, so that no other error follows.
 struct Refused {
@@ -98,7 +102,8 @@ template <class... T>
 struct FirstFault : Fault<TreeFault::none, void> {};
 template <class T, class... Rest>
 struct FirstFault<T, Rest...>
-    : std::conditional_t<PartCheck<T>::fault != TreeFault::none, std::type_identity<PartCheck<T>>, std::type_identity<FirstFault<Rest...>>>::type {};
+    : std::conditional_t<PartCheck<T>::fault != TreeFault::none, std::type_identity<PartCheck<T>>,
+                         std::type_identity<FirstFault<Rest...>>>::type {};
 
 /// A field of a struct. It may be const if it holds no Tensor: others are put in their place.
 template <class T>
@@ -135,10 +140,12 @@ constexpr auto check_tree() {
   } else if constexpr (is_array<T> || is_optional<T>) {
     return PartCheck<typename T::value_type>();
   } else if constexpr (is_product<T>) {
-    return
-        []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) { return FirstFault<E...>(); }(std::type_identity<T>());
+    return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) {
+      return FirstFault<E...>();
+    }(std::type_identity<T>());
   } else if constexpr (is_vector<T>) {
-    if constexpr (std::is_same_v<typename T::value_type, bool>) return Fault<TreeFault::vector_bool, T>();
+    if constexpr (std::is_same_v<typename T::value_type, bool>)
+      return Fault<TreeFault::vector_bool, T>();
     else return PartCheck<typename T::value_type>();
   } else if constexpr (is_map<T>) {
     return FirstFault<typename T::key_type, typename T::mapped_type>();
@@ -152,7 +159,8 @@ constexpr auto check_tree() {
     constexpr TreeFault fault = struct_fault<T>();
     if constexpr (fault != TreeFault::none) return Fault<fault, T>();
     else if constexpr (std::is_empty_v<T>) return Fault<TreeFault::none, void>();
-    else if constexpr (has_reference<T>(std::make_index_sequence<field_count<T>()>())) return Fault<TreeFault::reference, T>();
+    else if constexpr (has_reference<T>(std::make_index_sequence<field_count<T>()>()))
+      return Fault<TreeFault::reference, T>();
     else return FaultOfFields<decltype(fields_of(std::declval<T&>()))>();
   } else {
     return Fault<TreeFault::other, T>();
@@ -161,10 +169,20 @@ constexpr auto check_tree() {
 template <class T>
 struct TreeCheck : decltype(check_tree<T>()) {};
 
-/// What keeps a call of a transform from being compiled: an argument or a result that is no tree; an
-/// argument that the function wants to change, or cannot take; where a certain function is wanted,
-/// its parameters or the type of its result; what solves an equation.
-enum class CallFault { none, refused, argument, result, reference, arguments, parameters, type, solver };
+/// What keeps a call of a transform from being compiled: an argument or a result that is no tree;
+/// an argument that the function wants to change, or cannot take; where a certain function is
+/// wanted, its parameters or the type of its result; what solves an equation.
+enum class CallFault {
+  none,
+  refused,
+  argument,
+  result,
+  reference,
+  arguments,
+  parameters,
+  type,
+  solver
+};
 template <CallFault what, class Part = FirstFault<>>
 struct CallFaultOf {
   static constexpr CallFault fault = what;
@@ -187,7 +205,8 @@ struct ResultCheck : decltype(tree_fault_of<FirstFault<T>, CallFault::result>())
 template <class... Check>
 struct FirstOf : CallFaultOf<CallFault::none> {};
 template <class Check, class... Rest>
-struct FirstOf<Check, Rest...> : std::conditional_t<!Check::holds, std::type_identity<Check>, std::type_identity<FirstOf<Rest...>>>::type {};
+struct FirstOf<Check, Rest...> : std::conditional_t<!Check::holds, std::type_identity<Check>,
+                                                    std::type_identity<FirstOf<Rest...>>>::type {};
 
 /// For the messages of compilers, which show what the first parameters are.
 template <class Culprit, CallFault place, bool holds>
@@ -275,20 +294,28 @@ constexpr bool is_tree_type() {
   return Check::holds;
 }
 
-/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]", "[\"key\"]".
+/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]",
+/// "[\"key\"]".
 template <class T, class Visit>
 void for_each_child(T& tree, Visit&& visit) {
   using Plain = std::remove_const_t<T>;
   if constexpr (is_product<Plain>) {
     std::size_t i = 0;
-    std::apply([&](auto&... child) { (visit(child, [n = i++] { return "[" + std::to_string(n) + "]"; }), ...); }, tree);
+    std::apply(
+        [&](auto&... child) {
+          (visit(child, [n = i++] { return "[" + std::to_string(n) + "]"; }), ...);
+        },
+        tree);
   } else if constexpr (is_vector<Plain>) {
-    for (std::size_t i = 0; i < tree.size(); ++i) visit(tree[i], [i] { return "[" + std::to_string(i) + "]"; });
+    for (std::size_t i = 0; i < tree.size(); ++i)
+      visit(tree[i], [i] { return "[" + std::to_string(i) + "]"; });
   } else if constexpr (is_map<Plain>) {
     for (auto& [key, child] : tree)
       visit(child, [&name = key] {
-        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(name)>>) return "[" + std::to_string(name) + "]";
-        else if constexpr (std::is_convertible_v<decltype(name), std::string>) return "[\"" + std::string(name) + "\"]";
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(name)>>)
+          return "[" + std::to_string(name) + "]";
+        else if constexpr (std::is_convertible_v<decltype(name), std::string>)
+          return "[\"" + std::string(name) + "\"]";
         else return std::string("[…]");
       });
   } else if constexpr (is_optional<Plain>) {
@@ -297,8 +324,14 @@ void for_each_child(T& tree, Visit&& visit) {
     std::size_t i = 0;
     if constexpr (!std::is_empty_v<Plain>) {
       if constexpr (is_tree_type<Plain>()) {
-        const auto name = [](std::size_t n) { return "." + field_name(field_texts<Plain>(std::make_index_sequence<field_count<Plain>()>())[n], n); };
-        std::apply([&](auto&... child) { (visit(child, [&name, n = i++] { return name(n); }), ...); }, fields_of(tree));
+        const auto name = [](std::size_t n) {
+          return "." +
+                 field_name(field_texts<Plain>(std::make_index_sequence<field_count<Plain>()>())[n],
+                            n);
+        };
+        std::apply(
+            [&](auto&... child) { (visit(child, [&name, n = i++] { return name(n); }), ...); },
+            fields_of(tree));
       }
     }
   } else {
@@ -311,7 +344,8 @@ template <class T, class F>
 void for_each_leaf(T& tree, F&& f) {
   using Plain = std::remove_const_t<T>;
   if constexpr (std::is_same_v<Plain, Tensor>) f(tree);
-  else if constexpr (!is_static<Plain>) for_each_child(tree, [&](auto& child, auto&&) { for_each_leaf(child, f); });
+  else if constexpr (!is_static<Plain>)
+    for_each_child(tree, [&](auto& child, auto&&) { for_each_leaf(child, f); });
 }
 
 template <class T>
@@ -332,7 +366,8 @@ constexpr bool holds_tensor() {
   if constexpr (std::is_same_v<T, Tensor>) return true;
   else if constexpr (is_static<T>) return false;
   else if constexpr (is_map<T>) return holds_tensor<typename T::mapped_type>();
-  else if constexpr (is_vector<T> || is_array<T> || is_optional<T>) return holds_tensor<typename T::value_type>();
+  else if constexpr (is_vector<T> || is_array<T> || is_optional<T>)
+    return holds_tensor<typename T::value_type>();
   else if constexpr (is_product<T>)
     return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) {
       return (holds_tensor<E>() || ...);
@@ -347,11 +382,13 @@ constexpr bool holds_tensor() {
 template <class T>
 void zero_numbers(T& tree) {
   if constexpr (Number<T>) tree = T();
-  else if constexpr (!std::is_same_v<std::remove_const_t<T>, Tensor> && !is_static<std::remove_const_t<T>>)
+  else if constexpr (!std::is_same_v<std::remove_const_t<T>, Tensor> &&
+                     !is_static<std::remove_const_t<T>>)
     for_each_child(tree, [](auto& child, auto&&) { zero_numbers(child); });
 }
 
-/// A copy of a text that stays for as long as the process: who keeps a tree cannot know how long the caller keeps what it points to.
+/// A copy of a text that stays for as long as the process: who keeps a tree cannot know how long
+/// the caller keeps what it points to.
 std::string_view lasting_text(std::string_view text);
 /// Points the texts that a tree does not hold itself at lasting copies.
 template <class T>
@@ -407,7 +444,9 @@ void append_leaf_paths(Vec<std::string>& paths, const std::string& path, const T
   if constexpr (std::is_same_v<T, Tensor>) {
     paths.push_back(path);
   } else if constexpr (!is_static<T>) {
-    for_each_child(tree, [&](const auto& child, auto&& name) { append_leaf_paths(paths, path + name(), child); });
+    for_each_child(tree, [&](const auto& child, auto&& name) {
+      append_leaf_paths(paths, path + name(), child);
+    });
   }
 }
 
@@ -440,7 +479,7 @@ std::string result_name(std::size_t leaf, const T& result) {
   return path.empty() ? "the result" : "result " + path;
 }
 
-// --- static parts, as bytes -------------------------------------------------------------------------------------------
+// --- static parts, as bytes ----------------------------------------------------------------------
 
 template <class T>
 void append_bytes(std::string& key, const T& value) {
@@ -451,7 +490,8 @@ inline void append_text(std::string& key, std::string_view text) {
   key.append(text);
 }
 
-/// Appends what is static about a tree: numbers, strings, container sizes and keys. Tensors add nothing.
+/// Appends what is static about a tree: numbers, strings, container sizes and keys. Tensors add
+/// nothing.
 template <class T>
 void append_static(std::string& key, const T& tree) {
   if constexpr (std::is_same_v<T, Tensor>) {
@@ -479,7 +519,8 @@ void append_static(std::string& key, const T& tree) {
 
 /// What is static about a tree, part by part with the path to each.
 template <class T>
-void append_parts(Vec<std::pair<std::string, std::string>>& parts, const std::string& path, const T& tree) {
+void append_parts(Vec<std::pair<std::string, std::string>>& parts, const std::string& path,
+                  const T& tree) {
   if constexpr (!std::is_same_v<T, Tensor>) {
     std::string own;
     if constexpr (is_static<T>) append_static(own, tree);
@@ -488,10 +529,13 @@ void append_parts(Vec<std::pair<std::string, std::string>>& parts, const std::st
     if constexpr (is_map<T>)
       for (const auto& [key, child] : tree) append_static(own, key);
     parts.emplace_back(path, std::move(own));
-    if constexpr (!is_static<T>) for_each_child(tree, [&](const auto& child, auto&& name) { append_parts(parts, path + name(), child); });
+    if constexpr (!is_static<T>)
+      for_each_child(
+          tree, [&](const auto& child, auto&& name) { append_parts(parts, path + name(), child); });
   }
 }
-/// The path to the first place where trees of one type differ in more than the values of their Tensors: in a size, a key, a number.
+/// The path to the first place where trees of one type differ in more than the values of their
+/// Tensors: in a size, a key, a number.
 template <class T>
 std::optional<std::string> first_difference(const T& a, const T& b) {
   Vec<std::pair<std::string, std::string>> of_a, of_b;
@@ -502,7 +546,7 @@ std::optional<std::string> first_difference(const T& a, const T& b) {
   return std::nullopt;
 }
 
-// --- trees of trees ---------------------------------------------------------------------------------------------------
+// --- trees of trees ------------------------------------------------------------------------------
 
 /// The type of a tree whose Tensors are replaced by `Leaf` (structs become tuples of their fields).
 template <class T, class Leaf>
@@ -510,7 +554,8 @@ struct Replaced {
   static auto of_fields() {
     using Fields = decltype(fields_of(std::declval<T&>()));
     return []<class... F>(std::type_identity<std::tuple<F&...>>) {
-      return std::type_identity<std::tuple<typename Replaced<std::remove_cvref_t<F>, Leaf>::type...>>{};
+      return std::type_identity<
+          std::tuple<typename Replaced<std::remove_cvref_t<F>, Leaf>::type...>>{};
     }(std::type_identity<Fields>{});
   }
   static auto choose() {
@@ -593,7 +638,8 @@ template <class F, class T, class... Rest>
 auto tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
   using Check = TreesCheck<T, Rest...>;
   VT_ASSERT_CALL("vt::tree_map", Check);
-  constexpr bool fitting = !Check::holds || std::is_invocable_r_v<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
+  constexpr bool fitting =
+      !Check::holds || std::is_invocable_r_v<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
   static_assert(fitting,
                 "vt::tree_map: the function takes a vt::Tensor of each tree and returns a "
                 "vt::Tensor: vt::tree_map([](vt::Tensor a, vt::Tensor b) { return a + b; }, tree, "
@@ -606,9 +652,14 @@ auto tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
     const std::size_t n = detail::count_leaves(tree);
     for (const auto& other : others)
       if (other.size() != n)
-        detail::fail(ErrorKind::tree, "vt::tree_map: trees of " + std::to_string(n) + " and " + std::to_string(other.size()) + " leaves", where);
+        detail::fail(ErrorKind::tree,
+                     "vt::tree_map: trees of " + std::to_string(n) + " and " +
+                         std::to_string(other.size()) + " leaves",
+                     where);
     std::size_t i = 0;
-    auto apply_at = [&]<std::size_t... K>(Tensor& t, std::index_sequence<K...>) { t = f(t, others[K][i]...); };
+    auto apply_at = [&]<std::size_t... K>(Tensor& t, std::index_sequence<K...>) {
+      t = f(t, others[K][i]...);
+    };
     detail::for_each_leaf(result, [&](Tensor& t) {
       apply_at(t, std::index_sequence_for<Rest...>{});
       ++i;
@@ -618,7 +669,8 @@ auto tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
 }
 }  // namespace detail
 
-/// tree_map(f, tree, more…): applies `f` to corresponding Tensors of trees of one structure; the result is a tree like the first.
+/// tree_map(f, tree, more…): applies `f` to corresponding Tensors of trees of one structure; the
+/// result is a tree like the first.
 /// Throws: Error if the trees have different numbers of leaves.
 VT_WITH_LINE(tree_map, detail::tree_map_at)
 
@@ -638,8 +690,9 @@ std::tuple<T...> eval_at(Where where, T... trees) {
 }
 }  // namespace detail
 
-/// eval(trees…): computes all Tensors of the trees at once, as one program that shares what they share; returns the tree, of several a
-/// std::tuple. Tensors may be empty. Throws: Error(tracer) under a transform, where values are not known.
+/// eval(trees…): computes all Tensors of the trees at once, as one program that shares what they
+/// share; returns the tree, of several a std::tuple. Tensors may be empty. Throws: Error(tracer)
+/// under a transform, where values are not known.
 VT_WITH_LINE(eval, detail::eval_at)
 
 }  // namespace vt

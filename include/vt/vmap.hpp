@@ -9,7 +9,8 @@
 
 namespace vt {
 
-/// What happens where an operation cannot be vectorized, as a callback that takes one lane at a time.
+/// What happens where an operation cannot be vectorized, as a callback that takes one lane at a
+/// time.
 enum class Fallback {
   loop,   ///< it runs once per lane, and vt::warnings() says so
   error,  ///< Error(transform) that names it
@@ -21,16 +22,18 @@ struct ByNameOnly {
   constexpr ByNameOnly() = default;
   template <class T>
   constexpr ByNameOnly(const T&) {
-    static_assert(!sizeof(T),
-                  "vt::vmap(f, {a, b}) would be in_axes and out_axes: write vt::vmap(f, {.in_axes = {a, b}}) for the axes of two "
-                  "arguments, and {.in_axes = a, .out_axes = b} for those of arguments and results");
+    static_assert(
+        !sizeof(T),
+        "vt::vmap(f, {a, b}) would be in_axes and out_axes: write vt::vmap(f, {.in_axes = {a, b}}) "
+        "for the axes of two "
+        "arguments, and {.in_axes = a, .out_axes = b} for those of arguments and results");
   }
 };
 }  // namespace detail
 
 struct VmapOptions {
-  /// One entry for all arguments or a list with one per argument: an axis (negative from the end), vt::unmapped, or a nested
-  /// list that follows the argument's tree.
+  /// One entry for all arguments or a list with one per argument: an axis (negative from the end),
+  /// vt::unmapped, or a nested list that follows the argument's tree.
   AxisSpec in_axes = 0;
   detail::ByNameOnly by_name = {};
   /// Where the results carry the lanes, in the same form.
@@ -40,12 +43,13 @@ struct VmapOptions {
   /// A name for collectives inside, as vt::psum.
   std::string axis_name = {};
   /// Lanes at a time; 0: all. Functions of elements, scans and draws have the same bits for any
-  /// chunk, in the first call and in later ones: outside of other transforms what rounds is compiled
-  /// at first sight. Sums and products are added in an order that may follow the number of lanes
-  /// (those of short rows do), and differ by its roundings. Not with collectives, which need all
-  /// lanes at once.
+  /// chunk, in the first call and in later ones: outside of other transforms what rounds is
+  /// compiled at first sight. Sums and products are added in an order that may follow the number of
+  /// lanes (those of short rows do), and differ by its roundings. Not with collectives, which need
+  /// all lanes at once.
   Param<std::int64_t> chunk = 0;
-  /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block stay below it.
+  /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block
+  /// stay below it.
   Param<std::int64_t> memory_limit = 0;
   Fallback fallback = Fallback::loop;
 };
@@ -54,15 +58,18 @@ namespace detail {
 
 /// The results of vmap, of `f` with these trees: the same code for all functions of the same types.
 template <class Result, class... A>
-Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOptions& options, Where where) {
-  const Vec<MappedAxis> in_axes = spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
+Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOptions& options,
+               Where where) {
+  const Vec<MappedAxis> in_axes =
+      spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
   const VmapCall call{
       .arguments = g.leaves(),
       .in_axes = in_axes,
       .out_axes =
           [&](std::size_t) {
             Vec<MappedAxis> axes;
-            spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes", where);
+            spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes",
+                        where);
             return axes;
           },
       .axis_size = options.axis_size,
@@ -80,13 +87,15 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
 
 }  // namespace detail
 
-/// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes and stacking the results.
-/// A bare number as the result is a Tensor with lanes, as Tensor(number) is; numbers inside of tuples, containers and structs stay
-/// numbers, the same for all lanes. Numbers among the arguments have no lanes, in_axes or not.
+/// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes
+/// and stacking the results. A bare number as the result is a Tensor with lanes, as Tensor(number)
+/// is; numbers inside of tuples, containers and structs stay numbers, the same for all lanes.
+/// Numbers among the arguments have no lanes, in_axes or not.
 /// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
 template <class F>
 auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
-  return [f = detail::Callable(std::move(f)), options = std::move(options), where]<class... A>(const A&... arguments) {
+  return [f = detail::Callable(std::move(f)), options = std::move(options),
+          where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::vmap", Check);
     if constexpr (!Check::holds) {
@@ -96,7 +105,8 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
         auto g = detail::tree_function(function, detail::own(arguments...));
         return detail::vmapped(g.flat(), g, options, where);
       };
-      if constexpr (Number<detail::ResultOf<F, detail::Owned<A>...>>) return run(detail::NumberAsTensor<const detail::Callable<F>>{f});
+      if constexpr (Number<detail::ResultOf<F, detail::Owned<A>...>>)
+        return run(detail::NumberAsTensor<const detail::Callable<F>>{f});
       else return run(f);
     }
   };
@@ -105,8 +115,8 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
 struct PforOptions {
   Param<std::int64_t> chunk = 0;         ///< iterations at a time; 0: all. See VmapOptions
   Param<std::int64_t> memory_limit = 0;  ///< bytes; chooses `chunk`, see VmapOptions
-  std::string axis_name = {};          ///< for collectives between the iterations, as vt::psum
-  Fallback fallback = Fallback::loop;  ///< for what cannot be vectorized
+  std::string axis_name = {};            ///< for collectives between the iterations, as vt::psum
+  Fallback fallback = Fallback::loop;    ///< for what cannot be vectorized
 };
 
 namespace detail {
@@ -129,18 +139,22 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, Where where) {
 }
 }  // namespace detail
 
-/// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an i32[] Tensor. It may return nothing, and
-/// print, check, call the host and update variables, as under vmap. A bare number is a Tensor, as there.
+/// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an
+/// i32[] Tensor. It may return nothing, and print, check, call the host and update variables, as
+/// under vmap. A bare number is a Tensor, as there.
 /// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
 auto pfor(F f, Param<std::int64_t> n, PforOptions options = {}, Where where = Where::here()) {
   if constexpr (std::is_void_v<detail::GivenBy<F, Tensor>>) {
-    return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where), void();
+    return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options),
+                where),
+           void();
   } else {
     using Check = detail::CallCheck<F, Tensor>;
     VT_ASSERT_CALL("vt::pfor", Check);
     if constexpr (!Check::holds) return detail::Refused();
-    else if constexpr (Number<detail::ResultOf<F, Tensor>>) return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
+    else if constexpr (Number<detail::ResultOf<F, Tensor>>)
+      return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
     else return detail::pfor_of(f, n, std::move(options), where);
   }
 }

@@ -1,11 +1,14 @@
-// What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file of a program) also the sources.
+// What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file
+// of a program) also the sources.
 #pragma once
 
-// The sources need IEEE arithmetic: NaN, infinities, signed zeros, sums in the order they are written.
-// No pragma gives it back whole: under GCC's comparisons with NaN stay wrong.
-#if defined(VT_IMPLEMENTATION) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0)
-#error "vt: compile the file with VT_IMPLEMENTATION without -ffast-math, -Ofast, -ffinite-math-only, \
+// The sources need IEEE arithmetic: NaN, infinities, signed zeros, sums in the order they are
+// written. No pragma gives it back whole: under GCC's comparisons with NaN stay wrong.
+#if defined(VT_IMPLEMENTATION) &&                                                               \
+    (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+     defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0)
+#error \
+    "vt: compile the file with VT_IMPLEMENTATION without -ffast-math, -Ofast, -ffinite-math-only, \
 -funsafe-math-optimizations and -fno-signed-zeros (give it a file of its own; the program's other files may keep them)"
 #endif
 

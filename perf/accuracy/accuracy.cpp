@@ -1,10 +1,13 @@
-// Accuracy of the compiled f32 functions over all 2^32 inputs: the largest error in units in the last place, and where it is.
+// Accuracy of the compiled f32 functions over all 2^32 inputs: the largest error in units in the
+// last place, and where it is.
 //
-// usage: accuracy [--stride=N] [--json=FILE] [FUNCTION...]; a line for each function, exit 1 if one is above its limit or a special value is wrong.
-// Functions of two numbers take every first number once, each with another second one (half of these are chosen so that results are finite).
-// References are glibc's in f64, and in 64 bits of significand for each error that would be the largest so far and wherever f64
-// leaves open whether the result is the nearest float. Functions that glibc does not have are compared with vt's own in f64, which the tests hold to
-// MPFR and Boost.
+// usage: accuracy [--stride=N] [--json=FILE] [FUNCTION...]; a line for each function, exit 1 if one
+// is above its limit or a special value is wrong. Functions of two numbers take every first number
+// once, each with another second one (half of these are chosen so that results are finite).
+// References are glibc's in f64, and in 64 bits of significand for each error that would be the
+// largest so far and wherever f64 leaves open whether the result is the nearest float. Functions
+// that glibc does not have are compared with vt's own in f64, which the tests hold to MPFR and
+// Boost.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -34,7 +37,8 @@ struct Function {
   double limit = 2;          ///< in units of the last place
 };
 
-Function binary(const char* name, vt::Tensor (*f)(vt::Operand, vt::Operand), Second second, std::uint64_t stride = 1) {
+Function binary(const char* name, vt::Tensor (*f)(vt::Operand, vt::Operand), Second second,
+                std::uint64_t stride = 1) {
   return {name, nullptr, f, second, stride};
 }
 
@@ -102,10 +106,13 @@ std::uint64_t mixed(std::uint64_t x) {
 float second_number(const Function& f, float x, std::uint64_t number) {
   const std::uint64_t random = mixed(number + 0x9e3779b97f4a7c15);
   if (random & 1) return std::bit_cast<float>(static_cast<std::uint32_t>(random >> 32));
-  const double unit = static_cast<double>(static_cast<std::int64_t>(random) >> 11) * 0x1p-52;  // in [-1, 1)
+  // in [-1, 1)
+  const double unit = static_cast<double>(static_cast<std::int64_t>(random) >> 11) * 0x1p-52;
   if (f.second == Second::power) {
-    if (random & 2) return static_cast<float>(std::nearbyint(unit * 40) * 0.5);  // whole and half numbers, for which |x|^y is exact or x < 0
-    return static_cast<float>(unit * 155 / std::max(std::fabs(std::log2(std::fabs(static_cast<double>(x)))), 1e-30));
+    // whole and half numbers, for which |x|^y is exact or x < 0
+    if (random & 2) return static_cast<float>(std::nearbyint(unit * 40) * 0.5);
+    return static_cast<float>(
+        unit * 155 / std::max(std::fabs(std::log2(std::fabs(static_cast<double>(x)))), 1e-30));
   }
   return static_cast<float>(x * std::exp2(unit * 30));
 }
@@ -117,7 +124,8 @@ struct Worst {
 };
 
 /// Into `worst`: n results, of which `exact` are the values in f64.
-void judge(const perf::Reference& reference, const float* x, const float* y, const float* got, const double* exact, std::int64_t n, Worst& worst) {
+void judge(const perf::Reference& reference, const float* x, const float* y, const float* got,
+           const double* exact, std::int64_t n, Worst& worst) {
   constexpr std::int64_t most = 4096;
   double error[most];
   for (std::int64_t start = 0; start < n; start += most) {
@@ -130,9 +138,11 @@ void judge(const perf::Reference& reference, const float* x, const float* y, con
         continue;
       }
       const std::int64_t at = start + i;
-      if (reference.wide) error[i] = perf::ulp_error(got[at], reference.wide(x[at], y ? y[at] : 0.0f));
+      if (reference.wide)
+        error[i] = perf::ulp_error(got[at], reference.wide(x[at], y ? y[at] : 0.0f));
       worst.not_nearest += error[i] > 0.5;
-      if (error[i] > worst.error) worst.error = error[i], worst.x = x[at], worst.y = y ? y[at] : 0, worst.got = got[at];
+      if (error[i] > worst.error)
+        worst.error = error[i], worst.x = x[at], worst.y = y ? y[at] : 0, worst.got = got[at];
     }
   }
   worst.inputs += static_cast<std::uint64_t>(n);
@@ -147,14 +157,17 @@ Worst sweep(const Function& f, std::uint64_t stride) {
   std::vector<Worst> partial(parts);
   std::vector<float> x(block), y(f.two ? block : 0);
   std::vector<double> exact(block);
-  const auto run = [&](const vt::Tensor& a, const vt::Tensor& b) { return (f.two ? compiled_pair(a, b) : compiled(a)).eval(); };
+  const auto run = [&](const vt::Tensor& a, const vt::Tensor& b) {
+    return (f.two ? compiled_pair(a, b) : compiled(a)).eval();
+  };
   for (std::uint64_t start = 0; start < (1ull << 32); start += block * stride) {
     for (std::int64_t i = 0; i < block; ++i) {
       const std::uint64_t number = start + static_cast<std::uint64_t>(i) * stride;
       x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(number));
       if (f.two) y[i] = second_number(f, x[i], number);
     }
-    const vt::Tensor a = vt::borrow(std::span<const float>(x), {block}), b = f.two ? vt::borrow(std::span<const float>(y), {block}) : a;
+    const vt::Tensor a = vt::borrow(std::span<const float>(x), {block}),
+                     b = f.two ? vt::borrow(std::span<const float>(y), {block}) : a;
     const vt::Tensor out = run(a, b);
     const float* got = out.data<float>().data();
     vt::Tensor own;
@@ -165,14 +178,17 @@ Worst sweep(const Function& f, std::uint64_t stride) {
       pool.emplace_back([&, t] {
         const std::int64_t low = t * block / parts, high = (t + 1) * block / parts;
         const float* second = f.two ? y.data() + low : nullptr;
-        if (reference.block) reference.block(x.data() + low, second, exact.data() + low, high - low);
-        judge(reference, x.data() + low, second, got + low, (by_vt ? by_vt : exact.data()) + low, high - low, partial[t]);
+        if (reference.block)
+          reference.block(x.data() + low, second, exact.data() + low, high - low);
+        judge(reference, x.data() + low, second, got + low, (by_vt ? by_vt : exact.data()) + low,
+              high - low, partial[t]);
       });
     for (std::thread& thread : pool) thread.join();
   }
   Worst worst;
   for (const Worst& w : partial) {
-    if (w.error > worst.error) worst.error = w.error, worst.x = w.x, worst.y = w.y, worst.got = w.got;
+    if (w.error > worst.error)
+      worst.error = w.error, worst.x = w.x, worst.y = w.y, worst.got = w.got;
     worst.inputs += w.inputs, worst.not_nearest += w.not_nearest;
   }
   return worst;
@@ -186,27 +202,36 @@ int main(int argc, char** argv) {
   std::FILE* json = nullptr;
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--stride=", 9) == 0) stride = std::strtoull(argv[i] + 9, nullptr, 10) | 1;  // even ones would miss bits
+    // even ones would miss bits
+    if (std::strncmp(argv[i], "--stride=", 9) == 0)
+      stride = std::strtoull(argv[i] + 9, nullptr, 10) | 1;
     else if (std::strncmp(argv[i], "--json=", 7) == 0) json = std::fopen(argv[i] + 7, "w");
     else wanted.push_back(argv[i]);
   }
-  std::printf("%-12s %10s %9s  %-30s %-16s %11s %8s %6s\n", "function", "inputs", "worst ulp", "at", "result", "not nearest", "limit", "time");
+  std::printf("%-12s %10s %9s  %-30s %-16s %11s %8s %6s\n", "function", "inputs", "worst ulp", "at",
+              "result", "not nearest", "limit", "time");
   const char* separator = "{";
   for (const Function& f : functions) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), f.name) == wanted.end()) continue;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), f.name) == wanted.end())
+      continue;
     const auto begin = std::chrono::steady_clock::now();
     const Worst worst = sweep(f, std::max(stride, f.stride));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const bool good = worst.error <= f.limit;
     char at[64];
     std::snprintf(at, sizeof(at), f.two ? "%a, %a" : "%a", worst.x, worst.y);
     const double share = static_cast<double>(worst.not_nearest) / static_cast<double>(worst.inputs);
-    std::printf("%-12s %10llu %9.3f  %-30s %-16a %10.4f%% %8g %4.0f s%s\n", f.name, static_cast<unsigned long long>(worst.inputs), worst.error, at,
-                worst.got, 100 * share, f.limit, seconds, good ? "" : "  ABOVE");
+    std::printf("%-12s %10llu %9.3f  %-30s %-16a %10.4f%% %8g %4.0f s%s\n", f.name,
+                static_cast<unsigned long long>(worst.inputs), worst.error, at, worst.got,
+                100 * share, f.limit, seconds, good ? "" : "  ABOVE");
     std::fflush(stdout);
     if (json) {
-      std::fprintf(json, "%s\n \"%s\": {\"inputs\": %llu, \"worst_ulp\": %.4g, \"at\": \"%s\", \"not_nearest\": %.3g, \"seconds\": %.0f}", separator,
-                   f.name, static_cast<unsigned long long>(worst.inputs), worst.error, at, share, seconds);
+      std::fprintf(json,
+                   "%s\n \"%s\": {\"inputs\": %llu, \"worst_ulp\": %.4g, \"at\": \"%s\", "
+                   "\"not_nearest\": %.3g, \"seconds\": %.0f}",
+                   separator, f.name, static_cast<unsigned long long>(worst.inputs), worst.error,
+                   at, share, seconds);
       separator = ",";
     }
     failures += !good;

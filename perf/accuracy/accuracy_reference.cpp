@@ -1,4 +1,5 @@
-// The references of perf/accuracy; compiled so that GCC calls glibc's vector functions (libmvec) for the loops below.
+// The references of perf/accuracy; compiled so that GCC calls glibc's vector functions (libmvec)
+// for the loops below.
 #include "accuracy_reference.hpp"
 
 #include <algorithm>
@@ -19,11 +20,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
      for (std::int64_t i = 0; i < n; ++i) out[i] = ::function(static_cast<double>(x[i])); \
    },                                                                                     \
    [](long double x, long double) { return ::wide_function(x); }}
-#define VT_REFERENCE_2(function, wide_function)                                                                      \
-  {#function,                                                                                                        \
-   [](const float* x, const float* y, double* out, std::int64_t n) {                                                 \
-     for (std::int64_t i = 0; i < n; ++i) out[i] = ::function(static_cast<double>(x[i]), static_cast<double>(y[i])); \
-   },                                                                                                                \
+#define VT_REFERENCE_2(function, wide_function)                                   \
+  {#function,                                                                     \
+   [](const float* x, const float* y, double* out, std::int64_t n) {              \
+     for (std::int64_t i = 0; i < n; ++i)                                         \
+       out[i] = ::function(static_cast<double>(x[i]), static_cast<double>(y[i])); \
+   },                                                                             \
    [](long double x, long double y) { return ::wide_function(x, y); }}
 
 void sigmoid(const float* x, const float*, double* out, std::int64_t n) {
@@ -83,7 +85,8 @@ const Reference references[] = {
 /// What the spacing does not say: NaN, infinities and the signs of zeros; −1 where it does.
 double special_error(float got, long double exact) {
   const float rounded = static_cast<float>(exact);
-  if (std::isnan(rounded) || std::isnan(got)) return std::isnan(rounded) == std::isnan(got) ? 0 : infinity;
+  if (std::isnan(rounded) || std::isnan(got))
+    return std::isnan(rounded) == std::isnan(got) ? 0 : infinity;
   if (got == 0 && exact == 0) return std::signbit(got) == std::signbit(exact) ? 0 : infinity;
   if (got == 0 && std::signbit(got) != std::signbit(exact)) return infinity;
   if (std::isinf(exact)) return static_cast<long double>(got) == exact ? 0 : infinity;
@@ -103,7 +106,8 @@ Reference reference_of(const char* name) {
 
 double ulp_error(float got, long double exact) {
   if (const double special = special_error(got, exact); special >= 0) return special;
-  const long double g = std::clamp<long double>(got, -beyond, beyond), e = std::clamp<long double>(exact, -beyond, beyond);
+  const long double g = std::clamp<long double>(got, -beyond, beyond),
+                    e = std::clamp<long double>(exact, -beyond, beyond);
   int exponent = 0;
   std::frexp(e, &exponent);
   return static_cast<double>(std::ldexp(std::fabs(g - e), -std::clamp(exponent - 24, -149, 104)));
@@ -111,10 +115,13 @@ double ulp_error(float got, long double exact) {
 
 void ulp_errors(const float* got, const double* exact, double* error, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const double g = std::min(std::max(static_cast<double>(got[i]), -beyond), beyond), e = std::min(std::max(exact[i], -beyond), beyond);
-    // One over the spacing, by bits: 2^-23 of the power of two below, but within the format's exponents.
+    const double g = std::min(std::max(static_cast<double>(got[i]), -beyond), beyond),
+                 e = std::min(std::max(exact[i], -beyond), beyond);
+    // One over the spacing, by bits: 2^-23 of the power of two below, but within the format's
+    // exponents.
     const std::int64_t exponent = (std::bit_cast<std::int64_t>(e) >> 52) & 0x7ff;
-    const std::int64_t spacing = std::min<std::int64_t>(std::max<std::int64_t>(exponent, 1023 - 126), 1023 + 127) - 23;
+    const std::int64_t spacing =
+        std::min<std::int64_t>(std::max<std::int64_t>(exponent, 1023 - 126), 1023 + 127) - 23;
     error[i] = std::fabs(g - e) * std::bit_cast<double>((2046 - spacing) << 52);
   }
   for (std::int64_t i = 0; i < n; ++i) {

@@ -1,4 +1,5 @@
-// The suite `codegen`: runs its rows, and writes what they take and samples of what they give to the file of the option --values=.
+// The suite `codegen`: runs its rows, and writes what they take and samples of what they give to
+// the file of the option --values=.
 #include "codegen.hpp"
 
 #include <cstdio>
@@ -45,17 +46,21 @@ std::string sample(const vt::Tensor& t) {
     sum += v;
     squares += v * v;
   }
-  std::string text = "{\"shape\": " + list_of(t.shape()) + ", \"dtype\": \"" + vt::name_of(t.dtype()) + "\", \"sum\": " + number(sum) +
+  std::string text = "{\"shape\": " + list_of(t.shape()) + ", \"dtype\": \"" +
+                     vt::name_of(t.dtype()) + "\", \"sum\": " + number(sum) +
                      ", \"squares\": " + number(squares) + ", \"elements\": [";
-  for (std::size_t i = 0; i < 100; ++i) text += (i > 0 ? ", " : "") + number(x[i * (x.size() - 1) / 99]);
+  for (std::size_t i = 0; i < 100; ++i)
+    text += (i > 0 ? ", " : "") + number(x[i * (x.size() - 1) / 99]);
   return text + "]}";
 }
 
 std::string record(const CodegenRow& row, const Tensors& results) {
-  std::string text = "{\"name\": \"" + row.name + "\", \"by\": " + std::to_string(row.by) + ", \"rate\": " + number(row.rate) + ", \"inputs\": [";
+  std::string text = "{\"name\": \"" + row.name + "\", \"by\": " + std::to_string(row.by) +
+                     ", \"rate\": " + number(row.rate) + ", \"inputs\": [";
   for (const Input& in : row.inputs)
-    text += std::string(&in == row.inputs.data() ? "" : ", ") + "{\"shape\": " + list_of(in.shape) + ", \"dtype\": \"" + vt::name_of(in.dtype) +
-            "\", \"scale\": " + number(in.scale) + ", \"offset\": " + number(in.offset) + "}";
+    text += std::string(&in == row.inputs.data() ? "" : ", ") + "{\"shape\": " + list_of(in.shape) +
+            ", \"dtype\": \"" + vt::name_of(in.dtype) + "\", \"scale\": " + number(in.scale) +
+            ", \"offset\": " + number(in.offset) + "}";
   text += "], \"results\": [";
   for (const vt::Tensor& t : results) text += (&t == results.data() ? "" : ", ") + sample(t);
   return text + "]}";
@@ -75,7 +80,8 @@ Tensors results_of(const CodegenRow& row, const Tensors& x) {
       wanted);
   Tensors out = pull(x.back());
   if (row.rate != 0)
-    for (std::size_t i = 0; i < row.by; ++i) out[i] = wanted[i] - static_cast<float>(row.rate) * out[i];
+    for (std::size_t i = 0; i < row.by; ++i)
+      out[i] = wanted[i] - static_cast<float>(row.rate) * out[i];
   else out.insert(out.begin(), y);
   return out;
 }
@@ -90,14 +96,16 @@ void codegen_row(CodegenRow row) {
   };
   const auto compiled = vt::jit([row](const Tensors& x) { return results_of(row, x); });
   const std::string name = "codegen/" + row.name + "/vt";
-  row_on(2, name, [row = std::move(row), compiled, at = count++, state = std::make_shared<State>()] {
-    if (!state->ran)
-      for (std::size_t i = 0; i < row.inputs.size(); ++i) state->x.push_back(make(row.inputs[i], i + 1));
-    const Tensors results = compiled(state->x);
-    for (const vt::Tensor& t : results) t.eval();
-    if (!state->ran) records()[at] = record(row, results);
-    state->ran = true;
-  });
+  row_on(2, name,
+         [row = std::move(row), compiled, at = count++, state = std::make_shared<State>()] {
+           if (!state->ran)
+             for (std::size_t i = 0; i < row.inputs.size(); ++i)
+               state->x.push_back(make(row.inputs[i], i + 1));
+           const Tensors results = compiled(state->x);
+           for (const vt::Tensor& t : results) t.eval();
+           if (!state->ran) records()[at] = record(row, results);
+           state->ran = true;
+         });
 }
 
 }  // namespace perf

@@ -1,4 +1,5 @@
-// Benchmarks on a CUDA device: prints one JSON object, in which each row has its time. Runs on the emulated driver too (--tiny), as a test.
+// Benchmarks on a CUDA device: prints one JSON object, in which each row has its time. Runs on the
+// emulated driver too (--tiny), as a test.
 //   bench_cuda [--tiny] [--filter REGEX] [--json FILE]
 #include <unistd.h>
 
@@ -10,8 +11,8 @@
 #include <filesystem>
 #include <regex>
 
-#include "cuda_rows.hpp"
 #include "../data.hpp"
+#include "cuda_rows.hpp"
 #include "src/jit/cuda/driver/device.hpp"
 
 namespace perf {
@@ -27,14 +28,18 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// A pair of events on the device's stream.
 class EventTimer {
  public:
   EventTimer() {
     device().enter();
-    for (cuda::Event& e : events_) device().check(device().driver().cuEventCreate(&e, cuda::Constant::CU_EVENT_DEFAULT), "cuEventCreate");
+    for (cuda::Event& e : events_)
+      device().check(device().driver().cuEventCreate(&e, cuda::Constant::CU_EVENT_DEFAULT),
+                     "cuEventCreate");
   }
   ~EventTimer() {
     for (cuda::Event e : events_) device().driver().cuEventDestroy_v2(e);
@@ -45,30 +50,39 @@ class EventTimer {
     record(1);
     device().check(device().driver().cuEventSynchronize(events_[1]), "cuEventSynchronize");
     float ms = 0;
-    device().check(device().driver().cuEventElapsedTime(&ms, events_[0], events_[1]), "cuEventElapsedTime");
+    device().check(device().driver().cuEventElapsedTime(&ms, events_[0], events_[1]),
+                   "cuEventElapsedTime");
     return ms * 1e-3 / calls;
   }
 
  private:
-  void record(int which) { device().check(device().driver().cuEventRecord(events_[which], device().stream()), "cuEventRecord"); }
+  void record(int which) {
+    device().check(device().driver().cuEventRecord(events_[which], device().stream()),
+                   "cuEventRecord");
+  }
   cuda::Event events_[2] = {};
 };
 
 }  // namespace
 
-CudaBenchmark::CudaBenchmark(bool tiny, std::string filter) : tiny_(tiny), filter_(std::move(filter)) {}
+CudaBenchmark::CudaBenchmark(bool tiny, std::string filter)
+    : tiny_(tiny), filter_(std::move(filter)) {}
 
-bool CudaBenchmark::wanted(const std::string& name) const { return std::regex_search(name, std::regex(filter_)); }
+bool CudaBenchmark::wanted(const std::string& name) const {
+  return std::regex_search(name, std::regex(filter_));
+}
 
 void CudaBenchmark::add(CudaRow row) {
-  std::fprintf(stderr, "%-36s %12.3f us  %s", row.name.c_str(), row.seconds * 1e6, row.unit.c_str());
+  std::fprintf(stderr, "%-36s %12.3f us  %s", row.name.c_str(), row.seconds * 1e6,
+               row.unit.c_str());
   if (row.bytes > 0) std::fprintf(stderr, "  %8.1f GB/s", row.bytes / row.seconds * 1e-9);
   if (row.flops > 0) std::fprintf(stderr, "  %8.1f Gflop/s", row.flops / row.seconds * 1e-9);
   std::fprintf(stderr, "\n");
   rows_.push_back(std::move(row));
 }
 
-void CudaBenchmark::device(const std::string& name, const std::function<void()>& body, double bytes, double flops) {
+void CudaBenchmark::device(const std::string& name, const std::function<void()>& body, double bytes,
+                           double flops) {
   if (!wanted(name)) return;
   for (int i = 0; i < (tiny_ ? 2 : 4); ++i) body();  // compiled, then made a graph
   perf::device().synchronise();
@@ -120,7 +134,8 @@ int time_first_call(const char* seed) {
 double first_call_apart(int seed, const std::string& cache) {
   char self[4096] = "";
   if (::readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return -1;
-  const std::string command = "VT_CACHE_DIR='" + cache + "' '" + self + "' --first-call " + std::to_string(seed);
+  const std::string command =
+      "VT_CACHE_DIR='" + cache + "' '" + self + "' --first-call " + std::to_string(seed);
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (!pipe) return -1;
   double ms = -1;
@@ -130,7 +145,8 @@ double first_call_apart(int seed, const std::string& cache) {
 
 void first_call_rows(CudaBenchmark& b) {
   if (!b.wanted("first_call/20_ops/cold") && !b.wanted("first_call/20_ops/disk")) return;
-  const std::filesystem::path root = std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(::getpid()));
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(::getpid()));
   std::vector<double> cold, disk;
   for (int i = 0; i < static_cast<int>(b.size(5, 1)); ++i) {
     const std::string cache = (root / std::to_string(i)).string();
@@ -141,7 +157,8 @@ void first_call_rows(CudaBenchmark& b) {
   }
   std::error_code ignored;
   std::filesystem::remove_all(root, ignored);
-  if (*std::min_element(cold.begin(), cold.end()) < 0 || *std::min_element(disk.begin(), disk.end()) < 0) {
+  if (*std::min_element(cold.begin(), cold.end()) < 0 ||
+      *std::min_element(disk.begin(), disk.end()) < 0) {
     std::fprintf(stderr, "first_call: the child failed\n");
     std::exit(1);
   }
@@ -153,7 +170,8 @@ void first_call_rows(CudaBenchmark& b) {
 void launch_rows(CudaBenchmark& b) {
   const vt::Tensor x = on_device(random_tensor<float>({64, 64}));
   const auto f = vt::jit([](vt::Tensor x) {
-    for (int i = 0; i < 5; ++i) x = x - vt::tanh(vt::sum(x, 0) * 0.1f) + vt::reshape(vt::sum(x, 1), {64, 1}) * 0.01f;
+    for (int i = 0; i < 5; ++i)
+      x = x - vt::tanh(vt::sum(x, 0) * 0.1f) + vt::reshape(vt::sum(x, 1), {64, 1}) * 0.01f;
     return x;
   });
   if (!b.wanted("launch/10_kernels")) return;
@@ -162,7 +180,8 @@ void launch_rows(CudaBenchmark& b) {
   f(x).eval();
   const auto kernels = vt::stats().launches;
   b.host("launch/10_kernels", [=] { f(x).eval(); });
-  std::fprintf(stderr, "  (%d kernels, %s)\n", static_cast<int>(kernels), vt::stats().graph_launches ? "one graph" : "no graph");
+  std::fprintf(stderr, "  (%d kernels, %s)\n", static_cast<int>(kernels),
+               vt::stats().graph_launches ? "one graph" : "no graph");
 }
 
 void write_json(const CudaBenchmark& b, std::FILE* out) {
@@ -170,13 +189,17 @@ void write_json(const CudaBenchmark& b, std::FILE* out) {
   int driver = 0, major = 0, minor = 0;
   device().driver().cuDriverGetVersion(&driver);
   if (const cuda::Nvrtc* n = cuda::nvrtc(nullptr)) n->nvrtcVersion(&major, &minor);
-  std::fprintf(out, "{\n \"device\": \"%s\",\n \"compute_capability\": \"%d.%d\",\n \"driver\": \"%d.%d\",\n \"nvrtc\": \"%d.%d\",\n \"tiny\": %s,\n",
-               facts.name.c_str(), facts.major, facts.minor, driver / 1000, driver % 1000 / 10, major, minor, b.tiny() ? "true" : "false");
+  std::fprintf(out,
+               "{\n \"device\": \"%s\",\n \"compute_capability\": \"%d.%d\",\n \"driver\": "
+               "\"%d.%d\",\n \"nvrtc\": \"%d.%d\",\n \"tiny\": %s,\n",
+               facts.name.c_str(), facts.major, facts.minor, driver / 1000, driver % 1000 / 10,
+               major, minor, b.tiny() ? "true" : "false");
   std::fprintf(out, " \"rows\": {");
   const char* separator = "\n";
   for (const CudaRow& row : b.rows()) {
-    std::fprintf(out, "%s  \"%s\": {\"seconds\": %.9g, \"bytes\": %.9g, \"flops\": %.9g, \"of\": \"%s\"}", separator, row.name.c_str(), row.seconds,
-                 row.bytes, row.flops, row.unit.c_str());
+    std::fprintf(
+        out, "%s  \"%s\": {\"seconds\": %.9g, \"bytes\": %.9g, \"flops\": %.9g, \"of\": \"%s\"}",
+        separator, row.name.c_str(), row.seconds, row.bytes, row.flops, row.unit.c_str());
     separator = ",\n";
   }
   std::fprintf(out, "\n }\n}\n");

@@ -1,4 +1,5 @@
-// CUDA benchmarks of single kernels: bandwidth of copies and of fused kernels, softmax, layer norm, products.
+// CUDA benchmarks of single kernels: bandwidth of copies and of fused kernels, softmax, layer norm,
+// products.
 #include "cuda_rows.hpp"
 #include "src/jit/cuda/driver/device.hpp"
 
@@ -10,7 +11,9 @@ using vt::Tensor;
 
 /// Numbers of the device that it makes itself: a billion bytes are not copied there.
 Tensor filled(const vt::Shape& shape, vt::DType dtype, int seed) {
-  return (vt::random::uniform(vt::random::key(seed).to(vt::cuda(0)), shape) * 2.0f - 1.0f).astype(dtype).eval();
+  return (vt::random::uniform(vt::random::key(seed).to(vt::cuda(0)), shape) * 2.0f - 1.0f)
+      .astype(dtype)
+      .eval();
 }
 
 void bandwidth_rows(CudaBenchmark& b) {
@@ -21,11 +24,18 @@ void bandwidth_rows(CudaBenchmark& b) {
   if (b.wanted("copy/1GB")) {  // half of it read, half written
     const auto from = device.allocate(static_cast<std::size_t>(bytes / 2), "a copy"),
                to = device.allocate(static_cast<std::size_t>(bytes / 2), "a copy");
-    b.device("copy/1GB", [&] { device.copy(cuda::address(*to), cuda::address(*from), static_cast<std::size_t>(bytes / 2)); }, bytes);
+    b.device(
+        "copy/1GB",
+        [&] {
+          device.copy(cuda::address(*to), cuda::address(*from),
+                      static_cast<std::size_t>(bytes / 2));
+        },
+        bytes);
   }
   if (b.wanted("elementwise/1GB")) {
     const Tensor x = filled({n / 4}, vt::f32, 1), y = filled({n / 4}, vt::f32, 2);
-    const auto f = vt::jit([](Tensor x, Tensor y) { return std::pair(vt::tanh(x) * y + 0.5f, vt::exp(y) - x); });
+    const auto f = vt::jit(
+        [](Tensor x, Tensor y) { return std::pair(vt::tanh(x) * y + 0.5f, vt::exp(y) - x); });
     b.device("elementwise/1GB", [=] { f(x, y); }, bytes);
   }
   const std::int64_t side = b.size(16384, 32);
@@ -47,10 +57,16 @@ void normalisation_rows(CudaBenchmark& b) {
   const Tensor x = filled({rows, columns}, vt::f32, 4), up = filled({rows, columns}, vt::f32, 5);
   const Tensor scale = filled({columns}, vt::f32, 6), shift = filled({columns}, vt::f32, 7);
   const auto softmax = vt::jit([](Tensor x) { return vt::softmax(x, 1); });
-  const auto softmax_back = vt::jit([](Tensor x, Tensor up) { return vt::vjp([](Tensor x) { return vt::softmax(x, 1); }, x).second(up); });
-  const auto norm = vt::jit([](Tensor x, Tensor scale, Tensor shift) { return vt::layer_norm(x, scale, shift); });
+  const auto softmax_back = vt::jit([](Tensor x, Tensor up) {
+    return vt::vjp([](Tensor x) { return vt::softmax(x, 1); }, x).second(up);
+  });
+  const auto norm =
+      vt::jit([](Tensor x, Tensor scale, Tensor shift) { return vt::layer_norm(x, scale, shift); });
   const auto norm_back = vt::jit([](Tensor x, Tensor scale, Tensor shift, Tensor up) {
-    return vt::vjp([](Tensor x, Tensor scale, Tensor shift) { return vt::layer_norm(x, scale, shift); }, x, scale, shift).second(up);
+    return vt::vjp(
+               [](Tensor x, Tensor scale, Tensor shift) { return vt::layer_norm(x, scale, shift); },
+               x, scale, shift)
+        .second(up);
   });
   b.device("softmax/forward", [=] { softmax(x); }, 2 * bytes);
   b.device("softmax/backward", [=] { softmax_back(x, up); }, 3 * bytes);
@@ -72,7 +88,9 @@ void product_rows(CudaBenchmark& b) {
     if (!b.wanted(name)) continue;
     const std::int64_t batch = b.size((std::int64_t{1} << 26) / (k * k), 3);
     const Tensor x = filled({batch, k, k}, vt::f32, 10), y = filled({batch, k, k}, vt::f32, 11);
-    b.device(name, [=] { f(x, y); }, 12.0 * static_cast<double>(batch * k * k), 2.0 * static_cast<double>(batch * k * k * k));
+    b.device(
+        name, [=] { f(x, y); }, 12.0 * static_cast<double>(batch * k * k),
+        2.0 * static_cast<double>(batch * k * k * k));
   }
 }
 

@@ -1,8 +1,9 @@
-// CUDA benchmarks of models: per-example gradients, Jacobians of logits by the input, an LSTM over sequences of different lengths.
+// CUDA benchmarks of models: per-example gradients, Jacobians of logits by the input, an LSTM over
+// sequences of different lengths.
 #include <cmath>
 
-#include "cuda_rows.hpp"
 #include "../networks.hpp"
+#include "cuda_rows.hpp"
 
 namespace perf {
 
@@ -13,7 +14,9 @@ using vt::Tensor;
 Tensor weights(const vt::Shape& shape, std::uint64_t seed) {
   return on_device(random_tensor<float>(shape, seed) * static_cast<float>(weight_scale(shape)));
 }
-Tensor biases(std::int64_t n, std::uint64_t seed) { return on_device(random_tensor<float>({n}, seed) * 0.1f); }
+Tensor biases(std::int64_t n, std::uint64_t seed) {
+  return on_device(random_tensor<float>({n}, seed) * 0.1f);
+}
 
 Tensor one_of(const Tensor& batch, std::int64_t i) { return on_device(batch.to(vt::cpu())[i]); }
 
@@ -23,9 +26,11 @@ struct LstmWeights {
   Tensor gates, bias, out, out_bias;
 };
 LstmWeights lstm_weights(std::int64_t width, std::int64_t outputs) {
-  return {weights({2 * width, 4 * width}, 1), biases(4 * width, 2), weights({width, outputs}, 3), biases(outputs, 4)};
+  return {weights({2 * width, 4 * width}, 1), biases(4 * width, 2), weights({width, outputs}, 3),
+          biases(outputs, 4)};
 }
-std::pair<Tensor, Tensor> lstm_cell(const LstmWeights& p, const Tensor& x, const Tensor& h, const Tensor& c) {
+std::pair<Tensor, Tensor> lstm_cell(const LstmWeights& p, const Tensor& x, const Tensor& h,
+                                    const Tensor& c) {
   const std::int64_t width = h.dim(0);
   const Tensor gates = vt::matmul(vt::concatenate({x, h}), p.gates) + p.bias;
   const auto gate = [&](std::int64_t k) { return gates[vt::slice(k * width, (k + 1) * width)]; };
@@ -38,7 +43,9 @@ Tensor lstm_logits(const LstmWeights& p, const Tensor& xs) {
   for (std::int64_t t = 0; t < xs.dim(0); ++t) std::tie(h, c) = lstm_cell(p, xs[t], h, c);
   return vt::matmul(h, p.out) + p.out_bias;
 }
-Tensor lstm_loss(const LstmWeights& p, const Tensor& xs, const Tensor& label) { return vt::sparse_cross_entropy(lstm_logits(p, xs), label); }
+Tensor lstm_loss(const LstmWeights& p, const Tensor& xs, const Tensor& label) {
+  return vt::sparse_cross_entropy(lstm_logits(p, xs), label);
+}
 
 // --- gradients of each example of a batch
 
@@ -57,7 +64,8 @@ void per_example_rows(CudaBenchmark& b) {
   const LstmWeights lstm = lstm_weights(width, 10);
   const auto lstm_one = vt::jit(vt::grad(lstm_loss));
   const auto lstm_each = vt::jit(vt::vmap(vt::grad(lstm_loss), {.in_axes = {vt::unmapped, 0, 0}}));
-  for (const std::int64_t batch : b.tiny() ? std::vector<std::int64_t>{2} : std::vector<std::int64_t>{1, 16, 64, 256, 1024}) {
+  for (const std::int64_t batch :
+       b.tiny() ? std::vector<std::int64_t>{2} : std::vector<std::int64_t>{1, 16, 64, 256, 1024}) {
     const std::string n = "/" + std::to_string(batch);
     const Tensor y = on_device((vt::arange(batch) % 10).astype(vt::i32));
     if (b.wanted("per_example/convnet" + n)) {
@@ -83,13 +91,17 @@ void per_example_rows(CudaBenchmark& b) {
 
 /// All rows at once, and one compiled call for each row.
 template <class P, class Logits>
-void jacobian_rows(CudaBenchmark& b, const std::string& name, int outputs, const P& p, const Tensor& x, Logits logits) {
+void jacobian_rows(CudaBenchmark& b, const std::string& name, int outputs, const P& p,
+                   const Tensor& x, Logits logits) {
   const std::string title = "jacobian/" + name + "/" + std::to_string(outputs);
-  const auto together = vt::jit([=](const P& p, const Tensor& x) { return vt::jacrev([&](const Tensor& input) { return logits(p, input); })(x); });
+  const auto together = vt::jit([=](const P& p, const Tensor& x) {
+    return vt::jacrev([&](const Tensor& input) { return logits(p, input); })(x);
+  });
   b.device(title, [=] { together(p, x); });
   if (!b.wanted(title + "/loop")) return;
-  const auto row = vt::jit(
-      [=](const P& p, const Tensor& x, const Tensor& ct) { return vt::vjp([&](const Tensor& input) { return logits(p, input); }, x).second(ct); });
+  const auto row = vt::jit([=](const P& p, const Tensor& x, const Tensor& ct) {
+    return vt::vjp([&](const Tensor& input) { return logits(p, input); }, x).second(ct);
+  });
   std::vector<Tensor> cts;
   for (int i = 0; i < outputs; ++i) cts.push_back(on_device(vt::one_hot(vt::tensor(i), outputs)));
   b.device(title + "/loop", [=] {
@@ -102,7 +114,8 @@ Weights vgg16(int outputs, std::int64_t pixels) {
   std::uint64_t seed = 1;
   for (vt::Shape shape : vgg16_shapes(outputs)) {
     // Images of 224×224 leave 7×7 places in front of the first dense layer.
-    if (shape.rank() == 2 && shape[0] == 512) shape = {512 * (pixels / 32) * (pixels / 32), shape[1]};
+    if (shape.rank() == 2 && shape[0] == 512)
+      shape = {512 * (pixels / 32) * (pixels / 32), shape[1]};
     p.push_back(weights(shape, ++seed));
     p.push_back(biases(shape.back(), ++seed));
   }
@@ -110,24 +123,29 @@ Weights vgg16(int outputs, std::int64_t pixels) {
 }
 /// A network with VGG16's kinds of layers, for the emulator.
 Tensor small_logits(const Weights& p, const Tensor& x) {
-  const Tensor h = vt::max_pool(vt::relu(vt::conv2d(x, p[0], {.padding = "SAME"}) + p[1]), {.window = {2, 2}});
+  const Tensor h =
+      vt::max_pool(vt::relu(vt::conv2d(x, p[0], {.padding = "SAME"}) + p[1]), {.window = {2, 2}});
   return vt::matmul(vt::ravel(h), p[2]) + p[3];
 }
 
 void jacobian_rows(CudaBenchmark& b) {
   if (b.tiny()) {
-    jacobian_rows(b, "vgg16_48", 2, Weights{weights({3, 3, 3, 2}, 1), biases(2, 2), weights({8, 2}, 3), biases(2, 4)},
+    jacobian_rows(b, "vgg16_48", 2,
+                  Weights{weights({3, 3, 3, 2}, 1), biases(2, 2), weights({8, 2}, 3), biases(2, 4)},
                   on_device(random_tensor<float>({4, 4, 3}, 99)), small_logits);
-    jacobian_rows(b, "lstm", 2, lstm_weights(8, 2), on_device(random_tensor<float>({2, 8}, 99)), lstm_logits);
+    jacobian_rows(b, "lstm", 2, lstm_weights(8, 2), on_device(random_tensor<float>({2, 8}, 99)),
+                  lstm_logits);
     return;
   }
   for (const int outputs : {1, 8, 32, 128}) {
     for (const std::int64_t pixels : {48, 224}) {
       const std::string name = "vgg16_" + std::to_string(pixels);
       if (b.wanted("jacobian/" + name + "/" + std::to_string(outputs)))
-        jacobian_rows(b, name, outputs, vgg16(outputs, pixels), on_device(random_tensor<float>({pixels, pixels, 3}, 99)), vgg16_logits);
+        jacobian_rows(b, name, outputs, vgg16(outputs, pixels),
+                      on_device(random_tensor<float>({pixels, pixels, 3}, 99)), vgg16_logits);
     }
-    jacobian_rows(b, "lstm", outputs, lstm_weights(128, outputs), on_device(random_tensor<float>({10, 128}, 99)), lstm_logits);
+    jacobian_rows(b, "lstm", outputs, lstm_weights(128, outputs),
+                  on_device(random_tensor<float>({10, 128}, 99)), lstm_logits);
   }
 }
 
@@ -140,16 +158,20 @@ void ragged_rows(CudaBenchmark& b) {
     const Tensor start = vt::zeros({width});
     return std::get<1>(vt::while_loop([&](Tensor t, Tensor, Tensor) { return t < length; },
                                       [&](Tensor t, Tensor h, Tensor c) {
-                                        const auto [next, cell] = lstm_cell(p, vt::take(xs, t, 0), h, c);
+                                        const auto [next, cell] =
+                                            lstm_cell(p, vt::take(xs, t, 0), h, c);
                                         return std::tuple(t + 1, next, cell);
                                       },
                                       std::tuple(vt::tensor(0, vt::i32), start, start)));
   };
   const auto all = vt::jit(vt::vmap(last, {.in_axes = {vt::unmapped, 0, 0}}));
-  for (const std::int64_t batch : b.tiny() ? std::vector<std::int64_t>{3} : std::vector<std::int64_t>{1, 10, 100, 1000, 10000}) {
+  for (const std::int64_t batch : b.tiny() ? std::vector<std::int64_t>{3}
+                                           : std::vector<std::int64_t>{1, 10, 100, 1000, 10000}) {
     const std::string name = "ragged_lstm/" + std::to_string(batch);
     if (!b.wanted(name)) continue;
-    const Tensor xs = (vt::random::uniform(on_device(vt::random::key(7)), {batch, longest, width}) * 2.0f - 1.0f).eval();
+    const Tensor xs =
+        (vt::random::uniform(on_device(vt::random::key(7)), {batch, longest, width}) * 2.0f - 1.0f)
+            .eval();
     const Tensor lengths = on_device(((vt::arange(batch) * 37) % longest + 1).astype(vt::i32));
     b.device(name, [=] { all(p, xs, lengths); });
   }

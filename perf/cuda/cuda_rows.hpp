@@ -26,9 +26,10 @@ class CudaBenchmark {
   bool wanted(const std::string& name) const;
   /// A size as it is, or the tiny one.
   std::int64_t size(std::int64_t full, std::int64_t tiny) const { return tiny_ ? tiny : full; }
-  /// The time that the device takes for a call of `body`, which gives work to it and waits for nothing: the median of several groups of calls,
-  /// between two events.
-  void device(const std::string& name, const std::function<void()>& body, double bytes = 0, double flops = 0);
+  /// The time that the device takes for a call of `body`, which gives work to it and waits for
+  /// nothing: the median of several groups of calls, between two events.
+  void device(const std::string& name, const std::function<void()>& body, double bytes = 0,
+              double flops = 0);
   /// The time of the calling thread for a call, while the device is behind.
   void host(const std::string& name, const std::function<void()>& body);
   void add(CudaRow row);

@@ -1,4 +1,5 @@
-// What stands in for src/jit/cuda in a header-only program that does not ask for it with VT_CUDA: errors that say so.
+// What stands in for src/jit/cuda in a header-only program that does not ask for it with VT_CUDA:
+// errors that say so.
 #ifndef VT_CUDA
 #include <vt/detail/message.hpp>
 #include <vt/error.hpp>
@@ -12,14 +13,17 @@ namespace cuda_absent {
 
 [[noreturn]] void fail(Device device, const char* who, Where where) {
   detail::fail(ErrorKind::backend,
-               worded("{}: {} cannot be used, as this program was compiled without vt's sources for CUDA: define VT_CUDA beside VT_IMPLEMENTATION",
+               worded("{}: {} cannot be used, as this program was compiled without vt's sources "
+                      "for CUDA: define VT_CUDA beside VT_IMPLEMENTATION",
                       who, text_of(device)),
                where);
 }
 
 }  // namespace cuda_absent
 
-std::shared_ptr<Executable> cuda_executable(const GraphBody&, int device, std::span<const char>) { cuda_absent::fail(vt::cuda(device), "jit", {}); }
+std::shared_ptr<Executable> cuda_executable(const GraphBody&, int device, std::span<const char>) {
+  cuda_absent::fail(vt::cuda(device), "jit", {});
+}
 
 BufferRef moved(const BufferRef& buffer, Device to) {
   if (buffer->device == to) return buffer;

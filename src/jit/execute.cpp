@@ -1,5 +1,5 @@
-// run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between compiled programs and the
-// interpreter, and keeps programs by the structure of their Graph.
+// run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between
+// compiled programs and the interpreter, and keeps programs by the structure of their Graph.
 #include <memory>
 #include <mutex>
 #include <new>
@@ -11,19 +11,19 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../trace/record/devices.hpp"
-#include "../trace/ir/effects.hpp"
 #include "../trace/base/environment.hpp"
-#include "../trace/ir/executable.hpp"
-#include "../trace/record/node.hpp"
 #include "../trace/base/recent_map.hpp"
-#include "../trace/record/thread_state.hpp"
 #include "../trace/base/timeline.hpp"
 #include "../trace/base/warnings.hpp"
-#include "services/counters.hpp"
+#include "../trace/ir/effects.hpp"
+#include "../trace/ir/executable.hpp"
+#include "../trace/record/devices.hpp"
+#include "../trace/record/node.hpp"
+#include "../trace/record/thread_state.hpp"
+#include "cpu/runtime/program.hpp"
 #include "executables.hpp"
 #include "passes/lower_complex.hpp"
-#include "cpu/runtime/program.hpp"
+#include "services/counters.hpp"
 
 namespace vt::detail {
 
@@ -38,7 +38,9 @@ Vec<BufferRef> interpreted(const GraphBody& graph, std::span<const BufferRef> in
 class InterpretedGraph : public Executable {
  public:
   explicit InterpretedGraph(GraphBody graph) : graph_(std::move(graph)) {}
-  Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return interpreted(graph_, inputs); }
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override {
+    return interpreted(graph_, inputs);
+  }
   void report(Report& report, int depth) const override {
     ReportStep all;
     all.depth = depth;
@@ -56,7 +58,8 @@ class InterpretedGraph : public Executable {
 // A Graph that only the host can run, between values on a device.
 class HostDetour : public Executable {
  public:
-  HostDetour(std::shared_ptr<Executable> host, Device device) : host_(std::move(host)), device_(device) {}
+  HostDetour(std::shared_ptr<Executable> host, Device device)
+      : host_(std::move(host)), device_(device) {}
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override {
     count(counters().host_steps);
     return brought(host_->run(brought(inputs, vt::cpu())), device_);
@@ -80,7 +83,9 @@ enum class Choice { automatic, interpreter, cpu };
 Choice choice() {
   static const Choice made = [] {
     const std::string_view name = backend_from_environment();
-    return name == "interpreter" ? Choice::interpreter : name == "cpu" ? Choice::cpu : Choice::automatic;
+    return name == "interpreter" ? Choice::interpreter
+           : name == "cpu"       ? Choice::cpu
+                                 : Choice::automatic;
   }();
   return made;
 }
@@ -90,20 +95,23 @@ const Backend* backend() {
   static const Backend* const chosen = [] {
     std::string reason;
     const Backend* b = cpu_backend(&reason);
-    if (!b) warn_once("vt runs on its interpreter, which is slow, as LLVM cannot be used: " + reason);
+    if (!b)
+      warn_once("vt runs on its interpreter, which is slow, as LLVM cannot be used: " + reason);
     return b;
   }();
   if (!chosen) count(counters().llvm_unavailable);
   return chosen;
 }
 
-// A fault of the compiler, or a lack of what it needs, must not take the user's program down: the interpreter gives the same results.
+// A fault of the compiler, or a lack of what it needs, must not take the user's program down: the
+// interpreter gives the same results.
 std::shared_ptr<Executable> interpreted_instead(const GraphBody& graph, const std::string& why) {
   warn_once("a Graph could not be compiled and is interpreted: " + why);
   return new_shared<InterpretedGraph>(graph);
 }
 
-std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b, std::span<const char> donated = {}) {
+std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
+                                    std::span<const char> donated = {}) {
   OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
   std::string lack;
   try {
@@ -142,13 +150,19 @@ std::uint64_t work_of(const GraphBody& graph) {
     for (Var v : e.outputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     for (Var v : e.inputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     if (e.op == Op::dot_general)
-      for (int axis : e.as<DotParams>().lhs_contract) n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
+      for (int axis : e.as<DotParams>().lhs_contract)
+        n *= static_cast<std::uint64_t>(
+            graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
     if (e.op == Op::conv_general)
       n = static_cast<std::uint64_t>(graph.aval(e.outputs[0]).elements()) *
-          static_cast<std::uint64_t>(std::max<std::int64_t>(places_of(e, graph.aval(e.inputs[1]).shape), 1));
+          static_cast<std::uint64_t>(
+              std::max<std::int64_t>(places_of(e, graph.aval(e.inputs[1]).shape), 1));
     if (family_of(e.op) == Family::linalg)
-      n = static_cast<std::uint64_t>(linalg_spec(graph, e).operations() * std::max<std::int64_t>(linalg_spec(graph, e).batch, 1));
-    if (e.op == Op::fft) n = static_cast<std::uint64_t>(fft_spec(e.as<FftParams>(), graph.aval(e.inputs[0])).operations());
+      n = static_cast<std::uint64_t>(linalg_spec(graph, e).operations() *
+                                     std::max<std::int64_t>(linalg_spec(graph, e).batch, 1));
+    if (e.op == Op::fft)
+      n = static_cast<std::uint64_t>(
+          fft_spec(e.as<FftParams>(), graph.aval(e.inputs[0])).operations());
     if (e.op == Op::sort) n *= 64;  // the interpreter compares, the program counts digits
     work += n;
   }
@@ -158,10 +172,9 @@ std::uint64_t work_of(const GraphBody& graph) {
 // Whether the interpreter rounds some result in another way than programs do. Both move, compare
 // and choose alike, compute with integers, and round single operations as IEEE 754 says.
 bool rounds_in_its_own_way(const GraphBody& graph) {
-  constexpr Op exact[] = {Op::real,    Op::imag,    Op::conj, Op::complex,
-                          Op::neg,     Op::convert, Op::max,  Op::min,
-                          Op::bitcast, Op::stop_gradient};
-  constexpr Op rounded_alike[] = {Op::add,  Op::sub,   Op::mul,  Op::div,   Op::abs, Op::sign,
+  constexpr Op exact[] = {Op::real,    Op::imag, Op::conj, Op::complex, Op::neg,
+                          Op::convert, Op::max,  Op::min,  Op::bitcast, Op::stop_gradient};
+  constexpr Op rounded_alike[] = {Op::add,   Op::sub,  Op::mul,   Op::div,   Op::abs, Op::sign,
                                   Op::floor, Op::ceil, Op::round, Op::trunc, Op::sqrt};
   const auto among = [](auto& list, Op op) {
     return std::find(std::begin(list), std::end(list), op) != std::end(list);
@@ -190,8 +203,10 @@ bool rounds_in_its_own_way(const GraphBody& graph) {
 constexpr std::uint64_t large = 1 << 18;
 constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
 
-// Nothing where loops take so long that the Graph had better be compiled. It then begins again, so what has effects is not given up.
-std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph, std::span<const BufferRef> inputs) {
+// Nothing where loops take so long that the Graph had better be compiled. It then begins again, so
+// what has effects is not given up.
+std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph,
+                                               std::span<const BufferRef> inputs) {
   if (has_effects(graph)) return interpreted(graph, inputs);
   const InterpreterBudget budget(steps_worth_compiling);
   try {
@@ -202,14 +217,17 @@ std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph, std::span
 }
 constexpr std::size_t most_programs = 1024;
 
-// Complex values as pairs of real ones, which are the same bytes, for a device's program; on the host what has no such form.
-std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int device, std::span<const char> donated = {}) {
+// Complex values as pairs of real ones, which are the same bytes, for a device's program; on the
+// host what has no such form.
+std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int device,
+                                               std::span<const char> donated = {}) {
   if (!has_complex(graph)) return cuda_executable(graph, device, donated);
   if (const auto real = lower_complex(graph)) return cuda_executable(*real, device, donated);
   return new_shared<HostDetour>(host_executable(graph), vt::cuda(device));
 }
 
-// The lazy Graphs seen so far. A Graph is compiled when it is large, when its loops run long, or when it is seen for the second time.
+// The lazy Graphs seen so far. A Graph is compiled when it is large, when its loops run long, or
+// when it is seen for the second time.
 struct Seen {
   GraphBody graph;
   Device device;
@@ -221,7 +239,8 @@ struct ProgramCache {
   RecentMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen{most_programs};
 };
 ProgramCache& program_cache() {
-  static ProgramCache* const cache = new ProgramCache;  // never destroyed: values may be asked for while the process ends
+  // never destroyed: values may be asked for while the process ends
+  static ProgramCache* const cache = new ProgramCache;
   return *cache;
 }
 
@@ -249,14 +268,19 @@ Device device_of(const GraphBody& graph, std::span<const Device> given) {
       if (here.second < 0) continue;
       if (first.second >= 0 && !(first.first == here.first))
         fail(ErrorKind::backend,
-             worded("vt::{}: operands lie on different devices: {} on {}, {} on {}; bring them together with .to(device)", name_of(e.op),
-                    graph.aval(first.second).str(), text_of(first.first), graph.aval(here.second).str(), text_of(here.first)),
+             worded("vt::{}: operands lie on different devices: {} on {}, {} on {}; bring them "
+                    "together with .to(device)",
+                    name_of(e.op), graph.aval(first.second).str(), text_of(first.first),
+                    graph.aval(here.second).str(), text_of(here.first)),
              e.where);
       if (first.second < 0) first = here;
     }
-    for (Var out : e.outputs) places[static_cast<std::size_t>(out)] = {first.first, first.second < 0 ? -1 : out};
+    for (Var out : e.outputs)
+      places[static_cast<std::size_t>(out)] = {first.first, first.second < 0 ? -1 : out};
   }
-  fail(ErrorKind::backend, "vt: values that are computed together lie on different devices; bring them together with .to(device)",
+  fail(ErrorKind::backend,
+       "vt: values that are computed together lie on different devices; bring them together with "
+       ".to(device)",
        thread_state().where);
 }
 
@@ -297,7 +321,8 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
     SmallVec<std::shared_ptr<Seen>, 1>* alike = cache.seen.find(hash);
     if (alike)
       for (const std::shared_ptr<Seen>& candidate : *alike)
-        if (!entry && candidate->device == device && equal(candidate->graph, graph)) entry = candidate;
+        if (!entry && candidate->device == device && equal(candidate->graph, graph))
+          entry = candidate;
     known = entry != nullptr;
     if (!known) {
       entry = new_shared<Seen>();
@@ -310,7 +335,8 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
   gone.clear();
   if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large &&
       !(at_first_sight && rounds_in_its_own_way(graph)))
-    if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs)) return std::move(*results);
+    if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs))
+      return std::move(*results);
   std::shared_ptr<Executable> executable;
   {
     std::lock_guard lock(entry->mutex);
@@ -340,7 +366,8 @@ Memory plan_graph(const GraphBody& graph) {
   const Planning only;
   Memory m = execution::compile(simple, *b)->memory();
   // Where little is to be done the first run is interpreted.
-  if (execution::choice() != execution::Choice::cpu && execution::work_of(graph) < execution::large) {
+  if (execution::choice() != execution::Choice::cpu &&
+      execution::work_of(graph) < execution::large) {
     Memory first = interpreted_memory(graph);
     if (first.scratch > m.scratch) {
       m.scratch = first.scratch;
@@ -350,9 +377,11 @@ Memory plan_graph(const GraphBody& graph) {
   return m;
 }
 
-std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device, std::span<const char> donated) {
+std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device,
+                                          std::span<const char> donated) {
   GraphBody simple = simplify(graph, SimplifyFor::running);
-  if (device.kind == Device::Kind::cuda) return execution::compile_for_device(simple, device.index, donated);
+  if (device.kind == Device::Kind::cuda)
+    return execution::compile_for_device(simple, device.index, donated);
   const Backend* b = execution::backend();
   if (!b) return new_shared<execution::InterpretedGraph>(std::move(simple));
   return execution::compile(simple, *b, donated);

@@ -9,12 +9,12 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../trace/record/devices.hpp"
+#include "../trace/base/recent_map.hpp"
 #include "../trace/ir/effects.hpp"
 #include "../trace/ir/executable.hpp"
+#include "../trace/record/devices.hpp"
 #include "../trace/record/named_axes.hpp"
 #include "../trace/record/node.hpp"
-#include "../trace/base/recent_map.hpp"
 #include "../trace/record/signature_changes.hpp"
 #include "../trace/record/thread_state.hpp"
 
@@ -30,7 +30,8 @@ struct JitCache::Entry {
   std::shared_ptr<Executable> executable;
   Device device;
   std::shared_ptr<void> kept;
-  Vec<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
+  // variables: inputs behind the arguments, and results of those that are updated
+  Vec<OwnState> states;
   MetNumbers met;
 
   /// What the program reads, in order: arguments, states, what was captured.
@@ -50,7 +51,9 @@ namespace jit_program {
 
 void append_aval(std::string& key, const Tensor& t) {
   const Aval& a = aval_of(t);
-  const unsigned char head[3] = {static_cast<unsigned char>(a.dtype), static_cast<unsigned char>(a.weak), static_cast<unsigned char>(a.shape.size())};
+  const unsigned char head[3] = {static_cast<unsigned char>(a.dtype),
+                                 static_cast<unsigned char>(a.weak),
+                                 static_cast<unsigned char>(a.shape.size())};
   key.append(reinterpret_cast<const char*>(head), sizeof head);
   key.append(reinterpret_cast<const char*>(a.shape.data()), a.shape.size() * sizeof(std::int64_t));
 }
@@ -69,7 +72,8 @@ Vec<Device> places_of(std::span<const Tensor> arguments) {
 }
 
 // Of a call that runs at once: where the arguments are decides where it runs.
-std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments, const std::optional<Device>& device) {
+std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments,
+                   const std::optional<Device>& device) {
   std::string key = static_key.bytes;
   for (const Tensor& t : arguments) {
     append_aval(key, t);
@@ -109,14 +113,20 @@ struct JitCache::State {
 
 namespace jit_program {
 
-// The values of donated arguments are their nodes' no more, and whoever else holds one that is written over keeps it: the program gets a copy.
-void take_donated(std::span<const Tensor> arguments, std::span<const char> donated, std::span<BufferRef> inputs,
-                  std::span<const std::size_t> overwritten, Where where) {
+// The values of donated arguments are their nodes' no more, and whoever else holds one that is
+// written over keeps it: the program gets a copy.
+void take_donated(std::span<const Tensor> arguments, std::span<const char> donated,
+                  std::span<BufferRef> inputs, std::span<const std::size_t> overwritten,
+                  Where where) {
   for (std::size_t i = 0; i < donated.size(); ++i)
     for (std::size_t j = 0; donated[i] && j < arguments.size(); ++j)
-      if (j != i && arguments[j].node() == arguments[i].node() && arguments[j].output() == arguments[i].output())
+      if (j != i && arguments[j].node() == arguments[i].node() &&
+          arguments[j].output() == arguments[i].output())
         fail(ErrorKind::value,
-             worded("vt::jit: {} is donated, and is another argument too (leaves {} and {}): pass a copy", aval_of(arguments[i]).str(), i, j), where);
+             worded("vt::jit: {} is donated, and is another argument too (leaves {} and {}): pass "
+                    "a copy",
+                    aval_of(arguments[i]).str(), i, j),
+             where);
   for (std::size_t i = 0; i < donated.size(); ++i)
     if (donated[i]) donate(arguments[i], where);
   for (const std::size_t i : overwritten) {
@@ -137,21 +147,31 @@ void take_donated(std::span<const Tensor> arguments, std::span<const char> donat
 void check_donated(const std::vector<int>& donate, std::size_t arguments, Where where) {
   for (int position : donate)
     if (position < 0 || static_cast<std::size_t>(position) >= arguments)
-      fail(ErrorKind::value, worded("vt::jit: donate names argument {}, counted from 0, but this call has only {}", position, arguments), where);
+      fail(ErrorKind::value,
+           worded("vt::jit: donate names argument {}, counted from 0, but this call has only {}",
+                  position, arguments),
+           where);
 }
 
 JitCache::JitCache(std::optional<Device> device, int programs, Where where) {
-  if (programs < 1) fail(ErrorKind::value, worded("vt::jit: programs is {}; at least 1 is kept", programs), where);
+  if (programs < 1)
+    fail(ErrorKind::value, worded("vt::jit: programs is {}; at least 1 is kept", programs), where);
   state_ = new_box<State>(device, static_cast<std::size_t>(programs));
 }
 JitCache::~JitCache() = default;
 
-std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                                       FunctionRef<std::shared_ptr<void>()> keep, bool& traced, std::span<const char> donated,
+std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments,
+                                                       const StaticKey& static_key,
+                                                       const FlatFunction& f,
+                                                       FunctionRef<std::shared_ptr<void>()> keep,
+                                                       bool& traced, std::span<const char> donated,
                                                        Where where) {
-  traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest
+  // inside another jit: its equations are taken over, and compiled with the rest
+  traced = thread_state().floor > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].defined()) fail(ErrorKind::value, "vt::jit: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
+    if (!arguments[i].defined())
+      fail(ErrorKind::value, "vt::jit: argument leaf " + std::to_string(i) + " is an empty Tensor",
+           where);
     traced = traced || is_tracer(arguments[i]);
   }
   std::string key = jit_program::key_of(static_key, arguments, state_->device);
@@ -166,7 +186,8 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     const OuterAxes axes;
     const std::uint64_t references = thread_state().references;
     Recorded recorded =
-        record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
+        record(with_states(f, fresh->states), avals,
+               {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
     fresh->kept = keep();
     fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
@@ -190,14 +211,17 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   return kept;
 }
 
-std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                   FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where where,
+std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key,
+                                   const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+                                   std::shared_ptr<void>& kept, Where where,
                                    std::span<const char> donated) {
   bool traced = false;
-  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, donated, where);
+  const std::shared_ptr<const Entry> program =
+      entry(arguments, static_key, f, keep, traced, donated, where);
   // Variables as the scopes around see them: what lanes add is no new value yet. And what f says of
   // numbers that are too large for what they meet.
-  if ((!program->states.empty() && (traced || !program->executable || current_level() > 0)) || have_misfit(arguments, program->met)) {
+  if ((!program->states.empty() && (traced || !program->executable || current_level() > 0)) ||
+      have_misfit(arguments, program->met)) {
     std::vector<Tensor> results = f(arguments);
     kept = keep();
     return results;
@@ -216,13 +240,18 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   // Variables may have been updated elsewhere.
   if (state_->device || !program->states.empty())
     for (BufferRef& b : inputs) b = moved(b, program->device);
-  if (!donated.empty()) jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()}, program->executable->overwritten(), where);
+  if (!donated.empty())
+    jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()},
+                              program->executable->overwritten(), where);
   Vec<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(made_at(where, from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i]))));
-  const auto updated = static_cast<std::size_t>(count_if(program->states, [](const OwnState& s) { return s.updated; }));
+    results.push_back(made_at(
+        where,
+        from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i]))));
+  const auto updated = static_cast<std::size_t>(
+      count_if(program->states, [](const OwnState& s) { return s.updated; }));
   std::size_t next = results.size() - updated;
   for (const OwnState& s : program->states)
     if (s.updated) update_state({s.variable, Update::assign, results[next++], s.where});
@@ -230,8 +259,10 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   return results;
 }
 
-std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f, Where where) const {
-  const std::shared_ptr<const Entry> program = state_->program(jit_program::key_of(static_key, arguments, state_->device));
+std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key,
+                                   const FlatFunction& f, Where where) const {
+  const std::shared_ptr<const Entry> program =
+      state_->program(jit_program::key_of(static_key, arguments, state_->device));
   if (!program || !program->executable) return "";
   Vec<LoggedGraph> graphs;
   {
@@ -242,25 +273,32 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     Vec<OwnState> states;
-    record(with_states(f, states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
+    record(with_states(f, states), avals,
+           {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
   }
   graphs.push_back({"simplified", to_text(*program->graph, true)});
   const Vec<BufferRef> inputs = brought(program->inputs(arguments, where), program->device);
-  return detail::explain_page(*program->executable, inputs, !has_effects(*program->graph), graphs, where);
+  return detail::explain_page(*program->executable, inputs, !has_effects(*program->graph), graphs,
+                              where);
 }
 
-std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey& static_key) const {
-  const std::shared_ptr<const Entry> program = state_->program(jit_program::key_of(static_key, arguments, state_->device));
+std::string JitCache::explain(std::span<const Tensor> arguments,
+                              const StaticKey& static_key) const {
+  const std::shared_ptr<const Entry> program =
+      state_->program(jit_program::key_of(static_key, arguments, state_->device));
   return program && program->executable ? program->executable->explain() : "";
 }
 
-Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                        FunctionRef<std::shared_ptr<void>()> keep, Where where, std::span<const char> donated) {
+Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key,
+                        const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+                        Where where, std::span<const char> donated) {
   bool traced = false;
-  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, donated, where);
+  const std::shared_ptr<const Entry> program =
+      entry(arguments, static_key, f, keep, traced, donated, where);
   if (traced || !program->executable)
     fail(ErrorKind::value,
-         "vt::jit: memory(…) inside another transform, or of a function that captures a value of one, has no program of its own to tell of; "
+         "vt::jit: memory(…) inside another transform, or of a function that captures a value of "
+         "one, has no program of its own to tell of; "
          "ask it outside",
          where);
   return program->executable->memory();

@@ -19,7 +19,8 @@ std::string sequence_name(const ControlCall& call, std::size_t i) {
   return call.sequence_name ? call.sequence_name(i) : "sequence " + std::to_string(i);
 }
 
-std::vector<Tensor> vectorized(const FlatFunction& f, std::span<const Tensor> arguments, std::size_t sequences, const ControlCall& call) {
+std::vector<Tensor> vectorized(const FlatFunction& f, std::span<const Tensor> arguments,
+                               std::size_t sequences, const ControlCall& call) {
   const Vec<MappedAxis> axes(arguments.size(), 0);
   VmapCall v;
   v.arguments = arguments;
@@ -41,24 +42,29 @@ std::int64_t common_length(std::span<const Tensor> xs, int axis, const ControlCa
     if (!xs[i].defined()) refuse(ErrorKind::value, call, name + " is an empty Tensor");
     const int rank = xs[i].rank();
     if (axis < -rank || axis >= rank)
-      refuse(ErrorKind::shape, call, "there is no axis " + std::to_string(axis) + " in " + name + ", " + aval_of(xs[i]).str());
+      refuse(
+          ErrorKind::shape, call,
+          "there is no axis " + std::to_string(axis) + " in " + name + ", " + aval_of(xs[i]).str());
     const std::int64_t n = extent(xs[i].shape(), axis < 0 ? axis + rank : axis);
     if (length < 0) length = n;
     if (n != length)
       refuse(ErrorKind::shape, call,
-             "the sequences must have one length along axis " + std::to_string(axis) + ", but " + name + " is " + aval_of(xs[i]).str() +
-                 " where others have " + std::to_string(length));
+             "the sequences must have one length along axis " + std::to_string(axis) + ", but " +
+                 name + " is " + aval_of(xs[i]).str() + " where others have " +
+                 std::to_string(length));
   }
   return length;
 }
 
-/// The prefixes of `xs`, combined along axis 0: neighbours are combined, their prefixes found, and the elements between them
-/// follow with one combination each.
-std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& xs, const ControlCall& call) {
+/// The prefixes of `xs`, combined along axis 0: neighbours are combined, their prefixes found, and
+/// the elements between them follow with one combination each.
+std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& xs,
+                             const ControlCall& call) {
   const Where line = user_line(call.where);
   const std::int64_t n = xs[0].shape()[0];
   if (n < 2) return xs;
-  const auto strided = [&](const std::vector<Tensor>& all, std::int64_t start, std::int64_t limit, std::int64_t stride) {
+  const auto strided = [&](const std::vector<Tensor>& all, std::int64_t start, std::int64_t limit,
+                           std::int64_t stride) {
     std::vector<Tensor> parts;
     for (const Tensor& t : all) parts.push_back(sliced(t, 0, start, limit, stride, line));
     return parts;
@@ -75,7 +81,8 @@ std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& 
       const Aval wanted = element(b[i]), given = element(out[i]);
       if (given.shape != wanted.shape || (given.dtype != wanted.dtype && !given.weak))
         refuse(given.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype, call,
-               "the function must give an element, but makes " + given.str() + " of two " + wanted.str() + " of " + sequence_name(call, i));
+               "the function must give an element, but makes " + given.str() + " of two " +
+                   wanted.str() + " of " + sequence_name(call, i));
       check_literals(call.name + 4, {&out[i], 1}, b[i].dtype(), Literal::value, line);
       out[i] = cast(out[i], b[i].dtype(), aval_of(b[i]).weak, line);
     }
@@ -105,11 +112,14 @@ std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& 
 
 }  // namespace control_compositions
 
-std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, const MapOptions& options, const ControlCall& call) {
+std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs,
+                             const MapOptions& options, const ControlCall& call) {
   using namespace control_compositions;
   const Where line = user_line(call.where);
   const std::int64_t n = common_length(xs, 0, call), block = options.batch_size;
-  if (block < 0) refuse(ErrorKind::value, call, "batch_size is " + std::to_string(block) + "; it is a number of elements, or 0");
+  if (block < 0)
+    refuse(ErrorKind::value, call,
+           "batch_size is " + std::to_string(block) + "; it is a number of elements, or 0");
   if (block == 0) return scan_flat(f, {}, xs, {}, call);
   if (block >= n) return vectorized(f, xs, xs.size(), call);
   const std::int64_t whole = n / block * block;
@@ -120,8 +130,11 @@ std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, 
     blocks.push_back(reshaped(sliced(x, 0, 0, whole, 1, line), shape, line));
     if (whole < n) rest.push_back(sliced(x, 0, whole, n, 1, line));
   }
-  std::vector<Tensor> out = scan_flat([&](std::span<const Tensor> x) { return vectorized(f, x, xs.size(), call); }, {}, blocks, {}, call);
-  const std::vector<Tensor> last = whole < n ? vectorized(f, rest, xs.size(), call) : std::vector<Tensor>();
+  std::vector<Tensor> out =
+      scan_flat([&](std::span<const Tensor> x) { return vectorized(f, x, xs.size(), call); }, {},
+                blocks, {}, call);
+  const std::vector<Tensor> last =
+      whole < n ? vectorized(f, rest, xs.size(), call) : std::vector<Tensor>();
   for (std::size_t i = 0; i < out.size(); ++i) {
     Shape shape{whole};
     shape.append(out[i].shape().begin() + 2, out[i].shape().end());
@@ -131,12 +144,15 @@ std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, 
   return out;
 }
 
-std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<const Tensor> elements, const AssociativeScanOptions& options,
+std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<const Tensor> elements,
+                                          const AssociativeScanOptions& options,
                                           const ControlCall& call) {
   using namespace control_compositions;
   const Where line = user_line(call.where);
   common_length(elements, options.axis, call);
-  const auto moved = [&](const Tensor& t, int from, int to) { return moveaxis({t, line.file, line.line}, Axes{from}, Axes{to}); };
+  const auto moved = [&](const Tensor& t, int from, int to) {
+    return moveaxis({t, line.file, line.line}, Axes{from}, Axes{to});
+  };
   std::vector<Tensor> xs;
   for (const Tensor& t : elements) {
     Tensor x = moved(t, options.axis, 0);

@@ -30,16 +30,20 @@ std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b)
 }
 
 /// Records `f` of Tensors like `avals`, which must give such Tensors.
-Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char* name, const char* part, Where where) {
+Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char* name,
+                  const char* part, Where where) {
   const FlatFunction checked = [&](std::span<const Tensor> x) {
     std::vector<Tensor> out = f(x);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::string leaf = out.size() > 1 ? "leaf " + std::to_string(i) : "a value";
-      if (!out[i].defined()) fail(ErrorKind::tree, std::string(name) + ": " + part + " gives an empty Tensor", where);
+      if (!out[i].defined())
+        fail(ErrorKind::tree, std::string(name) + ": " + part + " gives an empty Tensor", where);
       const Aval& given = aval_of(out[i]);
       if (given.shape != avals[i].shape || (given.dtype != avals[i].dtype && !given.weak))
         fail(given.shape != avals[i].shape ? ErrorKind::shape : ErrorKind::dtype,
-             std::string(name) + ": " + part + " gives " + given.str() + " as " + leaf + " where " + avals[i].str() + " is needed", where);
+             std::string(name) + ": " + part + " gives " + given.str() + " as " + leaf + " where " +
+                 avals[i].str() + " is needed",
+             where);
       check_literals(name + 4, {&out[i], 1}, avals[i].dtype, Literal::value, where);
       out[i] = cast(out[i], avals[i].dtype, where);
     }
@@ -67,40 +71,50 @@ GraphRef shared(Recorded& r) { return new_shared<const GraphBody>(std::move(r.gr
 Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, Where where) {
   Vec<Aval> avals;
   for (const Tensor& t : tensors) {
-    if (!t.defined()) fail(ErrorKind::value, std::string(name) + ": an argument is an empty Tensor", where);
-    if (!is_inexact(t.dtype())) fail(ErrorKind::dtype, std::string(name) + ": needs floats, not " + aval_of(t).str(), where);
+    if (!t.defined())
+      fail(ErrorKind::value, std::string(name) + ": an argument is an empty Tensor", where);
+    if (!is_inexact(t.dtype()))
+      fail(ErrorKind::dtype, std::string(name) + ": needs floats, not " + aval_of(t).str(), where);
     avals.emplace_back(t.dtype(), t.shape());
   }
   return avals;
 }
 
 /// A tangent that a rule was given in place of a symbolic zero.
-bool is_zero(const Tensor& t) { return t.node()->op == Op::full && t.node()->params->as<FullParams>().value.is_value(0); }
+bool is_zero(const Tensor& t) {
+  return t.node()->op == Op::full && t.node()->params->as<FullParams>().value.is_value(0);
+}
 
-/// The derivative of `graph` by what it captures, at x: (x…, captured…) and tangents of the captured. Undefined results are zero.
-std::vector<Tensor> by_captured(const GraphBody& graph, std::span<const Tensor> x, std::span<const Tensor> captured,
+/// The derivative of `graph` by what it captures, at x: (x…, captured…) and tangents of the
+/// captured. Undefined results are zero.
+std::vector<Tensor> by_captured(const GraphBody& graph, std::span<const Tensor> x,
+                                std::span<const Tensor> captured,
                                 std::span<const Tensor> tangents) {
   std::vector<Tensor> directions(x.size());
-  for (const Tensor& t : tangents) directions.push_back(is_inexact(t.dtype()) && !is_zero(t) ? t : Tensor());
+  for (const Tensor& t : tangents)
+    directions.push_back(is_inexact(t.dtype()) && !is_zero(t) ? t : Tensor());
   return jvp_graph(graph, joined(x, captured), directions).tangents;
 }
 
-std::vector<Tensor> emitted(GraphRef body, std::shared_ptr<CustomRule> rule, std::span<const Tensor> operands, Where where) {
+std::vector<Tensor> emitted(GraphRef body, std::shared_ptr<CustomRule> rule,
+                            std::span<const Tensor> operands, Where where) {
   if (body->outputs.empty()) return {};
   CallParams p;
   p.body = std::move(body);
   p.rule = std::move(rule);
   p.explicit_operands = static_cast<int>(operands.size());
-  const SmallVec<Tensor, 1> out = emit_all(Op::custom_jvp, make_params(std::move(p)), operands, where);
+  const SmallVec<Tensor, 1> out =
+      emit_all(Op::custom_jvp, make_params(std::move(p)), operands, where);
   return {out.begin(), out.end()};
 }
 
-/// Throws unless the derivative is the same everywhere. Of what does not depend on the argument only numbers are seen to be added: a captured
-/// Tensor may be zero.
+/// Throws unless the derivative is the same everywhere. Of what does not depend on the argument
+/// only numbers are seen to be added: a captured Tensor may be zero.
 void need_linear(const Recorded& f, std::span<const Aval> avals, const char* name, Where where) {
   const std::size_t n = avals.size();
   const auto refuse = [&](const char* why, Where line) {
-    fail(ErrorKind::transform, worded("{}: matvec must be linear, a product v ↦ A·v; {}", name, why), line);
+    fail(ErrorKind::transform,
+         worded("{}: matvec must be linear, a product v ↦ A·v; {}", name, why), line);
   };
   Dependence dependence;
   Dependence::Flags depends(f.graph.avals.size(), false), numbers = depends, operands;
@@ -108,13 +122,19 @@ void need_linear(const Recorded& f, std::span<const Aval> avals, const char* nam
   for (const Equation& e : f.graph.equations) {
     operands.clear();
     for (Var v : e.inputs) operands.push_back(depends[static_cast<std::size_t>(v)]);
-    const auto number_beside = [&](std::size_t i) { return operands[i] && numbers[static_cast<std::size_t>(e.inputs[1 - i])]; };
-    if ((e.op == Op::add || e.op == Op::sub) && (number_beside(0) || number_beside(1))) refuse("this one adds a number", e.where);
-    if (e.op == Op::full) numbers[static_cast<std::size_t>(e.outputs[0])] = !e.as<FullParams>().value.is_value(0);
-    if (e.op == Op::custom_vjp && !e.as<CallParams>().rule->own) return;  // what its rule keeps for the way back may be the argument itself
+    const auto number_beside = [&](std::size_t i) {
+      return operands[i] && numbers[static_cast<std::size_t>(e.inputs[1 - i])];
+    };
+    if ((e.op == Op::add || e.op == Op::sub) && (number_beside(0) || number_beside(1)))
+      refuse("this one adds a number", e.where);
+    if (e.op == Op::full)
+      numbers[static_cast<std::size_t>(e.outputs[0])] = !e.as<FullParams>().value.is_value(0);
+    // what its rule keeps for the way back may be the argument itself
+    if (e.op == Op::custom_vjp && !e.as<CallParams>().rule->own) return;
     if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
     const Dependence::Flags results = dependence.results(f.graph, e, operands);
-    for (std::size_t i = 0; i < e.outputs.size(); ++i) depends[static_cast<std::size_t>(e.outputs[i])] = results[i];
+    for (std::size_t i = 0; i < e.outputs.size(); ++i)
+      depends[static_cast<std::size_t>(e.outputs[i])] = results[i];
   }
   Vec<Aval> both;
   for (std::size_t i = 0; i < 2 * n; ++i) both.push_back(avals[i % n]);
@@ -122,7 +142,8 @@ void need_linear(const Recorded& f, std::span<const Aval> avals, const char* nam
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> directions(in.begin() + static_cast<std::ptrdiff_t>(n), in.end());
         directions.resize(n + f.captured.size());
-        std::vector<Tensor> out = jvp_graph(f.graph, joined(in.first(n), f.captured), directions).tangents;
+        std::vector<Tensor> out =
+            jvp_graph(f.graph, joined(in.first(n), f.captured), directions).tangents;
         for (std::size_t i = 0; i < out.size(); ++i)
           if (!out[i].defined()) out[i] = zeros(avals[i]);
         return out;
@@ -134,9 +155,10 @@ void need_linear(const Recorded& f, std::span<const Aval> avals, const char* nam
     if (depends_on_place) refuse("the derivative of this one depends on v", where);
 }
 
-// --- linear systems --------------------------------------------------------------------------------------------------
+// --- linear systems ------------------------------------------------------------------------------
 
-/// Everything as Graphs of (leaves…, captured…); the second of each is of the transposed system, and may be missing.
+/// Everything as Graphs of (leaves…, captured…); the second of each is of the transposed system,
+/// and may be missing.
 struct LinearSystem {
   std::size_t leaves;
   const char* name;
@@ -152,9 +174,11 @@ std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const
   rule->linear = static_cast<int>(n);
   // A x = b: A dx = db − dA x.
   rule->jvp = [s, side, n](std::span<const Tensor> both) {
-    const std::span<const Tensor> primals = both.first(both.size() / 2), tangents = both.subspan(primals.size());
+    const std::span<const Tensor> primals = both.first(both.size() / 2),
+                                  tangents = both.subspan(primals.size());
     std::vector<Tensor> x = solution(s, side, primals);
-    const std::vector<Tensor> change = by_captured(*s->product[side], x, primals.subspan(n), tangents.subspan(n));
+    const std::vector<Tensor> change =
+        by_captured(*s->product[side], x, primals.subspan(n), tangents.subspan(n));
     std::vector<Tensor> right(tangents.begin(), tangents.begin() + static_cast<std::ptrdiff_t>(n));
     bool any = false;
     for (std::size_t i = 0; i < n; ++i) {
@@ -166,7 +190,10 @@ std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const
   rule->transpose = [s, side](std::span<const Tensor> operands) {
     if (!s->solution[1 - side])
       fail(ErrorKind::transform,
-           std::string(s->name) + ": reverse mode solves with the transposed matrix; give a transpose_solve, or say {.symmetric = true}", s->where);
+           std::string(s->name) +
+               ": reverse mode solves with the transposed matrix; give a transpose_solve, or say "
+               "{.symmetric = true}",
+           s->where);
     return solution(s, 1 - side, operands);
   };
   return emitted(s->solution[side], std::move(rule), operands, s->where);
@@ -174,7 +201,8 @@ std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const
 
 }  // namespace implicit_parts
 
-std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
+std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b,
+                                      const FlatSolve& solve, const FlatSolve& transpose_solve,
                                       Transposed transposed, const char* name, Where where) {
   using namespace implicit_parts;
   const UserLine line(where);
@@ -183,11 +211,13 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   need_linear(product, avals, name, where);
   const FlatFunction apply = replayed(product);
   const auto solved = [&](const FlatSolve& how, const FlatFunction& by) {
-    return recorded([&](std::span<const Tensor> right) { return how(by, right); }, avals, name, "the solution", where);
+    return recorded([&](std::span<const Tensor> right) { return how(by, right); }, avals, name,
+                    "the solution", where);
   };
   Vec<Recorded> parts;
   parts.push_back(solved(solve, apply));
-  const bool is_real = std::none_of(avals.begin(), avals.end(), [](const Aval& a) { return is_complex(a.dtype); });
+  const bool is_real =
+      std::none_of(avals.begin(), avals.end(), [](const Aval& a) { return is_complex(a.dtype); });
   if (transposed == Transposed::conjugate && is_real) transposed = Transposed::same;
   if (transposed == Transposed::conjugate) {
     parts.push_back(recorded(conjugated(apply), avals, name, "the transposed matvec", where));
@@ -195,7 +225,8 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   } else if (transposed == Transposed::other && transpose_solve) {
     parts.push_back(recorded(
         [&](std::span<const Tensor> y) {
-          std::vector<Tensor> out = transpose_graph(product.graph, avals.size(), product.captured, y);
+          std::vector<Tensor> out =
+              transpose_graph(product.graph, avals.size(), product.captured, y);
           for (std::size_t i = 0; i < out.size(); ++i)
             if (!out[i].defined()) out[i] = zeros(avals[i]);
           return out;
@@ -223,7 +254,7 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
 
 namespace implicit_parts {
 
-// --- roots -----------------------------------------------------------------------------------------------------------
+// --- roots ---------------------------------------------------------------------------------------
 
 struct RootProblem {
   std::size_t leaves;
@@ -231,12 +262,15 @@ struct RootProblem {
   Where where;
   GraphRef function, solution;  ///< of (leaves…, captured…)
   FlatSolve tangent_solve;
-  GraphRef tangent = nullptr;  ///< in its place, if it captures what will be gone: (x…, right side…, captured…) → tangents
+  /// in its place, if it captures what will be gone: (x…, right side…, captured…) → tangents
+  GraphRef tangent = nullptr;
 };
 using RootProblemRef = std::shared_ptr<const RootProblem>;
 
-/// The derivative of f(x…, captured…) by x, as a function of directions; used while its arguments live.
-FlatFunction slope_at(const GraphBody& f, std::span<const Tensor> x, std::span<const Tensor> captured) {
+/// The derivative of f(x…, captured…) by x, as a function of directions; used while its arguments
+/// live.
+FlatFunction slope_at(const GraphBody& f, std::span<const Tensor> x,
+                      std::span<const Tensor> captured) {
   return [&f, x, captured](std::span<const Tensor> v) {
     std::vector<Tensor> directions(v.begin(), v.end());
     directions.resize(x.size() + captured.size());
@@ -253,12 +287,16 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
   // f(x, c) = 0: ∂f/∂x dx = −∂f/∂c dc.
   rule->jvp = [r](std::span<const Tensor> both) {
     const std::size_t n = r->leaves;
-    const std::span<const Tensor> primals = both.first(both.size() / 2), captured = primals.subspan(n);
+    const std::span<const Tensor> primals = both.first(both.size() / 2),
+                                  captured = primals.subspan(n);
     const std::vector<Tensor> x = solution(r, primals);
-    std::vector<Tensor> change = by_captured(*r->function, x, captured, both.subspan(primals.size() + n)), right;
+    std::vector<Tensor> change = by_captured(*r->function, x, captured,
+                                             both.subspan(primals.size() + n)),
+                        right;
     bool any = false;
     for (std::size_t i = 0; i < n; ++i) {
-      right.push_back(change[i].defined() ? grad_build::unary(Op::neg, change[i]) : grad_build::zeros_like(x[i]));
+      right.push_back(change[i].defined() ? grad_build::unary(Op::neg, change[i])
+                                          : grad_build::zeros_like(x[i]));
       any = any || change[i].defined();
     }
     if (!any) return joined(x, right);
@@ -273,14 +311,16 @@ Tensor raveled(std::span<const Tensor> leaves) {
   std::vector<Tensor> flat;
   DType dtype = leaves[0].dtype();
   for (const Tensor& t : leaves) dtype = promote(dtype, t.dtype());
-  for (const Tensor& t : leaves) flat.push_back(grad_build::convert_to(grad_build::with_shape(t, Shape{t.size()}), dtype));
+  for (const Tensor& t : leaves)
+    flat.push_back(grad_build::convert_to(grad_build::with_shape(t, Shape{t.size()}), dtype));
   return flat.size() == 1 ? flat[0] : emit(Op::concatenate, make_params(AxisParams{0}), flat, {});
 }
 std::vector<Tensor> unraveled(const Tensor& flat, std::span<const Tensor> like) {
   std::vector<Tensor> leaves;
   std::int64_t start = 0;
   for (const Tensor& t : like) {
-    const Tensor part = like.size() == 1 ? flat : grad_build::slice_axis(flat, 0, start, start + t.size());
+    const Tensor part =
+        like.size() == 1 ? flat : grad_build::slice_axis(flat, 0, start, start + t.size());
     leaves.push_back(grad_build::convert_to(grad_build::with_shape(part, t.shape()), t.dtype()));
     start += t.size();
   }
@@ -294,42 +334,54 @@ std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tenso
   if (n == 0) return {b.begin(), b.end()};
   const Shape square{n, n};
   const DType index = grad_build::index_type(n);
-  const Tensor basis = grad_build::convert_to(
-      grad_build::binary(Op::eq, grad_build::index_along(index, square, 0), grad_build::index_along(index, square, 1)), right.dtype());
+  const Tensor basis =
+      grad_build::convert_to(grad_build::binary(Op::eq, grad_build::index_along(index, square, 0),
+                                                grad_build::index_along(index, square, 1)),
+                             right.dtype());
   const Batched rows{basis, 0};
-  const Batched out = batch_function([&](std::span<const Tensor> v) { return std::vector<Tensor>{raveled(slope(unraveled(v[0], b)))}; },
-                                     std::span<const Batched>(&rows, 1), n, "vt::root")[0];
+  const Batched out = batch_function(
+      [&](std::span<const Tensor> v) {
+        return std::vector<Tensor>{raveled(slope(unraveled(v[0], b)))};
+      },
+      std::span<const Batched>(&rows, 1), n, "vt::root")[0];
   Tensor matrix = out.value;
   if (!out.axis) matrix = grad_build::in_dim(matrix, square, Axes{0});
   else if (*out.axis == 0) matrix = grad_build::permuted(matrix, Axes{1, 0});  // lanes are columns
   const Where line = user_line({});
-  return unraveled(vt::linalg::solve({matrix, line.file, line.line}, {right, line.file, line.line}), b);
+  return unraveled(vt::linalg::solve({matrix, line.file, line.line}, {right, line.file, line.line}),
+                   b);
 }
 
 }  // namespace implicit_parts
 
-std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess, const FlatRootFinder& solve, const FlatSolve& tangent_solve,
+std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess,
+                              const FlatRootFinder& solve, const FlatSolve& tangent_solve,
                               const char* name, Where where) {
   using namespace implicit_parts;
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(guess, name, where);
   Recorded function = recorded(f, avals, name, "the function", where);
   const FlatFunction apply = replayed(function);
-  Recorded found = recorded([&](std::span<const Tensor> x) { return solve(apply, x); }, avals, name, "the solution", where);
+  Recorded found = recorded([&](std::span<const Tensor> x) { return solve(apply, x); }, avals, name,
+                            "the solution", where);
   Vec<Recorded*> parts{&function, &found};
-  // The user's solver for tangents is called when all Tensors that it may have captured here are gone: then it is recorded now.
+  // The user's solver for tangents is called when all Tensors that it may have captured here are
+  // gone: then it is recorded now.
   std::optional<Recorded> tangent;
   if (tangent_solve && current_level() > 0) {
     Vec<Aval> both(avals);
     both.insert(both.end(), avals.begin(), avals.end());
     const FlatFunction solved = [&](std::span<const Tensor> in) {
-      return tangent_solve(slope_at(function.graph, in.first(guess.size()), function.captured), in.subspan(guess.size()));
+      return tangent_solve(slope_at(function.graph, in.first(guess.size()), function.captured),
+                           in.subspan(guess.size()));
     };
     try {
-      tangent = record(solved, both, {.kind = ScopeKind::branch, .transform = name, .where = where});
+      tangent =
+          record(solved, both, {.kind = ScopeKind::branch, .transform = name, .where = where});
     } catch (...) {  // says so where it is called
     }
-    if (tangent && std::any_of(tangent->captured.begin(), tangent->captured.end(), is_tracer)) parts.push_back(&*tangent);
+    if (tangent && std::any_of(tangent->captured.begin(), tangent->captured.end(), is_tracer))
+      parts.push_back(&*tangent);
   }
   const std::vector<Tensor> captured = share_captures(parts);
   auto r = new_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
@@ -339,15 +391,21 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
   if (!tangent_solve) r->tangent_solve = dense_solve;
   else r->tangent_solve = tangent_solve;
   std::vector<Tensor> operands;
-  for (std::size_t i = 0; i < guess.size(); ++i) operands.push_back(cast(guess[i], avals[i].dtype, where));
+  for (std::size_t i = 0; i < guess.size(); ++i)
+    operands.push_back(cast(guess[i], avals[i].dtype, where));
   return solution(r, joined(operands, captured));
 }
 
 void check_limits(const IterationOptions& options, const char* name, Where where) {
   if (!(options.tolerance >= 0))
-    fail(ErrorKind::value, worded("{}: tolerance is {}; it is at least 0, which leaves the choice to the method", name, options.tolerance), where);
+    fail(ErrorKind::value,
+         worded("{}: tolerance is {}; it is at least 0, which leaves the choice to the method",
+                name, options.tolerance),
+         where);
   if (options.max_iterations < 0)
-    fail(ErrorKind::value, worded("{}: max_iterations is {}; it is at least 0, which leaves the choice to the method", name, options.max_iterations),
+    fail(ErrorKind::value,
+         worded("{}: max_iterations is {}; it is at least 0, which leaves the choice to the method",
+                name, options.max_iterations),
          where);
 }
 
@@ -357,7 +415,9 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
     using namespace implicit_parts;
     const std::size_t n = guess.size();
     const ControlCall call{.name = "vt::newton", .where = where};
-    const double tolerance = options.tolerance > 0 ? options.tolerance : guess[0].dtype() == f64 ? 1e-10 : 1e-5;
+    const double tolerance = options.tolerance > 0     ? options.tolerance
+                             : guess[0].dtype() == f64 ? 1e-10
+                                                       : 1e-5;
     const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 50;
     const auto greatest = [](std::span<const Tensor> y) {
       Tensor all = vt::max(vt::abs(raveled(y)));
@@ -367,20 +427,24 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
     std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
     for (const Tensor& t : guess) carry.push_back(t);
     for (const Tensor& t : f(guess)) carry.push_back(t);
-    const std::vector<Tensor> out =
-        while_flat([&](std::span<const Tensor> c) { return std::vector<Tensor>{(c[0] < most) & !(greatest(c.subspan(1 + n)) <= tolerance)}; },
-                   [&](std::span<const Tensor> c) {
-                     const std::span<const Tensor> x = c.subspan(1, n);
-                     Vec<Aval> avals;
-                     for (const Tensor& t : x) avals.push_back(aval_of(t));
-                     const Recorded here = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
-                     const std::vector<Tensor> step = dense_solve(slope_at(here.graph, x, here.captured), c.subspan(1 + n));
-                     std::vector<Tensor> next{c[0] + 1};
-                     for (std::size_t i = 0; i < n; ++i) next.push_back(x[i] - step[i]);
-                     for (const Tensor& t : f(std::span<const Tensor>(next).subspan(1))) next.push_back(t);
-                     return next;
-                   },
-                   carry, {}, call);
+    const std::vector<Tensor> out = while_flat(
+        [&](std::span<const Tensor> c) {
+          return std::vector<Tensor>{(c[0] < most) & !(greatest(c.subspan(1 + n)) <= tolerance)};
+        },
+        [&](std::span<const Tensor> c) {
+          const std::span<const Tensor> x = c.subspan(1, n);
+          Vec<Aval> avals;
+          for (const Tensor& t : x) avals.push_back(aval_of(t));
+          const Recorded here =
+              record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
+          const std::vector<Tensor> step =
+              dense_solve(slope_at(here.graph, x, here.captured), c.subspan(1 + n));
+          std::vector<Tensor> next{c[0] + 1};
+          for (std::size_t i = 0; i < n; ++i) next.push_back(x[i] - step[i]);
+          for (const Tensor& t : f(std::span<const Tensor>(next).subspan(1))) next.push_back(t);
+          return next;
+        },
+        carry, {}, call);
     return std::vector<Tensor>(out.begin() + 1, out.begin() + 1 + static_cast<std::ptrdiff_t>(n));
   };
 }
@@ -390,7 +454,9 @@ FlatRootFinder repetition_solver(const IterationOptions& options, Where where) {
   return [options, where](const FlatFunction& change, std::span<const Tensor> guess) {
     const std::size_t n = guess.size();
     const ControlCall call{.name = "vt::fixed_point", .where = where};
-    const double tolerance = options.tolerance > 0 ? options.tolerance : guess[0].dtype() == f64 ? 1e-10 : 1e-5;
+    const double tolerance = options.tolerance > 0     ? options.tolerance
+                             : guess[0].dtype() == f64 ? 1e-10
+                                                       : 1e-5;
     const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 1000;
     // (round, x…, f(x) − x…)
     std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
@@ -398,12 +464,15 @@ FlatRootFinder repetition_solver(const IterationOptions& options, Where where) {
     for (const Tensor& t : change(guess)) carry.push_back(t);
     const std::vector<Tensor> out = while_flat(
         [&](std::span<const Tensor> c) {
-          return std::vector<Tensor>{(c[0] < most) & !(vt::max(vt::abs(implicit_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
+          return std::vector<Tensor>{
+              (c[0] < most) &
+              !(vt::max(vt::abs(implicit_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
         },
         [&](std::span<const Tensor> c) {
           std::vector<Tensor> next{c[0] + 1};
           for (std::size_t i = 0; i < n; ++i) next.push_back(c[1 + i] + c[1 + n + i]);
-          for (const Tensor& t : change(std::span<const Tensor>(next).subspan(1))) next.push_back(t);
+          for (const Tensor& t : change(std::span<const Tensor>(next).subspan(1)))
+            next.push_back(t);
           return next;
         },
         carry, {}, call);

@@ -1,4 +1,5 @@
-// Jacobians and Hessians: a linearized function pushed or pulled along every basis vector at once, by vmap.
+// Jacobians and Hessians: a linearized function pushed or pulled along every basis vector at once,
+// by vmap.
 #include <algorithm>
 #include <string>
 
@@ -16,7 +17,8 @@ namespace jacobian_parts {
 
 using namespace grad_build;
 
-/// Rows `start` … of the identity on the elements of `a`, each in the shape of `a`: [count, shape…].
+/// Rows `start` … of the identity on the elements of `a`, each in the shape of `a`: [count,
+/// shape…].
 inline Tensor basis_rows(const Aval& a, std::int64_t start, std::int64_t count) {
   const std::int64_t n = a.elements();
   const DType index = index_type(n);
@@ -51,10 +53,11 @@ inline Shape joined_shape(const Shape& a, const Shape& b) {
   return all;
 }
 
-/// One linear function applied to every basis vector of `from`: its results, with the lanes at the front or the back.
-/// `f` may leave results undefined (zero); these come back undefined.
+/// One linear function applied to every basis vector of `from`: its results, with the lanes at the
+/// front or the back. `f` may leave results undefined (zero); these come back undefined.
 template <class Linear>
-std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t results, bool front, std::int64_t chunk, const GradCall& call,
+std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t results, bool front,
+                                std::int64_t chunk, const GradCall& call,
                                 std::uint64_t all_results) {
   const std::int64_t n = from.elements();
   Vec<JoinedBlocks> joined(results);
@@ -72,10 +75,12 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
     std::vector<Tensor> values;
     if (n == 1) {  // one lane is none
       const Tensor one = filled(from, 1);
-      for (const Tensor& t : dense(std::span<const Tensor>(&one, 1))) values.push_back(lanes_at({t, std::nullopt}, 1, front));
+      for (const Tensor& t : dense(std::span<const Tensor>(&one, 1)))
+        values.push_back(lanes_at({t, std::nullopt}, 1, front));
     } else {
       const Batched rows{basis_rows(from, start, lanes), 0};
-      for (const Batched& b : batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform))
+      for (const Batched& b :
+           batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform))
         values.push_back(lanes_at(b, lanes, front));
     }
     return values;
@@ -108,31 +113,44 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
   return whole;
 }
 
-inline std::string result_name(const GradCall& call, std::size_t i) { return call.result_name ? call.result_name(i) : "result " + std::to_string(i); }
+inline std::string result_name(const GradCall& call, std::size_t i) {
+  return call.result_name ? call.result_name(i) : "result " + std::to_string(i);
+}
 
-inline void check_examples(const GradCall& call, const LinearPart& part, std::span<const Aval> results) {
+inline void check_examples(const GradCall& call, const LinearPart& part,
+                           std::span<const Aval> results) {
   std::int64_t examples = -1;
   const auto check = [&](const Aval& a, const std::string& name) {
     if (a.shape.empty())
-      fail(ErrorKind::shape, std::string(call.transform) + ": " + name + " is a scalar " + a.str() + "; axis 0 must hold the examples", call.where);
+      fail(ErrorKind::shape,
+           std::string(call.transform) + ": " + name + " is a scalar " + a.str() +
+               "; axis 0 must hold the examples",
+           call.where);
     if (examples < 0) examples = a.shape[0];
     if (a.shape[0] != examples)
       fail(ErrorKind::shape,
-           std::string(call.transform) + ": " + name + " is " + a.str() + ", but there are " + std::to_string(examples) +
+           std::string(call.transform) + ": " + name + " is " + a.str() + ", but there are " +
+               std::to_string(examples) +
                " examples; axis 0 of every argument and result must hold them",
            call.where);
   };
   std::size_t k = 0;
   for (std::size_t i = 0; i < call.wanted.size(); ++i)
-    if (call.wanted[i]) check(part.wanted[k++], call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i));
+    if (call.wanted[i])
+      check(part.wanted[k++],
+            call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i));
   for (std::size_t o = 0; o < results.size(); ++o) check(results[o], result_name(call, o));
 }
 
 }  // namespace jacobian_parts
 
-JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, JacobianMode mode, std::int64_t chunk, bool by_example) {
+JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, JacobianMode mode,
+                           std::int64_t chunk, bool by_example) {
   using namespace jacobian_parts;
-  if (chunk < 0) fail(ErrorKind::value, std::string(call.transform) + ": chunk " + std::to_string(chunk) + " must not be negative", call.where);
+  if (chunk < 0)
+    fail(ErrorKind::value,
+         std::string(call.transform) + ": chunk " + std::to_string(chunk) + " must not be negative",
+         call.where);
   LinearPart part = linearize_call(f, call);
   JacobianFlat result;
   result.outputs = std::move(part.outputs);
@@ -145,39 +163,52 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
     const Aval& a = aval_of(result.outputs[o]);
     if (!is_inexact(a.dtype))
       fail(ErrorKind::dtype,
-           std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float and complex results have derivatives",
+           std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() +
+               ", and only float and complex results have derivatives",
            call.where);
     if (call.holomorphic) need_holomorphic(call, part, a);
     out.emplace_back(a.dtype, a.shape);
     outputs += a.elements();
   }
   if (!call.holomorphic) {
-    // One complex number per pair of elements has room for a real function's gradient or a path's velocity, but not for both.
-    const auto has_complex = [](const Vec<Aval>& all) { return any_of(all, [](const Aval& a) { return is_complex(a.dtype); }); };
+    // One complex number per pair of elements has room for a real function's gradient or a path's
+    // velocity, but not for both.
+    const auto has_complex = [](const Vec<Aval>& all) {
+      return any_of(all, [](const Aval& a) { return is_complex(a.dtype); });
+    };
     const bool in = has_complex(part.wanted), from_results = has_complex(out);
-    if ((in && from_results) || (in && mode == JacobianMode::forward) || (from_results && mode == JacobianMode::reverse))
+    if ((in && from_results) || (in && mode == JacobianMode::forward) ||
+        (from_results && mode == JacobianMode::reverse))
       fail(ErrorKind::dtype,
            std::string(call.transform) +
                (in && from_results ? ": arguments and results are both complex"
                 : in               ? ": forward mode needs real arguments"
                                    : ": reverse mode needs real results") +
-               "; say {.holomorphic = true} if the function has a complex derivative, or take vt::real and vt::imag apart",
+               "; say {.holomorphic = true} if the function has a complex derivative, or take "
+               "vt::real and vt::imag apart",
            call.where);
     if (in) mode = JacobianMode::reverse;
     if (from_results) mode = JacobianMode::forward;
   }
   if (by_example) check_examples(call, part, out);
-  const auto basis = [&](const Aval& a) { return by_example ? Aval(a.dtype, Shape(std::span(a.shape.begin() + 1, a.shape.end()))) : a; };
+  const auto basis = [&](const Aval& a) {
+    return by_example ? Aval(a.dtype, Shape(std::span(a.shape.begin() + 1, a.shape.end()))) : a;
+  };
   // The same direction for every example.
-  const auto whole = [&](const Tensor& one, const Aval& a) { return by_example ? in_dim(one, a.shape, other_axes(a.shape.rank(), Axes{0})) : one; };
-  const bool forward = mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
+  const auto whole = [&](const Tensor& one, const Aval& a) {
+    return by_example ? in_dim(one, a.shape, other_axes(a.shape.rank(), Axes{0})) : one;
+  };
+  const bool forward =
+      mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
 
-  // Blocks of the result that one call of along_basis does not make; those of examples are turned once more.
+  // Blocks of the result that one call of along_basis does not make; those of examples are turned
+  // once more.
   const auto others = [&](std::size_t o, std::size_t k) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < out.size(); ++i)
       for (std::size_t j = 0; j < part.wanted.size(); ++j)
-        if (by_example || (forward ? j != k : i != o)) bytes += out[i].bytes() * static_cast<std::uint64_t>(basis(part.wanted[j]).elements());
+        if (by_example || (forward ? j != k : i != o))
+          bytes += out[i].bytes() * static_cast<std::uint64_t>(basis(part.wanted[j]).elements());
     for (const Tensor& t : result.outputs) bytes += aval_of(t).bytes();
     return bytes;
   };
@@ -189,7 +220,8 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
         tangents[k] = whole(column, part.wanted[k]);
         return push_linear(part, tangents);
       };
-      const std::vector<Tensor> columns = along_basis(push, basis(part.wanted[k]), out.size(), false, chunk, call, others(0, k));
+      const std::vector<Tensor> columns =
+          along_basis(push, basis(part.wanted[k]), out.size(), false, chunk, call, others(0, k));
       for (std::size_t o = 0; o < out.size(); ++o) result.blocks[o][k] = columns[o];
     }
   } else {
@@ -200,9 +232,11 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
         cotangents[o] = whole(row, out[o]);
         return pull_linear(part, cotangents);
       };
-      result.blocks[o] = along_basis(pull, basis(out[o]), part.wanted.size(), true, chunk, call, others(o, 0));
+      result.blocks[o] =
+          along_basis(pull, basis(out[o]), part.wanted.size(), true, chunk, call, others(o, 0));
       for (Tensor& block : result.blocks[o])
-        if (by_example && block.defined()) block = lanes_at({block, 1}, 0, true);  // examples in front of the rows
+        // examples in front of the rows
+        if (by_example && block.defined()) block = lanes_at({block, 1}, 0, true);
     }
   }
   for (std::size_t o = 0; o < out.size(); ++o)
@@ -210,15 +244,19 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
       Tensor& block = result.blocks[o][k];
       const Shape shape = joined_shape(out[o].shape, basis(part.wanted[k]).shape);
       // Of mixed precisions a block has the result's dtype in both modes.
-      const DType dtype = is_complex(part.wanted[k].dtype) ? complex_dtype(out[o].dtype) : out[o].dtype;
-      block = block.defined() ? convert_to(with_shape(block, shape), dtype) : zeros(Aval(dtype, shape));
+      const DType dtype =
+          is_complex(part.wanted[k].dtype) ? complex_dtype(out[o].dtype) : out[o].dtype;
+      block =
+          block.defined() ? convert_to(with_shape(block, shape), dtype) : zeros(Aval(dtype, shape));
     }
   return result;
 }
 
-Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction& f, const GradCall& call, std::int64_t chunk) {
+Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction& f, const GradCall& call,
+                                           std::int64_t chunk) {
   std::size_t wanted = 0;
-  for (std::size_t i = 0; i < call.arguments.size(); ++i) wanted += i < call.wanted.size() && call.wanted[i];
+  for (std::size_t i = 0; i < call.arguments.size(); ++i)
+    wanted += i < call.wanted.size() && call.wanted[i];
   auto rows = [&](std::span<const Tensor> arguments) {
     GradCall inner = call;
     inner.arguments = arguments;

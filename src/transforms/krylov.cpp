@@ -1,4 +1,5 @@
-// Solutions of linear systems that need products with the matrix only: conjugate gradients, and their stabilized biconjugate relatives.
+// Solutions of linear systems that need products with the matrix only: conjugate gradients, and
+// their stabilized biconjugate relatives.
 #include <vt/solvers.hpp>
 
 #include "../trace/ops/promote.hpp"
@@ -29,11 +30,14 @@ Tensor length2(const Vector& a) {
   return is_complex(d.dtype()) ? vt::real(d) : d;
 }
 /// Zero where the denominator is: a system solved exactly has nowhere to go.
-Tensor ratio(const Tensor& a, const Tensor& b) { return vt::where(b == 0, 0.0 * a, a / vt::where(b == 0, vt::ones_like(b), b)); }
+Tensor ratio(const Tensor& a, const Tensor& b) {
+  return vt::where(b == 0, 0.0 * a, a / vt::where(b == 0, vt::ones_like(b), b));
+}
 
 Vector zeros_like_all(const Vector& b) {
   Vector out;
-  for (const Tensor& t : b) out.push_back(full_tensor(Scalar(0.0).converted(t.dtype()), Aval(t.dtype(), t.shape())));
+  for (const Tensor& t : b)
+    out.push_back(full_tensor(Scalar(0.0).converted(t.dtype()), Aval(t.dtype(), t.shape())));
   return out;
 }
 
@@ -46,7 +50,8 @@ Limits limits(const Vector& b, const IterationOptions& options, std::int64_t fac
   for (const Tensor& t : b) n += t.size();
   const bool wide = b[0].dtype() == f64 || b[0].dtype() == c128;
   const double tolerance = options.tolerance > 0 ? options.tolerance : wide ? 1e-10 : 1e-5;
-  return {length2(b) * (tolerance * tolerance), options.max_iterations > 0 ? options.max_iterations : factor * n};
+  return {length2(b) * (tolerance * tolerance),
+          options.max_iterations > 0 ? options.max_iterations : factor * n};
 }
 
 /// A list of vectors and numbers as a loop's carry, and back.
@@ -54,7 +59,8 @@ struct Packed {
   Vector all;
   std::size_t n;
   explicit Packed(std::size_t leaves) : n(leaves) {}
-  Packed(std::span<const Tensor> given, std::size_t leaves) : all(given.begin(), given.end()), n(leaves) {}
+  Packed(std::span<const Tensor> given, std::size_t leaves)
+      : all(given.begin(), given.end()), n(leaves) {}
   Packed& add(const Vector& v) {
     all.insert(all.end(), v.begin(), v.end());
     return *this;
@@ -64,7 +70,8 @@ struct Packed {
     return *this;
   }
   Vector vector(std::size_t k) const {
-    return {all.begin() + static_cast<std::ptrdiff_t>(k * n), all.begin() + static_cast<std::ptrdiff_t>((k + 1) * n)};
+    return {all.begin() + static_cast<std::ptrdiff_t>(k * n),
+            all.begin() + static_cast<std::ptrdiff_t>((k + 1) * n)};
   }
   /// Numbers come behind all vectors; k-th from the end.
   const Tensor& number(std::size_t k) const { return all[all.size() - 1 - k]; }
@@ -73,9 +80,11 @@ Tensor zero_rounds() { return full_tensor(Scalar(std::int64_t{0}), Aval(i64, Sha
 
 }  // namespace krylov
 
-FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& options, Where where) {
+FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& options,
+                    Where where) {
   check_limits(options, "vt::cg", where);
-  return [preconditioner, options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
+  return [preconditioner, options, where](const FlatFunction& matvec,
+                                          std::span<const Tensor> given) {
     using namespace krylov;
     if (given.empty()) return Vector();
     const Vector b(given.begin(), given.end());
@@ -83,7 +92,9 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
     const Limits end = limits(b, options, 10);
     const auto towards = [&](const Vector& r) { return preconditioner ? preconditioner(r) : r; };
     const Vector z = towards(b);
-    const Packed init = Packed(n).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z)).add(zero_rounds());  // x, r, p, r·z, round
+    // x, r, p, r·z, round
+    const Packed init =
+        Packed(n).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z)).add(zero_rounds());
     const Vector out = while_flat(
         [&](std::span<const Tensor> c) {
           const Packed now(c, n);
@@ -95,7 +106,13 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
           const Tensor along = ratio(now.number(1), dot(p, ap));
           const Vector rest = plus(r, -along, ap), next = towards(rest);
           const Tensor product = dot(rest, next);
-          return Packed(n).add(plus(x, along, p)).add(rest).add(plus(next, ratio(product, now.number(1)), p)).add(product).add(now.number(0) + 1).all;
+          return Packed(n)
+              .add(plus(x, along, p))
+              .add(rest)
+              .add(plus(next, ratio(product, now.number(1)), p))
+              .add(product)
+              .add(now.number(0) + 1)
+              .all;
         },
         init.all, {}, {.name = "vt::cg", .where = where});
     return Packed(out, n).vector(0);
@@ -110,7 +127,9 @@ FlatSolve bicgstab_solver(const IterationOptions& options, Where where) {
     const Vector b(given.begin(), given.end());
     const std::size_t n = b.size();
     const Limits end = limits(b, options, 10);
-    const Packed init = Packed(n).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b)).add(zero_rounds());  // x, r, p, b·r, round
+    // x, r, p, b·r, round
+    const Packed init =
+        Packed(n).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b)).add(zero_rounds());
     const Vector out = while_flat(
         [&](std::span<const Tensor> c) {
           const Packed now(c, n);
@@ -123,7 +142,8 @@ FlatSolve bicgstab_solver(const IterationOptions& options, Where where) {
           const Vector s = plus(r, -alpha, v), t = matvec(s);
           const Tensor omega = ratio(dot(t, s), dot(t, t));
           const Vector rest = plus(s, -omega, t);
-          const Tensor product = dot(b, rest), beta = ratio(product, now.number(1)) * ratio(alpha, omega);
+          const Tensor product = dot(b, rest),
+                       beta = ratio(product, now.number(1)) * ratio(alpha, omega);
           return Packed(n)
               .add(plus(plus(x, alpha, p), omega, s))
               .add(rest)

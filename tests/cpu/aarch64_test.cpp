@@ -1,4 +1,5 @@
-// Products and convolutions for AArch64: their code is made and compiled to assembly, on any machine whose LLVM knows that target.
+// Products and convolutions for AArch64: their code is made and compiled to assembly, on any
+// machine whose LLVM knows that target.
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
@@ -26,7 +27,8 @@ class AArch64 : public testing::Test {
     ASSERT_NE(dladdr(reinterpret_cast<void*>(llvm().GetVersion), &library), 0);
     void* const handle = dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     for (const char* part : {"TargetInfo", "Target", "TargetMC", "AsmPrinter"}) {
-      void* const initialize = handle ? dlsym(handle, (std::string("LLVMInitializeAArch64") + part).c_str()) : nullptr;
+      void* const initialize =
+          handle ? dlsym(handle, (std::string("LLVMInitializeAArch64") + part).c_str()) : nullptr;
       if (!initialize) GTEST_SKIP() << "this LLVM does not know AArch64";
       reinterpret_cast<void (*)()>(initialize)();
     }
@@ -43,19 +45,24 @@ class AArch64 : public testing::Test {
 };
 
 TEST_F(AArch64, ProductsBecomeMultiplyAddsOfVectors) {
-  // Sums and products of integers are joined by LLVM where it optimises, those of floats are one instruction of the IR.
+  // Sums and products of integers are joined by LLVM where it optimises, those of floats are one
+  // instruction of the IR.
   const char* const level = std::getenv("VT_CPU_LEVEL");
   const char* const of_integers = level && std::string(level) == "0" ? "mul\t" : "mla\t";
-  for (const auto& [dtype, lanes, instruction] : {std::tuple{vt::f32, 4, ".4s"}, std::tuple{vt::f64, 2, ".2d"}, std::tuple{vt::i32, 4, ".4s"}}) {
+  for (const auto& [dtype, lanes, instruction] :
+       {std::tuple{vt::f32, 4, ".4s"}, std::tuple{vt::f64, 2, ".2d"},
+        std::tuple{vt::i32, 4, ".4s"}}) {
     const TileShape shape = best_tile(make_target(Isa::neon), dtype);
     EXPECT_EQ(shape.lanes, lanes);
-    const std::string packed = assembly([&](IrBuilder& b) { emit_packed_tile(b, "tile", dtype, dtype, shape.rows, shape); });
+    const std::string packed = assembly(
+        [&](IrBuilder& b) { emit_packed_tile(b, "tile", dtype, dtype, shape.rows, shape); });
     EXPECT_NE(packed.find(dtype == vt::i32 ? of_integers : "fmla\t"), std::string::npos) << packed;
     EXPECT_NE(packed.find(instruction), std::string::npos);
     vt::detail::MatmulSpec s;
     s.a_dtype = s.b_dtype = s.accumulate = s.result = dtype;
     s.m = 30, s.n = 21, s.k = 17, s.a_row = 17, s.b_row = 21;
-    const std::string direct = assembly([&](IrBuilder& b) { emit_direct(b, "direct", s, shape, false); });
+    const std::string direct =
+        assembly([&](IrBuilder& b) { emit_direct(b, "direct", s, shape, false); });
     EXPECT_NE(direct.find(dtype == vt::i32 ? of_integers : "fmla\t"), std::string::npos) << direct;
   }
 }
@@ -76,7 +83,11 @@ TEST_F(AArch64, ConvolutionsBecomeMultiplyAddsOfVectors) {
 TEST_F(AArch64, PackingTurnsAndConverts) {
   for (const DType from : {vt::f32, vt::f16, vt::bf16, vt::i8})
     for (const bool lines : {true, false}) {
-      const PackSpec spec{.from = from, .to = from == vt::i8 ? vt::i32 : vt::f32, .lines = 8, .lines_adjacent = lines, .k_adjacent = !lines};
+      const PackSpec spec{.from = from,
+                          .to = from == vt::i8 ? vt::i32 : vt::f32,
+                          .lines = 8,
+                          .lines_adjacent = lines,
+                          .k_adjacent = !lines};
       const std::string text = assembly([&](IrBuilder& b) { emit_pack(b, "pack", spec); });
       EXPECT_NE(text.find("ret"), std::string::npos);
     }

@@ -1,4 +1,5 @@
-// Machine code by key across processes: one compiles, the next loads from disk; damage on disk costs a compilation, nothing more.
+// Machine code by key across processes: one compiles, the next loads from disk; damage on disk
+// costs a compilation, nothing more.
 #include <gtest/gtest.h>
 
 #include "src/jit/cpu/llvm/code_cache.hpp"
@@ -22,7 +23,8 @@ namespace fs = std::filesystem;
 using vt::detail::counters;
 using namespace vt::detail::cpu;
 
-/// Runs `body` in a process of its own with its own cache folder settings; true if it returned true.
+/// Runs `body` in a process of its own with its own cache folder settings; true if it returned
+/// true.
 template <class F>
 bool in_child(const fs::path& folder, F&& body) {
   const pid_t child = ::fork();
@@ -37,7 +39,8 @@ bool in_child(const fs::path& folder, F&& body) {
     ::_exit(ok ? 0 : 1);
   }
   int status = 0;
-  return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+         WEXITSTATUS(status) == 0;
 }
 
 int answer(const std::string& key, int value, bool hurry = false) {
@@ -59,13 +62,16 @@ TEST(CodeCache, LivesOnDiskBetweenProcesses) {
   std::string pattern = (fs::temp_directory_path() / "vt_code_cache.XXXXXX").string();
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const fs::path root = pattern, folder = root / "cache";
-  if (in_child(folder, [] { return !llvm_unavailable_reason().empty(); })) GTEST_SKIP() << "no LLVM";
+  if (in_child(folder, [] { return !llvm_unavailable_reason().empty(); }))
+    GTEST_SKIP() << "no LLVM";
 
   EXPECT_TRUE(in_child(folder, [] {
-    return answer("a", 42) == 42 && answer("a", 0) == 42 && counters().kernels_compiled == 1 && counters().kernel_memory_hits == 1;
+    return answer("a", 42) == 42 && answer("a", 0) == 42 && counters().kernels_compiled == 1 &&
+           counters().kernel_memory_hits == 1;
   }));
   EXPECT_TRUE(in_child(folder, [] {  // the second process's emitter would say 0: it is not asked
-    return answer("a", 0) == 42 && counters().kernel_disk_hits == 1 && counters().kernels_compiled == 0 && answer("b", 7) == 7;
+    return answer("a", 0) == 42 && counters().kernel_disk_hits == 1 &&
+           counters().kernels_compiled == 0 && answer("b", 7) == 7;
   }));
   for (const auto& e : fs::directory_iterator(folder)) {  // damage everything
     std::fstream f(e.path(), std::ios::in | std::ios::out | std::ios::binary);
@@ -73,10 +79,16 @@ TEST(CodeCache, LivesOnDiskBetweenProcesses) {
     f.put('!');
     f.put('?');
   }
-  EXPECT_TRUE(in_child(folder, [] { return answer("a", 43) == 43 && counters().kernels_compiled == 1 && counters().kernel_disk_hits == 0; }));
+  EXPECT_TRUE(in_child(folder, [] {
+    return answer("a", 43) == 43 && counters().kernels_compiled == 1 &&
+           counters().kernel_disk_hits == 0;
+  }));
   EXPECT_TRUE(in_child(folder, [] { return answer("a", 0) == 43; })) << "and stored anew";
-  EXPECT_TRUE(in_child(folder, [] { return ::setenv("VT_CPU_ISA", "sse2", 1) == 0 && answer("a", 44) == 44; })) << "another target, another entry";
-  EXPECT_TRUE(in_child("", [] { return answer("a", 45) == 45; })) << "no folder, no cache, no error";
+  EXPECT_TRUE(in_child(folder, [] {
+    return ::setenv("VT_CPU_ISA", "sse2", 1) == 0 && answer("a", 44) == 44;
+  })) << "another target, another entry";
+  EXPECT_TRUE(in_child("", [] { return answer("a", 45) == 45; }))
+      << "no folder, no cache, no error";
   EXPECT_TRUE(in_child("/proc/no/such", [] { return answer("a", 46) == 46; }));
   fs::remove_all(root);
 }
@@ -85,13 +97,16 @@ TEST(CodeCache, CodeMadeInAHurryIsReplacedInMemoryAndOnDisk) {
   std::string pattern = (fs::temp_directory_path() / "vt_code_cache.XXXXXX").string();
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const fs::path root = pattern, folder = root / "cache";
-  if (in_child(folder, [] { return !llvm_unavailable_reason().empty(); })) GTEST_SKIP() << "no LLVM";
+  if (in_child(folder, [] { return !llvm_unavailable_reason().empty(); }))
+    GTEST_SKIP() << "no LLVM";
   ::unsetenv("VT_CPU_LEVEL");
   const auto made = [](std::uint64_t unoptimised, std::uint64_t compiled, std::uint64_t from_disk) {
-    return counters().kernels_unoptimised == unoptimised && counters().kernels_compiled == compiled && counters().kernel_disk_hits == from_disk;
+    return counters().kernels_unoptimised == unoptimised &&
+           counters().kernels_compiled == compiled && counters().kernel_disk_hits == from_disk;
   };
   EXPECT_TRUE(in_child(folder, [&] {
-    static const auto* const pause = new vt::detail::BackgroundPause;  // the process ends before better code is made
+    // the process ends before better code is made
+    static const auto* const pause = new vt::detail::BackgroundPause;
     static_cast<void>(pause);
     return answer("a", 42, true) == 42 && made(1, 1, 0);
   }));
@@ -100,16 +115,23 @@ TEST(CodeCache, CodeMadeInAHurryIsReplacedInMemoryAndOnDisk) {
     vt::wait_compiled();
     return answer("a", 0, true) == 42 && counters().kernels_optimised == 1;
   }));
-  EXPECT_TRUE(in_child(folder, [&] { return answer("a", 0, true) == 42 && made(0, 0, 1); })) << "the optimised code";
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1) << "the other is gone";
-  EXPECT_TRUE(in_child(folder, [&] { return ::setenv("VT_TIERS", "off", 1) == 0 && answer("b", 43, true) == 43 && made(0, 1, 0); }));
-  EXPECT_TRUE(in_child(folder, [&] { return ::setenv("VT_CPU_LEVEL", "0", 1) == 0 && answer("c", 44, true) == 44 && made(0, 1, 0); }));
+  EXPECT_TRUE(in_child(folder, [&] { return answer("a", 0, true) == 42 && made(0, 0, 1); }))
+      << "the optimised code";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1)
+      << "the other is gone";
+  EXPECT_TRUE(in_child(folder, [&] {
+    return ::setenv("VT_TIERS", "off", 1) == 0 && answer("b", 43, true) == 43 && made(0, 1, 0);
+  }));
+  EXPECT_TRUE(in_child(folder, [&] {
+    return ::setenv("VT_CPU_LEVEL", "0", 1) == 0 && answer("c", 44, true) == 44 && made(0, 1, 0);
+  }));
   fs::remove_all(root);
 }
 
 TEST(CodeCache, ProcessesEndAndForkWhileCodeIsOptimised) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a child that goes on with the job starts a thread, which ThreadSanitizer does not allow after a fork";
+  GTEST_SKIP() << "a child that goes on with the job starts a thread, which ThreadSanitizer does "
+                  "not allow after a fork";
 #endif
   if (in_child("", [] { return !llvm_unavailable_reason().empty(); })) GTEST_SKIP() << "no LLVM";
   ::unsetenv("VT_CPU_LEVEL");

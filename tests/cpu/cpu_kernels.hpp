@@ -1,4 +1,5 @@
-// Helpers for tests of generated CPU code: make kernels over arrays through IrBuilder, for every instruction set here.
+// Helpers for tests of generated CPU code: make kernels over arrays through IrBuilder, for every
+// instruction set here.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,12 +36,14 @@ inline const NamedIsa all_isas[] = {{Isa::host, "host"}, {Isa::avx2, "avx2"}, {I
 class IsaTest : public testing::TestWithParam<NamedIsa> {
  protected:
   void SetUp() override {
-    if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty())
+      GTEST_SKIP() << why;
   }
 };
 
-inline constexpr DType every_dtype[] = {vt::bool_, vt::i8,  vt::u8,  vt::i16,  vt::u16, vt::i32, vt::u32,
-                                        vt::i64,   vt::u64, vt::f16, vt::bf16, vt::f32, vt::f64};
+inline constexpr DType every_dtype[] = {vt::bool_, vt::i8,  vt::u8,  vt::i16, vt::u16,
+                                        vt::i32,   vt::u32, vt::i64, vt::u64, vt::f16,
+                                        vt::bf16,  vt::f32, vt::f64};
 
 template <class T>
 constexpr bool is_half_v = std::is_same_v<T, vt::Float16> || std::is_same_v<T, vt::BFloat16>;
@@ -83,17 +86,20 @@ class Kernels {
   Value n() { return builder.arg(1); }
   void done() { builder.end_function(); }
 
-  /// out[i] = body(inputs[i]…) for i < n in steps of `lanes` with a masked tail; inputs are buffers 0…, out is the last.
+  /// out[i] = body(inputs[i]…) for i < n in steps of `lanes` with a masked tail; inputs are buffers
+  /// 0…, out is the last.
   void map(const std::string& name, const std::vector<DType>& inputs, int lanes,
            const std::function<Value(IrBuilder&, const vt::Vec<Value>&)>& body) {
     open(name);
     IrBuilder& b = builder;
     vt::Vec<Value> pointers;
-    for (std::size_t k = 0; k <= inputs.size(); ++k) pointers.push_back(buffer(static_cast<int>(k)));
+    for (std::size_t k = 0; k <= inputs.size(); ++k)
+      pointers.push_back(buffer(static_cast<int>(k)));
     b.for_range(b.index(0), n(), lanes, [&](Value i) {
       const Value mask = b.tail_mask(lanes, b.sub(n(), i));
       vt::Vec<Value> loaded;
-      for (std::size_t k = 0; k < inputs.size(); ++k) loaded.push_back(b.load_masked(b.offset(pointers[k], inputs[k], i), inputs[k], mask));
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        loaded.push_back(b.load_masked(b.offset(pointers[k], inputs[k], i), inputs[k], mask));
       const Value out = body(b, loaded);
       b.store_masked(b.offset(pointers.back(), out.dtype, i), out, mask);
     });

@@ -1,4 +1,5 @@
-// Accuracy of the inner functions against MPFR: f32 within 2 ulp, f64 within 4, special values exactly, on every instruction set.
+// Accuracy of the inner functions against MPFR: f32 within 2 ulp, f64 within 4, special values
+// exactly, on every instruction set.
 #include <gtest/gtest.h>
 #include <mpfr.h>
 
@@ -99,7 +100,8 @@ std::vector<T> special_values() {
   return v;
 }
 
-/// Random bits (all exponents alike), and random numbers of moderate size, which the former rarely hit.
+/// Random bits (all exponents alike), and random numbers of moderate size, which the former rarely
+/// hit.
 template <class T>
 std::vector<T> random_values(std::size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -108,8 +110,11 @@ std::vector<T> random_values(std::size_t n, unsigned seed) {
     const std::uint64_t word = random();
     T x;
     if (i % 3 == 0) std::memcpy(&x, &word, sizeof(x));
-    else if (i % 9 == 8) x = static_cast<T>(1 - std::ldexp(1.0, -static_cast<int>(random() % 53)));  // towards 1, where erf_inv is steep
-    else if (i % 3 == 1) x = static_cast<T>(std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), static_cast<int>(random() % 12)));
+    // towards 1, where erf_inv is steep
+    else if (i % 9 == 8) x = static_cast<T>(1 - std::ldexp(1.0, -static_cast<int>(random() % 53)));
+    else if (i % 3 == 1)
+      x = static_cast<T>(std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random),
+                                    static_cast<int>(random() % 12)));
     else x = static_cast<T>(std::uniform_real_distribution<double>(-2, 2)(random));
     v.push_back(x);
   }
@@ -122,39 +127,52 @@ std::string kernel_name(const MathFunction& f, int lanes) {
 }
 
 template <class T>
-void check(const Kernels& kernels, const MathFunction& f, int lanes, std::vector<T> x, std::vector<T> y, double limit, const char* what) {
+void check(const Kernels& kernels, const MathFunction& f, int lanes, std::vector<T> x,
+           std::vector<T> y, double limit, const char* what) {
   std::vector<T> out(x.size());
-  if (f.arity == 1) kernels.run(kernel_name<T>(f, lanes), {x.data(), out.data()}, static_cast<std::int64_t>(x.size()));
-  else kernels.run(kernel_name<T>(f, lanes), {x.data(), y.data(), out.data()}, static_cast<std::int64_t>(x.size()));
+  if (f.arity == 1)
+    kernels.run(kernel_name<T>(f, lanes), {x.data(), out.data()},
+                static_cast<std::int64_t>(x.size()));
+  else
+    kernels.run(kernel_name<T>(f, lanes), {x.data(), y.data(), out.data()},
+                static_cast<std::int64_t>(x.size()));
   double worst = 0;
   std::size_t at = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const T second = f.arity == 2 ? y[i] : T(0);
     const long double want = exact(f, x[i], second);
     double e = ulps(out[i], want);
-    if (sizeof(T) == 8 && f.f64_measure == Measure::by_mirrored && x[i] < 0 && std::isfinite(want)) {
-      const long double size = std::max({std::fabs(want), std::fabs(exact(f, T(1) - x[i], T(0))), 1.0L});
-      e = std::min(e, static_cast<double>(std::fabs(static_cast<long double>(out[i]) - want) / (size * std::numeric_limits<T>::epsilon())));
+    if (sizeof(T) == 8 && f.f64_measure == Measure::by_mirrored && x[i] < 0 &&
+        std::isfinite(want)) {
+      const long double size =
+          std::max({std::fabs(want), std::fabs(exact(f, T(1) - x[i], T(0))), 1.0L});
+      e = std::min(e, static_cast<double>(std::fabs(static_cast<long double>(out[i]) - want) /
+                                          (size * std::numeric_limits<T>::epsilon())));
     }
     // Zeros must have the right sign: what is rounded to zero keeps it too.
-    if (out[i] == 0 && want == 0 && std::signbit(out[i]) != std::signbit(want)) e = std::numeric_limits<double>::infinity();
+    if (out[i] == 0 && want == 0 && std::signbit(out[i]) != std::signbit(want))
+      e = std::numeric_limits<double>::infinity();
     if (e > worst) worst = e, at = i;
   }
   testing::Test::RecordProperty(kernel_name<T>(f, lanes) + "_" + what, std::to_string(worst));
-  EXPECT_LE(worst, limit) << kernel_name<T>(f, lanes) << " of " << what << " values: f(" << std::hexfloat << x[at] << (f.arity == 2 ? ", " : "")
-                          << (f.arity == 2 ? std::to_string(y[at]) : "") << ") = " << out[at] << ", not "
+  EXPECT_LE(worst, limit) << kernel_name<T>(f, lanes) << " of " << what << " values: f("
+                          << std::hexfloat << x[at] << (f.arity == 2 ? ", " : "")
+                          << (f.arity == 2 ? std::to_string(y[at]) : "") << ") = " << out[at]
+                          << ", not "
                           << static_cast<double>(exact(f, x[at], f.arity == 2 ? y[at] : T(0)));
 }
 
 class CpuMathTest : public IsaTest {
  protected:
-  /// All functions for one dtype and lane count, with n random values each besides the special ones.
+  /// All functions for one dtype and lane count, with n random values each besides the special
+  /// ones.
   template <class T>
   void accuracy(int lanes, std::size_t n, double limit) {
     const DType d = vt::dtype_of<T>();
     Kernels kernels(GetParam().isa);
     for (const MathFunction& f : math_functions)
-      kernels.map(kernel_name<T>(f, lanes), std::vector<DType>(static_cast<std::size_t>(f.arity), d), lanes,
+      kernels.map(kernel_name<T>(f, lanes),
+                  std::vector<DType>(static_cast<std::size_t>(f.arity), d), lanes,
                   [&](IrBuilder& b, const vt::Vec<Value>& x) { return f.emit(b, x[0], x.back()); });
     kernels.compile();
     for (const MathFunction& f : math_functions) {
@@ -178,8 +196,14 @@ std::size_t samples(vt::detail::cpu::Isa isa) {
   return isa == vt::detail::cpu::Isa::host ? n : n / 5;
 }
 
-TEST_P(CpuMathTest, F32Within2Ulp) { accuracy<float>(GetParam().isa == vt::detail::cpu::Isa::sse2 ? 4 : 16, samples(GetParam().isa), 2); }
-TEST_P(CpuMathTest, F64Within4Ulp) { accuracy<double>(GetParam().isa == vt::detail::cpu::Isa::sse2 ? 2 : 8, samples(GetParam().isa), 4); }
+TEST_P(CpuMathTest, F32Within2Ulp) {
+  accuracy<float>(GetParam().isa == vt::detail::cpu::Isa::sse2 ? 4 : 16, samples(GetParam().isa),
+                  2);
+}
+TEST_P(CpuMathTest, F64Within4Ulp) {
+  accuracy<double>(GetParam().isa == vt::detail::cpu::Isa::sse2 ? 2 : 8, samples(GetParam().isa),
+                   4);
+}
 TEST_P(CpuMathTest, ScalarsAndOddVectors) {
   accuracy<float>(1, 300, 2);
   accuracy<double>(3, 300, 4);
@@ -189,7 +213,8 @@ TEST_P(CpuMathTest, ALaneDoesNotSeeItsNeighbours) {
   Kernels kernels(GetParam().isa);
   for (const MathFunction& f : math_functions)
     for (int lanes : {1, 8})
-      kernels.map(std::string(f.name) + std::to_string(lanes), std::vector<DType>(static_cast<std::size_t>(f.arity), vt::f32), lanes,
+      kernels.map(std::string(f.name) + std::to_string(lanes),
+                  std::vector<DType>(static_cast<std::size_t>(f.arity), vt::f32), lanes,
                   [&](IrBuilder& b, const vt::Vec<Value>& x) { return f.emit(b, x[0], x.back()); });
   kernels.compile();
   const std::vector<float> x = random_values<float>(1003, 5), y = random_values<float>(1003, 6);
@@ -200,7 +225,8 @@ TEST_P(CpuMathTest, ALaneDoesNotSeeItsNeighbours) {
       std::vector<void*> buffers = {const_cast<float*>(x.data())};
       if (f.arity == 2) buffers.push_back(const_cast<float*>(y.data()));
       buffers.push_back(out.data());
-      kernels.run(std::string(f.name) + std::to_string(lanes), buffers, static_cast<std::int64_t>(x.size()));
+      kernels.run(std::string(f.name) + std::to_string(lanes), buffers,
+                  static_cast<std::int64_t>(x.size()));
     }
     for (std::size_t i = 0; i < x.size(); ++i)
       ASSERT_TRUE(one[i] == eight[i] || (std::isnan(one[i]) && std::isnan(eight[i])))
@@ -212,7 +238,8 @@ TEST_P(CpuMathTest, SixteenBitFloatsAreTheF32ResultRounded) {
   Kernels kernels(GetParam().isa);
   for (const MathFunction& f : math_functions)
     for (DType d : {vt::f16, vt::bf16})
-      kernels.map(std::string(f.name) + vt::name_of(d), std::vector<DType>(static_cast<std::size_t>(f.arity), d), 16,
+      kernels.map(std::string(f.name) + vt::name_of(d),
+                  std::vector<DType>(static_cast<std::size_t>(f.arity), d), 16,
                   [&](IrBuilder& b, const vt::Vec<Value>& x) { return f.emit(b, x[0], x.back()); });
   kernels.compile();
   const auto run = [&](const MathFunction& f, auto type) {
@@ -224,20 +251,26 @@ TEST_P(CpuMathTest, SixteenBitFloatsAreTheF32ResultRounded) {
     std::vector<void*> buffers = {x.data()};
     if (f.arity == 2) buffers.push_back(y.data());
     buffers.push_back(out.data());
-    kernels.run(std::string(f.name) + vt::name_of(vt::dtype_of<H>()), buffers, static_cast<std::int64_t>(x.size()));
+    kernels.run(std::string(f.name) + vt::name_of(vt::dtype_of<H>()), buffers,
+                static_cast<std::int64_t>(x.size()));
     for (std::size_t i = 0; i < x.size(); ++i) {
       const float a = x[i], b = y[i], got = out[i];
       const auto want = static_cast<float>(exact(f, a, f.arity == 2 ? b : 0.0f));
-      // f32 within 2 ulp, then rounded: off by one step of the narrow format at most, and only close to a tie.
+      // f32 within 2 ulp, then rounded: off by one step of the narrow format at most, and only
+      // close to a tie.
       const H low(want - std::abs(want) * 0x1p-21f), high(want + std::abs(want) * 0x1p-21f);
-      const bool fits = std::isnan(want) ? std::isnan(got) : (got >= static_cast<float>(low) && got <= static_cast<float>(high)) || got == want;
+      const bool fits =
+          std::isnan(want)
+              ? std::isnan(got)
+              : (got >= static_cast<float>(low) && got <= static_cast<float>(high)) || got == want;
       ASSERT_TRUE(fits) << f.name << " of " << a << ", " << b << ": " << got << ", not " << want;
     }
   };
   for (const MathFunction& f : math_functions) run(f, Float16{}), run(f, BFloat16{});
 }
 
-INSTANTIATE_TEST_SUITE_P(AllIsas, CpuMathTest, testing::ValuesIn(all_isas), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(AllIsas, CpuMathTest, testing::ValuesIn(all_isas),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The builder's arithmetic, run: every conversion pair, integer edge cases, division, 16-bit floats, unary functions.
+// The builder's arithmetic, run: every conversion pair, integer edge cases, division, 16-bit
+// floats, unary functions.
 #include <gtest/gtest.h>
 
 #include "cpu_kernels.hpp"
@@ -22,9 +23,10 @@ using vt::Float16;
 using vt::detail::with_type;
 using vt::detail::cpu::Compare;
 
-// ---- the reference: plain C++ on single values ---------------------------------------------------------------------------
+// ---- the reference: plain C++ on single values --------------------------------------------------
 
-/// The 16-bit float nearest to x, found among the neighbours of its f32 rounding by exact distance; ties go to even bits.
+/// The 16-bit float nearest to x, found among the neighbours of its f32 rounding by exact distance;
+/// ties go to even bits.
 template <class H>
 H nearest_half(long double x) {
   const H guess(static_cast<float>(x));
@@ -32,15 +34,19 @@ H nearest_half(long double x) {
   // An infinity takes part as the number that would follow the largest finite one.
   const auto value = [](H h) {
     const auto f = static_cast<float>(h);
-    const float largest = static_cast<float>(std::is_same_v<H, Float16> ? H(65504.0f) : std::bit_cast<H>(std::uint16_t{0x7f7f}));
+    const float largest = static_cast<float>(
+        std::is_same_v<H, Float16> ? H(65504.0f) : std::bit_cast<H>(std::uint16_t{0x7f7f}));
     const long double step = std::is_same_v<H, Float16> ? 32.0L : std::ldexp(1.0L, 120);
-    return std::isinf(f) ? std::copysign(static_cast<long double>(largest) + step, static_cast<long double>(f)) : static_cast<long double>(f);
+    return std::isinf(f) ? std::copysign(static_cast<long double>(largest) + step,
+                                         static_cast<long double>(f))
+                         : static_cast<long double>(f);
   };
   H best = guess;
   for (int step : {-1, 1}) {
     H other;
     other.bits = static_cast<std::uint16_t>(guess.bits + step);
-    if (((guess.bits ^ other.bits) & 0x8000u) != 0 || std::isnan(static_cast<float>(other))) continue;
+    if (((guess.bits ^ other.bits) & 0x8000u) != 0 || std::isnan(static_cast<float>(other)))
+      continue;
     const long double d = std::fabs(value(other) - x), best_d = std::fabs(value(best) - x);
     if (d < best_d || (d == best_d && (other.bits & 1) == 0)) best = other;
   }
@@ -59,8 +65,10 @@ To reference_convert(From x) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (std::isnan(x)) return 0;
     const long double t = std::trunc(static_cast<long double>(x));
-    if (t < static_cast<long double>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-    if (t > static_cast<long double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    if (t < static_cast<long double>(std::numeric_limits<To>::min()))
+      return std::numeric_limits<To>::min();
+    if (t > static_cast<long double>(std::numeric_limits<To>::max()))
+      return std::numeric_limits<To>::max();
     return static_cast<To>(t);
   } else {
     return static_cast<To>(x);
@@ -140,7 +148,8 @@ std::vector<T> interesting() {
       v.push_back(T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
     std::mt19937 random(7);
     for (int k = 0; k < 60; ++k) {
-      const double x = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), std::uniform_int_distribution<int>(-30, 66)(random));
+      const double x = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random),
+                                  std::uniform_int_distribution<int>(-30, 66)(random));
       v.push_back(T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
     }
   } else {
@@ -213,7 +222,8 @@ TEST_P(IrArithTest, ConvertsEveryPairOfDtypes) {
   for (DType from : every_dtype)
     for (DType to : every_dtype)
       for (int lanes : {1, 16})
-        kernels.map(name(from, to, lanes), {from}, lanes, [&](IrBuilder& b, const vt::Vec<Value>& x) { return b.convert(x[0], to); });
+        kernels.map(name(from, to, lanes), {from}, lanes,
+                    [&](IrBuilder& b, const vt::Vec<Value>& x) { return b.convert(x[0], to); });
   kernels.compile();
   for (DType from : every_dtype) {
     std::vector<std::uint8_t> in = inputs_of(from);
@@ -228,8 +238,9 @@ TEST_P(IrArithTest, ConvertsEveryPairOfDtypes) {
             for (std::size_t i = 0; i < n; ++i) {
               const auto want = reference_convert<decltype(t)>(element<decltype(f)>(in, i));
               const auto got = element<decltype(t)>(out, i);
-              EXPECT_TRUE(same(got, want)) << name(from, to, lanes) << " of " << shown(element<decltype(f)>(in, i)) << ": " << shown(got) << ", not "
-                                           << shown(want);
+              EXPECT_TRUE(same(got, want))
+                  << name(from, to, lanes) << " of " << shown(element<decltype(f)>(in, i)) << ": "
+                  << shown(got) << ", not " << shown(want);
             }
           });
         });
@@ -238,21 +249,46 @@ TEST_P(IrArithTest, ConvertsEveryPairOfDtypes) {
 }
 
 TEST_P(IrArithTest, ComparingF16CallsNothingForEachLane) {
-  // LLVM narrows comparisons of widened numbers with constants, and x86 without AVX512-FP16 then takes the lanes one by one.
+  // LLVM narrows comparisons of widened numbers with constants, and x86 without AVX512-FP16 then
+  // takes the lanes one by one.
   const auto size = [&](DType from) {
     Kernels kernels(GetParam().isa);
-    kernels.map("cut", {from}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) { return b.convert(b.convert(x[0], DType::f32), DType::i8); });
+    kernels.map("cut", {from}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) {
+      return b.convert(b.convert(x[0], DType::f32), DType::i8);
+    });
     const std::string text = vt::detail::cpu::compile_assembly(kernels.builder);
     return std::count(text.begin(), text.end(), '\n');
   };
-  EXPECT_LT(size(DType::f16), size(DType::f32) * (GetParam().isa == vt::detail::cpu::Isa::sse2 ? 3 : 2));
+  EXPECT_LT(size(DType::f16),
+            size(DType::f32) * (GetParam().isa == vt::detail::cpu::Isa::sse2 ? 3 : 2));
 }
 
-// ---- binary operations -----------------------------------------------------------------------------------------------------
+// ---- binary operations --------------------------------------------------------------------------
 
-enum class Binary { add, sub, mul, div, rem, max, min, bit_and, bit_or, bit_xor, shl, shr, sar, eq, ne, lt, le, gt, ge };
-constexpr const char* binary_names[] = {"add", "sub", "mul", "div", "rem", "max", "min", "and", "or", "xor",
-                                        "shl", "shr", "sar", "eq",  "ne",  "lt",  "le",  "gt",  "ge"};
+enum class Binary {
+  add,
+  sub,
+  mul,
+  div,
+  rem,
+  max,
+  min,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr,
+  sar,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge
+};
+constexpr const char* binary_names[] = {"add", "sub", "mul", "div", "rem", "max", "min",
+                                        "and", "or",  "xor", "shl", "shr", "sar", "eq",
+                                        "ne",  "lt",  "le",  "gt",  "ge"};
 constexpr int binary_count = 19;
 
 Value emit(IrBuilder& b, Binary op, Value x, Value y) {
@@ -270,7 +306,9 @@ Value emit(IrBuilder& b, Binary op, Value x, Value y) {
     case Binary::shl: return b.shift_left(x, y);
     case Binary::shr: return b.shift_right_logical(x, y);
     case Binary::sar: return b.shift_right_arithmetic(x, y);
-    default: return b.compare(static_cast<Compare>(static_cast<int>(op) - static_cast<int>(Binary::eq)), x, y);
+    default:
+      return b.compare(static_cast<Compare>(static_cast<int>(op) - static_cast<int>(Binary::eq)), x,
+                       y);
   }
 }
 
@@ -310,23 +348,29 @@ T reference_integer(Binary op, T x, T y) {
     case Binary::bit_or: return static_cast<T>(x | y);
     case Binary::bit_xor: return static_cast<T>(x ^ y);
     case Binary::shl: return within ? static_cast<T>(static_cast<U>(x) << static_cast<U>(y)) : T(0);
-    case Binary::shr: return within ? static_cast<T>(static_cast<U>(static_cast<U>(x) >> static_cast<U>(y))) : T(0);
+    case Binary::shr:
+      return within ? static_cast<T>(static_cast<U>(static_cast<U>(x) >> static_cast<U>(y))) : T(0);
     default: {
       using S = std::make_signed_t<T>;
-      return static_cast<T>(static_cast<S>(static_cast<S>(x) >> (within ? static_cast<U>(y) : static_cast<U>(width - 1))));
+      return static_cast<T>(static_cast<S>(
+          static_cast<S>(x) >> (within ? static_cast<U>(y) : static_cast<U>(width - 1))));
     }
   }
 }
 
 TEST_P(IrArithTest, IntegerOperationsAtTheEdges) {
   Kernels kernels(GetParam().isa);
-  const auto name = [](DType d, int op, int lanes) { return std::string(vt::name_of(d)) + "_" + binary_names[op] + "_" + std::to_string(lanes); };
+  const auto name = [](DType d, int op, int lanes) {
+    return std::string(vt::name_of(d)) + "_" + binary_names[op] + "_" + std::to_string(lanes);
+  };
   for (DType d : every_dtype)
     if (vt::is_int(d))
       for (int op = 0; op < binary_count; ++op)
         for (int lanes : {1, 8})
           kernels.map(name(d, op, lanes), {d, d}, lanes,
-                      [&](IrBuilder& b, const vt::Vec<Value>& x) { return emit(b, static_cast<Binary>(op), x[0], x[1]); });
+                      [&](IrBuilder& b, const vt::Vec<Value>& x) {
+                        return emit(b, static_cast<Binary>(op), x[0], x[1]);
+                      });
   kernels.compile();
   for (DType d : every_dtype) {
     if (!vt::is_int(d)) continue;
@@ -341,12 +385,15 @@ TEST_P(IrArithTest, IntegerOperationsAtTheEdges) {
             const auto check = [&](auto out_type, auto reference) {
               using O = decltype(out_type);
               std::vector<std::uint8_t> out(xs.size() * sizeof(O));
-              kernels.run(name(d, op, lanes), {xs.data(), ys.data(), out.data()}, static_cast<std::int64_t>(xs.size()));
+              kernels.run(name(d, op, lanes), {xs.data(), ys.data(), out.data()},
+                          static_cast<std::int64_t>(xs.size()));
               for (std::size_t i = 0; i < xs.size(); ++i)
-                ASSERT_EQ(+element<O>(out, i), +reference(xs[i], ys[i])) << name(d, op, lanes) << " of " << +xs[i] << ", " << +ys[i];
+                ASSERT_EQ(+element<O>(out, i), +reference(xs[i], ys[i]))
+                    << name(d, op, lanes) << " of " << +xs[i] << ", " << +ys[i];
             };
             const auto o = static_cast<Binary>(op);
-            if (o >= Binary::eq) check(bool{}, [&](T x, T y) { return reference_compare(o, x, y); });
+            if (o >= Binary::eq)
+              check(bool{}, [&](T x, T y) { return reference_compare(o, x, y); });
             else check(T{}, [&](T x, T y) { return reference_integer(o, x, y); });
           }
       }
@@ -359,32 +406,38 @@ TEST_P(IrArithTest, DivisionByConstants) {
   const std::vector<std::int32_t> divisors = {0, 1, -1, 2, -3, 7, 10, 641, INT32_MAX, INT32_MIN};
   for (std::int32_t c : divisors)
     for (bool remainder : {false, true})
-      kernels.map("k" + std::to_string(c) + (remainder ? "r" : "q"), {vt::i32}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) {
-        const Value y = b.integer(vt::i32, c, 16);
-        return remainder ? b.rem(x[0], y) : b.div(x[0], y);
-      });
+      kernels.map("k" + std::to_string(c) + (remainder ? "r" : "q"), {vt::i32}, 16,
+                  [&](IrBuilder& b, const vt::Vec<Value>& x) {
+                    const Value y = b.integer(vt::i32, c, 16);
+                    return remainder ? b.rem(x[0], y) : b.div(x[0], y);
+                  });
   kernels.compile();
   std::vector<std::int32_t> in = interesting<std::int32_t>(), out(in.size());
   for (std::int32_t c : divisors)
     for (bool remainder : {false, true}) {
-      kernels.run("k" + std::to_string(c) + (remainder ? "r" : "q"), {in.data(), out.data()}, static_cast<std::int64_t>(in.size()));
+      kernels.run("k" + std::to_string(c) + (remainder ? "r" : "q"), {in.data(), out.data()},
+                  static_cast<std::int64_t>(in.size()));
       for (std::size_t i = 0; i < in.size(); ++i)
-        EXPECT_EQ(out[i], reference_integer(remainder ? Binary::rem : Binary::div, in[i], c)) << in[i] << " by " << c;
+        EXPECT_EQ(out[i], reference_integer(remainder ? Binary::rem : Binary::div, in[i], c))
+            << in[i] << " by " << c;
     }
 }
 
 TEST_P(IrArithTest, FloatArithmeticIsStrictAndHalfRoundsEachResult) {
   Kernels kernels(GetParam().isa);
   const DType floats[] = {vt::f16, vt::bf16, vt::f32, vt::f64};
-  const Binary ops[] = {Binary::add, Binary::sub, Binary::mul, Binary::div, Binary::max, Binary::min,
-                        Binary::eq,  Binary::ne,  Binary::lt,  Binary::le,  Binary::gt,  Binary::ge};
+  const Binary ops[] = {Binary::add, Binary::sub, Binary::mul, Binary::div,
+                        Binary::max, Binary::min, Binary::eq,  Binary::ne,
+                        Binary::lt,  Binary::le,  Binary::gt,  Binary::ge};
   const auto name = [](DType d, Binary op, int lanes) {
-    return std::string(vt::name_of(d)) + "_" + binary_names[static_cast<int>(op)] + "_" + std::to_string(lanes);
+    return std::string(vt::name_of(d)) + "_" + binary_names[static_cast<int>(op)] + "_" +
+           std::to_string(lanes);
   };
   for (DType d : floats)
     for (Binary op : ops)
       for (int lanes : {1, 16})
-        kernels.map(name(d, op, lanes), {d, d}, lanes, [&](IrBuilder& b, const vt::Vec<Value>& x) { return emit(b, op, x[0], x[1]); });
+        kernels.map(name(d, op, lanes), {d, d}, lanes,
+                    [&](IrBuilder& b, const vt::Vec<Value>& x) { return emit(b, op, x[0], x[1]); });
   kernels.compile();
   for (DType d : floats)
     with_type(d, [&](auto t) {
@@ -398,19 +451,28 @@ TEST_P(IrArithTest, FloatArithmeticIsStrictAndHalfRoundsEachResult) {
           for (int lanes : {1, 16}) {
             const bool compares = op >= Binary::eq;
             std::vector<std::uint8_t> out(xs.size() * sizeof(T));
-            kernels.run(name(d, op, lanes), {xs.data(), ys.data(), out.data()}, static_cast<std::int64_t>(xs.size()));
+            kernels.run(name(d, op, lanes), {xs.data(), ys.data(), out.data()},
+                        static_cast<std::int64_t>(xs.size()));
             for (std::size_t i = 0; i < xs.size(); ++i) {
               const C x = static_cast<C>(xs[i]), y = static_cast<C>(ys[i]);
-              const auto where = [&] { return name(d, op, lanes) + " of " + std::to_string(x) + ", " + std::to_string(y); };
+              const auto where = [&] {
+                return name(d, op, lanes) + " of " + std::to_string(x) + ", " + std::to_string(y);
+              };
               if (compares) {
                 ASSERT_EQ(element<bool>(out, i), reference_compare(op, x, y)) << where();
                 continue;
               }
-              C want = op == Binary::add ? x + y : op == Binary::sub ? x - y : op == Binary::mul ? x * y : x / y;
+              C want = op == Binary::add   ? x + y
+                       : op == Binary::sub ? x - y
+                       : op == Binary::mul ? x * y
+                                           : x / y;
               if (op == Binary::max || op == Binary::min) {
-                want = std::isnan(x) || std::isnan(y) ? static_cast<C>(NAN) : op == Binary::max ? (x < y ? y : x) : (y < x ? y : x);
+                want = std::isnan(x) || std::isnan(y) ? static_cast<C>(NAN)
+                       : op == Binary::max            ? (x < y ? y : x)
+                                                      : (y < x ? y : x);
               }
-              ASSERT_TRUE(same(element<T>(out, i), T(want))) << where() << ": " << shown(element<T>(out, i));
+              ASSERT_TRUE(same(element<T>(out, i), T(want)))
+                  << where() << ": " << shown(element<T>(out, i));
             }
           }
       }
@@ -426,15 +488,22 @@ TEST_P(IrArithTest, UnaryOperations) {
   };
   const Unary unary[] = {
       {"neg", [](IrBuilder& b, Value x) { return b.neg(x); }, [](double x) { return -x; }},
-      {"abs", [](IrBuilder& b, Value x) { return b.abs(x); }, [](double x) { return std::fabs(x); }},
-      {"sign", [](IrBuilder& b, Value x) { return b.sign(x); }, [](double x) { return x > 0   ? 1.0
-                                                                                      : x < 0 ? -1.0
-                                                                                              : x; }},
-      {"sqrt", [](IrBuilder& b, Value x) { return b.sqrt(x); }, [](double x) { return std::sqrt(x); }},
-      {"floor", [](IrBuilder& b, Value x) { return b.floor(x); }, [](double x) { return std::floor(x); }},
-      {"ceil", [](IrBuilder& b, Value x) { return b.ceil(x); }, [](double x) { return std::ceil(x); }},
-      {"trunc", [](IrBuilder& b, Value x) { return b.trunc(x); }, [](double x) { return std::trunc(x); }},
-      {"round_even", [](IrBuilder& b, Value x) { return b.round_even(x); }, [](double x) { return std::nearbyint(x); }},
+      {"abs", [](IrBuilder& b, Value x) { return b.abs(x); },
+       [](double x) { return std::fabs(x); }},
+      {"sign", [](IrBuilder& b, Value x) { return b.sign(x); },
+       [](double x) { return x > 0   ? 1.0
+                             : x < 0 ? -1.0
+                                     : x; }},
+      {"sqrt", [](IrBuilder& b, Value x) { return b.sqrt(x); },
+       [](double x) { return std::sqrt(x); }},
+      {"floor", [](IrBuilder& b, Value x) { return b.floor(x); },
+       [](double x) { return std::floor(x); }},
+      {"ceil", [](IrBuilder& b, Value x) { return b.ceil(x); },
+       [](double x) { return std::ceil(x); }},
+      {"trunc", [](IrBuilder& b, Value x) { return b.trunc(x); },
+       [](double x) { return std::trunc(x); }},
+      {"round_even", [](IrBuilder& b, Value x) { return b.round_even(x); },
+       [](double x) { return std::nearbyint(x); }},
   };
   const DType dtypes[] = {vt::f16, vt::bf16, vt::f32, vt::f64};
   for (DType d : dtypes)
@@ -450,12 +519,15 @@ TEST_P(IrArithTest, UnaryOperations) {
         for (const Unary& u : unary)
           for (int lanes : {1, 8}) {
             std::vector<T> in = interesting<T>(), out(in.size());
-            kernels.run(std::string(u.name) + vt::name_of(d) + std::to_string(lanes), {in.data(), out.data()}, static_cast<std::int64_t>(in.size()));
+            kernels.run(std::string(u.name) + vt::name_of(d) + std::to_string(lanes),
+                        {in.data(), out.data()}, static_cast<std::int64_t>(in.size()));
             for (std::size_t i = 0; i < in.size(); ++i) {
-              // Exact in double for all but sqrt, whose double result rounds to f32 without a double-rounding error.
+              // Exact in double for all but sqrt, whose double result rounds to f32 without a
+              // double-rounding error.
               const double want = u.reference(static_cast<double>(in[i]));
               EXPECT_TRUE(same(out[i], reference_convert<T>(want)))
-                  << u.name << " " << vt::name_of(d) << " of " << shown(in[i]) << ": " << shown(out[i]);
+                  << u.name << " " << vt::name_of(d) << " of " << shown(in[i]) << ": "
+                  << shown(out[i]);
             }
           }
     });
@@ -463,20 +535,26 @@ TEST_P(IrArithTest, UnaryOperations) {
 
 TEST_P(IrArithTest, IntegerUnaryOperationsAndBool) {
   Kernels kernels(GetParam().isa);
-  kernels.map("abs", {vt::i8}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.abs(x[0]); });
-  kernels.map("sign", {vt::i8}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.sign(x[0]); });
-  kernels.map("popcount", {vt::u16}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.popcount(x[0]); });
-  kernels.map("clz", {vt::u16}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.clz(x[0]); });
-  kernels.map("not", {vt::u16}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.bit_not(x[0]); });
+  kernels.map("abs", {vt::i8}, 16,
+              [](IrBuilder& b, const vt::Vec<Value>& x) { return b.abs(x[0]); });
+  kernels.map("sign", {vt::i8}, 16,
+              [](IrBuilder& b, const vt::Vec<Value>& x) { return b.sign(x[0]); });
+  kernels.map("popcount", {vt::u16}, 16,
+              [](IrBuilder& b, const vt::Vec<Value>& x) { return b.popcount(x[0]); });
+  kernels.map("clz", {vt::u16}, 16,
+              [](IrBuilder& b, const vt::Vec<Value>& x) { return b.clz(x[0]); });
+  kernels.map("not", {vt::u16}, 16,
+              [](IrBuilder& b, const vt::Vec<Value>& x) { return b.bit_not(x[0]); });
   for (const char* op : {"add", "mul", "sub", "div", "shl"})
-    kernels.map(std::string("bool_") + op, {vt::bool_, vt::bool_}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) {
-      const std::string o = op;
-      return o == "add"   ? b.add(x[0], x[1])
-             : o == "mul" ? b.mul(x[0], x[1])
-             : o == "sub" ? b.sub(x[0], x[1])
-             : o == "div" ? b.div(x[0], x[1])
-                          : b.shift_left(x[0], x[1]);
-    });
+    kernels.map(std::string("bool_") + op, {vt::bool_, vt::bool_}, 16,
+                [&](IrBuilder& b, const vt::Vec<Value>& x) {
+                  const std::string o = op;
+                  return o == "add"   ? b.add(x[0], x[1])
+                         : o == "mul" ? b.mul(x[0], x[1])
+                         : o == "sub" ? b.sub(x[0], x[1])
+                         : o == "div" ? b.div(x[0], x[1])
+                                      : b.shift_left(x[0], x[1]);
+                });
   kernels.compile();
   std::vector<std::int8_t> a(256), r(256);
   std::iota(a.begin(), a.end(), std::int8_t(-128));
@@ -492,15 +570,20 @@ TEST_P(IrArithTest, IntegerUnaryOperationsAndBool) {
   kernels.run("not", {u.data(), v.data()}, static_cast<std::int64_t>(u.size()));
   for (std::size_t i = 0; i < u.size(); ++i) EXPECT_EQ(v[i], static_cast<std::uint16_t>(~u[i]));
   std::uint8_t p[] = {0, 0, 1, 1}, q[] = {0, 1, 0, 1}, s[4];
-  const std::map<std::string, std::vector<int>> want = {
-      {"bool_add", {0, 1, 1, 1}}, {"bool_mul", {0, 0, 0, 1}}, {"bool_sub", {0, 1, 1, 0}}, {"bool_div", {0, 0, 0, 1}}, {"bool_shl", {0, 0, 1, 0}}};
+  const std::map<std::string, std::vector<int>> want = {{"bool_add", {0, 1, 1, 1}},
+                                                        {"bool_mul", {0, 0, 0, 1}},
+                                                        {"bool_sub", {0, 1, 1, 0}},
+                                                        {"bool_div", {0, 0, 0, 1}},
+                                                        {"bool_shl", {0, 0, 1, 0}}};
   for (const auto& [name, values] : want) {
     kernels.run(name, {p, q, s}, 4);
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(s[i], values[static_cast<std::size_t>(i)]) << name << " " << i;
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(s[i], values[static_cast<std::size_t>(i)]) << name << " " << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllIsas, IrArithTest, testing::ValuesIn(all_isas), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(AllIsas, IrArithTest, testing::ValuesIn(all_isas),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 

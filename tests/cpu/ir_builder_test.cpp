@@ -1,4 +1,5 @@
-// What the builder emits around arithmetic, run: tails, strides, indexed access, reductions, loops and branches.
+// What the builder emits around arithmetic, run: tails, strides, indexed access, reductions, loops
+// and branches.
 #include <gtest/gtest.h>
 
 #include "cpu_kernels.hpp"
@@ -21,25 +22,32 @@ using vt::detail::cpu::Reduce;
 
 class IrBuilderTest : public IsaTest {};
 
-// ---- memory ----------------------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 TEST_P(IrBuilderTest, MaskedTailsTouchNothingBeyond) {
   Kernels kernels(GetParam().isa);
   for (DType d : every_dtype)
     for (int lanes : {1, 3, 16, 32})
-      kernels.map(std::string(vt::name_of(d)) + std::to_string(lanes), {d}, lanes, [](IrBuilder&, const vt::Vec<Value>& x) { return x[0]; });
+      kernels.map(std::string(vt::name_of(d)) + std::to_string(lanes), {d}, lanes,
+                  [](IrBuilder&, const vt::Vec<Value>& x) { return x[0]; });
   kernels.compile();
   for (DType d : every_dtype)
     for (int lanes : {1, 3, 16, 32})
       for (std::size_t n : {0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 37}) {
         const std::size_t bytes = n * vt::size_of(d);
-        // Exactly as long as needed: AddressSanitizer sees a read beyond; the guard after `out` sees a write.
+        // Exactly as long as needed: AddressSanitizer sees a read beyond; the guard after `out`
+        // sees a write.
         std::vector<std::uint8_t> in(bytes), out(bytes + 64, 0xcd);
         for (std::size_t i = 0; i < bytes; ++i)
-          in[i] = d == vt::bool_ ? (i * 7 % 3 == 0) : vt::is_float(d) ? 0x3c : static_cast<std::uint8_t>(i * 31 + 1);
-        kernels.run(std::string(vt::name_of(d)) + std::to_string(lanes), {in.data(), out.data()}, static_cast<std::int64_t>(n));
-        EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin())) << vt::name_of(d) << " " << lanes << " " << n;
-        for (std::size_t i = bytes; i < out.size(); ++i) ASSERT_EQ(out[i], 0xcd) << vt::name_of(d) << " " << lanes << " " << n;
+          in[i] = d == vt::bool_    ? (i * 7 % 3 == 0)
+                  : vt::is_float(d) ? 0x3c
+                                    : static_cast<std::uint8_t>(i * 31 + 1);
+        kernels.run(std::string(vt::name_of(d)) + std::to_string(lanes), {in.data(), out.data()},
+                    static_cast<std::int64_t>(n));
+        EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()))
+            << vt::name_of(d) << " " << lanes << " " << n;
+        for (std::size_t i = bytes; i < out.size(); ++i)
+          ASSERT_EQ(out[i], 0xcd) << vt::name_of(d) << " " << lanes << " " << n;
       }
 }
 
@@ -51,22 +59,28 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
   constexpr int lanes = 8, middle = 40;
   for (DType d : dtypes)
     for (int s : strides)
-      for (int form = 0; form < 3; ++form) {  // literal stride, run-time stride, literal stride with a mask
-        kernels.open(std::string(vt::name_of(d)) + "_" + std::to_string(s) + "_" + std::to_string(form));
+      // literal stride, run-time stride, literal stride with a mask
+      for (int form = 0; form < 3; ++form) {
+        kernels.open(std::string(vt::name_of(d)) + "_" + std::to_string(s) + "_" +
+                     std::to_string(form));
         const Value at = b.offset(kernels.buffer(0), d, b.index(middle));
         const Value mask = b.tail_mask(lanes, kernels.n());
-        const Value x = form == 0   ? b.load_strided(at, d, lanes, s)
-                        : form == 1 ? b.load_strided(at, d, lanes, b.sub(b.index(s + 5), kernels.n()), mask)
-                                    : b.load_strided(at, d, lanes, s, mask);
+        const Value x = form == 0 ? b.load_strided(at, d, lanes, s)
+                        : form == 1
+                            ? b.load_strided(at, d, lanes, b.sub(b.index(s + 5), kernels.n()), mask)
+                            : b.load_strided(at, d, lanes, s, mask);
         b.store(kernels.buffer(1), x);
         kernels.done();
       }
   kernels.open("scatter");
-  b.store_strided(kernels.buffer(1), b.load(kernels.buffer(0), vt::f32, lanes), b.index(3), b.tail_mask(lanes, kernels.n()));
+  b.store_strided(kernels.buffer(1), b.load(kernels.buffer(0), vt::f32, lanes), b.index(3),
+                  b.tail_mask(lanes, kernels.n()));
   kernels.done();
   for (DType index : {vt::i32, vt::u32, vt::i64, vt::u8})
     kernels.map(std::string("gather_") + vt::name_of(index), {index}, 16,
-                [&](IrBuilder& g, const vt::Vec<Value>& i) { return g.gather(kernels.buffer(2), vt::f64, i[0]); });
+                [&](IrBuilder& g, const vt::Vec<Value>& i) {
+                  return g.gather(kernels.buffer(2), vt::f64, i[0]);
+                });
   kernels.compile();
   for (DType d : dtypes)
     with_type(d, [&](auto t) {
@@ -82,7 +96,9 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
       for (int s : strides)
         for (int form = 0; form < 3; ++form) {
           std::vector<std::uint8_t> out(lanes * sizeof(T));
-          kernels.run(std::string(vt::name_of(d)) + "_" + std::to_string(s) + "_" + std::to_string(form), {table.data(), out.data()}, 5);
+          kernels.run(
+              std::string(vt::name_of(d)) + "_" + std::to_string(s) + "_" + std::to_string(form),
+              {table.data(), out.data()}, 5);
           for (int k = 0; k < lanes; ++k) {
             const bool on = form == 0 || k < 5;
             const T want = on ? element<T>(table, static_cast<std::size_t>(middle + k * s)) : T(0);
@@ -94,7 +110,9 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
   std::vector<float> in(lanes), out(3 * lanes, -1.0f);
   std::iota(in.begin(), in.end(), 1.0f);
   kernels.run("scatter", {in.data(), out.data()}, 6);
-  for (int i = 0; i < 3 * lanes; ++i) EXPECT_EQ(out[static_cast<std::size_t>(i)], i % 3 == 0 && i / 3 < 6 ? static_cast<float>(i / 3 + 1) : -1.0f);
+  for (int i = 0; i < 3 * lanes; ++i)
+    EXPECT_EQ(out[static_cast<std::size_t>(i)],
+              i % 3 == 0 && i / 3 < 6 ? static_cast<float>(i / 3 + 1) : -1.0f);
   std::vector<double> table(256), got(20);
   std::iota(table.begin(), table.end(), 0.5);
   for (DType index : {vt::i32, vt::u32, vt::i64, vt::u8})
@@ -106,13 +124,15 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
           const T at = static_cast<T>(i * 13 % 251);
           std::memcpy(where.data() + i * sizeof(T), &at, sizeof(T));
         }
-        kernels.run(std::string("gather_") + vt::name_of(index), {where.data(), got.data(), table.data()}, 20);
-        for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(got[i], static_cast<double>(i * 13 % 251) + 0.5);
+        kernels.run(std::string("gather_") + vt::name_of(index),
+                    {where.data(), got.data(), table.data()}, 20);
+        for (std::size_t i = 0; i < 20; ++i)
+          EXPECT_EQ(got[i], static_cast<double>(i * 13 % 251) + 0.5);
       }
     });
 }
 
-// ---- reductions ------------------------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------------------
 
 float fold_tree(std::vector<float> v, float (*op)(float, float)) {
   std::size_t p = std::bit_floor(v.size());
@@ -128,7 +148,8 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
   Kernels kernels(GetParam().isa);
   IrBuilder& b = kernels.builder;
   const int counts[] = {1, 2, 3, 5, 8, 13, 16, 32};
-  const std::pair<Reduce, const char*> ops[] = {{Reduce::add, "add"}, {Reduce::mul, "mul"}, {Reduce::max, "max"}, {Reduce::min, "min"}};
+  const std::pair<Reduce, const char*> ops[] = {
+      {Reduce::add, "add"}, {Reduce::mul, "mul"}, {Reduce::max, "max"}, {Reduce::min, "min"}};
   for (int lanes : counts)
     for (const auto& [op, name] : ops) {
       kernels.open(std::string(name) + std::to_string(lanes));
@@ -138,7 +159,8 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
       b.store(kernels.buffer(1), b.reduce_lanes(op, b.load(kernels.buffer(0), vt::i16, lanes)));
       kernels.done();
     }
-  const std::pair<Reduce, const char*> bit_ops[] = {{Reduce::bit_and, "and"}, {Reduce::bit_or, "or"}, {Reduce::bit_xor, "xor"}};
+  const std::pair<Reduce, const char*> bit_ops[] = {
+      {Reduce::bit_and, "and"}, {Reduce::bit_or, "or"}, {Reduce::bit_xor, "xor"}};
   for (const auto& [op, name] : bit_ops) {
     kernels.open(name);
     b.store(kernels.buffer(1), b.reduce_lanes(op, b.load(kernels.buffer(0), vt::u32, 13)));
@@ -157,8 +179,10 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
     const auto n = static_cast<std::size_t>(lanes);
     std::vector<float> x(n);
     for (float& f : x) f = std::normal_distribution<float>(0, 1)(random);
-    float (*const reference[])(float, float) = {[](float p, float q) { return p + q; }, [](float p, float q) { return p * q; },
-                                                [](float p, float q) { return p > q ? p : q; }, [](float p, float q) { return p < q ? p : q; }};
+    float (*const reference[])(float, float) = {[](float p, float q) { return p + q; },
+                                                [](float p, float q) { return p * q; },
+                                                [](float p, float q) { return p > q ? p : q; },
+                                                [](float p, float q) { return p < q ? p : q; }};
     for (std::size_t k = 0; k < 4; ++k) {
       float r = 0;
       kernels.run(std::string(ops[k].second) + std::to_string(lanes), {x.data(), &r}, 0);
@@ -196,34 +220,39 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
   }
 }
 
-// ---- control flow, functions, errors -------------------------------------------------------------------------------------------
+// ---- control flow, functions, errors ------------------------------------------------------------
 
 TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
   Kernels kernels(GetParam().isa);
   IrBuilder& b = kernels.builder;
   kernels.open("collatz");  // steps of n to 1, with a loop carrying two values and a branch
-  const vt::Vec<Value> out = b.loop(b.index(0), b.index(200), 1, {kernels.n(), b.index(0)}, [&](Value, const vt::Vec<Value>& c) {
-    return b.if_else(
-        b.compare(Compare::gt, c[0], b.index(1)),
-        [&] {
-          const Value odd = b.compare(Compare::eq, b.bit_and(c[0], b.index(1)), b.index(1));
-          const Value next = b.if_else(
-              odd, [&] { return vt::Vec<Value>{b.add(b.mul(c[0], b.index(3)), b.index(1))}; },
-              [&] { return vt::Vec<Value>{b.shift_right_logical(c[0], 1)}; })[0];
-          return vt::Vec<Value>{next, b.add(c[1], b.index(1))};
-        },
-        [&] { return c; });
-  });
+  const vt::Vec<Value> out = b.loop(
+      b.index(0), b.index(200), 1, {kernels.n(), b.index(0)}, [&](Value, const vt::Vec<Value>& c) {
+        return b.if_else(
+            b.compare(Compare::gt, c[0], b.index(1)),
+            [&] {
+              const Value odd = b.compare(Compare::eq, b.bit_and(c[0], b.index(1)), b.index(1));
+              const Value next = b.if_else(
+                  odd, [&] { return vt::Vec<Value>{b.add(b.mul(c[0], b.index(3)), b.index(1))}; },
+                  [&] { return vt::Vec<Value>{b.shift_right_logical(c[0], 1)}; })[0];
+              return vt::Vec<Value>{next, b.add(c[1], b.index(1))};
+            },
+            [&] { return c; });
+      });
   b.store(kernels.buffer(0), out[1]);
   kernels.done();
   kernels.open("frame");  // fills a frame array, then sums it through a private function
   b.declare_buffers(2);
   const Value array = b.with_buffer(b.stack_array(vt::f64, 64), 1);
-  b.for_range(b.index(0), b.index(64), 1, [&](Value i) { b.store(b.offset(array, vt::f64, i), b.convert(i, vt::f64)); }, true);
-  const Value total = b.loop(b.index(0), b.index(64), 8, {b.real(vt::f64, 0, 8)}, [&](Value i, const vt::Vec<Value>& c) {
-    return vt::Vec<Value>{b.call_helper("add8", vt::f64, 8, {c[0], b.load(b.offset(array, vt::f64, i), vt::f64, 8)},
-                                        [&](const vt::Vec<Value>& a) { return b.add(a[0], a[1]); })};
-  })[0];
+  b.for_range(
+      b.index(0), b.index(64), 1,
+      [&](Value i) { b.store(b.offset(array, vt::f64, i), b.convert(i, vt::f64)); }, true);
+  const Value total = b.loop(
+      b.index(0), b.index(64), 8, {b.real(vt::f64, 0, 8)}, [&](Value i, const vt::Vec<Value>& c) {
+        return vt::Vec<Value>{b.call_helper(
+            "add8", vt::f64, 8, {c[0], b.load(b.offset(array, vt::f64, i), vt::f64, 8)},
+            [&](const vt::Vec<Value>& a) { return b.add(a[0], a[1]); })};
+      })[0];
   b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_lanes(Reduce::add, total));
   kernels.done();
   kernels.open("runtime");
@@ -250,7 +279,8 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
   for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(block[i], i < 33 ? 0 : 7) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(AllIsas, IrBuilderTest, testing::ValuesIn(all_isas), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(AllIsas, IrBuilderTest, testing::ValuesIn(all_isas),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The table of inner functions with their references, and the measure of error in units in the last place.
+// The table of inner functions with their references, and the measure of error in units in the last
+// place.
 #pragma once
 
 #include <mpfr.h>
@@ -12,15 +13,17 @@
 
 namespace vt_test {
 
-/// by_mirrored: for x < 0 the unit is that of the larger of f(x), f(1 - x) and 1: near f's zeros there, relative accuracy
-/// would need the zeros' positions to twice double precision.
+/// by_mirrored: for x < 0 the unit is that of the larger of f(x), f(1 - x) and 1: near f's zeros
+/// there, relative accuracy would need the zeros' positions to twice double precision.
 enum class Measure { relative, by_mirrored };
 
 struct MathFunction {
   const char* name;
   int arity;
-  vt::detail::cpu::Value (*emit)(vt::detail::cpu::IrBuilder&, vt::detail::cpu::Value, vt::detail::cpu::Value);
-  double (*approximate)(double, double);                      ///< good to f64: enough to judge f32; may be null
+  vt::detail::cpu::Value (*emit)(vt::detail::cpu::IrBuilder&, vt::detail::cpu::Value,
+                                 vt::detail::cpu::Value);
+  /// good to f64: enough to judge f32; may be null
+  double (*approximate)(double, double);
   void (*exact)(mpfr_ptr out, mpfr_srcptr x, mpfr_srcptr y);  ///< to the precision of `out`
   Measure f64_measure = Measure::relative;
 };
@@ -38,7 +41,8 @@ inline void sigmoid(mpfr_ptr out, mpfr_srcptr x) {
   mpfr_clear(e);
 }
 
-inline void rsqrt(mpfr_ptr out, mpfr_srcptr x) {  // of -0 it is -inf, as 1/sqrt(-0); mpfr_rec_sqrt says +inf
+// of -0 it is -inf, as 1/sqrt(-0); mpfr_rec_sqrt says +inf
+inline void rsqrt(mpfr_ptr out, mpfr_srcptr x) {
   mpfr_sqrt(out, x, MPFR_RNDN);
   mpfr_ui_div(out, 1, out, MPFR_RNDN);
 }
@@ -48,7 +52,8 @@ inline void lgamma(mpfr_ptr out, mpfr_srcptr x) {
   mpfr_lgamma(out, &sign, x, MPFR_RNDN);
 }
 
-/// Newton on erf, or on erfc where erf is nearly 1, from a double's start; each step doubles the digits.
+/// Newton on erf, or on erfc where erf is nearly 1, from a double's start; each step doubles the
+/// digits.
 inline void erf_inv(mpfr_ptr out, mpfr_srcptr x) {
   const double start = mpfr_get_d(x, MPFR_RNDN);
   if (mpfr_zero_p(x) || !(std::fabs(start) < 1)) {
@@ -97,20 +102,31 @@ inline void erf_inv(mpfr_ptr out, mpfr_srcptr x) {
 }
 
 inline void digamma(mpfr_ptr out, mpfr_srcptr x) {
-  if (mpfr_zero_p(x)) mpfr_set_inf(out, mpfr_signbit(x) ? 1 : -1);  // mpfr_digamma says NaN; the limit from x's side
+  // mpfr_digamma says NaN; the limit from x's side
+  if (mpfr_zero_p(x)) mpfr_set_inf(out, mpfr_signbit(x) ? 1 : -1);
   else mpfr_digamma(out, x, MPFR_RNDN);
 }
 
-inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+inline double sigmoid(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
 
 }  // namespace math_reference
 
-#define VT_TEST_UNARY(fn, mpfr_fn)                                                                                                          \
-  {#fn, 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::fn(b, x); }, \
-   [](double x, double) { return std::fn(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { mpfr_fn(r, x, MPFR_RNDN); }}
-#define VT_TEST_BINARY(fn, mpfr_fn)                                                                                                              \
-  {#fn, 2, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value y) { return vt::detail::cpu::math::fn(b, x, y); }, \
-   [](double x, double y) { return std::fn(x, y); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr y) { mpfr_fn(r, x, y, MPFR_RNDN); }}
+#define VT_TEST_UNARY(fn, mpfr_fn)                                                       \
+  {#fn, 1,                                                                               \
+   [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { \
+     return vt::detail::cpu::math::fn(b, x);                                             \
+   },                                                                                    \
+   [](double x, double) { return std::fn(x); },                                          \
+   [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { mpfr_fn(r, x, MPFR_RNDN); }}
+#define VT_TEST_BINARY(fn, mpfr_fn)                                                        \
+  {#fn, 2,                                                                                 \
+   [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value y) { \
+     return vt::detail::cpu::math::fn(b, x, y);                                            \
+   },                                                                                      \
+   [](double x, double y) { return std::fn(x, y); },                                       \
+   [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr y) { mpfr_fn(r, x, y, MPFR_RNDN); }}
 
 inline const MathFunction math_functions[] = {
     VT_TEST_UNARY(exp, mpfr_exp),
@@ -138,34 +154,53 @@ inline const MathFunction math_functions[] = {
     VT_TEST_BINARY(atan2, mpfr_atan2),
     VT_TEST_BINARY(fmod, mpfr_fmod),
     {"sigmoid", 1,
-     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::sigmoid(b, x); },
-     [](double x, double) { return math_reference::sigmoid(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::sigmoid(r, x); }},
-    {"rsqrt", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::rsqrt(b, x); },
-     [](double x, double) { return 1 / std::sqrt(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::rsqrt(r, x); }},
-    {"lgamma", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::lgamma(b, x); },
-     [](double x, double) { return std::lgamma(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::lgamma(r, x); },
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) {
+       return vt::detail::cpu::math::sigmoid(b, x);
+     },
+     [](double x, double) { return math_reference::sigmoid(x); },
+     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::sigmoid(r, x); }},
+    {"rsqrt", 1,
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) {
+       return vt::detail::cpu::math::rsqrt(b, x);
+     },
+     [](double x, double) { return 1 / std::sqrt(x); },
+     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::rsqrt(r, x); }},
+    {"lgamma", 1,
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) {
+       return vt::detail::cpu::math::lgamma(b, x);
+     },
+     [](double x, double) { return std::lgamma(x); },
+     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::lgamma(r, x); },
      Measure::by_mirrored},
     {"digamma", 1,
-     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::digamma(b, x); }, nullptr,
-     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::digamma(r, x); }, Measure::by_mirrored},
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) {
+       return vt::detail::cpu::math::digamma(b, x);
+     },
+     nullptr, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::digamma(r, x); },
+     Measure::by_mirrored},
     {"erf_inv", 1,
-     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::erf_inv(b, x); }, nullptr,
-     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::erf_inv(r, x); }},
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) {
+       return vt::detail::cpu::math::erf_inv(b, x);
+     },
+     nullptr, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::erf_inv(r, x); }},
 };
 
 #undef VT_TEST_UNARY
 #undef VT_TEST_BINARY
 
-/// |got - want| in units in the last place of `want` in the format of T; infinite where one is NaN and the other is not.
-/// An overflow counts as the next power of two, so that rounding to infinity just above the largest number is no error.
+/// |got - want| in units in the last place of `want` in the format of T; infinite where one is NaN
+/// and the other is not. An overflow counts as the next power of two, so that rounding to infinity
+/// just above the largest number is no error.
 template <class T>
 double ulps(T got, long double want) {
   using L = std::numeric_limits<T>;
   if (std::isnan(want)) return std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
   if (std::isnan(got)) return std::numeric_limits<double>::infinity();
-  if (std::isinf(want)) return static_cast<long double>(got) == want ? 0 : std::numeric_limits<double>::infinity();
+  if (std::isinf(want))
+    return static_cast<long double>(got) == want ? 0 : std::numeric_limits<double>::infinity();
   const long double beyond = std::ldexp(1.0L, L::max_exponent);
-  const long double g = std::isinf(got) ? std::copysign(beyond, static_cast<long double>(got)) : static_cast<long double>(got);
+  const long double g = std::isinf(got) ? std::copysign(beyond, static_cast<long double>(got))
+                                        : static_cast<long double>(got);
   if (std::fabs(want) > beyond) want = std::copysign(beyond, want);
   int e = 0;
   std::frexp(want, &e);

@@ -1,4 +1,5 @@
-// The CPU's matrix product kernels against plain loops: every way of choosing a kernel, every layout, odd sizes, threads.
+// The CPU's matrix product kernels against plain loops: every way of choosing a kernel, every
+// layout, odd sizes, threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,22 +13,24 @@
 #include <vt/execution.hpp>
 
 #include "src/jit/cpu/llvm/llvm_library.hpp"
-#include "src/jit/cpu/products/matmul.hpp"
 #include "src/jit/cpu/llvm/target.hpp"
+#include "src/jit/cpu/products/matmul.hpp"
 
 namespace {
 
 using vt::DType;
 using vt::detail::MatmulSpec;
 
-// The elements of an array of `d`; once for all, as the loops of the reference read each many times.
+// The elements of an array of `d`; once for all, as the loops of the reference read each many
+// times.
 std::vector<double> numbers(const std::vector<unsigned char>& bytes, DType d) {
   return vt::detail::with_type(d, [&](auto zero) {
     using T = decltype(zero);
     const T* p = reinterpret_cast<const T*>(bytes.data());
     std::vector<double> all(bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(p[i]));
+      all[i] = static_cast<double>(
+          static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(p[i]));
     return all;
   });
 }
@@ -40,7 +43,8 @@ std::vector<unsigned char> random_array(DType d, std::int64_t n, unsigned seed) 
     T* p = reinterpret_cast<T*>(bytes.data());
     for (std::int64_t i = 0; i < n; ++i) {
       const float x = std::uniform_real_distribution<float>(-1, 1)(g);
-      if constexpr (std::is_same_v<T, std::int8_t>) p[i] = static_cast<T>(static_cast<int>(g() % 256) - 128);
+      if constexpr (std::is_same_v<T, std::int8_t>)
+        p[i] = static_cast<T>(static_cast<int>(g() % 256) - 128);
       else if constexpr (std::is_integral_v<T>) p[i] = static_cast<T>(static_cast<int>(g() % 16));
       else p[i] = static_cast<T>(x);
     }
@@ -52,7 +56,8 @@ struct Layout {
   bool a_transposed, b_transposed;
 };
 
-MatmulSpec dense(DType in, DType sum, DType out, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, Layout l) {
+MatmulSpec dense(DType in, DType sum, DType out, std::int64_t batch, std::int64_t m, std::int64_t n,
+                 std::int64_t k, Layout l) {
   MatmulSpec s;
   s.a_dtype = s.b_dtype = in;
   s.accumulate = sum;
@@ -79,14 +84,21 @@ void check(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
       if (!kept) continue;
       std::vector<unsigned char> again(bytes + 64, 0xab);
       kernel->run(a.data(), b.data(), again.data(), {}, kept);
-      ASSERT_EQ(again, c) << kernel->describe() << " with operands that stay, of " << s.batch << 'x' << s.m << 'x' << s.n << 'x' << s.k;
+      ASSERT_EQ(again, c) << kernel->describe() << " with operands that stay, of " << s.batch << 'x'
+                          << s.m << 'x' << s.n << 'x' << s.k;
     }
-  const double epsilon = s.result == vt::f64 ? 1e-15 : s.result == vt::f32 ? 2e-7 : s.result == vt::f16 ? 1e-3 : s.result == vt::bf16 ? 8e-3 : 0;
-  const std::vector<double> left = numbers(a, s.a_dtype), right = numbers(b, s.b_dtype), result = numbers(c, s.result);
+  const double epsilon = s.result == vt::f64    ? 1e-15
+                         : s.result == vt::f32  ? 2e-7
+                         : s.result == vt::f16  ? 1e-3
+                         : s.result == vt::bf16 ? 8e-3
+                                                : 0;
+  const std::vector<double> left = numbers(a, s.a_dtype), right = numbers(b, s.b_dtype),
+                            result = numbers(c, s.result);
   for (std::int64_t i = 0; i < s.batch; ++i)
     for (std::int64_t m = 0; m < s.m; ++m)
       for (std::int64_t n = 0; n < s.n; ++n) {
-        const double *x = left.data() + i * s.a_batch + m * s.a_row, *y = right.data() + i * s.b_batch + n * s.b_column;
+        const double *x = left.data() + i * s.a_batch + m * s.a_row,
+                     *y = right.data() + i * s.b_batch + n * s.b_column;
         long double sum = 0, size = 0;
         for (std::int64_t k = 0; k < s.k; ++k) {
           const long double p = static_cast<long double>(x[k * s.a_column]) * y[k * s.b_row];
@@ -94,17 +106,22 @@ void check(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
           size += std::fabs(p);
         }
         const double got = result[static_cast<std::size_t>((i * s.m + m) * s.n + n)];
-        const double sum_epsilon = s.accumulate == vt::f64 ? 1.2e-16 : s.accumulate == vt::f32 ? 6e-8 : 0;
+        const double sum_epsilon = s.accumulate == vt::f64   ? 1.2e-16
+                                   : s.accumulate == vt::f32 ? 6e-8
+                                                             : 0;
         ASSERT_NEAR(got, static_cast<double>(sum),
-                    static_cast<double>(size) * sum_epsilon * static_cast<double>(s.k + 1) + std::fabs(static_cast<double>(sum)) * epsilon)
-            << kernel->describe() << " at " << i << ' ' << m << ' ' << n << " of " << s.batch << 'x' << s.m << 'x' << s.n << 'x' << s.k;
+                    static_cast<double>(size) * sum_epsilon * static_cast<double>(s.k + 1) +
+                        std::fabs(static_cast<double>(sum)) * epsilon)
+            << kernel->describe() << " at " << i << ' ' << m << ' ' << n << " of " << s.batch << 'x'
+            << s.m << 'x' << s.n << 'x' << s.k;
       }
 }
 
 class MatmulKernels : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!vt::detail::cpu::llvm_unavailable_reason().empty()) GTEST_SKIP() << "needs LLVM: " << vt::detail::cpu::llvm_unavailable_reason();
+    if (!vt::detail::cpu::llvm_unavailable_reason().empty())
+      GTEST_SKIP() << "needs LLVM: " << vt::detail::cpu::llvm_unavailable_reason();
   }
 };
 
@@ -134,14 +151,22 @@ TEST_F(MatmulKernels, few_rows_of_every_layout) {
         }
 }
 
-// Few rows or few columns beside many: threads share the other side, and sums run along k where the large operand does.
+// Few rows or few columns beside many: threads share the other side, and sums run along k where the
+// large operand does.
 TEST_F(MatmulKernels, few_rows_or_few_columns) {
   struct Sizes {
     std::int64_t m, n, k;
   };
   const std::vector<Sizes> some = {{7, 211, 150}, {33, 137, 150}, {211, 7, 150}, {137, 32, 523}};
   std::vector<Sizes> all = some;
-  for (const Sizes& s : {Sizes{2, 150, 523}, {14, 200, 40}, {63, 64, 150}, {150, 2, 40}, {211, 3, 523}, {130, 13, 523}, {7, 211, 40}, {33, 137, 523}})
+  for (const Sizes& s : {Sizes{2, 150, 523},
+                         {14, 200, 40},
+                         {63, 64, 150},
+                         {150, 2, 40},
+                         {211, 3, 523},
+                         {130, 13, 523},
+                         {7, 211, 40},
+                         {33, 137, 523}})
     all.push_back(s);
   for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16, vt::f16, vt::i8})
     for (Layout l : layouts)
@@ -159,7 +184,8 @@ TEST_F(MatmulKernels, few_rows_or_few_columns) {
 
 TEST_F(MatmulKernels, dots_where_the_large_operand_runs_along_k) {
   const auto way = [](std::int64_t m, std::int64_t n, std::int64_t k, Layout l) {
-    return vt::detail::cpu::make_matmul(dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, l))->describe();
+    return vt::detail::cpu::make_matmul(dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, l))
+        ->describe();
   };
   EXPECT_EQ(way(8, 1000, 1024, {false, true}), "dots");
   EXPECT_EQ(way(8, 1000, 1024, {true, true}), "dots, a transposed");
@@ -167,7 +193,8 @@ TEST_F(MatmulKernels, dots_where_the_large_operand_runs_along_k) {
   EXPECT_EQ(way(1000, 2, 1024, {false, false}), "dots, b transposed");
   // Tiles of more rows than a set of the cache has lines, which here are whole pages apart.
   const bool collide = vt::detail::cpu::host_target().vector_registers >= 32;
-  EXPECT_EQ(way(1000, 8, 1024, {false, false}), collide ? "dots, b transposed" : way(1000, 8, 1030, {false, false}));
+  EXPECT_EQ(way(1000, 8, 1024, {false, false}),
+            collide ? "dots, b transposed" : way(1000, 8, 1030, {false, false}));
   EXPECT_EQ(way(1000, 8, 1030, {false, false}).find("direct"), 0u);
   EXPECT_EQ(way(1000, 8, 1024, {true, false}).find("direct"), 0u);
   EXPECT_EQ(way(8, 1000, 1024, {false, false}).find("direct"), 0u);
@@ -178,13 +205,20 @@ TEST_F(MatmulKernels, dots_where_the_large_operand_runs_along_k) {
 TEST_F(MatmulKernels, long_sums_of_few_elements) {
   for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16, vt::i8})
     for (Layout l : layouts)
-      for (const auto& [m, n, k] : {std::array{3, 4, 100'003}, {1, 1, 600'000}, {12, 12, 20'000}, {1, 30, 30'001}, {32, 31, 9'002}}) {
+      for (const auto& [m, n, k] : {std::array{3, 4, 100'003},
+                                    {1, 1, 600'000},
+                                    {12, 12, 20'000},
+                                    {1, 30, 30'001},
+                                    {32, 31, 9'002}}) {
         const DType sum = d == vt::bf16 ? vt::f32 : d == vt::i8 ? vt::i32 : d;
         const MatmulSpec s = dense(d, sum, d == vt::i8 ? vt::i32 : d, 1, m, n, k, l);
         check(s, m * k, k * n);
         EXPECT_NE(vt::detail::cpu::make_matmul(s)->describe().find(" parts"), std::string::npos);
       }
-  EXPECT_EQ(vt::detail::cpu::make_matmul(dense(vt::f32, vt::f32, vt::f32, 1, 500, 500, 20'000, {false, false}))->describe().find(" parts"),
+  EXPECT_EQ(vt::detail::cpu::make_matmul(
+                dense(vt::f32, vt::f32, vt::f32, 1, 500, 500, 20'000, {false, false}))
+                ->describe()
+                .find(" parts"),
             std::string::npos);
 }
 
@@ -193,7 +227,8 @@ TEST_F(MatmulKernels, batches) {
     for (Layout l : layouts)
       for (std::int64_t size : {1, 2, 3, 4, 8, 13, 16, 31}) {
         check(dense(d, d, d, 9, size, size, size, l), 9 * size * size, 9 * size * size);
-        check(dense(d, d, d, 9, size, 1, size, l), 9 * size * size, 9 * size);  // matrices times vectors
+        // matrices times vectors
+        check(dense(d, d, d, 9, size, 1, size, l), 9 * size * size, 9 * size);
         check(dense(d, d, d, 9, 1, size + 3, size, l), 9 * size, 9 * size * (size + 3));
       }
 }
@@ -252,14 +287,16 @@ TEST_F(MatmulKernels, sixteen_bit_floats_accumulate_in_f32) {
     for (Layout l : layouts) {
       check(dense(d, vt::f32, d, 1, 9, 20, 40, l), 9 * 40, 40 * 20);
       check(dense(d, vt::f32, vt::f32, 1, 90, 300, 333, l), 90 * 333, 333 * 300);
-      check(dense(d, vt::f32, d, 1, 90, 300, 700, l), 90 * 700, 700 * 300);  // several passes over k, rounded once
+      // several passes over k, rounded once
+      check(dense(d, vt::f32, d, 1, 90, 300, 700, l), 90 * 700, 700 * 300);
       check(dense(d, vt::f32, d, 2, 20, 500, 300, l), 2 * 20 * 300, 2 * 300 * 500);
       check(dense(d, vt::f32, d, 4, 7, 5, 3, l), 4 * 7 * 3, 4 * 3 * 5);
     }
 }
 
 TEST_F(MatmulKernels, integers_wrap_as_declared) {
-  for (DType d : {vt::i32, vt::i64, vt::u32}) check(dense(d, d, d, 2, 6, 7, 9, {false, false}), 2 * 54, 2 * 63);
+  for (DType d : {vt::i32, vt::i64, vt::u32})
+    check(dense(d, d, d, 2, 6, 7, 9, {false, false}), 2 * 54, 2 * 63);
   check(dense(vt::i8, vt::i32, vt::i32, 1, 6, 37, 100, {false, false}), 600, 3700);
   for (Layout l : layouts) {
     check(dense(vt::i8, vt::i32, vt::i32, 1, 30, 400, 300, l), 9000, 120000);
@@ -268,20 +305,26 @@ TEST_F(MatmulKernels, integers_wrap_as_declared) {
   }
 }
 
-// Groups of k that the CPU multiplies in one lane: every layout, rows and columns left over, depths that are no whole squares, several passes
-// over k; a depth that is no multiple goes another way.
+// Groups of k that the CPU multiplies in one lane: every layout, rows and columns left over, depths
+// that are no whole squares, several passes over k; a depth that is no multiple goes another way.
 TEST_F(MatmulKernels, small_numbers_in_groups) {
   const vt::detail::cpu::Target& target = vt::detail::cpu::host_target();
   for (Layout l : layouts)
     for (const std::int64_t k : {300, 1036, 2600, 301}) {
-      const MatmulSpec bytes = dense(vt::i8, vt::i32, vt::i32, 1, 45, 107, k, l), halves = dense(vt::bf16, vt::f32, vt::f32, 1, 45, 107, k, l);
+      const MatmulSpec bytes = dense(vt::i8, vt::i32, vt::i32, 1, 45, 107, k, l),
+                       halves = dense(vt::bf16, vt::f32, vt::f32, 1, 45, 107, k, l);
       check(bytes, 45 * k, 107 * k);
       check(halves, 45 * k, 107 * k);
-      EXPECT_EQ(vt::detail::cpu::make_matmul(bytes)->describe().find("4 of k") != std::string::npos, target.dot_i8 && k % 4 == 0);
-      EXPECT_EQ(vt::detail::cpu::make_matmul(halves)->describe().find("2 of k") != std::string::npos, target.dot_bf16 && k % 2 == 0);
+      EXPECT_EQ(vt::detail::cpu::make_matmul(bytes)->describe().find("4 of k") != std::string::npos,
+                target.dot_i8 && k % 4 == 0);
+      EXPECT_EQ(
+          vt::detail::cpu::make_matmul(halves)->describe().find("2 of k") != std::string::npos,
+          target.dot_bf16 && k % 2 == 0);
     }
-  check(dense(vt::i8, vt::i32, vt::i32, 1, 20, 12'000, 8, {false, true}), 20 * 8, 12'000 * 8);  // less depth than lanes
-  check(dense(vt::bf16, vt::f32, vt::bf16, 3, 20, 400, 128, {false, false}), 3 * 20 * 128, 3 * 400 * 128);
+  // less depth than lanes
+  check(dense(vt::i8, vt::i32, vt::i32, 1, 20, 12'000, 8, {false, true}), 20 * 8, 12'000 * 8);
+  check(dense(vt::bf16, vt::f32, vt::bf16, 3, 20, 400, 128, {false, false}), 3 * 20 * 128,
+        3 * 400 * 128);
 }
 
 TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {
@@ -315,17 +358,21 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
         for (std::int64_t r = begin; r < end; ++r) {
           ++told[static_cast<std::size_t>(r)];
           // What is said to be finished is.
-          EXPECT_TRUE(std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n)) << r;
+          EXPECT_TRUE(
+              std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n))
+              << r;
         }
       };
       for (int threads : {2, 3, 7}) {
         vt::set_num_threads(threads);
         kernel->run(a.data(), b.data(), c.data());
-        EXPECT_EQ(c, first) << threads << " threads, " << kernel->describe() << " of " << m << 'x' << n << 'x' << k;
+        EXPECT_EQ(c, first) << threads << " threads, " << kernel->describe() << " of " << m << 'x'
+                            << n << 'x' << k;
         for (auto& t : told) t = 0;
         std::fill(c.begin(), c.end(), -7.0f);
         kernel->run(a.data(), b.data(), c.data(), vt::detail::RowsDone(count_rows), kept);
-        for (std::int64_t r = 0; r < m; ++r) EXPECT_EQ(told[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
+        for (std::int64_t r = 0; r < m; ++r)
+          EXPECT_EQ(told[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
       }
     }
   vt::set_num_threads(before);
@@ -334,8 +381,10 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
 TEST_F(MatmulKernels, groups_have_the_same_bits_for_any_number_of_threads) {
   constexpr std::int64_t m = 230, n = 700, k = 1100;
   const int before = vt::num_threads();
-  for (const auto& [in, out] : {std::pair{vt::i8, vt::i32}, std::pair{vt::bf16, vt::f32}, std::pair{vt::bf16, vt::bf16}}) {
-    const MatmulSpec s = dense(in, out == vt::i32 ? vt::i32 : vt::f32, out, 1, m, n, k, {false, false});
+  for (const auto& [in, out] :
+       {std::pair{vt::i8, vt::i32}, std::pair{vt::bf16, vt::f32}, std::pair{vt::bf16, vt::bf16}}) {
+    const MatmulSpec s =
+        dense(in, out == vt::i32 ? vt::i32 : vt::f32, out, 1, m, n, k, {false, false});
     const auto a = random_array(in, m * k, 3), b = random_array(in, k * n, 4);
     const auto kernel = vt::detail::cpu::make_matmul(s);
     std::vector<unsigned char> first(static_cast<std::size_t>(m * n) * vt::size_of(out)), c = first;

@@ -1,9 +1,9 @@
-// Compiled objects: loading and unloading, many threads, damaged bytes, refusals, dumps, libraries of LLVM that do not fit.
+// Compiled objects: loading and unloading, many threads, damaged bytes, refusals, dumps, libraries
+// of LLVM that do not fit.
 #include <dlfcn.h>
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
 
 #include "cpu_kernels.hpp"
 
@@ -35,8 +35,10 @@ TEST_P(CompileTest, LoadsUnloadsAndUsesEqualNamesAtOnce) {
       b.begin_function("same_name", {Param::ptr()});
       b.store(b.arg(0), b.integer(vt::i32, 10 * round + k));
       b.end_function();
-      const vt::Vec<char> object = vt::detail::cpu::compile_object(b, {.level = k % 3, .passes = k % 2 == 0});
-      codes.push_back(k < 3 ? std::make_shared<Code>(object, names) : std::make_shared<Code>(object, names, Linker::llvm));
+      const vt::Vec<char> object =
+          vt::detail::cpu::compile_object(b, {.level = k % 3, .passes = k % 2 == 0});
+      codes.push_back(k < 3 ? std::make_shared<Code>(object, names)
+                            : std::make_shared<Code>(object, names, Linker::llvm));
     }
     for (int k = 0; k < 5; ++k) {
       std::int32_t out = -1;
@@ -56,7 +58,8 @@ TEST_P(CompileTest, CompilesOnManyThreads) {
       b.store(b.arg(0), b.integer(vt::i32, k));
       b.end_function();
       const std::vector<std::string> names = {"f"};
-      vt::detail::cpu::compile_and_load(b, names)->function<void(void*)>()(&results[static_cast<std::size_t>(k)]);
+      vt::detail::cpu::compile_and_load(b, names)->function<void(void*)>()(
+          &results[static_cast<std::size_t>(k)]);
     });
   for (auto& t : threads) t.join();
   for (int k = 0; k < 8; ++k) EXPECT_EQ(results[static_cast<std::size_t>(k)], k);
@@ -100,7 +103,8 @@ TEST_P(CompileTest, MismatchedOperandsAreNamed) {
 
 TEST_P(CompileTest, DumpsTextAndAssembly) {
   Kernels kernels(GetParam().isa);
-  kernels.map("twice", {vt::f32}, 4, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.add(x[0], x[0]); });
+  kernels.map("twice", {vt::f32}, 4,
+              [](IrBuilder& b, const vt::Vec<Value>& x) { return b.add(x[0], x[0]); });
   EXPECT_NE(kernels.builder.text().find("fadd <4 x float>"), std::string::npos);
   EXPECT_NE(vt::detail::cpu::compile_assembly(kernels.builder).find("twice:"), std::string::npos);
   kernels.compile();  // the dump left the module usable
@@ -109,15 +113,19 @@ TEST_P(CompileTest, DumpsTextAndAssembly) {
   EXPECT_EQ(out[2], 6.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, CompileTest, testing::Values(all_isas[0]), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Host, CompileTest, testing::Values(all_isas[0]),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-// Whatever the bytes are, the loader reads inside them and either refuses or links; run under AddressSanitizer too.
+// Whatever the bytes are, the loader reads inside them and either refuses or links; run under
+// AddressSanitizer too.
 TEST(ObjectLoader, SurvivesDamagedObjects) {
   if (!vt::detail::cpu::can_load_objects()) GTEST_SKIP() << "LLVM links here";
-  if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty())
+    GTEST_SKIP() << why;
   IrBuilder b;
   b.begin_function("f", {Param::ptr(), Param::of(DType::i64)});
-  b.store(b.arg(0), b.call_runtime("fmax", vt::f64, {b.load(b.arg(0), vt::f64), b.real(vt::f64, 0)}));
+  b.store(b.arg(0),
+          b.call_runtime("fmax", vt::f64, {b.load(b.arg(0), vt::f64), b.real(vt::f64, 0)}));
   b.store(b.arg(0), b.mul(b.load(b.arg(0), vt::f64, 8), b.iota(vt::f64, 8)));
   b.zero_bytes(b.arg(0), b.arg(1));
   b.end_function();
@@ -132,18 +140,22 @@ TEST(ObjectLoader, SurvivesDamagedObjects) {
     ASSERT_EQ(object.load(good, resolve), "");
     EXPECT_NE(object.find("f"), nullptr);
     EXPECT_EQ(object.find("g"), nullptr);
-    EXPECT_NE(vt::detail::cpu::LoadedObject().load(good, [](std::string_view) -> void* { return nullptr; }).find("unknown function"),
+    EXPECT_NE(vt::detail::cpu::LoadedObject()
+                  .load(good, [](std::string_view) -> void* { return nullptr; })
+                  .find("unknown function"),
               std::string::npos);
   }
   for (std::size_t length = 0; length < good.size(); length += 7) {
     vt::detail::cpu::LoadedObject object;
-    const vt::Vec<char> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));  // its own allocation
+    // its own allocation
+    const vt::Vec<char> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));
     EXPECT_NE(object.load(cut, resolve), "") << length;
   }
   std::mt19937 random(1);
   for (int round = 0; round < 4000; ++round) {
     vt::Vec<char> bad = good;
-    for (int k = 0; k < 1 + round % 4; ++k) bad[random() % bad.size()] = static_cast<char>(random());
+    for (int k = 0; k < 1 + round % 4; ++k)
+      bad[random() % bad.size()] = static_cast<char>(random());
     vt::detail::cpu::LoadedObject object;
     (void)object.load(bad, resolve);
   }
@@ -163,11 +175,14 @@ TEST(LlvmLibrary, AFileThatIsCutOffIsRefused) {
   std::ifstream whole(info.dli_fname, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
   ASSERT_GT(bytes.size(), 100'000u);
-  const std::string path = ::testing::TempDir() + "vt_cut_off_" + std::to_string(::getpid()) + ".so";
-  for (const std::size_t size : {bytes.size() / 2, std::size_t{4096}, sizeof(Elf64_Ehdr) + 10, sizeof(Elf64_Ehdr) - 10, std::size_t{0}}) {
+  const std::string path =
+      ::testing::TempDir() + "vt_cut_off_" + std::to_string(::getpid()) + ".so";
+  for (const std::size_t size : {bytes.size() / 2, std::size_t{4096}, sizeof(Elf64_Ehdr) + 10,
+                                 sizeof(Elf64_Ehdr) - 10, std::size_t{0}}) {
     std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
     const std::string why = vt::detail::cpu::llvm_try_library(path);
-    EXPECT_NE(why.find(size > sizeof(Elf64_Ehdr) ? "cut off" : path), std::string::npos) << size << ": " << why;
+    EXPECT_NE(why.find(size > sizeof(Elf64_Ehdr) ? "cut off" : path), std::string::npos)
+        << size << ": " << why;
   }
   std::remove(path.c_str());
 }

@@ -1,4 +1,5 @@
-// Kernels that run unoptimised at first: the same bits before and after they are replaced, whoever runs them meanwhile.
+// Kernels that run unoptimised at first: the same bits before and after they are replaced, whoever
+// runs them meanwhile.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +42,8 @@ struct Prepared {
   std::vector<Aval> avals;
 };
 
-Prepared prepared(const FlatFunction& f, const std::vector<Tensor>& arguments, const std::string& name) {
+Prepared prepared(const FlatFunction& f, const std::vector<Tensor>& arguments,
+                  const std::string& name) {
   Prepared p;
   p.name = name;
   std::vector<Aval> avals;
@@ -60,9 +62,12 @@ Prepared prepared(const FlatFunction& f, const std::vector<Tensor>& arguments, c
 void expect_same_bits(const Prepared& p) {
   const vt::Vec<BufferRef> after = p.program->run(p.inputs);
   for (std::size_t i = 0; i < after.size(); ++i) {
-    if (after[i]->bytes == 0 || std::memcmp(after[i]->data, p.before[i]->data, after[i]->bytes) == 0) continue;
+    if (after[i]->bytes == 0 ||
+        std::memcmp(after[i]->data, p.before[i]->data, after[i]->bytes) == 0)
+      continue;
     // Which of two NaN an addition hands on is nobody's promise; that it is one is.
-    vt_test::expect_close(from_buffer(after[i], p.avals[i]), from_buffer(p.before[i], p.avals[i]), {}, p.name + " result " + std::to_string(i));
+    vt_test::expect_close(from_buffer(after[i], p.avals[i]), from_buffer(p.before[i], p.avals[i]),
+                          {}, p.name + " result " + std::to_string(i));
   }
 }
 
@@ -73,7 +78,8 @@ TEST(Tiers, EveryPrimitiveHasTheSameBitsInBoth) {
   for (const vt_test::PrimitiveCase& c : vt_test::primitive_cases()) {
     std::vector<Tensor> operands;
     for (std::size_t i = 0; i < c.operands.size(); ++i) operands.push_back(c.operand(i, seed++));
-    all.push_back(prepared([&](std::span<const Tensor> a) { return c.run(a); }, operands, c.name()));
+    all.push_back(
+        prepared([&](std::span<const Tensor> a) { return c.run(a); }, operands, c.name()));
   }
   const std::uint64_t quick = vt::stats().kernels_unoptimised;
   EXPECT_GT(quick, 200u);
@@ -86,14 +92,22 @@ TEST(Tiers, EveryPrimitiveHasTheSameBitsInBoth) {
   }
 }
 
-/// Reductions both ways, a softmax, special functions, a loop and a branch in registers, matrices: long enough for vectors and tails.
+/// Reductions both ways, a softmax, special functions, a loop and a branch in registers, matrices:
+/// long enough for vectors and tails.
 std::vector<Tensor> mixture(const Tensor& x) {
   const Tensor rows = vt::reshape(x, {7, 19}), e = vt::exp(rows - vt::max(rows, 1, true));
   const Tensor loop = vt::vmap([](Tensor v) {
-    return vt::fori_loop(0, 9, [](Tensor i, Tensor y) { return vt::sin(y) * 1.25 + y * y / (1.5 + y * y) + i.astype(vt::f32) * 0.01; }, v);
+    return vt::fori_loop(
+        0, 9,
+        [](Tensor i, Tensor y) {
+          return vt::sin(y) * 1.25 + y * y / (1.5 + y * y) + i.astype(vt::f32) * 0.01;
+        },
+        v);
   })(x);
-  const Tensor branch =
-      vt::vmap([](Tensor v) { return vt::cond(v > 0.0, [](Tensor u) { return vt::log1p(u); }, [](Tensor u) { return vt::erf(u) * u; }, v); })(x);
+  const Tensor branch = vt::vmap([](Tensor v) {
+    return vt::cond(
+        v > 0.0, [](Tensor u) { return vt::log1p(u); }, [](Tensor u) { return vt::erf(u) * u; }, v);
+  })(x);
   const Tensor square = vt::matmul(vt::transpose(rows), rows) + vt::eye(19, vt::f32) * 20.0f;
   return {e / vt::sum(e, 1, true),
           vt::sum(rows, 0),
@@ -112,11 +126,15 @@ TEST(Tiers, MixturesAndTheirGradientsHaveTheSameBitsInBoth) {
     const Tensor x = vt_test::random_tensor(d, {133}, -2, 2, 17);
     const auto total = [&](const Tensor& v) {
       Tensor sum = vt::tensor(0.0);
-      for (const Tensor& t : mixture(v.astype(vt::f32))) sum = sum + vt::sum(t.astype(vt::f64) * 0.5);
+      for (const Tensor& t : mixture(v.astype(vt::f32)))
+        sum = sum + vt::sum(t.astype(vt::f64) * 0.5);
       return sum;
     };
-    all.push_back(prepared([&](std::span<const Tensor> a) { return mixture(a[0].astype(vt::f32)); }, {x}, "mixture"));
-    all.push_back(prepared([&](std::span<const Tensor> a) { return std::vector<Tensor>{vt::grad(total)(a[0])}; }, {x}, "gradient"));
+    all.push_back(prepared([&](std::span<const Tensor> a) { return mixture(a[0].astype(vt::f32)); },
+                           {x}, "mixture"));
+    all.push_back(prepared(
+        [&](std::span<const Tensor> a) { return std::vector<Tensor>{vt::grad(total)(a[0])}; }, {x},
+        "gradient"));
   }
   vt::wait_compiled();
   for (const Prepared& p : all) expect_same_bits(p);
@@ -132,7 +150,8 @@ TEST(Tiers, ThreadsRunWhatIsBeingReplaced) {
     threads.emplace_back([&, t] {
       for (int n = 0; n < 8; ++n) {
         const Tensor x = (vt::arange(50 + n) * 0.125).eval();
-        const auto f = vt::jit([n](Tensor x) { return vt::sum(vt::tanh(x * (1.0 + 0.25 * n)) * vt::cos(x)); });
+        const auto f =
+            vt::jit([n](Tensor x) { return vt::sum(vt::tanh(x * (1.0 + 0.25 * n)) * vt::cos(x)); });
         const double first = f(x).item<double>();
         for (int again = 0; again < 200; ++again) wrong += f(x).item<double>() != first;
         if (t == 0) vt::wait_compiled();
@@ -165,7 +184,10 @@ TEST(Tiers, MuchWorkIsOptimisedAtOnce) {
   EXPECT_EQ(vt::stats().kernels_unoptimised, 0u);
   EXPECT_GT(vt::stats().kernels_compiled, 1u);
   // How many rounds it takes is not known.
-  const auto halve = vt::jit([](Tensor x) { return vt::while_loop([](Tensor v) { return v > 1.0; }, [](Tensor v) { return v * 0.5 + 0.0625; }, x); });
+  const auto halve = vt::jit([](Tensor x) {
+    return vt::while_loop([](Tensor v) { return v > 1.0; },
+                          [](Tensor v) { return v * 0.5 + 0.0625; }, x);
+  });
   halve(vt::tensor(100.0)).eval();
   EXPECT_EQ(vt::stats().kernels_unoptimised, 0u);
 }

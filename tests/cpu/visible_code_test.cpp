@@ -1,4 +1,5 @@
-// Kernels that perf and gdb see: names, lines and addresses in perf's map and in gdb's list, also of kernels from disk and in children.
+// Kernels that perf and gdb see: names, lines and addresses in perf's map and in gdb's list, also
+// of kernels from disk and in children.
 #include <gtest/gtest.h>
 
 #include <elf.h>
@@ -38,7 +39,8 @@ using vt::Tensor;
 // Read once. A process that this one starts has the folder from it.
 const std::string folder = [] {
   if (const char* given = std::getenv("VT_TEST_FOLDER")) return std::string(given);
-  const std::string made = std::filesystem::temp_directory_path() / ("vt_visible_" + std::to_string(::getpid()));
+  const std::string made =
+      std::filesystem::temp_directory_path() / ("vt_visible_" + std::to_string(::getpid()));
   ::setenv("VT_TEST_FOLDER", made.c_str(), 1);
   ::setenv("VT_CACHE_DIR", made.c_str(), 1);
   ::setenv("VT_TIERS", "off", 1);
@@ -53,9 +55,12 @@ Tensor weights(Tensor x) {
   const Tensor e = vt::exp(x - vt::max(x, 1, true));
   return e / vt::sum(e, 1, true);
 }
-const auto program = vt::jit([](Tensor x, Tensor w) { return std::pair(weights(x), vt::matmul(x, w)); });
+const auto program =
+    vt::jit([](Tensor x, Tensor w) { return std::pair(weights(x), vt::matmul(x, w)); });
 std::string explained() { return vt::explain(program)(vt::ones({40, 30}), vt::ones({30, 50})); }
-bool visible() { return vt::detail::cpu::can_load_objects() && explained().rfind("interpreter", 0) != 0; }
+bool visible() {
+  return vt::detail::cpu::can_load_objects() && explained().rfind("interpreter", 0) != 0;
+}
 
 struct Function {
   std::uint64_t start = 0, size = 0;
@@ -81,7 +86,8 @@ const Function* named(const std::vector<Function>& all, const std::string& part)
 /// The name that explain gives the kernel with an exp.
 std::string kernel_name() {
   const std::string text = explained();
-  const std::size_t at = text.rfind("kernel ", text.find("exp", text.find("step 0")));  // not the head's word on what an exp takes
+  // not the head's word on what an exp takes
+  const std::size_t at = text.rfind("kernel ", text.find("exp", text.find("step 0")));
   return text.substr(at + 7, 16);
 }
 bool executable(std::uint64_t address) {
@@ -89,7 +95,9 @@ bool executable(std::uint64_t address) {
   for (std::string line; std::getline(maps, line);) {
     unsigned long long from = 0, to = 0;
     char rights[5] = "";
-    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &from, &to, rights) == 3 && from <= address && address < to) return rights[2] == 'x';
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &from, &to, rights) == 3 && from <= address &&
+        address < to)
+      return rights[2] == 'x';
   }
   return false;
 }
@@ -107,7 +115,9 @@ TEST(VisibleCode, PerfFindsKernelsByOpsLineAndTheNameInExplain) {
   const std::vector<Function> all = perf_map(::getpid());
   const Function* kernel = named(all, "[" + kernel_name() + "]");
   ASSERT_TRUE(kernel);
-  EXPECT_EQ(kernel->name.rfind("vt: reduce_max sub exp reduce_sum div visible_code_test.cpp:", 0), 0u) << kernel->name;
+  EXPECT_EQ(kernel->name.rfind("vt: reduce_max sub exp reduce_sum div visible_code_test.cpp:", 0),
+            0u)
+      << kernel->name;
   EXPECT_GT(kernel->size, 50u);
   EXPECT_TRUE(executable(kernel->start));
   EXPECT_TRUE(executable(kernel->start + kernel->size - 1));
@@ -115,7 +125,9 @@ TEST(VisibleCode, PerfFindsKernelsByOpsLineAndTheNameInExplain) {
   ASSERT_TRUE(product);
   EXPECT_TRUE(executable(product->start));
   for (const Function& f : all)
-    EXPECT_TRUE(&f == product || f.start + f.size <= product->start || product->start + product->size <= f.start) << f.name;
+    EXPECT_TRUE(&f == product || f.start + f.size <= product->start ||
+                product->start + product->size <= f.start)
+        << f.name;
   if (child) {
     EXPECT_EQ(vt::stats().kernels_compiled, 0u);
     EXPECT_GT(vt::stats().kernel_disk_hits, 0u);
@@ -125,7 +137,8 @@ TEST(VisibleCode, PerfFindsKernelsByOpsLineAndTheNameInExplain) {
 
 TEST(VisibleCode, WhatComesFromDiskIsSeenToo) {
   if (child || !visible()) GTEST_SKIP() << "no code that vt loads";
-  const std::string text = output_of("VT_TEST_CHILD=1 " + self + " --gtest_filter='VisibleCode.Perf*:VisibleCode.Gdbs*'");
+  const std::string text = output_of("VT_TEST_CHILD=1 " + self +
+                                     " --gtest_filter='VisibleCode.Perf*:VisibleCode.Gdbs*'");
   EXPECT_NE(text.find("[  PASSED  ] 2 tests"), std::string::npos) << text;
 }
 
@@ -155,14 +168,17 @@ TEST(VisibleCode, GdbsListHasTheObjectsWhereTheyLie) {
         Elf64_Sym symbol;
         std::memcpy(&symbol, e->file + s.sh_offset + at, sizeof symbol);
         const std::string name = strings + symbol.st_name;
-        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || name.find("vt_reduce_max_sub_exp") != 0 || name.find(kernel_name()) == std::string::npos)
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || name.find("vt_reduce_max_sub_exp") != 0 ||
+            name.find(kernel_name()) == std::string::npos)
           continue;
         here = true;
         EXPECT_TRUE(executable(sections[symbol.st_shndx].sh_addr + symbol.st_value));
       }
     }
     for (const Elf64_Shdr& s : sections)
-      lines = lines || (here && std::strcmp(e->file + sections[header.e_shstrndx].sh_offset + s.sh_name, ".debug_line") == 0);
+      lines =
+          lines || (here && std::strcmp(e->file + sections[header.e_shstrndx].sh_offset + s.sh_name,
+                                        ".debug_line") == 0);
     found = found || here;
   }
   EXPECT_TRUE(found);
@@ -178,13 +194,19 @@ TEST(VisibleCode, GdbStopsInAKernelAtTheUsersLine) {
   if (output_of("gdb --version").find("GNU gdb") == std::string::npos) GTEST_SKIP() << "no gdb";
   // In the function that is recorded, where the program has lines itself, and in the kernel.
   const std::string commands = folder + "/commands";
-  std::ofstream(commands) << "set pagination off\nset confirm off\nset debuginfod enabled off\nset breakpoint pending on\n"
-                          << "break visible_code_test.cpp:" << line_of_exp << "\ncommands\nbt 2\ncontinue\nend\nrun\n";
-  const std::string text = output_of("VT_TEST_CHILD=1 timeout 100 gdb -nx -batch -x " + commands + " --args " + self +
-                                     " --gtest_filter=VisibleCode.PerfFindsKernelsByOpsLineAndTheNameInExplain");
+  std::ofstream(commands) << "set pagination off\nset confirm off\nset debuginfod enabled off\nset "
+                             "breakpoint pending on\n"
+                          << "break visible_code_test.cpp:" << line_of_exp
+                          << "\ncommands\nbt 2\ncontinue\nend\nrun\n";
+  const std::string text =
+      output_of("VT_TEST_CHILD=1 timeout 100 gdb -nx -batch -x " + commands + " --args " + self +
+                " --gtest_filter=VisibleCode.PerfFindsKernelsByOpsLineAndTheNameInExplain");
   if (text.find("ptrace") != std::string::npos) GTEST_SKIP() << "gdb may not trace here";
-  EXPECT_NE(text.find("#0  vt_reduce_max_sub_exp_reduce_sum_div_visible_code_test_cpp_"), std::string::npos) << text;
-  EXPECT_NE(text.find("visible_code_test.cpp:" + std::to_string(line_of_exp)), std::string::npos) << text;
+  EXPECT_NE(text.find("#0  vt_reduce_max_sub_exp_reduce_sum_div_visible_code_test_cpp_"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("visible_code_test.cpp:" + std::to_string(line_of_exp)), std::string::npos)
+      << text;
 }
 
 class Folder : public ::testing::Environment {

@@ -1,4 +1,5 @@
-// The emulated CUDA driver: kernels written by hand give right results in every order of blocks and threads.
+// The emulated CUDA driver: kernels written by hand give right results in every order of blocks and
+// threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +52,9 @@ TEST_F(CudaEmulator, SumsThroughShuffles) {
     ASSERT_EQ(run(f, {4}, {128}, 0, dx, dy, rows, columns), 0) << emulator->report();
     const auto sums = download<double>(dy, rows);
     for (int r = 0; r < rows; ++r)
-      EXPECT_NEAR(sums[static_cast<std::size_t>(r)], std::accumulate(x.begin() + r * columns, x.begin() + (r + 1) * columns, 0.0), 1e-12);
+      EXPECT_NEAR(sums[static_cast<std::size_t>(r)],
+                  std::accumulate(x.begin() + r * columns, x.begin() + (r + 1) * columns, 0.0),
+                  1e-12);
   }
 }
 
@@ -61,19 +64,25 @@ TEST_F(CudaEmulator, ScansAndVotesOfAWarp) {
   for (int i = 0; i < 64; ++i) x[static_cast<std::size_t>(i)] = (i * 7) % 11;
   for (unsigned long seed : seeds) {
     emulator->set_seed(seed);
-    const DevicePtr dx = upload(x), dsums = allocate(256), dvotes = allocate(256), dbelow = allocate(256);
+    const DevicePtr dx = upload(x), dsums = allocate(256), dvotes = allocate(256),
+                    dbelow = allocate(256);
     ASSERT_EQ(run(f, {1}, {64}, 0, dx, dsums, dvotes, dbelow), 0) << emulator->report();
     const auto sums = download<int>(dsums, 64), below = download<int>(dbelow, 64);
     const auto votes = download<unsigned>(dvotes, 64);
     for (int i = 0; i < 64; ++i) {
       const int first = i / 32 * 32;
-      const auto sum_to = [&](int last) { return std::accumulate(x.begin() + first, x.begin() + last + 1, 0); };
+      const auto sum_to = [&](int last) {
+        return std::accumulate(x.begin() + first, x.begin() + last + 1, 0);
+      };
       unsigned odd = 0;
-      for (int k = 0; k < 32; ++k) odd |= static_cast<unsigned>(x[static_cast<std::size_t>(first + k)] & 1) << k;
+      for (int k = 0; k < 32; ++k)
+        odd |= static_cast<unsigned>(x[static_cast<std::size_t>(first + k)] & 1) << k;
       ASSERT_EQ(sums[static_cast<std::size_t>(i)], sum_to(i));
       ASSERT_EQ(votes[static_cast<std::size_t>(i)], odd);
       const int next = i % 8 == 7 ? i : i + 1;
-      ASSERT_EQ(below[static_cast<std::size_t>(i)], sum_to(next) + __builtin_popcount(odd & ((1u << (i - first)) - 1)) + 1000) << i;
+      ASSERT_EQ(below[static_cast<std::size_t>(i)],
+                sum_to(next) + __builtin_popcount(odd & ((1u << (i - first)) - 1)) + 1000)
+          << i;
     }
   }
 }
@@ -82,15 +91,18 @@ TEST_F(CudaEmulator, CountsWithAtomics) {
   const cuda::Function f = load(histogram);
   std::vector<unsigned char> x(3000);
   std::vector<int> expected(16);
-  for (std::size_t i = 0; i < x.size(); ++i) ++expected[(x[i] = static_cast<unsigned char>(i * i % 251)) % 16u];
+  for (std::size_t i = 0; i < x.size(); ++i)
+    ++expected[(x[i] = static_cast<unsigned char>(i * i % 251)) % 16u];
   for (unsigned long seed : seeds) {
     emulator->set_seed(seed);
-    const DevicePtr dx = upload(x), dbins = upload(std::vector<int>(16)), dtotal = upload(std::vector<float>(1)),
+    const DevicePtr dx = upload(x), dbins = upload(std::vector<int>(16)),
+                    dtotal = upload(std::vector<float>(1)),
                     dlargest = upload(std::vector<unsigned long long>(1));
     ASSERT_EQ(run(f, {3}, {64}, 0, dx, dbins, 3000, dtotal, dlargest), 0) << emulator->report();
     EXPECT_EQ(download<int>(dbins, 16), expected);
     EXPECT_EQ(download<float>(dtotal, 1)[0], 3000.0f);
-    EXPECT_EQ(download<unsigned long long>(dlargest, 1)[0], *std::max_element(x.begin(), x.end()) * 1000000007ull);
+    EXPECT_EQ(download<unsigned long long>(dlargest, 1)[0],
+              *std::max_element(x.begin(), x.end()) * 1000000007ull);
   }
 }
 
@@ -101,10 +113,13 @@ TEST_F(CudaEmulator, TransposesThroughDynamicSharedMemory) {
   for (unsigned long seed : seeds) {
     emulator->set_seed(seed);
     const DevicePtr dx = upload(x), dy = allocate(x.size() * sizeof(float));
-    ASSERT_EQ(run(f, {2, 3}, {32, 8}, 32 * 33 * sizeof(float), dx, dy, rows, columns), 0) << emulator->report();
+    ASSERT_EQ(run(f, {2, 3}, {32, 8}, 32 * 33 * sizeof(float), dx, dy, rows, columns), 0)
+        << emulator->report();
     const auto y = download<float>(dy, x.size());
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c) ASSERT_EQ(y[static_cast<std::size_t>(c * rows + r)], x[static_cast<std::size_t>(r * columns + c)]);
+      for (int c = 0; c < columns; ++c)
+        ASSERT_EQ(y[static_cast<std::size_t>(c * rows + r)],
+                  x[static_cast<std::size_t>(r * columns + c)]);
   }
 }
 
@@ -119,13 +134,16 @@ TEST_F(CudaEmulator, PartsOfAWarpGoTheirWays) {
     const DevicePtr dx = allocate(96 * sizeof(int));
     ASSERT_EQ(run(f, {1}, {128}, 0, dx, Pair{5, 3}, 96), 0) << emulator->report();
     const auto x = download<int>(dx, 96);
-    for (int i = 0; i < 96; ++i) ASSERT_EQ(x[static_cast<std::size_t>(i)], ((i % 32 < 16 ? i + (i ^ 8) : i - (i ^ 4)) + 5) * 3);
+    for (int i = 0; i < 96; ++i)
+      ASSERT_EQ(x[static_cast<std::size_t>(i)],
+                ((i % 32 < 16 ? i + (i ^ 8) : i - (i ^ 4)) + 5) * 3);
   }
 }
 
 TEST_F(CudaEmulator, AccessesOfSixteenBytesMustBeAligned) {
   const cuda::Function f = load(vectors);
-  const DevicePtr dx = upload(ramp(44)), dy = allocate(160), du = upload(std::vector<double>(20, 1.5)), dv = allocate(80);
+  const DevicePtr dx = upload(ramp(44)), dy = allocate(160),
+                  du = upload(std::vector<double>(20, 1.5)), dv = allocate(80);
   ASSERT_EQ(run(f, {1}, {32}, 0, dx, dy, du, dv, 10), 0) << emulator->report();
   const auto x = ramp(44), y = download<float>(dy, 40);
   for (std::size_t i = 0; i < 40; ++i) ASSERT_EQ(y[i], x[i / 4 * 4 + 3 - i % 4]);
@@ -138,7 +156,8 @@ TEST_F(CudaEmulator, FunctionsOfCudasLibrary) {
   const cuda::Function f = load(functions);
   const std::vector<double> x = {-0.9, -0.3, 0.0, 0.2, 0.7, 0.999};
   const auto n = x.size();
-  const DevicePtr dx = upload(x), dy = allocate(n * 12 * 8), dz = allocate(n * 7 * 4), dw = allocate(n * 8 * 4);
+  const DevicePtr dx = upload(x), dy = allocate(n * 12 * 8), dz = allocate(n * 7 * 4),
+                  dw = allocate(n * 8 * 4);
   ASSERT_EQ(run(f, {1}, {static_cast<unsigned>(n)}, 0, dx, dy, dz, dw), 0) << emulator->report();
   const auto y = download<double>(dy, n * 12);
   const auto z = download<float>(dz, n * 7);
@@ -171,9 +190,12 @@ TEST_F(CudaEmulator, FunctionsOfCudasLibrary) {
     EXPECT_EQ(static_cast<int>(w[i * 8 + 1]), b == 0 ? 0 : b > 0 ? 2147483647 : -2147483647 - 1);
     EXPECT_EQ(w[i * 8 + 5], static_cast<unsigned>(std::llrint(a * 1000.5)));
     EXPECT_EQ(w[i * 8 + 3], static_cast<unsigned>(((0x80000001ull + i) * 6) >> 32));
-    EXPECT_EQ(w[i * 8 + 4], static_cast<unsigned>(__builtin_clz(static_cast<unsigned>(i + 1)) * 100 + __builtin_ffs(static_cast<int>(i + 8)) * 10000 +
-                                                  __builtin_popcountll(0xffffffffffull + i)));
-    EXPECT_EQ(w[i * 8 + 7], static_cast<unsigned>(std::min<std::size_t>(i, 3) + std::max<std::size_t>(i, 2)));
+    EXPECT_EQ(w[i * 8 + 4],
+              static_cast<unsigned>(__builtin_clz(static_cast<unsigned>(i + 1)) * 100 +
+                                    __builtin_ffs(static_cast<int>(i + 8)) * 10000 +
+                                    __builtin_popcountll(0xffffffffffull + i)));
+    EXPECT_EQ(w[i * 8 + 7],
+              static_cast<unsigned>(std::min<std::size_t>(i, 3) + std::max<std::size_t>(i, 2)));
   }
   EXPECT_EQ(w[6], 0x80000000u);
 }
@@ -224,7 +246,8 @@ TEST_F(CudaEmulator, ManyThreadsAreQuick) {
   const std::size_t n = slow ? 1 << 14 : 1 << 20;
   const DevicePtr dx = upload(ramp(n)), dy = upload(ramp(n));
   const auto begin = std::chrono::steady_clock::now();
-  ASSERT_EQ(run(f, {n / 256}, {256}, 0, dx, dy, 2.0f, static_cast<int>(n)), 0) << emulator->report();
+  ASSERT_EQ(run(f, {n / 256}, {256}, 0, dx, dy, 2.0f, static_cast<int>(n)), 0)
+      << emulator->report();
   ASSERT_EQ(run(g, {n / 1024}, {256}, 0, dx, dy, static_cast<int>(n)), 0) << emulator->report();
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 20.0);
 }
@@ -240,20 +263,27 @@ TEST_F(CudaEmulator, BlocksOfAThousandThreadsThatWaitOften) {
     const DevicePtr dx = upload(x);
     ASSERT_EQ(run(f, {blocks}, {1024}, 4096, dx), 0) << emulator->report();
     auto expected = x;
-    for (int b = 0; b < blocks; ++b) std::sort(expected.begin() + 1024 * b, expected.begin() + 1024 * (b + 1));
+    for (int b = 0; b < blocks; ++b)
+      std::sort(expected.begin() + 1024 * b, expected.begin() + 1024 * (b + 1));
     EXPECT_EQ(download<int>(dx, x.size()), expected);
   }
 }
 
-// The same sources are what NVIDIA's compiler takes, without a warning. It is loaded beside the emulator.
+// The same sources are what NVIDIA's compiler takes, without a warning. It is loaded beside the
+// emulator.
 TEST_F(CudaEmulator, NvidiasCompilerTakesTheSources) {
   std::string why;
   void* pointers[13] = {};
-  const char* names[] = {"nvrtcVersion",           "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs", "nvrtcCreateProgram", "nvrtcDestroyProgram",
-                         "nvrtcCompileProgram",    "nvrtcGetCUBINSize",         "nvrtcGetCUBIN",          "nvrtcGetPTXSize",    "nvrtcGetPTX",
-                         "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",        "nvrtcGetErrorString"};
+  const char* names[] = {"nvrtcVersion",           "nvrtcGetNumSupportedArchs",
+                         "nvrtcGetSupportedArchs", "nvrtcCreateProgram",
+                         "nvrtcDestroyProgram",    "nvrtcCompileProgram",
+                         "nvrtcGetCUBINSize",      "nvrtcGetCUBIN",
+                         "nvrtcGetPTXSize",        "nvrtcGetPTX",
+                         "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",
+                         "nvrtcGetErrorString"};
   bool found = false;
-  for (const std::string& path : cuda::toolkit_libraries("nvrtc", {"13", "12", "11.2"}, "VT_REAL_NVRTC_LIBRARY")) {
+  for (const std::string& path :
+       cuda::toolkit_libraries("nvrtc", {"13", "12", "11.2"}, "VT_REAL_NVRTC_LIBRARY")) {
     why = cuda::load_functions(path, names, 13, pointers);
     if ((found = why.empty())) break;
   }

@@ -1,4 +1,5 @@
-// The emulated CUDA driver: what runs when. Streams, events, graphs, modules that go while their kernels wait, threads of the host.
+// The emulated CUDA driver: what runs when. Streams, events, graphs, modules that go while their
+// kernels wait, threads of the host.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,9 +87,12 @@ TEST_F(CudaEmulator, GraphsRepeatWhatWasCaptured) {
   cuda::Event event = nullptr;
   ASSERT_EQ(driver_->cuStreamCreate(&other, Constant::CU_STREAM_NON_BLOCKING), 0);
   ASSERT_EQ(driver_->cuEventCreate(&event, Constant::CU_EVENT_DISABLE_TIMING), 0);
-  const DevicePtr dx = upload(ramp(4, 1, 0)), dy = upload(ramp(4, 0, 0)), dz = upload(ramp(4, 0, 0));
+  const DevicePtr dx = upload(ramp(4, 1, 0)), dy = upload(ramp(4, 0, 0)),
+                  dz = upload(ramp(4, 0, 0));
   const auto capture = [&](float a) {
-    EXPECT_EQ(driver_->cuStreamBeginCapture_v2(stream_, Constant::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), 0);
+    EXPECT_EQ(
+        driver_->cuStreamBeginCapture_v2(stream_, Constant::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        0);
     EXPECT_EQ(launch(f, {1}, {32}, 0, dx, dy, a, 4), 0);
     EXPECT_EQ(driver_->cuEventRecord(event, stream_), 0);
     EXPECT_EQ(driver_->cuStreamWaitEvent(other, event, 0), 0);
@@ -118,7 +122,8 @@ TEST_F(CudaEmulator, GraphsRepeatWhatWasCaptured) {
   cuda::Graph none = nullptr;
   ASSERT_EQ(driver_->cuStreamBeginCapture_v2(stream_, Constant::CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
   EXPECT_EQ(driver_->cuStreamSynchronize(stream_), Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  EXPECT_EQ(driver_->cuStreamEndCapture(stream_, &none), Constant::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(driver_->cuStreamEndCapture(stream_, &none),
+            Constant::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   ASSERT_EQ(driver_->cuStreamBeginCapture_v2(stream_, Constant::CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
   ASSERT_EQ(driver_->cuEventRecord(event, stream_), 0);
   ASSERT_EQ(driver_->cuStreamWaitEvent(other, event, 0), 0);

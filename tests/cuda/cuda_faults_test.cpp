@@ -1,5 +1,6 @@
-// Faults of a CUDA device, here the emulated one, injected into each call that a program makes: a clear error or the right result, nothing leaked,
-// and both the device (unless it is lost) and the CPU usable afterwards.
+// Faults of a CUDA device, here the emulated one, injected into each call that a program makes: a
+// clear error or the right result, nothing leaked, and both the device (unless it is lost) and the
+// CPU usable afterwards.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -36,7 +37,8 @@ const std::string& folder() {
 }
 [[maybe_unused]] const int own_cache = ::setenv("VT_CACHE_DIR", folder().c_str(), 1);
 [[maybe_unused]] const int removed = std::atexit([] { std::filesystem::remove_all(folder()); });
-// What the host runs is compiled once: code of a second tier would come to the folder whenever the background is done with it.
+// What the host runs is compiled once: code of a second tier would come to the folder whenever the
+// background is done with it.
 [[maybe_unused]] const int one_tier = ::setenv("VT_TIERS", "off", 1);
 [[maybe_unused]] const int several_devices = ::setenv("VT_EMULATOR_DEVICES", "8", 1);
 
@@ -55,14 +57,17 @@ class CudaFaults : public testing::Test {
 std::vector<long long> alive() {
   cuda::driver(nullptr)->cuCtxSynchronize();
   std::vector<long long> counts;
-  for (const char* what : {"allocations", "streams", "modules", "graphs", "graph_execs", "programs"}) counts.push_back(emulator->count(what));
+  for (const char* what :
+       {"allocations", "streams", "modules", "graphs", "graph_execs", "programs"})
+    counts.push_back(emulator->count(what));
   return counts;
 }
 
 // Several kernels, which the second run gives to the device as one graph.
 Tensor many_kernels(const Tensor& x) {
   Tensor y = x;
-  for (int i = 0; i < 3; ++i) y = y - vt::tanh(vt::sum(y, 0) * 0.1f) + vt::reshape(vt::sum(y, 1), {y.shape()[0], 1}) * 0.01f;
+  for (int i = 0; i < 3; ++i)
+    y = y - vt::tanh(vt::sum(y, 0) * 0.1f) + vt::reshape(vt::sum(y, 1), {y.shape()[0], 1}) * 0.01f;
   return y;
 }
 
@@ -73,13 +78,16 @@ TEST_F(CudaFaults, EachCallOfARun) {
   const auto run = [&] { return f(x.to(vt::cuda(0))).to_vector<float>(); };
   const auto expect_right = [&](const std::vector<float>& actual, const std::string& what) {
     ASSERT_EQ(actual.size(), expected.size()) << what;
-    for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << what;
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      EXPECT_NEAR(actual[i], expected[i], 1e-5) << what;
   };
   for (int i = 0; i < 3; ++i) expect_right(run(), "before");
   const std::vector<long long> before = alive();
   int failed = 0;
-  for (const char* call : {"cuCtxSetCurrent", "cuMemAllocAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord",
-                           "cuEventSynchronize", "cuEventQuery", "cuGraphLaunch", "cuStreamSynchronize", "cuMemAllocHost_v2", "cuEventCreate"})
+  for (const char* call :
+       {"cuCtxSetCurrent", "cuMemAllocAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+        "cuEventRecord", "cuEventSynchronize", "cuEventQuery", "cuGraphLaunch",
+        "cuStreamSynchronize", "cuMemAllocHost_v2", "cuEventCreate"})
     for (int after = 0; after < 6; ++after) {
       const std::string what = std::string(call) + " " + std::to_string(after);
       emulator->fail(call, after, Constant::CUDA_ERROR_NOT_SUPPORTED);
@@ -105,12 +113,15 @@ TEST_F(CudaFaults, ADeviceThatDoesNotStartIsTriedAgain) {
   int index = 0;
   vt::ones({2}).to(vt::cuda(0)).eval();
   for (const char* call :
-       {"cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute"}) {
+       {"cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuStreamCreate",
+        "cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute"}) {
     ++index;
     const auto streams = emulator->count("streams");
     emulator->fail(call, 0, Constant::CUDA_ERROR_NOT_SUPPORTED);
     const std::string text = message([&] { vt::ones({2}).to(vt::cuda(index)); });
-    EXPECT_NE(text.find(std::string("vt: ") + call + ": CUDA_ERROR_NOT_SUPPORTED"), std::string::npos) << text;
+    EXPECT_NE(text.find(std::string("vt: ") + call + ": CUDA_ERROR_NOT_SUPPORTED"),
+              std::string::npos)
+        << text;
     EXPECT_EQ(emulator->count("streams"), streams) << call;
     EXPECT_EQ((vt::ones({2}).to(vt::cuda(index)) + 1)[1].item<float>(), 2);
     EXPECT_EQ(emulator->count("streams"), streams + 1) << call;
@@ -124,17 +135,21 @@ TEST_F(CudaFaults, CodeThatIsNotMade) {
     for (int i = 0; i < depth; ++i) y = vt::sin(vt::exp(y));
     return y;
   };
-  for (const char* call :
-       {"nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize", "nvrtcGetCUBIN", "cuModuleLoadData", "cuModuleGetFunction"}) {
+  for (const char* call : {"nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize",
+                           "nvrtcGetCUBIN", "cuModuleLoadData", "cuModuleGetFunction"}) {
     ++depth;
     const std::vector<long long> before = alive();
     const bool of_compiler = std::string(call).starts_with("nvrtc");
-    emulator->fail(call, 0, of_compiler ? int{Constant::NVRTC_ERROR_INTERNAL_ERROR} : int{Constant::CUDA_ERROR_INVALID_IMAGE});
+    emulator->fail(call, 0,
+                   of_compiler ? int{Constant::NVRTC_ERROR_INTERNAL_ERROR}
+                               : int{Constant::CUDA_ERROR_INVALID_IMAGE});
     const std::string text = message([&] { f(x).eval(); });
     emulator->reset();
-    EXPECT_NE(text.find(of_compiler ? "NVRTC_ERROR_INTERNAL_ERROR" : call), std::string::npos) << call << ": " << text;
+    EXPECT_NE(text.find(of_compiler ? "NVRTC_ERROR_INTERNAL_ERROR" : call), std::string::npos)
+        << call << ": " << text;
     if (std::string(call) == "nvrtcCompileProgram") {
-      EXPECT_NE(text.find("the failure that was asked for"), std::string::npos) << text;  // the compiler's own words
+      // the compiler's own words
+      EXPECT_NE(text.find("the failure that was asked for"), std::string::npos) << text;
     }
     EXPECT_EQ(alive(), before) << call;
     EXPECT_NEAR(f(x)[3].item<float>(), f(vt::ones({7}))[3].item<float>(), 1e-5) << call;
@@ -144,7 +159,8 @@ TEST_F(CudaFaults, CodeThatIsNotMade) {
 // What is on disk is of another device, say: it is made anew.
 TEST_F(CudaFaults, KeptCodeThatDoesNotLoad) {
   const auto f = [](const Tensor& x) { return vt::exp(x) * 7.0625f + 0.375f; };
-  EXPECT_NEAR(f(vt::ones({5}).to(vt::cuda(0)))[1].item<float>(), std::exp(1.0f) * 7.0625f + 0.375f, 1e-4);
+  EXPECT_NEAR(f(vt::ones({5}).to(vt::cuda(0)))[1].item<float>(), std::exp(1.0f) * 7.0625f + 0.375f,
+              1e-4);
   const Tensor there = vt::ones({5}).to(vt::cuda(6));
   emulator->fail("cuModuleLoadData", 0, Constant::CUDA_ERROR_NO_BINARY_FOR_GPU);
   const auto compiled = emulator->count("compilations");
@@ -152,7 +168,8 @@ TEST_F(CudaFaults, KeptCodeThatDoesNotLoad) {
   EXPECT_GT(emulator->count("compilations"), compiled);
 }
 
-// Each device has its code from what the one before left on disk, and only what is damaged there is made anew.
+// Each device has its code from what the one before left on disk, and only what is damaged there is
+// made anew.
 TEST_F(CudaFaults, DamagedAndMissingFilesOfTheCache) {
   using vt::detail::CacheKey, vt::detail::DiskCache;
   ASSERT_FALSE(folder().empty());
@@ -199,7 +216,8 @@ TEST_F(CudaFaults, DamagedAndMissingFilesOfTheCache) {
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit little{whole - 1, before.rlim_max};  // the emulator writes a smaller file when it loads the code
+  // the emulator writes a smaller file when it loads the code
+  const rlimit little{whole - 1, before.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &little);
   EXPECT_EQ(compilations("full"), 1);
   ::setrlimit(RLIMIT_FSIZE, &before);
@@ -217,12 +235,14 @@ TEST_F(CudaFaults, AfterAnErrorThatEndsAllWorkTheCpuGoesOn) {
   const std::string first = message([&] { y.to_vector<float>(); });
   EXPECT_NE(first.find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << first;
   EXPECT_NE(first.find("cuda(7) is lost"), std::string::npos) << first;
-  EXPECT_NE(first.find("; the driver's log: the failure that was asked for"), std::string::npos) << first;
+  EXPECT_NE(first.find("; the driver's log: the failure that was asked for"), std::string::npos)
+      << first;
   emulator->fail("kernel", 0, 0);
   const std::string later = message([&] { (x * 2).eval(); });
   EXPECT_NE(later.find("cuda(7) is lost since"), std::string::npos) << later;
   EXPECT_EQ(vt::sum(here * 2 + 1).item<float>(), 300);
-  EXPECT_EQ((vt::ones({3}).to(vt::cuda(0)) + 1)[2].item<float>(), 2);  // nor has another device noticed
+  // nor has another device noticed
+  EXPECT_EQ((vt::ones({3}).to(vt::cuda(0)) + 1)[2].item<float>(), 2);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Fourier transforms on a CUDA device, here the emulated one: lengths of all factors, rows in one step and in two, real and complex, along any axes
-// = the host's results; what the host still does, and why.
+// Fourier transforms on a CUDA device, here the emulated one: lengths of all factors, rows in one
+// step and in two, real and complex, along any axes = the host's results; what the host still does,
+// and why.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,18 +19,25 @@ using vt::Tensor;
 using vt_test::emulator, vt_test::Tensors;
 using Function = vt_test::TensorFunction;
 
-Tensor numbers(vt::DType d, const Shape& shape) { return vt_test::random_tensor(d, shape, -1, 1, 5); }
+Tensor numbers(vt::DType d, const Shape& shape) {
+  return vt_test::random_tensor(d, shape, -1, 1, 5);
+}
 
 /// `steps` of the host are expected, and `told` by explain.
-void expect_same(const Function& function, const Tensors& arguments, const std::string& what, bool on_host = false, const std::string& told = {}) {
+void expect_same(const Function& function, const Tensors& arguments, const std::string& what,
+                 bool on_host = false, const std::string& told = {}) {
   const auto [actual, expected, text] = vt_test::on_both(function, arguments, what);
   const double epsilon = vt::real_dtype(arguments[0].dtype()) == vt::f64 ? 0x1p-52 : 0x1p-23;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     // Errors grow with the logarithm of the length, and are those of the largest numbers.
     const Tensor sizes = vt::abs(expected[i]);
-    const double most = sizes.shape().elements() > 0 ? vt::max(sizes).astype(vt::f64).item<double>() : 0;
-    vt_test::expect_close(actual[i], expected[i], {.absolute = (2 + std::log2(1.0 + static_cast<double>(sizes.shape().elements()))) * epsilon * most},
-                          what + " result " + std::to_string(i));
+    const double most =
+        sizes.shape().elements() > 0 ? vt::max(sizes).astype(vt::f64).item<double>() : 0;
+    vt_test::expect_close(
+        actual[i], expected[i],
+        {.absolute =
+             (2 + std::log2(1.0 + static_cast<double>(sizes.shape().elements()))) * epsilon * most},
+        what + " result " + std::to_string(i));
   }
   EXPECT_EQ(vt::stats().host_steps > 0, on_host) << what << "\n" << text;
   EXPECT_NE(text.find(told), std::string::npos) << text;
@@ -44,13 +52,15 @@ TEST(CudaFft, LengthsOfAllFactors) {
             const Tensor spectrum = f::rfft(a[0]);
             return Tensors{f::fft(a[1]), f::ifft(a[1]), spectrum, f::irfft(spectrum, n)};
           },
-          {numbers(d, {3, n}), numbers(vt::complex_dtype(d), {3, n})}, std::string(vt::name_of(d)) + " " + std::to_string(n));
+          {numbers(d, {3, n}), numbers(vt::complex_dtype(d), {3, n})},
+          std::string(vt::name_of(d)) + " " + std::to_string(n));
     }
   if (emulator) emulator->set_seed(0);
 }
 
 TEST(CudaFft, RowsInTwoSteps) {
-  for (const auto& [d, n] : {std::pair{vt::f32, std::int64_t{8192}}, {vt::f32, 5000}, {vt::f64, 2187}})
+  for (const auto& [d, n] :
+       {std::pair{vt::f32, std::int64_t{8192}}, {vt::f32, 5000}, {vt::f64, 2187}})
     expect_same(
         [n = n](const Tensors& a) {
           const Tensor spectrum = f::rfft(a[0]);
@@ -72,20 +82,28 @@ TEST(CudaFft, AnyAxes) {
       },
       {numbers(vt::c128, {3, 20, 6}), numbers(vt::f64, {3, 10, 6})}, "several axes");
   // The first of two axes in two steps.
-  expect_same([](const Tensors& a) { return Tensors{f::fft2(a[0])}; }, {numbers(vt::c128, {2100, 3})}, "long columns");
-  expect_same([](const Tensors& a) { return Tensors{vt::grad([](Tensor x) { return vt::sum(vt::square(vt::abs(f::rfft(x)))); })(a[0])}; },
-              {numbers(vt::f64, {2, 15})}, "a derivative");
+  expect_same([](const Tensors& a) { return Tensors{f::fft2(a[0])}; },
+              {numbers(vt::c128, {2100, 3})}, "long columns");
+  expect_same(
+      [](const Tensors& a) {
+        return Tensors{
+            vt::grad([](Tensor x) { return vt::sum(vt::square(vt::abs(f::rfft(x)))); })(a[0])};
+      },
+      {numbers(vt::f64, {2, 15})}, "a derivative");
 }
 
 TEST(CudaFft, EdgesOfSpectra) {
   // The imaginary parts of the first element and of the middle one do not count.
   const Tensor half = vt::complex(numbers(vt::f64, {5}), vt::ones({5}, vt::f64));
-  expect_same([](const Tensors& a) { return Tensors{f::irfft(a[0]), f::irfft(a[0], 9)}; }, {half.eval()}, "edges");
-  expect_same([](const Tensors& a) { return Tensors{f::fft(a[0])}; }, {vt::zeros({0, 8}, vt::c64)}, "no rows");
+  expect_same([](const Tensors& a) { return Tensors{f::irfft(a[0]), f::irfft(a[0], 9)}; },
+              {half.eval()}, "edges");
+  expect_same([](const Tensors& a) { return Tensors{f::fft(a[0])}; }, {vt::zeros({0, 8}, vt::c64)},
+              "no rows");
 }
 
 TEST(CudaFft, WhatTheHostDoes) {
-  expect_same([](const Tensors& a) { return Tensors{f::fft(a[0])}; }, {numbers(vt::c64, {1, 10007})}, "a long prime", true,
+  expect_same([](const Tensors& a) { return Tensors{f::fft(a[0])}; },
+              {numbers(vt::c64, {1, 10007})}, "a long prime", true,
               "long rows without two factors that fit in shared memory");
 }
 

@@ -1,4 +1,5 @@
-// Loops and branches in which every lane decides for itself, with more than fits in registers: on the device under masks, as a loop over the lanes.
+// Loops and branches in which every lane decides for itself, with more than fits in registers: on
+// the device under masks, as a loop over the lanes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,27 +17,37 @@ using vt::Tensor;
 using vt_test::all_close;
 
 const vt_test::Emulator* const emulator = [] {
-  ::setenv("VT_CUDA_LOOPS", "0", 1);  // what is steered otherwise (cuda_loops_test.cpp has the kernels)
+  // what is steered otherwise (cuda_loops_test.cpp has the kernels)
+  ::setenv("VT_CUDA_LOOPS", "0", 1);
   return vt_test::use_cuda_emulator();
 }();
 const vt::Device device = vt::cuda(0);
 const vt_test::Tolerance rounding{.relative = 1e-5, .absolute = 1e-5};
 
-Tensor numbers(const vt::Shape& shape, std::uint64_t seed) { return vt_test::random_tensor(vt::f32, shape, -1, 1, seed); }
+Tensor numbers(const vt::Shape& shape, std::uint64_t seed) {
+  return vt_test::random_tensor(vt::f32, shape, -1, 1, seed);
+}
 bool has_conditions() { return vt::detail::cuda::driver(nullptr)->cuGraphAddNode_v2 != nullptr; }
 
-// A recurrent cell on sequences of different lengths, as one writes it for a single one: whole states of those that end earlier stay.
+// A recurrent cell on sequences of different lengths, as one writes it for a single one: whole
+// states of those that end earlier stay.
 Tensor last_state(const Tensor& a, const Tensor& xs, const Tensor& length) {
-  return std::get<0>(vt::while_loop([&](Tensor, Tensor t) { return t < length; },
-                                    [&](Tensor h, Tensor t) { return std::tuple(vt::tanh(vt::matmul(a, h) + xs[t]), t + 1); },
-                                    std::tuple(vt::zeros({40}), vt::tensor(0))));
+  return std::get<0>(vt::while_loop(
+      [&](Tensor, Tensor t) { return t < length; },
+      [&](Tensor h, Tensor t) { return std::tuple(vt::tanh(vt::matmul(a, h) + xs[t]), t + 1); },
+      std::tuple(vt::zeros({40}), vt::tensor(0))));
 }
 
 TEST(CudaLanes, ALoopOfRaggedLengthsNeverWaits) {
-  const auto all = [](Tensor a, Tensor xs, Tensor lengths) { return vt::vmap([&](Tensor x, Tensor n) { return last_state(a, x, n); })(xs, lengths); };
-  const Tensor a = numbers({40, 40}, 1) * 0.3f, xs = numbers({5, 7, 40}, 2), lengths = vt::tensor({3, 7, 0, 1, 5});
+  const auto all = [](Tensor a, Tensor xs, Tensor lengths) {
+    return vt::vmap([&](Tensor x, Tensor n) { return last_state(a, x, n); })(xs, lengths);
+  };
+  const Tensor a = numbers({40, 40}, 1) * 0.3f, xs = numbers({5, 7, 40}, 2),
+               lengths = vt::tensor({3, 7, 0, 1, 5});
   const Tensor expected = all(a, xs, lengths);
-  for (int lane = 0; lane < 5; ++lane) EXPECT_TRUE(all_close(expected[lane], last_state(a, xs[lane], lengths[lane]), rounding)) << lane;
+  for (int lane = 0; lane < 5; ++lane)
+    EXPECT_TRUE(all_close(expected[lane], last_state(a, xs[lane], lengths[lane]), rounding))
+        << lane;
   const auto f = vt::jit(all);
   const Tensor da = a.to(device), dxs = xs.to(device), dl = lengths.to(device);
   f(da, dxs, dl).eval();
@@ -58,19 +69,25 @@ TEST(CudaLanes, ALoopOfRaggedLengthsNeverWaits) {
 
 // Halves until it is small: for ever, of what its caller keeps away from it.
 Tensor halved(const Tensor& x) {
-  return vt::while_loop([](Tensor y) { return vt::logical_not(vt::sum(y) < 1.0f); }, [](Tensor y) { return y * 0.5f; }, x);
+  return vt::while_loop([](Tensor y) { return vt::logical_not(vt::sum(y) < 1.0f); },
+                        [](Tensor y) { return y * 0.5f; }, x);
 }
 
 TEST(CudaLanes, StatesThatAConditionRefusedAreNotSeen) {
   // Sums that are NaN or infinite would never be small.
   const auto outer = [](Tensor x) {
-    return std::get<0>(vt::while_loop([](Tensor y, Tensor n) { return vt::logical_and(vt::isfinite(vt::sum(y)), n < 4); },
-                                      [](Tensor y, Tensor n) { return std::tuple(halved(y) * vt::where(n == 1, y, 2.0f), n + 1); },
-                                      std::tuple(x, vt::tensor(0))));
+    return std::get<0>(vt::while_loop(
+        [](Tensor y, Tensor n) { return vt::logical_and(vt::isfinite(vt::sum(y)), n < 4); },
+        [](Tensor y, Tensor n) {
+          return std::tuple(halved(y) * vt::where(n == 1, y, 2.0f), n + 1);
+        },
+        std::tuple(x, vt::tensor(0))));
   };
   const auto all = [&](Tensor xs) { return vt::vmap(outer)(xs); };
   Tensor xs = vt::abs(numbers({4, 40}, 1));
-  xs = vt::concatenate({xs, vt::full({1, 40}, std::numeric_limits<float>::infinity()), vt::full({1, 40}, std::nanf(""))}, 0);
+  xs = vt::concatenate({xs, vt::full({1, 40}, std::numeric_limits<float>::infinity()),
+                        vt::full({1, 40}, std::nanf(""))},
+                       0);
   const auto f = vt::jit(all);
   vt::reset_stats();
   EXPECT_TRUE(all_close(f(xs.to(device)), all(xs), rounding));
@@ -79,18 +96,20 @@ TEST(CudaLanes, StatesThatAConditionRefusedAreNotSeen) {
 
 TEST(CudaLanes, BranchesOfEachLane) {
   const auto choose = [](Tensor a, Tensor shared, Tensor which, Tensor x) {
-    return vt::switch_(which,
-                       std::tuple([&](Tensor y) { return std::tuple(vt::matmul(a, y), vt::sum(y)); },
-                                  [&](Tensor y) { return std::tuple(y * 2.0f + shared, vt::tensor(1.0f)); },
-                                  [](Tensor y) { return std::tuple(halved(vt::abs(y)), vt::max(y)); }),
-                       x);
+    return vt::switch_(
+        which,
+        std::tuple([&](Tensor y) { return std::tuple(vt::matmul(a, y), vt::sum(y)); },
+                   [&](Tensor y) { return std::tuple(y * 2.0f + shared, vt::tensor(1.0f)); },
+                   [](Tensor y) { return std::tuple(halved(vt::abs(y)), vt::max(y)); }),
+        x);
   };
   const auto all = [&](Tensor a, Tensor shared, Tensor which, Tensor xs) {
     return vt::vmap([&](Tensor w, Tensor x) { return choose(a, shared, w, x); })(which, xs);
   };
   const Tensor a = numbers({40, 40}, 1), shared = numbers({40}, 2), xs = numbers({6, 40}, 3);
   const auto f = vt::jit(all);
-  for (const Tensor& which : {vt::tensor({0, 1, 2, 0, -5, 9}), vt::tensor({1, 1, 1, 1, 1, 1}), vt::tensor({2, 2, 0, 0, 2, 0})}) {
+  for (const Tensor& which : {vt::tensor({0, 1, 2, 0, -5, 9}), vt::tensor({1, 1, 1, 1, 1, 1}),
+                              vt::tensor({2, 2, 0, 0, 2, 0})}) {
     vt::reset_stats();
     const auto [y, s] = f(a.to(device), shared.to(device), which.to(device), xs.to(device));
     EXPECT_EQ(vt::stats().host_steps, 0u);

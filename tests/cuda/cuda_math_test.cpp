@@ -1,5 +1,5 @@
-// Functions of numbers on a CUDA device: the special functions, numbers of 16 bits, integers, conversions between all dtypes. Nothing element-wise is
-// left to the host.
+// Functions of numbers on a CUDA device: the special functions, numbers of 16 bits, integers,
+// conversions between all dtypes. Nothing element-wise is left to the host.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,10 +20,12 @@ using vt::Tensor;
 using vt_test::device, vt_test::expect_same;
 using Tensors = std::vector<Tensor>;
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 nan = std::numeric_limits<double>::quiet_NaN();
 
 /// The ops in turn on the same operands, without a step on the host.
-void expect_on_device(const std::vector<Op>& ops, const Tensors& operands, const vt_test::Tolerance& tolerance, const std::string& what,
+void expect_on_device(const std::vector<Op>& ops, const Tensors& operands,
+                      const vt_test::Tolerance& tolerance, const std::string& what,
                       const ParamsRef& params = {}) {
   vt::reset_stats();
   expect_same(
@@ -39,26 +41,36 @@ void expect_on_device(const std::vector<Op>& ops, const Tensors& operands, const
 TEST(CudaMath, EveryElementwiseOpHasARow) {
   for (int i = 0; i < op_count; ++i) {
     const auto op = static_cast<Op>(i);
-    const bool complex = op == Op::real || op == Op::imag || op == Op::conj || op == Op::complex;  // of which none reaches a device
+    // of which none reaches a device
+    const bool complex = op == Op::real || op == Op::imag || op == Op::conj || op == Op::complex;
     if (is_elementwise(op)) {
-      EXPECT_EQ(cuda::op_rows[op].way, complex ? cuda::Way::lowered : cuda::Way::kernel) << name_of(op);
+      EXPECT_EQ(cuda::op_rows[op].way, complex ? cuda::Way::lowered : cuda::Way::kernel)
+          << name_of(op);
     }
-    EXPECT_TRUE(cuda::op_rows[op].way != cuda::Way::host || !cuda::op_rows[op].on_host.empty()) << name_of(op);
+    EXPECT_TRUE(cuda::op_rows[op].way != cuda::Way::host || !cuda::op_rows[op].on_host.empty())
+        << name_of(op);
   }
 }
 
 TEST(CudaMath, SpecialFunctions) {
-  std::vector<double> values = {0.0,   -0.0, infinity, -infinity, nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5,  -0.5, 1.5,   1e-3,
-                                -1e-3, 1e-6, 5.0,      8.0,       8.5, 12,  24,   48,  60.0, 30.0, -6.5, -9.5, 0.999, 1.001};
+  std::vector<double> values = {
+      0.0,   -0.0, infinity, -infinity, nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5,  -0.5, 1.5,   1e-3,
+      -1e-3, 1e-6, 5.0,      8.0,       8.5, 12,  24,   48,  60.0, 30.0, -6.5, -9.5, 0.999, 1.001};
   for (int i = 0; i < 100; ++i) values.push_back(-7 + 0.171 * i);
-  const std::vector<Op> ops = {Op::lgamma,     Op::digamma,   Op::gamma,     Op::erf_inv,   Op::erfcx,      Op::erfc_inv,    Op::ndtr,
-                               Op::log_ndtr,   Op::dawsn,     Op::expi,      Op::spence,    Op::bessel_i0e, Op::bessel_i1e,  Op::bessel_k0e,
-                               Op::bessel_k1e, Op::bessel_j0, Op::bessel_j1, Op::bessel_y0, Op::bessel_y1,  Op::fresnel_sin, Op::fresnel_cos};
+  const std::vector<Op> ops = {
+      Op::lgamma,     Op::digamma,     Op::gamma,      Op::erf_inv,   Op::erfcx,     Op::erfc_inv,
+      Op::ndtr,       Op::log_ndtr,    Op::dawsn,      Op::expi,      Op::spence,    Op::bessel_i0e,
+      Op::bessel_i1e, Op::bessel_k0e,  Op::bessel_k1e, Op::bessel_j0, Op::bessel_j1, Op::bessel_y0,
+      Op::bessel_y1,  Op::fresnel_sin, Op::fresnel_cos};
   const auto n = static_cast<std::int64_t>(values.size());
   for (vt::DType d : vt_test::float_dtypes) {
-    // The last digits of lgamma and digamma near their zeros are lost, as are those of the Bessel functions.
-    const vt_test::Tolerance tolerance = d == vt::f64 ? vt_test::Tolerance{.ulps = 16, .absolute = 4e-15} : vt_test::Tolerance{.ulps = 1};
-    expect_on_device(ops, {vt_test::make_tensor(d, {n}, values)}, tolerance, std::string(vt::name_of(d)));
+    // The last digits of lgamma and digamma near their zeros are lost, as are those of the Bessel
+    // functions.
+    const vt_test::Tolerance tolerance = d == vt::f64
+                                             ? vt_test::Tolerance{.ulps = 16, .absolute = 4e-15}
+                                             : vt_test::Tolerance{.ulps = 1};
+    expect_on_device(ops, {vt_test::make_tensor(d, {n}, values)}, tolerance,
+                     std::string(vt::name_of(d)));
   }
 }
 
@@ -73,14 +85,16 @@ TEST(CudaMath, Zeta) {
     }
   for (vt::DType d : {vt::f32, vt::f64}) {
     const auto n = static_cast<std::int64_t>(left.size());
-    expect_on_device({Op::zeta}, {vt_test::make_tensor(d, {n}, left), vt_test::make_tensor(d, {n}, right)}, {.ulps = d == vt::f64 ? 32.0 : 1.0},
-                     std::string(vt::name_of(d)));
+    expect_on_device({Op::zeta},
+                     {vt_test::make_tensor(d, {n}, left), vt_test::make_tensor(d, {n}, right)},
+                     {.ulps = d == vt::f64 ? 32.0 : 1.0}, std::string(vt::name_of(d)));
   }
 }
 
 // What is composed of them: series and continued fractions, a thread for each element.
 TEST(CudaMath, FamiliesOfFunctions) {
-  const Tensor a = vt_test::random_tensor(vt::f64, {40}, 0.1, 20, 1), b = vt_test::random_tensor(vt::f64, {40}, 0.1, 20, 2),
+  const Tensor a = vt_test::random_tensor(vt::f64, {40}, 0.1, 20, 1),
+               b = vt_test::random_tensor(vt::f64, {40}, 0.1, 20, 2),
                x = vt_test::random_tensor(vt::f64, {40}, 0.01, 0.99, 3);
   vt::reset_stats();
   expect_same(
@@ -104,7 +118,10 @@ TEST(CudaMath, FamiliesOfFunctions) {
 
 /// All numbers of a format of 16 bits, or random bits of a wider one.
 Tensor patterns(vt::DType d, std::int64_t n, std::uint64_t seed) {
-  const Tensor words = vt::random::bits(vt::random::key(seed), {n}, vt::size_of(d) == 2 ? vt::u16 : vt::size_of(d) == 4 ? vt::u32 : vt::u64);
+  const Tensor words = vt::random::bits(vt::random::key(seed), {n},
+                                        vt::size_of(d) == 2   ? vt::u16
+                                        : vt::size_of(d) == 4 ? vt::u32
+                                                              : vt::u64);
   return vt::bitcast(vt::size_of(d) == 2 && n == 65536 ? vt::arange(n).astype(vt::u16) : words, d);
 }
 
@@ -161,8 +178,11 @@ TEST(CudaMath, ConversionsBetweenAllDtypes) {
                                      1 + 0x1p-8,   1 + 0x1p-8 + 0x1p-40};
   for (vt::DType from : vt_test::all_dtypes) {
     const bool real = vt::is_float(from);
-    const Tensor edges = real ? vt_test::make_tensor(from, {static_cast<std::int64_t>(parts.size())}, parts) : vt::tensor(whole).astype(from);
-    const Tensor random = real ? patterns(from, 300, 1) : vt::random::bits(vt::random::key(2), {300}, vt::u64).astype(from);
+    const Tensor edges =
+        real ? vt_test::make_tensor(from, {static_cast<std::int64_t>(parts.size())}, parts)
+             : vt::tensor(whole).astype(from);
+    const Tensor random = real ? patterns(from, 300, 1)
+                               : vt::random::bits(vt::random::key(2), {300}, vt::u64).astype(from);
     vt::reset_stats();
     expect_same(
         [](std::span<const Tensor> a) {
@@ -171,7 +191,8 @@ TEST(CudaMath, ConversionsBetweenAllDtypes) {
           for (vt::DType to : {vt::c64, vt::c128}) results.push_back(a[0].astype(to));
           return results;
         },
-        {vt::concatenate({edges, random}, 0)}, vt_test::exact, std::string("from ") + std::string(vt::name_of(from)));
+        {vt::concatenate({edges, random}, 0)}, vt_test::exact,
+        std::string("from ") + std::string(vt::name_of(from)));
     EXPECT_EQ(vt::stats().host_steps, 0u);
   }
 }
@@ -179,17 +200,24 @@ TEST(CudaMath, ConversionsBetweenAllDtypes) {
 TEST(CudaMath, NumbersOf16Bits) {
   for (vt::DType d : {vt::f16, vt::bf16}) {
     const std::string name(vt::name_of(d));
-    const Tensor all = patterns(d, 65536, 0), some = patterns(d, 20000, 3), others = patterns(d, 20000, 4);
-    expect_on_device({Op::neg, Op::abs, Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::sqrt, Op::is_finite, Op::is_nan, Op::is_inf}, {all},
-                     vt_test::exact, name);
+    const Tensor all = patterns(d, 65536, 0), some = patterns(d, 20000, 3),
+                 others = patterns(d, 20000, 4);
+    expect_on_device({Op::neg, Op::abs, Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc,
+                      Op::sqrt, Op::is_finite, Op::is_nan, Op::is_inf},
+                     {all}, vt_test::exact, name);
     for (const auto& [exponent, mantissa] : {std::pair{5, 4}, {3, 2}, {5, 10}, {8, 3}, {4, 0}})
-      expect_on_device({Op::reduce_precision}, {all}, vt_test::exact, name, make_params(PrecisionParams{exponent, mantissa}));
+      expect_on_device({Op::reduce_precision}, {all}, vt_test::exact, name,
+                       make_params(PrecisionParams{exponent, mantissa}));
     for (int exponent : {0, 1, 2, 3, -1, -3, 7})
-      expect_on_device({Op::integer_pow}, {all}, {.ulps = 1}, name + " to " + std::to_string(exponent), make_params(IntegerPowParams{exponent}));
-    expect_on_device({Op::exp, Op::exp2, Op::expm1, Op::log, Op::log1p, Op::log2, Op::rsqrt, Op::cbrt, Op::tanh, Op::sigmoid, Op::erf}, {all},
-                     {.ulps = 1}, name);
-    expect_on_device({Op::add, Op::sub, Op::mul, Op::div, Op::rem, Op::max, Op::min, Op::nextafter, Op::eq, Op::lt, Op::ge}, {some, others},
-                     vt_test::exact, name);
+      expect_on_device({Op::integer_pow}, {all}, {.ulps = 1},
+                       name + " to " + std::to_string(exponent),
+                       make_params(IntegerPowParams{exponent}));
+    expect_on_device({Op::exp, Op::exp2, Op::expm1, Op::log, Op::log1p, Op::log2, Op::rsqrt,
+                      Op::cbrt, Op::tanh, Op::sigmoid, Op::erf},
+                     {all}, {.ulps = 1}, name);
+    expect_on_device({Op::add, Op::sub, Op::mul, Op::div, Op::rem, Op::max, Op::min, Op::nextafter,
+                      Op::eq, Op::lt, Op::ge},
+                     {some, others}, vt_test::exact, name);
   }
 }
 
@@ -200,13 +228,18 @@ TEST(CudaMath, IntegersOfAllSizes) {
                  small = (vt::random::bits(vt::random::key(7), {500}, vt::u64) % 70).astype(d),
                  edges = vt::where(vt::arange(500) % 3 == 0, 0, b).astype(d);
     const std::string name(vt::name_of(d));
-    expect_on_device({Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::and_, Op::or_, Op::xor_, Op::eq, Op::lt, Op::ge, Op::div, Op::rem}, {a, edges},
+    expect_on_device({Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::and_, Op::or_, Op::xor_,
+                      Op::eq, Op::lt, Op::ge, Op::div, Op::rem},
+                     {a, edges}, vt_test::exact, name);
+    expect_on_device({Op::pow, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic,
+                      Op::div, Op::rem},
+                     {a, small}, vt_test::exact, name);
+    expect_on_device({Op::neg, Op::abs, Op::sign, Op::not_, Op::popcount, Op::clz}, {a},
                      vt_test::exact, name);
-    expect_on_device({Op::pow, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic, Op::div, Op::rem}, {a, small}, vt_test::exact,
-                     name);
-    expect_on_device({Op::neg, Op::abs, Op::sign, Op::not_, Op::popcount, Op::clz}, {a}, vt_test::exact, name);
     for (int exponent : {0, 3, -1, -2})
-      expect_on_device({Op::integer_pow}, {small}, vt_test::exact, name + " to " + std::to_string(exponent), make_params(IntegerPowParams{exponent}));
+      expect_on_device({Op::integer_pow}, {small}, vt_test::exact,
+                       name + " to " + std::to_string(exponent),
+                       make_params(IntegerPowParams{exponent}));
   }
 }
 

@@ -1,4 +1,5 @@
-// Whether a CUDA device can be used here: prints which, with the versions of driver and NVRTC; else why not, and ends with 77.
+// Whether a CUDA device can be used here: prints which, with the versions of driver and NVRTC; else
+// why not, and ends with 77.
 #include <cstdio>
 #include <string>
 
@@ -18,8 +19,9 @@ int main() {
     driver->cuDriverGetVersion(&version);
     nvrtc->nvrtcVersion(&major, &minor);
     const cuda::DeviceFacts& facts = cuda::CudaDevice::get(0).facts();
-    std::printf("%s, compute capability %d.%d, driver for CUDA %d.%d, NVRTC %d.%d\n", facts.name.c_str(), facts.major, facts.minor, version / 1000,
-                version % 1000 / 10, major, minor);
+    std::printf("%s, compute capability %d.%d, driver for CUDA %d.%d, NVRTC %d.%d\n",
+                facts.name.c_str(), facts.major, facts.minor, version / 1000, version % 1000 / 10,
+                major, minor);
   } catch (const vt::Error& e) {
     std::fprintf(stderr, "no CUDA device can be used: %s\n", e.what());
     return 77;

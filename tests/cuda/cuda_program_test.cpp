@@ -1,5 +1,6 @@
-// Programs on a CUDA device, here the emulated one: every op = interpreter, transforms = loop, control flow, where values live, errors, nothing
-// leaked. Where VT_CUDA_LIBRARY names another driver, the same on a real device.
+// Programs on a CUDA device, here the emulated one: every op = interpreter, transforms = loop,
+// control flow, where values live, errors, nothing leaked. Where VT_CUDA_LIBRARY names another
+// driver, the same on a real device.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,9 +32,12 @@ TEST(CudaProgram, EveryPrimitiveCase) {
   for (const vt_test::PrimitiveCase& c : vt_test::primitive_cases()) {
     Tensors operands;
     for (std::size_t i = 0; i < c.operands.size(); ++i) operands.push_back(c.operand(i, seed++));
-    // The device's transforms are not the host's algorithm: their errors are those of the largest elements, which are not below 1, not of each.
+    // The device's transforms are not the host's algorithm: their errors are those of the largest
+    // elements, which are not below 1, not of each.
     vt_test::Tolerance tolerance = c.tolerance();
-    if (c.op == Op::fft) tolerance.absolute = 16 * (vt::real_dtype(c.operands[0].dtype) == vt::f64 ? 0x1p-52 : 0x1p-23);
+    if (c.op == Op::fft)
+      tolerance.absolute =
+          16 * (vt::real_dtype(c.operands[0].dtype) == vt::f64 ? 0x1p-52 : 0x1p-23);
     expect_same([&](std::span<const Tensor> a) { return c.run(a); }, operands, tolerance, c.name());
   }
 }
@@ -42,22 +46,27 @@ TEST(CudaProgram, RandomPrograms) {
   for (std::uint64_t seed = 101; seed <= 125; ++seed) {
     if (emulator) emulator->set_seed(seed);
     const vt_test::RandomProgram program(seed, 6);
-    const Tensor x = vt_test::random_tensor(vt::f64, {2, 3}, -1.2, 1.2, seed), y = vt_test::random_tensor(vt::f64, {2, 3}, -1.2, 1.2, seed + 99);
-    const Tensor xs = vt::stack({x, y, x * 0.5}), dx = x.to(device), dy = y.to(device), dxs = xs.to(device);
+    const Tensor x = vt_test::random_tensor(vt::f64, {2, 3}, -1.2, 1.2, seed),
+                 y = vt_test::random_tensor(vt::f64, {2, 3}, -1.2, 1.2, seed + 99);
+    const Tensor xs = vt::stack({x, y, x * 0.5}), dx = x.to(device), dy = y.to(device),
+                 dxs = xs.to(device);
     const auto scalar = [&](const Tensor& a, const Tensor& b) { return program.scalar(a, b); };
     const auto mapped = vt::vmap(program, {.in_axes = {0, vt::unmapped}});
     const auto results = [&](const Tensor& x, const Tensor& y, const Tensor& xs) {
-      return std::vector<std::vector<double>>{program(x, y).to_vector<double>(), vt::jit(mapped)(xs, y).to_vector<double>(),
+      return std::vector<std::vector<double>>{program(x, y).to_vector<double>(),
+                                              vt::jit(mapped)(xs, y).to_vector<double>(),
                                               vt::jit(vt::grad(scalar))(x, y).to_vector<double>()};
     };
     const auto host = results(x, y, xs);
-    vt::set_default_device(device);  // index tables and the like, which the program makes, go there too
+    // index tables and the like, which the program makes, go there too
+    vt::set_default_device(device);
     const auto there = results(dx, dy, dxs);
     vt::set_default_device(vt::cpu());
     for (std::size_t k = 0; k < host.size(); ++k) {
       ASSERT_EQ(there[k].size(), host[k].size());
       for (std::size_t i = 0; i < host[k].size(); ++i)
-        EXPECT_NEAR(there[k][i], host[k][i], 1e-9 * (1 + std::fabs(host[k][i]))) << "seed " << seed << " result " << k;
+        EXPECT_NEAR(there[k][i], host[k][i], 1e-9 * (1 + std::fabs(host[k][i])))
+            << "seed " << seed << " result " << k;
     }
   }
   if (emulator) emulator->set_seed(0);
@@ -67,28 +76,52 @@ TEST(CudaProgram, RandomPrograms) {
 
 TEST(CudaProgram, ReductionsOfAllShapes) {
   const vt_test::Tolerance rounding{.relative = 1e-5, .absolute = 1e-5};
-  for (const vt::Shape& shape : {vt::Shape{3, 5}, {1, 40}, {4, 33}, {2, 1500}, {3, 20000}, {700, 2}, {5000, 6}, {2, 700, 3}, {6, 70, 40}}) {
+  for (const vt::Shape& shape : {vt::Shape{3, 5},
+                                 {1, 40},
+                                 {4, 33},
+                                 {2, 1500},
+                                 {3, 20000},
+                                 {700, 2},
+                                 {5000, 6},
+                                 {2, 700, 3},
+                                 {6, 70, 40}}) {
     const Tensor x = vt_test::random_tensor(vt::f32, shape, -2, 2, 7);
     for (int axis = 0; axis < shape.rank(); ++axis)
       expect_same(
           [&](std::span<const Tensor> a) {
-            return Tensors{vt::sum(a[0], axis),    vt::max(a[0], axis),       vt::argmin(a[0], axis), vt::softmax(a[0], axis),
-                           vt::cumsum(a[0], axis), vt::logsumexp(a[0], axis), vt::cummax(a[0], axis), vt::var(a[0], axis)};
+            return Tensors{vt::sum(a[0], axis),    vt::max(a[0], axis),
+                           vt::argmin(a[0], axis), vt::softmax(a[0], axis),
+                           vt::cumsum(a[0], axis), vt::logsumexp(a[0], axis),
+                           vt::cummax(a[0], axis), vt::var(a[0], axis)};
           },
           {x}, rounding, shape.str() + " along " + std::to_string(axis));
-    expect_same([&](std::span<const Tensor> a) { return Tensors{vt::sum(a[0] * a[0]), vt::min(a[0])}; }, {x}, rounding, shape.str());
+    expect_same(
+        [&](std::span<const Tensor> a) { return Tensors{vt::sum(a[0] * a[0]), vt::min(a[0])}; },
+        {x}, rounding, shape.str());
   }
 }
 
 TEST(CudaProgram, ProductsOfAllShapes) {
-  for (const auto& [m, k, n] : {std::tuple{1, 1, 1}, {3, 200, 5}, {64, 16, 64}, {65, 17, 130}, {33, 9, 40}, {200, 70, 1}, {1, 300, 90}})
+  for (const auto& [m, k, n] : {std::tuple{1, 1, 1},
+                                {3, 200, 5},
+                                {64, 16, 64},
+                                {65, 17, 130},
+                                {33, 9, 40},
+                                {200, 70, 1},
+                                {1, 300, 90}})
     for (vt::DType d : {vt::f32, vt::f64, vt::f16, vt::bf16, vt::i32, vt::i8}) {
-      const Tensor a = vt_test::random_tensor(d, {2, m, k}, -3, 3, 1), b = vt_test::random_tensor(d, {2, k, n}, -3, 3, 2),
+      const Tensor a = vt_test::random_tensor(d, {2, m, k}, -3, 3, 1),
+                   b = vt_test::random_tensor(d, {2, k, n}, -3, 3, 2),
                    c = vt_test::random_tensor(d, {n, k}, -3, 3, 3);
       const double ulps = d == vt::f16 || d == vt::bf16 ? 2 : 0;
-      expect_same([](std::span<const Tensor> x) { return Tensors{vt::matmul(x[0], x[1]), vt::matmul(x[0], vt::transpose(x[2]))}; }, {a, b, c},
-                  {.ulps = ulps, .relative = ulps > 0 ? 0 : 1e-5, .absolute = vt::is_float(d) ? 1e-4 : 0},
-                  std::string(vt::name_of(d)) + " " + std::to_string(m) + "×" + std::to_string(k) + "×" + std::to_string(n));
+      expect_same(
+          [](std::span<const Tensor> x) {
+            return Tensors{vt::matmul(x[0], x[1]), vt::matmul(x[0], vt::transpose(x[2]))};
+          },
+          {a, b, c},
+          {.ulps = ulps, .relative = ulps > 0 ? 0 : 1e-5, .absolute = vt::is_float(d) ? 1e-4 : 0},
+          std::string(vt::name_of(d)) + " " + std::to_string(m) + "×" + std::to_string(k) + "×" +
+              std::to_string(n));
     }
 }
 
@@ -97,7 +130,8 @@ TEST(CudaProgram, ResultsDoNotDependOnTheOrderOfBlocksAndThreads) {
   const Tensor x = vt_test::random_tensor(vt::f32, {300, 257}, -1, 1, 3).to(device);
   const Tensor at = (vt::arange(300) * 7) % 11;
   const auto f = vt::jit([](Tensor x, Tensor at) {
-    return std::tuple(vt::sum(x), vt::sum(x, 0), vt::softmax(x, 1), vt::matmul(x, vt::transpose(x)), vt::segment_sum(x, at, 11), vt::cumsum(x, 1));
+    return std::tuple(vt::sum(x), vt::sum(x, 0), vt::softmax(x, 1), vt::matmul(x, vt::transpose(x)),
+                      vt::segment_sum(x, at, 11), vt::cumsum(x, 1));
   });
   const auto first = f(x, at.to(device));
   for (unsigned long seed : {1ul, 2ul, 77ul}) {
@@ -124,7 +158,9 @@ TEST(CudaProgram, SoftmaxIsOneKernel) {
 }
 
 TEST(CudaProgram, SameRandomBits) {
-  const auto draw = [](Tensor key) { return std::tuple(vt::random::bits(key, {1000}), vt::random::uniform(key, {1000})); };
+  const auto draw = [](Tensor key) {
+    return std::tuple(vt::random::bits(key, {1000}), vt::random::uniform(key, {1000}));
+  };
   const auto [bits, uniform] = vt::jit(draw, {.device = device})(vt::random::key(5));
   const auto [host_bits, host_uniform] = draw(vt::random::key(5));
   EXPECT_EQ(bits.to_vector<std::uint32_t>(), host_bits.to_vector<std::uint32_t>());
@@ -136,13 +172,17 @@ TEST(CudaProgram, SameRandomBits) {
 TEST(CudaProgram, LanesOfLoopsAreThreads) {
   const auto collatz = [](Tensor n) {
     return std::get<1>(vt::while_loop([](Tensor n, Tensor) { return n != 1; },
-                                      [](Tensor n, Tensor steps) { return std::tuple(vt::where(n % 2 == 0, n / 2, 3 * n + 1), steps + 1); },
+                                      [](Tensor n, Tensor steps) {
+                                        return std::tuple(vt::where(n % 2 == 0, n / 2, 3 * n + 1),
+                                                          steps + 1);
+                                      },
                                       std::tuple(n, vt::tensor(0, vt::i32))));
   };
   const Tensor n = vt::arange(1, 200).astype(vt::i32);
   const auto f = vt::jit(vt::vmap(collatz));
   const Tensor steps = f(n.to(device));
-  EXPECT_NE(vt::explain(f)(n.to(device)).find("a thread for each of 199 lanes"), std::string::npos) << vt::explain(f)(n.to(device));
+  EXPECT_NE(vt::explain(f)(n.to(device)).find("a thread for each of 199 lanes"), std::string::npos)
+      << vt::explain(f)(n.to(device));
   EXPECT_EQ(steps.device(), device);
   const std::vector<int> counted = steps.to_vector<int>();
   for (int i = 1; i < 200; ++i) {
@@ -160,19 +200,29 @@ TEST(CudaProgram, LoopsSteeredFromTheHost) {
           return std::pair(next, vt::sum(next * next));
         },
         x, vt::linspace(1.0, 0.5, 7));
-    const Tensor halved = vt::while_loop([](Tensor y) { return vt::sum(y * y) > 0.01; }, [](Tensor y) { return y * 0.5; }, last);
-    return vt::cond(vt::sum(halved) > 0, [](Tensor y) { return vt::exp(y); }, [](Tensor y) { return y - 1; }, halved) + norms[3];
+    const Tensor halved = vt::while_loop([](Tensor y) { return vt::sum(y * y) > 0.01; },
+                                         [](Tensor y) { return y * 0.5; }, last);
+    return vt::cond(
+               vt::sum(halved) > 0, [](Tensor y) { return vt::exp(y); },
+               [](Tensor y) { return y - 1; }, halved) +
+           norms[3];
   };
-  const Tensor a = vt_test::random_tensor(vt::f64, {40, 40}, -0.3, 0.3, 1), x = vt_test::random_tensor(vt::f64, {40}, -1, 1, 2);
+  const Tensor a = vt_test::random_tensor(vt::f64, {40, 40}, -0.3, 0.3, 1),
+               x = vt_test::random_tensor(vt::f64, {40}, -1, 1, 2);
   const auto loss = [&](Tensor a, Tensor x) { return vt::sum(f(a, x)); };
-  EXPECT_TRUE(all_close(vt::jit(f)(a.to(device), x.to(device)), f(a, x), {.relative = 1e-10, .absolute = 1e-10}));
-  EXPECT_TRUE(all_close(vt::jit(vt::grad(loss))(a.to(device), x.to(device)), vt::grad(loss)(a, x), {.relative = 1e-9, .absolute = 1e-9}));
+  EXPECT_TRUE(all_close(vt::jit(f)(a.to(device), x.to(device)), f(a, x),
+                        {.relative = 1e-10, .absolute = 1e-10}));
+  EXPECT_TRUE(all_close(vt::jit(vt::grad(loss))(a.to(device), x.to(device)), vt::grad(loss)(a, x),
+                        {.relative = 1e-9, .absolute = 1e-9}));
 }
 
 TEST(CudaProgram, CarriesThatChangePlaces) {
   const auto f = [](Tensor a, Tensor b) {
     return vt::fori_loop(
-        0, 5, [](Tensor, std::tuple<Tensor, Tensor> carry) { return std::tuple(std::get<1>(carry), std::get<0>(carry) + std::get<1>(carry)); },
+        0, 5,
+        [](Tensor, std::tuple<Tensor, Tensor> carry) {
+          return std::tuple(std::get<1>(carry), std::get<0>(carry) + std::get<1>(carry));
+        },
         std::tuple(a, b));
   };
   const auto [a, b] = vt::jit(f)(vt::tensor(0.0).to(device), vt::tensor(1.0).to(device));
@@ -182,16 +232,19 @@ TEST(CudaProgram, CarriesThatChangePlaces) {
 
 TEST(CudaProgram, ExplainTellsWhyAStepIsTheHosts) {
   const Tensor x = vt_test::random_tensor(vt::f64, {5, 20}, -1, 1, 4);
-  const auto f = vt::jit([](Tensor x) { return vt::pure_callback([](Tensor y) { return y * 3; }, x)(x * 2) + 1; });
+  const auto f = vt::jit(
+      [](Tensor x) { return vt::pure_callback([](Tensor y) { return y * 3; }, x)(x * 2) + 1; });
   vt::reset_stats();
   EXPECT_TRUE(all_close(f(x.to(device)), x * 6 + 1, {.relative = 1e-12}));
   EXPECT_EQ(vt::stats().host_steps, 1u);
   const std::string text = vt::explain(f)(x.to(device));
-  EXPECT_NE(text.find("callback on the host (it calls the user's code)"), std::string::npos) << text;
+  EXPECT_NE(text.find("callback on the host (it calls the user's code)"), std::string::npos)
+      << text;
 }
 
 TEST(CudaProgram, ComplexNumbers) {
-  const Tensor z = vt::complex(vt_test::random_tensor(vt::f32, {30}, -1, 1, 1), vt_test::random_tensor(vt::f32, {30}, -1, 1, 2));
+  const Tensor z = vt::complex(vt_test::random_tensor(vt::f32, {30}, -1, 1, 1),
+                               vt_test::random_tensor(vt::f32, {30}, -1, 1, 2));
   const auto f = [](Tensor z) { return vt::exp(z) * z + vt::conj(z); };
   EXPECT_TRUE(all_close(vt::jit(f)(z.to(device)), f(z), {.relative = 1e-5, .absolute = 1e-5}));
 }
@@ -216,9 +269,13 @@ TEST(CudaDevices, ToAndBack) {
 TEST(CudaDevices, MixingThemIsAnError) {
   const Tensor x = vt::tensor({1.0f, 1.0f, 1.0f}), y = x.to(device);
   const std::string lazy = message([&] { (x + y).eval(); });
-  EXPECT_NE(lazy.find("vt::add: operands lie on different devices: f32[3] on cpu, f32[3] on cuda(0)"), std::string::npos) << lazy;
+  EXPECT_NE(
+      lazy.find("vt::add: operands lie on different devices: f32[3] on cpu, f32[3] on cuda(0)"),
+      std::string::npos)
+      << lazy;
   EXPECT_NE(lazy.find("cuda_program_test.cpp"), std::string::npos) << lazy;
-  const std::string jitted = message([&] { vt::jit([](Tensor a, Tensor b) { return a * b; })(x, y); });
+  const std::string jitted =
+      message([&] { vt::jit([](Tensor a, Tensor b) { return a * b; })(x, y); });
   EXPECT_NE(jitted.find("vt::mul: operands lie on different devices"), std::string::npos) << jitted;
   // Numbers go with anything.
   EXPECT_EQ((y * vt::tensor(2.0f) + 1.0f).to_vector<float>(), (std::vector<float>{3, 3, 3}));
@@ -243,7 +300,8 @@ TEST(CudaDevices, VariablesFollow) {
   });
   const Tensor x = vt::tensor({10.0f, 20.0f});
   EXPECT_EQ(add(x.to(device)).to_vector<float>(), (std::vector<float>{22, 44}));
-  EXPECT_EQ(add(x).to_vector<float>(), (std::vector<float>{42, 84}));  // its value lay on the device
+  // its value lay on the device
+  EXPECT_EQ(add(x).to_vector<float>(), (std::vector<float>{42, 84}));
   EXPECT_EQ(add(x.to(device)).to_vector<float>(), (std::vector<float>{62, 124}));
 }
 
@@ -252,7 +310,8 @@ TEST(CudaDevices, TheDefaultOne) {
   const Tensor x = vt::ones({3}) + 1;
   EXPECT_EQ(x.device(), device);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{2, 2, 2}));
-  EXPECT_EQ((vt::tensor({1.0f, 2.0f, 3.0f}) * x).device(), device);  // what lies on the host follows
+  // what lies on the host follows
+  EXPECT_EQ((vt::tensor({1.0f, 2.0f, 3.0f}) * x).device(), device);
   vt::set_default_device(vt::cpu());
   EXPECT_EQ((vt::ones({3}) + 1).device(), vt::cpu());
 }
@@ -260,7 +319,8 @@ TEST(CudaDevices, TheDefaultOne) {
 TEST(CudaDevices, Refusals) {
   const std::string none = message([] { vt::ones({3}).to(vt::cuda(17)); });
   EXPECT_NE(none.find("there is no cuda(17)"), std::string::npos) << none;
-  const std::string inside = message([] { vt::vmap([](Tensor x) { return x.to(vt::cuda(0)) * 2; })(vt::ones({3})); });
+  const std::string inside =
+      message([] { vt::vmap([](Tensor x) { return x.to(vt::cuda(0)) * 2; })(vt::ones({3})); });
   EXPECT_NE(inside.find("inside a transformed function"), std::string::npos) << inside;
 }
 
@@ -280,7 +340,9 @@ TEST(CudaFaults, LackOfMemory) {
   emulator->fail("cuMemAllocAsync", -1, cuda::Constant::CUDA_ERROR_OUT_OF_MEMORY);
   const std::string larger = message([&] { wide(x).eval(); });
   const std::string line = "cuda_program_test.cpp:" + std::to_string(__LINE__ - 5);
-  EXPECT_TRUE(larger.ends_with(line) || larger.ends_with("cuda_program_test.cpp:" + std::to_string(__LINE__ - 5))) << larger;
+  EXPECT_TRUE(larger.ends_with(line) ||
+              larger.ends_with("cuda_program_test.cpp:" + std::to_string(__LINE__ - 5)))
+      << larger;
   emulator->reset();
   EXPECT_EQ((x + 1)[999].item<float>(), 2);  // nothing was lost
 }
@@ -304,13 +366,17 @@ TEST(CudaProgram, AsManyBlocksAsTheDriverSays) {
   const std::string text = vt::explain(f)(x);
   EXPECT_GT(emulator->count("cuOccupancyMaxActiveBlocksPerMultiprocessor"), asked);
   const int multiprocessors = vt::detail::cuda::CudaDevice::get(0).facts().multiprocessors;
-  EXPECT_NE(text.find(" " + std::to_string(std::min(400, 4 * multiprocessors * 7)) + " blocks of 256 threads"), std::string::npos) << text;
+  EXPECT_NE(text.find(" " + std::to_string(std::min(400, 4 * multiprocessors * 7)) +
+                      " blocks of 256 threads"),
+            std::string::npos)
+      << text;
 }
 
 TEST(CudaFaults, NothingIsLeaked) {
   if (!emulator) GTEST_SKIP() << "only the emulator counts";
   const auto f = vt::jit([](Tensor x) { return vt::matmul(x, x) + vt::sort(x, 0); });
-  for (int i = 0; i < 2; ++i) f(vt::ones({40, 40}).to(device)).to_vector<float>();  // the second run may take memory that replayed programs share
+  // the second run may take memory that replayed programs share
+  for (int i = 0; i < 2; ++i) f(vt::ones({40, 40}).to(device)).to_vector<float>();
   const auto before = emulator->count("allocations");
   for (int i = 0; i < 5; ++i) f(vt::ones({40, 40}).to(device)).to_vector<float>();
   EXPECT_EQ(emulator->count("allocations"), before);

@@ -1,4 +1,5 @@
-// Programs replayed as CUDA graphs: one launch, fresh results, loops and branches on the device, threads, faults, nothing leaked.
+// Programs replayed as CUDA graphs: one launch, fresh results, loops and branches on the device,
+// threads, faults, nothing leaked.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,8 +9,8 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/cuda/program/compile.hpp"
 #include "src/jit/cuda/driver/cuda_library.hpp"
+#include "src/jit/cuda/program/compile.hpp"
 #include "src/trace/ir/executable.hpp"
 #include "src/trace/record/node.hpp"
 #include "src/trace/record/scope.hpp"
@@ -25,7 +26,8 @@ using vt_test::all_close;
 using vt_test::message;
 
 const vt_test::Emulator* const emulator = [] {
-  ::setenv("VT_CUDA_LOOPS", "0", 1);  // what is steered otherwise (cuda_loops_test.cpp has the kernels)
+  // what is steered otherwise (cuda_loops_test.cpp has the kernels)
+  ::setenv("VT_CUDA_LOOPS", "0", 1);
   return vt_test::use_cuda_emulator();
 }();
 const vt::Device device = vt::cuda(0);
@@ -33,11 +35,14 @@ const vt::Device device = vt::cuda(0);
 // Rows and columns are summed in turn, so that no two steps fuse.
 Tensor many_kernels(const Tensor& x) {
   Tensor y = x;
-  for (int i = 0; i < 5; ++i) y = y - vt::tanh(vt::sum(y, 0) * 0.1f) + vt::reshape(vt::sum(y, 1), {y.shape()[0], 1}) * 0.01f;
+  for (int i = 0; i < 5; ++i)
+    y = y - vt::tanh(vt::sum(y, 0) * 0.1f) + vt::reshape(vt::sum(y, 1), {y.shape()[0], 1}) * 0.01f;
   return y;
 }
 
-Tensor numbers(const vt::Shape& shape, std::uint64_t seed) { return vt_test::random_tensor(vt::f32, shape, -1, 1, seed); }
+Tensor numbers(const vt::Shape& shape, std::uint64_t seed) {
+  return vt_test::random_tensor(vt::f32, shape, -1, 1, seed);
+}
 const vt_test::Tolerance rounding{.relative = 1e-5, .absolute = 1e-5};
 
 bool has_conditions() { return cuda::driver(nullptr)->cuGraphAddNode_v2 != nullptr; }
@@ -70,7 +75,8 @@ TEST(CudaReplay, ResultsAreTheCallers) {
     arguments.push_back(numbers({4, 7}, i));
     results.push_back(f(arguments.back().to(device)));
   }
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_TRUE(all_close(results[i], many_kernels(arguments[i]), rounding)) << i;
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_TRUE(all_close(results[i], many_kernels(arguments[i]), rounding)) << i;
 }
 
 TEST(CudaReplay, AResultThatIsAnArgumentOrTwice) {
@@ -114,13 +120,18 @@ TEST(CudaReplay, LoopsOfKnownLengthAreUnrolled) {
   for (int reverse : {0, 1}) {
     const auto f = vt::jit([=](Tensor a, Tensor xs) { return recurrence(a, xs, reverse); });
     f(a.to(device), xs.to(device)).eval();
-    EXPECT_EQ(graph_launches([&] { EXPECT_TRUE(all_close(f(a.to(device), xs.to(device)), recurrence(a, xs, reverse), rounding)); }), 1u);
+    EXPECT_EQ(graph_launches([&] {
+                EXPECT_TRUE(all_close(f(a.to(device), xs.to(device)), recurrence(a, xs, reverse),
+                                      rounding));
+              }),
+              1u);
     EXPECT_TRUE(all_close(f(a.to(device), ys.to(device)), recurrence(a, ys, reverse), rounding));
   }
 }
 
 Tensor collatz_like(const Tensor& a, const Tensor& x, const Tensor& limit) {
-  return vt::while_loop([&](Tensor y) { return vt::sum(y * y) > limit; }, [&](Tensor y) { return vt::tanh(vt::matmul(a, y)) * 0.9f; }, x);
+  return vt::while_loop([&](Tensor y) { return vt::sum(y * y) > limit; },
+                        [&](Tensor y) { return vt::tanh(vt::matmul(a, y)) * 0.9f; }, x);
 }
 
 TEST(CudaReplay, LoopsThatTheDeviceSteers) {
@@ -128,14 +139,17 @@ TEST(CudaReplay, LoopsThatTheDeviceSteers) {
   const auto f = vt::jit(collatz_like);
   for (std::uint64_t seed : {0, 1, 7}) {
     if (emulator) emulator->set_seed(seed);
-    const Tensor da = a.to(device), dx = (x * static_cast<float>(seed + 1)).to(device), dl = limit.to(device);
+    const Tensor da = a.to(device), dx = (x * static_cast<float>(seed + 1)).to(device),
+                 dl = limit.to(device);
     const auto waits = emulator ? emulator->count("synchronisations") : 0;
     Tensor result;
     EXPECT_EQ(graph_launches([&] { result = f(da, dx, dl); }), has_conditions() ? 1u : 0u);
     if (emulator && has_conditions()) {
       EXPECT_EQ(emulator->count("synchronisations"), waits);
     }
-    EXPECT_TRUE(all_close(result, collatz_like(a, x * static_cast<float>(seed + 1), limit), rounding)) << seed;
+    EXPECT_TRUE(
+        all_close(result, collatz_like(a, x * static_cast<float>(seed + 1), limit), rounding))
+        << seed;
   }
   // None of its rounds.
   EXPECT_TRUE(all_close(f(a.to(device), x.to(device), vt::tensor(1e9f).to(device)), x, {}));
@@ -143,10 +157,11 @@ TEST(CudaReplay, LoopsThatTheDeviceSteers) {
 }
 
 Tensor choose(const Tensor& which, const Tensor& a, const Tensor& x) {
-  return vt::switch_(
-      which,
-      std::tuple([&](Tensor y) { return vt::matmul(a, y); }, [&](Tensor y) { return vt::matmul(a, vt::matmul(a, y)); }, [](Tensor y) { return y; }),
-      x);
+  return vt::switch_(which,
+                     std::tuple([&](Tensor y) { return vt::matmul(a, y); },
+                                [&](Tensor y) { return vt::matmul(a, vt::matmul(a, y)); },
+                                [](Tensor y) { return y; }),
+                     x);
 }
 
 TEST(CudaReplay, BranchesThatTheDeviceChooses) {
@@ -155,7 +170,8 @@ TEST(CudaReplay, BranchesThatTheDeviceChooses) {
   for (int which : {0, 1, 2, 1, -3, 9}) {
     const Tensor w = vt::tensor(which).astype(vt::i32);
     Tensor result;
-    EXPECT_EQ(graph_launches([&] { result = f(w.to(device), a.to(device), x.to(device)); }), has_conditions() ? 1u : 0u);
+    EXPECT_EQ(graph_launches([&] { result = f(w.to(device), a.to(device), x.to(device)); }),
+              has_conditions() ? 1u : 0u);
     EXPECT_TRUE(all_close(result, choose(w, a, x), rounding)) << which;
   }
 }
@@ -163,24 +179,28 @@ TEST(CudaReplay, BranchesThatTheDeviceChooses) {
 // A loop in a branch in a loop, and one whose operand is too large to be copied for each run.
 TEST(CudaReplay, NestedConditions) {
   const auto f = [](Tensor table, Tensor x) {
-    return vt::while_loop(
-        [](Tensor y, Tensor n) { return vt::sum(y * 0.0f + n) < 200.0f; },
-        [&](Tensor y, Tensor n) {
-          const Tensor more = vt::cond(
-              vt::sum(y) > 0.0f,
-              [](Tensor y) { return vt::while_loop([](Tensor z) { return vt::sum(z) > 1.0f; }, [](Tensor z) { return z * 0.5f; }, y); },
-              [](Tensor y) { return y + 1.0f; }, y);
-          return std::tuple(more - table[vt::slice(0, 40)] * 0.125f, n + 1.0f);
-        },
-        std::tuple(x, vt::tensor(0.0f)));
+    return vt::while_loop([](Tensor y, Tensor n) { return vt::sum(y * 0.0f + n) < 200.0f; },
+                          [&](Tensor y, Tensor n) {
+                            const Tensor more = vt::cond(
+                                vt::sum(y) > 0.0f,
+                                [](Tensor y) {
+                                  return vt::while_loop([](Tensor z) { return vt::sum(z) > 1.0f; },
+                                                        [](Tensor z) { return z * 0.5f; }, y);
+                                },
+                                [](Tensor y) { return y + 1.0f; }, y);
+                            return std::tuple(more - table[vt::slice(0, 40)] * 0.125f, n + 1.0f);
+                          },
+                          std::tuple(x, vt::tensor(0.0f)));
   };
-  const Tensor table = vt::concatenate({numbers({40}, 1), vt::zeros({std::int64_t{5} << 20})}, 0).eval();
+  const Tensor table =
+      vt::concatenate({numbers({40}, 1), vt::zeros({std::int64_t{5} << 20})}, 0).eval();
   const Tensor x = numbers({40}, 2), y = numbers({40}, 3);
   const auto jitted = vt::jit(f);
   const Tensor first = table.to(device), second = (table * 2.0f).to(device);
   for (const Tensor& t : {first, second, first})
     for (const Tensor& start : {x, y})
-      EXPECT_TRUE(all_close(std::get<0>(jitted(t, start.to(device))), std::get<0>(f(t.to(vt::cpu()), start)), rounding));
+      EXPECT_TRUE(all_close(std::get<0>(jitted(t, start.to(device))),
+                            std::get<0>(f(t.to(vt::cpu()), start)), rounding));
 }
 
 TEST(CudaReplay, ThreadsShareAFunction) {
@@ -194,8 +214,10 @@ TEST(CudaReplay, ThreadsShareAFunction) {
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < 6; ++i) {
         const Tensor x = numbers({6, 5}, 10 * t + i), y = numbers({40}, 100 * t + i);
-        const Tensor here = f(x.to(device)), there = loop(a.to(device), y.to(device), limit.to(device));
-        wrong[t] += !all_close(here, many_kernels(x), rounding) || !all_close(there, collatz_like(a, y, limit), rounding);
+        const Tensor here = f(x.to(device)),
+                     there = loop(a.to(device), y.to(device), limit.to(device));
+        wrong[t] += !all_close(here, many_kernels(x), rounding) ||
+                    !all_close(there, collatz_like(a, y, limit), rounding);
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -207,7 +229,8 @@ TEST(CudaReplay, ThreadsShareAFunction) {
 TEST(CudaReplay, WithoutAGraphKernelsRunOneByOne) {
   if (!emulator) GTEST_SKIP() << "only the emulator fails on demand";
   const Tensor x = numbers({6, 5}, 1), there = x.to(device), other = (x * 2.0f).to(device);
-  for (const char* call : {"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2"}) {
+  for (const char* call : {"cuGraphCreate", "cuGraphAddKernelNode_v2",
+                           "cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2"}) {
     const auto graphs = emulator->count("graphs"), execs = emulator->count("graph_execs");
     const auto f = vt::jit([](Tensor x) { return many_kernels(x); });
     f(there).eval();
@@ -216,11 +239,14 @@ TEST(CudaReplay, WithoutAGraphKernelsRunOneByOne) {
     emulator->fail(call, 0, cuda::Constant::CUDA_ERROR_NOT_SUPPORTED);
     EXPECT_TRUE(all_close(f(other), many_kernels(x * 2.0f), rounding)) << call;
     emulator->reset();
-    EXPECT_EQ(graph_launches([&] { EXPECT_TRUE(all_close(f(there), many_kernels(x), rounding)) << call; }), 0u);
+    EXPECT_EQ(graph_launches(
+                  [&] { EXPECT_TRUE(all_close(f(there), many_kernels(x), rounding)) << call; }),
+              0u);
     EXPECT_EQ(emulator->count("graphs"), graphs) << call;
     EXPECT_EQ(emulator->count("graph_execs"), execs) << call;
   }
-  EXPECT_NE(vt::warnings().find("no CUDA graph could be made"), std::string::npos) << vt::warnings();
+  EXPECT_NE(vt::warnings().find("no CUDA graph could be made"), std::string::npos)
+      << vt::warnings();
 }
 
 TEST(CudaReplay, ALaunchThatFails) {
@@ -231,9 +257,11 @@ TEST(CudaReplay, ALaunchThatFails) {
   f(there).eval();
   emulator->fail("cuGraphLaunch", 0, cuda::Constant::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   const std::string text = message([&] { f(there).eval(); });
-  EXPECT_NE(text.find("cuGraphLaunch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"), std::string::npos) << text;
+  EXPECT_NE(text.find("cuGraphLaunch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"), std::string::npos)
+      << text;
   emulator->fail("cuMemAllocAsync", 0, cuda::Constant::CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_NE(message([&] { f(there).eval(); }).find("a result of 120 bytes does not fit"), std::string::npos);
+  EXPECT_NE(message([&] { f(there).eval(); }).find("a result of 120 bytes does not fit"),
+            std::string::npos);
   emulator->reset();
   EXPECT_TRUE(all_close(f(there), many_kernels(x), rounding));
 }
@@ -246,7 +274,8 @@ TEST(CudaReplay, NothingIsLeaked) {
   vt::Vec<BufferRef> inputs;
   inputs.push_back(value_of(x, {}));
   const Recorded recorded =
-      record([](std::span<const Tensor> a) { return std::vector<Tensor>{many_kernels(a[0])}; }, std::vector<Aval>{aval_of(x)}, {});
+      record([](std::span<const Tensor> a) { return std::vector<Tensor>{many_kernels(a[0])}; },
+             std::vector<Aval>{aval_of(x)}, {});
   const auto program = compile_graph(recorded.graph, device);
   const auto before = emulator->count("allocations");
   for (int i = 0; i < 4; ++i) program->run(inputs);
@@ -256,7 +285,8 @@ TEST(CudaReplay, NothingIsLeaked) {
   EXPECT_EQ(emulator->count("allocations"), before);
 }
 
-// Results lie over what was donated: nothing is allocated for them, whether kernels run one by one or as a graph.
+// Results lie over what was donated: nothing is allocated for them, whether kernels run one by one
+// or as a graph.
 TEST(CudaReplay, KernelsUnusedForLongAreUnloaded) {
   const Tensor a = numbers({40, 40}, 1) * 0.3f, x = numbers({40}, 2), limit = vt::tensor(0.05f);
   const Tensor da = a.to(device), dx = x.to(device), dl = limit.to(device);
@@ -265,7 +295,8 @@ TEST(CudaReplay, KernelsUnusedForLongAreUnloaded) {
   };
   cuda::set_most_kernels(1);
   const auto loop = vt::jit(collatz_like);
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(all_close(loop(da, dx, dl), collatz_like(a, x, limit), rounding));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(all_close(loop(da, dx, dl), collatz_like(a, x, limit), rounding));
   const auto of_loop = loaded();
   for (int i = 1; i <= 4; ++i) {
     const auto add = [i](Tensor y) {
@@ -291,7 +322,8 @@ TEST(CudaReplay, ResultsLieOverDonatedArguments) {
   Tensor p = numbers({400, 7}, 1), m = numbers({400, 7}, 2), dp = p.to(device), dm = m.to(device);
   EXPECT_EQ(f.memory(dp, dm, there).results, 0u);
   for (int i = 0; i < 4; ++i) {
-    const Tensor kept = i == 2 ? vt::jit([](Tensor t) { return t; })(dp) : Tensor(), before = i == 2 ? p : Tensor();
+    const Tensor kept = i == 2 ? vt::jit([](Tensor t) { return t; })(dp) : Tensor(),
+                 before = i == 2 ? p : Tensor();
     const auto made = emulator ? emulator->count("cuMemAllocAsync") : 0;
     std::tie(dp, dm) = f(dp, dm, there);
     // Scratch memory, and a copy of what somebody else holds.
@@ -318,7 +350,8 @@ TEST(CudaReplay, ScansOfManyRounds) {
       return vt::scan(step, state, xs, {.reverse = reverse});
     };
     const auto there = vt::jit(f);
-    const Tensor state = numbers({7, 9}, 1), xs = numbers({420, 7, 9}, 2), other = numbers({420, 7, 9}, 3);
+    const Tensor state = numbers({7, 9}, 1), xs = numbers({420, 7, 9}, 2),
+                 other = numbers({420, 7, 9}, 3);
     const Tensor ds = state.to(device), dx = xs.to(device), dother = other.to(device);
     for (const auto& [host, given] : {std::pair{xs, dx}, {other, dother}, {xs, dx}}) {
       const auto waits = emulator ? emulator->count("synchronisations") : 0;
@@ -327,7 +360,8 @@ TEST(CudaReplay, ScansOfManyRounds) {
       if (has_conditions()) {
         EXPECT_EQ(vt::stats().graph_launches, 1u);
       } else {
-        EXPECT_GE(vt::stats().graph_launches, 419u);  // the host gives the graph of a round as often, but for the first time
+        // the host gives the graph of a round as often, but for the first time
+        EXPECT_GE(vt::stats().graph_launches, 419u);
       }
       if (emulator) {
         EXPECT_EQ(emulator->count("synchronisations"), waits);

@@ -1,4 +1,5 @@
-// Copies to and from a CUDA device through pinned memory: nobody waits, the memory is bounded, without it copies are slower but right.
+// Copies to and from a CUDA device through pinned memory: nobody waits, the memory is bounded,
+// without it copies are slower but right.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -25,7 +26,8 @@ std::vector<float> ramp(std::size_t n) {
 }
 
 TEST(CudaStaging, CopiesOfAllSizes) {
-  for (std::size_t n : {std::size_t{1}, std::size_t{1000}, std::size_t{16384}, std::size_t{16385}, std::size_t{1} << 20, std::size_t{2500000}}) {
+  for (std::size_t n : {std::size_t{1}, std::size_t{1000}, std::size_t{16384}, std::size_t{16385},
+                        std::size_t{1} << 20, std::size_t{2500000}}) {
     const std::vector<float> v = ramp(n);
     EXPECT_EQ(vt::tensor(v).to(device).to_vector<float>(), v) << n;
   }
@@ -36,10 +38,12 @@ TEST(CudaStaging, UploadsDoNotWaitForTheDevice) {
   vt::tensor(1.0f).to(device).to_vector<float>();  // the device, its first pinned memory
   emulator->reset();
   std::vector<Tensor> there;
-  for (int i = 0; i < 100; ++i) there.push_back(vt::tensor(ramp(100)).to(device) * static_cast<float>(i));
+  for (int i = 0; i < 100; ++i)
+    there.push_back(vt::tensor(ramp(100)).to(device) * static_cast<float>(i));
   for (Tensor& t : there) t.eval();
   EXPECT_EQ(emulator->count("synchronisations"), 0);
-  for (std::size_t i = 0; i < there.size(); ++i) EXPECT_EQ(there[i][99].item<float>(), 100.0f * static_cast<float>(i));
+  for (std::size_t i = 0; i < there.size(); ++i)
+    EXPECT_EQ(there[i][99].item<float>(), 100.0f * static_cast<float>(i));
 }
 
 TEST(CudaStaging, TheMemoryIsBounded) {
@@ -56,8 +60,11 @@ TEST(CudaStaging, WithoutPinnedMemory) {
   if (!emulator) GTEST_SKIP() << "only the emulator fails on demand";
   emulator->fail("cuMemAllocHost_v2", -1, Constant::CUDA_ERROR_OUT_OF_MEMORY);
   std::vector<Tensor> there;
-  for (int i = 0; i < 300; ++i) there.push_back(vt::tensor(ramp(static_cast<std::size_t>(i + 1))).to(device));
-  for (int i = 0; i < 300; ++i) EXPECT_EQ(there[static_cast<std::size_t>(i)].to_vector<float>(), ramp(static_cast<std::size_t>(i + 1)));
+  for (int i = 0; i < 300; ++i)
+    there.push_back(vt::tensor(ramp(static_cast<std::size_t>(i + 1))).to(device));
+  for (int i = 0; i < 300; ++i)
+    EXPECT_EQ(there[static_cast<std::size_t>(i)].to_vector<float>(),
+              ramp(static_cast<std::size_t>(i + 1)));
   emulator->reset();
 }
 
@@ -67,10 +74,15 @@ TEST(CudaStaging, CopiesThatFail) {
   const auto pinned = emulator->count("pinned");
   for (int after : {0, 1, 2}) {
     emulator->fail("cuMemcpyDtoHAsync_v2", after, Constant::CUDA_ERROR_INVALID_VALUE);
-    EXPECT_NE(vt_test::message([&] { (there + 0.0f).to_vector<float>(); }).find("cuMemcpyDtoHAsync: CUDA_ERROR_INVALID_VALUE"), std::string::npos);
+    EXPECT_NE(vt_test::message([&] {
+                (there + 0.0f).to_vector<float>();
+              }).find("cuMemcpyDtoHAsync: CUDA_ERROR_INVALID_VALUE"),
+              std::string::npos);
     emulator->reset();
     emulator->fail("cuMemcpyHtoDAsync_v2", after, Constant::CUDA_ERROR_INVALID_VALUE);
-    EXPECT_NE(vt_test::message([&] { x.to(device); }).find("cuMemcpyHtoDAsync: CUDA_ERROR_INVALID_VALUE"), std::string::npos);
+    EXPECT_NE(
+        vt_test::message([&] { x.to(device); }).find("cuMemcpyHtoDAsync: CUDA_ERROR_INVALID_VALUE"),
+        std::string::npos);
     emulator->reset();
   }
   for (int i = 0; i < 5; ++i) EXPECT_EQ(x.to(device).to_vector<float>(), x.to_vector<float>());

@@ -37,7 +37,8 @@ std::vector<std::string> own_arguments() {
   std::string all;
   std::vector<std::string> arguments;
   read_file("/proc/self/cmdline", &all);
-  for (std::size_t at = 0; at < all.size(); at += arguments.back().size() + 1) arguments.emplace_back(all.c_str() + at);
+  for (std::size_t at = 0; at < all.size(); at += arguments.back().size() + 1)
+    arguments.emplace_back(all.c_str() + at);
   return arguments;
 }
 
@@ -51,7 +52,8 @@ void run_again(const std::string& folder, long long seconds) {
   std::string collect = "VT_EMULATOR_COLLECT=" + folder, no_cache = "VT_CACHE_DIR=";
   std::vector<char*> environment;
   for (char** variable = environ; *variable; ++variable)
-    if (std::strncmp(*variable, "VT_EMULATOR_AHEAD=", 18) != 0 && std::strncmp(*variable, "VT_CACHE_DIR=", 13) != 0 &&
+    if (std::strncmp(*variable, "VT_EMULATOR_AHEAD=", 18) != 0 &&
+        std::strncmp(*variable, "VT_CACHE_DIR=", 13) != 0 &&
         std::strncmp(*variable, "GTEST_OUTPUT=", 13) != 0)
       environment.push_back(*variable);
   environment.insert(environment.end(), {collect.data(), no_cache.data(), nullptr});
@@ -60,46 +62,59 @@ void run_again(const std::string& folder, long long seconds) {
   ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int wrong = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environment.data());
+  const int wrong =
+      ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (wrong) return;
-  // The host's loops may have no end either, without results to look at: a run that finds nothing new for a while has found what it can.
+  // The host's loops may have no end either, without results to look at: a run that finds nothing
+  // new for a while has found what it can.
   constexpr long long idle = 50;
   int status = 0;
   struct stat before = {}, now = {};
   for (long long tenths = 0, since = 0; ::waitpid(child, &status, WNOHANG) == 0; ++tenths) {
     if (tenths == seconds * 10 || since == idle) ::kill(child, SIGKILL);
     ::stat(folder.c_str(), &now);
-    since = now.st_mtim.tv_sec == before.st_mtim.tv_sec && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec ? since + 1 : 0;
+    since =
+        now.st_mtim.tv_sec == before.st_mtim.tv_sec && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec
+            ? since + 1
+            : 0;
     before = now;
     ::usleep(100000);
   }
 }
 
-// A source that begins with vt's prelude goes without it, in a namespace of its own. Names of C are one for all namespaces.
+// A source that begins with vt's prelude goes without it, in a namespace of its own. Names of C are
+// one for all namespaces.
 std::string unit_source(const Wanted& w, std::size_t unit) {
-  static const auto lines = std::to_string(std::count(vt::detail::cuda::prelude.begin(), vt::detail::cuda::prelude.end(), '\n') + 1);
+  static const auto lines = std::to_string(
+      std::count(vt::detail::cuda::prelude.begin(), vt::detail::cuda::prelude.end(), '\n') + 1);
   std::string source = w.source.substr(vt::detail::cuda::prelude.size());
   const std::string c_name = "extern \"C\" __global__";
-  for (std::size_t at = 0; (at = source.find(c_name, at)) != std::string::npos;) source.erase(at, c_name.size() - std::strlen("__global__"));
+  for (std::size_t at = 0; (at = source.find(c_name, at)) != std::string::npos;)
+    source.erase(at, c_name.size() - std::strlen("__global__"));
   const std::vector<KernelName> kernels = kernels_of(source);
   const std::string number = std::to_string(unit), in = unit_name(unit);
-  return "namespace {\nnamespace " + in + " {\n#line " + lines + " \"" + w.name + "\"\n" + source + "\n#line 1 \"kernels\"\n" +
-         description_of(kernels) + "}\n}\nextern \"C\" const vt_module vt_module_" + number + " = {" + in + "::vt_kernels, " +
+  return "namespace {\nnamespace " + in + " {\n#line " + lines + " \"" + w.name + "\"\n" + source +
+         "\n#line 1 \"kernels\"\n" + description_of(kernels) +
+         "}\n}\nextern \"C\" const vt_module vt_module_" + number + " = {" + in + "::vt_kernels, " +
          std::to_string(kernels.size()) + ", &vt_place_now, &vt_services_now};\n";
 }
 
 void compile_together(const std::vector<Wanted>& batch) {
-  std::string text = "#include \"cuda_emulation.h\"\nnamespace {\n#line 1 \"prelude\"\n" + std::string(vt::detail::cuda::prelude) + "}\n";
+  std::string text = "#include \"cuda_emulation.h\"\nnamespace {\n#line 1 \"prelude\"\n" +
+                     std::string(vt::detail::cuda::prelude) + "}\n";
   for (std::size_t i = 0; i < batch.size(); ++i) text += unit_source(batch[i], i);
   std::string library, log;
   // Whatever is wrong with one of them shows when it is compiled alone.
   if (!compile_text(text, batch[0].flags, {}, &library, &log)) return;
   const std::string path = batch[0].kept + ".units";
-  if (!write_file(path + std::to_string(::getpid()), library) || std::rename((path + std::to_string(::getpid())).c_str(), path.c_str()) != 0) return;
+  if (!write_file(path + std::to_string(::getpid()), library) ||
+      std::rename((path + std::to_string(::getpid())).c_str(), path.c_str()) != 0)
+    return;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const std::string temporary = batch[i].kept + "." + std::to_string(::getpid());
-    if (write_file(temporary, unit_text(path, i))) std::rename(temporary.c_str(), batch[i].kept.c_str());
+    if (write_file(temporary, unit_text(path, i)))
+      std::rename(temporary.c_str(), batch[i].kept.c_str());
   }
 }
 
@@ -144,9 +159,12 @@ void collect(const Wanted& w) {
   if (w.source.compare(0, vt::detail::cuda::prelude.size(), vt::detail::cuda::prelude) != 0) return;
   if (w.source.find("extern \"C\" __device__") != std::string::npos) return;
   // Named anew once it is whole: this run may be ended at any time.
-  const std::string path = std::string(collecting_into()) + "/" + w.kept.substr(w.kept.rfind('/') + 1),
-                    unfinished = path.substr(0, path.rfind('/') + 1) + "." + path.substr(path.rfind('/') + 1);
-  if (write_file(unfinished, w.kept + "\n" + w.name + "\n" + w.flags + "\n" + w.source)) std::rename(unfinished.c_str(), path.c_str());
+  const std::string path =
+                        std::string(collecting_into()) + "/" + w.kept.substr(w.kept.rfind('/') + 1),
+                    unfinished = path.substr(0, path.rfind('/') + 1) + "." +
+                                 path.substr(path.rfind('/') + 1);
+  if (write_file(unfinished, w.kept + "\n" + w.name + "\n" + w.flags + "\n" + w.source))
+    std::rename(unfinished.c_str(), path.c_str());
 }
 
 void compile_ahead() {
@@ -159,13 +177,16 @@ void compile_ahead() {
     run_again(folder, seconds);
     std::vector<Wanted> all = collected(folder);
     ::rmdir(folder.c_str());
-    std::sort(all.begin(), all.end(), [](const Wanted& a, const Wanted& b) { return a.flags != b.flags ? a.flags < b.flags : a.source < b.source; });
+    std::sort(all.begin(), all.end(), [](const Wanted& a, const Wanted& b) {
+      return a.flags != b.flags ? a.flags < b.flags : a.source < b.source;
+    });
     constexpr std::size_t most = 32, most_bytes = 160 << 10;
     std::vector<std::vector<Wanted>> batches;
     std::size_t bytes = 0;
     for (Wanted& w : all) {
       const std::size_t own = w.source.size() - vt::detail::cuda::prelude.size();
-      if (batches.empty() || batches.back().size() == most || bytes + own > most_bytes || batches.back()[0].flags != w.flags) {
+      if (batches.empty() || batches.back().size() == most || bytes + own > most_bytes ||
+          batches.back()[0].flags != w.flags) {
         batches.emplace_back();
         bytes = 0;
       }
@@ -188,7 +209,9 @@ std::string unit_name(std::size_t unit) {
   return "vt_unit_" + digits + "_";
 }
 
-std::string unit_text(const std::string& path, std::size_t unit) { return "unit " + std::to_string(unit) + " " + path; }
+std::string unit_text(const std::string& path, std::size_t unit) {
+  return "unit " + std::to_string(unit) + " " + path;
+}
 
 bool read_unit(const std::string& text, std::string* path, std::size_t* unit) {
   if (text.compare(0, 5, "unit ") != 0) return false;

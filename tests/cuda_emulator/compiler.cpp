@@ -1,4 +1,5 @@
-// NVRTC of the emulator: CUDA source, with cuda_emulation.h in front, compiled as C++ by the system's compiler; compiled code is kept on disk.
+// NVRTC of the emulator: CUDA source, with cuda_emulation.h in front, compiled as C++ by the
+// system's compiler; compiled code is kept on disk.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -57,8 +58,11 @@ struct Options {
 bool understand(int count, const char* const* options, Options* result, std::string* log) {
   for (int i = 0; i < count; ++i) {
     std::string option = options[i];
-    const auto starts = [&](const char* with) { return option.compare(0, std::strlen(with), with) == 0; };
-    if ((option == "-arch" || option == "--gpu-architecture" || option == "-std" || option == "--std" || option == "-D" || option == "-I") &&
+    const auto starts = [&](const char* with) {
+      return option.compare(0, std::strlen(with), with) == 0;
+    };
+    if ((option == "-arch" || option == "--gpu-architecture" || option == "-std" ||
+         option == "--std" || option == "-D" || option == "-I") &&
         i + 1 < count)
       option += (option == "-D" || option == "-I" ? "" : "=") + std::string(options[++i]);
     if (starts("--gpu-architecture=") || starts("-arch=")) {
@@ -76,14 +80,19 @@ bool understand(int count, const char* const* options, Options* result, std::str
       result->flags.push_back("-D" + option.substr(15));
     } else if (option == "--fmad=false" || option == "-fmad=false") {
       result->contract = false;
-    } else if (starts("--std=") || starts("-std=") || starts("--fmad=") || starts("-fmad=") || starts("-I") || starts("--include-path=") ||
-               starts("--maxrregcount=") || starts("-maxrregcount=") || starts("--split-compile=") || starts("--prec-") || starts("-prec-") ||
-               starts("--ftz=") || starts("-ftz=") || starts("--diag-suppress=") || starts("-diag-suppress=") || starts("--minimal") ||
-               starts("-minimal") || option == "-lineinfo" || option == "--generate-line-info" || option == "-default-device" ||
-               option == "--device-as-default-execution-space" || option == "-w" || option == "--disable-warnings" || option == "-G" ||
-               option == "--use_fast_math" || option == "-use_fast_math" || option == "--restrict" || option == "-restrict" ||
-               option == "--extra-device-vectorization" || option == "-no-source-include" || option == "--no-source-include" ||
-               option == "--relocatable-device-code=false" || option == "-rdc=false" || option == "--dopt=on" || option == "-dopt=on" ||
+    } else if (starts("--std=") || starts("-std=") || starts("--fmad=") || starts("-fmad=") ||
+               starts("-I") || starts("--include-path=") || starts("--maxrregcount=") ||
+               starts("-maxrregcount=") || starts("--split-compile=") || starts("--prec-") ||
+               starts("-prec-") || starts("--ftz=") || starts("-ftz=") ||
+               starts("--diag-suppress=") || starts("-diag-suppress=") || starts("--minimal") ||
+               starts("-minimal") || option == "-lineinfo" || option == "--generate-line-info" ||
+               option == "-default-device" || option == "--device-as-default-execution-space" ||
+               option == "-w" || option == "--disable-warnings" || option == "-G" ||
+               option == "--use_fast_math" || option == "-use_fast_math" ||
+               option == "--restrict" || option == "-restrict" ||
+               option == "--extra-device-vectorization" || option == "-no-source-include" ||
+               option == "--no-source-include" || option == "--relocatable-device-code=false" ||
+               option == "-rdc=false" || option == "--dopt=on" || option == "-dopt=on" ||
                option == "--ptxas-options" || starts("--ptxas-options=") || starts("-Xptxas")) {
       continue;
     } else {
@@ -120,7 +129,8 @@ bool run(const std::vector<std::string>& arguments, const std::string& log) {
   ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  const int wrong = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environment.data());
+  const int wrong =
+      ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (wrong) {
     write_file(log, std::string("cannot start the compiler ") + argv[0] + "\n");
@@ -135,24 +145,14 @@ bool run(const std::vector<std::string>& arguments, const std::string& log) {
 const std::vector<std::string>& usual_command() {
   static const auto* const command = [] {
     const char* chosen = std::getenv("VT_EMULATOR_CXX");
-    auto* c = new std::vector<std::string>{chosen && *chosen ? chosen : VT_EMULATOR_COMPILER,
-                                           "-std=c++17",
-                                           "-O1",
-                                           "-fPIC",
-                                           "-w",
-                                           "-shared",
-                                           "-nostdlib",
-                                           "-Wl,-Bsymbolic",
-                                           "-Wl,--hash-style=gnu",
-                                           "-fno-exceptions",
-                                           "-fno-rtti",
-                                           "-fno-asynchronous-unwind-tables",
-                                           "-fno-ident",
-                                           "-fno-strict-aliasing",
-                                           "-fno-stack-protector",
-                                           "-fno-math-errno",
-                                           "-fsanitize=thread",  // its calls are the emulator's: what is touched without VT_LOAD and VT_STORE
-                                           "-fno-builtin-printf"};
+    auto* c = new std::vector<std::string>{
+        chosen && *chosen ? chosen : VT_EMULATOR_COMPILER, "-std=c++17", "-O1", "-fPIC", "-w",
+        "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", "-fno-exceptions",
+        "-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fno-strict-aliasing",
+        "-fno-stack-protector", "-fno-math-errno",
+        // its calls are the emulator's: what is touched without
+        // VT_LOAD and VT_STORE
+        "-fsanitize=thread", "-fno-builtin-printf"};
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("fma")) c->push_back("-mfma");
 #endif
@@ -162,24 +162,31 @@ const std::vector<std::string>& usual_command() {
 }
 
 bool compile(Program& program, const Options& options, std::string* library) {
-  Wanted w{program.source, program.name, options.contract ? "-ffp-contract=fast" : "-ffp-contract=off", {}};
+  Wanted w{program.source,
+           program.name,
+           options.contract ? "-ffp-contract=fast" : "-ffp-contract=off",
+           {}};
   for (const std::string& flag : options.flags) w.flags += " " + flag;
   const std::vector<KernelName> kernels = kernels_of(program.source);
-  const std::string text = "#include \"cuda_emulation.h\"\nnamespace {\n#line 1 \"" + program.name + "\"\n" + program.source +
-                           "\n#line 1 \"kernels\"\n" + description_of(kernels) + "}\nextern \"C\" const vt_module vt_module_0 = {vt_kernels, " +
+  const std::string text = "#include \"cuda_emulation.h\"\nnamespace {\n#line 1 \"" + program.name +
+                           "\"\n" + program.source + "\n#line 1 \"kernels\"\n" +
+                           description_of(kernels) +
+                           "}\nextern \"C\" const vt_module vt_module_0 = {vt_kernels, " +
                            std::to_string(kernels.size()) + ", &vt_place_now, &vt_services_now};\n";
   std::string key = text + prefix_text() + w.flags;
   for (const std::string& part : usual_command()) key += part + ' ';
   for (const auto& [name, header] : program.headers) key += name + header;
   char name[64];
-  std::snprintf(name, sizeof(name), "/%016llx%016llx.so", static_cast<unsigned long long>(hash(key, 0xcbf29ce484222325ull)),
+  std::snprintf(name, sizeof(name), "/%016llx%016llx.so",
+                static_cast<unsigned long long>(hash(key, 0xcbf29ce484222325ull)),
                 static_cast<unsigned long long>(hash(key, 0x84222325cbf29ce4ull)));
   compile_ahead();
   const std::string folder = cache_folder();
   w.kept = folder + name;
   std::string path;
   std::size_t unit = 0;
-  const bool is_kept = !folder.empty() && read_file(w.kept, library) && (!read_unit(*library, &path, &unit) || ::access(path.c_str(), R_OK) == 0);
+  const bool is_kept = !folder.empty() && read_file(w.kept, library) &&
+                       (!read_unit(*library, &path, &unit) || ::access(path.c_str(), R_OK) == 0);
   if (only_collects()) {
     if (!is_kept && program.headers.empty()) collect(w);
     library->clear();
@@ -192,10 +199,12 @@ bool compile(Program& program, const Options& options, std::string* library) {
   }
   if (!compile_text(text, w.flags, program.headers, library, &program.log)) return false;
   if (!folder.empty()) {
-    const std::string temporary = w.kept + "." + std::to_string(::getpid()) + std::to_string(hash(unique_path(""), 1) & 0xffff);
+    const std::string temporary = w.kept + "." + std::to_string(::getpid()) +
+                                  std::to_string(hash(unique_path(""), 1) & 0xffff);
     if (write_file(temporary, *library)) std::rename(temporary.c_str(), w.kept.c_str());
   }
-  if (const char* keep = std::getenv("VT_EMULATOR_KEEP"); keep && *keep) write_file(keep + std::string(name) + ".cu", program.source);
+  if (const char* keep = std::getenv("VT_EMULATOR_KEEP"); keep && *keep)
+    write_file(keep + std::string(name) + ".cu", program.source);
   return true;
 }
 
@@ -204,7 +213,8 @@ const int architectures[] = {75, 80, 86, 87, 89, 90, 100, 120};
 // Counts the call; failures that tests asked for.
 vt::detail::cuda::Result enter_rtc(const char* function) { return enter(function, needs_nothing); }
 
-vt::detail::cuda::Result give(const Program* program, const std::string& bytes, std::size_t* size, char* to) {
+vt::detail::cuda::Result give(const Program* program, const std::string& bytes, std::size_t* size,
+                              char* to) {
   if (!program) return Constant::NVRTC_ERROR_INVALID_PROGRAM;
   if (size) *size = bytes.size();
   if (to) std::memcpy(to, bytes.data(), bytes.size());
@@ -235,16 +245,20 @@ std::string cache_folder() {
     return chosen;
   }
   const char* temporary = std::getenv("TMPDIR");
-  const std::string folder = std::string(temporary && *temporary ? temporary : "/tmp") + "/vt_cuda_emulator." + std::to_string(::getuid());
+  const std::string folder = std::string(temporary && *temporary ? temporary : "/tmp") +
+                             "/vt_cuda_emulator." + std::to_string(::getuid());
   ::mkdir(folder.c_str(), 0700);
   struct stat status = {};
-  const bool mine = ::stat(folder.c_str(), &status) == 0 && status.st_uid == ::getuid() && (status.st_mode & 022) == 0;
+  const bool mine = ::stat(folder.c_str(), &status) == 0 && status.st_uid == ::getuid() &&
+                    (status.st_mode & 022) == 0;
   return mine ? folder : std::string();
 }
 
-bool compile_text(const std::string& text, const std::string& flags, const std::vector<std::pair<std::string, std::string>>& headers,
+bool compile_text(const std::string& text, const std::string& flags,
+                  const std::vector<std::pair<std::string, std::string>>& headers,
                   std::string* library, std::string* log) {
-  const std::string source_path = unique_path(".cpp"), result_path = unique_path(".so"), log_path = unique_path(".log"), folder = unique_path("");
+  const std::string source_path = unique_path(".cpp"), result_path = unique_path(".so"),
+                    log_path = unique_path(".log"), folder = unique_path("");
   std::vector<std::string> command = usual_command();
   for (std::size_t at = 0; at < flags.size();) {
     const std::size_t end = std::min(flags.find(' ', at), flags.size());
@@ -303,14 +317,16 @@ Result nvrtcGetSupportedArchs(int* to) {
   std::copy(std::begin(architectures), std::end(architectures), to);
   return 0;
 }
-Result nvrtcCreateProgram(RtcProgram* handle, const char* source, const char* name, int header_count, const char* const* headers,
+Result nvrtcCreateProgram(RtcProgram* handle, const char* source, const char* name,
+                          int header_count, const char* const* headers,
                           const char* const* include_names) {
   if (const Result error = enter_rtc("nvrtcCreateProgram")) return error;
   if (!handle || !source || header_count < 0) return Constant::NVRTC_ERROR_INVALID_INPUT;
   auto* program = new Program;
   program->source = source;
   program->name = name && *name ? name : "default_program";
-  for (int i = 0; i < header_count; ++i) program->headers.emplace_back(include_names[i], headers[i]);
+  for (int i = 0; i < header_count; ++i)
+    program->headers.emplace_back(include_names[i], headers[i]);
   const std::lock_guard lock(programs().mutex);
   programs().all.insert(program);
   *handle = reinterpret_cast<RtcProgram>(program);
@@ -334,9 +350,11 @@ Result nvrtcCompileProgram(RtcProgram handle, int option_count, const char* cons
     return error;
   }
   Options understood;
-  if (!understand(option_count, options, &understood, &program->log)) return Constant::NVRTC_ERROR_INVALID_OPTION;
+  if (!understand(option_count, options, &understood, &program->log))
+    return Constant::NVRTC_ERROR_INVALID_OPTION;
   program->architecture = understood.architecture;
-  if (std::find(std::begin(architectures), std::end(architectures), static_cast<int>(understood.architecture)) == std::end(architectures)) {
+  if (std::find(std::begin(architectures), std::end(architectures),
+                static_cast<int>(understood.architecture)) == std::end(architectures)) {
     program->log += "nvrtc: error: invalid value for --gpu-architecture (-arch)\n";
     return Constant::NVRTC_ERROR_INVALID_OPTION;
   }

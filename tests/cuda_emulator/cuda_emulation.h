@@ -1,4 +1,5 @@
-// CUDA C++ as the emulator compiles it: what stands in front of every kernel's source. Short on purpose, as every kernel pays for it.
+// CUDA C++ as the emulator compiles it: what stands in front of every kernel's source. Short on
+// purpose, as every kernel pays for it.
 #pragma once
 
 #define VT_EMULATED 1
@@ -20,7 +21,8 @@ typedef unsigned long size_t;
 
 extern "C" {
 vt_place vt_place_now;
-// The same, as a thread sees it: nothing of it changes as long as the thread lives, although the emulator sets it for each.
+// The same, as a thread sees it: nothing of it changes as long as the thread lives, although the
+// emulator sets it for each.
 extern const vt_place vt_here __asm__("vt_place_now");
 vt_services vt_services_now;
 extern const vt_services vt_emulator __asm__("vt_services_now");
@@ -328,7 +330,7 @@ inline double __hiloint2double(int high, int low) {
       static_cast<long long>(static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32 | static_cast<unsigned>(low)));
 }
 
-// ---- conversions to integers: the device's end at the ends of the range; NaN is 0, or the least number of 64 bits
+// ---- conversions to integers: the device's end at the ends of the range; NaN is 0, or the least n
 
 template <class To, class From>
 inline To vt_to_integer(From x, To nan) {
@@ -412,7 +414,8 @@ inline float __sinf(float x) { return sinf(x); }
 inline float __cosf(float x) { return cosf(x); }
 inline float __powf(float x, float y) { return powf(x, y); }
 inline double sinpi(double x) {
-  double r = fmod(x, 2.0);  // exact; then within half a turn of 0, so that the ends are exact as well
+  // exact; then within half a turn of 0, so that the ends are exact as well
+  double r = fmod(x, 2.0);
   if (r > 1.0) r -= 2.0;
   if (r < -1.0) r += 2.0;
   if (r > 0.5) r = 1.0 - r;

@@ -1,4 +1,5 @@
-// What the parts of the emulated driver share: the state of the process, allocations, streams and their work, launches.
+// What the parts of the emulated driver share: the state of the process, allocations, streams and
+// their work, launches.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +23,8 @@ using vt::detail::cuda::Constant;
 using vt::detail::cuda::DevicePtr;
 using vt::detail::cuda::Result;
 
-// A device address is the host's plus this, which no host address is: code that takes one for the other crashes.
+// A device address is the host's plus this, which no host address is: code that takes one for the
+// other crashes.
 constexpr std::uint64_t device_tag = 1ull << 52;
 constexpr int max_devices = 8;
 
@@ -46,12 +48,14 @@ class Random {
   std::uint64_t state_;
 };
 
-/// The numbers 0 … count − 1 in the order of a seed: forward, backward, or shuffled by a step that is prime to count.
+/// The numbers 0 … count − 1 in the order of a seed: forward, backward, or shuffled by a step that
+/// is prime to count.
 class Order {
  public:
   Order(std::uint64_t count, std::uint64_t seed, std::uint64_t salt);
   std::uint64_t operator[](std::uint64_t i) const {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * step_ + first_) % count_);
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(i) * step_ + first_) %
+                                      count_);
   }
 
  private:
@@ -91,14 +95,16 @@ struct Allocation {
   std::uint64_t end() const { return begin + size; }
 };
 
-/// The allocation whose bytes or whose edges `address` (the host's) lies in; null where there is none. Hold `memory_mutex`.
+/// The allocation whose bytes or whose edges `address` (the host's) lies in; null where there is
+/// none. Hold `memory_mutex`.
 Allocation* find_allocation(std::uint64_t address);
 extern std::mutex& memory_mutex;
 /// Whether all of a device range is alive on `device`; else `*why` says what it is instead.
 bool device_range(DevicePtr pointer, std::uint64_t size, int device, std::string* why);
 /// A copy within a device, once its turn has come.
 Result copy_on_device(DevicePtr to, DevicePtr from, std::uint64_t bytes, int device);
-/// Whether a host range is memory that the driver allocated (pinned), so that copies are not staged.
+/// Whether a host range is memory that the driver allocated (pinned), so that copies are not
+/// staged.
 bool is_pinned(const void* pointer);
 std::string describe_address(std::uint64_t host_address);
 
@@ -123,18 +129,21 @@ struct GraphNode {
 };
 struct GraphObject {
   std::vector<GraphNode> nodes;
-  bool is_body = false;                                        // of a conditional node, which owns it
-  std::vector<std::pair<std::uint64_t, unsigned>> conditions;  // handles that a launch begins with these values
+  bool is_body = false;  // of a conditional node, which owns it
+  // handles that a launch begins with these values
+  std::vector<std::pair<std::uint64_t, unsigned>> conditions;
 };
 
 /// Puts work into a stream, or into the graph that the stream is captured into.
-Result enqueue(vt::detail::cuda::Stream stream, const std::string& kind, std::function<Result()> run, bool may_be_captured = true);
+Result enqueue(vt::detail::cuda::Stream stream, const std::string& kind,
+               std::function<Result()> run, bool may_be_captured = true);
 /// Waits until the stream has nothing left.
 Result finish(vt::detail::cuda::Stream stream);
 Result finish_device(int device);
 /// The device that a stream belongs to; −1 for a handle of none.
 int device_of(vt::detail::cuda::Stream stream);
-/// Whether this call may not happen while a stream of this thread is captured; then that capture is broken.
+/// Whether this call may not happen while a stream of this thread is captured; then that capture is
+/// broken.
 bool breaks_capture();
 
 /// Makes a graph known by its handle (graphs.cpp).
@@ -173,7 +182,8 @@ struct Launch {
   std::vector<unsigned> offsets;
 };
 /// A launch as cuLaunchKernel and kernel nodes describe it, checked (modules.cpp).
-Result describe_launch(vt::detail::cuda::Function function, dim3 grid, dim3 block, unsigned shared_bytes, void** parameters, void** extra,
+Result describe_launch(vt::detail::cuda::Function function, dim3 grid, dim3 block,
+                       unsigned shared_bytes, void** parameters, void** extra,
                        std::shared_ptr<Launch>* made);
 /// What the device function cudaGraphSetConditional does.
 void set_condition(unsigned long handle, unsigned value);

@@ -1,4 +1,5 @@
-// The launch that is running: its block's threads, and what the parts of the machine (access.cpp, wait.cpp, launch.cpp) do with them.
+// The launch that is running: its block's threads, and what the parts of the machine (access.cpp,
+// wait.cpp, launch.cpp) do with them.
 #pragma once
 
 #include "emulator.hpp"
@@ -19,7 +20,8 @@ struct Window {
   std::uint64_t begin = 1, size = 0, tag = 0;
   Shadow* shadow = nullptr;
   bool shared = false;
-  std::uint64_t bases = 0;  // where the pointer that is indexed may lie: shared variables have no edges between them
+  // where the pointer that is indexed may lie: shared variables have no edges between them
+  std::uint64_t bases = 0;
 };
 
 // One launch at a time: streams see to it.
@@ -51,7 +53,8 @@ struct Engine {
   Who who;
   std::vector<std::uint16_t> warp_phases;
   Shadow dynamic_shadow;
-  // A store over what another thread stored: no race where both store the same. Looked at once it is done.
+  // A store over what another thread stored: no race where both store the same. Looked at once it
+  // is done.
   struct {
     const unsigned char* at = nullptr;
     unsigned size = 0;
@@ -59,14 +62,16 @@ struct Engine {
     std::string what;
   } twice;
 };
-/// The only one. Every access asks for it several times: hidden, it needs no look into the tables by which libraries replace each other's symbols.
+/// The only one. Every access asks for it several times: hidden, it needs no look into the tables
+/// by which libraries replace each other's symbols.
 extern Engine* const the_engine __attribute__((visibility("hidden")));
 inline Engine& engine() { return *the_engine; }
 
 std::string text(uint3 v);
 std::string text(dim3 v);
 
-/// Notes that the launch has failed. The stack that runs is still to be left, with `give_up`, once nothing on it owns memory.
+/// Notes that the launch has failed. The stack that runs is still to be left, with `give_up`, once
+/// nothing on it owns memory.
 void note_failure(Result error, const std::string& what);
 /// Leaves the running stack for ever.
 void give_up();

@@ -1,4 +1,5 @@
-// Switching of stacks: a few instructions on x86-64 and AArch64, ucontext elsewhere; told to the sanitizers.
+// Switching of stacks: a few instructions on x86-64 and AArch64, ucontext elsewhere; told to the
+// sanitizers.
 #include "fiber.hpp"
 
 #include <sys/mman.h>
@@ -138,7 +139,8 @@ void restart_fiber(Fiber* fiber) {
   fiber->context.uc_link = nullptr;
   makecontext(&fiber->context, begin, 0);
 #elif defined(__x86_64__)
-  // Six registers and the address to return to; at a function's first instruction the stack is 8 bytes off a multiple of 16.
+  // Six registers and the address to return to; at a function's first instruction the stack is 8
+  // bytes off a multiple of 16.
   auto* top = reinterpret_cast<std::uint64_t*>(fiber->stack + fiber->bytes) - 2;
   top[1] = 0;
   top[0] = reinterpret_cast<std::uint64_t>(&begin);
@@ -157,9 +159,11 @@ Fiber* make_fiber(std::size_t stack_bytes, void (*body)(void*), void* argument) 
   auto* fiber = new Fiber;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   stack_bytes = (stack_bytes + page - 1) / page * page;
-  void* memory = ::mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = ::mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) std::abort();
-  ::mprotect(memory, page, PROT_NONE);  // a stack that overflows ends the process, not its neighbour
+  // a stack that overflows ends the process, not its neighbour
+  ::mprotect(memory, page, PROT_NONE);
   fiber->stack = static_cast<char*>(memory) + page;
   fiber->bytes = stack_bytes;
   fiber->body = body;

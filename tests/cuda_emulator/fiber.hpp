@@ -7,7 +7,8 @@ namespace emulator {
 
 struct Fiber;
 
-/// A stack that will run `body(argument)`, which must not return: it switches away for the last time instead.
+/// A stack that will run `body(argument)`, which must not return: it switches away for the last
+/// time instead.
 Fiber* make_fiber(std::size_t stack_bytes, void (*body)(void*), void* argument);
 /// Begins the body from the start again, whatever it was doing.
 void restart_fiber(Fiber* fiber);

@@ -1,4 +1,5 @@
-// Graphs of the emulated driver: built node by node or captured, instantiated, changed, launched; nodes that choose and repeat graphs of their own.
+// Graphs of the emulated driver: built node by node or captured, instantiated, changed, launched;
+// nodes that choose and repeat graphs of their own.
 #include <algorithm>
 
 #include "emulator.hpp"
@@ -50,12 +51,14 @@ NodeObject* known(vt::detail::cuda::GraphNode handle) {
 GraphObject copy_of(const GraphObject& graph) {
   GraphObject copy = graph;
   for (GraphNode& node : copy.nodes)
-    for (std::shared_ptr<GraphObject>& body : node.bodies) body = std::make_shared<GraphObject>(copy_of(*body));
+    for (std::shared_ptr<GraphObject>& body : node.bodies)
+      body = std::make_shared<GraphObject>(copy_of(*body));
   return copy;
 }
 
 bool has_conditions(const GraphObject& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const GraphNode& node) { return node.conditional >= 0; });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const GraphNode& node) { return node.conditional >= 0; });
 }
 
 // Ends a graph, its nodes' handles, and the graphs of its conditional nodes.
@@ -70,7 +73,8 @@ void end_graph(GraphObject* graph) {
     } else {
       ++at;
     }
-  for (auto at = g.handles.begin(); at != g.handles.end();) at = at->second == graph ? g.handles.erase(at) : std::next(at);
+  for (auto at = g.handles.begin(); at != g.handles.end();)
+    at = at->second == graph ? g.handles.erase(at) : std::next(at);
   g.graphs.erase(graph);
 }
 
@@ -82,11 +86,14 @@ std::vector<int> order_of(const GraphObject& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     missing[i] = static_cast<int>(graph.nodes[i].after.size());
     if (missing[i] == 0) ready.push_back(static_cast<int>(i));
-    for (int before : graph.nodes[i].after) followers[static_cast<std::size_t>(before)].push_back(static_cast<int>(i));
+    for (int before : graph.nodes[i].after)
+      followers[static_cast<std::size_t>(before)].push_back(static_cast<int>(i));
   }
   Random random(seed);
   while (!ready.empty()) {
-    const std::size_t pick = seed == 0 ? 0 : seed == 1 ? ready.size() - 1 : random.below(ready.size());
+    const std::size_t pick = seed == 0   ? 0
+                             : seed == 1 ? ready.size() - 1
+                                         : random.below(ready.size());
     const int node = ready[pick];
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
     order.push_back(node);
@@ -122,8 +129,8 @@ Result run_graph(const GraphObject& graph) {
 }
 
 // Adds a node behind others of the same graph. Hold the mutex.
-Result add(vt::detail::cuda::GraphNode* made, vt::detail::cuda::Graph handle, const vt::detail::cuda::GraphNode* after, std::size_t count,
-           GraphNode node) {
+Result add(vt::detail::cuda::GraphNode* made, vt::detail::cuda::Graph handle,
+           const vt::detail::cuda::GraphNode* after, std::size_t count, GraphNode node) {
   GraphObject* graph = known(handle);
   if (!graph || !made || (count && !after)) return Constant::CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < count; ++i) {
@@ -141,7 +148,8 @@ Result add(vt::detail::cuda::GraphNode* made, vt::detail::cuda::Graph handle, co
 Result kernel_node(const vt::detail::cuda::KernelNodeParams* p, GraphNode* node) {
   if (!p || p->kernel) return Constant::CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<Launch> launch;
-  if (const Result error = describe_launch(p->function, {p->grid_x, p->grid_y, p->grid_z}, {p->block_x, p->block_y, p->block_z}, p->shared_bytes,
+  if (const Result error = describe_launch(p->function, {p->grid_x, p->grid_y, p->grid_z},
+                                           {p->block_x, p->block_y, p->block_z}, p->shared_bytes,
                                            p->parameters, p->extra, &launch))
     return error;
   node->kind = std::string("kernel ") + launch->function.kernel->name;
@@ -151,15 +159,20 @@ Result kernel_node(const vt::detail::cuda::KernelNodeParams* p, GraphNode* node)
 
 Result copy_node(const vt::detail::cuda::CopyParams* p, int device, GraphNode* node) {
   const auto plain = [](const vt::detail::cuda::CopySide& s) {
-    return s.memory_type == Constant::CU_MEMORYTYPE_DEVICE && !s.x && !s.y && !s.z && !s.level && !s.array && !s.reserved;
+    return s.memory_type == Constant::CU_MEMORYTYPE_DEVICE && !s.x && !s.y && !s.z && !s.level &&
+           !s.array && !s.reserved;
   };
-  if (!p || !plain(p->from) || !plain(p->to) || p->height != 1 || p->depth != 1 || p->bytes == 0) return Constant::CUDA_ERROR_INVALID_VALUE;
+  if (!p || !plain(p->from) || !plain(p->to) || p->height != 1 || p->depth != 1 || p->bytes == 0)
+    return Constant::CUDA_ERROR_INVALID_VALUE;
   node->kind = "copy";
-  node->run = [to = p->to.device, from = p->from.device, bytes = p->bytes, device] { return copy_on_device(to, from, bytes, device); };
+  node->run = [to = p->to.device, from = p->from.device, bytes = p->bytes, device] {
+    return copy_on_device(to, from, bytes, device);
+  };
   return 0;
 }
 
-// What may not change of a graph that takes the place of a node's: how many nodes, of which types, behind which.
+// What may not change of a graph that takes the place of a node's: how many nodes, of which types,
+// behind which.
 std::string shape_of(const GraphObject& graph) {
   std::string text;
   for (const GraphNode& node : graph.nodes) {
@@ -174,17 +187,22 @@ Result child_node(vt::detail::cuda::Graph handle, GraphNode* node) {
   const GraphObject* graph = known(handle);
   if (!graph || has_conditions(*graph)) return Constant::CUDA_ERROR_INVALID_VALUE;
   node->kind = "graph" + shape_of(*graph);
-  node->run = [child = std::make_shared<GraphObject>(copy_of(*graph))] { return run_graph(*child); };
+  node->run = [child = std::make_shared<GraphObject>(copy_of(*graph))] {
+    return run_graph(*child);
+  };
   return 0;
 }
 
-// The node of an executable graph that is to be changed: no other kind may take its place, nor one in a graph of a conditional node.
-// Hold the mutex.
-Result replace(vt::detail::cuda::GraphExec exec_handle, vt::detail::cuda::GraphNode handle, GraphNode node) {
+// The node of an executable graph that is to be changed: no other kind may take its place, nor one
+// in a graph of a conditional node. Hold the mutex.
+Result replace(vt::detail::cuda::GraphExec exec_handle, vt::detail::cuda::GraphNode handle,
+               GraphNode node) {
   Exec* exec = known(exec_handle);
   const NodeObject* object = known(handle);
-  if (!exec || !object || object->graph != (*exec)->made_of) return Constant::CUDA_ERROR_INVALID_VALUE;
-  auto changed = std::make_shared<GraphExecObject>(**exec);  // launches that wait keep what they were given
+  if (!exec || !object || object->graph != (*exec)->made_of)
+    return Constant::CUDA_ERROR_INVALID_VALUE;
+  // launches that wait keep what they were given
+  auto changed = std::make_shared<GraphExecObject>(**exec);
   GraphNode& old = changed->graph.nodes[object->index];
   if (old.kind != node.kind) return Constant::CUDA_ERROR_INVALID_VALUE;
   old.run = std::move(node.run);
@@ -208,7 +226,9 @@ void set_condition(unsigned long handle, unsigned value) {
 long long alive_graphs(const std::string& what) {
   const std::lock_guard lock(graphs().mutex);
   const Graphs& g = graphs();
-  if (what == "graphs") return std::count_if(g.graphs.begin(), g.graphs.end(), [](const GraphObject* graph) { return !graph->is_body; });
+  if (what == "graphs")
+    return std::count_if(g.graphs.begin(), g.graphs.end(),
+                         [](const GraphObject* graph) { return !graph->is_body; });
   if (what == "graph_execs") return static_cast<long long>(g.execs.size());
   return -1;
 }
@@ -235,15 +255,18 @@ Result cuGraphDestroy(Graph handle) {
   delete graph;
   return 0;
 }
-Result cuGraphAddKernelNode_v2(vt::detail::cuda::GraphNode* made, Graph graph, const vt::detail::cuda::GraphNode* after, std::size_t count,
+Result cuGraphAddKernelNode_v2(vt::detail::cuda::GraphNode* made, Graph graph,
+                               const vt::detail::cuda::GraphNode* after, std::size_t count,
                                const KernelNodeParams* params) {
-  if (const Result error = enter("cuGraphAddKernelNode_v2", needs_start | needs_context)) return error;
+  if (const Result error = enter("cuGraphAddKernelNode_v2", needs_start | needs_context))
+    return error;
   emulator::GraphNode node;
   if (const Result error = kernel_node(params, &node)) return error;
   const std::lock_guard lock(graphs().mutex);
   return add(made, graph, after, count, std::move(node));
 }
-Result cuGraphAddMemcpyNode(vt::detail::cuda::GraphNode* made, Graph graph, const vt::detail::cuda::GraphNode* after, std::size_t count,
+Result cuGraphAddMemcpyNode(vt::detail::cuda::GraphNode* made, Graph graph,
+                            const vt::detail::cuda::GraphNode* after, std::size_t count,
                             const CopyParams* params, Context context) {
   if (const Result error = enter("cuGraphAddMemcpyNode", needs_start | needs_context)) return error;
   emulator::GraphNode node;
@@ -252,23 +275,30 @@ Result cuGraphAddMemcpyNode(vt::detail::cuda::GraphNode* made, Graph graph, cons
   const std::lock_guard lock(graphs().mutex);
   return add(made, graph, after, count, std::move(node));
 }
-Result cuGraphAddChildGraphNode(vt::detail::cuda::GraphNode* made, Graph graph, const vt::detail::cuda::GraphNode* after, std::size_t count,
+Result cuGraphAddChildGraphNode(vt::detail::cuda::GraphNode* made, Graph graph,
+                                const vt::detail::cuda::GraphNode* after, std::size_t count,
                                 Graph child) {
-  if (const Result error = enter("cuGraphAddChildGraphNode", needs_start | needs_context)) return error;
+  if (const Result error = enter("cuGraphAddChildGraphNode", needs_start | needs_context))
+    return error;
   emulator::GraphNode node;
   const std::lock_guard lock(graphs().mutex);
   if (const Result error = child_node(child, &node)) return error;
   return add(made, graph, after, count, std::move(node));
 }
-Result cuGraphExecChildGraphNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNode handle, Graph child) {
-  if (const Result error = enter("cuGraphExecChildGraphNodeSetParams", needs_start | needs_context)) return error;
+Result cuGraphExecChildGraphNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNode handle,
+                                          Graph child) {
+  if (const Result error = enter("cuGraphExecChildGraphNodeSetParams", needs_start | needs_context))
+    return error;
   emulator::GraphNode node;
   const std::lock_guard lock(graphs().mutex);
   if (const Result error = child_node(child, &node)) return error;
-  return replace(exec, handle, std::move(node)) ? Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : 0;
+  return replace(exec, handle, std::move(node)) ? Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
+                                                : 0;
 }
-Result cuGraphConditionalHandleCreate(unsigned long long* handle, Graph graph_handle, Context context, unsigned value, unsigned flags) {
-  if (const Result error = enter("cuGraphConditionalHandleCreate", needs_start | needs_context)) return error;
+Result cuGraphConditionalHandleCreate(unsigned long long* handle, Graph graph_handle,
+                                      Context context, unsigned value, unsigned flags) {
+  if (const Result error = enter("cuGraphConditionalHandleCreate", needs_start | needs_context))
+    return error;
   const std::lock_guard lock(graphs().mutex);
   GraphObject* graph = known(graph_handle);
   if (!graph || !handle || !context || flags > 1) return Constant::CUDA_ERROR_INVALID_VALUE;
@@ -277,15 +307,19 @@ Result cuGraphConditionalHandleCreate(unsigned long long* handle, Graph graph_ha
   if (flags) graph->conditions.push_back({*handle, value});
   return 0;
 }
-Result cuGraphAddNode_v2(vt::detail::cuda::GraphNode* made, Graph graph, const vt::detail::cuda::GraphNode* after, const void* edges,
+Result cuGraphAddNode_v2(vt::detail::cuda::GraphNode* made, Graph graph,
+                         const vt::detail::cuda::GraphNode* after, const void* edges,
                          std::size_t count, ConditionalNodeParams* params) {
   if (const Result error = enter("cuGraphAddNode_v2", needs_start | needs_context)) return error;
-  if (!params || edges || params->node_type != Constant::CU_GRAPH_NODE_TYPE_CONDITIONAL) return Constant::CUDA_ERROR_NOT_SUPPORTED;
-  if (params->kind < 0 || params->kind > Constant::CU_GRAPH_COND_TYPE_WHILE || params->size != 1 || !params->context)
+  if (!params || edges || params->node_type != Constant::CU_GRAPH_NODE_TYPE_CONDITIONAL)
+    return Constant::CUDA_ERROR_NOT_SUPPORTED;
+  if (params->kind < 0 || params->kind > Constant::CU_GRAPH_COND_TYPE_WHILE || params->size != 1 ||
+      !params->context)
     return Constant::CUDA_ERROR_INVALID_VALUE;  // as the first drivers that had them
   const std::lock_guard lock(graphs().mutex);
   const auto owner = graphs().handles.find(params->handle);
-  if (owner == graphs().handles.end() || owner->second != known(graph)) return Constant::CUDA_ERROR_INVALID_VALUE;
+  if (owner == graphs().handles.end() || owner->second != known(graph))
+    return Constant::CUDA_ERROR_INVALID_VALUE;
   emulator::GraphNode node;
   node.kind = "conditional";
   node.conditional = params->kind;
@@ -301,7 +335,8 @@ Result cuGraphAddNode_v2(vt::detail::cuda::GraphNode* made, Graph graph, const v
   return 0;
 }
 Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph handle, unsigned long long) {
-  if (const Result error = enter("cuGraphInstantiateWithFlags", needs_start | needs_context)) return error;
+  if (const Result error = enter("cuGraphInstantiateWithFlags", needs_start | needs_context))
+    return error;
   const std::lock_guard lock(graphs().mutex);
   const GraphObject* graph = known(handle);
   if (!graph || graph->is_body) return Constant::CUDA_ERROR_INVALID_VALUE;
@@ -313,15 +348,19 @@ Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph handle, unsigned long 
   *exec = reinterpret_cast<GraphExec>(made);
   return 0;
 }
-Result cuGraphExecKernelNodeSetParams_v2(GraphExec exec, vt::detail::cuda::GraphNode handle, const KernelNodeParams* params) {
-  if (const Result error = enter("cuGraphExecKernelNodeSetParams_v2", needs_start | needs_context)) return error;
+Result cuGraphExecKernelNodeSetParams_v2(GraphExec exec, vt::detail::cuda::GraphNode handle,
+                                         const KernelNodeParams* params) {
+  if (const Result error = enter("cuGraphExecKernelNodeSetParams_v2", needs_start | needs_context))
+    return error;
   emulator::GraphNode node;
   if (const Result error = kernel_node(params, &node)) return error;
   const std::lock_guard lock(graphs().mutex);
   return replace(exec, handle, std::move(node));
 }
-Result cuGraphExecMemcpyNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNode handle, const CopyParams* params, Context context) {
-  if (const Result error = enter("cuGraphExecMemcpyNodeSetParams", needs_start | needs_context)) return error;
+Result cuGraphExecMemcpyNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNode handle,
+                                      const CopyParams* params, Context context) {
+  if (const Result error = enter("cuGraphExecMemcpyNodeSetParams", needs_start | needs_context))
+    return error;
   emulator::GraphNode node;
   if (!context) return Constant::CUDA_ERROR_INVALID_CONTEXT;
   if (const Result error = copy_node(params, current_device(), &node)) return error;
@@ -341,7 +380,8 @@ Result cuGraphLaunch(GraphExec handle, Stream stream) {
   return enqueue(stream, "graph", [exec] { return run_graph(exec->graph); });
 }
 Result cuGraphExecDestroy(GraphExec handle) {
-  if (const Result error = enter("cuGraphExecDestroy", needs_start | needs_context | even_if_lost)) return error;
+  if (const Result error = enter("cuGraphExecDestroy", needs_start | needs_context | even_if_lost))
+    return error;
   const std::lock_guard lock(graphs().mutex);
   Exec* held = known(handle);
   if (!held) return Constant::CUDA_ERROR_INVALID_VALUE;
@@ -369,7 +409,8 @@ Result cuGraphExecUpdate_v2(GraphExec exec_handle, Graph graph_handle, GraphExec
       info->result = 3;  // a node's type changed
       return Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
-  *held = std::make_shared<GraphExecObject>(GraphExecObject{copy_of(*graph), (*held)->made_of, (*held)->device});
+  *held = std::make_shared<GraphExecObject>(
+      GraphExecObject{copy_of(*graph), (*held)->made_of, (*held)->device});
   return 0;
 }
 }

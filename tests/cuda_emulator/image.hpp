@@ -10,8 +10,9 @@ struct ImageHeader {
   char magic[8] = {'v', 't', 'c', 'u', 'b', 'i', 'n', 0};
   std::uint32_t architecture = 0;  // 90 for sm_90
   std::uint32_t portable = 0;      // PTX: newer devices take it as well
-  std::uint64_t emulation = 0;     // what the code was compiled with: of another one it does not load
-  std::uint64_t bytes = 0;         // that follow
+  // what the code was compiled with: of another one it does not load
+  std::uint64_t emulation = 0;
+  std::uint64_t bytes = 0;  // that follow
 };
 /// A number for the text in front of every kernel.
 std::uint64_t emulation_number();

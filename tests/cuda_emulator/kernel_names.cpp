@@ -59,7 +59,8 @@ std::vector<KernelName> kernels_of(const std::string& source) {
         break;
       }
     }
-    const bool again = std::any_of(kernels.begin(), kernels.end(), [&](const KernelName& k) { return k.name == kernel.name; });
+    const bool again = std::any_of(kernels.begin(), kernels.end(),
+                                   [&](const KernelName& k) { return k.name == kernel.name; });
     if (!kernel.name.empty() && !again) kernels.push_back(kernel);
   }
   return kernels;
@@ -67,7 +68,8 @@ std::vector<KernelName> kernels_of(const std::string& source) {
 
 std::string description_of(const std::vector<KernelName>& kernels) {
   std::string text = "constexpr vt_kernel vt_kernels[] = {";
-  for (const KernelName& k : kernels) text += "vt_describe<&" + k.name + ">(\"" + k.name + "\", " + k.bounds + ", &" + k.name + "), ";
+  for (const KernelName& k : kernels)
+    text += "vt_describe<&" + k.name + ">(\"" + k.name + "\", " + k.bounds + ", &" + k.name + "), ";
   return text + "{}};\n";
 }
 

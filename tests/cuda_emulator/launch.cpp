@@ -1,4 +1,5 @@
-// Running a grid on the CPU: block after block, the threads of a block on stacks of their own once one has to wait.
+// Running a grid on the CPU: block after block, the threads of a block on stacks of their own once
+// one has to wait.
 #include "ahead.hpp"
 #include "engine.hpp"
 
@@ -13,7 +14,9 @@ namespace emulator {
 
 Engine* const the_engine = new Engine;
 
-std::string text(uint3 v) { return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")"; }
+std::string text(uint3 v) {
+  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
 std::string text(dim3 v) { return text(uint3{v.x, v.y, v.z}); }
 
 void note_failure(Result error, const std::string& what) {
@@ -21,8 +24,9 @@ void note_failure(Result error, const std::string& what) {
   if (e.failed) return;
   e.failed = true;
   e.error = error;
-  add_report("kernel " + std::string(e.launch->function.kernel->name) + ", block " + text(e.place->block) + ", thread " + text(e.place->thread) +
-             " of a grid of " + text(e.launch->grid) + " blocks of " + text(e.launch->block) + " threads: " + what);
+  add_report("kernel " + std::string(e.launch->function.kernel->name) + ", block " +
+             text(e.place->block) + ", thread " + text(e.place->thread) + " of a grid of " +
+             text(e.launch->grid) + " blocks of " + text(e.launch->block) + " threads: " + what);
 }
 
 void give_up() {
@@ -63,15 +67,19 @@ unsigned take_ready() {
   return t;
 }
 
-void note_stop(int error, const char* what, int line) { note_failure(error, std::string(what) + (line ? ", line " + std::to_string(line) : "")); }
+void note_stop(int error, const char* what, int line) {
+  note_failure(error, std::string(what) + (line ? ", line " + std::to_string(line) : ""));
+}
 void stop(int error, const char* what, int line) {
   note_stop(error, what, line);
   give_up_if_failed();
 }
 
-const vt_services services = {at, plain, sync_threads, sync_threads_with, warp, stop, special_function, set_condition};
+const vt_services services = {at,   plain, sync_threads,     sync_threads_with,
+                              warp, stop,  special_function, set_condition};
 
-// A stack that takes threads of the block as they come; where one waits, the stack is its own until it ended.
+// A stack that takes threads of the block as they come; where one waits, the stack is its own until
+// it ended.
 void take_threads(void*) {
   for (;;) {
     Engine& e = engine();
@@ -106,10 +114,13 @@ void go_on(Fiber* fiber) {
 void run_block(std::uint64_t number) {
   Engine& e = engine();
   const dim3 grid = e.launch->grid;
-  e.place->block = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
+  e.place->block = {static_cast<unsigned>(number % grid.x),
+                    static_cast<unsigned>(number / grid.x % grid.y),
                     static_cast<unsigned>(number / grid.x / grid.y)};
-  for (const ModuleObject::Shared& v : e.module->shared) std::memset(reinterpret_cast<void*>(v.begin), 0xff, v.size);
-  if (e.launch->dynamic_shared) std::memset(e.place->dynamic_shared, 0xff, e.launch->dynamic_shared);
+  for (const ModuleObject::Shared& v : e.module->shared)
+    std::memset(reinterpret_cast<void*>(v.begin), 0xff, v.size);
+  if (e.launch->dynamic_shared)
+    std::memset(e.place->dynamic_shared, 0xff, e.launch->dynamic_shared);
   for (Thread& t : e.threads) t = Thread{};
   e.order = Order(e.count, e.seed, number);
   e.random = Random(e.seed ^ (number << 20));
@@ -143,9 +154,12 @@ void run_block(std::uint64_t number) {
 struct sigaction former[3];
 constexpr int signals[3] = {SIGSEGV, SIGBUS, SIGFPE};
 void note_signal(int number, const void* address) {
-  if (number == SIGFPE) return note_failure(Constant::CUDA_ERROR_LAUNCH_FAILED, "an integer division that the CPU cannot do");
+  if (number == SIGFPE)
+    return note_failure(Constant::CUDA_ERROR_LAUNCH_FAILED,
+                        "an integer division that the CPU cannot do");
   note_failure(Constant::CUDA_ERROR_ILLEGAL_ADDRESS,
-               "touches memory without VT_LOAD or VT_STORE, or its stack overflows; the address of the CPU is " +
+               "touches memory without VT_LOAD or VT_STORE, or its stack overflows; the address of "
+               "the CPU is " +
                    std::to_string(reinterpret_cast<std::uint64_t>(address)));
 }
 void on_signal(int number, siginfo_t* info, void*) {
@@ -201,9 +215,13 @@ Result run_launch(const Launch& launch) {
   e.place->grid_dim = launch.grid;
   e.dynamic_shared.assign(launch.dynamic_shared + 128, 0xff);
   e.place->dynamic_shared =
-      launch.dynamic_shared ? e.dynamic_shared.data() + (128 - reinterpret_cast<std::uint64_t>(e.dynamic_shared.data()) % 128) : nullptr;
+      launch.dynamic_shared
+          ? e.dynamic_shared.data() +
+                (128 - reinterpret_cast<std::uint64_t>(e.dynamic_shared.data()) % 128)
+          : nullptr;
   e.parameters.clear();
-  for (unsigned offset : launch.offsets) e.parameters.push_back(const_cast<char*>(launch.parameters.data()) + offset);
+  for (unsigned offset : launch.offsets)
+    e.parameters.push_back(const_cast<char*>(launch.parameters.data()) + offset);
   e.count = launch.block.x * launch.block.y * launch.block.z;
   e.threads.assign(e.count, Thread{});
   e.indices.clear();

@@ -1,5 +1,6 @@
-// Stand-ins for libraries of the CUDA toolkit: a cuBLAS whose products and a cuFFT whose transforms are kernels of the emulated driver, with the
-// argument checks of the real ones. Loaded by tests through VT_CUBLAS_LIBRARY and VT_CUFFT_LIBRARY, never linked. A product is as wrong as its
+// Stand-ins for libraries of the CUDA toolkit: a cuBLAS whose products and a cuFFT whose transforms
+// are kernels of the emulated driver, with the argument checks of the real ones. Loaded by tests
+// through VT_CUBLAS_LIBRARY and VT_CUFFT_LIBRARY, never linked. A product is as wrong as its
 // arguments: columns first, distances in elements.
 #include <map>
 #include <mutex>
@@ -36,10 +37,11 @@ struct Type {
   const char *memory, *number, *from, *to;
 };
 const Type* type_of(int type) {
-  static const std::map<int, Type> types = {{BlasConstant::CUDA_R_32F, {"f32", "f32", "", ""}},
-                                            {BlasConstant::CUDA_R_64F, {"f64", "f64", "", ""}},
-                                            {BlasConstant::CUDA_R_16F, {"u16", "f32", "vt_f16", "vt_f16_bits"}},
-                                            {BlasConstant::CUDA_R_16BF, {"u16", "f32", "vt_bf16", "vt_bf16_bits"}}};
+  static const std::map<int, Type> types = {
+      {BlasConstant::CUDA_R_32F, {"f32", "f32", "", ""}},
+      {BlasConstant::CUDA_R_64F, {"f64", "f64", "", ""}},
+      {BlasConstant::CUDA_R_16F, {"u16", "f32", "vt_f16", "vt_f16_bits"}},
+      {BlasConstant::CUDA_R_16BF, {"u16", "f32", "vt_bf16", "vt_bf16_bits"}}};
   const auto at = types.find(type);
   return at == types.end() ? nullptr : &at->second;
 }
@@ -49,19 +51,23 @@ Function compiled(const std::string& source, const char* name) {
   const std::string text = std::string(prelude) + source;
   RtcProgram program = nullptr;
   int major = 0, minor = 0;
-  if (VT_DRIVER(cuDeviceGetAttribute)(&major, Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) ||
-      VT_DRIVER(cuDeviceGetAttribute)(&minor, Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0))
+  if (VT_DRIVER(cuDeviceGetAttribute)(&major,
+                                      Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) ||
+      VT_DRIVER(cuDeviceGetAttribute)(&minor,
+                                      Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0))
     return nullptr;
   const std::string architecture = "--gpu-architecture=sm_" + std::to_string(10 * major + minor);
   const char* options[] = {architecture.c_str()};
   std::size_t size = 0;
-  if (VT_NVRTC(nvrtcCreateProgram)(&program, text.c_str(), "library.cu", 0, nullptr, nullptr) || VT_NVRTC(nvrtcCompileProgram)(program, 1, options) ||
+  if (VT_NVRTC(nvrtcCreateProgram)(&program, text.c_str(), "library.cu", 0, nullptr, nullptr) ||
+      VT_NVRTC(nvrtcCompileProgram)(program, 1, options) ||
       VT_NVRTC(nvrtcGetCUBINSize)(program, &size))
     return nullptr;
   std::vector<char> image(size);
   Module module = nullptr;
   Function kernel = nullptr;
-  if (VT_NVRTC(nvrtcGetCUBIN)(program, image.data()) || VT_DRIVER(cuModuleLoadData)(&module, image.data()) ||
+  if (VT_NVRTC(nvrtcGetCUBIN)(program, image.data()) ||
+      VT_DRIVER(cuModuleLoadData)(&module, image.data()) ||
       VT_DRIVER(cuModuleGetFunction)(&kernel, module, name))
     return nullptr;
   static_cast<void>(VT_NVRTC(nvrtcDestroyProgram)(&program));
@@ -76,13 +82,16 @@ std::string of_device(const std::string& kernel) {
 }
 
 Function kernel_for(const Type& operand, const Type& result) {
-  const std::string key = of_device(std::string(operand.from) + operand.memory + result.to + result.memory);
+  const std::string key =
+      of_device(std::string(operand.from) + operand.memory + result.to + result.memory);
   State& s = state();
   const std::lock_guard lock(s.mutex);
   Function& kernel = s.kernels[key];
   if (kernel) return kernel;
-  std::string source = std::string("typedef ") + operand.memory + " in; typedef " + result.memory + " out; typedef " + operand.number + " num;\n";
-  source += std::string("#define FROM(x) ") + operand.from + "(x)\n#define TO(x) " + result.to + "(x)\n";
+  std::string source = std::string("typedef ") + operand.memory + " in; typedef " + result.memory +
+                       " out; typedef " + operand.number + " num;\n";
+  source +=
+      std::string("#define FROM(x) ") + operand.from + "(x)\n#define TO(x) " + result.to + "(x)\n";
   source += R"(
 extern "C" __global__ void __launch_bounds__(64) gemm(const in* a, const in* b, out* c, int ta, int tb, int m, int n, int k, i64 lda, i64 ldb, i64 ldc, i64 sa,
                                                       i64 sb, i64 sc, int batch) {
@@ -122,8 +131,8 @@ namespace {
 
 // x in b's place, of op(t) on the right: x · op(t) = b, columns first. A thread for each row of b.
 template <class T>
-int triangle(const char* function, BlasHandle handle, int side, int uplo, int op, int diagonal, int m, int n, const T* one, const T* t, int ldt, T* b,
-             int ldb) {
+int triangle(const char* function, BlasHandle handle, int side, int uplo, int op, int diagonal,
+             int m, int n, const T* one, const T* t, int ldt, T* b, int ldb) {
   if (const int status = entered(function)) return status;
   if (m < 0 || n < 0 || ldt < n || ldb < m || handle->workspace == 0) return invalid_value;
   if (side != BlasConstant::CUBLAS_SIDE_RIGHT || *one != 1) return not_supported;
@@ -150,10 +159,11 @@ extern "C" __global__ void __launch_bounds__(64) trsm(const num* t, num* b, int 
     kernel = known;
   }
   if (!kernel) return execution_failed;
-  int upper = uplo == BlasConstant::CUBLAS_FILL_MODE_UPPER, turned = op == BlasConstant::CUBLAS_OP_T,
-      unit = diagonal == BlasConstant::CUBLAS_DIAG_UNIT;
+  int upper = uplo == BlasConstant::CUBLAS_FILL_MODE_UPPER,
+      turned = op == BlasConstant::CUBLAS_OP_T, unit = diagonal == BlasConstant::CUBLAS_DIAG_UNIT;
   void* parameters[] = {&t, &b, &upper, &turned, &unit, &m, &n, &ldt, &ldb};
-  return VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((m + 63) / 64), 1, 1, 64, 1, 1, 0, handle->stream, parameters, nullptr)
+  return VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((m + 63) / 64), 1, 1, 64, 1, 1, 0,
+                                   handle->stream, parameters, nullptr)
              ? execution_failed
              : 0;
 }
@@ -210,34 +220,45 @@ const char* cublasGetStatusString(int status) {
   }
 }
 
-int cublasGemmStridedBatchedEx(BlasHandle handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int a_type, int lda,
-                               long long a_batch, const void* b, int b_type, int ldb, long long b_batch, const void* beta, void* c, int c_type,
-                               int ldc, long long c_batch, int batch, int compute, int /*algorithm*/) {
+int cublasGemmStridedBatchedEx(BlasHandle handle, int ta, int tb, int m, int n, int k,
+                               const void* alpha, const void* a, int a_type, int lda,
+                               long long a_batch, const void* b, int b_type, int ldb,
+                               long long b_batch, const void* beta, void* c, int c_type, int ldc,
+                               long long c_batch, int batch, int compute, int /*algorithm*/) {
   if (const int status = entered("cublasGemmStridedBatchedEx")) return status;
-  if (m < 0 || n < 0 || k < 0 || batch < 0 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || handle->workspace == 0) return invalid_value;
+  if (m < 0 || n < 0 || k < 0 || batch < 0 || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
+      handle->workspace == 0)
+    return invalid_value;
   const Type *operand = type_of(a_type), *result = type_of(c_type);
   const bool wide = compute == BlasConstant::CUBLAS_COMPUTE_64F;
-  if (!operand || !result || a_type != b_type || wide != (a_type == BlasConstant::CUDA_R_64F) || wide != (c_type == BlasConstant::CUDA_R_64F) ||
+  if (!operand || !result || a_type != b_type || wide != (a_type == BlasConstant::CUDA_R_64F) ||
+      wide != (c_type == BlasConstant::CUDA_R_64F) ||
       (!wide && compute != BlasConstant::CUBLAS_COMPUTE_32F))
     return not_supported;
   // What scales is read from the host, of the type of the sums.
-  const double scale = wide ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha),
+  const double scale =
+                   wide ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha),
                kept = wide ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
   if (scale != 1 || kept != 0) return not_supported;
   const Function kernel = kernel_for(*operand, *result);
   if (!kernel) return execution_failed;
   long long leading[] = {lda, ldb, ldc, a_batch, b_batch, c_batch};
-  void* parameters[] = {&a, &b, &c, &ta, &tb, &m, &n, &k, leading, leading + 1, leading + 2, leading + 3, leading + 4, leading + 5, &batch};
+  void* parameters[] = {&a,          &b,          &c,          &ta,         &tb,
+                        &m,          &n,          &k,          leading,     leading + 1,
+                        leading + 2, leading + 3, leading + 4, leading + 5, &batch};
   const auto blocks = static_cast<unsigned>((static_cast<long long>(m) * n * batch + 63) / 64);
-  return VT_DRIVER(cuLaunchKernel)(kernel, blocks, 1, 1, 64, 1, 1, 0, handle->stream, parameters, nullptr) ? execution_failed : 0;
+  return VT_DRIVER(cuLaunchKernel)(kernel, blocks, 1, 1, 64, 1, 1, 0, handle->stream, parameters,
+                                   nullptr)
+             ? execution_failed
+             : 0;
 }
 
-int cublasStrsm_v2(BlasHandle h, int side, int uplo, int op, int diagonal, int m, int n, const float* one, const float* t, int ldt, float* b,
-                   int ldb) {
+int cublasStrsm_v2(BlasHandle h, int side, int uplo, int op, int diagonal, int m, int n,
+                   const float* one, const float* t, int ldt, float* b, int ldb) {
   return triangle("cublasStrsm_v2", h, side, uplo, op, diagonal, m, n, one, t, ldt, b, ldb);
 }
-int cublasDtrsm_v2(BlasHandle h, int side, int uplo, int op, int diagonal, int m, int n, const double* one, const double* t, int ldt, double* b,
-                   int ldb) {
+int cublasDtrsm_v2(BlasHandle h, int side, int uplo, int op, int diagonal, int m, int n,
+                   const double* one, const double* t, int ldt, double* b, int ldb) {
   return triangle("cublasDtrsm_v2", h, side, uplo, op, diagonal, m, n, one, t, ldt, b, ldb);
 }
 
@@ -259,15 +280,18 @@ std::map<FftHandle, Plan>& plans() {
 constexpr int invalid_plan = 1, invalid_argument = 4, failed = 6;
 constexpr std::size_t work_size = 512;
 
-int transform(const char* function, FftHandle handle, int type, void* from, void* to, int direction) {
+int transform(const char* function, FftHandle handle, int type, void* from, void* to,
+              int direction) {
   if (const int status = entered(function)) return status;
   const auto at = plans().find(handle);
   if (at == plans().end() || !at->second.ready || at->second.type != type) return invalid_plan;
   Plan& p = at->second;
-  const bool wide = (type & 0x40) != 0, to_real = (type & 0xf) == 0xc, from_real = (type & 0xf) == 0xa && type != FftConstant::CUFFT_Z2Z;
+  const bool wide = (type & 0x40) != 0, to_real = (type & 0xf) == 0xc,
+             from_real = (type & 0xf) == 0xa && type != FftConstant::CUFFT_Z2Z;
   // Whatever the transform, its operand and its result begin where complex numbers may.
   const auto element = static_cast<unsigned long>(wide ? 16 : 8);
-  if (p.allocates || !p.work || from == to || reinterpret_cast<unsigned long>(from) % element || reinterpret_cast<unsigned long>(to) % element)
+  if (p.allocates || !p.work || from == to || reinterpret_cast<unsigned long>(from) % element ||
+      reinterpret_cast<unsigned long>(to) % element)
     return invalid_argument;
   State& s = state();
   Function kernel = nullptr;
@@ -275,7 +299,8 @@ int transform(const char* function, FftHandle handle, int type, void* from, void
     const std::lock_guard lock(s.mutex);
     Function& known = s.kernels[of_device("fft " + std::to_string(type))];
     if (!known) {
-      std::string source = std::string("typedef ") + (wide ? "f64" : "f32") + " num;\n#define TO_REAL " + (to_real ? "1" : "0") +
+      std::string source = std::string("typedef ") + (wide ? "f64" : "f32") +
+                           " num;\n#define TO_REAL " + (to_real ? "1" : "0") +
                            "\n#define FROM_REAL " + (from_real ? "1" : "0") + R"(
 struct __align__(2 * sizeof(num)) pair {
   num re, im;
@@ -335,9 +360,13 @@ extern "C" __global__ void __launch_bounds__(64) fft(num* x, num* y, i64 n0, i64
   if (p.rank > 2) n0 = p.lengths[0];
   void* parameters[] = {&from, &to, &n0, &n1, &n2, &p.batch, &sign};
   const long long threads = p.batch * n0 * n1 * (((from_real ? n2 / 2 + 1 : n2) + 7) / 8);
-  if (VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((threads + 63) / 64), 1, 1, 64, 1, 1, 0, p.stream, parameters, nullptr)) return failed;
+  if (VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((threads + 63) / 64), 1, 1, 64, 1, 1,
+                                0, p.stream, parameters, nullptr))
+    return failed;
   // It may write over what it was given on the way to real numbers.
-  if (to_real) static_cast<void>(VT_DRIVER(cuMemsetD8Async)(reinterpret_cast<DevicePtr>(from), 0xff, element, p.stream));
+  if (to_real)
+    static_cast<void>(
+        VT_DRIVER(cuMemsetD8Async)(reinterpret_cast<DevicePtr>(from), 0xff, element, p.stream));
   return 0;
 }
 
@@ -358,8 +387,9 @@ int cufftSetAutoAllocation(FftHandle handle, int on) {
   plans().at(handle).allocates = on != 0;
   return 0;
 }
-int cufftMakePlanMany64(FftHandle handle, int rank, long long* lengths, long long* in, long long, long long, long long* out, long long, long long,
-                        int type, long long batch, std::size_t* work) {
+int cufftMakePlanMany64(FftHandle handle, int rank, long long* lengths, long long* in, long long,
+                        long long, long long* out, long long, long long, int type, long long batch,
+                        std::size_t* work) {
   if (const int status = entered("cufftMakePlanMany64")) return status;
   if (rank < 1 || rank > 3 || in || out || batch < 1) return invalid_argument;
   Plan& p = plans().at(handle);
@@ -378,10 +408,22 @@ int cufftSetWorkArea(FftHandle handle, void* work) {
   plans().at(handle).work = work;
   return 0;
 }
-int cufftExecC2C(FftHandle h, void* x, void* y, int d) { return transform("cufftExecC2C", h, FftConstant::CUFFT_C2C, x, y, d); }
-int cufftExecR2C(FftHandle h, float* x, void* y) { return transform("cufftExecR2C", h, FftConstant::CUFFT_R2C, x, y, -1); }
-int cufftExecC2R(FftHandle h, void* x, float* y) { return transform("cufftExecC2R", h, FftConstant::CUFFT_C2R, x, y, 1); }
-int cufftExecZ2Z(FftHandle h, void* x, void* y, int d) { return transform("cufftExecZ2Z", h, FftConstant::CUFFT_Z2Z, x, y, d); }
-int cufftExecD2Z(FftHandle h, double* x, void* y) { return transform("cufftExecD2Z", h, FftConstant::CUFFT_D2Z, x, y, -1); }
-int cufftExecZ2D(FftHandle h, void* x, double* y) { return transform("cufftExecZ2D", h, FftConstant::CUFFT_Z2D, x, y, 1); }
+int cufftExecC2C(FftHandle h, void* x, void* y, int d) {
+  return transform("cufftExecC2C", h, FftConstant::CUFFT_C2C, x, y, d);
+}
+int cufftExecR2C(FftHandle h, float* x, void* y) {
+  return transform("cufftExecR2C", h, FftConstant::CUFFT_R2C, x, y, -1);
+}
+int cufftExecC2R(FftHandle h, void* x, float* y) {
+  return transform("cufftExecC2R", h, FftConstant::CUFFT_C2R, x, y, 1);
+}
+int cufftExecZ2Z(FftHandle h, void* x, void* y, int d) {
+  return transform("cufftExecZ2Z", h, FftConstant::CUFFT_Z2Z, x, y, d);
+}
+int cufftExecD2Z(FftHandle h, double* x, void* y) {
+  return transform("cufftExecD2Z", h, FftConstant::CUFFT_D2Z, x, y, -1);
+}
+int cufftExecZ2D(FftHandle h, void* x, double* y) {
+  return transform("cufftExecZ2D", h, FftConstant::CUFFT_Z2D, x, y, 1);
+}
 }

@@ -1,4 +1,5 @@
-// What the stand-ins for the toolkit's libraries share: failures that were asked for, and the emulated driver.
+// What the stand-ins for the toolkit's libraries share: failures that were asked for, and the
+// emulated driver.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,4 +22,5 @@ F found(const char* variable, const char* name) {
 
 }  // namespace vt_library
 
-#define VT_DRIVER(name) vt_library::found<decltype(vt::detail::cuda::Driver::name)>("VT_CUDA_LIBRARY", #name)
+#define VT_DRIVER(name) \
+  vt_library::found<decltype(vt::detail::cuda::Driver::name)>("VT_CUDA_LIBRARY", #name)

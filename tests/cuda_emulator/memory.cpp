@@ -1,4 +1,5 @@
-// Memory of the emulated devices: allocations between guarded edges, filled with garbage, looked up by every access; copies.
+// Memory of the emulated devices: allocations between guarded edges, filled with garbage, looked up
+// by every access; copies.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,8 +11,9 @@ namespace emulator {
 
 namespace {
 
-constexpr std::uint64_t edge = 256;                               // bytes around an allocation that nobody owns
-constexpr std::uint64_t kept_after_free = 64ull << 20;            // freed memory that stays, so that uses of it are noticed
+constexpr std::uint64_t edge = 256;  // bytes around an allocation that nobody owns
+// freed memory that stays, so that uses of it are noticed
+constexpr std::uint64_t kept_after_free = 64ull << 20;
 constexpr unsigned char garbage = 0xff, garbage_of_freed = 0xfb;  // NaN in every type
 
 struct Memory {
@@ -27,7 +29,9 @@ Memory& memory() {
   return *all;
 }
 
-std::uint64_t capacity() { return static_cast<std::uint64_t>(setting("VT_EMULATOR_MEMORY", 4ll << 30)); }
+std::uint64_t capacity() {
+  return static_cast<std::uint64_t>(setting("VT_EMULATOR_MEMORY", 4ll << 30));
+}
 
 // Hold the mutex.
 Allocation* make(std::uint64_t size, int device, bool coming) {
@@ -36,7 +40,8 @@ Allocation* make(std::uint64_t size, int device, bool coming) {
   const std::uint64_t whole = (size + 3 * edge - 1) / edge * edge;
   auto* begin = static_cast<unsigned char*>(std::aligned_alloc(edge, whole));
   if (!begin) return nullptr;
-  std::memset(begin, only_collects() ? 0 : garbage, whole);  // where nothing runs, loops that hang on values end at once
+  // where nothing runs, loops that hang on values end at once
+  std::memset(begin, only_collects() ? 0 : garbage, whole);
   auto* a = new Allocation;
   a->begin = reinterpret_cast<std::uint64_t>(begin) + edge;
   a->size = size;
@@ -69,7 +74,9 @@ void release(Allocation* a) {
 // The allocation that begins at a device pointer and is not freed.
 Allocation* owned(DevicePtr pointer) {
   const auto found = memory().by_begin.find(pointer - device_tag);
-  return found == memory().by_begin.end() || found->second->state == Allocation::freed ? nullptr : found->second;
+  return found == memory().by_begin.end() || found->second->state == Allocation::freed
+             ? nullptr
+             : found->second;
 }
 
 bool known_range(DevicePtr pointer, std::uint64_t size) {
@@ -87,12 +94,16 @@ struct Staged {
 };
 
 Result bad_copy(const char* what, DevicePtr pointer, std::uint64_t size, const std::string& why) {
-  add_report(std::string(what) + " of " + std::to_string(size) + " bytes at " + describe_address(pointer - device_tag) + ": " + why);
+  add_report(std::string(what) + " of " + std::to_string(size) + " bytes at " +
+             describe_address(pointer - device_tag) + ": " + why);
   return Constant::CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-// A device pointer where the host's is asked for: the emulator's devices are not mapped into the host's memory.
-bool is_host(const void* pointer) { return pointer && reinterpret_cast<std::uint64_t>(pointer) < device_tag; }
+// A device pointer where the host's is asked for: the emulator's devices are not mapped into the
+// host's memory.
+bool is_host(const void* pointer) {
+  return pointer && reinterpret_cast<std::uint64_t>(pointer) < device_tag;
+}
 
 }  // namespace
 
@@ -113,14 +124,16 @@ std::string describe_address(std::uint64_t address) {
   if (!near) {  // a little in front of or behind one: then it is meant
     auto& all = memory().by_begin;
     const auto next = all.upper_bound(address);
-    if (next != all.begin() && address - std::prev(next)->second->end() <= (1u << 20)) near = std::prev(next)->second;
+    if (next != all.begin() && address - std::prev(next)->second->end() <= (1u << 20))
+      near = std::prev(next)->second;
     else if (next != all.end() && next->second->begin - address <= (1u << 20)) near = next->second;
   }
   if (!near) return "an address far from all allocations";
   const char* states[] = {"not yet allocated at that point of its stream", "live", "freed"};
   const auto offset = static_cast<long long>(address - near->begin);
-  return "byte " + std::to_string(offset) + " of allocation " + std::to_string(near->number) + " (" + std::to_string(near->size) +
-         " bytes on device " + std::to_string(near->device) + ", " + states[near->state] + ")";
+  return "byte " + std::to_string(offset) + " of allocation " + std::to_string(near->number) +
+         " (" + std::to_string(near->size) + " bytes on device " + std::to_string(near->device) +
+         ", " + states[near->state] + ")";
 }
 
 bool device_range(DevicePtr pointer, std::uint64_t size, int device, std::string* why) {
@@ -129,7 +142,8 @@ bool device_range(DevicePtr pointer, std::uint64_t size, int device, std::string
   if (!a || pointer - device_tag + size > a->end()) {
     *why = "outside of all allocations";
   } else if (a->state != Allocation::live) {
-    *why = a->state == Allocation::freed ? "freed memory" : "memory that is allocated later in its stream";
+    *why = a->state == Allocation::freed ? "freed memory"
+                                         : "memory that is allocated later in its stream";
   } else if (device >= 0 && a->device != device) {
     *why = "memory of another device";
   } else {
@@ -140,9 +154,12 @@ bool device_range(DevicePtr pointer, std::uint64_t size, int device, std::string
 
 Result copy_on_device(DevicePtr to, DevicePtr from, std::uint64_t bytes, int device) {
   std::string why;
-  if (!device_range(to, bytes, device, &why)) return bad_copy("a copy on the device", to, bytes, why);
-  if (!device_range(from, bytes, device, &why)) return bad_copy("a copy on the device", from, bytes, why);
-  std::memmove(reinterpret_cast<void*>(to - device_tag), reinterpret_cast<const void*>(from - device_tag), bytes);
+  if (!device_range(to, bytes, device, &why))
+    return bad_copy("a copy on the device", to, bytes, why);
+  if (!device_range(from, bytes, device, &why))
+    return bad_copy("a copy on the device", from, bytes, why);
+  std::memmove(reinterpret_cast<void*>(to - device_tag),
+               reinterpret_cast<const void*>(from - device_tag), bytes);
   return Constant::CUDA_SUCCESS;
 }
 
@@ -150,7 +167,8 @@ bool is_pinned(const void* pointer) {
   const std::lock_guard lock(memory_mutex);
   auto& pinned = memory().pinned;
   const auto next = pinned.upper_bound(static_cast<const char*>(pointer));
-  return next != pinned.begin() && static_cast<const char*>(pointer) < std::prev(next)->first + std::prev(next)->second;
+  return next != pinned.begin() &&
+         static_cast<const char*>(pointer) < std::prev(next)->first + std::prev(next)->second;
 }
 
 long long alive_handles(const std::string& what);  // streams.cpp
@@ -272,7 +290,9 @@ Result cuDeviceGetDefaultMemPool(MemPool* pool, Device_ device) {
 }
 Result cuMemPoolSetAttribute(MemPool pool, int attribute, void* value) {
   if (const Result error = enter("cuMemPoolSetAttribute", needs_start)) return error;
-  return pool && value && attribute == Constant::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? Constant::CUDA_SUCCESS : Constant::CUDA_ERROR_INVALID_VALUE;
+  return pool && value && attribute == Constant::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+             ? Constant::CUDA_SUCCESS
+             : Constant::CUDA_ERROR_INVALID_VALUE;
 }
 Result cuMemPoolTrimTo(MemPool pool, std::size_t) {
   if (const Result error = enter("cuMemPoolTrimTo", needs_start)) return error;
@@ -290,11 +310,13 @@ Result cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
   return 0;
 }
 Result cuMemFreeHost(void* pointer) {
-  if (const Result error = enter("cuMemFreeHost", needs_start | needs_context | even_if_lost)) return error;
+  if (const Result error = enter("cuMemFreeHost", needs_start | needs_context | even_if_lost))
+    return error;
   if (breaks_capture()) return Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   {
     const std::lock_guard lock(memory_mutex);
-    if (!memory().pinned.count(static_cast<char*>(pointer))) return Constant::CUDA_ERROR_INVALID_VALUE;
+    if (!memory().pinned.count(static_cast<char*>(pointer)))
+      return Constant::CUDA_ERROR_INVALID_VALUE;
   }
   finish_device(current_device());  // copies that were begun may still use it
   const std::lock_guard lock(memory_mutex);
@@ -310,10 +332,12 @@ Result cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, std::size_t bytes, S
   const int device = device_of(stream);
   auto staged = std::make_shared<Staged>();
   staged->source = from;
-  if (!is_pinned(from)) staged->copy.assign(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+  if (!is_pinned(from))
+    staged->copy.assign(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
   return enqueue(stream, "copy to device", [=] {
     std::string why;
-    if (!device_range(to, bytes, device, &why)) return bad_copy("a copy to the device", to, bytes, why);
+    if (!device_range(to, bytes, device, &why))
+      return bad_copy("a copy to the device", to, bytes, why);
     std::memcpy(reinterpret_cast<void*>(to - device_tag), staged->data(), bytes);
     return Constant::CUDA_SUCCESS;
   });
@@ -326,24 +350,31 @@ Result cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, std::size_t bytes, Stream 
   const int device = device_of(stream);
   const Result queued = enqueue(stream, "copy to host", [=] {
     std::string why;
-    if (!device_range(from, bytes, device, &why)) return bad_copy("a copy to the host", from, bytes, why);
+    if (!device_range(from, bytes, device, &why))
+      return bad_copy("a copy to the host", from, bytes, why);
     std::memcpy(to, reinterpret_cast<const void*>(from - device_tag), bytes);
     return Constant::CUDA_SUCCESS;
   });
   if (queued || is_pinned(to)) return queued;
   return breaks_capture() ? Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                          : finish(stream);  // into pageable memory: when the call returns it is there
+                          // into pageable memory: when the call returns it is there
+                          : finish(stream);
 }
-Result cuMemcpyPeerAsync(DevicePtr to, Context to_context, DevicePtr from, Context from_context, std::size_t bytes, Stream stream) {
+Result cuMemcpyPeerAsync(DevicePtr to, Context to_context, DevicePtr from, Context from_context,
+                         std::size_t bytes, Stream stream) {
   if (const Result error = enter("cuMemcpyPeerAsync", needs_start | needs_context)) return error;
   count("copies");
   if (bytes == 0) return 0;
-  if (!to_context || !from_context || !known_range(to, bytes) || !known_range(from, bytes)) return Constant::CUDA_ERROR_INVALID_VALUE;
+  if (!to_context || !from_context || !known_range(to, bytes) || !known_range(from, bytes))
+    return Constant::CUDA_ERROR_INVALID_VALUE;
   return enqueue(stream, "copy between devices", [=] {
     std::string why;
-    if (!device_range(to, bytes, -1, &why)) return bad_copy("a copy between devices", to, bytes, why);
-    if (!device_range(from, bytes, -1, &why)) return bad_copy("a copy between devices", from, bytes, why);
-    std::memmove(reinterpret_cast<void*>(to - device_tag), reinterpret_cast<const void*>(from - device_tag), bytes);
+    if (!device_range(to, bytes, -1, &why))
+      return bad_copy("a copy between devices", to, bytes, why);
+    if (!device_range(from, bytes, -1, &why))
+      return bad_copy("a copy between devices", from, bytes, why);
+    std::memmove(reinterpret_cast<void*>(to - device_tag),
+                 reinterpret_cast<const void*>(from - device_tag), bytes);
     return Constant::CUDA_SUCCESS;
   });
 }
@@ -351,7 +382,8 @@ Result cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, std::size_t bytes, Str
   if (const Result error = enter("cuMemcpyDtoDAsync_v2", needs_start | needs_context)) return error;
   count("copies");
   if (bytes == 0) return 0;
-  if (!known_range(to, bytes) || !known_range(from, bytes)) return Constant::CUDA_ERROR_INVALID_VALUE;
+  if (!known_range(to, bytes) || !known_range(from, bytes))
+    return Constant::CUDA_ERROR_INVALID_VALUE;
   const int device = device_of(stream);
   return enqueue(stream, "copy on device", [=] { return copy_on_device(to, from, bytes, device); });
 }

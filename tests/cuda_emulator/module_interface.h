@@ -1,4 +1,5 @@
-// What a compiled CUDA source and the emulator know of each other. Included by both; plain declarations only, as it is compiled with every kernel.
+// What a compiled CUDA source and the emulator know of each other. Included by both; plain
+// declarations only, as it is compiled with every kernel.
 #pragma once
 
 struct uint3 {
@@ -23,14 +24,16 @@ enum vt_block_operation { vt_block_barrier, vt_block_count, vt_block_and, vt_blo
 
 // What the emulator does for kernels.
 struct vt_services {
-  // The host address of base + offset, if all of its bytes may be accessed; does not return otherwise.
+  // The host address of base + offset, if all of its bytes may be accessed; does not return
+  // otherwise.
   void* (*at)(unsigned long base, long offset, unsigned size, unsigned alignment, int writes);
-  // Looks at an access of a host address that no `at` allowed: the thread's own variables, constants, shared memory. Does not return otherwise.
+  // Looks at an access of a host address that no `at` allowed: the thread's own variables,
+  // constants, shared memory. Does not return otherwise.
   void (*plain)(const void* p, unsigned size, int writes);
   void (*sync_threads)(int line);
   int (*sync_threads_with)(int operation, int predicate, int line);
-  // Waits for all lanes of `mask`. A shuffle gives the value of lane `source`, a ballot the lanes whose value is not 0, a match those with the same
-  // value.
+  // Waits for all lanes of `mask`. A shuffle gives the value of lane `source`, a ballot the lanes
+  // whose value is not 0, a match those with the same value.
   unsigned long (*warp)(int operation, unsigned mask, unsigned long value, unsigned source, int line);
   void (*stop)(int error, const char* text, int line);
   double (*special)(int function, double x);

@@ -1,4 +1,5 @@
-// Modules of the emulated driver: images loaded as shared libraries, their kernels, and launches put into streams.
+// Modules of the emulated driver: images loaded as shared libraries, their kernels, and launches
+// put into streams.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -28,8 +29,10 @@ Modules& modules() {
   return *all;
 }
 
-// The variables declared __shared__: those of functions that can be written, in the symbol table. Not those of other units of the library.
-void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bias, const std::string& unit) {
+// The variables declared __shared__: those of functions that can be written, in the symbol table.
+// Not those of other units of the library.
+void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bias,
+                 const std::string& unit) {
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(elf.data());
   const auto* sections = reinterpret_cast<const Elf64_Shdr*>(elf.data() + header->e_shoff);
   for (unsigned s = 0; s < header->e_shnum; ++s) {
@@ -38,14 +41,19 @@ void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bia
     const auto* symbols = reinterpret_cast<const Elf64_Sym*>(elf.data() + sections[s].sh_offset);
     for (std::size_t i = 0; i < sections[s].sh_size / sizeof(Elf64_Sym); ++i) {
       const Elf64_Sym& symbol = symbols[i];
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header->e_shnum || symbol.st_size == 0) continue;
-      std::string name = names + symbol.st_name;  // _ZZ6kernelvE4tile: the variable's own name is its last part
-      if (!(sections[symbol.st_shndx].sh_flags & SHF_WRITE) || name.compare(0, 3, "_ZZ") != 0) continue;
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header->e_shnum ||
+          symbol.st_size == 0)
+        continue;
+      // _ZZ6kernelvE4tile: the variable's own name is its last part
+      std::string name = names + symbol.st_name;
+      if (!(sections[symbol.st_shndx].sh_flags & SHF_WRITE) || name.compare(0, 3, "_ZZ") != 0)
+        continue;
       const bool own = name.find(unit) != std::string::npos;
       if (!own && name.find("vt_unit_") != std::string::npos) continue;
       std::string last = name.substr(name.rfind('E') + 1);
       last.erase(0, std::min(last.find_first_not_of("0123456789"), last.size()));
-      module->shared.push_back({bias + symbol.st_value, symbol.st_size, last.empty() ? name : last, own, std::make_shared<Shadow>()});
+      module->shared.push_back({bias + symbol.st_value, symbol.st_size, last.empty() ? name : last,
+                                own, std::make_shared<Shadow>()});
     }
   }
 }
@@ -60,11 +68,13 @@ void describe_names(const std::string& text, ModuleObject* module) {
   static const unsigned no_sizes[1] = {};
   for (std::size_t i = 0, at = 0; i < count; ++i, at = module->names.find('\0', at) + 1)
     module->kernels[i] = {module->names.c_str() + at, nullptr, no_sizes, 0, 1024};
-  module->own_description = {module->kernels.data(), static_cast<unsigned>(count), nullptr, nullptr};
+  module->own_description = {module->kernels.data(), static_cast<unsigned>(count), nullptr,
+                             nullptr};
   module->description = &module->own_description;
 }
 
-// Held around the dynamic loader and what is read of its records: modules share them, and ThreadSanitizer does not see the loader's own lock.
+// Held around the dynamic loader and what is read of its records: modules share them, and
+// ThreadSanitizer does not see the loader's own lock.
 std::mutex& loader_mutex() {
   static std::mutex* const mutex = new std::mutex;
   return *mutex;
@@ -97,7 +107,8 @@ std::string unique_path(const char* suffix) {
   static int next = 0;
   const std::lock_guard lock(mutex);
   const char* folder = std::getenv("TMPDIR");
-  return std::string(folder && *folder ? folder : "/tmp") + "/vt_emulator." + std::to_string(::getpid()) + "." + std::to_string(next++) + suffix;
+  return std::string(folder && *folder ? folder : "/tmp") + "/vt_emulator." +
+         std::to_string(::getpid()) + "." + std::to_string(next++) + suffix;
 }
 
 bool write_file(const std::string& path, const std::string& bytes) {
@@ -122,7 +133,8 @@ long long alive_modules() {
   return static_cast<long long>(modules().all.size());
 }
 
-Result describe_launch(vt::detail::cuda::Function handle, dim3 grid, dim3 block, unsigned shared_bytes, void** parameters, void** extra,
+Result describe_launch(vt::detail::cuda::Function handle, dim3 grid, dim3 block,
+                       unsigned shared_bytes, void** parameters, void** extra,
                        std::shared_ptr<Launch>* made) {
   auto launch = std::make_shared<Launch>();
   {
@@ -137,16 +149,21 @@ Result describe_launch(vt::detail::cuda::Function handle, dim3 grid, dim3 block,
   };
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (extra) return refuse(Constant::CUDA_ERROR_NOT_SUPPORTED, "parameters in a buffer");
-  if (!grid.x || !grid.y || !grid.z || !threads) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "a size is 0");
-  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the grid is too large");
-  if (block.x > 1024 || block.y > 1024 || block.z > 64 || threads > 1024) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the block is too large");
+  if (!grid.x || !grid.y || !grid.z || !threads)
+    return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "a size is 0");
+  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
+    return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the grid is too large");
+  if (block.x > 1024 || block.y > 1024 || block.z > 64 || threads > 1024)
+    return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the block is too large");
   if (threads > static_cast<std::uint64_t>(launch->function.max_threads))
-    return refuse(Constant::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "more threads than its __launch_bounds__");
+    return refuse(Constant::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                  "more threads than its __launch_bounds__");
   if (shared_bytes > static_cast<unsigned>(launch->function.dynamic_shared_limit) ||
       shared_bytes + static_cast<unsigned>(static_shared(launch->function)) > 227u << 10)
     return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "more shared memory than it may have");
   const vt_kernel& kernel = *launch->function.kernel;
-  if (kernel.parameter_count && !parameters) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "no parameters");
+  if (kernel.parameter_count && !parameters)
+    return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "no parameters");
   launch->grid = grid;
   launch->block = block;
   launch->dynamic_shared = shared_bytes;
@@ -171,11 +188,14 @@ Result cuModuleLoadData(Module* handle, const void* image) {
   if (const Result error = enter("cuModuleLoadData", needs_start | needs_context)) return error;
   ImageHeader header;
   if (!handle || !image) return Constant::CUDA_ERROR_INVALID_VALUE;
-  if (std::memcmp(image, header.magic, sizeof(header.magic)) != 0) return Constant::CUDA_ERROR_INVALID_IMAGE;
+  if (std::memcmp(image, header.magic, sizeof(header.magic)) != 0)
+    return Constant::CUDA_ERROR_INVALID_IMAGE;
   std::memcpy(static_cast<void*>(&header), image, sizeof(header));
   if (header.emulation != emulation_number()) return Constant::CUDA_ERROR_INVALID_IMAGE;
   const auto sm = static_cast<std::uint32_t>(setting("VT_EMULATOR_SM", 90));
-  const bool fits = header.portable ? header.architecture <= sm : header.architecture / 10 == sm / 10 && header.architecture <= sm;
+  const bool fits = header.portable
+                        ? header.architecture <= sm
+                        : header.architecture / 10 == sm / 10 && header.architecture <= sm;
   if (!fits) return Constant::CUDA_ERROR_NO_BINARY_FOR_GPU;
   std::string bytes(static_cast<const char*>(image) + sizeof(header), header.bytes), path;
   std::size_t unit = 0;
@@ -186,7 +206,8 @@ Result cuModuleLoadData(Module* handle, const void* image) {
   } else {
     const bool is_unit = read_unit(bytes, &path, &unit);
     if (is_unit && !read_file(path, &bytes)) return Constant::CUDA_ERROR_INVALID_IMAGE;
-    if (!is_unit) {  // a name of its own each time: the dynamic loader hands a path that it knows out again
+    // a name of its own each time: the dynamic loader hands a path that it knows out again
+    if (!is_unit) {
       path = unique_path(".so");
       if (!write_file(path, bytes)) return 304;
     }
@@ -197,7 +218,8 @@ Result cuModuleLoadData(Module* handle, const void* image) {
       add_report(std::string("an image cannot be loaded: ") + ::dlerror());
       return Constant::CUDA_ERROR_INVALID_IMAGE;
     }
-    object->description = static_cast<const vt_module*>(::dlsym(object->library, ("vt_module_" + std::to_string(unit)).c_str()));
+    object->description = static_cast<const vt_module*>(
+        ::dlsym(object->library, ("vt_module_" + std::to_string(unit)).c_str()));
     if (!object->description) return Constant::CUDA_ERROR_INVALID_IMAGE;
     link_map* map = nullptr;
     ::dlinfo(object->library, RTLD_DI_LINKMAP, &map);
@@ -207,7 +229,8 @@ Result cuModuleLoadData(Module* handle, const void* image) {
     for (unsigned i = 0; i < elf->e_phnum; ++i) {
       if (segments[i].p_type != PT_LOAD) continue;
       object->begin = std::min<std::uint64_t>(object->begin, map->l_addr + segments[i].p_vaddr);
-      object->end = std::max<std::uint64_t>(object->end, map->l_addr + segments[i].p_vaddr + segments[i].p_memsz);
+      object->end = std::max<std::uint64_t>(
+          object->end, map->l_addr + segments[i].p_vaddr + segments[i].p_memsz);
     }
     find_shared(bytes, object.get(), map->l_addr, is_unit ? unit_name(unit) : std::string());
   }
@@ -219,7 +242,8 @@ Result cuModuleLoadData(Module* handle, const void* image) {
   return 0;
 }
 Result cuModuleUnload(Module handle) {
-  if (const Result error = enter("cuModuleUnload", needs_start | needs_context | even_if_lost)) return error;
+  if (const Result error = enter("cuModuleUnload", needs_start | needs_context | even_if_lost))
+    return error;
   const std::lock_guard lock(modules().mutex);
   auto* module = reinterpret_cast<LoadedModule*>(handle);
   if (!modules().all.erase(module)) return Constant::CUDA_ERROR_INVALID_HANDLE;
@@ -260,7 +284,9 @@ Result cuFuncGetAttribute(int* value, int attribute, Function handle) {
     case Constant::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
     case Constant::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = 0; break;
     case Constant::CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
-    case Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->dynamic_shared_limit; break;
+    case Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = function->dynamic_shared_limit;
+      break;
     default: return Constant::CUDA_ERROR_INVALID_VALUE;
   }
   return 0;
@@ -271,33 +297,43 @@ Result cuFuncSetAttribute(Function handle, int attribute, int value) {
   FunctionObject* function = known(handle);
   if (!function) return Constant::CUDA_ERROR_INVALID_HANDLE;
   if (attribute == Constant::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return 0;
-  if (attribute != Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value + static_shared(*function) > 227 << 10)
+  if (attribute != Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+      value + static_shared(*function) > 227 << 10)
     return Constant::CUDA_ERROR_INVALID_VALUE;
   function->dynamic_shared_limit = value;
   return 0;
 }
-Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function handle, int block_size, std::size_t dynamic_shared) {
-  if (const Result error = enter("cuOccupancyMaxActiveBlocksPerMultiprocessor", needs_start | needs_context)) return error;
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function handle, int block_size,
+                                                   std::size_t dynamic_shared) {
+  if (const Result error =
+          enter("cuOccupancyMaxActiveBlocksPerMultiprocessor", needs_start | needs_context))
+    return error;
   const std::lock_guard lock(modules().mutex);
   const FunctionObject* function = known(handle);
   if (!function) return Constant::CUDA_ERROR_INVALID_HANDLE;
   if (block_size <= 0 || block_size > 1024) return Constant::CUDA_ERROR_INVALID_VALUE;
   const auto shared = static_cast<std::size_t>(static_shared(*function)) + dynamic_shared + 1024;
-  *blocks = static_cast<int>(std::min<std::size_t>({static_cast<std::size_t>(2048 / ((block_size + 31) / 32 * 32)), 32, (228u << 10) / shared}));
+  *blocks = static_cast<int>(std::min<std::size_t>(
+      {static_cast<std::size_t>(2048 / ((block_size + 31) / 32 * 32)), 32, (228u << 10) / shared}));
   return 0;
 }
-Result cuLaunchKernel(Function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                      unsigned shared_bytes, Stream stream, void** parameters, void** extra) {
+Result cuLaunchKernel(Function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                      Stream stream, void** parameters, void** extra) {
   if (const Result error = enter("cuLaunchKernel", needs_start | needs_context)) return error;
   std::shared_ptr<Launch> launch;
-  if (const Result error = describe_launch(handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, parameters, extra, &launch))
+  if (const Result error =
+          describe_launch(handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
+                          shared_bytes, parameters, extra, &launch))
     return error;
   if (device_of(stream) < 0) return Constant::CUDA_ERROR_INVALID_HANDLE;
   if (device_of(stream) != launch->function.module->device) {
-    add_report(std::string("launch of ") + launch->function.kernel->name + ": the stream is another device's");
+    add_report(std::string("launch of ") + launch->function.kernel->name +
+               ": the stream is another device's");
     return Constant::CUDA_ERROR_INVALID_HANDLE;
   }
   count("launches");
-  return enqueue(stream, std::string("kernel ") + launch->function.kernel->name, [launch] { return run_launch(*launch); });
+  return enqueue(stream, std::string("kernel ") + launch->function.kernel->name,
+                 [launch] { return run_launch(*launch); });
 }
 }

@@ -1,5 +1,6 @@
-// A stand-in for cuSOLVER, with the argument checks of the real one: matrices are brought to the host, factored there by plain loops in f64, and
-// brought back. It waits for its stream, as some of the real routines do, so it cannot be captured. Loaded by tests through VT_CUSOLVER_LIBRARY,
+// A stand-in for cuSOLVER, with the argument checks of the real one: matrices are brought to the
+// host, factored there by plain loops in f64, and brought back. It waits for its stream, as some of
+// the real routines do, so it cannot be captured. Loaded by tests through VT_CUSOLVER_LIBRARY,
 // never linked.
 #include "src/jit/cuda/libraries/solver_library.hpp"
 
@@ -29,14 +30,21 @@ constexpr std::size_t device_work = 640, host_work = 96;
 struct Matrix {
   std::int64_t m = 0, n = 0;
   std::vector<double> e;
-  Matrix(std::int64_t rows, std::int64_t columns) : m(rows), n(columns), e(static_cast<std::size_t>(rows * columns)) {}
-  double& operator()(std::int64_t i, std::int64_t j) { return e[static_cast<std::size_t>(i + j * m)]; }
-  double operator()(std::int64_t i, std::int64_t j) const { return e[static_cast<std::size_t>(i + j * m)]; }
+  Matrix(std::int64_t rows, std::int64_t columns)
+      : m(rows), n(columns), e(static_cast<std::size_t>(rows * columns)) {}
+  double& operator()(std::int64_t i, std::int64_t j) {
+    return e[static_cast<std::size_t>(i + j * m)];
+  }
+  double operator()(std::int64_t i, std::int64_t j) const {
+    return e[static_cast<std::size_t>(i + j * m)];
+  }
   bool is_finite() const {
     return std::all_of(e.begin(), e.end(), [](double x) { return std::isfinite(x); });
   }
   double dot(std::int64_t i, std::int64_t j) const {
-    return std::inner_product(&e[static_cast<std::size_t>(i * m)], &e[static_cast<std::size_t>(i * m)] + m, &e[static_cast<std::size_t>(j * m)], 0.0);
+    return std::inner_product(&e[static_cast<std::size_t>(i * m)],
+                              &e[static_cast<std::size_t>(i * m)] + m,
+                              &e[static_cast<std::size_t>(j * m)], 0.0);
   }
   // Columns i and j ← (c i − s j, s i + c j).
   void turn(std::int64_t i, std::int64_t j, double c, double s) {
@@ -72,7 +80,8 @@ void make_orthogonal(Matrix& x, Matrix& v) {
         const double a = x.dot(i, i), b = x.dot(j, j), both = x.dot(i, j);
         if (std::abs(both) <= 1e-15 * std::sqrt(a * b)) continue;
         done = false;
-        const double zeta = (b - a) / (2 * both), t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)),
+        const double zeta = (b - a) / (2 * both),
+                     t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)),
                      c = 1 / std::sqrt(1 + t * t);
         x.turn(i, j, c, c * t);
         v.turn(i, j, c, c * t);
@@ -105,14 +114,18 @@ class Mirror {
   template <class T>
   std::vector<T> read(const void* at, std::int64_t count) {
     std::vector<T> all(static_cast<std::size_t>(count));
-    good_ = good_ && VT_DRIVER(cuMemcpyDtoHAsync_v2)(all.data(), reinterpret_cast<DevicePtr>(at), all.size() * sizeof(T), stream_) == 0 &&
+    good_ = good_ &&
+            VT_DRIVER(cuMemcpyDtoHAsync_v2)(all.data(), reinterpret_cast<DevicePtr>(at),
+                                            all.size() * sizeof(T), stream_) == 0 &&
             VT_DRIVER(cuStreamSynchronize)(stream_) == 0;
     return all;
   }
   template <class T>
   void write(void* at, const T* from, std::int64_t count) {
     good_ = good_ &&
-            VT_DRIVER(cuMemcpyHtoDAsync_v2)(reinterpret_cast<DevicePtr>(at), from, static_cast<std::size_t>(count) * sizeof(T), stream_) == 0 &&
+            VT_DRIVER(cuMemcpyHtoDAsync_v2)(reinterpret_cast<DevicePtr>(at), from,
+                                            static_cast<std::size_t>(count) * sizeof(T),
+                                            stream_) == 0 &&
             VT_DRIVER(cuStreamSynchronize)(stream_) == 0;
   }
   Matrix matrix(int type, const void* at, std::int64_t m, std::int64_t n) {
@@ -137,9 +150,12 @@ class Mirror {
   bool good_ = true;
 };
 
-bool is_type(int type) { return type == SolverConstant::CUDA_R_64F || type == SolverConstant::CUDA_R_32F; }
+bool is_type(int type) {
+  return type == SolverConstant::CUDA_R_64F || type == SolverConstant::CUDA_R_32F;
+}
 // Room to work in: as much as was asked for, on both sides.
-bool has_room(const void* on_device, std::size_t device_bytes, const void* on_host, std::size_t host_bytes) {
+bool has_room(const void* on_device, std::size_t device_bytes, const void* on_host,
+              std::size_t host_bytes) {
   return on_device && device_bytes >= device_work && on_host && host_bytes >= host_work;
 }
 int sizes(std::size_t* on_device, std::size_t* on_host) {
@@ -151,9 +167,10 @@ int sizes(std::size_t* on_device, std::size_t* on_host) {
 
 namespace {
 
-int reflections(SolverHandle handle, int type, int m, int n, int k, void* a, int lda, const void* tau, void* work, int room, std::size_t number,
-                int* info) {
-  if (m < n || n < k || lda != m || !work || static_cast<std::size_t>(room) < device_work / number) return invalid_value;
+int reflections(SolverHandle handle, int type, int m, int n, int k, void* a, int lda,
+                const void* tau, void* work, int room, std::size_t number, int* info) {
+  if (m < n || n < k || lda != m || !work || static_cast<std::size_t>(room) < device_work / number)
+    return invalid_value;
   Mirror there(handle->stream);
   const Matrix packed = there.matrix(type, a, m, k), factors = there.matrix(type, tau, k, 1);
   Matrix q = unit(m, n);
@@ -201,20 +218,25 @@ int cusolverDnDestroyParams(SolverParams params) {
   return 0;
 }
 
-int cusolverDnXpotrf_bufferSize(SolverHandle, SolverParams, int, std::int64_t n, int, const void*, std::int64_t lda, int, std::size_t* d,
-                                std::size_t* h) {
+int cusolverDnXpotrf_bufferSize(SolverHandle, SolverParams, int, std::int64_t n, int, const void*,
+                                std::int64_t lda, int, std::size_t* d, std::size_t* h) {
   VT_ENTER(cusolverDnXpotrf_bufferSize);
   return lda < n ? invalid_value : sizes(d, h);
 }
-int cusolverDnXpotrf(SolverHandle handle, SolverParams, int uplo, std::int64_t n, int type, void* a, std::int64_t lda, int compute, void* d,
-                     std::size_t nd, void* h, std::size_t nh, int* info) {
+int cusolverDnXpotrf(SolverHandle handle, SolverParams, int uplo, std::int64_t n, int type, void* a,
+                     std::int64_t lda, int compute, void* d, std::size_t nd, void* h,
+                     std::size_t nh, int* info) {
   VT_ENTER(cusolverDnXpotrf);
-  if (lda != n || !is_type(type) || compute != type || !has_room(d, nd, h, nh)) return invalid_value;
+  if (lda != n || !is_type(type) || compute != type || !has_room(d, nd, h, nh))
+    return invalid_value;
   Mirror there(handle->stream);
   Matrix x = there.matrix(type, a, n, n);
   // Only the triangle that was asked for is read and written.
   const bool upper = uplo == SolverConstant::CUBLAS_FILL_MODE_UPPER;
-  const auto element = [&](std::int64_t i, std::int64_t j) -> double& { return upper ? x(j, i) : x(i, j); };  // of the lower factor
+  // of the lower factor
+  const auto element = [&](std::int64_t i, std::int64_t j) -> double& {
+    return upper ? x(j, i) : x(i, j);
+  };
   int bad = 0;
   for (std::int64_t j = 0; j < n && !bad; ++j)
     for (std::int64_t i = j; i < n && !bad; ++i) {
@@ -227,15 +249,18 @@ int cusolverDnXpotrf(SolverHandle handle, SolverParams, int uplo, std::int64_t n
   return there.status(info, bad);
 }
 
-int cusolverDnXgetrf_bufferSize(SolverHandle, SolverParams, std::int64_t m, std::int64_t, int, const void*, std::int64_t lda, int, std::size_t* d,
+int cusolverDnXgetrf_bufferSize(SolverHandle, SolverParams, std::int64_t m, std::int64_t, int,
+                                const void*, std::int64_t lda, int, std::size_t* d,
                                 std::size_t* h) {
   VT_ENTER(cusolverDnXgetrf_bufferSize);
   return lda < m ? invalid_value : sizes(d, h);
 }
-int cusolverDnXgetrf(SolverHandle handle, SolverParams, std::int64_t m, std::int64_t n, int type, void* a, std::int64_t lda, std::int64_t* pivots,
-                     int compute, void* d, std::size_t nd, void* h, std::size_t nh, int* info) {
+int cusolverDnXgetrf(SolverHandle handle, SolverParams, std::int64_t m, std::int64_t n, int type,
+                     void* a, std::int64_t lda, std::int64_t* pivots, int compute, void* d,
+                     std::size_t nd, void* h, std::size_t nh, int* info) {
   VT_ENTER(cusolverDnXgetrf);
-  if (lda != m || !is_type(type) || compute != type || !has_room(d, nd, h, nh)) return invalid_value;
+  if (lda != m || !is_type(type) || compute != type || !has_room(d, nd, h, nh))
+    return invalid_value;
   Mirror there(handle->stream);
   Matrix x = there.matrix(type, a, m, n);
   std::vector<std::int64_t> exchanges;
@@ -258,8 +283,9 @@ int cusolverDnXgetrf(SolverHandle handle, SolverParams, std::int64_t m, std::int
   there.write(pivots, exchanges.data(), std::min(m, n));
   return there.status(info, singular);
 }
-int cusolverDnXgetrs(SolverHandle handle, SolverParams, int op, std::int64_t n, std::int64_t k, int type, const void* a, std::int64_t lda,
-                     const std::int64_t* pivots, int b_type, void* b, std::int64_t ldb, int* info) {
+int cusolverDnXgetrs(SolverHandle handle, SolverParams, int op, std::int64_t n, std::int64_t k,
+                     int type, const void* a, std::int64_t lda, const std::int64_t* pivots,
+                     int b_type, void* b, std::int64_t ldb, int* info) {
   VT_ENTER(cusolverDnXgetrs);
   if (lda != n || ldb != n || !is_type(type) || b_type != type) return invalid_value;
   Mirror there(handle->stream);
@@ -267,9 +293,11 @@ int cusolverDnXgetrs(SolverHandle handle, SolverParams, int op, std::int64_t n, 
   Matrix y = there.matrix(type, b, n, k);
   const std::vector<std::int64_t> exchanges = there.read<std::int64_t>(pivots, n);
   const auto exchange = [&](std::int64_t i) {
-    for (std::int64_t c = 0; c < k; ++c) std::swap(y(i, c), y(exchanges[static_cast<std::size_t>(i)] - 1, c));
+    for (std::int64_t c = 0; c < k; ++c)
+      std::swap(y(i, c), y(exchanges[static_cast<std::size_t>(i)] - 1, c));
   };
-  // The lower triangle with ones as its diagonal, then the upper one; or the other way round, each turned.
+  // The lower triangle with ones as its diagonal, then the upper one; or the other way round, each
+  // turned.
   const bool turned = op == SolverConstant::CUBLAS_OP_T;
   const auto factor = [&](std::int64_t i, std::int64_t j) { return turned ? x(j, i) : x(i, j); };
   for (std::int64_t i = 0; !turned && i < n; ++i) exchange(i);
@@ -288,15 +316,18 @@ int cusolverDnXgetrs(SolverHandle handle, SolverParams, int op, std::int64_t n, 
   return there.status(info);
 }
 
-int cusolverDnXgeqrf_bufferSize(SolverHandle, SolverParams, std::int64_t m, std::int64_t, int, const void*, std::int64_t lda, int, const void*, int,
+int cusolverDnXgeqrf_bufferSize(SolverHandle, SolverParams, std::int64_t m, std::int64_t, int,
+                                const void*, std::int64_t lda, int, const void*, int,
                                 std::size_t* d, std::size_t* h) {
   VT_ENTER(cusolverDnXgeqrf_bufferSize);
   return lda < m ? invalid_value : sizes(d, h);
 }
-int cusolverDnXgeqrf(SolverHandle handle, SolverParams, std::int64_t m, std::int64_t n, int type, void* a, std::int64_t lda, int tau_type, void* tau,
-                     int compute, void* d, std::size_t nd, void* h, std::size_t nh, int* info) {
+int cusolverDnXgeqrf(SolverHandle handle, SolverParams, std::int64_t m, std::int64_t n, int type,
+                     void* a, std::int64_t lda, int tau_type, void* tau, int compute, void* d,
+                     std::size_t nd, void* h, std::size_t nh, int* info) {
   VT_ENTER(cusolverDnXgeqrf);
-  if (lda != m || !is_type(type) || compute != type || tau_type != type || !has_room(d, nd, h, nh)) return invalid_value;
+  if (lda != m || !is_type(type) || compute != type || tau_type != type || !has_room(d, nd, h, nh))
+    return invalid_value;
   Mirror there(handle->stream);
   Matrix x = there.matrix(type, a, m, n), factors(std::min(m, n), 1);
   for (std::int64_t k = 0; k < std::min(m, n); ++k) {
@@ -319,35 +350,43 @@ int cusolverDnXgeqrf(SolverHandle handle, SolverParams, std::int64_t m, std::int
   return there.status(info);
 }
 
-int cusolverDnSorgqr_bufferSize(SolverHandle, int m, int n, int k, const float*, int lda, const float*, int* numbers) {
+int cusolverDnSorgqr_bufferSize(SolverHandle, int m, int n, int k, const float*, int lda,
+                                const float*, int* numbers) {
   VT_ENTER(cusolverDnSorgqr_bufferSize);
   *numbers = static_cast<int>(device_work / sizeof(float));
   return m < n || n < k || lda < m ? invalid_value : 0;
 }
-int cusolverDnDorgqr_bufferSize(SolverHandle, int m, int n, int k, const double*, int lda, const double*, int* numbers) {
+int cusolverDnDorgqr_bufferSize(SolverHandle, int m, int n, int k, const double*, int lda,
+                                const double*, int* numbers) {
   VT_ENTER(cusolverDnDorgqr_bufferSize);
   *numbers = static_cast<int>(device_work / sizeof(double));
   return m < n || n < k || lda < m ? invalid_value : 0;
 }
-int cusolverDnSorgqr(SolverHandle handle, int m, int n, int k, float* a, int lda, const float* tau, float* work, int room, int* info) {
+int cusolverDnSorgqr(SolverHandle handle, int m, int n, int k, float* a, int lda, const float* tau,
+                     float* work, int room, int* info) {
   VT_ENTER(cusolverDnSorgqr);
-  return reflections(handle, SolverConstant::CUDA_R_32F, m, n, k, a, lda, tau, work, room, sizeof(float), info);
+  return reflections(handle, SolverConstant::CUDA_R_32F, m, n, k, a, lda, tau, work, room,
+                     sizeof(float), info);
 }
-int cusolverDnDorgqr(SolverHandle handle, int m, int n, int k, double* a, int lda, const double* tau, double* work, int room, int* info) {
+int cusolverDnDorgqr(SolverHandle handle, int m, int n, int k, double* a, int lda,
+                     const double* tau, double* work, int room, int* info) {
   VT_ENTER(cusolverDnDorgqr);
-  return reflections(handle, SolverConstant::CUDA_R_64F, m, n, k, a, lda, tau, work, room, sizeof(double), info);
+  return reflections(handle, SolverConstant::CUDA_R_64F, m, n, k, a, lda, tau, work, room,
+                     sizeof(double), info);
 }
 
-int cusolverDnXsyevd_bufferSize(SolverHandle, SolverParams, int, int, std::int64_t n, int, const void*, std::int64_t lda, int, const void*, int,
+int cusolverDnXsyevd_bufferSize(SolverHandle, SolverParams, int, int, std::int64_t n, int,
+                                const void*, std::int64_t lda, int, const void*, int,
                                 std::size_t* d, std::size_t* h) {
   VT_ENTER(cusolverDnXsyevd_bufferSize);
   return lda < n ? invalid_value : sizes(d, h);
 }
-int cusolverDnXsyevd(SolverHandle handle, SolverParams, int mode, int uplo, std::int64_t n, int type, void* a, std::int64_t lda, int value_type,
-                     void* values, int compute, void* d, std::size_t nd, void* h, std::size_t nh, int* info) {
+int cusolverDnXsyevd(SolverHandle handle, SolverParams, int mode, int uplo, std::int64_t n,
+                     int type, void* a, std::int64_t lda, int value_type, void* values, int compute,
+                     void* d, std::size_t nd, void* h, std::size_t nh, int* info) {
   VT_ENTER(cusolverDnXsyevd);
-  if (lda != n || !is_type(type) || compute != type || value_type != type || uplo != SolverConstant::CUBLAS_FILL_MODE_LOWER ||
-      !has_room(d, nd, h, nh))
+  if (lda != n || !is_type(type) || compute != type || value_type != type ||
+      uplo != SolverConstant::CUBLAS_FILL_MODE_LOWER || !has_room(d, nd, h, nh))
     return invalid_value;
   Mirror there(handle->stream);
   Matrix x = there.matrix(type, a, n, n), v = unit(n, n);
@@ -358,12 +397,14 @@ int cusolverDnXsyevd(SolverHandle handle, SolverParams, int mode, int uplo, std:
   for (int sweep = 0; sweep < 30; ++sweep) {
     double off = 0, all = 0;
     for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) all += x(i, j) * x(i, j), off += i == j ? 0 : x(i, j) * x(i, j);
+      for (std::int64_t j = 0; j < n; ++j)
+        all += x(i, j) * x(i, j), off += i == j ? 0 : x(i, j) * x(i, j);
     if (off <= 1e-30 * all) break;
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = i + 1; j < n; ++j) {
         if (x(i, j) == 0) continue;
-        const double zeta = (x(j, j) - x(i, i)) / (2 * x(i, j)), t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)),
+        const double zeta = (x(j, j) - x(i, i)) / (2 * x(i, j)),
+                     t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)),
                      c = 1 / std::sqrt(1 + t * t), s = c * t;
         x.turn(i, j, c, s);
         v.turn(i, j, c, s);
@@ -381,25 +422,30 @@ int cusolverDnXsyevd(SolverHandle handle, SolverParams, int mode, int uplo, std:
   for (std::int64_t j = 0; j < n; ++j) {
     const std::int64_t from = order[static_cast<std::size_t>(j)];
     ordered(j, 0) = x(from, from);
-    for (std::int64_t i = 0; mode == SolverConstant::CUSOLVER_EIG_MODE_VECTOR && i < n; ++i) vectors(i, j) = -v(i, from);
+    for (std::int64_t i = 0; mode == SolverConstant::CUSOLVER_EIG_MODE_VECTOR && i < n; ++i)
+      vectors(i, j) = -v(i, from);
   }
   there.write_matrix(type, values, ordered);
   there.write_matrix(type, a, vectors);
   return there.status(info);
 }
 
-int cusolverDnXgesvd_bufferSize(SolverHandle, SolverParams, signed char, signed char, std::int64_t m, std::int64_t n, int, const void*,
-                                std::int64_t lda, int, const void*, int, const void*, std::int64_t, int, const void*, std::int64_t, int,
-                                std::size_t* d, std::size_t* h) {
+int cusolverDnXgesvd_bufferSize(SolverHandle, SolverParams, signed char, signed char,
+                                std::int64_t m, std::int64_t n, int, const void*, std::int64_t lda,
+                                int, const void*, int, const void*, std::int64_t, int, const void*,
+                                std::int64_t, int, std::size_t* d, std::size_t* h) {
   VT_ENTER(cusolverDnXgesvd_bufferSize);
   return lda < m || m < n ? invalid_value : sizes(d, h);
 }
-int cusolverDnXgesvd(SolverHandle handle, SolverParams, signed char jobu, signed char jobvt, std::int64_t m, std::int64_t n, int type, void* a,
-                     std::int64_t lda, int value_type, void* values, int u_type, void* u, std::int64_t ldu, int vt_type, void* vt, std::int64_t ldvt,
-                     int compute, void* d, std::size_t nd, void* h, std::size_t nh, int* info) {
+int cusolverDnXgesvd(SolverHandle handle, SolverParams, signed char jobu, signed char jobvt,
+                     std::int64_t m, std::int64_t n, int type, void* a, std::int64_t lda,
+                     int value_type, void* values, int u_type, void* u, std::int64_t ldu,
+                     int vt_type, void* vt, std::int64_t ldvt, int compute, void* d, std::size_t nd,
+                     void* h, std::size_t nh, int* info) {
   VT_ENTER(cusolverDnXgesvd);
-  if (lda != m || m < n || ldu != m || ldvt != n || !is_type(type) || compute != type || value_type != type || u_type != type || vt_type != type ||
-      jobu != jobvt || !has_room(d, nd, h, nh))
+  if (lda != m || m < n || ldu != m || ldvt != n || !is_type(type) || compute != type ||
+      value_type != type || u_type != type || vt_type != type || jobu != jobvt ||
+      !has_room(d, nd, h, nh))
     return invalid_value;
   Mirror there(handle->stream);
   Matrix x = there.matrix(type, a, m, n), v = unit(n, n);
@@ -407,14 +453,16 @@ int cusolverDnXgesvd(SolverHandle handle, SolverParams, signed char jobu, signed
   make_orthogonal(x, v);
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, [&](std::int64_t i, std::int64_t j) { return x.dot(i, i) > x.dot(j, j); });
+  std::ranges::sort(order,
+                    [&](std::int64_t i, std::int64_t j) { return x.dot(i, i) > x.dot(j, j); });
   Matrix lengths(n, 1), left(m, jobu == 'A' ? m : n), right(n, n);
   std::int64_t known = 0;
   for (std::int64_t j = 0; j < n; ++j) {
     const std::int64_t from = order[static_cast<std::size_t>(j)];
     lengths(j, 0) = std::sqrt(x.dot(from, from));
     if (lengths(j, 0) > 0) known = j + 1;
-    for (std::int64_t i = 0; i < m; ++i) left(i, j) = lengths(j, 0) > 0 ? x(i, from) / lengths(j, 0) : 0;
+    for (std::int64_t i = 0; i < m; ++i)
+      left(i, j) = lengths(j, 0) > 0 ? x(i, from) / lengths(j, 0) : 0;
     for (std::int64_t i = 0; i < n; ++i) right(i, j) = v(i, from);
   }
   there.write_matrix(type, values, lengths);

@@ -1,4 +1,5 @@
-// The functions of CUDA's math library that C does not have, in double precision: for kernels that run in the emulator.
+// The functions of CUDA's math library that C does not have, in double precision: for kernels that
+// run in the emulator.
 #include <cmath>
 #include <limits>
 
@@ -8,12 +9,15 @@ namespace emulator {
 
 namespace {
 
-double normal_quantile_start(double p) {  // of p below 1/2; a few digits, which Newton's steps complete
+// of p below 1/2; a few digits, which Newton's steps complete
+double normal_quantile_start(double p) {
   const double t = std::sqrt(-2.0 * std::log(p));
-  return -(t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
+  return -(t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                   (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
 }
 
-// The x with erfc(x) = y, for y in (0, 1]: Halley's steps on the logarithm, so that tiny y work as well.
+// The x with erfc(x) = y, for y in (0, 1]: Halley's steps on the logarithm, so that tiny y work as
+// well.
 double erfc_inverse(double y) {
   if (y == 1.0) return 0.0;
   double x = -normal_quantile_start(y / 2) / std::sqrt(2.0);
@@ -47,7 +51,8 @@ double scaled_erfc(double x) {
 // The sum of its power series; all terms are positive.
 double bessel_i(int order, double x) {
   const double quarter = x * x / 4, magnitude = std::fabs(x);
-  if (magnitude > 700.0) return std::numeric_limits<double>::infinity() * (order == 1 && x < 0 ? -1 : 1);
+  if (magnitude > 700.0)
+    return std::numeric_limits<double>::infinity() * (order == 1 && x < 0 ? -1 : 1);
   double term = order == 0 ? 1.0 : x / 2, sum = term;
   for (int k = 1; k < 2000; ++k) {
     term *= quarter / (static_cast<double>(k) * (k + order));
@@ -68,7 +73,9 @@ double special_function(int function, double x) {
       if (!(x > 0.0 && x < 2.0)) return std::numeric_limits<double>::quiet_NaN();
       return x <= 1.0 ? erfc_inverse(x) : -erfc_inverse(2.0 - x);
     case 2: return 0.5 * std::erfc(-x / std::sqrt(2.0));
-    case 3: return x <= 0.5 ? -std::sqrt(2.0) * special_function(1, 2.0 * x) : std::sqrt(2.0) * special_function(1, 2.0 * (1.0 - x));
+    case 3:
+      return x <= 0.5 ? -std::sqrt(2.0) * special_function(1, 2.0 * x)
+                      : std::sqrt(2.0) * special_function(1, 2.0 * (1.0 - x));
     case 4: return scaled_erfc(x);
     case 5: return bessel_i(0, x);
     case 6: return bessel_i(1, x);

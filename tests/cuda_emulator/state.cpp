@@ -1,4 +1,5 @@
-// The emulated driver's state of the process: calls counted and made to fail, devices and their contexts, names of errors.
+// The emulated driver's state of the process: calls counted and made to fail, devices and their
+// contexts, names of errors.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -47,28 +48,31 @@ struct ErrorText {
 #define VT_NAMED(name, value) {value, #name, ""},
 const ErrorText named_errors[] = {VT_CUDA_CONSTANTS(VT_NAMED)};
 #undef VT_NAMED
-const ErrorText texts[] = {{0, "", "no error"},
-                           {1, "", "invalid argument"},
-                           {2, "", "out of memory"},
-                           {3, "", "initialization error"},
-                           {100, "", "no CUDA-capable device is detected"},
-                           {101, "", "invalid device ordinal"},
-                           {200, "", "device kernel image is invalid"},
-                           {201, "", "invalid device context"},
-                           {209, "", "no kernel image is available for execution on the device"},
-                           {400, "", "invalid resource handle"},
-                           {500, "", "named symbol not found"},
-                           {600, "", "device not ready"},
-                           {700, "", "an illegal memory access was encountered"},
-                           {701, "", "too many resources requested for launch"},
-                           {710, "", "device-side assert triggered"},
-                           {716, "", "misaligned address"},
-                           {719, "", "unspecified launch failure"},
-                           {803, "", "system has unsupported display driver / cuda driver combination"}};
+const ErrorText texts[] = {
+    {0, "", "no error"},
+    {1, "", "invalid argument"},
+    {2, "", "out of memory"},
+    {3, "", "initialization error"},
+    {100, "", "no CUDA-capable device is detected"},
+    {101, "", "invalid device ordinal"},
+    {200, "", "device kernel image is invalid"},
+    {201, "", "invalid device context"},
+    {209, "", "no kernel image is available for execution on the device"},
+    {400, "", "invalid resource handle"},
+    {500, "", "named symbol not found"},
+    {600, "", "device not ready"},
+    {700, "", "an illegal memory access was encountered"},
+    {701, "", "too many resources requested for launch"},
+    {710, "", "device-side assert triggered"},
+    {716, "", "misaligned address"},
+    {719, "", "unspecified launch failure"},
+    {803, "", "system has unsupported display driver / cuda driver combination"}};
 
 int context_index(vt::detail::cuda::Context context) {
   const auto* p = reinterpret_cast<int*>(context);
-  return p >= context_objects && p < context_objects + max_devices ? static_cast<int>(p - context_objects) : -1;
+  return p >= context_objects && p < context_objects + max_devices
+             ? static_cast<int>(p - context_objects)
+             : -1;
 }
 
 }  // namespace
@@ -78,7 +82,8 @@ long long setting(const char* variable, long long otherwise) {
   return text && *text ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-Order::Order(std::uint64_t count, std::uint64_t seed, std::uint64_t salt) : count_(std::max<std::uint64_t>(count, 1)) {
+Order::Order(std::uint64_t count, std::uint64_t seed, std::uint64_t salt)
+    : count_(std::max<std::uint64_t>(count, 1)) {
   if (seed == 1) step_ = first_ = count_ - 1;
   if (count_ == 1) step_ = 1;
   if (seed <= 1) return;
@@ -126,7 +131,9 @@ void lose_device(int device, Result error) {
 }
 Result lost(int device) { return state().lost[device]; }
 int current_device() { return context_of_thread; }
-int device_count() { return static_cast<int>(std::clamp<long long>(setting("VT_EMULATOR_DEVICES", 1), 0, max_devices)); }
+int device_count() {
+  return static_cast<int>(std::clamp<long long>(setting("VT_EMULATOR_DEVICES", 1), 0, max_devices));
+}
 void count(const char* what, long long by) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -191,7 +198,9 @@ int vt_emulator_sources() {
 const char* vt_emulator_source(int index) {
   static thread_local std::string copy;
   const std::lock_guard lock(state().mutex);
-  copy = index >= 0 && index < static_cast<int>(state().sources.size()) ? state().sources[static_cast<std::size_t>(index)] : std::string();
+  copy = index >= 0 && index < static_cast<int>(state().sources.size())
+             ? state().sources[static_cast<std::size_t>(index)]
+             : std::string();
   return copy.c_str();
 }
 long long vt_emulator_count(const char* what) {
@@ -239,7 +248,9 @@ Result cuLogsDumpToMemory(unsigned* from, char* buffer, std::size_t* size, unsig
   const std::lock_guard lock(state().mutex);
   const std::vector<std::string>& log = state().log;
   std::string text;
-  for (std::size_t i = log.size(); i-- > (from ? *from : 0u) && text.size() + log[i].size() + 2 <= *size;) text = log[i] + "\n" + text;
+  for (std::size_t i = log.size();
+       i-- > (from ? *from : 0u) && text.size() + log[i].size() + 2 <= *size;)
+    text = log[i] + "\n" + text;
   if (from) *from = static_cast<unsigned>(log.size());
   std::memcpy(buffer, text.c_str(), text.size() + 1);
   *size = text.size();
@@ -280,7 +291,9 @@ Result cuDeviceGetAttribute(int* value, int attribute, Device_ device) {
     case Constant::CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
     case Constant::CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1000000; break;
     // Few, so that grids that are sized by the device come out small.
-    case Constant::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = static_cast<int>(setting("VT_EMULATOR_MULTIPROCESSORS", 4)); break;
+    case Constant::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = static_cast<int>(setting("VT_EMULATOR_MULTIPROCESSORS", 4));
+      break;
     case Constant::CU_DEVICE_ATTRIBUTE_INTEGRATED: *value = 0; break;
     case Constant::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; break;
     case Constant::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 512; break;
@@ -288,7 +301,9 @@ Result cuDeviceGetAttribute(int* value, int attribute, Device_ device) {
     case Constant::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
     case Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = sm / 10; break;
     case Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = sm % 10; break;
-    case Constant::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 228 << 10; break;
+    case Constant::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = 228 << 10;
+      break;
     case Constant::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 227 << 10; break;
     case Constant::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = 32; break;
     case Constant::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = 1; break;
@@ -304,7 +319,8 @@ Result cuDevicePrimaryCtxRetain(Context* context, Device_ device) {
 }
 Result cuDevicePrimaryCtxRelease_v2(Device_ device) {
   if (const Result error = enter("cuDevicePrimaryCtxRelease_v2", needs_start)) return error;
-  return device < 0 || device >= device_count() ? Constant::CUDA_ERROR_INVALID_DEVICE : Constant::CUDA_SUCCESS;
+  return device < 0 || device >= device_count() ? Constant::CUDA_ERROR_INVALID_DEVICE
+                                                : Constant::CUDA_SUCCESS;
 }
 Result cuCtxSetCurrent(Context context) {
   if (const Result error = enter("cuCtxSetCurrent", needs_start)) return error;
@@ -314,7 +330,8 @@ Result cuCtxSetCurrent(Context context) {
 }
 Result cuCtxGetCurrent(Context* context) {
   if (const Result error = enter("cuCtxGetCurrent", needs_start)) return error;
-  *context = context_of_thread < 0 ? nullptr : reinterpret_cast<Context>(context_objects + context_of_thread);
+  *context = context_of_thread < 0 ? nullptr
+                                   : reinterpret_cast<Context>(context_objects + context_of_thread);
   return 0;
 }
 Result cuCtxSynchronize() {

@@ -1,4 +1,5 @@
-// Streams of the emulated driver: queues of work that somebody runs later, in an order that only events and streams fix; events; capturing.
+// Streams of the emulated driver: queues of work that somebody runs later, in an order that only
+// events and streams fix; events; capturing.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -71,9 +72,12 @@ Streams& streams() {
 }
 using Lock = std::unique_lock<std::mutex>;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-// The object of a handle; hold the mutex. Null, 1 and 2 are the default stream of the current device.
+// The object of a handle; hold the mutex. Null, 1 and 2 are the default stream of the current
+// device.
 StreamObject* find(vt::detail::cuda::Stream handle) {
   Streams& s = streams();
   if (reinterpret_cast<std::uint64_t>(handle) <= 2) {
@@ -94,7 +98,8 @@ StreamObject* find(vt::detail::cuda::Stream handle) {
 
 template <class T>
 T* known(const std::set<void*>& all, const void* handle) {
-  return all.count(const_cast<void*>(handle)) ? static_cast<T*>(const_cast<void*>(handle)) : nullptr;
+  return all.count(const_cast<void*>(handle)) ? static_cast<T*>(const_cast<void*>(handle))
+                                              : nullptr;
 }
 
 bool may_run(const StreamObject* stream) {
@@ -103,8 +108,11 @@ bool may_run(const StreamObject* stream) {
   if (head.waits_for && !head.waits_for->done) return false;
   if (!stream->waits_for_default) return true;
   for (const StreamObject* other : streams().all) {
-    if (other == stream || other->device != stream->device || !other->waits_for_default || other->is_default == stream->is_default) continue;
-    if (other->busy || (!other->queue.empty() && other->queue.front().number < head.number)) return false;
+    if (other == stream || other->device != stream->device || !other->waits_for_default ||
+        other->is_default == stream->is_default)
+      continue;
+    if (other->busy || (!other->queue.empty() && other->queue.front().number < head.number))
+      return false;
   }
   return true;
 }
@@ -122,7 +130,9 @@ bool run_one(Lock& lock) {
     s.random = Random(seed);
     s.random_seed = seed;
   }
-  StreamObject* stream = seed == 0 ? ready.front() : seed == 1 ? ready.back() : ready[s.random.below(ready.size())];
+  StreamObject* stream = seed == 0   ? ready.front()
+                         : seed == 1 ? ready.back()
+                                     : ready[s.random.below(ready.size())];
   Work work = std::move(stream->queue.front());
   stream->queue.pop_front();
   if (work.run && !lost(stream->device)) {
@@ -152,7 +162,8 @@ void work_for_ever() {
 void wait_until(Lock& lock, const std::function<bool()>& reached) {
   Streams& s = streams();
   while (!reached())
-    if ((stream_mode() == 1 && s.worker_started) || !run_one(lock)) s.changed.wait_for(lock, std::chrono::milliseconds(50));
+    if ((stream_mode() == 1 && s.worker_started) || !run_one(lock))
+      s.changed.wait_for(lock, std::chrono::milliseconds(50));
 }
 
 bool idle(const StreamObject* stream) { return stream->queue.empty() && !stream->busy; }
@@ -190,7 +201,8 @@ bool breaks(const std::shared_ptr<Capture>& capture) {
 
 }  // namespace
 
-Result enqueue(vt::detail::cuda::Stream handle, const std::string& kind, std::function<Result()> run, bool may_be_captured) {
+Result enqueue(vt::detail::cuda::Stream handle, const std::string& kind,
+               std::function<Result()> run, bool may_be_captured) {
   Lock lock(streams().mutex);
   StreamObject* stream = find(handle);
   if (!stream) return Constant::CUDA_ERROR_INVALID_HANDLE;
@@ -229,7 +241,8 @@ Result finish(vt::detail::cuda::Stream handle) {
 Result finish_device(int device) {
   Lock lock(streams().mutex);
   for (const StreamObject* stream : streams().all)
-    if (stream->device == device && breaks(stream->capture)) return Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->device == device && breaks(stream->capture))
+      return Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   wait_until(lock, [=] {
     for (const StreamObject* stream : streams().all)
       if (stream->device == device && !idle(stream)) return false;
@@ -249,7 +262,8 @@ bool breaks_capture() {
   bool broke = false;
   for (const auto& capture : streams().captures) {
     const bool concerns = capture->mode == Constant::CU_STREAM_CAPTURE_MODE_GLOBAL ||
-                          (capture->mode == Constant::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && capture->thread == std::this_thread::get_id());
+                          (capture->mode == Constant::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+                           capture->thread == std::this_thread::get_id());
     if (concerns) broke = capture->broken = true;
   }
   return broke;
@@ -264,7 +278,9 @@ long long alive_handles(const std::string& what) {
   if (what == "programs") return alive_programs();
   const Lock lock(streams().mutex);
   const Streams& s = streams();
-  if (what == "streams") return std::count_if(s.all.begin(), s.all.end(), [](const StreamObject* stream) { return !stream->is_default; });
+  if (what == "streams")
+    return std::count_if(s.all.begin(), s.all.end(),
+                         [](const StreamObject* stream) { return !stream->is_default; });
   if (what == "events") return static_cast<long long>(s.events.size());
   return alive_graphs(what);
 }
@@ -288,7 +304,8 @@ Result cuStreamCreate(Stream* stream, unsigned flags) {
   return 0;
 }
 Result cuStreamDestroy_v2(Stream handle) {
-  if (const Result error = enter("cuStreamDestroy_v2", needs_start | needs_context | even_if_lost)) return error;
+  if (const Result error = enter("cuStreamDestroy_v2", needs_start | needs_context | even_if_lost))
+    return error;
   Lock lock(streams().mutex);
   StreamObject* stream = find(handle);
   if (!stream || stream->is_default) return Constant::CUDA_ERROR_INVALID_HANDLE;
@@ -330,7 +347,8 @@ Result cuStreamWaitEvent(Stream handle, Event event_handle, unsigned flags) {
     }
     if (stream->capture != event->capture) return Constant::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     for (int head : event->capture_heads)
-      if (std::find(stream->capture_heads.begin(), stream->capture_heads.end(), head) == stream->capture_heads.end())
+      if (std::find(stream->capture_heads.begin(), stream->capture_heads.end(), head) ==
+          stream->capture_heads.end())
         stream->capture_heads.push_back(head);
     return 0;
   }
@@ -353,7 +371,8 @@ Result cuEventCreate(Event* event, unsigned flags) {
   return 0;
 }
 Result cuEventDestroy_v2(Event handle) {
-  if (const Result error = enter("cuEventDestroy_v2", needs_start | needs_context | even_if_lost)) return error;
+  if (const Result error = enter("cuEventDestroy_v2", needs_start | needs_context | even_if_lost))
+    return error;
   const Lock lock(streams().mutex);
   auto* event = known<EventObject>(streams().events, handle);
   if (!event) return Constant::CUDA_ERROR_INVALID_HANDLE;
@@ -402,15 +421,18 @@ Result cuEventQuery(Event handle) {
 Result cuEventElapsedTime(float* milliseconds, Event from_handle, Event to_handle) {
   if (const Result error = enter("cuEventElapsedTime", needs_start | needs_context)) return error;
   const Lock lock(streams().mutex);
-  auto *from = known<EventObject>(streams().events, from_handle), *to = known<EventObject>(streams().events, to_handle);
-  if (!from || !to || !from->timed || !to->timed || !from->recorded || !to->recorded || from->capture || to->capture)
+  auto *from = known<EventObject>(streams().events, from_handle),
+       *to = known<EventObject>(streams().events, to_handle);
+  if (!from || !to || !from->timed || !to->timed || !from->recorded || !to->recorded ||
+      from->capture || to->capture)
     return Constant::CUDA_ERROR_INVALID_HANDLE;
   if (!from->moment->done || !to->moment->done) return Constant::CUDA_ERROR_NOT_READY;
   *milliseconds = static_cast<float>((to->moment->seconds - from->moment->seconds) * 1e3);
   return 0;
 }
 Result cuStreamBeginCapture_v2(Stream handle, int mode) {
-  if (const Result error = enter("cuStreamBeginCapture_v2", needs_start | needs_context)) return error;
+  if (const Result error = enter("cuStreamBeginCapture_v2", needs_start | needs_context))
+    return error;
   const Lock lock(streams().mutex);
   StreamObject* stream = find(handle);
   if (!stream) return Constant::CUDA_ERROR_INVALID_HANDLE;
@@ -429,7 +451,8 @@ Result cuStreamBeginCapture_v2(Stream handle, int mode) {
   return 0;
 }
 Result cuStreamEndCapture(Stream handle, Graph* graph) {
-  if (const Result error = enter("cuStreamEndCapture", needs_start | needs_context | even_if_lost)) return error;
+  if (const Result error = enter("cuStreamEndCapture", needs_start | needs_context | even_if_lost))
+    return error;
   const Lock lock(streams().mutex);
   *graph = nullptr;
   StreamObject* stream = find(handle);
@@ -437,7 +460,9 @@ Result cuStreamEndCapture(Stream handle, Graph* graph) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (!capture) return 401;
   if (capture->origin != stream) return Constant::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (capture->mode != Constant::CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) return 908;
+  if (capture->mode != Constant::CU_STREAM_CAPTURE_MODE_RELAXED &&
+      capture->thread != std::this_thread::get_id())
+    return 908;
   // Every node must lie in front of what the first stream did last.
   std::vector<int> heads = stream->capture_heads;
   std::set<int> joined(heads.begin(), heads.end());

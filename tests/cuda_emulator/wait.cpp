@@ -1,4 +1,5 @@
-// Waiting for each other: barriers of a block, votes and shuffles of a warp; who waits for ever is told.
+// Waiting for each other: barriers of a block, votes and shuffles of a warp; who waits for ever is
+// told.
 #include "engine.hpp"
 
 namespace emulator {
@@ -14,8 +15,9 @@ const char* name_of(int operation, bool warp) {
 
 namespace {
 
-// Whether all lanes that thread `t` waits for wait as it does. Each lane that comes asks; what the last one does is apart, as AddressSanitizer
-// makes a frame of its own for each call of a function whose variables have addresses.
+// Whether all lanes that thread `t` waits for wait as it does. Each lane that comes asks; what the
+// last one does is apart, as AddressSanitizer makes a frame of its own for each call of a function
+// whose variables have addresses.
 bool warp_is_there(unsigned t) {
   const Engine& e = engine();
   const unsigned first = t & ~31u;
@@ -25,7 +27,9 @@ bool warp_is_there(unsigned t) {
     if (!(self.mask >> lane & 1u) || first + lane >= e.count) continue;
     const Thread& other = threads[first + lane];
     if (other.state == Thread::done) continue;
-    if (other.state != Thread::at_warp || other.mask != self.mask || other.line != self.line || other.operation != self.operation) return false;
+    if (other.state != Thread::at_warp || other.mask != self.mask || other.line != self.line ||
+        other.operation != self.operation)
+      return false;
   }
   return true;
 }
@@ -34,7 +38,8 @@ bool warp_is_there(unsigned t) {
   Engine& e = engine();
   const unsigned first = t & ~31u, mask = e.threads[t].mask;
   const auto there = [&](unsigned lane) {
-    return lane < 32 && (mask >> lane & 1u) && first + lane < e.count && e.threads[first + lane].state == Thread::at_warp;
+    return lane < 32 && (mask >> lane & 1u) && first + lane < e.count &&
+           e.threads[first + lane].state == Thread::at_warp;
   };
   std::uint64_t results[32], ballot = 0;
   for (unsigned lane = 0; lane < 32; ++lane)
@@ -44,7 +49,8 @@ bool warp_is_there(unsigned t) {
     const Thread& self = e.threads[first + lane];
     std::uint64_t result = 0;
     if (self.operation == vt_warp_shuffle) {
-      result = there(self.source) ? e.threads[first + self.source].value : ~0ull;  // of a lane that takes no part: garbage
+      // of a lane that takes no part: garbage
+      result = there(self.source) ? e.threads[first + self.source].value : ~0ull;
     } else if (self.operation == vt_warp_ballot) {
       result = ballot;
     } else if (self.operation == vt_warp_match) {
@@ -73,10 +79,14 @@ bool warp_is_there(unsigned t) {
     Thread& thread = e.threads[t];
     if (thread.line != line || thread.operation != operation) {
       place_thread(t);
-      return note_failure(Constant::CUDA_ERROR_LAUNCH_FAILED, "waits at __syncthreads in line " + std::to_string(thread.line) + " while thread " +
-                                                                  text(e.indices[0]) + " waits at another one in line " + std::to_string(line));
+      return note_failure(Constant::CUDA_ERROR_LAUNCH_FAILED,
+                          "waits at __syncthreads in line " + std::to_string(thread.line) +
+                              " while thread " + text(e.indices[0]) +
+                              " waits at another one in line " + std::to_string(line));
     }
-    thread.result = operation == vt_block_and ? votes == e.count : operation == vt_block_or ? votes != 0 : votes;
+    thread.result = operation == vt_block_and  ? votes == e.count
+                    : operation == vt_block_or ? votes != 0
+                                               : votes;
     make_ready(t);
   }
   e.waiting = 0;
@@ -86,7 +96,8 @@ bool warp_is_there(unsigned t) {
 
 }  // namespace
 
-// Lanes of a warp that wait with the mask of thread `t` go on once all of them are there. Those that ended are not waited for.
+// Lanes of a warp that wait with the mask of thread `t` go on once all of them are there. Those
+// that ended are not waited for.
 void settle_warp(unsigned t) {
   if (warp_is_there(t)) release_warp(t);
 }
@@ -117,7 +128,8 @@ void sync_threads(int line) { sync_threads_with(vt_block_barrier, 0, line); }
 
 static void without_itself(int operation, int line) {
   note_failure(Constant::CUDA_ERROR_LAUNCH_FAILED,
-               std::string(name_of(operation, true)) + " in line " + std::to_string(line) + " with a mask that does not name the lane itself");
+               std::string(name_of(operation, true)) + " in line " + std::to_string(line) +
+                   " with a mask that does not name the lane itself");
 }
 
 unsigned long warp(int operation, unsigned mask, unsigned long value, unsigned source, int line) {
@@ -145,13 +157,15 @@ void report_deadlock() {
     if (e.threads[t].state == Thread::done) ended = t;
   }
   const auto where = [&](unsigned t, bool warp) {
-    return name_of(e.threads[t].operation, warp) + std::string(" in line ") + std::to_string(e.threads[t].line);
+    return name_of(e.threads[t].operation, warp) + std::string(" in line ") +
+           std::to_string(e.threads[t].line);
   };
   std::string what;
   if (at_block < e.count) {
     place_thread(at_block);
     what = "waits at " + where(at_block, false) + " while thread ";
-    what += ended < e.count ? text(e.indices[ended]) + " has ended" : text(e.indices[at_warp]) + " waits at " + where(at_warp, true);
+    what += ended < e.count ? text(e.indices[ended]) + " has ended"
+                            : text(e.indices[at_warp]) + " waits at " + where(at_warp, true);
   } else {
     place_thread(at_warp);
     what = "waits at " + where(at_warp, true) + " for lanes of its mask that do something else";

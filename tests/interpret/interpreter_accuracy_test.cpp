@@ -75,13 +75,16 @@ TEST(Accuracy, Digamma) {
     check(std::ldexp(1 + unit(), static_cast<int>(engine() % 200) - 100));
     check(root + std::ldexp(unit() - 0.5, -static_cast<int>(engine() % 45)));
     check(8 + (unit() - 0.5) * 1e-3);
-    check(-std::ldexp(unit(), -static_cast<int>(engine() % 40)) * 0.4);  // between 0 and the first negative root
+    // between 0 and the first negative root
+    check(-std::ldexp(unit(), -static_cast<int>(engine() % 40)) * 0.4);
   }
-  for (double x : {1.0, 2.0, 3.0, 7.5, 8.0, root, 1e300, 1e-300, std::nextafter(root, 0), std::nextafter(root, 2)}) check(x);
+  for (double x : {1.0, 2.0, 3.0, 7.5, 8.0, root, 1e300, 1e-300, std::nextafter(root, 0),
+                   std::nextafter(root, 2)})
+    check(x);
   EXPECT_LE(worst, 4.0) << "at " << at;
 
-  // Negative numbers between the poles: ψ crosses zero there and the reflection formula cancels, so the bound is on what is
-  // subtracted.
+  // Negative numbers between the poles: ψ crosses zero there and the reflection formula cancels, so
+  // the bound is on what is subtracted.
   for (int i = 0; i < 1500; ++i) {
     const double x = -unit() * 30;
     Mpfr e(x);
@@ -98,7 +101,8 @@ TEST(Accuracy, DigammaSpecialValues) {
   EXPECT_EQ(digamma(0.0), -inf);
   EXPECT_EQ(digamma(-0.0), inf);
   EXPECT_EQ(digamma(5e-324), -inf);  // overflows
-  for (double x : {-1.0, -2.0, -170.0, -0x1p60, -inf, std::nan("")}) EXPECT_TRUE(std::isnan(digamma(x))) << x;
+  for (double x : {-1.0, -2.0, -170.0, -0x1p60, -inf, std::nan("")})
+    EXPECT_TRUE(std::isnan(digamma(x))) << x;
 }
 
 TEST(Accuracy, ErfInv) {
@@ -124,7 +128,8 @@ TEST(Accuracy, ErfInv) {
   EXPECT_EQ(erf_inv(-1), -inf);
   EXPECT_EQ(erf_inv(0), 0);
   EXPECT_TRUE(std::signbit(erf_inv(-0.0)));
-  for (double x : {1.0000001, -2.0, inf, -inf, std::nan("")}) EXPECT_TRUE(std::isnan(erf_inv(x))) << x;
+  for (double x : {1.0000001, -2.0, inf, -inf, std::nan("")})
+    EXPECT_TRUE(std::isnan(erf_inv(x))) << x;
 }
 
 TEST(Accuracy, SigmoidAndRsqrt) {
@@ -152,13 +157,18 @@ TEST(Accuracy, LibraryFunctions) {
     int sign = 0;
     return mpfr_lgamma(out, &sign, in, round);
   };
-  const Row rows[] = {
-      {Op::exp, mpfr_exp, -700, 700},   {Op::exp2, mpfr_exp2, -1000, 1000}, {Op::expm1, mpfr_expm1, -3, 3},     {Op::log, mpfr_log, 0, 100},
-      {Op::log1p, mpfr_log1p, -1, 3},   {Op::log2, mpfr_log2, 0, 100},      {Op::sin, mpfr_sin, -1e6, 1e6},     {Op::cos, mpfr_cos, -1e6, 1e6},
-      {Op::tan, mpfr_tan, -100, 100},   {Op::asin, mpfr_asin, -1, 1},       {Op::acos, mpfr_acos, -1, 1},       {Op::atan, mpfr_atan, -50, 50},
-      {Op::sinh, mpfr_sinh, -20, 20},   {Op::cosh, mpfr_cosh, -20, 20},     {Op::tanh, mpfr_tanh, -5, 5},       {Op::asinh, mpfr_asinh, -50, 50},
-      {Op::acosh, mpfr_acosh, 1, 50},   {Op::atanh, mpfr_atanh, -1, 1},     {Op::erf, mpfr_erf, -5, 5},         {Op::erfc, mpfr_erfc, -5, 25},
-      {Op::cbrt, mpfr_cbrt, -1e9, 1e9}, {Op::rsqrt, mpfr_rec_sqrt, 0, 1e9}, {Op::digamma, mpfr_digamma, 0, 40}, {Op::lgamma, lgamma, 3, 200}};
+  const Row rows[] = {{Op::exp, mpfr_exp, -700, 700},     {Op::exp2, mpfr_exp2, -1000, 1000},
+                      {Op::expm1, mpfr_expm1, -3, 3},     {Op::log, mpfr_log, 0, 100},
+                      {Op::log1p, mpfr_log1p, -1, 3},     {Op::log2, mpfr_log2, 0, 100},
+                      {Op::sin, mpfr_sin, -1e6, 1e6},     {Op::cos, mpfr_cos, -1e6, 1e6},
+                      {Op::tan, mpfr_tan, -100, 100},     {Op::asin, mpfr_asin, -1, 1},
+                      {Op::acos, mpfr_acos, -1, 1},       {Op::atan, mpfr_atan, -50, 50},
+                      {Op::sinh, mpfr_sinh, -20, 20},     {Op::cosh, mpfr_cosh, -20, 20},
+                      {Op::tanh, mpfr_tanh, -5, 5},       {Op::asinh, mpfr_asinh, -50, 50},
+                      {Op::acosh, mpfr_acosh, 1, 50},     {Op::atanh, mpfr_atanh, -1, 1},
+                      {Op::erf, mpfr_erf, -5, 5},         {Op::erfc, mpfr_erfc, -5, 25},
+                      {Op::cbrt, mpfr_cbrt, -1e9, 1e9},   {Op::rsqrt, mpfr_rec_sqrt, 0, 1e9},
+                      {Op::digamma, mpfr_digamma, 0, 40}, {Op::lgamma, lgamma, 3, 200}};
   for (const Row& row : rows) {
     const vt::Tensor x = vt_test::random_tensor(vt::f64, {2000}, row.low, row.high, 21);
     const auto in = x.to_vector<double>(), out = vt_test::run_op(row.op, {x}).to_vector<double>();

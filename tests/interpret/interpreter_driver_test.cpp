@@ -1,4 +1,5 @@
-// dot_general, equations with bodies, the driver's freeing of buffers, the buffer pool, and the text of Tensors.
+// dot_general, equations with bodies, the driver's freeing of buffers, the buffer pool, and the
+// text of Tensors.
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -21,7 +22,7 @@ using vt_test::make_tensor;
 using vt_test::run_op;
 using namespace vt::detail;
 
-// --- dot_general -----------------------------------------------------------------------------------------------------
+// --- dot_general ---------------------------------------------------------------------------------
 
 using Index = std::vector<std::int64_t>;
 
@@ -41,25 +42,31 @@ Index unravel(std::int64_t flat, const Shape& shape) {
 
 /// Sums over every pair of elements of the two operands whose batch and contracted indices agree.
 template <class T, class Sum>
-std::vector<Sum> brute_dot(const Tensor& a, const Tensor& b, const DotParams& p, const Shape& result) {
+std::vector<Sum> brute_dot(const Tensor& a, const Tensor& b, const DotParams& p,
+                           const Shape& result) {
   std::vector<Sum> sums(static_cast<std::size_t>(result.elements()), Sum{0});
   const auto x = a.to_vector<T>(), y = b.to_vector<T>();
   for (std::size_t f = 0; f < x.size(); ++f)
     for (std::size_t g = 0; g < y.size(); ++g) {
-      const Index i = unravel(static_cast<std::int64_t>(f), a.shape()), j = unravel(static_cast<std::int64_t>(g), b.shape());
+      const Index i = unravel(static_cast<std::int64_t>(f), a.shape()),
+                  j = unravel(static_cast<std::int64_t>(g), b.shape());
       bool meet = true;
       Index out;
       for (std::size_t k = 0; k < p.lhs_batch.size(); ++k) {
-        meet = meet && i[static_cast<std::size_t>(p.lhs_batch[k])] == j[static_cast<std::size_t>(p.rhs_batch[k])];
+        meet = meet && i[static_cast<std::size_t>(p.lhs_batch[k])] ==
+                           j[static_cast<std::size_t>(p.rhs_batch[k])];
         out.push_back(i[static_cast<std::size_t>(p.lhs_batch[k])]);
       }
       for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
-        meet = meet && i[static_cast<std::size_t>(p.lhs_contract[k])] == j[static_cast<std::size_t>(p.rhs_contract[k])];
+        meet = meet && i[static_cast<std::size_t>(p.lhs_contract[k])] ==
+                           j[static_cast<std::size_t>(p.rhs_contract[k])];
       if (!meet) continue;
       for (int k = 0; k < a.rank(); ++k)
-        if (!p.lhs_batch.contains(k) && !p.lhs_contract.contains(k)) out.push_back(i[static_cast<std::size_t>(k)]);
+        if (!p.lhs_batch.contains(k) && !p.lhs_contract.contains(k))
+          out.push_back(i[static_cast<std::size_t>(k)]);
       for (int k = 0; k < b.rank(); ++k)
-        if (!p.rhs_batch.contains(k) && !p.rhs_contract.contains(k)) out.push_back(j[static_cast<std::size_t>(k)]);
+        if (!p.rhs_batch.contains(k) && !p.rhs_contract.contains(k))
+          out.push_back(j[static_cast<std::size_t>(k)]);
       sums[ravel(out, result)] += static_cast<Sum>(x[f]) * static_cast<Sum>(y[g]);
     }
   return sums;
@@ -93,7 +100,8 @@ TEST(InterpreterDot, EveryFormAndDtype) {
   for (const DotCase& c : dot_cases())
     for (DType dtype : vt_test::all_dtypes) {
       if (vt::is_bool(dtype)) continue;
-      const Tensor a = vt_test::random_tensor(dtype, c.lhs, -100, 100, 1), b = vt_test::random_tensor(dtype, c.rhs, -100, 100, 2);
+      const Tensor a = vt_test::random_tensor(dtype, c.lhs, -100, 100, 1),
+                   b = vt_test::random_tensor(dtype, c.rhs, -100, 100, 2);
       DotParams params = c.params;
       params.dtype = dtype;
       const Tensor y = run_op(Op::dot_general, params, {a, b});
@@ -103,9 +111,12 @@ TEST(InterpreterDot, EveryFormAndDtype) {
         const auto out = y.to_vector<double>();
         for (std::size_t i = 0; i < out.size(); ++i) {
           // f16 overflows where the true sum does.
-          const double nearest = make_tensor(dtype, {}, {static_cast<double>(expected[i])}).item<double>();
+          const double nearest =
+              make_tensor(dtype, {}, {static_cast<double>(expected[i])}).item<double>();
           if (std::isinf(nearest)) EXPECT_EQ(out[i], nearest);
-          else EXPECT_LE(std::fabs(out[i] - expected[i]), 0.501 * vt_test::ulp_of(nearest, dtype) + 1e-11 * (dtype == vt::f32));
+          else
+            EXPECT_LE(std::fabs(out[i] - expected[i]),
+                      0.501 * vt_test::ulp_of(nearest, dtype) + 1e-11 * (dtype == vt::f32));
         }
       } else {
         const auto expected = brute_dot<std::int64_t, std::uint64_t>(a, b, params, y.shape());
@@ -113,7 +124,9 @@ TEST(InterpreterDot, EveryFormAndDtype) {
           using T = decltype(tag);
           if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
             const auto out = y.to_vector<T>();
-            for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], static_cast<T>(expected[i]));  // wraps
+            // wraps
+            for (std::size_t i = 0; i < out.size(); ++i)
+              EXPECT_EQ(out[i], static_cast<T>(expected[i]));
           }
         });
       }
@@ -123,24 +136,34 @@ TEST(InterpreterDot, EveryFormAndDtype) {
 TEST(InterpreterDot, WiderResults) {
   const DotParams to_f32{Axes(0), Axes(0), {}, {}, vt::f32};
   // 300² overflows f16, its sum does not overflow f32.
-  EXPECT_EQ(run_op(Op::dot_general, to_f32, {make_tensor(vt::f16, {2}, {300, 1}), make_tensor(vt::f16, {2}, {300, 1})}).item<float>(), 90001.0f);
+  EXPECT_EQ(run_op(Op::dot_general, to_f32,
+                   {make_tensor(vt::f16, {2}, {300, 1}), make_tensor(vt::f16, {2}, {300, 1})})
+                .item<float>(),
+            90001.0f);
   const DotParams to_i32{Axes(0), Axes(0), {}, {}, vt::i32};
-  EXPECT_EQ(run_op(Op::dot_general, to_i32, {make_tensor(vt::i8, {3}, {-128, -128, 127}), make_tensor(vt::i8, {3}, {-128, -128, -128})}).item<int>(),
+  EXPECT_EQ(run_op(Op::dot_general, to_i32,
+                   {make_tensor(vt::i8, {3}, {-128, -128, 127}),
+                    make_tensor(vt::i8, {3}, {-128, -128, -128})})
+                .item<int>(),
             2 * 16384 - 127 * 128);
   const DotParams to_f64{Axes(0), Axes(0), {}, {}, vt::f64};
-  EXPECT_EQ(run_op(Op::dot_general, to_f64, {vt::tensor({1e30f, 1.0f}), vt::tensor({1e30f, 1.0f})}).item<double>(),
+  EXPECT_EQ(run_op(Op::dot_general, to_f64, {vt::tensor({1e30f, 1.0f}), vt::tensor({1e30f, 1.0f})})
+                .item<double>(),
             static_cast<double>(1e30f) * 1e30f + 1);
   const DotParams plain{Axes(0), Axes(0), {}, {}, vt::f64};
-  EXPECT_EQ(run_op(Op::dot_general, plain, {vt::tensor({0x1p27 + 1, 1.0}), vt::tensor({0x1p27 + 1, -0x1p54})}).item<double>(),
+  EXPECT_EQ(run_op(Op::dot_general, plain,
+                   {vt::tensor({0x1p27 + 1, 1.0}), vt::tensor({0x1p27 + 1, -0x1p54})})
+                .item<double>(),
             0x1p28 + 1);  // the square needs 55 bits
 }
 
-// --- bodies and the driver -------------------------------------------------------------------------------------------
+// --- bodies and the driver -----------------------------------------------------------------------
 
 /// (x, y) → (x + y, (x + y) · x)
 GraphRef two_results(const Aval& aval) {
   auto body = std::make_shared<GraphBody>();
-  const Var x = body->fresh(aval), y = body->fresh(aval), s = body->fresh(aval), p = body->fresh(aval);
+  const Var x = body->fresh(aval), y = body->fresh(aval), s = body->fresh(aval),
+            p = body->fresh(aval);
   body->inputs = {x, y};
   Equation add, mul;
   add.op = Op::add, add.inputs = {x, y}, add.outputs = {s};
@@ -153,12 +176,16 @@ GraphRef two_results(const Aval& aval) {
 TEST(InterpreterDriver, EquationsWithABodyRunIt) {
   const Tensor x = vt::tensor({1.0f, 2.0f, 3.0f}), y = vt::tensor({10.0f, 20.0f, 30.0f});
   auto rule = std::make_shared<CustomRule>();
-  rule->jvp = rule->forward = rule->backward = [](std::span<const Tensor>) -> std::vector<Tensor> { throw std::logic_error("a rule was called"); };
-  rule->batch = [](std::int64_t, const vt::Vec<bool>&, std::span<const Tensor>, vt::Vec<bool>&) -> std::vector<Tensor> {
+  rule->jvp = rule->forward = rule->backward = [](std::span<const Tensor>) -> std::vector<Tensor> {
+    throw std::logic_error("a rule was called");
+  };
+  rule->batch = [](std::int64_t, const vt::Vec<bool>&, std::span<const Tensor>,
+                   vt::Vec<bool>&) -> std::vector<Tensor> {
     throw std::logic_error("a rule was called");
   };
   for (Op op : {Op::call, Op::checkpoint, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap}) {
-    const auto out = vt_test::run_op_all(op, make_params(CallParams{two_results(Aval(vt::f32, {3})), rule, 2}), {x, y});
+    const auto out = vt_test::run_op_all(
+        op, make_params(CallParams{two_results(Aval(vt::f32, {3})), rule, 2}), {x, y});
     ASSERT_EQ(out.size(), 2u);
     EXPECT_EQ(out[0].to_vector<float>(), (std::vector<float>{11, 22, 33}));
     EXPECT_EQ(out[1].to_vector<float>(), (std::vector<float>{11, 44, 99}));
@@ -203,7 +230,8 @@ TEST(InterpreterDriver, BuffersAreFreedAtTheirLastUse) {
   reset_pool_peak();
   const std::size_t before = pool_use().in_use;
   const auto out = interpret(chain(50, n), vt::Vec<BufferRef>{input});
-  EXPECT_LE(pool_use().peak - before, std::size_t{2} * n * sizeof(float) + 65536);  // one intermediate and its successor
+  // one intermediate and its successor
+  EXPECT_LE(pool_use().peak - before, std::size_t{2} * n * sizeof(float) + 65536);
   EXPECT_EQ(std::memcmp(out[0]->data, input->data, n * sizeof(float)), 0);
 }
 
@@ -213,21 +241,24 @@ TEST(InterpreterDriver, AnInputCannotBeRun) {
   const Var v = graph.fresh(Aval(vt::f32, {}));
   Equation e;
   e.op = Op::input, e.outputs = {v};
-  vt_test::expect_error([&] { interpret_equation(e, graph, {}); }, vt::ErrorKind::tracer, {"argument of a trace"});
+  vt_test::expect_error([&] { interpret_equation(e, graph, {}); }, vt::ErrorKind::tracer,
+                        {"argument of a trace"});
 }
 
-// --- the pool --------------------------------------------------------------------------------------------------------
+// --- the pool ------------------------------------------------------------------------------------
 
 TEST(BufferPool, BlocksAreAlignedDistinctAndReused) {
   trim_pool();
   vt::Vec<BufferRef> held;
   std::set<void*> seen;
-  for (std::size_t bytes :
-       {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 321u, 1000u, 4096u, 5000u, 100000u, 1u << 20, (1u << 20) + 1, 3000000u, 9000000u}) {
+  for (std::size_t bytes : {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 321u, 1000u, 4096u, 5000u,
+                            100000u, 1u << 20, (1u << 20) + 1, 3000000u, 9000000u}) {
     BufferRef b = allocate(bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b->data) % 64, 0u) << bytes;
     EXPECT_GE(b->capacity, bytes);
-    EXPECT_LE(b->capacity, bytes + std::max<std::size_t>(63, bytes / 4) + 65536 * (bytes > (1u << 20))) << bytes;
+    EXPECT_LE(b->capacity,
+              bytes + std::max<std::size_t>(63, bytes / 4) + 65536 * (bytes > (1u << 20)))
+        << bytes;
     EXPECT_EQ(b->bytes, bytes);
     EXPECT_TRUE(seen.insert(b->data).second);
     std::memset(b->data, 0xab, bytes);
@@ -244,7 +275,8 @@ TEST(BufferPool, BlocksAreAlignedDistinctAndReused) {
   EXPECT_EQ(pool_use().cached, 0u);
 }
 
-// What others left behind must not keep out the block that a program gives back and takes with every run.
+// What others left behind must not keep out the block that a program gives back and takes with
+// every run.
 TEST(BufferPool, KeepsWhatWasUsedLast) {
   trim_pool();
   reset_pool_peak();
@@ -284,7 +316,8 @@ TEST(BufferPool, OutOfMemoryIsAnErrorThatNamesTheLine) {
   set_memory_limit(base + (std::size_t{8} << 20));
   {
     BufferRef most = allocate(std::size_t{6} << 20);
-    vt_test::expect_error([] { allocate(std::size_t{4} << 20, "test block"); }, vt::ErrorKind::memory,
+    vt_test::expect_error([] { allocate(std::size_t{4} << 20, "test block"); },
+                          vt::ErrorKind::memory,
                           {"test block needs 4.0 MiB", "VT_MEMORY_LIMIT", "8."});
     most = {};
     EXPECT_NO_THROW(allocate(std::size_t{7} << 20));  // the cached 6 MiB had to go first
@@ -296,7 +329,8 @@ TEST(BufferPool, OutOfMemoryIsAnErrorThatNamesTheLine) {
                         {"neg needs 6.0 MiB", "for f32[1572864]", "at proto.cpp:41"});
   set_memory_limit(0);
   EXPECT_NO_THROW(interpret(chain(3, 6 << 18), inputs));
-  vt_test::expect_error([] { allocate(std::numeric_limits<std::size_t>::max() / 2); }, vt::ErrorKind::memory, {"EiB"});
+  vt_test::expect_error([] { allocate(std::numeric_limits<std::size_t>::max() / 2); },
+                        vt::ErrorKind::memory, {"EiB"});
 }
 
 TEST(BufferPoolDeathTest, TheLimitComesFromTheEnvironment) {
@@ -307,7 +341,10 @@ TEST(BufferPoolDeathTest, TheLimitComesFromTheEnvironment) {
         try {
           allocate(std::size_t{4} << 20);
         } catch (const vt::Error& error) {
-          std::exit(std::string(error.what()).find("limit (VT_MEMORY_LIMIT) is 3.0 MiB") != std::string::npos ? 7 : 8);
+          std::exit(std::string(error.what()).find("limit (VT_MEMORY_LIMIT) is 3.0 MiB") !=
+                            std::string::npos
+                        ? 7
+                        : 8);
         }
         std::exit(9);
       },
@@ -325,7 +362,9 @@ TEST(BufferPool, ManyThreads) {
       vt::Vec<BufferRef> held(16);
       for (int i = 0; i < 4000; ++i) {
         const std::size_t slot = engine() % held.size(), bytes = 64 + engine() % 20000;
-        if (held[slot] && held[slot]->as<unsigned char>()[held[slot]->bytes - 1] != static_cast<unsigned char>(t)) ++faults;
+        if (held[slot] &&
+            held[slot]->as<unsigned char>()[held[slot]->bytes - 1] != static_cast<unsigned char>(t))
+          ++faults;
         held[slot] = allocate(bytes);
         std::memset(held[slot]->data, t, bytes);
       }
@@ -335,7 +374,7 @@ TEST(BufferPool, ManyThreads) {
   EXPECT_EQ(pool_use().in_use, before);
 }
 
-// --- text ------------------------------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 
 std::string text(const Tensor& t) {
   std::ostringstream out;
@@ -346,16 +385,20 @@ std::string text(const Tensor& t) {
 TEST(TensorText, NumbersStandBelowOneAnother) {
   EXPECT_EQ(text(vt::tensor(2.5f)), "2.5 f32[]");
   EXPECT_EQ(text(vt::tensor({1.0f, 2.0f})), "[1. 2.] f32[2]");
-  EXPECT_EQ(text(vt::tensor({{1.0, -2.25}, {30.0, 0.5}})), "[[ 1.   -2.25]\n [30.    0.5 ]] f64[2,2]");
+  EXPECT_EQ(text(vt::tensor({{1.0, -2.25}, {30.0, 0.5}})),
+            "[[ 1.   -2.25]\n [30.    0.5 ]] f64[2,2]");
   EXPECT_EQ(text(vt::tensor({{1, -20}, {300, 4}})), "[[  1 -20]\n [300   4]] i32[2,2]");
   EXPECT_EQ(text(vt::tensor({true, false})), "[ true false] bool[2]");
-  EXPECT_EQ(text(vt::tensor({std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity(), 1.5})), "[ nan -inf  1.5] f64[3]");
+  EXPECT_EQ(text(vt::tensor({std::numeric_limits<double>::quiet_NaN(),
+                             -std::numeric_limits<double>::infinity(), 1.5})),
+            "[ nan -inf  1.5] f64[3]");
   EXPECT_EQ(text(vt::tensor({1e-10, 1.0})), "[1e-10 1e+00] f64[2]");
   EXPECT_EQ(text(vt::tensor({0.1f, 0.25f})), "[0.1  0.25] f32[2]");
   EXPECT_EQ(text(make_tensor(vt::bf16, {2}, {0.1, 3})), "[0.1001 3.    ] bf16[2]");
   EXPECT_EQ(text(make_tensor(vt::f32, {0, 3}, {})), "[] f32[0,3]");
   EXPECT_EQ(text(make_tensor(vt::u8, {2, 1, 2}, {1, 2, 3, 4})), "[[[1 2]]\n\n [[3 4]]] u8[2,1,2]");
-  EXPECT_EQ(text(vt::tensor(std::numeric_limits<std::uint64_t>::max())), "18446744073709551615 u64[]");
+  EXPECT_EQ(text(vt::tensor(std::numeric_limits<std::uint64_t>::max())),
+            "18446744073709551615 u64[]");
 }
 
 TEST(TensorText, LargeOnesAreSummarised) {

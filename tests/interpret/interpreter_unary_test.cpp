@@ -1,5 +1,6 @@
-// The interpreter's ops of one operand against the C library's long double functions (64-bit significands), integers by brute
-// force, conversions against the compiler's own _Float16 and against nearest-neighbour search.
+// The interpreter's ops of one operand against the C library's long double functions (64-bit
+// significands), integers by brute force, conversions against the compiler's own _Float16 and
+// against nearest-neighbour search.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -15,26 +16,36 @@ using vt_test::make_tensor;
 using vt_test::run_op;
 using namespace vt::detail;
 
-const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+const double inf = std::numeric_limits<double>::infinity(),
+             nan = std::numeric_limits<double>::quiet_NaN();
 
 /// Zeros, ends of the range, and numbers on both sides of where functions change their form.
 std::vector<double> special_values(DType dtype) {
   const bool f16 = dtype == vt::f16, f64 = dtype == vt::f64;
-  const double most = f16 ? 65504 : f64 ? std::numeric_limits<double>::max() : dtype == vt::bf16 ? 0x1.fep127 : std::numeric_limits<float>::max();
-  const double least = vt_test::ulp_of(0, dtype), normal = f16 ? 0x1p-14 : f64 ? 0x1p-1022 : 0x1p-126;
+  const double most = f16                 ? 65504
+                      : f64               ? std::numeric_limits<double>::max()
+                      : dtype == vt::bf16 ? 0x1.fep127
+                                          : std::numeric_limits<float>::max();
+  const double least = vt_test::ulp_of(0, dtype), normal = f16   ? 0x1p-14
+                                                           : f64 ? 0x1p-1022
+                                                                 : 0x1p-126;
   std::vector<double> values = {nan};
   for (double x :
-       {0.0, 1.0, 0.5, 0.25, 0.75, 0.9375, 1.5, 2.0, 2.5, 3.0, 3.140625, 7.0, 10.0, 20.0, 88.0, 100.0, 1000.0, 3e-3, 1e-4, least, normal, most, inf})
+       {0.0,  1.0,  0.5,  0.25,  0.75,   0.9375, 1.5,  2.0,   2.5,    3.0,  3.140625, 7.0,
+        10.0, 20.0, 88.0, 100.0, 1000.0, 3e-3,   1e-4, least, normal, most, inf})
     for (double signed_x : {x, -x}) values.push_back(signed_x);
-  return make_tensor(dtype, {static_cast<std::int64_t>(values.size())}, values).to_vector<double>();  // rounded to the dtype
+  // rounded to the dtype
+  return make_tensor(dtype, {static_cast<std::int64_t>(values.size())}, values).to_vector<double>();
 }
 
 double rounded(double x, DType dtype) { return make_tensor(dtype, {}, {x}).to_vector<double>()[0]; }
 
-/// |actual − expected| in ulps of the dtype; infinite when one of them is NaN or infinite and the other is not the same.
+/// |actual − expected| in ulps of the dtype; infinite when one of them is NaN or infinite and the
+/// other is not the same.
 double ulps_off(double actual, long double expected, DType dtype) {
   const double nearest = rounded(static_cast<double>(expected), dtype);
-  if (std::isnan(actual) || std::isnan(nearest)) return std::isnan(actual) && std::isnan(nearest) ? 0 : inf;
+  if (std::isnan(actual) || std::isnan(nearest))
+    return std::isnan(actual) && std::isnan(nearest) ? 0 : inf;
   if (std::isinf(actual) || std::isinf(nearest)) return actual == nearest ? 0 : inf;
   return static_cast<double>(std::fabs(actual - expected) / vt_test::ulp_of(nearest, dtype));
 }
@@ -42,7 +53,8 @@ double ulps_off(double actual, long double expected, DType dtype) {
 struct Function {
   Op op;
   long double (*reference)(long double);
-  double f64_ulps = 2.0;  ///< what the double function may be off; MPFR bounds it more closely elsewhere
+  /// what the double function may be off; MPFR bounds it more closely elsewhere
+  double f64_ulps = 2.0;
 };
 
 const Function functions[] = {
@@ -82,10 +94,13 @@ const Function functions[] = {
 TEST(InterpreterUnary, FloatFunctionsAreTheRoundedRealOnes) {
   for (const Function& f : functions)
     for (DType dtype : vt_test::float_dtypes) {
-      // Below f64 the double result is rounded once: half an ulp, and a hair for the double's own error.
+      // Below f64 the double result is rounded once: half an ulp, and a hair for the double's own
+      // error.
       const double allowed = dtype == vt::f64 ? f.f64_ulps : std::min(f.f64_ulps, 0.5001);
-      std::vector<Tensor> operands = {make_tensor(dtype, {static_cast<std::int64_t>(special_values(dtype).size())}, special_values(dtype))};
-      for (std::int64_t size : vt_test::edge_sizes) operands.push_back(vt_test::random_tensor(dtype, {size}, -4, 4, 7));
+      std::vector<Tensor> operands = {make_tensor(
+          dtype, {static_cast<std::int64_t>(special_values(dtype).size())}, special_values(dtype))};
+      for (std::int64_t size : vt_test::edge_sizes)
+        operands.push_back(vt_test::random_tensor(dtype, {size}, -4, 4, 7));
       operands.push_back(vt_test::random_tensor(dtype, {3, 17}, 0, 1, 8));
       operands.push_back(vt_test::random_tensor(dtype, {1, 3, 0}, 0, 1, 8));
       operands.push_back(vt_test::random_tensor(dtype, {2000}, -30, 30, 9));
@@ -98,9 +113,11 @@ TEST(InterpreterUnary, FloatFunctionsAreTheRoundedRealOnes) {
         for (std::size_t i = 0; i < in.size(); ++i) {
           const long double expected = f.reference(in[i]);
           ASSERT_LE(ulps_off(out[i], expected, dtype), allowed)
-              << name_of(f.op) << " " << vt::name_of(dtype) << " of " << in[i] << " gave " << out[i] << ", expected " << expected;
+              << name_of(f.op) << " " << vt::name_of(dtype) << " of " << in[i] << " gave " << out[i]
+              << ", expected " << expected;
           if (expected == 0) {
-            ASSERT_EQ(std::signbit(out[i]), std::signbit(expected)) << name_of(f.op) << " of " << in[i];
+            ASSERT_EQ(std::signbit(out[i]), std::signbit(expected))
+                << name_of(f.op) << " of " << in[i];
           }
         }
       }
@@ -110,9 +127,12 @@ TEST(InterpreterUnary, FloatFunctionsAreTheRoundedRealOnes) {
 TEST(InterpreterUnary, Classification) {
   for (DType dtype : vt_test::float_dtypes) {
     const Tensor x = make_tensor(dtype, {6}, {0, -1, inf, -inf, nan, vt_test::ulp_of(0, dtype)});
-    EXPECT_EQ(run_op(Op::is_finite, {x}).to_vector<bool>(), (std::vector<bool>{true, true, false, false, false, true}));
-    EXPECT_EQ(run_op(Op::is_inf, {x}).to_vector<bool>(), (std::vector<bool>{false, false, true, true, false, false}));
-    EXPECT_EQ(run_op(Op::is_nan, {x}).to_vector<bool>(), (std::vector<bool>{false, false, false, false, true, false}));
+    EXPECT_EQ(run_op(Op::is_finite, {x}).to_vector<bool>(),
+              (std::vector<bool>{true, true, false, false, false, true}));
+    EXPECT_EQ(run_op(Op::is_inf, {x}).to_vector<bool>(),
+              (std::vector<bool>{false, false, true, true, false, false}));
+    EXPECT_EQ(run_op(Op::is_nan, {x}).to_vector<bool>(),
+              (std::vector<bool>{false, false, false, false, true, false}));
     EXPECT_EQ(run_op(Op::is_nan, {make_tensor(dtype, {0, 2}, {})}).size(), 0);
   }
 }
@@ -125,17 +145,28 @@ void check_integers(Op op, F&& expected) {
       using T = decltype(tag);
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         using Limits = std::numeric_limits<T>;
-        const std::vector<T> in = {
-            0, 1, 2, 7, T(-1), T(-2), Limits::max(), Limits::min(), T(Limits::max() - 1), T(Limits::min() + 1), T(Limits::max() / 3)};
+        const std::vector<T> in = {0,
+                                   1,
+                                   2,
+                                   7,
+                                   T(-1),
+                                   T(-2),
+                                   Limits::max(),
+                                   Limits::min(),
+                                   T(Limits::max() - 1),
+                                   T(Limits::min() + 1),
+                                   T(Limits::max() / 3)};
         const auto out = run_op(op, {vt::tensor(in)}).template to_vector<T>();
-        for (std::size_t i = 0; i < in.size(); ++i) EXPECT_EQ(out[i], static_cast<T>(expected(in[i]))) << name_of(op) << " of " << +in[i];
+        for (std::size_t i = 0; i < in.size(); ++i)
+          EXPECT_EQ(out[i], static_cast<T>(expected(in[i]))) << name_of(op) << " of " << +in[i];
       }
     });
 }
 
 TEST(InterpreterUnary, Integers) {
   check_integers(Op::neg, [](auto x) { return -static_cast<__int128>(x); });
-  check_integers(Op::abs, [](auto x) { return x < 0 ? -static_cast<__int128>(x) : static_cast<__int128>(x); });
+  check_integers(
+      Op::abs, [](auto x) { return x < 0 ? -static_cast<__int128>(x) : static_cast<__int128>(x); });
   check_integers(Op::sign, [](auto x) { return x == 0 ? 0 : x < 0 ? -1 : 1; });
   check_integers(Op::not_, [](auto x) { return -static_cast<__int128>(x) - 1; });
   check_integers(Op::popcount, [](auto x) {
@@ -145,10 +176,12 @@ TEST(InterpreterUnary, Integers) {
   });
   check_integers(Op::clz, [](auto x) {
     int count = 0;
-    for (int bit = static_cast<int>(sizeof x * 8) - 1; bit >= 0 && !((x >> bit) & 1); --bit) ++count;
+    for (int bit = static_cast<int>(sizeof x * 8) - 1; bit >= 0 && !((x >> bit) & 1); --bit)
+      ++count;
     return count;
   });
-  EXPECT_EQ(run_op(Op::not_, {vt::tensor({true, false})}).to_vector<bool>(), (std::vector<bool>{false, true}));
+  EXPECT_EQ(run_op(Op::not_, {vt::tensor({true, false})}).to_vector<bool>(),
+            (std::vector<bool>{false, true}));
 }
 
 TEST(InterpreterUnary, IntegerPow) {
@@ -156,20 +189,25 @@ TEST(InterpreterUnary, IntegerPow) {
     const IntegerPowParams params{exponent};
     for (DType dtype : vt_test::float_dtypes) {
       for (double x : special_values(dtype)) {
-        const double y = run_op(Op::integer_pow, params, {make_tensor(dtype, {1}, {x})}).item<double>();
-        EXPECT_LE(ulps_off(y, powl(x, exponent), dtype), dtype == vt::f64 ? 1.0 : 0.5001) << x << "^" << exponent << " " << vt::name_of(dtype);
+        const double y =
+            run_op(Op::integer_pow, params, {make_tensor(dtype, {1}, {x})}).item<double>();
+        EXPECT_LE(ulps_off(y, powl(x, exponent), dtype), dtype == vt::f64 ? 1.0 : 0.5001)
+            << x << "^" << exponent << " " << vt::name_of(dtype);
       }
     }
     for (std::int64_t base : {0, 1, -1, 2, -2, 3, -7, 100}) {
       __int128 expected = 1;
       for (int i = 0; i < exponent; ++i) expected = static_cast<std::int64_t>(expected * base);
       if (exponent < 0) expected = base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
-      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({base})}).item<std::int64_t>(), static_cast<std::int64_t>(expected))
+      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({base})}).item<std::int64_t>(),
+                static_cast<std::int64_t>(expected))
           << base << "^" << exponent;
-      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::int8_t>(base)})}).item<std::int8_t>(),
+      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::int8_t>(base)})})
+                    .item<std::int8_t>(),
                 static_cast<std::int8_t>(expected));
       if (base < 0) continue;
-      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::uint16_t>(base)})}).item<std::uint16_t>(),
+      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::uint16_t>(base)})})
+                    .item<std::uint16_t>(),
                 static_cast<std::uint16_t>(expected));
     }
   }
@@ -177,7 +215,9 @@ TEST(InterpreterUnary, IntegerPow) {
 
 TEST(InterpreterUnary, ReducePrecision) {
   auto reduced = [](double x, int exponent, int mantissa, DType dtype) {
-    return run_op(Op::reduce_precision, PrecisionParams{exponent, mantissa}, {make_tensor(dtype, {1}, {x})}).item<double>();
+    return run_op(Op::reduce_precision, PrecisionParams{exponent, mantissa},
+                  {make_tensor(dtype, {1}, {x})})
+        .item<double>();
   };
   // f32 to the bits of f16: as the conversion, but for subnormal results, which become zeros.
   for (double x : vt_test::random_tensor(vt::f32, {4000}, -70000, 70000, 3).to_vector<double>()) {
@@ -192,7 +232,8 @@ TEST(InterpreterUnary, ReducePrecision) {
   EXPECT_TRUE(std::signbit(reduced(-0x1p-15, 5, 10, vt::f32)));
   EXPECT_EQ(reduced(1.0 + 0x1p-24, 11, 23, vt::f64), 1.0);  // halfway: to even
   EXPECT_EQ(reduced(1.0 + 3 * 0x1p-24, 11, 23, vt::f64), 1 + 0x1p-22);
-  EXPECT_EQ(reduced(3.0, 8, 0, vt::f32), 2.0);  // no mantissa bit left: the exponent's last bit is the even one
+  // no mantissa bit left: the exponent's last bit is the even one
+  EXPECT_EQ(reduced(3.0, 8, 0, vt::f32), 2.0);
   EXPECT_EQ(reduced(1.5, 8, 0, vt::bf16), 2.0);
   EXPECT_EQ(reduced(5e-324, 11, 52, vt::f64), 5e-324);  // its own format: unchanged, subnormals too
   EXPECT_EQ(reduced(0x1p-24, 8, 23, vt::f16), 0x1p-24);
@@ -202,11 +243,12 @@ TEST(InterpreterUnary, ReducePrecision) {
   }
 }
 
-// --- conversions -----------------------------------------------------------------------------------------------------
+// --- conversions ---------------------------------------------------------------------------------
 
 template <class To, class From>
 To converted(From x) {
-  const Tensor y = run_op(Op::convert, ConvertParams{vt::dtype_of<To>()}, {vt::tensor(std::vector<From>{x})});
+  const Tensor y =
+      run_op(Op::convert, ConvertParams{vt::dtype_of<To>()}, {vt::tensor(std::vector<From>{x})});
   return y.data<To>()[0];
 }
 
@@ -219,7 +261,9 @@ TEST(Convert, EveryPairKeepsSmallNumbers) {
         ASSERT_EQ(y.dtype(), to);
         const auto in = x.to_vector<double>(), out = y.to_vector<double>();
         for (std::size_t i = 0; i < in.size(); ++i) {
-          const double expected = vt::is_bool(to) ? in[i] != 0 : vt::is_float(to) ? rounded(in[i], to) : std::trunc(in[i]);
+          const double expected = vt::is_bool(to)    ? in[i] != 0
+                                  : vt::is_float(to) ? rounded(in[i], to)
+                                                     : std::trunc(in[i]);
           EXPECT_EQ(out[i], expected) << vt::name_of(from) << " to " << vt::name_of(to);
         }
       }
@@ -264,15 +308,18 @@ TEST(Convert, F16RoundsOnceFromEverything) {
   auto expected = [](auto x) { return static_cast<double>(static_cast<_Float16>(x)); };
   auto check = [&](double x) {
     for (double y : {x, std::nextafter(x, inf), std::nextafter(x, -inf)}) {
-      ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::Float16>(y))), expected(y)) << y;
+      ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::Float16>(y))), expected(y))
+          << y;
       const auto f = static_cast<float>(y);
-      ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::Float16>(f))), expected(f)) << f;
+      ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::Float16>(f))), expected(f))
+          << f;
     }
   };
   // Every number of the format and every midpoint between two, with their neighbours in double.
   for (unsigned bits = 0; bits < 0x7bff; bits += 1) {
     const auto low = static_cast<double>(float_from_f16_bits(static_cast<std::uint16_t>(bits)));
-    const auto high = static_cast<double>(float_from_f16_bits(static_cast<std::uint16_t>(bits + 1)));
+    const auto high =
+        static_cast<double>(float_from_f16_bits(static_cast<std::uint16_t>(bits + 1)));
     if (bits % 17 == 0 || bits < 1100) {
       check((low + high) / 2);
       check(-low);
@@ -289,9 +336,12 @@ TEST(Convert, F16RoundsOnceFromEverything) {
 
 /// The bfloat16 nearest to x, ties to even, by bisection among all of them with exact distances.
 double nearest_bf16(long double x) {
-  auto value = [](unsigned bits) { return static_cast<long double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16)); };
+  auto value = [](unsigned bits) {
+    return static_cast<long double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+  };
   const long double size = fabsl(x);
-  unsigned low = 0, high = 0x7f80;  // the first: not above; 0x7f80 stands for 2^128, where rounding gives infinity
+  // the first: not above; 0x7f80 stands for 2^128, where rounding gives infinity
+  unsigned low = 0, high = 0x7f80;
   auto magnitude = [&](unsigned bits) { return bits == 0x7f80 ? 0x1p128L : value(bits); };
   if (size >= 0x1p128L) return std::copysign(inf, static_cast<double>(x));
   while (high - low > 1) {
@@ -300,31 +350,44 @@ double nearest_bf16(long double x) {
   }
   const long double below = size - magnitude(low), above = magnitude(high) - size;
   const unsigned chosen = below < above || (below == above && low % 2 == 0) ? low : high;
-  return std::copysign(chosen == 0x7f80 ? inf : static_cast<double>(value(chosen)), static_cast<double>(x));
+  return std::copysign(chosen == 0x7f80 ? inf : static_cast<double>(value(chosen)),
+                       static_cast<double>(x));
 }
 
 TEST(Convert, Bf16RoundsOnceFromEverything) {
   std::mt19937_64 engine(11);
   for (int i = 0; i < 5000; ++i) {
     const auto bits = static_cast<std::uint16_t>(engine() % 0x7f80);
-    const auto low = static_cast<double>(float_from_f16_bits(0)) + static_cast<float>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+    const auto low =
+        static_cast<double>(float_from_f16_bits(0)) +
+        static_cast<float>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
     const double high = std::bit_cast<float>((static_cast<std::uint32_t>(bits) + 1) << 16);
     const double middle = std::isinf(high) ? 0x1.ffp127 : (low + high) / 2;
-    for (double x : {low, middle, std::nextafter(middle, inf), std::nextafter(middle, -inf), -middle})
-      ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(x))), nearest_bf16(x)) << x;
+    for (double x :
+         {low, middle, std::nextafter(middle, inf), std::nextafter(middle, -inf), -middle})
+      ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(x))),
+                nearest_bf16(x))
+          << x;
     const auto integer = static_cast<std::int64_t>(engine()) >> (engine() % 60);
-    ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(integer))), nearest_bf16(integer)) << integer;
+    ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(integer))),
+              nearest_bf16(integer))
+        << integer;
     const std::uint64_t natural = engine() >> (engine() % 60);
-    ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(natural))), nearest_bf16(natural)) << natural;
+    ASSERT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(natural))),
+              nearest_bf16(natural))
+        << natural;
   }
   // Just above a tie, by less than a double can tell: rounding through double would go to even.
   const std::int64_t above_tie = (std::int64_t{1} << 62) + (std::int64_t{1} << 54) + 1;
-  EXPECT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(above_tie))), 0x1p62 + 0x1p55);
-  EXPECT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(-above_tie))), -(0x1p62 + 0x1p55));
+  EXPECT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(above_tie))),
+            0x1p62 + 0x1p55);
+  EXPECT_EQ(static_cast<double>(static_cast<float>(converted<vt::BFloat16>(-above_tie))),
+            -(0x1p62 + 0x1p55));
 }
 
 TEST(Convert, SixtyFourBitIntegersRoundOnce) {
-  const std::int64_t x = (std::int64_t{1} << 60) + (std::int64_t{1} << 36) + 1;  // a hair above a tie of f32
+  // a hair above a tie of f32
+  const std::int64_t x = (std::int64_t{1} << 60) + (std::int64_t{1} << 36) + 1;
   EXPECT_EQ(converted<float>(x), 0x1p60f + 0x1p37f);
   EXPECT_EQ(converted<double>(std::int64_t{9007199254740993}), 9007199254740992.0);
   EXPECT_EQ(converted<float>(std::numeric_limits<std::uint64_t>::max()), 0x1p64f);
@@ -334,7 +397,8 @@ TEST(Convert, Scalars) {
   EXPECT_EQ(Scalar(3.7).converted(vt::i32).integer, 3);
   EXPECT_EQ(Scalar(-3.7).converted(vt::u8).natural, 0u);
   EXPECT_EQ(Scalar(0.1).converted(vt::f32).real, static_cast<double>(0.1f));
-  EXPECT_EQ(Scalar(0.1).converted(vt::f16).real, static_cast<double>(static_cast<float>(vt::Float16(0.1f))));
+  EXPECT_EQ(Scalar(0.1).converted(vt::f16).real,
+            static_cast<double>(static_cast<float>(vt::Float16(0.1f))));
   EXPECT_EQ(Scalar(1e10).converted(vt::i32).integer, 2147483647);
   EXPECT_EQ(Scalar(std::uint64_t{0xffffffffffffffff}).converted(vt::i64).integer, -1);
   EXPECT_EQ(Scalar(-1).converted(vt::u16).natural, 65535u);
@@ -346,7 +410,8 @@ TEST(Convert, Scalars) {
 TEST(InterpreterUnary, BitcastAndStopGradientShareTheBuffer) {
   const Tensor x = vt::tensor({1.0f, -2.0f, 0.0f});
   const Tensor y = run_op(Op::bitcast, ConvertParams{vt::u32}, {x});
-  EXPECT_EQ(y.to_vector<std::uint32_t>(), (std::vector<std::uint32_t>{0x3f800000u, 0xc0000000u, 0u}));
+  EXPECT_EQ(y.to_vector<std::uint32_t>(),
+            (std::vector<std::uint32_t>{0x3f800000u, 0xc0000000u, 0u}));
   EXPECT_EQ(y.data<std::uint32_t>().data(), static_cast<const void*>(x.data<float>().data()));
   vt_test::expect_close(run_op(Op::stop_gradient, {x}), x);
   vt_test::expect_close(run_op(Op::bitcast, ConvertParams{vt::f32}, {y}), x);

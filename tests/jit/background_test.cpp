@@ -1,4 +1,5 @@
-// The background thread: signals do not run on it, and what forks or ends waits for no more than the part of a job that it is in.
+// The background thread: signals do not run on it, and what forks or ends waits for no more than
+// the part of a job that it is in.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -59,7 +60,8 @@ void finish_long_job() {
 int status_of(pid_t child) {
   for (int i = 0; i < 1000; ++i) {
     int status = 0;
-    if (::waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    if (::waitpid(child, &status, WNOHANG) == child)
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
     std::this_thread::sleep_for(10ms);
   }
   ::kill(child, SIGKILL);
@@ -76,7 +78,8 @@ void handler(int) {
 
 TEST(Background, SignalsReachTheProgramsOwnThreads) {
   vt::set_num_threads(3);
-  parallel_ranges(64, 1, [](std::int64_t, std::int64_t) { std::this_thread::sleep_for(100us); });  // the pool's threads are there
+  // the pool's threads are there
+  parallel_ranges(64, 1, [](std::int64_t, std::int64_t) { std::this_thread::sleep_for(100us); });
   start_long_job();
   struct sigaction mine = {}, before = {};
   mine.sa_handler = handler;
@@ -123,7 +126,8 @@ TEST(Background, AChildCompilesAndEnds) {
   const pid_t child = ::fork();
   if (child == 0) {
     release = true;
-    const float x = vt::jit([](Tensor t) { return vt::tanh(t) + 1.0; })(vt::zeros({5}))[3].item<float>();
+    const float x =
+        vt::jit([](Tensor t) { return vt::tanh(t) + 1.0; })(vt::zeros({5}))[3].item<float>();
     vt::wait_compiled();
     ::_exit(x == 1.0f ? 7 : 8);
   }
@@ -141,7 +145,8 @@ TEST(BackgroundDeathTest, TheEndWaitsForTheRestOnly) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// In a process of its own, whose first thread only starts others and ends while kernels are being optimised.
+// In a process of its own, whose first thread only starts others and ends while kernels are being
+// optimised.
 TEST(BackgroundDeathTest, TheFirstThreadNeedNotCompile) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   for (int programs : {1, 2, 5})

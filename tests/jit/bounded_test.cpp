@@ -1,4 +1,5 @@
-// Processes that go on for long: kernels, programs and what is kept of signatures are bounded, and running out of memory for code is no end.
+// Processes that go on for long: kernels, programs and what is kept of signatures are bounded, and
+// running out of memory for code is no end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,9 +11,9 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/services/background.hpp"
 #include "src/jit/cpu/llvm/code_cache.hpp"
 #include "src/jit/cpu/llvm/code_memory.hpp"
+#include "src/jit/services/background.hpp"
 #include "src/trace/base/recent_map.hpp"
 
 namespace {
@@ -65,10 +66,12 @@ TEST(Bounded, KernelsShareMappingsAndAreUnloaded) {
   for (int i = 0; i < 300; ++i) {
     const auto f = vt::jit([i](Tensor a, Tensor b) { return chain(a, b, i); });
     float wanted = 0.5f;
-    for (int bit = 0; bit < 12; ++bit) wanted = (i >> bit) & 1 ? std::max(wanted, 1.25f) : wanted * 1.25f;
+    for (int bit = 0; bit < 12; ++bit)
+      wanted = (i >> bit) & 1 ? std::max(wanted, 1.25f) : wanted * 1.25f;
     EXPECT_EQ(f(x, y).to_vector<float>(), std::vector<float>(5, wanted)) << i;
   }
-  EXPECT_LE(code_use().kernels, 200u);  // each may be there unoptimised and optimised, and what runs has some
+  // each may be there unoptimised and optimised, and what runs has some
+  EXPECT_LE(code_use().kernels, 200u);
   EXPECT_LE(code_use().mappings, 8u);
 #ifndef __SANITIZE_THREAD__  // which maps memory of its own all the time
   EXPECT_LE(mappings(), before + 40);
@@ -87,7 +90,9 @@ TEST(Bounded, KernelsGoAndComeOnManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 60; ++i) wrong[static_cast<std::size_t>(t)] += f(x, y, (i * 5 + t) % 12).to_vector<float>() != wanted[static_cast<std::size_t>((i * 5 + t) % 12)];
+      for (int i = 0; i < 60; ++i)
+        wrong[static_cast<std::size_t>(t)] += f(x, y, (i * 5 + t) % 12).to_vector<float>() !=
+                                              wanted[static_cast<std::size_t>((i * 5 + t) % 12)];
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(wrong, std::vector<int>(4, 0));
@@ -101,17 +106,20 @@ TEST(Bounded, RunsOutOfMemoryForCode) {
   set_code_limit(std::size_t{1} << 20);
   // What is dropped makes room: 300 of these are more than fit.
   for (int i = 1000; i < 1400; ++i) chain(x, y, i).eval();
-  for (int i = 1000; i < 1400; ++i) vt::jit([i](Tensor a, Tensor b) { return chain(a, b, i); })(x, y).eval();
+  for (int i = 1000; i < 1400; ++i)
+    vt::jit([i](Tensor a, Tensor b) { return chain(a, b, i); })(x, y).eval();
   EXPECT_EQ(vt::warnings().find("could not be compiled"), std::string::npos) << vt::warnings();
   // Nothing may be dropped of a function that is kept.
-  const auto f = vt::jit([](Tensor a, Tensor b, int n) { return chain(a, b, n); }, {.programs = 1000});
+  const auto f =
+      vt::jit([](Tensor a, Tensor b, int n) { return chain(a, b, n); }, {.programs = 1000});
   const char* backend = std::getenv("VT_BACKEND");
   bool threw = false;
   try {
     for (int i = 2000; i < 2600; ++i) f(x, y, i).eval();
   } catch (const vt::Error& e) {
     threw = true;
-    EXPECT_NE(std::string(e.what()).find("there is no memory for it"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("there is no memory for it"), std::string::npos)
+        << e.what();
   }
   set_code_limit(SIZE_MAX);
   EXPECT_EQ(threw, backend && std::string(backend) == "cpu");
@@ -121,7 +129,8 @@ TEST(Bounded, RunsOutOfMemoryForCode) {
   if (!threw) {
     EXPECT_EQ(said.find("could not be compiled", first + 1), std::string::npos) << said;
   }
-  EXPECT_EQ(vt::jit([](Tensor a) { return a * 3.0; })(x).to_vector<float>()[0], 1.5f) << "and goes on";
+  EXPECT_EQ(vt::jit([](Tensor a) { return a * 3.0; })(x).to_vector<float>()[0], 1.5f)
+      << "and goes on";
 }
 #endif
 
@@ -132,7 +141,8 @@ struct Hyper {
 
 TEST(Bounded, ProgramsOfAJittedFunction) {
   int recorded = 0;
-  const auto f = vt::jit([&recorded](Tensor x, int n) { return ++recorded, x * n; }, {.programs = 4});
+  const auto f =
+      vt::jit([&recorded](Tensor x, int n) { return ++recorded, x * n; }, {.programs = 4});
   const Tensor x = vt::ones({3});
   for (int n = 0; n < 6; ++n) EXPECT_EQ(f(x, n).to_vector<float>()[0], static_cast<float>(n));
   EXPECT_EQ(recorded, 6);
@@ -147,7 +157,8 @@ TEST(Bounded, ProgramsOfAJittedFunction) {
 
 TEST(Bounded, WarnsOfWhatKeepsChanging) {
   const auto step = vt::jit([](Tensor w, Hyper h) { return w * (h.rate * h.epoch); });
-  const auto text = vt::jit([](std::string name, Tensor w) { return w * static_cast<double>(name.size()); });
+  const auto text =
+      vt::jit([](std::string name, Tensor w) { return w * static_cast<double>(name.size()); });
   const auto sizes = vt::jit([](std::pair<Tensor, Tensor> p) { return p.first + p.second; });
   const auto named = vt::function("halved", [](Tensor w, int n) { return w * (0.5 * n); });
   const Tensor w = vt::ones({3, 1});
@@ -168,7 +179,8 @@ TEST(Bounded, WarnsOfWhatKeepsChanging) {
   }
   EXPECT_EQ(count("vt::jit: argument 1 ."), 1u) << vt::warnings();
   EXPECT_EQ(count("vt::jit: argument 0 has had 32 different values"), 1u) << vt::warnings();
-  EXPECT_EQ(count("vt::jit: axis 1 of argument 0 [1] has had 32 different lengths"), 1u) << vt::warnings();
+  EXPECT_EQ(count("vt::jit: axis 1 of argument 0 [1] has had 32 different lengths"), 1u)
+      << vt::warnings();
   EXPECT_EQ(count("vt::function halved: argument 1 has had 32"), 1u) << vt::warnings();
   EXPECT_GE(count("bounded_test.cpp:"), 3u) << vt::warnings();
 }
@@ -179,7 +191,8 @@ TEST(Bounded, BareNumbersForTensorsAreNotStatic) {
   int recorded = 0;
   const auto f = vt::jit([&recorded](Tensor x, Tensor s) { return ++recorded, x * s; });
   const auto g = vt::jit(scaled);
-  const auto n = vt::function("scaled", [&recorded](Tensor x, Tensor s) { return ++recorded, x * s; });
+  const auto n =
+      vt::function("scaled", [&recorded](Tensor x, Tensor s) { return ++recorded, x * s; });
   const Tensor x = vt::ones({2}, vt::f32);
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(f(x, i * 0.5).to_vector<float>()[1], static_cast<float>(i) * 0.5f);

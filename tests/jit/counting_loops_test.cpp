@@ -1,12 +1,13 @@
-// Loops over single elements at places that they count: the machine's code neither moves places inside that the counter's bounds keep there, nor
-// loads what the last round stored; and places that do lie outside are moved inside as everywhere.
+// Loops over single elements at places that they count: the machine's code neither moves places
+// inside that the counter's bounds keep there, nor loads what the last round stored; and places
+// that do lie outside are moved inside as everywhere.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "src/jit/cpu/llvm/compile.hpp"
 #include "src/jit/cpu/emit/register_loop.hpp"
+#include "src/jit/cpu/llvm/compile.hpp"
 #include "src/jit/regions/register_loop.hpp"
 #include "support/compare_executors.hpp"
 
@@ -18,9 +19,15 @@ using In = std::span<const Tensor>;
 using vt::detail::Aval;
 using vt::detail::FlatFunction;
 
-Tensor at(const Tensor& x, const Tensor& i) { return vt::reshape(vt::dynamic_slice(x, {i}, {1}), {}); }
-Tensor at(const Tensor& x, const Tensor& i, const Tensor& j) { return vt::reshape(vt::dynamic_slice(x, {i, j}, {1, 1}), {}); }
-Tensor with(const Tensor& x, const Tensor& i, const Tensor& value) { return vt::dynamic_update_slice(x, vt::reshape(value, {1}), {i}); }
+Tensor at(const Tensor& x, const Tensor& i) {
+  return vt::reshape(vt::dynamic_slice(x, {i}, {1}), {});
+}
+Tensor at(const Tensor& x, const Tensor& i, const Tensor& j) {
+  return vt::reshape(vt::dynamic_slice(x, {i, j}, {1, 1}), {});
+}
+Tensor with(const Tensor& x, const Tensor& i, const Tensor& value) {
+  return vt::dynamic_update_slice(x, vt::reshape(value, {1}), {i});
+}
 Tensor with(const Tensor& x, const Tensor& i, const Tensor& j, const Tensor& value) {
   return vt::dynamic_update_slice(x, vt::reshape(value, {1, 1}), {i, j});
 }
@@ -28,7 +35,10 @@ Tensor with(const Tensor& x, const Tensor& i, const Tensor& j, const Tensor& val
 /// x[i] = f(i, x) for i from `from` to `to`.
 template <class F>
 FlatFunction counted(int from, int to, F f) {
-  return [=](In a) -> Tensors { return {vt::fori_loop(from, to, [&](Tensor i, Tensor x) { return with(x, i, f(i, x, a)); }, a[0])}; };
+  return [=](In a) -> Tensors {
+    return {
+        vt::fori_loop(from, to, [&](Tensor i, Tensor x) { return with(x, i, f(i, x, a)); }, a[0])};
+  };
 }
 
 Tensors insertion_sort(In a) {
@@ -37,8 +47,10 @@ Tensors insertion_sort(In a) {
       1, n,
       [](const Tensor& i, const Tensor& x) {
         const Tensor key = at(x, i);
-        const auto [hole, moved] = vt::while_loop([&](Tensor j, Tensor y) { return (j > 0) & (at(y, j - 1) > key); },
-                                                  [](Tensor j, Tensor y) { return std::pair(j - 1, with(y, j, at(y, j - 1))); }, std::pair(i, x));
+        const auto [hole, moved] = vt::while_loop(
+            [&](Tensor j, Tensor y) { return (j > 0) & (at(y, j - 1) > key); },
+            [](Tensor j, Tensor y) { return std::pair(j - 1, with(y, j, at(y, j - 1))); },
+            std::pair(i, x));
         return with(moved, hole, key);
       },
       a[0])};
@@ -47,37 +59,55 @@ Tensors insertion_sort(In a) {
 Tensors gauss_seidel(In a) {
   const int n = static_cast<int>(a[0].shape()[0]), m = static_cast<int>(a[0].shape()[1]);
   const auto point = [&](Tensor i, Tensor j, Tensor u) {
-    return with(u, i, j, 0.25 * (at(u, i - 1, j) + at(u, i + 1, j) + at(u, i, j - 1) + at(u, i, j + 1) - at(a[1], i, j)));
+    return with(u, i, j,
+                0.25 * (at(u, i - 1, j) + at(u, i + 1, j) + at(u, i, j - 1) + at(u, i, j + 1) -
+                        at(a[1], i, j)));
   };
   return {vt::fori_loop(
       0, 3,
       [&](Tensor, Tensor u) {
         return vt::fori_loop(
-            1, n - 1, [&](Tensor i, Tensor u) { return vt::fori_loop(1, m - 1, [&](Tensor j, Tensor u) { return point(i, j, u); }, u); }, u);
+            1, n - 1,
+            [&](Tensor i, Tensor u) {
+              return vt::fori_loop(1, m - 1, [&](Tensor j, Tensor u) { return point(i, j, u); }, u);
+            },
+            u);
       },
       a[0])};
 }
 
-Tensor floats(vt::DType d, const vt::Shape& shape, std::uint64_t seed) { return vt_test::random_tensor(d, shape, -2, 2, seed).eval(); }
+Tensor floats(vt::DType d, const vt::Shape& shape, std::uint64_t seed) {
+  return vt_test::random_tensor(d, shape, -2, 2, seed).eval();
+}
 
 TEST(CountingLoops, EqualTheInterpreter) {
   const vt_test::Tolerance exact{.relative = 0, .absolute = 0};
   for (vt::DType d : {vt::f32, vt::f64}) {
     vt_test::expect_same(insertion_sort, {floats(d, {50}, 1)}, exact, "insertion sort");
-    vt_test::expect_same(gauss_seidel, {floats(d, {40, 37}, 2), floats(d, {40, 37}, 3)}, {.relative = 1e-6, .absolute = 1e-6}, "Gauss-Seidel");
+    vt_test::expect_same(gauss_seidel, {floats(d, {40, 37}, 2), floats(d, {40, 37}, 3)},
+                         {.relative = 1e-6, .absolute = 1e-6}, "Gauss-Seidel");
   }
-  vt_test::expect_same(insertion_sort, {vt_test::random_tensor(vt::i32, {50}, -9, 9, 4).eval()}, exact, "insertion sort of integers");
+  vt_test::expect_same(insertion_sort, {vt_test::random_tensor(vt::i32, {50}, -9, 9, 4).eval()},
+                       exact, "insertion sort of integers");
 }
 
 // Where places lie outside they are moved inside, whatever is known of the counter.
 TEST(CountingLoops, PlacesOutsideAreMovedInside) {
   const vt_test::Tolerance close{.relative = 1e-6, .absolute = 1e-6};
   const Tensor x = floats(vt::f64, {40}, 5), y = floats(vt::f64, {40}, 6);
-  for (const auto& [from, to] : {std::pair(-7, 50), std::pair(0, 40), std::pair(39, 45), std::pair(-3, 2), std::pair(0, 41), std::pair(-1, 40)}) {
+  for (const auto& [from, to] : {std::pair(-7, 50), std::pair(0, 40), std::pair(39, 45),
+                                 std::pair(-3, 2), std::pair(0, 41), std::pair(-1, 40)}) {
     const std::string what = std::to_string(from) + " to " + std::to_string(to);
-    vt_test::expect_same(counted(from, to, [](Tensor i, Tensor u, In a) { return at(u, i - 1) * 0.5 + at(a[1], i); }), {x, y}, close, what);
-    vt_test::expect_same(counted(from, to, [](Tensor i, Tensor u, In a) { return at(u, i + 1) - at(a[1], 3 * i); }), {x, y}, close, what);
-    vt_test::expect_same(counted(from, to, [](Tensor i, Tensor u, In a) { return at(u, 39 - i) - at(a[1], i * i); }), {x, y}, close, what);
+    vt_test::expect_same(
+        counted(from, to,
+                [](Tensor i, Tensor u, In a) { return at(u, i - 1) * 0.5 + at(a[1], i); }),
+        {x, y}, close, what);
+    vt_test::expect_same(
+        counted(from, to, [](Tensor i, Tensor u, In a) { return at(u, i + 1) - at(a[1], 3 * i); }),
+        {x, y}, close, what);
+    vt_test::expect_same(
+        counted(from, to, [](Tensor i, Tensor u, In a) { return at(u, 39 - i) - at(a[1], i * i); }),
+        {x, y}, close, what);
   }
 }
 
@@ -87,17 +117,25 @@ TEST(CountingLoops, CountersMayWrap) {
     const Tensor step = vt::tensor(by).astype(first.dtype());  // −1 of unsigned counters, too
     return [=](In a) -> Tensors {
       return {vt::fori_loop(
-                  0, 300, [&](Tensor, Tensor i, Tensor x) { return std::pair(i + step, with(x, i, at(x, i - 1) + 1.0)); }, std::pair(first, a[0]))
+                  0, 300,
+                  [&](Tensor, Tensor i, Tensor x) {
+                    return std::pair(i + step, with(x, i, at(x, i - 1) + 1.0));
+                  },
+                  std::pair(first, a[0]))
                   .second};
     };
   };
   const Tensor x = floats(vt::f64, {200}, 7);
   const vt_test::Tolerance close{.relative = 1e-6, .absolute = 1e-6};
   for (int step : {1, 7, -1, 100}) {
-    vt_test::expect_same(from(vt::tensor(std::int8_t{120}), step), {x}, close, "i8 by " + std::to_string(step));
-    vt_test::expect_same(from(vt::tensor(std::uint8_t{3}), step), {x}, close, "u8 by " + std::to_string(step));
-    vt_test::expect_same(from(vt::tensor(2147483600), step), {x}, close, "i32 by " + std::to_string(step));
-    vt_test::expect_same(from(vt::tensor(std::uint64_t{18446744073709551600u}), step), {x}, close, "u64 by " + std::to_string(step));
+    vt_test::expect_same(from(vt::tensor(std::int8_t{120}), step), {x}, close,
+                         "i8 by " + std::to_string(step));
+    vt_test::expect_same(from(vt::tensor(std::uint8_t{3}), step), {x}, close,
+                         "u8 by " + std::to_string(step));
+    vt_test::expect_same(from(vt::tensor(2147483600), step), {x}, close,
+                         "i32 by " + std::to_string(step));
+    vt_test::expect_same(from(vt::tensor(std::uint64_t{18446744073709551600u}), step), {x}, close,
+                         "u64 by " + std::to_string(step));
   }
 }
 
@@ -105,7 +143,8 @@ TEST(CountingLoops, CountersMayWrap) {
 
 class CountingLoopsCode : public testing::Test {
   void SetUp() override {
-    if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty())
+      GTEST_SKIP() << why;
     if (vt::detail::cpu::host_target().level == 0) GTEST_SKIP() << "code is not optimised";
   }
 };
@@ -139,7 +178,8 @@ std::string innermost_loop(const std::string& text) {
     if (line.rfind(".LBB", 0) == 0) labels.push_back({line.substr(0, line.find(':')), start});
     if (line.rfind("\tj", 0) == 0)
       for (const auto& [label, from] : labels)
-        if (line.substr(line.find_last_of(" \t") + 1) == label) return text.substr(from, end - from);
+        if (line.substr(line.find_last_of(" \t") + 1) == label)
+          return text.substr(from, end - from);
     start = end + 1;
   }
   return "";
@@ -153,7 +193,8 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 TEST_F(CountingLoopsCode, CountersThatStayInsideAreNotMoved) {
   for (int first : {1, 2, 5}) {
-    const auto f = counted(first, 999, [](Tensor i, Tensor x, In a) { return at(x, i + 1) + at(a[1], i - 1); });
+    const auto f = counted(first, 999,
+                           [](Tensor i, Tensor x, In a) { return at(x, i + 1) + at(a[1], i - 1); });
     const std::string code = assembly_of(f, {Aval(vt::f64, {1000}), Aval(vt::f64, {1000})});
     EXPECT_EQ(count_of(code, "cmov"), 0u) << code;
     EXPECT_EQ(count_of(code, "andn"), 0u) << code;
@@ -167,9 +208,12 @@ TEST_F(CountingLoopsCode, ConditionsBoundCounters) {
 }
 
 TEST_F(CountingLoopsCode, WhatTheLastRoundStoredIsNotLoaded) {
-  const auto f = counted(1, 1000, [](Tensor i, Tensor x, In a) { return at(x, i - 1) * 0.5 + at(a[1], i); });
-  const std::string code = innermost_loop(assembly_of(f, {Aval(vt::f64, {1000}), Aval(vt::f64, {1000})}));
-  EXPECT_EQ(count_of(code, "(%r"), 2u) << "an element of the other array, and the result:\n" << code;
+  const auto f =
+      counted(1, 1000, [](Tensor i, Tensor x, In a) { return at(x, i - 1) * 0.5 + at(a[1], i); });
+  const std::string code =
+      innermost_loop(assembly_of(f, {Aval(vt::f64, {1000}), Aval(vt::f64, {1000})}));
+  EXPECT_EQ(count_of(code, "(%r"), 2u) << "an element of the other array, and the result:\n"
+                                       << code;
 }
 
 #endif

@@ -129,8 +129,7 @@ TEST(Linspace, OfWidthsBeyondF64AndStepsBelowIt) {
     EXPECT_EQ(y[i], std::nearbyint(static_cast<double>(i) / 36 * 100) * tiny) << i;
 }
 
-// --- beyond 2^31 -----------------------------------------------------------------------------------------------------
-// All of values that are stretched and not stored.
+// --- beyond 2^31 ---------------------------------------------------------------------------------
 
 constexpr std::int64_t many = std::int64_t{3} << 30;
 

@@ -1,4 +1,5 @@
-// The kernel cache on disk: round trips, damage of every kind, folders that are not to be trusted, the size limit, many users at once.
+// The kernel cache on disk: round trips, damage of every kind, folders that are not to be trusted,
+// the size limit, many users at once.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -32,7 +33,8 @@ using vt::detail::DiskCache;
 
 vt::Vec<char> payload(std::size_t n, int seed = 1) {
   vt::Vec<char> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<char>((i * 131 + static_cast<std::size_t>(seed) * 29) >> 3);
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = static_cast<char>((i * 131 + static_cast<std::size_t>(seed) * 29) >> 3);
   return v;
 }
 
@@ -134,7 +136,8 @@ TEST_F(DiskCacheTest, EveryFlippedByteIsFoundAndTheEntryDeleted) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << good;
   EXPECT_TRUE(cache.load(key)) << "the original is fine";
   fs::rename(file, file.parent_path() / "0123456789abcdef0123456789abcdef.vtk");
-  EXPECT_FALSE(cache.load({0x0123456789abcdef, 0x0123456789abcdef})) << "an entry under another key's name";
+  EXPECT_FALSE(cache.load({0x0123456789abcdef, 0x0123456789abcdef}))
+      << "an entry under another key's name";
   cache.store(key, payload(large));
   EXPECT_TRUE(cache.load(key)) << "rebuilt";
 }
@@ -174,7 +177,8 @@ TEST_F(DiskCacheTest, FoldersOfOthersOrWritableByOthersAreNotUsed) {
   ::chmod(folder().c_str(), 0777);
   DiskCache open_to_all(folder().string());
   EXPECT_FALSE(open_to_all.usable());
-  EXPECT_NE(open_to_all.unusable_reason().find("may be written by others"), std::string::npos) << open_to_all.unusable_reason();
+  EXPECT_NE(open_to_all.unusable_reason().find("may be written by others"), std::string::npos)
+      << open_to_all.unusable_reason();
   EXPECT_NE(open_to_all.unusable_reason().find(folder().string()), std::string::npos);
   open_to_all.store(cache_key("k"), payload(3));
   EXPECT_FALSE(open_to_all.load(cache_key("k")));
@@ -187,7 +191,8 @@ TEST_F(DiskCacheTest, FoldersOfOthersOrWritableByOthersAreNotUsed) {
     ASSERT_EQ(::chown(folder().c_str(), 12345, 12345), 0);
     DiskCache foreign(folder().string());
     EXPECT_FALSE(foreign.usable());
-    EXPECT_NE(foreign.unusable_reason().find("another user"), std::string::npos) << foreign.unusable_reason();
+    EXPECT_NE(foreign.unusable_reason().find("another user"), std::string::npos)
+        << foreign.unusable_reason();
   }
   std::ofstream(root_ / "file") << "x";
   DiskCache not_a_folder((root_ / "file").string());
@@ -206,8 +211,10 @@ TEST_F(DiskCacheTest, WarningsNameAFolderThatIsAskedForAndNotUsed) {
     std::exit(vt::warnings() == wanted ? 0 : 1);
   };
   const std::string ignored = "VT_CACHE_DIR is ignored, no kernel cache on disk: ";
-  EXPECT_EXIT(warns("/dev/null/cache", ignored + "/dev/null/cache: Not a directory\n"), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(warns("/dev/null", ignored + "/dev/null: Not a directory\n"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(warns("/dev/null/cache", ignored + "/dev/null/cache: Not a directory\n"),
+              testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(warns("/dev/null", ignored + "/dev/null: Not a directory\n"),
+              testing::ExitedWithCode(0), "");
   EXPECT_EXIT(warns("", ""), testing::ExitedWithCode(0), "");
 }
 
@@ -235,7 +242,8 @@ TEST_F(DiskCacheTest, BeyondTheLimitTheOldestGo) {
   const auto key = [](int i) { return cache_key("kernel " + std::to_string(i)); };
   for (int i = 0; i < 9; ++i) cache.store(key(i), payload(7000, i));
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(DiskCache(folder().string()).load(key(i))) << i;
-  for (const fs::path& f : files()) fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::hours(50));
+  for (const fs::path& f : files())
+    fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::hours(50));
   ASSERT_TRUE(cache.load(key(0)));  // used last
   for (int i = 9; i < 12; ++i) cache.store(key(i), payload(7000, i));
   expect_within(10 * 8192);
@@ -289,7 +297,8 @@ TEST_F(DiskCacheTest, EntriesOfOthersAreCountedFromTimeToTime) {
   expect_within(limit);
 }
 
-// Where there are thousands of entries, the first store of a process estimates what they take, and counts before it evicts.
+// Where there are thousands of entries, the first store of a process estimates what they take, and
+// counts before it evicts.
 TEST_F(DiskCacheTest, FoldersOfManyEntriesKeepTheLimit) {
   const std::uint64_t count = 2500, each = 8192, all = each * count;
   {
@@ -312,7 +321,8 @@ TEST_F(DiskCacheTest, LeftoverTemporaryFilesAreSweptAndForeignFilesKept) {
     std::ofstream(folder() / ".new.1.1") << "half";
     std::ofstream(folder() / ".new.2.2") << "half";
     std::ofstream(folder() / "notes.txt") << "mine";
-    fs::last_write_time(folder() / ".new.1.1", fs::file_time_type::clock::now() - std::chrono::hours(2));
+    fs::last_write_time(folder() / ".new.1.1",
+                        fs::file_time_type::clock::now() - std::chrono::hours(2));
     cache.store(cache_key("k"), payload(10));
   }
   EXPECT_FALSE(fs::exists(folder() / ".new.1.1"));
@@ -474,15 +484,19 @@ void hammer(const std::string& folder, int seed, int* faults) {
   for (int round = 0; round < 300; ++round) {
     const int k = (round * 7 + seed) % 5;
     const CacheKey key = cache_key("shared " + std::to_string(k));
-    if ((round + seed) % 3 == 0) cache.store(key, payload(2000 + static_cast<std::size_t>(k) * 100, k));
-    else if (const auto got = cache.load(key); got && *got != payload(2000 + static_cast<std::size_t>(k) * 100, k)) ++*faults;
+    if ((round + seed) % 3 == 0)
+      cache.store(key, payload(2000 + static_cast<std::size_t>(k) * 100, k));
+    else if (const auto got = cache.load(key);
+             got && *got != payload(2000 + static_cast<std::size_t>(k) * 100, k))
+      ++*faults;
   }
 }
 
 TEST_F(DiskCacheTest, ManyThreadsOnOneCacheAndOneFolder) {
   int faults[4] = {};
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) threads.emplace_back([&, t] { hammer(folder().string(), t, &faults[t]); });
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] { hammer(folder().string(), t, &faults[t]); });
   DiskCache shared(folder().string());
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&] {

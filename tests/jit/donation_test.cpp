@@ -1,4 +1,5 @@
-// jit(f, {.donate = …}): results lie in the memory of arguments that were given up; who asks for those later is told.
+// jit(f, {.donate = …}): results lie in the memory of arguments that were given up; who asks for
+// those later is told.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -80,12 +81,16 @@ TEST(Donation, UseAfterwardsIsAnErrorThatNamesTheFunction) {
   EXPECT_EQ(z.to_vector<float>()[3], 4.0f * 5.0f);
   EXPECT_EQ(y.to_vector<float>()[3], 5.0f);
   for (const auto& use : std::vector<std::function<void()>>{
-           [&] { x.to_vector<float>(); }, [&] { copy.to_vector<float>(); }, [&] { lazy.eval(); }, [&] { (x + y).eval(); }, [&] { f(x, y); },
-           [&] { vt::jit([](Tensor t) { return t; })(x); }, [&] { vt::grad([](Tensor t) { return vt::sum(t * t); })(x).eval(); },
+           [&] { x.to_vector<float>(); }, [&] { copy.to_vector<float>(); }, [&] { lazy.eval(); },
+           [&] { (x + y).eval(); }, [&] { f(x, y); },
+           [&] { vt::jit([](Tensor t) { return t; })(x); },
+           [&] { vt::grad([](Tensor t) { return vt::sum(t * t); })(x).eval(); },
            [&] { vt::jit([&](Tensor t) { return t + x; })(y).eval(); }}) {
     const std::string message = message_of(use);
-    EXPECT_NE(message.find("f32[300] was donated to the function jitted at"), std::string::npos) << message;
-    EXPECT_NE(message.find("donation_test.cpp:" + std::to_string(line)), std::string::npos) << message;
+    EXPECT_NE(message.find("f32[300] was donated to the function jitted at"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("donation_test.cpp:" + std::to_string(line)), std::string::npos)
+        << message;
   }
   EXPECT_EQ(x.shape(), y.shape());  // what it was is still known
   EXPECT_EQ(z.to_vector<float>()[3], 20.0f);
@@ -111,7 +116,8 @@ TEST(Donation, WhatOthersHoldIsCopiedBefore) {
 }
 
 TEST(Donation, ReadAgainAfterTheResultWasWrittenIsNotOverwritten) {
-  // The first result may not lie over x, which the second one needs too; nor results of another size or dtype.
+  // The first result may not lie over x, which the second one needs too; nor results of another
+  // size or dtype.
   const auto f = vt::jit(
       [](Tensor x) {
         const Tensor total = vt::sum(x * x);
@@ -125,7 +131,8 @@ TEST(Donation, ReadAgainAfterTheResultWasWrittenIsNotOverwritten) {
   for (std::int64_t n : {1, 7, 1000, 70'001}) {
     const auto expected = g(numbers(n, 0.25));
     const auto actual = f(numbers(n, 0.25));
-    for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(actual[k].to_vector<float>(), expected[k].to_vector<float>()) << n << " " << k;
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_EQ(actual[k].to_vector<float>(), expected[k].to_vector<float>()) << n << " " << k;
     EXPECT_EQ(actual[2].to_vector<int>(), expected[2].to_vector<int>()) << n;
   }
 }
@@ -134,7 +141,8 @@ TEST(Donation, TreesIdentitiesAndLoops) {
   // All Tensors of a tree; one that is returned as it is; a state that a loop goes on with.
   const auto f = vt::jit(
       [](std::map<std::string, Tensor> state, Tensor x) {
-        const Tensor end = vt::fori_loop(0, 5, [&](Tensor, Tensor s) { return s * 0.5 + x; }, state["a"]);
+        const Tensor end =
+            vt::fori_loop(0, 5, [&](Tensor, Tensor s) { return s * 0.5 + x; }, state["a"]);
         return std::map<std::string, Tensor>{{"a", end}, {"b", state["b"]}};
       },
       {.donate = {0}});
@@ -146,18 +154,27 @@ TEST(Donation, TreesIdentitiesAndLoops) {
   state = f(state, x);
   EXPECT_EQ(state["a"].to_vector<float>()[3], expected);
   EXPECT_EQ(state["b"].to_vector<float>()[3], 12.0f);
-  EXPECT_NE(message_of([&] { before.at("a").eval(), before.at("a").to_vector<float>(); }).find("donated"), std::string::npos);
-  EXPECT_NE(message_of([&] { before.at("b").to_vector<float>(); }).find("donated"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { before.at("a").eval(), before.at("a").to_vector<float>(); }).find("donated"),
+      std::string::npos);
+  EXPECT_NE(message_of([&] { before.at("b").to_vector<float>(); }).find("donated"),
+            std::string::npos);
   EXPECT_EQ(x.to_vector<float>()[3], 3.0f);
 }
 
 TEST(Donation, WrongUses) {
   const auto f = vt::jit([](Tensor x, Tensor y) { return x * y; }, {.donate = {0}});
   const Tensor x = numbers(10, 1);
-  EXPECT_NE(message_of([&] { f(x, x); }).find("f32[10] is donated, and is another argument too (leaves 0 and 1)"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              f(x, x);
+            }).find("f32[10] is donated, and is another argument too (leaves 0 and 1)"),
+            std::string::npos);
   EXPECT_EQ(x.to_vector<float>()[0], 1.0f);  // nothing was given away
   const auto g = vt::jit([](Tensor t) { return t; }, {.donate = {1}});
-  EXPECT_NE(message_of([&] { g(x); }).find("donate names argument 1, counted from 0, but this call has only 1"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              g(x);
+            }).find("donate names argument 1, counted from 0, but this call has only 1"),
+            std::string::npos);
 }
 
 TEST(Donation, InsideTransformsNothingIsGivenUp) {

@@ -19,7 +19,8 @@ bool on_interpreter() {
 }
 
 TEST(Explain, names_kernels_and_what_they_fused) {
-  const auto f = vt::jit([](Tensor x, Tensor w) { return vt::sum(vt::tanh(vt::matmul(x, w)) * 2.0, 0); });
+  const auto f =
+      vt::jit([](Tensor x, Tensor w) { return vt::sum(vt::tanh(vt::matmul(x, w)) * 2.0, 0); });
   const std::string text = vt::explain(f)(vt::ones({64, 32}), vt::ones({32, 16}));
   EXPECT_NE(text.find("tanh"), std::string::npos) << text;
   EXPECT_NE(text.find(on_interpreter() ? "interpreter" : "kernel"), std::string::npos) << text;
@@ -42,9 +43,12 @@ TEST(Explain, tells_lines_extents_and_whose_elements_a_nest_reads) {
   const int line = __LINE__ - 1;
   const std::string text = vt::explain(f)(vt::ones({40, 30}));
   if (on_interpreter()) GTEST_SKIP() << text;
-  EXPECT_NE(text.find("  of explain_test.cpp:" + std::to_string(line) + "\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  of explain_test.cpp:" + std::to_string(line) + "\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("with n0 = 40, b0 = a:f32[40,30], b1 = "), std::string::npos) << text;
-  const auto loop = [](Tensor x) { return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return vt::matmul(y, y) / 9.0; }, x); };
+  const auto loop = [](Tensor x) {
+    return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return vt::matmul(y, y) / 9.0; }, x);
+  };
   EXPECT_NE(vt::explain(loop)(vt::ones({50, 50})).find("\n  sub-graph 0, "), std::string::npos);
 }
 
@@ -56,7 +60,8 @@ std::string fault(const std::string& page) {
     if (c == '&') {
       const std::size_t end = page.find(';', at);
       const std::string name = page.substr(at, end - at + 1);
-      if (name != "&lt;" && name != "&gt;" && name != "&amp;" && name != "&quot;") return "the entity " + name.substr(0, 20);
+      if (name != "&lt;" && name != "&gt;" && name != "&amp;" && name != "&quot;")
+        return "the entity " + name.substr(0, 20);
     }
     if (c != '<') {
       ++at;
@@ -64,9 +69,11 @@ std::string fault(const std::string& page) {
     }
     const std::size_t end = page.find('>', at);
     if (end == std::string::npos) return "an open tag";
-    const std::string tag = page.substr(at + 1, end - at - 1), name = tag.substr(0, tag.find_first_of(" /", 1));
+    const std::string tag = page.substr(at + 1, end - at - 1),
+                      name = tag.substr(0, tag.find_first_of(" /", 1));
     if (tag[0] == '/') {
-      if (open.empty() || "/" + open.back() != tag) return tag + " where " + (open.empty() ? "nothing" : open.back()) + " is open";
+      if (open.empty() || "/" + open.back() != tag)
+        return tag + " where " + (open.empty() ? "nothing" : open.back()) + " is open";
       open.pop_back();
     } else if (tag.back() != '/') {
       open.push_back(name);
@@ -77,19 +84,23 @@ std::string fault(const std::string& page) {
   return open.empty() ? "" : open.back() + " is not closed";
 }
 
-Tensor clipped(Tensor x, Tensor w) { return vt::sum(vt::tanh(vt::matmul(vt::where(x < 0.5f, x, 0.5f), w))); }
+Tensor clipped(Tensor x, Tensor w) {
+  return vt::sum(vt::tanh(vt::matmul(vt::where(x < 0.5f, x, 0.5f), w)));
+}
 const int line_of_clipped = __LINE__ - 1;
 
 TEST(ExplainPage, has_what_a_person_asks_for_and_nothing_from_elsewhere) {
   const auto f = vt::jit(vt::grad<0, 1>(clipped));
   const std::string page = vt::explain_html(f)(vt::ones({64, 32}), vt::ones({32, 16}));
   EXPECT_EQ(fault(page), "");
-  for (const char* part :
-       {"a call, the fastest of", "Graphs, from your function to the program", "recorded by vt::grad", "recorded by vt::jit", "simplified"})
+  for (const char* part : {"a call, the fastest of", "Graphs, from your function to the program",
+                           "recorded by vt::grad", "recorded by vt::jit", "simplified"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
-  for (const char* part : {"http", "src=", "<script", "url(", "@import"}) EXPECT_EQ(page.find(part), std::string::npos) << part;
+  for (const char* part : {"http", "src=", "<script", "url(", "@import"})
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
   if (on_interpreter()) return;
-  for (const char* part : {"of the roofline", "The machine", "GB/s", "loop nest", "store b", "as it was compiled"})
+  for (const char* part :
+       {"of the roofline", "The machine", "GB/s", "loop nest", "store b", "as it was compiled"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_NE(page.find("explain_test.cpp:" + std::to_string(line_of_clipped)), std::string::npos);
   // The user's text, where the sources are at hand.
@@ -100,7 +111,9 @@ TEST(ExplainPage, has_what_a_person_asks_for_and_nothing_from_elsewhere) {
 }
 
 TEST(ExplainPage, loops_are_measured_round_by_round) {
-  const auto f = [](Tensor x) { return vt::fori_loop(0, 7, [](Tensor, Tensor y) { return vt::matmul(y, y) / 60.0; }, x); };
+  const auto f = [](Tensor x) {
+    return vt::fori_loop(0, 7, [](Tensor, Tensor y) { return vt::matmul(y, y) / 60.0; }, x);
+  };
   const std::string page = vt::explain_html(f)(vt::ones({60, 60}));
   EXPECT_EQ(fault(page), "");
   if (!on_interpreter()) {

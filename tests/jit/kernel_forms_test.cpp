@@ -1,4 +1,5 @@
-// Kernels of equal loops over arrays of other sizes are one code, which reads extents and distances when it runs.
+// Kernels of equal loops over arrays of other sizes are one code, which reads extents and distances
+// when it runs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +19,8 @@ using namespace vt::detail;
 using Tensors = std::vector<Tensor>;
 using S = std::span<const Tensor>;
 
-// Read once, when the first Graph is compiled: what other tests keep on disk would be counted as loaded.
+// Read once, when the first Graph is compiled: what other tests keep on disk would be counted as
+// loaded.
 const bool fresh = [] {
   ::setenv("VT_CACHE_DIR", "", 1);
   return true;
@@ -28,12 +30,14 @@ class KernelForms : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::vector<Aval> avals = {Aval(f32, {3})};
-    const std::shared_ptr<Executable> program = compile_graph(record([](S t) -> Tensors { return {t[0] + 1}; }, avals, {}).graph);
+    const std::shared_ptr<Executable> program =
+        compile_graph(record([](S t) -> Tensors { return {t[0] + 1}; }, avals, {}).graph);
     if (program->explain().rfind("interpreter", 0) == 0) GTEST_SKIP() << "no LLVM";
   }
 };
 
-// Compiled as one program and run once; sums of quarters are exact, so the values must be the interpreter's to the last bit.
+// Compiled as one program and run once; sums of quarters are exact, so the values must be the
+// interpreter's to the last bit.
 Stats run(const FlatFunction& f, const Tensors& arguments, const std::string& what) {
   std::vector<Aval> avals;
   vt::Vec<BufferRef> inputs;
@@ -48,12 +52,15 @@ Stats run(const FlatFunction& f, const Tensors& arguments, const std::string& wh
   const Stats ran = stats();
   for (std::size_t i = 0; i < made.size(); ++i) {
     const Aval& aval = g.aval(g.outputs[i]);
-    vt_test::expect_close(from_buffer(made[i], aval), from_buffer(expected[i], aval), vt_test::exact, what + "\n" + program->explain());
+    vt_test::expect_close(from_buffer(made[i], aval), from_buffer(expected[i], aval),
+                          vt_test::exact, what + "\n" + program->explain());
   }
   return ran;
 }
 
-Tensor quarters(const Shape& shape, std::uint64_t seed) { return vt_test::random_quarters(f32, shape, seed); }
+Tensor quarters(const Shape& shape, std::uint64_t seed) {
+  return vt_test::random_quarters(f32, shape, seed);
+}
 
 struct Case {
   const char* name;
@@ -64,15 +71,29 @@ struct Case {
 std::vector<Case> cases() {
   const auto pooled = [](const Tensor& x) { return max_pool(relu(x), {.window = {2, 2}}); };
   return {
-      {"bias and relu", [](S t) -> Tensors { return {relu(t[0] + t[1])}; }, {{{6, 40, 64}, {64}}, {{9, 24, 128}, {128}}, {{5, 100, 48}, {48}}}},
-      {"a pool", [=](S t) -> Tensors { return {pooled(t[0] + t[1])}; }, {{{48, 48, 64}, {64}}, {{64, 56, 48}, {48}}, {{40, 56, 80}, {80}}}},
+      {"bias and relu",
+       [](S t) -> Tensors { return {relu(t[0] + t[1])}; },
+       {{{6, 40, 64}, {64}}, {{9, 24, 128}, {128}}, {{5, 100, 48}, {48}}}},
+      {"a pool",
+       [=](S t) -> Tensors { return {pooled(t[0] + t[1])}; },
+       {{{48, 48, 64}, {64}}, {{64, 56, 48}, {48}}, {{40, 56, 80}, {80}}}},
       {"what a pool's derivative takes",
-       [=](S t) -> Tensors { return {grad([&](Tensor x) { return sum(pooled(x) * t[1]); })(t[0])}; },
+       [=](S t) -> Tensors {
+         return {grad([&](Tensor x) { return sum(pooled(x) * t[1]); })(t[0])};
+       },
        {{{48, 48, 64}, {24, 24, 64}}, {{64, 60, 48}, {32, 30, 48}}}},
-      {"sums of rows", [](S t) -> Tensors { return {sum(t[0], std::vector<int>{0, 1})}; }, {{{48, 48, 64}}, {{24, 24, 128}}, {{36, 40, 96}}}},
-      {"sums along rows", [](S t) -> Tensors { return {sum(t[0] * t[0], 2)}; }, {{{20, 12, 1024}}, {{10, 24, 2048}}}},
-      {"an edge of zeros", [](S t) -> Tensors { return {pad(t[0], {{1, 1}, {1, 1}, {0, 0}}) * 2}; }, {{{48, 48, 64}}, {{40, 56, 48}}}},
-      {"a transpose", [](S t) -> Tensors { return {transpose(t[0], {1, 0, 2}) + 1}; }, {{{48, 40, 64}}, {{36, 50, 80}}}},
+      {"sums of rows",
+       [](S t) -> Tensors { return {sum(t[0], std::vector<int>{0, 1})}; },
+       {{{48, 48, 64}}, {{24, 24, 128}}, {{36, 40, 96}}}},
+      {"sums along rows",
+       [](S t) -> Tensors { return {sum(t[0] * t[0], 2)}; },
+       {{{20, 12, 1024}}, {{10, 24, 2048}}}},
+      {"an edge of zeros",
+       [](S t) -> Tensors { return {pad(t[0], {{1, 1}, {1, 1}, {0, 0}}) * 2}; },
+       {{{48, 48, 64}}, {{40, 56, 48}}}},
+      {"a transpose",
+       [](S t) -> Tensors { return {transpose(t[0], {1, 0, 2}) + 1}; },
+       {{{48, 40, 64}}, {{36, 50, 80}}}},
   };
 }
 
@@ -96,12 +117,14 @@ TEST_F(KernelForms, LayersOfAProgramShareCode) {
     return results;
   };
   Tensors arguments;
-  for (const int n : {64, 128, 192, 256, 320, 384}) arguments.push_back(quarters({40 * 64 / (n / 64), n}, static_cast<std::uint64_t>(n)));
+  for (const int n : {64, 128, 192, 256, 320, 384})
+    arguments.push_back(quarters({40 * 64 / (n / 64), n}, static_cast<std::uint64_t>(n)));
   const Stats several = run(f, arguments, "several");
   EXPECT_LT(several.kernels_compiled, several.launches) << several.str();
 }
 
-// The first halves of both have the same loops, but the second half of one takes a number at run time that the other's has in its code.
+// The first halves of both have the same loops, but the second half of one takes a number at run
+// time that the other's has in its code.
 TEST_F(KernelForms, NumbersStandBehindWhatTheKernelTakes) {
   const auto half = [](S t) -> Tensors { return {sum(t[0]) * 0.5}; };
   const auto scaled = [](S t) -> Tensors { return {sum(t[0]) * 0.3125}; };
@@ -112,7 +135,8 @@ TEST_F(KernelForms, NumbersStandBehindWhatTheKernelTakes) {
     }
 }
 
-// Whatever the sizes, one after the other in one process: a number that belongs to another size would show.
+// Whatever the sizes, one after the other in one process: a number that belongs to another size
+// would show.
 TEST_F(KernelForms, ManySizesHaveTheInterpretersValues) {
   std::uint64_t seed = 7;
   for (const Case& c : cases())
@@ -124,8 +148,10 @@ TEST_F(KernelForms, ManySizesHaveTheInterpretersValues) {
       for (const Shape& s : c.shapes[0]) {
         Shape other;
         for (std::size_t axis = 0; axis < static_cast<std::size_t>(s.rank()); ++axis) {
-          const std::int64_t given = halves && !arguments.empty() && axis < 2 ? s[axis] * 2 : s[axis];
-          auto at = std::find_if(chosen.begin(), chosen.end(), [&](const auto& p) { return p.first == given; });
+          const std::int64_t given =
+              halves && !arguments.empty() && axis < 2 ? s[axis] * 2 : s[axis];
+          auto at = std::find_if(chosen.begin(), chosen.end(),
+                                 [&](const auto& p) { return p.first == given; });
           if (at == chosen.end()) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             chosen.push_back({given, 2 * (4 + static_cast<std::int64_t>(seed >> 40) % 40)});

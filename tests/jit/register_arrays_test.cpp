@@ -1,4 +1,5 @@
-// Loops inside loops that make arrays: one function, whose arrays lie in its frame. Which of them are, and their values beside the interpreter's.
+// Loops inside loops that make arrays: one function, whose arrays lie in its frame. Which of them
+// are, and their values beside the interpreter's.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -24,8 +25,12 @@ struct Nested {
 };
 void PrintTo(const Nested& c, std::ostream* out) { *out << c.name; }
 
-Tensor words(int count, std::uint64_t seed) { return vt_test::random_tensor(vt::i32, {count}, 0, 3, seed).eval(); }
-Tensor floats(vt::DType d, int count, std::uint64_t seed) { return vt_test::random_tensor(d, {count}, -2, 2, seed).eval(); }
+Tensor words(int count, std::uint64_t seed) {
+  return vt_test::random_tensor(vt::i32, {count}, 0, 3, seed).eval();
+}
+Tensor floats(vt::DType d, int count, std::uint64_t seed) {
+  return vt_test::random_tensor(d, {count}, -2, 2, seed).eval();
+}
 Tensor part(const Tensor& x, int from, int to) { return vt::slice_in_dim(x, from, to); }
 Tensor first_of(const Tensor& x) { return vt::reshape(part(x, 0, 1), {}); }
 
@@ -42,7 +47,8 @@ Tensor row_of(Tensor left, const Tensor& a, const Tensor& b, bool reverse = fals
 
 std::vector<Nested> nested() {
   std::vector<Nested> all;
-  const auto add = [&](std::string name, vt::detail::FlatFunction f, Tensors arguments, bool one_function = true) {
+  const auto add = [&](std::string name, vt::detail::FlatFunction f, Tensors arguments,
+                       bool one_function = true) {
     all.push_back({std::move(name), std::move(f), std::move(arguments), one_function});
   };
 
@@ -51,14 +57,16 @@ std::vector<Nested> nested() {
         auto [last, table] = vt::scan(
             [&](Tensor above, Tensor letter) {
               const Tensor first = first_of(above) + 1;
-              const Tensor row = vt::scan(
-                                     [&](Tensor left, std::tuple<Tensor, Tensor, Tensor> x) {
-                                       const auto& [other, corner, up] = x;
-                                       const Tensor v = vt::minimum(vt::minimum(left, up) + 1, corner + (other != letter).astype(vt::i32));
-                                       return std::pair(v, v);
-                                     },
-                                     first, std::tuple(a[1], part(above, 0, m), part(above, 1, m + 1)))
-                                     .second;
+              const Tensor row =
+                  vt::scan(
+                      [&](Tensor left, std::tuple<Tensor, Tensor, Tensor> x) {
+                        const auto& [other, corner, up] = x;
+                        const Tensor v = vt::minimum(vt::minimum(left, up) + 1,
+                                                     corner + (other != letter).astype(vt::i32));
+                        return std::pair(v, v);
+                      },
+                      first, std::tuple(a[1], part(above, 0, m), part(above, 1, m + 1)))
+                      .second;
               const Tensor next = vt::concatenate({vt::reshape(first, {1}), row});
               return std::pair(next, next);
             },
@@ -72,8 +80,10 @@ std::vector<Nested> nested() {
         [d](In a) -> Tensors {
           return {vt::scan(
                       [&](Tensor row, Tensor x) {
-                        const Tensor shifted = vt::concatenate({vt::full({1}, 3.0, d), part(row, 0, m - 1)});
-                        const Tensor cost = vt::where(a[1] > x, vt::abs(a[1] - x), vt::broadcast_to(x, {m}));
+                        const Tensor shifted =
+                            vt::concatenate({vt::full({1}, 3.0, d), part(row, 0, m - 1)});
+                        const Tensor cost =
+                            vt::where(a[1] > x, vt::abs(a[1] - x), vt::broadcast_to(x, {m}));
                         return std::pair(row_of(x, shifted, cost, true), std::nullopt);
                       },
                       a[1] * 0.5f, a[0], {.reverse = true})
@@ -84,7 +94,10 @@ std::vector<Nested> nested() {
   add("three rows that move on",
       [](In a) -> Tensors {
         auto [x, y, z] = vt::fori_loop(
-            0, n, [&](Tensor i, Tensor x, Tensor y, Tensor z) { return std::tuple(row_of(i.astype(vt::f64), x, z), x, y); },
+            0, n,
+            [&](Tensor i, Tensor x, Tensor y, Tensor z) {
+              return std::tuple(row_of(i.astype(vt::f64), x, z), x, y);
+            },
             std::tuple(a[0], a[0] * 2.0, a[1]));
         return {x, y, z};
       },
@@ -94,7 +107,10 @@ std::vector<Nested> nested() {
       "two rows that change places",
       [](In a) -> Tensors {
         auto [x, y, s] = vt::fori_loop(
-            0, n, [&](Tensor, Tensor x, Tensor y, Tensor s) { return std::tuple(y, x, s + first_of(row_of(s, x, y))); },
+            0, n,
+            [&](Tensor, Tensor x, Tensor y, Tensor s) {
+              return std::tuple(y, x, s + first_of(row_of(s, x, y)));
+            },
             std::tuple(a[0], a[1], vt::full({}, 0.0, vt::f64)));
         return {x, y, s};
       },
@@ -117,9 +133,12 @@ std::vector<Nested> nested() {
         return {vt::fori_loop(
             0, n - 1,
             [&](Tensor i, Tensor matrix) {
-              const Tensor above = vt::reshape(vt::dynamic_slice(matrix, {i, vt::tensor(0)}, {1, m}), {m});
-              const Tensor row = row_of(first_of(above), above, vt::arange(m).astype(vt::f64) * 0.01);
-              return vt::dynamic_update_slice(matrix, vt::reshape(row, {1, m}), {i + 1, vt::tensor(0)});
+              const Tensor above =
+                  vt::reshape(vt::dynamic_slice(matrix, {i, vt::tensor(0)}, {1, m}), {m});
+              const Tensor row =
+                  row_of(first_of(above), above, vt::arange(m).astype(vt::f64) * 0.01);
+              return vt::dynamic_update_slice(matrix, vt::reshape(row, {1, m}),
+                                              {i + 1, vt::tensor(0)});
             },
             vt::reshape(a[0], {n, m}))};
       },
@@ -141,7 +160,8 @@ std::vector<Nested> nested() {
                       const Tensor once = step(row, x);
                       const Tensor again = vt::scan(
                                                [&](Tensor other, Tensor y) {
-                                                 const Tensor z = vt::dynamic_update_slice(other, vt::reshape(y, {1}), {vt::tensor(3)});
+                                                 const Tensor z = vt::dynamic_update_slice(
+                                                     other, vt::reshape(y, {1}), {vt::tensor(3)});
                                                  return std::pair(z, y + first_of(part(z, 4, 5)));
                                                },
                                                once, once)
@@ -157,9 +177,10 @@ std::vector<Nested> nested() {
       [](In a) -> Tensors {
         return {vt::scan(
                     [&](Tensor row, Tensor x) {
-                      const auto [rounds, next] = vt::while_loop([](Tensor i, Tensor) { return i < 3; },
-                                                                 [&](Tensor i, Tensor r) { return std::tuple(i + 1, row_of(x, r, row)); },
-                                                                 std::tuple(vt::tensor(0), row * x));
+                      const auto [rounds, next] = vt::while_loop(
+                          [](Tensor i, Tensor) { return i < 3; },
+                          [&](Tensor i, Tensor r) { return std::tuple(i + 1, row_of(x, r, row)); },
+                          std::tuple(vt::tensor(0), row * x));
                       return std::pair(next, first_of(next));
                     },
                     a[1], a[0])
@@ -174,8 +195,10 @@ std::vector<Nested> nested() {
                     [&](Tensor row, Tensor x) {
                       Tensor y = row * x;
                       for (int k = 0; k < 4; ++k) y = vt::sin(y) + vt::exp(-y * y);
-                      const Tensor s = vt::fori_loop(0, 2, [&](Tensor, Tensor s) { return s * 0.5 + x; }, x);
-                      return std::pair(vt::concatenate({vt::reshape(s, {1}), part(y, 1, m)}), std::nullopt);
+                      const Tensor s =
+                          vt::fori_loop(0, 2, [&](Tensor, Tensor s) { return s * 0.5 + x; }, x);
+                      return std::pair(vt::concatenate({vt::reshape(s, {1}), part(y, 1, m)}),
+                                       std::nullopt);
                     },
                     a[1], a[0])
                     .first};
@@ -189,7 +212,8 @@ class RegisterArrays : public ::testing::TestWithParam<Nested> {};
 TEST_P(RegisterArrays, EqualTheInterpreter) {
   const Nested& c = GetParam();
   const bool half = c.arguments[0].dtype() == vt::f16 || c.arguments[0].dtype() == vt::bf16;
-  vt_test::expect_same(c.f, c.arguments, {.relative = half ? 1e-2 : 1e-6, .absolute = half ? 1e-2 : 1e-6}, c.name);
+  vt_test::expect_same(c.f, c.arguments,
+                       {.relative = half ? 1e-2 : 1e-6, .absolute = half ? 1e-2 : 1e-6}, c.name);
 }
 
 TEST_P(RegisterArrays, RunAsOneFunction) {

@@ -1,4 +1,5 @@
-// Sums of matrix products that are taken of an operand instead: which ones, and that the numbers stay what they are.
+// Sums of matrix products that are taken of an operand instead: which ones, and that the numbers
+// stay what they are.
 #include <gtest/gtest.h>
 
 #include <vt/vt.hpp>
@@ -14,9 +15,11 @@ using namespace vt::detail;
 using Tensors = std::vector<Tensor>;
 using Args = std::span<const Tensor>;
 
-// Quarters between −4 and 4: their products and sums are exact, so that the order of additions does not show.
+// Quarters between −4 and 4: their products and sums are exact, so that the order of additions does
+// not show.
 Tensor quarters(DType d, const Shape& shape, std::uint64_t seed) {
-  return (is_float(d) ? vt_test::random_quarters(d, shape, seed) : vt_test::random_tensor(d, shape, -9, 9, seed));
+  return (is_float(d) ? vt_test::random_quarters(d, shape, seed)
+                      : vt_test::random_tensor(d, shape, -9, 9, seed));
 }
 
 GraphBody rewritten(const FlatFunction& f, const Tensors& arguments) {
@@ -40,19 +43,31 @@ struct Case {
 };
 
 TEST(SumProducts, SumsComeFirst) {
-  const auto batched = [](const Tensor& a, const Tensor& b) { return einsum("bij,bjk->bik", {a, b}); };
+  const auto batched = [](const Tensor& a, const Tensor& b) {
+    return einsum("bij,bjk->bik", {a, b});
+  };
   const Shape left{3, 5, 7}, right{3, 7, 4};
   const Case cases[] = {
       {"rows", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), 1)}; }, 3 * 4},
       {"columns", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), 2)}; }, 3 * 5},
       {"both", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), {1, 2})}; }, 3},
       {"negated", [&](Args t) -> Tensors { return {sum(-batched(t[0], t[1]), 1)}; }, 3 * 4},
-      {"negated twice", [&](Args t) -> Tensors { return {sum(-transpose(-batched(t[0], t[1]), {2, 0, 1}), 2)}; }, 3 * 4},
-      {"transposed", [&](Args t) -> Tensors { return {sum(-transpose(batched(t[0], t[1]), {1, 2, 0}), 0)}; }, 3 * 4},
-      {"transposed columns", [&](Args t) -> Tensors { return {sum(transpose(transpose(batched(t[0], t[1]), {2, 1, 0}), {1, 2, 0}), 2)}; }, 3 * 5},
+      {"negated twice",
+       [&](Args t) -> Tensors { return {sum(-transpose(-batched(t[0], t[1]), {2, 0, 1}), 2)}; },
+       3 * 4},
+      {"transposed",
+       [&](Args t) -> Tensors { return {sum(-transpose(batched(t[0], t[1]), {1, 2, 0}), 0)}; },
+       3 * 4},
+      {"transposed columns",
+       [&](Args t) -> Tensors {
+         return {sum(transpose(transpose(batched(t[0], t[1]), {2, 1, 0}), {1, 2, 0}), 2)};
+       },
+       3 * 5},
       {"sum of a sum", [&](Args t) -> Tensors { return {sum(sum(batched(t[0], t[1]), 2), 1)}; }, 3},
-      {"over the batch", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), 0)}; }, 3 * 5 * 4},
-      {"over batch and rows", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), {0, 1})}; }, 3 * 5 * 4},
+      {"over the batch", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), 0)}; },
+       3 * 5 * 4},
+      {"over batch and rows", [&](Args t) -> Tensors { return {sum(batched(t[0], t[1]), {0, 1})}; },
+       3 * 5 * 4},
       {"used elsewhere",
        [&](Args t) -> Tensors {
          const Tensor y = batched(t[0], t[1]);
@@ -60,8 +75,13 @@ TEST(SumProducts, SumsComeFirst) {
        },
        3 * 5 * 4},
       {"not a sum", [&](Args t) -> Tensors { return {max(batched(t[0], t[1]), 1)}; }, 3 * 5 * 4},
-      {"several free axes", [](Args t) -> Tensors { return {sum(tensordot(t[0], t[1], {2}, {1}), {1, 2})}; }, 3 * 4},
-      {"some of several free axes", [](Args t) -> Tensors { return {sum(transpose(tensordot(t[0], t[1], {2}, {1}), {3, 1, 0, 2}), {0, 2})}; }, 5 * 3},
+      {"several free axes",
+       [](Args t) -> Tensors { return {sum(tensordot(t[0], t[1], {2}, {1}), {1, 2})}; }, 3 * 4},
+      {"some of several free axes",
+       [](Args t) -> Tensors {
+         return {sum(transpose(tensordot(t[0], t[1], {2}, {1}), {3, 1, 0, 2}), {0, 2})};
+       },
+       5 * 3},
   };
   for (const Case& c : cases)
     for (DType d : {i32, i64, f32, f64}) {
@@ -76,15 +96,20 @@ TEST(SumProducts, SumsComeFirst) {
 // Sums in 16 bits would round before they are multiplied.
 TEST(SumProducts, ShortFloatsStay) {
   const FlatFunction f = [](Args t) -> Tensors { return {sum(matmul(t[0], t[1]), 0)}; };
-  for (DType d : {f16, bf16}) EXPECT_EQ(product_elements(rewritten(f, {quarters(d, {5, 7}, 1), quarters(d, {7, 4}, 2)})), 5 * 4) << vt::name_of(d);
+  for (DType d : {f16, bf16})
+    EXPECT_EQ(product_elements(rewritten(f, {quarters(d, {5, 7}, 1), quarters(d, {7, 4}, 2)})),
+              5 * 4)
+        << vt::name_of(d);
 }
 
 // The gradient by a shift that all rows share needs no product of the whole batch.
 TEST(SumProducts, GradientOfAShift) {
-  const Tensor x = quarters(f32, {50, 6}, 1), w = quarters(f32, {6, 4}, 2), shift = quarters(f32, {6}, 3);
+  const Tensor x = quarters(f32, {50, 6}, 1), w = quarters(f32, {6, 4}, 2),
+               shift = quarters(f32, {6}, 3);
   const auto loss = [&](Tensor s) { return sum(square(matmul(x - s, w))); };
   const Tensor want = -2.0f * sum(matmul(matmul(x - shift, w), transpose(w)), 0);
-  vt_test::expect_close(jit(grad(loss))(shift), want.eval(), vt_test::exact, "gradient by the shift");
+  vt_test::expect_close(jit(grad(loss))(shift), want.eval(), vt_test::exact,
+                        "gradient by the shift");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Any thread may call anything: threads that record, transform, compile, run and look at shared values at once.
+// Any thread may call anything: threads that record, transform, compile, run and look at shared
+// values at once.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,7 +16,8 @@
 
 namespace {
 
-/// Runs body(0) … body(n − 1) on as many threads, started together; a throw becomes a failure of the test.
+/// Runs body(0) … body(n − 1) on as many threads, started together; a throw becomes a failure of
+/// the test.
 template <class F>
 void together(int n, F body) {
   std::atomic<int> waiting = n;
@@ -71,7 +73,9 @@ TEST(Threads, LookAtOnePendingTensor) {
     const vt::Tensor x = vt::arange(100).astype(vt::f64);
     const vt::Tensor pending = vt::exp(vt::sin(x) + 1.0 * round);  // nothing is computed yet
     std::vector<double> seen(4);
-    together(4, [&](int i) { seen[i] = pending.to_vector<double>()[37] + vt::sum(pending * (i + 1.0)).item<double>() * 0; });
+    together(4, [&](int i) {
+      seen[i] = pending.to_vector<double>()[37] + vt::sum(pending * (i + 1.0)).item<double>() * 0;
+    });
     for (const double s : seen) EXPECT_NEAR(s, std::exp(std::sin(37.0) + round), 1e-12 * s);
   }
 }
@@ -97,7 +101,8 @@ TEST(Threads, KernelsUseThePoolAtOnce) {
   EXPECT_EQ(different, 0);
 }
 
-// Memory may run out on any thread: the caller gets the error of the first range that has one, and the others still work afterwards.
+// Memory may run out on any thread: the caller gets the error of the first range that has one, and
+// the others still work afterwards.
 TEST(Threads, WhatARangeThrowsIsTheCallers) {
   const int before = vt::num_threads();
   for (const int threads : {1, 2, 3}) {
@@ -117,11 +122,14 @@ TEST(Threads, WhatARangeThrowsIsTheCallers) {
       } catch (const vt::Error& e) {
         told = e.what();
       }
-      EXPECT_EQ(told, threads == 1 ? "" : "range 5");  // of one thread all is one range, which begins at 0
+      // of one thread all is one range, which begins at 0
+      EXPECT_EQ(told, threads == 1 ? "" : "range 5");
       EXPECT_EQ(at_work, 0);
       EXPECT_LT(most_begun, threads == 1 ? 1 : 40);
       std::atomic<int> sum = 0;
-      vt::detail::parallel_ranges(100, 1, [&](std::int64_t begin, std::int64_t end) { sum += static_cast<int>(end - begin); });
+      vt::detail::parallel_ranges(100, 1, [&](std::int64_t begin, std::int64_t end) {
+        sum += static_cast<int>(end - begin);
+      });
       EXPECT_EQ(sum, 100);
     }
   }
@@ -129,8 +137,11 @@ TEST(Threads, WhatARangeThrowsIsTheCallers) {
 }
 
 TEST(Threads, SameBitsOnAnyNumberOfThreads) {
-  const auto fast = vt::jit([](vt::Tensor x) { return std::pair(vt::sum(x * vt::exp(x)), vt::matmul(x, vt::transpose(x))); });
-  const vt::Tensor x = vt::reshape(vt::sin(vt::arange(300 * 301).astype(vt::f32)), {300, 301}).eval();
+  const auto fast = vt::jit([](vt::Tensor x) {
+    return std::pair(vt::sum(x * vt::exp(x)), vt::matmul(x, vt::transpose(x)));
+  });
+  const vt::Tensor x =
+      vt::reshape(vt::sin(vt::arange(300 * 301).astype(vt::f32)), {300, 301}).eval();
   std::vector<std::vector<float>> sums, products;
   for (const int threads : {1, 2, 3}) {
     vt::set_num_threads(threads);
@@ -145,29 +156,38 @@ TEST(Threads, SameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(products[0], products[2]);
 }
 
-// The steps that share work out themselves: small matrices one per lane, larger ones one after the other, loops of many lanes
-// side by side in vectors and in groups, draws by rejection.
+// The steps that share work out themselves: small matrices one per lane, larger ones one after the
+// other, loops of many lanes side by side in vectors and in groups, draws by rejection.
 TEST(Threads, SameBitsOfMatricesLoopsAndDraws) {
   const auto matrices = vt::jit([](vt::Tensor a) {
-    const vt::Tensor positive = vt::matmul(a, vt::swapaxes(a, 1, 2)) + vt::eye(a.shape()[1], vt::f64);
-    return std::tuple(vt::linalg::inv(positive), vt::linalg::eigvalsh(positive), vt::linalg::cholesky(positive));
+    const vt::Tensor positive =
+        vt::matmul(a, vt::swapaxes(a, 1, 2)) + vt::eye(a.shape()[1], vt::f64);
+    return std::tuple(vt::linalg::inv(positive), vt::linalg::eigvalsh(positive),
+                      vt::linalg::cholesky(positive));
   });
   const auto collatz = vt::jit(vt::vmap([](vt::Tensor n) {
     const auto odd = [](vt::Tensor v) { return 3 * v + 1; };
     const auto even = [](vt::Tensor v) { return v / 2; };
     const auto more = [](vt::Tensor v, vt::Tensor) { return v > 1; };
-    const auto next = [&](vt::Tensor v, vt::Tensor steps) { return std::pair(vt::cond(v % 2 == 1, odd, even, v), steps + 1); };
+    const auto next = [&](vt::Tensor v, vt::Tensor steps) {
+      return std::pair(vt::cond(v % 2 == 1, odd, even, v), steps + 1);
+    };
     return vt::while_loop(more, next, std::pair(n, vt::tensor(0))).second;
   }));
-  const auto draws = vt::jit([](vt::Tensor key) { return vt::random::gamma(key, {20'000}, 0.7, vt::f64); });
-  const vt::Tensor small = vt::sin(vt::arange(3000 * 16).astype(vt::f64)).reshape({3000, 4, 4}).eval();
-  const vt::Tensor large = vt::sin(vt::arange(20 * 24 * 24).astype(vt::f64)).reshape({20, 24, 24}).eval();
+  const auto draws =
+      vt::jit([](vt::Tensor key) { return vt::random::gamma(key, {20'000}, 0.7, vt::f64); });
+  const vt::Tensor small =
+      vt::sin(vt::arange(3000 * 16).astype(vt::f64)).reshape({3000, 4, 4}).eval();
+  const vt::Tensor large =
+      vt::sin(vt::arange(20 * 24 * 24).astype(vt::f64)).reshape({20, 24, 24}).eval();
   const vt::Tensor starts = vt::arange(5000).eval();
   std::vector<std::vector<std::vector<double>>> results;
   for (const int threads : {1, 2, 3}) {
     vt::set_num_threads(threads);
     std::vector<std::vector<double>>& of = results.emplace_back();
-    const auto keep = [&](const vt::Tensor& t) { of.push_back(t.astype(vt::f64).to_vector<double>()); };
+    const auto keep = [&](const vt::Tensor& t) {
+      of.push_back(t.astype(vt::f64).to_vector<double>());
+    };
     // The first may be interpreted; on the interpreter all are.
     for (int round = vt_test::forced_backend() == "interpreter" ? 2 : 0; round < 3; ++round) {
       of.clear();

@@ -1,4 +1,5 @@
-// VT_TRACE: the file is JSON that Perfetto reads, tells what ran with the user's lines, and Spans of a thread lie inside each other.
+// VT_TRACE: the file is JSON that Perfetto reads, tells what ran with the user's lines, and Spans
+// of a thread lie inside each other.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -16,7 +17,8 @@
 
 namespace {
 
-// Reads one JSON value; numbers and strings come back as text, the members of inner objects as "outer.inner".
+// Reads one JSON value; numbers and strings come back as text, the members of inner objects as
+// "outer.inner".
 class Json {
  public:
   explicit Json(std::string text) : text_(std::move(text)) {}
@@ -43,12 +45,14 @@ class Json {
     return true;
   }
   void expect(char c) {
-    if (!take(c)) throw std::runtime_error("not JSON at " + std::to_string(at_) + ": " + text_.substr(at_, 40));
+    if (!take(c))
+      throw std::runtime_error("not JSON at " + std::to_string(at_) + ": " + text_.substr(at_, 40));
   }
   std::string string() {
     std::string out;
     for (expect('"'); at_ < text_.size() && text_[at_] != '"'; ++at_) {
-      if (static_cast<unsigned char>(text_[at_]) < 0x20) throw std::runtime_error("a control character in a string");
+      if (static_cast<unsigned char>(text_[at_]) < 0x20)
+        throw std::runtime_error("a control character in a string");
       if (text_[at_] == '\\') ++at_;
       out += text_[at_];
     }
@@ -65,7 +69,10 @@ class Json {
       if (peek() == '{') object(into, key + ".");
       else if (peek() == '"') into[key] = string();
       else
-        for (peek(); at_ < text_.size() && std::string("+-.eE0123456789").find(text_[at_]) != std::string::npos; ++at_) into[key] += text_[at_];
+        for (peek(); at_ < text_.size() &&
+                     std::string("+-.eE0123456789").find(text_[at_]) != std::string::npos;
+             ++at_)
+          into[key] += text_[at_];
     } while (take(','));
     expect('}');
   }
@@ -77,7 +84,8 @@ class Json {
 // What `f` leaves in the file, run in a process of its own: the variable is read once.
 template <class F>
 std::vector<std::map<std::string, std::string>> timeline_of(const F& f, const std::string& name) {
-  const std::string path = testing::TempDir() + "vt_timeline_" + name + "_" + std::to_string(::getpid()) + ".json";
+  const std::string path =
+      testing::TempDir() + "vt_timeline_" + name + "_" + std::to_string(::getpid()) + ".json";
   const pid_t child = ::fork();
   if (child == 0) {
     ::setenv("VT_TRACE", path.c_str(), 1);
@@ -99,7 +107,8 @@ TEST(Timeline, TellsWhatWasDone) {
   const auto events = timeline_of(
       [&] {
         vt::set_num_threads(2);
-        const auto f = vt::jit(vt::vmap(vt::grad([](vt::Tensor x) { return vt::sum(vt::sin(x) * x); })));
+        const auto f =
+            vt::jit(vt::vmap(vt::grad([](vt::Tensor x) { return vt::sum(vt::sin(x) * x); })));
         line = __LINE__ - 1;
         const vt::Tensor x = vt::ones({512, 4096});
         for (int i = 0; i < 3; ++i) f(x).eval();
@@ -120,10 +129,14 @@ TEST(Timeline, TellsWhatWasDone) {
     EXPECT_GE(std::stod(e.at("dur")), 0);
     end_of_last = std::max(end_of_last, std::stod(e.at("ts")) + std::stod(e.at("dur")));
     const auto at = e.find("args.line");
-    has_line = has_line || (at != e.end() && at->second.find("timeline_test.cpp:" + std::to_string(line)) != std::string::npos);
+    has_line = has_line ||
+               (at != e.end() &&
+                at->second.find("timeline_test.cpp:" + std::to_string(line)) != std::string::npos);
   }
-  for (const char* category : {"record", "transform", "run"}) EXPECT_GT(categories[category], 0) << category;
-  for (const char* name : {"vt::jit", "vt::vmap", "linearize", "transpose", "batch", "simplify"}) EXPECT_GT(names[name], 0) << name;
+  for (const char* category : {"record", "transform", "run"})
+    EXPECT_GT(categories[category], 0) << category;
+  for (const char* name : {"vt::jit", "vt::vmap", "linearize", "transpose", "batch", "simplify"})
+    EXPECT_GT(names[name], 0) << name;
   EXPECT_TRUE(has_line) << "no event names line " << line;
   EXPECT_GT(end_of_last, 0);
 }
@@ -132,7 +145,8 @@ TEST(Timeline, SpansOfAThreadLieInsideEachOther) {
   const auto events = timeline_of(
       [] {
         const vt::Tensor x = vt::ones({256, 256});
-        for (int i = 0; i < 3; ++i) vt::jit([](vt::Tensor a) { return vt::matmul(a, vt::tanh(a)) + 1.0; })(x).eval();
+        for (int i = 0; i < 3; ++i)
+          vt::jit([](vt::Tensor a) { return vt::matmul(a, vt::tanh(a)) + 1.0; })(x).eval();
       },
       "nesting");
   std::map<std::string, std::vector<std::pair<double, double>>> open;
@@ -141,16 +155,19 @@ TEST(Timeline, SpansOfAThreadLieInsideEachOther) {
   };
   std::map<std::string, std::vector<Stretch>> all;
   for (const auto& e : events)
-    if (e.at("ph") == "X") all[e.at("tid")].push_back({std::stod(e.at("ts")), std::stod(e.at("ts")) + std::stod(e.at("dur"))});
+    if (e.at("ph") == "X")
+      all[e.at("tid")].push_back(
+          {std::stod(e.at("ts")), std::stod(e.at("ts")) + std::stod(e.at("dur"))});
   ASSERT_FALSE(all.empty());
   constexpr double rounding = 0.0021;  // times are written in nanoseconds
   for (const auto& [thread, stretches] : all)
     for (const Stretch& a : stretches)
       for (const Stretch& b : stretches) {
         const bool apart = a.end <= b.begin + rounding || b.end <= a.begin + rounding;
-        const bool inside =
-            (a.begin >= b.begin - rounding && a.end <= b.end + rounding) || (b.begin >= a.begin - rounding && b.end <= a.end + rounding);
-        EXPECT_TRUE(apart || inside) << "thread " << thread << ": " << a.begin << "…" << a.end << ", " << b.begin << "…" << b.end;
+        const bool inside = (a.begin >= b.begin - rounding && a.end <= b.end + rounding) ||
+                            (b.begin >= a.begin - rounding && b.end <= a.end + rounding);
+        EXPECT_TRUE(apart || inside) << "thread " << thread << ": " << a.begin << "…" << a.end
+                                     << ", " << b.begin << "…" << b.end;
       }
 }
 
@@ -178,7 +195,8 @@ TEST(Timeline, AFileThatCannotBeWrittenIsAWarning) {
     if (child == 0) {
       ::setenv("VT_TRACE", path.c_str(), 1);
       const double sum = vt::sum(vt::ones({3}) + 1.0).item<double>();
-      const bool told = vt::warnings().find("VT_TRACE: " + path + " cannot be written") != std::string::npos;
+      const bool told =
+          vt::warnings().find("VT_TRACE: " + path + " cannot be written") != std::string::npos;
       std::_Exit(sum == 6.0 && told ? 0 : 1);
     }
     int status = 0;

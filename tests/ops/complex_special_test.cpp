@@ -138,14 +138,13 @@ struct Unary {
 };
 #define VT_C_FUNCTION(name)                                                                \
   Unary {                                                                                  \
-#name, vt::name, [](C z) { return std::name(z); }, [](Long z) { return std::name(z); } \
+    #name, vt::name, [](C z) { return std::name(z); }, [](Long z) { return std::name(z); } \
   }
-const Unary functions[] = {VT_C_FUNCTION(exp),   VT_C_FUNCTION(log),   VT_C_FUNCTION(sqrt),
-                           VT_C_FUNCTION(sin),   VT_C_FUNCTION(cos),   VT_C_FUNCTION(tan),
-                           VT_C_FUNCTION(asin),  VT_C_FUNCTION(acos),  VT_C_FUNCTION(atan),
-                           VT_C_FUNCTION(sinh),  VT_C_FUNCTION(cosh),  VT_C_FUNCTION(tanh),
-                           VT_C_FUNCTION(asinh), VT_C_FUNCTION(acosh), VT_C_FUNCTION(atanh),
-                           VT_C_FUNCTION(log10)};
+const Unary functions[] = {
+    VT_C_FUNCTION(exp),   VT_C_FUNCTION(log),   VT_C_FUNCTION(sqrt),  VT_C_FUNCTION(sin),
+    VT_C_FUNCTION(cos),   VT_C_FUNCTION(tan),   VT_C_FUNCTION(asin),  VT_C_FUNCTION(acos),
+    VT_C_FUNCTION(atan),  VT_C_FUNCTION(sinh),  VT_C_FUNCTION(cosh),  VT_C_FUNCTION(tanh),
+    VT_C_FUNCTION(asinh), VT_C_FUNCTION(acosh), VT_C_FUNCTION(atanh), VT_C_FUNCTION(log10)};
 #undef VT_C_FUNCTION
 
 template <class T>
@@ -360,26 +359,15 @@ TEST(ComplexSpecial, ReductionsAndProductsOfFew) {
   using Tensors = std::vector<Tensor>;
   const std::pair<const char*, Tensor (*)(const Tensors&)> rows[] = {
       {"prod", [](const Tensors& x) { return prod(x[0]); }},
-      {"prod of rows",
-       [](const Tensors& x) {
-         return prod(stack({x[0], x[0]}), 1);
-       }},
-      {"prod of columns",
-       [](const Tensors& x) {
-         return prod(stack({x[0], x[0]}, 1), 0);
-       }},
+      {"prod of rows", [](const Tensors& x) { return prod(stack({x[0], x[0]}), 1); }},
+      {"prod of columns", [](const Tensors& x) { return prod(stack({x[0], x[0]}, 1), 0); }},
       {"cumprod", [](const Tensors& x) { return cumprod(x[0], 0); }},
-      {"segment_prod",
-       [](const Tensors& x) {
-         return segment_prod(x[0], tensor({0, 0}), 2);
-       }},
+      {"segment_prod", [](const Tensors& x) { return segment_prod(x[0], tensor({0, 0}), 2); }},
       {"sum", [](const Tensors& x) { return sum(x[0]); }},
       {"cumsum", [](const Tensors& x) { return cumsum(x[0], 0); }},
       {"dot", [](const Tensors& x) { return dot(x[1], x[2]); }},
       {"matmul",
-       [](const Tensors& x) {
-         return matmul(x[1].reshape({1, 1}), x[2].reshape({1, 1}));
-       }},
+       [](const Tensors& x) { return matmul(x[1].reshape({1, 1}), x[2].reshape({1, 1})); }},
       {"outer", [](const Tensors& x) { return outer(x[0], x[0]); }},
       {"cube", [](const Tensors& x) { return integer_pow(x[0], 3); }},
       {"inverse", [](const Tensors& x) { return integer_pow(x[0], -1); }},

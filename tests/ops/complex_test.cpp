@@ -1,5 +1,6 @@
-// Complex numbers: making and reading them, promotion, special values against C99's, what is refused, the convention of derivatives
-// (differences of the two real parts, inner products, second order), and compiled programs against std::complex.
+// Complex numbers: making and reading them, promotion, special values against C99's, what is
+// refused, the convention of derivatives (differences of the two real parts, inner products, second
+// order), and compiled programs against std::complex.
 #include <vt/eigen.hpp>
 
 #include "support/property.hpp"
@@ -12,13 +13,14 @@ using CF = std::complex<float>;
 using vt_test::expect_close;
 using vt_test::Tolerance;
 
-const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+const double inf = std::numeric_limits<double>::infinity(),
+             nan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor random_complex(const Shape& shape, std::uint64_t seed, double low = -2, double high = 2) {
   return vt_test::random_tensor(c128, shape, low, high, seed);
 }
 
-// --- making and reading ----------------------------------------------------------------------------------------------
+// --- making and reading --------------------------------------------------------------------------
 
 TEST(Complex, MadeAndReadBack) {
   const Tensor z = tensor({C(1, 2), C(-3, 0.5)});
@@ -68,7 +70,8 @@ TEST(Complex, Promotion) {
 }
 
 TEST(Complex, Printed) {
-  EXPECT_EQ(detail::text_of(tensor({C(1, 2), C(-3.5, -0.25)})), "[ 1.  +2.i   -3.5 -0.25i] c128[2]");
+  EXPECT_EQ(detail::text_of(tensor({C(1, 2), C(-3.5, -0.25)})),
+            "[ 1.  +2.i   -3.5 -0.25i] c128[2]");
   EXPECT_EQ(detail::text_of(tensor(CF(0, -1))), "0.-1.i c64[]");
   EXPECT_EQ(detail::text_of(tensor({C(nan, inf)})), "[nan+infi] c128[1]");
   const Graph g = make_graph([](Tensor x) { return x * C(0.5, -1); })(tensor(C(1)));
@@ -152,12 +155,13 @@ TEST(Complex, ReductionsAndProducts) {
   expect_close(matmul(real(z), w), matmul(real(z).astype(c128), w), few);
 }
 
-// --- refusals --------------------------------------------------------------------------------------------------------
+// --- refusals ------------------------------------------------------------------------------------
 
 TEST(Complex, Correlation) {  // NumPy's values
   const C between(-0.631345340345, 0.479822458662);
   expect_close(corrcoef(tensor({{C(1, 2), C(0.5, -1), C(3, 0)}, {C(2, 0), C(0, 1), C(-1, 1)}})),
-               tensor({{C(1, 0), between}, {std::conj(between), C(1, 0)}}), {.relative = 1e-11, .absolute = 1e-12});
+               tensor({{C(1, 0), between}, {std::conj(between), C(1, 0)}}),
+               {.relative = 1e-11, .absolute = 1e-12});
 }
 
 TEST(Complex, WhatIsRefused) {
@@ -185,21 +189,24 @@ TEST(Complex, WhatIsRefused) {
   refused([&] { bitcast(z, c64); }, "vt::bitcast", "sizes differ");
 }
 
-// --- values ----------------------------------------------------------------------------------------------------------
+// --- values --------------------------------------------------------------------------------------
 
 struct Function {
   const char* name;
   Tensor (*ours)(Operand);
   C (*theirs)(const C&);
 };
-const Function functions[] = {{"exp", exp, std::exp},       {"log", log, std::log},       {"sqrt", sqrt, std::sqrt},   {"sin", sin, std::sin},
-                              {"cos", cos, std::cos},       {"tan", tan, std::tan},       {"asin", asin, std::asin},   {"acos", acos, std::acos},
-                              {"atan", atan, std::atan},    {"sinh", sinh, std::sinh},    {"cosh", cosh, std::cosh},   {"tanh", tanh, std::tanh},
-                              {"asinh", asinh, std::asinh}, {"acosh", acosh, std::acosh}, {"atanh", atanh, std::atanh}};
+const Function functions[] = {
+    {"exp", exp, std::exp},       {"log", log, std::log},       {"sqrt", sqrt, std::sqrt},
+    {"sin", sin, std::sin},       {"cos", cos, std::cos},       {"tan", tan, std::tan},
+    {"asin", asin, std::asin},    {"acos", acos, std::acos},    {"atan", atan, std::atan},
+    {"sinh", sinh, std::sinh},    {"cosh", cosh, std::cosh},    {"tanh", tanh, std::tanh},
+    {"asinh", asinh, std::asinh}, {"acosh", acosh, std::acosh}, {"atanh", atanh, std::atanh}};
 
 /// By the interpreter and, whatever the backend, compiled.
 template <class F>
-void both_ways(F&& f, const Tensor& z, const Tensor& expected, const Tolerance& tolerance, const std::string& what) {
+void both_ways(F&& f, const Tensor& z, const Tensor& expected, const Tolerance& tolerance,
+               const std::string& what) {
   expect_close(Tensor(f(z)), expected, tolerance, what);
   expect_close(jit(f)(z), expected, tolerance, what + " compiled");
 }
@@ -211,10 +218,12 @@ TEST(ComplexValues, FunctionsAgreeWithTheStandardLibrary) {
   for (const Function& f : functions) {
     std::vector<C> expected;
     for (const C& z : points) expected.push_back(f.theirs(z));
-    both_ways([&](Tensor z) { return f.ours(z); }, tensor(points), tensor(expected), {.ulps = 24}, f.name);
+    both_ways([&](Tensor z) { return f.ours(z); }, tensor(points), tensor(expected), {.ulps = 24},
+              f.name);
     std::vector<CF> narrow(points.begin(), points.end()), rounded;
     for (const CF& z : narrow) rounded.emplace_back(f.theirs(C(z)));
-    both_ways([&](Tensor z) { return f.ours(z); }, tensor(narrow), tensor(rounded), {.ulps = 24}, f.name + std::string(" c64"));
+    both_ways([&](Tensor z) { return f.ours(z); }, tensor(narrow), tensor(rounded), {.ulps = 24},
+              f.name + std::string(" c64"));
   }
 }
 
@@ -229,38 +238,49 @@ TEST(ComplexValues, BranchCuts) {
   for (const Function& f : functions) {
     std::vector<C> expected;
     for (const C& z : points) expected.push_back(f.theirs(z));
-    both_ways([&](Tensor z) { return f.ours(z); }, tensor(points), tensor(expected), {.ulps = 24, .absolute = 1e-15}, f.name);
+    both_ways([&](Tensor z) { return f.ours(z); }, tensor(points), tensor(expected),
+              {.ulps = 24, .absolute = 1e-15}, f.name);
   }
 }
 
 bool same_special(C a, C b) {
   const auto same = [](double x, double y) {
-    return vt_test::close(x, y, f64, {.ulps = 4}) && (std::isnan(y) || std::signbit(x) == std::signbit(y));
+    return vt_test::close(x, y, f64, {.ulps = 4}) &&
+           (std::isnan(y) || std::signbit(x) == std::signbit(y));
   };
   return same(a.real(), b.real()) && same(a.imag(), b.imag());
 }
 
 TEST(ComplexValues, SpecialValuesOfSqrtExpLogAndAbs) {
-  const std::vector<C> roots = {{0, 0},    {-0.0, 0},  {0, -0.0},   {-0.0, -0.0}, {inf, 1},  {-inf, 1}, {inf, -1},  {-inf, -1}, {1, inf},
-                                {-1, inf}, {nan, inf}, {inf, -inf}, {4, 0},       {4, -0.0}, {-4, 0.0}, {-4, -0.0}, {nan, 1},   {1, nan}};
+  const std::vector<C> roots = {{0, 0},     {-0.0, 0},   {0, -0.0},  {-0.0, -0.0}, {inf, 1},
+                                {-inf, 1},  {inf, -1},   {-inf, -1}, {1, inf},     {-1, inf},
+                                {nan, inf}, {inf, -inf}, {4, 0},     {4, -0.0},    {-4, 0.0},
+                                {-4, -0.0}, {nan, 1},    {1, nan}};
   const std::vector<C> logs = {{0, 0},   {-0.0, 0}, {0, -0.0},  {-0.0, -0.0}, {inf, 1}, {-inf, 1},
                                {1, inf}, {1, -inf}, {inf, nan}, {nan, inf},   {1, 0},   {1, -0.0}};
-  const std::vector<C> exps = {{0, 0}, {0, -0.0}, {inf, 0}, {-inf, 1}, {-inf, 0}, {nan, 0.0}, {1, 0}, {-1, -0.0}};
-  const auto check = [](const auto& ours, C (*theirs)(const C&), const std::vector<C>& points, const char* name) {
+  const std::vector<C> exps = {{0, 0},    {0, -0.0},  {inf, 0}, {-inf, 1},
+                               {-inf, 0}, {nan, 0.0}, {1, 0},   {-1, -0.0}};
+  const auto check = [](const auto& ours, C (*theirs)(const C&), const std::vector<C>& points,
+                        const char* name) {
     for (const bool compiled : {false, true}) {
-      const std::vector<C> got = (compiled ? jit(ours)(tensor(points)) : Tensor(ours(tensor(points)))).template to_vector<C>();
+      const std::vector<C> got =
+          (compiled ? jit(ours)(tensor(points)) : Tensor(ours(tensor(points))))
+              .template to_vector<C>();
       for (std::size_t i = 0; i < points.size(); ++i)
         EXPECT_TRUE(same_special(got[i], theirs(points[i])))
-            << name << points[i] << (compiled ? " compiled" : "") << ": " << got[i] << ", not " << theirs(points[i]);
+            << name << points[i] << (compiled ? " compiled" : "") << ": " << got[i] << ", not "
+            << theirs(points[i]);
     }
   };
   check([](Tensor z) { return sqrt(z); }, std::sqrt, roots, "sqrt");
   check([](Tensor z) { return log(z); }, std::log, logs, "log");
   check([](Tensor z) { return exp(z); }, std::exp, exps, "exp");
   const Tensor far = tensor({C(3e300, 4e300), C(-inf, nan), C(0, -0.0), C(3e-310, 4e-310)});
-  both_ways([](Tensor z) { return abs(z); }, far, tensor({5e300, inf, 0.0, 5e-310}), {.ulps = 4}, "abs");
+  both_ways([](Tensor z) { return abs(z); }, far, tensor({5e300, inf, 0.0, 5e-310}), {.ulps = 4},
+            "abs");
   const Tensor large = tensor({C(1e308, 1e308), C(1e-310, 0)});
-  both_ways([](Tensor z) { return sqrt(z); }, large, tensor({std::sqrt(C(1e308, 1e308)), std::sqrt(C(1e-310, 0))}), {.ulps = 4}, "sqrt");
+  both_ways([](Tensor z) { return sqrt(z); }, large,
+            tensor({std::sqrt(C(1e308, 1e308)), std::sqrt(C(1e-310, 0))}), {.ulps = 4}, "sqrt");
 }
 
 TEST(ComplexValues, QuotientsAreScaled) {
@@ -271,7 +291,8 @@ TEST(ComplexValues, QuotientsAreScaled) {
   expect_close(divide(a, b), expected, {.ulps = 4});
   expect_close(jit(divide)(a, b), expected, {.ulps = 4});
   expect_close(tensor(C(1, 2)) * tensor(C(3, -1)), tensor(C(5, 5)));
-  expect_close(pow(tensor({C(0, 0), C(0, 0), C(2, 0)}), tensor({C(0, 0), C(2, 1), C(0.5, 0)})), tensor({C(1), C(0), C(std::sqrt(2.0))}), {.ulps = 4});
+  expect_close(pow(tensor({C(0, 0), C(0, 0), C(2, 0)}), tensor({C(0, 0), C(2, 1), C(0.5, 0)})),
+               tensor({C(1), C(0), C(std::sqrt(2.0))}), {.ulps = 4});
   expect_close(square(tensor(C(1, 2))), tensor(C(-3, 4)));
   expect_close(reciprocal(tensor(C(0, 2))), tensor(C(0, -0.5)));
   expect_close(sign(tensor({C(0, 0), C(3, 4)})), tensor({C(0), C(0.6, 0.8)}), {.ulps = 2});
@@ -279,13 +300,16 @@ TEST(ComplexValues, QuotientsAreScaled) {
 
 TEST(ComplexValues, SmallNumbersKeepTheirDigits) {
   const Tensor z = tensor({C(1e-12, 2e-12), C(-2e-20, 1e-10)});
-  both_ways([](Tensor x) { return log1p(x); }, z, tensor({C(1e-12, 2e-12), C(5e-21 - 2e-20, 1e-10)}), {.relative = 1e-11}, "log1p");
-  both_ways([](Tensor x) { return expm1(x); }, z, tensor({C(1e-12, 2e-12), C(-2e-20 - 5e-21, 1e-10)}), {.relative = 1e-11}, "expm1");
+  both_ways([](Tensor x) { return log1p(x); }, z,
+            tensor({C(1e-12, 2e-12), C(5e-21 - 2e-20, 1e-10)}), {.relative = 1e-11}, "log1p");
+  both_ways([](Tensor x) { return expm1(x); }, z,
+            tensor({C(1e-12, 2e-12), C(-2e-20 - 5e-21, 1e-10)}), {.relative = 1e-11}, "expm1");
 }
 
-// --- derivatives -----------------------------------------------------------------------------------------------------
+// --- derivatives ---------------------------------------------------------------------------------
 
-/// A function of complex Tensors as one of twice as many real ones: what differences can be taken of.
+/// A function of complex Tensors as one of twice as many real ones: what differences can be taken
+/// of.
 using Many = std::function<Tensor(const std::vector<Tensor>&)>;
 std::vector<Tensor> split(const Tensor& z) { return {real(z), imag(z)}; }
 
@@ -298,9 +322,14 @@ struct Rule {
 std::vector<Rule> rules() {
   std::vector<Rule> all;
   for (const Function& f : functions)
-    all.push_back({f.name, [f](const std::vector<Tensor>& z) { return f.ours(z[0]); }, 1, 0.2, std::string(f.name) == "acosh" ? 2.0 : 0.9});
-  const auto one = [&](const char* name, auto f) { all.push_back({name, [f](const std::vector<Tensor>& z) { return f(z[0]); }, 1}); };
-  const auto two = [&](const char* name, auto f) { all.push_back({name, [f](const std::vector<Tensor>& z) { return f(z[0], z[1]); }, 2}); };
+    all.push_back({f.name, [f](const std::vector<Tensor>& z) { return f.ours(z[0]); }, 1, 0.2,
+                   std::string(f.name) == "acosh" ? 2.0 : 0.9});
+  const auto one = [&](const char* name, auto f) {
+    all.push_back({name, [f](const std::vector<Tensor>& z) { return f(z[0]); }, 1});
+  };
+  const auto two = [&](const char* name, auto f) {
+    all.push_back({name, [f](const std::vector<Tensor>& z) { return f(z[0], z[1]); }, 2});
+  };
   one("abs", [](Tensor z) { return abs(z).astype(c128); });
   one("sign", [](Tensor z) { return sign(z); });
   one("real", [](Tensor z) { return real(z).astype(c128); });
@@ -324,8 +353,12 @@ std::vector<Rule> rules() {
   one("norm", [](Tensor z) { return norm(z).astype(c128); });
   one("matmul", [](Tensor z) { return matmul(transpose(z), conj(z)); });
   one("rows", [](Tensor z) { return concatenate({z[slice(1, 3)] * z[0], flip(z)}); });
-  one("scatter", [](Tensor z) { return index_add(z, tensor({1, 1}), z[slice(0, 2)] * z[slice(1, 3)]); });
-  one("scan", [](Tensor z) { return scan([](Tensor c, Tensor x) { return std::pair(c * x + C(0, 1), c * c); }, z[0], z).second; });
+  one("scatter",
+      [](Tensor z) { return index_add(z, tensor({1, 1}), z[slice(0, 2)] * z[slice(1, 3)]); });
+  one("scan", [](Tensor z) {
+    return scan([](Tensor c, Tensor x) { return std::pair(c * x + C(0, 1), c * c); }, z[0], z)
+        .second;
+  });
   two("mul", [](Tensor a, Tensor b) { return a * b; });
   two("div", [](Tensor a, Tensor b) { return a / b; });
   two("pow", [](Tensor a, Tensor b) { return pow(a, b); });
@@ -342,7 +375,8 @@ vt_test::FlatFunction of_parts(const Rule& r) {
   };
 }
 
-void each_rule(const std::function<void(const Rule&, const std::vector<Tensor>& z, const std::vector<Tensor>& d)>& check) {
+void each_rule(const std::function<void(const Rule&, const std::vector<Tensor>& z,
+                                        const std::vector<Tensor>& d)>& check) {
   for (const Rule& r : rules()) {
     SCOPED_TRACE(r.name);
     std::vector<Tensor> z, d;
@@ -359,13 +393,16 @@ std::vector<Tensor> flattened(const std::vector<Tensor>& z) {
     for (const Tensor& p : split(t)) parts.push_back(p);
   return parts;
 }
-Tensor forward(const Rule& r, const std::vector<Tensor>& z, const std::vector<Tensor>& d) { return jvp(r.f, std::tuple(z), std::tuple(d)).second; }
+Tensor forward(const Rule& r, const std::vector<Tensor>& z, const std::vector<Tensor>& d) {
+  return jvp(r.f, std::tuple(z), std::tuple(d)).second;
+}
 /// Re Σ a·b, the pairing of cotangents and tangents.
 double pairing(const Tensor& a, const Tensor& b) { return real(sum(a * b)).item<double>(); }
 
 TEST(ComplexDerivatives, JvpIsTheDifferenceInBothParts) {
   each_rule([](const Rule& r, const std::vector<Tensor>& z, const std::vector<Tensor>& d) {
-    const std::vector<Tensor> expected = vt_test::difference(of_parts(r), flattened(z), flattened(d));
+    const std::vector<Tensor> expected =
+        vt_test::difference(of_parts(r), flattened(z), flattened(d));
     expect_close(split(forward(r, z, d)), expected, {.relative = 1e-8, .absolute = 1e-9});
   });
 }
@@ -404,16 +441,22 @@ TEST(ComplexDerivatives, SecondOrder) {
       for (std::size_t i = 0; i < x.size(); i += 2) at.push_back(complex(x[i], x[i + 1]));
       return split(forward(r, at, d));
     };
-    const Tensor second = jvp([&](std::vector<Tensor> at) { return forward(r, at, d); }, std::tuple(z), std::tuple(e)).second;
-    expect_close(split(second), vt_test::difference(slope, flattened(z), flattened(e)), {.relative = 1e-7, .absolute = 1e-8});
+    const Tensor second =
+        jvp([&](std::vector<Tensor> at) { return forward(r, at, d); }, std::tuple(z), std::tuple(e))
+            .second;
+    expect_close(split(second), vt_test::difference(slope, flattened(z), flattened(e)),
+                 {.relative = 1e-7, .absolute = 1e-8});
   });
 }
 
 TEST(ComplexDerivatives, MappedIsTheLoop) {
   each_rule([](const Rule& r, const std::vector<Tensor>&, const std::vector<Tensor>&) {
     std::vector<Tensor> z;
-    for (int i = 0; i < r.operands; ++i) z.push_back(random_complex({2, 3, 2}, static_cast<std::uint64_t>(61 + i), r.low, r.high));
-    const auto gradient = [&](const std::vector<Tensor>& at) { return grad([&](std::vector<Tensor> a) { return sum(abs(r.f(a) * r.f(a))); })(at); };
+    for (int i = 0; i < r.operands; ++i)
+      z.push_back(random_complex({2, 3, 2}, static_cast<std::uint64_t>(61 + i), r.low, r.high));
+    const auto gradient = [&](const std::vector<Tensor>& at) {
+      return grad([&](std::vector<Tensor> a) { return sum(abs(r.f(a) * r.f(a))); })(at);
+    };
     const std::vector<Tensor> mapped = vmap(gradient)(z), compiled = jit(vmap(gradient))(z);
     for (std::size_t i = 0; i < z.size(); ++i)
       for (std::int64_t lane = 0; lane < 2; ++lane) {
@@ -433,13 +476,18 @@ TEST(ComplexDerivatives, FollowTheValueInAllQuadrantsAndAlongBothSidesOfCuts) {
   for (const Function& f : functions) {
     const auto slope = grad([&](Tensor z) { return f.ours(z); }, {.holomorphic = true});
     for (const C& z : points) {
-      // A step along the axis that z lies on stays on its side of the cut; written by parts, as sums would lose the sign of a zero.
+      // A step along the axis that z lies on stays on its side of the cut; written by parts, as
+      // sums would lose the sign of a zero.
       const bool upright = z.real() == 0;
       const double h = 1e-5;
-      const auto at = [&](double d) { return f.theirs(upright ? C(z.real(), z.imag() + d) : C(z.real() + d, z.imag())); };
-      const C expected = (8.0 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h * (upright ? C(0, 1) : C(1)));
+      const auto at = [&](double d) {
+        return f.theirs(upright ? C(z.real(), z.imag() + d) : C(z.real() + d, z.imag()));
+      };
+      const C expected = (8.0 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) /
+                         (12 * h * (upright ? C(0, 1) : C(1)));
       for (const C& got : {slope(tensor(z)).item<C>(), jit(slope)(tensor(z)).item<C>()})
-        EXPECT_LT(std::abs(got - expected), 1e-8 * (1 + std::abs(expected))) << f.name << " at " << z << ": " << got << ", expected " << expected;
+        EXPECT_LT(std::abs(got - expected), 1e-8 * (1 + std::abs(expected)))
+            << f.name << " at " << z << ": " << got << ", expected " << expected;
     }
   }
 }
@@ -450,9 +498,12 @@ TEST(ComplexDerivatives, Convention) {
   expect_close(grad([](Tensor a) { return square(abs(a)); })(z), tensor(C(6, -8)), {.ulps = 2});
   expect_close(grad([](Tensor a) { return imag(a); })(z), tensor(C(0, -1)));
   expect_close(grad([](Tensor a) { return abs(a); })(tensor(C(0, 0))), tensor(C(0, 0)));
-  expect_close(grad([](Tensor x) { return real(exp(complex(0.0, x))); })(tensor(1.0)), tensor(-std::sin(1.0)), {.ulps = 2});
-  expect_close(grad([](Tensor a) { return a * a * a; }, {.holomorphic = true})(z), tensor(3.0 * C(3, 4) * C(3, 4)));
-  const auto [value, slope] = value_and_grad([](Tensor a) { return std::pair(sin(a), a); }, has_aux, {.holomorphic = true})(z);
+  expect_close(grad([](Tensor x) { return real(exp(complex(0.0, x))); })(tensor(1.0)),
+               tensor(-std::sin(1.0)), {.ulps = 2});
+  expect_close(grad([](Tensor a) { return a * a * a; }, {.holomorphic = true})(z),
+               tensor(3.0 * C(3, 4) * C(3, 4)));
+  const auto [value, slope] = value_and_grad([](Tensor a) { return std::pair(sin(a), a); }, has_aux,
+                                             {.holomorphic = true})(z);
   expect_close(slope, tensor(std::cos(C(3, 4))), {.ulps = 4});
   const Tensor v = tensor({C(1, 2), C(0.5, -1)});
   const auto f = [](Tensor a) { return a * a[0]; };
@@ -460,43 +511,59 @@ TEST(ComplexDerivatives, Convention) {
   expect_close(jacrev(f, {.holomorphic = true})(v), expected);
   expect_close(jacfwd(f, {.holomorphic = true})(v), expected);
   expect_close(jacobian(f, {.holomorphic = true})(v), expected);
-  expect_close(hessian([](Tensor a) { return a[0] * a[0] * a[1]; }, {.holomorphic = true})(v), tensor({{C(1, -2), C(2, 4)}, {C(2, 4), C(0)}}));
+  expect_close(hessian([](Tensor a) { return a[0] * a[0] * a[1]; }, {.holomorphic = true})(v),
+               tensor({{C(1, -2), C(2, 4)}, {C(2, 4), C(0)}}));
   // A real function's rows are gradients; a path's columns are velocities.
-  expect_close(jacobian([](Tensor a) { return square(abs(a)); })(v), tensor({{C(2, -4), C(0)}, {C(0), C(1, 2)}}), {.ulps = 4});
-  expect_close(jacobian([](Tensor t) { return exp(complex(0.0, t)); })(tensor({0.0})), tensor({{C(0, 1)}}));
+  expect_close(jacobian([](Tensor a) { return square(abs(a)); })(v),
+               tensor({{C(2, -4), C(0)}, {C(0), C(1, 2)}}), {.ulps = 4});
+  expect_close(jacobian([](Tensor t) { return exp(complex(0.0, t)); })(tensor({0.0})),
+               tensor({{C(0, 1)}}));
   expect_close(grad([](Tensor a) { return sum(real(a * C(1, 1))); })(C(1, 2)), tensor(C(1, 1)));
 }
 
 TEST(ComplexDerivatives, WrongUses) {
   const Tensor z = tensor({C(1, 2)}), x = tensor({1.0});
-  const auto fails = [](auto&& f, const std::vector<std::string>& parts) { vt_test::expect_error(f, ErrorKind::dtype, parts); };
-  fails([&] { grad([](Tensor a) { return sum(a); })(z); }, {"vt::grad", "c128[]", "holomorphic", "complex_test.cpp"});
-  fails([&] { grad([](Tensor a) { return sum(a.astype(c128)); }, {.holomorphic = true})(x); }, {"complex arguments, not f64[1]"});
-  fails([&] { grad([](Tensor a) { return sum(abs(a)); }, {.holomorphic = true})(z); }, {"complex results, not f64[]"});
+  const auto fails = [](auto&& f, const std::vector<std::string>& parts) {
+    vt_test::expect_error(f, ErrorKind::dtype, parts);
+  };
+  fails([&] { grad([](Tensor a) { return sum(a); })(z); },
+        {"vt::grad", "c128[]", "holomorphic", "complex_test.cpp"});
+  fails([&] { grad([](Tensor a) { return sum(a.astype(c128)); }, {.holomorphic = true})(x); },
+        {"complex arguments, not f64[1]"});
+  fails([&] { grad([](Tensor a) { return sum(abs(a)); }, {.holomorphic = true})(z); },
+        {"complex results, not f64[]"});
   fails([&] { jacobian([](Tensor a) { return a * a; })(z); }, {"vt::jacobian", "both complex"});
   fails([&] { jacfwd([](Tensor a) { return abs(a); })(z); }, {"vt::jacfwd", "real arguments"});
   fails([&] { jacrev([](Tensor a) { return complex(a, a); })(x); }, {"vt::jacrev", "real results"});
   const auto [y, pull] = vjp([](Tensor a) { return abs(a); }, z);
-  fails([&, &pull = pull] { pull(tensor({C(1, 2)})); }, {"cotangent of the result", "c128[1]", "f64[1]"});
+  fails([&, &pull = pull] { pull(tensor({C(1, 2)})); },
+        {"cotangent of the result", "c128[1]", "f64[1]"});
 }
 
-// --- programs --------------------------------------------------------------------------------------------------------
+// --- programs ------------------------------------------------------------------------------------
 
 TEST(ComplexPrograms, ControlFlow) {
-  const auto power = [](Tensor z, Tensor n) { return fori_loop(0, n, [&](Tensor, Tensor w) { return w * z; }, C(1, 0)); };
+  const auto power = [](Tensor z, Tensor n) {
+    return fori_loop(0, n, [&](Tensor, Tensor w) { return w * z; }, C(1, 0));
+  };
   const Tensor z = tensor({C(0, 1), C(1, 1), C(2, 0)}), n = tensor({3, 2, 0});
   const Tensor expected = tensor({C(0, -1), C(0, 2), C(1, 0)});
   expect_close(vmap(power)(z, n), expected);
   expect_close(jit(vmap(power))(z, n), expected);
-  const auto branch = [](Tensor w) { return cond(real(w) > 0.5, [](Tensor a) { return a * C(0, 1); }, [](Tensor a) { return conj(a); }, w); };
+  const auto branch = [](Tensor w) {
+    return cond(
+        real(w) > 0.5, [](Tensor a) { return a * C(0, 1); }, [](Tensor a) { return conj(a); }, w);
+  };
   expect_close(jit(vmap(branch))(z), tensor({C(0, -1), C(-1, 1), C(0, 2)}));
   // The Mandelbrot iteration, whose escape times are known.
   const auto escape = [](Tensor c) {
-    return while_loop([](Tensor i, Tensor w) { return (abs(w) <= 2.0) & (i < 50); }, [&](Tensor i, Tensor w) { return std::pair(i + 1, w * w + c); },
+    return while_loop([](Tensor i, Tensor w) { return (abs(w) <= 2.0) & (i < 50); },
+                      [&](Tensor i, Tensor w) { return std::pair(i + 1, w * w + c); },
                       std::pair(0, C(0, 0)))
         .first;
   };
-  expect_close(jit(vmap(escape))(tensor({C(0, 0), C(1, 0), C(-1, 0), C(0.5, 0.5), C(3, 3)})), tensor({50, 3, 50, 5, 1}));
+  expect_close(jit(vmap(escape))(tensor({C(0, 0), C(1, 0), C(-1, 0), C(0.5, 0.5), C(3, 3)})),
+               tensor({50, 3, 50, 5, 1}));
 }
 
 TEST(ComplexPrograms, CompiledInRealNumbers) {
@@ -508,20 +575,28 @@ TEST(ComplexPrograms, CompiledInRealNumbers) {
   }
 }
 
-// What holds of real numbers is not done to complex ones: every real function of every part, as one program and step by step.
+// What holds of real numbers is not done to complex ones: every real function of every part, as one
+// program and step by step.
 TEST(ComplexPrograms, RealFunctionsOfParts) {
   const Tensor z = random_complex({7}, 5);
-  const std::pair<const char*, Tensor (*)(Tensor)> parts[] = {{"real", [](Tensor w) { return real(w); }},
-                                                              {"imag", [](Tensor w) { return imag(w); }},
-                                                              {"abs", [](Tensor w) { return abs(w); }},
-                                                              {"angle", [](Tensor w) { return angle(w); }}};
+  const std::pair<const char*, Tensor (*)(Tensor)> parts[] = {
+      {"real", [](Tensor w) { return real(w); }},
+      {"imag", [](Tensor w) { return imag(w); }},
+      {"abs", [](Tensor w) { return abs(w); }},
+      {"angle", [](Tensor w) { return angle(w); }}};
   const std::pair<const char*, Tensor (*)(Tensor)> functions[] = {
-      {"square", [](Tensor x) { return square(x); }},    {"power 2", [](Tensor x) { return pow(x, 2); }},
-      {"power -2", [](Tensor x) { return pow(x, -2); }}, {"abs", [](Tensor x) { return abs(x); }},
-      {"negative", [](Tensor x) { return -(-x); }},      {"abs of negative", [](Tensor x) { return abs(-x); }},
-      {"sign", [](Tensor x) { return sign(x); }},        {"product", [](Tensor x) { return x * x + 0.0; }},
-      {"conj", [](Tensor x) { return conj(x); }},        {"to complex", [](Tensor x) { return square(x.astype(c128)); }},
-      {"sum", [](Tensor x) { return sum(square(x)); }},  {"max", [](Tensor x) { return maximum(x, x); }}};
+      {"square", [](Tensor x) { return square(x); }},
+      {"power 2", [](Tensor x) { return pow(x, 2); }},
+      {"power -2", [](Tensor x) { return pow(x, -2); }},
+      {"abs", [](Tensor x) { return abs(x); }},
+      {"negative", [](Tensor x) { return -(-x); }},
+      {"abs of negative", [](Tensor x) { return abs(-x); }},
+      {"sign", [](Tensor x) { return sign(x); }},
+      {"product", [](Tensor x) { return x * x + 0.0; }},
+      {"conj", [](Tensor x) { return conj(x); }},
+      {"to complex", [](Tensor x) { return square(x.astype(c128)); }},
+      {"sum", [](Tensor x) { return sum(square(x)); }},
+      {"max", [](Tensor x) { return maximum(x, x); }}};
   for (const auto& [part_name, part] : parts)
     for (const auto& [name, f] : functions) {
       const Tensor step = part(z).eval(), expected = f(step);

@@ -1,5 +1,5 @@
-// Functions made of exactly rounded operations: right to a few units in the last place, at the ends of their ranges too; their derivatives; and the
-// same bits compiled as interpreted.
+// Functions made of exactly rounded operations: right to a few units in the last place, at the ends
+// of their ranges too; their derivatives; and the same bits compiled as interpreted.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,15 +17,18 @@ namespace {
 namespace exact = vt::detail::exact;
 using vt::Tensor;
 using Numbers = std::vector<double>;
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 nan = std::numeric_limits<double>::quiet_NaN();
 
-void expect_values(Tensor (*f)(const Tensor&), double (*reference)(double), const Numbers& at, double ulps) {
+void expect_values(Tensor (*f)(const Tensor&), double (*reference)(double), const Numbers& at,
+                   double ulps) {
   const Tensor x = vt_test::make_tensor(vt::f64, {static_cast<std::int64_t>(at.size())}, at);
   Numbers expected;
   for (double v : at) expected.push_back(reference(v));
   const Tensor value = f(x);
   vt_test::expect_close(value, vt_test::make_tensor(vt::f64, x.shape(), expected), {.ulps = ulps});
-  EXPECT_EQ(vt::bitcast(vt::jit(f)(x), vt::u64).to_vector<std::uint64_t>(), vt::bitcast(value, vt::u64).to_vector<std::uint64_t>());
+  EXPECT_EQ(vt::bitcast(vt::jit(f)(x), vt::u64).to_vector<std::uint64_t>(),
+            vt::bitcast(value, vt::u64).to_vector<std::uint64_t>());
 }
 Numbers spread(double low, double high, int n) {
   Numbers x;
@@ -36,7 +39,8 @@ Numbers spread(double low, double high, int n) {
 TEST(ExactFunctions, Log) {
   Numbers at = spread(0.5, 2.0, 3001);
   for (int k = -1074; k < 1024; k += 7) at.push_back(std::ldexp(1.37, k));
-  at.insert(at.end(), {0.0, -0.0, -1.0, infinity, -infinity, nan, 1.0, 1 + 0x1p-52, 1 - 0x1p-53, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023});
+  at.insert(at.end(), {0.0, -0.0, -1.0, infinity, -infinity, nan, 1.0, 1 + 0x1p-52, 1 - 0x1p-53,
+                       0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023});
   expect_values(exact::log, [](double x) { return std::log(x); }, at, 3);
 }
 
@@ -48,7 +52,8 @@ TEST(ExactFunctions, Log1p) {
 
 TEST(ExactFunctions, Exp) {
   Numbers at = spread(-707.0, 709.7, 5003);
-  at.insert(at.end(), {0.0, 1e-300, -1e-17, 710.0, 1e300, infinity, -746.0, -1e300, -infinity, nan});
+  at.insert(at.end(),
+            {0.0, 1e-300, -1e-17, 710.0, 1e300, infinity, -746.0, -1e300, -infinity, nan});
   expect_values(exact::exp, [](double x) { return std::exp(x); }, at, 3);
   EXPECT_NEAR(exact::exp(vt::tensor(-740.0)).item<double>(), std::exp(-740.0), 0x1p-1074);
 }
@@ -60,16 +65,21 @@ TEST(ExactFunctions, ErfInv) {
   at.insert(at.end(), {1e-300, -1e-9});
   const Numbers y = exact::erf_inv(vt::tensor(at)).to_vector<double>();
   for (std::size_t i = 0; i < at.size(); ++i) {
-    const double a = std::fabs(at[i]), back = a > 0.5 ? std::erfc(std::fabs(y[i])) / (1 - a) : std::erf(std::fabs(y[i])) / a;
+    const double a = std::fabs(at[i]), back = a > 0.5 ? std::erfc(std::fabs(y[i])) / (1 - a)
+                                                      : std::erf(std::fabs(y[i])) / a;
     EXPECT_NEAR(back, 1, 2e-15 * (1 + 2 * y[i] * y[i])) << at[i];
     EXPECT_EQ(std::signbit(y[i]), std::signbit(at[i]));
   }
-  EXPECT_EQ(exact::erf_inv(vt::tensor({1.0, -1.0, 0.0})).to_vector<double>(), (Numbers{infinity, -infinity, 0}));
+  EXPECT_EQ(exact::erf_inv(vt::tensor({1.0, -1.0, 0.0})).to_vector<double>(),
+            (Numbers{infinity, -infinity, 0}));
   EXPECT_TRUE(std::isnan(exact::erf_inv(vt::tensor(1.5)).item<double>()));
 }
 
 TEST(ExactFunctions, TanPi) {
-  const auto reference = [](double x) { return static_cast<double>(std::tan(static_cast<long double>(x) * std::numbers::pi_v<long double>)); };
+  const auto reference = [](double x) {
+    return static_cast<double>(
+        std::tan(static_cast<long double>(x) * std::numbers::pi_v<long double>));
+  };
   expect_values(exact::tan_pi, reference, spread(-0.4999, 0.4999, 3001), 4);
 }
 
@@ -78,9 +88,12 @@ TEST(ExactFunctions, Derivatives) {
   const auto slope = [&](auto f) { return vt::vmap(vt::grad(f))(x); };
   const vt_test::Tolerance rounding{.relative = 1e-13};
   vt_test::expect_close(slope([](Tensor t) { return exact::log(t); }), 1.0 / x, rounding);
-  vt_test::expect_close(slope([](Tensor t) { return exact::exp(2.0 * t); }), 2.0 * vt::exp(2.0 * x), rounding);
-  vt_test::expect_close(slope([](Tensor t) { return exact::erf_inv(t); }), slope([](Tensor t) { return vt::erf_inv(t); }), rounding);
-  vt_test::expect_close(slope(vt::grad([](Tensor t) { return exact::log(t); })), -1.0 / (x * x), rounding);
+  vt_test::expect_close(slope([](Tensor t) { return exact::exp(2.0 * t); }), 2.0 * vt::exp(2.0 * x),
+                        rounding);
+  vt_test::expect_close(slope([](Tensor t) { return exact::erf_inv(t); }),
+                        slope([](Tensor t) { return vt::erf_inv(t); }), rounding);
+  vt_test::expect_close(slope(vt::grad([](Tensor t) { return exact::log(t); })), -1.0 / (x * x),
+                        rounding);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Generators: a sequence of draws is the same as it is, compiled, in loops and on any number of threads; lanes have streams of their own.
+// Generators: a sequence of draws is the same as it is, compiled, in loops and on any number of
+// threads; lanes have streams of their own.
 #include <set>
 #include <thread>
 
@@ -18,8 +19,11 @@ Tensor key_of(const Tensor& key, std::int64_t c) { return vt::random::fold_in(ke
 Tensor draw(const Generator& g) { return g.bits({}, vt::u64); }
 
 /// The first number of key number c of a generator with this key.
-std::uint64_t number(const Tensor& key, std::int64_t c) { return vt::random::bits(key_of(key, c), {}, vt::u64).item<std::uint64_t>(); }
-std::uint64_t lane_number(const Tensor& key, std::int64_t c, std::int64_t lane, std::int64_t of_lane) {
+std::uint64_t number(const Tensor& key, std::int64_t c) {
+  return vt::random::bits(key_of(key, c), {}, vt::u64).item<std::uint64_t>();
+}
+std::uint64_t lane_number(const Tensor& key, std::int64_t c, std::int64_t lane,
+                          std::int64_t of_lane) {
   return number(key_of(key_of(key, c), lane), of_lane);
 }
 
@@ -27,11 +31,13 @@ const Tensor seven = vt::random::key(7);
 
 TEST(Generator, GivesTheKeysOfACount) {
   const Generator g(7);
-  for (int c = 0; c < 5; ++c) EXPECT_EQ(g.next().item<std::uint64_t>(), key_of(seven, c).item<std::uint64_t>());
+  for (int c = 0; c < 5; ++c)
+    EXPECT_EQ(g.next().item<std::uint64_t>(), key_of(seven, c).item<std::uint64_t>());
   const Generator same = g;
   EXPECT_EQ(same.next().item<std::uint64_t>(), key_of(seven, 5).item<std::uint64_t>());
   EXPECT_EQ(words(g.state()), (Words{7, 6}));
-  EXPECT_EQ(words(Generator(vt::random::fold_in(seven, 3)).next()), words(key_of(key_of(seven, 3), 0)));
+  EXPECT_EQ(words(Generator(vt::random::fold_in(seven, 3)).next()),
+            words(key_of(key_of(seven, 3), 0)));
 }
 
 TEST(Generator, IsSeededSavedAndRestored) {
@@ -44,9 +50,13 @@ TEST(Generator, IsSeededSavedAndRestored) {
   const Generator other;
   other.set_state(saved);
   EXPECT_EQ(other.normal({4}).to_vector<float>(), second);
-  EXPECT_NE(message([&] { other.set_state(vt::ones({2})); }).find("vt::Generator::set_state: a state is u64[2]"), std::string::npos);
+  EXPECT_NE(message([&] {
+              other.set_state(vt::ones({2}));
+            }).find("vt::Generator::set_state: a state is u64[2]"),
+            std::string::npos);
   EXPECT_NE(message([&] { other.set_state(Tensor()); }), "no error");
-  EXPECT_NE(message([&] { Generator(vt::ones({2})); }).find("vt::Generator: a key is one u64"), std::string::npos);
+  EXPECT_NE(message([&] { Generator(vt::ones({2})); }).find("vt::Generator: a key is one u64"),
+            std::string::npos);
   EXPECT_EQ(words(other.state()), (Words{3, 2}));
 }
 
@@ -90,20 +100,26 @@ TEST(Generator, CompiledSequencesAreTheSame) {
     EXPECT_EQ(words(two(zero)), (Words{number(seven, c), number(seven, c + 1)}));
     EXPECT_EQ(words(draw(g)), Words{number(seven, c + 2)});
   }
-  const auto outer = vt::jit([&](Tensor x) { return vt::concatenate({two(x), vt::reshape(draw(g), {1}), two(x)}, 0); });
-  EXPECT_EQ(words(outer(zero)), (Words{number(seven, 9), number(seven, 10), number(seven, 11), number(seven, 12), number(seven, 13)}));
+  const auto outer = vt::jit(
+      [&](Tensor x) { return vt::concatenate({two(x), vt::reshape(draw(g), {1}), two(x)}, 0); });
+  EXPECT_EQ(words(outer(zero)), (Words{number(seven, 9), number(seven, 10), number(seven, 11),
+                                       number(seven, 12), number(seven, 13)}));
   vt::eval_shape(two, zero);
   EXPECT_EQ(words(g.state()), (Words{7, 14}));
 }
 
 TEST(Generator, InLoopsAndBranches) {
   const auto run = [](const Generator& g) {
-    const Tensor a = vt::fori_loop(0, 3, [&](Tensor, Tensor sum) { return sum + draw(g); }, vt::tensor(std::uint64_t{0}));
-    const auto [last, each] = vt::scan([&](Tensor c, Tensor x) { return std::pair(c, x + draw(g)); }, 0, vt::zeros({2}, vt::u64));
-    const Tensor b = vt::cond(vt::less(last, 1), [&] { return draw(g); }, [] { return vt::tensor(std::uint64_t{5}); });
-    const Tensor w =
-        std::get<1>(vt::while_loop([](Tensor i, Tensor) { return i < 2; }, [&](Tensor i, Tensor s) { return std::pair(i + 1, s + draw(g)); },
-                                   std::pair(vt::tensor(0), vt::tensor(std::uint64_t{0}))));
+    const Tensor a = vt::fori_loop(
+        0, 3, [&](Tensor, Tensor sum) { return sum + draw(g); }, vt::tensor(std::uint64_t{0}));
+    const auto [last, each] = vt::scan(
+        [&](Tensor c, Tensor x) { return std::pair(c, x + draw(g)); }, 0, vt::zeros({2}, vt::u64));
+    const Tensor b = vt::cond(
+        vt::less(last, 1), [&] { return draw(g); }, [] { return vt::tensor(std::uint64_t{5}); });
+    const Tensor w = std::get<1>(
+        vt::while_loop([](Tensor i, Tensor) { return i < 2; },
+                       [&](Tensor i, Tensor s) { return std::pair(i + 1, s + draw(g)); },
+                       std::pair(vt::tensor(0), vt::tensor(std::uint64_t{0}))));
     return vt::stack({a, each[0], each[1], b, w, draw(g)});
   };
   const auto n = [](std::int64_t c) { return number(seven, c); };
@@ -121,8 +137,11 @@ TEST(Generator, InLoopsAndBranches) {
 TEST(Generator, LanesHaveStreamsOfTheirOwn) {
   const auto run = [](const Generator& g, int chunk) {
     draw(g);
-    const Tensor lanes =
-        vt::pfor([&](Tensor i) { return vt::stack({draw(g), draw(g) + i.astype(vt::u64) * std::uint64_t{0}}); }, 5, {.chunk = chunk});
+    const Tensor lanes = vt::pfor(
+        [&](Tensor i) {
+          return vt::stack({draw(g), draw(g) + i.astype(vt::u64) * std::uint64_t{0}});
+        },
+        5, {.chunk = chunk});
     const Tensor unmapped = vt::vmap([&] { return draw(g); }, {.axis_size = 2})();
     return vt::concatenate({vt::reshape(lanes, {10}), unmapped, vt::reshape(draw(g), {1})}, 0);
   };
@@ -148,7 +167,9 @@ TEST(Generator, VmapsInVmapsWithNamesAndWithoutLanes) {
   const Tensor got = vt::vmap(
       [&](Tensor row) {
         const Tensor own = draw(g);
-        const Tensor inner = vt::vmap([&](Tensor x) { return draw(g) + x + vt::axis_index("rows").astype(vt::u64); }, {.axis_name = "columns"})(row);
+        const Tensor inner =
+            vt::vmap([&](Tensor x) { return draw(g) + x + vt::axis_index("rows").astype(vt::u64); },
+                     {.axis_name = "columns"})(row);
         return vt::concatenate({vt::reshape(own, {1}), inner, vt::reshape(draw(g), {1})}, 0);
       },
       {.axis_name = "rows"})(m);
@@ -156,7 +177,8 @@ TEST(Generator, VmapsInVmapsWithNamesAndWithoutLanes) {
   for (int i = 0; i < 2; ++i) {
     const Tensor row = key_of(key_of(seven, 0), i);
     wanted.push_back(number(row, 0));
-    for (int j = 0; j < 3; ++j) wanted.push_back(lane_number(row, 1, j, 0) + static_cast<std::uint64_t>(i));
+    for (int j = 0; j < 3; ++j)
+      wanted.push_back(lane_number(row, 1, j, 0) + static_cast<std::uint64_t>(i));
     wanted.push_back(number(row, 2));
   }
   EXPECT_EQ(words(got), wanted);
@@ -169,8 +191,10 @@ TEST(Generator, LanesThatPart) {
   // Each lane draws as often as it goes round, in a branch only where it goes.
   const auto run = [](const Generator& g, Tensor n) {
     return vt::vmap([&](Tensor n) {
-      const Tensor sum = vt::fori_loop(0, n, [&](Tensor, Tensor s) { return s + draw(g); }, vt::tensor(std::uint64_t{0}));
-      const Tensor extra = vt::cond(n > 1, [&] { return draw(g); }, [] { return vt::tensor(std::uint64_t{0}); });
+      const Tensor sum = vt::fori_loop(
+          0, n, [&](Tensor, Tensor s) { return s + draw(g); }, vt::tensor(std::uint64_t{0}));
+      const Tensor extra =
+          vt::cond(n > 1, [&] { return draw(g); }, [] { return vt::tensor(std::uint64_t{0}); });
       return vt::stack({sum, extra, draw(g)});
     })(n);
   };
@@ -197,17 +221,23 @@ TEST(Generator, UnderDerivatives) {
   const Generator g(7);
   const auto noisy = [&](Tensor x) { return vt::sum(x * g.normal({3}, vt::f64)); };
   const Tensor x = vt::ones({3}, vt::f64);
-  const auto factor = [](std::int64_t c) { return vt::random::normal(key_of(seven, c), {3}, vt::f64).to_vector<double>(); };
+  const auto factor = [](std::int64_t c) {
+    return vt::random::normal(key_of(seven, c), {3}, vt::f64).to_vector<double>();
+  };
   EXPECT_EQ(vt::grad(noisy)(x).to_vector<double>(), factor(0));
   EXPECT_EQ(vt::jit(vt::grad(noisy))(x).to_vector<double>(), factor(1));
   EXPECT_EQ(vt::jacfwd(noisy)(x).to_vector<double>(), factor(2));
   const auto again = vt::checkpoint([&](Tensor x) { return vt::sin(x * g.normal({3}, vt::f64)); });
-  const Tensor slope = vt::grad([&](Tensor x) { return vt::sum(again(x)); })(x);  // computed twice, with one draw
+  // computed twice, with one draw
+  const Tensor slope = vt::grad([&](Tensor x) { return vt::sum(again(x)); })(x);
   const std::vector<double> f = factor(3);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(slope.to_vector<double>()[i], f[i] * std::cos(f[i]), 1e-14);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(slope.to_vector<double>()[i], f[i] * std::cos(f[i]), 1e-14);
   const Tensor rows = vt::vmap(vt::grad(noisy))(vt::ones({2, 3}, vt::f64));
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(rows[i].to_vector<double>(), vt::random::normal(key_of(key_of(key_of(seven, 4), i), 0), {3}, vt::f64).to_vector<double>());
+    EXPECT_EQ(rows[i].to_vector<double>(),
+              vt::random::normal(key_of(key_of(key_of(seven, 4), i), 0), {3}, vt::f64)
+                  .to_vector<double>());
   EXPECT_EQ(words(g.state()), (Words{7, 5}));
 }
 
@@ -215,15 +245,24 @@ TEST(Generator, RefusesWhereVariablesDo) {
   const Generator g(7);
   const Tensor x = vt::tensor(1.0);
   const auto noisy = [&](Tensor x) { return x + g.normal({}, vt::f64); };
-  const std::string rule = message([&] { vt::grad(vt::custom_jvp(noisy, [](Tensor x, Tensor dx) { return std::pair(x, dx); }))(x); });
+  const std::string rule = message([&] {
+    vt::grad(vt::custom_jvp(noisy, [](Tensor x, Tensor dx) { return std::pair(x, dx); }))(x);
+  });
   EXPECT_NE(rule.find("a generator"), std::string::npos) << rule;
-  const std::string condition = message([&] { vt::while_loop([&](Tensor x) { return noisy(x) < 0; }, [](Tensor x) { return x; }, x); });
+  const std::string condition = message([&] {
+    vt::while_loop([&](Tensor x) { return noisy(x) < 0; }, [](Tensor x) { return x; }, x);
+  });
   EXPECT_NE(condition.find("a generator"), std::string::npos) << condition;
-  EXPECT_NE(message([&] { vt::make_graph(noisy)(x); }).find("generator_test.cpp:"), std::string::npos);
-  const std::string lanes = message(
-      [&] { vt::vmap([&](Tensor x) { return vt::custom_vmap(noisy, [](int, auto, Tensor x) { return std::pair(x, true); })(x); })(vt::ones({2})); });
+  EXPECT_NE(message([&] { vt::make_graph(noisy)(x); }).find("generator_test.cpp:"),
+            std::string::npos);
+  const std::string lanes = message([&] {
+    vt::vmap([&](Tensor x) {
+      return vt::custom_vmap(noisy, [](int, auto, Tensor x) { return std::pair(x, true); })(x);
+    })(vt::ones({2}));
+  });
   EXPECT_NE(lanes.find("a generator"), std::string::npos) << lanes;
-  EXPECT_NE(message([&] { vt::jit([](Tensor k) { return Generator(k).next(); })(seven); }), "no error");
+  EXPECT_NE(message([&] { vt::jit([](Tensor k) { return Generator(k).next(); })(seven); }),
+            "no error");
   EXPECT_EQ(words(g.state()), (Words{7, 0}));
 }
 
@@ -234,7 +273,8 @@ TEST(Generator, ThreadsTakeDifferentKeys) {
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t)
     pool.emplace_back([&, t] {
-      for (int i = 0; i < draws; ++i) taken[static_cast<std::size_t>(t)].push_back(g.next().item<std::uint64_t>());
+      for (int i = 0; i < draws; ++i)
+        taken[static_cast<std::size_t>(t)].push_back(g.next().item<std::uint64_t>());
     });
   for (std::thread& t : pool) t.join();
   std::set<std::uint64_t> all;

@@ -1,4 +1,5 @@
-// What the public functions refuse: each message names the function, the operands and the user's line.
+// What the public functions refuse: each message names the function, the operands and the user's
+// line.
 #include <limits>
 
 #include <vt/vt.hpp>
@@ -49,11 +50,14 @@ TEST(Refusals, Elementwise) {
 // Sizes are computed without wrapping: what is too large is refused by the function that was
 // called.
 TEST(Refusals, Sizes) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), half = std::int64_t{1} << 62, side = std::int64_t{1} << 32;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                         half = std::int64_t{1} << 62, side = std::int64_t{1} << 32;
   constexpr std::int64_t much = std::int64_t{1} << 40, bytes = std::int64_t{1} << 61;
   using Edges = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  const Tensor two = ones({2}), m = ones({4, 3}), real = tensor({1.0f, 2.0f}), i = tensor({0, 1}), k = random::key(1), none = zeros({0});
-  const Tensor long_one = broadcast_to(tensor(std::vector<float>{1}), {much}), wide = broadcast_to(tensor(std::vector<std::uint8_t>{1}), {bytes});
+  const Tensor two = ones({2}), m = ones({4, 3}), real = tensor({1.0f, 2.0f}), i = tensor({0, 1}),
+               k = random::key(1), none = zeros({0});
+  const Tensor long_one = broadcast_to(tensor(std::vector<float>{1}), {much}),
+               wide = broadcast_to(tensor(std::vector<std::uint8_t>{1}), {bytes});
   const Tensor row = reshape(long_one, {1, much}), column = reshape(long_one, {much, 1});
   const char *large = "too large", *many = "too many";
   check({
@@ -63,19 +67,31 @@ TEST(Refusals, Sizes) {
       {shape, {"vt::tile", large, "f32[4,3]"}, [&] { tile(m, {half, 1}); }},
       {shape, {"vt::tile", large, "f32[4,3]"}, [&] { tile(m, {side, side}); }},
       {shape, {"vt::tile", large, "f32[2]"}, [&] { tile(real, {half}); }},
-      {shape, {"vt::tile", large, "f32[]", "lanes"}, [&] { vmap([](Tensor x) { return tile(x, {most}); })(two); }},
+      {shape,
+       {"vt::tile", large, "f32[]", "lanes"},
+       [&] { vmap([](Tensor x) { return tile(x, {most}); })(two); }},
       {shape, {"vt::pad", large, "f32[2]"}, [&] { pad(two, Edges{{most, most}}); }},
-      {shape, {"vt::pad", "negative size", "f32[2]"}, [&] { pad(two, Edges{{-most - 1, -most - 1}}); }},
+      {shape,
+       {"vt::pad", "negative size", "f32[2]"},
+       [&] { pad(two, Edges{{-most - 1, -most - 1}}); }},
       {shape, {"vt::pad", large, "f32[4,3]"}, [&] { pad(m, 0.0, {0, 0}, {0, 0}, {most, 0}); }},
       {shape, {"vt::pad", large, "f32[2]"}, [&] { pad(two, Edges{{most, most}}, PadMode::edge); }},
-      {shape, {"vt::pad", large, "f32[2]"}, [&] { pad(two, Edges{{half, half}}, PadMode::reflect); }},
-      {shape, {"vt::concatenate", large, "u8["}, [&] { concatenate({wide, wide, wide, wide, wide}); }},
+      {shape,
+       {"vt::pad", large, "f32[2]"},
+       [&] { pad(two, Edges{{half, half}}, PadMode::reflect); }},
+      {shape,
+       {"vt::concatenate", large, "u8["},
+       [&] { concatenate({wide, wide, wide, wide, wide}); }},
       {shape, {"vt::stack", large, "u8["}, [&] { stack({wide, wide, wide}); }},
-      {shape, {"vt::broadcast_to", large, "f32[]"}, [&] { broadcast_to(tensor(1.0f), {side, side}); }},
+      {shape,
+       {"vt::broadcast_to", large, "f32[]"},
+       [&] { broadcast_to(tensor(1.0f), {side, side}); }},
       {shape, {"vt::reshape", "f32[0]"}, [&] { reshape(none, {side, side, -1}); }},
       {shape, {"vt::zeros", large}, [&] { zeros({side, side}); }},
       {shape, {"vt::full", large}, [&] { full({side, side}, real[0]); }},
-      {shape, {"vt::tensor", "0 values do not fill"}, [&] { tensor(std::vector<float>{}, Shape{side, side}); }},
+      {shape,
+       {"vt::tensor", "0 values do not fill"},
+       [&] { tensor(std::vector<float>{}, Shape{side, side}); }},
       {shape, {"vt::arange", many}, [&] { arange(std::int64_t{1} << 60); }},
       {shape, {"vt::linspace", large}, [&] { linspace(0.0, 1.0, bytes); }},
       {shape, {"vt::eye", large}, [&] { eye(much); }},
@@ -84,7 +100,9 @@ TEST(Refusals, Sizes) {
       {shape, {"vt::histogram", large, "f32[2]"}, [&] { histogram(two, most, 0.0, 1.0); }},
       {shape, {"vt::nonzero", large, "f32[2]"}, [&] { nonzero(two, most); }},
       {shape, {"vt::unique", large, "f32[2]"}, [&] { unique(two, {.size = most}); }},
-      {shape, {"vt::add", large, "f32[1099511627776,1] · f32[1,1099511627776]"}, [&] { column + row; }},
+      {shape,
+       {"vt::add", large, "f32[1099511627776,1] · f32[1,1099511627776]"},
+       [&] { column + row; }},
       {shape, {"vt::kron", large}, [&] { kron(long_one, long_one); }},
       {shape, {"vt::outer", large}, [&] { outer(long_one, long_one); }},
       {shape, {"vt::matmul", large}, [&] { matmul(column, row); }},
@@ -92,13 +110,29 @@ TEST(Refusals, Sizes) {
       {shape, {"vt::meshgrid", large}, [&] { meshgrid({long_one, long_one}); }},
       {shape, {"vt::diag", large}, [&] { diag(long_one); }},
       {shape, {"vt::resize", large}, [&] { resize(m, {most, 3}); }},
-      {shape, {"vt::crop_and_resize", large}, [&] { crop_and_resize(ones({1, 4, 4, 1}), ones({1, 4}), zeros({1}, i32), side, side); }},
-      {shape, {"vt::batch_to_space", large}, [&] { batch_to_space(zeros({0, 4, 4}), {half, half}, Edges{{0, 0}, {0, 0}}); }},
-      {shape, {"vt::depth_to_space", "f32[1,1,1,4]"}, [&] { depth_to_space(ones({1, 1, 1, 4}), 1 << 16); }},
-      {shape, {"vt::conv1d", large}, [&] { conv1d(ones({1, 5, 1}), ones({3, 1, 1}), {.padding = Edges{{most, 0}}}); }},
-      {shape, {"vt::conv1d", large},
-       [&] { conv1d(reshape(long_one, {1, much, 1}), ones({3, 1, 1}), {.lhs_dilation = {much}, .rhs_dilation = {much}}); }},
-      {shape, {"vt::reduce_window", large}, [&] { reduce_window(two, WindowReduction::sum, {.window = {much}, .window_dilation = {much}}); }},
+      {shape,
+       {"vt::crop_and_resize", large},
+       [&] { crop_and_resize(ones({1, 4, 4, 1}), ones({1, 4}), zeros({1}, i32), side, side); }},
+      {shape,
+       {"vt::batch_to_space", large},
+       [&] { batch_to_space(zeros({0, 4, 4}), {half, half}, Edges{{0, 0}, {0, 0}}); }},
+      {shape,
+       {"vt::depth_to_space", "f32[1,1,1,4]"},
+       [&] { depth_to_space(ones({1, 1, 1, 4}), 1 << 16); }},
+      {shape,
+       {"vt::conv1d", large},
+       [&] { conv1d(ones({1, 5, 1}), ones({3, 1, 1}), {.padding = Edges{{most, 0}}}); }},
+      {shape,
+       {"vt::conv1d", large},
+       [&] {
+         conv1d(reshape(long_one, {1, much, 1}), ones({3, 1, 1}),
+                {.lhs_dilation = {much}, .rhs_dilation = {much}});
+       }},
+      {shape,
+       {"vt::reduce_window", large},
+       [&] {
+         reduce_window(two, WindowReduction::sum, {.window = {much}, .window_dilation = {much}});
+       }},
       // more bytes than can be addressed, of as many elements
       {shape, {"vt::astype", large, "u8["}, [&] { ones({bytes}, u8).astype(f64); }},
       {shape, {"vt::convert", large, "u8["}, [&] { wide.astype(f64); }},
@@ -110,18 +144,29 @@ TEST(Refusals, Sizes) {
       {shape, {"vt::random::split", large}, [&] { random::split(k, half); }},
       {shape, {"vt::random::permutation", large}, [&] { random::permutation(k, most); }},
       {shape, {"vt::random::choice", large}, [&] { random::choice(k, 5, {side, side}); }},
-      {shape, {"vt::random::choice", large}, [&] { random::choice(k, most, {2}, {.replace = false}); }},
-      {shape, {"vt::random::categorical", large}, [&] { random::categorical(k, two, {side, side}, {.replace = false}); }},
+      {shape,
+       {"vt::random::choice", large},
+       [&] { random::choice(k, most, {2}, {.replace = false}); }},
+      {shape,
+       {"vt::random::categorical", large},
+       [&] { random::categorical(k, two, {side, side}, {.replace = false}); }},
       {shape, {"vt::random::ball", large}, [&] { random::ball(k, {2}, most); }},
       {shape, {"vt::random::dirichlet", large}, [&] { random::dirichlet(k, {half}, two); }},
       // lanes and steps
-      {shape, {large, "f32[1099511627776,1099511627776]"}, [&] { vmap([](Tensor x) { return broadcast_to(x, {much}) * 2.0; })(long_one); }},
-      {shape, {"vt::scan", large},
-       [&] { scan([](Tensor c, Tensor x) { return std::pair(c, ones({much}) * x); }, tensor(1.0f), long_one); }},
+      {shape,
+       {large, "f32[1099511627776,1099511627776]"},
+       [&] { vmap([](Tensor x) { return broadcast_to(x, {much}) * 2.0; })(long_one); }},
+      {shape,
+       {"vt::scan", large},
+       [&] {
+         scan([](Tensor c, Tensor x) { return std::pair(c, ones({much}) * x); }, tensor(1.0f),
+              long_one);
+       }},
   });
   EXPECT_EQ(repeat(none, most).shape(), (Shape{0}));
   EXPECT_EQ(tile(none, {most}).shape(), (Shape{0}));
-  EXPECT_EQ(pad(real, Edges{{5, 4}}, PadMode::wrap).to_vector<float>(), (std::vector<float>{2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(pad(real, Edges{{5, 4}}, PadMode::wrap).to_vector<float>(),
+            (std::vector<float>{2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
 TEST(Refusals, Reductions) {
@@ -134,18 +179,26 @@ TEST(Refusals, Reductions) {
       {shape, {"vt::min: no elements", "f32[0,3]"}, [&] { min(e, 0); }},
       {shape, {"vt::argmax", "f32[0,3]"}, [&] { argmax(e, 0); }},
       {shape, {"vt::argmin", "axis 5"}, [&] { argmin(a, 5); }},
-      {shape, {"vt::norm", "no elements"}, [&] { norm(e, {}, std::numeric_limits<double>::infinity()); }},
+      {shape,
+       {"vt::norm", "no elements"},
+       [&] { norm(e, {}, std::numeric_limits<double>::infinity()); }},
       {shape, {"vt::cumsum", "axis 2"}, [&] { cumsum(a, 2); }},
       {shape, {"vt::cumsum", "rank 0"}, [&] { cumsum(sum(a)); }},
-      {shape, {"vt::reduce", "initial value must be a scalar"}, [&] { reduce([](Tensor p, Tensor q) { return p + q; }, a, a); }},
-      {shape, {"vt::reduce", "must map f32[] and f32[] to f32[]"}, [&] { reduce([](Tensor p, Tensor q) { return stack({p, q}); }, 0, a); }},
+      {shape,
+       {"vt::reduce", "initial value must be a scalar"},
+       [&] { reduce([](Tensor p, Tensor q) { return p + q; }, a, a); }},
+      {shape,
+       {"vt::reduce", "must map f32[] and f32[] to f32[]"},
+       [&] { reduce([](Tensor p, Tensor q) { return stack({p, q}); }, 0, a); }},
   });
 }
 
 TEST(Refusals, Shapes) {
   const Tensor a = ones({2, 3}), b = ones({4});
   check({
-      {shape, {"vt::reshape: 6 elements do not fill shape [4]", "f32[2,3]"}, [&] { reshape(a, {4}); }},
+      {shape,
+       {"vt::reshape: 6 elements do not fill shape [4]", "f32[2,3]"},
+       [&] { reshape(a, {4}); }},
       {shape, {"vt::reshape", "only one"}, [&] { a.reshape({-1, -1}); }},
       {shape, {"vt::reshape", "[4,-1]"}, [&] { a.reshape({4, -1}); }},
       {shape, {"vt::transpose", "one entry per axis"}, [&] { transpose(a, {0}); }},
@@ -167,7 +220,9 @@ TEST(Refusals, Shapes) {
       {shape, {"vt::meshgrid", "vectors"}, [&] { meshgrid({a, b}); }},
       {shape, {"vt::space_to_depth", "[N,H,W,C]"}, [&] { space_to_depth(a, 2); }},
       {shape, {"vt::zeros", "negative extent"}, [&] { zeros({2, -1}); }},
-      {shape, {"vt::ones", "too large"}, [&] { ones({std::int64_t{1} << 40, std::int64_t{1} << 40}); }},
+      {shape,
+       {"vt::ones", "too large"},
+       [&] { ones({std::int64_t{1} << 40, std::int64_t{1} << 40}); }},
       {shape, {"vt::full", "does not broadcast to [2,4]"}, [&] { full({2, 4}, a); }},
       {value, {"vt::arange", "step"}, [&] { arange(0, 3, 0); }},
       {value, {"vt::linspace", "-1"}, [&] { linspace(0, 1, -1); }},
@@ -186,19 +241,31 @@ TEST(Refusals, Indices) {
       {dtype, {"vt::take: indices must be integers: f32[2]"}, [&] { take(a, real, 0); }},
       {shape, {"vt::take", "axis 2"}, [&] { take(a, i, 2); }},
       {shape, {"vt::take", "axis of size 0"}, [&] { take(zeros({0}), i); }},
-      {shape, {"vt::take_along_axis", "rank", "f32[2,3] · i32[2]"}, [&] { take_along_axis(a, i, 0); }},
-      {shape, {"vt::take_along_axis", "axis 0 does not broadcast"}, [&] { take_along_axis(a, ones({5, 1}, i32), 1); }},
-      {shape, {"vt::index_update", "do not broadcast to [2,3]", "f32[2,3] · f32[2]"}, [&] { index_update(a, i, real); }},
+      {shape,
+       {"vt::take_along_axis", "rank", "f32[2,3] · i32[2]"},
+       [&] { take_along_axis(a, i, 0); }},
+      {shape,
+       {"vt::take_along_axis", "axis 0 does not broadcast"},
+       [&] { take_along_axis(a, ones({5, 1}, i32), 1); }},
+      {shape,
+       {"vt::index_update", "do not broadcast to [2,3]", "f32[2,3] · f32[2]"},
+       [&] { index_update(a, i, real); }},
       {dtype, {"vt::index_add", "i32 does not hold"}, [&] { index_add(i, 0, 0.5); }},
       {dtype, {"vt::index_mul", "bools"}, [&] { index_mul(mask, 0, true); }},
-      {shape, {"vt::gather_nd", "3 components address 2 axes, those of ["}, [&] { gather_nd(a, ones({4, 3}, i32)); }},
-      {shape, {"vt::scatter_nd", "must have shape [4]"}, [&] { scatter_nd(ones({4, 1}, i32), a, {5}); }},
+      {shape,
+       {"vt::gather_nd", "3 components address 2 axes, those of ["},
+       [&] { gather_nd(a, ones({4, 3}, i32)); }},
+      {shape,
+       {"vt::scatter_nd", "must have shape [4]"},
+       [&] { scatter_nd(ones({4, 1}, i32), a, {5}); }},
       {shape, {"vt::slice", "f32[2,3]"}, [&] { slice(a, {0, 0}, {3, 3}); }},
       {shape, {"vt::slice_in_dim", "size 3"}, [&] { slice_in_dim(a, 2, 1, 1, 1); }},
       {shape, {"vt::dynamic_slice", "1 starts for rank 2"}, [&] { dynamic_slice(a, {0}, {1, 1}); }},
       {shape, {"vt::dynamic_slice", "does not fit"}, [&] { dynamic_slice(a, {0, 0}, {3, 1}); }},
       {dtype, {"vt::dynamic_slice", "integers"}, [&] { dynamic_slice(a, {0.5, 0}, {1, 1}); }},
-      {shape, {"vt::dynamic_update_slice", "does not fit"}, [&] { dynamic_update_slice(a, ones({2, 4}), {0, 0}); }},
+      {shape,
+       {"vt::dynamic_update_slice", "does not fit"},
+       [&] { dynamic_update_slice(a, ones({2, 4}), {0, 0}); }},
       {dtype, {"vt::one_hot", "integers"}, [&] { one_hot(real, 3); }},
       {shape, {"vt::segment_sum", "f32[2,3] · i32[3]"}, [&] { segment_sum(a, ones({3}, i32), 4); }},
       {dtype, {"vt::bincount", "integers"}, [&] { bincount(real, 4); }},
@@ -218,10 +285,16 @@ TEST(Refusals, MatricesAndContractions) {
       {shape, {"vt::vdot: sizes differ"}, [&] { vdot(a, v); }},
       {shape, {"vt::inner"}, [&] { inner(a, b); }},
       {shape, {"vt::tensordot", "3 axes"}, [&] { tensordot(a, b, 3); }},
-      {shape, {"vt::tensordot", "inner sizes differ along axes 0 and 1"}, [&] { tensordot(a, b, {0}, {1}); }},
+      {shape,
+       {"vt::tensordot", "inner sizes differ along axes 0 and 1"},
+       [&] { tensordot(a, b, {0}, {1}); }},
       {shape, {"vt::tensordot", "differ in length"}, [&] { tensordot(a, b, {0, 1}, {1}); }},
-      {shape, {"vt::dot_general"}, [&] { dot_general(a, b, {.lhs_contract = {1}, .rhs_contract = {0}}); }},
-      {dtype, {"vt::dot_general", "f16"}, [&] { dot_general(a, a, {.lhs_contract = {1}, .rhs_contract = {1}}, f16); }},
+      {shape,
+       {"vt::dot_general"},
+       [&] { dot_general(a, b, {.lhs_contract = {1}, .rhs_contract = {0}}); }},
+      {dtype,
+       {"vt::dot_general", "f16"},
+       [&] { dot_general(a, a, {.lhs_contract = {1}, .rhs_contract = {1}}, f16); }},
       {shape, {"vt::diag", "f32[2,3,4]"}, [&] { diag(c); }},
       {shape, {"vt::diagonal", "same"}, [&] { diagonal(c, 0, 1, -2); }},
       {shape, {"vt::trace", "two axes"}, [&] { trace(v); }},
@@ -238,23 +311,39 @@ TEST(Refusals, Networks) {
   const Tensor x = ones({3, 4}), i = ones({3}, i32);
   check({
       {shape, {"vt::softmax", "axis 2"}, [&] { softmax(x, 2); }},
-      {shape, {"vt::layer_norm", "scale", "f32[3,4] · f32[3]"}, [&] { layer_norm(x, ones({3}), 0.0); }},
+      {shape,
+       {"vt::layer_norm", "scale", "f32[3,4] · f32[3]"},
+       [&] { layer_norm(x, ones({3}), 0.0); }},
       {shape, {"vt::rms_norm", "scale"}, [&] { rms_norm(x, x); }},
       {shape, {"vt::group_norm", "3 groups"}, [&] { group_norm(x, 3, 1.0, 0.0); }},
-      {shape, {"vt::batch_norm_training", "shift"}, [&] { batch_norm_training(x, 1.0, ones({3})); }},
-      {shape, {"vt::batch_norm_inference", "variance"}, [&] { batch_norm_inference(x, 1.0, 0.0, 0.0, ones({3})); }},
+      {shape,
+       {"vt::batch_norm_training", "shift"},
+       [&] { batch_norm_training(x, 1.0, ones({3})); }},
+      {shape,
+       {"vt::batch_norm_inference", "variance"},
+       [&] { batch_norm_inference(x, 1.0, 0.0, 0.0, ones({3})); }},
       {shape, {"vt::cross_entropy", "f32[3,4] · f32[3]"}, [&] { cross_entropy(x, ones({3})); }},
-      {shape, {"vt::sparse_cross_entropy", "[3]"}, [&] { sparse_cross_entropy(x, ones({4}, i32)); }},
-      {dtype, {"vt::sparse_cross_entropy", "cross_entropy"}, [&] { sparse_cross_entropy(x, ones({3})); }},
+      {shape,
+       {"vt::sparse_cross_entropy", "[3]"},
+       [&] { sparse_cross_entropy(x, ones({4}, i32)); }},
+      {dtype,
+       {"vt::sparse_cross_entropy", "cross_entropy"},
+       [&] { sparse_cross_entropy(x, ones({3})); }},
   });
 }
 
 TEST(Refusals, Random) {
   const Tensor key = random::key(0), some = ones({3});
   check({
-      {dtype, {"randint", "f32 is no integer dtype"}, [&] { random::randint(key, {3}, 0, 5, f32); }},
-      {dtype, {"randint: the ends of the range must be integers", "f32[3]"}, [&] { random::randint(key, {3}, 0, some + 2.5); }},
-      {dtype, {"randint: the ends of the range must be integers"}, [&] { random::randint(key, {3}, 0.5, 5); }},
+      {dtype,
+       {"randint", "f32 is no integer dtype"},
+       [&] { random::randint(key, {3}, 0, 5, f32); }},
+      {dtype,
+       {"randint: the ends of the range must be integers", "f32[3]"},
+       [&] { random::randint(key, {3}, 0, some + 2.5); }},
+      {dtype,
+       {"randint: the ends of the range must be integers"},
+       [&] { random::randint(key, {3}, 0.5, 5); }},
       {dtype, {"uniform", "i32"}, [&] { random::uniform(key, {3}, i32); }},
   });
   EXPECT_EQ(sum(less(random::randint(key, {100}, 0, 1e6), 1000000)).item<int>(), 100);

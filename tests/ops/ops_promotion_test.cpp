@@ -1,4 +1,5 @@
-// Dtype promotion over all pairs of dtypes, weak scalars, broadcasting of element-wise functions and where it is refused.
+// Dtype promotion over all pairs of dtypes, weak scalars, broadcasting of element-wise functions
+// and where it is refused.
 #include "support/property.hpp"
 
 namespace {
@@ -7,8 +8,8 @@ using namespace vt;
 
 Tensor one(DType d, const Shape& shape = {2}) { return vt::ones(shape, d); }
 
-/// The rule in other words than the library's: floats beat integers beat bools; within a category the smallest dtype that holds
-/// both; f64 where no integer does.
+/// The rule in other words than the library's: floats beat integers beat bools; within a category
+/// the smallest dtype that holds both; f64 where no integer does.
 DType expected_common(DType a, DType b) {
   auto rank = [](DType d) { return is_float(d) ? 2 : is_int(d) ? 1 : 0; };
   if (rank(a) != rank(b)) return rank(a) > rank(b) ? a : b;
@@ -23,7 +24,9 @@ DType expected_common(DType a, DType b) {
     bool holds = true;
     for (DType d : {a, b}) {
       if (rank(c) == 2) holds = holds && mantissa(c) >= mantissa(d) && exponent(c) >= exponent(d);
-      else if (rank(c) == 1) holds = holds && high(c) >= high(d) && (is_unsigned(d) || (!is_unsigned(c) && low(c) >= low(d)));
+      else if (rank(c) == 1)
+        holds = holds && high(c) >= high(d) &&
+                (is_unsigned(d) || (!is_unsigned(c) && low(c) >= low(d)));
     }
     // Wide ones stand first: a later one is never wider.
     if (holds && (size_of(c) < size_of(best) || rank(best) != rank(c))) best = c;
@@ -36,13 +39,22 @@ TEST(Promotion, EveryPairOfDtypes) {
     for (DType b : vt_test::all_dtypes) {
       const DType common = expected_common(a, b);
       const std::string what = std::string(name_of(a)) + " with " + name_of(b);
-      EXPECT_EQ(name_of(where(one(bool_), one(a), one(b)).dtype()), std::string(name_of(common))) << what;
-      EXPECT_EQ(name_of((one(a) + one(b)).dtype()), std::string(name_of(is_bool(common) ? i32 : common))) << what;
+      EXPECT_EQ(name_of(where(one(bool_), one(a), one(b)).dtype()), std::string(name_of(common)))
+          << what;
+      EXPECT_EQ(name_of((one(a) + one(b)).dtype()),
+                std::string(name_of(is_bool(common) ? i32 : common)))
+          << what;
       EXPECT_EQ(name_of((one(a) < one(b)).dtype()), std::string("bool")) << what;
-      EXPECT_EQ(name_of(atan2(one(a), one(b)).dtype()), std::string(name_of(is_float(common) ? common : f32))) << what;
-      EXPECT_EQ(name_of(concatenate({one(a), one(b)}).dtype()), std::string(name_of(common))) << what;
-      EXPECT_EQ(name_of(matmul(one(a), one(b)).dtype()), std::string(name_of(is_bool(common) ? i32 : common))) << what;
-      vt_test::expect_close(one(a) * one(b), one(is_bool(common) ? i32 : common), vt_test::exact, what);
+      EXPECT_EQ(name_of(atan2(one(a), one(b)).dtype()),
+                std::string(name_of(is_float(common) ? common : f32)))
+          << what;
+      EXPECT_EQ(name_of(concatenate({one(a), one(b)}).dtype()), std::string(name_of(common)))
+          << what;
+      EXPECT_EQ(name_of(matmul(one(a), one(b)).dtype()),
+                std::string(name_of(is_bool(common) ? i32 : common)))
+          << what;
+      vt_test::expect_close(one(a) * one(b), one(is_bool(common) ? i32 : common), vt_test::exact,
+                            what);
     }
 }
 
@@ -84,7 +96,8 @@ TEST(Promotion, WeakWithWeakStaysWeak) {
   EXPECT_EQ((one(f32) * exp(two)).dtype(), f32);
   EXPECT_EQ((one(f32) * sqrt(three)).dtype(), f32);
   EXPECT_EQ((one(f16) + where(one(bool_, {}), two, 1)).dtype(), f16);
-  EXPECT_EQ((one(f64) * sqrt(Tensor(2))).to_vector<double>()[0], std::sqrt(2.0));  // all digits, not those of an f32
+  // all digits, not those of an f32
+  EXPECT_EQ((one(f64) * sqrt(Tensor(2))).to_vector<double>()[0], std::sqrt(2.0));
   EXPECT_EQ((one(i32) * (two * three)).dtype(), f32);
 }
 
@@ -108,7 +121,8 @@ TEST(Promotion, NumbersStandForTheirBitsWhereOnlyTheseCount) {
   EXPECT_EQ((bytes ^ 0xff).to_vector<int>(), (std::vector<int>{255, 254, 0}));
   EXPECT_EQ((words & 0xffffffffu).to_vector<int>(), (std::vector<int>{0, 1, -1}));
   EXPECT_EQ((bytes > 255).to_vector<int>(), (std::vector<int>{0, 0, 0}));
-  EXPECT_EQ((vt::tensor(std::vector<std::int64_t>{1}) + (1LL << 40)).item<std::int64_t>(), (1LL << 40) + 1);
+  EXPECT_EQ((vt::tensor(std::vector<std::int64_t>{1}) + (1LL << 40)).item<std::int64_t>(),
+            (1LL << 40) + 1);
   EXPECT_EQ((vt::tensor(std::vector<std::uint64_t>{1}) + ~0ull).item<std::uint64_t>(), 0u);
   EXPECT_EQ((words + 1e12).dtype(), f32);
 }
@@ -139,18 +153,22 @@ TEST(Promotion, BracesOfMixedNumbersMeetInOneDtype) {
 
 TEST(Promotion, LiteralsConvertWithoutAnEquation) {
   const Graph g = make_graph([](Tensor x) { return x * 2.0 + 1; })(one(f32));
-  for (const auto& e : {std::string("convert"), std::string("broadcast")}) EXPECT_EQ(g.str().find(e), std::string::npos) << g.str();
+  for (const auto& e : {std::string("convert"), std::string("broadcast")})
+    EXPECT_EQ(g.str().find(e), std::string::npos) << g.str();
 }
 
 TEST(Broadcasting, EveryPairOfShapes) {
-  const std::vector<Shape> shapes = {{}, {1}, {3}, {0}, {2, 3}, {2, 1}, {1, 3}, {1, 1}, {4, 2, 3}, {4, 1, 1}, {4, 0, 3}, {1, 2, 1}};
+  const std::vector<Shape> shapes = {{},     {1},    {3},       {0},       {2, 3},    {2, 1},
+                                     {1, 3}, {1, 1}, {4, 2, 3}, {4, 1, 1}, {4, 0, 3}, {1, 2, 1}};
   for (const Shape& a : shapes)
     for (const Shape& b : shapes) {
       // NumPy's rule, axis by axis from the right.
       const int rank = std::max(a.rank(), b.rank());
       Shape wanted = Shape::filled(static_cast<std::size_t>(rank), 1);
       bool fits = true;
-      auto extent = [&](const Shape& s, int i) { return i - (rank - s.rank()) < 0 ? 1 : s[static_cast<std::size_t>(i - (rank - s.rank()))]; };
+      auto extent = [&](const Shape& s, int i) {
+        return i - (rank - s.rank()) < 0 ? 1 : s[static_cast<std::size_t>(i - (rank - s.rank()))];
+      };
       for (int i = 0; i < rank; ++i) {
         const std::int64_t m = extent(a, i), n = extent(b, i);
         fits = fits && (m == n || m == 1 || n == 1);
@@ -159,7 +177,8 @@ TEST(Broadcasting, EveryPairOfShapes) {
       const Tensor x = vt_test::random_quarters(f32, a, 1), y = vt_test::random_quarters(f32, b, 2);
       if (!fits) {
         vt_test::expect_error([&] { x - y; }, ErrorKind::shape,
-                              {"vt::subtract", "broadcast", "f32" + a.str() + " · f32" + b.str(), "ops_promotion_test.cpp"});
+                              {"vt::subtract", "broadcast", "f32" + a.str() + " · f32" + b.str(),
+                               "ops_promotion_test.cpp"});
         continue;
       }
       const std::vector<double> p = x.to_vector<double>(), q = y.to_vector<double>();
@@ -167,7 +186,8 @@ TEST(Broadcasting, EveryPairOfShapes) {
       for (std::size_t flat = 0; flat < expected.size(); ++flat) {
         std::size_t left = flat, at_p = 0, at_q = 0, step_p = 1, step_q = 1;
         for (int i = rank; i-- > 0;) {
-          const auto n = static_cast<std::size_t>(wanted[static_cast<std::size_t>(i)]), m = static_cast<std::size_t>(extent(a, i)),
+          const auto n = static_cast<std::size_t>(wanted[static_cast<std::size_t>(i)]),
+                     m = static_cast<std::size_t>(extent(a, i)),
                      k = static_cast<std::size_t>(extent(b, i));
           const std::size_t index = left % n;
           left /= n;
@@ -178,36 +198,46 @@ TEST(Broadcasting, EveryPairOfShapes) {
         }
         expected[flat] = p[at_p] - q[at_q];
       }
-      vt_test::expect_close(x - y, vt_test::make_tensor(f32, wanted, expected), vt_test::exact, a.str() + " - " + b.str());
-      vt_test::expect_close(where(x > y, x, y), maximum(x, y), vt_test::exact, "where " + a.str() + b.str());
+      vt_test::expect_close(x - y, vt_test::make_tensor(f32, wanted, expected), vt_test::exact,
+                            a.str() + " - " + b.str());
+      vt_test::expect_close(where(x > y, x, y), maximum(x, y), vt_test::exact,
+                            "where " + a.str() + b.str());
     }
 }
 
 TEST(Operators, EachHasItsFunction) {
   const Tensor a = tensor({6, -7, 12, 0}), b = tensor({4, 2, -5, 3});
   const std::vector<std::pair<Tensor, std::vector<double>>> cases = {
-      {a + b, {10, -5, 7, 3}}, {a - b, {2, -9, 17, -3}},   {a * b, {24, -14, -60, 0}}, {a / b, {1, -3, -2, 0}}, {a % b, {2, -1, 2, 0}},
-      {a & b, {4, 0, 8, 0}},   {a | b, {6, -5, -1, 3}},    {a ^ b, {2, -5, -9, 3}},    {-a, {-6, 7, -12, 0}},   {~a, {-7, 6, -13, -1}},
-      {+a, {6, -7, 12, 0}},    {a << 1, {12, -14, 24, 0}}, {a >> 1, {3, -4, 6, 0}}};
+      {a + b, {10, -5, 7, 3}}, {a - b, {2, -9, 17, -3}}, {a * b, {24, -14, -60, 0}},
+      {a / b, {1, -3, -2, 0}}, {a % b, {2, -1, 2, 0}},   {a & b, {4, 0, 8, 0}},
+      {a | b, {6, -5, -1, 3}}, {a ^ b, {2, -5, -9, 3}},  {-a, {-6, 7, -12, 0}},
+      {~a, {-7, 6, -13, -1}},  {+a, {6, -7, 12, 0}},     {a << 1, {12, -14, 24, 0}},
+      {a >> 1, {3, -4, 6, 0}}};
   for (std::size_t i = 0; i < cases.size(); ++i)
-    vt_test::expect_close(cases[i].first, vt_test::make_tensor(i32, {4}, cases[i].second), vt_test::exact, "operator " + std::to_string(i));
-  const std::vector<std::pair<Tensor, std::vector<double>>> truths = {{a == 6, {1, 0, 0, 0}}, {a != 6, {0, 1, 1, 1}},  {a < b, {0, 1, 0, 1}},
-                                                                      {a <= 0, {0, 1, 0, 1}}, {a > b, {1, 0, 1, 0}},   {0 >= a, {0, 1, 0, 1}},
-                                                                      {!a, {0, 0, 0, 1}},     {!(a < b), {1, 0, 1, 0}}};
+    vt_test::expect_close(cases[i].first, vt_test::make_tensor(i32, {4}, cases[i].second),
+                          vt_test::exact, "operator " + std::to_string(i));
+  const std::vector<std::pair<Tensor, std::vector<double>>> truths = {
+      {a == 6, {1, 0, 0, 0}}, {a != 6, {0, 1, 1, 1}},  {a < b, {0, 1, 0, 1}},
+      {a <= 0, {0, 1, 0, 1}}, {a > b, {1, 0, 1, 0}},   {0 >= a, {0, 1, 0, 1}},
+      {!a, {0, 0, 0, 1}},     {!(a < b), {1, 0, 1, 0}}};
   for (std::size_t i = 0; i < truths.size(); ++i)
-    vt_test::expect_close(truths[i].first, vt_test::make_tensor(bool_, {4}, truths[i].second), vt_test::exact, "comparison " + std::to_string(i));
+    vt_test::expect_close(truths[i].first, vt_test::make_tensor(bool_, {4}, truths[i].second),
+                          vt_test::exact, "comparison " + std::to_string(i));
   const Tensor u = tensor({std::uint8_t{200}, std::uint8_t{3}});
   vt_test::expect_close(u >> 1, tensor({std::uint8_t{100}, std::uint8_t{1}}));
 }
 
 TEST(IntegerArithmetic, HasOneResultEverywhere) {
-  constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min(), most = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min(),
+                         most = std::numeric_limits<std::int32_t>::max();
   vt_test::expect_close(tensor({7, 0, least}) / tensor({0, 0, -1}), tensor({0, 0, least}));
   vt_test::expect_close(tensor({7, 0, least}) % tensor({0, 0, -1}), tensor({0, 0, 0}));
-  vt_test::expect_close(floor_divide(tensor({7, least, -7}), tensor({0, -1, 0})), tensor({0, least, 0}));
+  vt_test::expect_close(floor_divide(tensor({7, least, -7}), tensor({0, -1, 0})),
+                        tensor({0, least, 0}));
   vt_test::expect_close(mod(tensor({7, least, -7}), tensor({0, -1, 0})), tensor({0, 0, 0}));
   vt_test::expect_close(tensor({most, least}) + tensor({1, -1}), tensor({least, most}));
-  vt_test::expect_close(pow(tensor({2, 1, -1, 0, -1}), tensor({-1, -5, -3, 0, -2})), tensor({0, 1, -1, 1, 1}));
+  vt_test::expect_close(pow(tensor({2, 1, -1, 0, -1}), tensor({-1, -5, -3, 0, -2})),
+                        tensor({0, 1, -1, 1, 1}));
   vt_test::expect_close(pow(tensor({2, 1, -1}), -3), tensor({0, 1, -1}));
 }
 

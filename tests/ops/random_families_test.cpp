@@ -1,4 +1,5 @@
-// Distributions drawn by rejection: a million draws of each against its distribution function, implicit derivatives, lanes, refusals.
+// Distributions drawn by rejection: a million draws of each against its distribution function,
+// implicit derivatives, lanes, refusals.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace {
 using vt::Tensor;
 namespace rnd = vt::random;
 
-/// Draws of each distribution. The interpreter, which runs one element's loop after the other, makes fewer.
+/// Draws of each distribution. The interpreter, which runs one element's loop after the other,
+/// makes fewer.
 const std::int64_t many = vt_test::forced_backend() == "interpreter" ? 1'000 : 1'000'000;
 
 /// `of_enough`, which suits that many draws, or as many standard errors for fewer.
@@ -23,7 +25,8 @@ double tolerance(double of_enough, std::int64_t n, std::int64_t enough) {
   return of_enough * std::max(1.0, std::sqrt(static_cast<double>(enough) / static_cast<double>(n)));
 }
 
-/// The largest distance between the draws' distribution and `cdf`, times √n: beyond 1.95 with probability 0.001.
+/// The largest distance between the draws' distribution and `cdf`, times √n: beyond 1.95 with
+/// probability 0.001.
 double kolmogorov_smirnov(const Tensor& draws, const std::function<Tensor(Tensor)>& cdf) {
   const Tensor sorted = vt::sort(draws.astype(vt::f64));
   const double n = static_cast<double>(draws.size());
@@ -46,30 +49,54 @@ Tensor t_cdf(const Tensor& x, double df) {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all = {
-      {"gamma", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 2.5, d); }, [](Tensor x) { return vt::igamma(2.5, x); }, 2.5, 2.5},
-      {"gamma_below_1", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 0.3, d); }, [](Tensor x) { return vt::igamma(0.3, x); }, 0.3, 0.3},
-      {"gamma_large", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 300.0, d); }, [](Tensor x) { return vt::igamma(300.0, x); }, 300, 300},
-      {"loggamma", [](Tensor k, vt::DType d) { return rnd::loggamma(k, {many}, 1.7, d); }, [](Tensor x) { return vt::igamma(1.7, vt::exp(x)); },
-       0.20854787, 0.80},
-      {"beta", [](Tensor k, vt::DType d) { return rnd::beta(k, {many}, 0.7, 2.2, d); }, [](Tensor x) { return vt::betainc(0.7, 2.2, x); }, 0.7 / 2.9,
-       0.7 * 2.2 / (2.9 * 2.9 * 3.9)},
-      {"dirichlet", [](Tensor k, vt::DType d) { return vt::take(rnd::dirichlet(k, {many}, vt::tensor({1.5, 0.5, 2.0}), d), vt::tensor(0), 1); },
+      {"gamma", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 2.5, d); },
+       [](Tensor x) { return vt::igamma(2.5, x); }, 2.5, 2.5},
+      {"gamma_below_1", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 0.3, d); },
+       [](Tensor x) { return vt::igamma(0.3, x); }, 0.3, 0.3},
+      {"gamma_large", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 300.0, d); },
+       [](Tensor x) { return vt::igamma(300.0, x); }, 300, 300},
+      {"loggamma", [](Tensor k, vt::DType d) { return rnd::loggamma(k, {many}, 1.7, d); },
+       [](Tensor x) { return vt::igamma(1.7, vt::exp(x)); }, 0.20854787, 0.80},
+      {"beta", [](Tensor k, vt::DType d) { return rnd::beta(k, {many}, 0.7, 2.2, d); },
+       [](Tensor x) { return vt::betainc(0.7, 2.2, x); }, 0.7 / 2.9, 0.7 * 2.2 / (2.9 * 2.9 * 3.9)},
+      {"dirichlet",
+       [](Tensor k, vt::DType d) {
+         return vt::take(rnd::dirichlet(k, {many}, vt::tensor({1.5, 0.5, 2.0}), d), vt::tensor(0),
+                         1);
+       },
        [](Tensor x) { return vt::betainc(1.5, 2.5, x); }, 1.5 / 4, 1.5 * 2.5 / (16 * 5)},
-      {"chisquare", [](Tensor k, vt::DType d) { return rnd::chisquare(k, {many}, 3.0, d); }, [](Tensor x) { return vt::igamma(1.5, x / 2.0); }, 3, 6},
-      {"t", [](Tensor k, vt::DType d) { return rnd::t(k, {many}, 5.0, d); }, [](Tensor x) { return t_cdf(x, 5); }, 0, 5.0 / 3},
+      {"chisquare", [](Tensor k, vt::DType d) { return rnd::chisquare(k, {many}, 3.0, d); },
+       [](Tensor x) { return vt::igamma(1.5, x / 2.0); }, 3, 6},
+      {"t", [](Tensor k, vt::DType d) { return rnd::t(k, {many}, 5.0, d); },
+       [](Tensor x) { return t_cdf(x, 5); }, 0, 5.0 / 3},
       {"f", [](Tensor k, vt::DType d) { return rnd::f(k, {many}, 4.0, 7.0, d); },
        [](Tensor x) { return vt::betainc(2.0, 3.5, 4.0 * x / (4.0 * x + 7.0)); }, 7.0 / 5, nan},
-      {"generalized_normal", [](Tensor k, vt::DType d) { return rnd::generalized_normal(k, {many}, 3.0, d); },
-       [](Tensor x) { return 0.5 + 0.5 * vt::sign(x) * vt::igamma(1.0 / 3, vt::pow(vt::abs(x), 3.0)); }, 0, std::tgamma(1.0) / std::tgamma(1.0 / 3)},
-      {"ball", [](Tensor k, vt::DType d) { return vt::sqrt(vt::sum(vt::square(rnd::ball(k, {many}, 3, 2.0, d).astype(vt::f64)), -1)); },
+      {"generalized_normal",
+       [](Tensor k, vt::DType d) { return rnd::generalized_normal(k, {many}, 3.0, d); },
+       [](Tensor x) {
+         return 0.5 + 0.5 * vt::sign(x) * vt::igamma(1.0 / 3, vt::pow(vt::abs(x), 3.0));
+       },
+       0, std::tgamma(1.0) / std::tgamma(1.0 / 3)},
+      {"ball",
+       [](Tensor k, vt::DType d) {
+         return vt::sqrt(vt::sum(vt::square(rnd::ball(k, {many}, 3, 2.0, d).astype(vt::f64)), -1));
+       },
        [](Tensor r) { return r * r * r; }, 0.75, 0.0375},
-      {"maxwell", [](Tensor k, vt::DType d) { return rnd::maxwell(k, {many}, d); }, [](Tensor x) { return vt::igamma(1.5, x * x / 2.0); },
-       2 * std::sqrt(2 / std::numbers::pi), 3 - 8 / std::numbers::pi},
-      {"double_sided_maxwell", [](Tensor k, vt::DType d) { return rnd::double_sided_maxwell(k, {many}, 1.0, 2.0, d); },
-       [](Tensor x) { return 0.5 + 0.5 * vt::sign(x - 1.0) * vt::igamma(1.5, vt::square((x - 1.0) / 2.0) / 2.0); }, 1, 12},
+      {"maxwell", [](Tensor k, vt::DType d) { return rnd::maxwell(k, {many}, d); },
+       [](Tensor x) { return vt::igamma(1.5, x * x / 2.0); }, 2 * std::sqrt(2 / std::numbers::pi),
+       3 - 8 / std::numbers::pi},
+      {"double_sided_maxwell",
+       [](Tensor k, vt::DType d) { return rnd::double_sided_maxwell(k, {many}, 1.0, 2.0, d); },
+       [](Tensor x) {
+         return 0.5 + 0.5 * vt::sign(x - 1.0) * vt::igamma(1.5, vt::square((x - 1.0) / 2.0) / 2.0);
+       },
+       1, 12},
       {"wald", [](Tensor k, vt::DType d) { return rnd::wald(k, {many}, 1.5, d); },
-       [](Tensor x) { return vt::ndtr((x / 1.5 - 1.0) / vt::sqrt(x)) + std::exp(2 / 1.5) * vt::ndtr(-(x / 1.5 + 1.0) / vt::sqrt(x)); }, 1.5,
-       1.5 * 1.5 * 1.5},
+       [](Tensor x) {
+         return vt::ndtr((x / 1.5 - 1.0) / vt::sqrt(x)) +
+                std::exp(2 / 1.5) * vt::ndtr(-(x / 1.5 + 1.0) / vt::sqrt(x));
+       },
+       1.5, 1.5 * 1.5 * 1.5},
   };
   return all;
 }
@@ -84,11 +111,14 @@ TEST_P(Families, KolmogorovSmirnovAndMoments) {
     const Tensor wide = x.astype(vt::f64);
     const double n = static_cast<double>(x.size());
     if (!std::isnan(family.variance)) {
-      EXPECT_NEAR(vt::mean(wide).item<double>(), family.mean, 4 * std::sqrt(family.variance / n) + 1e-6) << vt::name_of(d);
+      EXPECT_NEAR(vt::mean(wide).item<double>(), family.mean,
+                  4 * std::sqrt(family.variance / n) + 1e-6)
+          << vt::name_of(d);
       double near = 0.05 * family.variance;
       if (n < 20'000) {  // as far off as the fourth moment says
         const Tensor centred = wide - vt::mean(wide);
-        near = std::max(near, 4 * std::sqrt(vt::mean(vt::square(vt::square(centred))).item<double>() / n));
+        near = std::max(
+            near, 4 * std::sqrt(vt::mean(vt::square(vt::square(centred))).item<double>() / n));
       }
       EXPECT_NEAR(vt::var(wide).item<double>(), family.variance, near) << vt::name_of(d);
     }
@@ -98,12 +128,15 @@ TEST_P(Families, KolmogorovSmirnovAndMoments) {
 INSTANTIATE_TEST_SUITE_P(Each, Families, testing::Range<std::size_t>(0, families().size()),
                          [](const auto& info) { return std::string(families()[info.param].name); });
 
-// --- counts ----------------------------------------------------------------------------------------------------------
+// --- counts --------------------------------------------------------------------------------------
 
-/// Pearson's statistic in deviations, see random_test; classes of fewer than ten expected draws are joined to the next.
-double chi_square(const Tensor& draws, const std::function<double(std::int64_t)>& mass, std::int64_t most) {
+/// Pearson's statistic in deviations, see random_test; classes of fewer than ten expected draws are
+/// joined to the next.
+double chi_square(const Tensor& draws, const std::function<double(std::int64_t)>& mass,
+                  std::int64_t most) {
   std::vector<double> counts(static_cast<std::size_t>(most) + 1, 0.0);
-  for (std::int64_t v : draws.to_vector<std::int64_t>()) counts.at(static_cast<std::size_t>(std::clamp<std::int64_t>(v, 0, most))) += 1;
+  for (std::int64_t v : draws.to_vector<std::int64_t>())
+    counts.at(static_cast<std::size_t>(std::clamp<std::int64_t>(v, 0, most))) += 1;
   const double n = static_cast<double>(draws.size());
   double sum = 0, seen = 0, wanted = 0, before = 0, classes = 0;
   for (std::int64_t k = 0; k <= most; ++k) {
@@ -124,11 +157,13 @@ TEST(Families, OfTinyParametersAreNumbers) {
   for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64}) {
     const double tiny = d == vt::f64 ? 1e-310 : 1e-40;
     for (double a : {1e-4, tiny}) {
-      const Tensor x = rnd::loggamma(rnd::key(3), {1'000}, a, d), y = rnd::beta(rnd::key(3), {1'000}, a, a, d);
+      const Tensor x = rnd::loggamma(rnd::key(3), {1'000}, a, d),
+                   y = rnd::beta(rnd::key(3), {1'000}, a, a, d);
       EXPECT_TRUE(vt::all(vt::isfinite(x)).item<bool>()) << vt::name_of(d) << " " << a;
       EXPECT_TRUE(vt::all((y >= 0.0) & (y <= 1.0)).item<bool>()) << vt::name_of(d) << " " << a;
     }
-    EXPECT_EQ(rnd::loggamma(rnd::key(3), {}, 0.0, d).astype(vt::f64).item<double>(), -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(rnd::loggamma(rnd::key(3), {}, 0.0, d).astype(vt::f64).item<double>(),
+              -std::numeric_limits<double>::infinity());
   }
 }
 
@@ -136,73 +171,98 @@ TEST(Families, BallsHoldTheirDrawsInEveryDtype) {
   for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64})
     for (std::int64_t n : {1, 3}) {
       const Tensor x = rnd::ball(rnd::key(11), {many / 10}, n, 2.0, d).astype(vt::f64);
-      EXPECT_LE(vt::max(vt::sum(x * x, -1)).item<double>(), 1.0 + 1e-15) << vt::name_of(d) << " " << n;
+      EXPECT_LE(vt::max(vt::sum(x * x, -1)).item<double>(), 1.0 + 1e-15)
+          << vt::name_of(d) << " " << n;
     }
 }
 
 TEST(Counts, Poisson) {
   for (double mean : {0.7, 4.0, 9.99, 10.0, 45.5}) {
     const auto mass = [&](std::int64_t k) {
-      return std::exp(static_cast<double>(k) * std::log(mean) - mean - std::lgamma(static_cast<double>(k) + 1));
+      return std::exp(static_cast<double>(k) * std::log(mean) - mean -
+                      std::lgamma(static_cast<double>(k) + 1));
     };
     const auto most = static_cast<std::int64_t>(mean + 5 * std::sqrt(mean) + 3);
-    EXPECT_LT(std::abs(chi_square(rnd::poisson(rnd::key(5), {many}, mean), mass, most)), 3.4) << mean;
+    EXPECT_LT(std::abs(chi_square(rnd::poisson(rnd::key(5), {many}, mean), mass, most)), 3.4)
+        << mean;
   }
   const Tensor large = rnd::poisson(rnd::key(6), {many}, 1e6, vt::f64);
   EXPECT_NEAR(vt::mean(large).item<double>(), 1e6, 4e3 / std::sqrt(static_cast<double>(many)));
   EXPECT_NEAR(vt::var(large).item<double>(), 1e6, tolerance(5e4, many, 20'000));
-  EXPECT_EQ(rnd::poisson(rnd::key(1), {3}, vt::tensor({0.0, -1.0, nan})).to_vector<int>(), (std::vector<int>{0, -1, -1}));
+  EXPECT_EQ(rnd::poisson(rnd::key(1), {3}, vt::tensor({0.0, -1.0, nan})).to_vector<int>(),
+            (std::vector<int>{0, -1, -1}));
   EXPECT_TRUE(std::isnan(rnd::poisson(rnd::key(1), {}, -1.0, vt::f32).item<double>()));
 }
 
 TEST(Counts, Binomial) {
-  const std::pair<double, double> cases[] = {{5, 0.3}, {40, 0.1}, {40, 0.5}, {100, 0.93}, {1000, 0.02}, {200, 0.4}};
+  const std::pair<double, double> cases[] = {{5, 0.3},    {40, 0.1},    {40, 0.5},
+                                             {100, 0.93}, {1000, 0.02}, {200, 0.4}};
   for (const auto& [n, p] : cases) {
     const auto mass = [&, n = n, p = p](std::int64_t i) {
       const double k = static_cast<double>(i);
-      return k > n ? 0.0 : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(p) + (n - k) * std::log1p(-p));
+      return k > n ? 0.0
+                   : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) +
+                              k * std::log(p) + (n - k) * std::log1p(-p));
     };
-    EXPECT_LT(std::abs(chi_square(rnd::binomial(rnd::key(5), {many}, n, p), mass, static_cast<std::int64_t>(n))), 3.4) << n << " " << p;
+    EXPECT_LT(std::abs(chi_square(rnd::binomial(rnd::key(5), {many}, n, p), mass,
+                                  static_cast<std::int64_t>(n))),
+              3.4)
+        << n << " " << p;
   }
-  const Tensor edges = rnd::binomial(rnd::key(1), {5}, vt::tensor({10.0, 10.0, 0.0, -1.0, 10.0}), vt::tensor({0.0, 1.0, 0.5, 0.5, 1.5}));
+  const Tensor edges = rnd::binomial(rnd::key(1), {5}, vt::tensor({10.0, 10.0, 0.0, -1.0, 10.0}),
+                                     vt::tensor({0.0, 1.0, 0.5, 0.5, 1.5}));
   EXPECT_EQ(edges.to_vector<int>(), (std::vector<int>{0, 10, 0, -1, -1}));
 }
 
 TEST(Counts, Geometric) {
-  const auto mass = [](std::int64_t k) { return k < 1 ? 0.0 : 0.2 * std::pow(0.8, static_cast<double>(k - 1)); };
+  const auto mass = [](std::int64_t k) {
+    return k < 1 ? 0.0 : 0.2 * std::pow(0.8, static_cast<double>(k - 1));
+  };
   EXPECT_LT(std::abs(chi_square(rnd::geometric(rnd::key(5), {many}, 0.2), mass, 60)), 3.4);
-  EXPECT_EQ(rnd::geometric(rnd::key(1), {3}, vt::tensor({1.0, 0.0, 2.0})).to_vector<int>(), (std::vector<int>{1, -1, -1}));
+  EXPECT_EQ(rnd::geometric(rnd::key(1), {3}, vt::tensor({1.0, 0.0, 2.0})).to_vector<int>(),
+            (std::vector<int>{1, -1, -1}));
 }
 
 TEST(Counts, Multinomial) {
   const std::int64_t draws = many / 10;
-  const Tensor x = rnd::multinomial(rnd::key(5), {draws}, 20, vt::tensor({1.0, 2.0, 3.0, 4.0}), vt::f64);
+  const Tensor x =
+      rnd::multinomial(rnd::key(5), {draws}, 20, vt::tensor({1.0, 2.0, 3.0, 4.0}), vt::f64);
   EXPECT_EQ(x.shape(), (vt::Shape{draws, 4}));
   EXPECT_EQ(vt::max(vt::abs(vt::sum(x, -1) - 20.0)).item<double>(), 0);
   const auto mean = vt::mean(x, 0).to_vector<double>();
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(mean[i], 2.0 * static_cast<double>(i + 1), 4 * std::sqrt(5.0 / static_cast<double>(draws)));
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(mean[i], 2.0 * static_cast<double>(i + 1),
+                4 * std::sqrt(5.0 / static_cast<double>(draws)));
   // Of two classes the counts go against each other.
   const Tensor centred = x - vt::mean(x, 0, true);
-  const double covariance = vt::mean(vt::take(centred, vt::tensor(1), 1) * vt::take(centred, vt::tensor(3), 1)).item<double>();
+  const double covariance =
+      vt::mean(vt::take(centred, vt::tensor(1), 1) * vt::take(centred, vt::tensor(3), 1))
+          .item<double>();
   EXPECT_NEAR(covariance, -20 * 0.2 * 0.4, 12 / std::sqrt(static_cast<double>(draws)));
 }
 
-// --- vectors and classes -----------------------------------------------------------------------------------------------
+// --- vectors and classes -------------------------------------------------------------------------
 
 TEST(Vectors, MultivariateNormal) {
   const std::int64_t draws = many / 5;
-  const Tensor mean = vt::tensor({1.0, -2.0, 0.5}), covariance = vt::tensor({{2.0, 0.5, 0.0}, {0.5, 1.0, -0.3}, {0.0, -0.3, 0.8}});
-  const Tensor x = rnd::multivariate_normal(rnd::key(2), {draws}, mean, covariance, vt::f64), centred = x - mean;
+  const Tensor mean = vt::tensor({1.0, -2.0, 0.5}),
+               covariance = vt::tensor({{2.0, 0.5, 0.0}, {0.5, 1.0, -0.3}, {0.0, -0.3, 0.8}});
+  const Tensor x = rnd::multivariate_normal(rnd::key(2), {draws}, mean, covariance, vt::f64),
+               centred = x - mean;
   const double error = 6 / std::sqrt(static_cast<double>(draws));
   vt_test::expect_close(vt::mean(x, 0), mean, {.absolute = error});
-  vt_test::expect_close(vt::matmul(vt::transpose(centred), centred) / static_cast<double>(draws), covariance, {.absolute = 2 * error});
+  vt_test::expect_close(vt::matmul(vt::transpose(centred), centred) / static_cast<double>(draws),
+                        covariance, {.absolute = 2 * error});
   // Whitened, each coordinate is normal.
   const Tensor white = vt::linalg::solve(vt::linalg::cholesky(covariance), vt::transpose(centred));
-  EXPECT_LT(kolmogorov_smirnov(white.reshape({3 * draws}), [](Tensor t) { return vt::ndtr(t); }), 1.95);
+  EXPECT_LT(kolmogorov_smirnov(white.reshape({3 * draws}), [](Tensor t) { return vt::ndtr(t); }),
+            1.95);
   // Batches of means and covariances, and derivatives by both.
   const Tensor two = vt::stack({covariance, 4.0 * covariance});
   EXPECT_EQ(rnd::multivariate_normal(rnd::key(1), {5, 2}, mean, two).shape(), (vt::Shape{5, 2, 3}));
-  const auto f = [&](Tensor m, Tensor c) { return vt::sum(rnd::multivariate_normal(rnd::key(1), {}, m, c, vt::f64)); };
+  const auto f = [&](Tensor m, Tensor c) {
+    return vt::sum(rnd::multivariate_normal(rnd::key(1), {}, m, c, vt::f64));
+  };
   const auto [dm, dc] = vt::grad<0, 1>(f)(mean, covariance);
   vt_test::expect_close(dm, vt::ones({3}, vt::f64));
   EXPECT_TRUE(vt::all(vt::isfinite(dc)).item<bool>());
@@ -211,12 +271,14 @@ TEST(Vectors, MultivariateNormal) {
 TEST(Vectors, Orthogonal) {
   const std::int64_t draws = many / 50;
   const Tensor q = rnd::orthogonal(rnd::key(3), {draws}, 3, vt::f64);
-  vt_test::expect_close(vt::matmul(vt::swapaxes(q, 1, 2), q), vt::broadcast_to(vt::eye(3, vt::f64), {draws, 3, 3}), {.absolute = 1e-13});
+  vt_test::expect_close(vt::matmul(vt::swapaxes(q, 1, 2), q),
+                        vt::broadcast_to(vt::eye(3, vt::f64), {draws, 3, 3}), {.absolute = 1e-13});
   // An element of a random direction in space is uniform (Archimedes).
   for (int row : {0, 2})
     for (int column : {0, 2}) {
       const Tensor element = vt::take(vt::take(q, vt::tensor(row), 1), vt::tensor(column), 1);
-      EXPECT_LT(kolmogorov_smirnov(element, [](Tensor t) { return 0.5 * (t + 1.0); }), 1.95) << row << column;
+      EXPECT_LT(kolmogorov_smirnov(element, [](Tensor t) { return 0.5 * (t + 1.0); }), 1.95)
+          << row << column;
     }
 }
 
@@ -225,51 +287,78 @@ TEST(Vectors, CategoricalOfManyDraws) {
   const Tensor drawn = rnd::categorical(rnd::key(1), logits, {many / 10}, {});
   const auto mass = [](std::int64_t k) { return 0.1 * static_cast<double>(k + 1); };
   EXPECT_LT(std::abs(chi_square(drawn, mass, 3)), 3.4);
-  EXPECT_EQ(rnd::categorical(rnd::key(1), vt::zeros({5, 3, 2}), {7}, {.axis = 1}).shape(), (vt::Shape{7, 5, 2}));
+  EXPECT_EQ(rnd::categorical(rnd::key(1), vt::zeros({5, 3, 2}), {7}, {.axis = 1}).shape(),
+            (vt::Shape{7, 5, 2}));
   // Without replacement: no class twice, the first one as likely as ever.
-  const Tensor some = vt::vmap([&](Tensor k) { return rnd::categorical(k, logits, {3}, {.replace = false}); })(rnd::split(rnd::key(4), many / 20));
+  const Tensor some = vt::vmap([&](Tensor k) {
+    return rnd::categorical(k, logits, {3}, {.replace = false});
+  })(rnd::split(rnd::key(4), many / 20));
   EXPECT_LT(std::abs(chi_square(vt::take(some, vt::tensor(0), 1), mass, 3)), 3.4);
-  const Tensor a = vt::take(some, vt::tensor(0), 1), b = vt::take(some, vt::tensor(1), 1), c = vt::take(some, vt::tensor(2), 1);
+  const Tensor a = vt::take(some, vt::tensor(0), 1), b = vt::take(some, vt::tensor(1), 1),
+               c = vt::take(some, vt::tensor(2), 1);
   EXPECT_EQ(vt::sum((a == b) | (b == c) | (a == c)).item<int>(), 0);
 }
 
-// --- derivatives -------------------------------------------------------------------------------------------------------
+// --- derivatives ---------------------------------------------------------------------------------
 
-// The derivative of a draw x by a is −(∂P/∂a)/(∂P/∂x), so that of its mean by a is the mean's: 1 for gamma.
+// The derivative of a draw x by a is −(∂P/∂a)/(∂P/∂x), so that of its mean by a is the mean's: 1
+// for gamma.
 TEST(Implicit, GammaAndItsKin) {
   const std::int64_t draws = many / 5;
   const double near = tolerance(0.03, draws, 4'000);
   for (double a : {0.4, 1.0, 6.0}) {
-    const auto mean = [&](Tensor p) { return vt::mean(rnd::gamma(rnd::key(3), {draws}, p, vt::f64)); };
+    const auto mean = [&](Tensor p) {
+      return vt::mean(rnd::gamma(rnd::key(3), {draws}, p, vt::f64));
+    };
     EXPECT_NEAR(vt::grad(mean)(vt::tensor(a)).item<double>(), 1, near) << a;
-    const auto square = [&](Tensor p) { return vt::mean(vt::square(rnd::gamma(rnd::key(3), {draws}, p, vt::f64))); };
-    EXPECT_NEAR(vt::grad(square)(vt::tensor(a)).item<double>(), 1 + 2 * a, near / 0.3 * (1 + 2 * a)) << a;
-    const auto logarithm = [&](Tensor p) { return vt::mean(rnd::loggamma(rnd::key(3), {draws}, p, vt::f64)); };
-    EXPECT_NEAR(vt::grad(logarithm)(vt::tensor(a)).item<double>(), vt::trigamma(a).item<double>(), near * vt::trigamma(a).item<double>()) << a;
+    const auto square = [&](Tensor p) {
+      return vt::mean(vt::square(rnd::gamma(rnd::key(3), {draws}, p, vt::f64)));
+    };
+    EXPECT_NEAR(vt::grad(square)(vt::tensor(a)).item<double>(), 1 + 2 * a, near / 0.3 * (1 + 2 * a))
+        << a;
+    const auto logarithm = [&](Tensor p) {
+      return vt::mean(rnd::loggamma(rnd::key(3), {draws}, p, vt::f64));
+    };
+    EXPECT_NEAR(vt::grad(logarithm)(vt::tensor(a)).item<double>(), vt::trigamma(a).item<double>(),
+                near * vt::trigamma(a).item<double>())
+        << a;
   }
-  const auto beta = [&](Tensor a, Tensor b) { return vt::mean(rnd::beta(rnd::key(4), {draws}, a, b, vt::f64)); };
+  const auto beta = [&](Tensor a, Tensor b) {
+    return vt::mean(rnd::beta(rnd::key(4), {draws}, a, b, vt::f64));
+  };
   const auto [da, db] = vt::grad<0, 1>(beta)(vt::tensor(2.0), vt::tensor(3.0));
   EXPECT_NEAR(da.item<double>(), 3.0 / 25, 0.1 * near);
   EXPECT_NEAR(db.item<double>(), -2.0 / 25, 0.1 * near);
-  const auto chi = [&](Tensor df) { return vt::mean(rnd::chisquare(rnd::key(4), {draws}, df, vt::f64)); };
+  const auto chi = [&](Tensor df) {
+    return vt::mean(rnd::chisquare(rnd::key(4), {draws}, df, vt::f64));
+  };
   EXPECT_NEAR(vt::grad(chi)(vt::tensor(3.0)).item<double>(), 1, near);
   // At one draw: along the curve P(a, x) = const.
-  const Tensor a = vt::tensor(1.7), x = rnd::gamma(rnd::key(9), {}, a, vt::f64), p = vt::igamma(a, x);
-  const double slope = vt::grad([&](Tensor t) { return rnd::gamma(rnd::key(9), {}, t, vt::f64); })(a).item<double>(), h = 1e-5;
+  const Tensor a = vt::tensor(1.7), x = rnd::gamma(rnd::key(9), {}, a, vt::f64),
+               p = vt::igamma(a, x);
+  const double slope =
+                   vt::grad([&](Tensor t) { return rnd::gamma(rnd::key(9), {}, t, vt::f64); })(a)
+                       .item<double>(),
+               h = 1e-5;
   EXPECT_NEAR(vt::igamma(a + h, x + h * slope).item<double>(), p.item<double>(), 1e-9);
-  EXPECT_TRUE(std::isfinite(vt::grad(vt::grad([&](Tensor t) { return rnd::gamma(rnd::key(9), {}, t, vt::f64); }))(a).item<double>()));
+  EXPECT_TRUE(std::isfinite(
+      vt::grad(vt::grad([&](Tensor t) { return rnd::gamma(rnd::key(9), {}, t, vt::f64); }))(a)
+          .item<double>()));
 }
 
-// --- lanes -----------------------------------------------------------------------------------------------------------
+// --- lanes ---------------------------------------------------------------------------------------
 
 TEST(FamilyLanes, DrawWhatTheyWouldAlone) {
-  const Tensor keys = rnd::split(rnd::key(8), 6).reshape({2, 3}), a = vt_test::random_tensor(vt::f64, {2, 3}, 0.2, 20, 1);
+  const Tensor keys = rnd::split(rnd::key(8), 6).reshape({2, 3}),
+               a = vt_test::random_tensor(vt::f64, {2, 3}, 0.2, 20, 1);
   const auto draw = [](Tensor k, Tensor p) {
     const auto [k1, k2] = rnd::split<2>(k);
-    return vt::concatenate(
-        {rnd::gamma(k1, {5}, p, vt::f64), rnd::poisson(k2, {5}, p, vt::f64), rnd::binomial(k2, {5}, 30.0, 1.0 / (1.0 + p), vt::f64)}, 0);
+    return vt::concatenate({rnd::gamma(k1, {5}, p, vt::f64), rnd::poisson(k2, {5}, p, vt::f64),
+                            rnd::binomial(k2, {5}, 30.0, 1.0 / (1.0 + p), vt::f64)},
+                           0);
   };
-  const Tensor lanes = vt::vmap(vt::vmap(draw))(keys, a), compiled = vt::jit(vt::vmap(vt::vmap(draw)))(keys, a);
+  const Tensor lanes = vt::vmap(vt::vmap(draw))(keys, a),
+               compiled = vt::jit(vt::vmap(vt::vmap(draw)))(keys, a);
   for (std::int64_t i = 0; i < 2; ++i)
     for (std::int64_t j = 0; j < 3; ++j) {
       const Tensor alone = draw(keys[i][j], a[i][j]);
@@ -277,10 +366,13 @@ TEST(FamilyLanes, DrawWhatTheyWouldAlone) {
       vt_test::expect_close(Tensor(compiled[i][j]), alone, {.relative = 1e-13});
     }
   // A draw is a function of key and shape: not of the parameters' shapes.
-  EXPECT_EQ(rnd::gamma(rnd::key(1), {4}, 2.0).to_vector<float>(), rnd::gamma(rnd::key(1), {4}, vt::full({4}, 2.0)).to_vector<float>());
-  EXPECT_EQ(rnd::gamma(rnd::key(1), {2, 2}, 2.0).to_vector<float>(), rnd::gamma(rnd::key(1), {4}, 2.0).to_vector<float>());
+  EXPECT_EQ(rnd::gamma(rnd::key(1), {4}, 2.0).to_vector<float>(),
+            rnd::gamma(rnd::key(1), {4}, vt::full({4}, 2.0)).to_vector<float>());
+  EXPECT_EQ(rnd::gamma(rnd::key(1), {2, 2}, 2.0).to_vector<float>(),
+            rnd::gamma(rnd::key(1), {4}, 2.0).to_vector<float>());
   EXPECT_EQ(rnd::gamma(rnd::key(1), {0}, 2.0).shape(), (vt::Shape{0}));
-  for (vt::DType d : {vt::f16, vt::bf16}) EXPECT_EQ(rnd::beta(rnd::key(1), {3}, 2.0, 3.0, d).dtype(), d);
+  for (vt::DType d : {vt::f16, vt::bf16})
+    EXPECT_EQ(rnd::beta(rnd::key(1), {3}, 2.0, 3.0, d).dtype(), d);
 }
 
 TEST(FamilyErrors, NameTheFunctionAndTheLine) {
@@ -290,14 +382,17 @@ TEST(FamilyErrors, NameTheFunctionAndTheLine) {
     EXPECT_NE(text.find("random_families_test.cpp:"), std::string::npos) << text;
   };
   says([] { rnd::gamma(vt::ones({2}), {3}, 1.0); }, "vt::random::gamma: a key is one u64");
-  says([] { rnd::gamma(rnd::key(1), {3}, vt::ones({2})); }, "vt::random::gamma: a parameter does not broadcast to [3]");
+  says([] { rnd::gamma(rnd::key(1), {3}, vt::ones({2})); },
+       "vt::random::gamma: a parameter does not broadcast to [3]");
   says([] { rnd::beta(rnd::key(1), {3}, 1.0, 1.0, vt::i32); }, "i32 is no float dtype");
   says([] { rnd::poisson(rnd::key(1), {3}, 1.0, vt::bool_); }, "bool is no dtype of counts");
   says([] { rnd::dirichlet(rnd::key(1), {3}, 1.0); }, "alpha needs an axis of classes");
   says([] { rnd::multinomial(rnd::key(1), {3}, 5, vt::zeros({0})); }, "there are no classes");
   says([] { rnd::ball(rnd::key(1), {3}, 0); }, "there is no ball in 0 dimensions");
-  says([] { rnd::multivariate_normal(rnd::key(1), {}, vt::ones({2}), vt::ones({3, 3})); }, "the covariance must be [..., 2, 2]");
-  says([] { rnd::categorical(rnd::key(1), vt::zeros({3}), {5}, {.replace = false}); }, "cannot draw 5 of 3 without replacement");
+  says([] { rnd::multivariate_normal(rnd::key(1), {}, vt::ones({2}), vt::ones({3, 3})); },
+       "the covariance must be [..., 2, 2]");
+  says([] { rnd::categorical(rnd::key(1), vt::zeros({3}), {5}, {.replace = false}); },
+       "cannot draw 5 of 3 without replacement");
   says([] { rnd::binomial(rnd::key(1), {-1}, 5, 0.5); }, "negative extent");
   EXPECT_TRUE(std::isnan(rnd::gamma(rnd::key(1), {}, -1.0).item<double>()));
   EXPECT_EQ(rnd::gamma(rnd::key(1), {}, 0.0).item<double>(), 0);

@@ -1,4 +1,5 @@
-// Random functions of small vectors for many lanes, which put arrays together of parts that are computed in different ways, their derivatives and
+// Random functions of small vectors for many lanes, which put arrays together of parts that are
+// computed in different ways, their derivatives and
 // rounds: compiled equals interpreted. VT_FUZZ_SEED repeats a failure.
 #include <gtest/gtest.h>
 
@@ -59,7 +60,8 @@ class Parts {
       default: {
         Tensors parts;
         for (std::size_t k = 2 + below(4); k > 0; --k)
-          parts.push_back(below(6) == 0 ? vt::zeros({}, vt::f64) : number(1 + static_cast<int>(below(3))));
+          parts.push_back(below(6) == 0 ? vt::zeros({}, vt::f64)
+                                        : number(1 + static_cast<int>(below(3))));
         return vt::stack(parts);
       }
     }
@@ -69,25 +71,33 @@ class Parts {
   Tensors pool_;
 };
 
-const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1), count = vt_test::environment("VT_FUZZ_COUNT", 150) * 2 / 5;
+const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1),
+                    count = vt_test::environment("VT_FUZZ_COUNT", 150) * 2 / 5;
 const vt_test::Tolerance close{.relative = 1e-9, .absolute = 1e-10};
 
 TEST(RandomParts, CompiledIsInterpreted) {
   constexpr std::int64_t sizes[] = {8, 9, 33, 257};
-  for (std::uint64_t seed = first_seed; seed < first_seed + std::min<std::uint64_t>(count, 60); ++seed) {
+  for (std::uint64_t seed = first_seed; seed < first_seed + std::min<std::uint64_t>(count, 60);
+       ++seed) {
     SCOPED_TRACE("VT_FUZZ_SEED=" + std::to_string(seed));
     const std::int64_t lanes = sizes[seed % 4];
     const int axis = static_cast<int>(seed / 4 % 2);
-    const Tensor a = vt_test::random_tensor(vt::f64, axis == 0 ? vt::Shape{lanes, 3} : vt::Shape{3, lanes}, -1, 1, seed);
+    const Tensor a = vt_test::random_tensor(
+        vt::f64, axis == 0 ? vt::Shape{lanes, 3} : vt::Shape{3, lanes}, -1, 1, seed);
     const Tensors arguments = {a, vt_test::random_tensor(vt::f64, {lanes, 4}, -1, 1, seed + 1),
                                vt_test::random_tensor(vt::f64, {5}, -1, 1, seed + 2)};
-    const auto f = [seed](Tensor x, Tensor y, Tensor shared) { return Parts(seed * 1000)(x, y, shared); };
+    const auto f = [seed](Tensor x, Tensor y, Tensor shared) {
+      return Parts(seed * 1000)(x, y, shared);
+    };
     const auto check = [&](const char* what, auto g) {
       const auto mapped = vt::vmap(g, {.in_axes = {axis, 0, vt::unmapped}});
-      vt_test::expect_same([&](std::span<const Tensor> x) { return Tensors{mapped(x[0], x[1], x[2])}; }, arguments, close, what);
+      vt_test::expect_same(
+          [&](std::span<const Tensor> x) { return Tensors{mapped(x[0], x[1], x[2])}; }, arguments,
+          close, what);
     };
     check("value", f);
-    check("gradient", vt::grad([f](Tensor x, Tensor y, Tensor shared) { return vt::sum(f(x, y, shared)); }));
+    check("gradient",
+          vt::grad([f](Tensor x, Tensor y, Tensor shared) { return vt::sum(f(x, y, shared)); }));
     if (seed % 3 == 0) check("Jacobian", vt::jacfwd(f));
     check("rounds", [f](Tensor x, Tensor y, Tensor shared) {
       const auto step = [&](Tensor state, Tensor in) {

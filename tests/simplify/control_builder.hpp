@@ -1,4 +1,5 @@
-// Control flow made by hand, for the simplifier's tests: equations from functions that add to a Builder.
+// Control flow made by hand, for the simplifier's tests: equations from functions that add to a
+// Builder.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,8 @@ inline Aval element(Aval a) {
   a.shape.erase(a.shape.begin());
   return a;
 }
-inline Types types_of(const Builder& b, const Vars& vars, const Lanes& lanes = {}, std::size_t skip = 0) {
+inline Types types_of(const Builder& b, const Vars& vars, const Lanes& lanes = {},
+                      std::size_t skip = 0) {
   Types types;
   for (std::size_t i = 0; i < vars.size(); ++i) {
     const Aval& a = b.graph.aval(vars[i]);
@@ -41,15 +43,18 @@ inline Lanes lanes_of(std::int64_t count, const std::string& mapped) {
   return lanes;
 }
 
-inline Vars cond(Builder& b, Var index, const Vars& operands, const std::vector<Make>& branches, Lanes lanes = {}) {
+inline Vars cond(Builder& b, Var index, const Vars& operands, const std::vector<Make>& branches,
+                 Lanes lanes = {}) {
   CondParams p;
-  for (const Make& make : branches) p.branches.push_back(body_of(types_of(b, operands, lanes, 1), make));
+  for (const Make& make : branches)
+    p.branches.push_back(body_of(types_of(b, operands, lanes, 1), make));
   p.lanes = std::move(lanes);
   Vars all{index};
   all.insert(all.end(), operands.begin(), operands.end());
   return b.all(Op::cond, make_params(std::move(p)), all);
 }
-inline Vars while_loop(Builder& b, int carries, const Vars& operands, const Make& condition, const Make& body, Lanes lanes = {}) {
+inline Vars while_loop(Builder& b, int carries, const Vars& operands, const Make& condition,
+                       const Make& body, Lanes lanes = {}) {
   WhileParams p;
   p.carries = carries;
   p.condition = body_of(types_of(b, operands, lanes), condition);
@@ -57,9 +62,11 @@ inline Vars while_loop(Builder& b, int carries, const Vars& operands, const Make
   p.lanes = std::move(lanes);
   return b.all(Op::while_, make_params(std::move(p)), operands);
 }
-inline Vars scan(Builder& b, int carries, int sequences, std::int64_t length, const Vars& operands, const Make& body, bool reverse = false) {
+inline Vars scan(Builder& b, int carries, int sequences, std::int64_t length, const Vars& operands,
+                 const Make& body, bool reverse = false) {
   Types types = types_of(b, operands);
-  for (int i = carries; i < carries + sequences; ++i) types[static_cast<std::size_t>(i)] = element(types[static_cast<std::size_t>(i)]);
+  for (int i = carries; i < carries + sequences; ++i)
+    types[static_cast<std::size_t>(i)] = element(types[static_cast<std::size_t>(i)]);
   ScanParams p;
   p.carries = carries;
   p.sequences = sequences;
@@ -72,7 +79,9 @@ inline Vars scan(Builder& b, int carries, int sequences, std::int64_t length, co
 /// An index or a number of rounds from a random integer: 0 … most.
 inline Var small(Builder& b, Var x, int most) {
   const Aval a = b.graph.aval(x);
-  const auto number = [&](int n) { return b.with(Op::full, FullParams{Scalar(n).converted(a.dtype), a}, {}); };
+  const auto number = [&](int n) {
+    return b.with(Op::full, FullParams{Scalar(n).converted(a.dtype), a}, {});
+  };
   return b.add(Op::min, {b.add(Op::max, {x, number(0)}), number(most)});
 }
 inline Make less(std::size_t i, std::size_t n) {
@@ -86,7 +95,9 @@ inline GraphBody simple_of(Builder& b, const Vars& results) {
   simplified(g, 2, SimplifyFor::running);
   return simplified(g, 1);
 }
-inline std::string text_of(Builder& b, const Vars& results) { return to_text(simple_of(b, results)); }
+inline std::string text_of(Builder& b, const Vars& results) {
+  return to_text(simple_of(b, results));
+}
 inline const Equation& only(const GraphBody& g, Op op) {
   const Equation* found = nullptr;
   int count = 0;

@@ -11,8 +11,9 @@ namespace {
 using namespace vt_test;
 using enum vt::DType;
 
-/// Nested control flow made at random from vectors f32[2]: values handed through, swapped, given twice, forgotten, the same in all
-/// branches, rounds or lanes, so that every rewrite meets every other.
+/// Nested control flow made at random from vectors f32[2]: values handed through, swapped, given
+/// twice, forgotten, the same in all branches, rounds or lanes, so that every rewrite meets every
+/// other.
 class RandomControl {
  public:
   explicit RandomControl(unsigned seed) : random_(seed) {}
@@ -40,28 +41,36 @@ class RandomControl {
               set = b.add(Op::lt, {b.slice(v, {1}, {2}, {1}), b.full(0.5f, {1})});
     return b.reshape(b.add(Op::add, {b.convert(large, i32), b.convert(set, i32)}), {});
   }
-  Var index(Builder& b, const Vars& pool) { return below(6) == 0 ? b.full(static_cast<std::int32_t>(below(4)) - 1) : number(b, any(pool)); }
+  Var index(Builder& b, const Vars& pool) {
+    return below(6) == 0 ? b.full(static_cast<std::int32_t>(below(4)) - 1) : number(b, any(pool));
+  }
   Make body(std::size_t results, int depth, std::size_t first = 0) {
     const unsigned seed = random_();
     return [=](Builder& b, const Vars& in) {
-      return RandomControl(seed).statements(b, Vars(in.begin() + static_cast<std::ptrdiff_t>(first), in.end()), results, depth - 1);
+      return RandomControl(seed).statements(
+          b, Vars(in.begin() + static_cast<std::ptrdiff_t>(first), in.end()), results, depth - 1);
     };
   }
   /// The vector for each of the lanes: its own ones, or the same.
   Var in_lanes(Builder& b, const Vars& pool, std::int64_t lanes) {
     const Var all = b.broadcast(any(pool), {lanes, 2}, {1});
-    return below(4) == 0 ? all : b.add(Op::mul, {all, b.broadcast(b.add(Op::sin, {b.iota(f32, {lanes})}), {lanes, 2}, {0})});
+    return below(4) == 0
+               ? all
+               : b.add(Op::mul,
+                       {all, b.broadcast(b.add(Op::sin, {b.iota(f32, {lanes})}), {lanes, 2}, {0})});
   }
   Var all_lanes_of(Builder& b, Var in, std::int64_t lanes) {
     Vars parts;
-    for (std::int64_t k = 0; k < lanes; ++k) parts.push_back(number(b, b.reshape(b.slice(in, {k, 0}, {k + 1, 2}, {1, 1}), {2})));
+    for (std::int64_t k = 0; k < lanes; ++k)
+      parts.push_back(number(b, b.reshape(b.slice(in, {k, 0}, {k + 1, 2}, {1, 1}), {2})));
     for (Var& v : parts) v = b.reshape(v, {1});
     return b.with(Op::concatenate, AxisParams{0}, parts);
   }
 
   Vars statement(Builder& b, const Vars& pool, int depth) {
     if (depth == 0 || below(3) == 0) {
-      const Op unary[] = {Op::sin, Op::cos, Op::neg, Op::sigmoid}, binary[] = {Op::add, Op::mul, Op::sub, Op::max};
+      const Op unary[] = {Op::sin, Op::cos, Op::neg, Op::sigmoid},
+               binary[] = {Op::add, Op::mul, Op::sub, Op::max};
       switch (below(5)) {
         case 0: return {b.full(static_cast<float>(below(3)), {2})};
         case 1:
@@ -84,8 +93,10 @@ class RandomControl {
         const std::size_t sequences = below(3);
         for (std::size_t k = 0; k < sequences; ++k) operands.push_back(in_lanes(b, pool, length));
         for (const Var v : chosen(pool, 2)) operands.push_back(v);
-        Vars out = scan(b, static_cast<int>(carries), static_cast<int>(sequences), length, operands, body(carries + below(3), depth), below(2));
-        for (std::size_t k = carries; k < out.size(); ++k) out[k] = b.with(Op::reduce_sum, AxesParams{{0}}, {out[k]});
+        Vars out = scan(b, static_cast<int>(carries), static_cast<int>(sequences), length, operands,
+                        body(carries + below(3), depth), below(2));
+        for (std::size_t k = carries; k < out.size(); ++k)
+          out[k] = b.with(Op::reduce_sum, AxesParams{{0}}, {out[k]});
         return out;
       }
       case 2: {
@@ -93,7 +104,8 @@ class RandomControl {
         operands.insert(operands.begin(), below(5) ? b.full(0) : b.full(2));
         for (const Var v : chosen(pool, 2)) operands.push_back(v);
         operands.push_back(index(b, pool));
-        Vars out = while_loop(b, static_cast<int>(carries) + 1, operands, less(0, operands.size() - 1), counting(carries, depth));
+        Vars out = while_loop(b, static_cast<int>(carries) + 1, operands,
+                              less(0, operands.size() - 1), counting(carries, depth));
         out.erase(out.begin());
         return out;
       }
@@ -108,23 +120,27 @@ class RandomControl {
         }
         std::vector<Make> branches;
         for (std::size_t k = below(3) + 1; k-- > 0;) branches.push_back(body(results, depth));
-        Vars out = cond(b, all_lanes_of(b, decides, lanes), operands, branches, lanes_of(lanes, mapped));
+        Vars out =
+            cond(b, all_lanes_of(b, decides, lanes), operands, branches, lanes_of(lanes, mapped));
         for (Var& v : out) v = b.with(Op::reduce_max, AxesParams{{0}}, {v});
         return out;
       }
       default: {
         Vars operands{b.full(0, {lanes})};
         std::string mapped = "1";
-        for (std::size_t k = 0; k < carries; ++k) operands.push_back(in_lanes(b, pool, lanes)), mapped += '1';
+        for (std::size_t k = 0; k < carries; ++k)
+          operands.push_back(in_lanes(b, pool, lanes)), mapped += '1';
         for (int k = 0; k < 2; ++k) {
           const bool own = below(2);
           operands.push_back(own ? in_lanes(b, pool, lanes) : any(pool));
           mapped += own ? '1' : '0';
         }
-        operands.push_back(below(3) ? all_lanes_of(b, in_lanes(b, pool, lanes), lanes) : number(b, any(pool)));
+        operands.push_back(below(3) ? all_lanes_of(b, in_lanes(b, pool, lanes), lanes)
+                                    : number(b, any(pool)));
         mapped += b.graph.aval(operands.back()).shape.empty() ? '0' : '1';
         Vars out =
-            while_loop(b, static_cast<int>(carries) + 1, operands, less(0, operands.size() - 1), counting(carries, depth), lanes_of(lanes, mapped));
+            while_loop(b, static_cast<int>(carries) + 1, operands, less(0, operands.size() - 1),
+                       counting(carries, depth), lanes_of(lanes, mapped));
         out.erase(out.begin());
         for (Var& v : out) v = b.with(Op::reduce_max, AxesParams{{0}}, {v});
         return out;

@@ -1,4 +1,5 @@
-// The simplifier on what no round of a loop changes: carries become operands, code moves in front; and no bit of any result changes.
+// The simplifier on what no round of a loop changes: carries become operands, code moves in front;
+// and no bit of any result changes.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,13 +12,16 @@ namespace {
 using namespace vt_test;
 using enum vt::DType;
 
-// --- carries that do not change --------------------------------------------------------------------------------------
+// --- carries that do not change ------------------------------------------------------------------
 
 TEST(SimplifyWhile, InvariantCarriesBecomeOperands) {
   Builder b;
-  const Var i = b.input(i32, {}), n = b.input(i32, {}), x = b.input(f32, {3}), y = b.input(f32, {3});
-  const Vars out = while_loop(b, 4, {small(b, i, 4), x, y, small(b, n, 4)}, less(0, 3),
-                              [](Builder& c, const Vars& in) { return Vars{next(c, in[0]), c.add(Op::add, {in[1], in[2]}), in[2], in[3]}; });
+  const Var i = b.input(i32, {}), n = b.input(i32, {}), x = b.input(f32, {3}),
+            y = b.input(f32, {3});
+  const Vars out = while_loop(
+      b, 4, {small(b, i, 4), x, y, small(b, n, 4)}, less(0, 3), [](Builder& c, const Vars& in) {
+        return Vars{next(c, in[0]), c.add(Op::add, {in[1], in[2]}), in[2], in[3]};
+      });
   const GraphBody s = simple_of(b, {out[1], out[2]});
   EXPECT_EQ(only(s, Op::while_).as<WhileParams>().carries, 2);
   EXPECT_EQ(s.outputs[1], s.inputs[3]);
@@ -25,12 +29,17 @@ TEST(SimplifyWhile, InvariantCarriesBecomeOperands) {
 
 TEST(SimplifyWhile, InvariantCarriesOfLanesAreTheirOperands) {
   Builder b;
-  const Var i = b.input(i32, {3}), n = b.input(i32, {3}), x = b.input(f32, {3, 2}), y = b.input(f32, {3, 2});
+  const Var i = b.input(i32, {3}), n = b.input(i32, {3}), x = b.input(f32, {3, 2}),
+            y = b.input(f32, {3, 2});
   const Vars out = while_loop(
       b, 4, {small(b, i, 4), x, y, small(b, n, 4)}, less(0, 3),
-      [](Builder& c, const Vars& in) { return Vars{next(c, in[0]), c.add(Op::add, {in[1], in[2]}), in[2], in[3]}; }, lanes_of(3, "1111"));
+      [](Builder& c, const Vars& in) {
+        return Vars{next(c, in[0]), c.add(Op::add, {in[1], in[2]}), in[2], in[3]};
+      },
+      lanes_of(3, "1111"));
   const GraphBody s = simple_of(b, {out[1], out[2]});
-  EXPECT_EQ(describe(Op::while_, only(s, Op::while_).params), "while[carries=2, lanes=3, mapped=1111]");
+  EXPECT_EQ(describe(Op::while_, only(s, Op::while_).params),
+            "while[carries=2, lanes=3, mapped=1111]");
   EXPECT_EQ(s.outputs[1], s.inputs[3]);
 }
 
@@ -39,9 +48,15 @@ TEST(SimplifyScan, InvariantCarriesNumbersAndRowsAreKnown) {
   const Var x = b.input(f32, {3}), y = b.input(f32, {3}), s = b.input(f32, {5, 3});
   const Vars out = scan(b, 3, 1, 5, {x, y, b.full(2.0f, {3}), s}, [](Builder& c, const Vars& in) {
     // y, the number 2 and the sequence come out as they went in.
-    return Vars{c.add(Op::add, {in[0], c.add(Op::mul, {in[1], in[2]})}), in[1], c.full(2.0f, {3}), in[3], in[1], in[2]};
+    return Vars{c.add(Op::add, {in[0], c.add(Op::mul, {in[1], in[2]})}),
+                in[1],
+                c.full(2.0f, {3}),
+                in[3],
+                in[1],
+                in[2]};
   });
-  EXPECT_EQ(text_of(b, {out[0], out[1], out[2], out[3], out[4], out[5]}), R"({ lambda a:f32[3] b:f32[3] c:f32[5,3] .
+  EXPECT_EQ(text_of(b, {out[0], out[1], out[2], out[3], out[4], out[5]}),
+            R"({ lambda a:f32[3] b:f32[3] c:f32[5,3] .
   let d:f32[3] = full[value=2.0]
       e:f32[5,3] = broadcast_in_dim[shape=[5,3], axes=(1,)] b
       f:f32[5,3] = full[value=2.0]
@@ -58,18 +73,21 @@ TEST(SimplifyControl, NestedLoopsWithNothingLeftToDoGo) {
   Builder b;
   const Var x = b.input(f32, {3}), y = b.input(f32, {3});
   const Vars out = scan(b, 2, 0, 3, {x, y}, [](Builder& c, const Vars& in) {
-    return scan(c, 2, 0, 2, in, [](Builder&, const Vars& inner) { return Vars{inner[0], inner[1]}; });
+    return scan(c, 2, 0, 2, in,
+                [](Builder&, const Vars& inner) { return Vars{inner[0], inner[1]}; });
   });
   EXPECT_EQ(ops(simple_of(b, {out[0], out[1]})), "");
 }
 
-// --- what no round changes moves out ---------------------------------------------------------------------------------
+// --- what no round changes moves out -------------------------------------------------------------
 
 TEST(SimplifyWhile, InvariantCodeMovesInFront) {
   Builder b;
-  const Var i = b.input(i32, {}), n = b.input(i32, {}), x = b.input(f32, {3}), w = b.input(f32, {3, 3});
+  const Var i = b.input(i32, {}), n = b.input(i32, {}), x = b.input(f32, {3}),
+            w = b.input(f32, {3, 3});
   const Vars out = while_loop(
-      b, 2, {small(b, i, 4), x, n, w}, [](Builder& c, const Vars& in) { return Vars{c.add(Op::lt, {in[0], small(c, in[2], 5)})}; },
+      b, 2, {small(b, i, 4), x, n, w},
+      [](Builder& c, const Vars& in) { return Vars{c.add(Op::lt, {in[0], small(c, in[2], 5)})}; },
       [](Builder& c, const Vars& in) {
         const Var s = c.with(Op::reduce_sum, AxesParams{{1}}, {c.add(Op::exp, {in[3]})});
         return Vars{next(c, in[0]), c.add(Op::add, {in[1], s})};
@@ -82,33 +100,41 @@ TEST(SimplifyWhile, InvariantCodeMovesInFront) {
 
 TEST(SimplifyWhile, InvariantCodeOfLanesMovesOnlyIfAllLanesShareIt) {
   Builder b;
-  const Var i = b.input(i32, {3}), n = b.input(i32, {}), x = b.input(f32, {3, 2}), v = b.input(f32, {2}), w = b.input(f32, {3, 2});
+  const Var i = b.input(i32, {3}), n = b.input(i32, {}), x = b.input(f32, {3, 2}),
+            v = b.input(f32, {2}), w = b.input(f32, {3, 2});
   const Vars out = while_loop(
       b, 2, {small(b, i, 4), x, small(b, n, 4), v, w}, less(0, 2),
       [](Builder& c, const Vars& in) {
-        return Vars{next(c, in[0]), c.add(Op::add, {c.add(Op::mul, {in[1], c.add(Op::sin, {in[3]})}), c.add(Op::cos, {in[4]})})};
+        return Vars{next(c, in[0]),
+                    c.add(Op::add, {c.add(Op::mul, {in[1], c.add(Op::sin, {in[3]})}),
+                                    c.add(Op::cos, {in[4]})})};
       },
       lanes_of(3, "11001"));
   const GraphBody s = simple_of(b, {out[1]});
   EXPECT_EQ(ops(*only(s, Op::while_).as<WhileParams>().body), "full add mul cos add");
-  EXPECT_EQ(describe(Op::while_, only(s, Op::while_).params), "while[carries=2, lanes=3, mapped=11010]");
+  EXPECT_EQ(describe(Op::while_, only(s, Op::while_).params),
+            "while[carries=2, lanes=3, mapped=11010]");
 }
 
 TEST(SimplifyScan, WhatWouldGrowStaysInside) {
   Builder b;
   const Var x = b.input(f32, {500, 500}), v = b.input(f32, {500});
   const Vars out = scan(b, 1, 0, 3, {x, v}, [](Builder& c, const Vars& in) {
-    const Var wide = c.broadcast(in[1], {500, 500}, {1}), tall = c.broadcast(in[1], {500, 500}, {0});
+    const Var wide = c.broadcast(in[1], {500, 500}, {1}),
+              tall = c.broadcast(in[1], {500, 500}, {0});
     const Var product = c.add(Op::atan2, {wide, tall});
     const Var rows = c.with(Op::reduce_max, AxesParams{{1}}, {c.add(Op::div, {tall, wide})});
     const Var index = c.iota(f32, {500, 500}, 1);
-    return Vars{c.add(Op::add, {c.add(Op::mul, {in[0], product}), c.add(Op::sub, {index, c.broadcast(rows, {500, 500}, {0})})})};
+    return Vars{c.add(Op::add, {c.add(Op::mul, {in[0], product}),
+                                c.add(Op::sub, {index, c.broadcast(rows, {500, 500}, {0})})})};
   });
   const GraphBody s = simplify(b.returns({out[0]}));
   check_graph(s, "simplify");
-  // The maxima of rows are as small as v; the product of two broadcasts, the index and all broadcasts are not.
+  // The maxima of rows are as small as v; the product of two broadcasts, the index and all
+  // broadcasts are not.
   EXPECT_EQ(ops(s), "broadcast_in_dim broadcast_in_dim div reduce_max scan");
-  EXPECT_EQ(ops(*only(s, Op::scan).as<ScanParams>().body), "broadcast_in_dim broadcast_in_dim atan2 iota mul broadcast_in_dim sub add");
+  EXPECT_EQ(ops(*only(s, Op::scan).as<ScanParams>().body),
+            "broadcast_in_dim broadcast_in_dim atan2 iota mul broadcast_in_dim sub add");
 }
 
 TEST(SimplifyScan, InvariantCodeOfNestedLoopsMovesAllTheWay) {
@@ -129,37 +155,50 @@ TEST(SimplifyScan, InvariantCodeOfNestedLoopsMovesAllTheWay) {
 
 TEST(SimplifyControl, LoopsMoveOnlyWhereTheyWouldRunAnyhow) {
   const auto count_up = [](Builder& c, Var limit) {
-    return while_loop(c, 1, {c.full(0.0f), limit}, less(0, 1),
-                      [](Builder& d, const Vars& in) { return Vars{d.add(Op::add, {in[0], d.full(1.0f)})}; })[0];
+    return while_loop(c, 1, {c.full(0.0f), limit}, less(0, 1), [](Builder& d, const Vars& in) {
+      return Vars{d.add(Op::add, {in[0], d.full(1.0f)})};
+    })[0];
   };
   {  // Out of a scan, which has rounds, a while may go.
     Builder b;
     const Var x = b.input(f32, {}), n = b.convert(small(b, b.input(i32, {}), 4), f32);
-    const Vars out = scan(b, 1, 0, 3, {x, n}, [&](Builder& c, const Vars& in) { return Vars{c.add(Op::sub, {count_up(c, in[1]), in[0]})}; });
+    const Vars out = scan(b, 1, 0, 3, {x, n}, [&](Builder& c, const Vars& in) {
+      return Vars{c.add(Op::sub, {count_up(c, in[1]), in[0]})};
+    });
     EXPECT_EQ(ops(*only(simple_of(b, {out[0]}), Op::scan).as<ScanParams>().body), "sub");
   }
   {  // Out of a while, which may have none, it may not; not even inside a branch.
     Builder b;
-    const Var i = b.input(i32, {}), x = b.input(f32, {}), n = b.convert(small(b, b.input(i32, {}), 4), f32), t = b.input(i32, {});
-    const Vars out = while_loop(b, 2, {small(b, i, 4), x, n, b.full(4), t}, less(0, 3), [&](Builder& c, const Vars& in) {
-      const Vars chosen = cond(c, in[4], {in[2]},
-                               {[&](Builder& d, const Vars& v) { return Vars{count_up(d, v[0])}; },
-                                [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; }});
-      return Vars{next(c, in[0]), c.add(Op::sub, {count_up(c, in[2]), c.add(Op::mul, {chosen[0], in[1]})})};
-    });
+    const Var i = b.input(i32, {}), x = b.input(f32, {}),
+              n = b.convert(small(b, b.input(i32, {}), 4), f32), t = b.input(i32, {});
+    const Vars out = while_loop(
+        b, 2, {small(b, i, 4), x, n, b.full(4), t}, less(0, 3), [&](Builder& c, const Vars& in) {
+          const Vars chosen =
+              cond(c, in[4], {in[2]},
+                   {[&](Builder& d, const Vars& v) { return Vars{count_up(d, v[0])}; },
+                    [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; }});
+          return Vars{next(c, in[0]),
+                      c.add(Op::sub, {count_up(c, in[2]), c.add(Op::mul, {chosen[0], in[1]})})};
+        });
     const GraphBody g = simple_of(b, {out[1]});
     EXPECT_EQ(ops(*only(g, Op::while_).as<WhileParams>().body), "cond full add full while mul sub");
   }
   {  // A branch of plain code and a scan may.
     Builder b;
-    const Var i = b.input(i32, {}), x = b.input(f32, {}), w = b.input(f32, {}), t = b.input(i32, {});
-    const Vars out = while_loop(b, 2, {small(b, i, 4), x, w, b.full(4), t}, less(0, 3), [&](Builder& c, const Vars& in) {
-      const Vars chosen = cond(c, in[4], {in[2]},
-                               {[](Builder& d, const Vars& v) { return Vars{d.add(Op::cos, {v[0]})}; },
-                                [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; }});
-      const Vars looped = scan(c, 1, 0, 3, {in[2]}, [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; });
-      return Vars{next(c, in[0]), c.add(Op::sub, {looped[0], c.add(Op::mul, {chosen[0], in[1]})})};
-    });
+    const Var i = b.input(i32, {}), x = b.input(f32, {}), w = b.input(f32, {}),
+              t = b.input(i32, {});
+    const Vars out = while_loop(
+        b, 2, {small(b, i, 4), x, w, b.full(4), t}, less(0, 3), [&](Builder& c, const Vars& in) {
+          const Vars chosen =
+              cond(c, in[4], {in[2]},
+                   {[](Builder& d, const Vars& v) { return Vars{d.add(Op::cos, {v[0]})}; },
+                    [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; }});
+          const Vars looped = scan(c, 1, 0, 3, {in[2]}, [](Builder& d, const Vars& v) {
+            return Vars{d.add(Op::sin, {v[0]})};
+          });
+          return Vars{next(c, in[0]),
+                      c.add(Op::sub, {looped[0], c.add(Op::mul, {chosen[0], in[1]})})};
+        });
     const GraphBody g = simple_of(b, {out[1]});
     EXPECT_EQ(ops(*only(g, Op::while_).as<WhileParams>().body), "full add mul sub");
   }
@@ -170,9 +209,12 @@ TEST(SimplifyControl, DerivativeRulesOfTheUserStayInTheLoop) {
     const Var x = b.input(f32, {3}), w = b.input(f32, {3});
     return scan(b, 1, 0, 4, {x, w}, [](Builder& c, const Vars& in) {
       CallParams p;
-      p.body = body_of({Aval(f32, {3})}, [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; });
+      p.body = body_of({Aval(f32, {3})},
+                       [](Builder& d, const Vars& v) { return Vars{d.add(Op::sin, {v[0]})}; });
       CustomRule rule;
-      rule.forward = rule.backward = [](std::span<const vt::Tensor> x) { return std::vector<vt::Tensor>(x.begin(), x.end()); };
+      rule.forward = rule.backward = [](std::span<const vt::Tensor> x) {
+        return std::vector<vt::Tensor>(x.begin(), x.end());
+      };
       p.rule = std::make_shared<const CustomRule>(std::move(rule));
       p.explicit_operands = 1;
       return Vars{c.add(Op::add, {in[0], c.with(Op::custom_vjp, std::move(p), {in[1]})})};
@@ -188,8 +230,9 @@ TEST(SimplifyControl, DerivativeRulesOfTheUserStayInTheLoop) {
 TEST(SimplifyControl, WhatMovesKeepsItsLine) {
   Builder b;
   const Var x = b.input(f32, {3}), w = b.input(f32, {3});
-  const Vars out =
-      scan(b, 1, 0, 4, {x, w}, [](Builder& c, const Vars& in) { return Vars{c.add(Op::mul, {in[0], c.add(Op::sin, {in[1]}, 17)}, 18)}; });
+  const Vars out = scan(b, 1, 0, 4, {x, w}, [](Builder& c, const Vars& in) {
+    return Vars{c.add(Op::mul, {in[0], c.add(Op::sin, {in[1]}, 17)}, 18)};
+  });
   b.graph.equations.back().where = {"/somewhere/else/user.cpp", 16};
   const GraphBody g = simple_of(b, {out[0]});
   EXPECT_EQ(g.equations[0].where.line, 17);

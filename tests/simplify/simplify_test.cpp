@@ -1,4 +1,5 @@
-// The simplifier: each rewrite happens (text of the result) and changes no bit of any result (interpreter before and after).
+// The simplifier: each rewrite happens (text of the result) and changes no bit of any result
+// (interpreter before and after).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using namespace vt_test;
 using vt::Float16;
 using enum vt::DType;
 
-// --- dead code and common sub-expressions ----------------------------------------------------------------------------
+// --- dead code and common sub-expressions --------------------------------------------------------
 
 TEST(Simplify, DropsDeadEquationsAndKeepsUnusedInputs) {
   Builder b;
@@ -43,12 +44,14 @@ TEST(Simplify, MergesCommutedOperandsOnlyWhereTheyCommute) {
   for (const Op op : {Op::add, Op::mul}) {
     Builder b;
     const Var x = b.input(f32, {3}), y = b.input(f32, {3});
-    EXPECT_EQ(simplified(b.returns({b.add(op, {x, y}), b.add(op, {y, x})})).equations.size(), 1u) << name_of(op);
+    EXPECT_EQ(simplified(b.returns({b.add(op, {x, y}), b.add(op, {y, x})})).equations.size(), 1u)
+        << name_of(op);
   }
   for (const Op op : {Op::sub, Op::div, Op::max, Op::atan2}) {
     Builder b;
     const Var x = b.input(f32, {3}), y = b.input(f32, {3});
-    EXPECT_EQ(simplified(b.returns({b.add(op, {x, y}), b.add(op, {y, x})})).equations.size(), 2u) << name_of(op);
+    EXPECT_EQ(simplified(b.returns({b.add(op, {x, y}), b.add(op, {y, x})})).equations.size(), 2u)
+        << name_of(op);
   }
 }
 
@@ -59,30 +62,40 @@ TEST(Simplify, ParametersTellEquationsApart) {
   EXPECT_EQ(simple_ops(b, {sum(0), sum(1), sum(0)}), "reduce_sum reduce_sum");
   Builder c;
   const Var y = c.input(f32, {3});
-  EXPECT_EQ(simplified(c.returns({c.add(Op::mul, {y, c.full(2.0f)}), c.add(Op::mul, {y, c.full(3.0f)})})).equations.size(), 4u);
+  EXPECT_EQ(
+      simplified(c.returns({c.add(Op::mul, {y, c.full(2.0f)}), c.add(Op::mul, {y, c.full(3.0f)})}))
+          .equations.size(),
+      4u);
 }
 
-// --- constants -------------------------------------------------------------------------------------------------------
+// --- constants -----------------------------------------------------------------------------------
 
 TEST(Simplify, FoldsNumbers) {
   Builder b;
   const Var x = b.input(f32, {3});
-  const Var two = b.convert(b.full(2.0), f32), y = b.add(Op::sqrt, {b.add(Op::add, {two, b.full(7.0f)})});
+  const Var two = b.convert(b.full(2.0), f32),
+            y = b.add(Op::sqrt, {b.add(Op::add, {two, b.full(7.0f)})});
   const GraphBody s = simplified(b.returns({b.add(Op::mul, {x, y})}));
-  EXPECT_EQ(to_text(s), "{ lambda a:f32[3] .\n  let b:f32[] = full[value=3.0]\n      c:f32[3] = mul a b\n  in (c) }");
+  EXPECT_EQ(
+      to_text(s),
+      "{ lambda a:f32[3] .\n  let b:f32[] = full[value=3.0]\n      c:f32[3] = mul a b\n  in (c) }");
 }
 
 TEST(Simplify, FoldsFullOperandsOfAnyShape) {
   Builder b;
-  EXPECT_EQ(to_text(simplified(b.returns({b.add(Op::add, {b.full(1.0f, {100, 100}), b.full(2.0f)})}))),
-            "{ lambda .\n  let a:f32[100,100] = full[value=3.0]\n  in (a) }");
+  EXPECT_EQ(
+      to_text(simplified(b.returns({b.add(Op::add, {b.full(1.0f, {100, 100}), b.full(2.0f)})}))),
+      "{ lambda .\n  let a:f32[100,100] = full[value=3.0]\n  in (a) }");
 }
 
 TEST(Simplify, FoldsSmallConstants) {
   Builder b;
   const Var k = b.constant<float>({1, 2, 3}, {3});
-  const GraphBody s = simplified(b.returns({b.add(Op::mul, {k, b.full(2.0f)}), b.with(Op::reduce_sum, AxesParams{Axes{0}}, {k})}));
-  EXPECT_EQ(to_text(s), "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n      b:f32[] = full[value=6.0]\n  in (a, b) }");
+  const GraphBody s = simplified(b.returns(
+      {b.add(Op::mul, {k, b.full(2.0f)}), b.with(Op::reduce_sum, AxesParams{Axes{0}}, {k})}));
+  EXPECT_EQ(to_text(s),
+            "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n      b:f32[] = "
+            "full[value=6.0]\n  in (a, b) }");
 }
 
 TEST(Simplify, DoesNotSpreadConstantsOut) {
@@ -96,11 +109,12 @@ TEST(Simplify, DoesNotSpreadConstantsOut) {
 TEST(Simplify, KeepsNaNsAndSignedZerosInConstants) {
   Builder b;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  simplified(b.returns({b.add(Op::neg, {b.full(0.0f)}), b.add(Op::add, {b.full(nan), b.full(1.0f)}), b.add(Op::div, {b.full(1.0f), b.full(-0.0f)}),
+  simplified(b.returns({b.add(Op::neg, {b.full(0.0f)}), b.add(Op::add, {b.full(nan), b.full(1.0f)}),
+                        b.add(Op::div, {b.full(1.0f), b.full(-0.0f)}),
                         b.add(Op::neg, {b.full(Float16(0.0f))})}));
 }
 
-// --- arithmetic ------------------------------------------------------------------------------------------------------
+// --- arithmetic ----------------------------------------------------------------------------------
 
 /// What `make(b, x)` of an input x[3] becomes.
 template <class Make>
@@ -158,13 +172,23 @@ TEST(Simplify, NeutralElements) {
 }
 
 TEST(Simplify, SumsThatAreNeverNegativeZeroTakeAZero) {
-  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.add(Op::add, {b.add(Op::abs, {x}), b.full(0.0f)}); }), "abs");
-  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.add(Op::add, {b.full(0.0f), b.add(Op::mul, {x, x})}); }), "mul");
-  EXPECT_EQ(of_input(i32, [](Builder& b, Var x) { return b.add(Op::sub, {b.convert(x, f32), b.full(-0.0f)}); }), "convert");
+  EXPECT_EQ(
+      of_input(f32, [](Builder& b,
+                       Var x) { return b.add(Op::add, {b.add(Op::abs, {x}), b.full(0.0f)}); }),
+      "abs");
+  EXPECT_EQ(
+      of_input(f32, [](Builder& b,
+                       Var x) { return b.add(Op::add, {b.full(0.0f), b.add(Op::mul, {x, x})}); }),
+      "mul");
+  EXPECT_EQ(of_input(i32, [](Builder& b,
+                             Var x) { return b.add(Op::sub, {b.convert(x, f32), b.full(-0.0f)}); }),
+            "convert");
 }
 
 TEST(Simplify, SameOperandTwice) {
-  const auto twice = [](DType d, Op op) { return of_input(d, [=](Builder& b, Var x) { return b.add(op, {x, x}); }); };
+  const auto twice = [](DType d, Op op) {
+    return of_input(d, [=](Builder& b, Var x) { return b.add(op, {x, x}); });
+  };
   EXPECT_EQ(twice(i32, Op::sub), "full");
   EXPECT_EQ(twice(f32, Op::sub), "sub");
   EXPECT_EQ(twice(f32, Op::max), "");
@@ -186,15 +210,25 @@ TEST(Simplify, Negations) {
   EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::add, {x, neg(b, y)}); }), "sub");
   EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::add, {neg(b, x), y}); }), "sub");
   EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::sub, {x, neg(b, y)}); }), "add");
-  EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::mul, {neg(b, x), neg(b, y)}); }), "mul");
-  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.add(Op::mul, {neg(b, x), b.full(3.0f)}); }), "full mul");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::mul, {neg(b, x), neg(b, y)}); }),
+            "mul");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.add(Op::mul, {neg(b, x), b.full(3.0f)}); }),
+            "full mul");
   EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.add(Op::abs, {neg(b, x)}); }), "abs");
-  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.with(Op::integer_pow, IntegerPowParams{2}, {neg(b, x)}); }), "integer_pow");
-  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.with(Op::integer_pow, IntegerPowParams{3}, {neg(b, x)}); }), "neg integer_pow");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) {
+              return b.with(Op::integer_pow, IntegerPowParams{2}, {neg(b, x)});
+            }),
+            "integer_pow");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) {
+              return b.with(Op::integer_pow, IntegerPowParams{3}, {neg(b, x)});
+            }),
+            "neg integer_pow");
 }
 
 TEST(Simplify, DoneOnceIsEnough) {
-  const auto chain = [](Op first, Op second) { return of_input(f32, [=](Builder& b, Var x) { return b.add(second, {b.add(first, {x})}); }); };
+  const auto chain = [](Op first, Op second) {
+    return of_input(f32, [=](Builder& b, Var x) { return b.add(second, {b.add(first, {x})}); });
+  };
   EXPECT_EQ(chain(Op::abs, Op::abs), "abs");
   EXPECT_EQ(chain(Op::floor, Op::round), "floor");
   EXPECT_EQ(chain(Op::trunc, Op::ceil), "trunc");
@@ -224,23 +258,45 @@ TEST(Simplify, Select) {
     const Var p = b.input(bool_, {3}), x = b.input(f32, {3}), y = b.input(f32, {3});
     return simple_ops(b, {make(b, p, x, y)});
   };
-  EXPECT_EQ(of([](Builder& b, Var, Var x, Var y) { return b.add(Op::select, {b.full(true), x, y}); }), "");
-  EXPECT_EQ(of([](Builder& b, Var, Var x, Var) { return b.add(Op::select, {b.full(false, {3}), x, b.full(1.0f)}); }), "full");
+  EXPECT_EQ(
+      of([](Builder& b, Var, Var x, Var y) { return b.add(Op::select, {b.full(true), x, y}); }),
+      "");
+  EXPECT_EQ(of([](Builder& b, Var, Var x, Var) {
+              return b.add(Op::select, {b.full(false, {3}), x, b.full(1.0f)});
+            }),
+            "full");
   EXPECT_EQ(of([](Builder& b, Var p, Var x, Var) { return b.add(Op::select, {p, x, x}); }), "");
-  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var y) { return b.add(Op::select, {b.add(Op::not_, {p}), x, y}); }), "select");
-  EXPECT_EQ(of([](Builder& b, Var p, Var, Var) { return b.add(Op::select, {p, b.full(true), b.full(false)}); }), "");
-  EXPECT_EQ(of([](Builder& b, Var p, Var, Var) { return b.add(Op::select, {p, b.full(false), b.full(true)}); }), "not");
-  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var y) { return b.add(Op::select, {p, b.add(Op::select, {p, x, b.full(2.0f)}), y}); }), "select");
+  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var y) {
+              return b.add(Op::select, {b.add(Op::not_, {p}), x, y});
+            }),
+            "select");
+  EXPECT_EQ(of([](Builder& b, Var p, Var, Var) {
+              return b.add(Op::select, {p, b.full(true), b.full(false)});
+            }),
+            "");
+  EXPECT_EQ(of([](Builder& b, Var p, Var, Var) {
+              return b.add(Op::select, {p, b.full(false), b.full(true)});
+            }),
+            "not");
+  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var y) {
+              return b.add(Op::select, {p, b.add(Op::select, {p, x, b.full(2.0f)}), y});
+            }),
+            "select");
 }
 
 TEST(Simplify, NestedSelectOfScalarsKeepsItsShape) {
   Builder b;
-  const Var p = b.input(bool_, {}), x = b.input(f32, {3}), s = b.input(f32, {}), t = b.input(f32, {});
-  EXPECT_EQ(simplified(b.returns({b.add(Op::select, {p, b.add(Op::select, {p, s, x}), t})})).equations.size(), 2u);
+  const Var p = b.input(bool_, {}), x = b.input(f32, {3}), s = b.input(f32, {}),
+            t = b.input(f32, {});
+  EXPECT_EQ(simplified(b.returns({b.add(Op::select, {p, b.add(Op::select, {p, s, x}), t})}))
+                .equations.size(),
+            2u);
 }
 
 TEST(Simplify, ConvertOfConvertOnlyWhereExact) {
-  const auto path = [](DType a, DType b1, DType c) { return of_input(a, [=](Builder& b, Var x) { return b.convert(b.convert(x, b1), c); }); };
+  const auto path = [](DType a, DType b1, DType c) {
+    return of_input(a, [=](Builder& b, Var x) { return b.convert(b.convert(x, b1), c); });
+  };
   EXPECT_EQ(path(f32, f64, f32), "");
   EXPECT_EQ(path(f32, f64, f16), "convert");
   EXPECT_EQ(path(f64, f32, f16), "convert convert");
@@ -264,24 +320,37 @@ TEST(Simplify, ConvertOfConvertAgreesForEveryTripleOfDtypes) {
       for (int c = 0; c < vt::real_dtype_count; ++c) {
         Builder b;
         const Var x = b.input(static_cast<DType>(a), {64});
-        simplified(b.returns({b.convert(b.convert(x, static_cast<DType>(m)), static_cast<DType>(c))}), static_cast<unsigned>(a * 169 + m * 13 + c));
+        simplified(
+            b.returns({b.convert(b.convert(x, static_cast<DType>(m)), static_cast<DType>(c))}),
+            static_cast<unsigned>(a * 169 + m * 13 + c));
       }
 }
 
 TEST(Simplify, Bits) {
-  EXPECT_EQ(
-      of_input(f32, [](Builder& b,
-                       Var x) { return b.with(Op::bitcast, ConvertParams{f32, false}, {b.with(Op::bitcast, ConvertParams{u32, false}, {x})}); }),
-      "");
-  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x}); }), "");
-  EXPECT_EQ(of_input(f64, [](Builder& b, Var x) { return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x}); }), "reduce_precision");
+  EXPECT_EQ(of_input(f32,
+                     [](Builder& b, Var x) {
+                       return b.with(Op::bitcast, ConvertParams{f32, false},
+                                     {b.with(Op::bitcast, ConvertParams{u32, false}, {x})});
+                     }),
+            "");
+  EXPECT_EQ(of_input(f32,
+                     [](Builder& b, Var x) {
+                       return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x});
+                     }),
+            "");
+  EXPECT_EQ(of_input(f64,
+                     [](Builder& b, Var x) {
+                       return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x});
+                     }),
+            "reduce_precision");
 }
 
 TEST(Simplify, IndicesKnownToBeInRange) {
   // As `take` writes it: negative indices count from the end.
   Builder b;
   const Var i = b.iota(i32, {10});
-  const Var wrapped = b.add(Op::select, {b.add(Op::lt, {i, b.full(0)}), b.add(Op::add, {i, b.full(10)}), i});
+  const Var wrapped =
+      b.add(Op::select, {b.add(Op::lt, {i, b.full(0)}), b.add(Op::add, {i, b.full(10)}), i});
   const Var clamped = b.add(Op::min, {b.add(Op::max, {wrapped, b.full(0)}), b.full(9)});
   EXPECT_EQ(simple_ops(b, {clamped, b.add(Op::rem, {i, b.full(10)})}), "iota");
   Builder c;
@@ -289,15 +358,18 @@ TEST(Simplify, IndicesKnownToBeInRange) {
   EXPECT_EQ(simple_ops(c, {c.add(Op::lt, {x, c.full(0)})}), "full lt");
   Builder d;  // 100 + 100 leaves i8
   const Var j = d.iota(DType::i8, {101});
-  EXPECT_EQ(simple_ops(d, {d.add(Op::lt, {d.add(Op::add, {j, d.full(std::int8_t{100})}), d.full(std::int8_t{0})})}), "iota full add full lt");
+  EXPECT_EQ(simple_ops(d, {d.add(Op::lt, {d.add(Op::add, {j, d.full(std::int8_t{100})}),
+                                          d.full(std::int8_t{0})})}),
+            "iota full add full lt");
 }
 
-// --- scalars and broadcasts in element-wise ops ----------------------------------------------------------------------
+// --- scalars and broadcasts in element-wise ops --------------------------------------------------
 
 TEST(Simplify, ScalarsAreUsedAsScalars) {
   Builder b;
   const Var x = b.input(f32, {3, 4}), s = b.input(f32, {});
-  const GraphBody g = simplified(b.returns({b.add(Op::mul, {x, b.broadcast(s, {3, 4}, {})}), b.add(Op::div, {b.full(2.0f, {3, 4}), x})}));
+  const GraphBody g = simplified(b.returns({b.add(Op::mul, {x, b.broadcast(s, {3, 4}, {})}),
+                                            b.add(Op::div, {b.full(2.0f, {3, 4}), x})}));
   EXPECT_EQ(to_text(g),
             "{ lambda a:f32[3,4] b:f32[] .\n"
             "  let c:f32[3,4] = mul a b\n"
@@ -310,7 +382,8 @@ TEST(Simplify, WorkIsDoneBeforeValuesAreSpread) {
   Builder b;
   const Var x = b.input(f32, {3}), s = b.input(f32, {});
   const Var wide = b.broadcast(x, {5, 3}, {1});
-  const GraphBody g = simplified(b.returns({b.add(Op::mul, {b.add(Op::exp, {wide}), b.broadcast(s, {5, 3}, {})})}));
+  const GraphBody g =
+      simplified(b.returns({b.add(Op::mul, {b.add(Op::exp, {wide}), b.broadcast(s, {5, 3}, {})})}));
   EXPECT_EQ(to_text(g),
             "{ lambda a:f32[3] b:f32[] .\n"
             "  let c:f32[3] = exp a\n"
@@ -322,16 +395,19 @@ TEST(Simplify, WorkIsDoneBeforeValuesAreSpread) {
 TEST(Simplify, OnlyScalarsLeft) {
   Builder b;
   const Var s = b.input(f32, {}), t = b.input(f32, {});
-  EXPECT_EQ(simple_ops(b, {b.add(Op::add, {b.broadcast(s, {3}, {}), b.broadcast(t, {3}, {})})}), "add broadcast_in_dim");
+  EXPECT_EQ(simple_ops(b, {b.add(Op::add, {b.broadcast(s, {3}, {}), b.broadcast(t, {3}, {})})}),
+            "add broadcast_in_dim");
 }
 
 TEST(Simplify, DifferentBroadcastsStay) {
   Builder b;
   const Var x = b.input(f32, {3}), y = b.input(f32, {5});
-  EXPECT_EQ(simple_ops(b, {b.add(Op::add, {b.broadcast(x, {5, 3}, {1}), b.broadcast(y, {5, 3}, {0})})}), "broadcast_in_dim broadcast_in_dim add");
+  EXPECT_EQ(
+      simple_ops(b, {b.add(Op::add, {b.broadcast(x, {5, 3}, {1}), b.broadcast(y, {5, 3}, {0})})}),
+      "broadcast_in_dim broadcast_in_dim add");
 }
 
-// --- sub-graphs ------------------------------------------------------------------------------------------------------
+// --- sub-graphs ----------------------------------------------------------------------------------
 
 TEST(Simplify, CallsAreReplacedByTheirBodies) {
   Builder body;
@@ -352,7 +428,8 @@ TEST(Simplify, BodiesAreSimplifiedAndMerged) {
   Builder b;
   const Var x = b.input(f32, {4}), zero = b.input(f32, {});
   const auto reduce = [&] {  // a body of its own each time
-    return b.with(Op::reduce, ReduceParams{Axes{0}, std::make_shared<const GraphBody>(body.graph)}, {x, zero});
+    return b.with(Op::reduce, ReduceParams{Axes{0}, std::make_shared<const GraphBody>(body.graph)},
+                  {x, zero});
   };
   const GraphBody s = simplified(b.returns({reduce(), reduce()}));
   EXPECT_EQ(to_text(s),
@@ -367,19 +444,24 @@ TEST(Simplify, BodiesAreSimplifiedAndMerged) {
 TEST(Simplify, RulesGoOnlyWhenTheGraphIsToBeRun) {
   Builder body;
   const Var p = body.input(f32, {3});
-  const auto graph = std::make_shared<const GraphBody>(body.returns({body.add(Op::sin, {body.add(Op::neg, {body.add(Op::neg, {p})})})}));
+  const auto graph = std::make_shared<const GraphBody>(
+      body.returns({body.add(Op::sin, {body.add(Op::neg, {body.add(Op::neg, {p})})})}));
   const auto rule = std::make_shared<CustomRule>();
-  rule->jvp = [](std::span<const vt::Tensor> t) { return std::vector<vt::Tensor>(t.begin(), t.end()); };
+  rule->jvp = [](std::span<const vt::Tensor> t) {
+    return std::vector<vt::Tensor>(t.begin(), t.end());
+  };
   const auto make = [&] {
     Builder b;
     const Var x = b.input(f32, {3});
-    const Var y = b.with(Op::custom_jvp, CallParams{graph, rule, 1}, {b.add(Op::stop_gradient, {x})});
+    const Var y =
+        b.with(Op::custom_jvp, CallParams{graph, rule, 1}, {b.add(Op::stop_gradient, {x})});
     return b.returns({b.with(Op::checkpoint, CallParams{graph, {}, 1}, {y})});
   };
   const GraphBody kept = simplified(make());
   EXPECT_EQ(ops(kept), "stop_gradient custom_jvp checkpoint");
   EXPECT_EQ(ops(*kept.equations[1].as<CallParams>().body), "sin");
-  EXPECT_EQ(kept.equations[1].as<CallParams>().body, kept.equations[2].as<CallParams>().body);  // shared before, shared after
+  // shared before, shared after
+  EXPECT_EQ(kept.equations[1].as<CallParams>().body, kept.equations[2].as<CallParams>().body);
   EXPECT_EQ(ops(simplified(make(), 1, SimplifyFor::running)), "sin checkpoint");
 }
 
@@ -397,7 +479,7 @@ TEST(Simplify, WeakResultsStayWeak) {
   EXPECT_EQ(ops(simplified(g)), "convert");
 }
 
-// --- speed -----------------------------------------------------------------------------------------------------------
+// --- speed ---------------------------------------------------------------------------------------
 
 TEST(Simplify, LongGraphsInLinearTime) {
   // Processor time: other programs on the machine do not count.

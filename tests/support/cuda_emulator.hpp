@@ -1,4 +1,5 @@
-// Lets a test use the emulated CUDA driver and compiler (tests/cuda_emulator) in the place of NVIDIA's, and gives it their controls.
+// Lets a test use the emulated CUDA driver and compiler (tests/cuda_emulator) in the place of
+// NVIDIA's, and gives it their controls.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,21 +24,25 @@ struct Emulator {
   decltype(&::vt_emulator_source) source;
 };
 
-/// To be called before anything asks for a driver (at the begin of main, or while static variables are made): sets VT_CUDA_LIBRARY and
-/// VT_NVRTC_LIBRARY to the emulator, unless they are set already, and that there is no cuBLAS, cuFFT or cuSOLVER. Null where another driver is set: the tests then run
-/// on that one.
+/// To be called before anything asks for a driver (at the begin of main, or while static variables
+/// are made): sets VT_CUDA_LIBRARY and VT_NVRTC_LIBRARY to the emulator, unless they are set
+/// already, and that there is no cuBLAS, cuFFT or cuSOLVER. Null where another driver is set: the
+/// tests then run on that one.
 inline const Emulator* use_cuda_emulator() {
   const char* chosen = std::getenv("VT_CUDA_LIBRARY");
   if (chosen && std::string(chosen) != VT_EMULATOR_LIBRARY) return nullptr;
   ::setenv("VT_CUDA_LIBRARY", VT_EMULATOR_LIBRARY, 0);
   ::setenv("VT_NVRTC_LIBRARY", VT_EMULATOR_LIBRARY, 0);
-  for (const char* library : {"VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY"}) ::setenv(library, "none", 0);  // the real ones need a real driver
+  // the real ones need a real driver
+  for (const char* library : {"VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY"})
+    ::setenv(library, "none", 0);
   static const Emulator* const made = [] {
     void* library = ::dlopen(VT_EMULATOR_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) return static_cast<Emulator*>(nullptr);
     auto* e = new Emulator;
     const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
     };
     find(e->fail, "vt_emulator_fail");
     find(e->reset, "vt_emulator_reset");

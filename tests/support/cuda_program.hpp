@@ -1,4 +1,5 @@
-// What suites of CUDA programs share: the device, and functions on it beside the interpreter's results.
+// What suites of CUDA programs share: the device, and functions on it beside the interpreter's
+// results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,12 +10,12 @@
 
 #include <vt/vt.hpp>
 
-#include "src/trace/ir/executable.hpp"
-#include "src/trace/interpret/interpreter.hpp"
-#include "src/trace/record/node.hpp"
-#include "src/trace/record/scope.hpp"
 #include "cuda_emulator.hpp"
 #include "property.hpp"
+#include "src/trace/interpret/interpreter.hpp"
+#include "src/trace/ir/executable.hpp"
+#include "src/trace/record/node.hpp"
+#include "src/trace/record/scope.hpp"
 
 namespace vt_test {
 
@@ -27,7 +28,8 @@ struct Interpreted {
   vt::detail::Recorded recorded;
   vt::Vec<vt::detail::BufferRef> inputs, expected;
 };
-inline Interpreted interpreted(const vt::detail::FlatFunction& f, const std::vector<vt::Tensor>& arguments) {
+inline Interpreted interpreted(const vt::detail::FlatFunction& f,
+                               const std::vector<vt::Tensor>& arguments) {
   using namespace vt::detail;
   std::vector<Aval> avals;
   vt::Vec<BufferRef> inputs;
@@ -42,25 +44,28 @@ inline Interpreted interpreted(const vt::detail::FlatFunction& f, const std::vec
 }
 
 /// f(arguments) on the device against the interpreter's results.
-inline void expect_same(const vt::detail::FlatFunction& f, const std::vector<vt::Tensor>& arguments, const Tolerance& tolerance,
-                        const std::string& what) {
+inline void expect_same(const vt::detail::FlatFunction& f, const std::vector<vt::Tensor>& arguments,
+                        const Tolerance& tolerance, const std::string& what) {
   using namespace vt::detail;
   const auto [recorded, inputs, expected] = interpreted(f, arguments);
   vt::Vec<BufferRef> actual;
-  ASSERT_NO_THROW(actual = compile_graph(recorded.graph, device)->run(inputs)) << what << (emulator ? emulator->report() : "");
+  ASSERT_NO_THROW(actual = compile_graph(recorded.graph, device)->run(inputs))
+      << what << (emulator ? emulator->report() : "");
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Aval& aval = recorded.graph.aval(recorded.graph.outputs[i]);
     const vt::Tensor result = from_buffer(actual[i], aval);
     EXPECT_EQ(result.device(), device) << what;
-    expect_close(result, from_buffer(expected[i], aval), tolerance, what + " result " + std::to_string(i));
+    expect_close(result, from_buffer(expected[i], aval), tolerance,
+                 what + " result " + std::to_string(i));
   }
 }
 
 using Tensors = std::vector<vt::Tensor>;
 using TensorFunction = std::function<Tensors(const Tensors&)>;
 
-/// What a function gives on the device and on the host, and what explain tells of its program on the device.
+/// What a function gives on the device and on the host, and what explain tells of its program on
+/// the device.
 struct OnBoth {
   Tensors actual, expected;
   std::string told;

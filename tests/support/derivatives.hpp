@@ -1,4 +1,5 @@
-// The derivatives of flat functions as tests ask for them: jvp, pullbacks, and what takes only the float arguments.
+// The derivatives of flat functions as tests ask for them: jvp, pullbacks, and what takes only the
+// float arguments.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,8 @@ using Tensors = std::vector<Tensor>;
 struct Point {
   Tensors x;
   std::unique_ptr<bool[]> wanted;
-  explicit Point(std::span<const Tensor> arguments) : x(arguments.begin(), arguments.end()), wanted(new bool[arguments.size() + 1]) {
+  explicit Point(std::span<const Tensor> arguments)
+      : x(arguments.begin(), arguments.end()), wanted(new bool[arguments.size() + 1]) {
     for (std::size_t i = 0; i < x.size(); ++i) wanted[i] = vt::is_float(x[i].dtype());
   }
   GradCall call(vt::Where where = vt::Where::here()) const {
@@ -66,10 +68,13 @@ inline Tensors pulled(const Flat& f, const Tensors& x, const Tensors& w) {
 /// Random tangents or cotangents, one like each tensor.
 inline Tensors directions(const Tensors& like, std::uint64_t seed) {
   Tensors d;
-  for (const Tensor& t : like) d.push_back(vt_test::random_tensor(t.dtype(), t.shape(), -1, 1, ++seed));
+  for (const Tensor& t : like)
+    d.push_back(vt_test::random_tensor(t.dtype(), t.shape(), -1, 1, ++seed));
   return d;
 }
 
-inline Tensor ints(const std::vector<double>& values, const Shape& shape) { return vt_test::make_tensor(vt::i32, shape, values); }
+inline Tensor ints(const std::vector<double>& values, const Shape& shape) {
+  return vt_test::make_tensor(vt::i32, shape, values);
+}
 
 }  // namespace vt_test::derivatives

@@ -1,4 +1,5 @@
-// The fixture of the emulator's tests: a driver, a compiler, a stream, and that nothing is left behind.
+// The fixture of the emulator's tests: a driver, a compiler, a stream, and that nothing is left
+// behind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "src/jit/cuda/driver/cuda_library.hpp"
 #include "cuda_emulator.hpp"
 #include "emulator_kernels.hpp"
 #include "message.hpp"
+#include "src/jit/cuda/driver/cuda_library.hpp"
 
 namespace vt_test {
 
@@ -44,14 +45,18 @@ class CudaEmulator : public testing::Test {
     for (DevicePtr p : allocations_) EXPECT_EQ(driver_->cuMemFree_v2(p), 0);
     for (cuda::Module m : modules_) EXPECT_EQ(driver_->cuModuleUnload(m), 0);
     EXPECT_EQ(driver_->cuStreamDestroy_v2(stream_), 0);
-    for (const char* what : {"allocations", "pinned", "streams", "events", "modules", "graphs", "graph_execs", "programs"})
+    for (const char* what : {"allocations", "pinned", "streams", "events", "modules", "graphs",
+                             "graph_execs", "programs"})
       EXPECT_EQ(emulator->count(what), 0) << what;
   }
 
-  std::string compile(const char* source, std::string* log, const char* architecture = "--gpu-architecture=sm_90", cuda::Result* result = nullptr) {
+  std::string compile(const char* source, std::string* log,
+                      const char* architecture = "--gpu-architecture=sm_90",
+                      cuda::Result* result = nullptr) {
     cuda::RtcProgram program = nullptr;
     const std::string text = std::string(accesses) + source;
-    EXPECT_EQ(nvrtc_->nvrtcCreateProgram(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr), 0);
+    EXPECT_EQ(nvrtc_->nvrtcCreateProgram(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr),
+              0);
     const char* options[] = {architecture, "--fmad=false"};
     const cuda::Result compiled = nvrtc_->nvrtcCompileProgram(program, 2, options);
     if (result) *result = compiled;
@@ -89,13 +94,15 @@ class CudaEmulator : public testing::Test {
   template <class T>
   DevicePtr upload(const std::vector<T>& values) {
     const DevicePtr p = allocate(values.size() * sizeof(T));
-    EXPECT_EQ(driver_->cuMemcpyHtoDAsync_v2(p, values.data(), values.size() * sizeof(T), stream_), 0);
+    EXPECT_EQ(driver_->cuMemcpyHtoDAsync_v2(p, values.data(), values.size() * sizeof(T), stream_),
+              0);
     return p;
   }
   template <class T>
   std::vector<T> download(DevicePtr p, std::size_t n) {
     std::vector<T> values(n);
-    EXPECT_EQ(driver_->cuMemcpyDtoHAsync_v2(values.data(), p, n * sizeof(T), stream_), 0) << emulator->report();
+    EXPECT_EQ(driver_->cuMemcpyDtoHAsync_v2(values.data(), p, n * sizeof(T), stream_), 0)
+        << emulator->report();
     EXPECT_EQ(driver_->cuStreamSynchronize(stream_), 0);
     return values;
   }
@@ -105,7 +112,8 @@ class CudaEmulator : public testing::Test {
   template <class... T>
   cuda::Result launch(cuda::Function f, Size grid, Size block, unsigned shared, T... parameters) {
     void* pointers[] = {&parameters..., nullptr};
-    return driver_->cuLaunchKernel(f, grid.x, grid.y, 1, block.x, block.y, 1, shared, stream_, pointers, nullptr);
+    return driver_->cuLaunchKernel(f, grid.x, grid.y, 1, block.x, block.y, 1, shared, stream_,
+                                   pointers, nullptr);
   }
   // What a wrong kernel ends with: the result of waiting for it. The report says why.
   template <class... T>

@@ -1,4 +1,5 @@
-// Operands and parameters at which each op's derivative is held against differences: several cases an op, kinks kept at a distance.
+// Operands and parameters at which each op's derivative is held against differences: several cases
+// an op, kinks kept at a distance.
 #pragma once
 
 #include <map>
@@ -20,11 +21,15 @@ inline Tensor random_of(const Shape& shape, double low, double high, std::uint64
   return vt_test::random_tensor(vt::f64, shape, low, high, seed);
 }
 
-/// Distinct numbers in [low, high], shuffled, no two closer than a step of the grid; `phase` in (0, 1) tells operands apart.
-inline Tensor spaced(const Shape& shape, double low, double high, double phase, std::uint64_t seed) {
+/// Distinct numbers in [low, high], shuffled, no two closer than a step of the grid; `phase` in (0,
+/// 1) tells operands apart.
+inline Tensor spaced(const Shape& shape, double low, double high, double phase,
+                     std::uint64_t seed) {
   const auto n = static_cast<std::size_t>(shape.elements());
   std::vector<double> values;
-  for (std::size_t i = 0; i < n; ++i) values.push_back(low + (high - low) * (static_cast<double>(i) + phase) / static_cast<double>(n));
+  for (std::size_t i = 0; i < n; ++i)
+    values.push_back(low +
+                     (high - low) * (static_cast<double>(i) + phase) / static_cast<double>(n));
   std::mt19937_64 engine(seed + 11);
   std::shuffle(values.begin(), values.end(), engine);
   return vt::tensor(values, shape);
@@ -38,7 +43,8 @@ inline const std::vector<Shape>& shapes() {
 inline Cases unary(double low, double high, ParamsRef params = {}) {
   Cases cases;
   std::uint64_t seed = 1;
-  for (const Shape& s : shapes()) cases.push_back({s.str(), params, {spaced(s, low, high, 0.3, ++seed)}});
+  for (const Shape& s : shapes())
+    cases.push_back({s.str(), params, {spaced(s, low, high, 0.3, ++seed)}});
   return cases;
 }
 
@@ -60,7 +66,9 @@ inline Cases over_axes(double low, double high, bool needs_elements) {
   Cases cases;
   std::uint64_t seed = 100;
   auto add = [&](const Shape& s, const vt::Axes& axes) {
-    cases.push_back({s.str() + " over " + axes.str(), make_params(AxesParams{axes}), {spaced(s, low, high, 0.3, ++seed)}});
+    cases.push_back({s.str() + " over " + axes.str(),
+                     make_params(AxesParams{axes}),
+                     {spaced(s, low, high, 0.3, ++seed)}});
   };
   add({}, {});
   add({1}, {0});
@@ -81,20 +89,30 @@ inline Cases sorts() {
   for (int axis : {0, 1, 2}) {
     const std::int64_t n = cube[static_cast<std::size_t>(axis)];
     const std::string along = " along " + std::to_string(axis);
-    cases.push_back({"one operand" + along, make_params(SortParams{axis, 1, axis == 1, 0, n}), {spaced(cube, -2, 2, 0.02, 1)}});
-    cases.push_back(
-        {"two operands" + along, make_params(SortParams{axis, 1, false, 0, n}), {spaced(cube, -2, 2, 0.02, 2), random_of(cube, -2, 2, 3)}});
-    cases.push_back({"some places" + along, make_params(SortParams{axis, 1, true, 1, n}), {spaced(cube, -2, 2, 0.02, 4), random_of(cube, -2, 2, 5)}});
+    cases.push_back({"one operand" + along,
+                     make_params(SortParams{axis, 1, axis == 1, 0, n}),
+                     {spaced(cube, -2, 2, 0.02, 1)}});
+    cases.push_back({"two operands" + along,
+                     make_params(SortParams{axis, 1, false, 0, n}),
+                     {spaced(cube, -2, 2, 0.02, 2), random_of(cube, -2, 2, 3)}});
+    cases.push_back({"some places" + along,
+                     make_params(SortParams{axis, 1, true, 1, n}),
+                     {spaced(cube, -2, 2, 0.02, 4), random_of(cube, -2, 2, 5)}});
   }
   // Ties of the first key, which is no float, are broken by the second.
   const Tensor group = vt::tensor({1, 0, 1, 0, 0, 1, 1});
-  cases.push_back({"two keys", make_params(SortParams{0, 2, false, 0, 7}), {group, spaced({7}, -2, 2, 0.1, 6), random_of({7}, -2, 2, 7)}});
-  cases.push_back({"one element", make_params(SortParams{0, 1, false, 0, 1}), {random_of({1}, -2, 2, 8)}});
-  cases.push_back({"nothing", make_params(SortParams{1, 1, false, 0, 0}), {random_of({3, 0}, -2, 2, 8)}});
+  cases.push_back({"two keys",
+                   make_params(SortParams{0, 2, false, 0, 7}),
+                   {group, spaced({7}, -2, 2, 0.1, 6), random_of({7}, -2, 2, 7)}});
+  cases.push_back(
+      {"one element", make_params(SortParams{0, 1, false, 0, 1}), {random_of({1}, -2, 2, 8)}});
+  cases.push_back(
+      {"nothing", make_params(SortParams{1, 1, false, 0, 0}), {random_of({3, 0}, -2, 2, 8)}});
   return cases;
 }
 
-/// Well-conditioned matrices: random ones and a multiple of the unit matrix; distinct eigenvalues and singular values.
+/// Well-conditioned matrices: random ones and a multiple of the unit matrix; distinct eigenvalues
+/// and singular values.
 inline Tensor matrices(const Shape& shape, std::uint64_t seed) {
   std::vector<double> values = random_of(shape, -1, 1, seed).to_vector<double>();
   const std::int64_t m = shape[shape.size() - 2], n = shape[shape.size() - 1];
@@ -106,12 +124,14 @@ inline Tensor matrices(const Shape& shape, std::uint64_t seed) {
 }
 inline Cases square_matrices(ParamsRef params = {}) {
   Cases cases;
-  for (const Shape& s : {Shape{1, 1}, Shape{3, 3}, Shape{2, 2, 2}, Shape{0, 0}}) cases.push_back({s.str(), params, {matrices(s, 300)}});
+  for (const Shape& s : {Shape{1, 1}, Shape{3, 3}, Shape{2, 2, 2}, Shape{0, 0}})
+    cases.push_back({s.str(), params, {matrices(s, 300)}});
   return cases;
 }
 inline Cases all_matrices(ParamsRef params = {}) {
   Cases cases = square_matrices(params);
-  for (const Shape& s : {Shape{4, 2}, Shape{2, 4}, Shape{2, 3, 2}, Shape{0, 2}}) cases.push_back({s.str(), params, {matrices(s, 301)}});
+  for (const Shape& s : {Shape{4, 2}, Shape{2, 4}, Shape{2, 3, 2}, Shape{0, 2}})
+    cases.push_back({s.str(), params, {matrices(s, 301)}});
   return cases;
 }
 inline Cases triangular_systems() {
@@ -120,17 +140,24 @@ inline Cases triangular_systems() {
     for (bool transposed : {true, false})
       for (bool unit : {true, false}) {
         const ParamsRef p = make_params(TriangularParams{lower, transposed, unit});
-        cases.push_back({describe(Op::triangular_solve, p), p, {matrices({3, 3}, 302), random_of({3, 2}, -2, 2, 303)}});
+        cases.push_back({describe(Op::triangular_solve, p),
+                         p,
+                         {matrices({3, 3}, 302), random_of({3, 2}, -2, 2, 303)}});
       }
-  cases.push_back({"batch", make_params(TriangularParams{}), {matrices({2, 2, 2}, 302), random_of({2, 2, 1}, -2, 2, 303)}});
+  cases.push_back({"batch",
+                   make_params(TriangularParams{}),
+                   {matrices({2, 2, 2}, 302), random_of({2, 2, 1}, -2, 2, 303)}});
   return cases;
 }
 inline Cases systems() {
   Cases cases;
   for (bool transposed : {true, false}) {
     const ParamsRef p = make_params(SolveParams{transposed});
-    cases.push_back({describe(Op::solve, p), p, {matrices({3, 3}, 304), random_of({3, 2}, -2, 2, 305)}});
-    cases.push_back({"batch, " + describe(Op::solve, p), p, {matrices({2, 2, 2}, 306), random_of({2, 2, 1}, -2, 2, 307)}});
+    cases.push_back(
+        {describe(Op::solve, p), p, {matrices({3, 3}, 304), random_of({3, 2}, -2, 2, 305)}});
+    cases.push_back({"batch, " + describe(Op::solve, p),
+                     p,
+                     {matrices({2, 2, 2}, 306), random_of({2, 2, 1}, -2, 2, 307)}});
   }
   return cases;
 }
@@ -171,13 +198,16 @@ inline Cases gathers() {
   const Tensor x = random_of({4, 3}, -2, 2, 7);
   for (IndexMode mode : {IndexMode::clip, IndexMode::fill}) {
     const std::string name = mode == IndexMode::clip ? "clip" : "fill";
-    cases.push_back({"rows, repeated and out of range, " + name, make_params(rows_gather(3, mode)), {x, ints({1, 1, 9, -4, 3}, {5, 1})}});
+    cases.push_back({"rows, repeated and out of range, " + name,
+                     make_params(rows_gather(3, mode)),
+                     {x, ints({1, 1, 9, -4, 3}, {5, 1})}});
     GatherParams window;  // windows of 2 × 2 at (row, column)
     window.offset_dims = {1, 2};
     window.start_index_map = {0, 1};
     window.slice_sizes = {2, 2};
     window.mode = mode;
-    cases.push_back({"windows, " + name, make_params(window), {x, ints({0, 0, 2, 1, 1, 1, 3, 2}, {4, 2})}});
+    cases.push_back(
+        {"windows, " + name, make_params(window), {x, ints({0, 0, 2, 1, 1, 1, 3, 2}, {4, 2})}});
   }
   GatherParams along;  // one element per row, rows in step
   along.collapsed_slice_dims = {1};
@@ -186,8 +216,11 @@ inline Cases gathers() {
   along.indices_batching_dims = {0};
   along.slice_sizes = {1, 1};
   cases.push_back({"batching", make_params(along), {x, ints({2, 0, 1, 1}, {4, 1})}});
-  cases.push_back({"no indices", make_params(rows_gather(3, IndexMode::clip)), {x, ints({}, {0, 1})}});
-  cases.push_back({"from nothing", make_params(rows_gather(3, IndexMode::fill)), {random_of({0, 3}, -2, 2, 1), ints({}, {0, 1})}});
+  cases.push_back(
+      {"no indices", make_params(rows_gather(3, IndexMode::clip)), {x, ints({}, {0, 1})}});
+  cases.push_back({"from nothing",
+                   make_params(rows_gather(3, IndexMode::fill)),
+                   {random_of({0, 3}, -2, 2, 1), ints({}, {0, 1})}});
   return cases;
 }
 
@@ -202,24 +235,36 @@ inline Cases scatters(double low, double high) {
     rows.scatter_dims_to_operand_dims = {0};
     rows.mode = mode;
     const Tensor x = spaced({4, 3}, low, high, 0.2, 3), updates = spaced({5, 3}, low, high, 0.7, 4);
-    cases.push_back({"rows repeated, " + name, make_params(rows), {x, ints({1, 1, 9, 3, 1}, {5, 1}), updates}});
+    cases.push_back(
+        {"rows repeated, " + name, make_params(rows), {x, ints({1, 1, 9, 3, 1}, {5, 1}), updates}});
     ScatterParams unique = rows;
     unique.unique = true;
-    cases.push_back({"rows unique, " + name, make_params(unique), {x, ints({3, 0}, {2, 1}), spaced({2, 3}, low, high, 0.7, 5)}});
+    cases.push_back({"rows unique, " + name,
+                     make_params(unique),
+                     {x, ints({3, 0}, {2, 1}), spaced({2, 3}, low, high, 0.7, 5)}});
     ScatterParams window;
     window.update_window_dims = {1, 2};
     window.scatter_dims_to_operand_dims = {0, 1};
     window.mode = mode;
-    cases.push_back({"windows, " + name, make_params(window), {x, ints({0, 0, 2, 1, 1, 1, 3, 2}, {4, 2}), spaced({4, 2, 2}, low, high, 0.7, 6)}});
+    cases.push_back(
+        {"windows, " + name,
+         make_params(window),
+         {x, ints({0, 0, 2, 1, 1, 1, 3, 2}, {4, 2}), spaced({4, 2, 2}, low, high, 0.7, 6)}});
   }
   ScatterParams along;
   along.inserted_window_dims = {1};
   along.scatter_dims_to_operand_dims = {1};
   along.operand_batching_dims = {0};
   along.indices_batching_dims = {0};
-  cases.push_back({"batching", make_params(along), {spaced({4, 3}, low, high, 0.2, 3), ints({2, 0, 1, 1}, {4, 1}), spaced({4}, low, high, 0.7, 8)}});
+  cases.push_back({"batching",
+                   make_params(along),
+                   {spaced({4, 3}, low, high, 0.2, 3), ints({2, 0, 1, 1}, {4, 1}),
+                    spaced({4}, low, high, 0.7, 8)}});
   ScatterParams none = cases[0].params->as<ScatterParams>();
-  cases.push_back({"no updates", make_params(none), {spaced({4, 3}, low, high, 0.2, 3), ints({}, {0, 1}), random_of({0, 3}, low, high, 9)}});
+  cases.push_back(
+      {"no updates",
+       make_params(none),
+       {spaced({4, 3}, low, high, 0.2, 3), ints({}, {0, 1}), random_of({0, 3}, low, high, 9)}});
   return cases;
 }
 
@@ -228,7 +273,9 @@ inline Cases dots() {
   std::uint64_t seed = 300;
   auto add = [&](const Shape& a, const Shape& b, DotParams p) {
     p.dtype = vt::f64;
-    cases.push_back({a.str() + " · " + b.str(), make_params(p), {random_of(a, -2, 2, ++seed), random_of(b, -2, 2, ++seed)}});
+    cases.push_back({a.str() + " · " + b.str(),
+                     make_params(p),
+                     {random_of(a, -2, 2, ++seed), random_of(b, -2, 2, ++seed)}});
   };
   add({3}, {3}, {{0}, {0}, {}, {}});
   add({2, 3}, {3, 4}, {{1}, {0}, {}, {}});
@@ -248,9 +295,12 @@ inline Cases windows(bool sums) {
   auto add = [&](const Shape& shape, WindowParams p) {
     for (int axis : p.axes) p.extents.push_back(shape[static_cast<std::size_t>(axis)]);
     Shape parts = shape;
-    for (std::size_t k = 0; k < p.axes.size(); ++k) parts[static_cast<std::size_t>(p.axes[k])] = p.count(k);
+    for (std::size_t k = 0; k < p.axes.size(); ++k)
+      parts[static_cast<std::size_t>(p.axes[k])] = p.count(k);
     parts.append(p.sizes.begin(), p.sizes.end());
-    cases.push_back({shape.str() + " along " + p.axes.str(), make_params(p), {random_of(sums ? parts : shape, -2, 2, ++seed)}});
+    cases.push_back({shape.str() + " along " + p.axes.str(),
+                     make_params(p),
+                     {random_of(sums ? parts : shape, -2, 2, ++seed)}});
   };
   add({5}, {{0}, {3}, {1}, {1}, {}});
   add({2, 7}, {{1}, {2}, {2}, {3}, {}});
@@ -259,23 +309,31 @@ inline Cases windows(bool sums) {
   return cases;
 }
 
-// One spatial axis with everything odd, two in another order in either operand, groups, nothing to slide over.
+// One spatial axis with everything odd, two in another order in either operand, groups, nothing to
+// slide over.
 inline Cases convolutions() {
   Cases cases;
   std::uint64_t seed = 370;
   auto add = [&](const Shape& a, const Shape& b, ConvParams p) {
     p.dot.dtype = vt::f64;
-    cases.push_back({a.str() + " · " + b.str(), make_params(p), {random_of(a, -2, 2, ++seed), random_of(b, -2, 2, ++seed)}});
+    cases.push_back({a.str() + " · " + b.str(),
+                     make_params(p),
+                     {random_of(a, -2, 2, ++seed), random_of(b, -2, 2, ++seed)}});
   };
   const DotParams images{{2}, {1}, {}, {}, vt::f64};
   for (std::int64_t stride : {1, 2, 3})
     for (std::int64_t low : {-2, 0, 3})
       for (std::int64_t high : {-1, 0, 2})
         for (std::int64_t stretch : {1, 2})
-          for (std::int64_t dilation : {1, 2}) add({2, 6, 2}, {3, 2, 2}, {images, {1}, {0}, {stride}, {low}, {high}, {stretch}, {dilation}});
-  add({3, 4, 2, 5}, {2, 3, 4, 2}, {{{1}, {2}, {}, {}, vt::f64}, {3, 2}, {1, 3}, {1, 2}, {1, 0}, {0, 1}, {1, 2}, {2, 1}});
-  add({2, 4, 3, 2}, {3, 2, 2, 4}, {{{3}, {1}, {2}, {0}, vt::f64}, {1}, {2}, {1}, {1}, {1}, {1}, {1}});
-  add({5, 2, 3, 4}, {3, 5, 2, 4}, {{{3, 1}, {3, 2}, {}, {}, vt::f64}, {0}, {1}, {1}, {4}, {4}, {1}, {1}});
+          for (std::int64_t dilation : {1, 2})
+            add({2, 6, 2}, {3, 2, 2},
+                {images, {1}, {0}, {stride}, {low}, {high}, {stretch}, {dilation}});
+  add({3, 4, 2, 5}, {2, 3, 4, 2},
+      {{{1}, {2}, {}, {}, vt::f64}, {3, 2}, {1, 3}, {1, 2}, {1, 0}, {0, 1}, {1, 2}, {2, 1}});
+  add({2, 4, 3, 2}, {3, 2, 2, 4},
+      {{{3}, {1}, {2}, {0}, vt::f64}, {1}, {2}, {1}, {1}, {1}, {1}, {1}});
+  add({5, 2, 3, 4}, {3, 5, 2, 4},
+      {{{3, 1}, {3, 2}, {}, {}, vt::f64}, {0}, {1}, {1}, {4}, {4}, {1}, {1}});
   add({2, 2, 3}, {4, 3, 2}, {{{2}, {1}, {}, {}, vt::f64}, {1}, {0}, {1}, {0}, {0}, {1}, {1}});
   add({2, 0, 3}, {2, 3, 2}, {{{2}, {1}, {}, {}, vt::f64}, {1}, {0}, {1}, {2}, {1}, {1}, {1}});
   add({2, 4, 0}, {2, 0, 3}, {{{2}, {1}, {}, {}, vt::f64}, {1}, {0}, {1}, {0}, {0}, {1}, {1}});
@@ -289,24 +347,29 @@ inline Cases reduces() {
     const std::vector<Aval> avals(2 * n, scalar);
     return std::make_shared<const GraphBody>(record(f, avals, {.kind = ScopeKind::branch}).graph);
   };
-  const GraphRef product = body([](std::span<const Tensor> a) { return Tensors{emit(Op::mul, {}, {a[0], a[1]}, {})}; }, 1);
+  const GraphRef product = body(
+      [](std::span<const Tensor> a) { return Tensors{emit(Op::mul, {}, {a[0], a[1]}, {})}; }, 1);
   // log-sum-exp of two
   const GraphRef soft = body(
       [](std::span<const Tensor> a) {
-        const Tensor sum = emit(Op::add, {}, {emit(Op::exp, {}, {a[0]}, {}), emit(Op::exp, {}, {a[1]}, {})}, {});
+        const Tensor sum =
+            emit(Op::add, {}, {emit(Op::exp, {}, {a[0]}, {}), emit(Op::exp, {}, {a[1]}, {})}, {});
         return Tensors{emit(Op::log, {}, {sum}, {})};
       },
       1);
   // affine maps x ↦ p·x + q composed: associative, not commutative
   const GraphRef affine = body(
       [](std::span<const Tensor> a) {
-        return Tensors{emit(Op::mul, {}, {a[0], a[2]}, {}), emit(Op::add, {}, {emit(Op::mul, {}, {a[2], a[1]}, {}), a[3]}, {})};
+        return Tensors{emit(Op::mul, {}, {a[0], a[2]}, {}),
+                       emit(Op::add, {}, {emit(Op::mul, {}, {a[2], a[1]}, {}), a[3]}, {})};
       },
       2);
   std::uint64_t seed = 400;
-  auto one = [&](const char* name, const GraphRef& f, double init, const Shape& s, const vt::Axes& axes) {
-    cases.push_back(
-        {std::string(name) + s.str() + axes.str(), make_params(ReduceParams{axes, f}), {random_of(s, 0.5, 1.5, ++seed), vt::tensor(init)}});
+  auto one = [&](const char* name, const GraphRef& f, double init, const Shape& s,
+                 const vt::Axes& axes) {
+    cases.push_back({std::string(name) + s.str() + axes.str(),
+                     make_params(ReduceParams{axes, f}),
+                     {random_of(s, 0.5, 1.5, ++seed), vt::tensor(init)}});
   };
   for (const GraphRef& f : {product, soft}) {
     const char* name = f == product ? "product " : "soft ";
@@ -320,7 +383,8 @@ inline Cases reduces() {
   for (const Shape& s : {Shape{4}, Shape{3, 2}, Shape{2, 7}})
     cases.push_back({"affine " + s.str(),
                      make_params(ReduceParams{{s.rank() - 1}, affine}),
-                     {random_of(s, 0.5, 1.5, ++seed), random_of(s, -1, 1, ++seed), vt::tensor(1.0), vt::tensor(0.5)}});
+                     {random_of(s, 0.5, 1.5, ++seed), random_of(s, -1, 1, ++seed), vt::tensor(1.0),
+                      vt::tensor(0.5)}});
   return cases;
 }
 
@@ -328,7 +392,8 @@ inline Cases selects() {
   Cases cases;
   std::uint64_t seed = 500;
   for (const Shape& s : shapes()) {
-    const Tensor p = vt_test::random_tensor(vt::bool_, s, ++seed), a = random_of(s, -2, 2, ++seed), b = random_of(s, -2, 2, ++seed);
+    const Tensor p = vt_test::random_tensor(vt::bool_, s, ++seed), a = random_of(s, -2, 2, ++seed),
+                 b = random_of(s, -2, 2, ++seed);
     cases.push_back({s.str(), {}, {p, a, b}});
     if (s.rank() == 0) continue;
     cases.push_back({"scalar first " + s.str(), {}, {p, vt::tensor(0.5), b}});
@@ -343,7 +408,9 @@ inline Cases paddings() {
   Cases cases;
   std::uint64_t seed = 600;
   auto add = [&](const Shape& s, PadParams p) {
-    cases.push_back({s.str() + p.low.str() + p.high.str() + p.interior.str(), make_params(p), {random_of(s, -2, 2, ++seed), vt::tensor(0.75)}});
+    cases.push_back({s.str() + p.low.str() + p.high.str() + p.interior.str(),
+                     make_params(p),
+                     {random_of(s, -2, 2, ++seed), vt::tensor(0.75)}});
   };
   add({}, {{}, {}, {}});
   add({3}, {{1}, {2}, {0}});
@@ -361,7 +428,9 @@ inline Cases slices() {
   Cases cases;
   std::uint64_t seed = 700;
   auto add = [&](const Shape& s, SliceParams p) {
-    cases.push_back({s.str() + p.start.str() + p.limit.str() + p.stride.str(), make_params(p), {random_of(s, -2, 2, ++seed)}});
+    cases.push_back({s.str() + p.start.str() + p.limit.str() + p.stride.str(),
+                     make_params(p),
+                     {random_of(s, -2, 2, ++seed)}});
   };
   add({}, {{}, {}, {}});
   add({7}, {{1}, {6}, {1}});
@@ -408,11 +477,15 @@ inline const std::map<Op, Cases>& table() {
     t[Op::lgamma] = unary(0.4, 5);
     t[Op::digamma] = unary(0.4, 5);
     t[Op::gamma] = unary(0.4, 4);
-    for (Op op : {Op::erfcx, Op::ndtr, Op::log_ndtr, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_j0, Op::bessel_j1}) t[op] = unary(-2, 2);
+    for (Op op : {Op::erfcx, Op::ndtr, Op::log_ndtr, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos,
+                  Op::bessel_j0, Op::bessel_j1})
+      t[op] = unary(-2, 2);
     t[Op::erfc_inv] = unary(0.3, 1.7);
     t[Op::expi] = unary(0.2, 3);
     t[Op::spence] = unary(0.2, 3);
-    for (Op op : {Op::bessel_i0e, Op::bessel_i1e, Op::bessel_k0e, Op::bessel_k1e, Op::bessel_y0, Op::bessel_y1}) t[op] = unary(0.3, 3);
+    for (Op op : {Op::bessel_i0e, Op::bessel_i1e, Op::bessel_k0e, Op::bessel_k1e, Op::bessel_y0,
+                  Op::bessel_y1})
+      t[op] = unary(0.3, 3);
     for (Op op : {Op::bessel_i0e, Op::bessel_i1e, Op::expi})
       for (Case& c : unary(-3, -0.2)) t[op].push_back(c);
     t[Op::zeta] = binary(1.5, 4, 0.4, 5);
@@ -420,7 +493,8 @@ inline const std::map<Op, Cases>& table() {
       for (Op op : {Op::lgamma, Op::digamma})
         for (Case& c : unary(low, low + 0.6)) t[op].push_back(c);
     for (int n : {-2, -1, 0, 1, 2, 3, 5})
-      for (Case& c : unary(0.4, 2, make_params(IntegerPowParams{n}))) t[Op::integer_pow].push_back(c);
+      for (Case& c : unary(0.4, 2, make_params(IntegerPowParams{n})))
+        t[Op::integer_pow].push_back(c);
     t[Op::convert] = unary(-2, 2, make_params(ConvertParams{vt::f64}));
     t[Op::reduce_precision] = unary(-2, 2, make_params(PrecisionParams{11, 52}));
 
@@ -460,42 +534,58 @@ inline const std::map<Op, Cases>& table() {
     t[Op::solve] = systems();
     t[Op::qr] = all_matrices(make_params(DecompositionParams{}));
     t[Op::eigh] = square_matrices(make_params(DecompositionParams{}));
-    for (const Case& c : square_matrices(make_params(DecompositionParams{false, false}))) t[Op::eigh].push_back(c);
+    for (const Case& c : square_matrices(make_params(DecompositionParams{false, false})))
+      t[Op::eigh].push_back(c);
     t[Op::svd] = all_matrices(make_params(DecompositionParams{}));
-    for (const Case& c : all_matrices(make_params(DecompositionParams{false, false}))) t[Op::svd].push_back(c);
+    for (const Case& c : all_matrices(make_params(DecompositionParams{false, false})))
+      t[Op::svd].push_back(c);
     for (Op op : {Op::qr, Op::svd})
-      for (const Case& c : square_matrices(make_params(DecompositionParams{true, true}))) t[op].push_back(c);
+      for (const Case& c : square_matrices(make_params(DecompositionParams{true, true})))
+        t[op].push_back(c);
     t[Op::tridiagonal_solve] = {
-        {"[4]", {}, {random_of({4}, -1, 1, 308), random_of({4}, 3, 4, 309), random_of({4}, -1, 1, 310), random_of({4, 2}, -2, 2, 311)}},
+        {"[4]",
+         {},
+         {random_of({4}, -1, 1, 308), random_of({4}, 3, 4, 309), random_of({4}, -1, 1, 310),
+          random_of({4, 2}, -2, 2, 311)}},
         {"[2,1]",
          {},
-         {random_of({2, 1}, -1, 1, 312), random_of({2, 1}, 3, 4, 313), random_of({2, 1}, -1, 1, 314), random_of({2, 1, 2}, -2, 2, 315)}}};
+         {random_of({2, 1}, -1, 1, 312), random_of({2, 1}, 3, 4, 313),
+          random_of({2, 1}, -1, 1, 314), random_of({2, 1, 2}, -2, 2, 315)}}};
 
     t[Op::reshape] = {{"[2,3]", make_params(ShapeParams{{3, 2}}), {random_of({2, 3}, -2, 2, 1)}},
                       {"[1]", make_params(ShapeParams{{}}), {random_of({1}, -2, 2, 1)}},
                       {"[0,3]", make_params(ShapeParams{{3, 0}}), {random_of({0, 3}, -2, 2, 1)}}};
-    t[Op::transpose] = {{"[2,3]", make_params(PermutationParams{{1, 0}}), {random_of({2, 3}, -2, 2, 2)}},
-                        {"[2,3,4]", make_params(PermutationParams{{1, 2, 0}}), {random_of({2, 3, 4}, -2, 2, 3)}},
-                        {"[]", make_params(PermutationParams{{}}), {random_of({}, -2, 2, 3)}},
-                        {"[0,3]", make_params(PermutationParams{{1, 0}}), {random_of({0, 3}, -2, 2, 3)}}};
-    t[Op::broadcast_in_dim] = {{"[]", make_params(BroadcastParams{{2, 3}, {}}), {random_of({}, -2, 2, 4)}},
-                               {"[3]", make_params(BroadcastParams{{2, 3}, {1}}), {random_of({3}, -2, 2, 5)}},
-                               {"[2,1]", make_params(BroadcastParams{{2, 4, 3}, {0, 2}}), {random_of({2, 1}, -2, 2, 6)}},
-                               {"[1,1]", make_params(BroadcastParams{{1, 3}, {0, 1}}), {random_of({1, 1}, -2, 2, 6)}},
-                               {"[1] to nothing", make_params(BroadcastParams{{0, 3}, {0}}), {random_of({1}, -2, 2, 6)}}};
+    t[Op::transpose] = {
+        {"[2,3]", make_params(PermutationParams{{1, 0}}), {random_of({2, 3}, -2, 2, 2)}},
+        {"[2,3,4]", make_params(PermutationParams{{1, 2, 0}}), {random_of({2, 3, 4}, -2, 2, 3)}},
+        {"[]", make_params(PermutationParams{{}}), {random_of({}, -2, 2, 3)}},
+        {"[0,3]", make_params(PermutationParams{{1, 0}}), {random_of({0, 3}, -2, 2, 3)}}};
+    t[Op::broadcast_in_dim] = {
+        {"[]", make_params(BroadcastParams{{2, 3}, {}}), {random_of({}, -2, 2, 4)}},
+        {"[3]", make_params(BroadcastParams{{2, 3}, {1}}), {random_of({3}, -2, 2, 5)}},
+        {"[2,1]", make_params(BroadcastParams{{2, 4, 3}, {0, 2}}), {random_of({2, 1}, -2, 2, 6)}},
+        {"[1,1]", make_params(BroadcastParams{{1, 3}, {0, 1}}), {random_of({1, 1}, -2, 2, 6)}},
+        {"[1] to nothing", make_params(BroadcastParams{{0, 3}, {0}}), {random_of({1}, -2, 2, 6)}}};
     t[Op::concatenate] = {
-        {"axis 0", make_params(AxisParams{0}), {random_of({2, 3}, -2, 2, 7), random_of({1, 3}, -2, 2, 8), random_of({0, 3}, -2, 2, 8)}},
-        {"axis 1", make_params(AxisParams{1}), {random_of({2, 3}, -2, 2, 7), random_of({2, 1}, -2, 2, 8)}}};
+        {"axis 0",
+         make_params(AxisParams{0}),
+         {random_of({2, 3}, -2, 2, 7), random_of({1, 3}, -2, 2, 8), random_of({0, 3}, -2, 2, 8)}},
+        {"axis 1",
+         make_params(AxisParams{1}),
+         {random_of({2, 3}, -2, 2, 7), random_of({2, 1}, -2, 2, 8)}}};
     t[Op::pad] = paddings();
-    t[Op::rev] = {{"[2,3] over (0,)", make_params(AxesParams{{0}}), {random_of({2, 3}, -2, 2, 9)}},
-                  {"[2,3] over (0,1)", make_params(AxesParams{{0, 1}}), {random_of({2, 3}, -2, 2, 9)}},
-                  {"[0,3]", make_params(AxesParams{{1}}), {random_of({0, 3}, -2, 2, 9)}}};
+    t[Op::rev] = {
+        {"[2,3] over (0,)", make_params(AxesParams{{0}}), {random_of({2, 3}, -2, 2, 9)}},
+        {"[2,3] over (0,1)", make_params(AxesParams{{0, 1}}), {random_of({2, 3}, -2, 2, 9)}},
+        {"[0,3]", make_params(AxesParams{{1}}), {random_of({0, 3}, -2, 2, 9)}}};
     t[Op::slice] = slices();
     const Tensor x = random_of({4, 5}, -2, 2, 10);
     for (int i : {0, 1, 9, -3}) {
       const std::string at = "at " + std::to_string(i);
-      t[Op::dynamic_slice].push_back({at, make_params(ShapeParams{{2, 3}}), {x, scalar_index(i), scalar_index(1)}});
-      t[Op::dynamic_update_slice].push_back({at, {}, {x, random_of({2, 3}, -2, 2, 11), scalar_index(i), scalar_index(1)}});
+      t[Op::dynamic_slice].push_back(
+          {at, make_params(ShapeParams{{2, 3}}), {x, scalar_index(i), scalar_index(1)}});
+      t[Op::dynamic_update_slice].push_back(
+          {at, {}, {x, random_of({2, 3}, -2, 2, 11), scalar_index(i), scalar_index(1)}});
     }
     t[Op::gather] = gathers();
     t[Op::scatter] = scatters(-2, 2);
@@ -513,7 +603,8 @@ inline const std::map<Op, Cases>& table() {
 }
 
 /// Ops whose derivative is zero or which have no float result; with operands, to see that it is.
-inline const std::vector<Op> piecewise_constant = {Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::stop_gradient};
+inline const std::vector<Op> piecewise_constant = {Op::sign,  Op::floor, Op::ceil,
+                                                   Op::round, Op::trunc, Op::stop_gradient};
 inline const std::vector<Op> without_derivative = {Op::input,
                                                    Op::constant,
                                                    Op::full,
@@ -547,12 +638,15 @@ inline const std::vector<Op> without_derivative = {Op::input,
                                                    Op::check,
                                                    Op::callback};
 // complex_test, fft_test, linalg_complex_test
-inline const std::vector<Op> of_complex = {Op::real, Op::imag, Op::conj, Op::complex, Op::fft, Op::eig};
+inline const std::vector<Op> of_complex = {Op::real,    Op::imag, Op::conj,
+                                           Op::complex, Op::fft,  Op::eig};
 // custom_rules_test, control_grad_test, recursion_test
-inline const std::vector<Op> with_sub_graphs = {Op::call,       Op::recursive_call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap,
-                                                Op::checkpoint, Op::cond,           Op::while_,     Op::scan};
+inline const std::vector<Op> with_sub_graphs = {Op::call,       Op::recursive_call, Op::custom_jvp,
+                                                Op::custom_vjp, Op::custom_vmap,    Op::checkpoint,
+                                                Op::cond,       Op::while_,         Op::scan};
 
 // vmap_collectives_test
-inline const std::vector<Op> between_lanes = {Op::psum, Op::pmax, Op::pmin, Op::all_gather, Op::all_to_all, Op::ppermute};
+inline const std::vector<Op> between_lanes = {Op::psum,       Op::pmax,       Op::pmin,
+                                              Op::all_gather, Op::all_to_all, Op::ppermute};
 
 }  // namespace vt_test::derivatives

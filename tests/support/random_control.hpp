@@ -277,7 +277,7 @@ class Traced {
   }
   static Values repeat_above(double threshold, const Values& carries, const Body& body) {
     const auto goes_on = [&](const vt::Tensor& i, const Tensors& c) {
-      return logical_and(i < most_rounds, to_scalar({carries[0].kind, c[0]}).t > threshold);
+      return logical_and(i<most_rounds, to_scalar({carries[0].kind, c[0]}).t> threshold);
     };
     return counting(goes_on, carries, body);
   }
@@ -316,7 +316,7 @@ class Traced {
     const Tensors out = (*f.called)(bare(operands));
     Values results;
     for (const vt::Tensor& t : out)
-      results.push_back({t.rank()            ? Kind::vector
+      results.push_back({t.rank()               ? Kind::vector
                          : t.dtype() == vt::f64 ? Kind::scalar
                                                 : Kind::integer,
                          t});
@@ -330,8 +330,8 @@ class Traced {
     const Tensors out = vt::checkpoint(flat)(bare(operands));
     return dressed(kinds, out);
   }
-  static Value recursion(std::uint64_t seed, const Value& depth, const Value& x,
-                         const Body& before, const Body& after) {
+  static Value recursion(std::uint64_t seed, const Value& depth, const Value& x, const Body& before,
+                         const Body& after) {
     using vt::Tensor;
     vt::Recursive<Tensor(Tensor, Tensor)> f("r" + std::to_string(seed));
     f = [&](Tensor n, Tensor now) {
@@ -374,17 +374,18 @@ class Traced {
     in.insert(in.end(), carries.begin(), carries.end());
     return in;
   }
-  static Values counting(const std::function<vt::Tensor(const vt::Tensor&, const Tensors&)>& goes_on,
-                         const Values& carries, const Body& body) {
+  static Values counting(
+      const std::function<vt::Tensor(const vt::Tensor&, const Tensors&)>& goes_on,
+      const Values& carries, const Body& body) {
     const std::vector<Kind> kinds = kinds_of(carries);
     using State = std::pair<vt::Tensor, Tensors>;
-    const State last = vt::while_loop(
-        [&](const State& s) { return goes_on(s.first, s.second); },
-        [&](const State& s) {
-          const Values in = counted(s.first, dressed(kinds, s.second));
-          return State(s.first + 1, bare(body(in)));
-        },
-        State(vt::tensor(0), bare(carries)));
+    const State last = vt::while_loop([&](const State& s) { return goes_on(s.first, s.second); },
+                                      [&](const State& s) {
+                                        const Values in =
+                                            counted(s.first, dressed(kinds, s.second));
+                                        return State(s.first + 1, bare(body(in)));
+                                      },
+                                      State(vt::tensor(0), bare(carries)));
     return dressed(kinds, last.second);
   }
 
@@ -484,8 +485,8 @@ class Run {
         return block(s, both(around, in), results, depth - 1, functions);
       });
     };
-    // A loop's body: the next carries, of which some stay as they are, and behind them a vector where
-    // the carries come first (scans).
+    // A loop's body: the next carries, of which some stay as they are, and behind them a vector
+    // where the carries come first (scans).
     const auto step = [&](std::uint64_t s, const Values& carries, std::size_t first) {
       std::vector<Kind> results = kinds_of(m_, carries);
       if (first == 0) results.push_back(Kind::vector);
@@ -506,8 +507,8 @@ class Run {
         const Value decides = any(choose, pool, Kind::scalar);
         const double threshold = choose.threshold();
         const std::uint64_t second = choose.one_in(5) ? seed : other;
-        keep(choose, pool, m_.cond(decides, threshold, body(seed, results), body(second, results),
-                                   operands));
+        keep(choose, pool,
+             m_.cond(decides, threshold, body(seed, results), body(second, results), operands));
         return;
       }
       case 1: {
@@ -535,8 +536,7 @@ class Run {
         Values carries = several(choose, pool, kinds(choose, 0, 3));
         carries.insert(carries.begin(), any_float(choose, pool));
         const double threshold = choose.threshold();
-        keep(choose, pool,
-             m_.repeat_above(threshold, carries, step(seed, carries, 1)));
+        keep(choose, pool, m_.repeat_above(threshold, carries, step(seed, carries, 1)));
         return;
       }
       case 5: {

@@ -1,4 +1,5 @@
-// Random programs over f64 Tensors for fuzzing: a seed decides ops, shapes, nested transforms; calling one again repeats it.
+// Random programs over f64 Tensors for fuzzing: a seed decides ops, shapes, nested transforms;
+// calling one again repeats it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace vt_test {
 
-/// A function of two Tensors. Every op keeps values moderate, so that differences of formulations stay rounding errors.
+/// A function of two Tensors. Every op keeps values moderate, so that differences of formulations
+/// stay rounding errors.
 class RandomProgram {
  public:
   struct Features {
@@ -18,7 +20,8 @@ class RandomProgram {
     int nested = 0;      ///< inner transforms
   };
 
-  explicit RandomProgram(std::uint64_t seed, int steps, int depth = 0) : seed_(seed), steps_(steps), depth_(depth) {}
+  explicit RandomProgram(std::uint64_t seed, int steps, int depth = 0)
+      : seed_(seed), steps_(steps), depth_(depth) {}
 
   /// The result: some Tensor that depends on what the seed says.
   vt::Tensor operator()(const vt::Tensor& x, const vt::Tensor& y) const {
@@ -27,7 +30,8 @@ class RandomProgram {
     pool_ = {x, y};
     for (int i = 0; i < steps_; ++i) {
       T t = step();
-      // Crops may leave nothing, of which means and extremes are undefined; zero sizes have tests of their own.
+      // Crops may leave nothing, of which means and extremes are undefined; zero sizes have tests
+      // of their own.
       pool_.push_back(t.size() > 0 ? t : vt::sin(x));
     }
     vt::Tensor result = pool_.back();
@@ -35,7 +39,9 @@ class RandomProgram {
     pool_.clear();
     return result;
   }
-  vt::Tensor scalar(const vt::Tensor& x, const vt::Tensor& y) const { return vt::sum((*this)(x, y)); }
+  vt::Tensor scalar(const vt::Tensor& x, const vt::Tensor& y) const {
+    return vt::sum((*this)(x, y));
+  }
   /// Of the last call.
   const Features& features() const { return features_; }
 
@@ -43,12 +49,17 @@ class RandomProgram {
   using T = vt::Tensor;
 
   int random(int n) const { return static_cast<int>(engine_() % static_cast<std::uint64_t>(n)); }
-  double uniform(double low, double high) const { return low + (high - low) * static_cast<double>(engine_() >> 11) * 0x1p-53; }
-  const T& pick() const { return pool_[static_cast<std::size_t>(random(static_cast<int>(pool_.size())))]; }
+  double uniform(double low, double high) const {
+    return low + (high - low) * static_cast<double>(engine_() >> 11) * 0x1p-53;
+  }
+  const T& pick() const {
+    return pool_[static_cast<std::size_t>(random(static_cast<int>(pool_.size())))];
+  }
   /// A Tensor of rank ≥ 1; its size stays small.
   T ranked() const {
     for (int i = 0; i < 8; ++i)
-      if (const T& t = pick(); t.rank() >= 1 && t.rank() <= 3 && t.size() > 0 && t.size() <= 64) return t;
+      if (const T& t = pick(); t.rank() >= 1 && t.rank() <= 3 && t.size() > 0 && t.size() <= 64)
+        return t;
     return vt::broadcast_to(vt::mean(pick()), {3});
   }
   int axis_of(const T& t) const { return random(t.rank()) - (random(2) ? t.rank() : 0); }
@@ -130,7 +141,9 @@ class RandomProgram {
       case 5: return vt::cumprod(vt::tanh(t), axis, random(2) == 0);
       case 6: return vt::prod(vt::tanh(t), {axis}, keep);
       case 7: return vt::var(vt::tanh(t), {axis}, 0, keep);
-      case 8: features_.smooth = false; return random(2) ? vt::max(t, {axis}, keep) : vt::min(t, {axis}, keep);
+      case 8:
+        features_.smooth = false;
+        return random(2) ? vt::max(t, {axis}, keep) : vt::min(t, {axis}, keep);
       case 9: return vt::cumlogsumexp(vt::tanh(t), axis);
       default: features_.smooth = false; return vt::cummax(t, axis);
     }
@@ -146,10 +159,14 @@ class RandomProgram {
       case 4: return vt::concatenate({t, vt::cos(t)}, axis);
       case 5: return vt::stack({t, vt::sin(t)}, random(t.rank() + 1));
       case 6:
-        return vt::pad(t, std::vector<std::pair<std::int64_t, std::int64_t>>(static_cast<std::size_t>(t.rank()), {random(3) - 1, random(3)}), 0.5);
+        return vt::pad(t,
+                       std::vector<std::pair<std::int64_t, std::int64_t>>(
+                           static_cast<std::size_t>(t.rank()), {random(3) - 1, random(3)}),
+                       0.5);
       case 7: return vt::expand_dims(t, random(t.rank() + 1));
       case 8: return vt::moveaxis(t, axis, 0);
-      case 9: return vt::tile(t, vt::Shape::filled(static_cast<std::size_t>(t.rank()), 1 + random(2)));
+      case 9:
+        return vt::tile(t, vt::Shape::filled(static_cast<std::size_t>(t.rank()), 1 + random(2)));
       default: {
         vt::Shape wider{2};
         wider.append(t.shape().begin(), t.shape().end());
@@ -186,7 +203,8 @@ class RandomProgram {
       case 7: {
         features_.smooth = false;
         const T start = vt::argmax(vt::ravel(t)) % static_cast<int>(extent);
-        return vt::dynamic_update_slice_in_dim(t, vt::sin(vt::slice_in_dim(t, 0, 1, 1, axis)), start, axis);
+        return vt::dynamic_update_slice_in_dim(t, vt::sin(vt::slice_in_dim(t, 0, 1, 1, axis)),
+                                               start, axis);
       }
       default: return vt::index_update(t, index(1), vt::tanh(vt::mean(pick())));
     }
@@ -198,7 +216,9 @@ class RandomProgram {
       case 0: return vt::matmul(m, vt::swapaxes(vt::tanh(m), -1, -2)) * 0.3;
       case 1: return vt::matmul(m, constant({m.dim(-1), 2}));
       case 2: return vt::einsum("...i,i->...", m, constant({m.dim(-1)}));
-      default: return vt::tensordot(vt::tanh(m), m, vt::Axes{-1}, vt::Axes{-1}) * (m.rank() > 2 ? 0.1 : 0.3);
+      default:
+        return vt::tensordot(vt::tanh(m), m, vt::Axes{-1}, vt::Axes{-1}) *
+               (m.rank() > 2 ? 0.1 : 0.3);
     }
   }
 
@@ -217,7 +237,8 @@ class RandomProgram {
       case 0: return vt::vmap(inner, {.in_axes = {random(t.rank()), vt::unmapped}})(t, other);
       case 1: return vt::vmap([&](const T& a) { return inner(a, other); }, {.out_axes = -1})(t);
       case 2: return vt::tanh(vt::grad(total)(t, other));
-      case 3: return vt::tanh(vt::jvp(inner, std::tuple(t, other), std::tuple(vt::cos(t), other)).second);
+      case 3:
+        return vt::tanh(vt::jvp(inner, std::tuple(t, other), std::tuple(vt::cos(t), other)).second);
       case 4: {
         auto [value, pull] = vt::vjp(inner, t, other);
         return vt::tanh(std::get<0>(pull(vt::sin(value))));

@@ -1,5 +1,5 @@
-// What may stand for a number, a list and a dtype in calls: bools are no numbers, lists are lists however they are held, and integers
-// that a dtype cannot hold are errors that name them.
+// What may stand for a number, a list and a dtype in calls: bools are no numbers, lists are lists
+// however they are held, and integers that a dtype cannot hold are errors that name them.
 #include <array>
 #include <functional>
 #include <limits>
@@ -41,8 +41,10 @@ TEST(ArgumentForms, NumbersOfEveryTypeButBool) {
   const vt::ScanOptions options{.unroll = size + 1};
   EXPECT_EQ(options.unroll, 1);
   // No axis is taken for another because its number is cut.
-  expect_error([&] { vt::cumsum(u, std::int64_t{1} << 32); }, vt::ErrorKind::shape, {"vt::cumsum", "out of range"});
-  expect_error([&] { vt::sum(u, std::size_t{1} << 32); }, vt::ErrorKind::shape, {"vt::sum", "out of range"});
+  expect_error([&] { vt::cumsum(u, std::int64_t{1} << 32); }, vt::ErrorKind::shape,
+               {"vt::cumsum", "out of range"});
+  expect_error([&] { vt::sum(u, std::size_t{1} << 32); }, vt::ErrorKind::shape,
+               {"vt::sum", "out of range"});
 }
 
 TEST(ArgumentForms, ListsOfTensors) {
@@ -58,12 +60,16 @@ TEST(ArgumentForms, ListsOfTensors) {
     return expected;
   };
   expect_close(every([](const auto& list) { return vt::stack(list); }), vt::stack({a, b}));
-  expect_close(every([](const auto& list) { return vt::concatenate(list); }), vt::concatenate({a, b}));
+  expect_close(every([](const auto& list) { return vt::concatenate(list); }),
+               vt::concatenate({a, b}));
   expect_close(every([](const auto& list) { return vt::lexsort(list); }), vt::lexsort({a, b}));
   expect_close(every([](const auto& list) { return vt::sort(list)[1]; }), vt::sort({a, b})[1]);
-  expect_close(every([](const auto& list) { return vt::meshgrid(list)[0]; }), vt::meshgrid({a, b})[0]);
-  expect_close(every([](const auto& list) { return vt::einsum("i,i->", list); }), vt::einsum("i,i->", {a, b}));
-  expect_close(every([](const auto& list) { return vt::linalg::multi_dot(list); }), vt::linalg::multi_dot({a, b}));
+  expect_close(every([](const auto& list) { return vt::meshgrid(list)[0]; }),
+               vt::meshgrid({a, b})[0]);
+  expect_close(every([](const auto& list) { return vt::einsum("i,i->", list); }),
+               vt::einsum("i,i->", {a, b}));
+  expect_close(every([](const auto& list) { return vt::linalg::multi_dot(list); }),
+               vt::linalg::multi_dot({a, b}));
   expect_close(vt::stack({vt::sum(a), 1.0}), vt::tensor({6.0, 1.0}));
   const std::array<Tensor, 1> start{Tensor(1)};
   expect_close(vt::dynamic_slice(a, start, {2}), vt::dynamic_slice(a, {1}, {2}));
@@ -90,8 +96,10 @@ TEST(ArgumentForms, ContainersOfNumbers) {
   EXPECT_EQ(vt::tensor(vt::ones({2, 3}).shape()).to_vector<int>(), (std::vector<int>{2, 3}));
   const std::vector<std::array<Tensor, 2>> rows{{vt::tensor(1.0), 2.0}, {3.0, vt::tensor(4.0)}};
   expect_close(vt::tensor(rows), vt::tensor({{1.0, 2.0}, {3.0, 4.0}}));
-  expect_error([] { vt::tensor({vt::tensor(1.0), Tensor()}); }, vt::ErrorKind::value, {"empty Tensor"});
-  expect_error([&] { vt::tensor(array, {2, 2}); }, vt::ErrorKind::shape, {"3 values do not fill shape [2,2]"});
+  expect_error([] { vt::tensor({vt::tensor(1.0), Tensor()}); }, vt::ErrorKind::value,
+               {"empty Tensor"});
+  expect_error([&] { vt::tensor(array, {2, 2}); }, vt::ErrorKind::shape,
+               {"3 values do not fill shape [2,2]"});
 }
 
 TEST(ArgumentForms, BracesSplitAtIndices) {
@@ -102,7 +110,8 @@ TEST(ArgumentForms, BracesSplitAtIndices) {
   EXPECT_EQ(vt::split(x, {1, 3}).size(), 3u);
   const auto same = [](const Tensor& a, const Tensor& b) { return vt::all(a == b).item<bool>(); };
   EXPECT_TRUE(same(vt::roll(x, {1}, {0}), vt::roll(x, 1)));
-  EXPECT_TRUE(same(vt::roll(vt::reshape(x, {2, 3}), {1, 1}, {0, 1}), vt::tensor({{5, 3, 4}, {2, 0, 1}})));
+  EXPECT_TRUE(
+      same(vt::roll(vt::reshape(x, {2, 3}), {1, 1}, {0, 1}), vt::tensor({{5, 3, 4}, {2, 0, 1}})));
 }
 
 TEST(ArgumentForms, SeveralTreesAreEvaluatedAtOnce) {
@@ -120,7 +129,9 @@ TEST(ArgumentForms, BracesAreDefaultOptions) {
   expect_close(vt::jit(f, {})(x), f(x));
   expect_close(vt::grad(f, {})(x), 2.0 * x);
   expect_close(vt::value_and_grad(f, {}).operator()(x).first, f(x));
-  expect_close(vt::grad([](Tensor v) { return std::pair(vt::sum(v * v), 1); }, vt::has_aux, {})(x).first, 2.0 * x);
+  expect_close(
+      vt::grad([](Tensor v) { return std::pair(vt::sum(v * v), 1); }, vt::has_aux, {})(x).first,
+      2.0 * x);
   expect_close(vt::vmap(f, {})(x), x * x);
   expect_close(vt::jacobian([](Tensor v) { return v * v; }, {})(x), vt::diag(2.0 * x));
   const auto product = [](Tensor a, Tensor b) { return a * b; };
@@ -134,7 +145,8 @@ TEST(ArgumentForms, AccessorsOfTemporariesGiveValues) {
   const Tensor w = vt::tensor({1.0, 2.0});
   const auto f = [w](Tensor x) { return x * w; };
   std::size_t count = 0;
-  for (const Tensor& t : vt::make_graph(f)(w).captured()) count += static_cast<std::size_t>(t.size());
+  for (const Tensor& t : vt::make_graph(f)(w).captured())
+    count += static_cast<std::size_t>(t.size());
   EXPECT_EQ(count, vt::make_graph(f)(w).captured().size() * 2);
   const std::string& name = vt::Variable(w, "weights").name();
   EXPECT_EQ(name, "weights");
@@ -142,11 +154,12 @@ TEST(ArgumentForms, AccessorsOfTemporariesGiveValues) {
   EXPECT_EQ(shape, (vt::Shape{2}));
 }
 
-// --- integers and the dtypes that they meet --------------------------------------------------------------------------
+// --- integers and the dtypes that they meet ------------------------------------------------------
 
 template <class F>
 void expect_misfit(const F& f, const char* op, const char* number, const char* dtype) {
-  expect_error([&] { vt::eval(f()); }, vt::ErrorKind::dtype, {op, number, "does not fit", dtype, "argument_forms_test.cpp:"});
+  expect_error([&] { vt::eval(f()); }, vt::ErrorKind::dtype,
+               {op, number, "does not fit", dtype, "argument_forms_test.cpp:"});
 }
 
 TEST(IntegersOutOfRange, InWhatIsMade) {
@@ -154,10 +167,14 @@ TEST(IntegersOutOfRange, InWhatIsMade) {
   expect_misfit([] { return vt::tensor({-1}, vt::u8); }, "vt::tensor", "-1", "u8");
   expect_misfit([] { return vt::tensor(300, vt::i8); }, "vt::tensor", "300", "i8");
   expect_misfit([] { return vt::tensor(big, vt::i32); }, "vt::tensor", "3000000000", "i32");
-  expect_misfit([] { return vt::tensor({1LL, big, 2}, vt::i32); }, "vt::tensor", "3000000000", "i32");
-  expect_misfit([] { return vt::tensor({{1ull}, {~0ull}}, vt::i64); }, "vt::tensor", "18446744073709551615", "i64");
-  expect_misfit([] { return vt::tensor(std::vector<int>{300}, vt::u8); }, "vt::tensor", "300", "u8");
-  expect_misfit([] { return vt::tensor(std::vector<std::vector<int>>{{300}}, vt::u8); }, "vt::tensor", "300", "u8");
+  expect_misfit([] { return vt::tensor({1LL, big, 2}, vt::i32); }, "vt::tensor", "3000000000",
+                "i32");
+  expect_misfit([] { return vt::tensor({{1ull}, {~0ull}}, vt::i64); }, "vt::tensor",
+                "18446744073709551615", "i64");
+  expect_misfit([] { return vt::tensor(std::vector<int>{300}, vt::u8); }, "vt::tensor", "300",
+                "u8");
+  expect_misfit([] { return vt::tensor(std::vector<std::vector<int>>{{300}}, vt::u8); },
+                "vt::tensor", "300", "u8");
   expect_misfit([] { return vt::arange(257, vt::u8); }, "vt::arange", "256", "u8");
   expect_misfit([] { return vt::arange(-1, 3, vt::u8); }, "vt::arange", "-1", "u8");
   expect_misfit([] { return vt::arange(0, 400, 100, vt::u8); }, "vt::arange", "300", "u8");
@@ -173,7 +190,8 @@ TEST(IntegersOutOfRange, InWhatIsMade) {
 
 TEST(IntegersOutOfRange, InWhatTheyMeet) {
   const Tensor i = vt::tensor({1, 2, 3}), u = i.astype(vt::u8);
-  expect_misfit([&] { return vt::unique(u, {.size = 5, .fill_value = 300}); }, "vt::unique", "300", "u8");
+  expect_misfit([&] { return vt::unique(u, {.size = 5, .fill_value = 300}); }, "vt::unique", "300",
+                "u8");
   expect_misfit([&] { return vt::polyval(u, 300); }, "vt::polyval", "300", "u8");
   expect_misfit([&] { return vt::outer(u, 300); }, "vt::", "300", "u8");
   expect_misfit([&] { return vt::tensordot(u, 300, 0); }, "vt::tensordot", "300", "u8");
@@ -181,7 +199,8 @@ TEST(IntegersOutOfRange, InWhatTheyMeet) {
   expect_misfit([&] { return vt::where(u > 1, u, 300); }, "vt::where", "300", "u8");
   expect_misfit([&] { return vt::clip(u, 0, 300); }, "vt::clip", "300", "u8");
   expect_misfit([&] { return vt::pad(i, {{1, 1}}, big); }, "vt::pad", "3000000000", "i32");
-  expect_misfit([&] { return vt::index_update(u, vt::tensor({1}), -1); }, "vt::index_update", "-1", "u8");
+  expect_misfit([&] { return vt::index_update(u, vt::tensor({1}), -1); }, "vt::index_update", "-1",
+                "u8");
   const vt::Variable state(u);
   expect_misfit([&] { return state.assign_add(300), u; }, "vt::Variable::assign_add", "300", "u8");
   expect_misfit([&] { return state.assign(-1), u; }, "vt::Variable::assign", "-1", "u8");
@@ -193,24 +212,47 @@ TEST(IntegersOutOfRange, InWhatTheyMeet) {
 TEST(IntegersOutOfRange, InBranchesAndLoops) {
   const Tensor i = vt::tensor({1, 2, 3}), one = vt::tensor(1);
   const Tensor yes = vt::tensor(true);
-  expect_misfit([&] { return vt::cond(yes, [] { return big; }, [&] { return one; }); }, "vt::cond", "3000000000", "i32");
-  expect_misfit([&] { return vt::cond(yes, [&] { return one; }, [] { return Tensor(big); }); }, "vt::cond", "3000000000", "i32");
-  expect_misfit([&] { return vt::switch_(one, std::tuple([&] { return one; }, [] { return Tensor(-big); })); }, "vt::switch_", "-3000000000", "i32");
-  expect_misfit([&] { return vt::while_loop([](Tensor n) { return n < 5; }, [&](Tensor n) { return n + one; }, big); }, "vt::while_loop",
+  expect_misfit([&] { return vt::cond(yes, [] { return big; }, [&] { return one; }); }, "vt::cond",
                 "3000000000", "i32");
-  expect_misfit([&] { return vt::while_loop([](Tensor n) { return n < 5; }, [](Tensor) { return big; }, one); }, "vt::while_loop", "3000000000",
-                "i32");
-  expect_misfit([&] { return vt::fori_loop(0, 3, [](Tensor k, Tensor c) { return c + k; }, big); }, "vt::fori_loop", "3000000000", "i32");
-  expect_misfit([&] { return vt::scan([](Tensor c, Tensor x) { return std::pair(c + x, c); }, big, i).first; }, "vt::scan", "3000000000", "i32");
-  expect_misfit([&] { return vt::associative_scan([](Tensor, Tensor) { return Tensor(big); }, i); }, "vt::associative_scan", "3000000000", "i32");
+  expect_misfit([&] { return vt::cond(yes, [&] { return one; }, [] { return Tensor(big); }); },
+                "vt::cond", "3000000000", "i32");
+  expect_misfit(
+      [&] {
+        return vt::switch_(one, std::tuple([&] { return one; }, [] { return Tensor(-big); }));
+      },
+      "vt::switch_", "-3000000000", "i32");
+  expect_misfit(
+      [&] {
+        return vt::while_loop([](Tensor n) { return n < 5; }, [&](Tensor n) { return n + one; },
+                              big);
+      },
+      "vt::while_loop", "3000000000", "i32");
+  expect_misfit(
+      [&] {
+        return vt::while_loop([](Tensor n) { return n < 5; }, [](Tensor) { return big; }, one);
+      },
+      "vt::while_loop", "3000000000", "i32");
+  expect_misfit([&] { return vt::fori_loop(0, 3, [](Tensor k, Tensor c) { return c + k; }, big); },
+                "vt::fori_loop", "3000000000", "i32");
+  expect_misfit(
+      [&] {
+        return vt::scan([](Tensor c, Tensor x) { return std::pair(c + x, c); }, big, i).first;
+      },
+      "vt::scan", "3000000000", "i32");
+  expect_misfit([&] { return vt::associative_scan([](Tensor, Tensor) { return Tensor(big); }, i); },
+                "vt::associative_scan", "3000000000", "i32");
   const auto pick = [](Tensor x) { return vt::cond(x > 1, [&] { return x; }, [] { return big; }); };
   expect_misfit([&] { return vt::jit(pick)(one); }, "vt::cond", "3000000000", "i32");
   expect_misfit([&] { return vt::vmap(pick)(i); }, "vt::cond", "3000000000", "i32");
   // What fits does, and numbers alone keep their own dtype.
-  EXPECT_EQ(vt::associative_scan([](Tensor, Tensor) { return 7; }, i).to_vector<int>(), (std::vector<int>{1, 7, 7}));
+  EXPECT_EQ(vt::associative_scan([](Tensor, Tensor) { return 7; }, i).to_vector<int>(),
+            (std::vector<int>{1, 7, 7}));
   EXPECT_EQ(vt::cond(yes, [] { return 7; }, [&] { return one; }).dtype(), vt::i32);
   EXPECT_EQ(vt::cond(yes, [] { return big; }, [] { return 1; }).item<std::int64_t>(), big);
-  EXPECT_EQ(vt::fori_loop(0, 2, [](Tensor, Tensor c) { return c + 1; }, big).item<std::int64_t>(), big + 2);
+  EXPECT_EQ(vt::fori_loop(
+                0, 2, [](Tensor, Tensor c) { return c + 1; }, big)
+                .item<std::int64_t>(),
+            big + 2);
 }
 
 TEST(IntegersOutOfRange, ComparedByValue) {
@@ -222,7 +264,7 @@ TEST(IntegersOutOfRange, ComparedByValue) {
   EXPECT_TRUE(vt::isclose(u, 256, 0.0, 1.0)[2].item<bool>());
 }
 
-// --- numbers that a function returns ---------------------------------------------------------------------------------
+// --- numbers that a function returns -------------------------------------------------------------
 
 TEST(ReturnedNumbers, OfJitAreThoseOfTheCall) {
   int traces = 0;
@@ -246,7 +288,8 @@ TEST(ReturnedNumbers, OfJitAreThoseOfTheCall) {
   const auto same = vt::jit([](Tensor x) { return x; });
   EXPECT_EQ(same(1.5).item<double>(), 1.5);
   EXPECT_EQ(same(2.5).item<double>(), 2.5);
-  expect_error([] { vt::jit([](Tensor x) { return x.item<double>(); })(1.5); }, vt::ErrorKind::tracer, {"vt::jit"});
+  expect_error([] { vt::jit([](Tensor x) { return x.item<double>(); })(1.5); },
+               vt::ErrorKind::tracer, {"vt::jit"});
   const auto named = vt::function("twice", [](Tensor x, int n) { return std::pair(x * n, 2 * n); });
   EXPECT_EQ(named(two, 3).second, 6);
   EXPECT_EQ(named(two, 4).second, 8);
@@ -258,11 +301,12 @@ TEST(NumbersOfCalls, MeanWhatTheyMeanWithoutJit) {
   const Tensor u = vt::tensor({1, 2, 250}, vt::u8), i = vt::tensor({1, 2, 2000000000});
   const Tensor n = vt::tensor({1.0, 5.0, 9.0}).astype(vt::u64);
   const auto compared = [](Tensor x, Tensor k) {
-    return vt::stack({x < k, x <= k, x > k, x >= k, x == k, x != k, k < x, k == x});
+    return vt::stack({x<k, x <= k, x> k, x >= k, x == k, x != k, k < x, k == x});
   };
   const auto product = [](Tensor x, Tensor k) { return x * k; };
   const auto others = [](Tensor x, Tensor k) {
-    return vt::stack({vt::maximum(x, k), vt::where(x > 1, x, k), vt::clip(x, 0, k), vt::index_update(x, {0}, k)});
+    return vt::stack({vt::maximum(x, k), vt::where(x > 1, x, k), vt::clip(x, 0, k),
+                      vt::index_update(x, {0}, k)});
   };
   const auto jit_compared = vt::jit(compared);
   const auto jit_product = vt::jit(product);
@@ -281,7 +325,8 @@ TEST(NumbersOfCalls, MeanWhatTheyMeanWithoutJit) {
   }
   for (const long long k : {256LL, -1LL, big}) {
     const std::string number = std::to_string(k);
-    expect_error([&] { jit_product(u, k); }, vt::ErrorKind::dtype, {number, "u8", "argument_forms_test.cpp:"});
+    expect_error([&] { jit_product(u, k); }, vt::ErrorKind::dtype,
+                 {number, "u8", "argument_forms_test.cpp:"});
     expect_error([&] { jit_others(u, k); }, vt::ErrorKind::dtype, {number, "u8"});
     expect_error([&] { named(u, k); }, vt::ErrorKind::dtype, {number, "u8"});
     expect_error([&] { around(u, k); }, vt::ErrorKind::dtype, {number, "u8"});
@@ -295,7 +340,8 @@ TEST(NumbersOfCalls, MeanWhatTheyMeanWithoutJit) {
 }
 
 TEST(Results, MayBeReferences) {
-  expect_close(vt::jit([](const Tensor& x) -> const Tensor& { return x; })(vt::ones({2})), vt::ones({2}));
+  expect_close(vt::jit([](const Tensor& x) -> const Tensor& { return x; })(vt::ones({2})),
+               vt::ones({2}));
   expect_close(vt::vmap(std::identity())(vt::ones({2})), vt::ones({2}));
 }
 

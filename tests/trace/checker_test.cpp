@@ -1,4 +1,5 @@
-// The checker: good Graphs pass; each kind of fault is named, with the pass and the equations around it.
+// The checker: good Graphs pass; each kind of fault is named, with the pass and the equations
+// around it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -49,19 +50,44 @@ TEST(Checker, ShowsTheEquationsAroundTheFaultOnly) {
 }
 
 TEST(Checker, OtherFaults) {
-  EXPECT_NE(fault([](GraphBody& g) { g.equations[2].outputs[0] = 1; }).find("at equation 2: b is defined twice"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.equations[2].outputs[0] = 99; }).find("at equation 2: Var 99 has no type"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.equations[2].inputs[0] = -1; }).find("?-1 is used before it is defined"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.outputs[0] = 17; }).find("result 0 (?17) is never defined"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.inputs.push_back(0); }).find("a is defined twice"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.avals[2].shape = {4}; }).find("at equation 1: c is said to be f32[4], but sin gives f32[3]"),
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.equations[2].outputs[0] = 1;
+            }).find("at equation 2: b is defined twice"),
             std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.avals[2].dtype = f64; }).find("c is said to be f64[3], but sin gives f32[3]"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.equations[1].op = Op::popcount; }).find("vt::popcount: needs an integer dtype"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.equations[1].op = Op::add; }).find("takes 2 operands, not 1"), std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.equations[1].outputs.push_back(g.fresh(Aval(f32, {}))); }).find("sin gives 1 results, not 2"),
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.equations[2].outputs[0] = 99;
+            }).find("at equation 2: Var 99 has no type"),
             std::string::npos);
-  EXPECT_NE(fault([](GraphBody& g) { g.avals[0].shape = {-3}; }).find("a has a negative extent: f32[-3]"), std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.equations[2].inputs[0] = -1;
+            }).find("?-1 is used before it is defined"),
+            std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) { g.outputs[0] = 17; }).find("result 0 (?17) is never defined"),
+            std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) { g.inputs.push_back(0); }).find("a is defined twice"),
+            std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.avals[2].shape = {4};
+            }).find("at equation 1: c is said to be f32[4], but sin gives f32[3]"),
+            std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.avals[2].dtype = f64;
+            }).find("c is said to be f64[3], but sin gives f32[3]"),
+            std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.equations[1].op = Op::popcount;
+            }).find("vt::popcount: needs an integer dtype"),
+            std::string::npos);
+  EXPECT_NE(
+      fault([](GraphBody& g) { g.equations[1].op = Op::add; }).find("takes 2 operands, not 1"),
+      std::string::npos);
+  EXPECT_NE(fault([](GraphBody& g) {
+              g.equations[1].outputs.push_back(g.fresh(Aval(f32, {})));
+            }).find("sin gives 1 results, not 2"),
+            std::string::npos);
+  EXPECT_NE(
+      fault([](GraphBody& g) { g.avals[0].shape = {-3}; }).find("a has a negative extent: f32[-3]"),
+      std::string::npos);
 }
 
 TEST(Checker, LooksIntoSubGraphs) {
@@ -71,7 +97,8 @@ TEST(Checker, LooksIntoSubGraphs) {
   const Var x = b.input(f32, {3});
   b.returns({b.with(Op::call, CallParams{std::make_shared<const GraphBody>(inner), {}, 1}, {x})});
   const std::string text = message_of([&] { check_graph(b.graph, "vt::grad"); });
-  EXPECT_NE(text.find("vt::grad: the Graph is broken in the body of equation 0 (call) at equation 0: c is used before it is defined"),
+  EXPECT_NE(text.find("vt::grad: the Graph is broken in the body of equation 0 (call) at equation "
+                      "0: c is used before it is defined"),
             std::string::npos)
       << text;
 }

@@ -1,5 +1,6 @@
-// The derivative of cond keeps what the branch taken computed on the way: no branch is run again. Gradients against central differences, alone,
-// inside loops and in lanes; what is kept for branches not taken is nobody's value.
+// The derivative of cond keeps what the branch taken computed on the way: no branch is run again.
+// Gradients against central differences, alone, inside loops and in lanes; what is kept for
+// branches not taken is nobody's value.
 #include <cmath>
 #include <functional>
 
@@ -14,20 +15,25 @@ using vt::Tensor;
 using vt_test::expect_close;
 using Function = std::function<Tensor(Tensor)>;
 
-const vt_test::Tolerance near{.relative = 1e-7, .absolute = 1e-8}, same{.relative = 1e-11, .absolute = 1e-12};
+const vt_test::Tolerance near{.relative = 1e-7, .absolute = 1e-8},
+    same{.relative = 1e-11, .absolute = 1e-12};
 
 /// How often `op` stands in a Graph and in the bodies inside of it.
 int count_of(vt::detail::Op op, const vt::detail::GraphBody& g) {
   int n = 0;
   for (const vt::detail::Equation& e : g.equations) {
     n += e.op == op;
-    for (const vt::detail::GraphRef& body : vt::detail::bodies_of(e.params)) n += count_of(op, *body);
+    for (const vt::detail::GraphRef& body : vt::detail::bodies_of(e.params))
+      n += count_of(op, *body);
   }
   return n;
 }
 int count_in(vt::detail::Op op, const Function& f, const Tensor& x) {
-  const vt::detail::FlatFunction flat = [&](std::span<const Tensor> a) { return std::vector<Tensor>{f(a[0])}; };
-  const vt::detail::Recorded r = vt::detail::record(flat, std::vector<vt::detail::Aval>{vt::detail::Aval(x.dtype(), x.shape())}, {});
+  const vt::detail::FlatFunction flat = [&](std::span<const Tensor> a) {
+    return std::vector<Tensor>{f(a[0])};
+  };
+  const vt::detail::Recorded r = vt::detail::record(
+      flat, std::vector<vt::detail::Aval>{vt::detail::Aval(x.dtype(), x.shape())}, {});
   return count_of(op, vt::detail::simplify(r.graph, vt::detail::SimplifyFor::running));
 }
 
@@ -36,7 +42,8 @@ Function gradient(const Function& f) {
 }
 
 /// The gradient, forward and reverse, of second order too; in lanes and compiled.
-void expect_gradients(const Function& f, const std::vector<Tensor>& points, const std::string& what) {
+void expect_gradients(const Function& f, const std::vector<Tensor>& points,
+                      const std::string& what) {
   SCOPED_TRACE(what);
   const Function g = gradient(f);
   for (const Tensor& x : points) {
@@ -54,15 +61,19 @@ void expect_gradients(const Function& f, const std::vector<Tensor>& points, cons
   const Tensor apart = vt_test::stack_loop([&](Tensor x) { return g(x); }, 0, lanes);
   expect_close(vt::vmap(g)(lanes), apart, same, "gradients in lanes");
   expect_close(vt::jit(vt::vmap(g))(lanes), apart, same, "gradients in lanes, compiled");
-  expect_close(gradient([&](Tensor all) { return vt::vmap(f)(all); })(lanes), apart, same, "gradient of lanes");
-  expect_close(vt::jit(gradient([&](Tensor all) { return vt::vmap(f)(all); }))(lanes), apart, same, "gradient of lanes, compiled");
+  expect_close(gradient([&](Tensor all) { return vt::vmap(f)(all); })(lanes), apart, same,
+               "gradient of lanes");
+  expect_close(vt::jit(gradient([&](Tensor all) { return vt::vmap(f)(all); }))(lanes), apart, same,
+               "gradient of lanes, compiled");
 }
 
-const std::vector<Tensor> points{vt::tensor({0.9, -0.4, 0.3}), vt::tensor({-0.7, 0.2, 0.8}), vt::tensor({0.1, 0.6, -0.5}),
-                                 vt::tensor({2.1, -1.6, -0.5})};
+const std::vector<Tensor> points{vt::tensor({0.9, -0.4, 0.3}), vt::tensor({-0.7, 0.2, 0.8}),
+                                 vt::tensor({0.1, 0.6, -0.5}), vt::tensor({2.1, -1.6, -0.5})};
 
 Tensor either(Tensor x) {
-  return vt::cond(x[0] > 0.0, [](Tensor v) { return vt::sinh(vt::tanh(v) * v); }, [](Tensor v) { return vt::exp(v) * vt::sin(vt::sum(v)); }, x);
+  return vt::cond(
+      x[0] > 0.0, [](Tensor v) { return vt::sinh(vt::tanh(v) * v); },
+      [](Tensor v) { return vt::exp(v) * vt::sin(vt::sum(v)); }, x);
 }
 
 TEST(ControlCond, NoBranchIsRunTwice) {
@@ -76,7 +87,9 @@ TEST(ControlCond, NoBranchIsRunTwice) {
   EXPECT_EQ(count_in(Op::tanh, gradient(lanes), xs), 1);
   EXPECT_EQ(count_in(Op::exp, gradient(lanes), xs), 1);
   const Function in_scan = [](Tensor v) {
-    return vt::scan([](Tensor c, Tensor s) { return std::pair(either(c * s), std::nullopt); }, v, vt::tensor({0.9, 1.1, -0.8})).first;
+    return vt::scan([](Tensor c, Tensor s) { return std::pair(either(c * s), std::nullopt); }, v,
+                    vt::tensor({0.9, 1.1, -0.8}))
+        .first;
   };
   EXPECT_EQ(count_in(Op::tanh, gradient(in_scan), x), 1);
   EXPECT_EQ(count_in(Op::exp, gradient(in_scan), x), 1);
@@ -96,8 +109,9 @@ TEST(ControlCond, CallsOfTheUsersFunctions) {
     };
   };
   const auto f = [&](Tensor x) {
-    return vt::sum(
-        vt::cond(x[0] > 0.0, [&](Tensor v) { return vt::sin(v) * counted(0)(v); }, [&](Tensor v) { return vt::cos(v) * counted(1)(v); }, x));
+    return vt::sum(vt::cond(
+        x[0] > 0.0, [&](Tensor v) { return vt::sin(v) * counted(0)(v); },
+        [&](Tensor v) { return vt::cos(v) * counted(1)(v); }, x));
   };
   for (int side : {0, 1}) {
     calls[0] = calls[1] = 0;
@@ -113,81 +127,123 @@ TEST(ControlCond, BranchesThatKeepDifferentThings) {
       [](Tensor x) {  // a matrix, integers, nothing
         const Tensor w = vt::outer(x, x);
         return vt::switch_(vt::where(x[0] > 1.0, 2, vt::where(x[0] > 0.0, 1, 0)),
-                           std::tuple([&](Tensor v) { return vt::matmul(vt::sin(w), v); }, [](Tensor v) { return v; },
-                                      [&](Tensor v) { return vt::take(v * v * v, vt::argsort(v)) * vt::cumsum(vt::exp(v)); }),
+                           std::tuple([&](Tensor v) { return vt::matmul(vt::sin(w), v); },
+                                      [](Tensor v) { return v; },
+                                      [&](Tensor v) {
+                                        return vt::take(v * v * v, vt::argsort(v)) *
+                                               vt::cumsum(vt::exp(v));
+                                      }),
                            x);
       },
       points, "switch");
   expect_gradients(
-      [](Tensor x) {  // a residual that is the result, one that is an operand, one that both branches have outside
+      // a residual that is the result, one that is an operand, one that both branches have outside
+      [](Tensor x) {
         const Tensor outside = vt::exp(x * 0.3);
-        return vt::cond(x[0] > 0.0, [&](Tensor v) { return vt::exp(v) * outside; }, [&](Tensor v) { return v * v * outside; }, x) * outside;
+        return vt::cond(
+                   x[0] > 0.0, [&](Tensor v) { return vt::exp(v) * outside; },
+                   [&](Tensor v) { return v * v * outside; }, x) *
+               outside;
       },
       points, "shared");
-  expect_gradients([](Tensor x) { return vt::cond(x[0] > 0.0, [](Tensor v) { return v * 2.0; }, [](Tensor) { return vt::zeros({3}, vt::f64); }, x); },
-                   points, "linear and constant");
+  expect_gradients(
+      [](Tensor x) {
+        return vt::cond(
+            x[0] > 0.0, [](Tensor v) { return v * 2.0; },
+            [](Tensor) { return vt::zeros({3}, vt::f64); }, x);
+      },
+      points, "linear and constant");
 }
 
 TEST(ControlCond, InsideOfLoopsAndBranches) {
   const auto nested = [](Tensor x) {
     return vt::cond(
-        x[0] > 0.0, [](Tensor v) { return vt::cond(v[1] > 0.0, [](Tensor u) { return vt::tanh(u) * u; }, either, v); },
+        x[0] > 0.0,
+        [](Tensor v) {
+          return vt::cond(v[1] > 0.0, [](Tensor u) { return vt::tanh(u) * u; }, either, v);
+        },
         [](Tensor v) { return vt::sin(either(v)); }, x);
   };
   expect_gradients(nested, points, "cond in cond");
   expect_gradients(
       [](Tensor x) {
-        return vt::scan([](Tensor c, Tensor s) { return std::pair(either(c) * 0.4 + s * 0.1, vt::sum(c)); }, x, vt::tensor({0.9, 1.1, -0.8, 0.2}))
+        return vt::scan([](Tensor c,
+                           Tensor s) { return std::pair(either(c) * 0.4 + s * 0.1, vt::sum(c)); },
+                        x, vt::tensor({0.9, 1.1, -0.8, 0.2}))
             .first;
       },
       points, "cond in scan");
   expect_gradients(
       [](Tensor x) {
-        return vt::while_loop([](Tensor n, Tensor v) { return (n < 6) & (vt::sum(v * v) < 30.0); },
-                              [&](Tensor n, Tensor v) { return std::pair(n + 1, either(v) * 0.7 + x); }, std::pair(0, x))
+        return vt::while_loop(
+                   [](Tensor n, Tensor v) { return (n < 6) & (vt::sum(v * v) < 30.0); },
+                   [&](Tensor n, Tensor v) { return std::pair(n + 1, either(v) * 0.7 + x); },
+                   std::pair(0, x))
             .second;
       },
       points, "cond in while");
   expect_gradients(
       [](Tensor x) {
         return vt::cond(
-            x[0] > 0.0, [](Tensor v) { return vt::fori_loop(0, 3, [](Tensor, Tensor u) { return vt::sin(u) + u * 0.1; }, v); }, either, x);
+            x[0] > 0.0,
+            [](Tensor v) {
+              return vt::fori_loop(0, 3, [](Tensor, Tensor u) { return vt::sin(u) + u * 0.1; }, v);
+            },
+            either, x);
       },
       points, "a loop in a branch");
   expect_gradients(
-      [](Tensor x) { return vt::cond(x[0] > 0.0, [](Tensor v) { return vt::checkpoint(either)(v); }, [](Tensor v) { return v * v; }, x); }, points,
-      "checkpoint");
+      [](Tensor x) {
+        return vt::cond(
+            x[0] > 0.0, [](Tensor v) { return vt::checkpoint(either)(v); },
+            [](Tensor v) { return v * v; }, x);
+      },
+      points, "checkpoint");
 }
 
-// 1/0 and log of negative numbers stay on the side where they are not taken, also among what is kept.
+// 1/0 and log of negative numbers stay on the side where they are not taken, also among what is
+// kept.
 TEST(ControlCond, NothingOfTheBranchNotTaken) {
   const auto safe = [](Tensor x) {
-    return vt::cond(x > 0.0, [](Tensor v) { return vt::sqrt(v) * vt::log(v); }, [](Tensor v) { return vt::exp(v) / (v - 1.0); }, x);
+    return vt::cond(
+        x > 0.0, [](Tensor v) { return vt::sqrt(v) * vt::log(v); },
+        [](Tensor v) { return vt::exp(v) / (v - 1.0); }, x);
   };
   const Tensor xs = vt::tensor({0.0, 4.0, -2.0, 1.0, -0.5});
-  const auto derivative = [](double x) { return x > 0 ? (std::log(x) / 2 + 1) / std::sqrt(x) : std::exp(x) * (x - 2) / ((x - 1) * (x - 1)); };
-  for (const Tensor& g : {vt::vmap(vt::grad(safe))(xs), vt::grad([&](Tensor v) { return vt::sum(vt::vmap(safe)(v)); })(xs),
+  const auto derivative = [](double x) {
+    return x > 0 ? (std::log(x) / 2 + 1) / std::sqrt(x)
+                 : std::exp(x) * (x - 2) / ((x - 1) * (x - 1));
+  };
+  for (const Tensor& g : {vt::vmap(vt::grad(safe))(xs),
+                          vt::grad([&](Tensor v) { return vt::sum(vt::vmap(safe)(v)); })(xs),
                           vt::jit([&](Tensor v) { return vt::vmap(vt::grad(safe))(v); })(xs)}) {
     const std::vector<double> values = g.to_vector<double>(), at = xs.to_vector<double>();
-    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], derivative(at[i]), 1e-13) << at[i];
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], derivative(at[i]), 1e-13) << at[i];
   }
-  for (double x : {0.0, 4.0, 1.0}) EXPECT_NEAR(vt::grad(safe)(vt::tensor(x)).item<double>(), derivative(x), 1e-13);
+  for (double x : {0.0, 4.0, 1.0})
+    EXPECT_NEAR(vt::grad(safe)(vt::tensor(x)).item<double>(), derivative(x), 1e-13);
 }
 
 TEST(ControlCond, ComplexAndShortNumbers) {
   const auto f = [](Tensor z) {
-    return vt::sum(vt::abs(vt::cond(vt::real(z[0]) > 0.0, [](Tensor v) { return vt::exp(v) * v; }, [](Tensor v) { return vt::sin(v * v); }, z)));
+    return vt::sum(vt::abs(vt::cond(
+        vt::real(z[0]) > 0.0, [](Tensor v) { return vt::exp(v) * v; },
+        [](Tensor v) { return vt::sin(v * v); }, z)));
   };
   for (double side : {1.0, -1.0}) {
     const Tensor z = vt::complex(vt::tensor({0.4 * side, 0.3}), vt::tensor({0.2, -0.6}));
-    const auto plain = [&](Tensor v) { return vt::sum(vt::abs(side > 0 ? vt::exp(v) * v : vt::sin(v * v))); };
+    const auto plain = [&](Tensor v) {
+      return vt::sum(vt::abs(side > 0 ? vt::exp(v) * v : vt::sin(v * v)));
+    };
     expect_close(vt::grad(f)(z), vt::grad(plain)(z), same, "c128");
   }
   for (const vt::DType d : {vt::f16, vt::bf16, vt::f32}) {
     const Tensor x = points[0].astype(d);
     const auto g = vt::grad([](Tensor v) { return vt::sum(either(v)); });
     EXPECT_EQ(g(x).dtype(), d);
-    expect_close(g(x).astype(vt::f64), g(points[0]), {.relative = d == vt::f32 ? 1e-5 : 0.05, .absolute = 0.02}, "16 and 32 bits");
+    expect_close(g(x).astype(vt::f64), g(points[0]),
+                 {.relative = d == vt::f32 ? 1e-5 : 0.05, .absolute = 0.02}, "16 and 32 bits");
   }
 }
 

@@ -1,5 +1,6 @@
-// Variables: reads and updates in the order of the program, as an explicit loop over lanes does them, under every transform, in
-// branches and loops, compiled and not; what lanes may not do; and errors, which leave old values.
+// Variables: reads and updates in the order of the program, as an explicit loop over lanes does
+// them, under every transform, in branches and loops, compiled and not; what lanes may not do; and
+// errors, which leave old values.
 #include "support/message.hpp"
 #include "support/property.hpp"
 
@@ -12,9 +13,11 @@ using vt_test::message;
 
 const Tensor xs = vt::tensor({1.0, -2.0, 3.0});
 
-/// f on a fresh variable, as it is and compiled (twice, the second time by the program of the first): what it returns and leaves.
+/// f on a fresh variable, as it is and compiled (twice, the second time by the program of the
+/// first): what it returns and leaves.
 template <class F, class... A>
-void expect_run(const F& f, double start, const Tensor& wanted, double left, const A&... arguments) {
+void expect_run(const F& f, double start, const Tensor& wanted, double left,
+                const A&... arguments) {
   for (const bool compiled : {false, true}) {
     SCOPED_TRACE(compiled ? "compiled" : "as it is");
     Variable v(vt::tensor(start), "v");
@@ -52,10 +55,15 @@ TEST(Variable, IsATensorThatChanges) {
 
 TEST(Variable, RefusesWhatDoesNotFit) {
   Variable v(vt::zeros({2}), "v");
-  EXPECT_NE(message([&] { v.assign(vt::ones({3})); }).find("vt::Variable::assign: v is f32[2], and the value does not fit: f32[3]; at control_variable_test.cpp"),
+  EXPECT_NE(message([&] { v.assign(vt::ones({3})); })
+                .find("vt::Variable::assign: v is f32[2], and the value does not fit: f32[3]; at "
+                      "control_variable_test.cpp"),
             std::string::npos)
       << message([&] { v.assign(vt::ones({3})); });
-  EXPECT_NE(message([&] { v.assign_add(vt::ones({2}, vt::f64)); }).find("vt::Variable::assign_add: v is f32[2], and the value does not fit: f64[2]"), std::string::npos);
+  EXPECT_NE(message([&] {
+              v.assign_add(vt::ones({2}, vt::f64));
+            }).find("vt::Variable::assign_add: v is f32[2], and the value does not fit: f64[2]"),
+            std::string::npos);
   EXPECT_NE(message([&] { v.assign(Tensor()); }), "no error");
   EXPECT_NE(message([] { Variable(Tensor(), "v"); }), "no error");
   Variable n(vt::zeros({}, vt::i32), "n");
@@ -93,7 +101,7 @@ TEST(Variable, CompiledCallsSeeWhatOthersAssigned) {
   EXPECT_EQ(v.value().item<double>(), 106.0);
 }
 
-// --- lanes ---------------------------------------------------------------------------------------------------------------------
+// --- lanes ---------------------------------------------------------------------------------------
 
 TEST(Variable, LanesReadOneValueAndAddUp) {
   expect_run(
@@ -235,20 +243,23 @@ TEST(Variable, AssigningWhatAllLanesShare) {
     v.assign(e);
     return e;
   };
-  EXPECT_NE(
-      message([&] { vt::vmap(differs)(xs); })
-          .find("vt::Variable::assign: vt::vmap would give total, which all lanes share, a value that differs between lanes; add to it, or reduce "
-                "the value; at control_variable_test.cpp:"),
-      std::string::npos);
-  EXPECT_NE(message([&] { vt::jit(vt::vmap(differs))(xs); }).find("would give total"), std::string::npos);
-  EXPECT_NE(message([&] { vt::vmap(differs, {.chunk = 2})(xs); }).find("would give total"), std::string::npos);
+  EXPECT_NE(message([&] { vt::vmap(differs)(xs); })
+                .find("vt::Variable::assign: vt::vmap would give total, which all lanes share, a "
+                      "value that differs between lanes; add to it, or reduce "
+                      "the value; at control_variable_test.cpp:"),
+            std::string::npos);
+  EXPECT_NE(message([&] { vt::jit(vt::vmap(differs))(xs); }).find("would give total"),
+            std::string::npos);
+  EXPECT_NE(message([&] { vt::vmap(differs, {.chunk = 2})(xs); }).find("would give total"),
+            std::string::npos);
   const auto too_early = [&](Tensor e) {
     v.assign_add(e);
     return v.read();
   };
-  EXPECT_NE(
-      message([&] { vt::vmap(too_early)(xs); }).find("vt::Variable: total is read under vt::vmap behind an update; at control_variable_test.cpp"),
-      std::string::npos)
+  EXPECT_NE(message([&] { vt::vmap(too_early)(xs); })
+                .find("vt::Variable: total is read under vt::vmap behind an update; at "
+                      "control_variable_test.cpp"),
+            std::string::npos)
       << message([&] { vt::vmap(too_early)(xs); });
   // A branch that some lanes take assigns what differs; what it adds does not count for the others.
   const auto some = [&](Tensor e) {
@@ -264,7 +275,7 @@ TEST(Variable, AssigningWhatAllLanesShare) {
   EXPECT_EQ(v.value().item<double>(), 1.0);
 }
 
-// --- control flow --------------------------------------------------------------------------------------------------------------
+// --- control flow --------------------------------------------------------------------------------
 
 TEST(Variable, InBranches) {
   const auto add_or_not = [](const Variable& v, Tensor x) {
@@ -278,7 +289,9 @@ TEST(Variable, InBranches) {
   };
   expect_run(add_or_not, 1.0, vt::tensor(2.0), 3.0, vt::tensor(2.0));
   expect_run(add_or_not, 1.0, vt::tensor(2.0), 1.0, vt::tensor(-2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::vmap([&](Tensor e) { return add_or_not(v, e); })(x); }, 1.0, vt::abs(xs), 5.0, xs);
+  expect_run([&](const Variable& v,
+                 Tensor x) { return vt::vmap([&](Tensor e) { return add_or_not(v, e); })(x); },
+             1.0, vt::abs(xs), 5.0, xs);
   const auto mixed = [](const Variable& v, Tensor x) {
     vt::cond(
         x > 0,
@@ -312,7 +325,8 @@ TEST(Variable, InBranches) {
                               }));
   };
   for (int i = 0; i < 4; ++i)
-    expect_run(kinds, 5.0, vt::tensor(static_cast<double>(i)), std::vector<double>{6, 10, 5, 12}[static_cast<std::size_t>(i)], vt::tensor(i));
+    expect_run(kinds, 5.0, vt::tensor(static_cast<double>(i)),
+               std::vector<double>{6, 10, 5, 12}[static_cast<std::size_t>(i)], vt::tensor(i));
 }
 
 TEST(Variable, InLoops) {
@@ -352,7 +366,9 @@ TEST(Variable, InLoops) {
             "no error");  // i32 is no f64
   expect_run(as_double, 1.0, vt::tensor(5), 11.0, vt::tensor(5));
   const Tensor rounds = vt::tensor({3, 0, 5});
-  expect_run([&](const Variable& v, Tensor n) { return vt::vmap([&](Tensor e) { return as_double(v, e); })(n); }, 1.0, rounds, 14.0, rounds);
+  expect_run([&](const Variable& v,
+                 Tensor n) { return vt::vmap([&](Tensor e) { return as_double(v, e); })(n); },
+             1.0, rounds, 14.0, rounds);
   const auto read_in_loop = [](const Variable& v, Tensor x) {
     auto [last, ys] = vt::scan(
         [&](Tensor c, Tensor e) {
@@ -413,27 +429,40 @@ TEST(Variable, InLoops) {
             std::string::npos);
 }
 
-// --- derivatives ---------------------------------------------------------------------------------------------------------------
+// --- derivatives ---------------------------------------------------------------------------------
 
 TEST(Variable, DerivativesTreatWhatIsReadAsCaptured) {
   const auto f = [](const Variable& v, Tensor x) { return x * x * v.read(); };
-  expect_run([&](const Variable& v, Tensor x) { return vt::grad([&](Tensor t) { return f(v, t); })(x); }, 5.0, vt::tensor(20.0), 5.0,
-             vt::tensor(2.0));
-  const auto through = [](const Variable& v, Tensor x) {  // what is assigned depends on the argument
+  expect_run(
+      [&](const Variable& v, Tensor x) { return vt::grad([&](Tensor t) { return f(v, t); })(x); },
+      5.0, vt::tensor(20.0), 5.0, vt::tensor(2.0));
+  // what is assigned depends on the argument
+  const auto through = [](const Variable& v, Tensor x) {
     v.assign(x * x);
     v.assign_add(v.read());
     return v.read() * x;
   };
-  const auto slope = [&](const Variable& v, Tensor x) { return vt::grad([&](Tensor t) { return through(v, t); })(x); };
+  const auto slope = [&](const Variable& v, Tensor x) {
+    return vt::grad([&](Tensor t) { return through(v, t); })(x);
+  };
   expect_run(slope, 5.0, vt::tensor(24.0), 8.0, vt::tensor(2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::grad([&](Tensor t) { return slope(v, t); })(x); }, 5.0, vt::tensor(24.0), 8.0,
-             vt::tensor(2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::jvp([&](Tensor t) { return through(v, t); }, std::tuple(x), std::tuple(x)).second; }, 5.0,
-             vt::tensor(48.0), 8.0, vt::tensor(2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::jacobian([&](Tensor t) { return through(v, t); })(x); }, 5.0, vt::tensor(24.0), 8.0,
-             vt::tensor(2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::grad(vt::checkpoint([&](Tensor t) { return through(v, t); }))(x); }, 5.0, vt::tensor(24.0),
-             8.0, vt::tensor(2.0));
+  expect_run([&](const Variable& v,
+                 Tensor x) { return vt::grad([&](Tensor t) { return slope(v, t); })(x); },
+             5.0, vt::tensor(24.0), 8.0, vt::tensor(2.0));
+  expect_run(
+      [&](const Variable& v, Tensor x) {
+        return vt::jvp([&](Tensor t) { return through(v, t); }, std::tuple(x), std::tuple(x))
+            .second;
+      },
+      5.0, vt::tensor(48.0), 8.0, vt::tensor(2.0));
+  expect_run([&](const Variable& v,
+                 Tensor x) { return vt::jacobian([&](Tensor t) { return through(v, t); })(x); },
+             5.0, vt::tensor(24.0), 8.0, vt::tensor(2.0));
+  expect_run(
+      [&](const Variable& v, Tensor x) {
+        return vt::grad(vt::checkpoint([&](Tensor t) { return through(v, t); }))(x);
+      },
+      5.0, vt::tensor(24.0), 8.0, vt::tensor(2.0));
   // Looking at values while a function is differentiated sees the updates.
   expect_run(
       [&](const Variable& v, Tensor x) {
@@ -470,15 +499,20 @@ TEST(Variable, CountsOncePerCallWhateverTheDerivative) {
         [](Tensor t) { return t; }, y);
   };
   expect_run(f, 0.0, vt::tensor(256.0), 13.0, vt::tensor(2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::grad([&](Tensor t) { return f(v, t); })(x); }, 0.0, vt::tensor(1024.0), 13.0,
-             vt::tensor(2.0));
-  expect_run([&](const Variable& v, Tensor x) { return vt::vmap(vt::grad([&](Tensor t) { return f(v, t); }))(x); }, 0.0, vt::tensor({1024.0, 20.0}),
-             24.0, vt::tensor({2.0, 10.0}));
-  expect_run([&](const Variable& v, Tensor x) { return vt::grad(vt::checkpoint([&](Tensor t) { return f(v, t); }))(x); }, 0.0, vt::tensor(1024.0),
-             13.0, vt::tensor(2.0));
+  expect_run(
+      [&](const Variable& v, Tensor x) { return vt::grad([&](Tensor t) { return f(v, t); })(x); },
+      0.0, vt::tensor(1024.0), 13.0, vt::tensor(2.0));
+  expect_run([&](const Variable& v,
+                 Tensor x) { return vt::vmap(vt::grad([&](Tensor t) { return f(v, t); }))(x); },
+             0.0, vt::tensor({1024.0, 20.0}), 24.0, vt::tensor({2.0, 10.0}));
+  expect_run(
+      [&](const Variable& v, Tensor x) {
+        return vt::grad(vt::checkpoint([&](Tensor t) { return f(v, t); }))(x);
+      },
+      0.0, vt::tensor(1024.0), 13.0, vt::tensor(2.0));
 }
 
-// --- errors --------------------------------------------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------
 
 TEST(Variable, ErrorsLeaveTheOldValue) {
   Variable v(vt::tensor(1.0), "v"), w(vt::tensor(1.0), "w");
@@ -507,15 +541,19 @@ TEST(Variable, WhereUpdatesHaveNoMeaning) {
   };
   const auto identity = [](Tensor x) { return x; };
   const Tensor x = vt::tensor(2.0);
-  EXPECT_NE(message([&] { vt::make_graph(adds)(x); }).find("vt::make_graph: the function updates v, which cannot be done here"), std::string::npos);
+  EXPECT_NE(message([&] {
+              vt::make_graph(adds)(x);
+            }).find("vt::make_graph: the function updates v, which cannot be done here"),
+            std::string::npos);
   EXPECT_NE(message([&] {
               vt::grad(vt::custom_jvp(adds, [](Tensor a, Tensor d) { return std::pair(a, d); }))(x);
             }).find("vt::custom_jvp: the function updates v"),
             std::string::npos);
-  EXPECT_NE(message([&] {
-              vt::vmap(vt::custom_vmap(adds, [](int, auto, Tensor a) { return std::pair(a, true); }))(xs);
-            }).find("vt::custom_vmap: the function updates v"),
-            std::string::npos);
+  EXPECT_NE(
+      message([&] {
+        vt::vmap(vt::custom_vmap(adds, [](int, auto, Tensor a) { return std::pair(a, true); }))(xs);
+      }).find("vt::custom_vmap: the function updates v"),
+      std::string::npos);
   EXPECT_EQ(v.value().item<double>(), 1.0);
   vt::grad(vt::custom_jvp(identity, [](Tensor a, Tensor d) { return std::pair(a, d); }))(x);
 }

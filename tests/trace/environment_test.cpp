@@ -1,4 +1,5 @@
-// Settings of the environment: what is taken, and that what is not understood is named and left out.
+// Settings of the environment: what is taken, and that what is not understood is named and left
+// out.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -12,11 +13,14 @@
 
 namespace {
 
-using vt::detail::number_from_environment, vt::detail::switch_from_environment, vt::detail::word_from_environment;
+using vt::detail::number_from_environment, vt::detail::switch_from_environment,
+    vt::detail::word_from_environment;
 
 const char* const name = "VT_TEST_SETTING";
 void set(const char* text) { ::setenv(name, text, 1); }
-bool warned(const std::string& line) { return ("\n" + vt::warnings()).find("\n" + line + "\n") != std::string::npos; }
+bool warned(const std::string& line) {
+  return ("\n" + vt::warnings()).find("\n" + line + "\n") != std::string::npos;
+}
 
 TEST(Environment, Words) {
   ::unsetenv(name);
@@ -57,20 +61,24 @@ TEST(Environment, Numbers) {
     set(text);
     EXPECT_EQ(number_from_environment(name, 1, 8, 5), value) << text;
   }
-  for (const char* text : {"0", "9", "-1", "two", "2x", "2 ", " 2", "2.0", "0x2", "99999999999999999999", "2K"}) {
+  for (const char* text :
+       {"0", "9", "-1", "two", "2x", "2 ", " 2", "2.0", "0x2", "99999999999999999999", "2K"}) {
     set(text);
     EXPECT_EQ(number_from_environment(name, 1, 8, 5), 5) << text;
-    EXPECT_TRUE(warned("VT_TEST_SETTING=" + std::string(text) + " is not a number from 1 to 8: ignored")) << vt::warnings();
+    EXPECT_TRUE(
+        warned("VT_TEST_SETTING=" + std::string(text) + " is not a number from 1 to 8: ignored"))
+        << vt::warnings();
   }
 }
 
 TEST(Environment, SettingsThatNothingHasAskedForAreChecked) {
-  for (const char* setting : {"VT_BACKEND", "VT_CPU_ISA", "VT_LANES", "VT_TIERS", "VT_MACHINE", "VT_PERF", "VT_GDB", "VT_TF32", "VT_CUDA_LOOPS",
-                              "VT_CUDA_GRAPHS"}) {
+  for (const char* setting : {"VT_BACKEND", "VT_CPU_ISA", "VT_LANES", "VT_TIERS", "VT_MACHINE",
+                              "VT_PERF", "VT_GDB", "VT_TF32", "VT_CUDA_LOOPS", "VT_CUDA_GRAPHS"}) {
     const char* const old = std::getenv(setting);
     const std::string before = old ? old : "";
     ::setenv(setting, "zz", 1);
-    EXPECT_NE(vt::warnings().find(std::string(setting) + "=zz is not "), std::string::npos) << vt::warnings();
+    EXPECT_NE(vt::warnings().find(std::string(setting) + "=zz is not "), std::string::npos)
+        << vt::warnings();
     old ? ::setenv(setting, before.c_str(), 1) : ::unsetenv(setting);
   }
 }
@@ -90,10 +98,12 @@ TEST(Environment, Bytes) {
     set(text);
     EXPECT_EQ(number_from_environment(name, 0, most, -5, true), value) << text;
   }
-  for (const char* text : {"K", "2KB", "2P", "-1K", "8388608T", "2 G", "abc", "9223372036854775808"}) {
+  for (const char* text :
+       {"K", "2KB", "2P", "-1K", "8388608T", "2 G", "abc", "9223372036854775808"}) {
     set(text);
     EXPECT_EQ(number_from_environment(name, 0, most, -5, true), -5) << text;
-    EXPECT_TRUE(warned("VT_TEST_SETTING=" + std::string(text) + " is not a number of bytes, which may end in K, M, G or T: ignored"))
+    EXPECT_TRUE(warned("VT_TEST_SETTING=" + std::string(text) +
+                       " is not a number of bytes, which may end in K, M, G or T: ignored"))
         << vt::warnings();
   }
 }

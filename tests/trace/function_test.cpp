@@ -1,4 +1,5 @@
-// Functions called by name: what they give equals what their bodies give in place of the call, under every transform; and what is recorded.
+// Functions called by name: what they give equals what their bodies give in place of the call,
+// under every transform; and what is recorded.
 #include <map>
 
 #include "support/property.hpp"
@@ -65,7 +66,9 @@ TEST(Function, TransformsTakeTheBodyOnce) {
   const Tensor x = random_tensor(vt::f64, {3}, -1, 1, 1), xs = vt::stack({x, x * 0.5});
   const auto size = [](auto g, auto... a) { return vt::make_graph(g)(a...); };
   EXPECT_LE(size(vt::vmap(hundred), xs).size(), 101u);
-  EXPECT_LE(size([&](Tensor v) { return vt::jvp(hundred, std::tuple(v), std::tuple(v)); }, x).size(), 104u);
+  EXPECT_LE(
+      size([&](Tensor v) { return vt::jvp(hundred, std::tuple(v), std::tuple(v)); }, x).size(),
+      104u);
   const vt::Graph g = size(vt::grad(hundred), x);
   EXPECT_LE(g.size(), 210u);
   EXPECT_EQ(count(g.str(), "= cos "), 25);
@@ -77,7 +80,8 @@ TEST(Function, EqualsItsBody) {
   const auto plain = through(cell);
   const auto called = through(vt::function("cell", cell));
   const Tensor a = random_tensor(vt::f64, {}, -1, 1, 1), b = random_tensor(vt::f64, {}, -1, 1, 2);
-  const Tensor as = random_tensor(vt::f64, {5}, -1, 1, 3), bs = random_tensor(vt::f64, {5}, -1, 1, 4);
+  const Tensor as = random_tensor(vt::f64, {5}, -1, 1, 3),
+               bs = random_tensor(vt::f64, {5}, -1, 1, 4);
   const auto same = [&](auto transform) {
     const auto x = transform(plain);
     const auto y = transform(called);
@@ -85,11 +89,15 @@ TEST(Function, EqualsItsBody) {
     expect_close(vt::jit(y)(a, b), x(a, b), close);
     const std::vector<std::optional<int>> first = {0, std::nullopt};
     expect_close(vt::vmap(y)(as, bs), vt::vmap(x)(as, bs), close);
-    expect_close(vt::vmap(y, {.in_axes = {0, vt::unmapped}})(as, b), vt::vmap(x, {.in_axes = {0, vt::unmapped}})(as, b), close);
+    expect_close(vt::vmap(y, {.in_axes = {0, vt::unmapped}})(as, b),
+                 vt::vmap(x, {.in_axes = {0, vt::unmapped}})(as, b), close);
     expect_close(vt::jit(vt::vmap(y))(as, bs), vt::vmap(x)(as, bs), close);
-    const auto twice = [](auto f) { return vt::vmap(vt::vmap(f, {.in_axes = {vt::unmapped, 0}}), {.in_axes = {0, vt::unmapped}}); };
+    const auto twice = [](auto f) {
+      return vt::vmap(vt::vmap(f, {.in_axes = {vt::unmapped, 0}}), {.in_axes = {0, vt::unmapped}});
+    };
     expect_close(twice(y)(as, bs), twice(x)(as, bs), close);
-    expect_close(vt::pfor([&](Tensor i) { return y(as[i], bs[i]); }, 5), vt::pfor([&](Tensor i) { return x(as[i], bs[i]); }, 5), close);
+    expect_close(vt::pfor([&](Tensor i) { return y(as[i], bs[i]); }, 5),
+                 vt::pfor([&](Tensor i) { return x(as[i], bs[i]); }, 5), close);
   };
   same([](auto f) { return f; });
   same([](auto f) { return vt::grad(f); });
@@ -103,7 +111,9 @@ TEST(Function, EqualsItsBody) {
   same([](auto f) { return vt::grad(vt::jit(f)); });
   same([](auto f) { return vt::grad(vt::checkpoint(f)); });
   same([](auto f) {
-    return [f](Tensor x, Tensor y) { return std::get<1>(vt::jvp(f, std::tuple(x, y), std::tuple(y, x))); };
+    return [f](Tensor x, Tensor y) {
+      return std::get<1>(vt::jvp(f, std::tuple(x, y), std::tuple(y, x)));
+    };
   });
   same([](auto f) {
     return [f](Tensor x, Tensor y) { return std::get<1>(vt::linearize(f, x, y))(y, x); };
@@ -115,12 +125,13 @@ TEST(Function, TreesStaticArgumentsAndWeakNumbers) {
     Tensor w, b;
   };
   int runs = 0;
-  const auto f = vt::function("layer", [&](const Layer& l, const std::map<std::string, Tensor>& x, int power) {
-    ++runs;
-    Tensor y = vt::matmul(l.w, x.at("x")) + l.b;
-    for (int i = 1; i < power; ++i) y = y * y;
-    return std::pair(y, std::vector<Tensor>{l.b, vt::sum(y)});
-  });
+  const auto f =
+      vt::function("layer", [&](const Layer& l, const std::map<std::string, Tensor>& x, int power) {
+        ++runs;
+        Tensor y = vt::matmul(l.w, x.at("x")) + l.b;
+        for (int i = 1; i < power; ++i) y = y * y;
+        return std::pair(y, std::vector<Tensor>{l.b, vt::sum(y)});
+      });
   const Layer l{random_tensor(vt::f32, {2, 3}, -1, 1, 1), random_tensor(vt::f32, {2}, -1, 1, 2)};
   const std::map<std::string, Tensor> x = {{"x", random_tensor(vt::f32, {3}, -1, 1, 3)}};
   const auto [y, more] = f(l, x, 2);
@@ -141,10 +152,14 @@ TEST(Function, TreesStaticArgumentsAndWeakNumbers) {
 
 TEST(Function, CapturesAreOperands) {
   const auto scale = [](Tensor w) {
-    return vt::function("scale", [w](Tensor x) { return vt::sin(w * x) + vt::cos(w) * vt::exp(x) * x * x - vt::tanh(x) * w * w; });
+    return vt::function("scale", [w](Tensor x) {
+      return vt::sin(w * x) + vt::cos(w) * vt::exp(x) * x * x - vt::tanh(x) * w * w;
+    });
   };
   const auto plain = [](Tensor w) {
-    return [w](Tensor x) { return vt::sin(w * x) + vt::cos(w) * vt::exp(x) * x * x - vt::tanh(x) * w * w; };
+    return [w](Tensor x) {
+      return vt::sin(w * x) + vt::cos(w) * vt::exp(x) * x * x - vt::tanh(x) * w * w;
+    };
   };
   const Tensor w = vt::tensor(0.7), x = vt::tensor({0.1, 0.2});
   expect_close(scale(w)(x), plain(w)(x), close);
@@ -172,11 +187,17 @@ TEST(Function, InsideControlFlowAndRules) {
   const auto f = vt::function("cell", cell);
   const Tensor x = vt::tensor(0.3), xs = vt::tensor({0.1, -0.4, 0.7});
   const auto programs = [&](auto c) {
-    const auto loop = [c, xs](Tensor h) { return vt::scan([&](Tensor s, Tensor e) { return std::pair(c(s, e), s); }, h, xs).first; };
-    const auto choice = [c](Tensor h) { return vt::cond(h > 0, [&](Tensor v) { return c(v, v); }, [&](Tensor v) { return c(v, 2.0 * v); }, h); };
+    const auto loop = [c, xs](Tensor h) {
+      return vt::scan([&](Tensor s, Tensor e) { return std::pair(c(s, e), s); }, h, xs).first;
+    };
+    const auto choice = [c](Tensor h) {
+      return vt::cond(
+          h > 0, [&](Tensor v) { return c(v, v); }, [&](Tensor v) { return c(v, 2.0 * v); }, h);
+    };
     const auto whiles = [c](Tensor h) {
-      return std::get<1>(vt::while_loop([](Tensor i, Tensor) { return i < 4; }, [&](Tensor i, Tensor v) { return std::pair(i + 1, c(v, v)); },
-                                        std::pair(0, h)));
+      return std::get<1>(vt::while_loop(
+          [](Tensor i, Tensor) { return i < 4; },
+          [&](Tensor i, Tensor v) { return std::pair(i + 1, c(v, v)); }, std::pair(0, h)));
     };
     return std::vector<std::function<Tensor(Tensor)>>{loop, choice, whiles};
   };
@@ -187,17 +208,23 @@ TEST(Function, InsideControlFlowAndRules) {
     expect_close(vt::jit(called[i])(x), plain[i](x), close);
     expect_close(vt::grad(called[i])(x), vt::grad(plain[i])(x), close);
     expect_close(vt::vmap(called[i])(xs), vt::vmap(plain[i])(xs), close);
-    expect_close(vt::vmap(vt::grad(vt::grad(called[i])))(xs), vt::vmap(vt::grad(vt::grad(plain[i])))(xs), close);
-    expect_close(vt::jit(vt::vmap(vt::grad(called[i])))(xs), vt::vmap(vt::grad(plain[i]))(xs), close);
+    expect_close(vt::vmap(vt::grad(vt::grad(called[i])))(xs),
+                 vt::vmap(vt::grad(vt::grad(plain[i])))(xs), close);
+    expect_close(vt::jit(vt::vmap(vt::grad(called[i])))(xs), vt::vmap(vt::grad(plain[i]))(xs),
+                 close);
   }
   // Rules of one's own inside, and calls inside rules.
-  const auto lying = vt::custom_jvp([](Tensor v) { return v * v * v; }, [&](std::tuple<Tensor> v, std::tuple<Tensor> t) {
-    return std::pair(std::get<0>(v), f(std::get<0>(v), std::get<0>(v)) * std::get<0>(t));
-  });
+  const auto lying = vt::custom_jvp(
+      [](Tensor v) { return v * v * v; },
+      [&](std::tuple<Tensor> v, std::tuple<Tensor> t) {
+        return std::pair(std::get<0>(v), f(std::get<0>(v), std::get<0>(v)) * std::get<0>(t));
+      });
   const auto g = vt::function("g", [&](Tensor v) { return lying(v) * 2.0; });
   expect_close(vt::grad(g)(x), 2.0 * cell(x, x), close);
-  expect_close(vt::vmap(vt::grad(g))(xs), 2.0 * vt::vmap([](Tensor v) { return cell(v, v); })(xs), close);
-  const auto clipped = vt::custom_vjp([](Tensor v) { return v * 1.0; }, [](Tensor v) { return std::pair(v * 1.0, v); },
+  expect_close(vt::vmap(vt::grad(g))(xs), 2.0 * vt::vmap([](Tensor v) { return cell(v, v); })(xs),
+               close);
+  const auto clipped = vt::custom_vjp([](Tensor v) { return v * 1.0; },
+                                      [](Tensor v) { return std::pair(v * 1.0, v); },
                                       [](Tensor v, Tensor bar) { return bar * 10.0 + 0.0 * v; });
   const auto h = vt::function("h", [&](Tensor v) { return vt::sin(clipped(v)); });
   expect_close(vt::grad(h)(x), 10.0 * vt::cos(x), close);
@@ -211,11 +238,15 @@ TEST(Function, InsideControlFlowAndRules) {
 
 TEST(Function, LinearInItsTangents) {
   // A backward rule that calls a function: it is transposed for forward mode.
-  const auto back = vt::function("back", [](Tensor saved, Tensor bar) { return vt::cos(saved) * bar + vt::sum(saved * bar) * 0.0; });
-  const auto f = vt::custom_vjp([](Tensor v) { return vt::sin(v); }, [](Tensor v) { return std::pair(vt::sin(v), v); },
+  const auto back = vt::function("back", [](Tensor saved, Tensor bar) {
+    return vt::cos(saved) * bar + vt::sum(saved * bar) * 0.0;
+  });
+  const auto f = vt::custom_vjp([](Tensor v) { return vt::sin(v); },
+                                [](Tensor v) { return std::pair(vt::sin(v), v); },
                                 [&](Tensor v, Tensor bar) { return back(v, bar); });
   const Tensor x = vt::tensor({0.1, 0.2});
-  expect_close(std::get<1>(vt::jvp(f, std::tuple(x), std::tuple(vt::ones({2}, vt::f64)))), vt::cos(x), close);
+  expect_close(std::get<1>(vt::jvp(f, std::tuple(x), std::tuple(vt::ones({2}, vt::f64)))),
+               vt::cos(x), close);
   expect_close(vt::jacfwd(f)(x), vt::jacrev(f)(x), close);
 }
 
@@ -262,21 +293,26 @@ TEST(Function, EffectsAndVariables) {
 }
 
 TEST(Function, NamedAxes) {
-  const auto share = vt::function("share", [](Tensor v) { return v / vt::psum(v, "i") + vt::sin(v) * vt::cos(v) * vt::exp(v) * 0.0; });
+  const auto share = vt::function("share", [](Tensor v) {
+    return v / vt::psum(v, "i") + vt::sin(v) * vt::cos(v) * vt::exp(v) * 0.0;
+  });
   const Tensor x = vt::tensor({1.0, 3.0});
   for (int i = 0; i < 2; ++i)
-    expect_close(vt::vmap([&](Tensor v) { return share(v) + share(v); }, {.axis_name = "i"})(x), vt::tensor({0.5, 1.5}), close);
+    expect_close(vt::vmap([&](Tensor v) { return share(v) + share(v); }, {.axis_name = "i"})(x),
+                 vt::tensor({0.5, 1.5}), close);
 }
 
 TEST(Function, Simplifies) {
-  const auto f = vt::function("two", [](Tensor x, Tensor y) { return std::pair(long_chain(x), long_chain(y) * 3.0); });
+  const auto f = vt::function(
+      "two", [](Tensor x, Tensor y) { return std::pair(long_chain(x), long_chain(y) * 3.0); });
   const Tensor x = vt::tensor(0.5);
   const auto first = [&](Tensor a, Tensor b) { return f(a, long_chain(b)).first; };
   const vt::Graph g = vt::make_graph(vt::jit(first))(x, x);
   EXPECT_EQ(g.size(), 1u) << g.str();  // what the other result needs went with it
   EXPECT_EQ(count(g.str(), "= sin "), 25);
   const auto tiny = vt::function("tiny", [](Tensor a) { return a + 1.0; });
-  EXPECT_EQ(count(vt::make_graph(vt::jit([&](Tensor a) { return tiny(a); }))(x).str(), "call"), 0) << "small ones are inlined";
+  EXPECT_EQ(count(vt::make_graph(vt::jit([&](Tensor a) { return tiny(a); }))(x).str(), "call"), 0)
+      << "small ones are inlined";
 }
 
 // A loop in the body still reads what only its results that nobody wants are made of.
@@ -321,16 +357,20 @@ TEST(Function, Errors) {
     } catch (const vt::Error& e) {
       EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(kind));
       EXPECT_TRUE(std::string(e.what()).starts_with(says)) << e.what();
-      EXPECT_NE(std::string(e.what()).find("; at function_test.cpp:"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("; at function_test.cpp:"), std::string::npos)
+          << e.what();
     }
   };
   const auto same = [](Tensor x) { return x; };
   fails(vt::ErrorKind::value, "vt::function: the name is empty", [&] { vt::function("", same); });
-  fails(vt::ErrorKind::value, "vt::function: argument leaf 0 of f is an empty Tensor", [&] { vt::function("f", same)(Tensor()); });
+  fails(vt::ErrorKind::value, "vt::function: argument leaf 0 of f is an empty Tensor",
+        [&] { vt::function("f", same)(Tensor()); });
   fails(vt::ErrorKind::tracer, "the value of a tracer f64[] is not known under vt::function", [&] {
     vt::function("f", [](Tensor x) { return x.item<double>() > 0 ? x : -x; })(vt::tensor(1.0));
   });
-  fails(vt::ErrorKind::shape, "vt::matmul: ", [&] { vt::function("f", [](Tensor x) { return vt::matmul(x, x); })(vt::ones({2, 3})); });
+  fails(vt::ErrorKind::shape, "vt::matmul: ", [&] {
+    vt::function("f", [](Tensor x) { return vt::matmul(x, x); })(vt::ones({2, 3}));
+  });
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ class Builder {
     graph.equations.push_back(std::move(e));
     return outputs;
   }
-  Var add(Op op, ParamsRef params, const vt::Vec<Var>& inputs, int line = 0) { return all(op, std::move(params), inputs, line)[0]; }
+  Var add(Op op, ParamsRef params, const vt::Vec<Var>& inputs, int line = 0) {
+    return all(op, std::move(params), inputs, line)[0];
+  }
   Var add(Op op, const vt::Vec<Var>& inputs, int line = 0) { return add(op, {}, inputs, line); }
   template <class P>
   Var with(Op op, P params, const vt::Vec<Var>& inputs, int line = 0) {
@@ -54,16 +56,23 @@ class Builder {
   Var full(T value, Shape shape = {}) {
     return with(Op::full, FullParams{Scalar(value), Aval(vt::dtype_of<T>(), std::move(shape))}, {});
   }
-  Var iota(DType dtype, Shape shape, int axis = 0) { return with(Op::iota, IotaParams{Aval(dtype, std::move(shape)), axis}, {}); }
+  Var iota(DType dtype, Shape shape, int axis = 0) {
+    return with(Op::iota, IotaParams{Aval(dtype, std::move(shape)), axis}, {});
+  }
   template <class T>
   Var constant(const std::vector<T>& values, Shape shape) {
     BufferRef buffer = allocate(values.size() * sizeof(T));
     std::memcpy(buffer->data, values.data(), values.size() * sizeof(T));
-    return with(Op::constant, ConstantParams{std::move(buffer), Aval(vt::dtype_of<T>(), std::move(shape))}, {});
+    return with(Op::constant,
+                ConstantParams{std::move(buffer), Aval(vt::dtype_of<T>(), std::move(shape))}, {});
   }
   Var reshape(Var x, Shape shape) { return with(Op::reshape, ShapeParams{std::move(shape)}, {x}); }
-  Var transpose(Var x, Axes permutation) { return with(Op::transpose, PermutationParams{std::move(permutation)}, {x}); }
-  Var broadcast(Var x, Shape shape, Axes axes) { return with(Op::broadcast_in_dim, BroadcastParams{std::move(shape), std::move(axes)}, {x}); }
+  Var transpose(Var x, Axes permutation) {
+    return with(Op::transpose, PermutationParams{std::move(permutation)}, {x});
+  }
+  Var broadcast(Var x, Shape shape, Axes axes) {
+    return with(Op::broadcast_in_dim, BroadcastParams{std::move(shape), std::move(axes)}, {x});
+  }
   Var slice(Var x, Shape start, Shape limit, Shape stride) {
     return with(Op::slice, SliceParams{std::move(start), std::move(limit), std::move(stride)}, {x});
   }

@@ -1,5 +1,6 @@
-// First calls take time in proportion to the Graph: wide, deep and repeated ones of a thousand and of eight thousand
-// equations, in processor time (the machine may be busy), with the compiler's threads counted.
+// First calls take time in proportion to the Graph: wide, deep and repeated ones of a thousand and
+// of eight thousand equations, in processor time (the machine may be busy), with the compiler's
+// threads counted.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -43,7 +44,8 @@ Tensor repeated(int n, Tensor x, const std::function<Tensor(Tensor)>& step) {
   return x;
 }
 Tensor either(const Tensor& x) {
-  return vt::cond(x > 0.0, [](Tensor y) { return vt::sin(y) - 0.3; }, [](Tensor y) { return y + 0.7; }, x);
+  return vt::cond(
+      x > 0.0, [](Tensor y) { return vt::sin(y) - 0.3; }, [](Tensor y) { return y + 0.7; }, x);
 }
 Tensor three_rounds(const Tensor& x) {
   return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return vt::sin(y); }, x);
@@ -57,10 +59,16 @@ std::vector<Family> families() {
   const auto on_scalars = [](auto f) { return [f](int n) { vt::jit(f)(scalars(n)).eval(); }; };
   const auto on_vectors = [](auto f) { return [f](int n) { vt::jit(f)(vectors(n)).eval(); }; };
   const auto deep = [](vt::Shape shape, auto step) {
-    return [shape, step](int n) { vt::jit([=](Tensor x) { return repeated(n, x, step); })(vt::full(shape, 0.5)).eval(); };
+    return [shape, step](int n) {
+      vt::jit([=](Tensor x) { return repeated(n, x, step); })(vt::full(shape, 0.5)).eval();
+    };
   };
   const auto derivative = [](vt::Shape shape, auto step) {
-    return [shape, step](int n) { vt::jit(vt::grad([=](Tensor x) { return vt::sum(repeated(n, x, step)); }))(vt::full(shape, 0.5)).eval(); };
+    return [shape, step](int n) {
+      vt::jit(vt::grad([=](Tensor x) { return vt::sum(repeated(n, x, step)); }))(
+          vt::full(shape, 0.5))
+          .eval();
+    };
   };
   return {
       {"stack", on_scalars([](Tensors v) { return vt::stack(v); })},
@@ -79,7 +87,12 @@ std::vector<Family> families() {
          for (int k = 0; k < 2; ++k) vt::stack(scalars(n)).eval();
        }},
       {"vmap of stack", on_vectors(vt::vmap([](Tensors v) { return vt::sum(vt::stack(v)); }))},
-      {"grad of stack", [](int n) { vt::stack(vt::jit(vt::grad([](Tensors v) { return vt::sum(vt::sin(vt::stack(v))); }))(scalars(n))).eval(); }},
+      {"grad of stack",
+       [](int n) {
+         vt::stack(vt::jit(vt::grad([](Tensors v) { return vt::sum(vt::sin(vt::stack(v))); }))(
+                       scalars(n)))
+             .eval();
+       }},
       {"sum", on_scalars(sum_of)},
       {"many results",
        [](int n) {
@@ -96,11 +109,16 @@ std::vector<Family> families() {
            return v;
          })(vectors(n)));
        }},
-      {"operands of cond", on_scalars([](Tensors v) { return vt::cond(v[0] > 0.0, sum_of, [](Tensors w) { return w[0] * sum_of(w); }, v); })},
+      {"operands of cond", on_scalars([](Tensors v) {
+         return vt::cond(v[0] > 0.0, sum_of, [](Tensors w) { return w[0] * sum_of(w); }, v);
+       })},
       {"captured by a loop",
        [](int n) {
          const Tensors v = scalars(n);
-         vt::jit([v](Tensor x) { return vt::fori_loop(0, 3, [v](Tensor, Tensor y) { return y + sum_of(v); }, x); })(vt::tensor(1.0)).eval();
+         vt::jit([v](Tensor x) {
+           return vt::fori_loop(0, 3, [v](Tensor, Tensor y) { return y + sum_of(v); }, x);
+         })(vt::tensor(1.0))
+             .eval();
        }},
       {"carries of a loop", on_scalars([](Tensors v) {
          return sum_of(vt::fori_loop(
@@ -115,15 +133,22 @@ std::vector<Family> families() {
       {"chain of sums", deep({64}, [](Tensor x) { return x - 0.1 * vt::mean(x); })},
       {"chain of products",
        [](int n) {
-         vt::jit([n](Tensor x, Tensor w) { return repeated(n, x, [&](Tensor y) { return vt::tanh(vt::matmul(w, y)); }); })(vt::ones({8}),
-                                                                                                                           vt::full({8, 8}, 0.1))
+         vt::jit([n](Tensor x, Tensor w) {
+           return repeated(n, x, [&](Tensor y) { return vt::tanh(vt::matmul(w, y)); });
+         })(vt::ones({8}), vt::full({8, 8}, 0.1))
              .eval();
        }},
       {"chain of sorts", deep({16}, [](Tensor x) { return vt::sort(x) * 1.01; })},
       {"chain of scans", deep({16}, [](Tensor x) { return vt::cumsum(x) * 0.1; })},
-      {"chain of lookups", deep({16}, [](Tensor x) { return vt::index_add(x, {vt::tensor({1, 2, 5})}, 1.0); })},
+      {"chain of lookups",
+       deep({16}, [](Tensor x) { return vt::index_add(x, {vt::tensor({1, 2, 5})}, 1.0); })},
       {"grad of a chain", derivative({8}, [](Tensor x) { return vt::sin(x) + 0.1 * x; })},
-      {"steps along grad", deep({8}, [](Tensor x) { return x - 0.01 * vt::grad([](Tensor y) { return vt::sum(vt::sin(y) * y); })(x); })},
+      {"steps along grad", deep({8},
+                                [](Tensor x) {
+                                  return x - 0.01 * vt::grad([](Tensor y) {
+                                               return vt::sum(vt::sin(y) * y);
+                                             })(x);
+                                })},
       {"vmap, repeated", deep({8}, vt::vmap([](Tensor x) { return vt::sin(x) * x; }))},
       {"cond, repeated", deep({}, either)},
       {"fori_loop, repeated", deep({}, three_rounds)},
@@ -133,8 +158,8 @@ std::vector<Family> families() {
   };
 }
 
-// Eight times the equations: about eight times the time, up to twenty where the optimised tier of the
-// kernels begins in between. What looks through all for each takes 64 times as long.
+// Eight times the equations: about eight times the time, up to twenty where the optimised tier of
+// the kernels begins in between. What looks through all for each takes 64 times as long.
 TEST(GraphSize, FirstCallsAreNearLinear) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "what a sanitizer takes for each allocation is most of the time";
@@ -148,7 +173,8 @@ TEST(GraphSize, FirstCallsAreNearLinear) {
       return processor_seconds() - before;
     };
     const double small = seconds(few), large = seconds(many);
-    EXPECT_LE(large, at_most * small + unnoticed) << f.name << ": " << small << " s, then " << large << " s";
+    EXPECT_LE(large, at_most * small + unnoticed)
+        << f.name << ": " << small << " s, then " << large << " s";
   }
 }
 

@@ -1,4 +1,5 @@
-// .npy files and DLPack: what goes out comes back, foreign layouts are understood, bad input is refused with its reason.
+// .npy files and DLPack: what goes out comes back, foreign layouts are understood, bad input is
+// refused with its reason.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,15 +30,18 @@ namespace {
 using vt_test::message;
 
 struct Interop : testing::Test {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("vt-interop-" + std::to_string(getpid()));
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("vt-interop-" + std::to_string(getpid()));
   Interop() { std::filesystem::create_directories(folder); }
   ~Interop() override { std::filesystem::remove_all(folder); }
   std::string file(const char* name) const { return (folder / name).string(); }
-  std::string written(const char* name, const std::string& header, const std::string& data, int version = 1) const {
+  std::string written(const char* name, const std::string& header, const std::string& data,
+                      int version = 1) const {
     std::string front("\x93NUMPY");
     front += static_cast<char>(version);
     front += '\0';
-    for (std::size_t i = 0, n = header.size(); i < (version == 1 ? 2u : 4u); ++i, n >>= 8) front += static_cast<char>(n & 0xff);
+    for (std::size_t i = 0, n = header.size(); i < (version == 1 ? 2u : 4u); ++i, n >>= 8)
+      front += static_cast<char>(n & 0xff);
     std::ofstream(file(name), std::ios::binary) << front << header << data;
     return file(name);
   }
@@ -46,8 +50,8 @@ struct Interop : testing::Test {
 TEST_F(Interop, NpyRoundTripOfEveryDtypeAndRank) {
   using enum vt::DType;
   for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64})
-    for (const vt::Shape& shape :
-         {vt::Shape{}, vt::Shape{0}, vt::Shape{1}, vt::Shape{7}, vt::Shape{2, 3}, vt::Shape{2, 0, 3}, vt::Shape{2, 1, 3, 2}}) {
+    for (const vt::Shape& shape : {vt::Shape{}, vt::Shape{0}, vt::Shape{1}, vt::Shape{7},
+                                   vt::Shape{2, 3}, vt::Shape{2, 0, 3}, vt::Shape{2, 1, 3, 2}}) {
       const vt::Tensor x = vt::arange(shape.elements()).reshape(shape).astype(d);
       vt::save_npy(file("x.npy"), x);
       const vt::Tensor y = vt::load_npy(file("x.npy"));
@@ -56,45 +60,71 @@ TEST_F(Interop, NpyRoundTripOfEveryDtypeAndRank) {
       EXPECT_EQ(x.to_vector<double>(), y.to_vector<double>()) << vt::name_of(d) << shape.str();
       std::ifstream in(file("x.npy"), std::ios::binary);
       std::string all((std::istreambuf_iterator<char>(in)), {});
-      EXPECT_EQ((all.size() - static_cast<std::size_t>(shape.elements()) * vt::size_of(d)) % 64, 0u) << "data begin at a multiple of 64";
+      EXPECT_EQ((all.size() - static_cast<std::size_t>(shape.elements()) * vt::size_of(d)) % 64, 0u)
+          << "data begin at a multiple of 64";
     }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "no temporary file stays";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1)
+      << "no temporary file stays";
 }
 
 TEST_F(Interop, NpyForeignLayouts) {
   // Fortran order: columns first.
-  const std::string f = written("f.npy", "{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n", std::string("\1\4\2\5\3\6", 6));
+  const std::string f =
+      written("f.npy", "{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n",
+              std::string("\1\4\2\5\3\6", 6));
   EXPECT_EQ(vt::load_npy(f).to_vector<int>(), (std::vector<int>{1, 2, 3, 4, 5, 6}));
   // Big-endian, other key order, other quotes, version 2 and 3.
   for (int version : {2, 3}) {
-    const std::string b = written("b.npy", "{\"shape\": (2,), \"descr\": \">u2\", \"fortran_order\": False}", std::string("\1\0\0\2", 4), version);
+    const std::string b =
+        written("b.npy", "{\"shape\": (2,), \"descr\": \">u2\", \"fortran_order\": False}",
+                std::string("\1\0\0\2", 4), version);
     EXPECT_EQ(vt::load_npy(b).to_vector<int>(), (std::vector<int>{256, 2}));
   }
 }
 
 TEST_F(Interop, NpyRefusals) {
   const auto load = [](const std::string& path) { return message([&] { vt::load_npy(path); }); };
-  EXPECT_NE(load(file("none.npy")).find("none.npy: No such file"), std::string::npos) << load(file("none.npy"));
+  EXPECT_NE(load(file("none.npy")).find("none.npy: No such file"), std::string::npos)
+      << load(file("none.npy"));
   EXPECT_NE(load(file("none.npy")).find("interop_test.cpp:"), std::string::npos);
   std::ofstream(file("text.npy")) << "1,2,3\n";
   EXPECT_NE(load(file("text.npy")).find("not a .npy file"), std::string::npos);
-  EXPECT_NE(load(written("c.npy", "{'descr': '<c32', 'fortran_order': False, 'shape': (1,), }", std::string(32, '\0'))).find("dtype <c32"),
+  EXPECT_NE(load(written("c.npy", "{'descr': '<c32', 'fortran_order': False, 'shape': (1,), }",
+                         std::string(32, '\0')))
+                .find("dtype <c32"),
             std::string::npos);
-  EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(8, '\0')))
+  EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                         std::string(8, '\0')))
                 .find("8 bytes of data, 12 wanted for f32[3]"),
             std::string::npos);
-  EXPECT_NE(load(written("l.npy", "{'shape': (3,)}  \n", "")).find("header cannot be read: {'shape': (3,)}; at"), std::string::npos);
-  EXPECT_NE(load(written("h.npy", "{'descr': '<f4', 'shape': (3,) }", "")).find("header cannot be read"), std::string::npos);
-  EXPECT_NE(load(written("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", "")).find("header cannot be read"),
+  EXPECT_NE(load(written("l.npy", "{'shape': (3,)}  \n", ""))
+                .find("header cannot be read: {'shape': (3,)}; at"),
             std::string::npos);
-  EXPECT_NE(load(written("l.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")).find("too large"),
+  EXPECT_NE(
+      load(written("h.npy", "{'descr': '<f4', 'shape': (3,) }", "")).find("header cannot be read"),
+      std::string::npos);
+  EXPECT_NE(load(written("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", ""))
+                .find("header cannot be read"),
             std::string::npos);
+  EXPECT_NE(
+      load(written("l.npy",
+                   "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }",
+                   ""))
+          .find("too large"),
+      std::string::npos);
   std::string axes = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
   for (int i = 0; i < 65; ++i) axes += "1,";
-  EXPECT_NE(load(written("a.npy", axes + "), }", std::string(4, '\0'))).find("65 axes; a Tensor has at most 64"), std::string::npos);
+  EXPECT_NE(load(written("a.npy", axes + "), }", std::string(4, '\0')))
+                .find("65 axes; a Tensor has at most 64"),
+            std::string::npos);
   EXPECT_NE(load(written("v.npy", "{}", "", 9)).find("version 9"), std::string::npos);
-  EXPECT_NE(message([&] { vt::save_npy(file("x.npy"), vt::ones({2}, vt::bf16)); }).find("NumPy has no bf16"), std::string::npos);
-  EXPECT_NE(message([&] { vt::save_npy(file("no/such/x.npy"), vt::ones({2})); }).find("No such file"), std::string::npos);
+  EXPECT_NE(message([&] {
+              vt::save_npy(file("x.npy"), vt::ones({2}, vt::bf16));
+            }).find("NumPy has no bf16"),
+            std::string::npos);
+  EXPECT_NE(
+      message([&] { vt::save_npy(file("no/such/x.npy"), vt::ones({2})); }).find("No such file"),
+      std::string::npos);
 }
 
 int freed = 0;
@@ -110,7 +140,8 @@ TEST_F(Interop, ManyThreadsSaveToOnePath) {
           vt::save_npy(path, x);
           const vt::Tensor y = vt::load_npy(path);
           const auto values = y.to_vector<float>();
-          wrong += std::any_of(values.begin(), values.end(), [&](float v) { return v != static_cast<float>(y.size() - 1000); });
+          wrong += std::any_of(values.begin(), values.end(),
+                               [&](float v) { return v != static_cast<float>(y.size() - 1000); });
         } catch (const vt::Error&) {
           ++wrong;
         }
@@ -127,7 +158,8 @@ TEST_F(Interop, SavingKeepsTheModeAndFollowsNoLink) {
   vt::save_npy(path, vt::ones({3}));
   EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   std::ofstream(victim) << "mine";
-  fs::create_symlink(victim, path + ".part" + std::to_string(::getpid()));  // the name that once was used
+  // the name that once was used
+  fs::create_symlink(victim, path + ".part" + std::to_string(::getpid()));
   fs::remove(path);
   fs::create_symlink(victim, path);
   vt::save_npy(path, vt::ones({4}));
@@ -136,14 +168,17 @@ TEST_F(Interop, SavingKeepsTheModeAndFollowsNoLink) {
   std::ifstream(victim) >> text;
   EXPECT_EQ(text, "mine");
   // Nothing is left beside the file, whether saving succeeds or fails.
-  EXPECT_NE(message([&] { vt::save_npy(folder.string(), vt::ones({1})); }).find("directory"), std::string::npos);
-  EXPECT_NE(message([&] { vt::save_npy("/dev/full", vt::ones({1})); }).find("No space left"), std::string::npos);
+  EXPECT_NE(message([&] { vt::save_npy(folder.string(), vt::ones({1})); }).find("directory"),
+            std::string::npos);
+  EXPECT_NE(message([&] { vt::save_npy("/dev/full", vt::ones({1})); }).find("No space left"),
+            std::string::npos);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 3);
 }
 
 DLManagedTensor foreign(float* data, std::int64_t* shape, std::int64_t* strides, int ndim) {
   freed = 0;
-  return {data, 1, 0, ndim, 2, 32, 1, shape, strides, 0, nullptr, [](DLManagedTensor*) { ++freed; }};
+  return {data, 1,     0,       ndim, 2,       32,
+          1,    shape, strides, 0,    nullptr, [](DLManagedTensor*) { ++freed; }};
 }
 
 TEST(DlPack, ContiguousMemoryIsSharedAndFreedOnce) {
@@ -204,8 +239,10 @@ TEST(DlPack, BoolsAreZeroOrOne) {
 TEST(DlPack, BadArraysAreRefused) {
   float data[] = {1};
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  std::int64_t one[] = {1}, negative[] = {-2}, huge[] = {most, most}, large[] = {most / 4}, far[] = {most / 2, 1}, two[] = {2, 2}, least[] = {-most - 1, 1};
-  const auto refusal = [&](std::int64_t* shape, std::int64_t* strides, int ndim, float* at, std::uint64_t offset = 0) {
+  std::int64_t one[] = {1}, negative[] = {-2}, huge[] = {most, most}, large[] = {most / 4},
+               far[] = {most / 2, 1}, two[] = {2, 2}, least[] = {-most - 1, 1};
+  const auto refusal = [&](std::int64_t* shape, std::int64_t* strides, int ndim, float* at,
+                           std::uint64_t offset = 0) {
     DLManagedTensor m = foreign(at, shape, strides, ndim);
     m.byte_offset = offset;
     const std::string text = message([&] { vt::from_dlpack(&m); });
@@ -213,16 +250,20 @@ TEST(DlPack, BadArraysAreRefused) {
     return text;
   };
   EXPECT_NE(refusal(one, nullptr, -1, data).find("-1 axes"), std::string::npos);
-  EXPECT_NE(refusal(one, nullptr, 1 << 30, data).find("axes; a Tensor has 0 to 64"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1 << 30, data).find("axes; a Tensor has 0 to 64"),
+            std::string::npos);
   EXPECT_NE(refusal(nullptr, nullptr, 1, data).find("null pointer"), std::string::npos);
   EXPECT_NE(refusal(negative, nullptr, 1, data).find("negative extent"), std::string::npos);
   EXPECT_NE(refusal(huge, nullptr, 2, data).find("too large"), std::string::npos);
   EXPECT_NE(refusal(large, nullptr, 1, data).find("too large"), std::string::npos);
-  EXPECT_NE(refusal(one, nullptr, 1, nullptr).find("data of f32[1] are a null pointer"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, nullptr).find("data of f32[1] are a null pointer"),
+            std::string::npos);
   EXPECT_NE(refusal(two, far, 2, data).find("strides"), std::string::npos);
   EXPECT_NE(refusal(two, least, 2, data).find("strides"), std::string::npos);
-  EXPECT_NE(refusal(one, nullptr, 1, data, ~std::uint64_t{0}).find("byte_offset"), std::string::npos);
-  EXPECT_NE(refusal(one, nullptr, 1, data, std::uint64_t{1} << 62).find("byte_offset"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, data, ~std::uint64_t{0}).find("byte_offset"),
+            std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, data, std::uint64_t{1} << 62).find("byte_offset"),
+            std::string::npos);
   EXPECT_NE(refusal(one, nullptr, 1, data, 1).find("not aligned"), std::string::npos);
   std::int64_t any_stride[] = {most};  // of an axis of one element: it is not read
   DLManagedTensor single = foreign(data, one, any_stride, 1);
@@ -241,7 +282,8 @@ TEST(DlPack, RefusalsStillFree) {
   EXPECT_EQ(freed, 1);
   m = foreign(data, shape, nullptr, 1);
   m.code = 5;
-  EXPECT_NE(message([&] { vt::from_dlpack(&m); }).find("type code 5 of 32 bits"), std::string::npos);
+  EXPECT_NE(message([&] { vt::from_dlpack(&m); }).find("type code 5 of 32 bits"),
+            std::string::npos);
   EXPECT_EQ(freed, 1);
   EXPECT_NE(message([] { vt::from_dlpack(nullptr); }).find("null pointer"), std::string::npos);
 }

@@ -24,7 +24,8 @@ struct InGerman {
   std::string c_before = std::setlocale(LC_ALL, nullptr);
   bool of_c = false;
   InGerman() {
-    for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8"}) of_c = of_c || std::setlocale(LC_ALL, name);
+    for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8"})
+      of_c = of_c || std::setlocale(LC_ALL, name);
     if (!of_c) std::puts("no locale with a decimal comma is installed: printf keeps its point");
   }
   ~InGerman() {
@@ -60,7 +61,8 @@ TEST(Locale, ReportsHaveDecimalPoints) {
   for (int k = 0; k < 3; ++k) f(x);
   const std::string text = f.explain(x);
   for (std::size_t i = 1; i + 1 < text.size(); ++i)
-    EXPECT_FALSE(text[i] == ',' && std::isdigit(static_cast<unsigned char>(text[i - 1])) && std::isdigit(static_cast<unsigned char>(text[i + 1])))
+    EXPECT_FALSE(text[i] == ',' && std::isdigit(static_cast<unsigned char>(text[i - 1])) &&
+                 std::isdigit(static_cast<unsigned char>(text[i + 1])))
         << text.substr(i < 30 ? 0 : i - 30, 60);
 }
 

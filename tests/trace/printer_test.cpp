@@ -59,9 +59,11 @@ TEST(Printer, NamesGoOnAfterZ) {
 
 TEST(Messages, PartsFillTheHolesInOrder) {
   EXPECT_EQ(worded("{} of {}, {}{}", std::string("one"), "two", 'x', true), "one of two, xtrue");
-  EXPECT_EQ(worded("{} {} {}", -1, std::uint64_t{0} - 1, std::int8_t{-128}), "-1 18446744073709551615 -128");
+  EXPECT_EQ(worded("{} {} {}", -1, std::uint64_t{0} - 1, std::int8_t{-128}),
+            "-1 18446744073709551615 -128");
   EXPECT_EQ(worded("{} {} {} {}", 0.1f, 0.1, 100000.0, 1e16), "0.1 0.1 100000 1e+16");
-  EXPECT_EQ(worded("{} {} {}", -0.0, 1e-5, std::numeric_limits<double>::infinity()), "-0 1e-05 inf");
+  EXPECT_EQ(worded("{} {} {}", -0.0, 1e-5, std::numeric_limits<double>::infinity()),
+            "-0 1e-05 inf");
   EXPECT_EQ(worded("no hole"), "no hole");
   EXPECT_EQ(worded("{} {{}}", "braces:"), "braces: {}");
 }
@@ -97,17 +99,20 @@ TEST(Printer, Parameters) {
   EXPECT_EQ(describe(Op::sin, {}), "sin");
   EXPECT_EQ(text(Op::iota, IotaParams{Aval(i32, {2, 3}), 1}), "iota[axis=1]");
   EXPECT_EQ(text(Op::convert, ConvertParams{f64, true}), "convert[dtype=f64, weak]");
-  EXPECT_EQ(text(Op::reduce_precision, PrecisionParams{5, 10}), "reduce_precision[exponent_bits=5, mantissa_bits=10]");
+  EXPECT_EQ(text(Op::reduce_precision, PrecisionParams{5, 10}),
+            "reduce_precision[exponent_bits=5, mantissa_bits=10]");
   EXPECT_EQ(text(Op::integer_pow, IntegerPowParams{-2}), "integer_pow[exponent=-2]");
   EXPECT_EQ(text(Op::argmax, ArgParams{1, i64}), "argmax[axis=1, dtype=i64]");
   EXPECT_EQ(text(Op::cumsum, CumulativeParams{0, false}), "cumsum[axis=0]");
   EXPECT_EQ(text(Op::cumsum, CumulativeParams{0, true}), "cumsum[axis=0, reverse]");
   EXPECT_EQ(text(Op::sort, SortParams{1, 2, false, 0, 7}), "sort[axis=1, keys=2, places=0:7]");
-  EXPECT_EQ(text(Op::sort, SortParams{0, 1, true, 3, 5}), "sort[axis=0, keys=1, descending, places=3:5]");
+  EXPECT_EQ(text(Op::sort, SortParams{0, 1, true, 3, 5}),
+            "sort[axis=0, keys=1, descending, places=3:5]");
   EXPECT_EQ(text(Op::reshape, ShapeParams{{2, 3}}), "reshape[shape=[2,3]]");
   EXPECT_EQ(text(Op::dynamic_slice, ShapeParams{{2, 3}}), "dynamic_slice[sizes=[2,3]]");
   EXPECT_EQ(text(Op::transpose, PermutationParams{{1, 0}}), "transpose[permutation=(1,0)]");
-  EXPECT_EQ(text(Op::broadcast_in_dim, BroadcastParams{{2, 3}, {1}}), "broadcast_in_dim[shape=[2,3], axes=(1,)]");
+  EXPECT_EQ(text(Op::broadcast_in_dim, BroadcastParams{{2, 3}, {1}}),
+            "broadcast_in_dim[shape=[2,3], axes=(1,)]");
   EXPECT_EQ(text(Op::concatenate, AxisParams{1}), "concatenate[axis=1]");
   EXPECT_EQ(text(Op::pad, PadParams{{1}, {2}, {0}}), "pad[low=[1], high=[2]]");
   EXPECT_EQ(text(Op::pad, PadParams{{1}, {2}, {3}}), "pad[low=[1], high=[2], interior=[3]]");
@@ -115,32 +120,39 @@ TEST(Printer, Parameters) {
   EXPECT_EQ(text(Op::slice, SliceParams{{1}, {5}, {2}}), "slice[start=[1], limit=[5], stride=[2]]");
   const WindowParams w{{0, 2}, {3, 2}, {1, 2}, {1, 1}, {5, 6}};
   EXPECT_EQ(text(Op::windows, w), "windows[axes=(0,2), sizes=[3,2], strides=[1,2]]");
-  EXPECT_EQ(text(Op::overlap_add, w), "overlap_add[axes=(0,2), sizes=[3,2], strides=[1,2], extents=[5,6]]");
+  EXPECT_EQ(text(Op::overlap_add, w),
+            "overlap_add[axes=(0,2), sizes=[3,2], strides=[1,2], extents=[5,6]]");
   ConvParams v{{{2}, {1}, {}, {}, f32}, {1}, {0}, {1}, {0}, {0}, {1}, {1}};
   EXPECT_EQ(text(Op::conv_general, v), "conv_general[contract=(2,)·(1,), window=(1,)·(0,)]");
   v.strides = {2}, v.low = {1}, v.high = {-1}, v.lhs_dilation = {3}, v.rhs_dilation = {4};
   EXPECT_EQ(text(Op::conv_general, v),
-            "conv_general[contract=(2,)·(1,), window=(1,)·(0,), strides=[2], low=[1], high=[-1], lhs_dilation=[3], rhs_dilation=[4]]");
+            "conv_general[contract=(2,)·(1,), window=(1,)·(0,), strides=[2], low=[1], high=[-1], "
+            "lhs_dilation=[3], rhs_dilation=[4]]");
   GatherParams g;
   g.offset_dims = {1};
   g.start_index_map = {0};
   g.slice_sizes = {1, 3};
-  EXPECT_EQ(text(Op::gather, g), "gather[offset_dims=(1,), start_index_map=(0,), slice_sizes=[1,3], mode=clip]");
+  EXPECT_EQ(text(Op::gather, g),
+            "gather[offset_dims=(1,), start_index_map=(0,), slice_sizes=[1,3], mode=clip]");
   ScatterParams s;
   s.inserted_window_dims = {0};
   s.unique = true;
   EXPECT_EQ(text(Op::scatter_add, s), "scatter_add[inserted_window_dims=(0,), mode=fill, unique]");
   EXPECT_EQ(text(Op::scatter_add, ScatterParams{}), "scatter_add[mode=fill]");
-  EXPECT_EQ(text(Op::dot_general, DotParams{{1}, {0}, {}, {}, f32}), "dot_general[contract=(1,)·(0,)]");
-  EXPECT_EQ(text(Op::dot_general, DotParams{{2}, {1}, {0}, {0}, f32}), "dot_general[contract=(2,)·(1,), batch=(0,)·(0,)]");
+  EXPECT_EQ(text(Op::dot_general, DotParams{{1}, {0}, {}, {}, f32}),
+            "dot_general[contract=(1,)·(0,)]");
+  EXPECT_EQ(text(Op::dot_general, DotParams{{2}, {1}, {0}, {0}, f32}),
+            "dot_general[contract=(2,)·(1,), batch=(0,)·(0,)]");
 }
 
 TEST(Printer, ConstantsShowTheirFirstValues) {
   Builder b;
   b.constant<float>({1, 2.5, -3}, {3});
   b.constant<std::int32_t>({1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3});
-  EXPECT_EQ(describe(Op::constant, b.graph.equations[0].params), "constant[f32[3]: 1.0, 2.5, -3.0]");
-  EXPECT_EQ(describe(Op::constant, b.graph.equations[1].params), "constant[i32[3,3]: 1, 2, 3, 4, 5, 6, 7, 8, …]");
+  EXPECT_EQ(describe(Op::constant, b.graph.equations[0].params),
+            "constant[f32[3]: 1.0, 2.5, -3.0]");
+  EXPECT_EQ(describe(Op::constant, b.graph.equations[1].params),
+            "constant[i32[3,3]: 1, 2, 3, 4, 5, 6, 7, 8, …]");
 }
 
 Builder with_body() {
@@ -149,7 +161,9 @@ Builder with_body() {
   body.returns({body.add(Op::max, {acc, x}, 3)});
   Builder b;
   const Var in = b.input(f32, {4}), init = b.input(f32, {});
-  const Var y = b.with(Op::reduce, ReduceParams{Axes{0}, std::make_shared<const GraphBody>(body.graph)}, {in, init}, 2);
+  const Var y =
+      b.with(Op::reduce, ReduceParams{Axes{0}, std::make_shared<const GraphBody>(body.graph)},
+             {in, init}, 2);
   b.returns({b.add(Op::neg, {y}, 4)});
   return b;
 }
@@ -205,7 +219,8 @@ TEST(Printer, GraphStreams) {
 }
 
 TEST(Params, EqualityAndHash) {
-  const auto sum0 = make_params(AxesParams{Axes{0}}), again = make_params(AxesParams{Axes{0}}), sum1 = make_params(AxesParams{Axes{1}});
+  const auto sum0 = make_params(AxesParams{Axes{0}}), again = make_params(AxesParams{Axes{0}}),
+             sum1 = make_params(AxesParams{Axes{1}});
   EXPECT_TRUE(equal(sum0, again));
   EXPECT_EQ(hash_of(sum0), hash_of(again));
   EXPECT_FALSE(equal(sum0, sum1));
@@ -219,7 +234,8 @@ TEST(Params, EqualityAndHash) {
   other.graph.equations[1].op = Op::abs;
   EXPECT_FALSE(equal(with_body().graph, other.graph));
   // 0.0 and −0.0 are different values.
-  EXPECT_FALSE(equal(make_params(FullParams{Scalar(0.0), Aval(f64, {})}), make_params(FullParams{Scalar(-0.0), Aval(f64, {})})));
+  EXPECT_FALSE(equal(make_params(FullParams{Scalar(0.0), Aval(f64, {})}),
+                     make_params(FullParams{Scalar(-0.0), Aval(f64, {})})));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Functions that call themselves: against the same recursion in C++, under every transform; how deep they go, and what is refused.
+// Functions that call themselves: against the same recursion in C++, under every transform; how
+// deep they go, and what is refused.
 #include <memory>
 
 #include "src/trace/record/recursion.hpp"
@@ -14,10 +15,13 @@ using Unary = vt::Recursive<Tensor(Tensor)>;
 using Binary = vt::Recursive<Tensor(Tensor, Tensor)>;
 
 Unary make_fibonacci() {
-  auto f = std::make_shared<Unary>("fibonacci");  // kept for the length of the test program, and holding no copy of itself
+  // kept for the length of the test program, and holding no copy of itself
+  auto f = std::make_shared<Unary>("fibonacci");
   static std::vector<std::shared_ptr<Unary>> kept;
   kept.push_back(f);
-  *f = [f = f.get()](Tensor n) { return vt::cond(n < 2, [] { return 1; }, [&] { return (*f)(n - 1) + (*f)(n - 2); }); };
+  *f = [f = f.get()](Tensor n) {
+    return vt::cond(n < 2, [] { return 1; }, [&] { return (*f)(n - 1) + (*f)(n - 2); });
+  };
   return *f;
 }
 int fibonacci(int n) { return n < 2 ? 1 : fibonacci(n - 1) + fibonacci(n - 2); }
@@ -30,7 +34,8 @@ void expect_error(vt::ErrorKind kind, const std::string& says, F&& use) {
   } catch (const vt::Error& e) {
     EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(kind)) << e.what();
     EXPECT_TRUE(std::string(e.what()).starts_with(says)) << e.what();
-    EXPECT_NE(std::string(e.what()).find("; at recursion_test.cpp:"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("; at recursion_test.cpp:"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -47,8 +52,10 @@ TEST(Recursion, Factorial) {
     EXPECT_EQ(vt::jit(factorial)(vt::tensor(static_cast<double>(n))).item<double>(), expected);
   }
   EXPECT_LE(runs, 3) << "once to see the types, once to settle them, once for good";
-  EXPECT_EQ(factorial(vt::tensor(3.0f)).dtype(), vt::f32) << "the number takes the dtype of the other branch";
-  const vt::Graph g = vt::make_graph([&](Tensor n) { return factorial(n) + factorial(n + 1.0); })(vt::tensor(2.0));
+  EXPECT_EQ(factorial(vt::tensor(3.0f)).dtype(), vt::f32)
+      << "the number takes the dtype of the other branch";
+  const vt::Graph g =
+      vt::make_graph([&](Tensor n) { return factorial(n) + factorial(n + 1.0); })(vt::tensor(2.0));
   EXPECT_EQ(g.size(), 5u) << g.str();
   const std::string text = g.str(), dot = g.to_dot();
   std::size_t calls = 0;
@@ -65,8 +72,10 @@ TEST(Recursion, FibonacciOnLanes) {
   for (int n = 0; n < 12; ++n) EXPECT_EQ(f(vt::tensor(n)).item<int>(), fibonacci(n));
   expect_close(vt::vmap(f)(vt::tensor({5, 6, 8, 9})), vt::tensor({8, 13, 34, 55}));
   expect_close(vt::vmap(f)(vt::tensor({3, 7, 4, 5})), vt::tensor({3, 21, 5, 8}));
-  expect_close(vt::jit(vt::vmap(f))(vt::tensor({5, 6, 8, 9, 0, 1, 2})), vt::tensor({8, 13, 34, 55, 1, 1, 2}));
-  expect_close(vt::vmap(vt::vmap(f))(vt::tensor({{5, 6}, {8, 9}})), vt::tensor({{8, 13}, {34, 55}}));
+  expect_close(vt::jit(vt::vmap(f))(vt::tensor({5, 6, 8, 9, 0, 1, 2})),
+               vt::tensor({8, 13, 34, 55, 1, 1, 2}));
+  expect_close(vt::vmap(vt::vmap(f))(vt::tensor({{5, 6}, {8, 9}})),
+               vt::tensor({{8, 13}, {34, 55}}));
   expect_close(vt::pfor([&](Tensor i) { return f(i); }, 6), vt::tensor({1, 1, 2, 3, 5, 8}));
   EXPECT_EQ(vt::vmap(f)(vt::zeros({0}, vt::i32)).shape(), vt::Shape({0}));
 }
@@ -79,7 +88,10 @@ TEST(Recursion, AdditionsHappenOnlyWhereLanesGo) {
         return both.first + both.second;
       },
       vt::zeros({}, vt::i32));
-  Unary f("fibonacci", [&](Tensor n) { return vt::cond(n < 2, [] { return vt::tensor(1); }, [&] { return add(std::pair(f(n - 1), f(n - 2))); }); });
+  Unary f("fibonacci", [&](Tensor n) {
+    return vt::cond(
+        n < 2, [] { return vt::tensor(1); }, [&] { return add(std::pair(f(n - 1), f(n - 2))); });
+  });
   expect_close(f(vt::tensor(6)), vt::tensor(13));
   EXPECT_EQ(additions, 12);
   additions = 0;
@@ -89,34 +101,56 @@ TEST(Recursion, AdditionsHappenOnlyWhereLanesGo) {
 
 TEST(Recursion, MutualAndSwapped) {
   Unary even("even"), odd("odd");
-  even = [&](Tensor n) { return vt::cond(n == 0, [] { return true; }, [&] { return odd(n - 1); }); };
-  odd = [&](Tensor n) { return vt::cond(n == 0, [] { return false; }, [&] { return even(n - 1); }); };
+  even = [&](Tensor n) {
+    return vt::cond(n == 0, [] { return true; }, [&] { return odd(n - 1); });
+  };
+  odd = [&](Tensor n) {
+    return vt::cond(n == 0, [] { return false; }, [&] { return even(n - 1); });
+  };
   for (int n : {0, 1, 2, 7, 30}) {
     EXPECT_EQ(even(vt::tensor(n)).item<bool>(), n % 2 == 0);
     EXPECT_EQ(odd(vt::tensor(n)).item<bool>(), n % 2 == 1);
     EXPECT_EQ(vt::jit(odd)(vt::tensor(n)).item<bool>(), n % 2 == 1);
   }
-  expect_close(vt::vmap(even)(vt::tensor({5, 6, 8, 9, 0})), vt::tensor({false, true, true, false, true}));
+  expect_close(vt::vmap(even)(vt::tensor({5, 6, 8, 9, 0})),
+               vt::tensor({false, true, true, false, true}));
 
-  Binary gcd("gcd", [&](Tensor a, Tensor b) { return vt::cond(b == 0, [&] { return a; }, [&] { return gcd(b, a % b); }); });
-  expect_close(vt::vmap(gcd)(vt::tensor({12, 7, 100, 0}), vt::tensor({18, 21, 75, 5})), vt::tensor({6, 7, 25, 5}));
+  Binary gcd("gcd", [&](Tensor a, Tensor b) {
+    return vt::cond(b == 0, [&] { return a; }, [&] { return gcd(b, a % b); });
+  });
+  expect_close(vt::vmap(gcd)(vt::tensor({12, 7, 100, 0}), vt::tensor({18, 21, 75, 5})),
+               vt::tensor({6, 7, 25, 5}));
 
-  Unary sum("sum", [&](Tensor n) { return vt::cond(n <= 0, [] { return 0; }, [&] { return n + sum(n - 1); }); });
+  Unary sum("sum", [&](Tensor n) {
+    return vt::cond(n <= 0, [] { return 0; }, [&] { return n + sum(n - 1); });
+  });
   expect_close(vt::vmap(sum)(vt::tensor({12, -13, 100})), vt::tensor({78, 0, 5050}));
 
   // Each calls itself, too.
   Binary left("left"), right("right");
-  left = [&](Tensor x, Tensor n) { return vt::cond(n <= 0, [&] { return x; }, [&] { return left(x * 1.5, n - 2) + right(x, n - 1); }); };
-  right = [&](Tensor x, Tensor n) { return vt::cond(n <= 0, [&] { return vt::sin(x); }, [&] { return right(x + 1.0, n - 2) * left(x, n - 1); }); };
+  left = [&](Tensor x, Tensor n) {
+    return vt::cond(
+        n <= 0, [&] { return x; }, [&] { return left(x * 1.5, n - 2) + right(x, n - 1); });
+  };
+  right = [&](Tensor x, Tensor n) {
+    return vt::cond(
+        n <= 0, [&] { return vt::sin(x); }, [&] { return right(x + 1.0, n - 2) * left(x, n - 1); });
+  };
   struct Plain {
-    static double left(double x, int n) { return n <= 0 ? x : left(x * 1.5, n - 2) + right(x, n - 1); }
-    static double right(double x, int n) { return n <= 0 ? std::sin(x) : right(x + 1.0, n - 2) * left(x, n - 1); }
+    static double left(double x, int n) {
+      return n <= 0 ? x : left(x * 1.5, n - 2) + right(x, n - 1);
+    }
+    static double right(double x, int n) {
+      return n <= 0 ? std::sin(x) : right(x + 1.0, n - 2) * left(x, n - 1);
+    }
   };
   for (int n = 0; n < 6; ++n) {
     expect_close(left(vt::tensor(0.3), vt::tensor(n)), vt::tensor(Plain::left(0.3, n)), close);
     const double h = 1e-6, slope = (Plain::left(0.3 + h, n) - Plain::left(0.3 - h, n)) / (2 * h);
-    expect_close(vt::grad(left)(vt::tensor(0.3), vt::tensor(n)), vt::tensor(slope), {.absolute = 1e-6});
-    expect_close(vt::jacfwd(left)(vt::tensor(0.3), vt::tensor(n)), vt::grad(left)(vt::tensor(0.3), vt::tensor(n)), close);
+    expect_close(vt::grad(left)(vt::tensor(0.3), vt::tensor(n)), vt::tensor(slope),
+                 {.absolute = 1e-6});
+    expect_close(vt::jacfwd(left)(vt::tensor(0.3), vt::tensor(n)),
+                 vt::grad(left)(vt::tensor(0.3), vt::tensor(n)), close);
   }
 }
 
@@ -128,9 +162,14 @@ Tensor power_by_loop(Tensor x, Tensor n) {
 TEST(Recursion, EveryDerivative) {
   Binary power("power", [&](Tensor x, Tensor n) {
     return vt::cond(
-        n == 0, [] { return 1.0; }, [&] { return vt::cond(n % 2 == 0, [&] { return power(x * x, n / 2); }, [&] { return x * power(x, n - 1); }); });
+        n == 0, [] { return 1.0; },
+        [&] {
+          return vt::cond(
+              n % 2 == 0, [&] { return power(x * x, n / 2); }, [&] { return x * power(x, n - 1); });
+        });
   });
-  const Tensor x = vt::tensor(1.3), xs = vt::tensor({1.3, 0.7, -1.1, 2.0}), ns = vt::tensor({5, 0, 8, 3});
+  const Tensor x = vt::tensor(1.3), xs = vt::tensor({1.3, 0.7, -1.1, 2.0}),
+               ns = vt::tensor({5, 0, 8, 3});
   const auto same = [&](auto transform) {
     const auto of_loop = transform(power_by_loop);
     const auto of_recursion = transform(power);
@@ -141,7 +180,8 @@ TEST(Recursion, EveryDerivative) {
     expect_close(vt::vmap(of_recursion)(xs, ns), vt::vmap(of_loop)(xs, ns), close);
     expect_close(vt::jit(vt::vmap(of_recursion))(xs, ns), vt::vmap(of_loop)(xs, ns), close);
     const auto shared = [](auto f) { return vt::vmap(f, {.in_axes = {0, vt::unmapped}}); };
-    expect_close(shared(of_recursion)(xs, vt::tensor(6)), shared(of_loop)(xs, vt::tensor(6)), close);
+    expect_close(shared(of_recursion)(xs, vt::tensor(6)), shared(of_loop)(xs, vt::tensor(6)),
+                 close);
     const auto by_n = [](auto f) { return vt::vmap(f, {.in_axes = {vt::unmapped, 0}}); };
     expect_close(by_n(of_recursion)(x, ns), by_n(of_loop)(x, ns), close);
   };
@@ -150,12 +190,20 @@ TEST(Recursion, EveryDerivative) {
   same([](auto f) { return vt::jacfwd(f); });
   same([](auto f) { return vt::jacfwd(vt::jacrev(f)); });
   same([](auto f) { return vt::jacrev(vt::jacfwd(f)); });
-  same([](auto f) { return vt::grad([f](Tensor v, Tensor n) { return vt::sin(f(v, n)) * f(v * 0.5, n); }); });
-  same([](auto f) { return [f](Tensor v, Tensor n) { return std::get<1>(vt::linearize([&](Tensor u) { return f(u, n); }, v))(vt::tensor(2.0)); }; });
+  same([](auto f) {
+    return vt::grad([f](Tensor v, Tensor n) { return vt::sin(f(v, n)) * f(v * 0.5, n); });
+  });
+  same([](auto f) {
+    return [f](Tensor v, Tensor n) {
+      return std::get<1>(vt::linearize([&](Tensor u) { return f(u, n); }, v))(vt::tensor(2.0));
+    };
+  });
   same([](auto f) { return vt::grad(vt::checkpoint(f)); });
   const auto third = [](auto f) { return vt::grad(vt::grad(vt::grad(f))); };
   expect_close(third(power)(x, vt::tensor(5)), third(power_by_loop)(x, vt::tensor(5)), close);
-  const auto table = [](auto f) { return vt::vmap(vt::vmap(f, {.in_axes = {vt::unmapped, 0}}), {.in_axes = {0, vt::unmapped}}); };
+  const auto table = [](auto f) {
+    return vt::vmap(vt::vmap(f, {.in_axes = {vt::unmapped, 0}}), {.in_axes = {0, vt::unmapped}});
+  };
   expect_close(table(vt::grad(power))(xs, ns), table(vt::grad(power_by_loop))(xs, ns), close);
 }
 
@@ -166,17 +214,22 @@ struct Tree {
 };
 double value_of(const Tree& t, int k, double w) {
   if (t.left[static_cast<std::size_t>(k)] < 0) return t.value[static_cast<std::size_t>(k)];
-  return std::tanh(w * value_of(t, t.left[static_cast<std::size_t>(k)], w) + value_of(t, t.right[static_cast<std::size_t>(k)], w)) +
+  return std::tanh(w * value_of(t, t.left[static_cast<std::size_t>(k)], w) +
+                   value_of(t, t.right[static_cast<std::size_t>(k)], w)) +
          t.value[static_cast<std::size_t>(k)];
 }
 
 TEST(Recursion, BinaryTreeWithCaptures) {
-  const Tree t{{1, 3, -1, -1, 5, -1, -1}, {2, 4, -1, -1, 6, -1, -1}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7}};
+  const Tree t{
+      {1, 3, -1, -1, 5, -1, -1}, {2, 4, -1, -1, 6, -1, -1}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7}};
   const Tensor left = vt::tensor(t.left), right = vt::tensor(t.right), values = vt::tensor(t.value);
   const auto make = [&](Tensor w, Tensor v) {
     return [&, w, v](Tensor root) {
-      Unary f("tree",
-              [&](Tensor k) { return vt::cond(left[k] < 0, [&] { return v[k]; }, [&] { return vt::tanh(w * f(left[k]) + f(right[k])) + v[k]; }); });
+      Unary f("tree", [&](Tensor k) {
+        return vt::cond(
+            left[k] < 0, [&] { return v[k]; },
+            [&] { return vt::tanh(w * f(left[k]) + f(right[k])) + v[k]; });
+      });
       return f(root);
     };
   };
@@ -184,19 +237,25 @@ TEST(Recursion, BinaryTreeWithCaptures) {
   const auto loss = [&](Tensor a, Tensor v) { return make(a, v)(root); };
   expect_close(loss(w, values), vt::tensor(value_of(t, 0, 0.8)), close);
   expect_close(vt::jit(loss)(w, values), vt::tensor(value_of(t, 0, 0.8)), close);
-  expect_close(vt::vmap(make(w, values))(vt::arange(7)), vt::vmap(vt::jit(make(w, values)))(vt::arange(7)), close);
-  for (int k = 0; k < 7; ++k) expect_close(make(w, values)(vt::tensor(k)), vt::tensor(value_of(t, k, 0.8)), close);
+  expect_close(vt::vmap(make(w, values))(vt::arange(7)),
+               vt::vmap(vt::jit(make(w, values)))(vt::arange(7)), close);
+  for (int k = 0; k < 7; ++k)
+    expect_close(make(w, values)(vt::tensor(k)), vt::tensor(value_of(t, k, 0.8)), close);
   const auto [by_w, by_v] = vt::grad<0, 1>(loss)(w, values);
   const double h = 1e-6;
-  expect_close(by_w, vt::tensor((value_of(t, 0, 0.8 + h) - value_of(t, 0, 0.8 - h)) / (2 * h)), {.absolute = 1e-8});
+  expect_close(by_w, vt::tensor((value_of(t, 0, 0.8 + h) - value_of(t, 0, 0.8 - h)) / (2 * h)),
+               {.absolute = 1e-8});
   for (std::size_t k = 0; k < 7; ++k) {
     Tree up = t, down = t;
     up.value[k] += h;
     down.value[k] -= h;
-    expect_close(by_v[static_cast<int>(k)], vt::tensor((value_of(up, 0, 0.8) - value_of(down, 0, 0.8)) / (2 * h)), {.absolute = 1e-8});
+    expect_close(by_v[static_cast<int>(k)],
+                 vt::tensor((value_of(up, 0, 0.8) - value_of(down, 0, 0.8)) / (2 * h)),
+                 {.absolute = 1e-8});
   }
   expect_close(vt::jacfwd<1>(loss)(w, values), by_v, close);
-  expect_close(vt::jit(vt::hessian(loss))(w, values), vt::jacfwd(vt::jacfwd(loss))(w, values), {.ulps = 1024, .absolute = 1e-12});
+  expect_close(vt::jit(vt::hessian(loss))(w, values), vt::jacfwd(vt::jacfwd(loss))(w, values),
+               {.ulps = 1024, .absolute = 1e-12});
   const Tensor ws = vt::tensor({0.8, -0.3, 1.5});
   const auto each = vt::vmap(vt::grad(loss), {.in_axes = {0, vt::unmapped}})(ws, values);
   for (int i = 0; i < 3; ++i) expect_close(each[i], vt::grad(loss)(ws[i], values), close);
@@ -206,7 +265,12 @@ TEST(Recursion, InsideLoopsAndLoopsInside) {
   Binary f("f", [&](Tensor x, Tensor n) {
     return vt::cond(
         n == 0, [&] { return x; },
-        [&] { return vt::fori_loop(0, 2, [&](Tensor i, Tensor sum) { return sum + f(x * 0.5 + i * vt::tensor(0.1), n - 1); }, 0.0); });
+        [&] {
+          return vt::fori_loop(
+              0, 2,
+              [&](Tensor i, Tensor sum) { return sum + f(x * 0.5 + i * vt::tensor(0.1), n - 1); },
+              0.0);
+        });
   });
   struct Plain {
     static double f(double x, int n) {
@@ -216,10 +280,16 @@ TEST(Recursion, InsideLoopsAndLoopsInside) {
       return sum;
     }
   };
-  for (int n = 0; n < 4; ++n) expect_close(f(vt::tensor(0.7), vt::tensor(n)), vt::tensor(Plain::f(0.7, n)), close);
+  for (int n = 0; n < 4; ++n)
+    expect_close(f(vt::tensor(0.7), vt::tensor(n)), vt::tensor(Plain::f(0.7, n)), close);
   expect_close(vt::grad(f)(vt::tensor(0.7), vt::tensor(3)), vt::tensor(1.0), close);
-  const auto scanned = [&](Tensor x) { return vt::scan([&](Tensor c, Tensor n) { return std::pair(f(c, n), c); }, x, vt::tensor({2, 0, 1})).first; };
-  expect_close(scanned(vt::tensor(0.7)), vt::tensor(Plain::f(Plain::f(Plain::f(0.7, 2), 0), 1)), close);
+  const auto scanned = [&](Tensor x) {
+    return vt::scan([&](Tensor c, Tensor n) { return std::pair(f(c, n), c); }, x,
+                    vt::tensor({2, 0, 1}))
+        .first;
+  };
+  expect_close(scanned(vt::tensor(0.7)), vt::tensor(Plain::f(Plain::f(Plain::f(0.7, 2), 0), 1)),
+               close);
   expect_close(vt::jit(vt::grad(scanned))(vt::tensor(0.7)), vt::tensor(1.0), close);
   expect_close(vt::vmap(scanned)(vt::tensor({0.7, 0.1}))[0], scanned(vt::tensor(0.7)), close);
 }
@@ -227,12 +297,15 @@ TEST(Recursion, InsideLoopsAndLoopsInside) {
 TEST(Recursion, TreesOfTensorsAndComplexNumbers) {
   using State = std::pair<Tensor, std::vector<Tensor>>;
   vt::Recursive<State(State, int)> f("f", [&](State s, int step) {
-    return vt::cond(s.first <= 0, [&] { return s; }, [&] { return f(State(s.first - step, {s.second[1], s.second[0] + s.second[1]}), step); });
+    return vt::cond(
+        s.first <= 0, [&] { return s; },
+        [&] { return f(State(s.first - step, {s.second[1], s.second[0] + s.second[1]}), step); });
   });
   const State last = f(State(vt::tensor(5), {vt::tensor(1.0), vt::tensor(1.0)}), 1);
   expect_close(last.second[1], vt::tensor(13.0));
   Binary rotate("rotate", [&](Tensor z, Tensor n) {
-    return vt::cond(n == 0, [&] { return z; }, [&] { return rotate(z * std::complex<double>(0, 1), n - 1); });
+    return vt::cond(
+        n == 0, [&] { return z; }, [&] { return rotate(z * std::complex<double>(0, 1), n - 1); });
   });
   const Tensor z = vt::complex(vt::tensor(1.0), vt::tensor(2.0));
   expect_close(rotate(z, vt::tensor(3)), z * std::complex<double>(0, -1));
@@ -262,17 +335,29 @@ TEST(Recursion, Effects) {
 }
 
 TEST(Recursion, Depth) {
-  Unary down("down", [&](Tensor n) { return vt::cond(n <= 0, [] { return 0; }, [&] { return 1 + down(n - 1); }); }, {.max_depth = 50});
+  Unary down(
+      "down",
+      [&](Tensor n) { return vt::cond(n <= 0, [] { return 0; }, [&] { return 1 + down(n - 1); }); },
+      {.max_depth = 50});
   EXPECT_EQ(down(vt::tensor(49)).item<int>(), 49);
   for (int i = 0; i < 3; ++i) {
-    expect_error(vt::ErrorKind::value, "vt::Recursive: down calls itself more than 50 deep; if that is no mistake, give it a greater max_depth",
+    expect_error(vt::ErrorKind::value,
+                 "vt::Recursive: down calls itself more than 50 deep; if that is no mistake, give "
+                 "it a greater max_depth",
                  [&] { down(vt::tensor(50)).eval(); });
-    expect_error(vt::ErrorKind::value, "vt::Recursive: down calls itself more than 50 deep", [&] { vt::jit(down)(vt::tensor(50)).eval(); });
+    expect_error(vt::ErrorKind::value, "vt::Recursive: down calls itself more than 50 deep",
+                 [&] { vt::jit(down)(vt::tensor(50)).eval(); });
   }
   EXPECT_EQ(down(vt::tensor(49)).item<int>(), 49) << "the depth is counted anew";
-  Unary endless("endless", [&](Tensor n) { return vt::cond(n < 0, [] { return 0; }, [&] { return endless(n + 1); }); }, {.max_depth = 1 << 30});
-  expect_error(vt::ErrorKind::value, "vt::Recursive: endless calls itself ", [&] { endless(vt::tensor(0)).eval(); });
-  Unary far("far", [&](Tensor n) { return vt::cond(n <= 0, [] { return 0; }, [&] { return 1 + far(n - 1); }); });
+  Unary endless(
+      "endless",
+      [&](Tensor n) { return vt::cond(n < 0, [] { return 0; }, [&] { return endless(n + 1); }); },
+      {.max_depth = 1 << 30});
+  expect_error(vt::ErrorKind::value, "vt::Recursive: endless calls itself ",
+               [&] { endless(vt::tensor(0)).eval(); });
+  Unary far("far", [&](Tensor n) {
+    return vt::cond(n <= 0, [] { return 0; }, [&] { return 1 + far(n - 1); });
+  });
   EXPECT_EQ(far(vt::tensor(400)).item<int>(), 400);
   EXPECT_EQ(vt::jit(far)(vt::tensor(400)).item<int>(), 400);
 }
@@ -280,7 +365,9 @@ TEST(Recursion, Depth) {
 TEST(Recursion, NothingOwnsItself) {
   std::weak_ptr<const void> family;
   {
-    Binary f("f", [&](Tensor x, Tensor n) { return vt::cond(n == 0, [&] { return x; }, [&] { return x * f(x, n - 1); }); });
+    Binary f("f", [&](Tensor x, Tensor n) {
+      return vt::cond(n == 0, [&] { return x; }, [&] { return x * f(x, n - 1); });
+    });
     const vt::Graph g = vt::make_graph(f)(vt::tensor(2.0), vt::tensor(3));
     family = g.body().equations.back().as<vt::detail::RecursionParams>().owner;
     const auto all = vt::jit(vt::vmap(vt::grad(vt::grad(f))));
@@ -293,7 +380,9 @@ TEST(Recursion, NothingOwnsItself) {
 TEST(Recursion, GraphsOutliveTheirFunctions) {
   std::optional<vt::Graph> g;
   {
-    Unary f("f", [&](Tensor n) { return vt::cond(n <= 0, [] { return 0.0; }, [&] { return n + f(n - 1.0); }); });
+    Unary f("f", [&](Tensor n) {
+      return vt::cond(n <= 0, [] { return 0.0; }, [&] { return n + f(n - 1.0); });
+    });
     g = vt::make_graph(vt::grad(f))(vt::tensor(3.0));
   }
   expect_close((*g)({{vt::tensor(3.5)}})[0], vt::tensor(4.0), close);
@@ -302,33 +391,44 @@ TEST(Recursion, GraphsOutliveTheirFunctions) {
 TEST(Recursion, Errors) {
   Unary endless("endless", [&](Tensor n) { return n * endless(n - 1); });
   expect_error(vt::ErrorKind::transform,
-               "vt::Recursive: endless calls itself whatever its arguments are; a branch of vt::cond must end the recursion",
+               "vt::Recursive: endless calls itself whatever its arguments are; a branch of "
+               "vt::cond must end the recursion",
                [&] { endless(vt::tensor(3)); });
   Unary unknown("unknown");
-  expect_error(vt::ErrorKind::value, "vt::Recursive: unknown is called, but has not been defined", [&] { unknown(vt::tensor(1)); });
+  expect_error(vt::ErrorKind::value, "vt::Recursive: unknown is called, but has not been defined",
+               [&] { unknown(vt::tensor(1)); });
   expect_error(vt::ErrorKind::shape, "vt::cond: the functions must give the same shapes", [&] {
-    Unary f("f", [&](Tensor n) { return vt::cond(n < 0, [] { return vt::ones({2}); }, [&] { return vt::sum(f(n - 1)); }); });
-    f(vt::tensor(1));
-  });
-  vt::Variable v(vt::tensor(0.0), "total");
-  expect_error(vt::ErrorKind::transform, "vt::Recursive: f calls itself, so that it may not update total", [&] {
     Unary f("f", [&](Tensor n) {
-      v.assign_add(1.0);
-      return vt::cond(n < 0, [] { return 0; }, [&] { return f(n - 1); });
+      return vt::cond(n < 0, [] { return vt::ones({2}); }, [&] { return vt::sum(f(n - 1)); });
     });
     f(vt::tensor(1));
   });
-  Unary reads("reads", [&](Tensor n) { return vt::cond(n <= 0, [] { return 1.0; }, [&] { return v.read() + reads(n - 1); }); });
+  vt::Variable v(vt::tensor(0.0), "total");
+  expect_error(vt::ErrorKind::transform,
+               "vt::Recursive: f calls itself, so that it may not update total", [&] {
+                 Unary f("f", [&](Tensor n) {
+                   v.assign_add(1.0);
+                   return vt::cond(n < 0, [] { return 0; }, [&] { return f(n - 1); });
+                 });
+                 f(vt::tensor(1));
+               });
+  Unary reads("reads", [&](Tensor n) {
+    return vt::cond(n <= 0, [] { return 1.0; }, [&] { return v.read() + reads(n - 1); });
+  });
   v.assign(2.0);
   expect_close(reads(vt::tensor(3)), vt::tensor(7.0));
   v.assign(3.0);
   expect_close(reads(vt::tensor(3)), vt::tensor(10.0));
-  expect_error(vt::ErrorKind::transform, "vt::Recursive: f is transformed (vt::jvp) inside of itself", [&] {
-    Unary f("f", [&](Tensor x) { return vt::cond(x < 0, [&] { return x; }, [&] { return vt::jacfwd(f)(x - 1.0); }); });
-    f(vt::tensor(1.0));
-  });
+  expect_error(
+      vt::ErrorKind::transform, "vt::Recursive: f is transformed (vt::jvp) inside of itself", [&] {
+        Unary f("f", [&](Tensor x) {
+          return vt::cond(x < 0, [&] { return x; }, [&] { return vt::jacfwd(f)(x - 1.0); });
+        });
+        f(vt::tensor(1.0));
+      });
   expect_error(vt::ErrorKind::transform, "vt::Recursive: grows is recorded inside of ", [&] {
-    Unary grows("grows", [&](Tensor x) { return vt::sum(grows(vt::concatenate({x, x[vt::slice(0, 1)]}))); });
+    Unary grows("grows",
+                [&](Tensor x) { return vt::sum(grows(vt::concatenate({x, x[vt::slice(0, 1)]}))); });
     grows(vt::ones({1}));
   });
   EXPECT_EQ(make_fibonacci()(vt::tensor(5)).item<int>(), 8) << "something is broken by these";

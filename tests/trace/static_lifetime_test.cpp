@@ -1,4 +1,5 @@
-// Tensors and compiled functions that live as long as the process: they go after the first thread's own objects, and still work until then.
+// Tensors and compiled functions that live as long as the process: they go after the first thread's
+// own objects, and still work until then.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +15,8 @@ struct Kept {
   std::vector<vt::Tensor> tensors;
   ~Kept() {
     for (const auto& f : functions)
-      if (f() != 14.0) std::abort();  // the test has long passed: only this, or a fault, can fail it
+      // the test has long passed: only this, or a fault, can fail it
+      if (f() != 14.0) std::abort();
   }
 };
 Kept kept;  // made before main, so destroyed after all that main's thread made

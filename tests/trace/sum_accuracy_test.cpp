@@ -51,8 +51,7 @@ void check_equal_numbers(DType d, const Case& c, const F& f, double factor,
 TEST(SumAccuracy, EqualNumbers) {
   for (DType d : {f32, f64})
     for (const Case& c : cases) {
-      check_equal_numbers(
-          d, c, [&](Tensor x) { return sum(x, c.axes); }, 1, "sum");
+      check_equal_numbers(d, c, [&](Tensor x) { return sum(x, c.axes); }, 1, "sum");
       check_equal_numbers(
           d, c, [&](Tensor x) { return sum(x * 2, c.axes); }, 2, "sum of an expression");
     }
@@ -73,15 +72,13 @@ TEST(SumAccuracy, UnderVmap) {
 TEST(SumAccuracy, SmallFloatsAddInF32) {
   for (DType d : {f16, bf16})
     for (const Case& c : {Case{{200000}, {0}}, Case{{7, 60000}, {1}}, Case{{60000, 7}, {0}}})
-      check_equal_numbers(
-          d, c, [&](Tensor x) { return sum(x, c.axes); }, 1, "sum");
+      check_equal_numbers(d, c, [&](Tensor x) { return sum(x, c.axes); }, 1, "sum");
 }
 
 TEST(SumAccuracy, ComplexNumbersByParts) {
   for (DType d : {f32, f64}) {
     const Case c{{500000}, {0}};
-    check_equal_numbers(
-        d, c, [](Tensor x) { return real(sum(complex(x, -x))); }, 1, "real part");
+    check_equal_numbers(d, c, [](Tensor x) { return real(sum(complex(x, -x))); }, 1, "real part");
     check_equal_numbers(
         d, c, [](Tensor x) { return -imag(sum(complex(x, -x))); }, 1, "imaginary part");
   }
@@ -95,8 +92,7 @@ TEST(SumAccuracy, SumsThatOthersRead) {
     check_equal_numbers(
         d, c, [](Tensor x) { return sum(x * (1 + 0 * sum(x, 1, true)), 1); }, 1,
         "sum of products with a sum");
-    check_equal_numbers(
-        d, c, [&](Tensor x) { return mean(x, 1) * n; }, 1, "mean");
+    check_equal_numbers(d, c, [&](Tensor x) { return mean(x, 1) * n; }, 1, "mean");
     check_equal_numbers(
         d, c, [&](Tensor x) { return x[0][0] * n * sum(softmax(x, 1), 1); }, 1, "softmax");
     check_equal_numbers(
@@ -126,8 +122,10 @@ TEST(SumAccuracy, OfTurnedColumnsLessTheirSum) {
     for (std::int64_t columns : {2, 7, 16})
       for (std::int64_t rows : {1000, 16000, 100000}) {
         const double n = static_cast<double>(rows), want = n - n * n * static_cast<double>(columns);
-        const std::vector<double> got = jit(f)(ones({rows, columns}, d)).astype(f64).to_vector<double>();
-        for (double sum : got) EXPECT_NEAR(sum, want, -few * unit_of(d) * want) << columns << ", " << rows;
+        const std::vector<double> got =
+            jit(f)(ones({rows, columns}, d)).astype(f64).to_vector<double>();
+        for (double sum : got)
+          EXPECT_NEAR(sum, want, -few * unit_of(d) * want) << columns << ", " << rows;
       }
 }
 

@@ -17,25 +17,31 @@ TEST(TensorForms, TensorsAndNumbersInBraces) {
   expect_close(vt::tensor({a, 1.0, v[1]}), vt::tensor({2.0, 1.0, 4.0}));
   expect_close(vt::tensor({{a, 1.0}, {0.5, v[1]}}), vt::tensor({{2.0, 1.0}, {0.5, 4.0}}));
   expect_close(vt::tensor({v, v}), vt::tensor({{3.0, 4.0}, {3.0, 4.0}}));
-  const auto rotation = [](Tensor t) { return vt::tensor({{vt::cos(t), -vt::sin(t)}, {vt::sin(t), vt::cos(t)}}); };
+  const auto rotation = [](Tensor t) {
+    return vt::tensor({{vt::cos(t), -vt::sin(t)}, {vt::sin(t), vt::cos(t)}});
+  };
   expect_close(vt::jacfwd(rotation)(vt::tensor(0.0)), vt::tensor({{0.0, -1.0}, {1.0, 0.0}}));
   EXPECT_EQ(vt::vmap(rotation)(v).shape(), (vt::Shape{2, 2, 2}));
 }
 
 TEST(TensorForms, ContainersOfContainersAndArrays) {
-  expect_close(vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5, 6}}), vt::tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}));
+  expect_close(vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5, 6}}),
+               vt::tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}));
   EXPECT_EQ(vt::tensor(std::vector<std::vector<float>>{{1, 2}}).dtype(), vt::f32);
   EXPECT_EQ(vt::tensor(std::vector<std::array<int, 2>>{{1, 2}, {3, 4}}, vt::i64).dtype(), vt::i64);
   EXPECT_EQ(vt::tensor(std::vector<std::vector<bool>>{{true}, {false}}).dtype(), vt::bool_);
-  EXPECT_EQ(vt::tensor(std::vector<std::vector<std::vector<int>>>(2, {3, {1, 2, 3, 4}})).shape(), (vt::Shape{2, 3, 4}));
-  vt_test::expect_error([] { vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5}}); }, vt::ErrorKind::shape, {"rows of different lengths"});
+  EXPECT_EQ(vt::tensor(std::vector<std::vector<std::vector<int>>>(2, {3, {1, 2, 3, 4}})).shape(),
+            (vt::Shape{2, 3, 4}));
+  vt_test::expect_error([] { vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5}}); },
+                        vt::ErrorKind::shape, {"rows of different lengths"});
   const Tensor a = vt::tensor(1.0), b = vt::tensor(2.0);
   const std::array<Tensor, 2> array{a, b};
   const Tensor c_array[] = {a, b};
   expect_close(vt::stack(array), vt::tensor({1.0, 2.0}));
   expect_close(vt::stack(c_array), vt::tensor({1.0, 2.0}));
   expect_close(vt::stack(std::span<const Tensor>(array)), vt::tensor({1.0, 2.0}));
-  expect_close(vt::concatenate(std::array{vt::tensor({1.0}), vt::tensor({2.0})}), vt::tensor({1.0, 2.0}));
+  expect_close(vt::concatenate(std::array{vt::tensor({1.0}), vt::tensor({2.0})}),
+               vt::tensor({1.0, 2.0}));
   // Braces are a shape.
   EXPECT_EQ(vt::tensor(std::vector<double>{1.5}, {}).rank(), 0);
   EXPECT_EQ(vt::tensor(std::vector<double>{1, 2, 3, 4}, {2, 2}).rank(), 2);
@@ -68,7 +74,8 @@ TEST(TensorForms, CompoundAssignment) {
   };
   expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(14.0));
   expect_close(vt::vmap(f)(start), vt::tensor({24.0, 40.0}));
-  vt_test::expect_error([&] { x += vt::ones({3}); }, vt::ErrorKind::shape, {"vt::add", "f64[2] · f64[3]", "tensor_forms_test.cpp:"});
+  vt_test::expect_error([&] { x += vt::ones({3}); }, vt::ErrorKind::shape,
+                        {"vt::add", "f64[2] · f64[3]", "tensor_forms_test.cpp:"});
 }
 
 TEST(TensorForms, TemporariesGiveValues) {
@@ -79,7 +86,8 @@ TEST(TensorForms, TemporariesGiveValues) {
   std::vector<std::int64_t> extents;
   for (const std::int64_t n : vt::ones({2, 3}).shape()) extents.push_back(n);
   EXPECT_EQ(extents, (std::vector<std::int64_t>{2, 3}));
-  static_assert(std::is_copy_assignable_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor> && std::is_swappable_v<Tensor>);
+  static_assert(std::is_copy_assignable_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor> &&
+                std::is_swappable_v<Tensor>);
 }
 
 TEST(TensorForms, TreesAreEvaluatedAtOnce) {
@@ -92,7 +100,9 @@ TEST(TensorForms, TreesAreEvaluatedAtOnce) {
   std::ostringstream out;
   out << vt::stats();
   EXPECT_EQ(out.str(), vt::stats().str());
-  vt_test::expect_error([] { vt::jit([](Tensor t) { return vt::eval(t * 2.0); })(vt::tensor(1.0)); }, vt::ErrorKind::tracer, {"not known under vt::jit"});
+  vt_test::expect_error(
+      [] { vt::jit([](Tensor t) { return vt::eval(t * 2.0); })(vt::tensor(1.0)); },
+      vt::ErrorKind::tracer, {"not known under vt::jit"});
 }
 
 // By value, as NumPy compares: a number that the dtype does not hold is beyond all of its elements.
@@ -103,19 +113,27 @@ TEST(TensorForms, ComparisonsGoByValue) {
     const Tensor x = vt::tensor({0, 1, 100}).astype(d);
     for (const auto& big : {Tensor(3000000000000LL), Tensor(~0ull)}) {
       EXPECT_TRUE(all(x < big) && all(x <= big) && all(x != big) && all(big > x) && all(big >= x));
-      EXPECT_TRUE(none(x > big) && none(x >= big) && none(x == big) && none(big < x) && none(big <= x));
+      EXPECT_TRUE(none(x > big) && none(x >= big) && none(x == big) && none(big < x) &&
+                  none(big <= x));
     }
     const long long small = -3000000000000LL;
-    EXPECT_TRUE(all(x > small) && all(x >= small) && all(x != small) && all(small < x) && all(small <= x));
-    EXPECT_TRUE(none(x < small) && none(x <= small) && none(x == small) && none(small > x) && none(small >= x));
-    EXPECT_TRUE(all(vt::vmap([=](Tensor t) { return t > small; })(x)) && all(vt::jit([=](Tensor t) { return t > small; })(x)));
+    EXPECT_TRUE(all(x > small) && all(x >= small) && all(x != small) && all(small < x) &&
+                all(small <= x));
+    EXPECT_TRUE(none(x < small) && none(x <= small) && none(x == small) && none(small > x) &&
+                none(small >= x));
+    EXPECT_TRUE(all(vt::vmap([=](Tensor t) { return t > small; })(x)) &&
+                all(vt::jit([=](Tensor t) { return t > small; })(x)));
   }
-  const Tensor u = vt::tensor({0ull, (1ull << 53) + 1, ~0ull}), s = vt::tensor({-1LL, (1LL << 53), std::int64_t{-1}});
-  EXPECT_TRUE(all(u > s) && all(u >= s) && all(s < u) && all(s <= u) && all(u != s) && none(u == s) && none(u < s) && none(s >= u));
+  const Tensor u = vt::tensor({0ull, (1ull << 53) + 1, ~0ull}),
+               s = vt::tensor({-1LL, (1LL << 53), std::int64_t{-1}});
+  EXPECT_TRUE(all(u > s) && all(u >= s) && all(s < u) && all(s <= u) && all(u != s) &&
+              none(u == s) && none(u < s) && none(s >= u));
   EXPECT_TRUE(all(u > -1) && none(u == -1) && all(s < ~0ull));
-  EXPECT_TRUE(all(vt::tensor({5LL}) == vt::tensor({5ull})) && all(vt::tensor({5LL}) <= vt::tensor({5ull})));
+  EXPECT_TRUE(all(vt::tensor({5LL}) == vt::tensor({5ull})) &&
+              all(vt::tensor({5LL}) <= vt::tensor({5ull})));
   // All ones in what works on bits alone.
-  EXPECT_EQ((vt::tensor({1, 255}).astype(vt::u8) & -1).to_vector<int>(), (std::vector<int>{1, 255}));
+  EXPECT_EQ((vt::tensor({1, 255}).astype(vt::u8) & -1).to_vector<int>(),
+            (std::vector<int>{1, 255}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Real objectives from end to end: bundle adjustment, hand tracking and the character LSTM of the ADBench suite, against plain loops, whose
-// derivatives are those of complex steps: f(x + ih) has the derivative in its imaginary part, to the last bit.
+// Real objectives from end to end: bundle adjustment, hand tracking and the character LSTM of the
+// ADBench suite, against plain loops, whose derivatives are those of complex steps: f(x + ih) has
+// the derivative in its imaginary part, to the last bit.
 #include <array>
 
 #include "perf/bundle.hpp"
@@ -31,7 +32,8 @@ Numbers complex_step_jacobian(F f, const Numbers& x) {
     const auto moved = f(at);
     at[i] = x[i];
     if (jacobian.empty()) jacobian.resize(moved.size() * x.size());
-    for (std::size_t k = 0; k < moved.size(); ++k) jacobian[k * x.size() + i] = moved[k].imag() / step;
+    for (std::size_t k = 0; k < moved.size(); ++k)
+      jacobian[k * x.size() + i] = moved[k].imag() / step;
   }
   return jacobian;
 }
@@ -58,14 +60,16 @@ Triple<T> turned(const Triple<T>& rotation, const Triple<T>& v) {
   return out;
 }
 
-// ---- bundle adjustment -------------------------------------------------------------------------------------------------
+// ---- bundle adjustment --------------------------------------------------------------------------
 
 /// One observation: 11 numbers of the camera, 3 of the point, the weight.
 template <class T>
 std::vector<T> plain_reprojection(const std::vector<T>& p, const double* feature) {
   const Triple<T> seen = turned<T>({p[0], p[1], p[2]}, {p[11] - p[3], p[12] - p[4], p[13] - p[5]});
-  const T x = seen[0] / seen[2], y = seen[1] / seen[2], squared = x * x + y * y, stretch = 1.0 + p[9] * squared + p[10] * squared * squared;
-  return {p[14] * (p[6] * x * stretch + p[7] - feature[0]), p[14] * (p[6] * y * stretch + p[8] - feature[1])};
+  const T x = seen[0] / seen[2], y = seen[1] / seen[2], squared = x * x + y * y,
+          stretch = 1.0 + p[9] * squared + p[10] * squared * squared;
+  return {p[14] * (p[6] * x * stretch + p[7] - feature[0]),
+          p[14] * (p[6] * y * stretch + p[8] - feature[1])};
 }
 
 /// Ten observations; the second camera is not turned, which takes the other branch.
@@ -78,9 +82,10 @@ perf::Bundle bundle() {
 
 TEST(AdBench, BundleAdjustment) {
   const perf::Bundle b = bundle();
-  const Numbers cameras = b.cameras.to_vector<double>(), points = b.points.to_vector<double>(), weights = b.weights.to_vector<double>(),
-                features = b.features.to_vector<double>();
-  const std::vector<int> camera_of = b.camera_of.to_vector<int>(), point_of = b.point_of.to_vector<int>();
+  const Numbers cameras = b.cameras.to_vector<double>(), points = b.points.to_vector<double>(),
+                weights = b.weights.to_vector<double>(), features = b.features.to_vector<double>();
+  const std::vector<int> camera_of = b.camera_of.to_vector<int>(),
+                         point_of = b.point_of.to_vector<int>();
   const auto count = static_cast<std::size_t>(b.observations);
   Numbers residuals, weight_residuals, by_camera, by_point, by_weight, by_own_weight;
   for (std::size_t i = 0; i < count; ++i) {
@@ -91,7 +96,8 @@ TEST(AdBench, BundleAdjustment) {
     for (double r : plain_reprojection(own, feature)) residuals.push_back(r);
     weight_residuals.push_back(1 - weights[i] * weights[i]);
     by_own_weight.push_back(-2 * weights[i]);
-    const Numbers j = complex_step_jacobian([&](const std::vector<Complex>& p) { return plain_reprojection(p, feature); }, own);
+    const Numbers j = complex_step_jacobian(
+        [&](const std::vector<Complex>& p) { return plain_reprojection(p, feature); }, own);
     for (int row = 0; row < 2; ++row) {
       by_camera.insert(by_camera.end(), j.begin() + 15 * row, j.begin() + 15 * row + 11);
       by_point.insert(by_point.end(), j.begin() + 15 * row + 11, j.begin() + 15 * row + 14);
@@ -110,19 +116,21 @@ TEST(AdBench, BundleAdjustment) {
     expect_close(std::get<3>(blocks), vt::tensor(by_own_weight, {n}), near);
   };
   check(f(b.cameras, b.points, b.weights), jacobian(b.cameras, b.points, b.weights));
-  check(vt::jit(f)(b.cameras, b.points, b.weights), vt::jit(jacobian)(b.cameras, b.points, b.weights));
+  check(vt::jit(f)(b.cameras, b.points, b.weights),
+        vt::jit(jacobian)(b.cameras, b.points, b.weights));
 
   // Each block alone, without vmap.
   const auto blocks = vt::jit(jacobian)(b.cameras, b.points, b.weights);
   for (int i = 0; i < b.observations; ++i) {
-    const auto own = vt::jacobian<0, 1, 2>(perf::reprojection_error)(b.cameras[camera_of[i]], b.points[point_of[i]], b.weights[i], b.features[i]);
+    const auto own = vt::jacobian<0, 1, 2>(perf::reprojection_error)(
+        b.cameras[camera_of[i]], b.points[point_of[i]], b.weights[i], b.features[i]);
     expect_close(std::get<0>(own), std::get<0>(blocks)[i], near);
     expect_close(std::get<1>(own), std::get<1>(blocks)[i], near);
     expect_close(std::get<2>(own), std::get<2>(blocks)[i], near);
   }
 }
 
-// ---- hand tracking -----------------------------------------------------------------------------------------------------
+// ---- hand tracking ------------------------------------------------------------------------------
 
 template <class T>
 using Matrix = std::array<std::array<T, 4>, 4>;
@@ -175,13 +183,16 @@ struct PlainHand {
     for (std::size_t bone = 0; bone < parents.size(); ++bone) {
       Matrix<T> pose = product(relatives[bone], plane_turn<T>(0, 1, 0.0));
       // Bones 2 to 21: five fingers of four; the last of each does not turn.
-      if (const std::size_t finger = (bone - 2) / 4, joint = (bone - 2) % 4; bone >= 2 && finger < 5 && joint < 3) {
+      if (const std::size_t finger = (bone - 2) / 4, joint = (bone - 2) % 4;
+          bone >= 2 && finger < 5 && joint < 3) {
         const std::size_t first = 6 + 4 * finger;
         const T bend = x[joint == 0 ? first : first + joint + 1];
         if (joint == 0) pose = product(pose, plane_turn<T>(0, 1, x[first + 1]));
         pose = product(pose, plane_turn<T>(1, 2, bend));
       }
-      absolute.push_back(parents[bone] < 0 ? pose : product(absolute[static_cast<std::size_t>(parents[bone])], pose));
+      absolute.push_back(parents[bone] < 0
+                             ? pose
+                             : product(absolute[static_cast<std::size_t>(parents[bone])], pose));
       transforms.push_back(product(absolute.back(), inverses[bone]));
     }
     const auto vertex = [&](int v) {
@@ -201,7 +212,8 @@ struct PlainHand {
       Triple<T> at{};
       if (on_triangles) {
         const T u = x[26 + 2 * k], v = x[26 + 2 * k + 1];
-        const Triple<T> p = vertex(triangles[3 * c]), q = vertex(triangles[3 * c + 1]), r = vertex(triangles[3 * c + 2]);
+        const Triple<T> p = vertex(triangles[3 * c]), q = vertex(triangles[3 * c + 1]),
+                        r = vertex(triangles[3 * c + 2]);
         for (int i = 0; i < 3; ++i) at[i] = u * p[i] + v * q[i] + (1.0 - u - v) * r[i];
       } else {
         at = vertex(c);
@@ -217,11 +229,15 @@ TEST(AdBench, HandOfVertices) {
   const PlainHand plain(h, false);
   const Numbers theta = h.theta.to_vector<double>();
   const Tensor values = vt::tensor(plain.residuals(theta), {100, 3});
-  const Tensor slopes = vt::tensor(complex_step_jacobian([&](const std::vector<Complex>& x) { return plain.residuals(x); }, theta), {100, 3, 26});
+  const Tensor slopes =
+      vt::tensor(complex_step_jacobian(
+                     [&](const std::vector<Complex>& x) { return plain.residuals(x); }, theta),
+                 {100, 3, 26});
   const auto f = perf::hand_objective(h);
   expect_close(f(h.theta), values, near);
   expect_close(vt::jit(f)(h.theta), values, near);
-  for (const auto& jacobian : {vt::jit(vt::jacobian(f))(h.theta), vt::jacfwd(f)(h.theta), vt::jit(vt::jacrev(f, {.chunk = 50}))(h.theta)})
+  for (const auto& jacobian : {vt::jit(vt::jacobian(f))(h.theta), vt::jacfwd(f)(h.theta),
+                               vt::jit(vt::jacrev(f, {.chunk = 50}))(h.theta)})
     expect_close(jacobian, slopes, near);
 }
 
@@ -242,19 +258,21 @@ TEST(AdBench, HandOnTriangles) {
     }
   const auto f = perf::hand_objective_on_triangles(h);
   const auto jacobian = perf::hand_jacobian_on_triangles(h);
-  for (const Tensor& value : {f(h.theta, h.us), vt::jit(f)(h.theta, h.us)}) expect_close(value, vt::tensor(plain.residuals(x), {100, 3}), near);
+  for (const Tensor& value : {f(h.theta, h.us), vt::jit(f)(h.theta, h.us)})
+    expect_close(value, vt::tensor(plain.residuals(x), {100, 3}), near);
   for (const auto& [theta, us] : {jacobian(h.theta, h.us), vt::jit(jacobian)(h.theta, h.us)}) {
     expect_close(theta, vt::tensor(by_theta, {100, 3, 26}), near);
     expect_close(us, vt::tensor(by_us, {100, 3, 2}), near);
   }
 }
 
-// ---- the character LSTM ------------------------------------------------------------------------------------------------
+// ---- the character LSTM -------------------------------------------------------------------------
 
 /// `x`: layers, then edges.
 template <class T>
 T plain_lstm(const perf::CharacterLstm& m, const std::vector<T>& x) {
-  const auto layers = static_cast<std::size_t>(m.layers.dim(0)), bits = static_cast<std::size_t>(m.text.dim(1)),
+  const auto layers = static_cast<std::size_t>(m.layers.dim(0)),
+             bits = static_cast<std::size_t>(m.text.dim(1)),
              count = static_cast<std::size_t>(m.text.dim(0));
   const Numbers start = m.start.to_vector<double>(), text = m.text.to_vector<double>();
   const T* edges = x.data() + layers * 8 * bits;
@@ -267,8 +285,10 @@ T plain_lstm(const perf::CharacterLstm& m, const std::vector<T>& x) {
       for (std::size_t i = 0; i < bits; ++i) {
         const T *weight = &x[l * 8 * bits + i], *offset = weight + 4 * bits;
         T &hidden = state[2 * l * bits + i], &cell = state[(2 * l + 1) * bits + i];
-        const T forget = sigmoid(signal[i] * weight[0] + offset[0]), in = sigmoid(hidden * weight[bits] + offset[bits]);
-        const T out = sigmoid(signal[i] * weight[2 * bits] + offset[2 * bits]), change = std::tanh(hidden * weight[3 * bits] + offset[3 * bits]);
+        const T forget = sigmoid(signal[i] * weight[0] + offset[0]),
+                in = sigmoid(hidden * weight[bits] + offset[bits]);
+        const T out = sigmoid(signal[i] * weight[2 * bits] + offset[2 * bits]),
+                change = std::tanh(hidden * weight[3 * bits] + offset[3 * bits]);
         cell = cell * forget + in * change;
         hidden = out * std::tanh(cell);
         signal[i] = hidden;
@@ -278,7 +298,8 @@ T plain_lstm(const perf::CharacterLstm& m, const std::vector<T>& x) {
       predicted[i] = signal[i] * edges[bits + i] + edges[2 * bits + i];
       sum += std::exp(predicted[i]);
     }
-    for (std::size_t i = 0; i < bits; ++i) total += text[(t + 1) * bits + i] * (predicted[i] - std::log(sum));
+    for (std::size_t i = 0; i < bits; ++i)
+      total += text[(t + 1) * bits + i] * (predicted[i] - std::log(sum));
   }
   return -total / static_cast<double>((count - 1) * bits);
 }
@@ -291,18 +312,27 @@ TEST(AdBench, CharacterLstm) {
     Numbers x = m.layers.to_vector<double>();
     const std::size_t inner = x.size();
     for (double v : m.edges.to_vector<double>()) x.push_back(v);
-    const Numbers slopes = complex_step_jacobian([&](const std::vector<Complex>& moved) { return std::vector<Complex>{plain_lstm(m, moved)}; }, x);
-    const Tensor by_layers = vt::tensor(Numbers(slopes.begin(), slopes.begin() + inner), m.layers.shape());
-    const Tensor by_edges = vt::tensor(Numbers(slopes.begin() + inner, slopes.end()), m.edges.shape());
+    const Numbers slopes = complex_step_jacobian(
+        [&](const std::vector<Complex>& moved) {
+          return std::vector<Complex>{plain_lstm(m, moved)};
+        },
+        x);
+    const Tensor by_layers =
+        vt::tensor(Numbers(slopes.begin(), slopes.begin() + inner), m.layers.shape());
+    const Tensor by_edges =
+        vt::tensor(Numbers(slopes.begin() + inner, slopes.end()), m.edges.shape());
     const auto f = perf::character_lstm_objective(m);
     const auto gradient = vt::grad<0, 1>(f);
-    for (const Tensor& value : {f(m.layers, m.edges), vt::jit(f)(m.layers, m.edges)}) expect_close(value, vt::tensor(plain_lstm(m, x)), near);
-    for (const auto& [layers, edges] : {gradient(m.layers, m.edges), vt::jit(gradient)(m.layers, m.edges)}) {
+    for (const Tensor& value : {f(m.layers, m.edges), vt::jit(f)(m.layers, m.edges)})
+      expect_close(value, vt::tensor(plain_lstm(m, x)), near);
+    for (const auto& [layers, edges] :
+         {gradient(m.layers, m.edges), vt::jit(gradient)(m.layers, m.edges)}) {
       expect_close(layers, by_layers, near);
       expect_close(edges, by_edges, near);
     }
     // Two sets of parameters at once are two calls.
-    const Tensor both_layers = vt::stack({m.layers, m.layers * 0.9}), both_edges = vt::stack({m.edges, m.edges + 0.1});
+    const Tensor both_layers = vt::stack({m.layers, m.layers * 0.9}),
+                 both_edges = vt::stack({m.edges, m.edges + 0.1});
     const auto [layers, edges] = vt::jit(vt::vmap(gradient))(both_layers, both_edges);
     for (int i = 0; i < 2; ++i) {
       const auto [own_layers, own_edges] = gradient(both_layers[i], both_edges[i]);
@@ -319,7 +349,8 @@ TEST(AdBench, CharacterLstmOfTheWholeText) {
   const auto f = perf::character_lstm_objective(m);
   EXPECT_NEAR(vt::jit(f)(m.layers, m.edges).item<double>(), plain_lstm(m, x), 1e-12);
   std::vector<Complex> moved(x.begin(), x.end());
-  for (std::size_t i = 0; i < x.size(); ++i) moved[i] += Complex(0, step * std::sin(static_cast<double>(i)));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    moved[i] += Complex(0, step * std::sin(static_cast<double>(i)));
   const auto [layers, edges] = vt::jit(vt::grad<0, 1>(f))(m.layers, m.edges);
   double slope = 0;
   std::size_t i = 0;

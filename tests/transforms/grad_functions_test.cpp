@@ -1,5 +1,6 @@
-// Derivatives of the composed public functions: gradient against differences, Hessian against differences of the gradient, and
-// vmap of the gradient against a loop; then the points where a composition could give NaN.
+// Derivatives of the composed public functions: gradient against differences, Hessian against
+// differences of the gradient, and vmap of the gradient against a loop; then the points where a
+// composition could give NaN.
 #include "support/property.hpp"
 
 namespace {
@@ -15,7 +16,9 @@ struct Row {
   double low = -2, high = 2;
 };
 
-Tensor constant(const Shape& s, std::uint64_t seed) { return vt_test::random_tensor(vt::f64, s, 0.25, 1.5, seed); }
+Tensor constant(const Shape& s, std::uint64_t seed) {
+  return vt_test::random_tensor(vt::f64, s, 0.25, 1.5, seed);
+}
 
 std::vector<Row> rows() {
   const Tensor v3 = constant({3}, 1), m = constant({3, 4}, 2), k = constant({2, 3, 4}, 3);
@@ -28,7 +31,9 @@ std::vector<Row> rows() {
       {"norm", [](Tensor x) { return vt::norm(x, 1); }, {3, 4}},
       {"norm 1", [](Tensor x) { return vt::norm(x, 1, 1.0); }, {3, 4}},
       {"norm 3", [](Tensor x) { return vt::norm(x, 0, 3.0); }, {3, 4}, 0.2, 2},
-      {"norm inf", [](Tensor x) { return vt::norm(x, 0, std::numeric_limits<double>::infinity()); }, {3, 4}},
+      {"norm inf",
+       [](Tensor x) { return vt::norm(x, 0, std::numeric_limits<double>::infinity()); },
+       {3, 4}},
       {"ptp", [](Tensor x) { return vt::ptp(x, 1); }, {3, 4}},
       {"prod", [](Tensor x) { return vt::prod(x, {0, 1}); }, {2, 3}},
       {"softmax", [](Tensor x) { return vt::softmax(x, 0); }, {3, 4}},
@@ -47,9 +52,13 @@ std::vector<Row> rows() {
       {"layer_norm", [=](Tensor x) { return vt::layer_norm(x, m[0], m[1]); }, {3, 4}},
       {"rms_norm", [=](Tensor x) { return vt::rms_norm(x, m[0]); }, {3, 4}},
       {"group_norm", [=](Tensor x) { return vt::group_norm(x, 2, m[0], m[1]); }, {2, 3, 4}},
-      {"batch_norm_training", [=](Tensor x) { return vt::batch_norm_training(x, m[0], m[1]).y; }, {3, 4}},
+      {"batch_norm_training",
+       [=](Tensor x) { return vt::batch_norm_training(x, m[0], m[1]).y; },
+       {3, 4}},
       {"cross_entropy", [=](Tensor x) { return vt::cross_entropy(x, m); }, {3, 4}},
-      {"sparse_cross_entropy", [](Tensor x) { return vt::sparse_cross_entropy(x, vt::tensor({1, 3, 0})); }, {3, 4}},
+      {"sparse_cross_entropy",
+       [](Tensor x) { return vt::sparse_cross_entropy(x, vt::tensor({1, 3, 0})); },
+       {3, 4}},
       {"l2_loss", [](Tensor x) { return vt::l2_loss(x); }, {3, 4}},
       {"matmul left", [=](Tensor x) { return vt::matmul(x, m); }, {2, 3}},
       {"matmul right", [=](Tensor x) { return vt::matmul(m, x); }, {4, 2}},
@@ -68,14 +77,36 @@ std::vector<Row> rows() {
       {"corrcoef", [](Tensor x) { return vt::corrcoef(x); }, {2, 5}},
       {"take", [=](Tensor x) { return vt::take(x, index, 0); }, {3, 4}},
       {"take flat", [=](Tensor x) { return vt::take(x, index); }, {3, 4}},
-      {"take_along_axis", [](Tensor x) { return vt::take_along_axis(x, vt::tensor({{0, 3}, {1, 1}, {2, 0}}), 1); }, {3, 4}},
+      {"take_along_axis",
+       [](Tensor x) { return vt::take_along_axis(x, vt::tensor({{0, 3}, {1, 1}, {2, 0}}), 1); },
+       {3, 4}},
       {"index", [](Tensor x) { return x[1] * x[vt::slice(0, 3, 2)]; }, {3, 4}},
-      {"index_update", [=](Tensor x) { return vt::index_update(x, vt::tensor({2, 0}), vt::square(x[vt::slice(0, 2)])); }, {3, 4}},
-      {"index_add", [=](Tensor x) { return vt::index_add(x, vt::tensor({2, 2}), vt::square(x[vt::slice(0, 2)])); }, {3, 4}},
-      {"index_mul", [=](Tensor x) { return vt::index_mul(x, vt::tensor({2, 2}), vt::square(x[vt::slice(0, 2)])); }, {3, 4}},
-      {"index_max", [=](Tensor x) { return vt::index_max(x, vt::tensor({2, 2}), vt::square(x[vt::slice(0, 2)])); }, {3, 4}},
-      {"gather_nd", [](Tensor x) { return vt::gather_nd(x, vt::tensor({{0, 1}, {2, 3}, {0, 1}})); }, {3, 4}},
-      {"scatter_nd", [](Tensor x) { return vt::scatter_nd(vt::tensor({{0, 1}, {2, 0}, {0, 1}}), x, {3, 2}); }, {3}},
+      {"index_update",
+       [=](Tensor x) {
+         return vt::index_update(x, vt::tensor({2, 0}), vt::square(x[vt::slice(0, 2)]));
+       },
+       {3, 4}},
+      {"index_add",
+       [=](Tensor x) {
+         return vt::index_add(x, vt::tensor({2, 2}), vt::square(x[vt::slice(0, 2)]));
+       },
+       {3, 4}},
+      {"index_mul",
+       [=](Tensor x) {
+         return vt::index_mul(x, vt::tensor({2, 2}), vt::square(x[vt::slice(0, 2)]));
+       },
+       {3, 4}},
+      {"index_max",
+       [=](Tensor x) {
+         return vt::index_max(x, vt::tensor({2, 2}), vt::square(x[vt::slice(0, 2)]));
+       },
+       {3, 4}},
+      {"gather_nd",
+       [](Tensor x) { return vt::gather_nd(x, vt::tensor({{0, 1}, {2, 3}, {0, 1}})); },
+       {3, 4}},
+      {"scatter_nd",
+       [](Tensor x) { return vt::scatter_nd(vt::tensor({{0, 1}, {2, 0}, {0, 1}}), x, {3, 2}); },
+       {3}},
       {"segment_sum", [=](Tensor x) { return vt::segment_sum(x, ids, 3); }, {4, 2}},
       {"segment_mean", [=](Tensor x) { return vt::segment_mean(x, ids, 3); }, {4, 2}},
       {"segment_prod", [=](Tensor x) { return vt::segment_prod(x, ids, 3); }, {4, 2}},
@@ -86,7 +117,12 @@ std::vector<Row> rows() {
       {"tril", [](Tensor x) { return vt::tril(x); }, {3, 4}},
       {"matrix_diag", [](Tensor x) { return vt::matrix_diag(x); }, {2, 3}},
       {"matrix_set_diag", [=](Tensor x) { return vt::matrix_set_diag(x, v3); }, {3, 4}},
-      {"interp", [](Tensor x) { return vt::interp(x, vt::tensor({-3.0, -0.1, 1.05, 3.0}), vt::tensor({1.0, 2.0, -1.0, 0.5})); }, {5}},
+      {"interp",
+       [](Tensor x) {
+         return vt::interp(x, vt::tensor({-3.0, -0.1, 1.05, 3.0}),
+                           vt::tensor({1.0, 2.0, -1.0, 0.5}));
+       },
+       {5}},
       {"concatenate", [](Tensor x) { return vt::concatenate({x, x * x}, 1); }, {2, 3}},
       {"stack", [](Tensor x) { return vt::stack({x, x * x}, -1); }, {2, 3}},
       {"split", [](Tensor x) { return vt::split(x, 3, 1)[1]; }, {2, 6}},
@@ -102,8 +138,16 @@ std::vector<Row> rows() {
       {"xlogy", [](Tensor x) { return vt::xlogy(x, x + 3.0); }, {5}},
       {"mod", [](Tensor x) { return vt::mod(x, 1.7); }, {5}},
       {"squared_difference", [](Tensor x) { return vt::squared_difference(x, vt::sin(x)); }, {5}},
-      {"cumulative", [](Tensor x) { return vt::cumsum(vt::cumprod(x, 1), 0, true) + vt::cummax(x, 1) + vt::cumlogsumexp(x, 0); }, {3, 4}},
-      {"reduce", [](Tensor x) { return vt::reduce([](Tensor a, Tensor b) { return a * b + a + b; }, 0.0, x, 1); }, {2, 5}},
+      {"cumulative",
+       [](Tensor x) {
+         return vt::cumsum(vt::cumprod(x, 1), 0, true) + vt::cummax(x, 1) + vt::cumlogsumexp(x, 0);
+       },
+       {3, 4}},
+      {"reduce",
+       [](Tensor x) {
+         return vt::reduce([](Tensor a, Tensor b) { return a * b + a + b; }, 0.0, x, 1);
+       },
+       {2, 5}},
   };
 }
 
@@ -115,7 +159,8 @@ TEST(GradFunctions, GradientAndHessianAreTheDifferences) {
     const auto loss = [&](Tensor v) { return vt::sum(row.f(v) * weights); };
     const Tensor g = vt::grad(loss)(x);
     expect_close(g, vt_test::numeric_gradient(loss, x, 1e-4), {.relative = 1e-7, .absolute = 1e-8});
-    expect_close(vt::hessian(loss)(x), vt_test::numeric_jacobian(vt::grad(loss), x, 1e-4), {.relative = 1e-6, .absolute = 1e-7});
+    expect_close(vt::hessian(loss)(x), vt_test::numeric_jacobian(vt::grad(loss), x, 1e-4),
+                 {.relative = 1e-6, .absolute = 1e-7});
     expect_close(vt::jit(vt::grad(loss))(x), g, {.relative = 1e-12, .absolute = 1e-13});
   }
 }
@@ -127,28 +172,48 @@ TEST(GradFunctions, VmapOfGradIsTheLoop) {
     batched.insert(batched.begin() + 1, 3);  // lanes in the second axis
     const Tensor xs = vt_test::random_tensor(vt::f64, batched, row.low, row.high, 19);
     const auto loss = [&](Tensor v) { return vt::sum(vt::sin(row.f(v))); };
-    expect_close(vt::vmap(vt::grad(loss), {.in_axes = 1})(xs), vt_test::stack_loop([&](Tensor v) { return vt::grad(loss)(v); }, 1, xs),
+    expect_close(vt::vmap(vt::grad(loss), {.in_axes = 1})(xs),
+                 vt_test::stack_loop([&](Tensor v) { return vt::grad(loss)(v); }, 1, xs),
                  {.relative = 1e-12, .absolute = 1e-13});
   }
 }
 
 TEST(GradFunctions, NoNanWhereTheDerivativeExists) {
-  const auto gradient = [](auto f, Tensor x) { return vt::grad([f](Tensor v) { return vt::sum(f(v)); })(x); };
+  const auto gradient = [](auto f, Tensor x) {
+    return vt::grad([f](Tensor v) { return vt::sum(f(v)); })(x);
+  };
   constexpr double inf = std::numeric_limits<double>::infinity();
-  expect_close(gradient([](Tensor x) { return vt::relu(x); }, vt::tensor({-1.0, 0.0, 1.0})), vt::tensor({0.0, 0.0, 1.0}));
-  expect_close(gradient([](Tensor x) { return vt::softplus(x); }, vt::tensor({-1000.0, 0.0, 1000.0})), vt::tensor({0.0, 0.5, 1.0}));
-  expect_close(gradient([](Tensor x) { return vt::sigmoid(x); }, vt::tensor({-1000.0, 0.0, 1000.0})), vt::tensor({0.0, 0.25, 0.0}));
-  expect_close(gradient([](Tensor x) { return vt::logsumexp(x); }, vt::tensor({-inf, 0.0, 0.0})), vt::tensor({0.0, 0.5, 0.5}), {.ulps = 4});
-  expect_close(gradient([](Tensor x) { return vt::logsumexp(x); }, vt::tensor({1000.0, 0.0})), vt::tensor({1.0, 0.0}));
-  expect_close(gradient([](Tensor x) { return vt::log_softmax(x)[0]; }, vt::tensor({1000.0, 0.0})), vt::tensor({0.0, 0.0}));
-  expect_close(gradient([](Tensor x) { return vt::xlogy(x, 0.5); }, vt::tensor({0.0})), vt::tensor({std::log(0.5)}), {.ulps = 2});
-  expect_close(gradient([](Tensor x) { return vt::prod(x); }, vt::tensor({0.0, 2.0})), vt::tensor({2.0, 0.0}));
-  expect_close(gradient([](Tensor x) { return vt::abs(x); }, vt::tensor({-1.0, 0.0, 1.0})), vt::tensor({-1.0, 0.0, 1.0}));
-  expect_close(gradient([](Tensor x) { return vt::elu(x); }, vt::tensor({-1000.0, 1000.0})), vt::tensor({0.0, 1.0}));
-  expect_close(gradient([](Tensor x) { return vt::hypot(x, 1.0); }, vt::tensor({0.0})), vt::tensor({0.0}));
-  expect_close(gradient([](Tensor x) { return vt::where(x > 0.0, vt::log(vt::where(x > 0.0, x, 1.0)), 0.0); }, vt::tensor({0.0, 2.0})),
-               vt::tensor({0.0, 0.5}));
-  expect_close(gradient([](Tensor x) { return vt::logaddexp(x, -inf); }, vt::tensor({1.0})), vt::tensor({1.0}));
+  expect_close(gradient([](Tensor x) { return vt::relu(x); }, vt::tensor({-1.0, 0.0, 1.0})),
+               vt::tensor({0.0, 0.0, 1.0}));
+  expect_close(
+      gradient([](Tensor x) { return vt::softplus(x); }, vt::tensor({-1000.0, 0.0, 1000.0})),
+      vt::tensor({0.0, 0.5, 1.0}));
+  expect_close(
+      gradient([](Tensor x) { return vt::sigmoid(x); }, vt::tensor({-1000.0, 0.0, 1000.0})),
+      vt::tensor({0.0, 0.25, 0.0}));
+  expect_close(gradient([](Tensor x) { return vt::logsumexp(x); }, vt::tensor({-inf, 0.0, 0.0})),
+               vt::tensor({0.0, 0.5, 0.5}), {.ulps = 4});
+  expect_close(gradient([](Tensor x) { return vt::logsumexp(x); }, vt::tensor({1000.0, 0.0})),
+               vt::tensor({1.0, 0.0}));
+  expect_close(gradient([](Tensor x) { return vt::log_softmax(x)[0]; }, vt::tensor({1000.0, 0.0})),
+               vt::tensor({0.0, 0.0}));
+  expect_close(gradient([](Tensor x) { return vt::xlogy(x, 0.5); }, vt::tensor({0.0})),
+               vt::tensor({std::log(0.5)}), {.ulps = 2});
+  expect_close(gradient([](Tensor x) { return vt::prod(x); }, vt::tensor({0.0, 2.0})),
+               vt::tensor({2.0, 0.0}));
+  expect_close(gradient([](Tensor x) { return vt::abs(x); }, vt::tensor({-1.0, 0.0, 1.0})),
+               vt::tensor({-1.0, 0.0, 1.0}));
+  expect_close(gradient([](Tensor x) { return vt::elu(x); }, vt::tensor({-1000.0, 1000.0})),
+               vt::tensor({0.0, 1.0}));
+  expect_close(gradient([](Tensor x) { return vt::hypot(x, 1.0); }, vt::tensor({0.0})),
+               vt::tensor({0.0}));
+  expect_close(
+      gradient(
+          [](Tensor x) { return vt::where(x > 0.0, vt::log(vt::where(x > 0.0, x, 1.0)), 0.0); },
+          vt::tensor({0.0, 2.0})),
+      vt::tensor({0.0, 0.5}));
+  expect_close(gradient([](Tensor x) { return vt::logaddexp(x, -inf); }, vt::tensor({1.0})),
+               vt::tensor({1.0}));
 }
 
 // One Tensor as two results, of which only one has a cotangent.
@@ -161,10 +226,16 @@ TEST(GradFunctions, ResultsThatAreGivenTwice) {
   const auto first = [](auto f) { return [f](Tensor x) { return f(x).first; }; };
   const auto gradient = [&](auto f) { return vt::grad(f)(three).template item<double>(); };
   EXPECT_EQ(vt::grad(twice, vt::has_aux)(three).first.item<double>(), 6);
-  EXPECT_EQ(vt::jit(vt::vmap(vt::grad(twice, vt::has_aux)))(vt::stack({three, 2.0 * three})).first[1].item<double>(), 12);
+  EXPECT_EQ(vt::jit(vt::vmap(vt::grad(twice, vt::has_aux)))(vt::stack({three, 2.0 * three}))
+                .first[1]
+                .item<double>(),
+            12);
   EXPECT_EQ(gradient(first(vt::checkpoint(twice))), 6);
   EXPECT_EQ(gradient(first(vt::function("twice", twice))), 6);
-  EXPECT_EQ(gradient(first([&](Tensor x) { return vt::cond(x > 0, twice, [](Tensor y) { return std::pair(y, y); }, x); })), 6);
+  EXPECT_EQ(gradient(first([&](Tensor x) {
+              return vt::cond(x > 0, twice, [](Tensor y) { return std::pair(y, y); }, x);
+            })),
+            6);
   EXPECT_EQ(gradient(first([&](Tensor x) {
               return vt::scan(
                   [](Tensor c, Tensor e) {
@@ -175,7 +246,8 @@ TEST(GradFunctions, ResultsThatAreGivenTwice) {
             })),
             6);
   EXPECT_EQ(gradient(first([&](Tensor x) {
-              return vt::while_loop([](Tensor a, Tensor) { return a < 50.0; }, [&](Tensor a, Tensor) { return twice(a); }, std::pair(x, x));
+              return vt::while_loop([](Tensor a, Tensor) { return a < 50.0; },
+                                    [&](Tensor a, Tensor) { return twice(a); }, std::pair(x, x));
             })),
             108);
   const auto [a, b] = vt::jacrev(twice)(vt::tensor({3.0, 1.0}));
@@ -191,7 +263,8 @@ TEST(GradFunctions, ResultsThatAreGivenTwice) {
         },
         [](Tensor y) { return -y; }, x);
   };
-  expect_close(vt::vmap(vt::grad(counted))(vt::tensor({1.0, -2.0, 4.0})), vt::tensor({1.0, -1.0, 1.0}));
+  expect_close(vt::vmap(vt::grad(counted))(vt::tensor({1.0, -2.0, 4.0})),
+               vt::tensor({1.0, -1.0, 1.0}));
   EXPECT_EQ(sum.read().item<double>(), 5);
 }
 
@@ -219,9 +292,11 @@ TEST(GradFunctions, NumbersBesideTensorsAreZeroInDerivatives) {
 
 TEST(GradFunctions, MessagesNameFields) {
   try {
-    vt::grad([](NumberBesideTensor p) { return vt::sum(p.weights); })(NumberBesideTensor{vt::tensor({1, 2}), 3.0});
+    vt::grad([](NumberBesideTensor p) { return vt::sum(p.weights); })(
+        NumberBesideTensor{vt::tensor({1, 2}), 3.0});
     FAIL();
   } catch (const vt::Error& e) {
-    EXPECT_NE(std::string(e.what()).find("argument 0 .weights is i32[2]"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("argument 0 .weights is i32[2]"), std::string::npos)
+        << e.what();
   }
 }

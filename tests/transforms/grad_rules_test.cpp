@@ -1,5 +1,5 @@
-// Every op's derivative: jvp against differences, first and second order, its transpose by the inner-product identity, symmetry
-// of Hessians. An op without a row in the table fails the test.
+// Every op's derivative: jvp against differences, first and second order, its transpose by the
+// inner-product identity, symmetry of Hessians. An op without a row in the table fails the test.
 #include "support/grad_cases.hpp"
 
 namespace {
@@ -26,8 +26,11 @@ void for_each_case(F&& f) {
 TEST(GradRules, EveryOpHasARow) {
   for (int i = 0; i < op_count; ++i) {
     const Op op = static_cast<Op>(i);
-    auto in = [&](const std::vector<Op>& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
-    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) + in(without_derivative) + in(of_complex) + in(with_sub_graphs) +
+    auto in = [&](const std::vector<Op>& list) {
+      return std::find(list.begin(), list.end(), op) != list.end();
+    };
+    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) +
+                     in(without_derivative) + in(of_complex) + in(with_sub_graphs) +
                      in(between_lanes);
     EXPECT_EQ(rows, 1) << name_of(op) << " needs a row in exactly one of the test tables";
   }
@@ -36,7 +39,8 @@ TEST(GradRules, EveryOpHasARow) {
 TEST(GradRules, JvpIsTheDifference) {
   for_each_case([](Op, const Case& c, const Flat& f, const Tensors& x) {
     const Tensors d = directions(x, 31);
-    vt_test::expect_close(jvp_of(f, x, d), vt_test::difference(for_differences(f), x, d, c.step), {.relative = 1e-8, .absolute = 1e-9});
+    vt_test::expect_close(jvp_of(f, x, d), vt_test::difference(for_differences(f), x, d, c.step),
+                          {.relative = 1e-8, .absolute = 1e-9});
   });
 }
 
@@ -44,13 +48,18 @@ TEST(GradRules, SecondDerivativeIsTheDifferenceOfTheFirst) {
   for_each_case([](Op, const Case& c, const Flat& f, const Tensors& x) {
     const Tensors d = directions(x, 41), e = directions(x, 43);
     const Flat first = [&](std::span<const Tensor> at) { return jvp_of(f, at, d); };
-    vt_test::expect_close(jvp_of(first, x, e), vt_test::difference(for_differences(first), x, e, c.step), {.relative = 1e-7, .absolute = 1e-8});
+    vt_test::expect_close(jvp_of(first, x, e),
+                          vt_test::difference(for_differences(first), x, e, c.step),
+                          {.relative = 1e-7, .absolute = 1e-8});
   });
 }
 
 TEST(GradRules, LinearizeIsJvpAndPullIsItsTranspose) {
-  // The same bits on one executor; by default the Graph of a push may be one that has been seen, the jvp's a new one.
-  const Tolerance same = vt_test::forced_backend().empty() ? Tolerance{.relative = 1e-13, .absolute = 1e-14} : vt_test::exact;
+  // The same bits on one executor; by default the Graph of a push may be one that has been seen,
+  // the jvp's a new one.
+  const Tolerance same = vt_test::forced_backend().empty()
+                             ? Tolerance{.relative = 1e-13, .absolute = 1e-14}
+                             : vt_test::exact;
   for_each_case([&](Op, const Case&, const Flat& f, const Tensors& x) {
     const Point p(x);
     const LinearizedFlat linearized = linearize_flat(f, p.call());
@@ -75,7 +84,8 @@ TEST(GradRules, HessianIsSymmetric) {
       const Point p(at);
       return linearize_flat(f, p.call()).map.pull(w, {});
     };
-    const double uv = vt_test::inner_product(u, jvp_of(gradient, x, v)), vu = vt_test::inner_product(v, jvp_of(gradient, x, u));
+    const double uv = vt_test::inner_product(u, jvp_of(gradient, x, v)),
+                 vu = vt_test::inner_product(v, jvp_of(gradient, x, u));
     EXPECT_NEAR(uv, vu, 1e-11 * (1 + std::fabs(uv)));
     // Reverse over reverse sees the same Hessian.
     const Point p(x);
@@ -90,7 +100,7 @@ TEST(GradRules, OtherFloatTypesKeepTheirTypeAndValue) {
     for (const auto& [op, cases] : table())
       for (const std::size_t k : std::set<std::size_t>{0, cases.size() / 2, cases.size() - 1}) {
         const Case& c = cases[k];
-        if (op == Op::reduce) continue;                                     // the bodies in the table are f64
+        if (op == Op::reduce) continue;  // the bodies in the table are f64
         if (family_of(op) == Family::linalg && dtype != vt::f32) continue;  // refused
         SCOPED_TRACE(std::string(name_of(op)) + " " + c.name + " " + vt::name_of(dtype));
         ParamsRef params = c.params;
@@ -101,7 +111,9 @@ TEST(GradRules, OtherFloatTypesKeepTheirTypeAndValue) {
           params = make_params(p);
         }
         auto narrow = [&](const Tensor& t, DType to) {
-          return vt::is_float(t.dtype()) ? vt_test::make_tensor(to, t.shape(), t.to_vector<double>()) : t;
+          return vt::is_float(t.dtype())
+                     ? vt_test::make_tensor(to, t.shape(), t.to_vector<double>())
+                     : t;
         };
         auto apply = [applied = op](const ParamsRef& with) {
           return [applied, with](std::span<const Tensor> x) {
@@ -124,9 +136,11 @@ TEST(GradRules, OtherFloatTypesKeepTheirTypeAndValue) {
         const LinearizedFlat linearized = linearize_flat(f, p.call());
         for (std::size_t i = 0; i < actual.size(); ++i) {
           EXPECT_EQ(actual[i].dtype(), linearized.outputs[i].dtype());
-          vt_test::expect_close(narrow(actual[i], vt::f64), expected[i], {.relative = digits, .absolute = digits});
+          vt_test::expect_close(narrow(actual[i], vt::f64), expected[i],
+                                {.relative = digits, .absolute = digits});
         }
-        for (const Tensor& g : linearized.map.pull(directions(linearized.outputs, 73), {})) EXPECT_EQ(g.dtype(), dtype);
+        for (const Tensor& g : linearized.map.pull(directions(linearized.outputs, 73), {}))
+          EXPECT_EQ(g.dtype(), dtype);
       }
   }
 }
@@ -138,7 +152,8 @@ TEST(GradRules, PiecewiseConstantOpsHaveZeroDerivatives) {
     const Tensors x = {vt::tensor({-1.5, 0.0, 2.25})}, d = directions(x, 3);
     vt_test::expect_close(jvp_of(f, x, d)[0], vt::tensor({0.0, 0.0, 0.0}));
     const Point p(x);
-    vt_test::expect_close(linearize_flat(f, p.call()).map.pull(d, {})[0], vt::tensor({0.0, 0.0, 0.0}));
+    vt_test::expect_close(linearize_flat(f, p.call()).map.pull(d, {})[0],
+                          vt::tensor({0.0, 0.0, 0.0}));
   }
 }
 

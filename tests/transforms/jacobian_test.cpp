@@ -1,5 +1,5 @@
-// jacfwd, jacrev, jacobian and hessian: against differences, each other and known matrices; trees, chunks, sizes 0 and 1, mixed
-// dtypes; and derivatives nested in derivatives and in vmap.
+// jacfwd, jacrev, jacobian and hessian: against differences, each other and known matrices; trees,
+// chunks, sizes 0 and 1, mixed dtypes; and derivatives nested in derivatives and in vmap.
 #include "support/property.hpp"
 
 namespace {
@@ -15,7 +15,8 @@ constexpr vt_test::Tolerance differences{.relative = 1e-7, .absolute = 1e-8};
 /// [m…] → [p…]: something that mixes all elements.
 Tensor mix(Tensor x, const Shape& to) {
   const std::int64_t n = x.size(), m = to.elements();
-  const Tensor weights = vt::sin(vt::reshape(vt::arange(0.0, static_cast<double>(n * m), 1.0, vt::f64), {m, n}));
+  const Tensor weights =
+      vt::sin(vt::reshape(vt::arange(0.0, static_cast<double>(n * m), 1.0, vt::f64), {m, n}));
   return vt::reshape(vt::tanh(vt::matmul(weights, vt::reshape(x, {n}))), to);
 }
 
@@ -55,19 +56,22 @@ TEST(Jacobian, ResultsThatDoNotDependAreZero) {
   }
 }
 
-// The same bits on the interpreter; compiled sums run in an order that depends on the shape, so in blocks they differ by a rounding.
+// The same bits on the interpreter; compiled sums run in an order that depends on the shape, so in
+// blocks they differ by a rounding.
 TEST(Jacobian, ChunksGiveTheSame) {
   const auto f = [](Tensor x) { return mix(x, {5}); };
   const Tensor x = random_tensor(vt::f64, {7}, 4);
   const Tensor forward = vt::jacfwd(f)(x), reverse = vt::jacrev(f)(x);
-  const vt_test::Tolerance same = vt_test::forced_backend() == "interpreter" ? vt_test::exact : near;
+  const vt_test::Tolerance same =
+      vt_test::forced_backend() == "interpreter" ? vt_test::exact : near;
   for (std::int64_t chunk : {1, 2, 3, 5, 7, 100}) {
     SCOPED_TRACE(chunk);
     expect_close(vt::jacfwd(f, {.chunk = chunk})(x), forward, same);
     expect_close(vt::jacrev(f, {.chunk = chunk})(x), reverse, same);
     expect_close(vt::jit(vt::jacrev(f, {.chunk = chunk}))(x), reverse, near);
   }
-  vt_test::expect_error([&] { vt::jacrev(f, {.chunk = -2})(x); }, vt::ErrorKind::value, {"vt::jacrev", "chunk -2", "jacobian_test.cpp"});
+  vt_test::expect_error([&] { vt::jacrev(f, {.chunk = -2})(x); }, vt::ErrorKind::value,
+                        {"vt::jacrev", "chunk -2", "jacobian_test.cpp"});
 }
 
 struct Params {
@@ -75,11 +79,15 @@ struct Params {
 };
 
 TEST(Jacobian, TreesInAndOut) {
-  const auto f = [](Params p, Tensor x) { return std::tuple(vt::matmul(p.w, x) + p.b, vt::sum(p.w * p.w)); };
+  const auto f = [](Params p, Tensor x) {
+    return std::tuple(vt::matmul(p.w, x) + p.b, vt::sum(p.w * p.w));
+  };
   const Params p{random_tensor(vt::f64, {2, 3}, 1), random_tensor(vt::f64, {2}, 2)};
   const Tensor x = random_tensor(vt::f64, {3}, 3);
   for (const auto& [y, n] : {vt::jacfwd(f)(p, x), vt::jacrev(f)(p, x), vt::jacobian(f)(p, x)}) {
-    expect_close(y.w, vt_test::numeric_jacobian([&](Tensor w) { return vt::matmul(w, x) + p.b; }, p.w), differences);
+    expect_close(y.w,
+                 vt_test::numeric_jacobian([&](Tensor w) { return vt::matmul(w, x) + p.b; }, p.w),
+                 differences);
     expect_close(y.b, vt::eye(2, vt::f64));
     expect_close(n.w, 2.0 * p.w, near);
     expect_close(n.b, vt::zeros({2}, vt::f64));
@@ -91,19 +99,23 @@ TEST(Jacobian, TreesInAndOut) {
   expect_close(std::get<1>(std::get<0>(both)), p.w, near);
 }
 
-/// Convolutions, pools and dense layers on an image of odd size; a recurrent cell with gates, unrolled.
+/// Convolutions, pools and dense layers on an image of odd size; a recurrent cell with gates,
+/// unrolled.
 Tensor small_convnet(Tensor x) {
   std::uint64_t seed = 1;
   const auto weights = [&](const Shape& shape) { return random_tensor(vt::f64, shape, ++seed); };
   for (const std::int64_t features : {4, 8})
-    x = vt::max_pool(vt::relu(vt::conv2d(x, weights({3, 3, x.shape().back(), features}), {.padding = "SAME"}) + weights({features})),
-                     {.window = {2}});
+    x = vt::max_pool(
+        vt::relu(vt::conv2d(x, weights({3, 3, x.shape().back(), features}), {.padding = "SAME"}) +
+                 weights({features})),
+        {.window = {2}});
   x = vt::relu(vt::matmul(vt::ravel(x), weights({x.size(), 12})) + weights({12}));
   return vt::matmul(x, weights({12, 5})) + weights({5});
 }
 Tensor small_lstm(Tensor xs) {
   constexpr std::int64_t width = 6;
-  const Tensor w = random_tensor(vt::f64, {width + xs.shape()[1], 4 * width}, 1), bias = random_tensor(vt::f64, {4 * width}, 2);
+  const Tensor w = random_tensor(vt::f64, {width + xs.shape()[1], 4 * width}, 1),
+               bias = random_tensor(vt::f64, {4 * width}, 2);
   Tensor h = vt::zeros({width}, vt::f64), c = h;
   for (std::int64_t t = 0; t < xs.shape()[0]; ++t) {
     const Tensor gates = vt::matmul(vt::concatenate({xs[t], h}), w) + bias;
@@ -118,7 +130,8 @@ TEST(Jacobian, OfNetworksEqualsTheLoopOverRows) {
   const auto check = [](auto f, const Tensor& x, std::int64_t outputs) {
     const auto row = vt::jit([f](Tensor at, Tensor ct) { return vt::vjp(f, at).second(ct); });
     std::vector<Tensor> rows;
-    for (std::int64_t i = 0; i < outputs; ++i) rows.push_back(row(x, vt::one_hot(vt::tensor(i), outputs, vt::f64)));
+    for (std::int64_t i = 0; i < outputs; ++i)
+      rows.push_back(row(x, vt::one_hot(vt::tensor(i), outputs, vt::f64)));
     const Tensor expected = vt::stack(rows);
     const auto together = vt::jit(vt::jacrev(f));
     for (int run = 0; run < 2; ++run) expect_close(together(x), expected, near);
@@ -131,8 +144,10 @@ TEST(Jacobian, OfNetworksEqualsTheLoopOverRows) {
 
 TEST(Jacobian, IntegerResultsAreRefused) {
   const auto f = [](Tensor x) { return vt::argmax(x); };
-  vt_test::expect_error([&] { vt::jacrev(f)(vt::tensor({1.0, 2.0})); }, vt::ErrorKind::dtype, {"vt::jacrev", "i32[]", "jacobian_test.cpp"});
-  vt_test::expect_error([&] { vt::jacfwd(f)(vt::tensor({1, 2})); }, vt::ErrorKind::dtype, {"vt::jacfwd", "i32[2]"});
+  vt_test::expect_error([&] { vt::jacrev(f)(vt::tensor({1.0, 2.0})); }, vt::ErrorKind::dtype,
+                        {"vt::jacrev", "i32[]", "jacobian_test.cpp"});
+  vt_test::expect_error([&] { vt::jacfwd(f)(vt::tensor({1, 2})); }, vt::ErrorKind::dtype,
+                        {"vt::jacfwd", "i32[2]"});
 }
 
 TEST(Jacobian, MixedDtypes) {
@@ -147,7 +162,7 @@ TEST(Jacobian, MixedDtypes) {
   EXPECT_EQ(vt::grad([](Tensor v) { return vt::sum(v * 2.0); })(half).dtype(), vt::bf16);
 }
 
-// --- hessian ---------------------------------------------------------------------------------------------------------
+// --- hessian -------------------------------------------------------------------------------------
 
 Tensor rosenbrock(Tensor x) {
   const Tensor a = x[vt::slice(1, std::nullopt)], b = x[vt::slice(0, -1)];
@@ -157,8 +172,9 @@ Tensor rosenbrock(Tensor x) {
 TEST(Hessian, Rosenbrock) {
   const Tensor x = vt::tensor({-1.2, 1.0, 0.7});
   const double a = -1.2, b = 1.0, c = 0.7;
-  const Tensor expected =
-      vt::tensor({{1200 * a * a - 400 * b + 2, -400 * a, 0.0}, {-400 * a, 202 + 1200 * b * b - 400 * c, -400 * b}, {0.0, -400 * b, 200.0}});
+  const Tensor expected = vt::tensor({{1200 * a * a - 400 * b + 2, -400 * a, 0.0},
+                                      {-400 * a, 202 + 1200 * b * b - 400 * c, -400 * b},
+                                      {0.0, -400 * b, 200.0}});
   expect_close(vt::hessian(rosenbrock)(x), expected, near);
   expect_close(vt::jacrev(vt::jacrev(rosenbrock))(x), expected, near);
   expect_close(vt::jacfwd(vt::jacfwd(rosenbrock))(x), expected, near);
@@ -171,7 +187,9 @@ TEST(Hessian, OfVectorsAndTrees) {
   const auto f = [](Tensor x) { return vt::stack({vt::prod(x), vt::sum(vt::exp(x))}); };
   const Tensor x = vt::tensor({0.5, -0.25});
   const Tensor h = vt::hessian(f)(x);
-  expect_close(h, vt::tensor({{{0.0, 1.0}, {1.0, 0.0}}, {{std::exp(0.5), 0.0}, {0.0, std::exp(-0.25)}}}), {.ulps = 4});
+  expect_close(
+      h, vt::tensor({{{0.0, 1.0}, {1.0, 0.0}}, {{std::exp(0.5), 0.0}, {0.0, std::exp(-0.25)}}}),
+      {.ulps = 4});
   const auto g = [](Params p) { return vt::sum(p.w * p.w * p.b); };
   const Params p{vt::tensor({2.0, 3.0}), vt::tensor({5.0, 7.0})};
   const auto [of_w, of_b] = vt::hessian(g)(p);
@@ -181,7 +199,7 @@ TEST(Hessian, OfVectorsAndTrees) {
   expect_close(of_b.b, vt::zeros({2, 2}, vt::f64));
 }
 
-// --- nesting ---------------------------------------------------------------------------------------------------------
+// --- nesting -------------------------------------------------------------------------------------
 
 TEST(Nesting, DerivativesOfEveryOrder) {
   const Tensor x = vt::tensor(0.7);
@@ -189,20 +207,28 @@ TEST(Nesting, DerivativesOfEveryOrder) {
   const double a = 0.7, s = std::sin(a * a), c = std::cos(a * a);
   expect_close(vt::grad(f)(x), vt::tensor(2 * a * c), near);
   expect_close(vt::grad(vt::grad(f))(x), vt::tensor(2 * c - 4 * a * a * s), near);
-  expect_close(vt::grad(vt::grad(vt::grad(f)))(x), vt::tensor(-12 * a * s - 8 * a * a * a * c), near);
+  expect_close(vt::grad(vt::grad(vt::grad(f)))(x), vt::tensor(-12 * a * s - 8 * a * a * a * c),
+               near);
 }
 
 TEST(Nesting, PerturbationsAreNotConfused) {
   // d/dx (x · d/dy (x + y)) = 1, whatever the modes.
   const auto inner_forward = [](Tensor x) {
-    return x * vt::jvp([&](Tensor y) { return x + y; }, std::tuple(Tensor(vt::tensor(1.0))), std::tuple(Tensor(vt::tensor(1.0)))).second;
+    return x * vt::jvp([&](Tensor y) { return x + y; }, std::tuple(Tensor(vt::tensor(1.0))),
+                       std::tuple(Tensor(vt::tensor(1.0))))
+                   .second;
   };
-  const auto inner_reverse = [](Tensor x) { return x * vt::grad([&](Tensor y) { return x + y; })(vt::tensor(1.0)); };
-  for (const Tensor& d : {vt::grad(inner_forward)(vt::tensor(3.0)), vt::grad(inner_reverse)(vt::tensor(3.0)),
-                          vt::jacfwd(inner_forward)(vt::tensor(3.0)), vt::jacfwd(inner_reverse)(vt::tensor(3.0))})
+  const auto inner_reverse = [](Tensor x) {
+    return x * vt::grad([&](Tensor y) { return x + y; })(vt::tensor(1.0));
+  };
+  for (const Tensor& d :
+       {vt::grad(inner_forward)(vt::tensor(3.0)), vt::grad(inner_reverse)(vt::tensor(3.0)),
+        vt::jacfwd(inner_forward)(vt::tensor(3.0)), vt::jacfwd(inner_reverse)(vt::tensor(3.0))})
     expect_close(d, vt::tensor(1.0));
   // The captured x is differentiated through the inner gradient: d/dx d/dy (x² y²) at y = 2 is 8x.
-  const auto mixed = [](Tensor x) { return vt::grad([&](Tensor y) { return x * x * y * y; })(vt::tensor(2.0)); };
+  const auto mixed = [](Tensor x) {
+    return vt::grad([&](Tensor y) { return x * x * y * y; })(vt::tensor(2.0));
+  };
   expect_close(vt::grad(mixed)(vt::tensor(3.0)), vt::tensor(24.0));
 }
 
@@ -212,7 +238,9 @@ TEST(Nesting, VmapAndGradCommute) {
   const auto per_example = vt::vmap(vt::grad(loss), {.in_axes = {vt::unmapped, 0}});
   const Tensor g = per_example(w, xs);
   for (std::int64_t i = 0; i < 4; ++i) expect_close(g[i], vt::grad(loss)(w, xs[i]), near);
-  const auto total = [&](Tensor v) { return vt::sum(vt::vmap(loss, {.in_axes = {vt::unmapped, 0}})(v, xs)); };
+  const auto total = [&](Tensor v) {
+    return vt::sum(vt::vmap(loss, {.in_axes = {vt::unmapped, 0}})(v, xs));
+  };
   expect_close(vt::grad(total)(w), vt::sum(g, 0), near);
   // Gradient of a norm of per-example gradients: grad ∘ vmap ∘ grad.
   const auto penalty = [&](Tensor v) { return vt::sum(vt::square(per_example(v, xs))); };
@@ -241,7 +269,8 @@ TEST(Nesting, ValuesSteerDifferentiatedFunctions) {
   };
   expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(8 * std::pow(3.0, 7)), near);
   expect_close(vt::grad(vt::grad(f))(vt::tensor(3.0)), vt::tensor(56 * std::pow(3.0, 6)), near);
-  expect_close(vt::jvp(f, std::tuple(vt::tensor(3.0)), std::tuple(vt::tensor(1.0))).second, vt::tensor(8 * std::pow(3.0, 7)), near);
+  expect_close(vt::jvp(f, std::tuple(vt::tensor(3.0)), std::tuple(vt::tensor(1.0))).second,
+               vt::tensor(8 * std::pow(3.0, 7)), near);
 }
 
 TEST(Nesting, LinearMapsAreFunctionsToo) {

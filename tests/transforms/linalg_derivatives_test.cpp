@@ -1,5 +1,6 @@
-// Derivatives of linear algebra are those of the very thing returned: of each function, real and complex, both modes and the second order
-// against differences; and those of determinants against minors, at every rank.
+// Derivatives of linear algebra are those of the very thing returned: of each function, real and
+// complex, both modes and the second order against differences; and those of determinants against
+// minors, at every rank.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -18,9 +19,13 @@ using C = std::complex<double>;
 namespace la = vt::linalg;
 using Function = std::function<Tensor(Tensor)>;
 
-Tensor random(vt::DType d, const Shape& shape, std::uint64_t seed) { return vt_test::random_tensor(d, shape, -1, 1, seed); }
+Tensor random(vt::DType d, const Shape& shape, std::uint64_t seed) {
+  return vt_test::random_tensor(d, shape, -1, 1, seed);
+}
 Tensor adjoint(const Tensor& x) { return vt::conj(vt::swapaxes(x, -1, -2)); }
-Tensor definite(const Tensor& x) { return vt::matmul(x, adjoint(x)) + vt::eye(x.dim(-1), x.dtype()); }
+Tensor definite(const Tensor& x) {
+  return vt::matmul(x, adjoint(x)) + vt::eye(x.dim(-1), x.dtype());
+}
 
 struct Row {
   const char* name;
@@ -28,7 +33,8 @@ struct Row {
   std::vector<Shape> shapes;
 };
 
-/// Everything in vt/linalg.hpp that has a derivative, whole: vectors with their signs and phases, factors with those of their diagonals.
+/// Everything in vt/linalg.hpp that has a derivative, whole: vectors with their signs and phases,
+/// factors with those of their diagonals.
 std::vector<Row> rows() {
   const Shape square{4, 4}, tall{5, 3}, wide{3, 5};
   const std::vector<Shape> any{square, tall, wide};
@@ -39,11 +45,17 @@ std::vector<Row> rows() {
   const double inf = std::numeric_limits<double>::infinity();
   std::vector<Row> all = {
       {"cholesky", [](Tensor x) { return la::cholesky(definite(x)); }, {square}},
-      {"cholesky, upper, of what is not symmetric", [](Tensor x) { return la::cholesky(x + 6.0 * vt::eye(4), true); }, {square}},
-      {"cho_solve", [=](Tensor x) { return la::cho_solve(la::cho_factor(definite(x)), right(x, 4)); }, {square}},
+      {"cholesky, upper, of what is not symmetric",
+       [](Tensor x) { return la::cholesky(x + 6.0 * vt::eye(4), true); },
+       {square}},
+      {"cho_solve",
+       [=](Tensor x) { return la::cho_solve(la::cho_factor(definite(x)), right(x, 4)); },
+       {square}},
       {"lu", [](Tensor x) { return la::lu(x).lu; }, any},
       {"lu_solve", [=](Tensor x) { return la::lu_solve(la::lu_factor(x), right(x, 4)); }, {square}},
-      {"lu_solve, transposed", [=](Tensor x) { return la::lu_solve(la::lu_factor(x), right(x, 4), true); }, {square}},
+      {"lu_solve, transposed",
+       [=](Tensor x) { return la::lu_solve(la::lu_factor(x), right(x, 4), true); },
+       {square}},
       {"q", [](Tensor x) { return la::qr(x).q; }, any},
       {"r", [](Tensor x) { return la::qr(x).r; }, any},
       {"complete q", [](Tensor x) { return la::qr(x, "complete").q; }, {square, wide}},
@@ -57,16 +69,26 @@ std::vector<Row> rows() {
       {"vh of a full svd", [](Tensor x) { return la::svd(x).vh; }, {square}},
       {"singular values", [](Tensor x) { return la::svdvals(x); }, any},
       {"solve", [=](Tensor x) { return la::solve(x, right(x, 4)); }, {square}},
-      {"solve for the matrix", [](Tensor x) { return la::solve(x + 3.0 * vt::eye(4), x); }, {square}},
+      {"solve for the matrix",
+       [](Tensor x) { return la::solve(x + 3.0 * vt::eye(4), x); },
+       {square}},
       {"inv", [](Tensor x) { return la::inv(x); }, {square}},
       {"triangular_solve of a row",
-       [](Tensor x) { return la::triangular_solve(x + 2.0 * vt::eye(4), x, {.lower = true, .transpose_a = true, .unit_diagonal = true}); },
+       [](Tensor x) {
+         return la::triangular_solve(x + 2.0 * vt::eye(4), x,
+                                     {.lower = true, .transpose_a = true, .unit_diagonal = true});
+       },
        {square}},
-      {"tridiagonal_solve", [=](Tensor x) { return la::tridiagonal_solve(x[0], x[1] + 3.0, x[2], right(x, 4)); }, {square}},
+      {"tridiagonal_solve",
+       [=](Tensor x) { return la::tridiagonal_solve(x[0], x[1] + 3.0, x[2], right(x, 4)); },
+       {square}},
       {"lstsq", [=](Tensor x) { return la::lstsq(x, right(x, x.dim(0))).x; }, any},
-      {"lstsq's residuals", [=](Tensor x) { return la::lstsq(x, right(x, x.dim(0))).residuals; }, any},
+      {"lstsq's residuals", [=](Tensor x) { return la::lstsq(x, right(x, x.dim(0))).residuals; },
+       any},
       {"pinv", [](Tensor x) { return la::pinv(x); }, any},
-      {"pinv of a smaller rank", [](Tensor x) { return la::pinv(vt::matmul(x, vt::matrix_transpose(x[vt::slice(0, 2)]))); }, any},
+      {"pinv of a smaller rank",
+       [](Tensor x) { return la::pinv(vt::matmul(x, vt::matrix_transpose(x[vt::slice(0, 2)]))); },
+       any},
       {"tensorinv", [](Tensor x) { return la::tensorinv(vt::reshape(x, {2, 2, 4}), 2); }, {square}},
       {"det", [](Tensor x) { return la::det(x); }, {square, {1, 1}, {2, 2}, {3, 3}, {6, 6}}},
       {"slogdet's sign", [](Tensor x) { return la::slogdet(x).sign; }, {square}},
@@ -76,7 +98,9 @@ std::vector<Row> rows() {
       {"matrix_power 0", [](Tensor x) { return la::matrix_power(x, 0) + 0.0 * x; }, {square}},
       {"matrix_power 3", [](Tensor x) { return la::matrix_power(x, 3); }, {square}},
       {"matrix_power −2", [](Tensor x) { return la::matrix_power(x, -2); }, {square}},
-      {"multi_dot", [](Tensor x) { return la::multi_dot({x, vt::matrix_transpose(x), x[0]}); }, {square}},
+      {"multi_dot",
+       [](Tensor x) { return la::multi_dot({x, vt::matrix_transpose(x), x[0]}); },
+       {square}},
       {"cond", [](Tensor x) { return la::cond(x); }, any},
       {"cond by columns", [](Tensor x) { return la::cond(x, 1); }, {square}},
       {"norm of columns", [](Tensor x) { return la::norm(x, 1); }, any},
@@ -90,91 +114,126 @@ std::vector<Row> rows() {
     all.push_back({"norm of vectors", [p](Tensor x) { return la::norm(x, p, 1); }, any});
   for (const bool lower : {false, true})
     for (const bool unit : {false, true})
-      for (const int trans : {0, 1, 2}) all.push_back({"solve_triangular", triangular(lower, trans, unit), {square}});
+      for (const int trans : {0, 1, 2})
+        all.push_back({"solve_triangular", triangular(lower, trans, unit), {square}});
   return all;
 }
 
 /// Re Σ a b: transposed maps are not conjugated.
-Tensor paired(const Tensor& a, const Tensor& b) { return vt::real(vt::sum(a * b).astype(vt::c128)); }
+Tensor paired(const Tensor& a, const Tensor& b) {
+  return vt::real(vt::sum(a * b).astype(vt::c128));
+}
 
 TEST(LinalgDerivatives, AreThoseOfTheResults) {
   const double h = 1e-5;
   for (const Row& row : rows())
     for (const Shape& shape : row.shapes)
       for (const vt::DType d : {vt::f64, vt::c128}) {
-        if (vt_test::forced_backend() == "cpu" && !vt::is_complex(d)) continue;  // compiling takes longer
+        // compiling takes longer
+        if (vt_test::forced_backend() == "cpu" && !vt::is_complex(d)) continue;
         SCOPED_TRACE(std::string(row.name) + " of " + std::string(vt::name_of(d)) + shape.str());
-        const Tensor at = random(d, shape, 11), along = random(d, shape, 12), across = random(d, shape, 13);
-        const auto slope = [&](Tensor x, Tensor dx) { return vt::jvp(row.f, std::tuple(x), std::tuple(dx)).second; };
-        const auto difference = [&](const Function& g, const Tensor& dx) { return (g(at + h * dx) - g(at - h * dx)) / (2 * h); };
+        const Tensor at = random(d, shape, 11), along = random(d, shape, 12),
+                     across = random(d, shape, 13);
+        const auto slope = [&](Tensor x, Tensor dx) {
+          return vt::jvp(row.f, std::tuple(x), std::tuple(dx)).second;
+        };
+        const auto difference = [&](const Function& g, const Tensor& dx) {
+          return (g(at + h * dx) - g(at - h * dx)) / (2 * h);
+        };
         const Tensor first = slope(at, along), size = 1.0 + vt::max(vt::abs(first));
         expect_close(first / size, difference(row.f, along) / size, {.absolute = 1e-6});
         const Tensor bar = random(row.f(at).dtype(), row.f(at).shape(), 14);
         const auto pulled = [&](Tensor x) { return vt::vjp(row.f, x).second(bar); };
         const Tensor back = pulled(at);
         EXPECT_EQ(back.dtype(), d);
-        expect_close(paired(back, along), paired(bar, first), {.relative = 1e-9, .absolute = 1e-9 * size.item<double>()});
+        expect_close(paired(back, along), paired(bar, first),
+                     {.relative = 1e-9, .absolute = 1e-9 * size.item<double>()});
         // The values that come with derivatives have them, too.
-        const auto beside = [&](Tensor x) { return vt::jvp(row.f, std::tuple(x), std::tuple(across)).first; };
-        expect_close(vt::jvp(beside, std::tuple(at), std::tuple(along)).second, first, {.relative = 1e-12, .absolute = 1e-12});
+        const auto beside = [&](Tensor x) {
+          return vt::jvp(row.f, std::tuple(x), std::tuple(across)).first;
+        };
+        expect_close(vt::jvp(beside, std::tuple(at), std::tuple(along)).second, first,
+                     {.relative = 1e-12, .absolute = 1e-12});
         // Forward over forward and over reverse.
-        const Tensor second = vt::jvp([&](Tensor x) { return slope(x, along); }, std::tuple(at), std::tuple(across)).second;
+        const Tensor second =
+            vt::jvp([&](Tensor x) { return slope(x, along); }, std::tuple(at), std::tuple(across))
+                .second;
         const Tensor far = 1.0 + vt::max(vt::abs(second));
-        expect_close(second / far, difference([&](Tensor x) { return slope(x, along); }, across) / far, {.absolute = 1e-6});
+        expect_close(second / far,
+                     difference([&](Tensor x) { return slope(x, along); }, across) / far,
+                     {.absolute = 1e-6});
         const Tensor bent = vt::jvp(pulled, std::tuple(at), std::tuple(across)).second;
-        expect_close(paired(bent, along), paired(bar, second), {.relative = 1e-8, .absolute = 1e-8 * far.item<double>()});
+        expect_close(paired(bent, along), paired(bar, second),
+                     {.relative = 1e-8, .absolute = 1e-8 * far.item<double>()});
         // Second derivatives do not mind the order: reverse over reverse.
         expect_close(paired(vt::vjp(pulled, at).second(along), across), paired(bent, along),
                      {.relative = 1e-8, .absolute = 1e-8 * far.item<double>()});
       }
 }
 
-
-// The first element of a vector that is no smaller than 0.37 of its largest is positive, and stays so along any curve: whichever row that is, in
-// each dtype, compiled and in lanes.
+// The first element of a vector that is no smaller than 0.37 of its largest is positive, and stays
+// so along any curve: whichever row that is, in each dtype, compiled and in lanes.
 TEST(LinalgDerivatives, VectorsKeepTheirPhase) {
   for (const vt::DType d : {vt::c64, vt::c128})
-    for (const auto& [m, n] : {std::pair(3, 3), std::pair(5, 3), std::pair(3, 5), std::pair(1, 4), std::pair(4, 1)}) {
-      SCOPED_TRACE(std::string(vt::name_of(d)) + " " + std::to_string(m) + " × " + std::to_string(n));
+    for (const auto& [m, n] :
+         {std::pair(3, 3), std::pair(5, 3), std::pair(3, 5), std::pair(1, 4), std::pair(4, 1)}) {
+      SCOPED_TRACE(std::string(vt::name_of(d)) + " " + std::to_string(m) + " × " +
+                   std::to_string(n));
       const std::int64_t k = std::min(m, n);
-      // Beside a diagonal the vectors are near those of the basis, each with its own row; or of all rows alike.
-      const Tensor apart = vt::diag(vt::arange(1, k + 1).astype(d) * C(0, 1)), padded = vt::pad(apart, {{0, m - k}, {0, n - k}});
-      const Tensor a = vt::stack({random(d, {m, n}, 21), padded + 0.1 * random(d, {m, n}, 22), random(d, {m, n}, 23), 3.0 * padded.astype(d)});
+      // Beside a diagonal the vectors are near those of the basis, each with its own row; or of all
+      // rows alike.
+      const Tensor apart = vt::diag(vt::arange(1, k + 1).astype(d) * C(0, 1)),
+                   padded = vt::pad(apart, {{0, m - k}, {0, n - k}});
+      const Tensor a = vt::stack({random(d, {m, n}, 21), padded + 0.1 * random(d, {m, n}, 22),
+                                  random(d, {m, n}, 23), 3.0 * padded.astype(d)});
       const Tensor along = random(d, {4, m, n}, 24);
       const auto vectors = [=](Tensor x) -> std::vector<Tensor> {
         const la::SvdResult s = la::svd(x, false);
         std::vector<Tensor> all{m < n ? adjoint(s.vh) : s.u};
-        if (m == n) all.push_back(la::eigh(vt::real(x) + C(0, 1) * vt::imag(x) + vt::diag(vt::arange(m).astype(d))).eigenvectors);
+        if (m == n)
+          all.push_back(
+              la::eigh(vt::real(x) + C(0, 1) * vt::imag(x) + vt::diag(vt::arange(m).astype(d)))
+                  .eigenvectors);
         return all;
       };
-      const auto moved = [=](Tensor x, Tensor dx) { return vt::jvp(vectors, std::tuple(x), std::tuple(dx)); };
+      const auto moved = [=](Tensor x, Tensor dx) {
+        return vt::jvp(vectors, std::tuple(x), std::tuple(dx));
+      };
       const auto together = vt::vmap(moved);
-      for (const auto& [v, dv] : {together(a, along), vt::jit(together)(a, along), vt::jit(together)(a, along)})
+      for (const auto& [v, dv] :
+           {together(a, along), vt::jit(together)(a, along), vt::jit(together)(a, along)})
         for (std::size_t i = 0; i < v.size(); ++i) {
-          const Tensor size = vt::abs(v[i]), large = (size >= 0.37 * vt::max(size, 1, true)).astype(vt::i32);
-          const Tensor first = vt::argmax(large, 1, true), fixed = vt::take_along_axis(v[i], first, 1);
+          const Tensor size = vt::abs(v[i]),
+                       large = (size >= 0.37 * vt::max(size, 1, true)).astype(vt::i32);
+          const Tensor first = vt::argmax(large, 1, true),
+                       fixed = vt::take_along_axis(v[i], first, 1);
           const vt_test::Tolerance near = {.absolute = d == vt::c128 ? 1e-13 : 1e-5};
           expect_close(vt::imag(fixed), vt::zeros_like(vt::imag(fixed)), near);
           EXPECT_TRUE(vt::all(vt::real(fixed) > 0).item<bool>());
-          const Tensor turned = vt::imag(vt::take_along_axis(dv[i], first, 1)) / (1.0 + vt::max(vt::abs(dv[i])));
+          const Tensor turned =
+              vt::imag(vt::take_along_axis(dv[i], first, 1)) / (1.0 + vt::max(vt::abs(dv[i])));
           expect_close(turned, vt::zeros_like(turned), near);
           // Their length stays as well.
-          const Tensor grown = vt::real(vt::sum(vt::conj(v[i]) * dv[i], 1)) / (1.0 + vt::max(vt::abs(dv[i])));
+          const Tensor grown =
+              vt::real(vt::sum(vt::conj(v[i]) * dv[i], 1)) / (1.0 + vt::max(vt::abs(dv[i])));
           expect_close(grown, vt::zeros_like(grown), near);
         }
     }
   // A curve of Hermitian matrices.
   const auto curve = [](Tensor t) {
     const Tensor phase = vt::complex(vt::cos(t), vt::sin(t)), one = vt::ones_like(phase);
-    return la::eigh(vt::reshape(vt::stack({one, phase, vt::conj(phase), 3.0 * one}), {2, 2})).eigenvectors;
+    return la::eigh(vt::reshape(vt::stack({one, phase, vt::conj(phase), 3.0 * one}), {2, 2}))
+        .eigenvectors;
   };
-  const Tensor at = vt::tensor(0.4), slope = vt::jvp(curve, std::tuple(at), std::tuple(vt::tensor(1.0))).second;
+  const Tensor at = vt::tensor(0.4),
+               slope = vt::jvp(curve, std::tuple(at), std::tuple(vt::tensor(1.0))).second;
   // It is D(t) A D(t)ᴴ with D = diag(1, exp(−it)).
   expect_close(slope, curve(at) * vt::tensor({{C(0)}, {C(0, -1)}}), {.absolute = 1e-14});
   expect_close(vt::jacobian(curve)(at), slope, {.absolute = 1e-12});
 }
 
-// All elements of a circulant matrix's eigenvectors are of one size, so that rounding decides which one is real: the derivative keeps that one.
+// All elements of a circulant matrix's eigenvectors are of one size, so that rounding decides which
+// one is real: the derivative keeps that one.
 TEST(LinalgDerivatives, EigenvectorsOfElementsOfOneSize) {
   for (const vt::DType d : {vt::f32, vt::f64, vt::c64, vt::c128})
     for (const std::int64_t n : {2, 3, 4, 6}) {
@@ -187,16 +246,23 @@ TEST(LinalgDerivatives, EigenvectorsOfElementsOfOneSize) {
         all.push_back(vt::stack(rows));
       }
       const Tensor a = vt::stack(all), along = random(d, a.shape(), 51);
-      const auto [v, dv] = vt::jvp([](Tensor x) { return la::eig(x).eigenvectors; }, std::tuple(a), std::tuple(along));
-      const Tensor w = la::eigvals(a), gaps = vt::abs(vt::expand_dims(w, -1) - vt::expand_dims(w, -2)) + 1e3 * vt::eye(n, part);
+      const auto [v, dv] = vt::jvp([](Tensor x) { return la::eig(x).eigenvectors; }, std::tuple(a),
+                                   std::tuple(along));
+      const Tensor w = la::eigvals(a),
+                   gaps = vt::abs(vt::expand_dims(w, -1) - vt::expand_dims(w, -2)) +
+                          1e3 * vt::eye(n, part);
       const Tensor sizes = vt::max(vt::abs(dv), {1, 2}) * vt::min(gaps, {1, 2});
-      EXPECT_TRUE(vt::all((sizes < 30.0) | (vt::min(gaps, {1, 2}) < 1e-3)).item<bool>()) << vt::name_of(d) << " " << n << " " << sizes;
-      const Tensor fixed = vt::argmax(vt::real(v), 1, true), turned = vt::imag(vt::take_along_axis(dv, fixed, 1));
-      EXPECT_TRUE(vt::all(vt::abs(turned) * vt::expand_dims(vt::min(gaps, {1, 2}), {1, 2}) < (part == vt::f64 ? 1e-11 : 1e-3)).item<bool>());
+      EXPECT_TRUE(vt::all((sizes < 30.0) | (vt::min(gaps, {1, 2}) < 1e-3)).item<bool>())
+          << vt::name_of(d) << " " << n << " " << sizes;
+      const Tensor fixed = vt::argmax(vt::real(v), 1, true),
+                   turned = vt::imag(vt::take_along_axis(dv, fixed, 1));
+      EXPECT_TRUE(vt::all(vt::abs(turned) * vt::expand_dims(vt::min(gaps, {1, 2}), {1, 2}) <
+                          (part == vt::f64 ? 1e-11 : 1e-3))
+                      .item<bool>());
     }
 }
 
-// --- determinants ------------------------------------------------------------------------------------------------------
+// --- determinants --------------------------------------------------------------------------------
 
 using Matrix = std::vector<std::vector<C>>;
 
@@ -215,13 +281,15 @@ C determinant(Matrix m) {
   return product;
 }
 
-/// The derivative of the determinant by the elements at these places: a minor with its sign, 0 where two are of one row or column.
+/// The derivative of the determinant by the elements at these places: a minor with its sign, 0
+/// where two are of one row or column.
 C by_elements(Matrix m, const std::vector<std::pair<int, int>>& places) {
   for (std::size_t a = 0; a < places.size(); ++a)
     for (std::size_t b = 0; b < a; ++b)
       if (places[a].first == places[b].first || places[a].second == places[b].second) return 0;
   for (const auto& [i, j] : places) {
-    for (std::size_t k = 0; k < m.size(); ++k) m[static_cast<std::size_t>(i)][k] = m[k][static_cast<std::size_t>(j)] = 0;
+    for (std::size_t k = 0; k < m.size(); ++k)
+      m[static_cast<std::size_t>(i)][k] = m[k][static_cast<std::size_t>(j)] = 0;
   }
   for (const auto& [i, j] : places) m[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = 1;
   return determinant(m);
@@ -235,7 +303,8 @@ Tensor tensor_of(const Matrix& m, vt::DType d) {
   return vt::is_complex(d) ? t.astype(d) : vt::real(t).astype(d);
 }
 
-/// n × n matrices of small whole numbers: of every rank, with zero pivots at all places, and some that have none.
+/// n × n matrices of small whole numbers: of every rank, with zero pivots at all places, and some
+/// that have none.
 std::vector<Matrix> matrices(int n, bool complex) {
   std::mt19937 random(static_cast<unsigned>(n));
   const auto number = [&] { return static_cast<double>(static_cast<int>(random() % 5) - 2); };
@@ -245,13 +314,16 @@ std::vector<Matrix> matrices(int n, bool complex) {
     Matrix sum = zero;
     for (int k = 0; k < rank; ++k) {
       std::vector<C> u, v;
-      for (int i = 0; i < n; ++i) u.emplace_back(number(), complex ? number() : 0), v.emplace_back(number(), complex ? number() : 0);
+      for (int i = 0; i < n; ++i)
+        u.emplace_back(number(), complex ? number() : 0),
+            v.emplace_back(number(), complex ? number() : 0);
       for (std::size_t i = 0; i < sum.size(); ++i)
         for (std::size_t j = 0; j < sum.size(); ++j) sum[i][j] += u[i] * v[j];
     }
     all.push_back(sum);
   }
-  for (int gap = 0; gap <= 2; ++gap) {  // ones above the diagonal, some left out; and with the corner, a permutation
+  // ones above the diagonal, some left out; and with the corner, a permutation
+  for (int gap = 0; gap <= 2; ++gap) {
     Matrix shift = zero;
     for (std::size_t i = 0; i + 1 < shift.size(); ++i)
       if (gap == 0 || static_cast<int>(i) % (gap + 1) != 0) shift[i][i + 1] = 1;
@@ -260,7 +332,9 @@ std::vector<Matrix> matrices(int n, bool complex) {
     all.push_back(shift);
   }
   Matrix diagonal = zero;
-  for (std::size_t i = 0; i < diagonal.size(); ++i) diagonal[i][i] = std::pow(8.0, static_cast<double>(i));  // of unlike sizes, regular and not
+  // of unlike sizes, regular and not
+  for (std::size_t i = 0; i < diagonal.size(); ++i)
+    diagonal[i][i] = std::pow(8.0, static_cast<double>(i));
   all.push_back(diagonal);
   diagonal[0][0] = 0;
   all.push_back(diagonal);
@@ -270,7 +344,8 @@ std::vector<Matrix> matrices(int n, bool complex) {
 TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
   const bool thorough = vt_test::forced_backend() == "interpreter";  // compiling takes longer
   for (const vt::DType d : {vt::f64, vt::c128})
-    for (const int n : thorough ? std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10} : std::vector<int>{2, 3, 4, 6}) {
+    for (const int n : thorough ? std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+                                : std::vector<int>{2, 3, 4, 6}) {
       const std::vector<Matrix> all = matrices(n, vt::is_complex(d));
       std::vector<Tensor> lanes;
       for (const Matrix& m : all) lanes.push_back(tensor_of(m, d));
@@ -278,13 +353,14 @@ TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
       std::vector<std::pair<int, int>> places;
       Function f = [](Tensor x) {
         const auto det = [](Tensor y) { return la::det(y); };
-        return vt::is_complex(x.dtype()) ? vt::grad(det, {.holomorphic = true})(x) : vt::grad(det)(x);
+        return vt::is_complex(x.dtype()) ? vt::grad(det, {.holomorphic = true})(x)
+                                         : vt::grad(det)(x);
       };
       for (int order = 1; order <= 3; ++order) {
         const Tensor together = vt::vmap(f)(batch), compiled = vt::jit(vt::vmap(f))(batch);
         for (std::size_t lane = 0; lane < all.size(); ++lane) {
-          SCOPED_TRACE(std::string(vt::name_of(d)) + ", n = " + std::to_string(n) + ", order " + std::to_string(order) + ", matrix " +
-                       std::to_string(lane));
+          SCOPED_TRACE(std::string(vt::name_of(d)) + ", n = " + std::to_string(n) + ", order " +
+                       std::to_string(order) + ", matrix " + std::to_string(lane));
           std::vector<C> minors;
           double size = 1;  // of the products that are summed
           for (const auto& row : all[lane]) {
@@ -298,7 +374,8 @@ TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
               by.emplace_back(i, j);
               minors.push_back(by_elements(all[lane], by));
             }
-          const Tensor expected = vt::is_complex(d) ? vt::tensor(minors, {n, n}) : vt::real(vt::tensor(minors, {n, n}));
+          const Tensor expected =
+              vt::is_complex(d) ? vt::tensor(minors, {n, n}) : vt::real(vt::tensor(minors, {n, n}));
           const vt_test::Tolerance near = {.relative = 1e-11, .absolute = 1e-13 * size};
           expect_close(together[static_cast<std::int64_t>(lane)], expected, near);
           expect_close(compiled[static_cast<std::int64_t>(lane)], expected, near);
@@ -306,18 +383,23 @@ TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
         }
         places.emplace_back(order % n, (order + 1) % n);
         Matrix unit(static_cast<std::size_t>(n), std::vector<C>(static_cast<std::size_t>(n), 0));
-        unit[static_cast<std::size_t>(places.back().first)][static_cast<std::size_t>(places.back().second)] = 1;
-        f = [f, along = tensor_of(unit, d)](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(along)).second; };
+        unit[static_cast<std::size_t>(places.back().first)]
+            [static_cast<std::size_t>(places.back().second)] = 1;
+        f = [f, along = tensor_of(unit, d)](Tensor x) {
+          return vt::jvp(f, std::tuple(x), std::tuple(along)).second;
+        };
       }
     }
 }
 
 TEST(Determinants, DerivativesOfAllModes) {
   const auto det = [](Tensor x) { return la::det(x); };
-  const Tensor shift = vt::diag(vt::ones({3}, vt::f64), 1), corner = vt::reshape(vt::one_hot(vt::tensor(12), 16, vt::f64), {4, 4});
+  const Tensor shift = vt::diag(vt::ones({3}, vt::f64), 1),
+               corner = vt::reshape(vt::one_hot(vt::tensor(12), 16, vt::f64), {4, 4});
   expect_close(vt::grad(det)(shift), -corner);
   expect_close(vt::grad(det)(shift.astype(vt::f32)), -corner.astype(vt::f32));
-  for (const vt::DType d : {vt::f32, vt::f64}) expect_close(vt::grad(det)(vt::zeros({5, 5}, d)), vt::zeros({5, 5}, d));
+  for (const vt::DType d : {vt::f32, vt::f64})
+    expect_close(vt::grad(det)(vt::zeros({5, 5}, d)), vt::zeros({5, 5}, d));
   // Matrices of one batch.
   const auto total = [](Tensor x) { return vt::sum(la::det(x)); };
   const Tensor batch = vt::stack({shift, random(vt::f64, {4, 4}, 30), vt::ones({4, 4}, vt::f64)});
@@ -330,28 +412,43 @@ TEST(Determinants, DerivativesOfAllModes) {
   expect_close(vt::jacrev(vt::jacfwd(det))(shift), h, {.absolute = 1e-14});
   const auto reverse = vt::jacrev(vt::jacrev(vt::jacrev(det)));
   const auto forward = vt::jacrev(vt::jacfwd(vt::jacfwd(det)));
-  for (const Tensor& x : {shift, vt::zeros({4, 4}, vt::f64), vt::ones({4, 4}, vt::f64), vt::eye(4, vt::f64) + shift})
+  for (const Tensor& x :
+       {shift, vt::zeros({4, 4}, vt::f64), vt::ones({4, 4}, vt::f64), vt::eye(4, vt::f64) + shift})
     expect_close(reverse(x), forward(x), {.absolute = 1e-13});
   EXPECT_NEAR(h[0][1][3][0].item<double>(), -1.0, 1e-14);
   EXPECT_NEAR(h[0][0][3][1].item<double>(), 1.0, 1e-14);
-  const auto along = [](Function f, Tensor dx) { return [=](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(dx)).second; }; };
+  const auto along = [](Function f, Tensor dx) {
+    return [=](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(dx)).second; };
+  };
   Function f = det;
   for (int i = 0; i < 4; ++i) f = along(f, vt::diag(vt::one_hot(vt::tensor(i), 4, vt::f64)));
   EXPECT_NEAR(f(vt::zeros({4, 4}, vt::f64)).item<double>(), 1, 1e-14);
   EXPECT_NEAR(f(random(vt::f64, {4, 4}, 31)).item<double>(), 1, 1e-13);
   // Of sizes far apart, nearly singular, or with a determinant that vanishes.
-  const Tensor scale = vt::tensor({1e20, 1.0, 1e-15, 3.0}), far = vt::expand_dims(scale, 1) * (random(vt::f64, {4, 4}, 32) + vt::eye(4));
-  expect_close(vt::grad(det)(far) * far, la::det(far) * vt::matrix_transpose(la::inv(far)) * far, {.relative = 1e-11});
-  expect_close(vt::grad(det)(1e-90 * vt::eye(5, vt::f64)), vt::zeros({5, 5}, vt::f64), {.absolute = 1e-300});
-  const auto gradient_of = [](Tensor x) { return vt::grad([](Tensor y) { return la::det(y); })(x); };
-  EXPECT_TRUE(vt::all(vt::isnan(vt::vmap(gradient_of)(vt::stack({shift, vt::full({4, 4}, std::nan(""), vt::f64)}))[1])).item<bool>());
+  const Tensor scale = vt::tensor({1e20, 1.0, 1e-15, 3.0}),
+               far = vt::expand_dims(scale, 1) * (random(vt::f64, {4, 4}, 32) + vt::eye(4));
+  expect_close(vt::grad(det)(far) * far, la::det(far) * vt::matrix_transpose(la::inv(far)) * far,
+               {.relative = 1e-11});
+  expect_close(vt::grad(det)(1e-90 * vt::eye(5, vt::f64)), vt::zeros({5, 5}, vt::f64),
+               {.absolute = 1e-300});
+  const auto gradient_of = [](Tensor x) {
+    return vt::grad([](Tensor y) { return la::det(y); })(x);
+  };
+  EXPECT_TRUE(vt::all(vt::isnan(vt::vmap(gradient_of)(
+                          vt::stack({shift, vt::full({4, 4}, std::nan(""), vt::f64)}))[1]))
+                  .item<bool>());
 }
 
-// A sign of a singular matrix stays 0, its logarithm has no derivative; regular lanes beside it do not notice.
+// A sign of a singular matrix stays 0, its logarithm has no derivative; regular lanes beside it do
+// not notice.
 TEST(Determinants, LogarithmsInMixedLanes) {
   for (const vt::DType d : {vt::f64, vt::c128}) {
-    const Tensor a = random(d, {5, 5}, 41), singular = vt::where(vt::arange(5) == 1, vt::zeros_like(a), a), lanes = vt::stack({a, singular, 2.0 * a});
-    const auto change = [=](Tensor x) { return vt::jvp([](Tensor y) { return la::slogdet(y); }, std::tuple(x), std::tuple(a)).second; };
+    const Tensor a = random(d, {5, 5}, 41),
+                 singular = vt::where(vt::arange(5) == 1, vt::zeros_like(a), a),
+                 lanes = vt::stack({a, singular, 2.0 * a});
+    const auto change = [=](Tensor x) {
+      return vt::jvp([](Tensor y) { return la::slogdet(y); }, std::tuple(x), std::tuple(a)).second;
+    };
     for (const la::SlogdetResult& all : {vt::vmap(change)(lanes), vt::jit(vt::vmap(change))(lanes)})
       for (const int lane : {0, 2}) {
         expect_close(all.sign[lane], change(lanes[lane]).sign, {.absolute = 1e-13});

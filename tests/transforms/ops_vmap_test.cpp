@@ -1,5 +1,5 @@
-// vmap of the composed public functions equals the loop over lanes, for every combination of mapped operands, with the lanes in
-// front or at the end; and of no lanes at all the shapes are right.
+// vmap of the composed public functions equals the loop over lanes, for every combination of mapped
+// operands, with the lanes in front or at the end; and of no lanes at all the shapes are right.
 #include <vt/detail/entry_points.hpp>
 
 #include "support/property.hpp"
@@ -41,7 +41,9 @@ std::vector<Row> rows() {
       {"pow", [](Given a) { return pow(a[0], a[1]); }, {{{3, 4}, f64, 0.2, 2}, v}},
       {"isclose", [](Given a) { return isclose(a[0], a[1], 0.3); }, {m, v}},
       {"where", [](Given a) { return where(a[0] > 0, a[1], a[2]); }, {v, m, s}},
-      {"clip", [](Given a) { return clip(a[0], a[1], a[2]); }, {m, {{}, f64, -1, 0}, {{4}, f64, 0, 1}}},
+      {"clip",
+       [](Given a) { return clip(a[0], a[1], a[2]); },
+       {m, {{}, f64, -1, 0}, {{4}, f64, 0, 1}}},
       {"mixed dtypes", [](Given a) { return a[0] * a[1] + 1; }, {n, {{4}, f32}}},
       // reductions and scans
       {"mean", [](Given a) { return mean(a[0], -1); }, {m}},
@@ -53,8 +55,14 @@ std::vector<Row> rows() {
       {"argmax", [](Given a) { return argmax(a[0]); }, {m}},
       {"argmin", [](Given a) { return argmin(a[0], -1, true); }, {m}},
       {"count_nonzero", [](Given a) { return count_nonzero(a[0], 0); }, {n}},
-      {"reduce", [](Given a) { return reduce([](Tensor p, Tensor q) { return maximum(p, q) + 0.0; }, -99.0, a[0], 1); }, {m}},
-      {"reduce from a start", [](Given a) { return reduce([](Tensor p, Tensor q) { return p + q; }, a[1], a[0], 0); }, {m, s}},
+      {"reduce",
+       [](Given a) {
+         return reduce([](Tensor p, Tensor q) { return maximum(p, q) + 0.0; }, -99.0, a[0], 1);
+       },
+       {m}},
+      {"reduce from a start",
+       [](Given a) { return reduce([](Tensor p, Tensor q) { return p + q; }, a[1], a[0], 0); },
+       {m, s}},
       {"cumsum", [](Given a) { return cumsum(a[0], -1, true); }, {n}},
       {"cumlogsumexp", [](Given a) { return cumlogsumexp(a[0]); }, {m}},
       // shape
@@ -68,17 +76,36 @@ std::vector<Row> rows() {
       {"flip", [](Given a) { return flip(a[0]); }, {m}},
       {"roll", [](Given a) { return roll(a[0], 5); }, {m}},
       {"roll axis", [](Given a) { return roll(a[0], -1, -1); }, {m}},
-      {"roll axes", [](Given a) { return roll(a[0], {2, -1}, {1, 0}) - roll(roll(a[0], 2, 1), -1, 0) + a[0]; }, {m}},
+      {"roll axes",
+       [](Given a) { return roll(a[0], {2, -1}, {1, 0}) - roll(roll(a[0], 2, 1), -1, 0) + a[0]; },
+       {m}},
       {"tile", [](Given a) { return tile(a[0], {2, 1, 3}); }, {m}},
       {"repeat", [](Given a) { return repeat(a[0], 2, 0); }, {m}},
-      {"meshgrid", [](Given a) { return meshgrid({a[0], a[1]})[0] - meshgrid({a[0], a[1]})[1]; }, {v, {{3}}}},
+      {"meshgrid",
+       [](Given a) { return meshgrid({a[0], a[1]})[0] - meshgrid({a[0], a[1]})[1]; },
+       {v, {{3}}}},
       {"space_to_depth", [](Given a) { return space_to_depth(a[0], 2); }, {{{1, 2, 4, 3}}}},
-      {"pad mode", [](Given a) { return pad(a[0], {{2, 1}, {3, 5}}, PadMode::reflect) + pad(a[0], {{2, 1}, {3, 5}}, PadMode::wrap); }, {m}},
-      {"space_to_batch", [](Given a) { return space_to_batch(a[0], {2, 2}, {{1, 0}, {0, 0}}); }, {{{2, 3, 4}}}},
-      {"batch_to_space", [](Given a) { return batch_to_space(a[0], {3}, {{1, 0}}); }, {{{6, 2, 2}}}},
-      {"resize", [](Given a) { return resize(a[0], {5, 3}, Resize::cubic) + resize(a[0], {5, 3}, Resize::nearest); }, {m}},
+      {"pad mode",
+       [](Given a) {
+         return pad(a[0], {{2, 1}, {3, 5}}, PadMode::reflect) +
+                pad(a[0], {{2, 1}, {3, 5}}, PadMode::wrap);
+       },
+       {m}},
+      {"space_to_batch",
+       [](Given a) { return space_to_batch(a[0], {2, 2}, {{1, 0}, {0, 0}}); },
+       {{{2, 3, 4}}}},
+      {"batch_to_space",
+       [](Given a) { return batch_to_space(a[0], {3}, {{1, 0}}); },
+       {{{6, 2, 2}}}},
+      {"resize",
+       [](Given a) {
+         return resize(a[0], {5, 3}, Resize::cubic) + resize(a[0], {5, 3}, Resize::nearest);
+       },
+       {m}},
       {"crop_and_resize",
-       [](Given a) { return crop_and_resize(a[0], a[1], tensor({1, 0, 1}), 3, 2, Resize::linear, -1.0); },
+       [](Given a) {
+         return crop_and_resize(a[0], a[1], tensor({1, 0, 1}), 3, 2, Resize::linear, -1.0);
+       },
        {{{2, 4, 5, 2}}, {{3, 4}, f64, 0.05, 0.95}}},
       {"dropout", [](Given a) { return dropout(random::key(3), a[0], 0.3); }, {m}},
       {"depth_to_space", [](Given a) { return depth_to_space(a[0], 2); }, {{{1, 2, 1, 8}}}},
@@ -90,17 +117,29 @@ std::vector<Row> rows() {
       {"a[scalar]", [](Given a) { return a[0][a[1]]; }, {m, whole({}, -4, 4)}},
       {"take", [](Given a) { return take(a[0], a[1], -1); }, {m, whole({3}, -6, 6)}},
       {"take flat", [](Given a) { return take(a[0], a[1]); }, {m, whole({3}, -13, 13)}},
-      {"take_along_axis", [](Given a) { return take_along_axis(a[0], a[1], 1); }, {m, whole({3, 2}, -5, 5)}},
-      {"take_along_axis stretched", [](Given a) { return take_along_axis(a[0], a[1], 0); }, {{{3, 1}}, whole({2, 4}, -4, 3)}},
-      {"index_update", [](Given a) { return index_update(a[0], a[1], a[2]); }, {m, whole({}, -4, 4), v}},
+      {"take_along_axis",
+       [](Given a) { return take_along_axis(a[0], a[1], 1); },
+       {m, whole({3, 2}, -5, 5)}},
+      {"take_along_axis stretched",
+       [](Given a) { return take_along_axis(a[0], a[1], 0); },
+       {{{3, 1}}, whole({2, 4}, -4, 3)}},
+      {"index_update",
+       [](Given a) { return index_update(a[0], a[1], a[2]); },
+       {m, whole({}, -4, 4), v}},
       {"index_add", [](Given a) { return index_add(a[0], a[1], a[2]); }, {m, whole({5}, -4, 4), v}},
       {"index_mul", [](Given a) { return index_mul(a[0], a[1], a[2]); }, {m, whole({2}, -4, 4), s}},
       {"index_min", [](Given a) { return index_min(a[0], a[1], a[2]); }, {m, whole({2}, -4, 4), v}},
       {"index_max", [](Given a) { return index_max(a[0], a[1], a[2]); }, {m, whole({2}, -4, 4), v}},
       {"gather_nd", [](Given a) { return gather_nd(a[0], a[1]); }, {k, whole({5, 2}, -3, 3)}},
-      {"scatter_nd", [](Given a) { return scatter_nd(a[0], a[1], {3, 4}); }, {whole({5, 1}, -4, 4), {{5, 4}}}},
-      {"dynamic_slice", [](Given a) { return dynamic_slice(a[0], {a[1], 1}, {2, 2}); }, {m, whole({}, -2, 4)}},
-      {"dynamic_update_slice", [](Given a) { return dynamic_update_slice(a[0], a[1], {a[2], a[2]}); }, {m, {{2, 2}}, whole({}, -2, 4)}},
+      {"scatter_nd",
+       [](Given a) { return scatter_nd(a[0], a[1], {3, 4}); },
+       {whole({5, 1}, -4, 4), {{5, 4}}}},
+      {"dynamic_slice",
+       [](Given a) { return dynamic_slice(a[0], {a[1], 1}, {2, 2}); },
+       {m, whole({}, -2, 4)}},
+      {"dynamic_update_slice",
+       [](Given a) { return dynamic_update_slice(a[0], a[1], {a[2], a[2]}); },
+       {m, {{2, 2}}, whole({}, -2, 4)}},
       {"one_hot", [](Given a) { return one_hot(a[0], 4, f64, 0); }, {whole({3}, -1, 5)}},
       {"segment_sum", [](Given a) { return segment_sum(a[0], a[1], 3); }, {m, whole({3}, -1, 3)}},
       {"segment_prod", [](Given a) { return segment_prod(a[0], a[1], 3); }, {m, whole({3}, -1, 3)}},
@@ -109,9 +148,15 @@ std::vector<Row> rows() {
       {"segment_mean", [](Given a) { return segment_mean(a[0], a[1], 3); }, {m, whole({3}, -1, 3)}},
       {"bincount", [](Given a) { return bincount(a[0], 4); }, {whole({3, 4}, -1, 5)}},
       {"histogram", [](Given a) { return histogram(a[0], 3, -1.0, 1.0); }, {m}},
-      {"bucketize", [](Given a) { return bucketize(a[0], increasing(a[1])); }, {m, {{5}, f64, 0, 1}}},
-      {"bucketize many", [](Given a) { return bucketize(a[0] * 30.0, increasing(a[1]), true); }, {m, {{70}, f64, 0, 1}}},
-      {"interp", [](Given a) { return interp(a[0] + 2.0, increasing(a[1]), a[2]); }, {m, {{5}, f64, 0.1, 1}, {{5}}}},
+      {"bucketize",
+       [](Given a) { return bucketize(a[0], increasing(a[1])); },
+       {m, {{5}, f64, 0, 1}}},
+      {"bucketize many",
+       [](Given a) { return bucketize(a[0] * 30.0, increasing(a[1]), true); },
+       {m, {{70}, f64, 0, 1}}},
+      {"interp",
+       [](Given a) { return interp(a[0] + 2.0, increasing(a[1]), a[2]); },
+       {m, {{5}, f64, 0.1, 1}, {{5}}}},
       // scalars, whose lists of axes and strides are empty but given
       {"slice of a scalar", [](Given a) { return slice(a[0], {}, {}, {}); }, {s}},
       {"slice of a scalar without strides", [](Given a) { return slice(a[0], {}, {}); }, {s}},
@@ -121,7 +166,9 @@ std::vector<Row> rows() {
       {"flip of a scalar", [](Given a) { return flip(a[0], Axes{}) + flip(a[0]); }, {s}},
       {"squeeze of a scalar", [](Given a) { return squeeze(a[0], Axes{}) + squeeze(a[0]); }, {s}},
       {"reshape of a scalar", [](Given a) { return reshape(a[0], {}) + reshape(a[0], {-1}); }, {s}},
-      {"broadcast_in_dim of a scalar", [](Given a) { return broadcast_in_dim(a[0], {2}, Axes{}); }, {s}},
+      {"broadcast_in_dim of a scalar",
+       [](Given a) { return broadcast_in_dim(a[0], {2}, Axes{}); },
+       {s}},
       {"sum over no axes", [](Given a) { return sum(a[0], Axes{}) + sum(a[0]); }, {s}},
       {"sum over no axes of a matrix", [](Given a) { return sum(a[0], Axes{}); }, {m}},
       {"tile of a scalar", [](Given a) { return tile(a[0], {}) + tile(a[0], {2}); }, {s}},
@@ -151,19 +198,33 @@ std::vector<Row> rows() {
       {"inner", [](Given a) { return inner(a[0], a[1]); }, {m, v}},
       {"outer", [](Given a) { return outer(a[0], a[1]); }, {v, m}},
       {"tensordot", [](Given a) { return tensordot(a[0], a[1], {0, 2}, {1, 0}); }, {k, {{4, 2}}}},
-      {"einsum", [](Given a) { return einsum("bij,jk,b->kbi", {a[0], a[1], a[2]}); }, {k, {{4, 2}}, {{2}}}},
+      {"einsum",
+       [](Given a) { return einsum("bij,jk,b->kbi", {a[0], a[1], a[2]}); },
+       {k, {{4, 2}}, {{2}}}},
       {"einsum ellipsis", [](Given a) { return einsum("...ij,...j->...i", {a[0], a[1]}); }, {k, v}},
-      {"einsum diagonal", [](Given a) { return einsum("iij,j->i", {a[0], a[1]}); }, {{{3, 3, 4}}, v}},
+      {"einsum diagonal",
+       [](Given a) { return einsum("iij,j->i", {a[0], a[1]}); },
+       {{{3, 3, 4}}, v}},
       {"sort", [](Given a) { return sort(a[0], 0, {.descending = true}); }, {m}},
       {"sort flat", [](Given a) { return sort(a[0], std::nullopt); }, {m}},
       {"argsort", [](Given a) { return argsort(a[0]); }, {whole({3, 4}, -1, 1)}},
-      {"sort by keys", [](Given a) { return sort({a[0], a[1], a[2]}, -1, 2)[2]; }, {whole({3, 4}, 0, 1), whole({3, 4}, 0, 1), m}},
-      {"lexsort", [](Given a) { return lexsort({a[0], a[1]}, 0); }, {whole({3, 4}, 0, 1), whole({3, 4}, 0, 1)}},
-      {"top_k", [](Given a) { return top_k(a[0], 2, 0).first * top_k(a[0], 2, 0).second.astype(f64); }, {m}},
+      {"sort by keys",
+       [](Given a) { return sort({a[0], a[1], a[2]}, -1, 2)[2]; },
+       {whole({3, 4}, 0, 1), whole({3, 4}, 0, 1), m}},
+      {"lexsort",
+       [](Given a) { return lexsort({a[0], a[1]}, 0); },
+       {whole({3, 4}, 0, 1), whole({3, 4}, 0, 1)}},
+      {"top_k",
+       [](Given a) { return top_k(a[0], 2, 0).first * top_k(a[0], 2, 0).second.astype(f64); },
+       {m}},
       {"median", [](Given a) { return median(a[0], 1); }, {m}},
-      {"quantile", [](Given a) { return quantile(a[0], a[1], -1, QuantileMethod::linear); }, {m, {{3}, f64, 0, 1}}},
+      {"quantile",
+       [](Given a) { return quantile(a[0], a[1], -1, QuantileMethod::linear); },
+       {m, {{3}, f64, 0, 1}}},
       {"quantile of all", [](Given a) { return quantile(a[0], a[1]); }, {m, {{}, f64, 0, 1}}},
-      {"nanquantile", [](Given a) { return nanquantile(where(a[0] > 0.5, std::nan(""), a[0]), a[1], 0); }, {m, {{}, f64, 0, 1}}},
+      {"nanquantile",
+       [](Given a) { return nanquantile(where(a[0] > 0.5, std::nan(""), a[0]), a[1], 0); },
+       {m, {{}, f64, 0, 1}}},
       {"unique", [](Given a) { return unique(a[0], {.size = 5, .fill_value = -7}); }, {n}},
       {"unique_all",
        [](Given a) {
@@ -171,33 +232,48 @@ std::vector<Row> rows() {
          return concatenate({u.index, u.counts, ravel(u.inverse)});
        },
        {whole({3, 4}, -2, 2)}},
-      {"searchsorted in a sort", [](Given a) { return searchsorted(sort(a[0]), a[1]); }, {{{70}}, m}},
+      {"searchsorted in a sort",
+       [](Given a) { return searchsorted(sort(a[0]), a[1]); },
+       {{{70}}, m}},
       {"nonzero", [](Given a) { return nonzero(a[0], 5, -1)[1]; }, {n}},
-      {"searchsorted", [](Given a) { return searchsorted(increasing(a[0]), a[1]); }, {{{5}, f64, 0, 1}, m}},
+      {"searchsorted",
+       [](Given a) { return searchsorted(increasing(a[0]), a[1]); },
+       {{{5}, f64, 0, 1}, m}},
       {"average", [](Given a) { return average(a[0], a[1], 1); }, {m, {{4}, f64, 0.1, 1}}},
       {"images",
-       [](Given a) { return adjust_contrast(adjust_hue(adjust_saturation(a[0], a[1]), a[2]), 1.5); },
+       [](Given a) {
+         return adjust_contrast(adjust_hue(adjust_saturation(a[0], a[1]), a[2]), 1.5);
+       },
        {{{2, 2, 3}, f64, 0, 1}, {{}, f64, 0, 2}, s}},
       // networks
       {"softmax", [](Given a) { return softmax(a[0], 0); }, {m}},
       {"log_softmax", [](Given a) { return log_softmax(a[0]); }, {m}},
       {"activations",
        [](Given a) {
-         return relu(a[0]) + relu6(a[0]) + elu(a[0]) + selu(a[0]) + gelu(a[0]) + silu(a[0]) + softplus(a[0]) + leaky_relu(a[0]) + hard_tanh(a[0]) +
-                softsign(a[0]);
+         return relu(a[0]) + relu6(a[0]) + elu(a[0]) + selu(a[0]) + gelu(a[0]) + silu(a[0]) +
+                softplus(a[0]) + leaky_relu(a[0]) + hard_tanh(a[0]) + softsign(a[0]);
        },
        {m}},
       {"layer_norm", [](Given a) { return layer_norm(a[0], a[1], a[2]); }, {m, v, s}},
       {"rms_norm", [](Given a) { return rms_norm(a[0], a[1], 0); }, {m, {{3}}}},
       {"group_norm", [](Given a) { return group_norm(a[0], 2, a[1], a[2]); }, {k, v, v}},
-      {"batch_norm_training", [](Given a) { return batch_norm_training(a[0], a[1], a[2]).y; }, {m, v, v}},
-      {"batch_norm_inference", [](Given a) { return batch_norm_inference(a[0], 1.5, a[1], a[2], a[3]); }, {m, v, v, {{4}, f64, 0.1, 1}}},
-      {"cross_entropy", [](Given a) { return cross_entropy(a[0], a[1]); }, {m, {{3, 4}, f64, 0, 1}}},
-      {"sparse_cross_entropy", [](Given a) { return sparse_cross_entropy(a[0], a[1]); }, {m, whole({3}, 0, 3)}},
+      {"batch_norm_training",
+       [](Given a) { return batch_norm_training(a[0], a[1], a[2]).y; },
+       {m, v, v}},
+      {"batch_norm_inference",
+       [](Given a) { return batch_norm_inference(a[0], 1.5, a[1], a[2], a[3]); },
+       {m, v, v, {{4}, f64, 0.1, 1}}},
+      {"cross_entropy",
+       [](Given a) { return cross_entropy(a[0], a[1]); },
+       {m, {{3, 4}, f64, 0, 1}}},
+      {"sparse_cross_entropy",
+       [](Given a) { return sparse_cross_entropy(a[0], a[1]); },
+       {m, whole({3}, 0, 3)}},
   };
 }
 
-Tensors vmapped(const Row& row, const Tensors& arguments, const vt::Vec<MappedAxis>& in_axes, std::int64_t lanes) {
+Tensors vmapped(const Row& row, const Tensors& arguments, const vt::Vec<MappedAxis>& in_axes,
+                std::int64_t lanes) {
   detail::VmapCall call;
   call.arguments = arguments;
   call.in_axes = in_axes;
@@ -220,14 +296,17 @@ TEST(VmapOfFunctions, EqualsTheLoop) {
           // Alternates, so that two operands carry their lanes in different places.
           const bool last = at_end != (i % 2 == 1);
           if (mapped) shape.insert(last ? shape.end() : shape.begin(), lanes);
-          arguments.push_back(vt_test::random_tensor(in.dtype, shape, in.low, in.high, 10 * mask + i));
+          arguments.push_back(
+              vt_test::random_tensor(in.dtype, shape, in.low, in.high, 10 * mask + i));
           axes.push_back(mapped ? MappedAxis(last ? -1 : 0) : std::nullopt);
         }
         std::string what = std::string(row.name) + " (";
         for (const MappedAxis& a : axes) what += a ? std::to_string(*a) + "," : "-,";
         try {
-          const Tensors expected = vt_test::stack_loop([&](const Tensors& a) { return Tensors{row.f(a)}; }, arguments, axes);
-          vt_test::expect_close(vmapped(row, arguments, axes, lanes), expected, {.relative = 1e-11, .absolute = 1e-11}, what + ")");
+          const Tensors expected = vt_test::stack_loop(
+              [&](const Tensors& a) { return Tensors{row.f(a)}; }, arguments, axes);
+          vt_test::expect_close(vmapped(row, arguments, axes, lanes), expected,
+                                {.relative = 1e-11, .absolute = 1e-11}, what + ")");
         } catch (const Error& error) {
           ADD_FAILURE() << what << "): " << error.what();
         }

@@ -1,5 +1,6 @@
-// Random programs of nested loops, branches, functions and recursion: values and gradients, compiled,
-// alone and in lanes, against the same programs in plain C++ with dual numbers. A failure names the
+// Random programs of nested loops, branches, functions and recursion: values and gradients,
+// compiled, alone and in lanes, against the same programs in plain C++ with dual numbers. A failure
+// names the
 // seed that repeats it: VT_FUZZ_SEED=… VT_FUZZ_COUNT=16.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// Random bodies in scans, loops and branches, alone and mapped, values and gradients: compiled equals interpreted. The bodies join, turn and
-// shift what they carry, so that elements which seem to run apart meet. VT_FUZZ_SEED repeats a failure.
+// Random bodies in scans, loops and branches, alone and mapped, values and gradients: compiled
+// equals interpreted. The bodies join, turn and shift what they carry, so that elements which seem
+// to run apart meet. VT_FUZZ_SEED repeats a failure.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -11,7 +12,8 @@ namespace {
 using vt::Tensor;
 using Tensors = std::vector<Tensor>;
 
-/// A random number generator that a body makes anew whenever it is recorded, so that it is the same body.
+/// A random number generator that a body makes anew whenever it is recorded, so that it is the same
+/// body.
 class Choices {
  public:
   explicit Choices(std::uint64_t seed) : engine_(seed) {}
@@ -22,8 +24,9 @@ class Choices {
   std::mt19937_64 engine_;
 };
 
-/// A few equations over `pool`, all of one shape [n] or [n, m], with a matrix w [m, m]; every value stays within [-1, 1].
-/// Sums that are zero but for rounding decide nothing: branches compare with another number.
+/// A few equations over `pool`, all of one shape [n] or [n, m], with a matrix w [m, m]; every value
+/// stays within [-1, 1]. Sums that are zero but for rounding decide nothing: branches compare with
+/// another number.
 Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) {
   Choices choose(seed);
   const bool is_matrix = pool[0].rank() == 2;
@@ -41,8 +44,13 @@ Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) 
       case 7: t = flip(a, is_matrix ? 1 : 0) + b; break;
       case 8: t = a + sum(b) * 0.01; break;
       case 9: t = roll(a, 1, 0) - b; break;
-      case 10: t = vt::cond(sum(a) > 0.137, [](Tensor x) { return x * 0.5; }, [](Tensor x) { return cos(x); }, b); break;
-      case 11: t = a.dim(0) > 1 ? vt::concatenate({a[vt::slice(1, a.dim(0))], b[vt::slice(0, 1)]}, 0) : a; break;
+      case 10:
+        t = vt::cond(
+            sum(a) > 0.137, [](Tensor x) { return x * 0.5; }, [](Tensor x) { return cos(x); }, b);
+        break;
+      case 11:
+        t = a.dim(0) > 1 ? vt::concatenate({a[vt::slice(1, a.dim(0))], b[vt::slice(0, 1)]}, 0) : a;
+        break;
       case 12: t = is_matrix ? transpose(transpose(a) + max(b, 1)) : a + max(b); break;
       default: t = reshape(ravel(a) * ravel(b), a.shape()); break;
     }
@@ -66,15 +74,19 @@ struct Program {
   }
   std::vector<Tensor> arguments() const {
     Choices choose(seed + 1);
-    const auto n = static_cast<std::int64_t>(1 + choose.below(choose.below(3) == 0 ? 90 : 12)), m = static_cast<std::int64_t>(1 + choose.below(5));
+    const auto n = static_cast<std::int64_t>(1 + choose.below(choose.below(3) == 0 ? 90 : 12)),
+               m = static_cast<std::int64_t>(1 + choose.below(5));
     const vt::Shape shape = rank == 2 ? vt::Shape{n, m} : vt::Shape{n};
     vt::Shape sequence = shape;
     sequence.insert(sequence.begin(), trips);
-    return {vt_test::random_tensor(vt::f64, shape, -1, 1, seed), vt_test::random_tensor(vt::f64, sequence, -1, 1, seed + 2),
+    return {vt_test::random_tensor(vt::f64, shape, -1, 1, seed),
+            vt_test::random_tensor(vt::f64, sequence, -1, 1, seed + 2),
             vt_test::random_tensor(vt::f64, {m, m}, -1, 1, seed + 3)};
   }
   Tensor operator()(const Tensor& start, const Tensor& xs, const Tensor& w) const {
-    const auto next = [&](const Tensor& a, const Tensor& b, const Tensor& x) { return extended({a, b, x}, w, seed + 4, length); };
+    const auto next = [&](const Tensor& a, const Tensor& b, const Tensor& x) {
+      return extended({a, b, x}, w, seed + 4, length);
+    };
     const std::pair<Tensor, Tensor> both(start, start * 0.3);
     switch (kind) {
       default: {
@@ -82,7 +94,8 @@ struct Program {
             [&](std::pair<Tensor, Tensor> c, Tensor x) {
               Choices choose_result(seed + 6);
               const Tensors pool = next(c.first, c.second, x);
-              return std::pair{std::pair{pool.back(), pool[pool.size() - 2]}, choose_result.of(pool)};
+              return std::pair{std::pair{pool.back(), pool[pool.size() - 2]},
+                               choose_result.of(pool)};
             },
             both, xs, {.reverse = reverse});
         return sum(sin(last.first)) + sum(last.second) + sum(ys * ys);
@@ -101,7 +114,8 @@ struct Program {
         // Lanes stop at different times.
         const auto last = vt::while_loop(
             [&](std::pair<Tensor, std::pair<Tensor, Tensor>> c) {
-              return logical_and(c.first < 6, sum(c.second.first) < 0.4 * static_cast<double>(start.size()));
+              return logical_and(c.first < 6,
+                                 sum(c.second.first) < 0.4 * static_cast<double>(start.size()));
             },
             [&](std::pair<Tensor, std::pair<Tensor, Tensor>> c) {
               const Tensors pool = next(c.second.first, c.second.second, xs[0]);
@@ -113,35 +127,44 @@ struct Program {
       case 3:
         return sum(vt::cond(
             sum(start) > 0.137, [&](Tensor a) { return next(a, a * 0.5, xs[0]).back(); },
-            [&](Tensor a) { return extended({a, a + 0.1, xs[0]}, w, seed + 5, length).back(); }, start));
+            [&](Tensor a) { return extended({a, a + 0.1, xs[0]}, w, seed + 5, length).back(); },
+            start));
     }
   }
 };
 
-const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1), count = vt_test::environment("VT_FUZZ_COUNT", 150) * 2 / 5;
+const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1),
+                    count = vt_test::environment("VT_FUZZ_COUNT", 150) * 2 / 5;
 const vt_test::Tolerance close{.relative = 1e-9, .absolute = 1e-10};
 
 TEST(RandomLoops, CompiledIsInterpreted) {
-  for (std::uint64_t seed = first_seed; seed < first_seed + std::min<std::uint64_t>(count, 60); ++seed) {
+  for (std::uint64_t seed = first_seed; seed < first_seed + std::min<std::uint64_t>(count, 60);
+       ++seed) {
     const Program program(seed * 1000);
     SCOPED_TRACE("VT_FUZZ_SEED=" + std::to_string(seed));
     const Tensors arguments = program.arguments();
-    const auto value = [&](std::span<const Tensor> x) { return Tensors{program(x[0], x[1], x[2])}; };
+    const auto value = [&](std::span<const Tensor> x) {
+      return Tensors{program(x[0], x[1], x[2])};
+    };
     vt_test::expect_same(value, arguments, close, "value");
     const auto slopes = [&](std::span<const Tensor> x) {
       const auto [a, b, c] = vt::grad<0, 1, 2>(program)(x[0], x[1], x[2]);
       return Tensors{a, b, c};
     };
     vt_test::expect_same(slopes, arguments, close, "gradient");
-    const Tensor lanes = vt::stack({arguments[0], arguments[0] * 0.5, -arguments[0], cos(arguments[0])}).eval();
+    const Tensor lanes =
+        vt::stack({arguments[0], arguments[0] * 0.5, -arguments[0], cos(arguments[0])}).eval();
     const vt::VmapOptions shared{.in_axes = {0, vt::unmapped, vt::unmapped}};
-    const auto mapped = [&](std::span<const Tensor> x) { return Tensors{vt::vmap(program, shared)(x[0], x[1], x[2])}; };
+    const auto mapped = [&](std::span<const Tensor> x) {
+      return Tensors{vt::vmap(program, shared)(x[0], x[1], x[2])};
+    };
     vt_test::expect_same(mapped, {lanes, arguments[1], arguments[2]}, close, "mapped");
     const auto mapped_slopes = [&](std::span<const Tensor> x) {
       const auto [a, c] = vt::vmap(vt::grad<0, 2>(program), shared)(x[0], x[1], x[2]);
       return Tensors{a, c};
     };
-    vt_test::expect_same(mapped_slopes, {lanes, arguments[1], arguments[2]}, close, "mapped gradient");
+    vt_test::expect_same(mapped_slopes, {lanes, arguments[1], arguments[2]}, close,
+                         "mapped gradient");
     if (HasFailure()) return;
   }
 }

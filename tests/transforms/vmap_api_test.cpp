@@ -1,4 +1,5 @@
-// vmap, pfor and custom_vmap as users call them: axes over trees, sizes, chunks, nesting, captured values, and every message.
+// vmap, pfor and custom_vmap as users call them: axes over trees, sizes, chunks, nesting, captured
+// values, and every message.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,18 +16,21 @@ namespace {
 using namespace vt_test;
 using vt::Tensor;
 
-const Tensor a = random_quarters(vt::f32, {3, 4}, 1), b = random_quarters(vt::f32, {4, 3}, 2), c = random_quarters(vt::f32, {4}, 3);
+const Tensor a = random_quarters(vt::f32, {3, 4}, 1), b = random_quarters(vt::f32, {4, 3}, 2),
+             c = random_quarters(vt::f32, {4}, 3);
 
 struct Layer {
   Tensor w, b;
 };
 
 TEST(Recording, EqualNumbersAreOneEquation) {
-  const vt::Graph g = vt::make_graph([](Tensor x) { return (x * 2.0f + 0.0f) - (x + 2.0f) * -0.0f + 2; })(c);
+  const vt::Graph g =
+      vt::make_graph([](Tensor x) { return (x * 2.0f + 0.0f) - (x + 2.0f) * -0.0f + 2; })(c);
   const std::string text = g.str();
   const auto count = [&](const std::string& what) {
     int n = 0;
-    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++n;
     return n;
   };
   EXPECT_EQ(count("full[value=2.0]"), 1) << text;
@@ -37,23 +41,31 @@ TEST(Recording, EqualNumbersAreOneEquation) {
 
 TEST(Vmap, AxesForAllOrPerArgument) {
   const auto f = [](Tensor p, Tensor q) { return vt::sum(p * q) + p; };
-  const FlatFunction flat = [&](const std::vector<Tensor>& t) { return std::vector<Tensor>{f(t[0], t[1])}; };
+  const FlatFunction flat = [&](const std::vector<Tensor>& t) {
+    return std::vector<Tensor>{f(t[0], t[1])};
+  };
   expect_close(vt::vmap(f)(a, a), stack_loop(f, 0, a, a));
   expect_close(vt::vmap(f, {.in_axes = 1})(a, a), stack_loop(f, 1, a, a));
   expect_close(vt::vmap(f, {.in_axes = -1})(a, a), stack_loop(f, 1, a, a));
   expect_close(vt::vmap(f, {.in_axes = {0, 1}})(a, b), stack_loop(flat, {a, b}, {0, 1})[0]);
   expect_close(vt::vmap(f, {.in_axes = {0, -1}})(a, b), stack_loop(flat, {a, b}, {0, 1})[0]);
-  expect_close(vt::vmap(f, {.in_axes = {0, vt::unmapped}})(a, c), stack_loop(flat, {a, c}, {0, std::nullopt})[0]);
-  expect_close(vt::vmap(f, {.in_axes = {vt::unmapped, 0}})(c, a), stack_loop(flat, {c, a}, {std::nullopt, 0})[0]);
+  expect_close(vt::vmap(f, {.in_axes = {0, vt::unmapped}})(a, c),
+               stack_loop(flat, {a, c}, {0, std::nullopt})[0]);
+  expect_close(vt::vmap(f, {.in_axes = {vt::unmapped, 0}})(c, a),
+               stack_loop(flat, {c, a}, {std::nullopt, 0})[0]);
 }
 
 TEST(Vmap, ResultAxes) {
   const auto f = [](Tensor p) { return vt::reshape(p * 2.0f, {2, 2}); };
   for (int axis : {0, 1, 2, -1, -2, -3}) {
-    const FlatFunction flat = [&](const std::vector<Tensor>& t) { return std::vector<Tensor>{f(t[0])}; };
-    expect_close(vt::vmap(f, {.out_axes = axis})(a), stack_loop(flat, {a}, {0}, axis)[0], exact, "axis " + std::to_string(axis));
+    const FlatFunction flat = [&](const std::vector<Tensor>& t) {
+      return std::vector<Tensor>{f(t[0])};
+    };
+    expect_close(vt::vmap(f, {.out_axes = axis})(a), stack_loop(flat, {a}, {0}, axis)[0], exact,
+                 "axis " + std::to_string(axis));
   }
-  const auto two = vt::vmap([](Tensor p) { return std::tuple(p, vt::sum(p)); }, {.out_axes = {1, 0}})(a);
+  const auto two =
+      vt::vmap([](Tensor p) { return std::tuple(p, vt::sum(p)); }, {.out_axes = {1, 0}})(a);
   expect_close(std::get<0>(two), vt::transpose(a));
   expect_close(std::get<1>(two), vt::sum(a, 1));
 }
@@ -62,7 +74,8 @@ TEST(Vmap, AResultThatNoLaneChangesIsRepeatedOrGivenOnce) {
   const auto f = [](Tensor p, Tensor q) { return std::pair(p + q, vt::exp(q)); };
   const auto repeated = vt::vmap(f, {.in_axes = {0, vt::unmapped}})(a, c);
   expect_close(repeated.second, vt::broadcast_to(vt::exp(c), {3, 4}));
-  const auto once = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = {0, vt::unmapped}})(a, c);
+  const auto once =
+      vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = {0, vt::unmapped}})(a, c);
   expect_close(once.second, vt::exp(c));
   expect_close(once.first, a + c);
   expect_close(vt::vmap([](Tensor) { return Tensor(1.5f); })(a), vt::full({3}, 1.5f));
@@ -73,12 +86,15 @@ TEST(Vmap, TreesOfArgumentsAndResults) {
   const auto f = [](Layer l, std::vector<Tensor> xs, std::map<std::string, Tensor> extra) {
     return Layer{vt::matmul(l.w, xs[0]) + l.b, xs[1] * extra.at("scale")};
   };
-  const std::vector<Tensor> xs = {random_quarters(vt::f32, {3, 4}, 6), random_quarters(vt::f32, {4}, 7)};
+  const std::vector<Tensor> xs = {random_quarters(vt::f32, {3, 4}, 6),
+                                  random_quarters(vt::f32, {4}, 7)};
   const std::map<std::string, Tensor> extra = {{"scale", Tensor(3.0f)}};
-  const Layer got = vt::vmap(f, {.in_axes = {{0, 1}, {1, 0}, vt::unmapped}, .out_axes = {1, 0}})(layer, xs, extra);
+  const Layer got = vt::vmap(f, {.in_axes = {{0, 1}, {1, 0}, vt::unmapped}, .out_axes = {1, 0}})(
+      layer, xs, extra);
   std::vector<Tensor> first, second;
   for (int lane = 0; lane < 4; ++lane) {
-    const Layer one = f({take_lane(layer.w, 0, lane), take_lane(layer.b, 1, lane)}, {take_lane(xs[0], 1, lane), take_lane(xs[1], 0, lane)}, extra);
+    const Layer one = f({take_lane(layer.w, 0, lane), take_lane(layer.b, 1, lane)},
+                        {take_lane(xs[0], 1, lane), take_lane(xs[1], 0, lane)}, extra);
     first.push_back(one.w);
     second.push_back(one.b);
   }
@@ -92,7 +108,9 @@ TEST(Vmap, NumbersAmongTheArgumentsPassThrough) {
 }
 
 TEST(Vmap, StringLiteralsAreArguments) {
-  const auto f = [](Tensor x, const std::string& how) { return how == "sum" ? vt::sum(x) : vt::max(x); };
+  const auto f = [](Tensor x, const std::string& how) {
+    return how == "sum" ? vt::sum(x) : vt::max(x);
+  };
   const Tensor x = vt::tensor({{1.0, 2.0}, {3.0, 4.0}});
   EXPECT_EQ(vt::vmap(f)(x, "sum").to_vector<double>(), (std::vector<double>{3, 7}));
   EXPECT_EQ(vt::grad(f)(x, "max").to_vector<double>(), (std::vector<double>{0, 0, 0, 1}));
@@ -104,7 +122,8 @@ TEST(Vmap, StringLiteralsAreArguments) {
 }
 
 TEST(Vmap, AxisSizeWhenNothingIsMapped) {
-  const Tensor twice = vt::vmap([](Tensor p) { return p * 2.0f; }, {.in_axes = vt::unmapped, .axis_size = 5})(c);
+  const Tensor twice =
+      vt::vmap([](Tensor p) { return p * 2.0f; }, {.in_axes = vt::unmapped, .axis_size = 5})(c);
   expect_close(twice, vt::broadcast_to(c * 2.0f, {5, 4}));
   expect_close(vt::vmap([](Tensor p) { return p; }, {.axis_size = 3})(a), a);
 }
@@ -116,9 +135,11 @@ TEST(Vmap, InsideVmap) {
   expect_close(all(a, b), vt::matmul(a, b));
   const Tensor deep = random_quarters(vt::f32, {2, 3, 4, 2}, 8);
   const auto f = [](Tensor p) { return vt::cumsum(p) * vt::max(p); };
-  const Tensor got = vt::vmap(vt::vmap(vt::vmap(f), {.in_axes = -1, .out_axes = 1}), {.in_axes = 2})(deep);
+  const Tensor got =
+      vt::vmap(vt::vmap(vt::vmap(f), {.in_axes = -1, .out_axes = 1}), {.in_axes = 2})(deep);
   for (int i = 0; i < 4; ++i) {
-    const Tensor outer = take_lane(deep, 2, i);  // [2,3,2], then lanes of the last axis, then of axis 0
+    // [2,3,2], then lanes of the last axis, then of axis 0
+    const Tensor outer = take_lane(deep, 2, i);
     std::vector<Tensor> middle;
     for (int j = 0; j < 2; ++j) middle.push_back(stack_loop(f, 0, take_lane(outer, -1, j)));
     expect_close(take_lane(got, 0, i), stack_lanes(middle, 1));
@@ -128,28 +149,35 @@ TEST(Vmap, InsideVmap) {
 TEST(Vmap, CapturedTensorsAreUnmapped) {
   expect_close(vt::vmap([&](Tensor p) { return p * c; })(a), a * c);
   // Captured from the outer map: it varies there, not here.
-  const Tensor outer = vt::vmap([](Tensor p) { return vt::vmap([&](Tensor s) { return s * p; })(p); })(a);
+  const Tensor outer =
+      vt::vmap([](Tensor p) { return vt::vmap([&](Tensor s) { return s * p; })(p); })(a);
   std::vector<Tensor> expected;
   for (int i = 0; i < 3; ++i) expected.push_back(vt::outer(take_lane(a, 0, i), take_lane(a, 0, i)));
   expect_close(outer, stack_lanes(expected, 0));
 }
 
-// The same bits on the interpreter; compiled sums run in an order that depends on the shape, so in blocks they differ by a rounding.
+// The same bits on the interpreter; compiled sums run in an order that depends on the shape, so in
+// blocks they differ by a rounding.
 TEST(Vmap, BlocksOfLanesGiveTheSame) {
-  const vt_test::Tolerance same = vt_test::forced_backend() == "interpreter" ? exact : vt_test::Tolerance{.ulps = 4};
+  const vt_test::Tolerance same =
+      vt_test::forced_backend() == "interpreter" ? exact : vt_test::Tolerance{.ulps = 4};
   const Tensor big = random_tensor(vt::f32, {10, 4}, 9);
-  const auto f = [](Tensor p, Tensor q) { return std::pair(vt::softmax(p * q), vt::sum(vt::exp(p))); };
+  const auto f = [](Tensor p, Tensor q) {
+    return std::pair(vt::softmax(p * q), vt::sum(vt::exp(p)));
+  };
   const auto whole = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = {1, 0}})(big, c);
   for (std::int64_t chunk : {1, 2, 3, 8, 10, 50}) {
-    const auto blocks = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = {1, 0}, .chunk = chunk})(big, c);
+    const auto blocks =
+        vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = {1, 0}, .chunk = chunk})(big, c);
     expect_close(blocks.first, whole.first, same, "chunk " + std::to_string(chunk));
     expect_close(blocks.second, whole.second, same, "chunk " + std::to_string(chunk));
   }
   const auto once = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = 0, .chunk = 3});
   const Tensor inside = vt::vmap([&](Tensor s) { return once(big * s, c).second; })(c);
   expect_close(take_lane(inside, 0, 2), once(big * take_lane(c, 0, 2), c).second, same);
-  const auto unmapped = vt::vmap([](Tensor p, Tensor q) { return std::pair(p, q * 2.0f); },
-                                 {.in_axes = {0, vt::unmapped}, .out_axes = {0, vt::unmapped}, .chunk = 3})(big, c);
+  const auto unmapped =
+      vt::vmap([](Tensor p, Tensor q) { return std::pair(p, q * 2.0f); },
+               {.in_axes = {0, vt::unmapped}, .out_axes = {0, vt::unmapped}, .chunk = 3})(big, c);
   expect_close(unmapped.second, c * 2.0f);
 }
 
@@ -161,7 +189,9 @@ TEST(Vmap, NoLanes) {
   EXPECT_EQ(got.second.shape(), (vt::Shape{0}));
   EXPECT_EQ(got.second.dtype(), vt::i32);
   EXPECT_EQ(vt::vmap(f, {.chunk = 4})(none).first.shape(), (vt::Shape{0, 4}));
-  EXPECT_EQ(vt::vmap([](Tensor p) { return vt::vmap([](Tensor s) { return s + 1.0f; })(p); })(none).shape(), (vt::Shape{0, 4}));
+  EXPECT_EQ(vt::vmap([](Tensor p) { return vt::vmap([](Tensor s) { return s + 1.0f; })(p); })(none)
+                .shape(),
+            (vt::Shape{0, 4}));
 }
 
 TEST(Vmap, TheFunctionSeesOneLane) {
@@ -174,14 +204,17 @@ TEST(Vmap, TheFunctionSeesOneLane) {
       {.in_axes = {0, 1}})(a, b);
 }
 
-// --- pfor ------------------------------------------------------------------------------------------------------------
+// --- pfor ----------------------------------------------------------------------------------------
 
 TEST(Pfor, StacksTheResults) {
   const Tensor got = vt::pfor([&](Tensor i) { return a[i] * vt::convert(i, vt::f32); }, 3);
   std::vector<Tensor> expected;
   for (int i = 0; i < 3; ++i) expected.push_back(take_lane(a, 0, i) * static_cast<float>(i));
   expect_close(got, stack_lanes(expected, 0));
-  for (std::int64_t chunk : {1, 2, 5}) expect_close(vt::pfor([&](Tensor i) { return a[i] * vt::convert(i, vt::f32); }, 3, {.chunk = chunk}), got);
+  for (std::int64_t chunk : {1, 2, 5})
+    expect_close(
+        vt::pfor([&](Tensor i) { return a[i] * vt::convert(i, vt::f32); }, 3, {.chunk = chunk}),
+        got);
 }
 
 TEST(Pfor, NoIterations) {
@@ -200,22 +233,24 @@ TEST(Pfor, AnIndexIsAScalarI32) {
 }
 
 TEST(Pfor, RefusesNegativeCounts) {
-  expect_error([] { vt::pfor([](Tensor i) { return i; }, -1); }, vt::ErrorKind::value, {"vt::pfor", "-1 iterations", "vmap_api_test.cpp"});
+  expect_error([] { vt::pfor([](Tensor i) { return i; }, -1); }, vt::ErrorKind::value,
+               {"vt::pfor", "-1 iterations", "vmap_api_test.cpp"});
 }
 
-// --- custom_vmap -----------------------------------------------------------------------------------------------------
+// --- custom_vmap ---------------------------------------------------------------------------------
 
 TEST(CustomVmap, TheRuleReplacesTheFunctionUnderVmapOnly) {
   int calls = 0;
-  const auto f = vt::custom_vmap([](Tensor p, Tensor q) { return vt::sum(p * q); },
-                                 [&](std::int64_t lanes, const std::array<bool, 2>& mapped, Tensor p, Tensor q) {
-                                   ++calls;
-                                   EXPECT_EQ(lanes, 3);
-                                   EXPECT_TRUE(mapped[0]);
-                                   EXPECT_FALSE(mapped[1]);
-                                   EXPECT_EQ(p.shape(), (vt::Shape{3, 4}));
-                                   return std::pair(vt::matmul(p, q) * 10.0f, true);
-                                 });
+  const auto f = vt::custom_vmap(
+      [](Tensor p, Tensor q) { return vt::sum(p * q); },
+      [&](std::int64_t lanes, const std::array<bool, 2>& mapped, Tensor p, Tensor q) {
+        ++calls;
+        EXPECT_EQ(lanes, 3);
+        EXPECT_TRUE(mapped[0]);
+        EXPECT_FALSE(mapped[1]);
+        EXPECT_EQ(p.shape(), (vt::Shape{3, 4}));
+        return std::pair(vt::matmul(p, q) * 10.0f, true);
+      });
   const Tensor row = take_lane(a, 0, 0);
   expect_close(f(row, c), vt::sum(row * c));
   EXPECT_EQ(calls, 0);
@@ -225,72 +260,98 @@ TEST(CustomVmap, TheRuleReplacesTheFunctionUnderVmapOnly) {
 }
 
 TEST(CustomVmap, ARuleMayGiveAnUnmappedResult) {
-  const auto f =
-      vt::custom_vmap([](Tensor p) { return p; }, [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(vt::sum(p, 0), false); });
+  const auto f = vt::custom_vmap([](Tensor p) { return p; },
+                                 [](std::int64_t, const std::array<bool, 1>&, Tensor p) {
+                                   return std::pair(vt::sum(p, 0), false);
+                                 });
   expect_close(vt::vmap(f, {.out_axes = vt::unmapped})(a), vt::sum(a, 0));
 }
 
 TEST(CustomVmap, AWrongRuleIsTold) {
-  const auto f =
-      vt::custom_vmap([](Tensor p) { return vt::sum(p); }, [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(p, true); });
-  expect_error([&] { vt::vmap(f)(a); }, vt::ErrorKind::shape, {"vt::custom_vmap", "result 0 as f32[3,4]", "3 lanes", "f32[]", "f32[3]"});
+  const auto f = vt::custom_vmap(
+      [](Tensor p) { return vt::sum(p); },
+      [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(p, true); });
+  expect_error([&] { vt::vmap(f)(a); }, vt::ErrorKind::shape,
+               {"vt::custom_vmap", "result 0 as f32[3,4]", "3 lanes", "f32[]", "f32[3]"});
 }
 
-// --- messages --------------------------------------------------------------------------------------------------------
+// --- messages ------------------------------------------------------------------------------------
 
 TEST(VmapErrors, SizesThatDiffer) {
   const auto f = vt::vmap([](Layer l, Tensor p) { return l.w + p; });
-  expect_error([&] { f(Layer{a, a}, b); }, vt::ErrorKind::shape,
-               {"vt::vmap", "the mapped axes differ in size", "argument 0", "has 3 (axis 0 of f32[3,4])", "argument 1", "has 4 (axis 0 of f32[4,3])",
-                "vmap_api_test.cpp"});
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.axis_size = 7})(a); }, vt::ErrorKind::shape, {"axis_size is 7", "argument 0 has 3"});
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.axis_size = -2})(a); }, vt::ErrorKind::value, {"axis_size is -2"});
+  expect_error(
+      [&] { f(Layer{a, a}, b); }, vt::ErrorKind::shape,
+      {"vt::vmap", "the mapped axes differ in size", "argument 0", "has 3 (axis 0 of f32[3,4])",
+       "argument 1", "has 4 (axis 0 of f32[4,3])", "vmap_api_test.cpp"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.axis_size = 7})(a); },
+               vt::ErrorKind::shape, {"axis_size is 7", "argument 0 has 3"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.axis_size = -2})(a); },
+               vt::ErrorKind::value, {"axis_size is -2"});
 }
 
 TEST(VmapErrors, AxesThatDoNotExist) {
   const auto f = [](Tensor p) { return p; };
-  expect_error([&] { vt::vmap(f, {.in_axes = 2})(a); }, vt::ErrorKind::shape, {"in_axes maps axis 2 of argument 0", "f32[3,4]", "vmap_api_test.cpp"});
-  expect_error([&] { vt::vmap(f, {.in_axes = -3})(a); }, vt::ErrorKind::shape, {"in_axes maps axis -3 of argument 0", "f32[3,4]"});
-  expect_error([&] { vt::vmap(f)(Tensor(1.0f)); }, vt::ErrorKind::shape, {"axis 0 of argument 0", "scalar f32[]", "vt::unmapped"});
-  expect_error([&] { vt::vmap([](Layer l) { return l.w; }, {.in_axes = {{0, 5}}})(Layer{a, a}); }, vt::ErrorKind::shape,
-               {"axis 5 of argument 0", "f32[3,4]"});
-  expect_error([&] { vt::vmap(f, {.out_axes = 2})(a); }, vt::ErrorKind::shape, {"axis 2 of", "f32[4] per lane"});
-  expect_error([&] { vt::vmap(f, {.out_axes = -3})(a); }, vt::ErrorKind::shape, {"axis -3 of", "f32[4] per lane"});
+  expect_error([&] { vt::vmap(f, {.in_axes = 2})(a); }, vt::ErrorKind::shape,
+               {"in_axes maps axis 2 of argument 0", "f32[3,4]", "vmap_api_test.cpp"});
+  expect_error([&] { vt::vmap(f, {.in_axes = -3})(a); }, vt::ErrorKind::shape,
+               {"in_axes maps axis -3 of argument 0", "f32[3,4]"});
+  expect_error([&] { vt::vmap(f)(Tensor(1.0f)); }, vt::ErrorKind::shape,
+               {"axis 0 of argument 0", "scalar f32[]", "vt::unmapped"});
+  expect_error([&] { vt::vmap([](Layer l) { return l.w; }, {.in_axes = {{0, 5}}})(Layer{a, a}); },
+               vt::ErrorKind::shape, {"axis 5 of argument 0", "f32[3,4]"});
+  expect_error([&] { vt::vmap(f, {.out_axes = 2})(a); }, vt::ErrorKind::shape,
+               {"axis 2 of", "f32[4] per lane"});
+  expect_error([&] { vt::vmap(f, {.out_axes = -3})(a); }, vt::ErrorKind::shape,
+               {"axis -3 of", "f32[4] per lane"});
 }
 
 TEST(VmapErrors, NothingMapped) {
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = vt::unmapped})(a); }, vt::ErrorKind::shape,
-               {"no argument is mapped", "axis_size"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = vt::unmapped})(a); },
+               vt::ErrorKind::shape, {"no argument is mapped", "axis_size"});
 }
 
 TEST(VmapErrors, AMappedResultCannotBeUnmapped) {
-  expect_error([&] { vt::vmap([](Tensor p) { return std::pair(p, p); }, {.out_axes = {0, vt::unmapped}})(a); }, vt::ErrorKind::transform,
-               {"f32[4] per lane", "differs between lanes", "vt::unmapped", "vmap_api_test.cpp"});
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.out_axes = vt::unmapped, .chunk = 2})(a); }, vt::ErrorKind::transform,
-               {"differs between lanes"});
+  expect_error(
+      [&] {
+        vt::vmap([](Tensor p) { return std::pair(p, p); }, {.out_axes = {0, vt::unmapped}})(a);
+      },
+      vt::ErrorKind::transform,
+      {"f32[4] per lane", "differs between lanes", "vt::unmapped", "vmap_api_test.cpp"});
+  expect_error(
+      [&] { vt::vmap([](Tensor p) { return p; }, {.out_axes = vt::unmapped, .chunk = 2})(a); },
+      vt::ErrorKind::transform, {"differs between lanes"});
 }
 
 TEST(VmapErrors, ListsThatDoNotFollowTheArguments) {
-  expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return p + q; }, {.in_axes = {0}})(a, a); }, vt::ErrorKind::tree,
-               {"in_axes {0}", "1 entries for 2 arguments"});
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = {{0, 1}}})(a); }, vt::ErrorKind::tree, {"argument 0", "{0, 1}"});
+  expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return p + q; }, {.in_axes = {0}})(a, a); },
+               vt::ErrorKind::tree, {"in_axes {0}", "1 entries for 2 arguments"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = {{0, 1}}})(a); },
+               vt::ErrorKind::tree, {"argument 0", "{0, 1}"});
 }
 
 TEST(VmapErrors, ANegativeChunk) {
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.chunk = -1})(a); }, vt::ErrorKind::value, {"chunk is -1"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.chunk = -1})(a); },
+               vt::ErrorKind::value, {"chunk is -1"});
 }
 
 TEST(VmapErrors, LookingAtALanesValue) {
-  expect_error([&] { vt::vmap([](Tensor p) { return vt::sum(p).item<float>() > 0 ? p : -p; })(a); }, vt::ErrorKind::tracer,
-               {"vt::vmap", "all lanes", "vt::where"});
+  expect_error([&] { vt::vmap([](Tensor p) { return vt::sum(p).item<float>() > 0 ? p : -p; })(a); },
+               vt::ErrorKind::tracer, {"vt::vmap", "all lanes", "vt::where"});
   // What the lanes share is known.
-  expect_close(vt::vmap([](Tensor p, Tensor s) { return s.item<float>() > 0 ? p : -p; }, {.in_axes = {0, vt::unmapped}})(a, Tensor(1.0f)), a);
+  expect_close(vt::vmap([](Tensor p, Tensor s) { return s.item<float>() > 0 ? p : -p; },
+                        {.in_axes = {0, vt::unmapped}})(a, Tensor(1.0f)),
+               a);
 }
 
 TEST(VmapErrors, MessagesShowWhatOneLaneSees) {
   expect_error(
-      [&] { vt::vmap([](Tensor p, Tensor q) { return vt::matmul(p, q); })(vt::zeros({8, 3, 4}), vt::zeros({8, 5, 6})); }, vt::ErrorKind::shape,
-      {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp", "in one of 8 lanes of vt::vmap", "argument 0 mapped at axis 0 of f32[8,3,4]"});
+      [&] {
+        vt::vmap([](Tensor p, Tensor q) { return vt::matmul(p, q); })(vt::zeros({8, 3, 4}),
+                                                                      vt::zeros({8, 5, 6}));
+      },
+      vt::ErrorKind::shape,
+      {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp", "in one of 8 lanes of vt::vmap",
+       "argument 0 mapped at axis 0 of f32[8,3,4]"});
 }
 
 }  // namespace

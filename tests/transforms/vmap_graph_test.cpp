@@ -1,5 +1,5 @@
-// What vmap and pfor record: no more equations than a person would write by hand. Unmapped values are never tiled, products stay
-// one product, and the loop's own index is a slice.
+// What vmap and pfor record: no more equations than a person would write by hand. Unmapped values
+// are never tiled, products stay one product, and the loop's own index is a slice.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,8 @@ using vt::Tensor, vt::detail::Op;
 std::map<std::string, int> ops_of(const vt::Graph& graph) {
   std::map<std::string, int> count;
   for (const auto& e : graph.body().equations)
-    if (vt::detail::family_of(e.op) != vt::detail::Family::leaf) ++count[std::string(vt::detail::name_of(e.op))];
+    if (vt::detail::family_of(e.op) != vt::detail::Family::leaf)
+      ++count[std::string(vt::detail::name_of(e.op))];
   return count;
 }
 using Ops = std::map<std::string, int>;
@@ -31,11 +32,13 @@ vt::Shape shape_of(const vt::Graph& graph, Op op) {
   return shape;
 }
 
-const Tensor x = random_quarters(vt::f32, {8, 3, 4}, 1), v = random_quarters(vt::f32, {8, 4}, 2), w = random_quarters(vt::f32, {4, 5}, 3),
-             b = random_quarters(vt::f32, {5}, 4), square = random_quarters(vt::f32, {6, 6}, 5);
+const Tensor x = random_quarters(vt::f32, {8, 3, 4}, 1), v = random_quarters(vt::f32, {8, 4}, 2),
+             w = random_quarters(vt::f32, {4, 5}, 3), b = random_quarters(vt::f32, {5}, 4),
+             square = random_quarters(vt::f32, {6, 6}, 5);
 
 TEST(VmapGraph, ProductWithAnUnmappedRightSideIsOneProduct) {
-  const auto f = vt::vmap([](Tensor a, Tensor m) { return vt::matmul(a, m); }, {.in_axes = {0, vt::unmapped}});
+  const auto f =
+      vt::vmap([](Tensor a, Tensor m) { return vt::matmul(a, m); }, {.in_axes = {0, vt::unmapped}});
   for (const Tensor& left : {x, v}) {
     const vt::Graph graph = vt::make_graph(f)(left, w);
     EXPECT_EQ(ops_of(graph), (Ops{{"dot_general", 1}})) << graph.str();
@@ -43,8 +46,10 @@ TEST(VmapGraph, ProductWithAnUnmappedRightSideIsOneProduct) {
 }
 
 TEST(VmapGraph, ProductWithAnUnmappedLeftSideFoldsLanesIntoColumns) {
-  const auto f = vt::vmap([](Tensor m, Tensor a) { return vt::matmul(m, a); }, {.in_axes = {vt::unmapped, 0}, .out_axes = 1});
-  const vt::Graph graph = vt::make_graph(f)(vt::transpose(w), random_quarters(vt::f32, {8, 4, 3}, 6));
+  const auto f = vt::vmap([](Tensor m, Tensor a) { return vt::matmul(m, a); },
+                          {.in_axes = {vt::unmapped, 0}, .out_axes = 1});
+  const vt::Graph graph =
+      vt::make_graph(f)(vt::transpose(w), random_quarters(vt::f32, {8, 4, 3}, 6));
   EXPECT_EQ(ops_of(graph), (Ops{{"dot_general", 1}})) << graph.str();
   EXPECT_EQ(shape_of(graph, Op::dot_general), (vt::Shape{5, 8, 3}));
 }
@@ -57,24 +62,34 @@ TEST(VmapGraph, ProductOfTwoMappedSidesIsBatched) {
 }
 
 TEST(VmapGraph, ALayerIsAProductABiasAndATanh) {
-  const auto f = vt::vmap([](Tensor a, Tensor m, Tensor c) { return vt::tanh(vt::matmul(a, m) + c); }, {.in_axes = {0, vt::unmapped, vt::unmapped}});
+  const auto f =
+      vt::vmap([](Tensor a, Tensor m, Tensor c) { return vt::tanh(vt::matmul(a, m) + c); },
+               {.in_axes = {0, vt::unmapped, vt::unmapped}});
   const vt::Graph graph = vt::make_graph(f)(v, w, b);
-  EXPECT_EQ(ops_of(graph), (Ops{{"dot_general", 1}, {"broadcast_in_dim", 1}, {"add", 1}, {"tanh", 1}})) << graph.str();
+  EXPECT_EQ(ops_of(graph),
+            (Ops{{"dot_general", 1}, {"broadcast_in_dim", 1}, {"add", 1}, {"tanh", 1}}))
+      << graph.str();
 }
 
 TEST(VmapGraph, WhatNoLaneChangesIsComputedOnce) {
   // exp(sin(m)) sees no lane; neither does a chain of a captured Tensor.
   const auto f = [](Tensor a, Tensor m, Tensor captured) {
-    return vt::vmap([&](Tensor row, Tensor same) { return row * vt::exp(vt::sin(same)) + vt::cos(captured); }, {.in_axes = {0, vt::unmapped}})(a, m);
+    return vt::vmap(
+        [&](Tensor row, Tensor same) { return row * vt::exp(vt::sin(same)) + vt::cos(captured); },
+        {.in_axes = {0, vt::unmapped}})(a, m);
   };
-  const vt::Graph graph = vt::make_graph(f)(v, random_quarters(vt::f32, {4}, 8), random_quarters(vt::f32, {4}, 9));
-  for (Op op : {Op::sin, Op::exp, Op::cos}) EXPECT_EQ(shape_of(graph, op), (vt::Shape{4})) << graph.str();
+  const vt::Graph graph =
+      vt::make_graph(f)(v, random_quarters(vt::f32, {4}, 8), random_quarters(vt::f32, {4}, 9));
+  for (Op op : {Op::sin, Op::exp, Op::cos})
+    EXPECT_EQ(shape_of(graph, op), (vt::Shape{4})) << graph.str();
   EXPECT_EQ(shape_of(graph, Op::mul), (vt::Shape{8, 4}));
 }
 
 TEST(VmapGraph, ASharedOperandIsRepeatedOnceForAllItsUses) {
-  const auto f = vt::vmap([](Tensor row, Tensor m) { return (row + m) * m - m; }, {.in_axes = {0, vt::unmapped}});
-  EXPECT_EQ(ops_of(vt::make_graph(f)(v, random_quarters(vt::f32, {4}, 8))), (Ops{{"broadcast_in_dim", 1}, {"add", 1}, {"mul", 1}, {"sub", 1}}));
+  const auto f = vt::vmap([](Tensor row, Tensor m) { return (row + m) * m - m; },
+                          {.in_axes = {0, vt::unmapped}});
+  EXPECT_EQ(ops_of(vt::make_graph(f)(v, random_quarters(vt::f32, {4}, 8))),
+            (Ops{{"broadcast_in_dim", 1}, {"add", 1}, {"mul", 1}, {"sub", 1}}));
 }
 
 TEST(VmapGraph, ScalarsStayScalars) {
@@ -85,66 +100,85 @@ TEST(VmapGraph, ScalarsStayScalars) {
 }
 
 TEST(VmapGraph, LanesAtTheSamePlaceAreNotMoved) {
-  const auto f = vt::vmap([](Tensor p, Tensor q) { return vt::maximum(p, q) - p; }, {.in_axes = 1, .out_axes = 1});
+  const auto f = vt::vmap([](Tensor p, Tensor q) { return vt::maximum(p, q) - p; },
+                          {.in_axes = 1, .out_axes = 1});
   EXPECT_EQ(ops_of(vt::make_graph(f)(x, x)), (Ops{{"max", 1}, {"sub", 1}}));
 }
 
 TEST(VmapGraph, ReshapesThatLetTheLanesStayDoNotMoveThem) {
   const auto f = vt::vmap([](Tensor p) { return vt::reshape(p, {2, 6}); }, {.in_axes = 0});
   EXPECT_EQ(ops_of(vt::make_graph(f)(x)), (Ops{{"reshape", 1}}));
-  const auto g = vt::vmap([](Tensor p) { return vt::reshape(p, {8, 3, 2, 2}); }, {.in_axes = 2, .out_axes = 2});
-  EXPECT_EQ(ops_of(vt::make_graph(g)(random_quarters(vt::f32, {8, 3, 5, 4}, 1))), (Ops{{"reshape", 1}}));
+  const auto g = vt::vmap([](Tensor p) { return vt::reshape(p, {8, 3, 2, 2}); },
+                          {.in_axes = 2, .out_axes = 2});
+  EXPECT_EQ(ops_of(vt::make_graph(g)(random_quarters(vt::f32, {8, 3, 5, 4}, 1))),
+            (Ops{{"reshape", 1}}));
 }
 
 TEST(VmapGraph, LookingUpInAnUnmappedTableIsOneGather) {
-  const auto f = vt::vmap([](Tensor table, Tensor i) { return vt::take(table, i, 0); }, {.in_axes = {vt::unmapped, 0}});
+  const auto f = vt::vmap([](Tensor table, Tensor i) { return vt::take(table, i, 0); },
+                          {.in_axes = {vt::unmapped, 0}});
   const Tensor ids = random_tensor(vt::i32, {8, 3}, 0, 5, 1);
   const vt::Graph graph = vt::make_graph(f)(square, ids);
   EXPECT_EQ(ops_of(graph)["gather"], 1) << graph.str();
   for (const auto& e : graph.body().equations)
-    EXPECT_LE(graph.body().aval(e.outputs[0]).elements(), 8 * 3 * 6) << "the table was tiled:\n" << graph.str();
+    EXPECT_LE(graph.body().aval(e.outputs[0]).elements(), 8 * 3 * 6) << "the table was tiled:\n"
+                                                                     << graph.str();
 }
 
 TEST(VmapGraph, AWindowWrittenAtALanesIndexIsOneScatter) {
-  const auto f = vt::vmap([](Tensor p, Tensor u, Tensor i) { return vt::dynamic_update_slice_in_dim(p, u, i, 0); });
-  const vt::Graph graph = vt::make_graph(f)(v, random_quarters(vt::f32, {8, 2}, 1), random_tensor(vt::i32, {8}, 0, 3, 2));
+  const auto f = vt::vmap(
+      [](Tensor p, Tensor u, Tensor i) { return vt::dynamic_update_slice_in_dim(p, u, i, 0); });
+  const vt::Graph graph = vt::make_graph(f)(v, random_quarters(vt::f32, {8, 2}, 1),
+                                            random_tensor(vt::i32, {8}, 0, 3, 2));
   EXPECT_EQ(ops_of(graph)["scatter"], 1) << graph.str();
   EXPECT_EQ(ops_of(graph).count("gather"), 0u) << graph.str();
   EXPECT_EQ(ops_of(graph).count("transpose"), 0u) << graph.str();
 }
 
-// --- pfor ------------------------------------------------------------------------------------------------------------
+// --- pfor ----------------------------------------------------------------------------------------
 
 template <class F>
 vt::Graph pfor_graph(F f, std::int64_t n, const Tensor& array) {
-  return vt::make_graph([&](Tensor a) { return vt::pfor([&](Tensor i) { return f(a, i); }, n); })(array);
+  return vt::make_graph([&](Tensor a) { return vt::pfor([&](Tensor i) { return f(a, i); }, n); })(
+      array);
 }
 
 TEST(PforGraph, TheElementAtTheIndexIsTheArrayItself) {
-  EXPECT_EQ(pfor_graph([](Tensor a, Tensor i) { return a[i]; }, 6, square).size(), 0u) << "not the identity";
-  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return vt::sin(a[i]); }, 6, square)), (Ops{{"sin", 1}}));
-  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return vt::take(a, i, 0); }, 6, square)), (Ops{}));
+  EXPECT_EQ(pfor_graph([](Tensor a, Tensor i) { return a[i]; }, 6, square).size(), 0u)
+      << "not the identity";
+  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return vt::sin(a[i]); }, 6, square)),
+            (Ops{{"sin", 1}}));
+  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return vt::take(a, i, 0); }, 6, square)),
+            (Ops{}));
 }
 
 TEST(PforGraph, FewerIterationsOrAnOffsetAreASlice) {
-  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[i]; }, 4, square)), (Ops{{"slice", 1}}));
-  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[i + 2]; }, 4, square)), (Ops{{"slice", 1}}));
-  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[i * 2 + 1]; }, 3, square)), (Ops{{"slice", 1}}));
-  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[5 - i]; }, 6, square)), (Ops{{"rev", 1}}));
-  const vt::Graph by_slice = pfor_graph([](Tensor a, Tensor i) { return vt::dynamic_slice_in_dim(a, i, 1, 0); }, 6, square);
+  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[i]; }, 4, square)),
+            (Ops{{"slice", 1}}));
+  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[i + 2]; }, 4, square)),
+            (Ops{{"slice", 1}}));
+  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[i * 2 + 1]; }, 3, square)),
+            (Ops{{"slice", 1}}));
+  EXPECT_EQ(ops_of(pfor_graph([](Tensor a, Tensor i) { return a[5 - i]; }, 6, square)),
+            (Ops{{"rev", 1}}));
+  const vt::Graph by_slice = pfor_graph(
+      [](Tensor a, Tensor i) { return vt::dynamic_slice_in_dim(a, i, 1, 0); }, 6, square);
   EXPECT_EQ(ops_of(by_slice), (Ops{{"reshape", 1}})) << by_slice.str();
 }
 
 TEST(PforGraph, TwoLoopsAreATransposeAtMost) {
-  const vt::Graph graph = vt::make_graph(
-      [](Tensor a) { return vt::pfor([&](Tensor i) { return vt::pfor([&](Tensor j) { return a[i][j] * a[j][i]; }, 6); }, 6); })(square);
+  const vt::Graph graph = vt::make_graph([](Tensor a) {
+    return vt::pfor(
+        [&](Tensor i) { return vt::pfor([&](Tensor j) { return a[i][j] * a[j][i]; }, 6); }, 6);
+  })(square);
   Ops ops = ops_of(graph);
   ops.erase("transpose");
   EXPECT_EQ(ops, (Ops{{"mul", 1}})) << graph.str();
 }
 
 TEST(PforGraph, AColumnIsFoundAsWell) {
-  const vt::Graph graph = pfor_graph([](Tensor a, Tensor i) { return vt::sum(vt::take(a, i, 1)); }, 6, square);
+  const vt::Graph graph =
+      pfor_graph([](Tensor a, Tensor i) { return vt::sum(vt::take(a, i, 1)); }, 6, square);
   EXPECT_EQ(ops_of(graph), (Ops{{"reduce_sum", 1}})) << graph.str();
 }
 

@@ -1,5 +1,6 @@
-// Batch rules, over the whole op table: vmap of an op equals the op on every lane, stacked; for every combination of mapped
-// operands, every position of the lanes, and two maps inside each other.
+// Batch rules, over the whole op table: vmap of an op equals the op on every lane, stacked; for
+// every combination of mapped operands, every position of the lanes, and two maps inside each
+// other.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -19,8 +20,8 @@ using vt::detail::MappedAxis;
 using vt::detail::Op;
 
 // vmap of a flat function, lanes of the results at `out_axis`.
-std::vector<Tensor> vmap(const vt::detail::FlatFunction& f, const std::vector<Tensor>& arguments, const vt::Vec<MappedAxis>& in_axes,
-                         std::int64_t lanes, int out_axis = 0) {
+std::vector<Tensor> vmap(const vt::detail::FlatFunction& f, const std::vector<Tensor>& arguments,
+                         const vt::Vec<MappedAxis>& in_axes, std::int64_t lanes, int out_axis = 0) {
   vt::detail::VmapCall call;
   call.arguments = arguments;
   call.in_axes = in_axes;
@@ -33,7 +34,8 @@ vt::detail::FlatFunction function_of(const PrimitiveCase& c) {
   return [&c](std::span<const Tensor> a) { return c.run(a); };
 }
 
-// How many ways to lay lanes along axes are tried for each op; compiled, each is a kernel of its own.
+// How many ways to lay lanes along axes are tried for each op; compiled, each is a kernel of its
+// own.
 const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 50);
 
 // Every way to give the mapped operands an axis, or some of them; some counted from the end.
@@ -46,7 +48,8 @@ std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned 
       for (int axis = 0; axis < std::max(positions, 1); ++axis) {
         longer.push_back(p);
         const bool from_end = (longer.size() + i) % 2 == 1;
-        longer.back().push_back(positions == 0 ? std::nullopt : MappedAxis(from_end ? axis - positions : axis));
+        longer.back().push_back(positions == 0 ? std::nullopt
+                                               : MappedAxis(from_end ? axis - positions : axis));
       }
     }
     patterns = std::move(longer);
@@ -54,13 +57,15 @@ std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned 
   const std::size_t most = every ? most_patterns : std::min<std::size_t>(most_patterns, 3);
   if (patterns.size() <= most) return patterns;
   std::vector<vt::Vec<MappedAxis>> picked;
-  for (std::size_t k = 0; k < most; ++k) picked.push_back(patterns[k * (patterns.size() - 1) / std::max<std::size_t>(most - 1, 1)]);
+  for (std::size_t k = 0; k < most; ++k)
+    picked.push_back(patterns[k * (patterns.size() - 1) / std::max<std::size_t>(most - 1, 1)]);
   return picked;
 }
 
 std::string text_of(const vt::Vec<MappedAxis>& axes) {
   std::string text;
-  for (const MappedAxis& a : axes) text += (text.empty() ? "" : ",") + (a ? std::to_string(*a) : "-");
+  for (const MappedAxis& a : axes)
+    text += (text.empty() ? "" : ",") + (a ? std::to_string(*a) : "-");
   return "(" + text + ")";
 }
 
@@ -74,7 +79,8 @@ void check_against_loop(const PrimitiveCase& c, std::int64_t lanes, bool every_p
     std::vector<std::vector<Tensor>> expected;
     for (std::int64_t l = 0; l < lanes; ++l) {
       std::vector<Tensor> own;
-      for (const auto& operands : lane_operands) own.push_back(operands[operands.size() == 1 ? 0 : static_cast<std::size_t>(l)]);
+      for (const auto& operands : lane_operands)
+        own.push_back(operands[operands.size() == 1 ? 0 : static_cast<std::size_t>(l)]);
       const std::vector<Tensor> results = c.run(own);
       expected.resize(results.size());
       for (std::size_t k = 0; k < results.size(); ++k) expected[k].push_back(results[k]);
@@ -83,8 +89,11 @@ void check_against_loop(const PrimitiveCase& c, std::int64_t lanes, bool every_p
     for (const auto& parts : expected) stacked.push_back(stack_lanes(parts, 0));
     for (const auto& axes : axis_patterns(c, mask, every_pattern)) {
       std::vector<Tensor> arguments;
-      for (std::size_t i = 0; i < axes.size(); ++i) arguments.push_back(axes[i] ? stack_lanes(lane_operands[i], *axes[i]) : lane_operands[i][0]);
-      const std::string what = c.name() + " axes " + text_of(axes) + " lanes " + std::to_string(lanes);
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        arguments.push_back(axes[i] ? stack_lanes(lane_operands[i], *axes[i])
+                                    : lane_operands[i][0]);
+      const std::string what =
+          c.name() + " axes " + text_of(axes) + " lanes " + std::to_string(lanes);
       try {
         expect_close(vmap(function_of(c), arguments, axes, lanes), stacked, c.tolerance(), what);
       } catch (const vt::Error& e) {
@@ -104,15 +113,21 @@ TEST(VmapRules, EveryOpHasACase) {
   for (const PrimitiveCase& c : primitive_cases()) covered.insert(c.op);
   for (int i = 0; i < vt::detail::op_count; ++i) {
     const Op op = static_cast<Op>(i);
-    if (vt::detail::family_of(op) == vt::detail::Family::leaf || vt::detail::is_collective(op)) continue;  // vmap_collectives_test
-    if (op == Op::debug_print || op == Op::check) continue;                                                // control_effects_test: no results
-    EXPECT_TRUE(covered.contains(op)) << vt::detail::name_of(op) << " has no row in primitive_cases.hpp";
+    // vmap_collectives_test
+    if (vt::detail::family_of(op) == vt::detail::Family::leaf || vt::detail::is_collective(op))
+      continue;
+    // control_effects_test: no results
+    if (op == Op::debug_print || op == Op::check) continue;
+    EXPECT_TRUE(covered.contains(op))
+        << vt::detail::name_of(op) << " has no row in primitive_cases.hpp";
   }
 }
 
-// What stands in for a missing rule: one equation per lane, told by vt::warnings() and nowhere else.
+// What stands in for a missing rule: one equation per lane, told by vt::warnings() and nowhere
+// else.
 TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
-  if (vt_test::forced_backend() == "cpu") GTEST_SKIP() << "what it records is the same in any backend: a row of single equations";
+  if (vt_test::forced_backend() == "cpu")
+    GTEST_SKIP() << "what it records is the same in any backend: a row of single equations";
   constexpr std::int64_t lanes = 3;
   for (const PrimitiveCase& c : primitive_cases()) {
     std::vector<vt::detail::Aval> avals;
@@ -129,14 +144,17 @@ TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
     const vt::detail::Recorded recorded = vt::detail::record(function_of(c), avals, {});
     ASSERT_EQ(recorded.graph.equations.size(), 1u);
     vt::detail::Spreads spreads;
-    const auto looped = vt::detail::batch_rules::lane_loop({recorded.graph, recorded.graph.equations[0], operands, lanes, spreads});
+    const auto looped = vt::detail::batch_rules::lane_loop(
+        {recorded.graph, recorded.graph.equations[0], operands, lanes, spreads});
     const auto expected = vmap(function_of(c), arguments, axes, lanes);
     ASSERT_EQ(looped.size(), expected.size());
     for (std::size_t k = 0; k < looped.size(); ++k) {
       ASSERT_EQ(looped[k].axis, MappedAxis(0));
       expect_close(looped[k].value, expected[k], c.tolerance(), c.name());
     }
-    EXPECT_NE(vt::warnings().find("vt::vmap: " + std::string(vt::detail::name_of(c.op))), std::string::npos) << vt::warnings();
+    EXPECT_NE(vt::warnings().find("vt::vmap: " + std::string(vt::detail::name_of(c.op))),
+              std::string::npos)
+        << vt::warnings();
   }
 }
 
@@ -228,14 +246,19 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
           for (std::size_t k = 0; k < results.size(); ++k) columns[k].push_back(results[k]);
         }
         rows.resize(columns.size());
-        for (std::size_t k = 0; k < columns.size(); ++k) rows[k].push_back(stack_lanes(columns[k], -1));
+        for (std::size_t k = 0; k < columns.size(); ++k)
+          rows[k].push_back(stack_lanes(columns[k], -1));
       }
       std::vector<Tensor> expected;
       for (const auto& parts : rows) expected.push_back(stack_lanes(parts, 0));
-      const std::string what = c.name() + " inner " + text_of(inner_axes) + " outer " + text_of(outer_axes);
+      const std::string what =
+          c.name() + " inner " + text_of(inner_axes) + " outer " + text_of(outer_axes);
       try {
-        const auto results = vmap([&](std::span<const Tensor> a) { return vmap(function_of(c), {a.begin(), a.end()}, inner_axes, inner, -1); },
-                                  arguments, outer_axes, outer);
+        const auto results = vmap(
+            [&](std::span<const Tensor> a) {
+              return vmap(function_of(c), {a.begin(), a.end()}, inner_axes, inner, -1);
+            },
+            arguments, outer_axes, outer);
         expect_close(results, expected, c.tolerance(), what);
       } catch (const vt::Error& e) {
         ADD_FAILURE() << what << ": " << e.what();
@@ -248,14 +271,17 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
 using vt::detail::Family;
 
 std::string family_name(const ::testing::TestParamInfo<Family>& info) {
-  constexpr const char* names[] = {"leaf",  "unary",  "binary",   "select",   "reduce", "cumulative", "order",     "shape",
-                                   "index", "window", "contract", "spectral", "linalg", "collective", "structure", "effect"};
+  constexpr const char* names[] = {
+      "leaf",  "unary",  "binary",   "select",   "reduce", "cumulative", "order",     "shape",
+      "index", "window", "contract", "spectral", "linalg", "collective", "structure", "effect"};
   return names[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyTest,
-                         ::testing::Values(Family::unary, Family::binary, Family::select, Family::reduce, Family::cumulative, Family::order,
-                                           Family::shape, Family::index, Family::window, Family::contract, Family::spectral, Family::linalg,
+                         ::testing::Values(Family::unary, Family::binary, Family::select,
+                                           Family::reduce, Family::cumulative, Family::order,
+                                           Family::shape, Family::index, Family::window,
+                                           Family::contract, Family::spectral, Family::linalg,
                                            Family::structure, Family::effect),
                          family_name);
 

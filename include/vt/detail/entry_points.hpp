@@ -1,5 +1,5 @@
-// The non-template entry points of the transforms, on flat lists of Tensors. The templates in the headers only flatten and
-// rebuild trees around these.
+// The non-template entry points of the transforms, on flat lists of Tensors. The templates in the
+// headers only flatten and rebuild trees around these.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
 /// f(i) for i in 0 … n − 1, each i a scalar i32. `call`: what pfor's options and results say of it.
 std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, VmapCall call);
 
-/// A function being differentiated at `arguments`, with respect to those leaves whose `wanted` is true.
+/// A function being differentiated at `arguments`, with respect to those leaves whose `wanted` is
+/// true.
 struct GradCall {
   std::span<const Tensor> arguments;
   std::span<const bool> wanted;
@@ -50,11 +51,13 @@ struct GradCall {
   const char* transform = "vt::grad";
   Where where;
   std::int64_t memory_limit = 0;  ///< jacobians: bytes, by which the chunk is chosen; 0: none
-  bool holomorphic = false;       ///< grad, jacobians: complex results may be differentiated by complex arguments, which all are
+  /// grad, jacobians: complex results may be differentiated by complex arguments, which all are
+  bool holomorphic = false;
 };
 
 struct JvpFlat {
-  std::vector<Tensor> outputs, tangents;  ///< a tangent for every output; zeros where nothing depends
+  /// a tangent for every output; zeros where nothing depends
+  std::vector<Tensor> outputs, tangents;
 };
 /// `tangents`: one per wanted argument.
 JvpFlat jvp_flat(const FlatFunction&, const GradCall&, std::span<const Tensor> tangents);
@@ -79,7 +82,9 @@ struct LinearizedFlat {
 LinearizedFlat linearize_flat(const FlatFunction&, const GradCall&);
 
 struct GradFlat {
-  std::vector<Tensor> outputs, gradients;  ///< gradients of outputs[0], which must be a float scalar (or a complex one); the rest is auxiliary
+  /// gradients of outputs[0], which must be a float scalar (or a complex one); the rest is
+  /// auxiliary
+  std::vector<Tensor> outputs, gradients;
 };
 GradFlat value_and_grad_flat(const FlatFunction&, const GradCall&);
 
@@ -88,20 +93,28 @@ struct JacobianFlat {
   std::vector<Tensor> outputs;
   Vec<std::vector<Tensor>> blocks;  ///< [output leaf][wanted leaf], each of shape output ⧺ argument
 };
-/// `by_example`: the function works on each example, along axis 0 of all wanted arguments and results, alone; blocks are
-/// [examples] ⧺ output of one ⧺ argument of one.
-JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, std::int64_t chunk, bool by_example = false);
+/// `by_example`: the function works on each example, along axis 0 of all wanted arguments and
+/// results, alone; blocks are [examples] ⧺ output of one ⧺ argument of one.
+JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, std::int64_t chunk,
+                           bool by_example = false);
 /// blocks[output leaf][wanted leaf a][wanted leaf b]: shape output ⧺ a ⧺ b. Forward over reverse.
-Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
+Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&,
+                                           std::int64_t chunk);
 
-/// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures. `captures`: the rule may use Tensors beside its arguments.
-using FlatBatchRule = Function<std::vector<Tensor>(std::int64_t axis_size, const Vec<bool>& mapped, std::span<const Tensor>, Vec<bool>& out_mapped)>;
-std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where,
-                                    bool captures = false, const FlatFunction& transpose = {}, int linear = 0);
-std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
-                                    std::span<const Tensor> arguments, Where, bool captures);
-std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where);
-std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where);
+/// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures. `captures`: the rule
+/// may use Tensors beside its arguments.
+using FlatBatchRule = Function<std::vector<Tensor>(std::int64_t axis_size, const Vec<bool>& mapped,
+                                                   std::span<const Tensor>, Vec<bool>& out_mapped)>;
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp,
+                                    std::span<const Tensor> arguments, Where, bool captures = false,
+                                    const FlatFunction& transpose = {}, int linear = 0);
+std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward,
+                                    const FlatFunction& backward, std::span<const Tensor> arguments,
+                                    Where, bool captures);
+std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule,
+                                     std::span<const Tensor> arguments, Where);
+std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments,
+                                    Where);
 
 /// Records f on tracers like `arguments`.
 Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments, Where);
@@ -110,13 +123,15 @@ std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor>
 
 /// The arguments of a call, for messages.
 struct NamedParts {
-  Vec<std::pair<std::string, std::string>> fixed;  ///< what is static: "argument 1 .epoch" and its value as bytes
-  Vec<std::string> leaves;                         ///< the Tensors, in order
+  /// what is static: "argument 1 .epoch" and its value as bytes
+  Vec<std::pair<std::string, std::string>> fixed;
+  Vec<std::string> leaves;  ///< the Tensors, in order
 };
 /// What decides which compiled program a call uses: the static parts of the arguments as bytes.
 struct StaticKey {
   std::string bytes = {};
-  /// Tells of the arguments, which these pointers are to; null: they are Tensors. Valid during the call.
+  /// Tells of the arguments, which these pointers are to; null: they are Tensors. Valid during the
+  /// call.
   void (*describe)(const void* const* arguments, NamedParts&) = nullptr;
   const void* const* arguments = nullptr;
 };
@@ -132,25 +147,32 @@ class JitCache {
   /// Throws: Error(value) unless that is at least 1.
   explicit JitCache(std::optional<Device> device = {}, int programs = 256, Where = {});
   ~JitCache();
-  /// The results of the program for this signature. Traces and compiles when it is new: `trace` runs the function, and returns
-  /// what `result` later gives back (the static part of the results). `donated`, per Tensor or empty: those whose values are given away, the same
-  /// for every call of a signature.
-  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+  /// The results of the program for this signature. Traces and compiles when it is new: `trace`
+  /// runs the function, and returns what `result` later gives back (the static part of the
+  /// results). `donated`, per Tensor or empty: those whose values are given away, the same for
+  /// every call of a signature.
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
+                           const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                            std::shared_ptr<void>& kept, Where, std::span<const char> donated = {});
   /// What runs for this signature, as text; empty if it has not been compiled.
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
   /// What the program for this signature needs; nothing runs.
-  Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep, Where,
+  Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
+                FunctionRef<std::shared_ptr<void>()> keep, Where,
                 std::span<const char> donated = {});
   /// As a page, for which the program runs some times and f is recorded again.
-  std::string explain_page(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, Where) const;
+  std::string explain_page(std::span<const Tensor> arguments, const StaticKey& key,
+                           const FlatFunction& f, Where) const;
 
  private:
   struct Entry;
   struct State;
-  /// The program for this signature, traced and compiled if it is new. `traced`: are we inside another transform?
-  std::shared_ptr<const Entry> entry(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
-                                     FunctionRef<std::shared_ptr<void>()> keep, bool& traced, std::span<const char> donated, Where);
+  /// The program for this signature, traced and compiled if it is new. `traced`: are we inside
+  /// another transform?
+  std::shared_ptr<const Entry> entry(std::span<const Tensor> arguments, const StaticKey& key,
+                                     const FlatFunction& f,
+                                     FunctionRef<std::shared_ptr<void>()> keep, bool& traced,
+                                     std::span<const char> donated, Where);
   Box<State> state_;
 };
 
@@ -161,7 +183,8 @@ class FunctionCache {
   FunctionCache(std::string name, const char* kind, int max_depth, Where);
   ~FunctionCache();
   /// The results of a call, as one equation. Arguments as of JitCache::call.
-  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
+                           const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                            std::shared_ptr<void>& kept, Where);
   [[noreturn]] void undefined(Where) const;
   [[noreturn]] void defined_twice(Where) const;

@@ -1,5 +1,6 @@
-// Function, which keeps a callable, and FunctionRef, which only refers to one. With std::function each of vt's some two hundred lambdas
-// would cost a header-only program several times as many functions to compile.
+// Function, which keeps a callable, and FunctionRef, which only refers to one. With std::function
+// each of vt's some two hundred lambdas would cost a header-only program several times as many
+// functions to compile.
 #pragma once
 
 #include <atomic>
@@ -24,10 +25,12 @@ class Function<R(Arguments...)> {
  public:
   Function() = default;
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, Function> && std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Function> &&
+             std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)
   [[gnu::always_inline]]  // one allocation; also where nothing else is inlined
   Function(F&& f)
-      : target_(new Target<std::decay_t<F>>{{1, Target<std::decay_t<F>>::run, drop_of<std::decay_t<F>>()}, static_cast<F&&>(f)}) {}
+      : target_(new Target<std::decay_t<F>>{
+            {1, Target<std::decay_t<F>>::run, drop_of<std::decay_t<F>>()}, static_cast<F&&>(f)}) {}
   Function(const Function& other) noexcept : target_(other.target_) {
     if (target_) target_->owners.fetch_add(1, std::memory_order_relaxed);
   }
@@ -37,11 +40,14 @@ class Function<R(Arguments...)> {
     return *this;
   }
   ~Function() {
-    if (target_ && target_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) target_->destroy(target_);
+    if (target_ && target_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      target_->destroy(target_);
   }
 
   explicit operator bool() const { return target_ != nullptr; }
-  R operator()(Arguments... arguments) const { return target_->call(target_, static_cast<Arguments&&>(arguments)...); }
+  R operator()(Arguments... arguments) const {
+    return target_->call(target_, static_cast<Arguments&&>(arguments)...);
+  }
 
  private:
   struct Head {
@@ -53,14 +59,17 @@ class Function<R(Arguments...)> {
   struct Target : Head {
     F f;
     static R run(Head* head, Arguments... arguments) {
-      if constexpr (std::is_void_v<R>) static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
+      if constexpr (std::is_void_v<R>)
+        static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
       else return static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
     }
     static void drop(void* head) { delete static_cast<Target*>(static_cast<Head*>(head)); }
   };
   template <class F>
   [[gnu::always_inline]] static constexpr auto drop_of() -> void (*)(void*) {
-    if constexpr (std::is_trivially_destructible_v<F> && alignof(Target<F>) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return drop_plain;
+    if constexpr (std::is_trivially_destructible_v<F> &&
+                  alignof(Target<F>) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__)
+      return drop_plain;
     else return Target<F>::drop;
   }
 
@@ -75,14 +84,18 @@ class FunctionRef<R(Arguments...)> {
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
   [[gnu::always_inline]]  // two stores; also where nothing else is inlined
   FunctionRef(F&& f)
-      : target_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))), call_(run<std::remove_reference_t<F>>) {}
+      : target_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_(run<std::remove_reference_t<F>>) {}
 
-  R operator()(Arguments... arguments) const { return call_(target_, static_cast<Arguments&&>(arguments)...); }
+  R operator()(Arguments... arguments) const {
+    return call_(target_, static_cast<Arguments&&>(arguments)...);
+  }
 
  private:
   template <class F>
   static R run(void* target, Arguments... arguments) {
-    if constexpr (std::is_void_v<R>) (*static_cast<F*>(target))(static_cast<Arguments&&>(arguments)...);
+    if constexpr (std::is_void_v<R>)
+      (*static_cast<F*>(target))(static_cast<Arguments&&>(arguments)...);
     else return (*static_cast<F*>(target))(static_cast<Arguments&&>(arguments)...);
   }
 

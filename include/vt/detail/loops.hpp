@@ -1,4 +1,5 @@
-// Algorithms over a whole range, each one loop: std::any_of and its like cost a header-only program eight functions a use, std::sort forty.
+// Algorithms over a whole range, each one loop: std::any_of and its like cost a header-only program
+// eight functions a use, std::sort forty.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Messages: fmt behind a function that is no template, as the sources word some two hundred of them.
+// Messages: fmt behind a function that is no template, as the sources word some two hundred of
+// them.
 #pragma once
 
 #include <concepts>
@@ -37,7 +38,8 @@ struct MessagePart {
   MessagePart(double number) : kind(Kind::f64), f64(number) {}
   template <std::integral T>
     requires(!std::same_as<T, char> && !std::same_as<T, bool>)
-  [[gnu::always_inline]] MessagePart(T number) : kind(std::is_signed_v<T> ? Kind::i64 : Kind::u64), i64(static_cast<std::int64_t>(number)) {}
+  [[gnu::always_inline]] MessagePart(T number)
+      : kind(std::is_signed_v<T> ? Kind::i64 : Kind::u64), i64(static_cast<std::int64_t>(number)) {}
   template <class T>
   MessagePart(const Param<T>& number) : MessagePart(static_cast<T>(number)) {}
 };

@@ -1,5 +1,5 @@
-// Owners of objects on the heap: new_shared and Box, std::make_shared and std::unique_ptr at a fifth of their functions, for which a
-// header-only program waits.
+// Owners of objects on the heap: new_shared and Box, std::make_shared and std::unique_ptr at a
+// fifth of their functions, for which a header-only program waits.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,17 @@
 namespace vt::detail {
 
 /// Owns `object`, which `drop` deletes.
-inline std::shared_ptr<void> shared_of(void* object, void (*drop)(void*)) { return std::shared_ptr<void>(object, drop); }
+inline std::shared_ptr<void> shared_of(void* object, void (*drop)(void*)) {
+  return std::shared_ptr<void>(object, drop);
+}
 
 /// A new T in a shared_ptr. (The count of owners is a second allocation.)
 template <class T, class... Arguments>
 std::shared_ptr<T> new_shared(Arguments&&... arguments) {
   using Plain = std::remove_const_t<T>;
   Plain* object = new Plain(static_cast<Arguments&&>(arguments)...);
-  return std::shared_ptr<T>(shared_of(object, [](void* p) { delete static_cast<Plain*>(p); }), object);
+  return std::shared_ptr<T>(shared_of(object, [](void* p) { delete static_cast<Plain*>(p); }),
+                            object);
 }
 
 /// Owns one object, or none.

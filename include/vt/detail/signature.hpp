@@ -1,4 +1,5 @@
-// What jit and named functions share: the signature of a call (the types of its Tensors and everything static), and calling by it.
+// What jit and named functions share: the signature of a call (the types of its Tensors and
+// everything static), and calling by it.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,8 @@ namespace vt::detail {
 
 template <class T>
 void append_leaves_of(SmallVec<Tensor, 8>& leaves, const T& argument) {
-  if constexpr (!std::is_array_v<T>) for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(t); });
+  if constexpr (!std::is_array_v<T>)
+    for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(t); });
 }
 template <class T>
 void append_signature_of(std::string& key, const T& argument) {
@@ -27,12 +29,16 @@ void describe_argument(NamedParts& parts, std::size_t index, const T& argument) 
   } else if constexpr (std::is_same_v<T, Tensor>) {
     parts.leaves.push_back(name);
   } else {
-    const auto named = [&](const std::string& path) { return path.empty() ? name : name + " " + path; };
+    const auto named = [&](const std::string& path) {
+      return path.empty() ? name : name + " " + path;
+    };
     const std::size_t before = parts.fixed.size(), leaves = parts.leaves.size();
     append_parts(parts.fixed, "", argument);
-    for (std::size_t i = before; i < parts.fixed.size(); ++i) parts.fixed[i].first = named(parts.fixed[i].first);
+    for (std::size_t i = before; i < parts.fixed.size(); ++i)
+      parts.fixed[i].first = named(parts.fixed[i].first);
     append_leaf_paths(parts.leaves, "", argument);
-    for (std::size_t i = leaves; i < parts.leaves.size(); ++i) parts.leaves[i] = named(parts.leaves[i]);
+    for (std::size_t i = leaves; i < parts.leaves.size(); ++i)
+      parts.leaves[i] = named(parts.leaves[i]);
   }
 }
 template <class... A>
@@ -53,7 +59,8 @@ StaticKey signature_of(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
   return key;
 }
 
-/// use(the Tensors among the arguments, their signature, f by its leaves, what keeps the static part of its results).
+/// use(the Tensors among the arguments, their signature, f by its leaves, what keeps the static
+/// part of its results).
 template <class F, class Use, class... A>
 auto with_signature(F& f, const Use& use, const A&... arguments) {
   using Traced = TreeFunction<F, Owned<A>...>;
@@ -66,30 +73,35 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
     g = new_box<Traced>(f, own(arguments...));
     return (*g)(tracers);
   };
-  const auto keep = [&]() -> std::shared_ptr<void> { return new_shared<typename Traced::Result>(hollow(g->last())); };
+  const auto keep = [&]() -> std::shared_ptr<void> {
+    return new_shared<typename Traced::Result>(hollow(g->last()));
+  };
   return use(std::span<const Tensor>(leaves.data(), leaves.size()), key, flat, keep);
 }
 
-/// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is new.
+/// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is
+/// new.
 template <class Cache, class F, class... A>
 auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
   using Result = typename TreeFunction<F, Owned<A>...>::Result;
   std::shared_ptr<void> kept;
-  const std::vector<Tensor> results = with_signature(f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
+  const std::vector<Tensor> results = with_signature(
+      f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
   Result result = *static_cast<const Result*>(kept.get());
   const Tensor* next = results.data();
   assign_leaves(result, next);
   return result;
 }
 
-// --- numbers for Tensors ----------------------------------------------------------------------------------------------
+// --- numbers for Tensors -------------------------------------------------------------------------
 
 template <class... P>
 struct ParameterList {
   /// Is one of these arguments a number, and its parameter a Tensor?
   template <class... A>
   static constexpr bool number_for_tensor() {
-    if constexpr (sizeof...(A) == sizeof...(P)) return ((Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>) || ...);
+    if constexpr (sizeof...(A) == sizeof...(P))
+      return ((Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>) || ...);
     else return false;
   }
 };
@@ -112,7 +124,8 @@ template <class R, bool N, class... P>
 struct Parameters<R (*)(P...) noexcept(N)> {
   using type = ParameterList<P...>;
 };
-/// Is there a number among the arguments that f takes as a Tensor? It is one like others, then: its value is not static.
+/// Is there a number among the arguments that f takes as a Tensor? It is one like others, then: its
+/// value is not static.
 template <class F, class... A>
 inline constexpr bool number_for_tensor = Parameters<F>::type::template number_for_tensor<A...>();
 
@@ -120,8 +133,7 @@ template <class P, class A>
 decltype(auto) taken_as(const A& argument) {
   if constexpr (Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>)
     return number_argument(Scalar(argument));
-  else
-    return (argument);
+  else return (argument);
 }
 /// use(arguments…), those numbers as Tensors.
 template <class Use, class... P, class... A>

@@ -1,4 +1,5 @@
-// What the transform templates share: running a user's function on flat lists of Tensors and rebuilding its trees.
+// What the transform templates share: running a user's function on flat lists of Tensors and
+// rebuilding its trees.
 #pragma once
 
 #include <functional>
@@ -27,10 +28,12 @@ std::tuple<Owned<A>...> own(const A&... arguments) {
   return std::tuple<Owned<A>...>(arguments...);
 }
 
-/// f(arguments…). Without std::invoke and std::forward, each of which is a function more to compile for each user's function.
+/// f(arguments…). Without std::invoke and std::forward, each of which is a function more to compile
+/// for each user's function.
 template <class F, class... A>
 [[gnu::always_inline]] inline auto call(F& f, A&&... arguments) -> std::invoke_result_t<F&, A...> {
-  if constexpr (std::is_member_pointer_v<std::remove_const_t<F>>) return std::invoke(f, static_cast<A&&>(arguments)...);
+  if constexpr (std::is_member_pointer_v<std::remove_const_t<F>>)
+    return std::invoke(f, static_cast<A&&>(arguments)...);
   else return f(static_cast<A&&>(arguments)...);
 }
 
@@ -39,7 +42,8 @@ template <class F, class... A>
 constexpr auto check_call() {
   if constexpr (!TreesCheck<A...>::holds) return TreesCheck<A...>();
   else if constexpr (std::is_invocable_v<F&, const A&...>) return ResultCheck<ResultOf<F, A...>>();
-  else if constexpr (std::is_invocable_v<F&, A&...> || std::is_invocable_v<F&, A...>) return CallFaultOf<CallFault::reference>();
+  else if constexpr (std::is_invocable_v<F&, A&...> || std::is_invocable_v<F&, A...>)
+    return CallFaultOf<CallFault::reference>();
   else return CallFaultOf<CallFault::arguments>();
 }
 template <class F, class... A>
@@ -63,13 +67,15 @@ struct NumberAsTensor {
 struct NotCallable {};
 template <class F, class... A>
 constexpr auto given_by() {
-  if constexpr (std::is_invocable_v<F&, const A&...>) return std::type_identity<ResultOf<F, A...>>();
+  if constexpr (std::is_invocable_v<F&, const A&...>)
+    return std::type_identity<ResultOf<F, A...>>();
   else return std::type_identity<NotCallable>();
 }
 template <class F, class... A>
 using GivenBy = typename decltype(given_by<F, A...>())::type;
 
-/// A user's function as a transform keeps it: called through const, so that `const auto g = vt::grad(f)` works for every f.
+/// A user's function as a transform keeps it: called through const, so that `const auto g =
+/// vt::grad(f)` works for every f.
 template <class F>
 class Callable {
  public:
@@ -83,8 +89,8 @@ class Callable {
   mutable F f_;  // a mutable lambda stays one
 };
 
-/// The trees of a call: its arguments, and the last result. What does not depend on the function stands here, so that it is compiled once for
-/// all functions from A… to Result.
+/// The trees of a call: its arguments, and the last result. What does not depend on the function
+/// stands here, so that it is compiled once for all functions from A… to Result.
 template <class Result, class... A>
 class CallTrees {
  public:
@@ -104,7 +110,9 @@ class CallTrees {
     return [this](std::size_t leaf) { return argument_name(leaf, arguments_); };
   }
   LeafName result_names() const {
-    return [this](std::size_t leaf) { return result_ ? result_name(leaf, *result_) : "result " + std::to_string(leaf); };
+    return [this](std::size_t leaf) {
+      return result_ ? result_name(leaf, *result_) : "result " + std::to_string(leaf);
+    };
   }
 
  protected:
@@ -132,15 +140,19 @@ class CallTrees {
   std::optional<Result> result_;
 };
 
-/// A user's function with the trees of one argument list: callable on flat leaves; remembers the tree of its last result.
+/// A user's function with the trees of one argument list: callable on flat leaves; remembers the
+/// tree of its last result.
 template <class F, class... A>
 class TreeFunction : public CallTrees<ResultOf<F, A...>, A...> {
  public:
   using Result = ResultOf<F, A...>;
 
-  TreeFunction(F& f, const std::tuple<A...>& arguments) : CallTrees<Result, A...>(arguments), f_(f) {}
+  TreeFunction(F& f, const std::tuple<A...>& arguments)
+      : CallTrees<Result, A...>(arguments), f_(f) {}
 
-  std::vector<Tensor> operator()(std::span<const Tensor> leaves) { return on(this->filled_with(leaves), std::index_sequence_for<A...>{}); }
+  std::vector<Tensor> operator()(std::span<const Tensor> leaves) {
+    return on(this->filled_with(leaves), std::index_sequence_for<A...>{});
+  }
   /// This as a FlatFunction; valid while this lives.
   FlatFunction flat() {
     return [this](std::span<const Tensor> leaves) { return (*this)(leaves); };

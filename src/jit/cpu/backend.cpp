@@ -1,14 +1,15 @@
-// The CPU as a Backend: nests through the emitter and the code cache, matrix products through their own kernels.
+// The CPU as a Backend: nests through the emitter and the code cache, matrix products through their
+// own kernels.
 #include "runtime/backend.hpp"
 
 #include "../services/counters.hpp"
-#include "llvm/code_cache.hpp"
-#include "products/conv.hpp"
 #include "emit/matrices.hpp"
 #include "emit/nest.hpp"
 #include "emit/register_loop.hpp"
+#include "llvm/code_cache.hpp"
 #include "machine_costs.hpp"
 #include "machine_limits.hpp"
+#include "products/conv.hpp"
 #include "products/matmul.hpp"
 
 namespace vt::detail {
@@ -25,7 +26,8 @@ class CpuBackend : public Backend {
 
   Kernel compile(const Nest& nest, const Schedule& schedule, bool hurry, bool wait) const override {
     const std::string key = nest.str() + schedule.str(nest);
-    FormedCode made = formed_code(key, "kernel", [=](IrBuilder& b) { emit_nest(b, "kernel", nest, schedule); }, hurry, wait);
+    FormedCode made = formed_code(
+        key, "kernel", [=](IrBuilder& b) { emit_nest(b, "kernel", nest, schedule); }, hurry, wait);
     if (!made.code) return {};
     const AccessCounts accesses = count_accesses(nest, schedule);
     Counters& c = counters();
@@ -53,10 +55,19 @@ class CpuBackend : public Backend {
     return Code::as_kernel(cached_code(key, "matrices", emit, hurry));
   }
 
-  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override { return make_matmul(spec, hurry); }
-  bool chains(const MatmulSpec& first, const MatmulSpec& second) const override { return cpu::chains(first, second); }
-  std::shared_ptr<const ProductChain> chain(const MatmulSpec& first, const MatmulSpec& second) const override { return make_chain(first, second); }
-  std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override { return make_convolution(spec); }
+  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override {
+    return make_matmul(spec, hurry);
+  }
+  bool chains(const MatmulSpec& first, const MatmulSpec& second) const override {
+    return cpu::chains(first, second);
+  }
+  std::shared_ptr<const ProductChain> chain(const MatmulSpec& first,
+                                            const MatmulSpec& second) const override {
+    return make_chain(first, second);
+  }
+  std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {
+    return make_convolution(spec);
+  }
   MachineCosts costs() const override { return machine_costs(); }
   void measure_costs() const override { measure_machine_costs(); }
   MachineLimits limits(bool again) const override { return cpu::machine_limits(again); }
@@ -82,7 +93,8 @@ const Backend* cpu_backend(std::string* reason) {
   *reason = cpu::llvm_missing_reason();  // loads nothing: kernels may all come from the disk cache
   if (!reason->empty()) return nullptr;
 #if VT_HAS_LLVM_HEADERS
-  static const auto* const backend = new cpu::backend::CpuBackend;  // what runs as the process ends may ask for it
+  // what runs as the process ends may ask for it
+  static const auto* const backend = new cpu::backend::CpuBackend;
   return backend;
 #else
   return nullptr;

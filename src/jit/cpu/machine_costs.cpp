@@ -1,4 +1,5 @@
-// Short loops in generated code, each run a few times, of which the fastest counts: other work on the machine only makes them slower.
+// Short loops in generated code, each run a few times, of which the fastest counts: other work on
+// the machine only makes them slower.
 #include "machine_costs.hpp"
 
 #include "llvm/code_cache.hpp"
@@ -37,11 +38,13 @@ constexpr int enough_times = 4;           // one of them will find the machine i
 
 // arguments[0]: rounds; each of `exps` vectors, of numbers between 0 and 1.
 void emit_exps(IrBuilder& b) {
-  b.begin_function("kernel", {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+  b.begin_function("kernel",
+                   {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   const int lanes = b.target().lanes(4);
   const Value out = b.load_pointer(b.arg(0), 0);
   Vec<Value> x;
-  for (int k = 0; k < exps; ++k) x.push_back(b.splat(b.load(b.offset(out, DType::f32, b.index(k)), DType::f32), lanes));
+  for (int k = 0; k < exps; ++k)
+    x.push_back(b.splat(b.load(b.offset(out, DType::f32, b.index(k)), DType::f32), lanes));
   x = b.loop(b.index(0), b.load(b.arg(1), DType::i64), 1, x, [&](Value, const Vec<Value>& old) {
     Vec<Value> next;
     for (const Value& v : old) next.push_back(math::exp(b, b.neg(v)));
@@ -54,11 +57,13 @@ void emit_exps(IrBuilder& b) {
 
 // arguments[0]: rounds; each of `gathers` vectors, which follow a table of places.
 void emit_gathers(IrBuilder& b) {
-  b.begin_function("kernel", {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+  b.begin_function("kernel",
+                   {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   const int lanes = b.target().lanes(4);
   const Value table = b.load_pointer(b.arg(0), 0);
   Vec<Value> at;
-  for (int k = 0; k < gathers; ++k) at.push_back(b.add(b.iota(DType::i32, lanes), b.integer(DType::i32, 64 * k, lanes)));
+  for (int k = 0; k < gathers; ++k)
+    at.push_back(b.add(b.iota(DType::i32, lanes), b.integer(DType::i32, 64 * k, lanes)));
   at = b.loop(b.index(0), b.load(b.arg(1), DType::i64), 1, at, [&](Value, const Vec<Value>& old) {
     Vec<Value> next;
     for (const Value& v : old) next.push_back(b.gather(table, DType::i32, v));
@@ -70,7 +75,8 @@ void emit_gathers(IrBuilder& b) {
 }
 
 // Nanoseconds of the fastest of some runs. The code is not kept: what it measured is.
-double fastest(void (*emit)(IrBuilder&), void* buffer, std::int64_t times, std::int64_t elements = 0, int runs = 6) {
+double fastest(void (*emit)(IrBuilder&), void* buffer, std::int64_t times,
+               std::int64_t elements = 0, int runs = 6) {
   IrBuilder builder;
   emit(builder);
   background_rest();
@@ -83,7 +89,9 @@ double fastest(void (*emit)(IrBuilder&), void* buffer, std::int64_t times, std::
     background_rest();
     const auto since = std::chrono::steady_clock::now();
     kernel(&buffer, arguments, 0, 1);
-    best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count());
+    best = std::min(
+        best,
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count());
   }
   return best;
 }
@@ -103,8 +111,8 @@ void* answer(void* turn) {
   return nullptr;
 }
 
-// Nanoseconds until a thread that sleeps has noticed that it is needed: the least of some. 0, which is no measurement, where there is no thread to be
-// had.
+// Nanoseconds until a thread that sleeps has noticed that it is needed: the least of some. 0, which
+// is no measurement, where there is no thread to be had.
 double waking() {
   WakeTurns t;
   pthread_t other{};
@@ -119,7 +127,9 @@ double waking() {
     t.asked.store(i + 1);
     t.asked.notify_one();
     while (t.seen.load() != i + 1) sched_yield();
-    least = std::min(least, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count());
+    least = std::min(
+        least,
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count());
   }
   pthread_join(other, nullptr);
   return least;
@@ -173,20 +183,27 @@ MachineCosts measured_costs() {
   const std::int64_t step = std::int64_t{limit_loops::vectors} * host_target().lanes(4);
   const auto bytes = static_cast<std::size_t>(sizes[3]);
   const std::unique_ptr<char[]> memory(new char[bytes + 64]);
-  void* const buffer = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.get()) + 63) / 64 * 64);
+  void* const buffer =
+      reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.get()) + 63) / 64 * 64);
   MachineCosts m;
   m.measured = 1;
   std::memset(buffer, 0, static_cast<std::size_t>(sizes[1]));
-  m.vector_ns = fastest(limit_loops::emit_multiply_adds, buffer, rounds) / (rounds * limit_loops::chains);
+  m.vector_ns =
+      fastest(limit_loops::emit_multiply_adds, buffer, rounds) / (rounds * limit_loops::chains);
   m.exp = fastest(emit_exps, buffer, rounds) / (rounds * exps) / m.vector_ns;
   auto* const table = static_cast<std::int32_t*>(buffer);
-  for (std::int64_t i = 0; i < places; ++i) table[i] = static_cast<std::int32_t>((i * 1663 + 907) % places);
-  m.gather = fastest(emit_gathers, buffer, rounds) / static_cast<double>(rounds * gathers * host_target().lanes(4)) / m.vector_ns;
+  for (std::int64_t i = 0; i < places; ++i)
+    table[i] = static_cast<std::int32_t>((i * 1663 + 907) % places);
+  m.gather = fastest(emit_gathers, buffer, rounds) /
+             static_cast<double>(rounds * gathers * host_target().lanes(4)) / m.vector_ns;
   for (int k = 0; k < 4; ++k) {
     background_rest();
-    std::memset(buffer, 0, static_cast<std::size_t>(sizes[k]));  // pages that were never written are all the same one
-    const std::int64_t elements = sizes[k] / 4 / step * step, times = std::max<std::int64_t>((1 << 20) / sizes[k], 1);
-    m.bytes_per_ns[k] = static_cast<double>(4 * elements * times) / fastest(limit_loops::emit_reading, buffer, times, elements, k < 3 ? 6 : 2);
+    // pages that were never written are all the same one
+    std::memset(buffer, 0, static_cast<std::size_t>(sizes[k]));
+    const std::int64_t elements = sizes[k] / 4 / step * step,
+                       times = std::max<std::int64_t>((1 << 20) / sizes[k], 1);
+    m.bytes_per_ns[k] = static_cast<double>(4 * elements * times) /
+                        fastest(limit_loops::emit_reading, buffer, times, elements, k < 3 ? 6 : 2);
   }
   m.wake_ns = waking();
   return m;
@@ -205,7 +222,9 @@ void measure_machine_costs() {
     const std::lock_guard hold(k.lock);
     if (std::exchange(k.asked, true) || !cost_loops::wanted()) return;
     cost_loops::look(k);
-    if (k.costs.measured >= cost_loops::enough_times || !DiskCache::process().usable() || !background_open() || !background_takes_jobs()) return;
+    if (k.costs.measured >= cost_loops::enough_times || !DiskCache::process().usable() ||
+        !background_open() || !background_takes_jobs())
+      return;
   }
   in_background(cost_loops::measure);
 }

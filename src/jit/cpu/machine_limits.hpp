@@ -7,14 +7,17 @@ namespace vt::detail::cpu {
 
 class IrBuilder;
 namespace limit_loops {
-inline constexpr int chains = 12, vectors = 8;  ///< multiply-adds in flight, vectors read in a round
+/// multiply-adds in flight, vectors read in a round
+inline constexpr int chains = 12, vectors = 8;
 /// A kernel of arguments[0] rounds of `chains` multiply-adds of vectors of f32.
 void emit_multiply_adds(IrBuilder&);
-/// A kernel of arguments[0] rounds over arguments[1] 32-bit elements for each of the threads [begin, end).
+/// A kernel of arguments[0] rounds over arguments[1] 32-bit elements for each of the threads
+/// [begin, end).
 void emit_reading(IrBuilder&);
 }  // namespace limit_loops
 
-/// With all threads that vt uses. Measures for some tenths of a second where nobody has, or `again`, and then keeps the better of both.
+/// With all threads that vt uses. Measures for some tenths of a second where nobody has, or
+/// `again`, and then keeps the better of both.
 MachineLimits machine_limits(bool again);
 
 }  // namespace vt::detail::cpu

@@ -1,4 +1,5 @@
-// A conv_general as kernels take it: its axes by what they do and where they lie, with their distances in both operands and the result.
+// A conv_general as kernels take it: its axes by what they do and where they lie, with their
+// distances in both operands and the result.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +16,27 @@ struct ConvAxis {
 };
 using ConvAxes = SmallVec<ConvAxis, 4>;
 
-/// A pair of axes that slide along each other: c's `out` places o see a's elements (stride · o + rhs_dilation · p − low) / lhs_dilation
-/// through b's `size` places p.
+/// A pair of axes that slide along each other: c's `out` places o see a's elements (stride · o +
+/// rhs_dilation · p − low) / lhs_dilation through b's `size` places p.
 struct ConvWindow {
-  std::int64_t extent = 1, size = 1, out = 1, stride = 1, low = 0, lhs_dilation = 1, rhs_dilation = 1;
+  std::int64_t extent = 1, size = 1, out = 1, stride = 1, low = 0, lhs_dilation = 1,
+               rhs_dilation = 1;
   std::int64_t a = 0, b = 0, c = 0;
 };
 
-/// c[batch, free, o, b_free, column] = Σ a · b. In a's memory come first the outer axes, then the windows', then the inner ones, which end
-/// it: what belongs to one index of the outer axes is called an image.
+/// c[batch, free, o, b_free, column] = Σ a · b. In a's memory come first the outer axes, then the
+/// windows', then the inner ones, which end it: what belongs to one index of the outer axes is
+/// called an image.
 struct ConvSpec {
   DType a_dtype = DType::f32, b_dtype = DType::f32;  ///< of the operands in memory
   DType accumulate = DType::f32, result = DType::f32;
   ConvAxes outer_batch, outer_free, outer_contract, inner_batch, inner_free, inner_contract, b_free;
-  ConvAxis columns;  ///< neighbours in c; in a as well (each has an image of its own), or not in a at all
+  /// neighbours in c; in a as well (each has an image of its own), or not in a at all
+  ConvAxis columns;
   SmallVec<ConvWindow, 3> windows;
-  std::int64_t inner = 1;      ///< elements of a at one place of the windows' axes
-  std::int64_t b_start = 0;    ///< where b's first window place lies: windows may be read from their end
+  std::int64_t inner = 1;  ///< elements of a at one place of the windows' axes
+  /// where b's first window place lies: windows may be read from their end
+  std::int64_t b_start = 0;
   std::int64_t c_start = 0;    ///< where c's first element lies, of a phase
   bool rows_in_order = false;  ///< c is a matrix of rows that are made one after the other
 
@@ -50,24 +55,28 @@ struct ConvPlan {
   /// a must be copied in this order of its axes first; the spec is that of the copy.
   std::optional<Axes> lhs_permutation;
 };
-/// A stretched image as convolutions of the image itself, one for each place of a result between two elements, without the zeros that
-/// stretching puts there: each has a part of c and of the filter. Empty if it is not stretched, or too much; phases of nothing have windows of
-/// size 0.
+/// A stretched image as convolutions of the image itself, one for each place of a result between
+/// two elements, without the zeros that stretching puts there: each has a part of c and of the
+/// filter. Empty if it is not stretched, or too much; phases of nothing have windows of size 0.
 Vec<ConvSpec> phases_of(const ConvSpec&);
-/// Whose kernels take it: rows of the host's read an image from one end to the other and write features side by side; a device's go by distances
-/// alone.
+/// Whose kernels take it: rows of the host's read an image from one end to the other and write
+/// features side by side; a device's go by distances alone.
 enum class ConvTarget : std::uint8_t { host, device };
-/// Nothing if the features do not lie side by side in the result; for a device there always is a plan, and nothing to copy.
-std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands, ConvTarget target = ConvTarget::host);
+/// Nothing if the features do not lie side by side in the result; for a device there always is a
+/// plan, and nothing to copy.
+std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs,
+                                  DType operands, ConvTarget target = ConvTarget::host);
 
-/// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over windows, which become loop
-/// nests; operands of the others in an order that plan_conv takes, filters that are turned round read from their ends. For a device all stay
-/// convolutions, and operands that were transposed for them are read as they were.
+/// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
+/// windows, which become loop nests; operands of the others in an order that plan_conv takes,
+/// filters that are turned round read from their ends. For a device all stay convolutions, and
+/// operands that were transposed for them are read as they were.
 GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
 
-/// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its elements loops over what is added up, in
-/// the order in which b is packed. Either of one image, which may have been edged with zeros, or of images side by side: then the first
-/// loop over rows counts them, and places of the windows beyond an edge are left out.
+/// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its
+/// elements loops over what is added up, in the order in which b is packed. Either of one image,
+/// which may have been edged with zeros, or of images side by side: then the first loop over rows
+/// counts them, and places of the windows beyond an edge are left out.
 struct ConvLoops {
   struct Row {
     std::int64_t extent, a, c;
@@ -92,7 +101,8 @@ struct ConvLoops {
   std::int64_t n = 1;         ///< columns of c
   bool side_by_side = false;
 
-  bool padded = false;  ///< a is copied, in the dtype of the sums, to an image of these extents and distances
+  /// a is copied, in the dtype of the sums, to an image of these extents and distances
+  bool padded = false;
   SmallVec<std::int64_t, 3> extents, distances;
   std::int64_t start = 0;     ///< not padded: where the first element that is read lies
   std::int64_t elements = 0;  ///< of the image
@@ -108,7 +118,8 @@ struct ConvLoops {
   }
 };
 ConvLoops loops_of(const ConvSpec&);
-/// The same for images side by side, `between` elements apart (0: as they lie). Nothing where they do not lie evenly or are stretched.
+/// The same for images side by side, `between` elements apart (0: as they lie). Nothing where they
+/// do not lie evenly or are stretched.
 std::optional<ConvLoops> loops_side_by_side(const ConvSpec&, std::int64_t between);
 
 }  // namespace vt::detail

@@ -1,14 +1,16 @@
-// Epilogues: kernels that run inside a matrix product, on rows of its result that were just finished.
+// Epilogues: kernels that run inside a matrix product, on rows of its result that were just
+// finished.
 //
-// Any kernel qualifies that reads the result one row per round of an ordinary loop: element-wise chains with broadcast operands,
-// but also softmax over a row. The rows are then still in the cache of the thread that made them.
+// Any kernel qualifies that reads the result one row per round of an ordinary loop: element-wise
+// chains with broadcast operands, but also softmax over a row. The rows are then still in the cache
+// of the thread that made them.
 #include "epilogue.hpp"
 
 #include <algorithm>
 
+#include "../nest/nest_transform.hpp"
 #include "conv_spec.hpp"
 #include "matmul_spec.hpp"
-#include "../nest/nest_transform.hpp"
 
 namespace vt::detail {
 
@@ -16,7 +18,9 @@ bool stays_in_rows(Nest& nest, int row_loop, const Vec<IndexId>& accesses, std::
   Vec<IndexId> first(nest.loops.size(), -1);
   first[static_cast<std::size_t>(row_loop)] = nest.indices.constant(0);
   for (IndexId e : accesses) {
-    if (nest.indices.factor_of_loop(e, row_loop) != columns || nest.indices.loop_inside_division(e, row_loop)) return false;
+    if (nest.indices.factor_of_loop(e, row_loop) != columns ||
+        nest.indices.loop_inside_division(e, row_loop))
+      return false;
     const IndexBounds rest = nest.indices.bounds(nest.indices.substitute(e, first));
     if (rest.low < 0 || rest.high >= columns) return false;
   }
@@ -27,7 +31,8 @@ namespace epilogue_fusion {
 
 const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
 
-// The loops that may be cut into ranges: those around all stages, or the ordinary ones of the only stage.
+// The loops that may be cut into ranges: those around all stages, or the ordinary ones of the only
+// stage.
 SmallVec<int, 6> free_loops(const Nest& nest) {
   if (nest.stages.size() > 1) return nest.shared;
   SmallVec<int, 6> loops = nest.shared;
@@ -43,14 +48,16 @@ Vec<IndexId> reads_of(const Nest& nest, int buffer) {
   return reads;
 }
 
-// Rewrites the nest so that one loop counts the rows of `buffer`, an array of rows × columns; −1 if it cannot be done.
+// Rewrites the nest so that one loop counts the rows of `buffer`, an array of rows × columns; −1 if
+// it cannot be done.
 int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t least_columns = 8;  // shorter rows would leave most lanes idle
   const Vec<IndexId> reads = reads_of(nest, buffer);
   if (reads.empty() || columns < least_columns) return -1;
   // Rows that lie inside a longer loop become one of their own.
   for (int l : free_loops(nest)) {
-    const std::int64_t factor = nest.indices.factor_of_loop(reads[0], l), extent = loop_of(nest, l).extent;
+    const std::int64_t factor = nest.indices.factor_of_loop(reads[0], l),
+                       extent = loop_of(nest, l).extent;
     if (factor <= 0 || factor >= columns || factor * extent <= columns) continue;
     if (columns % factor != 0 || extent % (columns / factor) != 0) return -1;
     split_loop(nest, l, columns / factor);
@@ -61,12 +68,16 @@ int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t column
   Vec<int> over_rows;
   for (int l : free_loops(nest))
     if (nest.indices.factor_of_loop(read, l) >= columns) over_rows.push_back(l);
-  insertion_sort(over_rows, [&](int a, int b) { return nest.indices.factor_of_loop(read, a) > nest.indices.factor_of_loop(read, b); });
+  insertion_sort(over_rows, [&](int a, int b) {
+    return nest.indices.factor_of_loop(read, a) > nest.indices.factor_of_loop(read, b);
+  });
   if (over_rows.empty()) return -1;
   for (std::size_t i = 0; i + 1 < over_rows.size(); ++i) {
     const int outer = over_rows[i], inner = over_rows[i + 1];
     if (loop_of(nest, inner).runtime) return -1;
-    if (nest.indices.factor_of_loop(read, outer) != nest.indices.factor_of_loop(read, inner) * loop_of(nest, inner).extent) return -1;
+    if (nest.indices.factor_of_loop(read, outer) !=
+        nest.indices.factor_of_loop(read, inner) * loop_of(nest, inner).extent)
+      return -1;
     join_by_division(nest, outer, inner);
     read = reads_of(nest, buffer)[0];
   }
@@ -96,17 +107,22 @@ class Attacher {
     for (Var o : fusion_.graph.outputs) is_result[static_cast<std::size_t>(storage(o))] = 1;
     for (std::size_t k = 0; k < steps.size(); ++k) {
       for (Var v : reads(steps[k])) {
-        if (first_reader[static_cast<std::size_t>(v)] < 0) first_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
+        if (first_reader[static_cast<std::size_t>(v)] < 0)
+          first_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
         last_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
       }
-      if (is_product(steps[k])) product_of[static_cast<std::size_t>(result_of(steps[k]))] = static_cast<int>(k);
+      if (is_product(steps[k]))
+        product_of[static_cast<std::size_t>(result_of(steps[k]))] = static_cast<int>(k);
     }
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      if (steps[k].equation >= 0 || steps[k].partial || steps[k].nest.stages.empty() || in_order(steps[k].nest)) continue;
+      if (steps[k].equation >= 0 || steps[k].partial || steps[k].nest.stages.empty() ||
+          in_order(steps[k].nest))
+        continue;
       // The product nearest to it; nobody reads its result before, so it can wait until here.
       int best = -1;
       for (Var v : steps[k].buffers)
-        if (first_reader[static_cast<std::size_t>(v)] == static_cast<int>(k)) best = std::max(best, product_of[static_cast<std::size_t>(v)]);
+        if (first_reader[static_cast<std::size_t>(v)] == static_cast<int>(k))
+          best = std::max(best, product_of[static_cast<std::size_t>(v)]);
       if (best < 0) continue;
       const FusedStep& product = steps[static_cast<std::size_t>(best)];
       // Nothing but this step reads the product's result?
@@ -123,7 +139,8 @@ class Attacher {
 
   bool attach(FusedStep& kernel, const FusedStep& product, bool alone) {
     const Equation& e = equation_of(product);
-    const std::optional<Matrix> result = e.op == Op::dot_general ? of_product(e) : of_convolution(e);
+    const std::optional<Matrix> result =
+        e.op == Op::dot_general ? of_product(e) : of_convolution(e);
     if (!result) return false;
     const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
     const int buffer = static_cast<int>(at - kernel.buffers.begin());
@@ -150,9 +167,13 @@ class Attacher {
   }
 
  private:
-  const Equation& equation_of(const FusedStep& s) const { return fusion_.graph.equations[static_cast<std::size_t>(s.equation)]; }
+  const Equation& equation_of(const FusedStep& s) const {
+    return fusion_.graph.equations[static_cast<std::size_t>(s.equation)];
+  }
   Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
-  bool is_product(const FusedStep& s) const { return s.equation >= 0 && family_of(equation_of(s).op) == Family::contract; }
+  bool is_product(const FusedStep& s) const {
+    return s.equation >= 0 && family_of(equation_of(s).op) == Family::contract;
+  }
   Var result_of(const FusedStep& s) const { return storage(equation_of(s).outputs[0]); }
   Vec<Var> reads(const FusedStep& s) const {
     Vec<Var> all(s.buffers.begin(), s.buffers.end());
@@ -164,31 +185,39 @@ class Attacher {
   // What a product makes, as rows that are finished one after the other.
   struct Matrix {
     std::int64_t rows, columns;
-    std::int64_t image = 1;  ///< rows that are finished together at the latest: groups of them must divide it
+    /// rows that are finished together at the latest: groups of them must divide it
+    std::int64_t image = 1;
   };
   std::optional<Matrix> of_product(const Equation& e) const {
     const GraphBody& g = fusion_.graph;
-    const MatmulSpec spec = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
+    const MatmulSpec spec =
+        plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
     if (spec.batch * spec.m * spec.n * spec.k == 0) return std::nullopt;
     return Matrix{spec.batch * spec.m, spec.n};
   }
   std::optional<Matrix> of_convolution(const Equation& e) const {
     const GraphBody& g = fusion_.graph;
-    const auto plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape, g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
-    if (!plan || plan->lhs_permutation || !plan->spec.rows_in_order || plan->spec.multiply_adds() == 0) return std::nullopt;
+    const auto plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape,
+                                g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
+    if (!plan || plan->lhs_permutation || !plan->spec.rows_in_order ||
+        plan->spec.multiply_adds() == 0)
+      return std::nullopt;
     std::int64_t image = 1;
     for (const ConvWindow& w : plan->spec.windows) image *= w.out;
-    return Matrix{g.aval(e.outputs[0]).elements() / plan->spec.columns.extent, plan->spec.columns.extent, image};
+    return Matrix{g.aval(e.outputs[0]).elements() / plan->spec.columns.extent,
+                  plan->spec.columns.extent, image};
   }
 
-  // As wide as a row, or as several of them that the kernel reads in one round of a loop, as those under a pool: the fewest first.
+  // As wide as a row, or as several of them that the kernel reads in one round of a loop, as those
+  // under a pool: the fewest first.
   SmallVec<std::int64_t, 4> widths(const Nest& nest, int buffer, const Matrix& m) const {
     SmallVec<std::int64_t, 4> found{m.columns};
     const Vec<IndexId> reads = reads_of(nest, buffer);
     if (reads.empty() || m.image == 1) return found;
     for (int l : free_loops(nest)) {
       const std::int64_t factor = nest.indices.factor_of_loop(reads[0], l);
-      if (factor > m.columns && factor % m.columns == 0 && m.image % (factor / m.columns) == 0) found.push_back(factor);
+      if (factor > m.columns && factor % m.columns == 0 && m.image % (factor / m.columns) == 0)
+        found.push_back(factor);
     }
     insertion_sort(found);
     return found;
@@ -202,10 +231,13 @@ class Attacher {
 
 void attach_epilogues(Fusion& fusion, int vector_bytes) {
   epilogue_fusion::Attacher attacher(fusion, vector_bytes);
-  attacher.run([&](FusedStep& kernel, const FusedStep& product, bool alone) { return attacher.attach(kernel, product, alone); });
+  attacher.run([&](FusedStep& kernel, const FusedStep& product, bool alone) {
+    return attacher.attach(kernel, product, alone);
+  });
 }
 
-void attach_to_products(Fusion& fusion, FunctionRef<bool(FusedStep&, const FusedStep&, bool)> attach) {
+void attach_to_products(Fusion& fusion,
+                        FunctionRef<bool(FusedStep&, const FusedStep&, bool)> attach) {
   epilogue_fusion::Attacher(fusion, 0).run(attach);
 }
 

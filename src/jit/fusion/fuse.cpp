@@ -1,25 +1,28 @@
-// fuse: from a Graph to the steps of a program: kernels of groups, scatters, and equations that are run by other means.
+// fuse: from a Graph to the steps of a program: kernels of groups, scatters, and equations that are
+// run by other means.
 #include "fuse.hpp"
 
 #include <algorithm>
 
+#include "../nest/nest_transform.hpp"
 #include "conv_spec.hpp"
 #include "epilogue.hpp"
 #include "fusion_groups.hpp"
 #include "matmul_spec.hpp"
-#include "../nest/nest_transform.hpp"
 
 namespace vt::detail {
 
 namespace nest_assembly {
 
-// scatter and dynamic_update_slice: a copy of the operand (which the buffer plan may place over the operand itself), then the updates in row-major
-// order. Sums and products of 16-bit floats are made in f32 and rounded at the end.
+// scatter and dynamic_update_slice: a copy of the operand (which the buffer plan may place over the
+// operand itself), then the updates in row-major order. Sums and products of 16-bit floats are made
+// in f32 and rounded at the end.
 void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedStep>& steps) {
   const Equation& e = graph.equations[static_cast<std::size_t>(equation)];
   const Var out = e.outputs[0];
   const DType dtype = graph.aval(out).dtype;
-  const bool wide = (dtype == DType::f16 || dtype == DType::bf16) && (e.op == Op::scatter_add || e.op == Op::scatter_mul);
+  const bool wide = (dtype == DType::f16 || dtype == DType::bf16) &&
+                    (e.op == Op::scatter_add || e.op == Op::scatter_mul);
   Var target = out;
   if (wide) {
     target = graph.fresh(Aval(DType::f32, graph.aval(out).shape));
@@ -45,7 +48,8 @@ void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedS
     FusedStep step;
     NestBuilder builder(source, step);
     step.nest.stages.emplace_back();
-    const IndexVector index = index_of(builder, graph.aval(domain).shape, step.nest.stages[0].loops);
+    const IndexVector index =
+        index_of(builder, graph.aval(domain).shape, step.nest.stages[0].loops);
     NestStore store;
     fill(builder, index, store);
     store.buffer = builder.buffer_of(into, true);
@@ -72,12 +76,14 @@ void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedS
   const bool window = e.op == Op::dynamic_update_slice;
   const Var updates = e.inputs[window ? 1 : 2];
   if (graph.aval(updates).elements() > 0) {
-    add_step(updates, target, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
-      store.value = builder.convert(builder.value_at(updates, index), carried);
-      const IndexVector at = window ? builder.window_index(e, index) : builder.scatter_index(e, index, &store.mask);
-      store.index = linear_index(builder.indices(), at, graph.aval(out).shape);
-      if (!window) store.update = combination();
-    });
+    add_step(updates, target,
+             [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+               store.value = builder.convert(builder.value_at(updates, index), carried);
+               const IndexVector at = window ? builder.window_index(e, index)
+                                             : builder.scatter_index(e, index, &store.mask);
+               store.index = linear_index(builder.indices(), at, graph.aval(out).shape);
+               if (!window) store.update = combination();
+             });
   }
   if (!wide) return;
   add_step(out, out, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
@@ -86,7 +92,8 @@ void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedS
   });
 }
 
-// Matrix products take operands whose axes collapse to (batch, rows, columns); others get a transposition in front.
+// Matrix products take operands whose axes collapse to (batch, rows, columns); others get a
+// transposition in front.
 GraphBody order_product_operands(const GraphBody& graph) {
   GraphBody result = graph;
   result.equations.clear();
@@ -98,7 +105,8 @@ GraphBody order_product_operands(const GraphBody& graph) {
     DotParams p = e.as<DotParams>();
     const MatmulPlan plan = plan_matmul(p, graph.aval(e.inputs[0]), graph.aval(e.inputs[1]));
     Equation product = e;
-    const auto reorder = [&](std::size_t operand, const Axes& permutation, Axes& contract, Axes& batch) {
+    const auto reorder = [&](std::size_t operand, const Axes& permutation, Axes& contract,
+                             Axes& batch) {
       const Aval& old = graph.aval(e.inputs[operand]);
       Aval fresh(old.dtype, {});
       for (int axis : permutation) fresh.shape.push_back(old.shape[static_cast<std::size_t>(axis)]);
@@ -111,7 +119,9 @@ GraphBody order_product_operands(const GraphBody& graph) {
       product.inputs[operand] = t.outputs[0];
       result.equations.push_back(std::move(t));
       for (Axes* axes : {&contract, &batch})
-        for (int& axis : *axes) axis = static_cast<int>(std::find(permutation.begin(), permutation.end(), axis) - permutation.begin());
+        for (int& axis : *axes)
+          axis = static_cast<int>(std::find(permutation.begin(), permutation.end(), axis) -
+                                  permutation.begin());
     };
     if (plan.lhs_permutation) reorder(0, *plan.lhs_permutation, p.lhs_contract, p.lhs_batch);
     if (plan.rhs_permutation) reorder(1, *plan.rhs_permutation, p.rhs_contract, p.rhs_batch);
@@ -127,8 +137,8 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   Fusion fusion;
   fusion.graph = inline_calls(graph);
   if (options.matrix_products)
-    fusion.graph = nest_assembly::order_product_operands(
-        sum_before_products(prepare_convolutions(std::move(fusion.graph), options.on_host ? ConvTarget::host : ConvTarget::device)));
+    fusion.graph = nest_assembly::order_product_operands(sum_before_products(prepare_convolutions(
+        std::move(fusion.graph), options.on_host ? ConvTarget::host : ConvTarget::device)));
   if (options.on_host) fusion.graph = split_short_axes(std::move(fusion.graph));
   FusionPlanner planner(fusion.graph, options);
   planner.run();
@@ -136,7 +146,9 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   for (int g : planner.order) {
     const FusionGroup& group = planner.groups[static_cast<std::size_t>(g)];
     if (group.joins) continue;
-    if (group.equation >= 0 && writes_window(fusion.graph, fusion.graph.equations[static_cast<std::size_t>(group.equation)])) {
+    if (group.equation >= 0 &&
+        writes_window(fusion.graph,
+                      fusion.graph.equations[static_cast<std::size_t>(group.equation)])) {
       nest_assembly::build_update(source, fusion.graph, group.equation, fusion.steps);
     } else if (group.equation >= 0) {
       FusedStep step;

@@ -1,10 +1,11 @@
-// Makes the groups of equations that become one kernel each: what is stored, and what is computed again on the spot.
+// Makes the groups of equations that become one kernel each: what is stored, and what is computed
+// again on the spot.
 #include "fusion_groups.hpp"
 
 #include "../../trace/ir/effects.hpp"
+#include "../cpu/runtime/sort_kernel.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/schedule.hpp"
-#include "../cpu/runtime/sort_kernel.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -23,8 +24,10 @@ constexpr int worth_storing_before_growth = 10;
 constexpr std::int64_t worth_a_kernel = 128;  // thousands of operations that storing saves
 constexpr int worth_vectors = 36;
 constexpr std::int64_t enough_for_vectors = 64;
-constexpr std::size_t many_parts = 16;  // of a concatenation: more are not worth code of their own each
-constexpr std::int64_t few_of = 4;  // a part of this many is read by single elements rather than made whole, in vectors
+// of a concatenation: more are not worth code of their own each
+constexpr std::size_t many_parts = 16;
+// a part of this many is read by single elements rather than made whole, in vectors
+constexpr std::int64_t few_of = 4;
 
 // Inner products, one for each element of the result: reductions like others.
 bool is_inner_product(const GraphBody& graph, const Equation& e) {
@@ -32,12 +35,14 @@ bool is_inner_product(const GraphBody& graph, const Equation& e) {
   const DotParams& p = e.as<DotParams>();
   const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
   const int axes = static_cast<int>(p.lhs_batch.size() + p.lhs_contract.size());
-  return (p.dtype == DType::f32 || p.dtype == DType::f64) && lhs.dtype == p.dtype && rhs.dtype == p.dtype && lhs.shape.rank() == axes &&
-         rhs.shape.rank() == axes && !p.lhs_batch.empty();
+  return (p.dtype == DType::f32 || p.dtype == DType::f64) && lhs.dtype == p.dtype &&
+         rhs.dtype == p.dtype && lhs.shape.rank() == axes && rhs.shape.rank() == axes &&
+         !p.lhs_batch.empty();
 }
 
-// Products of a matrix that no cache near a core holds and a vector: what counts is to read the matrix once, at full speed, which is what a nest's
-// reductions are made for; and what the matrix is computed from is fused with it.
+// Products of a matrix that no cache near a core holds and a vector: what counts is to read the
+// matrix once, at full speed, which is what a nest's reductions are made for; and what the matrix
+// is computed from is fused with it.
 bool streams_matrix(const GraphBody& graph, const Equation& e) {
   constexpr std::int64_t worth_streaming = std::int64_t{2} << 20;  // bytes
   if (e.op != Op::dot_general) return false;
@@ -46,7 +51,8 @@ bool streams_matrix(const GraphBody& graph, const Equation& e) {
   if ((d != DType::f32 && d != DType::f64) || lhs.dtype != d || rhs.dtype != d) return false;
   const std::int64_t results = graph.aval(e.outputs[0]).elements();
   const auto beside = [&](const Aval& vector, const Aval& matrix) {
-    return matrix.elements() == vector.elements() * results && matrix.elements() * static_cast<std::int64_t>(size_of(d)) >= worth_streaming;
+    return matrix.elements() == vector.elements() * results &&
+           matrix.elements() * static_cast<std::int64_t>(size_of(d)) >= worth_streaming;
   };
   return results > 0 && (beside(lhs, rhs) || beside(rhs, lhs));
 }
@@ -76,7 +82,8 @@ bool writes_window(const GraphBody& graph, const Equation& e) {
   if (e.op >= Op::scatter && e.op <= Op::scatter_max) return true;
   constexpr std::int64_t few = 4;  // one in so many
   return e.op == Op::dynamic_update_slice &&
-         graph.aval(e.inputs[0]).elements() >= few * std::max<std::int64_t>(graph.aval(e.inputs[1]).elements(), 1);
+         graph.aval(e.inputs[0]).elements() >=
+             few * std::max<std::int64_t>(graph.aval(e.inputs[1]).elements(), 1);
 }
 
 bool can_fuse(const GraphBody& graph, const Equation& e) {
@@ -86,12 +93,14 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
     case Family::select:
     case Family::leaf: return true;
     case Family::reduce:
-      return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
+      return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank &&
+             (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
     case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::shape: return true;
     case Family::window: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::index:
-      return !writes_window(graph, e) && (e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather);
+      return !writes_window(graph, e) && (e.op == Op::slice || e.op == Op::dynamic_slice ||
+                                          e.op == Op::dynamic_update_slice || e.op == Op::gather);
     case Family::contract: return e.op == Op::dot_general;
     default: return false;
   }
@@ -100,10 +109,12 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
 bool is_sorted_place(const GraphBody& graph, const Equation& sort, int definition) {
   if (sort.op != Op::sort || definition < 0) return false;
   const Equation& e = graph.equations[static_cast<std::size_t>(definition)];
-  return e.op == Op::iota && e.as<IotaParams>().axis == sort.as<SortParams>().axis && can_be_place(graph.aval(e.outputs[0]).dtype);
+  return e.op == Op::iota && e.as<IotaParams>().axis == sort.as<SortParams>().axis &&
+         can_be_place(graph.aval(e.outputs[0]).dtype);
 }
 
-FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options) : graph_(graph), options_(options) {
+FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options)
+    : graph_(graph), options_(options) {
   const std::size_t vars = graph.avals.size();
   source.graph = &graph;
   source.definition.assign(vars, -1);
@@ -141,11 +152,13 @@ void FusionPlanner::classify() {
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
     if (!can_fuse(graph_, e) || !has_code(e) ||
-        (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e) &&
-         !fusion_costs::is_inner_product(graph_, e)))
+        (e.op == Op::dot_general && options_.matrix_products &&
+         !fusion_costs::streams_matrix(graph_, e) && !fusion_costs::is_inner_product(graph_, e)))
       continue;
-    const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general ||
-                         (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
+    const bool reduces =
+        family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative ||
+        e.op == Op::dot_general ||
+        (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
     (reduces ? reduction_ : inlined_)[i] = 1;
   }
   for (Var v : graph_.inputs) source.stored[static_cast<std::size_t>(v)] = 1;
@@ -153,7 +166,9 @@ void FusionPlanner::classify() {
 
 bool FusionPlanner::has_code(const Equation& e) const {
   if (!options_.has_code) return true;
-  if (e.op == Op::reduce) return all_of(e.as<ReduceParams>().body->equations, [&](const Equation& inner) { return has_code(inner); });
+  if (e.op == Op::reduce)
+    return all_of(e.as<ReduceParams>().body->equations,
+                  [&](const Equation& inner) { return has_code(inner); });
   return !is_elementwise(e.op) || options_.has_code(e.op);
 }
 
@@ -179,7 +194,8 @@ int FusionPlanner::cost(Var v) {
   if (known >= 0) return known;
   // Equations come in order, so operands have their cost when this is asked for in order.
   const int d = source.definition[static_cast<std::size_t>(v)];
-  if (d < 0 || source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)]) return known = 1;
+  if (d < 0 || source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)])
+    return known = 1;
   const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
   int sum = op_weight(e.op, graph_.aval(v).dtype);
   for (Var o : e.inputs) sum += cost(o);
@@ -201,44 +217,61 @@ void FusionPlanner::mark_stored() {
       for (std::size_t k = 0; k < e.inputs.size(); ++k) {
         // What a scatter starts from is copied anyway: a constant need not be laid out before.
         const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
-        const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 && graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
+        const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 &&
+                              graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
         if (!constant && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
       }
     }
-    if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1) source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
+    if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1)
+      source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
     if (own_step) continue;
     // Operands that are read more often than they have elements are not computed again each time.
     for (std::size_t k = 0; k < e.inputs.size(); ++k) {
       const Var o = e.inputs[k];
-      if (source.stored[static_cast<std::size_t>(o)] || source.definition[static_cast<std::size_t>(o)] < 0) continue;
+      if (source.stored[static_cast<std::size_t>(o)] ||
+          source.definition[static_cast<std::size_t>(o)] < 0)
+        continue;
       const int c = cost(o);
       bool store = c > most_fused_weight;
-      if ((e.op == Op::dot_general && !fusion_costs::is_inner_product(graph_, e)) || (e.op == Op::gather && k == 0 && !takes_parts(o)))
+      if ((e.op == Op::dot_general && !fusion_costs::is_inner_product(graph_, e)) ||
+          (e.op == Op::gather && k == 0 && !takes_parts(o)))
         store = store || c > 2;
-      if (reduction_[i] && runs_one_by_one(graph_, e)) store = store || c > fusion_costs::worth_storing_before_growth;
-      if (e.op == Op::gather && k == 1) store = store || c > fusion_costs::worth_storing_before_growth;
-      // Windows that overlap, or are looked at twice, read the same elements again; they themselves are never laid out.
+      if (reduction_[i] && runs_one_by_one(graph_, e))
+        store = store || c > fusion_costs::worth_storing_before_growth;
+      if (e.op == Op::gather && k == 1)
+        store = store || c > fusion_costs::worth_storing_before_growth;
+      // Windows that overlap, or are looked at twice, read the same elements again; they themselves
+      // are never laid out.
       if (e.op == Op::windows &&
-          (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() || uses_[static_cast<std::size_t>(e.outputs[0])].size() > 1))
+          (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() ||
+           uses_[static_cast<std::size_t>(e.outputs[0])].size() > 1))
         store = store || c > fusion_costs::worth_storing;
-      if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
+      if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 &&
+          graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const BroadcastParams& p = e.as<BroadcastParams>();
-        bool leading = true, stretched = false;  // its value stays the same in the inner loops, so it is computed outside them
+        // its value stays the same in the inner loops, so it is computed outside them
+        bool leading = true, stretched = false;
         Shape own = Shape::filled(static_cast<std::size_t>(p.shape.rank()), 1);
-        for (std::size_t a = 0; a < p.axes.size(); ++a) own[static_cast<std::size_t>(p.axes[a])] = graph_.aval(o).shape[a];
+        for (std::size_t a = 0; a < p.axes.size(); ++a)
+          own[static_cast<std::size_t>(p.axes[a])] = graph_.aval(o).shape[a];
         for (std::size_t a = 0; a < own.size(); ++a) {
           leading = leading && (own[a] == 1 || !stretched);
           stretched = stretched || own[a] != p.shape[a];
         }
         // Otherwise it is computed again for each element, or stored by a kernel of its own.
-        const bool much = c >= fusion_costs::worth_storing && c * (graph_.aval(e.outputs[0]).elements() >> 10) >= fusion_costs::worth_a_kernel;
+        const bool much =
+            c >= fusion_costs::worth_storing &&
+            c * (graph_.aval(e.outputs[0]).elements() >> 10) >= fusion_costs::worth_a_kernel;
         store = store || (!leading && (c >= fusion_costs::worth_storing_before_growth || much));
         // What is laid out along short axes first (split_short_axes).
         const int d = source.definition[static_cast<std::size_t>(o)];
-        store = store || (!leading && graph_.equations[static_cast<std::size_t>(d)].op == Op::broadcast_in_dim);
-        // … but as a single number each time, next to few elements: what outweighs those goes faster in vectors of its own.
+        store = store || (!leading &&
+                          graph_.equations[static_cast<std::size_t>(d)].op == Op::broadcast_in_dim);
+        // … but as a single number each time, next to few elements: what outweighs those goes
+        // faster in vectors of its own.
         const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
-        store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors && c >= fusion_costs::worth_vectors && c > 4 * times);
+        store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors &&
+                          c >= fusion_costs::worth_vectors && c > 4 * times);
       }
       if (store) {
         again[static_cast<std::size_t>(base_of(o))] = c;
@@ -260,9 +293,11 @@ void FusionPlanner::mark_stored() {
     }
     for (Var v : e.outputs) {
       if (source.stored[static_cast<std::size_t>(v)]) continue;
-      const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar : fusion_costs::worth_storing;
+      const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar
+                                                       : fusion_costs::worth_storing;
       const bool view = e.op == Op::reshape || e.op == Op::stop_gradient || e.op == Op::windows;
-      if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit && !takes_parts(v)) {
+      if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit &&
+          !takes_parts(v)) {
         again[static_cast<std::size_t>(v)] = cost(v);
         source.stored[static_cast<std::size_t>(v)] = 1;
         cost_[static_cast<std::size_t>(v)] = 1;
@@ -271,16 +306,18 @@ void FusionPlanner::mark_stored() {
   }
   // What was marked through a reshape after its consumers were looked at.
   for (std::size_t v = 0; v < source.stored.size(); ++v)
-    if (source.stored[v] && base_of(static_cast<Var>(v)) != static_cast<Var>(v)) mark(static_cast<Var>(v));
+    if (source.stored[v] && base_of(static_cast<Var>(v)) != static_cast<Var>(v))
+      mark(static_cast<Var>(v));
 }
 
-// Gathers that take few of its elements compute those alone: image[i][j] of many i and j lays out no rows. Slices that share out its elements
-// compute each of them once, where each has one reader.
+// Gathers that take few of its elements compute those alone: image[i][j] of many i and j lays out
+// no rows. Slices that share out its elements compute each of them once, where each has one reader.
 bool FusionPlanner::takes_parts(Var v) const {
   std::int64_t taken = 0;
   for (int i : uses_[static_cast<std::size_t>(v)]) {
     const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
-    const auto part = [&] { return graph_.aval(e.outputs[0]).elements(); };  // effects have no outputs
+    // effects have no outputs
+    const auto part = [&] { return graph_.aval(e.outputs[0]).elements(); };
     if (e.op == Op::gather && e.inputs[0] == v && e.inputs[1] != v) {
       taken += part() * fusion_costs::few_of;
     } else if (e.op == Op::slice) {
@@ -303,8 +340,10 @@ bool FusionPlanner::takes_parts(Var v) const {
 // Single elements beside each other: stored together by one body.
 bool FusionPlanner::woven(const Equation& e) const {
   const int last = graph_.aval(e.outputs[0]).shape.rank() - 1;
-  return options_.on_host && e.as<AxisParams>().axis == last && static_cast<std::int64_t>(e.inputs.size()) <= most_woven &&
-         all_of(e.inputs, [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
+  return options_.on_host && e.as<AxisParams>().axis == last &&
+         static_cast<std::int64_t>(e.inputs.size()) <= most_woven && all_of(e.inputs, [&](Var v) {
+           return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1;
+         });
 }
 
 // Whether what is woven has parts that each read a value which is stored over computed again: part
@@ -362,7 +401,8 @@ Shape FusionPlanner::kept_shape(const FusionGroup& g) const {
   return s;
 }
 
-void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads, bool root) {
+void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads,
+                         bool root) {
   const auto k = static_cast<std::size_t>(v);
   const int d = source.definition[k];
   SmallVec<int, 6> key = axes;
@@ -371,7 +411,8 @@ void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<
     if (var == v && seen == key) return;
   walked_.push_back({v, key});
   if (!root && source.stored[k]) {
-    // A reshape of a stored Var reads that Var's buffer; its own axes say nothing about the other's, unless it is the same shape.
+    // A reshape of a stored Var reads that Var's buffer; its own axes say nothing about the
+    // other's, unless it is the same shape.
     const Var base = source.storage[k];
     reads.push_back({base, regular && graph_.aval(base).shape == graph_.aval(v).shape, axes});
     return;
@@ -379,21 +420,24 @@ void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<
   if (d < 0) return;
   const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
   if (is_elementwise(e.op)) {
-    for (Var o : e.inputs) walk(o, regular, graph_.aval(o).shape.rank() == 0 ? SmallVec<int, 6>{} : axes, reads, false);
+    for (Var o : e.inputs)
+      walk(o, regular, graph_.aval(o).shape.rank() == 0 ? SmallVec<int, 6>{} : axes, reads, false);
     return;
   }
   SmallVec<int, 6> inner;
   if (regular && e.op == Op::transpose) {
     const Axes& permutation = e.as<PermutationParams>().permutation;
     inner.resize(axes.size(), -1);
-    for (std::size_t i = 0; i < axes.size(); ++i) inner[static_cast<std::size_t>(permutation[i])] = axes[i];
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      inner[static_cast<std::size_t>(permutation[i])] = axes[i];
     walk(e.inputs[0], true, inner, reads, false);
     return;
   }
   if (regular && e.op == Op::broadcast_in_dim) {
     const BroadcastParams& p = e.as<BroadcastParams>();
     for (std::size_t i = 0; i < p.axes.size(); ++i)
-      inner.push_back(graph_.aval(e.inputs[0]).shape[i] == 1 ? -1 : axes[static_cast<std::size_t>(p.axes[i])]);
+      inner.push_back(
+          graph_.aval(e.inputs[0]).shape[i] == 1 ? -1 : axes[static_cast<std::size_t>(p.axes[i])]);
     walk(e.inputs[0], true, inner, reads, false);
     return;
   }
@@ -429,14 +473,16 @@ void FusionPlanner::make_groups() {
     FusionStage stage;
     stage.full.push_back(root);
     walked_.clear();
-    // A part of a concatenation that is stored itself is read; anything else is computed by this group.
+    // A part of a concatenation that is stored itself is read; anything else is computed by this
+    // group.
     const bool copies = root.axis >= 0 && source.stored[static_cast<std::size_t>(root.value)];
     walk(root.value, true, all_axes(domain.rank()), stage.full_reads, !copies);
     g.stages.push_back(std::move(stage));
     g.weight = std::max(cost_[static_cast<std::size_t>(root.value)], 1);
     const int d = source.definition[static_cast<std::size_t>(root.value)];
     if (d >= 0 && !copies) {
-      g.weight = op_weight(graph_.equations[static_cast<std::size_t>(d)].op, graph_.aval(root.value).dtype);
+      g.weight = op_weight(graph_.equations[static_cast<std::size_t>(d)].op,
+                           graph_.aval(root.value).dtype);
       for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) g.weight += cost(o);
     }
     (root.axis < 0 ? g.defines : g.parts_of).push_back(root.target);
@@ -453,7 +499,8 @@ void FusionPlanner::make_groups() {
       FusionGroup g;
       g.equation = static_cast<int>(i);
       FusionStage stage;
-      for (Var o : e.inputs) stage.full_reads.push_back({source.storage[static_cast<std::size_t>(o)], false, {}});
+      for (Var o : e.inputs)
+        stage.full_reads.push_back({source.storage[static_cast<std::size_t>(o)], false, {}});
       g.stages.push_back(std::move(stage));
       for (Var v : e.outputs) g.defines.push_back(v);
       groups.push_back(std::move(g));
@@ -527,7 +574,9 @@ void FusionPlanner::make_groups() {
       }
       continue;
     }
-    if (!source.stored[static_cast<std::size_t>(out)] || base_of(out) != out || graph_.aval(out).elements() == 0) continue;
+    if (!source.stored[static_cast<std::size_t>(out)] || base_of(out) != out ||
+        graph_.aval(out).elements() == 0)
+      continue;
     if (e.op == Op::constant) continue;
     if (pieces_[i]) {
       const int axis = e.as<AxisParams>().axis;
@@ -553,11 +602,13 @@ void FusionPlanner::make_groups() {
   }
   leader_.resize(groups.size());
   std::iota(leader_.begin(), leader_.end(), 0);
-  first_ = latest_ = leader_;  // groups are made in the Graph's order: each reads what earlier ones define
+  // groups are made in the Graph's order: each reads what earlier ones define
+  first_ = latest_ = leader_;
   readers_.resize(graph_.avals.size());
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const FusionStage& s : groups[g].stages)
-      for (const FusionRead& r : s.full_reads) readers_[static_cast<std::size_t>(r.var)].push_back(static_cast<int>(g));
+      for (const FusionRead& r : s.full_reads)
+        readers_[static_cast<std::size_t>(r.var)].push_back(static_cast<int>(g));
 }
 
 }  // namespace vt::detail

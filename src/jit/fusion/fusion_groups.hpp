@@ -29,23 +29,26 @@ struct FusionRead {
 };
 
 struct FusionStage {
-  Vec<FusionRoot> full;   ///< stored at every point of the domain
-  Vec<int> reductions;    ///< equations
-  Vec<FusionRoot> after;  ///< computed from the reductions' results, at every point of the kept axes
+  Vec<FusionRoot> full;  ///< stored at every point of the domain
+  Vec<int> reductions;   ///< equations
+  /// computed from the reductions' results, at every point of the kept axes
+  Vec<FusionRoot> after;
   Vec<FusionRead> full_reads, after_reads;
 };
 
 struct FusionGroup {
   bool alive = true;
-  int equation = -1;  ///< ≥ 0: a step of its own, never merged
+  int equation = -1;   ///< ≥ 0: a step of its own, never merged
   bool joins = false;  ///< no step: `equation` is done when the groups that store its parts are
   Vec<int> parts;      ///< those groups
   Shape domain;
   Axes reduced;  ///< axes of the domain; empty for groups without reductions
   bool has_reductions = false;
-  bool slides = false;  ///< reduces windows: few elements each, which lie apart, so lanes go along other axes
-  int direction = 0;    ///< the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
-  bool lone = false;    ///< has rounds that run one by one, where other work runs slowly
+  /// reduces windows: few elements each, which lie apart, so lanes go along other axes
+  bool slides = false;
+  /// the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
+  int direction = 0;
+  bool lone = false;  ///< has rounds that run one by one, where other work runs slowly
   Vec<FusionStage> stages;
   int weight = 0;
   Vec<Var> defines;             ///< all Vars it computes into memory
@@ -72,7 +75,9 @@ class FusionPlanner {
     enum class Kind { full, reduction, after } kind = Kind::full;
   };
   /// Reductions are known after their loops, scans at every point of them.
-  static Place::Kind place_kind(const Equation& e) { return family_of(e.op) == Family::cumulative ? Place::Kind::full : Place::Kind::reduction; }
+  static Place::Kind place_kind(const Equation& e) {
+    return family_of(e.op) == Family::cumulative ? Place::Kind::full : Place::Kind::reduction;
+  }
   bool has_code(const Equation&) const;
   void classify();
   void mark_stored();
@@ -89,7 +94,8 @@ class FusionPlanner {
   void walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads, bool root);
   void merge_all();
   bool try_merge(int producer, int consumer);
-  bool place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at, bool* as_after) const;
+  bool place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b,
+                   int first_stage, int* at, bool* as_after) const;
   bool reaches(int from, int to, int skip_direct) const;
   void raise_latest(int group);
   Vec<int> inputs_of(int group) const;
@@ -111,17 +117,20 @@ class FusionPlanner {
   mutable Vec<unsigned> marks_;    // per group: the last search that has seen it
   mutable Vec<unsigned> listed_;   // per group: the last list of inputs that has it
   mutable unsigned last_mark_ = 0, last_list_ = 0;
-  Vec<int> first_;                 // per group: the first of those it was merged from, in the Graph's order
-  Vec<int> latest_;                // per group: the last of those that it and all it depends on were merged from
-  Vec<Vec<int>> readers_;          // per Var: the groups that read it
+  // per group: the first of those it was merged from, in the Graph's order
+  Vec<int> first_;
+  // per group: the last of those that it and all it depends on were merged from
+  Vec<int> latest_;
+  Vec<Vec<int>> readers_;  // per Var: the groups that read it
   Vec<std::pair<Var, SmallVec<int, 6>>> walked_;
 };
 
-/// Takes what one stage of a kernel only hands to its later stages, row by row, out of planned memory.
+/// Takes what one stage of a kernel only hands to its later stages, row by row, out of planned
+/// memory.
 void keep_rows_local(Fusion&);
 
 /// The steps of a group, in order: one kernel, or two if its reduction is cut.
-void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph, NestSource& source, const FuseOptions& options,
-                 Vec<FusedStep>& steps);
+void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph,
+                 NestSource& source, const FuseOptions& options, Vec<FusedStep>& steps);
 
 }  // namespace vt::detail

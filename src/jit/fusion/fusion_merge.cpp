@@ -29,7 +29,8 @@ Vec<int> FusionPlanner::inputs_of(int group) const {
   listed_.resize(groups.size());
   ++last_list_;
   const auto add = [&](int g) {
-    if (std::exchange(listed_[static_cast<std::size_t>(g)], last_list_) != last_list_) result.push_back(g);
+    if (std::exchange(listed_[static_cast<std::size_t>(g)], last_list_) != last_list_)
+      result.push_back(g);
   };
   for (const FusionStage& s : groups[static_cast<std::size_t>(group)].stages)
     for (const auto* reads : {&s.full_reads, &s.after_reads})
@@ -50,7 +51,8 @@ bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
   // A group that, with all it depends on, comes before all of `to` cannot depend on it.
   const int earliest = first_[static_cast<std::size_t>(to)];
   for (int g : inputs_of(from))
-    if (!(skip_direct && g == to) && latest_[static_cast<std::size_t>(g)] >= earliest) pending.push_back(g);
+    if (!(skip_direct && g == to) && latest_[static_cast<std::size_t>(g)] >= earliest)
+      pending.push_back(g);
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
@@ -76,7 +78,8 @@ void FusionPlanner::raise_latest(int group) {
       pending.push_back(r);
     };
     if (const int after = groups[static_cast<std::size_t>(g)].after; after >= 0) raise(after);
-    for (Var v : groups[static_cast<std::size_t>(g)].parts_of) raise(definer_[static_cast<std::size_t>(v)]);
+    for (Var v : groups[static_cast<std::size_t>(g)].parts_of)
+      raise(definer_[static_cast<std::size_t>(v)]);
     for (Var v : groups[static_cast<std::size_t>(g)].defines)
       for (int reader : readers_[static_cast<std::size_t>(v)]) raise(find(reader));
   }
@@ -85,7 +88,8 @@ void FusionPlanner::raise_latest(int group) {
 namespace fusion_relations {
 
 bool is_identity(const FusionRead& r, const Shape& domain, const Shape& shape) {
-  if (!r.regular || static_cast<int>(r.axes.size()) != domain.rank() || shape != domain) return false;
+  if (!r.regular || static_cast<int>(r.axes.size()) != domain.rank() || shape != domain)
+    return false;
   for (std::size_t i = 0; i < r.axes.size(); ++i)
     if (r.axes[i] != static_cast<int>(i) && domain[i] != 1) return false;
   return true;
@@ -105,18 +109,21 @@ bool is_row(const FusionRead& r, const FusionGroup& g, const Shape& shape) {
 
 bool trailing(const FusionGroup& g) {
   for (std::size_t i = 0; i < g.reduced.size(); ++i)
-    if (g.reduced[i] != g.domain.rank() - static_cast<int>(g.reduced.size()) + static_cast<int>(i)) return false;
+    if (g.reduced[i] != g.domain.rank() - static_cast<int>(g.reduced.size()) + static_cast<int>(i))
+      return false;
   return true;
 }
 
 }  // namespace fusion_relations
 
-// Where `stage` of group b can go in group a: at the earliest stage at which what it reads of a is known. `as_after`: its
-// stores become epilogues of that stage.
-bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at,
+// Where `stage` of group b can go in group a: at the earliest stage at which what it reads of a is
+// known. `as_after`: its stores become epilogues of that stage.
+bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStage& stage,
+                                const FusionGroup& b, int first_stage, int* at,
                                 bool* as_after) const {
   using namespace fusion_relations;
-  const bool same_domain = a.domain == b.domain && (!a.has_reductions || !b.has_reductions || a.reduced == b.reduced);
+  const bool same_domain =
+      a.domain == b.domain && (!a.has_reductions || !b.has_reductions || a.reduced == b.reduced);
   const Shape kept_of_a = kept_shape(a);
   *as_after = !same_domain && a.has_reductions && !b.has_reductions && b.domain == kept_of_a;
   if (!same_domain && !*as_after) return false;
@@ -149,7 +156,8 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
     return false;
   }
   if (earliest >= static_cast<int>(a.stages.size())) {
-    // A new stage: rows must be whole in the inner loops, and there must be enough of them to run in parallel.
+    // A new stage: rows must be whole in the inner loops, and there must be enough of them to run
+    // in parallel.
     if (*as_after || !trailing(frame) || a.slides || b.slides) return false;
     const std::int64_t rows = kept_shape(frame).elements();
     if (rows < 16 && frame.domain.elements() > 65536) return false;
@@ -167,15 +175,19 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     for (const FusionStage& s : g->stages)
       for (const auto* reads : {&s.full_reads, &s.after_reads})
         for (const FusionRead& r : *reads)
-          if (std::find(buffers.begin(), buffers.end(), r.var) == buffers.end()) buffers.push_back(r.var);
+          if (std::find(buffers.begin(), buffers.end(), r.var) == buffers.end())
+            buffers.push_back(r.var);
     for (const auto* written : {&g->defines, &g->parts_of})
       for (Var v : *written)
         if (std::find(buffers.begin(), buffers.end(), v) == buffers.end()) buffers.push_back(v);
   }
   if (static_cast<int>(buffers.size()) > fusion_limits::most_buffers) return false;
   if (a.direction * b.direction < 0) return false;
-  if ((a.lone && b.weight > fusion_limits::most_lone_weight) || (b.lone && a.weight > fusion_limits::most_lone_weight)) return false;
-  // Dot products pair badly with others: their loops are ordered for them alone. Epilogues are fine.
+  if ((a.lone && b.weight > fusion_limits::most_lone_weight) ||
+      (b.lone && a.weight > fusion_limits::most_lone_weight))
+    return false;
+  // Dot products pair badly with others: their loops are ordered for them alone. Epilogues are
+  // fine.
   const auto has_dot = [&](const FusionGroup& g) {
     for (const FusionStage& s : g.stages)
       for (int r : s.reductions)
@@ -188,7 +200,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     bool after = false;
     if (!place_stage(a, producer, s, b, at, &at, &after)) return false;
     if (!after && (has_dot(a) || has_dot(b))) return false;
-    // A later stage of b that would have to join an existing one may read b's earlier stages: keep their order apart.
+    // A later stage of b that would have to join an existing one may read b's earlier stages: keep
+    // their order apart.
     places.push_back({at, after});
     if (b.stages.size() > 1) {
       if (at < static_cast<int>(a.stages.size())) return false;
@@ -200,7 +213,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     FusionStage& from = b.stages[k];
     const int stage = places[k].first;
     const bool after = places[k].second;
-    if (stage >= static_cast<int>(a.stages.size())) a.stages.resize(static_cast<std::size_t>(stage) + 1);
+    if (stage >= static_cast<int>(a.stages.size()))
+      a.stages.resize(static_cast<std::size_t>(stage) + 1);
     FusionStage& to = a.stages[static_cast<std::size_t>(stage)];
     const auto move = [&](Vec<FusionRoot>& roots, Vec<FusionRoot>& into, Place::Kind kind) {
       for (const FusionRoot& r : roots) {
@@ -217,7 +231,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
       for (int r : from.reductions) {
         to.reductions.push_back(r);
         const Equation& e = graph_.equations[static_cast<std::size_t>(r)];
-        for (Var v : e.outputs) place_[static_cast<std::size_t>(v)] = {producer, stage, place_kind(e)};
+        for (Var v : e.outputs)
+          place_[static_cast<std::size_t>(v)] = {producer, stage, place_kind(e)};
       }
       to.full_reads.append(from.full_reads.begin(), from.full_reads.end());
       to.after_reads.append(from.after_reads.begin(), from.after_reads.end());
@@ -235,14 +250,17 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   a.parts_of.append(b.parts_of.begin(), b.parts_of.end());
   b.alive = false;
   leader_[static_cast<std::size_t>(consumer)] = producer;
-  first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)], first_[static_cast<std::size_t>(consumer)]);
-  latest_[static_cast<std::size_t>(producer)] = std::max(latest_[static_cast<std::size_t>(producer)], latest_[static_cast<std::size_t>(consumer)]);
+  first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)],
+                                                        first_[static_cast<std::size_t>(consumer)]);
+  latest_[static_cast<std::size_t>(producer)] = std::max(
+      latest_[static_cast<std::size_t>(producer)], latest_[static_cast<std::size_t>(consumer)]);
   raise_latest(producer);
   return true;
 }
 
 void FusionPlanner::merge_all() {
-  // Producers into consumers, in order; a merged group may be merged further with the next consumer.
+  // Producers into consumers, in order; a merged group may be merged further with the next
+  // consumer.
   for (int b = 0; b < static_cast<int>(groups.size()); ++b) {
     for (bool again = true; again;) {
       again = false;
@@ -257,15 +275,22 @@ void FusionPlanner::merge_all() {
   // Neighbours that read the same: each large array is then read once.
   Vec<int> last_reader(graph_.avals.size(), -1);
   for (int b = 0; b < static_cast<int>(groups.size()); ++b) {
-    if (!groups[static_cast<std::size_t>(b)].alive || groups[static_cast<std::size_t>(b)].equation >= 0) continue;
+    if (!groups[static_cast<std::size_t>(b)].alive ||
+        groups[static_cast<std::size_t>(b)].equation >= 0)
+      continue;
     Vec<Var> read;
     for (const FusionStage& s : groups[static_cast<std::size_t>(b)].stages)
       for (const FusionRead& r : s.full_reads)
-        if (graph_.aval(r.var).elements() > 1 || groups[static_cast<std::size_t>(b)].domain.elements() <= 1) read.push_back(r.var);
+        if (graph_.aval(r.var).elements() > 1 ||
+            groups[static_cast<std::size_t>(b)].domain.elements() <= 1)
+          read.push_back(r.var);
     int here = b;
     for (Var v : read) {
-      const int other = last_reader[static_cast<std::size_t>(v)] < 0 ? -1 : find(last_reader[static_cast<std::size_t>(v)]);
-      if (other >= 0 && other != here && groups[static_cast<std::size_t>(other)].alive && try_merge(other, here)) {
+      const int other = last_reader[static_cast<std::size_t>(v)] < 0
+                            ? -1
+                            : find(last_reader[static_cast<std::size_t>(v)]);
+      if (other >= 0 && other != here && groups[static_cast<std::size_t>(other)].alive &&
+          try_merge(other, here)) {
         here = other;
         break;
       }
@@ -283,7 +308,8 @@ void FusionPlanner::mark_kept() {
       for (const auto* reads : {&stages[s].full_reads, &stages[s].after_reads})
         for (const FusionRead& r : *reads) {
           const Place& p = place_[static_cast<std::size_t>(r.var)];
-          const bool in_register = p.group >= 0 && find(p.group) == g && (p.kind != Place::Kind::full || p.stage == static_cast<int>(s));
+          const bool in_register = p.group >= 0 && find(p.group) == g &&
+                                   (p.kind != Place::Kind::full || p.stage == static_cast<int>(s));
           if (!in_register) kept[static_cast<std::size_t>(r.var)] = 1;
         }
   }
@@ -310,7 +336,8 @@ void FusionPlanner::sort_groups() {
       const int next = inputs.back();
       inputs.pop_back();
       if (state[static_cast<std::size_t>(next)] == done) continue;
-      if (state[static_cast<std::size_t>(next)] == open) fail(ErrorKind::backend, "internal: fused groups depend on each other", {});
+      if (state[static_cast<std::size_t>(next)] == open)
+        fail(ErrorKind::backend, "internal: fused groups depend on each other", {});
       state[static_cast<std::size_t>(next)] = open;
       path.push_back({next, inputs_of(next)});
     }

@@ -1,10 +1,11 @@
-// The loop nests of a group of fused equations: loops over its domain, stages, reductions, scans and stores.
+// The loop nests of a group of fused equations: loops over its domain, stages, reductions, scans
+// and stores.
 #include <algorithm>
 
-#include "fusion_groups.hpp"
-#include "nest_scans.hpp"
 #include "../nest/nest_transform.hpp"
 #include "../nest/schedule.hpp"
+#include "fusion_groups.hpp"
+#include "nest_scans.hpp"
 
 namespace vt::detail {
 
@@ -34,7 +35,8 @@ ReduceOp reduce_op(Op op) {
   }
 }
 
-// Where the second half of a cut reduction finds the partial results: partial[k] holds reduction k, blocks first.
+// Where the second half of a cut reduction finds the partial results: partial[k] holds reduction k,
+// blocks first.
 struct Partials {
   Vec<Var> vars;
   std::int64_t blocks = 0;
@@ -43,7 +45,8 @@ struct Partials {
 
 class GroupBuilder {
  public:
-  GroupBuilder(const FusionPlanner& planner, const FusionGroup& group, const GraphBody& graph, const NestSource& source, FusedStep& step)
+  GroupBuilder(const FusionPlanner& planner, const FusionGroup& group, const GraphBody& graph,
+               const NestSource& source, FusedStep& step)
       : planner_(planner), group_(group), graph_(graph), step_(step), builder_(source, step) {}
 
   void build(const Partials* partials) {
@@ -83,16 +86,22 @@ class GroupBuilder {
   void make_loop(int axis, bool reduce, IndexVector& index, SmallVec<int, 6>& loops) {
     const std::int64_t extent = group_.domain[static_cast<std::size_t>(axis)];
     if (extent == 1) return;
-    // The outermost axis is most often the batch; its size is an argument, so that one kernel serves all batches.
+    // The outermost axis is most often the batch; its size is an argument, so that one kernel
+    // serves all batches.
     const int l = builder_.add_loop(extent, reduce, axis == 0);
-    if (axes_.size() <= static_cast<std::size_t>(l)) axes_.resize(static_cast<std::size_t>(l) + 1, -1);
+    if (axes_.size() <= static_cast<std::size_t>(l))
+      axes_.resize(static_cast<std::size_t>(l) + 1, -1);
     axes_[static_cast<std::size_t>(l)] = axis;
     IndexId& at = index[static_cast<std::size_t>(axis)];
     at = builder_.variable(l);
-    if (group_.direction < 0 && group_.reduced.contains(axis)) at = builder_.indices().add(builder_.indices().scale(at, -1), extent - 1);
+    if (group_.direction < 0 && group_.reduced.contains(axis))
+      at = builder_.indices().add(builder_.indices().scale(at, -1), extent - 1);
     loops.push_back(l);
   }
-  int axis_of(int loop) const { return static_cast<std::size_t>(loop) < axes_.size() ? axes_[static_cast<std::size_t>(loop)] : -1; }
+  int axis_of(int loop) const {
+    return static_cast<std::size_t>(loop) < axes_.size() ? axes_[static_cast<std::size_t>(loop)]
+                                                         : -1;
+  }
 
   IndexVector kept_index(const IndexVector& index) const {
     IndexVector kept;
@@ -119,7 +128,8 @@ class GroupBuilder {
     step_.nest.stores.push_back(s);
   }
 
-  // Kernels of many parts are told the place of their first one, so that those which do the same share their code.
+  // Kernels of many parts are told the place of their first one, so that those which do the same
+  // share their code.
   IndexId offset_of(const FusionRoot& root) {
     IndexTable& t = builder_.indices();
     if (!root.of_many) return t.constant(root.offset);
@@ -130,7 +140,8 @@ class GroupBuilder {
 
   void build_stage(const FusionStage& stage, const IndexVector& index, const Partials* partials) {
     Nest& nest = step_.nest;
-    // Roots of this stage are computed; those of earlier ones are read back, unless they are scalars of the row.
+    // Roots of this stage are computed; those of earlier ones are read back, unless they are
+    // scalars of the row.
     for (const FusionRoot& r : stage.full)
       if (r.axis < 0) builder_.compute_here(r.value, true);
     for (const FusionRoot& r : stage.after)
@@ -164,7 +175,8 @@ class GroupBuilder {
         at.append(kept.begin(), kept.end());
         r.value = builder_.load(partials->vars[number++], at, -1);
         r.dtype = nest.values[static_cast<std::size_t>(r.value)].dtype;
-        if (e.op == Op::argmax || e.op == Op::argmin) {  // the blocks' places; their elements are looked up again
+        // the blocks' places; their elements are looked up again
+        if (e.op == Op::argmax || e.op == Op::argmin) {
           r.position = r.value;
           const auto axis = static_cast<std::size_t>(e.as<ArgParams>().axis);
           IndexVector element = index;
@@ -180,16 +192,20 @@ class GroupBuilder {
     }
     for (int equation : reductions)
       for (Var out : graph_.equations[static_cast<std::size_t>(equation)].outputs)
-        if (!is_scan(equation) && planner_.kept[static_cast<std::size_t>(out)]) store({out, out, -1, 0}, kept, true);
+        if (!is_scan(equation) && planner_.kept[static_cast<std::size_t>(out)])
+          store({out, out, -1, 0}, kept, true);
     for (const FusionRoot& r : stage.after) store(r, kept, true);
     for (const FusionRoot& r : stage.full)
       if (r.axis < 0) builder_.compute_here(r.value, false);
     // What a scan has at a point is known in its own loops only; later stages read it back.
     for (int equation : reductions)
-      if (is_scan(equation)) builder_.unbind(graph_.equations[static_cast<std::size_t>(equation)].outputs[0]);
+      if (is_scan(equation))
+        builder_.unbind(graph_.equations[static_cast<std::size_t>(equation)].outputs[0]);
   }
 
-  bool is_scan(int equation) const { return family_of(graph_.equations[static_cast<std::size_t>(equation)].op) == Family::cumulative; }
+  bool is_scan(int equation) const {
+    return family_of(graph_.equations[static_cast<std::size_t>(equation)].op) == Family::cumulative;
+  }
 
   void count(int equation) {
     step_.fused.push_back(equation);
@@ -208,7 +224,8 @@ class GroupBuilder {
     const Equation& e = graph_.equations[static_cast<std::size_t>(equation)];
     const Var out = e.outputs[0];
     count(equation);
-    builder_.bind(out, add_scan(builder_, e.op, builder_.value_at(e.inputs[0], index), graph_.aval(out).dtype, stage_));
+    builder_.bind(out, add_scan(builder_, e.op, builder_.value_at(e.inputs[0], index),
+                                graph_.aval(out).dtype, stage_));
     if (planner_.kept[static_cast<std::size_t>(out)]) store({out, out, -1, 0}, index, false);
   }
 
@@ -230,16 +247,19 @@ class GroupBuilder {
       r.dtype = accumulator_of(ReduceOp::sum, p.dtype);
       const Shape& lhs = graph_.aval(e.inputs[0]).shape;
       const Shape& rhs = graph_.aval(e.inputs[1]).shape;
-      IndexVector a(static_cast<std::size_t>(lhs.rank()), 0), b(static_cast<std::size_t>(rhs.rank()), 0);
+      IndexVector a(static_cast<std::size_t>(lhs.rank()), 0),
+          b(static_cast<std::size_t>(rhs.rank()), 0);
       std::size_t next = 0;
       for (std::size_t k = 0; k < p.lhs_batch.size(); ++k, ++next) {
         a[static_cast<std::size_t>(p.lhs_batch[k])] = index[next];
         b[static_cast<std::size_t>(p.rhs_batch[k])] = index[next];
       }
       for (int axis = 0; axis < lhs.rank(); ++axis)
-        if (!p.lhs_batch.contains(axis) && !p.lhs_contract.contains(axis)) a[static_cast<std::size_t>(axis)] = index[next++];
+        if (!p.lhs_batch.contains(axis) && !p.lhs_contract.contains(axis))
+          a[static_cast<std::size_t>(axis)] = index[next++];
       for (int axis = 0; axis < rhs.rank(); ++axis)
-        if (!p.rhs_batch.contains(axis) && !p.rhs_contract.contains(axis)) b[static_cast<std::size_t>(axis)] = index[next++];
+        if (!p.rhs_batch.contains(axis) && !p.rhs_contract.contains(axis))
+          b[static_cast<std::size_t>(axis)] = index[next++];
       for (std::size_t k = 0; k < p.lhs_contract.size(); ++k, ++next) {
         a[static_cast<std::size_t>(p.lhs_contract[k])] = index[next];
         b[static_cast<std::size_t>(p.rhs_contract[k])] = index[next];
@@ -249,7 +269,8 @@ class GroupBuilder {
       r.value = builder_.op(Op::mul, r.dtype, {x, y});
       return;
     }
-    const int value = e.op == Op::overlap_add ? builder_.overlapping(e, index) : builder_.value_at(e.inputs[0], index);
+    const int value = e.op == Op::overlap_add ? builder_.overlapping(e, index)
+                                              : builder_.value_at(e.inputs[0], index);
     if (r.op == ReduceOp::argmax || r.op == ReduceOp::argmin) {
       r.value = value;
       r.dtype = graph_.aval(e.outputs[0]).dtype;
@@ -270,7 +291,8 @@ class GroupBuilder {
   FusedStep& step_;
   NestBuilder builder_;
   Vec<int> axes_;
-  HashMap<Var, std::int64_t> first_parts_;  // of long concatenations: the offset of the part that is stored first
+  // of long concatenations: the offset of the part that is stored first
+  HashMap<Var, std::int64_t> first_parts_;
   IndexId blocks_ = -1;
   int stage_ = 0;
 };
@@ -307,15 +329,18 @@ void drop_unused(FusedStep& step) {
   keep_buffers(nest, step.buffers, order);
 }
 
-// Makes the step the first half of a cut reduction: block results go to fresh Vars; epilogues are left to the second half.
-Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, GraphBody& graph, NestSource& source) {
+// Makes the step the first half of a cut reduction: block results go to fresh Vars; epilogues are
+// left to the second half.
+Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, GraphBody& graph,
+                        NestSource& source) {
   Nest& nest = step.nest;
   const NestLoop& blocks = nest.loops[static_cast<std::size_t>(block_loop)];
   Partials partials;
   partials.blocks = blocks.extent;
   partials.runtime = blocks.runtime;
   erase_if(nest.stores, [](const NestStore& s) { return s.after; });
-  const IndexId block = nest.indices.loop(block_loop, blocks.runtime ? IndexTable::unbounded : blocks.extent);
+  const IndexId block =
+      nest.indices.loop(block_loop, blocks.runtime ? IndexTable::unbounded : blocks.extent);
   for (std::size_t k = 0; k < nest.reductions.size(); ++k) {
     Shape shape{blocks.extent};
     shape.append(kept.begin(), kept.end());
@@ -345,8 +370,8 @@ Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, Grap
 
 }  // namespace group_nests
 
-void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph, NestSource& source, const FuseOptions& options,
-                 Vec<FusedStep>& steps) {
+void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph,
+                 NestSource& source, const FuseOptions& options, Vec<FusedStep>& steps) {
   using namespace group_nests;
   Partials partials;
   for (bool first = true;; first = false) {
@@ -354,8 +379,11 @@ void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBo
     GroupBuilder(planner, group, graph, source, step).build(first ? nullptr : &partials);
     normalise_loops(step.nest);
     if (options.on_host) unroll_short_loop(step.nest);
-    ReductionCut cut = find_reduction_cut(step.nest, choose_schedule(step.nest, options.vector_bytes));
-    if (!options.on_host && any_of(step.nest.reductions, [](const NestReduction& r) { return r.position >= 0; })) cut = {};
+    ReductionCut cut =
+        find_reduction_cut(step.nest, choose_schedule(step.nest, options.vector_bytes));
+    if (!options.on_host &&
+        any_of(step.nest.reductions, [](const NestReduction& r) { return r.position >= 0; }))
+      cut = {};
     if (cut.loop >= 0) {
       const int block_loop = cut_loop(step.nest, cut.loop, cut.block);
       partials = store_partials(step, block_loop, planner.kept_shape(group), graph, source);

@@ -12,7 +12,8 @@ namespace vt::detail {
 
 namespace matmul_plan {
 
-// Several axes as one: their joint extent and stride, if stepping through them in this order is one arithmetic progression.
+// Several axes as one: their joint extent and stride, if stepping through them in this order is one
+// arithmetic progression.
 struct Group {
   std::int64_t extent = 1, stride = 0;
 };
@@ -23,7 +24,8 @@ std::optional<Group> collapse(const Shape& shape, const Axes& axes) {
   bool first = true;
   // From the innermost axis outwards; axes of size 1 have no say.
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const std::int64_t extent = shape[static_cast<std::size_t>(*axis)], stride = strides[static_cast<std::size_t>(*axis)];
+    const std::int64_t extent = shape[static_cast<std::size_t>(*axis)],
+                       stride = strides[static_cast<std::size_t>(*axis)];
     if (extent == 1) continue;
     if (first) g = {extent, stride};
     else if (stride == g.stride * g.extent) g.extent *= extent;
@@ -50,31 +52,38 @@ std::int64_t product(const Shape& shape, const Axes& axes) {
 struct View {
   Group batch, outer, inner;
 };
-std::optional<View> view(const Shape& shape, const Axes& batch, const Axes& outer, const Axes& inner) {
+std::optional<View> view(const Shape& shape, const Axes& batch, const Axes& outer,
+                         const Axes& inner) {
   const auto b = collapse(shape, batch), o = collapse(shape, outer), i = collapse(shape, inner);
   if (!b || !o || !i) return std::nullopt;
   return View{*b, *o, *i};
 }
-View dense(std::int64_t batch, std::int64_t outer, std::int64_t inner) { return {{batch, outer * inner}, {outer, inner}, {inner, 1}}; }
+View dense(std::int64_t batch, std::int64_t outer, std::int64_t inner) {
+  return {{batch, outer * inner}, {outer, inner}, {inner, 1}};
+}
 
 }  // namespace matmul_plan
 
 MatmulPlan plan_matmul(const DotParams& p, const Aval& lhs, const Aval& rhs) {
   using namespace matmul_plan;
-  const Axes lhs_free = free_axes(lhs.shape.rank(), p.lhs_contract, p.lhs_batch), rhs_free = free_axes(rhs.shape.rank(), p.rhs_contract, p.rhs_batch);
+  const Axes lhs_free = free_axes(lhs.shape.rank(), p.lhs_contract, p.lhs_batch),
+             rhs_free = free_axes(rhs.shape.rank(), p.rhs_contract, p.rhs_batch);
   // The order in which the contracted axes are summed is ours: try that of either operand's memory.
   Vec<std::size_t> by_lhs(p.lhs_contract.size()), by_rhs;
   std::iota(by_lhs.begin(), by_lhs.end(), std::size_t{0});
   by_rhs = by_lhs;
-  insertion_sort(by_lhs, [&](std::size_t a, std::size_t b) { return p.lhs_contract[a] < p.lhs_contract[b]; });
-  insertion_sort(by_rhs, [&](std::size_t a, std::size_t b) { return p.rhs_contract[a] < p.rhs_contract[b]; });
+  insertion_sort(
+      by_lhs, [&](std::size_t a, std::size_t b) { return p.lhs_contract[a] < p.lhs_contract[b]; });
+  insertion_sort(
+      by_rhs, [&](std::size_t a, std::size_t b) { return p.rhs_contract[a] < p.rhs_contract[b]; });
   std::optional<View> a, b;
   Axes lhs_contract, rhs_contract;
   int best = -1;
   for (const auto& order : {by_lhs, by_rhs}) {
     Axes l, r;
     for (std::size_t i : order) l.push_back(p.lhs_contract[i]), r.push_back(p.rhs_contract[i]);
-    auto left = view(lhs.shape, p.lhs_batch, lhs_free, l), right = view(rhs.shape, p.rhs_batch, r, rhs_free);
+    auto left = view(lhs.shape, p.lhs_batch, lhs_free, l),
+         right = view(rhs.shape, p.rhs_batch, r, rhs_free);
     const int fit = (left ? 1 : 0) + (right ? 1 : 0);
     if (fit <= best) continue;
     best = fit;

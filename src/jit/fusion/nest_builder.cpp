@@ -1,4 +1,5 @@
-// Writes the values of a kernel by walking back from what it stores, turning shape ops into index expressions.
+// Writes the values of a kernel by walking back from what it stores, turning shape ops into index
+// expressions.
 #include "nest_builder.hpp"
 
 #include <bit>
@@ -9,7 +10,8 @@ namespace vt::detail {
 
 namespace nest_building {
 
-// Numbers that simplify code when it knows them; all others are arguments, so that a changing one needs no new kernel.
+// Numbers that simplify code when it knows them; all others are arguments, so that a changing one
+// needs no new kernel.
 bool worth_baking(const Scalar& s) {
   if (!is_float(s.dtype)) {
     const double v = s.to_double();
@@ -22,8 +24,10 @@ bool worth_baking(const Scalar& s) {
 
 std::int64_t argument_bits(const Scalar& s) {
   if (s.dtype == DType::f64) return std::bit_cast<std::int64_t>(s.real);
-  if (s.dtype == DType::f16) return std::bit_cast<std::int32_t>(static_cast<float>(Float16(static_cast<float>(s.real))));
-  if (s.dtype == DType::bf16) return std::bit_cast<std::int32_t>(static_cast<float>(BFloat16(static_cast<float>(s.real))));
+  if (s.dtype == DType::f16)
+    return std::bit_cast<std::int32_t>(static_cast<float>(Float16(static_cast<float>(s.real))));
+  if (s.dtype == DType::bf16)
+    return std::bit_cast<std::int32_t>(static_cast<float>(BFloat16(static_cast<float>(s.real))));
   if (s.dtype == DType::f32) return std::bit_cast<std::int32_t>(static_cast<float>(s.real));
   return s.integer;
 }
@@ -77,15 +81,18 @@ int NestBuilder::buffer_of(Var v, bool written) {
 }
 
 int NestBuilder::add_value(NestValue v) {
-  std::size_t h = static_cast<std::size_t>(v.kind) * 31 + static_cast<std::size_t>(v.op) * 7 + static_cast<std::size_t>(v.dtype);
+  std::size_t h = static_cast<std::size_t>(v.kind) * 31 + static_cast<std::size_t>(v.op) * 7 +
+                  static_cast<std::size_t>(v.dtype);
   for (int o : v.operands) h = h * 1000003 + static_cast<std::size_t>(o);
-  h = h * 1000003 + static_cast<std::size_t>(v.index + 1) * 17 + static_cast<std::size_t>(v.buffer + 1) + static_cast<std::size_t>(v.low) * 3 +
+  h = h * 1000003 + static_cast<std::size_t>(v.index + 1) * 17 +
+      static_cast<std::size_t>(v.buffer + 1) + static_cast<std::size_t>(v.low) * 3 +
       static_cast<std::size_t>(v.argument + 1) * 257 + static_cast<std::size_t>(v.literal.natural);
   SmallVec<int, 1>& candidates = known_[h];
   for (int candidate : candidates) {
     const NestValue& k = nest_.values[static_cast<std::size_t>(candidate)];
-    if (k.kind == v.kind && k.op == v.op && k.dtype == v.dtype && k.operands == v.operands && k.index == v.index && k.buffer == v.buffer &&
-        k.mask == v.mask && k.low == v.low && k.high == v.high && k.argument == v.argument &&
+    if (k.kind == v.kind && k.op == v.op && k.dtype == v.dtype && k.operands == v.operands &&
+        k.index == v.index && k.buffer == v.buffer && k.mask == v.mask && k.low == v.low &&
+        k.high == v.high && k.argument == v.argument &&
         (v.kind != NestValue::Kind::literal || k.literal == v.literal) && equal(k.params, v.params))
       return candidate;
   }
@@ -119,7 +126,9 @@ int NestBuilder::convert(int value, DType dtype) {
   return op(Op::convert, dtype, {value});
 }
 
-int NestBuilder::both(int a, int b) { return a < 0 ? b : b < 0 || a == b ? a : op(Op::and_, DType::bool_, {a, b}); }
+int NestBuilder::both(int a, int b) {
+  return a < 0 ? b : b < 0 || a == b ? a : op(Op::and_, DType::bool_, {a, b});
+}
 
 int NestBuilder::in_range(IndexId index, std::int64_t low, std::int64_t high) {
   const IndexBounds b = indices().bounds(index);
@@ -137,7 +146,8 @@ int NestBuilder::in_range(IndexId index, std::int64_t low, std::int64_t high) {
 
 int NestBuilder::full(const FullParams& p) {
   const Scalar s = p.value.converted(p.aval.dtype);
-  return nest_building::worth_baking(s) ? literal(s) : argument(s.dtype, nest_building::argument_bits(s));
+  return nest_building::worth_baking(s) ? literal(s)
+                                        : argument(s.dtype, nest_building::argument_bits(s));
 }
 
 int NestBuilder::argument(DType dtype, std::int64_t bits) {
@@ -146,7 +156,8 @@ int NestBuilder::argument(DType dtype, std::int64_t bits) {
   v.dtype = dtype;
   for (std::size_t i = 0; i < nest_.values.size(); ++i) {
     const NestValue& k = nest_.values[i];
-    if (k.kind == NestValue::Kind::argument && k.dtype == dtype && step_.arguments[static_cast<std::size_t>(k.argument)] == bits)
+    if (k.kind == NestValue::Kind::argument && k.dtype == dtype &&
+        step_.arguments[static_cast<std::size_t>(k.argument)] == bits)
       return static_cast<int>(i);
   }
   v.argument = nest_.arguments++;
@@ -208,7 +219,8 @@ int NestBuilder::elementwise(const Equation& e, DType dtype, SmallVec<int, 3> op
 
 Vec<int> NestBuilder::apply(const GraphBody& body, const Vec<int>& arguments) {
   Vec<int> values(body.avals.size(), -1);
-  for (std::size_t i = 0; i < body.inputs.size(); ++i) values[static_cast<std::size_t>(body.inputs[i])] = arguments[i];
+  for (std::size_t i = 0; i < body.inputs.size(); ++i)
+    values[static_cast<std::size_t>(body.inputs[i])] = arguments[i];
   for (const Equation& e : body.equations) {
     const Var out = e.outputs[0];
     const DType d = body.aval(out).dtype;
@@ -238,7 +250,8 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
   const GraphBody& g = *source_.graph;
   if (is_elementwise(e.op)) {
     SmallVec<int, 3> operands;
-    for (Var o : e.inputs) operands.push_back(value_at(o, g.aval(o).shape.rank() == 0 ? IndexVector{} : index, mask));
+    for (Var o : e.inputs)
+      operands.push_back(value_at(o, g.aval(o).shape.rank() == 0 ? IndexVector{} : index, mask));
     return elementwise(e, g.aval(v).dtype, std::move(operands));
   }
   const auto shape_of = [&](std::size_t i) -> const Shape& { return g.aval(e.inputs[i]).shape; };
@@ -252,23 +265,29 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
       value.index = index[static_cast<std::size_t>(e.as<IotaParams>().axis)];
       return add_value(std::move(value));
     }
-    case Op::reshape: return value_at(e.inputs[0], index_at(t, linear_index(t, index, g.aval(v).shape), shape_of(0)), mask);
+    case Op::reshape:
+      return value_at(e.inputs[0],
+                      index_at(t, linear_index(t, index, g.aval(v).shape), shape_of(0)), mask);
     case Op::transpose: {
       const Axes& permutation = e.as<PermutationParams>().permutation;
       IndexVector inner(index.size(), 0);
-      for (std::size_t i = 0; i < index.size(); ++i) inner[static_cast<std::size_t>(permutation[i])] = index[i];
+      for (std::size_t i = 0; i < index.size(); ++i)
+        inner[static_cast<std::size_t>(permutation[i])] = index[i];
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::broadcast_in_dim: {
       const Axes& axes = e.as<BroadcastParams>().axes;
       IndexVector inner;
-      for (std::size_t i = 0; i < axes.size(); ++i) inner.push_back(shape_of(0)[i] == 1 ? t.constant(0) : index[static_cast<std::size_t>(axes[i])]);
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        inner.push_back(shape_of(0)[i] == 1 ? t.constant(0)
+                                            : index[static_cast<std::size_t>(axes[i])]);
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::slice: {
       const SliceParams& p = e.as<SliceParams>();
       IndexVector inner;
-      for (std::size_t i = 0; i < index.size(); ++i) inner.push_back(t.add(t.scale(index[i], p.stride.empty() ? 1 : p.stride[i]), p.start[i]));
+      for (std::size_t i = 0; i < index.size(); ++i)
+        inner.push_back(t.add(t.scale(index[i], p.stride.empty() ? 1 : p.stride[i]), p.start[i]));
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::rev: {
@@ -293,14 +312,17 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
       inner.resize(static_cast<std::size_t>(shape_of(0).rank()), t.constant(0));
       const DType d = g.aval(v).dtype;
       const int value = overlapping(e, inner, mask);
-      return is_float(d) ? op(Op::add, d, {value, literal(nest_building::integer_scalar(d, 0))}) : value;
+      return is_float(d) ? op(Op::add, d, {value, literal(nest_building::integer_scalar(d, 0))})
+                         : value;
     }
     case Op::concatenate: return concatenate(e, index, mask);
     case Op::pad: return pad(e, index, mask);
     case Op::gather: return gather(e, index, mask);
     case Op::dynamic_slice: return dynamic_slice(e, index, mask);
     case Op::dynamic_update_slice: return dynamic_update_slice(e, v, index, mask);
-    default: fail(ErrorKind::backend, "vt: internal fault: " + std::string(name_of(e.op)) + " inside a loop nest", e.where);
+    default:
+      fail(ErrorKind::backend,
+           "vt: internal fault: " + std::string(name_of(e.op)) + " inside a loop nest", e.where);
   }
 }
 
@@ -321,9 +343,12 @@ int NestBuilder::concatenate(const Equation& e, const IndexVector& index, int ma
     IndexVector inner = index;
     inner[axis] = indices().add(index[axis], -start);
     const int part = value_at(e.inputs[i], inner, here < 0 ? mask : both(mask, here));
-    result = result < 0 || here < 0 ? part : op(Op::select, g.aval(e.outputs[0]).dtype, {here, part, result});
+    result = result < 0 || here < 0
+                 ? part
+                 : op(Op::select, g.aval(e.outputs[0]).dtype, {here, part, result});
   }
-  return result >= 0 ? result : literal(nest_building::integer_scalar(g.aval(e.outputs[0]).dtype, 0));
+  return result >= 0 ? result
+                     : literal(nest_building::integer_scalar(g.aval(e.outputs[0]).dtype, 0));
 }
 
 int NestBuilder::pad(const Equation& e, const IndexVector& index, int mask) {
@@ -338,7 +363,8 @@ int NestBuilder::pad(const Equation& e, const IndexVector& index, int mask) {
     const IndexId shifted = t.add(index[i], -p.low[i]);
     const std::int64_t step = (p.interior.empty() ? 0 : p.interior[i]) + 1;
     inner.push_back(t.quotient(shifted, step));
-    if (p.low[i] <= 0 && p.high[i] <= 0 && step == 1) continue;  // nothing is added to this axis, whatever its extent
+    // nothing is added to this axis, whatever its extent
+    if (p.low[i] <= 0 && p.high[i] <= 0 && step == 1) continue;
     int check = in_range(inner.back(), 0, shape[i]);
     never = never || check == -2;
     inside = both(inside, std::max(check, -1));
@@ -356,12 +382,14 @@ int NestBuilder::pad(const Equation& e, const IndexVector& index, int mask) {
 
 Shape overlap_rounds(const WindowParams& p) {
   Shape rounds;
-  for (std::size_t k = 0; k < p.axes.size(); ++k) rounds.push_back(p.dilations[k] == 1 ? (p.sizes[k] + p.strides[k] - 1) / p.strides[k] : p.sizes[k]);
+  for (std::size_t k = 0; k < p.axes.size(); ++k)
+    rounds.push_back(p.dilations[k] == 1 ? (p.sizes[k] + p.strides[k] - 1) / p.strides[k]
+                                         : p.sizes[k]);
   return rounds;
 }
 
-// Element i lies in window o at place p if i = stride · o + dilation · p. Without dilation, p is i mod stride and stride · j more, for
-// some j; else every p is tried.
+// Element i lies in window o at place p if i = stride · o + dilation · p. Without dilation, p is i
+// mod stride and stride · j more, for some j; else every p is tried.
 int NestBuilder::overlapping(const Equation& e, const IndexVector& index, int mask) {
   const WindowParams& p = e.as<WindowParams>();
   IndexTable& t = indices();
@@ -417,7 +445,8 @@ int NestBuilder::gather(const Equation& e, const IndexVector& index, int mask) {
   const Shape& operand = g.aval(e.inputs[0]).shape;
   const Shape& starts = g.aval(e.inputs[1]).shape;
   IndexTable& t = indices();
-  if (operand.elements() == 0) return literal(nest_building::integer_scalar(g.aval(e.outputs[0]).dtype, 0));
+  if (operand.elements() == 0)
+    return literal(nest_building::integer_scalar(g.aval(e.outputs[0]).dtype, 0));
   IndexVector batch;
   for (std::size_t i = 0; i < index.size(); ++i)
     if (!p.offset_dims.contains(static_cast<int>(i))) batch.push_back(index[i]);
@@ -425,17 +454,21 @@ int NestBuilder::gather(const Equation& e, const IndexVector& index, int mask) {
   std::size_t window = 0;
   for (int axis = 0; axis < operand.rank(); ++axis)
     if (!p.collapsed_slice_dims.contains(axis) && !p.operand_batching_dims.contains(axis))
-      inner[static_cast<std::size_t>(axis)] = index[static_cast<std::size_t>(p.offset_dims[window++])];
+      inner[static_cast<std::size_t>(axis)] =
+          index[static_cast<std::size_t>(p.offset_dims[window++])];
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    inner[static_cast<std::size_t>(p.operand_batching_dims[k])] = batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    inner[static_cast<std::size_t>(p.operand_batching_dims[k])] =
+        batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
   int inside = -1;
   for (std::size_t k = 0; k < p.start_index_map.size(); ++k) {
     const auto axis = static_cast<std::size_t>(p.start_index_map[k]);
     IndexVector at = batch;
-    if (starts.rank() > static_cast<int>(batch.size())) at.push_back(t.constant(static_cast<std::int64_t>(k)));
+    if (starts.rank() > static_cast<int>(batch.size()))
+      at.push_back(t.constant(static_cast<std::int64_t>(k)));
     int good = -1;
     const std::int64_t most = operand[axis] - p.slice_sizes[axis];
-    const IndexId start = clipped(value_at(e.inputs[1], at, mask), most, p.mode == IndexMode::fill ? &good : nullptr);
+    const IndexId start =
+        clipped(value_at(e.inputs[1], at, mask), most, p.mode == IndexMode::fill ? &good : nullptr);
     inside = both(inside, good);
     inner[axis] = t.add(inner[axis], start);
   }
@@ -445,7 +478,8 @@ int NestBuilder::gather(const Equation& e, const IndexVector& index, int mask) {
   return op(Op::select, d, {inside, value, literal(nest_building::integer_scalar(d, 0))});
 }
 
-// The mirror of gather: update axes update_window_dims are the window's, the others the leading axes of `indices`.
+// The mirror of gather: update axes update_window_dims are the window's, the others the leading
+// axes of `indices`.
 IndexVector NestBuilder::scatter_index(const Equation& e, const IndexVector& index, int* inside) {
   const GraphBody& g = *source_.graph;
   const ScatterParams& p = e.as<ScatterParams>();
@@ -466,14 +500,17 @@ IndexVector NestBuilder::scatter_index(const Equation& e, const IndexVector& ind
       sizes[static_cast<std::size_t>(axis)] = updates[from];
     }
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    at[static_cast<std::size_t>(p.operand_batching_dims[k])] = batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    at[static_cast<std::size_t>(p.operand_batching_dims[k])] =
+        batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
   *inside = -1;
   for (std::size_t k = 0; k < p.scatter_dims_to_operand_dims.size(); ++k) {
     const auto axis = static_cast<std::size_t>(p.scatter_dims_to_operand_dims[k]);
     IndexVector position = batch;
-    if (starts.rank() > static_cast<int>(batch.size())) position.push_back(t.constant(static_cast<std::int64_t>(k)));
+    if (starts.rank() > static_cast<int>(batch.size()))
+      position.push_back(t.constant(static_cast<std::int64_t>(k)));
     int good = -1;
-    const IndexId start = clipped(value_at(e.inputs[1], position), operand[axis] - sizes[axis], p.mode == IndexMode::fill ? &good : nullptr);
+    const IndexId start = clipped(value_at(e.inputs[1], position), operand[axis] - sizes[axis],
+                                  p.mode == IndexMode::fill ? &good : nullptr);
     *inside = both(*inside, good);
     at[axis] = t.add(at[axis], start);
   }
@@ -485,7 +522,8 @@ IndexVector NestBuilder::window_index(const Equation& e, const IndexVector& inde
   const Shape &operand = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   IndexVector at;
   for (std::size_t i = 0; i < index.size(); ++i)
-    at.push_back(indices().add(index[i], clipped(value_at(e.inputs[i + 2], {}), operand[i] - sizes[i], nullptr)));
+    at.push_back(indices().add(
+        index[i], clipped(value_at(e.inputs[i + 2], {}), operand[i] - sizes[i], nullptr)));
   return at;
 }
 
@@ -495,13 +533,15 @@ int NestBuilder::dynamic_slice(const Equation& e, const IndexVector& index, int 
   const Shape& sizes = e.as<ShapeParams>().shape;
   IndexVector inner;
   for (std::size_t i = 0; i < index.size(); ++i) {
-    const IndexId start = clipped(value_at(e.inputs[i + 1], {}, -1), operand[i] - sizes[i], nullptr);
+    const IndexId start =
+        clipped(value_at(e.inputs[i + 1], {}, -1), operand[i] - sizes[i], nullptr);
     inner.push_back(indices().add(index[i], start));
   }
   return value_at(e.inputs[0], inner, mask);
 }
 
-int NestBuilder::dynamic_update_slice(const Equation& e, Var v, const IndexVector& index, int mask) {
+int NestBuilder::dynamic_update_slice(const Equation& e, Var v, const IndexVector& index,
+                                      int mask) {
   const GraphBody& g = *source_.graph;
   const Shape& operand = g.aval(e.inputs[0]).shape;
   const Shape& update = g.aval(e.inputs[1]).shape;
@@ -510,9 +550,11 @@ int NestBuilder::dynamic_update_slice(const Equation& e, Var v, const IndexVecto
   IndexVector inner;
   int inside = -1;
   for (std::size_t i = 0; i < index.size(); ++i) {
-    const IndexId start = clipped(value_at(e.inputs[i + 2], {}, -1), operand[i] - update[i], nullptr);
+    const IndexId start =
+        clipped(value_at(e.inputs[i + 2], {}, -1), operand[i] - update[i], nullptr);
     inner.push_back(t.subtract(index[i], start));
-    if (update[i] < operand[i]) inside = both(inside, std::max(in_range(inner.back(), 0, update[i]), -1));
+    if (update[i] < operand[i])
+      inside = both(inside, std::max(in_range(inner.back(), 0, update[i]), -1));
   }
   const int fresh = value_at(e.inputs[1], inner, both(mask, inside));
   if (inside < 0) return fresh;

@@ -1,17 +1,19 @@
-// NestBuilder: writes the values of a kernel by walking back from what it stores, turning shape ops into index expressions.
+// NestBuilder: writes the values of a kernel by walking back from what it stores, turning shape ops
+// into index expressions.
 #pragma once
 
 #include <vt/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
-#include "fuse.hpp"
 #include "../nest/loop_nest.hpp"
+#include "fuse.hpp"
 
 namespace vt::detail {
 
 using IndexVector = SmallVec<IndexId, 6>;
 
-/// How many windows may hold one element, along each window axis: what an overlap_add adds up. All ones: windows do not overlap.
+/// How many windows may hold one element, along each window axis: what an overlap_add adds up. All
+/// ones: windows do not overlap.
 Shape overlap_rounds(const WindowParams&);
 
 /// Decides, for the builder, what of the Graph is in memory and what is computed on the spot.
@@ -24,7 +26,8 @@ struct NestSource {
 
 class NestBuilder {
  public:
-  NestBuilder(const NestSource& source, FusedStep& step) : source_(source), step_(step), nest_(step.nest) {}
+  NestBuilder(const NestSource& source, FusedStep& step)
+      : source_(source), step_(step), nest_(step.nest) {}
 
   /// A new loop (none for a baked extent of 1) and its variable.
   int add_loop(std::int64_t extent, bool reduce, bool runtime);
@@ -48,16 +51,19 @@ class NestBuilder {
   int load(Var v, const IndexVector& index, int mask);
   /// The results of a body of scalar operations on these values.
   Vec<int> apply(const GraphBody& body, const Vec<int>& arguments);
-  /// What overlap_add adds up: for the element that `index` begins with, its part in the round (see overlap_rounds) that it ends with.
+  /// What overlap_add adds up: for the element that `index` begins with, its part in the round (see
+  /// overlap_rounds) that it ends with.
   int overlapping(const Equation& e, const IndexVector& index, int mask = -1);
-  /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it always counts.
+  /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it
+  /// always counts.
   IndexVector scatter_index(const Equation& e, const IndexVector& index, int* inside);
   /// Where dynamic_update_slice puts the element `index` of its update.
   IndexVector window_index(const Equation& e, const IndexVector& index);
 
   Nest& nest() { return nest_; }
   IndexTable& indices() { return nest_.indices; }
-  /// An integer value moved into [0, most] as an index expression; `inside`: a bool value, whether it was there (on request).
+  /// An integer value moved into [0, most] as an index expression; `inside`: a bool value, whether
+  /// it was there (on request).
   IndexId clipped(int value, std::int64_t most, int* inside);
 
  private:
@@ -67,7 +73,8 @@ class NestBuilder {
     IndexVector index;
     bool operator==(const Key&) const = default;
     friend std::size_t key_hash(const Key& k) {
-      std::size_t h = static_cast<std::size_t>(k.var) * 0x9e3779b97f4a7c15ull + static_cast<std::size_t>(k.mask + 1);
+      std::size_t h = static_cast<std::size_t>(k.var) * 0x9e3779b97f4a7c15ull +
+                      static_cast<std::size_t>(k.mask + 1);
       for (IndexId i : k.index) h = (h ^ static_cast<std::size_t>(i)) * 0x100000001b3ull;
       return h;
     }
@@ -98,7 +105,7 @@ class NestBuilder {
   HashMap<Key, int> memo_;
   HashMap<std::size_t, SmallVec<int, 1>> known_;
   HashMap<std::size_t, bool> counted_;  // equations that are part of the kernel
-  Where line_;  // of the equation that is being written
+  Where line_;                          // of the equation that is being written
 };
 
 }  // namespace vt::detail

@@ -19,7 +19,8 @@ int state_value(NestBuilder& b, int reduction, DType dtype) {
 // States of a fold whose next values are given after the states are known.
 class Fold {
  public:
-  Fold(NestBuilder& b, int stage) : b_(b), stage_(stage), first_(static_cast<int>(b.nest().reductions.size())) {}
+  Fold(NestBuilder& b, int stage)
+      : b_(b), stage_(stage), first_(static_cast<int>(b.nest().reductions.size())) {}
 
   /// All states before the first `next`.
   int state(int init) {
@@ -32,7 +33,9 @@ class Fold {
     b_.nest().reductions.push_back(r);
     return r.state;
   }
-  void next(std::size_t k, int value) { b_.nest().reductions[static_cast<std::size_t>(first_) + k].value = value; }
+  void next(std::size_t k, int value) {
+    b_.nest().reductions[static_cast<std::size_t>(first_) + k].value = value;
+  }
   int first() const { return first_; }
 
  private:
@@ -61,7 +64,8 @@ int compensated_sum(NestBuilder& b, int x, int stage) {
   Fold fold(b, stage);
   const int sum = fold.state(n.number(0)), lost = fold.state(n.number(0));
   const int next = n.add(sum, x);
-  // What the rounded sum took of x, then what is missing of both: exact, whichever is larger (Knuth's TwoSum).
+  // What the rounded sum took of x, then what is missing of both: exact, whichever is larger
+  // (Knuth's TwoSum).
   const int taken = n.sub(next, sum);
   const int error = n.add(n.sub(sum, n.sub(next, taken)), n.sub(x, taken));
   const int all_lost = n.add(lost, error);
@@ -86,8 +90,11 @@ int log_sum_exp(NestBuilder& b, int x, int stage) {
   const int greatest = fold.state(lowest), scaled = fold.state(n.number(0));
   const int x_nan = n.is_nan(x), rises = n.test(Op::gt, x, greatest);
   // Of equal infinities the difference would be NaN.
-  const int factor = n.select(n.test(Op::eq, x, greatest), n.number(1), n.unary(Op::exp, n.select(rises, n.sub(greatest, x), n.sub(x, greatest))));
-  const int grown = n.select(rises, n.add(n.mul(scaled, factor), n.number(1)), n.add(scaled, factor));
+  const int factor =
+      n.select(n.test(Op::eq, x, greatest), n.number(1),
+               n.unary(Op::exp, n.select(rises, n.sub(greatest, x), n.sub(x, greatest))));
+  const int grown =
+      n.select(rises, n.add(n.mul(scaled, factor), n.number(1)), n.add(scaled, factor));
   const int unchanged = n.either(n.either(x_nan, n.is_nan(greatest)), n.test(Op::eq, x, lowest));
   const int next_scaled = n.select(unchanged, scaled, grown);
   const int next_greatest = n.select(n.either(x_nan, rises), x, greatest);
@@ -127,13 +134,15 @@ int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage) {
       break;
     default:
       if (!floats) return running(b, ReduceOp::sum, operand, stage);
-      result = dtype == DType::f64 ? compensated_sum(b, operand, stage) : running(b, ReduceOp::sum, wide(), stage);
+      result = dtype == DType::f64 ? compensated_sum(b, operand, stage)
+                                   : running(b, ReduceOp::sum, wide(), stage);
       break;
   }
   return b.convert(result, dtype);
 }
 
-int add_fold(NestBuilder& b, const GraphBody& body, const Vec<int>& elements, const Vec<int>& inits, int stage) {
+int add_fold(NestBuilder& b, const GraphBody& body, const Vec<int>& elements, const Vec<int>& inits,
+             int stage) {
   nest_scanning::Fold fold(b, stage);
   Vec<int> arguments;
   for (int init : inits) arguments.push_back(fold.state(init));

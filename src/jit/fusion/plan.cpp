@@ -1,5 +1,5 @@
-// Liveness and placement of intermediate results: in the memory of outputs not yet written, over operands that end here, or in
-// one scratch block.
+// Liveness and placement of intermediate results: in the memory of outputs not yet written, over
+// operands that end here, or in one scratch block.
 #include "plan.hpp"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ class Gaps {
   }
   void give(std::size_t offset, std::size_t size) {
     if (size == 0) return;
-    Gap* next = std::partition_point(gaps_.begin(), gaps_.end(), [&](const Gap& g) { return g.begin < offset; });
+    Gap* next = std::partition_point(gaps_.begin(), gaps_.end(),
+                                     [&](const Gap& g) { return g.begin < offset; });
     const bool joins_next = next->begin == offset + size;
     if (next != gaps_.begin() && next[-1].end == offset) {
       next[-1].end = joins_next ? next->end : offset + size;
@@ -81,21 +82,25 @@ class OpenOutputs {
 
 class Planner {
  public:
-  Planner(const Fusion& fusion, const OwnedInputs& owned) : fusion_(fusion), owned_(owned), lives_(fusion.graph.avals.size()) {
+  Planner(const Fusion& fusion, const OwnedInputs& owned)
+      : fusion_(fusion), owned_(owned), lives_(fusion.graph.avals.size()) {
     plan_.slots.resize(fusion.graph.avals.size());
   }
 
   BufferPlan run() {
     taken_.assign(owned_.inputs.size(), false);
     const GraphBody& g = fusion_.graph;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
+    for (std::size_t i = 0; i < g.inputs.size(); ++i)
+      slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
     for (std::size_t i = 0; i < g.equations.size(); ++i)
       if (g.equations[i].op == Op::constant)
-        slot(g.equations[i].outputs[0]) = {Kind::constant, static_cast<int>(i), 0, bytes(g.equations[i].outputs[0])};
+        slot(g.equations[i].outputs[0]) = {Kind::constant, static_cast<int>(i), 0,
+                                           bytes(g.equations[i].outputs[0])};
     find_lives();
     for (const FusedStep& step : fusion_.steps)
       if (step.equation >= 0 && !step.writes_given_memory)
-        for (Var v : g.equations[static_cast<std::size_t>(step.equation)].outputs) slot(v) = {Kind::produced, -1, 0, bytes(v)};
+        for (Var v : g.equations[static_cast<std::size_t>(step.equation)].outputs)
+          slot(v) = {Kind::produced, -1, 0, bytes(v)};
     place_over_owned();
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
@@ -109,7 +114,8 @@ class Planner {
     hand_over();
     plan_.released.resize(fusion_.steps.size());
     for (std::size_t v = 0; v < lives_.size(); ++v)
-      if (plan_.slots[v].kind == Kind::produced && lives_[v].last >= 0 && !is_output(static_cast<Var>(v)))
+      if (plan_.slots[v].kind == Kind::produced && lives_[v].last >= 0 &&
+          !is_output(static_cast<Var>(v)))
         plan_.released[static_cast<std::size_t>(lives_[v].last)].push_back(static_cast<Var>(v));
     return std::move(plan_);
   }
@@ -126,13 +132,16 @@ class Planner {
   }
 
   void find_lives() {
-    const auto storage = [&](Var v) { return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]); };
+    const auto storage = [&](Var v) {
+      return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
+    };
     is_output_.assign(lives_.size(), 0);
     for (Var o : fusion_.graph.outputs) is_output_[storage(o)] = 1;
     is_step_operand_.assign(lives_.size(), 0);
     for (const FusedStep& step : fusion_.steps)
       for (int equation : step.equations())
-        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs) is_step_operand_[storage(v)] = 1;
+        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
+          is_step_operand_[storage(v)] = 1;
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
       for (int equation : step.equations()) {
@@ -146,7 +155,8 @@ class Planner {
 
   // May the result w of this step be written over its operand r, which ends here?
   bool updates(const FusedStep& step, Var w, Var r) const {
-    // A product's operands are read until its last row is done, long after a kernel on its rows has begun to write.
+    // A product's operands are read until its last row is done, long after a kernel on its rows has
+    // begun to write.
     for (int equation : step.equations())
       for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
         if (fusion_.storage[static_cast<std::size_t>(v)] == r) return false;
@@ -155,12 +165,16 @@ class Planner {
       if (step.buffers[b] == w) wi = static_cast<int>(b);
       if (step.buffers[b] == r) ri = static_cast<int>(b);
     }
-    return wi >= 0 && ri >= 0 && step.nest.buffers[static_cast<std::size_t>(wi)].alias == ri && bytes(w) == bytes(r);
+    return wi >= 0 && ri >= 0 && step.nest.buffers[static_cast<std::size_t>(wi)].alias == ri &&
+           bytes(w) == bytes(r);
   }
 
-  bool owned(std::size_t input) const { return input < owned_.inputs.size() && owned_.inputs[input]; }
+  bool owned(std::size_t input) const {
+    return input < owned_.inputs.size() && owned_.inputs[input];
+  }
 
-  // Results over owned inputs that end where they are written: first the input of the same place, as states and parameters come back in order.
+  // Results over owned inputs that end where they are written: first the input of the same place,
+  // as states and parameters come back in order.
   void place_over_owned() {
     const GraphBody& g = fusion_.graph;
     for (std::size_t o = 0; o < std::min(owned_.results, g.outputs.size()); ++o) {
@@ -181,8 +195,10 @@ class Planner {
 
   bool place_over_input(Var v, int s, const FusedStep& step, std::size_t i) {
     const Var r = fusion_.graph.inputs[i];
-    if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) ||
-        is_step_operand_[static_cast<std::size_t>(r)])  // of a loop or an interpreted equation, whose result may be the operand itself
+    if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s ||
+        !updates(step, v, r) ||
+        // of a loop or an interpreted equation, whose result may be the operand itself
+        is_step_operand_[static_cast<std::size_t>(r)])
       return false;
     taken_[i] = true;
     slot(v) = {Kind::input, static_cast<int>(i), 0, bytes(v)};
@@ -199,7 +215,8 @@ class Planner {
   void hand_over() {
     const GraphBody& g = fusion_.graph;
     plan_.handed_over.resize(fusion_.steps.size());
-    // Per input: the last step that reads what lies over it, or more than all where that is an output.
+    // Per input: the last step that reads what lies over it, or more than all where that is an
+    // output.
     Vec<int> input_ends(g.inputs.size(), -1);
     for (std::size_t w = 0; w < plan_.slots.size(); ++w) {
       const BufferPlan::Slot& at = plan_.slots[w];
@@ -218,8 +235,10 @@ class Planner {
         if (uses.at(memory_of(o)) != 1) continue;
         const bool carried = slot(v).kind == Kind::input && is_control(e.op) &&
                              owned(static_cast<std::size_t>(slot(v).index));
-        const bool ends = slot(v).kind == Kind::produced ? is_last_use(static_cast<int>(s), v)
-                                                         : carried && input_ends[static_cast<std::size_t>(slot(v).index)] <= static_cast<int>(s);
+        const bool ends = slot(v).kind == Kind::produced
+                              ? is_last_use(static_cast<int>(s), v)
+                              : carried && input_ends[static_cast<std::size_t>(slot(v).index)] <=
+                                               static_cast<int>(s);
         if (ends) plan_.handed_over[s].push_back(v);
       }
     }
@@ -229,7 +248,8 @@ class Planner {
   Var memory_of(Var v) {
     const Var stored = fusion_.storage[static_cast<std::size_t>(v)];
     const BufferPlan::Slot& at = slot(stored);
-    return at.kind == Kind::input ? fusion_.graph.inputs[static_cast<std::size_t>(at.index)] : stored;
+    return at.kind == Kind::input ? fusion_.graph.inputs[static_cast<std::size_t>(at.index)]
+                                  : stored;
   }
   bool is_last_use(int step, Var v) const {
     return lives_[static_cast<std::size_t>(v)].last <= step && !is_output(v);
@@ -241,12 +261,15 @@ class Planner {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
       for (Var v : e.outputs) {
         if (step.then >= 0 && equation == step.equation) continue;  // its rows are handed on
-        const bool read = e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
-        if (read && slot(v).kind == Kind::unused && !(step.rows_alone && step.writes_given_memory)) place(v, s, step);
+        const bool read =
+            e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
+        if (read && slot(v).kind == Kind::unused && !(step.rows_alone && step.writes_given_memory))
+          place(v, s, step);
       }
     }
     for (std::size_t b = 0; b < step.buffers.size(); ++b)
-      if (step.nest.buffers[b].written && step.buffers[b] != step.handed_on && slot(step.buffers[b]).kind == Kind::unused)
+      if (step.nest.buffers[b].written && step.buffers[b] != step.handed_on &&
+          slot(step.buffers[b]).kind == Kind::unused)
         place(step.buffers[b], s, step);
   }
 
@@ -255,15 +278,19 @@ class Planner {
     // Over an operand of this step that ends here.
     for (Var r : step.buffers) {
       const BufferPlan::Slot& old = slot(r);
-      if (is_owned_input(r) && place_over_input(v, s, step, static_cast<std::size_t>(old.index))) return;
-      if ((old.kind != Kind::arena && old.kind != Kind::in_output) || !can_pass_on(r, s) || !updates(step, v, r)) continue;
+      if (is_owned_input(r) && place_over_input(v, s, step, static_cast<std::size_t>(old.index)))
+        return;
+      if ((old.kind != Kind::arena && old.kind != Kind::in_output) || !can_pass_on(r, s) ||
+          !updates(step, v, r))
+        continue;
       if (old.kind == Kind::in_output && !outlasts(old.index, life, v)) continue;
       passed_on_[static_cast<std::size_t>(r)] = lies_over_[static_cast<std::size_t>(v)] = 1;
       return take(v, {old.kind, old.index, old.offset, bytes(v)});
     }
     // In an output that is written later: the tightest one of the next few.
     int best = -1, looked_at = 0;
-    for (int o = open_outputs_.first(); o >= 0 && looked_at < most_outputs_asked; o = open_outputs_.after(o), ++looked_at) {
+    for (int o = open_outputs_.first(); o >= 0 && looked_at < most_outputs_asked;
+         o = open_outputs_.after(o), ++looked_at) {
       if (best >= 0 && bytes(output(o)) >= bytes(output(best))) continue;
       if (output_busy_until_[static_cast<std::size_t>(o)] < s && outlasts(o, life, v)) best = o;
     }
@@ -281,7 +308,8 @@ class Planner {
     ending_[static_cast<std::size_t>(last)].push_back(v);
   }
 
-  // What ended before step s leaves its memory; outputs written before it hold nothing else any more.
+  // What ended before step s leaves its memory; outputs written before it hold nothing else any
+  // more.
   void begin_step(int s) {
     if (s == 0) return;
     for (Var v : ending_[static_cast<std::size_t>(s) - 1])
@@ -310,7 +338,8 @@ class Planner {
   // r ends at step s, and no other value has the same memory at that step.
   bool can_pass_on(Var r, int s) const {
     const Life& life = lives_[static_cast<std::size_t>(r)];
-    return life.last == s && !passed_on_[static_cast<std::size_t>(r)] && !(life.first == s && lies_over_[static_cast<std::size_t>(r)]);
+    return life.last == s && !passed_on_[static_cast<std::size_t>(r)] &&
+           !(life.first == s && lies_over_[static_cast<std::size_t>(r)]);
   }
 
   // Can v lie in the memory of output o until that is written?
@@ -321,7 +350,10 @@ class Planner {
     return life.last < written || updates(fusion_.steps[static_cast<std::size_t>(written)], w, v);
   }
 
-  Var output(int o) const { return fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(o)])]; }
+  Var output(int o) const {
+    return fusion_
+        .storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(o)])];
+  }
   std::size_t rounded(Var v) const { return (bytes(v) + 63) / 64 * 64; }
 
   static constexpr int most_outputs_asked = 64;
@@ -330,12 +362,14 @@ class Planner {
   const OwnedInputs& owned_;
   BufferPlan plan_;
   Vec<Life> lives_;
-  Vec<bool> taken_;  // per owned input: a result lies over it
+  Vec<bool> taken_;                        // per owned input: a result lies over it
   Vec<char> is_output_, is_step_operand_;  // per Var that stores
-  Vec<char> passed_on_, lies_over_;        // per Var: a later one has its memory; it has an earlier one's
-  Vec<Vec<Var>> ending_;                   // per step: what lies in the scratch block and ends there
-  Vec<Vec<int>> written_;                  // per step: outputs that it writes first
-  Vec<int> output_busy_until_;             // per output: the last step of what lies in it before it is written
+  // per Var: a later one has its memory; it has an earlier one's
+  Vec<char> passed_on_, lies_over_;
+  Vec<Vec<Var>> ending_;   // per step: what lies in the scratch block and ends there
+  Vec<Vec<int>> written_;  // per step: outputs that it writes first
+  // per output: the last step of what lies in it before it is written
+  Vec<int> output_busy_until_;
   OpenOutputs open_outputs_;
   Gaps gaps_;
 };
@@ -355,7 +389,8 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
     const FusedStep& step = fusion.steps[k];
     for (Var v : step.buffers) last[static_cast<std::size_t>(v)] = static_cast<int>(k);
     for (int equation : step.equations())  // read as long as its rows are made
-      for (Var v : g.equations[static_cast<std::size_t>(equation)].inputs) input_of[static_cast<std::size_t>(storage(v))] = -1;
+      for (Var v : g.equations[static_cast<std::size_t>(equation)].inputs)
+        input_of[static_cast<std::size_t>(storage(v))] = -1;
   }
   for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
     FusedStep& step = fusion.steps[k];
@@ -366,15 +401,19 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
     // The input in the result's own place first: states and parameters come back in order.
     for (const bool own_place : {true, false})
       for (std::size_t w = 0; w < count; ++w) {
-        if (!step.nest.buffers[w].written || step.nest.buffers[w].local > 0 || wanted[w] >= 0) continue;
+        if (!step.nest.buffers[w].written || step.nest.buffers[w].local > 0 || wanted[w] >= 0)
+          continue;
         for (std::size_t r = 0; r < count && wanted[w] < 0; ++r) {
           const Var v = step.buffers[r];
-          const int input = step.nest.buffers[r].local > 0 ? -1 : input_of[static_cast<std::size_t>(v)];
+          const int input =
+              step.nest.buffers[r].local > 0 ? -1 : input_of[static_cast<std::size_t>(v)];
           if (input < 0 || taken[r] || last[static_cast<std::size_t>(v)] != static_cast<int>(k) ||
               g.aval(v).bytes() != g.aval(step.buffers[w]).bytes())
             continue;
           const auto place = static_cast<std::size_t>(input);
-          if (own_place && (place >= g.outputs.size() || storage(g.outputs[place]) != step.buffers[w])) continue;
+          if (own_place &&
+              (place >= g.outputs.size() || storage(g.outputs[place]) != step.buffers[w]))
+            continue;
           wanted[w] = static_cast<int>(r);
           taken[r] = 1;
           any = true;
@@ -384,7 +423,9 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
   }
 }
 
-BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned) { return buffer_planning::Planner(fusion, owned).run(); }
+BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned) {
+  return buffer_planning::Planner(fusion, owned).run();
+}
 
 Where line_of_largest(const GraphBody& g) {
   Where line = thread_state().where;

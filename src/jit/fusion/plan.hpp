@@ -24,7 +24,8 @@ struct BufferPlan {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  Vec<Slot> slots;  ///< per Var of the Fusion's graph (those that share storage are unused but for one)
+  /// per Var of the Fusion's graph (those that share storage are unused but for one)
+  Vec<Slot> slots;
   std::size_t arena_bytes = 0;
   /// Per step: the produced buffers that nobody needs after it.
   Vec<Vec<Var>> released;
@@ -34,7 +35,8 @@ struct BufferPlan {
   Vec<Vec<Var>> handed_over;
 };
 
-/// Inputs that nobody else holds, so that results may be written over them: the states of a loop, donated arguments.
+/// Inputs that nobody else holds, so that results may be written over them: the states of a loop,
+/// donated arguments.
 struct OwnedInputs {
   Vec<char> inputs;         ///< per input, as far as there are owned ones
   std::size_t results = 0;  ///< any of the first so many may lie over any of them
@@ -42,12 +44,14 @@ struct OwnedInputs {
   static OwnedInputs carries(std::size_t count) { return {Vec<char>(count, 1), count}; }
 };
 
-/// Has results share memory with the owned inputs that end where they are written, rather than with other operands. Before kernels are compiled.
+/// Has results share memory with the owned inputs that end where they are written, rather than with
+/// other operands. Before kernels are compiled.
 void prefer_owned(Fusion&, const OwnedInputs& owned);
 
 BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {});
 
-/// The user's line that makes the largest array: what to name when memory is short. Any thread; the running call's line where no equation has one.
+/// The user's line that makes the largest array: what to name when memory is short. Any thread; the
+/// running call's line where no equation has one.
 Where line_of_largest(const GraphBody&);
 
 }  // namespace vt::detail

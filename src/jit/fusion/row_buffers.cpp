@@ -1,20 +1,23 @@
-// Rows that one stage of a kernel stores and only its later stages read: they lie in small arrays of the thread's own instead of
-// planned memory.
+// Rows that one stage of a kernel stores and only its later stages read: they lie in small arrays
+// of the thread's own instead of planned memory.
 #include <algorithm>
 
-#include "fusion_groups.hpp"
 #include "../nest/nest_transform.hpp"
+#include "fusion_groups.hpp"
 
 namespace vt::detail {
 
 namespace row_buffers {
 
-constexpr std::int64_t most_bytes = 64 << 10;  // of a kernel: they must stay in the caches near the core, and fit on its stack
+// of a kernel: they must stay in the caches near the core, and fit on its stack
+constexpr std::int64_t most_bytes = 64 << 10;
 
 // Per Var: how many steps use it; outputs count as one more.
 Vec<int> count_users(const Fusion& fusion) {
   Vec<int> users(fusion.graph.avals.size(), 0);
-  const auto use = [&](Var v) { ++users[static_cast<std::size_t>(fusion.storage[static_cast<std::size_t>(v)])]; };
+  const auto use = [&](Var v) {
+    ++users[static_cast<std::size_t>(fusion.storage[static_cast<std::size_t>(v)])];
+  };
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
       for (Var v : step.buffers) use(v);
@@ -28,7 +31,8 @@ Vec<int> count_users(const Fusion& fusion) {
   return users;
 }
 
-// A buffer whose every access is (the same offset of the row, by the shared loops) + (a place in the row).
+// A buffer whose every access is (the same offset of the row, by the shared loops) + (a place in
+// the row).
 struct Row {
   Vec<IndexId*> accesses;
   std::int64_t elements = 0;
@@ -41,10 +45,14 @@ bool find_row(Nest& nest, int buffer, Row& row) {
   const auto add = [&](IndexId& index) {
     const IndexId place = t.substitute(index, without), rest = t.subtract(index, place);
     bool shared_only = true;
-    t.each_loop(rest, [&](int l) { shared_only = shared_only && std::find(nest.shared.begin(), nest.shared.end(), l) != nest.shared.end(); });
+    t.each_loop(rest, [&](int l) {
+      shared_only =
+          shared_only && std::find(nest.shared.begin(), nest.shared.end(), l) != nest.shared.end();
+    });
     t.each_value(rest, [&](int) { shared_only = false; });
     const IndexBounds b = t.bounds(place);
-    if (!shared_only || (offset >= 0 && rest != offset) || b.low < 0 || b.high >= most_bytes) return false;
+    if (!shared_only || (offset >= 0 && rest != offset) || b.low < 0 || b.high >= most_bytes)
+      return false;
     offset = rest;
     row.elements = std::max(row.elements, b.high + 1);
     row.accesses.push_back(&index);
@@ -76,9 +84,12 @@ void keep_rows_local(Fusion& fusion) {
       // Only what certainly fits is looked for, as finding a row changes its accesses.
       const Shape& shape = fusion.graph.aval(step.buffers[static_cast<std::size_t>(b)]).shape;
       std::int64_t rows = 1;
-      for (int l : nest.shared) rows *= std::max<std::int64_t>(nest.loops[static_cast<std::size_t>(l)].extent, 1);
+      for (int l : nest.shared)
+        rows *= std::max<std::int64_t>(nest.loops[static_cast<std::size_t>(l)].extent, 1);
       const bool fits =
-          buffer.written && users[static_cast<std::size_t>(step.buffers[static_cast<std::size_t>(b)])] == 1 && shape.elements() / rows * size <= left;
+          buffer.written &&
+          users[static_cast<std::size_t>(step.buffers[static_cast<std::size_t>(b)])] == 1 &&
+          shape.elements() / rows * size <= left;
       if (fits && find_row(nest, b, row)) {
         buffer.local = row.elements;
         left -= row.elements * size;

@@ -43,18 +43,22 @@ double op_cost(Op op, DType d, const MachineCosts& costs) {
 double MachineCosts::nanoseconds(std::uint64_t vector_operations, std::uint64_t bytes) const {
   std::size_t level = 0;
   while (level < std::size(cache_bytes) && static_cast<double>(bytes) > cache_bytes[level]) ++level;
-  return std::max(static_cast<double>(vector_operations) * vector_ns, static_cast<double>(bytes) / bytes_per_ns[level]);
+  return std::max(static_cast<double>(vector_operations) * vector_ns,
+                  static_cast<double>(bytes) / bytes_per_ns[level]);
 }
 
 MachineCosts MachineCosts::bounded() const {
   const MachineCosts usual;
   MachineCosts m = *this;
-  const auto bound = [](double& x, double around, double most = 4) { x = x > 0 ? std::clamp(x, around / 4, around * most) : around; };
+  const auto bound = [](double& x, double around, double most = 4) {
+    x = x > 0 ? std::clamp(x, around / 4, around * most) : around;
+  };
   bound(m.vector_ns, usual.vector_ns);
   bound(m.exp, usual.exp);
   bound(m.gather, usual.gather);
   bound(m.wake_ns, usual.wake_ns, 2);
-  for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k) bound(m.bytes_per_ns[k], usual.bytes_per_ns[k]);
+  for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k)
+    bound(m.bytes_per_ns[k], usual.bytes_per_ns[k]);
   return m;
 }
 
@@ -66,14 +70,16 @@ MachineCosts MachineCosts::better(const MachineCosts& other) const {
   m.exp = std::min(m.exp, other.exp);
   m.gather = std::min(m.gather, other.gather);
   m.wake_ns = std::min(m.wake_ns, other.wake_ns);
-  for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k) m.bytes_per_ns[k] = std::max(m.bytes_per_ns[k], other.bytes_per_ns[k]);
+  for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k)
+    m.bytes_per_ns[k] = std::max(m.bytes_per_ns[k], other.bytes_per_ns[k]);
   return m;
 }
 
 std::string MachineCosts::str() const {
   using scheduling::cost_text;
-  std::string text = std::string("machine, ") + (measured > 0 ? "measured" : "usual numbers") + ": vector operation " + cost_text(vector_ns) +
-                     " ns, exp " + cost_text(exp) + " of them, gather " + cost_text(gather) + " a lane, waking a thread " +
+  std::string text = std::string("machine, ") + (measured > 0 ? "measured" : "usual numbers") +
+                     ": vector operation " + cost_text(vector_ns) + " ns, exp " + cost_text(exp) +
+                     " of them, gather " + cost_text(gather) + " a lane, waking a thread " +
                      cost_text(wake_ns / 1000) + " us, reading";
   for (double b : bytes_per_ns) text += " " + cost_text(b);
   return text + " GB/s by cache level\n";
@@ -84,8 +90,10 @@ std::string scheduling::cost_text(double x) {
   return worded(x >= 10 ? "{:.0f}" : "{:.2g}", x);
 }
 
-double scheduling::access_cost(const LaneStep& s, int lanes, bool turned, const MachineCosts& costs) {
-  if (turned && (!s.regular || s.step > 1 || s.step < -1)) return 2 + 0.5 * std::bit_width(static_cast<unsigned>(lanes));
+double scheduling::access_cost(const LaneStep& s, int lanes, bool turned,
+                               const MachineCosts& costs) {
+  if (turned && (!s.regular || s.step > 1 || s.step < -1))
+    return 2 + 0.5 * std::bit_width(static_cast<unsigned>(lanes));
   if (!s.regular) return costs.gather * lanes + 2;
   if (s.step == 0) return 0.3;
   if (s.step == 1) return 1.0;

@@ -1,5 +1,5 @@
-// Index expressions of loop nests: affine sums of loop variables and computed indices with floor division and remainder,
-// kept unique and simplified.
+// Index expressions of loop nests: affine sums of loop variables and computed indices with floor
+// division and remainder, kept unique and simplified.
 #include "index_table.hpp"
 
 #include <algorithm>
@@ -11,16 +11,23 @@ namespace vt::detail {
 
 namespace index_math {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - b * floor_div(a, b); }
 
-std::size_t mix(std::size_t h, std::uint64_t x) { return (h ^ (x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull; }
+std::size_t mix(std::size_t h, std::uint64_t x) {
+  return (h ^ (x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull;
+}
 
 // Bounds saturate far above every real index, so that sums of them cannot overflow.
-std::int64_t saturate(std::int64_t x) { return std::clamp(x, -(IndexTable::unbounded << 2), IndexTable::unbounded << 2); }
+std::int64_t saturate(std::int64_t x) {
+  return std::clamp(x, -(IndexTable::unbounded << 2), IndexTable::unbounded << 2);
+}
 std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) return (a < 0) == (b < 0) ? IndexTable::unbounded << 2 : -(IndexTable::unbounded << 2);
+  if (__builtin_mul_overflow(a, b, &r))
+    return (a < 0) == (b < 0) ? IndexTable::unbounded << 2 : -(IndexTable::unbounded << 2);
   return saturate(r);
 }
 
@@ -34,7 +41,8 @@ struct IndexTable::Split {
 IndexId IndexTable::intern(IndexExpr e) {
   std::size_t h = index_math::mix(1, static_cast<std::uint64_t>(e.constant));
   for (const IndexTerm& t : e.terms)
-    h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(t.atom)), static_cast<std::uint64_t>(t.factor));
+    h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(t.atom)),
+                        static_cast<std::uint64_t>(t.factor));
   SmallVec<IndexId, 1>& candidates = known_exprs_[h];
   for (IndexId known : candidates)
     if (exprs_[static_cast<std::size_t>(known)] == e) return known;
@@ -45,8 +53,10 @@ IndexId IndexTable::intern(IndexExpr e) {
 }
 
 int IndexTable::intern(IndexAtom a) {
-  std::size_t h = index_math::mix(static_cast<std::size_t>(a.kind), static_cast<std::uint64_t>(a.id));
-  h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(a.of)), static_cast<std::uint64_t>(a.by));
+  std::size_t h =
+      index_math::mix(static_cast<std::size_t>(a.kind), static_cast<std::uint64_t>(a.id));
+  h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(a.of)),
+                      static_cast<std::uint64_t>(a.by));
   SmallVec<int, 1>& candidates = known_atoms_[h];
   for (int known : candidates)
     if (atoms_[static_cast<std::size_t>(known)] == a) return known;
@@ -57,10 +67,12 @@ int IndexTable::intern(IndexAtom a) {
 }
 
 void IndexTable::add_term(IndexExpr& e, int atom, std::int64_t factor) {
-  auto at = std::lower_bound(e.terms.begin(), e.terms.end(), atom, [](const IndexTerm& t, int a) { return t.atom < a; });
+  auto at = std::lower_bound(e.terms.begin(), e.terms.end(), atom,
+                             [](const IndexTerm& t, int a) { return t.atom < a; });
   if (at != e.terms.end() && at->atom == atom) {
     at->factor += factor;
-    if (at->factor == 0) e.terms.erase(static_cast<std::size_t>(at - e.terms.begin()) + e.terms.begin());
+    if (at->factor == 0)
+      e.terms.erase(static_cast<std::size_t>(at - e.terms.begin()) + e.terms.begin());
     return;
   }
   if (factor == 0) return;
@@ -82,21 +94,25 @@ IndexId IndexTable::constant(std::int64_t c) {
 }
 
 IndexId IndexTable::loop(int loop, std::int64_t limit) {
-  if (loop_limits_.size() <= static_cast<std::size_t>(loop)) loop_limits_.resize(static_cast<std::size_t>(loop) + 1, unbounded);
+  if (loop_limits_.size() <= static_cast<std::size_t>(loop))
+    loop_limits_.resize(static_cast<std::size_t>(loop) + 1, unbounded);
   loop_limits_[static_cast<std::size_t>(loop)] = limit;
   return limit == 1 ? constant(0) : of_atom({IndexAtom::Kind::loop, loop, -1, 0});
 }
 
 IndexId IndexTable::value(int value, std::int64_t limit) {
-  if (value_limits_.size() <= static_cast<std::size_t>(value)) value_limits_.resize(static_cast<std::size_t>(value) + 1, unbounded);
+  if (value_limits_.size() <= static_cast<std::size_t>(value))
+    value_limits_.resize(static_cast<std::size_t>(value) + 1, unbounded);
   value_limits_[static_cast<std::size_t>(value)] = limit;
   return limit == 1 ? constant(0) : of_atom({IndexAtom::Kind::value, value, -1, 0});
 }
 
 IndexBounds IndexTable::atom_bounds(const IndexAtom& a) const {
   switch (a.kind) {
-    case IndexAtom::Kind::loop: return {0, std::max<std::int64_t>(loop_limits_[static_cast<std::size_t>(a.id)] - 1, 0)};
-    case IndexAtom::Kind::value: return {0, std::max<std::int64_t>(value_limits_[static_cast<std::size_t>(a.id)] - 1, 0)};
+    case IndexAtom::Kind::loop:
+      return {0, std::max<std::int64_t>(loop_limits_[static_cast<std::size_t>(a.id)] - 1, 0)};
+    case IndexAtom::Kind::value:
+      return {0, std::max<std::int64_t>(value_limits_[static_cast<std::size_t>(a.id)] - 1, 0)};
     case IndexAtom::Kind::quotient: {
       const IndexBounds b = bounds(a.of);
       return {index_math::floor_div(b.low, a.by), index_math::floor_div(b.high, a.by)};
@@ -109,7 +125,8 @@ IndexBounds IndexTable::bounds(const IndexExpr& e) const {
   IndexBounds sum{e.constant, e.constant};
   for (const IndexTerm& t : e.terms) {
     const IndexBounds b = atom_bounds(atom(t.atom));
-    const std::int64_t x = index_math::times(b.low, t.factor), y = index_math::times(b.high, t.factor);
+    const std::int64_t x = index_math::times(b.low, t.factor),
+                       y = index_math::times(b.high, t.factor);
     sum.low = index_math::saturate(sum.low + std::min(x, y));
     sum.high = index_math::saturate(sum.high + std::max(x, y));
   }
@@ -117,7 +134,8 @@ IndexBounds IndexTable::bounds(const IndexExpr& e) const {
 }
 IndexBounds IndexTable::bounds(IndexId e) const { return bounds((*this)[e]); }
 
-// k·floor(x/k) + (x mod k) = x, also where x is itself floor(y/j) and floor(x/k) was folded to floor(y/(j·k)).
+// k·floor(x/k) + (x mod k) = x, also where x is itself floor(y/j) and floor(x/k) was folded to
+// floor(y/(j·k)).
 void IndexTable::merge_divisions(IndexExpr& e) {
   for (bool again = true; again;) {
     again = false;
@@ -131,7 +149,8 @@ void IndexTable::merge_divisions(IndexExpr& e) {
         const IndexAtom q = atom(high.atom);
         if (q.kind != IndexAtom::Kind::quotient || high.factor != low.factor * r.by) continue;
         bool matches = q.by == r.by && q.of == r.of;
-        if (!matches && inner.terms.size() == 1 && inner.constant == 0 && inner.terms[0].factor == 1) {
+        if (!matches && inner.terms.size() == 1 && inner.constant == 0 &&
+            inner.terms[0].factor == 1) {
           const IndexAtom& x = atom(inner.terms[0].atom);
           matches = x.kind == IndexAtom::Kind::quotient && q.of == x.of && q.by == x.by * r.by;
         }
@@ -181,7 +200,8 @@ IndexTable::Split IndexTable::split_by(IndexId a, std::int64_t by) {
   return s;
 }
 
-std::optional<IndexTable::Factored> IndexTable::factored(const IndexExpr& e, std::int64_t by) const {
+std::optional<IndexTable::Factored> IndexTable::factored(const IndexExpr& e,
+                                                         std::int64_t by) const {
   for (const IndexTerm& candidate : e.terms) {
     Factored f{.g = std::gcd(by, candidate.factor)};
     if (f.g <= 1) continue;
@@ -204,7 +224,8 @@ IndexId IndexTable::quotient(IndexId a, std::int64_t by) {
   const std::int64_t q = index_math::floor_div(b.low, by);
   if (q == index_math::floor_div(b.high, by) && b.high < unbounded) return add(whole, q);
   // floor((g·x + s) / (g·k)) = floor(x / k) when 0 ≤ s < g.
-  if (auto f = factored(s.rest, by)) return add(whole, quotient(intern(std::move(f->large)), by / f->g));
+  if (auto f = factored(s.rest, by))
+    return add(whole, quotient(intern(std::move(f->large)), by / f->g));
   if (s.rest.terms.size() == 1 && s.rest.terms[0].factor == 1 && s.rest.constant == 0) {
     const IndexAtom x = atom(s.rest.terms[0].atom);
     if (x.kind == IndexAtom::Kind::quotient) return add(whole, quotient(x.of, x.by * by));
@@ -260,7 +281,9 @@ IndexId IndexTable::substitute(IndexId e, const Vec<IndexId>& replacement) {
     IndexId part;
     switch (a.kind) {
       case IndexAtom::Kind::loop: {
-        const IndexId r = static_cast<std::size_t>(a.id) < replacement.size() ? replacement[static_cast<std::size_t>(a.id)] : -1;
+        const IndexId r = static_cast<std::size_t>(a.id) < replacement.size()
+                              ? replacement[static_cast<std::size_t>(a.id)]
+                              : -1;
         part = r >= 0 ? r : of_atom(a);
         break;
       }
@@ -276,7 +299,9 @@ IndexId IndexTable::substitute(IndexId e, const Vec<IndexId>& replacement) {
 std::string IndexTable::str(IndexId e) const {
   const IndexExpr& x = (*this)[e];
   std::string text;
-  const auto sign = [&](bool negative) { text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + "); };
+  const auto sign = [&](bool negative) {
+    text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
+  };
   for (const IndexTerm& t : x.terms) {
     sign(t.factor < 0);
     const std::int64_t magnitude = t.factor < 0 ? -t.factor : t.factor;
@@ -308,11 +333,13 @@ IndexId linear_index(IndexTable& table, const SmallVec<IndexId, 6>& index, const
 
 SmallVec<IndexId, 6> index_at(IndexTable& table, IndexId linear, const Shape& shape) {
   SmallVec<IndexId, 6> index(static_cast<std::size_t>(shape.rank()), table.constant(0));
-  int first = 0;  // the first axis with more than one element takes what is left, without a remainder
+  // the first axis with more than one element takes what is left, without a remainder
+  int first = 0;
   while (first + 1 < shape.rank() && shape[static_cast<std::size_t>(first)] == 1) ++first;
   for (int axis = shape.rank() - 1; axis >= first; --axis) {
     const std::int64_t extent = std::max<std::int64_t>(shape[static_cast<std::size_t>(axis)], 1);
-    index[static_cast<std::size_t>(axis)] = axis == first ? linear : table.remainder(linear, extent);
+    index[static_cast<std::size_t>(axis)] =
+        axis == first ? linear : table.remainder(linear, extent);
     if (axis != first) linear = table.quotient(linear, extent);
   }
   return index;

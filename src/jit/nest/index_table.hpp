@@ -1,5 +1,5 @@
-// Index expressions of loop nests: affine sums of loop variables and computed indices with floor division and remainder,
-// kept unique and simplified, so that equal expressions have equal numbers.
+// Index expressions of loop nests: affine sums of loop variables and computed indices with floor
+// division and remainder, kept unique and simplified, so that equal expressions have equal numbers.
 #pragma once
 
 #include <cstdint>
@@ -60,14 +60,18 @@ class IndexTable {
   const IndexExpr& operator[](IndexId e) const { return exprs_[static_cast<std::size_t>(e)]; }
   const IndexAtom& atom(int a) const { return atoms_[static_cast<std::size_t>(a)]; }
   IndexBounds bounds(IndexId e) const;
-  std::int64_t limit_of_value(int value) const { return value_limits_[static_cast<std::size_t>(value)]; }
+  std::int64_t limit_of_value(int value) const {
+    return value_limits_[static_cast<std::size_t>(value)];
+  }
   bool is_constant(IndexId e) const { return (*this)[e].terms.empty(); }
 
   /// The sum of the terms that are loop `loop` itself (not inside a quotient or remainder).
   std::int64_t factor_of_loop(IndexId e, int loop) const;
   /// Does the loop occur inside a quotient or remainder?
   bool loop_inside_division(IndexId e, int loop) const;
-  bool uses_loop(IndexId e, int loop) const { return factor_of_loop(e, loop) != 0 || loop_inside_division(e, loop); }
+  bool uses_loop(IndexId e, int loop) const {
+    return factor_of_loop(e, loop) != 0 || loop_inside_division(e, loop);
+  }
   /// Calls f(value number) for every computed index in it.
   template <class F>
   void each_value(IndexId e, const F& f) const {

@@ -18,14 +18,16 @@ std::string number(const Scalar& s) {
 std::string extent(const Nest& nest, int loop) {
   const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
   if (l.block_of >= 0)
-    return "min(" + std::to_string(l.block) + ", " + (l.runtime ? "n" + std::to_string(loop) : std::to_string(l.total)) + " - " +
+    return "min(" + std::to_string(l.block) + ", " +
+           (l.runtime ? "n" + std::to_string(loop) : std::to_string(l.total)) + " - " +
            std::to_string(l.block) + "*d" + std::to_string(l.block_of) + ")";
   return l.runtime ? "n" + std::to_string(loop) : std::to_string(l.extent);
 }
 
 std::string loop_line(const Nest& nest, int loop) {
   const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
-  return std::string(l.reduce ? "reduce d" : "for d") + std::to_string(loop) + " < " + extent(nest, loop);
+  return std::string(l.reduce ? "reduce d" : "for d") + std::to_string(loop) + " < " +
+         extent(nest, loop);
 }
 
 // All of them, in order, whether or not anything uses them: they tell where the kernel finds each.
@@ -45,7 +47,8 @@ void operand_lists(const Nest& nest, const NestValue& v, std::string& text) {
 }  // namespace nest_text
 
 const char* name_of(ReduceOp op) {
-  constexpr const char* names[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "fold"};
+  constexpr const char* names[] = {"sum", "prod",   "max",    "min", "any",
+                                   "all", "argmax", "argmin", "fold"};
   return names[static_cast<int>(op)];
 }
 
@@ -57,7 +60,8 @@ std::string describe_value(const Nest& nest, int value) {
     case NestValue::Kind::argument: text = "argument a" + std::to_string(v.argument); break;
     case NestValue::Kind::index: text = "index " + nest.indices.str(v.index); break;
     case NestValue::Kind::in_range:
-      text = "in_range " + std::to_string(v.low) + " <= " + nest.indices.str(v.index) + " < " + std::to_string(v.high);
+      text = "in_range " + std::to_string(v.low) + " <= " + nest.indices.str(v.index) + " < " +
+             std::to_string(v.high);
       break;
     case NestValue::Kind::load:
       text = "load b" + std::to_string(v.buffer) + "[" + nest.indices.str(v.index) + "]";
@@ -119,12 +123,16 @@ Vec<std::uint64_t> loop_dependences(const Nest& nest) {
     if (value.mask >= 0) bits |= result[static_cast<std::size_t>(value.mask)];
     if (value.index >= 0) {
       nest.indices.each_loop(value.index, [&](int l) { bits |= std::uint64_t{1} << l; });
-      nest.indices.each_value(value.index, [&](int o) { bits |= result[static_cast<std::size_t>(o)]; });
+      nest.indices.each_value(value.index,
+                              [&](int o) { bits |= result[static_cast<std::size_t>(o)]; });
     }
     if (value.kind == NestValue::Kind::reduced || value.kind == NestValue::Kind::state) {
       for (int l : nest.shared) bits |= std::uint64_t{1} << l;
-      for (int l : nest.stages[static_cast<std::size_t>(nest.reductions[static_cast<std::size_t>(value.argument)].stage)].loops)
-        if (value.kind == NestValue::Kind::state || !nest.loops[static_cast<std::size_t>(l)].reduce) bits |= std::uint64_t{1} << l;
+      for (int l : nest.stages[static_cast<std::size_t>(
+                                   nest.reductions[static_cast<std::size_t>(value.argument)].stage)]
+                       .loops)
+        if (value.kind == NestValue::Kind::state || !nest.loops[static_cast<std::size_t>(l)].reduce)
+          bits |= std::uint64_t{1} << l;
     }
     result[v] = bits;
   }
@@ -134,11 +142,13 @@ Vec<std::uint64_t> loop_dependences(const Nest& nest) {
 std::string Nest::str() const {
   std::string text = "buffers";
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " + name_of(buffers[b].dtype) +
+    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " +
+            name_of(buffers[b].dtype) +
             (buffers[b].local     ? " row of " + std::to_string(buffers[b].local)
              : buffers[b].written ? " out"
                                   : " in");
-    if (buffers[b].alias != static_cast<int>(b)) text += " like b" + std::to_string(buffers[b].alias);
+    if (buffers[b].alias != static_cast<int>(b))
+      text += " like b" + std::to_string(buffers[b].alias);
   }
   text += nest_text::arguments(*this) + "\n";
   std::string indent;
@@ -150,7 +160,8 @@ std::string Nest::str() const {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::string inner = indent;
     if (stages.size() > 1) text += indent + "stage " + std::to_string(s) + "\n";
-    // Ordinary loops, then reduce loops; stores after the reduce loops stand at the depth of the ordinary ones.
+    // Ordinary loops, then reduce loops; stores after the reduce loops stand at the depth of the
+    // ordinary ones.
     for (bool reduce : {false, true})
       for (int l : stages[s].loops)
         if (loops[static_cast<std::size_t>(l)].reduce == reduce) {
@@ -172,16 +183,21 @@ std::string Nest::str() const {
     const auto print_stores = [&](bool after, const std::string& at) {
       for (const NestStore& w : stores)
         if (w.stage == static_cast<int>(s) && w.after == after) {
-          const std::string target = "b" + std::to_string(w.buffer) + "[" + indices.str(w.index) + "]";
+          const std::string target =
+              "b" + std::to_string(w.buffer) + "[" + indices.str(w.index) + "]";
           if (w.update == Op::input) text += at + "store " + target;
-          else text += at + "update " + target + (w.update == Op::select ? "" : " by " + std::string(name_of(w.update)));
-          text += " = v" + std::to_string(w.value) + (w.mask >= 0 ? " if v" + std::to_string(w.mask) : "") + "\n";
+          else
+            text += at + "update " + target +
+                    (w.update == Op::select ? "" : " by " + std::string(name_of(w.update)));
+          text += " = v" + std::to_string(w.value) +
+                  (w.mask >= 0 ? " if v" + std::to_string(w.mask) : "") + "\n";
         }
     };
     print(roots, inner);
     for (std::size_t r = 0; r < reductions.size(); ++r)
       if (reductions[r].stage == static_cast<int>(s)) {
-        text += inner + "r" + std::to_string(r) + " = " + (reductions[r].running ? "running " : "") + name_of(reductions[r].op) + " v" +
+        text += inner + "r" + std::to_string(r) + " = " +
+                (reductions[r].running ? "running " : "") + name_of(reductions[r].op) + " v" +
                 std::to_string(reductions[r].value);
         if (reductions[r].init >= 0) text += " from v" + std::to_string(reductions[r].init);
         if (reductions[r].position >= 0) text += " at v" + std::to_string(reductions[r].position);

@@ -1,5 +1,5 @@
-// Nest: one kernel as data, the same for every backend: loops, index expressions, values in single assignment form,
-// reductions and stores. Its text is the kernel's identity in the caches.
+// Nest: one kernel as data, the same for every backend: loops, index expressions, values in single
+// assignment form, reductions and stores. Its text is the kernel's identity in the caches.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ struct NestLoop {
   std::int64_t extent = 0;
   bool runtime = false;  ///< the extent is a kernel argument; `extent` is that of the first use
   bool reduce = false;   ///< results do not depend on it
-  /// This loop runs inside one block of a longer one: block number = loop `block_of`, which has blocks of `block` rounds, and
-  /// `total` rounds in all, so that the last block may be shorter. −1: an ordinary loop.
+  /// This loop runs inside one block of a longer one: block number = loop `block_of`, which has
+  /// blocks of `block` rounds, and `total` rounds in all, so that the last block may be shorter.
+  /// −1: an ordinary loop.
   int block_of = -1;
   std::int64_t block = 0;
   std::int64_t total = 0;  ///< of the loop that was cut; runtime if `runtime`
@@ -26,8 +27,11 @@ struct NestLoop {
 struct NestBuffer {
   DType dtype = DType::f32;
   bool written = false;
-  int alias = 0;           ///< buffers of equal number may be the same memory (updated in place); others never overlap
-  std::int64_t local = 0;  ///< > 0: an array of so many elements of the thread's own, overwritten for every round of the shared loops
+  /// buffers of equal number may be the same memory (updated in place); others never overlap
+  int alias = 0;
+  /// > 0: an array of so many elements of the thread's own, overwritten for every round of the
+  /// shared loops
+  std::int64_t local = 0;
 };
 
 struct NestValue {
@@ -39,7 +43,8 @@ struct NestValue {
     load,      ///< buffer[index]; 0 where the mask is false (nothing is read there)
     op,        ///< an element-wise op of values
     reduced,   ///< the result of a reduction, known after the stage's reduce loops
-    state,     ///< what a fold has so far, before this round; of a running reduction, this round included
+    /// what a fold has so far, before this round; of a running reduction, this round included
+    state,
   } kind = Kind::op;
   Op op = Op::input;
   DType dtype = DType::f32;
@@ -55,19 +60,31 @@ struct NestValue {
 };
 
 /// fold: any function of what was there and what comes, in the loops' order, one after the other.
-enum class ReduceOp : std::uint8_t { sum, product, maximum, minimum, any, all, argmax, argmin, fold };
+enum class ReduceOp : std::uint8_t {
+  sum,
+  product,
+  maximum,
+  minimum,
+  any,
+  all,
+  argmax,
+  argmin,
+  fold
+};
 
 struct NestReduction {
   ReduceOp op = ReduceOp::sum;
-  int value = -1;     ///< what is accumulated; fold: the next state
-  int position = -1;  ///< argmax, argmin: the index value that belongs to it; the result is the winner's
+  int value = -1;  ///< what is accumulated; fold: the next state
+  /// argmax, argmin: the index value that belongs to it; the result is the winner's
+  int position = -1;
   int stage = 0;
   DType dtype = DType::f32;  ///< of the accumulator (argmax, argmin: of the position)
   IndexId kept = -1;         ///< row-major offset of the result among the loops that are kept
   int init = -1;             ///< fold: the state before the first round, the same for all
   int state = -1;            ///< fold or running: the value that stands for it inside the loops
-  bool running = false;      ///< its result so far is used in every round, which therefore keep their order
-  Where where;               ///< the user's line
+  /// its result so far is used in every round, which therefore keep their order
+  bool running = false;
+  Where where;  ///< the user's line
 };
 
 struct NestStore {
@@ -76,13 +93,14 @@ struct NestStore {
   int value = -1;
   int stage = 0;
   bool after = false;  ///< after the stage's reduce loops instead of inside them
-  /// An update: buffer[index] = combine(buffer[index], value), one after the other in the loops' order. Op::input: no update;
-  /// Op::select: the value replaces what is there.
+  /// An update: buffer[index] = combine(buffer[index], value), one after the other in the loops'
+  /// order. Op::input: no update; Op::select: the value replaces what is there.
   Op update = Op::input;
   int mask = -1;  ///< of an update: a bool value, or −1
 };
 
-/// A stage is a set of loops with its reductions and stores. All stages run, in order, inside the shared loops.
+/// A stage is a set of loops with its reductions and stores. All stages run, in order, inside the
+/// shared loops.
 struct NestStage {
   SmallVec<int, 6> loops;  ///< outermost first as the arrays lie in memory; without the shared ones
 };
@@ -96,7 +114,8 @@ struct Nest {
   Vec<NestStore> stores;
   SmallVec<int, 6> shared;
   Vec<NestStage> stages;
-  int arguments = 0;  ///< scalars given at run time; they follow the loops' extents in the kernel's arguments
+  /// scalars given at run time; they follow the loops' extents in the kernel's arguments
+  int arguments = 0;
   int fused_ops = 0;  ///< equations in it
 
   /// Stable text: equal text, equal kernel (extents of runtime loops are not part of it).
@@ -113,8 +132,8 @@ void add_roots(const Nest&, const NestStore&, Vec<int>& roots);
 void add_roots(const NestReduction&, Vec<int>& roots);
 /// The values that `roots` need, in order, without going below `reduced` values.
 Vec<int> needed_values(const Nest&, const Vec<int>& roots);
-/// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops); a reduction's result depends on the loops
-/// it was kept for.
+/// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops); a reduction's
+/// result depends on the loops it was kept for.
 Vec<std::uint64_t> loop_dependences(const Nest&);
 
 }  // namespace vt::detail

@@ -1,4 +1,5 @@
-// Sections of a loop inside which conditions on its position are known: what padding, concatenation and slices of a sum leave behind.
+// Sections of a loop inside which conditions on its position are known: what padding, concatenation
+// and slices of a sum leave behind.
 #include "nest_sections.hpp"
 
 #include <algorithm>
@@ -10,11 +11,14 @@ namespace vt::detail {
 namespace nest_sections {
 
 constexpr std::size_t most_sections = 16;
-/// A section costs about as much as a few rounds: a vector that a condition cuts has one of its own only in loops of so many vectors.
+/// A section costs about as much as a few rounds: a vector that a condition cuts has one of its own
+/// only in loops of so many vectors.
 constexpr std::int64_t worth_cutting = 8;
 
-/// The rounds of `loop` in which an in_range value holds: [from, to). False if it depends on anything else.
-bool rounds_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& from, std::int64_t& to) {
+/// The rounds of `loop` in which an in_range value holds: [from, to). False if it depends on
+/// anything else.
+bool rounds_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& from,
+               std::int64_t& to) {
   if (v.kind != NestValue::Kind::in_range) return false;
   const IndexExpr& e = nest.indices[v.index];
   if (e.terms.size() != 1 || e.terms[0].factor <= 0) return false;
@@ -30,7 +34,8 @@ bool rounds_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& fro
 }
 
 bool is_bool(const NestValue& v, bool which) {
-  return v.kind == NestValue::Kind::literal && v.dtype == DType::bool_ && (v.literal.natural != 0) == which;
+  return v.kind == NestValue::Kind::literal && v.dtype == DType::bool_ &&
+         (v.literal.natural != 0) == which;
 }
 
 }  // namespace nest_sections
@@ -49,14 +54,17 @@ Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t las
     literal.literal = s;
     v = std::move(literal);
   };
-  const auto value = [&](int v) -> const NestValue& { return section.values[static_cast<std::size_t>(v)]; };
+  const auto value = [&](int v) -> const NestValue& {
+    return section.values[static_cast<std::size_t>(v)];
+  };
   for (std::size_t k = 0; k < instead.size(); ++k) {
     NestValue& v = section.values[k];
     for (int& o : v.operands) o = instead[static_cast<std::size_t>(o)];
     if (v.mask >= 0) v.mask = instead[static_cast<std::size_t>(v.mask)];
     std::int64_t from = 0, to = 0;
     if (rounds_of(nest, nest.values[k], loop, from, to)) {
-      const bool inside = from <= first && (to >= last && last >= 0), outside = to <= first || (last >= 0 && from >= last);
+      const bool inside = from <= first && (to >= last && last >= 0),
+                 outside = to <= first || (last >= 0 && from >= last);
       if (inside || outside) become(v, Scalar(inside));
       continue;
     }
@@ -71,7 +79,8 @@ Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t las
     else if (v.op == Op::select && is_bool(value(head), false)) instead[k] = v.operands[2];
     else if (v.op == Op::and_ && v.dtype == DType::bool_) {
       for (int i : {0, 1}) {
-        const int one = v.operands[static_cast<std::size_t>(i)], other = v.operands[static_cast<std::size_t>(1 - i)];
+        const int one = v.operands[static_cast<std::size_t>(i)],
+                  other = v.operands[static_cast<std::size_t>(1 - i)];
         if (is_bool(value(one), false)) instead[k] = one;
         else if (is_bool(value(one), true)) instead[k] = other;
       }
@@ -84,7 +93,8 @@ Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t las
   return section;
 }
 
-SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec<int>& roots, std::int64_t aligned) {
+SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec<int>& roots,
+                                           std::int64_t aligned) {
   using namespace nest_sections;
   SmallVec<std::int64_t, 16> borders{0};
   const Vec<int> needed = needed_values(nest, roots);
@@ -97,7 +107,9 @@ SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec
       const std::int64_t below = change / aligned * aligned;
       if (below != change && !l.runtime && l.extent < worth_cutting * aligned) return {};
       for (std::int64_t border : {below, below == change ? change : below + aligned}) {
-        if (border <= 0 || (!l.runtime && border >= l.extent) || std::find(borders.begin(), borders.end(), border) != borders.end()) continue;
+        if (border <= 0 || (!l.runtime && border >= l.extent) ||
+            std::find(borders.begin(), borders.end(), border) != borders.end())
+          continue;
         if (borders.size() == most_sections) return {};
         borders.push_back(border);
       }
@@ -107,7 +119,8 @@ SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec
   insertion_sort(borders);
   std::size_t code = 0;
   for (std::size_t k = 0; k < borders.size(); ++k) {
-    const Nest section = section_of(nest, loop, borders[k], k + 1 < borders.size() ? borders[k + 1] : -1);
+    const Nest section =
+        section_of(nest, loop, borders[k], k + 1 < borders.size() ? borders[k + 1] : -1);
     Vec<int> wanted;
     for (const NestStore& s : section.stores) add_roots(section, s, wanted);
     code += needed_values(section, wanted).size();

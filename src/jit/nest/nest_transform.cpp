@@ -1,4 +1,5 @@
-// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long reductions.
+// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long
+// reductions.
 #include "nest_transform.hpp"
 
 #include <algorithm>
@@ -23,13 +24,16 @@ void each_index(Nest& nest, const F& f) {
 
 // Outer loop a directly around loop b become one if each index sees a · (extent of b) + b.
 bool joinable(Nest& nest, int a, int b) {
-  const NestLoop &outer = nest.loops[static_cast<std::size_t>(a)], &inner = nest.loops[static_cast<std::size_t>(b)];
-  if (outer.reduce != inner.reduce || inner.runtime || outer.block_of >= 0 || inner.block_of >= 0) return false;
+  const NestLoop &outer = nest.loops[static_cast<std::size_t>(a)],
+                 &inner = nest.loops[static_cast<std::size_t>(b)];
+  if (outer.reduce != inner.reduce || inner.runtime || outer.block_of >= 0 || inner.block_of >= 0)
+    return false;
   bool good = true;
   each_index(nest, [&](IndexId e) {
     if (!good) return;
     const IndexTable& t = nest.indices;
-    good = !t.loop_inside_division(e, a) && !t.loop_inside_division(e, b) && t.factor_of_loop(e, a) == t.factor_of_loop(e, b) * inner.extent;
+    good = !t.loop_inside_division(e, a) && !t.loop_inside_division(e, b) &&
+           t.factor_of_loop(e, a) == t.factor_of_loop(e, b) * inner.extent;
   });
   return good;
 }
@@ -58,7 +62,8 @@ void join_in(Nest& nest, SmallVec<int, 6>& list) {
   }
 }
 
-// A loop d whose variable occurs as (f·d + …)/k or %k with f | k is split into d = (k/f)·outer + inner.
+// A loop d whose variable occurs as (f·d + …)/k or %k with f | k is split into d = (k/f)·outer +
+// inner.
 struct Cut {
   int loop = -1;
   std::int64_t by = 0;
@@ -71,10 +76,13 @@ Cut find_cut(Nest& nest) {
       if (a.kind == IndexAtom::Kind::loop || a.kind == IndexAtom::Kind::value) continue;
       for (const IndexTerm& inner : nest.indices[a.of].terms) {
         const IndexAtom& l = nest.indices.atom(inner.atom);
-        if (l.kind != IndexAtom::Kind::loop || inner.factor <= 0 || a.by % inner.factor != 0) continue;
+        if (l.kind != IndexAtom::Kind::loop || inner.factor <= 0 || a.by % inner.factor != 0)
+          continue;
         const NestLoop& loop = nest.loops[static_cast<std::size_t>(l.id)];
         const std::int64_t by = a.by / inner.factor;
-        if (by > 1 && loop.extent > by && loop.extent % by == 0 && loop.block_of < 0 && (best.loop < 0 || by < best.by)) best = {l.id, by};
+        if (by > 1 && loop.extent > by && loop.extent % by == 0 && loop.block_of < 0 &&
+            (best.loop < 0 || by < best.by))
+          best = {l.id, by};
       }
       self(self, a.of);
     }
@@ -86,7 +94,8 @@ Cut find_cut(Nest& nest) {
 }  // namespace nest_rewriting
 
 void substitute_loops(Nest& nest, const Vec<IndexId>& replacement) {
-  nest_rewriting::each_index(nest, [&](IndexId& e) { e = nest.indices.substitute(e, replacement); });
+  nest_rewriting::each_index(nest,
+                             [&](IndexId& e) { e = nest.indices.substitute(e, replacement); });
 }
 
 int split_loop(Nest& nest, int loop, std::int64_t by) {
@@ -122,7 +131,8 @@ void join_by_division(Nest& nest, int outer, int inner) {
   NestLoop& joined = nest.loops[static_cast<std::size_t>(inner)];
   joined.extent *= nest.loops[static_cast<std::size_t>(outer)].extent;
   joined.runtime = nest.loops[static_cast<std::size_t>(outer)].runtime;
-  const IndexId both = nest.indices.loop(inner, joined.runtime ? IndexTable::unbounded : joined.extent);
+  const IndexId both =
+      nest.indices.loop(inner, joined.runtime ? IndexTable::unbounded : joined.extent);
   Vec<IndexId> replacement(nest.loops.size(), -1);
   replacement[static_cast<std::size_t>(outer)] = nest.indices.quotient(both, by);
   replacement[static_cast<std::size_t>(inner)] = nest.indices.remainder(both, by);
@@ -157,10 +167,12 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
   inner.block = block;
   inner.extent = std::min(inner.extent, block);
   nest.loops.push_back(outer);
-  const IndexId high = nest.indices.loop(fresh, outer.runtime ? IndexTable::unbounded : outer.extent);
+  const IndexId high =
+      nest.indices.loop(fresh, outer.runtime ? IndexTable::unbounded : outer.extent);
   const IndexId low = nest.indices.loop(loop, block);
   Vec<IndexId> replacement(nest.loops.size(), -1);
-  replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, block), low);
+  replacement[static_cast<std::size_t>(loop)] =
+      nest.indices.add(nest.indices.scale(high, block), low);
   substitute_loops(nest, replacement);
   SmallVec<int, 6>& list = nest.stages[0].loops;
   list.insert(list.begin(), fresh);
@@ -169,29 +181,40 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
 
 namespace short_loops {
 
-constexpr std::int64_t fewest_lanes = 6;  // rounds of the longer loop: vectors of which fewer lanes count, too, as each jumps otherwise
+// rounds of the longer loop: vectors of which fewer lanes count, too, as each jumps otherwise
+constexpr std::int64_t fewest_lanes = 6;
 
 int find(const Nest& nest) {
-  if (nest.stages.size() != 1 || !nest.shared.empty() || !nest.reductions.empty() || nest.stores.empty()) return -1;
+  if (nest.stages.size() != 1 || !nest.shared.empty() || !nest.reductions.empty() ||
+      nest.stores.empty())
+    return -1;
   const auto lie = [&](int loop, std::int64_t step) {
     return all_of(nest.stores, [&](const NestStore& s) {
-      return s.update == Op::input && nest.indices.factor_of_loop(s.index, loop) == step && !nest.indices.loop_inside_division(s.index, loop);
+      return s.update == Op::input && nest.indices.factor_of_loop(s.index, loop) == step &&
+             !nest.indices.loop_inside_division(s.index, loop);
     });
   };
-  const auto loop_of = [&](int l) -> const NestLoop& { return nest.loops[static_cast<std::size_t>(l)]; };
+  const auto loop_of = [&](int l) -> const NestLoop& {
+    return nest.loops[static_cast<std::size_t>(l)];
+  };
   for (int l : nest.stages[0].loops) {
     const NestLoop& inner = loop_of(l);
-    if (inner.runtime || inner.block_of >= 0 || inner.extent < 2 || inner.extent > most_woven || !lie(l, 1)) continue;
+    if (inner.runtime || inner.block_of >= 0 || inner.extent < 2 || inner.extent > most_woven ||
+        !lie(l, 1))
+      continue;
     for (int longer : nest.stages[0].loops)
-      if (loop_of(longer).block_of < 0 && loop_of(longer).extent >= fewest_lanes && lie(longer, inner.extent)) return l;
+      if (loop_of(longer).block_of < 0 && loop_of(longer).extent >= fewest_lanes &&
+          lie(longer, inner.extent))
+        return l;
   }
   return -1;
 }
 
 bool equal(const NestValue& a, const NestValue& b) {
-  return a.kind == b.kind && a.kind != NestValue::Kind::literal && a.op == b.op && a.dtype == b.dtype && a.operands == b.operands &&
-         a.params.get() == b.params.get() && a.argument == b.argument && a.buffer == b.buffer && a.index == b.index && a.mask == b.mask &&
-         a.low == b.low && a.high == b.high;
+  return a.kind == b.kind && a.kind != NestValue::Kind::literal && a.op == b.op &&
+         a.dtype == b.dtype && a.operands == b.operands && a.params.get() == b.params.get() &&
+         a.argument == b.argument && a.buffer == b.buffer && a.index == b.index &&
+         a.mask == b.mask && a.low == b.low && a.high == b.high;
 }
 
 Vec<int> stored_values(const Nest& nest) {
@@ -205,10 +228,12 @@ Vec<int> stored_values(const Nest& nest) {
 void unroll_short_loop(Nest& nest) {
   const int loop = short_loops::find(nest);
   if (loop < 0) return;
-  bool computed = false;  // places that are values themselves go by those values' numbers, which would change
+  // places that are values themselves go by those values' numbers, which would change
+  bool computed = false;
   for (const NestValue& v : nest.values)
     if (v.index >= 0) nest.indices.each_value(v.index, [&](int) { computed = true; });
-  for (const NestStore& s : nest.stores) nest.indices.each_value(s.index, [&](int) { computed = true; });
+  for (const NestStore& s : nest.stores)
+    nest.indices.each_value(s.index, [&](int) { computed = true; });
   if (computed) return;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   const std::size_t most_code = 2 * short_loops::stored_values(nest).size() + 16;
@@ -263,7 +288,8 @@ void keep_buffers(Nest& nest, Vec<Var>& behind, const Vec<int>& order) {
     buffers[b].alias = alias < 0 ? static_cast<int>(b) : alias;
   }
   for (NestValue& v : nest.values)
-    if (v.kind == NestValue::Kind::load && v.buffer >= 0) v.buffer = renamed[static_cast<std::size_t>(v.buffer)];
+    if (v.kind == NestValue::Kind::load && v.buffer >= 0)
+      v.buffer = renamed[static_cast<std::size_t>(v.buffer)];
   for (NestStore& s : nest.stores) s.buffer = renamed[static_cast<std::size_t>(s.buffer)];
   nest.buffers = std::move(buffers);
   behind = std::move(vars);
@@ -274,10 +300,12 @@ namespace in_place {
 // May the result of store `s` take the memory of operand `r`?
 bool fits(const Nest& nest, const NestStore& s, std::size_t r) {
   const auto w = static_cast<std::size_t>(s.buffer);
-  if (nest.buffers[r].written || nest.buffers[r].alias != static_cast<int>(r) || r == w) return false;
+  if (nest.buffers[r].written || nest.buffers[r].alias != static_cast<int>(r) || r == w)
+    return false;
   if (size_of(nest.buffers[r].dtype) != size_of(nest.buffers[w].dtype)) return false;
   for (const NestValue& v : nest.values)
-    if (v.kind == NestValue::Kind::load && v.buffer == static_cast<int>(r) && v.index != s.index) return false;
+    if (v.kind == NestValue::Kind::load && v.buffer == static_cast<int>(r) && v.index != s.index)
+      return false;
   for (const NestBuffer& b : nest.buffers)
     if (&b != &nest.buffers[r] && b.alias == static_cast<int>(r)) return false;
   return true;
@@ -295,7 +323,8 @@ void find_updates_in_place(Nest& nest, std::span<const int> wanted) {
       int stores = 0;
       for (const NestStore& other : nest.stores) stores += other.buffer == s.buffer;
       bool reads_result = false;
-      for (const NestValue& v : nest.values) reads_result = reads_result || (v.kind == NestValue::Kind::load && v.buffer == s.buffer);
+      for (const NestValue& v : nest.values)
+        reads_result = reads_result || (v.kind == NestValue::Kind::load && v.buffer == s.buffer);
       if (stores != 1 || reads_result || nest.buffers[w].alias != s.buffer) continue;
       const int best = w < wanted.size() ? wanted[w] : -1;
       for (std::size_t r = 0; r < nest.buffers.size(); ++r) {

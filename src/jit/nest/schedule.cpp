@@ -1,4 +1,5 @@
-// Chooses a kernel's schedule, one decision after the other, each of which can say what it chose over what.
+// Chooses a kernel's schedule, one decision after the other, each of which can say what it chose
+// over what.
 #include "schedule.hpp"
 
 #include <algorithm>
@@ -13,13 +14,15 @@ namespace vt::detail {
 
 namespace scheduling {
 
-// Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values are 8 bytes wide.
+// Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values
+// are 8 bytes wide.
 int lane_bytes(const Nest& nest) {
   int most = 1, wide = 0, all = 0;
   for (const NestValue& v : nest.values) {
     if (v.kind == NestValue::Kind::literal || v.kind == NestValue::Kind::argument) continue;
     int bytes = static_cast<int>(size_of(v.dtype));
-    if (v.dtype == DType::f16 || v.dtype == DType::bf16 || v.kind == NestValue::Kind::index) bytes = std::max(bytes, 4);
+    if (v.dtype == DType::f16 || v.dtype == DType::bf16 || v.kind == NestValue::Kind::index)
+      bytes = std::max(bytes, 4);
     most = std::max(most, bytes);
     wide += bytes == 8;
     ++all;
@@ -27,15 +30,19 @@ int lane_bytes(const Nest& nest) {
   return most == 8 && wide * 2 < all ? 4 : most;
 }
 
-// Do updates in different rounds of `loop` always go to different elements? Then threads can share its rounds, each of them
-// doing all its updates in order. So it is along the rows of an embedding: index = row length · row + column.
+// Do updates in different rounds of `loop` always go to different elements? Then threads can share
+// its rounds, each of them doing all its updates in order. So it is along the rows of an embedding:
+// index = row length · row + column.
 bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& dependences) {
   const std::int64_t extent = loop_of(nest, loop).extent;
   for (const NestStore& s : nest.stores) {
     const std::int64_t step = nest.indices.factor_of_loop(s.index, loop);
-    if (s.update == Op::input || step <= 0 || nest.indices.loop_inside_division(s.index, loop)) return false;
+    if (s.update == Op::input || step <= 0 || nest.indices.loop_inside_division(s.index, loop))
+      return false;
     bool apart = true;
-    nest.indices.each_value(s.index, [&](int v) { apart = apart && !((dependences[static_cast<std::size_t>(v)] >> loop) & 1u); });
+    nest.indices.each_value(s.index, [&](int v) {
+      apart = apart && !((dependences[static_cast<std::size_t>(v)] >> loop) & 1u);
+    });
     std::int64_t within = 0;  // how far the smaller terms reach from one round's place
     for (const IndexTerm& t : nest.indices[s.index].terms) {
       const IndexAtom& a = nest.indices.atom(t.atom);
@@ -49,14 +56,17 @@ bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& depende
   return true;
 }
 
-std::string counted(std::int64_t n, const char* thing) { return std::to_string(n) + " " + thing + (n == 1 ? "" : "s"); }
+std::string counted(std::int64_t n, const char* thing) {
+  return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
+}
 std::string loop_name(int l) { return "d" + std::to_string(l); }
 std::string rounds_text(const Nest& nest, int l) {
   const NestLoop& loop = loop_of(nest, l);
   return loop.runtime ? "n" + std::to_string(l) + " rounds" : counted(loop.extent, "round");
 }
 
-// How long the blocks of a reduction are that is cut, and along which loop; {} for those that are never cut.
+// How long the blocks of a reduction are that is cut, and along which loop; {} for those that are
+// never cut.
 ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
   for (const NestReduction& r : nest.reductions)
@@ -74,7 +84,10 @@ ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
   const bool vertical = schedule.stages[0].mode == StageSchedule::Mode::vertical;
   if (vertical) {
     const std::int64_t columns = loop_of(nest, schedule.stages[0].vector_loop).extent;
-    cut.block = std::max(block_rows, block_elements / std::max<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns * inner)), 1));
+    cut.block = std::max(
+        block_rows,
+        block_elements /
+            std::max<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns * inner)), 1));
   } else {
     cut.block = std::max<std::int64_t>(block_elements / std::max<std::int64_t>(inner, 1), 1);
   }
@@ -85,7 +98,11 @@ ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
 class Scheduler {
  public:
   Scheduler(const Nest& nest, int vector_bytes, const MachineCosts& costs, std::string* told)
-      : nest_(nest), dependences_(loop_dependences(nest)), vector_bytes_(vector_bytes), costs_(costs), told_(told) {}
+      : nest_(nest),
+        dependences_(loop_dependences(nest)),
+        vector_bytes_(vector_bytes),
+        costs_(costs),
+        told_(told) {}
 
   Schedule run() {
     const int bytes = lane_bytes(nest_);
@@ -115,20 +132,26 @@ class Scheduler {
  private:
   const NestLoop& loop(int l) const { return loop_of(nest_, l); }
   const NestStage& stage() const { return nest_.stages[static_cast<std::size_t>(stage_)]; }
-  bool contiguous(int l, int lanes) const { return all_contiguous(nest_, facts_.body, l, lanes, dependences_); }
+  bool contiguous(int l, int lanes) const {
+    return all_contiguous(nest_, facts_.body, l, lanes, dependences_);
+  }
   // What shapes reductions must be the same on every machine.
   const MachineCosts& costs() const {
     static constexpr MachineCosts usual;
     return facts_.reduces ? usual : costs_;
   }
   void tell(const char* step, const std::string& what) {
-    *told_ += "  " + std::string(step) + (stage_ >= 0 && nest_.stages.size() > 1 ? " of stage " + std::to_string(stage_) : "") + ": " + what + "\n";
+    *told_ +=
+        "  " + std::string(step) +
+        (stage_ >= 0 && nest_.stages.size() > 1 ? " of stage " + std::to_string(stage_) : "") +
+        ": " + what + "\n";
   }
 
   void tell_fusion() {
     if (!told_) return;
     stage_ = -1;
-    std::string text = counted(nest_.fused_ops, "equation") + " in " + counted(static_cast<std::int64_t>(nest_.stages.size()), "stage");
+    std::string text = counted(nest_.fused_ops, "equation") + " in " +
+                       counted(static_cast<std::int64_t>(nest_.stages.size()), "stage");
     double saved = 0;
     for (const NestBuffer& b : nest_.buffers) {
       double bytes = 2.0 * static_cast<double>(b.local) * static_cast<double>(size_of(b.dtype));
@@ -162,7 +185,8 @@ class Scheduler {
         best = cost;
       }
     }
-    // One lane at a time where vectors would be no faster: all accesses irregular, or the loop is tiny.
+    // One lane at a time where vectors would be no faster: all accesses irregular, or the loop is
+    // tiny.
     double one = 1;
     for (int id : facts_.body.values) {
       const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
@@ -172,7 +196,9 @@ class Scheduler {
     one *= 1.5;
     const int fastest = s.vector_loop;
     if (best > one) s.vector_loop = -1;
-    s.mode = !facts_.reduces ? Mode::elementwise : s.vector_loop >= 0 && !loop(s.vector_loop).reduce ? Mode::vertical : Mode::horizontal;
+    s.mode = !facts_.reduces                                     ? Mode::elementwise
+             : s.vector_loop >= 0 && !loop(s.vector_loop).reduce ? Mode::vertical
+                                                                 : Mode::horizontal;
     if (!told_) return;
     const auto along = [&](int l, double cost) {
       const char* way = !facts_.reduces ? "" : loop(l).reduce ? ", horizontal" : ", vertical";
@@ -181,7 +207,8 @@ class Scheduler {
     const std::string alone = "one lane (" + cost_text(one) + ")";
     if (fastest < 0) return tell("vector level", alone + ", as no loop can have lanes");
     if (s.vector_loop < 0) return tell("vector level", alone + " over " + along(fastest, best));
-    tell("vector level", along(s.vector_loop, best) + " over " + (second >= 0 && next < one ? along(second, next) : alone));
+    tell("vector level", along(s.vector_loop, best) + " over " +
+                             (second >= 0 && next < one ? along(second, next) : alone));
   }
 
   // −1: it cannot have lanes.
@@ -196,12 +223,20 @@ class Scheduler {
     if (at.reduce && (facts_.folds || (facts_.running && l != facts_.innermost_reduce))) return -1;
     const bool vertical = facts_.reduces && !at.reduce;
     if (vertical && (nest_.stages.size() > 1 || at.block_of >= 0)) return -1;
-    // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every round: heavy rounds only.
-    const int tile = vertical && facts_.in_order ? find_fold_tile(nest_, facts_.body, stage(), l, lanes, dependences_) : -1;
-    if (vertical && facts_.one_by_one() && tile < 0 && facts_.weight <= worth_jumping && !contiguous(l, lanes)) return -1;
+    // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every
+    // round: heavy rounds only.
+    const int tile = vertical && facts_.in_order
+                         ? find_fold_tile(nest_, facts_.body, stage(), l, lanes, dependences_)
+                         : -1;
+    if (vertical && facts_.one_by_one() && tile < 0 && facts_.weight <= worth_jumping &&
+        !contiguous(l, lanes))
+      return -1;
     if (!keeps_update_order(nest_, facts_.body, stage(), l, lanes, dependences_)) return -1;
-    double cost = cost_along(nest_, facts_.body, l, lanes, dependences_, facts_.reduces && at.reduce, tile >= 0, costs()) + (vertical ? 0.05 : 0);
-    if (facts_.running && at.reduce) cost += combining_lanes / lanes;  // lanes pass on what they have in several steps
+    double cost = cost_along(nest_, facts_.body, l, lanes, dependences_,
+                             facts_.reduces && at.reduce, tile >= 0, costs()) +
+                  (vertical ? 0.05 : 0);
+    // lanes pass on what they have in several steps
+    if (facts_.running && at.reduce) cost += combining_lanes / lanes;
     return cost;
   }
 
@@ -213,9 +248,11 @@ class Scheduler {
 
   void choose_tile(StageSchedule& s) {
     const int lanes = schedule_.lanes;
-    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest_.stages.size() == 1 && !facts_.updates)
+    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest_.stages.size() == 1 &&
+        !facts_.updates)
       s.tile_loop = find_tile_loop(nest_, facts_.body, s, lanes, dependences_);
-    if (s.mode == Mode::vertical && facts_.in_order) s.tile_loop = find_fold_tile(nest_, facts_.body, stage(), s.vector_loop, lanes, dependences_);
+    if (s.mode == Mode::vertical && facts_.in_order)
+      s.tile_loop = find_fold_tile(nest_, facts_.body, stage(), s.vector_loop, lanes, dependences_);
     if (s.tile_loop >= 0) {
       s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
       s.order.push_back(s.tile_loop);
@@ -225,13 +262,17 @@ class Scheduler {
     std::string text;
     for (int l : s.order) text += (text.empty() ? "" : " ") + loop_name(l);
     if (s.mode == Mode::vertical) text += " around " + loop_name(s.vector_loop);
-    tell("loop order", (text.empty() ? "none" : text) + (facts_.reduces ? ", as arrays lie, reductions inside" : ", as arrays lie"));
+    tell("loop order",
+         (text.empty() ? "none" : text) +
+             (facts_.reduces ? ", as arrays lie, reductions inside" : ", as arrays lie"));
     if (s.tile_loop < 0) return;
     const auto cost = [&](bool turned) {
-      return cost_text(cost_along(nest_, facts_.body, s.vector_loop, lanes, dependences_, false, turned, costs()));
+      return cost_text(cost_along(nest_, facts_.body, s.vector_loop, lanes, dependences_, false,
+                                  turned, costs()));
     };
-    tell("tile", "squares of " + std::to_string(lanes) + " along " + loop_name(s.vector_loop) + " and " + loop_name(s.tile_loop) +
-                     ", turned in registers (" + cost(true) + " an element) over jumps from lane to lane (" + cost(false) + ")");
+    tell("tile", "squares of " + std::to_string(lanes) + " along " + loop_name(s.vector_loop) +
+                     " and " + loop_name(s.tile_loop) + ", turned in registers (" + cost(true) +
+                     " an element) over jumps from lane to lane (" + cost(false) + ")");
   }
 
   void choose_unroll(StageSchedule& s) {
@@ -243,51 +284,76 @@ class Scheduler {
         });
     s.masked = facts_.weight > (woven ? 2 * masked_body_weight : masked_body_weight);
     if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !facts_.one_by_one()) {
-      // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
-      const int wanted = facts_.finds_position ? 4 : facts_.weight <= 6 ? 8 : facts_.weight <= 20 ? 4 : facts_.weight <= masked_body_weight ? 2 : 1;
+      // Additions take about four cycles and two run at a time; rows must be long enough to fill
+      // the accumulators.
+      const int wanted = facts_.finds_position                 ? 4
+                         : facts_.weight <= 6                  ? 8
+                         : facts_.weight <= 20                 ? 4
+                         : facts_.weight <= masked_body_weight ? 2
+                                                               : 1;
       const NestLoop& along = loop(s.vector_loop);
       s.accumulators = wanted;
-      while (s.accumulators > 1 && !along.runtime && along.extent < std::int64_t{2} * s.accumulators * schedule_.lanes) s.accumulators /= 2;
+      while (s.accumulators > 1 && !along.runtime &&
+             along.extent < std::int64_t{2} * s.accumulators * schedule_.lanes)
+        s.accumulators /= 2;
       if (told_) {
-        std::string text = counted(s.accumulators, "accumulator") + " for a body of work " + std::to_string(facts_.weight);
-        if (s.accumulators < wanted) text += " over " + std::to_string(wanted) + ", which " + rounds_text(nest_, s.vector_loop) + " do not fill";
-        else if (wanted > 1) text += " over " + std::to_string(wanted / 2) + ", which would wait for each other's additions";
+        std::string text = counted(s.accumulators, "accumulator") + " for a body of work " +
+                           std::to_string(facts_.weight);
+        if (s.accumulators < wanted)
+          text += " over " + std::to_string(wanted) + ", which " +
+                  rounds_text(nest_, s.vector_loop) + " do not fill";
+        else if (wanted > 1)
+          text += " over " + std::to_string(wanted / 2) +
+                  ", which would wait for each other's additions";
         tell("unroll", text);
       }
     }
     if (s.mode != Mode::vertical) return;
-    s.narrow = facts_.one_by_one() && s.tile_loop < 0 && !contiguous(s.vector_loop, schedule_.lanes);
+    s.narrow =
+        facts_.one_by_one() && s.tile_loop < 0 && !contiguous(s.vector_loop, schedule_.lanes);
     const bool far = facts_.bytes > beyond_near_caches;
-    // Rows taken together share the accumulators' loads and stores, and the processor follows as many streams of them at full speed, better than
-    // rows are fetched ahead by instructions. Scans also store each row, and heavy bodies are bound by their operations.
+    // Rows taken together share the accumulators' loads and stores, and the processor follows as
+    // many streams of them at full speed, better than rows are fetched ahead by instructions. Scans
+    // also store each row, and heavy bodies are bound by their operations.
     const bool stores = facts_.one_by_one(), heavy = facts_.weight > 20;
     if (heavy || s.narrow || ((stores || facts_.finds_position) && !far)) s.accumulators = 1;
     else s.accumulators = stores || facts_.weight > 6 ? 4 : 8;
     if (facts_.innermost_reduce >= 0 && !loop(facts_.innermost_reduce).runtime)
-      while (s.accumulators > std::max<std::int64_t>(loop(facts_.innermost_reduce).extent, 1)) s.accumulators /= 2;
+      while (s.accumulators > std::max<std::int64_t>(loop(facts_.innermost_reduce).extent, 1))
+        s.accumulators /= 2;
     s.fetch_ahead = far && s.tile_loop >= 0;
     if (told_)
-      tell("unroll", counted(s.accumulators, "row") + " at a time for a body of work " + std::to_string(facts_.weight) +
-                         (far ? ", as " + cost_text(static_cast<double>(facts_.bytes)) + " bytes come from far" : ""));
+      tell("unroll", counted(s.accumulators, "row") + " at a time for a body of work " +
+                         std::to_string(facts_.weight) +
+                         (far ? ", as " + cost_text(static_cast<double>(facts_.bytes)) +
+                                    " bytes come from far"
+                              : ""));
   }
 
   void choose_memory(StageSchedule& s) {
     if (s.vector_loop < 0 || s.mode == Mode::vertical) return;
     if (s.mode == Mode::horizontal) {
-      // A stage that computes for long on a row that an earlier one has brought into the cache lets memory rest.
+      // A stage that computes for long on a row that an earlier one has brought into the cache lets
+      // memory rest.
       double rows = 1;
-      for (int l : nest_.shared) rows *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
-      s.fetch_ahead = stage_ > 0 && rows > 1 && facts_.weight >= worth_fetching && facts_.bytes > beyond_near_caches &&
+      for (int l : nest_.shared)
+        rows *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
+      s.fetch_ahead = stage_ > 0 && rows > 1 && facts_.weight >= worth_fetching &&
+                      facts_.bytes > beyond_near_caches &&
                       static_cast<double>(facts_.bytes) <= rows * row_bytes_ahead;
       if (s.fetch_ahead && told_)
-        tell("memory", "next rows fetched ahead, for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes and a body of work " +
-                           std::to_string(facts_.weight));
+        tell("memory", "next rows fetched ahead, for " +
+                           cost_text(static_cast<double>(facts_.bytes)) +
+                           " bytes and a body of work " + std::to_string(facts_.weight));
       return;
     }
-    s.stream =
-        facts_.bytes > beyond_all_caches && (s.tile_loop >= 0 || stores_on_end(nest_, facts_.body, s.vector_loop, schedule_.lanes, dependences_));
+    s.stream = facts_.bytes > beyond_all_caches &&
+               (s.tile_loop >= 0 ||
+                stores_on_end(nest_, facts_.body, s.vector_loop, schedule_.lanes, dependences_));
     if (s.tile_loop < 0) {
-      if (s.stream && told_) tell("memory", "stored past the caches, for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes");
+      if (s.stream && told_)
+        tell("memory", "stored past the caches, for " +
+                           cost_text(static_cast<double>(facts_.bytes)) + " bytes");
       return;
     }
     s.fetch_ahead = facts_.bytes > beyond_near_caches;
@@ -295,21 +361,27 @@ class Scheduler {
     const bool block = s.block_along > 1 || s.block_across > 1;
     if (s.fetch_ahead && !block) s.tiles_in_a_row = std::max(rows_in_flight / schedule_.lanes, 4);
     if (!told_) return;
-    const std::string squares = block ? "blocks of " + std::to_string(s.block_along) + " by " + std::to_string(s.block_across) +
-                                            " squares over single ones, whose rows are parts of cache lines"
-                                      : std::to_string(s.tiles_in_a_row) + " squares in a row";
-    tell("memory", squares + ", " + (s.fetch_ahead ? "fetched ahead, " : "") + "stored " + (s.stream ? "past the caches" : "in the caches") +
-                       ", for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes");
+    const std::string squares =
+        block ? "blocks of " + std::to_string(s.block_along) + " by " +
+                    std::to_string(s.block_across) +
+                    " squares over single ones, whose rows are parts of cache lines"
+              : std::to_string(s.tiles_in_a_row) + " squares in a row";
+    tell("memory", squares + ", " + (s.fetch_ahead ? "fetched ahead, " : "") + "stored " +
+                       (s.stream ? "past the caches" : "in the caches") + ", for " +
+                       cost_text(static_cast<double>(facts_.bytes)) + " bytes");
   }
 
   void choose_width(bool any_vector, int bytes) {
     // Long chains of operations: two vectors side by side are two chains.
     const StageSchedule& s = schedule_.stages.back();
     const int lanes = schedule_.lanes;
-    const bool room = nest_.stages.size() == 1 && vector_bytes_ >= registers_for_two && s.vector_loop >= 0 && s.tile_loop < 0 &&
+    const bool room = nest_.stages.size() == 1 && vector_bytes_ >= registers_for_two &&
+                      s.vector_loop >= 0 && s.tile_loop < 0 &&
                       loop(s.vector_loop).extent >= std::int64_t{8} * lanes;
-    const int worth_two = vector_bytes_ > registers_for_two ? worth_two_registers : worth_two_short_registers;
-    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two && contiguous(s.vector_loop, 2 * lanes)) ||
+    const int worth_two =
+        vector_bytes_ > registers_for_two ? worth_two_registers : worth_two_short_registers;
+    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two &&
+                  contiguous(s.vector_loop, 2 * lanes)) ||
                  (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
       schedule_.registers = 2;
     schedule_.lanes = any_vector ? lanes * schedule_.registers : 1;
@@ -318,34 +390,48 @@ class Scheduler {
     if (!any_vector) return tell("width", "one lane");
     int wider = 0;
     for (const NestValue& v : nest_.values)
-      wider += v.kind != NestValue::Kind::literal && v.kind != NestValue::Kind::argument && static_cast<int>(size_of(v.dtype)) > bytes;
+      wider += v.kind != NestValue::Kind::literal && v.kind != NestValue::Kind::argument &&
+               static_cast<int>(size_of(v.dtype)) > bytes;
     std::string text = counted(schedule_.lanes, "lane") + " of " + counted(bytes, "byte");
-    if (schedule_.registers == 2) text += " in two registers, for a body of work " + std::to_string(facts_.weight) + ", over one";
+    if (schedule_.registers == 2)
+      text +=
+          " in two registers, for a body of work " + std::to_string(facts_.weight) + ", over one";
     else if (schedule_.lanes < lanes)
-      text += " over " + std::to_string(lanes) + ", which rows of " + std::to_string(loop(s.vector_loop).extent) + " do not fill";
+      text += " over " + std::to_string(lanes) + ", which rows of " +
+              std::to_string(loop(s.vector_loop).extent) + " do not fill";
     else if (wider > 0)
-      text += " over " + std::to_string(std::max(lanes / 2, 1)) + ", as few of its values are wider (" + std::to_string(wider) + ")";
+      text += " over " + std::to_string(std::max(lanes / 2, 1)) +
+              ", as few of its values are wider (" + std::to_string(wider) + ")";
     tell("width", text);
   }
 
-  // A row that fits in a shorter vector: a long one under a mask would lie across two cache lines in most rounds, which counts also where lanes
-  // that nobody wants are on the second, and would read what the last round stored in more than one piece.
+  // A row that fits in a shorter vector: a long one under a mask would lie across two cache lines
+  // in most rounds, which counts also where lanes that nobody wants are on the second, and would
+  // read what the last round stored in more than one piece.
   void narrow_to_rows(int bytes) {
     const StageSchedule& s = schedule_.stages.back();
-    if (nest_.stages.size() != 1 || s.mode != Mode::elementwise || s.vector_loop < 0 || s.tile_loop >= 0) return;
+    if (nest_.stages.size() != 1 || s.mode != Mode::elementwise || s.vector_loop < 0 ||
+        s.tile_loop >= 0)
+      return;
     const NestLoop& row = loop(s.vector_loop);
     if (row.runtime || row.block_of >= 0) return;
-    while (row.extent <= schedule_.lanes / 2 && schedule_.lanes * bytes > shortest_vector) schedule_.lanes /= 2;
+    while (row.extent <= schedule_.lanes / 2 && schedule_.lanes * bytes > shortest_vector)
+      schedule_.lanes /= 2;
   }
 
   void tell_split() {
     if (!told_) return;
     for (std::size_t l = 0; l < nest_.loops.size(); ++l)
       if (const NestLoop& at = nest_.loops[l]; at.block_of >= 0)
-        tell("split", counted(loop(at.block_of).extent, "block") + " of " + std::to_string(at.block) + " along " + loop_name(at.block_of) + " over " +
-                          (at.runtime ? "n" + std::to_string(l) + " rounds" : counted(at.total, "round")) + " in a row");
+        tell("split",
+             counted(loop(at.block_of).extent, "block") + " of " + std::to_string(at.block) +
+                 " along " + loop_name(at.block_of) + " over " +
+                 (at.runtime ? "n" + std::to_string(l) + " rounds" : counted(at.total, "round")) +
+                 " in a row");
     const ReductionCut cut = block_of_reduction(nest_, schedule_);
-    if (cut.loop >= 0) tell("split", "none over blocks of " + std::to_string(cut.block) + ", of which " + loop_name(cut.loop) + " has less than two");
+    if (cut.loop >= 0)
+      tell("split", "none over blocks of " + std::to_string(cut.block) + ", of which " +
+                        loop_name(cut.loop) + " has less than two");
   }
 
   void choose_parallel_loop() {
@@ -354,7 +440,8 @@ class Scheduler {
       second = best;
       best = l;
     };
-    const bool updates = any_of(nest_.stores, [](const NestStore& s) { return s.update != Op::input; });
+    const bool updates =
+        any_of(nest_.stores, [](const NestStore& s) { return s.update != Op::input; });
     if (updates) {
       // Of updates one whose rounds are apart, the longest.
       for (int l : nest_.stages[0].loops)
@@ -374,19 +461,25 @@ class Scheduler {
       for (int l : candidates) {
         const std::int64_t extent = loop(l).extent;
         if (loop(l).block_of >= 0) continue;
-        if (best < 0 || (loop(best).extent < 64 && extent > loop(best).extent * (single ? 4 : 1))) take(l);
+        if (best < 0 || (loop(best).extent < 64 && extent > loop(best).extent * (single ? 4 : 1)))
+          take(l);
         else if (second < 0) second = l;
       }
     }
     schedule_.parallel_loop = best;
     if (!told_) return;
-    if (best < 0) return tell("parallel depth", updates ? "one thread, as updates may meet" : "one thread, as no loop can be shared");
-    tell("parallel depth", loop_name(best) + " (" + rounds_text(nest_, best) + ")" +
-                               (second >= 0 ? " over " + loop_name(second) + " (" + rounds_text(nest_, second) + ")" : ""));
+    if (best < 0)
+      return tell("parallel depth", updates ? "one thread, as updates may meet"
+                                            : "one thread, as no loop can be shared");
+    tell("parallel depth",
+         loop_name(best) + " (" + rounds_text(nest_, best) + ")" +
+             (second >= 0 ? " over " + loop_name(second) + " (" + rounds_text(nest_, second) + ")"
+                          : ""));
   }
 
-  // Each distance that is no part of the code takes a register, which rows that lie beside each other feel (a tenth of the time of sums of 128
-  // columns). That is little where there are few rounds, beside the milliseconds of a compilation.
+  // Each distance that is no part of the code takes a register, which rows that lie beside each
+  // other feel (a tenth of the time of sums of 128 columns). That is little where there are few
+  // rounds, beside the milliseconds of a compilation.
   void choose_sizes() {
     constexpr double few_rounds = 1 << 20;
     constexpr std::size_t most_accesses = 12;  // whose places stay in registers while loops run
@@ -395,10 +488,13 @@ class Scheduler {
     for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
       double of_stage = 1;
       for (const auto* loops : {&nest_.shared, &nest_.stages[k].loops})
-        for (int l : *loops) of_stage *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
+        for (int l : *loops)
+          of_stage *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
       rounds = std::max(rounds, of_stage);
-      tiles = tiles || schedule_.stages[k].tile_loop >= 0;  // the lines of a square are accesses of their own
-      streams = streams || schedule_.stages[k].stream;      // which begin at multiples of their length for these sizes
+      // the lines of a square are accesses of their own
+      tiles = tiles || schedule_.stages[k].tile_loop >= 0;
+      // which begin at multiples of their length for these sizes
+      streams = streams || schedule_.stages[k].stream;
     }
     std::size_t accesses = nest_.stores.size();
     for (const NestValue& v : nest_.values) accesses += v.kind == NestValue::Kind::load;
@@ -408,18 +504,23 @@ class Scheduler {
                             : streams                  ? "stores past the caches"
                             : accesses > most_accesses ? std::to_string(accesses) + " accesses"
                                                        : cost_text(rounds) + " rounds";
-    tell("sizes", schedule_.any_sizes ? "read at run time, for " + why + ", over code of their own" : "code of their own, for " + why);
+    tell("sizes", schedule_.any_sizes ? "read at run time, for " + why + ", over code of their own"
+                                      : "code of their own, for " + why);
   }
 
-  // Each thread reads whole rows on end, which the processor's prefetcher follows better than parts of all rows.
+  // Each thread reads whole rows on end, which the processor's prefetcher follows better than parts
+  // of all rows.
   int blocks_of_rows() const {
     if (nest_.stages.size() == 1 && schedule_.stages[0].mode == Mode::vertical)
       for (int l : nest_.stages[0].loops)
-        if (const int blocks = loop(l).block_of; blocks >= 0 && loop(blocks).extent >= worth_sharing) return blocks;
+        if (const int blocks = loop(l).block_of;
+            blocks >= 0 && loop(blocks).extent >= worth_sharing)
+          return blocks;
     return -1;
   }
 
-  // Each thread goes through all the other loops, so rows of a single vector are no work that could be shared.
+  // Each thread goes through all the other loops, so rows of a single vector are no work that could
+  // be shared.
   bool shares_updates(int l) const {
     const NestLoop& at = loop(l);
     if (l == schedule_.stages[0].vector_loop && at.extent <= schedule_.lanes) return false;
@@ -439,7 +540,8 @@ class Scheduler {
 
 }  // namespace scheduling
 
-Schedule choose_schedule(const Nest& nest, int vector_bytes, const MachineCosts& costs, std::string* told) {
+Schedule choose_schedule(const Nest& nest, int vector_bytes, const MachineCosts& costs,
+                         std::string* told) {
   return scheduling::Scheduler(nest, vector_bytes, costs, told).run();
 }
 

@@ -1,5 +1,6 @@
-// Scheduling: for each stage of a nest the order of its loops, which one is the vector loop and how reductions use it; for the
-// whole nest the loop that threads share. Decided by shapes and target alone, and printed with the nest.
+// Scheduling: for each stage of a nest the order of its loops, which one is the vector loop and how
+// reductions use it; for the whole nest the loop that threads share. Decided by shapes and target
+// alone, and printed with the nest.
 #pragma once
 
 #include <string>
@@ -17,24 +18,35 @@ struct StageSchedule {
     horizontal,   ///< lanes go along a reduce loop and are combined at its end
     vertical,     ///< lanes go along an ordinary loop; accumulators lie in a local array
   } mode = Mode::elementwise;
-  SmallVec<int, 6> order;    ///< loops, outermost first; vertical: without the vector loop, ordinary ones first
-  int vector_loop = -1;      ///< −1: one lane
-  int tile_loop = -1;        ///< some arrays lie along this loop instead; they are read, those of a fold also written, in square tiles and turned
-  int accumulators = 1;      ///< horizontal: independent ones; vertical: rows taken at a time
-  int tiles_in_a_row = 4;    ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
-  int block_along = 1;       ///< element-wise, with a tile loop: squares along the vector loop that are turned before lines of them are written
-  int block_across = 1;      ///< … and along the tile loop, so that of each row that many vectors are read on end
-  bool narrow = false;       ///< vertical: one vector of columns at a time, as lanes jump
-  bool masked = false;       ///< one body whose lanes are masked, instead of a body and a masked tail
-  bool fetch_ahead = false;  ///< what the next tiles read, or a horizontal stage in the next round of the shared loops, is asked for in advance
-  bool stream = false;       ///< whole vectors are stored past the caches
+  /// loops, outermost first; vertical: without the vector loop, ordinary ones first
+  SmallVec<int, 6> order;
+  int vector_loop = -1;  ///< −1: one lane
+  /// some arrays lie along this loop instead; they are read, those of a fold also written, in
+  /// square tiles and turned
+  int tile_loop = -1;
+  int accumulators = 1;  ///< horizontal: independent ones; vertical: rows taken at a time
+  /// with a tile loop: squares along the vector loop before the next ones along the tile loop
+  int tiles_in_a_row = 4;
+  /// element-wise, with a tile loop: squares along the vector loop that are turned before lines of
+  /// them are written
+  int block_along = 1;
+  /// … and along the tile loop, so that of each row that many vectors are read on end
+  int block_across = 1;
+  bool narrow = false;  ///< vertical: one vector of columns at a time, as lanes jump
+  /// one body whose lanes are masked, instead of a body and a masked tail
+  bool masked = false;
+  /// what the next tiles read, or a horizontal stage in the next round of the shared loops, is
+  /// asked for in advance
+  bool fetch_ahead = false;
+  bool stream = false;  ///< whole vectors are stored past the caches
 };
 
 struct Schedule {
   int lanes = 1;
   int registers = 1;       ///< that the lanes of the widest usual value fill
   int parallel_loop = -1;  ///< −1: the kernel runs on one thread
-  bool any_sizes = false;  ///< extents and distances are read at run time, so that arrays of other sizes have the same code
+  /// extents and distances are read at run time, so that arrays of other sizes have the same code
+  bool any_sizes = false;
   Vec<StageSchedule> stages;
   std::string str(const Nest&) const;
 };
@@ -44,24 +56,31 @@ struct LaneStep {
   bool regular = false;
   std::int64_t step = 0;  ///< 0: the same for all lanes
 };
-LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const Vec<std::uint64_t>& dependences);
+LaneStep lane_step(const Nest&, IndexId, int loop, int lanes,
+                   const Vec<std::uint64_t>& dependences);
 
 /// Most arrays that are woven into one.
 inline constexpr std::int64_t most_woven = 4;
-/// Stores that jump from lane to lane of `loop` and together leave no gap: `s` and those that lie between its elements, in the order of memory;
+/// Stores that jump from lane to lane of `loop` and together leave no gap: `s` and those that lie
+/// between its elements, in the order of memory;
 /// empty: there are none such.
-SmallVec<const NestStore*, 4> woven_with(const Nest&, const NestStore& s, int loop, int lanes, const Vec<std::uint64_t>& dependences);
+SmallVec<const NestStore*, 4> woven_with(const Nest&, const NestStore& s, int loop, int lanes,
+                                         const Vec<std::uint64_t>& dependences);
 
 /// Does an array lie along the tile loop, and jump from lane to lane of the vector loop?
-bool lies_turned(const Nest&, IndexId, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
+bool lies_turned(const Nest&, IndexId, const StageSchedule&, int lanes,
+                 const Vec<std::uint64_t>& dependences);
 /// Is this load read through turned tiles?
-bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
+bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes,
+                  const Vec<std::uint64_t>& dependences);
 
-/// `costs` decide nothing that could change a bit of a result. `told`: each decision, a line for each, with what it was chosen over.
-Schedule choose_schedule(const Nest&, int vector_bytes, const MachineCosts& costs = {}, std::string* told = nullptr);
+/// `costs` decide nothing that could change a bit of a result. `told`: each decision, a line for
+/// each, with what it was chosen over.
+Schedule choose_schedule(const Nest&, int vector_bytes, const MachineCosts& costs = {},
+                         std::string* told = nullptr);
 
-/// A reduce loop to be cut into blocks of `block` rounds that are reduced on their own first, for accuracy and for threads.
-/// loop −1: none.
+/// A reduce loop to be cut into blocks of `block` rounds that are reduced on their own first, for
+/// accuracy and for threads. loop −1: none.
 struct ReductionCut {
   int loop = -1;
   std::int64_t block = 0;

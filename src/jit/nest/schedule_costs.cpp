@@ -1,4 +1,5 @@
-// What schedules are decided by: the body of a stage, what it costs with lanes along a loop, which squares it could be read in, its bytes.
+// What schedules are decided by: the body of a stage, what it costs with lanes along a loop, which
+// squares it could be read in, its bytes.
 #include "schedule_costs.hpp"
 
 #include <algorithm>
@@ -8,9 +9,10 @@ namespace vt::detail {
 
 namespace scheduling {
 
-// The share of rounds in which a load under this mask, the same for all lanes of `loop`, reads at all: where sections of another loop decide
-// it, it is not even asked.
-double share_read(const Nest& nest, int mask, std::uint64_t lanes_of, const Vec<std::uint64_t>& dependences) {
+// The share of rounds in which a load under this mask, the same for all lanes of `loop`, reads at
+// all: where sections of another loop decide it, it is not even asked.
+double share_read(const Nest& nest, int mask, std::uint64_t lanes_of,
+                  const Vec<std::uint64_t>& dependences) {
   if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & lanes_of) != 0) return 1;
   const NestValue& v = nest.values[static_cast<std::size_t>(mask)];
   if (v.kind == NestValue::Kind::op && v.op == Op::and_) {
@@ -20,8 +22,11 @@ double share_read(const Nest& nest, int mask, std::uint64_t lanes_of, const Vec<
   }
   if (v.kind != NestValue::Kind::in_range) return 1;
   const IndexBounds all = nest.indices.bounds(v.index);
-  const double from = static_cast<double>(std::max(v.low, all.low)), to = static_cast<double>(std::min(v.high, all.high + 1));
-  return std::clamp((to - from) / static_cast<double>(std::max<std::int64_t>(all.high + 1 - all.low, 1)), 0.0, 1.0);
+  const double from = static_cast<double>(std::max(v.low, all.low)),
+               to = static_cast<double>(std::min(v.high, all.high + 1));
+  return std::clamp(
+      (to - from) / static_cast<double>(std::max<std::int64_t>(all.high + 1 - all.low, 1)), 0.0,
+      1.0);
 }
 
 Body body_of(const Nest& nest, int stage, bool after) {
@@ -39,26 +44,33 @@ Body body_of(const Nest& nest, int stage, bool after) {
   return body;
 }
 
-double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal, bool turned,
+double cost_along(const Nest& nest, const Body& body, int loop, int lanes,
+                  const Vec<std::uint64_t>& dependences, bool horizontal, bool turned,
                   const MachineCosts& costs) {
   const std::uint64_t bit = std::uint64_t{1} << loop;
   double work = 1;  // the loop itself
-  const auto access = [&](IndexId index) { return access_cost(lane_step(nest, index, loop, lanes, dependences), lanes, turned, costs); };
+  const auto access = [&](IndexId index) {
+    return access_cost(lane_step(nest, index, loop, lanes, dependences), lanes, turned, costs);
+  };
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load) work += access(v.index) * share_read(nest, v.mask, bit, dependences);
+    if (v.kind == NestValue::Kind::load)
+      work += access(v.index) * share_read(nest, v.mask, bit, dependences);
     else if (!(dependences[static_cast<std::size_t>(id)] & bit)) continue;
     else if (v.kind == NestValue::Kind::op) work += op_cost(v.op, v.dtype, costs);
     else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
   }
-  for (const NestStore* s : body.stores) work += woven_with(nest, *s, loop, lanes, dependences).empty() ? 1.5 * access(s->index) : 1.5 + weaving;
+  for (const NestStore* s : body.stores)
+    work += woven_with(nest, *s, loop, lanes, dependences).empty() ? 1.5 * access(s->index)
+                                                                   : 1.5 + weaving;
   const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
   const std::int64_t vectors = (extent + lanes - 1) / lanes;
   if (horizontal) work += combining_lanes / static_cast<double>(vectors);  // combining the lanes
   return work * static_cast<double>(vectors) / static_cast<double>(extent);
 }
 
-bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes,
+                    const Vec<std::uint64_t>& dependences) {
   const auto good = [&](IndexId index) {
     const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
     return s.regular && s.step >= -1 && s.step <= 1;
@@ -70,7 +82,8 @@ bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, con
   return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
 }
 
-int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes,
+                   const Vec<std::uint64_t>& dependences) {
   StageSchedule s;
   s.vector_loop = loop;
   for (int l : stage.loops) {
@@ -78,7 +91,9 @@ int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, i
     if (s.tile_loop >= 0 || loop_of(nest, l).block_of >= 0) return -1;
     s.tile_loop = l;
   }
-  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < lanes || loop_of(nest, loop).extent < lanes / 2) return -1;
+  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < lanes ||
+      loop_of(nest, loop).extent < lanes / 2)
+    return -1;
   bool any = false;
   const auto good = [&](IndexId index, bool turned) {
     any = any || turned;
@@ -87,14 +102,19 @@ int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, i
   };
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load && !good(v.index, reads_turned(nest, v, s, lanes, dependences))) return -1;
+    if (v.kind == NestValue::Kind::load &&
+        !good(v.index, reads_turned(nest, v, s, lanes, dependences)))
+      return -1;
   }
   for (const NestStore* w : body.stores)
-    if (w->update != Op::input || !good(w->index, lies_turned(nest, w->index, s, lanes, dependences))) return -1;
+    if (w->update != Op::input ||
+        !good(w->index, lies_turned(nest, w->index, s, lanes, dependences)))
+      return -1;
   return any ? s.tile_loop : -1;
 }
 
-int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const Vec<std::uint64_t>& dependences) {
+int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes,
+                   const Vec<std::uint64_t>& dependences) {
   int best = -1;
   double most = 0;
   for (int l : s.order) {
@@ -105,7 +125,8 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lane
     const std::uint64_t both = std::uint64_t{1} << l | std::uint64_t{1} << s.vector_loop;
     for (int id : body.values) {
       const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-      if (reads_turned(nest, v, s, lanes, dependences)) loads += share_read(nest, v.mask, both, dependences);
+      if (reads_turned(nest, v, s, lanes, dependences))
+        loads += share_read(nest, v.mask, both, dependences);
     }
     if (loads > most) {
       most = loads;
@@ -116,11 +137,14 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lane
   return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
 }
 
-// Rows of squares that are whole cache lines go from memory to memory. Of others each line would be fetched, and written, in parts, between which the
-// rows of other squares push it out of the few places that caches have for lines a power of two apart. Those are gathered to whole lines, and where
-// they come from far to so many on end that what fetches ahead follows them.
-void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
-  std::int64_t read = cache_line, written = cache_line, stack = 0;  // bytes of a square's row, and of an element of all arrays on the stack
+// Rows of squares that are whole cache lines go from memory to memory. Of others each line would be
+// fetched, and written, in parts, between which the rows of other squares push it out of the few
+// places that caches have for lines a power of two apart. Those are gathered to whole lines, and
+// where they come from far to so many on end that what fetches ahead follows them.
+void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int lanes,
+                  const Vec<std::uint64_t>& dependences) {
+  // bytes of a square's row, and of an element of all arrays on the stack
+  std::int64_t read = cache_line, written = cache_line, stack = 0;
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
     if (!reads_turned(nest, v, s, lanes, dependences)) continue;
@@ -129,39 +153,51 @@ void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int lane
     stack += bytes;
   }
   for (const NestStore* w : body.stores)
-    written = std::min(written, lanes * static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w->buffer)].dtype)));
+    written = std::min(
+        written, lanes * static_cast<std::int64_t>(
+                             size_of(nest.buffers[static_cast<std::size_t>(w->buffer)].dtype)));
   if (read == cache_line && written == cache_line) return;
   const std::int64_t run = s.fetch_ahead ? run_from_far : cache_line;
   std::int64_t along = run / written, across = run / read;
-  const auto fits = [&](int l, std::int64_t squares) { return loop_of(nest, l).runtime || loop_of(nest, l).extent >= squares * lanes; };
+  const auto fits = [&](int l, std::int64_t squares) {
+    return loop_of(nest, l).runtime || loop_of(nest, l).extent >= squares * lanes;
+  };
   while (along > 1 && !fits(s.vector_loop, along)) along /= 2;
   while (across > 1 && !fits(s.tile_loop, across)) across /= 2;
-  while (along * across > 1 && along * across * lanes * lanes * stack > turned_bytes) (along >= across ? along : across) /= 2;
+  while (along * across > 1 && along * across * lanes * lanes * stack > turned_bytes)
+    (along >= across ? along : across) /= 2;
   s.block_along = static_cast<int>(along);
   s.block_across = static_cast<int>(across);
 }
 
-bool stores_on_end(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+bool stores_on_end(const Nest& nest, const Body& body, int loop, int lanes,
+                   const Vec<std::uint64_t>& dependences) {
   return all_of(body.stores, [&](const NestStore* w) {
     const NestBuffer& buffer = nest.buffers[static_cast<std::size_t>(w->buffer)];
     const LaneStep step = lane_step(nest, w->index, loop, lanes, dependences);
-    return w->update == Op::input && buffer.local == 0 && buffer.alias == w->buffer && step.regular && step.step == 1 &&
-           none_of(nest.values, [&](const NestValue& v) {
-             return v.kind == NestValue::Kind::load && nest.buffers[static_cast<std::size_t>(v.buffer)].alias == w->buffer;
+    return w->update == Op::input && buffer.local == 0 && buffer.alias == w->buffer &&
+           step.regular && step.step == 1 && none_of(nest.values, [&](const NestValue& v) {
+             return v.kind == NestValue::Kind::load &&
+                    nest.buffers[static_cast<std::size_t>(v.buffer)].alias == w->buffer;
            });
   });
 }
 
-std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const Vec<std::uint64_t>& dependences) {
+std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage,
+                      const Vec<std::uint64_t>& dependences) {
   double total = 0;
   const auto add = [&](IndexId index, DType d) {
     double n = static_cast<double>(size_of(d));
     const auto count = [&](const SmallVec<int, 6>& loops) {
       for (int l : loops) {
         bool used = nest.indices.uses_loop(index, l);
-        nest.indices.each_value(index, [&](int v) { used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0; });
+        nest.indices.each_value(index, [&](int v) {
+          used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0;
+        });
         if (used)
-          n *= static_cast<double>(std::max<std::int64_t>(loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent, 1));
+          n *= static_cast<double>(std::max<std::int64_t>(
+              loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent,
+              1));
       }
     };
     count(nest.shared);
@@ -172,11 +208,13 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
     if (v.kind == NestValue::Kind::load) add(v.index, v.dtype);
   }
-  for (const NestStore* s : body.stores) add(s->index, nest.buffers[static_cast<std::size_t>(s->buffer)].dtype);
+  for (const NestStore* s : body.stores)
+    add(s->index, nest.buffers[static_cast<std::size_t>(s->buffer)].dtype);
   return static_cast<std::int64_t>(std::min(total, 1e18));
 }
 
-bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop,
+                        int lanes, const Vec<std::uint64_t>& dependences) {
   for (const NestStore* s : body.stores) {
     if (s->update == Op::input) continue;
     const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
@@ -196,8 +234,10 @@ StageFacts facts_of(const Nest& nest, int k, const Vec<std::uint64_t>& dependenc
     f.extreme = f.extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
     f.running = f.running || r.running;
     f.folds = f.folds || r.op == ReduceOp::fold;
-    // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of four, which squares are worth.
-    f.in_order = f.in_order && (r.op == ReduceOp::fold || (r.running && r.op == ReduceOp::sum && is_float(r.dtype)));
+    // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of
+    // four, which squares are worth.
+    f.in_order = f.in_order && (r.op == ReduceOp::fold ||
+                                (r.running && r.op == ReduceOp::sum && is_float(r.dtype)));
   }
   for (int id : f.body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];

@@ -16,10 +16,15 @@ std::string Schedule::str(const Nest& nest) const {
     text += std::string(" ") + modes[static_cast<int>(s.mode)] + ", loops";
     for (int l : s.order) text += " d" + std::to_string(l);
     if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
-    if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
+    if (s.accumulators > 1)
+      text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") +
+              std::to_string(s.accumulators);
     if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop);
-    if (s.block_along > 1 || s.block_across > 1) text += " in blocks of " + std::to_string(s.block_along) + " by " + std::to_string(s.block_across);
-    else if (s.tile_loop >= 0 && s.mode == StageSchedule::Mode::elementwise) text += " by " + std::to_string(s.tiles_in_a_row);
+    if (s.block_along > 1 || s.block_across > 1)
+      text += " in blocks of " + std::to_string(s.block_along) + " by " +
+              std::to_string(s.block_across);
+    else if (s.tile_loop >= 0 && s.mode == StageSchedule::Mode::elementwise)
+      text += " by " + std::to_string(s.tiles_in_a_row);
     if (s.narrow) text += ", a vector at a time";
     if (s.fetch_ahead) text += ", fetched ahead";
     if (s.stream) text += ", past the caches";

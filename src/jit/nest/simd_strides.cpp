@@ -5,7 +5,8 @@
 
 namespace vt::detail {
 
-LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes,
+                   const Vec<std::uint64_t>& dependences) {
   LaneStep total{true, 0};
   const std::uint64_t bit = std::uint64_t{1} << loop;
   for (const IndexTerm& t : nest.indices[index].terms) {
@@ -21,14 +22,15 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const V
         const LaneStep inner = lane_step(nest, a.of, loop, lanes, dependences);
         if (!inner.regular) return {};
         if (inner.step == 0) break;
-        // Vectors start at multiples of `lanes`. If everything else is a multiple of what a vector spans, and so is the
-        // divisor, then no vector crosses a border.
+        // Vectors start at multiples of `lanes`. If everything else is a multiple of what a vector
+        // spans, and so is the divisor, then no vector crosses a border.
         const std::int64_t span = inner.step * lanes;
         const IndexExpr& e = nest.indices[a.of];
         bool aligned = span > 0 && a.by % span == 0 && e.constant % span == 0;
         for (const IndexTerm& other : e.terms) {
           const IndexAtom& o = nest.indices.atom(other.atom);
-          if (!(o.kind == IndexAtom::Kind::loop && o.id == loop)) aligned = aligned && other.factor % span == 0;
+          if (!(o.kind == IndexAtom::Kind::loop && o.id == loop))
+            aligned = aligned && other.factor % span == 0;
         }
         if (!aligned) return {};
         if (a.kind == IndexAtom::Kind::remainder) total.step += t.factor * inner.step;
@@ -38,15 +40,16 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const V
   return total;
 }
 
-SmallVec<const NestStore*, 4> woven_with(const Nest& nest, const NestStore& s, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+SmallVec<const NestStore*, 4> woven_with(const Nest& nest, const NestStore& s, int loop, int lanes,
+                                         const Vec<std::uint64_t>& dependences) {
   if (s.update != Op::input || loop < 0) return {};
   const LaneStep step = lane_step(nest, s.index, loop, lanes, dependences);
   if (!step.regular || step.step < 2 || step.step > most_woven) return {};
   const IndexExpr& own = nest.indices[s.index];
   std::int64_t first = own.constant, count = 0;
   const auto beside = [&](const NestStore& other) {
-    return other.buffer == s.buffer && other.stage == s.stage && other.after == s.after && other.update == Op::input &&
-           nest.indices[other.index].terms == own.terms;
+    return other.buffer == s.buffer && other.stage == s.stage && other.after == s.after &&
+           other.update == Op::input && nest.indices[other.index].terms == own.terms;
   };
   for (const NestStore& other : nest.stores) {
     if (!beside(other)) continue;
@@ -64,16 +67,19 @@ SmallVec<const NestStore*, 4> woven_with(const Nest& nest, const NestStore& s, i
   return all;
 }
 
-bool lies_turned(const Nest& nest, IndexId index, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
+bool lies_turned(const Nest& nest, IndexId index, const StageSchedule& s, int lanes,
+                 const Vec<std::uint64_t>& dependences) {
   if (s.tile_loop < 0) return false;
   const LaneStep along = lane_step(nest, index, s.vector_loop, lanes, dependences);
   const LaneStep across = lane_step(nest, index, s.tile_loop, lanes, dependences);
   // Rows of the tile are found by stepping along the vector loop, so that step must be known.
-  return along.regular && (along.step > 4 || along.step < -1) && across.regular && across.step == 1 &&
-         nest.indices.factor_of_loop(index, s.vector_loop) == along.step && !nest.indices.loop_inside_division(index, s.vector_loop);
+  return along.regular && (along.step > 4 || along.step < -1) && across.regular &&
+         across.step == 1 && nest.indices.factor_of_loop(index, s.vector_loop) == along.step &&
+         !nest.indices.loop_inside_division(index, s.vector_loop);
 }
 
-bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
+bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes,
+                  const Vec<std::uint64_t>& dependences) {
   if (v.kind != NestValue::Kind::load || s.tile_loop < 0) return false;
   // A mask is one for the whole tile.
   const std::uint64_t both = std::uint64_t{1} << s.vector_loop | std::uint64_t{1} << s.tile_loop;

@@ -136,7 +136,8 @@ Parts sqrt_of(const Parts& z, bool below_overflow = false) {
   const Tensor longer = sqrt(half(x) + half(hypot(x, y)));
   const Tensor shorter = where(longer == 0, y, y / (2.0 * longer));
   const Tensor t = longer * root, s = shorter * root, right = z.re >= 0, endless = isinf(z.im);
-  const Tensor re = where(right | isnan(z.re), t, abs(s)), im = where(right | isnan(z.re), s, copysign(t, z.im));
+  const Tensor re = where(right | isnan(z.re), t, abs(s)),
+               im = where(right | isnan(z.re), s, copysign(t, z.im));
   if (below_overflow) return {re, im};
   return {where(endless, infinity, re), where(endless, z.im, im)};
 }
@@ -160,7 +161,8 @@ Parts tanh_of(const Parts& z) {
       is_double(z) ? 22 : 11;  // there tanh is 1 but for what is small next to an ulp
   const Tensor is_far = abs(z.re) > far, x = where(is_far, 0.0, z.re), lost = !isfinite(z.im),
                endless = isinf(z.re);
-  const Tensor t = tan(z.im), beta = 1.0 + square(t), s = sinh(x), rho = sqrt(1.0 + square(s)), scale = 1.0 + beta * square(s);
+  const Tensor t = tan(z.im), beta = 1.0 + square(t), s = sinh(x), rho = sqrt(1.0 + square(s)),
+               scale = 1.0 + beta * square(s);
   const Tensor small = 4.0 * sin(z.im) * cos(z.im) * exp(-2.0 * abs(z.re));
   const Tensor far_re = where(lost & !endless, nan, copysign(ones_like(z.re), z.re));
   const Tensor far_im = where(lost & endless, copysign(zeros_like(z.im), z.im), small);
@@ -252,17 +254,22 @@ Parts pow_of(const Parts& a, const Parts& b) {
   const Parts l = log_of({where(zero, 1.0, a.re), where(zero, 0.0, a.im)});
   const Parts power = exp_of(complex_product(b, l));
   const Tensor of_zero = choice(b.re > 0, 0, nan, a);
-  return {where(zero, where(constant, 1.0, of_zero), power.re), where(zero, where(constant, 0.0, of_zero), power.im)};
+  return {where(zero, where(constant, 1.0, of_zero), power.re),
+          where(zero, where(constant, 0.0, of_zero), power.im)};
 }
 
 }  // namespace complex_formulas
 
-ComplexParts complex_product(const ComplexParts& a, const ComplexParts& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+ComplexParts complex_product(const ComplexParts& a, const ComplexParts& b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 
 ComplexParts complex_power(const ComplexParts& base, int exponent) {
   // The inverse comes first: where it fits, its power is 0 no sooner than the result is.
   ComplexParts power, factor = exponent < 0 ? complex_formulas::reciprocal_of(base) : base;
-  for (unsigned k = exponent < 0 ? 0u - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent); k != 0; k >>= 1) {
+  for (unsigned k = exponent < 0 ? 0u - static_cast<unsigned>(exponent)
+                                 : static_cast<unsigned>(exponent);
+       k != 0; k >>= 1) {
     if (k & 1u) power = power.re.defined() ? complex_product(power, factor) : factor;
     if (k > 1) factor = complex_product(factor, factor);
   }

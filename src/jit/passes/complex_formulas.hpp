@@ -1,4 +1,5 @@
-// Functions of complex numbers as functions of their real and imaginary parts, in ops that loop nests know.
+// Functions of complex numbers as functions of their real and imaginary parts, in ops that loop
+// nests know.
 #pragma once
 
 #include <vt/ops.hpp>
@@ -13,7 +14,8 @@ struct ComplexParts {
 };
 
 ComplexParts complex_product(const ComplexParts&, const ComplexParts&);
-/// A function of one or two complex operands with a complex result. Shapes broadcast. False if there is no formula for `op`.
+/// A function of one or two complex operands with a complex result. Shapes broadcast. False if
+/// there is no formula for `op`.
 bool complex_formula(Op op, const ComplexParts& a, const ComplexParts& b, ComplexParts& result);
 ComplexParts complex_power(const ComplexParts& base, int exponent);
 

@@ -8,7 +8,10 @@ namespace vt::detail {
 
 namespace inlining {
 
-bool runs_body(Op op) { return op == Op::call || op == Op::checkpoint || op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap; }
+bool runs_body(Op op) {
+  return op == Op::call || op == Op::checkpoint || op == Op::custom_jvp || op == Op::custom_vjp ||
+         op == Op::custom_vmap;
+}
 
 void append(const GraphBody& from, Vec<Var>& names, GraphBody& to);
 
@@ -17,10 +20,12 @@ void append_equation(const GraphBody& from, const Equation& e, Vec<Var>& names, 
     const GraphBody& body = *e.as<CallParams>().body;
     Vec<Var> inner(body.avals.size(), -1);
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
-      inner[static_cast<std::size_t>(body.inputs[i])] = names[static_cast<std::size_t>(e.inputs[i])];
+      inner[static_cast<std::size_t>(body.inputs[i])] =
+          names[static_cast<std::size_t>(e.inputs[i])];
     append(body, inner, to);
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
-      names[static_cast<std::size_t>(e.outputs[i])] = inner[static_cast<std::size_t>(body.outputs[i])];
+      names[static_cast<std::size_t>(e.outputs[i])] =
+          inner[static_cast<std::size_t>(body.outputs[i])];
     return;
   }
   Equation copy = e;

@@ -1,4 +1,5 @@
-// lower_complex: walks a Graph and records it again, with two real Tensors in the place of each complex one.
+// lower_complex: walks a Graph and records it again, with two real Tensors in the place of each
+// complex one.
 #include "lower_complex.hpp"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ namespace complex_lowering {
 /// Thrown where an op has no real form; caught by lower_complex.
 struct NoRealForm {};
 
-/// What a complex Var holds: one Tensor whose last axis are the two parts, or the parts, or (once asked for) both.
+/// What a complex Var holds: one Tensor whose last axis are the two parts, or the parts, or (once
+/// asked for) both.
 struct Value {
   Tensor whole;
   ComplexParts parts;
@@ -32,12 +34,14 @@ Aval whole_aval(const Aval& a) {
 }
 
 Tensor part_of(const Tensor& whole, std::int64_t k) {
-  SliceParams p{Shape::filled(whole.shape().size(), 0), whole.shape(), Shape::filled(whole.shape().size(), 1)};
+  SliceParams p{Shape::filled(whole.shape().size(), 0), whole.shape(),
+                Shape::filled(whole.shape().size(), 1)};
   p.start.back() = k;
   p.limit.back() = k + 1;
   Shape shape = whole.shape();
   shape.pop_back();
-  return emit(Op::reshape, make_params(ShapeParams{shape}), {emit(Op::slice, make_params(std::move(p)), {whole}, {})}, {});
+  return emit(Op::reshape, make_params(ShapeParams{shape}),
+              {emit(Op::slice, make_params(std::move(p)), {whole}, {})}, {});
 }
 
 Tensor joined(const ComplexParts& parts) {
@@ -102,7 +106,8 @@ class Lowering {
   void give(Var v, ComplexParts p) {
     for (Tensor* t : {&p.re, &p.im}) {
       const Aval& a = graph_.aval(v);
-      if (t->shape() != a.shape) *t = emit(Op::broadcast_in_dim, make_params(BroadcastParams{a.shape, {}}), {*t}, {});
+      if (t->shape() != a.shape)
+        *t = emit(Op::broadcast_in_dim, make_params(BroadcastParams{a.shape, {}}), {*t}, {});
     }
     at(v).parts = std::move(p);
   }
@@ -114,7 +119,8 @@ class Lowering {
     for (Tensor ComplexParts::* part : {&ComplexParts::re, &ComplexParts::im}) {
       SmallVec<Tensor, 4> operands;
       for (Var v : e.inputs) operands.push_back(is_complex(v) ? parts(v).*part : whole(v));
-      result.*part = emit(e.op, e.params, std::span<const Tensor>(operands.data(), operands.size()), {});
+      result.*part =
+          emit(e.op, e.params, std::span<const Tensor>(operands.data(), operands.size()), {});
     }
     give(e.outputs[0], std::move(result));
   }
@@ -123,7 +129,8 @@ class Lowering {
   void as_wholes(const Equation& e, ParamsRef params) {
     SmallVec<Tensor, 4> operands;
     for (Var v : e.inputs) operands.push_back(whole(v));
-    const auto results = emit_all(e.op, std::move(params), std::span<const Tensor>(operands.data(), operands.size()), {});
+    const auto results = emit_all(e.op, std::move(params),
+                                  std::span<const Tensor>(operands.data(), operands.size()), {});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) at(e.outputs[i]).whole = results[i];
   }
   void with_bodies_lowered(const Equation& e) {
@@ -158,7 +165,8 @@ class Lowering {
   void convert(const Equation& e) {
     const Var in = e.inputs[0], out = e.outputs[0];
     const DType to = real_dtype(graph_.aval(out).dtype);
-    if (!is_complex(out)) return give_real(out, (parts(in).re != 0) | (parts(in).im != 0));  // to bool
+    // to bool
+    if (!is_complex(out)) return give_real(out, (parts(in).re != 0) | (parts(in).im != 0));
     if (is_complex(in)) return give(out, {parts(in).re.astype(to), parts(in).im.astype(to)});
     const Tensor re = whole(in).astype(to);
     give(out, {re, zeros_like(re)});
@@ -176,9 +184,12 @@ class Lowering {
       p.dot.dtype = real_dtype(p.dot.dtype);
       params = make_params(std::move(p));
     }
-    const auto product = [&](const Tensor& a, const Tensor& b) { return emit(e.op, params, {a, b}, {}); };
+    const auto product = [&](const Tensor& a, const Tensor& b) {
+      return emit(e.op, params, {a, b}, {});
+    };
     const ComplexParts a = parts(e.inputs[0]), b = parts(e.inputs[1]);
-    give(e.outputs[0], {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)});
+    give(e.outputs[0],
+         {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)});
   }
 
   void reduce_prod(const Equation& e) {
@@ -193,32 +204,40 @@ class Lowering {
     product = {where(one_so_far, in[2], product.re), where(one_so_far, in[3], product.im)};
     ReduceParams p;
     p.axes = e.as<AxesParams>().axes;
-    p.body = new_shared<const GraphBody>(scope.finish(std::vector<Tensor>{product.re, product.im}).graph);
-    const Tensor one = full_tensor(Scalar(1).converted(scalar.dtype), scalar), zero = full_tensor(Scalar(0).converted(scalar.dtype), scalar);
-    const auto results = emit_all(Op::reduce, make_params(std::move(p)), std::vector<Tensor>{z.re, z.im, one, zero}, {});
+    p.body = new_shared<const GraphBody>(
+        scope.finish(std::vector<Tensor>{product.re, product.im}).graph);
+    const Tensor one = full_tensor(Scalar(1).converted(scalar.dtype), scalar),
+                 zero = full_tensor(Scalar(0).converted(scalar.dtype), scalar);
+    const auto results = emit_all(Op::reduce, make_params(std::move(p)),
+                                  std::vector<Tensor>{z.re, z.im, one, zero}, {});
     give(e.outputs[0], {results[0], results[1]});
   }
 
   void cumprod(const Equation& e) {
     const auto& p = e.as<CumulativeParams>();
-    const auto multiply = [](const std::pair<Tensor, Tensor>& a, const std::pair<Tensor, Tensor>& b) {
+    const auto multiply = [](const std::pair<Tensor, Tensor>& a,
+                             const std::pair<Tensor, Tensor>& b) {
       const ComplexParts product = complex_product({a.first, a.second}, {b.first, b.second});
       return std::pair(product.re, product.im);
     };
     const ComplexParts z = parts(e.inputs[0]);
     if (z.re.size() == 0) return give(e.outputs[0], z);
-    const auto [re, im] = associative_scan(multiply, std::pair(z.re, z.im), {.axis = p.axis, .reverse = p.reverse});
+    const auto [re, im] =
+        associative_scan(multiply, std::pair(z.re, z.im), {.axis = p.axis, .reverse = p.reverse});
     give(e.outputs[0], {re, im});
   }
 
   void equation(const Equation& e) {
-    const bool some = any_of(e.inputs, [&](Var v) { return is_complex(v); }) || any_of(e.outputs, [&](Var v) { return is_complex(v); });
+    const bool some = any_of(e.inputs, [&](Var v) { return is_complex(v); }) ||
+                      any_of(e.outputs, [&](Var v) { return is_complex(v); });
     if (!some) {
       const Vec<GraphRef> bodies = bodies_of(e.params);
-      if (any_of(bodies, [](const GraphRef& b) { return has_complex(*b); })) return with_bodies_lowered(e);
+      if (any_of(bodies, [](const GraphRef& b) { return has_complex(*b); }))
+        return with_bodies_lowered(e);
       SmallVec<Tensor, 4> operands;
       for (Var v : e.inputs) operands.push_back(whole(v));
-      repeat(graph_, e, std::span<const Tensor>(operands.data(), operands.size()), [&](Var v, Tensor t) { give_real(v, std::move(t)); });
+      repeat(graph_, e, std::span<const Tensor>(operands.data(), operands.size()),
+             [&](Var v, Tensor t) { give_real(v, std::move(t)); });
       return;
     }
     const Var out = e.outputs[0];
@@ -231,12 +250,13 @@ class Lowering {
       case Op::full: {
         const auto& p = e.as<FullParams>();
         const Aval part(real_dtype(p.aval.dtype), p.aval.shape);
-        return give(
-            out, {full_tensor(Scalar(p.value.real).converted(part.dtype), part), full_tensor(Scalar(p.value.imaginary).converted(part.dtype), part)});
+        return give(out, {full_tensor(Scalar(p.value.real).converted(part.dtype), part),
+                          full_tensor(Scalar(p.value.imaginary).converted(part.dtype), part)});
       }
       case Op::constant: {
         const auto& p = e.as<ConstantParams>();
-        at(out).whole = emit(Op::constant, make_params(ConstantParams{p.buffer, whole_aval(p.aval)}), {}, {});
+        at(out).whole =
+            emit(Op::constant, make_params(ConstantParams{p.buffer, whole_aval(p.aval)}), {}, {});
         return;
       }
       case Op::real: return give_real(out, in().re);
@@ -249,7 +269,8 @@ class Lowering {
       case Op::eq: return give_real(out, (in(0).re == in(1).re) & (in(0).im == in(1).im));
       case Op::ne: return give_real(out, (in(0).re != in(1).re) | (in(0).im != in(1).im));
       case Op::convert: return convert(e);
-      case Op::integer_pow: return give(out, complex_power(in(), e.as<IntegerPowParams>().exponent));
+      case Op::integer_pow:
+        return give(out, complex_power(in(), e.as<IntegerPowParams>().exponent));
       case Op::neg:
       case Op::add:
       case Op::sub:
@@ -297,10 +318,13 @@ class Lowering {
       case Op::scan: return with_bodies_lowered(e);
       default: break;
     }
-    if (family_of(e.op) == Family::linalg) return as_wholes(e, make_params(PartsParams{e.params, is_complex(e.inputs[0])}));
+    if (family_of(e.op) == Family::linalg)
+      return as_wholes(e, make_params(PartsParams{e.params, is_complex(e.inputs[0])}));
     ComplexParts result;
     const ComplexParts none;
-    if (!is_elementwise(e.op) || !complex_formula(e.op, in(0), e.inputs.size() > 1 ? in(1) : none, result)) throw NoRealForm{};
+    if (!is_elementwise(e.op) ||
+        !complex_formula(e.op, in(0), e.inputs.size() > 1 ? in(1) : none, result))
+      throw NoRealForm{};
     give(out, std::move(result));
   }
 

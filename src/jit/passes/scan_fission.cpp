@@ -1,7 +1,8 @@
-// Work that need not be done round by round: products of a scan's sequences move in front of it, as one product for all rounds;
-// sums over the rounds of products move behind it, out of whatever else is added to the same carry. For a recurrent cell the first is the product of
-// its input with the weights, the second the gradient of the weights: few large matrix products instead of many small ones, and no sum of matrices
-// per round.
+// Work that need not be done round by round: products of a scan's sequences move in front of it, as
+// one product for all rounds; sums over the rounds of products move behind it, out of whatever else
+// is added to the same carry. For a recurrent cell the first is the product of its input with the
+// weights, the second the gradient of the weights: few large matrix products instead of many small
+// ones, and no sum of matrices per round.
 #include "scan_fission.hpp"
 
 #include <algorithm>
@@ -9,9 +10,9 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../trace/record/batching.hpp"
-#include "../../trace/ir/effects.hpp"
 #include "../../trace/base/hash_map.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/batching.hpp"
 #include "../regions/register_loop.hpp"
 
 namespace vt::detail {
@@ -26,7 +27,8 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
   std::int64_t n = g.aval(e.outputs[0]).elements();
-  for (int axis : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
+  for (int axis : e.as<DotParams>().lhs_contract)
+    n *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
   return n;
 }
 
@@ -39,10 +41,15 @@ Aval stacked(const Aval& a, std::int64_t length) {
 /// One scan being taken apart, and the Graph around it being written.
 class Mover {
  public:
-  Mover(GraphBody& outer, const Equation& e) : outer_(outer), e_(e), p_(e.as<ScanParams>()), body_(*p_.body) {
-    const auto carries = static_cast<std::size_t>(p_.carries), looped = carries + static_cast<std::size_t>(p_.sequences);
+  Mover(GraphBody& outer, const Equation& e)
+      : outer_(outer), e_(e), p_(e.as<ScanParams>()), body_(*p_.body) {
+    const auto carries = static_cast<std::size_t>(p_.carries),
+               looped = carries + static_cast<std::size_t>(p_.sequences);
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
-      (i < carries ? carried_ : i < looped ? sequences_ : rest_).push_back({body_.inputs[i], e.inputs[i]});
+      (i < carries  ? carried_
+       : i < looped ? sequences_
+                    : rest_)
+          .push_back({body_.inputs[i], e.inputs[i]});
   }
 
   /// Writes the scan and what goes in front and behind. Is there any? Else it is the scan that was
@@ -60,7 +67,8 @@ class Mover {
   struct Pair {
     Var inner, outer;
   };
-  /// A product of the body, or a sum, that is added to a carry: over all rounds at once it can be added to the last one.
+  /// A product of the body, or a sum, that is added to a carry: over all rounds at once it can be
+  /// added to the last one.
   struct Behind {
     std::size_t carry;
     Equation product;
@@ -86,7 +94,7 @@ class Mover {
   int maker(Var v) const { return made_by_[at(v)]; }
   int uses(Var v) const { return uses_[at(v)]; }
 
-  // ---- in front ------------------------------------------------------------------------------------------------------------
+  // ---- in front ---------------------------------------------------------------------------------
   bool move_products_in_front() {
     Vec<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
     for (const Pair& c : carried_) from_carry[at(c.inner)] = true;
@@ -102,8 +110,10 @@ class Mover {
         from_carry[at(v)] = carry;
         from_sequence[at(v)] = sequence;
       }
-      if (e.op != Op::dot_general || carry || !sequence || multiply_adds(body_, e) < worth_moving) continue;
-      if (stacked(body_.aval(e.outputs[0]), p_.length).bytes() <= largest_sequence) moved.push_back(e.outputs[0]);
+      if (e.op != Op::dot_general || carry || !sequence || multiply_adds(body_, e) < worth_moving)
+        continue;
+      if (stacked(body_.aval(e.outputs[0]), p_.length).bytes() <= largest_sequence)
+        moved.push_back(e.outputs[0]);
     }
     if (moved.empty()) return false;
     // What they are made of, as a function of the sequences' elements and the rest.
@@ -131,7 +141,8 @@ class Mover {
     front.equations.clear();
     for (Equation& e : ordered) front.equations.push_back(std::move(e));
     front.outputs = moved;
-    const Vec<Var> made = inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
+    const Vec<Var> made =
+        inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
     // In the loop they are elements of sequences.
     Vec<Equation> left;
     for (const Equation& e : body_.equations)
@@ -159,8 +170,9 @@ class Mover {
     return results;
   }
 
-  // ---- behind --------------------------------------------------------------------------------------------------------------
-  /// Those of one carry follow each other; `left_` becomes what a round makes of the carries without them.
+  // ---- behind -----------------------------------------------------------------------------------
+  /// Those of one carry follow each other; `left_` becomes what a round makes of the carries
+  /// without them.
   Vec<Behind> find_sums() {
     Vec<Behind> found;
     left_ = body_.outputs;
@@ -169,7 +181,9 @@ class Mover {
       const int sum = maker(out);
       const DType d = body_.aval(out).dtype;
       // 16-bit sums are rounded round by round; sums behind would not be.
-      if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 || d == DType::bf16) continue;
+      if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 ||
+          d == DType::bf16)
+        continue;
       Vec<Var> added, others;
       find_added(out, added);
       if (std::find(added.begin(), added.end(), in) == added.end()) continue;
@@ -192,7 +206,8 @@ class Mover {
       const Var v = pending.back();
       pending.pop_back();
       const Equation* e = maker(v) < 0 ? nullptr : &body_.equations[at(maker(v))];
-      if (e && uses(v) == 1 && e->op == Op::add && same_shape(e->inputs[0]) && same_shape(e->inputs[1])) {
+      if (e && uses(v) == 1 && e->op == Op::add && same_shape(e->inputs[0]) &&
+          same_shape(e->inputs[1])) {
         pending.push_back(e->inputs[1]);
         pending.push_back(e->inputs[0]);
       } else {
@@ -204,15 +219,18 @@ class Mover {
   bool find_term(Var v, std::size_t k, Where where, Vec<Behind>& found) const {
     ParamsRef turned;
     int made = maker(v);
-    if (made >= 0 && uses(v) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
+    if (made >= 0 && uses(v) == 1 &&
+        body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
       turned = body_.equations[static_cast<std::size_t>(made)].params;
       v = body_.equations[static_cast<std::size_t>(made)].inputs[0];
       made = maker(v);
     }
     if (made < 0 || uses(v) != 1) return false;
     const Equation& product = body_.equations[static_cast<std::size_t>(made)];
-    // A sum of what another product behind needs as a sequence anyway costs nothing more in the loop.
-    const bool is_cheap_sum = product.op == Op::reduce_sum && becomes_sequence_[at(product.inputs[0])];
+    // A sum of what another product behind needs as a sequence anyway costs nothing more in the
+    // loop.
+    const bool is_cheap_sum =
+        product.op == Op::reduce_sum && becomes_sequence_[at(product.inputs[0])];
     if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum) return false;
     found.push_back({k, product, turned, where});
     return true;
@@ -230,15 +248,20 @@ class Mover {
   }
   bool worth_it(const Equation& e) const {
     if (is_rest_[at(e.inputs[0])] || is_rest_[at(e.inputs[1])]) return false;
-    const std::int64_t operands = body_.aval(e.inputs[0]).elements() + body_.aval(e.inputs[1]).elements();
+    const std::int64_t operands =
+        body_.aval(e.inputs[0]).elements() + body_.aval(e.inputs[1]).elements();
     const std::size_t bytes = body_.aval(e.inputs[0]).bytes() + body_.aval(e.inputs[1]).bytes();
-    return operands <= 2 * body_.aval(e.outputs[0]).elements() && bytes * static_cast<std::size_t>(p_.length) <= largest_sequence &&
+    return operands <= 2 * body_.aval(e.outputs[0]).elements() &&
+           bytes * static_cast<std::size_t>(p_.length) <= largest_sequence &&
            multiply_adds(body_, e) >= worth_moving;
   }
 
   void write(const Vec<Behind>& behind) {
     const std::size_t carries = carried_.size();
-    const auto moves = [&](std::size_t k) { return left_[k] == carried_[k].inner && left_[k] != body_.outputs[k]; };  // it needs no loop any more
+    // it needs no loop any more
+    const auto moves = [&](std::size_t k) {
+      return left_[k] == carried_[k].inner && left_[k] != body_.outputs[k];
+    };
     ScanParams q = p_;
     auto body = new_shared<GraphBody>(body_);
     Equation scan = e_;
@@ -261,7 +284,10 @@ class Mover {
     Vec<Var> last;  // of the carries, without what moves behind
     for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
       const bool whole = left_[i] == body_.outputs[i];
-      if (i < carries) last.push_back(whole ? e_.outputs[i] : moves(i) ? carried_[i].outer : outer_.fresh(body_.aval(left_[i])));
+      if (i < carries)
+        last.push_back(whole      ? e_.outputs[i]
+                       : moves(i) ? carried_[i].outer
+                                  : outer_.fresh(body_.aval(left_[i])));
       if (i < carries && moves(i)) continue;
       body->outputs.push_back(left_[i]);
       scan.outputs.push_back(i < carries ? last[i] : e_.outputs[i]);
@@ -269,7 +295,8 @@ class Mover {
     // The operands of what moves behind, as sequences.
     HashMap<Var, Var> sequence_of;
     for (const Pair& s : sequences_) sequence_of.emplace(s.inner, s.outer);
-    for (std::size_t i = carries; i < body_.outputs.size(); ++i) sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
+    for (std::size_t i = carries; i < body_.outputs.size(); ++i)
+      sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
     for (const Behind& b : behind)
       for (Var v : b.product.inputs) {
         if (sequence_of.contains(v)) continue;
@@ -284,7 +311,8 @@ class Mover {
     for (std::size_t i = 0; i < behind.size(); ++i) {
       const std::size_t k = behind[i].carry;
       const bool ends = i + 1 == behind.size() || behind[i + 1].carry != k;
-      last[k] = sum_of(outer_, last[k], over_all_rounds(behind[i], sequence_of), behind[i].where, ends ? e_.outputs[k] : -1);
+      last[k] = sum_of(outer_, last[k], over_all_rounds(behind[i], sequence_of), behind[i].where,
+                       ends ? e_.outputs[k] : -1);
     }
   }
 
@@ -328,14 +356,16 @@ class Mover {
   Vec<int> made_by_, uses_;
   Vec<char> is_rest_;
   Vec<char> becomes_sequence_;  ///< a product that may move behind needs it in all rounds
-  Vec<Var> left_;  ///< per result of the body: itself, or a carry after a round without what moves behind
+  /// per result of the body: itself, or a carry after a round without what moves behind
+  Vec<Var> left_;
 };
 
 }  // namespace scan_motion
 
 GraphBody move_out_of_scans(const GraphBody& graph, std::int64_t frame) {
   const auto movable = [&](const Equation& e) {
-    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !register_form(alone(graph, e), frame);
+    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) &&
+           !register_form(alone(graph, e), frame);
   };
   if (none_of(graph.equations, movable)) return graph;
   GraphBody moved;

@@ -11,7 +11,8 @@ namespace vt::detail {
 
 namespace row_cutting {
 
-// A part has at least so many rows, which fill a register tile, and so many multiply-adds per round, some microseconds of work.
+// A part has at least so many rows, which fill a register tile, and so many multiply-adds per
+// round, some microseconds of work.
 constexpr std::int64_t least_rows = 8;
 constexpr std::int64_t least_work = 1 << 17;
 // What all rows share is read again for each part: beyond this it would come from too far.
@@ -23,9 +24,11 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 /// Nothing along the chosen axes meets in the equation.
 bool rows_stay_apart(const LaneAxes& lanes, const Equation& e) {
   if (e.outputs.empty()) return false;
-  if (e.op == Op::cond || e.op == Op::while_) return false;  // a body with loops or branches of its own is not cut
+  // a body with loops or branches of its own is not cut
+  if (e.op == Op::cond || e.op == Op::while_) return false;
   // One row that is spread over all.
-  if (e.op == Op::broadcast_in_dim && lanes.axis(e.inputs[0]) < 0) return !lanes.ambiguous(e.outputs[0]);
+  if (e.op == Op::broadcast_in_dim && lanes.axis(e.inputs[0]) < 0)
+    return !lanes.ambiguous(e.outputs[0]);
   return lanes.equation(e).has_value();
 }
 
@@ -36,16 +39,22 @@ std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
   return n;
 }
 
-ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis, std::int64_t rows) {
+ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis,
+                    std::int64_t rows) {
   const auto cut = [&](Shape shape) {
     shape[axis_index(axis)] = rows;
     return shape;
   };
   switch (op) {
-    case Op::full: return make_params(FullParams{params->as<FullParams>().value, Aval(result.dtype, cut(result.shape), result.weak)});
-    case Op::iota: return make_params(IotaParams{Aval(result.dtype, cut(result.shape), result.weak), params->as<IotaParams>().axis});
+    case Op::full:
+      return make_params(FullParams{params->as<FullParams>().value,
+                                    Aval(result.dtype, cut(result.shape), result.weak)});
+    case Op::iota:
+      return make_params(IotaParams{Aval(result.dtype, cut(result.shape), result.weak),
+                                    params->as<IotaParams>().axis});
     case Op::reshape: return make_params(ShapeParams{cut(params->as<ShapeParams>().shape)});
-    case Op::broadcast_in_dim: return make_params(BroadcastParams{cut(result.shape), params->as<BroadcastParams>().axes});
+    case Op::broadcast_in_dim:
+      return make_params(BroadcastParams{cut(result.shape), params->as<BroadcastParams>().axes});
     case Op::slice: {
       SliceParams p = params->as<SliceParams>();
       p.limit = cut(std::move(p.limit));
@@ -68,11 +77,13 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
   using namespace row_cutting;
   std::size_t largest = 0;
   for (std::size_t i = 1; i < carries; ++i)
-    if (body.aval(body.inputs[i]).elements() > body.aval(body.inputs[largest]).elements()) largest = i;
+    if (body.aval(body.inputs[i]).elements() > body.aval(body.inputs[largest]).elements())
+      largest = i;
   if (carries == 0 || body.aval(body.inputs[largest]).shape.rank() == 0) return {};
   LaneAxes lanes(body);
   for (std::size_t i = 0; i < carries; ++i)
-    for (int a = 0; a < body.aval(body.inputs[i]).shape.rank(); ++a) lanes.join(body.inputs[i], a, body.outputs[i], a);
+    for (int a = 0; a < body.aval(body.inputs[i]).shape.rank(); ++a)
+      lanes.join(body.inputs[i], a, body.outputs[i], a);
   lanes.choose(lanes.class_of(body.inputs[largest], 0));
   // Parts of the rows are blocks of memory.
   for (const Vec<Var>* ends : {&body.inputs, &body.outputs})
@@ -83,7 +94,8 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
   for (const Equation& e : body.equations)
     if (has_effect(e) || !rows_stay_apart(lanes, e)) return {};
   RowCut cut{body.aval(body.inputs[largest]).shape[0], 1, {}};
-  for (std::size_t v = 0; v < body.avals.size(); ++v) cut.axis.push_back(lanes.axis(static_cast<Var>(v)));
+  for (std::size_t v = 0; v < body.avals.size(); ++v)
+    cut.axis.push_back(lanes.axis(static_cast<Var>(v)));
   std::int64_t of_rows = 0, of_all = 0;
   std::size_t shared_bytes = 0;
   for (const Equation& e : body.equations) {
@@ -106,7 +118,8 @@ GraphBody body_of_rows(const GraphBody& body, const RowCut& cut, std::int64_t ro
     if (cut.axis[v] >= 0) part.avals[v].shape[axis_index(cut.axis[v])] = rows;
   for (Equation& e : part.equations) {
     const Var result = e.outputs[0];
-    if (cut.axis[at(result)] >= 0) e.params = with_rows(e.params, e.op, body.aval(result), cut.axis[at(result)], rows);
+    if (cut.axis[at(result)] >= 0)
+      e.params = with_rows(e.params, e.op, body.aval(result), cut.axis[at(result)], rows);
   }
   debug_check(part, "body_of_rows");
   return part;

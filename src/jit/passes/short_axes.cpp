@@ -1,5 +1,6 @@
-// Short last axes between which and the long ones others stay (the channels of a group, in group norm with channels last): sums over both go over the
-// long axes first, and what is spread over both is laid out along the short one first. Lanes then go along the last axes as one.
+// Short last axes between which and the long ones others stay (the channels of a group, in group
+// norm with channels last): sums over both go over the long axes first, and what is spread over
+// both is laid out along the short one first. Lanes then go along the last axes as one.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -11,17 +12,21 @@ namespace vt::detail {
 
 namespace short_axes {
 
-constexpr std::int64_t lanes = 16;      // of the longest vectors; the same for all, as it shapes reductions
+// of the longest vectors; the same for all, as it shapes reductions
+constexpr std::int64_t lanes = 16;
 constexpr std::int64_t worth_two = 32;  // rounds along the long axes
 
-/// Which of the axes that `over` names are last, of so few elements that lanes along them alone would be idle, behind others that it does not name,
-/// and these behind long ones that it does. None: leave them as they are.
+/// Which of the axes that `over` names are last, of so few elements that lanes along them alone
+/// would be idle, behind others that it does not name, and these behind long ones that it does.
+/// None: leave them as they are.
 Axes short_ones(const Shape& shape, const Axes& over) {
   int first = shape.rank();
   std::int64_t inner = 1, kept = 1, outer = 1;
-  while (first > 0 && (over.contains(first - 1) || shape[axis_index(first - 1)] == 1)) inner *= shape[axis_index(--first)];
+  while (first > 0 && (over.contains(first - 1) || shape[axis_index(first - 1)] == 1))
+    inner *= shape[axis_index(--first)];
   int axis = first;
-  for (; axis > 0 && (!over.contains(axis - 1) || shape[axis_index(axis - 1)] == 1); --axis) kept *= shape[axis_index(axis - 1)];
+  for (; axis > 0 && (!over.contains(axis - 1) || shape[axis_index(axis - 1)] == 1); --axis)
+    kept *= shape[axis_index(axis - 1)];
   for (; axis > 0; --axis)
     if (over.contains(axis - 1)) outer *= shape[axis_index(axis - 1)];
   const std::int64_t whole = (inner + lanes - 1) / lanes * lanes;
@@ -35,8 +40,10 @@ Axes short_ones(const Shape& shape, const Axes& over) {
 bool goes_in_two(const GraphBody& graph, const Equation& e) {
   if (e.op < Op::reduce_sum || e.op > Op::reduce_all) return false;
   const DType d = graph.aval(e.inputs[0]).dtype;
-  if (e.op == Op::reduce_sum) return d != DType::f16 && d != DType::bf16;  // what is between would be rounded
-  return e.op == Op::reduce_max || e.op == Op::reduce_min || e.op == Op::reduce_any || e.op == Op::reduce_all;
+  // what is between would be rounded
+  if (e.op == Op::reduce_sum) return d != DType::f16 && d != DType::bf16;
+  return e.op == Op::reduce_max || e.op == Op::reduce_min || e.op == Op::reduce_any ||
+         e.op == Op::reduce_all;
 }
 
 /// Over the long axes, then over the short ones of what is left.
@@ -98,7 +105,8 @@ GraphBody split_short_axes(GraphBody graph) {
   graph.equations.clear();
   for (Equation& e : equations) {
     const bool split = e.op == Op::broadcast_in_dim ? short_axes::split_broadcast(graph, e)
-                                                    : short_axes::goes_in_two(graph, e) && short_axes::split_reduction(graph, e);
+                                                    : short_axes::goes_in_two(graph, e) &&
+                                                          short_axes::split_reduction(graph, e);
     if (!split) graph.equations.push_back(std::move(e));
   }
   return graph;

@@ -1,8 +1,10 @@
-// Sums over rows or columns of a matrix product are taken of its operand: Σ over m of (a · b) = (Σ over m of a) · b.
+// Sums over rows or columns of a matrix product are taken of its operand: Σ over m of (a · b) = (Σ
+// over m of a) · b.
 //
-// Derivatives by what is shared between the rows of a batch (a bias, a mean) come out as such sums, and the product is never
-// needed. In floats the terms are added in another order, as in every product and every cut reduction; 16-bit floats, whose sums
-// would be rounded before they are multiplied, and products of a wider dtype than their operands stay as they are.
+// Derivatives by what is shared between the rows of a batch (a bias, a mean) come out as such sums,
+// and the product is never needed. In floats the terms are added in another order, as in every
+// product and every cut reduction; 16-bit floats, whose sums would be rounded before they are
+// multiplied, and products of a wider dtype than their operands stay as they are.
 #include <algorithm>
 #include <optional>
 
@@ -17,7 +19,8 @@ namespace product_sums {
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-// A sum, the product it is taken of, and what lies between them: transposes and an odd or even number of negations.
+// A sum, the product it is taken of, and what lies between them: transposes and an odd or even
+// number of negations.
 struct Match {
   int product = -1;
   Vec<int> between;  // equations, from the sum to the product
@@ -28,7 +31,8 @@ struct Match {
 
 class Rewriter {
  public:
-  explicit Rewriter(const GraphBody& graph) : graph_(graph), maker_(graph.avals.size(), -1), uses_(graph.avals.size(), 0) {
+  explicit Rewriter(const GraphBody& graph)
+      : graph_(graph), maker_(graph.avals.size(), -1), uses_(graph.avals.size(), 0) {
     for (Var v : graph.outputs) ++uses_[at(v)];
     for (std::size_t i = 0; i < graph.equations.size(); ++i) {
       for (Var v : graph.equations[i].inputs) ++uses_[at(v)];
@@ -81,12 +85,16 @@ class Rewriter {
     if (!e || e->op != Op::dot_general) return std::nullopt;
     const DotParams& p = e->as<DotParams>();
     const Aval &lhs = graph_.aval(e->inputs[0]), &rhs = graph_.aval(e->inputs[1]);
-    if (p.dtype == DType::f16 || p.dtype == DType::bf16 || lhs.dtype != p.dtype || rhs.dtype != p.dtype) return std::nullopt;
-    const bool own = all_of(m.axes, [&](int axis) { return axis >= static_cast<int>(p.lhs_batch.size()); });
+    if (p.dtype == DType::f16 || p.dtype == DType::bf16 || lhs.dtype != p.dtype ||
+        rhs.dtype != p.dtype)
+      return std::nullopt;
+    const bool own =
+        all_of(m.axes, [&](int axis) { return axis >= static_cast<int>(p.lhs_batch.size()); });
     return own && !m.axes.empty() ? std::optional(m) : std::nullopt;
   }
 
-  Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval, Where where) {
+  Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval,
+          Where where) {
     Equation e;
     e.op = op;
     e.where = where;
@@ -108,15 +116,18 @@ class Rewriter {
     for (int i = 0; i < aval.shape.rank(); ++i)
       if (!axes.contains(i)) kept.push_back(i);
     for (Axes* list : {&contract, &batch})
-      for (int& axis : *list) axis = static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin());
-    return add(Op::reduce_sum, make_params(AxesParams{axes}), {operand}, Aval(aval.dtype, picked(aval.shape, kept), aval.weak), where);
+      for (int& axis : *list)
+        axis = static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin());
+    return add(Op::reduce_sum, make_params(AxesParams{axes}), {operand},
+               Aval(aval.dtype, picked(aval.shape, kept), aval.weak), where);
   }
 
   void rewrite(const Equation& sum, const Match& m) {
     const Equation& product = graph_.equations[static_cast<std::size_t>(m.product)];
     DotParams p = product.as<DotParams>();
     const int batch = static_cast<int>(p.lhs_batch.size());
-    const int left = graph_.aval(product.inputs[0]).shape.rank() - batch - static_cast<int>(p.lhs_contract.size());
+    const int left = graph_.aval(product.inputs[0]).shape.rank() - batch -
+                     static_cast<int>(p.lhs_contract.size());
     Axes of_lhs, of_rhs;
     for (int axis : m.axes) {
       if (axis < batch + left) of_lhs.push_back(axis - batch);
@@ -127,11 +138,15 @@ class Rewriter {
     Axes kept = m.kept;
     insertion_sort(kept);
     const Aval& whole = graph_.aval(product.outputs[0]);
-    Var x = add(Op::dot_general, make_params(std::move(p)), {a, b}, Aval(whole.dtype, picked(whole.shape, kept), whole.weak), product.where);
+    Var x = add(Op::dot_general, make_params(std::move(p)), {a, b},
+                Aval(whole.dtype, picked(whole.shape, kept), whole.weak), product.where);
     Axes permutation;
-    for (int axis : m.kept) permutation.push_back(static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin()));
+    for (int axis : m.kept)
+      permutation.push_back(
+          static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin()));
     const Aval& aval = graph_.aval(sum.outputs[0]);
-    if (!is_identity(permutation)) x = add(Op::transpose, make_params(PermutationParams{permutation}), {x}, aval, sum.where);
+    if (!is_identity(permutation))
+      x = add(Op::transpose, make_params(PermutationParams{permutation}), {x}, aval, sum.where);
     if (m.negated) x = add(Op::neg, {}, {x}, aval, sum.where);
     // Whoever reads the sum reads this instead.
     result_.equations.back().outputs[0] = sum.outputs[0];
@@ -146,7 +161,8 @@ class Rewriter {
 
 GraphBody sum_before_products(GraphBody graph) {
   // Sums of sums of products: what one walk makes, the next may find.
-  while (std::optional<GraphBody> better = product_sums::Rewriter(graph).run()) graph = std::move(*better);
+  while (std::optional<GraphBody> better = product_sums::Rewriter(graph).run())
+    graph = std::move(*better);
   return graph;
 }
 

@@ -16,11 +16,14 @@ std::int64_t before(const Shape& s, int axis) {
   return n;
 }
 
-/// Where axis `a` of operand `k` is in the results; −1: elements that differ along it meet, or its index is changed.
+/// Where axis `a` of operand `k` is in the results; −1: elements that differ along it meet, or its
+/// index is changed.
 int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
   const Shape &from = g.aval(e.inputs[k]).shape, &to = g.aval(e.outputs[0]).shape;
   const std::int64_t extent = from[axis_index(a)];
-  const auto same = [&](int b) { return b >= 0 && b < to.rank() && to[axis_index(b)] == extent ? b : -1; };
+  const auto same = [&](int b) {
+    return b >= 0 && b < to.rank() && to[axis_index(b)] == extent ? b : -1;
+  };
   if (is_elementwise(e.op)) return from == to ? a : -1;
   switch (e.op) {
     case Op::reshape:
@@ -42,12 +45,17 @@ int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
     }
     case Op::dot_general: {
       const auto& p = e.as<DotParams>();
-      const Axes &contract = k == 0 ? p.lhs_contract : p.rhs_contract, &batch = k == 0 ? p.lhs_batch : p.rhs_batch;
+      const Axes &contract = k == 0 ? p.lhs_contract : p.rhs_contract,
+                 &batch = k == 0 ? p.lhs_batch : p.rhs_batch;
       if (contract.contains(a)) return -1;
-      if (batch.contains(a)) return static_cast<int>(std::find(batch.begin(), batch.end(), a) - batch.begin());
+      if (batch.contains(a))
+        return static_cast<int>(std::find(batch.begin(), batch.end(), a) - batch.begin());
       const Axes free = free_axes(from.rank(), contract, batch);
-      const int place = static_cast<int>(batch.size()) + static_cast<int>(std::find(free.begin(), free.end(), a) - free.begin());
-      return k == 0 ? place : to.rank() - static_cast<int>(free.size()) + place - static_cast<int>(batch.size());
+      const int place = static_cast<int>(batch.size()) +
+                        static_cast<int>(std::find(free.begin(), free.end(), a) - free.begin());
+      return k == 0 ? place
+                    : to.rank() - static_cast<int>(free.size()) + place -
+                          static_cast<int>(batch.size());
     }
     case Op::gather: {  // of the same table for all
       const auto& p = e.as<GatherParams>();
@@ -57,14 +65,17 @@ int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
         if (!p.offset_dims.contains(b) && ++leading == a) return b;
       return -1;
     }
-    case Op::cond: return e.as<CondParams>().lanes && e.as<CondParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
-    case Op::while_: return e.as<WhileParams>().lanes && e.as<WhileParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
+    case Op::cond:
+      return e.as<CondParams>().lanes && e.as<CondParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
+    case Op::while_:
+      return e.as<WhileParams>().lanes && e.as<WhileParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
     default: break;
   }
   if (family_of(e.op) == Family::cumulative) return e.as<CumulativeParams>().axis == a ? -1 : a;
   if (const Axes axes = reduced_axes(e); !axes.empty()) {
     if (axes.contains(a)) return -1;
-    return a - static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int r) { return r < a; }));
+    return a -
+           static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int r) { return r < a; }));
   }
   return -1;
 }
@@ -141,10 +152,12 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
   for (std::size_t k = 0; k < e.inputs.size(); ++k) {
     const int a = axis(e.inputs[k]);
     from_lanes = from_lanes || a >= 0;
-    if (ambiguous(e.inputs[k]) || (a >= 0 && (b < 0 || lane_forms::through(*graph_, e, k, a) != b))) return std::nullopt;
+    if (ambiguous(e.inputs[k]) || (a >= 0 && (b < 0 || lane_forms::through(*graph_, e, k, a) != b)))
+      return std::nullopt;
   }
   if (b < 0) return e;
-  if (!from_lanes) return std::nullopt;  // where lanes are put together: a concatenation, a slice of a longer axis
+  // where lanes are put together: a concatenation, a slice of a longer axis
+  if (!from_lanes) return std::nullopt;
   if (is_elementwise(e.op)) return e;
   Equation lane = e;
   const int a = e.inputs.empty() ? -1 : axis(e.inputs[0]);
@@ -171,8 +184,13 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       lane.params = make_params(std::move(p));
       return lane;
     }
-    case Op::reshape: lane.params = make_params(ShapeParams{without(e.as<ShapeParams>().shape, b)}); return lane;
-    case Op::transpose: lane.params = make_params(PermutationParams{without(e.as<PermutationParams>().permutation, a)}); return lane;
+    case Op::reshape:
+      lane.params = make_params(ShapeParams{without(e.as<ShapeParams>().shape, b)});
+      return lane;
+    case Op::transpose:
+      lane.params =
+          make_params(PermutationParams{without(e.as<PermutationParams>().permutation, a)});
+      return lane;
     case Op::broadcast_in_dim: {
       BroadcastParams p = e.as<BroadcastParams>();
       if (a < 0 && p.axes.contains(b)) return std::nullopt;  // an axis of one element, stretched
@@ -185,15 +203,19 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       lane.params = make_params(AxisParams{along - (along > b)});
       return lane;
     }
-    case Op::rev: lane.params = make_params(AxesParams{without(e.as<AxesParams>().axes, b)}); return lane;
+    case Op::rev:
+      lane.params = make_params(AxesParams{without(e.as<AxesParams>().axes, b)});
+      return lane;
     case Op::slice: {
       const auto& p = e.as<SliceParams>();
-      lane.params = make_params(SliceParams{without(p.start, b), without(p.limit, b), without(p.stride, b)});
+      lane.params =
+          make_params(SliceParams{without(p.start, b), without(p.limit, b), without(p.stride, b)});
       return lane;
     }
     case Op::pad: {
       const auto& p = e.as<PadParams>();
-      lane.params = make_params(PadParams{without(p.low, b), without(p.high, b), without(p.interior, b)});
+      lane.params =
+          make_params(PadParams{without(p.low, b), without(p.high, b), without(p.interior, b)});
       return lane;
     }
     case Op::dot_general: {
@@ -238,12 +260,15 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
 namespace lane_forms {
 
 constexpr std::int64_t fewest = 4;
-// Sequences are read a vector at a time, each round from another place: those that no cache holds come faster as whole rows.
+// Sequences are read a vector at a time, each round from another place: those that no cache holds
+// come faster as whole rows.
 constexpr std::size_t longest_row = std::size_t{1} << 16;  // bytes
 
-std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& alone, const GraphBody& body, const ScanParams& p) {
+std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& alone,
+                                 const GraphBody& body, const ScanParams& p) {
   lanes.choose(number);
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   const Equation& e = alone.equations[0];
   LaneForm form;
   form.lane = alone;
@@ -260,7 +285,8 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
     if (!lane) return std::nullopt;
     one->equations.push_back(*lane);
   }
-  // Where the lanes are outside: elements of sequences and of what is given round by round lie one axis further in.
+  // Where the lanes are outside: elements of sequences and of what is given round by round lie one
+  // axis further in.
   const auto place = [&](Var inner, Var outer, bool stacked) {
     const int axis = lanes.axis(inner);
     if (lanes.ambiguous(inner)) return false;
@@ -290,7 +316,8 @@ std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimi
   const GraphBody& body = *p.body;
   LaneAxes lanes(body);
   for (int i = 0; i < p.carries; ++i) {
-    const Var in = body.inputs[static_cast<std::size_t>(i)], out = body.outputs[static_cast<std::size_t>(i)];
+    const Var in = body.inputs[static_cast<std::size_t>(i)],
+              out = body.outputs[static_cast<std::size_t>(i)];
     for (int a = 0; a < body.aval(in).shape.rank(); ++a) lanes.join(in, a, out, a);
   }
   // The class with the most lanes.
@@ -299,12 +326,16 @@ std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimi
     const Var v = body.inputs[static_cast<std::size_t>(i)];
     for (int a = 0; a < body.aval(v).shape.rank(); ++a) {
       const std::pair<std::int64_t, int> c{body.aval(v).shape[axis_index(a)], lanes.class_of(v, a)};
-      if (c.first >= lane_forms::fewest && std::find(candidates.begin(), candidates.end(), c) == candidates.end()) candidates.push_back(c);
+      if (c.first >= lane_forms::fewest &&
+          std::find(candidates.begin(), candidates.end(), c) == candidates.end())
+        candidates.push_back(c);
     }
   }
   insertion_sort(candidates, [](const auto& x, const auto& y) { return x.first > y.first; });
   for (const auto& [count, number] : candidates)
-    if (std::optional<LaneForm> form = lane_forms::of_class(lanes, number, alone, body, p); form && fits_registers(*form, 0, limits)) return form;
+    if (std::optional<LaneForm> form = lane_forms::of_class(lanes, number, alone, body, p);
+        form && fits_registers(*form, 0, limits))
+      return form;
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// Lanes in plain equations: an axis along which every element is computed in the same way and apart from the others, and what one of these
-// elements sees of the equations: the inverse of vmap.
+// Lanes in plain equations: an axis along which every element is computed in the same way and apart
+// from the others, and what one of these elements sees of the equations: the inverse of vmap.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,21 @@ struct RegisterLimits;
 struct LaneForm {
   GraphBody lane;           ///< the (only) equation, all types as one lane has them
   std::int64_t count = -1;  ///< lanes; −1: none
-  Vec<int> axes = {};       ///< per operand, then per result: where its lanes are in memory; −1: it is the same for all
-  /// Per operand: the integer that all its elements are, if that is known; empty: none is. What bounds a loop's counter is often that.
+  /// per operand, then per result: where its lanes are in memory; −1: it is the same for all
+  Vec<int> axes = {};
+  /// Per operand: the integer that all its elements are, if that is known; empty: none is. What
+  /// bounds a loop's counter is often that.
   Vec<std::optional<std::int64_t>> known = {};
-  /// Values of at most so many elements are taken apart into registers. Larger ones stay in memory, where single elements are read (dynamic_slice,
-  /// slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice, scatter).
+  /// Values of at most so many elements are taken apart into registers. Larger ones stay in memory,
+  /// where single elements are read (dynamic_slice, slice, gather) and, in what a loop carries,
+  /// overwritten (dynamic_update_slice, scatter).
   std::int64_t most_in_registers = 32;
   bool in_registers(const Aval& a) const { return a.elements() <= most_in_registers; }
   explicit operator bool() const { return count >= 0; }
 };
 
-/// Which axes of a Graph's values run in step. Two belong to one class if elements of one value are made of those elements of the other
-/// that have the same index there.
+/// Which axes of a Graph's values run in step. Two belong to one class if elements of one value are
+/// made of those elements of the other that have the same index there.
 class LaneAxes {
  public:
   explicit LaneAxes(const GraphBody&);
@@ -48,17 +51,21 @@ class LaneAxes {
   std::optional<Equation> equation(const Equation&) const;
 
  private:
-  std::size_t node(Var v, int axis) const { return static_cast<std::size_t>(first_[static_cast<std::size_t>(v)] + axis); }
+  std::size_t node(Var v, int axis) const {
+    return static_cast<std::size_t>(first_[static_cast<std::size_t>(v)] + axis);
+  }
 
   const GraphBody* graph_;
   Vec<int> first_, parent_, axis_;
   Vec<bool> ambiguous_;
 };
 
-/// The axes over which a reduction goes whose elements can be put together one by one; none of other equations.
+/// The axes over which a reduction goes whose elements can be put together one by one; none of
+/// other equations.
 Axes reduced_axes(const Equation&);
 
-/// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without lanes meeting.
+/// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without
+/// lanes meeting.
 std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits);
 
 }  // namespace vt::detail

@@ -23,12 +23,17 @@ const std::int64_t usual_elements = LaneForm().most_in_registers;
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 /// What regions are looked for around.
-bool is_seed(const Equation& e) { return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e); }
+bool is_seed(const Equation& e) {
+  return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e);
+}
 
 class Former {
  public:
   Former(GraphBody graph, const RegisterLimits& limits)
-      : limits_(limits), graph_(std::move(graph)), zero_(graph_.fresh(Aval(DType::i32, {}))), lanes_(graph_) {}
+      : limits_(limits),
+        graph_(std::move(graph)),
+        zero_(graph_.fresh(Aval(DType::i32, {}))),
+        lanes_(graph_) {}
 
   GraphBody run() {
     find_makers();
@@ -51,12 +56,16 @@ class Former {
       if (!stands_alone(e) && e.op != Op::concatenate) continue;
       const int axes = has_own_lanes(e) ? std::min(shape.rank(), 1) : shape.rank();
       for (int d = 0; d < axes; ++d)
-        if (shape[axis_index(d)] >= fewest_lanes && !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
+        if (shape[axis_index(d)] >= fewest_lanes &&
+            !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
           seeds.push_back({shape[axis_index(d)], e.outputs[0], d, &e, false});
     }
-    // Each class once, by one of its values: classes have other numbers when a region has been formed. One with a single product that fits has none
-    // that meet; unrolled layers have as many such classes as layers.
-    const auto number_of = [&](const Seed& s) { return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis)); };
+    // Each class once, by one of its values: classes have other numbers when a region has been
+    // formed. One with a single product that fits has none that meet; unrolled layers have as many
+    // such classes as layers.
+    const auto number_of = [&](const Seed& s) {
+      return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis));
+    };
     Vec<int> steps(lanes_.axes());  // of a class; all but a product count for two
     Vec<bool> only_rows(lanes_.axes(), true);
     for (const Seed& s : seeds) {
@@ -70,7 +79,8 @@ class Former {
       s.of_rows = only_rows[number_of(s)];
       if (std::exchange(steps[number_of(s)], 0) >= 2) classes.push_back(s);
     }
-    insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });  // most lanes first
+    // most lanes first
+    insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });
     // With larger values; or, where those do not suit a common loop, without them.
     for (const Seed& s : classes)
       for (const std::int64_t most : {limits_.of_a_lane, usual_elements}) {
@@ -90,27 +100,35 @@ class Former {
       for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
   }
 
-  // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a pass over the Graph.
+  // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a
+  // pass over the Graph.
   bool small_enough(const Equation& e, int number, std::int64_t lanes) {
     const auto small = [&](Var v) {
       const Aval& a = graph_.aval(v);
       bool has_lanes = false;
-      for (int d = 0; d < a.shape.rank(); ++d) has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.of_a_lane) * (has_lanes ? lanes : 1);
+      for (int d = 0; d < a.shape.rank(); ++d)
+        has_lanes = has_lanes || lanes_.class_of(v, d) == number;
+      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.of_a_lane) *
+                                 (has_lanes ? lanes : 1);
     };
-    return none_of(e.inputs, [&](Var v) { return !small(v); }) && none_of(e.outputs, [&](Var v) { return !small(v); });
+    return none_of(e.inputs, [&](Var v) { return !small(v); }) &&
+           none_of(e.outputs, [&](Var v) { return !small(v); });
   }
 
   bool fits(const Aval& a) const { return a.elements() <= most_elements_; }
-  /// Small values that are the same for all lanes and known when code is made (a unit matrix): made again inside, they become part of it.
+  /// Small values that are the same for all lanes and known when code is made (a unit matrix): made
+  /// again inside, they become part of it.
   void find_numbers() {
     numbers_.assign(graph_.avals.size(), false);
     for (const Equation& e : graph_.equations) {
       if (e.outputs.size() != 1 || graph_.aval(e.outputs[0]).elements() > limits_.moved) continue;
-      const bool is_cheap =
-          is_elementwise(e.op) ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1 : family_of(e.op) == Family::shape || e.op == Op::slice;
-      const bool of_numbers = is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
-      numbers_[at(e.outputs[0])] = e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 && (e.op == Op::iota || of_numbers));
+      const bool is_cheap = is_elementwise(e.op)
+                                ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1
+                                : family_of(e.op) == Family::shape || e.op == Op::slice;
+      const bool of_numbers =
+          is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
+      numbers_[at(e.outputs[0])] =
+          e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 && (e.op == Op::iota || of_numbers));
     }
   }
   /// Writes the equations that make a number, those of the `known` ones have been.
@@ -122,20 +140,26 @@ class Former {
   }
 
   bool fits(const Equation& e) const {
-    if (e.outputs.empty() || !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf || family_of(e.op) == Family::shape ||
-                               is_of_rows(e) || e.op == Op::slice || e.op == Op::gather))
+    if (e.outputs.empty() ||
+        !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf ||
+          family_of(e.op) == Family::shape || is_of_rows(e) || e.op == Op::slice ||
+          e.op == Op::gather))
       return false;
-    const std::int64_t most = family_of(e.op) == Family::shape || e.op == Op::slice ? std::max(most_elements_, limits_.moved) : most_elements_;
+    const std::int64_t most = family_of(e.op) == Family::shape || e.op == Op::slice
+                                  ? std::max(most_elements_, limits_.moved)
+                                  : most_elements_;
     for (Var v : e.outputs)
       if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
     for (Var v : e.inputs) {
       const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
-      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather) return false;
+      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather)
+        return false;
     }
     return lanes_.equation(e).has_value();
   }
 
-  // A broadcast that nothing inside reads: a nest makes it as it reads, and a region would write it to memory.
+  // A broadcast that nothing inside reads: a nest makes it as it reads, and a region would write it
+  // to memory.
   void leave_copies_outside(Vec<bool>& inside) const {
     Vec<bool> read(graph_.avals.size());
     for (std::size_t i = inside.size(); i-- > 0;) {
@@ -145,7 +169,8 @@ class Former {
     }
   }
 
-  // Puts equations of the class together in stages: those of one stage have nothing from outside between them. Has any become a region?
+  // Puts equations of the class together in stages: those of one stage have nothing from outside
+  // between them. Has any become a region?
   bool form(int number) {
     lanes_.choose(number);
     find_numbers();
@@ -159,7 +184,8 @@ class Former {
     const auto made_inside = [&](Var v) { return maker_[at(v)] >= 0 && inside[at(maker_[at(v)])]; };
     for (std::size_t i = 0; i < count; ++i) {
       const Equation& e = graph_.equations[i];
-      inside[i] = fits(e) && none_of(e.inputs, [&](Var v) { return lanes_.axis(v) > 0 && !made_inside(v); });
+      inside[i] = fits(e) &&
+                  none_of(e.inputs, [&](Var v) { return lanes_.axis(v) > 0 && !made_inside(v); });
     }
     leave_copies_outside(inside);
     Vec<int> stage(count, 0);
@@ -184,7 +210,10 @@ class Former {
         else ordered.push_back(graph_.equations[at(i)]);
       }
       const std::span<const int> all{members.data(), members.size()};
-      const bool forms = worth_a_region({graph_, lanes_, maker_, numbers_, in_region, limits_, most_elements_}, all) && region(all, ordered);
+      const bool forms =
+          worth_a_region({graph_, lanes_, maker_, numbers_, in_region, limits_, most_elements_},
+                         all) &&
+          region(all, ordered);
       found = found || forms;
       for (int i : members) {
         in_region[at(i)] = forms;
@@ -201,7 +230,9 @@ class Former {
   }
 
   bool region(std::span<const int> members, RecycledVec<Equation>& out) {
-    const auto is_made = [&](Var v) { return std::binary_search(members.begin(), members.end(), maker_[at(v)]); };
+    const auto is_made = [&](Var v) {
+      return std::binary_search(members.begin(), members.end(), maker_[at(v)]);
+    };
     HashMap<Var, int> read_inside;
     for (int i : members)
       for (Var v : graph_.equations[at(i)].inputs) ++read_inside[v];
@@ -287,7 +318,8 @@ class Former {
     return in_front_[at(v)];
   }
 
-  // What only regions read that take it in another way: transposes of other regions' results, and numbers.
+  // What only regions read that take it in another way: transposes of other regions' results, and
+  // numbers.
   void drop_unread() {
     Vec<bool> read(graph_.avals.size());
     for (Var v : graph_.outputs) read[at(v)] = true;
@@ -319,14 +351,17 @@ class Former {
   Var zero_;  ///< the index of the only branch
   LaneAxes lanes_;
   Vec<bool> numbers_;
-  Vec<int> reads_;                  ///< how often a value is read, or given as a result
-  Vec<int> maker_;                  ///< the equation that makes a value; −1: none
-  Vec<Var> in_front_;               ///< a value that a region gives with its lanes along axis 0, where they lie along another one; −1: there is none
+  Vec<int> reads_;  ///< how often a value is read, or given as a result
+  Vec<int> maker_;  ///< the equation that makes a value; −1: none
+  /// a value that a region gives with its lanes along axis 0, where they lie along another one; −1:
+  /// there is none
+  Vec<Var> in_front_;
   std::int64_t most_elements_ = 0;  ///< of a value, for each lane
   bool formed_ = false;
 };
 
-/// The value behind whose first several axes an equation puts short rows or parts together, and how many these are.
+/// The value behind whose first several axes an equation puts short rows or parts together, and how
+/// many these are.
 struct LeadingAxes {
   Var value = -1;
   int count = 0;
@@ -335,10 +370,12 @@ LeadingAxes leading_axes(const GraphBody& g, const Equation& e, const RegisterLi
   LeadingAxes a;
   if (e.op == Op::concatenate) {
     a = {e.outputs[0], e.as<AxisParams>().axis};
-  } else if (is_of_rows(e) && e.op != Op::dot_general) {  // a product of several axes has kernels of its own
+  } else if (is_of_rows(e) && e.op != Op::dot_general) {
+    // a product of several axes has kernels of its own
     a.value = e.inputs[0];
     const Axes over = reduced_axes(e);
-    a.count = family_of(e.op) == Family::cumulative ? e.as<CumulativeParams>().axis : g.aval(a.value).shape.rank();
+    a.count = family_of(e.op) == Family::cumulative ? e.as<CumulativeParams>().axis
+                                                    : g.aval(a.value).shape.rank();
     for (int axis : over) a.count = std::min(a.count, axis);
   }
   if (a.count < 2) return {};
@@ -357,7 +394,8 @@ GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) 
     --tries;
     GraphBody merged = graph;
     Var value = leading.value;
-    for (int left = leading.count - 1; value >= 0 && left > 0; --left) value = merge_axes(merged, value, 0);
+    for (int left = leading.count - 1; value >= 0 && left > 0; --left)
+      value = merge_axes(merged, value, 0);
     if (value < 0) continue;
     Former former(std::move(merged), limits);
     GraphBody with_regions = former.run();
@@ -375,7 +413,8 @@ GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
   for (const Equation& e : graph.equations)
     if (has_effect(e)) return graph;  // which would have to keep their order
   if (none_of(graph.equations, lane_regions::is_seed)) return graph;
-  return lane_regions::form_over_leading_axes(lane_regions::Former(std::move(graph), limits).run(), limits);
+  return lane_regions::form_over_leading_axes(lane_regions::Former(std::move(graph), limits).run(),
+                                              limits);
 }
 
 }  // namespace vt::detail

@@ -1,5 +1,6 @@
-// Regions of lanes: neighbouring equations that a vmap of a small function has left, with branches and products among them, become one
-// equation for a register loop, in which each lane goes all the way through at once.
+// Regions of lanes: neighbouring equations that a vmap of a small function has left, with branches
+// and products among them, become one equation for a register loop, in which each lane goes all the
+// way through at once.
 #pragma once
 
 #include "../../trace/ir/graph.hpp"
@@ -7,8 +8,8 @@
 
 namespace vt::detail {
 
-/// The Graph with such regions as conds of one branch, with lanes. Others stay as they are: what is fused in loop nests anyway, and what has too
-/// many elements for each lane.
+/// The Graph with such regions as conds of one branch, with lanes. Others stay as they are: what is
+/// fused in loop nests anyway, and what has too many elements for each lane.
 GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits = {});
 
 }  // namespace vt::detail

@@ -52,7 +52,10 @@ class Merger {
 
  private:
   // One behind the other, in that order.
-  bool has_both(Var v) const { return outer_.axis(v) >= 0 && inner_.axis(v) == outer_.axis(v) + 1 && !outer_.ambiguous(v) && !inner_.ambiguous(v); }
+  bool has_both(Var v) const {
+    return outer_.axis(v) >= 0 && inner_.axis(v) == outer_.axis(v) + 1 && !outer_.ambiguous(v) &&
+           !inner_.ambiguous(v);
+  }
   bool has_none(Var v) const { return outer_.axis(v) < 0 && inner_.axis(v) < 0; }
 
   Aval merged_aval(Var v) const {

@@ -1,4 +1,5 @@
-// What a region of lanes gains: which equations are steps of their own or put short rows together, and whether some of them are worth one loop.
+// What a region of lanes gains: which equations are steps of their own or put short rows together,
+// and whether some of them are worth one loop.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +14,30 @@ namespace vt::detail {
 bool has_own_lanes(const Equation&);
 /// A step of its own, if it is not in a region.
 bool stands_alone(const Equation&);
-/// Puts elements of rows together: what a nest does with lanes along a row, of which a short one fills few.
+/// Puts elements of rows together: what a nest does with lanes along a row, of which a short one
+/// fills few.
 bool is_of_rows(const Equation&);
 
 constexpr std::int64_t fewest_short_rows = 64;
-/// The operand behind whose axis 0, which the result has too, an equation puts short rows together; −1: none.
+/// The operand behind whose axis 0, which the result has too, an equation puts short rows together;
+/// −1: none.
 int operand_of_short_rows(const GraphBody&, const Equation&, const RegisterLimits&);
 
 /// A Graph with one class of axes as its lanes.
 struct LaneView {
   const GraphBody& graph;
   const LaneAxes& lanes;
-  const Vec<int>& maker;       ///< the equation that makes a value; −1: none
-  const Vec<bool>& numbers;    ///< of values: are they small, the same for all lanes and known when code is made?
+  const Vec<int>& maker;  ///< the equation that makes a value; −1: none
+  /// of values: are they small, the same for all lanes and known when code is made?
+  const Vec<bool>& numbers;
   const Vec<bool>& in_region;  ///< of equations: are they in a region already?
   const RegisterLimits& limits;
   std::int64_t most_elements;  ///< of a value, for each lane
 };
 
-/// Do these equations of a Graph, in order, gain from one loop over the lanes? They do where several steps become one: products that meet, or a
-/// branch or loop and what is around it; where rows are too short for lanes along them; and where different parts are computed for one array.
+/// Do these equations of a Graph, in order, gain from one loop over the lanes? They do where
+/// several steps become one: products that meet, or a branch or loop and what is around it; where
+/// rows are too short for lanes along them; and where different parts are computed for one array.
 bool worth_a_region(const LaneView&, std::span<const int> members);
 
 }  // namespace vt::detail

@@ -46,7 +46,8 @@ Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
     bool inside = true;
     switch (e.op) {
       case Op::transpose:
-        for (std::size_t d = 0; d < to.size(); ++d) source[static_cast<std::size_t>(e.as<PermutationParams>().permutation[d])] = index[d];
+        for (std::size_t d = 0; d < to.size(); ++d)
+          source[static_cast<std::size_t>(e.as<PermutationParams>().permutation[d])] = index[d];
         break;
       case Op::broadcast_in_dim:
         for (std::size_t d = 0; d < from.size(); ++d) {
@@ -56,12 +57,14 @@ Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
         break;
       case Op::slice: {
         const auto& p = e.as<SliceParams>();
-        for (std::size_t d = 0; d < from.size(); ++d) source[d] = p.start[d] + index[d] * p.stride[d];
+        for (std::size_t d = 0; d < from.size(); ++d)
+          source[d] = p.start[d] + index[d] * p.stride[d];
         break;
       }
       case Op::rev:
         for (std::size_t d = 0; d < from.size(); ++d)
-          source[d] = e.as<AxesParams>().axes.contains(static_cast<int>(d)) ? from[d] - 1 - index[d] : index[d];
+          source[d] = e.as<AxesParams>().axes.contains(static_cast<int>(d)) ? from[d] - 1 - index[d]
+                                                                            : index[d];
         break;
       case Op::pad: {
         const auto& p = e.as<PadParams>();
@@ -92,31 +95,40 @@ Vec<std::int64_t> reduced_elements(const Shape& shape, const Axes& axes) {
   return all;
 }
 
-AxisRuns::AxisRuns(const Shape& shape, int axis) : length(shape[static_cast<std::size_t>(axis)]), step(small_arrays::distance(shape, axis)) {
+AxisRuns::AxisRuns(const Shape& shape, int axis)
+    : length(shape[static_cast<std::size_t>(axis)]), step(small_arrays::distance(shape, axis)) {
   count = length == 0 ? 0 : shape.elements() / length;
 }
 
 RunningOp::RunningOp(Op cumulative, DType d, std::int64_t length) : dtype(d) {
-  op = cumulative == Op::cumsum ? Op::add : cumulative == Op::cumprod ? Op::mul : cumulative == Op::cummax ? Op::max : Op::min;
+  op = cumulative == Op::cumsum    ? Op::add
+       : cumulative == Op::cumprod ? Op::mul
+       : cumulative == Op::cummax  ? Op::max
+                                   : Op::min;
   if (is_float(d) && length > 2 && (op == Op::add || op == Op::mul)) dtype = DType::f64;
 }
 bool RunningOp::has_code(Op cumulative, DType d) {
-  return cumulative != Op::cumlogsumexp && !is_complex(d) && !(d == DType::f64 && cumulative == Op::cumsum);
+  return cumulative != Op::cumlogsumexp && !is_complex(d) &&
+         !(d == DType::f64 && cumulative == Op::cumsum);
 }
 
 SmallProduct::SmallProduct(const GraphBody& g, const Equation& e) {
   const auto& p = e.as<DotParams>();
   const Shape &lhs = g.aval(e.inputs[0]).shape, &rhs = g.aval(e.inputs[1]).shape;
   const auto axis = [&](int of_lhs, int of_rhs) {
-    return Axis{of_lhs >= 0 ? lhs[static_cast<std::size_t>(of_lhs)] : rhs[static_cast<std::size_t>(of_rhs)],
-                of_lhs >= 0 ? small_arrays::distance(lhs, of_lhs) : 0, of_rhs >= 0 ? small_arrays::distance(rhs, of_rhs) : 0};
+    return Axis{
+        of_lhs >= 0 ? lhs[static_cast<std::size_t>(of_lhs)] : rhs[static_cast<std::size_t>(of_rhs)],
+        of_lhs >= 0 ? small_arrays::distance(lhs, of_lhs) : 0,
+        of_rhs >= 0 ? small_arrays::distance(rhs, of_rhs) : 0};
   };
-  for (std::size_t k = 0; k < p.lhs_batch.size(); ++k) outer_.push_back(axis(p.lhs_batch[k], p.rhs_batch[k]));
+  for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
+    outer_.push_back(axis(p.lhs_batch[k], p.rhs_batch[k]));
   for (int d = 0; d < lhs.rank(); ++d)
     if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) outer_.push_back(axis(d, -1));
   for (int d = 0; d < rhs.rank(); ++d)
     if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) outer_.push_back(axis(-1, d));
-  for (std::size_t k = 0; k < p.lhs_contract.size(); ++k) inner_.push_back(axis(p.lhs_contract[k], p.rhs_contract[k]));
+  for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
+    inner_.push_back(axis(p.lhs_contract[k], p.rhs_contract[k]));
   for (const Axis& x : inner_) terms_ *= x.extent;
 }
 
@@ -138,32 +150,39 @@ SmallProduct::Factors SmallProduct::at(std::int64_t n, std::int64_t t) const {
 
 IndexedElement gathered_element(const GraphBody& g, const Equation& e, std::int64_t n) {
   const auto& p = e.as<GatherParams>();
-  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &out = g.aval(e.outputs[0]).shape;
+  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape,
+              &out = g.aval(e.outputs[0]).shape;
   const Vec<std::int64_t> index = index_of_element(out, n);
   Vec<std::int64_t> leading, in_window;
-  for (std::size_t d = 0; d < out.size(); ++d) (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
-  IndexedElement r{small_arrays::first_of_vector(indices, leading), Vec<std::int64_t>(shape.size(), -1), {}, {}};
+  for (std::size_t d = 0; d < out.size(); ++d)
+    (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
+  IndexedElement r{
+      small_arrays::first_of_vector(indices, leading), Vec<std::int64_t>(shape.size(), -1), {}, {}};
   std::size_t next = 0;
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (!p.collapsed_slice_dims.contains(axis) && !p.operand_batching_dims.contains(axis))
       r.fixed[static_cast<std::size_t>(axis)] = in_window[next++];
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    r.fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] = leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    r.fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] =
+        leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
   for (int axis : p.start_index_map) {
     r.moved.push_back(axis);
-    r.at_most.push_back(shape[static_cast<std::size_t>(axis)] - p.slice_sizes[static_cast<std::size_t>(axis)]);
+    r.at_most.push_back(shape[static_cast<std::size_t>(axis)] -
+                        p.slice_sizes[static_cast<std::size_t>(axis)]);
   }
   return r;
 }
 
 IndexedElement scattered_element(const GraphBody& g, const Equation& e, std::int64_t n) {
   const auto& p = e.as<ScatterParams>();
-  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &updates = g.aval(e.inputs[2]).shape;
+  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape,
+              &updates = g.aval(e.inputs[2]).shape;
   const Vec<std::int64_t> index = index_of_element(updates, n);
   Vec<std::int64_t> leading;
   for (std::size_t d = 0; d < updates.size(); ++d)
     if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);
-  IndexedElement r{small_arrays::first_of_vector(indices, leading), Vec<std::int64_t>(shape.size(), -1), {}, {}};
+  IndexedElement r{
+      small_arrays::first_of_vector(indices, leading), Vec<std::int64_t>(shape.size(), -1), {}, {}};
   Shape sizes = Shape::filled(shape.size(), 1);
   std::size_t next = 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -173,10 +192,12 @@ IndexedElement scattered_element(const GraphBody& g, const Equation& e, std::int
     sizes[static_cast<std::size_t>(axis)] = updates[from];
   }
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    r.fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] = leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    r.fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] =
+        leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
   for (int axis : p.scatter_dims_to_operand_dims) {
     r.moved.push_back(axis);
-    r.at_most.push_back(shape[static_cast<std::size_t>(axis)] - sizes[static_cast<std::size_t>(axis)]);
+    r.at_most.push_back(shape[static_cast<std::size_t>(axis)] -
+                        sizes[static_cast<std::size_t>(axis)]);
   }
   return r;
 }

@@ -1,4 +1,5 @@
-// Which elements the ops on small arrays bring together: what every emitter of loops in registers writes out, element by element.
+// Which elements the ops on small arrays bring together: what every emitter of loops in registers
+// writes out, element by element.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,29 @@ namespace vt::detail {
 /// The index of element `n` in row-major order.
 Vec<std::int64_t> index_of_element(const Shape&, std::int64_t n);
 
-/// For every element of the result, in row-major order, the element of the operand that comes there: what reshape, transpose,
-/// broadcast_in_dim, slice, pad and rev do with places. −1: none (padding).
+/// For every element of the result, in row-major order, the element of the operand that comes
+/// there: what reshape, transpose, broadcast_in_dim, slice, pad and rev do with places. −1: none
+/// (padding).
 Vec<std::int64_t> source_elements(const GraphBody&, const Equation&);
 
-/// For every element of the operand, the element of the result that a reduction over `axes` adds it to.
+/// For every element of the operand, the element of the result that a reduction over `axes` adds it
+/// to.
 Vec<std::int64_t> reduced_elements(const Shape&, const Axes& axes);
 
-/// The elements of an array in runs along one axis, which come in the order of an array without that axis.
+/// The elements of an array in runs along one axis, which come in the order of an array without
+/// that axis.
 struct AxisRuns {
   std::int64_t count, length, step;
   AxisRuns(const Shape&, int axis);
   /// Element `k` of run `n`.
-  std::int64_t at(std::int64_t n, std::int64_t k) const { return (n / step * length + k) * step + n % step; }
+  std::int64_t at(std::int64_t n, std::int64_t k) const {
+    return (n / step * length + k) * step + n % step;
+  }
 };
 
-/// What a cumulative op does with each further element, and the dtype in which it does: as the interpreter, in double for sums and products of
-/// floats. Two elements give the same in their own dtype: a wide result that is rounded again is as good as one rounded once (Figueroa 1995).
+/// What a cumulative op does with each further element, and the dtype in which it does: as the
+/// interpreter, in double for sums and products of floats. Two elements give the same in their own
+/// dtype: a wide result that is rounded again is as good as one rounded once (Figueroa 1995).
 struct RunningOp {
   Op op;
   DType dtype;
@@ -57,7 +64,8 @@ class SmallProduct {
   std::int64_t terms_ = 1;
 };
 
-/// One element of a gather's result or of a scatter's updates: the element of the operand that it stands for, up to what its index vector says.
+/// One element of a gather's result or of a scatter's updates: the element of the operand that it
+/// stands for, up to what its index vector says.
 struct IndexedElement {
   std::int64_t first = 0;     ///< where its index vector begins among the indices' elements
   Vec<std::int64_t> fixed;    ///< per axis of the operand: what is known now; −1: nothing

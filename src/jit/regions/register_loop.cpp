@@ -18,7 +18,8 @@ constexpr int deepest = 12;
 // A while inside a loop is taken to have so many rounds where work is compared.
 constexpr double usual_rounds = 100;
 
-/// Which memory a large value is. It is readable as long as the object has the version that it had when the value was made.
+/// Which memory a large value is. It is readable as long as the object has the version that it had
+/// when the value was made.
 struct Place {
   int object = -1;  // −1: in registers
   int version = 0;
@@ -28,15 +29,19 @@ struct Place {
 
 class FitCheck {
  public:
-  FitCheck(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) : form_(form), limits_(limits), frame_(frame), unused_(frame) {}
+  FitCheck(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits)
+      : form_(form), limits_(limits), frame_(frame), unused_(frame) {}
 
   bool run() {
     const GraphBody& g = form_.lane;
     const Equation& e = g.equations[0];
     Vec<Place> operands, results;
-    for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
-    const std::int64_t most = form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
-    if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows) return false;
+    for (Var v : e.inputs)
+      operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
+    const std::int64_t most =
+        form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
+    if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows)
+      return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
   }
@@ -59,7 +64,8 @@ class FitCheck {
     const Equation& e = form_.lane.equations[0];
     std::int64_t all = 0;
     for (std::size_t i = 0; i < form_.axes.size(); ++i) {
-      const Aval& a = form_.lane.aval(i < e.inputs.size() ? e.inputs[i] : e.outputs[i - e.inputs.size()]);
+      const Aval& a =
+          form_.lane.aval(i < e.inputs.size() ? e.inputs[i] : e.outputs[i - e.inputs.size()]);
       if (form_.axes[i] >= 0 && in_registers(a)) all += a.elements();
     }
     return all;
@@ -131,8 +137,11 @@ class FitCheck {
     const Aval& out = g.aval(e.outputs[0]);
     Place& result = s.places[at(e.outputs[0])];
     if (large == 0 && in_registers(out)) {
-      const bool is_cheap = is_elementwise(e.op) ? op_weight(e.op, out.dtype) <= 1 : family_of(e.op) == Family::shape || e.op == Op::slice;
-      result.number = e.op == Op::full || e.op == Op::iota || (is_cheap && none_of(operands, [](const Place& p) { return !p.number; }));
+      const bool is_cheap = is_elementwise(e.op)
+                                ? op_weight(e.op, out.dtype) <= 1
+                                : family_of(e.op) == Family::shape || e.op == Op::slice;
+      result.number = e.op == Op::full || e.op == Op::iota ||
+                      (is_cheap && none_of(operands, [](const Place& p) { return !p.number; }));
       return result.number || small(g, e);
     }
     const bool first_only = large == 1 && operands[0].object >= 0;
@@ -144,7 +153,8 @@ class FitCheck {
       spend(6 * g.aval(e.inputs[scatters ? 2 : 1]).elements());
       return true;
     }
-    if (first_only && in_registers(out) && (e.op == Op::dynamic_slice || e.op == Op::slice || e.op == Op::gather)) {
+    if (first_only && in_registers(out) &&
+        (e.op == Op::dynamic_slice || e.op == Op::slice || e.op == Op::gather)) {
       spend(4 * out.elements());
       return true;
     }
@@ -158,7 +168,9 @@ class FitCheck {
     switch (family_of(e.op)) {
       case Family::unary:
       case Family::binary:
-      case Family::select: spend_on_array(out, std::max(1, op_weight(e.op, out.dtype))); return own_array(out, result);
+      case Family::select:
+        spend_on_array(out, std::max(1, op_weight(e.op, out.dtype)));
+        return own_array(out, result);
       default: break;
     }
     bool fits = false;
@@ -176,13 +188,17 @@ class FitCheck {
       case Op::slice:
       case Op::dynamic_slice:
         if (operands[0].object < 0 || !is_run(shape_of(0), out.shape)) return false;
-        if (e.op == Op::slice && any_of(e.as<SliceParams>().stride, [](std::int64_t by) { return by != 1; })) return false;
+        if (e.op == Op::slice &&
+            any_of(e.as<SliceParams>().stride, [](std::int64_t by) { return by != 1; }))
+          return false;
         result = operands[0];
         result.whole = result.whole && shape_of(0).elements() == out.elements();
         spend(4);
         return true;
       case Op::dynamic_update_slice:  // with an array, into another
-        if (!object(operands[0]).writable || operands[0].object == operands[1].object || !is_run(shape_of(0), shape_of(1))) return false;
+        if (!object(operands[0]).writable || operands[0].object == operands[1].object ||
+            !is_run(shape_of(0), shape_of(1)))
+          return false;
         overwrite(operands[0]);
         result = {operands[0].object, object(operands[0]).version, operands[0].whole};
         spend_on_array(g.aval(e.inputs[1]), 1);
@@ -196,7 +212,8 @@ class FitCheck {
   // 16-bit sums and products are rounded once, at the end; not so here.
   static bool plain_scatter(const GraphBody& g, const Equation& e) {
     const DType d = g.aval(e.outputs[0]).dtype;
-    return !((d == DType::f16 || d == DType::bf16) && (e.op == Op::scatter_add || e.op == Op::scatter_mul));
+    return !((d == DType::f16 || d == DType::bf16) &&
+             (e.op == Op::scatter_add || e.op == Op::scatter_mul));
   }
 
   bool small(const GraphBody& g, const Equation& e) {
@@ -206,11 +223,14 @@ class FitCheck {
       operands += g.aval(v).elements();
       largest = std::max(largest, g.aval(v).elements());
     }
-    if (largest > limits_.of_a_lane && family_of(e.op) != Family::shape && e.op != Op::slice) return false;
+    if (largest > limits_.of_a_lane && family_of(e.op) != Family::shape && e.op != Op::slice)
+      return false;
     switch (family_of(e.op)) {
       case Family::unary:
       case Family::binary:
-      case Family::select: spend(n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype))); return true;
+      case Family::select:
+        spend(n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype)));
+        return true;
       case Family::leaf:
         // The constant's text, which is the kernel's identity, shows eight elements.
         return e.op == Op::full || e.op == Op::iota || (e.op == Op::constant && n <= 8);
@@ -222,14 +242,16 @@ class FitCheck {
       }
       case Family::cumulative: {
         const DType d = g.aval(e.outputs[0]).dtype;
-        const std::int64_t length = g.aval(e.outputs[0]).shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
+        const std::int64_t length =
+            g.aval(e.outputs[0]).shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
         spend(operands * (RunningOp(e.op, d, length).dtype == d ? 1 : 5));
         return RunningOp::has_code(e.op, d);
       }
       case Family::contract: {
         if (e.op != Op::dot_general) return false;  // convolutions have kernels of their own
         std::int64_t terms = n;
-        for (int axis : e.as<DotParams>().lhs_contract) terms *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
+        for (int axis : e.as<DotParams>().lhs_contract)
+          terms *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
         spend(2 * terms);
         return true;
       }
@@ -245,15 +267,18 @@ class FitCheck {
     }
   }
 
-  bool control(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Vec<Place>& results, bool outermost) {
+  bool control(const GraphBody& g, const Equation& e, const Vec<Place>& operands,
+               Vec<Place>& results, bool outermost) {
     if (++depth_ > deepest) return false;
     if (!outermost && bodies_have_lanes(e)) return false;
-    const bool fits = e.op == Op::cond ? branches(e, operands, results) : loop(g, e, operands, results, outermost);
+    const bool fits = e.op == Op::cond ? branches(e, operands, results)
+                                       : loop(g, e, operands, results, outermost);
     --depth_;
     return fits;
   }
   static bool bodies_have_lanes(const Equation& e) {
-    return (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes);
+    return (e.op == Op::cond && e.as<CondParams>().lanes) ||
+           (e.op == Op::while_ && e.as<WhileParams>().lanes);
   }
 
   // What a branch overwrites is what every branch hands on, in the same place.
@@ -292,12 +317,15 @@ class FitCheck {
     return false;
   }
 
-  bool loop(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Vec<Place>& results, bool outermost) {
+  bool loop(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Vec<Place>& results,
+            bool outermost) {
     const std::size_t carries = carries_of(e);
-    const std::size_t sequences = e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
+    const std::size_t sequences =
+        e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
     const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
     for (std::size_t i = 0; i < carries; ++i)
-      if (in_registers(g.aval(e.inputs[i])) && g.aval(e.inputs[i]).elements() > limits_.of_a_lane) return false;
+      if (in_registers(g.aval(e.inputs[i])) && g.aval(e.inputs[i]).elements() > limits_.of_a_lane)
+        return false;
     Vec<Place> inputs = operands, carried;
     // What is carried is updated where it lies, if nothing else reads it there; else in a copy.
     for (std::size_t i = 0; i < carries; ++i) {
@@ -315,7 +343,8 @@ class FitCheck {
     for (std::size_t i = carries; i < carries + sequences; ++i) {
       const Aval& element = step.aval(step.inputs[i]);
       if (operands[i].object < 0) cost_ += 2 * g.aval(e.inputs[i]).elements();
-      scalar_work_ += rounds_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
+      scalar_work_ +=
+          rounds_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
       if (in_registers(element)) inputs[i] = {};
       else inputs[i].whole = false;
     }
@@ -369,14 +398,15 @@ class FitCheck {
   int depth_ = 0;
 };
 
-/// Are there values of more elements of which some are read or overwritten whose place is not known before? In registers that would be a choice among
-/// all of them.
+/// Are there values of more elements of which some are read or overwritten whose place is not known
+/// before? In registers that would be a choice among all of them.
 bool picks_elements(const GraphBody& g, std::int64_t more_than) {
   return any_of(g.equations, [&](const Equation& e) {
-    const bool picks =
-        e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather || (e.op >= Op::scatter && e.op <= Op::scatter_max);
+    const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
+                       e.op == Op::gather || (e.op >= Op::scatter && e.op <= Op::scatter_max);
     if (picks && g.aval(e.inputs[0]).elements() > more_than) return true;
-    return any_of(bodies_of(e.params), [&](const GraphRef& body) { return picks_elements(*body, more_than); });
+    return any_of(bodies_of(e.params),
+                  [&](const GraphRef& body) { return picks_elements(*body, more_than); });
   });
 }
 
@@ -384,8 +414,11 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than) {
 double most_rounds(const GraphBody& g) {
   double most = 1;
   for (const Equation& e : g.equations) {
-    const double own = e.op == Op::while_ ? 1e15 : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : 1;
-    for (const GraphRef& body : bodies_of(e.params)) most = std::max(most, own * most_rounds(*body));
+    const double own = e.op == Op::while_ ? 1e15
+                       : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length)
+                                          : 1;
+    for (const GraphRef& body : bodies_of(e.params))
+      most = std::max(most, own * most_rounds(*body));
   }
   return most;
 }
@@ -409,24 +442,30 @@ GraphBody alone(const GraphBody& g, const Equation& e) {
   return one;
 }
 
-Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<int>& maker, const Equation& e) {
+Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<int>& maker,
+                                                const Equation& e) {
   Vec<std::optional<std::int64_t>> known(e.inputs.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
     const int made = maker[static_cast<std::size_t>(e.inputs[i])];
     const DType d = g.aval(e.inputs[i]).dtype;
-    if (made < 0 || g.equations[static_cast<std::size_t>(made)].op != Op::full || !is_int(d)) continue;
-    const Scalar value = g.equations[static_cast<std::size_t>(made)].as<FullParams>().value.converted(d);
+    if (made < 0 || g.equations[static_cast<std::size_t>(made)].op != Op::full || !is_int(d))
+      continue;
+    const Scalar value =
+        g.equations[static_cast<std::size_t>(made)].as<FullParams>().value.converted(d);
     known[i] = is_unsigned(d) ? static_cast<std::int64_t>(value.natural) : value.integer;
   }
   return known;
 }
 
-std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame, const RegisterLimits& limits) {
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame,
+                                      const RegisterLimits& limits) {
   const Equation& e = alone.equations[0];
   if (e.op == Op::scan)
     if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
   LaneForm form{alone};
-  const Lanes lanes = e.op == Op::cond ? e.as<CondParams>().lanes : e.op == Op::while_ ? e.as<WhileParams>().lanes : Lanes{};
+  const Lanes lanes = e.op == Op::cond     ? e.as<CondParams>().lanes
+                      : e.op == Op::while_ ? e.as<WhileParams>().lanes
+                                           : Lanes{};
   if (lanes) {
     form.count = lanes.count;
     const auto first_axis = [&](Var v) {
@@ -434,7 +473,8 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
       shape.erase(shape.begin());
       return 0;
     };
-    for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+      form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
     // A lane knows nothing of the others.
     if (e.op == Op::cond) {
@@ -447,7 +487,8 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
       form.lane.equations[0].params = make_params(std::move(p));
     }
   }
-  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = limits.moved;
+  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers))
+    form.most_in_registers = limits.moved;
   if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;
   return form;
 }
@@ -463,7 +504,8 @@ std::int64_t register_cost(const LaneForm& form) {
 }
 
 double register_work(const LaneForm& form) {
-  return static_cast<double>(register_cost(form)) * register_loops::most_rounds(form.lane) * (form ? static_cast<double>(form.count / 8 + 1) : 1.0);
+  return static_cast<double>(register_cost(form)) * register_loops::most_rounds(form.lane) *
+         (form ? static_cast<double>(form.count / 8 + 1) : 1.0);
 }
 
 bool is_run(const Shape& shape, const Shape& sizes) {
@@ -481,7 +523,8 @@ std::optional<Vec<std::size_t>> copy_order(const Vec<int>& to, const Vec<int>& f
     const std::size_t before = order.size();
     for (std::size_t k = 0; k < to.size(); ++k) {
       bool wanted = done[k];
-      for (std::size_t other = 0; other < to.size(); ++other) wanted = wanted || (other != k && !done[other] && from[other] == to[k]);
+      for (std::size_t other = 0; other < to.size(); ++other)
+        wanted = wanted || (other != k && !done[other] && from[other] == to[k]);
       if (wanted) continue;
       done[k] = true;
       order.push_back(k);

@@ -26,7 +26,8 @@ void dump_text(const std::string& name, const std::string& text) {
   if (folder.empty()) return;
   ::mkdir(folder.c_str(), 0777);  // it may be there already; writing the file tells
   const std::string path = folder + "/" + name;
-  if (const int wrong = write_file(path, {text}, Lasting::no)) warn_once("VT_DUMP: " + path + " cannot be written: " + std::strerror(wrong));
+  if (const int wrong = write_file(path, {text}, Lasting::no))
+    warn_once("VT_DUMP: " + path + " cannot be written: " + std::strerror(wrong));
 }
 
 std::string short_name(const std::string& text) {

@@ -59,8 +59,10 @@ std::string bytes_text(double x) {
   return quantity(x, 1024, units, 5);
 }
 std::string count_text(double x, const char* unit) {
-  const std::string names[] = {unit, std::string("k") + unit, std::string("M") + unit, std::string("G") + unit, std::string("T") + unit};
-  const char* units[] = {names[0].c_str(), names[1].c_str(), names[2].c_str(), names[3].c_str(), names[4].c_str()};
+  const std::string names[] = {unit, std::string("k") + unit, std::string("M") + unit,
+                               std::string("G") + unit, std::string("T") + unit};
+  const char* units[] = {names[0].c_str(), names[1].c_str(), names[2].c_str(), names[3].c_str(),
+                         names[4].c_str()};
   return quantity(x, 1000, units, 5);
 }
 std::string time_text(double seconds) {
@@ -72,7 +74,8 @@ std::string percent(double share) {
   return worded(share < 0.0995 ? "{:.1f} %" : "{:.0f} %", 100 * share);
 }
 std::string bar(const char* kind, double share) {
-  return worded("<span class=\"bar {}\"><i style=\"width:{:.1f}%\"></i></span>", kind, 100 * std::clamp(share, 0.0, 1.0));
+  return worded("<span class=\"bar {}\"><i style=\"width:{:.1f}%\"></i></span>", kind,
+                100 * std::clamp(share, 0.0, 1.0));
 }
 
 // The line as it stands in the user's file, if that can be read.
@@ -101,9 +104,11 @@ struct Bound {
 Bound bound_of(const ReportStep& s, const MachineLimits& m) {
   if (m.operations == 0) return {};
   std::size_t level = 0;
-  while (level + 1 < std::size(MachineLimits::sizes) && s.bytes > MachineLimits::sizes[level]) ++level;
+  while (level + 1 < std::size(MachineLimits::sizes) && s.bytes > MachineLimits::sizes[level])
+    ++level;
   const auto runs = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
-  return {runs * static_cast<double>(s.bytes) / m.bandwidth[level], runs * static_cast<double>(s.work) * (s.wide ? 2 : 1) / m.operations};
+  return {runs * static_cast<double>(s.bytes) / m.bandwidth[level],
+          runs * static_cast<double>(s.work) * (s.wide ? 2 : 1) / m.operations};
 }
 
 struct Measured {
@@ -123,7 +128,8 @@ Measured measure(Executable& executable, std::span<const BufferRef> inputs) {
     ~End() { measured_run() = 0; }
   } end;
   const auto start = Clock::now();
-  for (; m.runs < 3 || (m.runs < 200 && Clock::now() - start < std::chrono::milliseconds(300)); ++m.runs) {
+  for (; m.runs < 3 || (m.runs < 200 && Clock::now() - start < std::chrono::milliseconds(300));
+       ++m.runs) {
     measured_run() = ++number;
     const auto since = Clock::now();
     executable.run(inputs);
@@ -134,8 +140,10 @@ Measured measure(Executable& executable, std::span<const BufferRef> inputs) {
 }
 
 // `note`: a sentence before the text.
-std::string details(const std::string& summary, const std::string& text, const std::string& note = "") {
-  return "<details><summary>" + escaped(summary) + "</summary>" + (note.empty() ? "" : "<p>" + escaped(note) + "</p>") +
+std::string details(const std::string& summary, const std::string& text,
+                    const std::string& note = "") {
+  return "<details><summary>" + escaped(summary) + "</summary>" +
+         (note.empty() ? "" : "<p>" + escaped(note) + "</p>") +
          (text.empty() ? "" : "<pre>" + escaped(text) + "</pre>") + "</details>";
 }
 int equations_in(const std::string& graph) {
@@ -144,70 +152,93 @@ int equations_in(const std::string& graph) {
   return n;
 }
 std::string tile(const std::string& value, const std::string& meaning) {
-  return "<div class=\"tile\"><b>" + escaped(value) + "</b><span>" + escaped(meaning) + "</span></div>";
+  return "<div class=\"tile\"><b>" + escaped(value) + "</b><span>" + escaped(meaning) +
+         "</span></div>";
 }
 
-// A step that steps in the report make up. (A loop that is one function is none: its work is not known.)
-bool made_of_others(const Report& steps, std::size_t i) { return i + 1 < steps.size() && steps[i + 1].depth > steps[i].depth; }
+// A step that steps in the report make up. (A loop that is one function is none: its work is not
+// known.)
+bool made_of_others(const Report& steps, std::size_t i) {
+  return i + 1 < steps.size() && steps[i + 1].depth > steps[i].depth;
+}
 
 // `inner`: the steps that it is made of are rows too.
 std::string row(const ReportStep& s, bool inner, double whole, const MachineLimits& machine) {
-  const std::string indent = s.depth > 0 ? " style=\"padding-left:" + std::to_string(10 + 22 * s.depth) + "px\"" : "";
+  const std::string indent =
+      s.depth > 0 ? " style=\"padding-left:" + std::to_string(10 + 22 * s.depth) + "px\"" : "";
   if (s.name.empty())
-    return "<tr class=\"head\"><td colspan=\"6\"" + indent + ">" + escaped(s.title) + (s.nest.empty() ? "" : details("equations", s.nest)) +
-           "</td></tr>\n";
+    return "<tr class=\"head\"><td colspan=\"6\"" + indent + ">" + escaped(s.title) +
+           (s.nest.empty() ? "" : details("equations", s.nest)) + "</td></tr>\n";
   std::string lines;
-  for (const Where& w : s.lines) lines += "<code class=\"src\"><em>" + escaped(place_of(w)) + "</em> " + escaped(source_of(w)) + "</code>";
+  for (const Where& w : s.lines)
+    lines += "<code class=\"src\"><em>" + escaped(place_of(w)) + "</em> " + escaped(source_of(w)) +
+             "</code>";
   const Bound bound = bound_of(s, machine);
   const double least = bound.seconds(), runs = static_cast<double>(s.runs);
   const auto rate = [&](double each, const char* unit) {
-    return s.seconds > 0 ? "<small>" + count_text(each * runs / s.seconds, unit) + "/s</small>" : "";
+    return s.seconds > 0 ? "<small>" + count_text(each * runs / s.seconds, unit) + "/s</small>"
+                         : "";
   };
   std::string text =
       "<tr><td" + indent + "><b>" + escaped(s.name) + "</b>" +
-      details(s.title.substr(0, s.title.find(':')) + (s.nest.empty() ? "" : ", with its loop nest"), s.nest, s.title.substr(s.title.find(':') + 1)) +
+      details(s.title.substr(0, s.title.find(':')) + (s.nest.empty() ? "" : ", with its loop nest"),
+              s.nest, s.title.substr(s.title.find(':') + 1)) +
       "</td><td>" + lines;
   text += "</td><td class=\"n\">";
   if (s.seconds > 0) {
-    text += time_text(s.seconds) + (s.runs > 1 ? "<small>" + std::to_string(s.runs) + " rounds</small>" : "");
-    if (whole > 0) text += "<small>" + percent(s.seconds / whole) + "</small>" + bar("", s.seconds / whole);
+    text += time_text(s.seconds) +
+            (s.runs > 1 ? "<small>" + std::to_string(s.runs) + " rounds</small>" : "");
+    if (whole > 0)
+      text += "<small>" + percent(s.seconds / whole) + "</small>" + bar("", s.seconds / whole);
   } else {
     text += "–";
   }
-  text += "</td><td class=\"n\">" + bytes_text(static_cast<double>(s.bytes)) + rate(static_cast<double>(s.bytes), "B");
-  text += "</td><td class=\"n\">" + (s.work ? count_text(static_cast<double>(s.work), "op") + rate(static_cast<double>(s.work), "op") : "–");
+  text += "</td><td class=\"n\">" + bytes_text(static_cast<double>(s.bytes)) +
+          rate(static_cast<double>(s.bytes), "B");
+  text += "</td><td class=\"n\">" + (s.work ? count_text(static_cast<double>(s.work), "op") +
+                                                  rate(static_cast<double>(s.work), "op")
+                                            : "–");
   text += "</td><td class=\"n\">";
   if (s.seconds > 0 && least > 0 && !inner)
-    text += percent(least / s.seconds) + "<small>" + (bound.memory >= bound.arithmetic ? "memory" : "arithmetic") + "</small>" +
+    text += percent(least / s.seconds) + "<small>" +
+            (bound.memory >= bound.arithmetic ? "memory" : "arithmetic") + "</small>" +
             bar(least / s.seconds < 0.5 ? "poor" : "roof", least / s.seconds);
   else text += "–";
   return text + "</td></tr>\n";
 }
 
 std::string machine_table(const MachineLimits& m) {
-  std::string text = "<h2>The machine</h2><p>Measured once with " + std::to_string(thread_count()) + " threads: " + count_text(m.operations, "op") +
-                     "/s in f32 (half of it in f64; a multiply-add is two), and reading again and again</p><table><tr>";
-  for (const std::uint64_t size : MachineLimits::sizes) text += "<th class=\"n\">" + bytes_text(static_cast<double>(size)) + "</th>";
+  std::string text = "<h2>The machine</h2><p>Measured once with " + std::to_string(thread_count()) +
+                     " threads: " + count_text(m.operations, "op") +
+                     "/s in f32 (half of it in f64; a multiply-add is two), and reading again and "
+                     "again</p><table><tr>";
+  for (const std::uint64_t size : MachineLimits::sizes)
+    text += "<th class=\"n\">" + bytes_text(static_cast<double>(size)) + "</th>";
   text += "</tr><tr>";
-  for (const double rate : m.bandwidth) text += "<td class=\"n\">" + count_text(rate, "B") + "/s</td>";
+  for (const double rate : m.bandwidth)
+    text += "<td class=\"n\">" + count_text(rate, "B") + "/s</td>";
   return text +
-         "</tr></table><p class=\"faint\">A step needs at least the time for its bytes, at the rate at which so many of them are read, or for its "
+         "</tr></table><p class=\"faint\">A step needs at least the time for its bytes, at the "
+         "rate at which so many of them are read, or for its "
          "operations, whichever is longer. "
-         "“Of the roofline” is that time as a share of the measured one. Operations of kernels are in additions: an exp counts as some. What lies in "
+         "“Of the roofline” is that time as a share of the measured one. Operations of kernels are "
+         "in additions: an exp counts as some. What lies in "
          "the "
          "nearest cache when a step begins can be read faster than this says.</p>\n";
 }
 
 }  // namespace report_page
 
-std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs, const Vec<LoggedGraph>& graphs, Where title) {
+std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs,
+                         const Vec<LoggedGraph>& graphs, Where title) {
   using namespace report_page;
   const Measured measured = runs ? measure(executable, inputs) : Measured();
   Report steps;
   executable.report(steps, 0);
   double bytes = 0, work = 0, least = 0;
   MachineLimits machine;
-  // What was measured while the machine was busy with other things is mended when something is faster.
+  // What was measured while the machine was busy with other things is mended when something is
+  // faster.
   for (const bool again : {false, true}) {
     machine = machine_limits(again);
     bytes = work = least = 0;
@@ -215,7 +246,8 @@ std::string explain_page(Executable& executable, std::span<const BufferRef> inpu
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ReportStep& s = steps[i];
       if (s.name.empty() || made_of_others(steps, i)) continue;
-      const double bound = bound_of(s, machine).seconds(), rounds = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
+      const double bound = bound_of(s, machine).seconds(),
+                   rounds = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
       bytes += rounds * static_cast<double>(s.bytes);
       work += rounds * static_cast<double>(s.work);
       least += bound;
@@ -225,23 +257,31 @@ std::string explain_page(Executable& executable, std::span<const BufferRef> inpu
   }
   const std::string place = title.file ? place_of(title) : "a function";
   std::string page =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width\"/><title>vt: " +
-      escaped(place) + "</title><style>" + style + "</style></head><body>\n<h1>" + escaped(place) + "</h1>";
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
+      "content=\"width=device-width\"/><title>vt: " +
+      escaped(place) + "</title><style>" + style + "</style></head><body>\n<h1>" + escaped(place) +
+      "</h1>";
   if (title.file) page += "<p><code>" + escaped(source_of(title)) + "</code></p>";
   page += "\n<div class=\"tiles\">";
-  if (runs) page += tile(time_text(measured.seconds), "a call, the fastest of " + std::to_string(measured.runs));
+  if (runs)
+    page += tile(time_text(measured.seconds),
+                 "a call, the fastest of " + std::to_string(measured.runs));
   page += tile(bytes_text(bytes), "read and written") + tile(count_text(work, "op"), "operations");
   if (runs && least > 0) page += tile(percent(least / measured.seconds), "of the roofline");
   const Memory memory = executable.memory();
-  page += tile(bytes_text(static_cast<double>(memory.peak())), "of memory at most") + tile(std::to_string(thread_count()), "threads") + "</div>\n";
+  page += tile(bytes_text(static_cast<double>(memory.peak())), "of memory at most") +
+          tile(std::to_string(thread_count()), "threads") + "</div>\n";
   if (!runs) page += "<p>Not measured: this function prints, checks, or calls the host.</p>";
   page +=
-      "<h2>Steps, in the order in which they run</h2>\n<table><tr><th>what</th><th>from your lines</th><th class=\"n\">time</th><th "
+      "<h2>Steps, in the order in which they run</h2>\n<table><tr><th>what</th><th>from your "
+      "lines</th><th class=\"n\">time</th><th "
       "class=\"n\">bytes</th>"
       "<th class=\"n\">operations</th><th class=\"n\">of the roofline</th></tr>\n";
-  for (std::size_t i = 0; i < steps.size(); ++i) page += row(steps[i], made_of_others(steps, i), measured.seconds, machine);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    page += row(steps[i], made_of_others(steps, i), measured.seconds, machine);
   page +=
-      "</table>\n<p class=\"faint\">In loop nests b are buffers, d loops, v values, r results of reductions. What runs on "
+      "</table>\n<p class=\"faint\">In loop nests b are buffers, d loops, v values, r results of "
+      "reductions. What runs on "
       "several threads inside of "
       "loops is not measured by itself.</p>\n";
   page += "<h2>Memory</h2>\n" + details("what lies in memory, and when", memory.str()) + "\n";
@@ -250,12 +290,17 @@ std::string explain_page(Executable& executable, std::span<const BufferRef> inpu
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     bool again = false;
     for (std::size_t k = 0; k < i; ++k) again = again || graphs[k].text == graphs[i].text;
-    const std::string number = i + 1 < graphs.size() ? "recorded by " + graphs[i].title : graphs[i].title;
-    page += again ? "<p class=\"faint\">" + escaped(number) + ": the same as one above</p>\n"
-                  : details(number + ", " + std::to_string(equations_in(graphs[i].text)) + " equations", graphs[i].text) + "\n";
+    const std::string number =
+        i + 1 < graphs.size() ? "recorded by " + graphs[i].title : graphs[i].title;
+    page +=
+        again ? "<p class=\"faint\">" + escaped(number) + ": the same as one above</p>\n"
+              : details(number + ", " + std::to_string(equations_in(graphs[i].text)) + " equations",
+                        graphs[i].text) +
+                    "\n";
   }
   for (const ReportStep& s : steps)
-    if (s.graph && s.depth == 0) page += details("as it was compiled", to_text(*s.graph, true)) + "\n";
+    if (s.graph && s.depth == 0)
+      page += details("as it was compiled", to_text(*s.graph, true)) + "\n";
   return page + "</body></html>\n";
 }
 

@@ -1,4 +1,5 @@
-// One thread with a queue, which comes and goes: none is left over when there is nothing to do, when a process forks or when it ends.
+// One thread with a queue, which comes and goes: none is left over when there is nothing to do,
+// when a process forks or when it ends.
 #include "background.hpp"
 
 #include <pthread.h>
@@ -123,8 +124,9 @@ void end() {
   join(s);  // what its thread-local objects do as it leaves must be over too
 }
 
-// LLVM makes objects when it first needs them, whose destructors run before those handlers of exit that were there already, while a job may
-// still need them. What the first thread keeps for itself goes before all handlers.
+// LLVM makes objects when it first needs them, whose destructors run before those handlers of exit
+// that were there already, while a job may still need them. What the first thread keeps for itself
+// goes before all handlers.
 bool first_thread() {
 #if defined(__linux__)
   return ::syscall(SYS_gettid) == ::getpid();
@@ -143,8 +145,8 @@ bool watch_exit() {
   return first_thread();
 }
 
-// The thread is between two parts of a job, or gone, whenever a process forks: a child has its memory, but not the thread, and would wait forever
-// for what that held.
+// The thread is between two parts of a job, or gone, whenever a process forks: a child has its
+// memory, but not the thread, and would wait forever for what that held.
 void leave() {
   State& s = state();
   std::unique_lock hold(s.lock);
@@ -160,11 +162,13 @@ void come_back() {
   s.idle.notify_all();
   s.lock.unlock();
 }
-// The child has none of the other threads, which may have been compiling or waiting here. It begins with what is left of the jobs, and anew with
-// the one that was parked, when it gives one itself, or waits for them.
+// The child has none of the other threads, which may have been compiling or waiting here. It begins
+// with what is left of the jobs, and anew with the one that was parked, when it gives one itself,
+// or waits for them.
 void come_back_later() {
   State& s = state();
-  if (s.busy) s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(s.current));
+  if (s.busy)
+    s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(s.current));
   s.made = s.running = s.busy = s.parked = false;
   s.pauses = 0;
   new (&s.idle) std::condition_variable;
@@ -190,8 +194,8 @@ void in_background(Function<void()> job, std::weak_ptr<const void> of) {
   std::unique_lock hold(s.lock);
   if (s.ended) return;
   if (s.watched |= first; !std::exchange(s.begun, true) && !s.watched) {
-    // The first thread has not come by, so the end is known from the handlers alone: what LLVM makes when it first optimises must be there before
-    // another thread does.
+    // The first thread has not come by, so the end is known from the handlers alone: what LLVM
+    // makes when it first optimises must be there before another thread does.
     hold.unlock();
     return job();
   }
@@ -243,7 +247,8 @@ void background_rest() {
 SignalsBlocked::SignalsBlocked() {
   sigset_t all;
   sigfillset(&all);
-  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, own);  // of the thread's own doing
+  // of the thread's own doing
+  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, own);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

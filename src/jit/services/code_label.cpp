@@ -29,7 +29,10 @@ std::string CodeLabel::text() const {
   std::string text = operations;
   if (where.file) {
     const std::string_view path = where.file;
-    text.append(" ").append(path.substr(path.rfind('/') + 1)).append(":").append(std::to_string(where.line));
+    text.append(" ")
+        .append(path.substr(path.rfind('/') + 1))
+        .append(":")
+        .append(std::to_string(where.line));
   }
   return kernel.empty() ? text : text + " [" + kernel + "]";
 }
@@ -45,7 +48,8 @@ std::string CodeLabel::symbol() const {
   return name;
 }
 
-CodeLabelScope::CodeLabelScope(CodeLabel label) : label_(std::move(label)), outer_(code_labels::current()) {
+CodeLabelScope::CodeLabelScope(CodeLabel label)
+    : label_(std::move(label)), outer_(code_labels::current()) {
   code_labels::current() = label_.operations.empty() ? nullptr : &label_;
 }
 CodeLabelScope::~CodeLabelScope() { code_labels::current() = outer_; }

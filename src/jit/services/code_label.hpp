@@ -16,7 +16,8 @@ struct CodeLabel {
   std::string operations;  ///< "sub exp sum"
   std::string kernel;      ///< the name that explain gives it, or empty
   Where where;             ///< the user's line
-  std::string lines;       ///< with gdb: those of all that the code does, on which its line table depends
+  /// with gdb: those of all that the code does, on which its line table depends
+  std::string lines;
   /// "sub exp sum softmax.cpp:12 [0123456789abcdef]"
   std::string text() const;
   /// The same of letters, digits and _.

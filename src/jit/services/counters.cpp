@@ -42,7 +42,8 @@ constexpr Row rows[] = {
     {"bytes", &Counters::bytes, &Stats::bytes},
     {"llvm unavailable", &Counters::llvm_unavailable, &Stats::llvm_unavailable},
 };
-static_assert(sizeof(rows) / sizeof(rows[0]) * sizeof(std::uint64_t) == sizeof(Stats), "one row per counter");
+static_assert(sizeof(rows) / sizeof(rows[0]) * sizeof(std::uint64_t) == sizeof(Stats),
+              "one row per counter");
 static_assert(sizeof(Counters) == sizeof(Stats));
 
 }  // namespace counter_table
@@ -58,12 +59,14 @@ namespace vt {
 
 Stats stats() {
   Stats s;
-  for (const auto& row : detail::counter_table::rows) s.*row.shown = (detail::counters().*row.live).load(std::memory_order_relaxed);
+  for (const auto& row : detail::counter_table::rows)
+    s.*row.shown = (detail::counters().*row.live).load(std::memory_order_relaxed);
   return s;
 }
 
 void reset_stats() {
-  for (const auto& row : detail::counter_table::rows) (detail::counters().*row.live).store(0, std::memory_order_relaxed);
+  for (const auto& row : detail::counter_table::rows)
+    (detail::counters().*row.live).store(0, std::memory_order_relaxed);
 }
 
 std::ostream& operator<<(std::ostream& out, const Stats& s) { return out << s.str(); }
@@ -71,7 +74,8 @@ std::ostream& operator<<(std::ostream& out, const Stats& s) { return out << s.st
 std::string Stats::str() const {
   std::string text;
   for (const auto& row : detail::counter_table::rows)
-    if (this->*row.shown) text += std::string(row.name) + ": " + std::to_string(this->*row.shown) + "\n";
+    if (this->*row.shown)
+      text += std::string(row.name) + ": " + std::to_string(this->*row.shown) + "\n";
   return text;
 }
 

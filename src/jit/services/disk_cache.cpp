@@ -1,4 +1,5 @@
-// Reads, writes, checks and evicts cache entries; POSIX calls relative to one checked folder descriptor.
+// Reads, writes, checks and evicts cache entries; POSIX calls relative to one checked folder
+// descriptor.
 #include "disk_cache.hpp"
 
 #include <dirent.h>
@@ -33,8 +34,9 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 constexpr std::string_view magic = "vtkernel";
 constexpr std::string_view suffix = ".vtk", temporary_prefix = ".new.";
-constexpr std::size_t most_asked = 1024;  // entries that an estimate of the folder's size looks at, or few more
-constexpr std::uint64_t block = 4096;     // what file systems give out, most of them
+// entries that an estimate of the folder's size looks at, or few more
+constexpr std::size_t most_asked = 1024;
+constexpr std::uint64_t block = 4096;  // what file systems give out, most of them
 
 /// Owns a file descriptor.
 struct File {
@@ -143,33 +145,40 @@ bool write_all(int fd, const char* from, std::size_t size) {
   return true;
 }
 
-/// Makes the folder and those above it; others' modes follow the umask, the last is for the user alone.
+/// Makes the folder and those above it; others' modes follow the umask, the last is for the user
+/// alone.
 void make_folders(const std::string& path) {
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) ::mkdir(path.substr(0, at).c_str(), 0755);
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    ::mkdir(path.substr(0, at).c_str(), 0755);
   ::mkdir(path.c_str(), 0700);
 }
 
 std::string default_folder() {
   if (const char* chosen = std::getenv("VT_CACHE_DIR")) return chosen;
   // The specification of XDG_CACHE_HOME says that relative paths are to be ignored.
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && xdg[0] == '/') return std::string(xdg) + "/vt";
-  if (const char* home = std::getenv("HOME"); home && home[0] == '/') return std::string(home) + "/.cache/vt";
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && xdg[0] == '/')
+    return std::string(xdg) + "/vt";
+  if (const char* home = std::getenv("HOME"); home && home[0] == '/')
+    return std::string(home) + "/.cache/vt";
   return {};
 }
 
 }  // namespace disk_entries
 
 CacheKey cache_key(std::string_view text) {
-  return {disk_entries::hashed(text.data(), text.size(), 0x243f6a8885a308d3u), disk_entries::hashed(text.data(), text.size(), 0x13198a2e03707344u)};
+  return {disk_entries::hashed(text.data(), text.size(), 0x243f6a8885a308d3u),
+          disk_entries::hashed(text.data(), text.size(), 0x13198a2e03707344u)};
 }
 
 const std::string& program_identity() {
   static const std::string identity = [] {
     Dl_info info{};
     struct stat s{};
-    const bool known = ::dladdr(reinterpret_cast<void*>(&cache_key), &info) != 0 && info.dli_fname && ::stat(info.dli_fname, &s) == 0;
+    const bool known = ::dladdr(reinterpret_cast<void*>(&cache_key), &info) != 0 &&
+                       info.dli_fname && ::stat(info.dli_fname, &s) == 0;
     if (!known && ::stat("/proc/self/exe", &s) != 0) return std::string();
-    return std::to_string(s.st_size) + "." + std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec);
+    return std::to_string(s.st_size) + "." + std::to_string(s.st_mtim.tv_sec) + "." +
+           std::to_string(s.st_mtim.tv_nsec);
   }();
   return identity;
 }
@@ -193,7 +202,8 @@ std::string DiskCache::open_folder() {
   struct stat s{};
   if (folder_ < 0 || ::fstat(folder_, &s) != 0) return name_ + ": " + std::strerror(errno);
   if (s.st_uid != ::geteuid()) return name_ + " belongs to another user";
-  if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0) return name_ + " may be written by others (chmod 700 would make it usable)";
+  if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return name_ + " may be written by others (chmod 700 would make it usable)";
   return {};
 }
 
@@ -203,9 +213,11 @@ DiskCache::~DiskCache() {
 
 DiskCache& DiskCache::process() {
   static DiskCache& cache = []() -> DiskCache& {
-    auto* const made = new DiskCache(disk_entries::default_folder());  // never closed: kernels may still be made at exit
+    // never closed: kernels may still be made at exit
+    auto* const made = new DiskCache(disk_entries::default_folder());
     const char* const chosen = std::getenv("VT_CACHE_DIR");
-    if (chosen && *chosen && !made->usable()) warn_once("VT_CACHE_DIR is ignored, " + made->unusable_reason());
+    if (chosen && *chosen && !made->usable())
+      warn_once("VT_CACHE_DIR is ignored, " + made->unusable_reason());
     return *made;
   }();
   return cache;
@@ -362,9 +374,9 @@ DiskCache::Use DiskCache::scan(bool evict) {
     entries.push_back({std::string(name), 0, {}});
   }
   ::closedir(list);
-  // Asking for the sizes of tens of thousands of files takes up to seconds, which every process that stores something would pay: where only
-  // the sum is wanted, some stand for all. Another process asks for others, and so does not repeat an
-  // estimate that is too low.
+  // Asking for the sizes of tens of thousands of files takes up to seconds, which every process
+  // that stores something would pay: where only the sum is wanted, some stand for all. Another
+  // process asks for others, and so does not repeat an estimate that is too low.
   const std::size_t step = evict ? 1 : 1 + entries.size() / most_asked;
   for (std::size_t i = static_cast<std::size_t>(::getpid()) % step; i < entries.size(); i += step) {
     Entry& e = entries[i];
@@ -382,7 +394,8 @@ DiskCache::Use DiskCache::scan(bool evict) {
   Use aim = limit_;
   aim -= limit_.eighth();
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec : a.used.tv_nsec < b.used.tv_nsec;
+    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
+                                          : a.used.tv_nsec < b.used.tv_nsec;
   });
   for (const Entry& e : entries) {
     if (!total.beyond(aim)) break;

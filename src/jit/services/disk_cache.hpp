@@ -1,4 +1,5 @@
-// Owns the cache of compiled kernels on disk: one folder of checked entries by key, shared by all processes of a user.
+// Owns the cache of compiled kernels on disk: one folder of checked entries by key, shared by all
+// processes of a user.
 #pragma once
 
 #include <unistd.h>
@@ -26,8 +27,9 @@ struct CacheKey {
 /// Key of a text. Not for adversaries: the folder is the user's own.
 CacheKey cache_key(std::string_view text);
 
-/// Differs between two builds of the program that holds vt: code cached by another build is never run, even when someone
-/// changed an emitter and forgot `emitter_version`. Empty where it cannot be told.
+/// Differs between two builds of the program that holds vt: code cached by another build is never
+/// run, even when someone changed an emitter and forgot `emitter_version`. Empty where it cannot be
+/// told.
 const std::string& program_identity();
 
 /// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent,
@@ -47,15 +49,16 @@ class DiskCache {
   /// More of them take more blocks while there are few entries, fewer are longer to read.
   static constexpr std::uint64_t packs = 512;
 
-  /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may write in it.
-  /// The limit is on what the disk loses to the entries, in whole blocks; from it follows the limit on
-  /// their number.
+  /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may
+  /// write in it. The limit is on what the disk loses to the entries, in whole blocks; from it
+  /// follows the limit on their number.
   explicit DiskCache(const std::string& folder, std::uint64_t limit_bytes = default_limit);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  /// The process's cache: VT_CACHE_DIR, else $XDG_CACHE_HOME/vt, else ~/.cache/vt. VT_CACHE_DIR set but empty: no cache.
+  /// The process's cache: VT_CACHE_DIR, else $XDG_CACHE_HOME/vt, else ~/.cache/vt. VT_CACHE_DIR set
+  /// but empty: no cache.
   static DiskCache& process();
 
   /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) counts as absent; a
@@ -91,7 +94,9 @@ class DiskCache {
   Use scan(bool evict);  // of all files (after eviction)
 
   std::string name_, reason_;
-  int folder_ = -1;  // all accesses are relative to this descriptor: the folder that was checked is the one that is used
+  // all accesses are relative to this descriptor: the folder that was checked is the one that is
+  // used
+  int folder_ = -1;
   Use limit_;
   std::uint64_t pack_limit_;  // bytes; all packs may take a quarter of the whole limit
   std::mutex lock_;           // of what is below

@@ -12,7 +12,8 @@ inline std::uint64_t& measured_run() {
   return run;
 }
 
-/// Of one step, in the run that was last measured and in the fastest one. Written by the one thread that measures.
+/// Of one step, in the run that was last measured and in the fastest one. Written by the one thread
+/// that measures.
 struct StepTime {
   double best = 0, now = 0;
   std::uint64_t run = 0, count = 0;

@@ -14,19 +14,21 @@
 #include <system_error>
 #include <thread>
 
-// Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of Eigen.
+// Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of
+// Eigen.
 #if __has_include(<unsupported/Eigen/CXX11/ThreadPool>)
 #include <unsupported/Eigen/CXX11/ThreadPool>
 #else
-#include <eigen3/unsupported/Eigen/CXX11/ThreadPool>  // where distributions put it, for prototypes with a single -I
+// where distributions put it, for prototypes with a single -I
+#include <eigen3/unsupported/Eigen/CXX11/ThreadPool>
 #endif
 
 #include <vt/execution.hpp>
 
 #include "../../trace/base/environment.hpp"
-#include "../../trace/ir/graph.hpp"
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
+#include "../../trace/ir/graph.hpp"
 #include "background.hpp"
 
 namespace vt::detail {
@@ -36,7 +38,8 @@ namespace kernel_threads {
 constexpr int most_threads = 1024;
 
 int default_count() {
-  const auto usual = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
+  const auto usual =
+      static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
   return static_cast<int>(number_from_environment("VT_NUM_THREADS", 1, most_threads, usual));
 }
 
@@ -54,9 +57,11 @@ struct Work {
   std::int64_t total, step;
   RangeBody body;
   void* context;
-  Span::Label label;               ///< in timelines
-  std::atomic<std::int64_t> left;  // not yet done; the caller returns at 0, whether or not every thread has turned up
-  // Of what ranges have thrown, that of the first one in order; those behind it are not begun any more.
+  Span::Label label;  ///< in timelines
+  // not yet done; the caller returns at 0, whether or not every thread has turned up
+  std::atomic<std::int64_t> left;
+  // Of what ranges have thrown, that of the first one in order; those behind it are not begun any
+  // more.
   std::mutex mutex;
   std::atomic<std::int64_t> thrown_at{std::numeric_limits<std::int64_t>::max()};
   std::exception_ptr thrown;
@@ -88,8 +93,9 @@ struct Work {
 
   // `since`: when the launch began.
   void wait(std::chrono::steady_clock::time_point since) {
-    // The others take ranges until there are none, so they are soon through: waking up takes longer than that, unless the
-    // ranges are long. After half the time that the launch has taken so far it is better to sleep.
+    // The others take ranges until there are none, so they are soon through: waking up takes longer
+    // than that, unless the ranges are long. After half the time that the launch has taken so far
+    // it is better to sleep.
     for (int i = 0; i < 100; ++i, pause())
       if (left.load(std::memory_order_acquire) == 0) return;
     const auto now = std::chrono::steady_clock::now();
@@ -98,12 +104,13 @@ struct Work {
       pause();
       if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
     }
-    for (std::int64_t n; (n = left.load(std::memory_order_acquire)) != 0;) left.wait(n, std::memory_order_acquire);
+    for (std::int64_t n; (n = left.load(std::memory_order_acquire)) != 0;)
+      left.wait(n, std::memory_order_acquire);
   }
 };
 
-// Where launches are announced to threads that have just finished one: most come in quick succession, and waking a sleeping
-// thread takes longer than a small kernel.
+// Where launches are announced to threads that have just finished one: most come in quick
+// succession, and waking a sleeping thread takes longer than a small kernel.
 struct Board {
   std::atomic<std::uint64_t> launches{0};
   std::atomic<int> lookers{0};  ///< threads that will see the next launch
@@ -131,7 +138,8 @@ struct Board {
         if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
       }
       lookers.fetch_sub(1);
-      // Asked after it has stopped to count as a looker: whoever announces a launch sees one or the other.
+      // Asked after it has stopped to count as a looker: whoever announces a launch sees one or the
+      // other.
       if (launches.load() == seen) return;
       std::lock_guard lock(mutex);
       work = newest;
@@ -139,7 +147,8 @@ struct Board {
   }
 };
 
-// How Eigen's pool gets its threads. One that the system refuses is left out: the others, and the caller, take its ranges.
+// How Eigen's pool gets its threads. One that the system refuses is left out: the others, and the
+// caller, take its ranges.
 struct Threads {
   struct Task {
     std::function<void()> f;
@@ -157,7 +166,9 @@ struct Threads {
     try {
       return new EnvThread(std::move(f));
     } catch (const std::system_error& e) {
-      warn_once(std::string("kernels run on fewer threads than asked for: the system starts no more: ") + e.what());
+      warn_once(
+          std::string("kernels run on fewer threads than asked for: the system starts no more: ") +
+          e.what());
       return nullptr;
     }
   }
@@ -166,7 +177,8 @@ struct Threads {
 };
 using Pool = Eigen::ThreadPoolTempl<Threads>;
 
-// The pool is made at the first parallel launch and again after set_num_threads; a launch in flight keeps the old one alive.
+// The pool is made at the first parallel launch and again after set_num_threads; a launch in flight
+// keeps the old one alive.
 struct State {
   std::mutex mutex;
   std::atomic<int> wanted{default_count()};
@@ -175,7 +187,8 @@ struct State {
   int pool_count = 0;
 };
 State& state() {
-  // Never destroyed: kernels may run in other static objects' destructors, and joining threads there can hang.
+  // Never destroyed: kernels may run in other static objects' destructors, and joining threads
+  // there can hang.
   static State* const s = new State;
   return *s;
 }
@@ -207,7 +220,8 @@ bool others_ready() {
   return s.board && s.board->lookers.load() > 0;
 }
 
-void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges) {
+void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context,
+                     int ranges) {
   using namespace kernel_threads;
   grain = std::max<std::int64_t>(grain, 1);
   const std::int64_t grains = (total + grain - 1) / grain;
@@ -218,7 +232,8 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   }
   const auto since = std::chrono::steady_clock::now();
   const Team team = team_of(thread_count());
-  const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
+  const std::int64_t step =
+      std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
   auto work = new_shared<Work>();
   work->total = total;
   work->step = step;
@@ -227,7 +242,8 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   if (timeline_wanted()) work->label = Span::innermost();
   work->left.store(total, std::memory_order_relaxed);
   team.board->announce(work);
-  for (int i = 1 + team.board->lookers.load(); i < count; ++i) team.pool->Schedule([work, board = team.board] { board->serve(work); });
+  for (int i = 1 + team.board->lookers.load(); i < count; ++i)
+    team.pool->Schedule([work, board = team.board] { board->serve(work); });
   work->take();
   work->wait(since);
   if (work->thrown) std::rethrow_exception(work->thrown);
@@ -239,7 +255,9 @@ namespace vt {
 
 void set_num_threads(Param<int> count, Where where) {
   if (count < 1 || count > detail::kernel_threads::most_threads)
-    detail::fail(ErrorKind::value, "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024", where);
+    detail::fail(ErrorKind::value,
+                 "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024",
+                 where);
   detail::kernel_threads::state().wanted.store(count, std::memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
-// Running results of reductions and cumulative ops over numbers of a wide type (double, int64, uint64): what a sum, product,
-// extremum or log-sum-exp has seen so far.
+// Running results of reductions and cumulative ops over numbers of a wide type (double, int64,
+// uint64): what a sum, product, extremum or log-sum-exp has seen so far.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,8 @@ class Sum {
   W sum_ = 0;
 };
 
-/// Neumaier's compensated sum: as good as summing in twice the precision. Infinities and NaN come out as in a plain sum.
+/// Neumaier's compensated sum: as good as summing in twice the precision. Infinities and NaN come
+/// out as in a plain sum.
 template <>
 class Sum<double> {
  public:
@@ -53,7 +54,8 @@ class Max {
   W value() const { return greatest_; }
 
  private:
-  W greatest_ = std::is_floating_point_v<W> ? -std::numeric_limits<W>::infinity() : std::numeric_limits<W>::lowest();
+  W greatest_ = std::is_floating_point_v<W> ? -std::numeric_limits<W>::infinity()
+                                            : std::numeric_limits<W>::lowest();
 };
 
 template <class W>
@@ -63,7 +65,8 @@ class Min {
   W value() const { return least_; }
 
  private:
-  W least_ = std::is_floating_point_v<W> ? std::numeric_limits<W>::infinity() : std::numeric_limits<W>::max();
+  W least_ = std::is_floating_point_v<W> ? std::numeric_limits<W>::infinity()
+                                         : std::numeric_limits<W>::max();
 };
 
 /// log Σ exp(x), scaled by the greatest x so far so that nothing overflows.

@@ -1,4 +1,5 @@
-// The caching pool behind Buffer: size classes for small blocks, best fit for large ones, one lock, a memory limit.
+// The caching pool behind Buffer: size classes for small blocks, best fit for large ones, one lock,
+// a memory limit.
 #include "buffer.hpp"
 
 #include <algorithm>
@@ -20,8 +21,8 @@
 #include <vt/small_vec.hpp>
 #endif
 
-#include "environment.hpp"
 #include "../ir/graph.hpp"
+#include "environment.hpp"
 
 namespace vt::detail {
 namespace pool {
@@ -30,7 +31,8 @@ constexpr std::size_t alignment = 64;
 constexpr std::size_t small_limit = std::size_t{1} << 20;   // up to here blocks come in classes
 constexpr std::size_t large_grain = std::size_t{64} << 10;  // above, sizes are multiples of this
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t cache_floor = std::size_t{64} << 20;  // cached bytes that are never worth giving back
+// cached bytes that are never worth giving back
+constexpr std::size_t cache_floor = std::size_t{64} << 20;
 constexpr int class_count = 64;
 
 /// Classes are 64, 128, 192, 256, then four per doubling: at most a fifth of a block is wasted.
@@ -48,7 +50,8 @@ std::size_t class_size(int c) {
   return (std::size_t{1} << log) + (static_cast<std::size_t>(steps) << (log - 2));
 }
 
-// Under AddressSanitizer cached blocks and the slack behind a block are poisoned, so that stale or overrunning kernels are seen.
+// Under AddressSanitizer cached blocks and the slack behind a block are poisoned, so that stale or
+// overrunning kernels are seen.
 void hide([[maybe_unused]] void* p, [[maybe_unused]] std::size_t n) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(p, n);
@@ -63,12 +66,14 @@ void show([[maybe_unused]] void* p, [[maybe_unused]] std::size_t n) {
 void* system_allocate(std::size_t capacity) {
   const bool huge = capacity >= huge_page;
   // Whole pages only where little is lost by it.
-  const std::size_t taken = capacity >= 2 * huge_page ? (capacity + huge_page - 1) / huge_page * huge_page : capacity;
+  const std::size_t taken =
+      capacity >= 2 * huge_page ? (capacity + huge_page - 1) / huge_page * huge_page : capacity;
   // Unlike aligned_alloc it takes sizes that are no multiple of the alignment.
   void* block = nullptr;
   if (::posix_memalign(&block, huge ? huge_page : alignment, taken) != 0) return nullptr;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (huge) madvise(block, capacity, MADV_HUGEPAGE);  // advice only: failure costs speed, nothing else
+  // advice only: failure costs speed, nothing else
+  if (huge) madvise(block, capacity, MADV_HUGEPAGE);
 #endif
   return block;
 }
@@ -83,7 +88,9 @@ class Pool {
   void* take(std::size_t bytes, std::size_t& capacity, const char* what) {
     constexpr std::size_t most = std::size_t{1} << 62;
     const bool small = bytes <= small_limit;
-    capacity = bytes > most ? bytes : small ? class_size(class_of(bytes)) : (bytes + large_grain - 1) / large_grain * large_grain;
+    capacity = bytes > most ? bytes
+               : small      ? class_size(class_of(bytes))
+                            : (bytes + large_grain - 1) / large_grain * large_grain;
     const std::lock_guard lock(mutex_);
     if (bytes > most) refuse(bytes, what);
     if (small) {
@@ -124,8 +131,8 @@ class Pool {
     const std::lock_guard lock(mutex_);
     in_use_ -= capacity;
     asked_ -= bytes;
-    // Never keep more idle memory than was ever needed at once: what has been idle for long goes first, as a program that runs again and again
-    // wants the block that it gave back last.
+    // Never keep more idle memory than was ever needed at once: what has been idle for long goes
+    // first, as a program that runs again and again wants the block that it gave back last.
     const std::size_t most = std::max(cache_floor, peak_);
     std::size_t old = 0;
     for (; cached_ + capacity > most && old < large_.size(); ++old) {
@@ -136,7 +143,8 @@ class Pool {
     if (cached_ + capacity > most) drop_cache();
     if (capacity > most) return system_free(block, capacity);
     try {
-      if (capacity <= small_limit) classes_[static_cast<std::size_t>(class_of(capacity))].push_back(block);
+      if (capacity <= small_limit)
+        classes_[static_cast<std::size_t>(class_of(capacity))].push_back(block);
       else large_.push_back({capacity, block});
     } catch (const std::bad_alloc&) {
       return system_free(block, capacity);
@@ -170,7 +178,8 @@ class Pool {
     asked_ += bytes;
     asked_peak_ = std::max(asked_peak_, asked_);
     show(block, bytes);
-    hide(static_cast<char*>(block) + (bytes + 7) / 8 * 8, capacity - std::min(capacity, (bytes + 7) / 8 * 8));
+    hide(static_cast<char*>(block) + (bytes + 7) / 8 * 8,
+         capacity - std::min(capacity, (bytes + 7) / 8 * 8));
     return block;
   }
   void drop_cache() {
@@ -184,8 +193,8 @@ class Pool {
     cached_ = 0;
   }
   [[noreturn]] void refuse(std::size_t bytes, const char* what) const {
-    std::string message =
-        std::string("vt: out of memory: ") + what + " needs " + readable_bytes(bytes) + ", " + readable_bytes(in_use_) + " are in use";
+    std::string message = std::string("vt: out of memory: ") + what + " needs " +
+                          readable_bytes(bytes) + ", " + readable_bytes(in_use_) + " are in use";
     if (limit_) message += ", the limit (VT_MEMORY_LIMIT) is " + readable_bytes(limit_);
     throw Error(ErrorKind::memory, message);
   }
@@ -199,7 +208,8 @@ class Pool {
   Vec<Idle> large_;  ///< the longest idle first
   std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, asked_ = 0, asked_peak_ = 0;
   /// 0: none
-  std::size_t limit_ = static_cast<std::size_t>(number_from_environment("VT_MEMORY_LIMIT", 0, std::numeric_limits<std::int64_t>::max(), 0, true));
+  std::size_t limit_ = static_cast<std::size_t>(number_from_environment(
+      "VT_MEMORY_LIMIT", 0, std::numeric_limits<std::int64_t>::max(), 0, true));
 };
 
 /// Never destroyed: Tensors in static storage give their blocks back after main.

@@ -17,8 +17,10 @@ struct Buffer : RefCounted {
   std::size_t bytes = 0;     ///< wanted
   std::size_t capacity = 0;  ///< of the pool's block; 0 for borrowed memory
   Device device{};
-  Ref<Buffer> host;                 ///< of a device's memory: the copy that was made to look at it; see on_host
-  Where donated{};                  ///< a value that was given away, and to whom; there are no bytes then
+  /// of a device's memory: the copy that was made to look at it; see on_host
+  Ref<Buffer> host;
+  /// a value that was given away, and to whom; there are no bytes then
+  Where donated{};
   void* owner = nullptr;            ///< of borrowed memory
   void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();
@@ -36,7 +38,8 @@ BufferRef allocate(std::size_t bytes, const char* what = "buffer");
 /// Wraps the caller's memory.
 BufferRef borrow_memory(const void* data, std::size_t bytes);
 
-/// Bytes handed out now, the most there ever were, and bytes cached for reuse; of the first two, what was asked for before blocks were rounded up.
+/// Bytes handed out now, the most there ever were, and bytes cached for reuse; of the first two,
+/// what was asked for before blocks were rounded up.
 struct PoolUse {
   std::size_t in_use, peak, cached, asked, asked_peak;
 };
@@ -46,7 +49,8 @@ std::string readable_bytes(std::size_t bytes);
 void reset_pool_peak();
 /// Gives cached blocks back to the system.
 void trim_pool();
-/// No more than `bytes` are handed out from now on; 0: no limit. Starts as VT_MEMORY_LIMIT (bytes, or with K, M, G).
+/// No more than `bytes` are handed out from now on; 0: no limit. Starts as VT_MEMORY_LIMIT (bytes,
+/// or with K, M, G).
 void set_memory_limit(std::size_t bytes);
 
 }  // namespace vt::detail

@@ -26,12 +26,15 @@ void widen(const void* source, DType from, void* target, std::size_t n) {
 
 /// From a wide dtype: the one rounding.
 void narrow(const void* source, DType wide, void* target, DType to, std::size_t n) {
-  with_wide_type(wide, [&](auto from) { with_type(to, [&](auto tag) { run<decltype(from), decltype(tag)>(source, target, n); }); });
+  with_wide_type(wide, [&](auto from) {
+    with_type(to, [&](auto tag) { run<decltype(from), decltype(tag)>(source, target, n); });
+  });
 }
 
 /// From or to complex numbers, by way of their parts; nonzero → true.
 void with_complex(const void* source, DType from, void* target, DType to, std::size_t n) {
-  if (is_complex(from) && is_complex(to)) return convert_elements(source, real_dtype(from), target, real_dtype(to), 2 * n);
+  if (is_complex(from) && is_complex(to))
+    return convert_elements(source, real_dtype(from), target, real_dtype(to), 2 * n);
   constexpr std::size_t piece = 256;
   double parts[2 * piece], reals[piece];
   constexpr double zero = 0;
@@ -43,12 +46,15 @@ void with_complex(const void* source, DType from, void* target, DType to, std::s
     auto* out = static_cast<char*>(target) + done * size_of(to);
     if (is_source) {
       convert_elements(in, part, parts, DType::f64, 2 * count);
-      for (std::size_t i = 0; i < count; ++i) reals[i] = is_bool(to) ? static_cast<double>(parts[2 * i] != 0 || parts[2 * i + 1] != 0) : parts[2 * i];
+      for (std::size_t i = 0; i < count; ++i)
+        reals[i] = is_bool(to) ? static_cast<double>(parts[2 * i] != 0 || parts[2 * i + 1] != 0)
+                               : parts[2 * i];
       convert_elements(reals, DType::f64, out, to, count);
     } else {
       convert_elements(in, from, reals, part, count);  // in the dtype of the parts: one rounding
       const std::size_t size = size_of(part);
-      for (std::size_t i = 0; i < count; ++i) std::memcpy(out + 2 * i * size, reinterpret_cast<const char*>(reals) + i * size, size);
+      for (std::size_t i = 0; i < count; ++i)
+        std::memcpy(out + 2 * i * size, reinterpret_cast<const char*>(reals) + i * size, size);
       for (std::size_t i = 0; i < count; ++i) std::memcpy(out + (2 * i + 1) * size, &zero, size);
     }
   }
@@ -62,7 +68,8 @@ void convert_elements(const void* source, DType from, void* target, DType to, st
     if (n) std::memcpy(target, source, n * size_of(from));
     return;
   }
-  if (is_complex(from) || is_complex(to)) return convert_runs::with_complex(source, from, target, to, n);
+  if (is_complex(from) || is_complex(to))
+    return convert_runs::with_complex(source, from, target, to, n);
   if (from == wide) return convert_runs::narrow(source, from, target, to, n);
   if (to == wide) return convert_runs::widen(source, from, target, n);
   // By way of the wide dtype, in pieces that stay in the nearest cache.
@@ -70,7 +77,8 @@ void convert_elements(const void* source, DType from, void* target, DType to, st
   std::uint64_t between[piece];
   for (std::size_t done = 0; done < n; done += piece) {
     const std::size_t count = std::min(piece, n - done);
-    convert_runs::widen(static_cast<const char*>(source) + done * size_of(from), from, between, count);
+    convert_runs::widen(static_cast<const char*>(source) + done * size_of(from), from, between,
+                        count);
     convert_runs::narrow(between, wide, static_cast<char*>(target) + done * size_of(to), to, count);
   }
 }
@@ -90,7 +98,8 @@ Scalar load_scalar(DType dtype, const void* source) {
 }
 
 void store_scalar(const Scalar& value, void* target) {
-  if (!is_complex(value.dtype)) return convert_elements(&value.natural, wide_of(value.dtype), target, value.dtype, 1);
+  if (!is_complex(value.dtype))
+    return convert_elements(&value.natural, wide_of(value.dtype), target, value.dtype, 1);
   const double parts[2] = {value.real, value.imaginary};
   convert_elements(parts, DType::c128, target, value.dtype, 1);
 }

@@ -1,5 +1,5 @@
-// Conversion of numbers among all dtypes: rounds once, saturates float → integer, wraps integer → integer; real numbers become
-// complex ones with a zero imaginary part, complex ones lose theirs.
+// Conversion of numbers among all dtypes: rounds once, saturates float → integer, wraps integer →
+// integer; real numbers become complex ones with a zero imaginary part, complex ones lose theirs.
 #pragma once
 
 #include <bit>
@@ -15,18 +15,20 @@
 namespace vt::detail {
 
 template <class T>
-inline constexpr bool is_real_type = std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+inline constexpr bool is_real_type =
+    std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 template <class T>
 inline constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-/// The neighbour of `x` among the floats whose last bit is odd, if `x` is not a float itself. Rounding that to fewer bits gives
-/// what rounding `x` at once would have given.
+/// The neighbour of `x` among the floats whose last bit is odd, if `x` is not a float itself.
+/// Rounding that to fewer bits gives what rounding `x` at once would have given.
 inline float round_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
   if (__builtin_isnan(x) || static_cast<double>(nearest) == x) return nearest;
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   if (bits & 1) return nearest;
-  return std::bit_cast<float>(std::fabs(static_cast<double>(nearest)) > std::fabs(x) ? bits - 1 : bits + 1);
+  return std::bit_cast<float>(std::fabs(static_cast<double>(nearest)) > std::fabs(x) ? bits - 1
+                                                                                     : bits + 1);
 }
 
 /// The same for 64-bit integers, as doubles.
@@ -57,7 +59,8 @@ To convert_value(From x) {
     if constexpr (is_real_type<From>) {
       if constexpr (is_half_type<From>) return To(static_cast<float>(x));
       else return from_double<To>(static_cast<double>(x));
-    } else if constexpr (is_half_type<To> && sizeof(From) == 8) return from_double<To>(double_to_odd(x));
+    } else if constexpr (is_half_type<To> && sizeof(From) == 8)
+      return from_double<To>(double_to_odd(x));
     else if constexpr (is_half_type<To>) return from_double<To>(static_cast<double>(x));
     else return static_cast<To>(x);
   } else if constexpr (is_real_type<From>) {
@@ -78,10 +81,13 @@ To convert_value(From x) {
   }
 }
 
-/// The widest dtype of its kind, which holds every number of `dtype`: c128, f64, i64, or u64 (bool too). Reductions and products
-/// work in it, so that their code exists four times and not fifteen.
+/// The widest dtype of its kind, which holds every number of `dtype`: c128, f64, i64, or u64 (bool
+/// too). Reductions and products work in it, so that their code exists four times and not fifteen.
 constexpr DType wide_of(DType dtype) {
-  return is_complex(dtype) ? DType::c128 : is_float(dtype) ? DType::f64 : is_signed_int(dtype) ? DType::i64 : DType::u64;
+  return is_complex(dtype)      ? DType::c128
+         : is_float(dtype)      ? DType::f64
+         : is_signed_int(dtype) ? DType::i64
+                                : DType::u64;
 }
 /// Calls `f` with the C++ type of wide_of(dtype), which is not complex.
 template <class F>

@@ -8,7 +8,8 @@
 
 namespace vt::detail {
 
-std::string_view word_from_environment(const char* name, std::initializer_list<std::string_view> words) {
+std::string_view word_from_environment(const char* name,
+                                       std::initializer_list<std::string_view> words) {
   const char* text = std::getenv(name);
   if (!text || !*text) return {};
   std::string known;
@@ -21,14 +22,16 @@ std::string_view word_from_environment(const char* name, std::initializer_list<s
   return {};
 }
 
-std::int64_t number_from_environment(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise, bool bytes) {
+std::int64_t number_from_environment(const char* name, std::int64_t least, std::int64_t most,
+                                     std::int64_t otherwise, bool bytes) {
   const char* text = std::getenv(name);
   if (!text || !*text) return otherwise;
   const char* at = text;
   std::int64_t number = 0;
   bool fits = true;
   for (; *at >= '0' && *at <= '9'; ++at)
-    fits = fits && !__builtin_mul_overflow(number, 10, &number) && !__builtin_add_overflow(number, *at - '0', &number);
+    fits = fits && !__builtin_mul_overflow(number, 10, &number) &&
+           !__builtin_add_overflow(number, *at - '0', &number);
   fits = fits && at != text;
   int shift = 0;
   if (bytes && *at) {
@@ -38,7 +41,8 @@ std::int64_t number_from_environment(const char* name, std::int64_t least, std::
   }
   if (fits && !*at && number >= least && number <= most >> shift) return number << shift;
   warn_once(std::string(name) + "=" + text + " is not " +
-            (bytes ? "a number of bytes, which may end in K, M, G or T" : "a number from " + std::to_string(least) + " to " + std::to_string(most)) +
+            (bytes ? "a number of bytes, which may end in K, M, G or T"
+                   : "a number from " + std::to_string(least) + " to " + std::to_string(most)) +
             ": ignored");
   return otherwise;
 }

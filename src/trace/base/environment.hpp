@@ -7,12 +7,16 @@
 
 namespace vt::detail {
 
-/// The value of variable `name` if it is one of `words`, else an empty one. What is neither is left out, and vt::warnings() says so.
-std::string_view word_from_environment(const char* name, std::initializer_list<std::string_view> words);
+/// The value of variable `name` if it is one of `words`, else an empty one. What is neither is left
+/// out, and vt::warnings() says so.
+std::string_view word_from_environment(const char* name,
+                                       std::initializer_list<std::string_view> words);
 
-/// Variable `name` as a number from `least` (not below 0) to `most`, with an optional K, M, G or T (powers of 1024) where it counts bytes; else
-/// `otherwise`. What is not such a number is left out, and vt::warnings() says so.
-std::int64_t number_from_environment(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise, bool bytes = false);
+/// Variable `name` as a number from `least` (not below 0) to `most`, with an optional K, M, G or T
+/// (powers of 1024) where it counts bytes; else `otherwise`. What is not such a number is left out,
+/// and vt::warnings() says so.
+std::int64_t number_from_environment(const char* name, std::int64_t least, std::int64_t most,
+                                     std::int64_t otherwise, bool bytes = false);
 
 /// Variable `name`, 0 or 1.
 inline bool switch_from_environment(const char* name, bool otherwise) {
@@ -21,18 +25,31 @@ inline bool switch_from_environment(const char* name, bool otherwise) {
 }
 
 // The settings that are words, each with its words.
-inline std::string_view backend_from_environment() { return word_from_environment("VT_BACKEND", {"interpreter", "cpu", "cuda"}); }
-inline std::string_view isa_from_environment() { return word_from_environment("VT_CPU_ISA", {"sse2", "avx2", "avx512"}); }
-inline std::string_view lanes_from_environment() { return word_from_environment("VT_LANES", {"automatic", "groups"}); }
-inline std::string_view tiers_from_environment() { return word_from_environment("VT_TIERS", {"off"}); }
-inline std::string_view machine_from_environment() { return word_from_environment("VT_MACHINE", {"usual"}); }
+inline std::string_view backend_from_environment() {
+  return word_from_environment("VT_BACKEND", {"interpreter", "cpu", "cuda"});
+}
+inline std::string_view isa_from_environment() {
+  return word_from_environment("VT_CPU_ISA", {"sse2", "avx2", "avx512"});
+}
+inline std::string_view lanes_from_environment() {
+  return word_from_environment("VT_LANES", {"automatic", "groups"});
+}
+inline std::string_view tiers_from_environment() {
+  return word_from_environment("VT_TIERS", {"off"});
+}
+inline std::string_view machine_from_environment() {
+  return word_from_environment("VT_MACHINE", {"usual"});
+}
 inline bool perf_from_environment() { return switch_from_environment("VT_PERF", false); }
 inline bool gdb_from_environment() { return switch_from_environment("VT_GDB", false); }
 inline bool tf32_from_environment() { return switch_from_environment("VT_TF32", false); }
 inline bool cuda_loops_from_environment() { return switch_from_environment("VT_CUDA_LOOPS", true); }
-inline bool cuda_graphs_from_environment() { return switch_from_environment("VT_CUDA_GRAPHS", true); }
+inline bool cuda_graphs_from_environment() {
+  return switch_from_environment("VT_CUDA_GRAPHS", true);
+}
 
-/// Warns of every such setting that is not understood, also of those that nothing has asked for yet.
+/// Warns of every such setting that is not understood, also of those that nothing has asked for
+/// yet.
 void check_settings();
 
 }  // namespace vt::detail

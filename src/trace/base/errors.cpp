@@ -17,6 +17,8 @@ std::string at(Where where) {
   return text;
 }
 
-void fail(ErrorKind kind, std::string message, Where where) { throw Error(kind, message + at(where)); }
+void fail(ErrorKind kind, std::string message, Where where) {
+  throw Error(kind, message + at(where));
+}
 
 }  // namespace vt::detail

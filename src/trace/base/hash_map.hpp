@@ -1,5 +1,6 @@
-// HashMap: keys to values, with the few operations of std::unordered_map that vt uses. Iterated in the order of insertion, whatever
-// the addresses of the keys are; a tenth of the standard one's functions for a header-only program to compile.
+// HashMap: keys to values, with the few operations of std::unordered_map that vt uses. Iterated in
+// the order of insertion, whatever the addresses of the keys are; a tenth of the standard one's
+// functions for a header-only program to compile.
 #pragma once
 
 #include <bit>
@@ -64,7 +65,8 @@ class HashMap {
   Inserted emplace(K key, V value) {
     if (Entry* there = find(key); there != end()) return {there, false};
     entries_.push_back({static_cast<K&&>(key), static_cast<V&&>(value)});
-    if (!slots_.empty() && entries_.size() * 2 <= slots_.size()) slots_[slot_of(entries_.back().first)] = static_cast<std::uint32_t>(entries_.size());
+    if (!slots_.empty() && entries_.size() * 2 <= slots_.size())
+      slots_[slot_of(entries_.back().first)] = static_cast<std::uint32_t>(entries_.size());
     else if (entries_.size() > searched_in_line) lay_out();
     return {&entries_.back(), true};
   }
@@ -84,18 +86,22 @@ class HashMap {
 
   std::size_t slot_of(const K& key) const {
     const std::size_t mask = slots_.size() - 1;
-    // Multiplied by 2⁶⁴ / golden ratio, so that keys that differ in few bits land apart; its upper half is the better one.
+    // Multiplied by 2⁶⁴ / golden ratio, so that keys that differ in few bits land apart; its upper
+    // half is the better one.
     std::size_t at = (key_hash(key) * 0x9e3779b97f4a7c15ull >> 32) & mask;
     while (slots_[at] && !(entries_[slots_[at] - 1].first == key)) at = (at + 1) & mask;
     return at;
   }
   void lay_out() {
     slots_.assign(std::bit_ceil(entries_.size() * 4), 0);
-    for (std::size_t i = 0; i < entries_.size(); ++i) slots_[slot_of(entries_[i].first)] = static_cast<std::uint32_t>(i + 1);
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      slots_[slot_of(entries_[i].first)] = static_cast<std::uint32_t>(i + 1);
   }
 
   Vec<Entry> entries_;
-  Vec<std::uint32_t> slots_;  ///< the entry's number + 1, or 0; none while there are so few entries that a search in line is as fast
+  /// the entry's number + 1, or 0; none while there are so few entries that a search in line is as
+  /// fast
+  Vec<std::uint32_t> slots_;
 };
 
 }  // namespace vt::detail

@@ -14,7 +14,9 @@ namespace vt::detail {
 std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts) {
   fmt::dynamic_format_arg_store<fmt::format_context> arguments;
   for (const MessagePart& part : parts) switch (part.kind) {
-      case MessagePart::Kind::text: arguments.push_back(fmt::string_view(part.text.data(), part.text.size())); break;
+      case MessagePart::Kind::text:
+        arguments.push_back(fmt::string_view(part.text.data(), part.text.size()));
+        break;
       case MessagePart::Kind::letter: arguments.push_back(part.letter); break;
       case MessagePart::Kind::truth: arguments.push_back(part.truth); break;
       case MessagePart::Kind::f32: arguments.push_back(part.f32); break;

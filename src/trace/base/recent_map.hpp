@@ -1,4 +1,5 @@
-// RecentMap: a HashMap of bounded size, for caches of what can be made again: what was used longest ago goes first.
+// RecentMap: a HashMap of bounded size, for caches of what can be made again: what was used longest
+// ago goes first.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,8 @@ class RecentMap {
   V* emplace(K key, V value, Vec<V>& gone) {
     if (V* const there = find(key)) return there;
     if (entries_.size() >= most_) drop(gone);
-    return &entries_.emplace(static_cast<K&&>(key), {static_cast<V&&>(value), ++now_}).entry->second.value;
+    return &entries_.emplace(static_cast<K&&>(key), {static_cast<V&&>(value), ++now_})
+                .entry->second.value;
   }
   void erase(const K& key) { entries_.erase(key); }
   void set_most(std::size_t most, Vec<V>& gone) {

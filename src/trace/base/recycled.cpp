@@ -18,11 +18,13 @@ constexpr bool kept = false;  // the sanitizers must see every life of a block
 constexpr bool kept = true;
 #endif
 
-// Blocks by the power of two that holds them. Shorter ones are malloc's business, longer ones are rare.
+// Blocks by the power of two that holds them. Shorter ones are malloc's business, longer ones are
+// rare.
 constexpr int least_class = 12, classes = 12;  // 4 KB to 8 MB
 constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
-// Without a destructor, like FreeList: Tensors that live as long as the process give memory back after its first thread has ended.
+// Without a destructor, like FreeList: Tensors that live as long as the process give memory back
+// after its first thread has ended.
 struct Blocks {
   void* heads[classes] = {};
   std::size_t bytes = 0;
@@ -31,7 +33,9 @@ struct Blocks {
 constinit thread_local Blocks blocks;
 constinit thread_local bool ended = false;  ///< memory goes back at once from here on
 
-int class_of(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes - 1)) - least_class; }
+int class_of(std::size_t bytes) {
+  return static_cast<int>(std::bit_width(bytes - 1)) - least_class;
+}
 
 }  // namespace recycled_memory
 

@@ -1,7 +1,9 @@
-// Memory of the passes, kept by each thread for its next use: nodes and parameters one by one, long vectors as blocks.
+// Memory of the passes, kept by each thread for its next use: nodes and parameters one by one, long
+// vectors as blocks.
 //
-// A transform makes some thousand nodes and a few vectors of some hundred KB, and drops them all at its end. Given back to the
-// C library they would go back to the kernel, and the next transform would begin with page faults (a fifth of its time in a profile).
+// A transform makes some thousand nodes and a few vectors of some hundred KB, and drops them all at
+// its end. Given back to the C library they would go back to the kernel, and the next transform
+// would begin with page faults (a fifth of its time in a profile).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +14,8 @@
 
 namespace vt::detail {
 
-/// Blocks of one size, of one thread. (Without a destructor, so that thread_local ones are reached without a check.)
+/// Blocks of one size, of one thread. (Without a destructor, so that thread_local ones are reached
+/// without a check.)
 class FreeList {
  public:
   void* take(std::size_t bytes) {
@@ -35,7 +38,8 @@ class FreeList {
 
   void* head_ = nullptr;
   int count_ = 0;
-  bool open_ = false;  // takes memory; not before the end of the thread is seen to, and not after it
+  // takes memory; not before the end of the thread is seen to, and not after it
+  bool open_ = false;
 };
 
 /// At least `bytes` bytes, aligned as operator new; for vectors of any length.

@@ -26,7 +26,9 @@ class Ref {
   }
   ~Ref() {
     // The last holder needs no atomic update: nobody else can take a reference.
-    if (p_ && (p_->references.load(std::memory_order_acquire) == 1 || p_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)) delete p_;
+    if (p_ && (p_->references.load(std::memory_order_acquire) == 1 ||
+               p_->references.fetch_sub(1, std::memory_order_acq_rel) == 1))
+      delete p_;
   }
   /// Owns what nobody else has seen yet.
   static Ref of_new(T* p) noexcept {

@@ -1,5 +1,5 @@
-// What the arithmetic ops do to two numbers of one type: wrap-around integers, NaN-keeping max and min.
-// bool has max and min only.
+// What the arithmetic ops do to two numbers of one type: wrap-around integers, NaN-keeping max and
+// min. bool has max and min only.
 #pragma once
 
 #include <bit>
@@ -82,14 +82,16 @@ T min(T a, T b) {
   return b < a ? b : a;
 }
 
-/// Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"): key and counter
-/// hold two words each, the first in the upper half; so does the result.
+/// Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
+/// as 1, 2, 3"): key and counter hold two words each, the first in the upper half; so does the
+/// result.
 inline constexpr std::uint32_t threefry_parity = 0x1bd11bda;
 inline constexpr int threefry_turns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 constexpr std::uint64_t threefry(std::uint64_t key, std::uint64_t counter) {
   const auto k0 = static_cast<std::uint32_t>(key >> 32), k1 = static_cast<std::uint32_t>(key);
   const std::uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ threefry_parity};
-  std::uint32_t x = static_cast<std::uint32_t>(counter >> 32) + k0, y = static_cast<std::uint32_t>(counter) + k1;
+  std::uint32_t x = static_cast<std::uint32_t>(counter >> 32) + k0,
+                y = static_cast<std::uint32_t>(counter) + k1;
   for (std::uint32_t block = 0; block < 5; ++block) {
     for (const int turn : threefry_turns[block % 2]) {
       x += y;

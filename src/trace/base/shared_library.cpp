@@ -16,8 +16,8 @@
 
 namespace vt::detail {
 
-// A dynamic linker is at work where any object names one: not in a static program, position-independent
-// or not.
+// A dynamic linker is at work where any object names one: not in a static program,
+// position-independent or not.
 bool linked_statically() {
 #ifdef __linux__
   const auto names_linker = [](dl_phdr_info* object, std::size_t, void*) {
@@ -34,12 +34,14 @@ bool linked_statically() {
 
 namespace shared_library {
 
-// The files that dlopen may take for `name`: a path itself; a bare name in the folders that come before all others, and in the usual ones.
+// The files that dlopen may take for `name`: a path itself; a bare name in the folders that come
+// before all others, and in the usual ones.
 std::string found(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   std::string folders;
   if (const char* own = std::getenv("LD_LIBRARY_PATH")) folders = own;
-  folders += ":/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib";
+  folders +=
+      ":/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/lib";
   for (std::size_t at = 0; at < folders.size();) {
     const std::size_t end = std::min(folders.find(':', at), folders.size());
     const std::string path = folders.substr(at, end - at) + "/" + name;
@@ -49,8 +51,8 @@ std::string found(const std::string& name) {
   return {};
 }
 
-// A file that ends before its segments do (a download that broke off, a full disk) is loaded all the same, and ends the process where a
-// page is touched that is not there.
+// A file that ends before its segments do (a download that broke off, a full disk) is loaded all
+// the same, and ends the process where a page is touched that is not there.
 bool is_cut_off(const std::string& name, std::string& why) {
 #ifdef __linux__
   const std::string path = found(name);
@@ -60,23 +62,32 @@ bool is_cut_off(const std::string& name, std::string& why) {
     std::FILE* file;
     ~Close() { std::fclose(file); }
   } const close{file};
-  struct stat status {};
+  struct stat status{};
   ElfW(Ehdr) header;
   if (::fstat(::fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  if (std::fread(&header, sizeof header, 1, file) != 1 || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
-  const bool of_this_machine = header.e_ident[EI_CLASS] == (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) && header.e_phentsize == sizeof(ElfW(Phdr));
+  if (std::fread(&header, sizeof header, 1, file) != 1 ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return false;
+  const bool of_this_machine =
+      header.e_ident[EI_CLASS] == (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) &&
+      header.e_phentsize == sizeof(ElfW(Phdr));
   if (!of_this_machine) return false;  // dlopen passes over it, or says so
   const auto size = static_cast<std::uint64_t>(status.st_size);
   const auto cut = [&] {
     why = path + ": the file is cut off after " + std::to_string(size) + " bytes";
     return true;
   };
-  const auto ends_within = [&](std::uint64_t from, std::uint64_t length) { return from <= size && length <= size - from; };
+  const auto ends_within = [&](std::uint64_t from, std::uint64_t length) {
+    return from <= size && length <= size - from;
+  };
   // The table of sections, where there is one, is the last thing in a file as linkers write it.
-  if (!ends_within(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize)) return cut();
+  if (!ends_within(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize))
+    return cut();
   for (int i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) part;
-    if (std::fseek(file, static_cast<long>(header.e_phoff + static_cast<std::uint64_t>(i) * sizeof part), SEEK_SET) != 0 ||
+    if (std::fseek(file,
+                   static_cast<long>(header.e_phoff + static_cast<std::uint64_t>(i) * sizeof part),
+                   SEEK_SET) != 0 ||
         std::fread(&part, sizeof part, 1, file) != 1)
       return cut();
     if (part.p_type == PT_LOAD && !ends_within(part.p_offset, part.p_filesz)) return cut();

@@ -1,5 +1,5 @@
-// Timelines are written as they happen, one line of the file for each Span, in the Trace Event Format
-// ("Trace Event Format", the Chromium project: complete events, times in microseconds).
+// Timelines are written as they happen, one line of the file for each Span, in the Trace Event
+// Format ("Trace Event Format", the Chromium project: complete events, times in microseconds).
 #include "timeline.hpp"
 
 #include <atomic>
@@ -23,7 +23,8 @@ namespace timeline {
 
 using Clock = std::chrono::steady_clock;
 
-// Never destroyed: Spans may end while other static objects are destroyed; what comes after the file was closed is dropped.
+// Never destroyed: Spans may end while other static objects are destroyed; what comes after the
+// file was closed is dropped.
 struct File {
   std::mutex mutex;
   int descriptor = -1;
@@ -62,7 +63,9 @@ File* opened() {
     return nullptr;
   }
   file->owner = ::getpid();
-  file->pending = "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":" + std::to_string(file->owner) + ",\"tid\":0,\"args\":{\"name\":\"vt\"}}";
+  file->pending =
+      "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":" + std::to_string(file->owner) +
+      ",\"tid\":0,\"args\":{\"name\":\"vt\"}}";
   file->write();  // now, so that a full disk is told at once
   if (file->descriptor < 0) return nullptr;
   std::atexit([] {
@@ -109,11 +112,14 @@ void Span::end() noexcept try {
   const auto now = timeline::Clock::now();
   timeline::innermost = outer_;
   timeline::File& f = *timeline::file();
-  const auto microseconds = [](timeline::Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); };
-  const std::string numbers =
-      worded(",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}", static_cast<int>(f.owner),
-             timeline::thread_number(), microseconds(since_ - f.start), microseconds(now - since_));
-  std::string line = ",\n{" + json_member("name", label_.name) + "," + json_member("cat", label_.category) + numbers;
+  const auto microseconds = [](timeline::Clock::duration d) {
+    return std::chrono::duration<double, std::micro>(d).count();
+  };
+  const std::string numbers = worded(
+      ",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}", static_cast<int>(f.owner),
+      timeline::thread_number(), microseconds(since_ - f.start), microseconds(now - since_));
+  std::string line = ",\n{" + json_member("name", label_.name) + "," +
+                     json_member("cat", label_.category) + numbers;
   if (!details_.empty()) line.append(",\"args\":{").append(details_).append("}");
   line += "}";
   std::lock_guard lock(f.mutex);
@@ -138,6 +144,10 @@ std::string json_member(const char* key, std::string_view text) {
   return out + "\"";
 }
 
-std::string json_line(Where where) { return where.file ? json_member("line", std::string(where.file) + ":" + std::to_string(where.line)) : ""; }
+std::string json_line(Where where) {
+  return where.file
+             ? json_member("line", std::string(where.file) + ":" + std::to_string(where.line))
+             : "";
+}
 
 }  // namespace vt::detail

@@ -1,4 +1,5 @@
-// VT_TRACE=file.json: what vt does and when, by thread, as a timeline that Perfetto and chrome://tracing open.
+// VT_TRACE=file.json: what vt does and when, by thread, as a timeline that Perfetto and
+// chrome://tracing open.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,12 @@ namespace vt::detail {
 /// Does VT_TRACE name a file? Read once; where it does not, a Span costs one test.
 bool timeline_wanted();
 
-/// A stretch of time in a row of this thread, from construction to destruction; inside of it lie those that begin and end meanwhile.
+/// A stretch of time in a row of this thread, from construction to destruction; inside of it lie
+/// those that begin and end meanwhile.
 class Span {
  public:
-  /// `category`: record, transform, compile or run. `details`: members of a JSON object, or empty. All three must live as long as the Span.
+  /// `category`: record, transform, compile or run. `details`: members of a JSON object, or empty.
+  /// All three must live as long as the Span.
   explicit Span(const char* category, std::string_view name, std::string_view details = {}) {
     if (timeline_wanted()) begin(category, name, details);
   }

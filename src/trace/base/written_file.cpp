@@ -36,12 +36,15 @@ int write_all(int file, std::initializer_list<std::string_view> parts) {
   return 0;
 }
 
-// Another writer, on this machine or on one that shares the folder, may have chosen the same name: then the next one.
+// Another writer, on this machine or on one that shares the folder, may have chosen the same name:
+// then the next one.
 std::string name_beside(const std::string& path) {
   static std::atomic<std::uint64_t> serial{0};
-  const auto time = static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch().count());
+  const auto time =
+      static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch().count());
   char name[80];
-  std::snprintf(name, sizeof name, ".vt-%d-%llu-%llx", static_cast<int>(::getpid()), static_cast<unsigned long long>(serial.fetch_add(1)), time);
+  std::snprintf(name, sizeof name, ".vt-%d-%llu-%llx", static_cast<int>(::getpid()),
+                static_cast<unsigned long long>(serial.fetch_add(1)), time);
   return path.substr(0, path.rfind('/') + 1) + name;  // without a slash: in the current folder
 }
 
@@ -52,19 +55,23 @@ int write_in_place(const std::string& path, std::initializer_list<std::string_vi
   return wrong ? wrong : file.close();
 }
 
-int write_new(Descriptor& file, std::initializer_list<std::string_view> parts, const struct stat* old, Lasting lasting) {
+int write_new(Descriptor& file, std::initializer_list<std::string_view> parts,
+              const struct stat* old, Lasting lasting) {
   if (old && ::fchmod(file.number, old->st_mode & 07777) != 0) return errno;
   if (const int wrong = write_all(file.number, parts)) return wrong;
   // Some file systems know no fsync; what they say then is not that writing failed.
-  if (lasting == Lasting::yes && ::fsync(file.number) != 0 && errno != EINVAL && errno != EROFS && errno != ENOSYS) return errno;
+  if (lasting == Lasting::yes && ::fsync(file.number) != 0 && errno != EINVAL && errno != EROFS &&
+      errno != ENOSYS)
+    return errno;
   return file.close();
 }
 
 }  // namespace written
 
-int write_file(const std::string& path, std::initializer_list<std::string_view> parts, Lasting lasting) {
+int write_file(const std::string& path, std::initializer_list<std::string_view> parts,
+               Lasting lasting) {
   using namespace written;
-  struct stat old {};
+  struct stat old{};
   const bool there = ::stat(path.c_str(), &old) == 0;
   if (there && S_ISDIR(old.st_mode)) return EISDIR;
   if (there && !S_ISREG(old.st_mode)) return write_in_place(path, parts);
@@ -73,7 +80,8 @@ int write_file(const std::string& path, std::initializer_list<std::string_view> 
   Descriptor file;
   for (int tries = 0; file.number < 0; ++tries) {
     name = name_beside(path);
-    file.number = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, there ? 0600 : 0666);
+    file.number = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                         there ? 0600 : 0666);
     if (file.number < 0 && (errno != EEXIST || tries == 100)) return errno;
   }
   int wrong = write_new(file, parts, there ? &old : nullptr, lasting);

@@ -1,4 +1,5 @@
-// Interpreter rules of the element-wise ops with two operands, and of select. An operand of rank 0 stands for all elements.
+// Interpreter rules of the element-wise ops with two operands, and of select. An operand of rank 0
+// stands for all elements.
 #include <cmath>
 
 #include "../base/scalar_math.hpp"
@@ -53,9 +54,11 @@ void nextafter(Frame& frame) {
     case DType::f16: return wide_loops::floats(frame, RealFunction{next_half<Float16>});
     case DType::bf16: return wide_loops::floats(frame, RealFunction{next_half<BFloat16>});
     case DType::f32:
-      return wide_loops::floats(frame,
-                                [](double a, double b) { return static_cast<double>(std::nextafter(static_cast<float>(a), static_cast<float>(b))); });
-    default: return wide_loops::floats(frame, [](double a, double b) { return std::nextafter(a, b); });
+      return wide_loops::floats(frame, [](double a, double b) {
+        return static_cast<double>(std::nextafter(static_cast<float>(a), static_cast<float>(b)));
+      });
+    default:
+      return wide_loops::floats(frame, [](double a, double b) { return std::nextafter(a, b); });
   }
 }
 
@@ -88,18 +91,23 @@ void xor_(Frame& frame) {
   wide_loops::integer_words(frame, [](std::uint64_t a, std::uint64_t b) { return a ^ b; }, true);
 }
 
-// In 64 bits: what an amount from the dtype's own number of bits to 63 leaves is cut off, or nothing but zeros or signs. A negative
-// amount counts as too large.
+// In 64 bits: what an amount from the dtype's own number of bits to 63 leaves is cut off, or
+// nothing but zeros or signs. A negative amount counts as too large.
 void shift_left(Frame& frame) {
-  wide_loops::integer_words(frame, [](std::uint64_t a, std::uint64_t b) { return b < 64 ? a << b : 0; });
+  wide_loops::integer_words(frame,
+                            [](std::uint64_t a, std::uint64_t b) { return b < 64 ? a << b : 0; });
 }
 void shift_right_logical(Frame& frame) {
-  wide_loops::integer_words(frame, [](std::uint64_t a, std::uint64_t b) { return b < 64 ? a >> b : 0; });
+  wide_loops::integer_words(frame,
+                            [](std::uint64_t a, std::uint64_t b) { return b < 64 ? a >> b : 0; });
 }
 void shift_right_arithmetic(Frame& frame) {
-  const auto shift = [](std::int64_t a, std::int64_t b) { return a >> (static_cast<std::uint64_t>(b) < 64 ? b : 63); };
+  const auto shift = [](std::int64_t a, std::int64_t b) {
+    return a >> (static_cast<std::uint64_t>(b) < 64 ? b : 63);
+  };
   if (!is_int(frame.in().dtype)) refuse_dtype(frame);
-  wide_loops::run<std::int64_t>(frame, wide_loops::word_of(frame.in().dtype, true), shift);  // of unsigned numbers too
+  // of unsigned numbers too
+  wide_loops::run<std::int64_t>(frame, wide_loops::word_of(frame.in().dtype, true), shift);
 }
 
 void threefry(Frame& frame) { wide_loops::words(frame, &scalar_math::threefry); }
@@ -110,9 +118,11 @@ void select(Frame& frame) {
     using T = decltype(tag);
     const bool* chosen = frame.read<bool>(0);
     const T *a = frame.read<T>(1), *b = frame.read<T>(2);
-    const std::int64_t n = frame.out().elements(), step = step_of(0), a_step = step_of(1), b_step = step_of(2);
+    const std::int64_t n = frame.out().elements(), step = step_of(0), a_step = step_of(1),
+                       b_step = step_of(2);
     T* out = frame.make<T>();
-    for (std::int64_t i = 0; i < n; ++i, chosen += step, a += a_step, b += b_step) out[i] = *chosen ? *a : *b;
+    for (std::int64_t i = 0; i < n; ++i, chosen += step, a += a_step, b += b_step)
+      out[i] = *chosen ? *a : *b;
   });
 }
 

@@ -1,4 +1,5 @@
-// Interpreter rules of ops on complex numbers. Everything is computed in complex doubles and rounded once.
+// Interpreter rules of ops on complex numbers. Everything is computed in complex doubles and
+// rounded once.
 #include <cmath>
 
 #include "../base/accumulate.hpp"
@@ -91,7 +92,8 @@ void integer_pow(Frame& frame) {
   const int exponent = frame.params<IntegerPowParams>().exponent;
   const BufferRef in = frame.widened();
   Results<C> out(frame);
-  for (std::size_t i = 0, n = count_of(frame.out()); i < n; ++i) out.begin()[i] = complex_functions::integer_pow(numbers(in)[i], exponent);
+  for (std::size_t i = 0, n = count_of(frame.out()); i < n; ++i)
+    out.begin()[i] = complex_functions::integer_pow(numbers(in)[i], exponent);
   out.finish();
 }
 
@@ -102,7 +104,8 @@ void binary_function(Frame& frame, C (*f)(C, C)) {
   const BufferRef a = frame.widened(0), b = frame.widened(1);
   const std::size_t a_step = step_of(frame, 0), b_step = step_of(frame, 1);
   Results<C> out(frame);
-  for (std::size_t i = 0, n = count_of(frame.out()); i < n; ++i) out.begin()[i] = f(numbers(a)[i * a_step], numbers(b)[i * b_step]);
+  for (std::size_t i = 0, n = count_of(frame.out()); i < n; ++i)
+    out.begin()[i] = f(numbers(a)[i * a_step], numbers(b)[i * b_step]);
   out.finish();
 }
 template <C (*f)(C, C)>
@@ -115,7 +118,8 @@ void equal(Frame& frame) {
   const BufferRef a = frame.widened(0), b = frame.widened(1);
   const std::size_t a_step = step_of(frame, 0), b_step = step_of(frame, 1);
   bool* out = frame.make<bool>();
-  for (std::size_t i = 0, n = count_of(frame.out()); i < n; ++i) out[i] = (numbers(a)[i * a_step] == numbers(b)[i * b_step]) == wanted;
+  for (std::size_t i = 0, n = count_of(frame.out()); i < n; ++i)
+    out[i] = (numbers(a)[i * a_step] == numbers(b)[i * b_step]) == wanted;
 }
 
 void complex(Frame& frame) {
@@ -127,7 +131,7 @@ void complex(Frame& frame) {
   out.finish();
 }
 
-// --- reductions and scans --------------------------------------------------------------------------------------------
+// --- reductions and scans ------------------------------------------------------------------------
 
 class Sum {
  public:
@@ -151,8 +155,8 @@ class Prod {
 
 template <class State>
 void reduction(Frame& frame) {
-  const interp_reduce::Lanes lanes =
-      interp_reduce::gather_lanes(frame, frame.widened(), DType::c128, frame.in().shape, frame.params<AxesParams>().axes);
+  const interp_reduce::Lanes lanes = interp_reduce::gather_lanes(
+      frame, frame.widened(), DType::c128, frame.in().shape, frame.params<AxesParams>().axes);
   Results<C> out(frame);
   for (std::int64_t i = 0; i < lanes.count; ++i) {
     State state;
@@ -167,8 +171,10 @@ void cumulative(Frame& frame) {
   const auto& params = frame.params<CumulativeParams>();
   const Shape& shape = frame.in().shape;
   const auto axis = static_cast<std::size_t>(params.axis);
-  const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis], lanes = n == 0 ? 0 : shape.elements() / n;
-  const std::int64_t step = params.reverse ? -inner : inner, begin = params.reverse ? (n - 1) * inner : 0;
+  const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis],
+                     lanes = n == 0 ? 0 : shape.elements() / n;
+  const std::int64_t step = params.reverse ? -inner : inner,
+                     begin = params.reverse ? (n - 1) * inner : 0;
   const BufferRef in = frame.widened();
   Results<C> out(frame);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -182,7 +188,7 @@ void cumulative(Frame& frame) {
   out.finish();
 }
 
-// --- scatters -----------------------------------------------------------------------------------------
+// --- scatters ------------------------------------------------------------------------------------
 
 template <C (*combine)(C, C)>
 void scatter(Frame& frame) {
@@ -197,7 +203,7 @@ void scatter(Frame& frame) {
   out.finish();
 }
 
-// --- the table -------------------------------------------------------------------------------------------------------
+// --- the table -----------------------------------------------------------------------------------
 
 namespace fn = complex_functions;
 
@@ -294,6 +300,8 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::callback, interp_effect::callback},
 });
 
-InterpretRule rule_of(Op op) { return rules.has[static_cast<std::size_t>(op)] ? rules[op] : nullptr; }
+InterpretRule rule_of(Op op) {
+  return rules.has[static_cast<std::size_t>(op)] ? rules[op] : nullptr;
+}
 
 }  // namespace vt::detail::interp_complex

@@ -1,4 +1,5 @@
-// Interpreter rules of cond, while and scan: the loops as they are defined, one lane after the other.
+// Interpreter rules of cond, while and scan: the loops as they are defined, one lane after the
+// other.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +11,8 @@
 namespace vt::detail::interp_control {
 
 /// The operands as lane `lane` sees them. `first`: leave out that many operands.
-inline Vec<BufferRef> lane_operands(const Frame& frame, const Lanes& lanes, std::int64_t lane, std::size_t first) {
+inline Vec<BufferRef> lane_operands(const Frame& frame, const Lanes& lanes, std::int64_t lane,
+                                    std::size_t first) {
   Vec<BufferRef> own;
   for (std::size_t i = first; i < frame.inputs.size(); ++i) {
     if (!lanes.mapped[i]) {
@@ -24,21 +26,26 @@ inline Vec<BufferRef> lane_operands(const Frame& frame, const Lanes& lanes, std:
 }
 
 /// Puts one lane's (or one round's) results into the outputs from `first` on.
-inline void store_results(Frame& frame, std::size_t first, std::int64_t at, std::int64_t count, std::span<const BufferRef> results) {
+inline void store_results(Frame& frame, std::size_t first, std::int64_t at, std::int64_t count,
+                          std::span<const BufferRef> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::size_t bytes = frame.out(first + i).bytes() / static_cast<std::size_t>(count);
-    if (bytes) std::memcpy(frame.outputs[first + i]->as<std::byte>() + static_cast<std::size_t>(at) * bytes, results[i]->data, bytes);
+    if (bytes)
+      std::memcpy(frame.outputs[first + i]->as<std::byte>() + static_cast<std::size_t>(at) * bytes,
+                  results[i]->data, bytes);
   }
 }
 
 inline std::size_t chosen(const CondParams& p, std::int32_t index) {
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(p.branches.size()) - 1));
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(p.branches.size()) - 1));
 }
 
 void cond(Frame& frame) {
   const auto& p = frame.params<CondParams>();
   if (!p.lanes) {
-    const auto results = interpret(*p.branches[chosen(p, *frame.read<std::int32_t>(0))], frame.inputs.subspan(1));
+    const auto results =
+        interpret(*p.branches[chosen(p, *frame.read<std::int32_t>(0))], frame.inputs.subspan(1));
     for (std::size_t i = 0; i < results.size(); ++i) frame.outputs[i] = results[i];
     return;
   }
@@ -46,7 +53,8 @@ void cond(Frame& frame) {
   for (std::int64_t lane = 0; lane < p.lanes.count; ++lane) {
     const LaneScope here(p.lanes, lane);
     const std::int32_t index = frame.read<std::int32_t>(0)[p.lanes.mapped[0] ? lane : 0];
-    store_results(frame, 0, lane, p.lanes.count, interpret(*p.branches[chosen(p, index)], lane_operands(frame, p.lanes, lane, 1)));
+    store_results(frame, 0, lane, p.lanes.count,
+                  interpret(*p.branches[chosen(p, index)], lane_operands(frame, p.lanes, lane, 1)));
   }
 }
 
@@ -72,13 +80,15 @@ void while_loop(Frame& frame) {
     const LaneScope here(p.lanes, lane);
     Vec<BufferRef> values = lane_operands(frame, p.lanes, lane, 0);
     run_while(p, values);
-    store_results(frame, 0, lane, p.lanes.count, std::span<const BufferRef>(values.data(), carries));
+    store_results(frame, 0, lane, p.lanes.count,
+                  std::span<const BufferRef>(values.data(), carries));
   }
 }
 
 void scan(Frame& frame) {
   const auto& p = frame.params<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   Vec<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
   for (std::size_t i = carries; i < frame.outputs.size(); ++i) frame.make_bytes(i);
   for (std::int64_t round = 0; round < p.length; ++round) {
@@ -88,7 +98,8 @@ void scan(Frame& frame) {
       values[i] = borrow_memory(frame.bytes(i) + static_cast<std::size_t>(at) * bytes, bytes);
     }
     Vec<BufferRef> results = interpret(*p.body, values);
-    // An element of xs that the body hands on as a carry is a view of it; what outlives the round must own its memory.
+    // An element of xs that the body hands on as a carry is a view of it; what outlives the round
+    // must own its memory.
     for (std::size_t i = 0; i < carries; ++i) {
       if (results[i]->capacity == 0 && results[i]->bytes > 0) {
         BufferRef own = frame.scratch(results[i]->bytes);
@@ -96,8 +107,10 @@ void scan(Frame& frame) {
         results[i] = std::move(own);
       }
     }
-    store_results(frame, carries, at, p.length, std::span<const BufferRef>(results).subspan(carries));
-    std::move(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(carries), values.begin());
+    store_results(frame, carries, at, p.length,
+                  std::span<const BufferRef>(results).subspan(carries));
+    std::move(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(carries),
+              values.begin());
   }
   for (std::size_t i = 0; i < carries; ++i) frame.outputs[i] = values[i];
 }

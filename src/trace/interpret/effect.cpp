@@ -1,4 +1,5 @@
-// Interpreter rules of debug_print, check and callback, which compiled programs run as steps of their own; and where lines go.
+// Interpreter rules of debug_print, check and callback, which compiled programs run as steps of
+// their own; and where lines go.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -10,8 +11,8 @@
 #include <vt/small_vec.hpp>
 
 #include "../ir/effects.hpp"
-#include "interpreter.hpp"
 #include "../record/thread_state.hpp"
+#include "interpreter.hpp"
 
 namespace vt::detail::interp_effect {
 
@@ -20,7 +21,8 @@ struct Sink {
   std::shared_ptr<const PrintSink> function;
 };
 inline Sink& sink() {
-  static Sink* const made = new Sink;  // never destroyed: something may be printed while the process ends
+  // never destroyed: something may be printed while the process ends
+  static Sink* const made = new Sink;
   return *made;
 }
 
@@ -38,7 +40,8 @@ inline void print_line(std::string line) {
 /// The operands of an effect as one lane sees them.
 class LaneView {
  public:
-  LaneView(const Frame& frame, const EffectLanes& lanes, std::int64_t lane) : frame_(frame), lanes_(lanes) {
+  LaneView(const Frame& frame, const EffectLanes& lanes, std::int64_t lane)
+      : frame_(frame), lanes_(lanes) {
     append_index(index_, {lanes.extents.data(), lanes.extents.size()}, lane);
   }
   static std::int64_t count(const EffectLanes& lanes) {
@@ -83,7 +86,8 @@ class LaneView {
 void debug_print(Frame& frame) {
   const auto& p = frame.params<PrintParams>();
   const std::int64_t lanes = LaneView::count(p.lanes);
-  for (std::int64_t lane = 0; lane < lanes; ++lane) print_line(filled_in(p.text, LaneView(frame, p.lanes, lane).all(0)));
+  for (std::int64_t lane = 0; lane < lanes; ++lane)
+    print_line(filled_in(p.text, LaneView(frame, p.lanes, lane).all(0)));
 }
 
 void check(Frame& frame) {
@@ -101,8 +105,8 @@ void check(Frame& frame) {
   }
 }
 
-/// While it lives, what this thread does happens outside of the transforms that are under way: a value may be asked for inside one,
-/// but the host's functions are no part of it.
+/// While it lives, what this thread does happens outside of the transforms that are under way: a
+/// value may be asked for inside one, but the host's functions are no part of it.
 class Outside {
  public:
   Outside() : inside_(std::exchange(thread_state(), ThreadState{})) {}
@@ -114,7 +118,8 @@ class Outside {
   ThreadState inside_;
 };
 
-inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Tensor> arguments, std::int64_t lane, std::int64_t lanes) {
+inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Tensor> arguments,
+                      std::int64_t lane, std::int64_t lanes) {
   const auto line = frame.equation.where;
   std::vector<Tensor> results;
   Vec<BufferRef> values;
@@ -122,20 +127,31 @@ inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Ten
     const Outside outside;
     results = p.function->run(arguments);
     if (results.size() != p.results.size())
-      fail(ErrorKind::tree, worded("{}: the function gave {} Tensors, not {}", p.function->name, results.size(), p.results.size()), line);
+      fail(ErrorKind::tree,
+           worded("{}: the function gave {} Tensors, not {}", p.function->name, results.size(),
+                  p.results.size()),
+           line);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const Aval& wanted = p.takes_lanes ? frame.out(k) : p.results[k];
-      if (!results[k].defined()) fail(ErrorKind::tree, worded("{}: the function gave an empty Tensor as result {}", p.function->name, k), line);
+      if (!results[k].defined())
+        fail(ErrorKind::tree,
+             worded("{}: the function gave an empty Tensor as result {}", p.function->name, k),
+             line);
       const Aval got = aval_of(results[k]);
       if (got.shape != wanted.shape || (got.dtype != wanted.dtype && !got.weak))
         fail(got.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype,
-             worded("{}: the function gave {} as result {}, which must be {}", p.function->name, got.str(), k, wanted.str()), line);
-      values.push_back(value_of(results[k].dtype() == wanted.dtype ? results[k] : results[k].astype(wanted.dtype), line));
+             worded("{}: the function gave {} as result {}, which must be {}", p.function->name,
+                    got.str(), k, wanted.str()),
+             line);
+      values.push_back(value_of(
+          results[k].dtype() == wanted.dtype ? results[k] : results[k].astype(wanted.dtype), line));
     }
   }
   for (std::size_t k = 0; k < values.size(); ++k) {
     const std::size_t bytes = frame.out(k).bytes() / static_cast<std::size_t>(lanes);
-    if (bytes) std::memcpy(frame.outputs[k]->as<std::byte>() + static_cast<std::size_t>(lane) * bytes, values[k]->data, bytes);
+    if (bytes)
+      std::memcpy(frame.outputs[k]->as<std::byte>() + static_cast<std::size_t>(lane) * bytes,
+                  values[k]->data, bytes);
   }
 }
 

@@ -1,11 +1,12 @@
-// Interpreter rules of the ops that address elements by number: slice, dynamic slices, gather, and the scatters.
+// Interpreter rules of the ops that address elements by number: slice, dynamic slices, gather, and
+// the scatters.
 #include <algorithm>
 #include <limits>
 
 #include <vt/small_vec.hpp>
 
-#include "interpreter.hpp"
 #include "../base/scalar_math.hpp"
+#include "interpreter.hpp"
 
 namespace vt::detail::interp_index {
 
@@ -29,7 +30,8 @@ void slice(Frame& frame) {
     strides[a] *= params.stride[a];
   }
   void* out = frame.make_bytes();
-  copy_region(frame.out().dtype, frame.out().shape, frame.bytes(), start, strides, out, 0, row_major_strides(frame.out().shape));
+  copy_region(frame.out().dtype, frame.out().shape, frame.bytes(), start, strides, out, 0,
+              row_major_strides(frame.out().shape));
 }
 
 /// Position of a window of `sizes` at the index operands from `first` on, moved inside the operand.
@@ -47,7 +49,8 @@ void dynamic_slice(Frame& frame) {
   const Shape& sizes = frame.out().shape;
   const std::int64_t start = window_start(frame, 1, sizes);
   void* out = frame.make_bytes();
-  copy_region(frame.out().dtype, sizes, frame.bytes(), start, row_major_strides(frame.in().shape), out, 0, row_major_strides(sizes));
+  copy_region(frame.out().dtype, sizes, frame.bytes(), start, row_major_strides(frame.in().shape),
+              out, 0, row_major_strides(sizes));
 }
 
 void dynamic_update_slice(Frame& frame) {
@@ -55,18 +58,24 @@ void dynamic_update_slice(Frame& frame) {
   const std::int64_t start = window_start(frame, 2, sizes);
   void* out = frame.make_bytes();
   std::memcpy(out, frame.bytes(), frame.in().bytes());
-  copy_region(frame.out().dtype, sizes, frame.bytes(1), 0, row_major_strides(sizes), out, start, row_major_strides(frame.in().shape));
+  copy_region(frame.out().dtype, sizes, frame.bytes(1), 0, row_major_strides(sizes), out, start,
+              row_major_strides(frame.in().shape));
 }
 
-/// How gather and scatter address the operand: per index vector the position where its window starts.
+/// How gather and scatter address the operand: per index vector the position where its window
+/// starts.
 struct Windows {
-  Shape leading;             ///< the indices' axes without the last
-  Vec<std::int64_t> starts;  ///< row-major over `leading`; dropped where the window is out of range and the mode is fill
+  Shape leading;  ///< the indices' axes without the last
+  /// row-major over `leading`; dropped where the window is out of range and the mode is fill
+  Vec<std::int64_t> starts;
   static constexpr std::int64_t dropped = -1;
 
-  /// `sizes`: extent of the window along each operand axis. Index component k addresses operand axis axes[k].
-  Windows(const Frame& frame, const Shape& sizes, const Axes& axes, const Axes& operand_batching, const Axes& indices_batching, IndexMode mode) {
-    const Shape &operand = frame.in(0).shape, &indices = frame.in(1).shape, strides = row_major_strides(operand);
+  /// `sizes`: extent of the window along each operand axis. Index component k addresses operand
+  /// axis axes[k].
+  Windows(const Frame& frame, const Shape& sizes, const Axes& axes, const Axes& operand_batching,
+          const Axes& indices_batching, IndexMode mode) {
+    const Shape &operand = frame.in(0).shape, &indices = frame.in(1).shape,
+                strides = row_major_strides(operand);
     const Vec<std::int64_t> components = indices_of(frame, 1);
     for (std::size_t i = 0; i + 1 < indices.size(); ++i) leading.push_back(indices[i]);
     const Shape leading_strides = row_major_strides(leading);
@@ -76,13 +85,17 @@ struct Windows {
       bool inside = true;
       for (std::size_t k = 0; k < axes.size(); ++k) {
         const auto axis = static_cast<std::size_t>(axes[k]);
-        const std::int64_t index = components[v * axes.size() + k], last = operand[axis] - sizes[axis];
+        const std::int64_t index = components[v * axes.size() + k],
+                           last = operand[axis] - sizes[axis];
         inside = inside && index >= 0 && index <= last;
-        start += std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(last, 0)) * strides[axis];  // last < 0: an empty axis
+        // last < 0: an empty axis
+        start +=
+            std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(last, 0)) * strides[axis];
       }
       for (std::size_t k = 0; k < operand_batching.size(); ++k) {
         const auto own = static_cast<std::size_t>(indices_batching[k]);
-        const std::int64_t index = static_cast<std::int64_t>(v) / leading_strides[own] % leading[own];
+        const std::int64_t index =
+            static_cast<std::int64_t>(v) / leading_strides[own] % leading[own];
         start += index * strides[static_cast<std::size_t>(operand_batching[k])];
       }
       starts[v] = inside || mode == IndexMode::clip ? start : dropped;
@@ -90,12 +103,13 @@ struct Windows {
   }
 };
 
-/// Splits the axes of gather's result or scatter's updates: `vector` steps through the index vectors and `window` through the
-/// operand, per axis, the other one standing still.
+/// Splits the axes of gather's result or scatter's updates: `vector` steps through the index
+/// vectors and `window` through the operand, per axis, the other one standing still.
 struct Steps {
   Shape vector, window;
 
-  Steps(int rank, const Axes& window_axes, const Shape& leading, const Shape& operand, const Axes& skipped, const Axes& batching) {
+  Steps(int rank, const Axes& window_axes, const Shape& leading, const Shape& operand,
+        const Axes& skipped, const Axes& batching) {
     const Shape leading_strides = row_major_strides(leading), strides = row_major_strides(operand);
     std::size_t next_leading = 0;
     int operand_axis = 0;
@@ -112,7 +126,8 @@ struct Steps {
   }
 };
 
-/// The operand's position for every element of `shape`, which is gather's result or scatter's updates, in row-major order.
+/// The operand's position for every element of `shape`, which is gather's result or scatter's
+/// updates, in row-major order.
 Vec<std::int64_t> positions_of(const Shape& shape, const Windows& windows, const Steps& steps) {
   Vec<std::int64_t> positions;
   positions.reserve(static_cast<std::size_t>(shape.elements()));
@@ -125,9 +140,11 @@ Vec<std::int64_t> positions_of(const Shape& shape, const Windows& windows, const
 
 void gather(Frame& frame) {
   const auto& params = frame.params<GatherParams>();
-  const Windows windows(frame, params.slice_sizes, params.start_index_map, params.operand_batching_dims, params.indices_batching_dims, params.mode);
+  const Windows windows(frame, params.slice_sizes, params.start_index_map,
+                        params.operand_batching_dims, params.indices_batching_dims, params.mode);
   const Shape& shape = frame.out().shape;
-  const Steps steps(shape.rank(), params.offset_dims, windows.leading, frame.in().shape, params.collapsed_slice_dims, params.operand_batching_dims);
+  const Steps steps(shape.rank(), params.offset_dims, windows.leading, frame.in().shape,
+                    params.collapsed_slice_dims, params.operand_batching_dims);
   const auto positions = positions_of(shape, windows, steps);
   with_size(frame.out().dtype, [&](auto tag) {
     using T = decltype(tag);
@@ -143,11 +160,15 @@ Vec<std::int64_t> update_positions(const Frame& frame) {
   Shape sizes;
   std::size_t next_window = 0;
   for (int a = 0; a < operand.rank(); ++a) {
-    const bool single = params.inserted_window_dims.contains(a) || params.operand_batching_dims.contains(a);
-    sizes.push_back(single ? 1 : updates[static_cast<std::size_t>(params.update_window_dims[next_window++])]);
+    const bool single =
+        params.inserted_window_dims.contains(a) || params.operand_batching_dims.contains(a);
+    sizes.push_back(
+        single ? 1 : updates[static_cast<std::size_t>(params.update_window_dims[next_window++])]);
   }
-  const Windows windows(frame, sizes, params.scatter_dims_to_operand_dims, params.operand_batching_dims, params.indices_batching_dims, params.mode);
-  const Steps steps(updates.rank(), params.update_window_dims, windows.leading, operand, params.inserted_window_dims, params.operand_batching_dims);
+  const Windows windows(frame, sizes, params.scatter_dims_to_operand_dims,
+                        params.operand_batching_dims, params.indices_batching_dims, params.mode);
+  const Steps steps(updates.rank(), params.update_window_dims, windows.leading, operand,
+                    params.inserted_window_dims, params.operand_batching_dims);
   return positions_of(updates, windows, steps);
 }
 

@@ -1,4 +1,5 @@
-// The interpreter's driver: runs a Graph equation by equation through the rule table, and frees buffers at their last use.
+// The interpreter's driver: runs a Graph equation by equation through the rule table, and frees
+// buffers at their last use.
 #include "interpreter.hpp"
 
 #include <cmath>
@@ -6,9 +7,9 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../record/recursion.hpp"
 #include "../numerics/special_functions.hpp"
 #include "../numerics/special_math.hpp"
+#include "../record/recursion.hpp"
 #include "../record/thread_state.hpp"
 
 namespace vt::detail {
@@ -204,7 +205,8 @@ void* Frame::make_bytes(std::size_t i) {
   try {
     outputs[i] = allocate(wanted, name_of(equation.op).data());
   } catch (const Error& error) {
-    fail(error.kind(), std::string(error.what()) + " for " + out(i).str(), interp::line_of(equation));
+    fail(error.kind(), std::string(error.what()) + " for " + out(i).str(),
+         interp::line_of(equation));
   }
   return outputs[i]->data;
 }
@@ -233,22 +235,28 @@ void Frame::narrow(BufferRef wide, std::size_t i) {
     return;
   }
   void* target = make_bytes(i);
-  convert_elements(wide->data, wide_of(own), target, own, static_cast<std::size_t>(out(i).elements()));
+  convert_elements(wide->data, wide_of(own), target, own,
+                   static_cast<std::size_t>(out(i).elements()));
 }
 
 void refuse_dtype(const Frame& frame) {
   std::string operands;
-  for (std::size_t i = 0; i < frame.inputs.size(); ++i) operands += (i ? ", " : "") + frame.in(i).str();
-  fail(ErrorKind::dtype, "vt::" + std::string(name_of(frame.equation.op)) + ": not defined for " + operands, frame.equation.where);
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i)
+    operands += (i ? ", " : "") + frame.in(i).str();
+  fail(ErrorKind::dtype,
+       "vt::" + std::string(name_of(frame.equation.op)) + ": not defined for " + operands,
+       frame.equation.where);
 }
 
-SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphBody& graph, std::span<const BufferRef> inputs) {
+SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphBody& graph,
+                                          std::span<const BufferRef> inputs) {
   Frame frame(equation, graph, inputs);
   interp::run(frame);
   return std::move(frame.outputs);
 }
 
-InterpreterBudget::InterpreterBudget(std::int64_t steps) : before_(std::exchange(thread_state().steps_left, steps)) {}
+InterpreterBudget::InterpreterBudget(std::int64_t steps)
+    : before_(std::exchange(thread_state().steps_left, steps)) {}
 InterpreterBudget::~InterpreterBudget() { thread_state().steps_left = before_; }
 
 Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
@@ -258,7 +266,8 @@ Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inpu
   for (const Equation& equation : graph.equations)
     for (Var v : equation.inputs) ++uses[static_cast<std::size_t>(v)];
   for (Var v : graph.outputs) ++uses[static_cast<std::size_t>(v)];
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
 
   SmallVec<BufferRef, 4> operands;
   for (const Equation& equation : graph.equations) {
@@ -267,7 +276,8 @@ Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inpu
     Frame frame(equation, graph, {operands.data(), operands.size()});
     interp::run(frame);
     constexpr std::size_t bytes_of_a_step = 64;
-    for (const BufferRef& made : frame.outputs) steps_left -= made ? static_cast<std::int64_t>(made->bytes / bytes_of_a_step) : 0;
+    for (const BufferRef& made : frame.outputs)
+      steps_left -= made ? static_cast<std::int64_t>(made->bytes / bytes_of_a_step) : 0;
     if (--steps_left < 0) throw InterpreterBudget::Exceeded();
     for (Var v : equation.inputs)
       if (--uses[static_cast<std::size_t>(v)] == 0) values[static_cast<std::size_t>(v)] = {};

@@ -1,4 +1,5 @@
-// Frame: what an interpreter rule sees of the equation it runs; the rules of each family; strided walks that they share.
+// Frame: what an interpreter rule sees of the equation it runs; the rules of each family; strided
+// walks that they share.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,17 @@
 
 namespace vt::detail {
 
-/// One equation being run. Rules read the inputs and set every output: a fresh buffer by make(), or an input's own buffer
-/// where the bytes are the same (buffers are never written after they are handed out).
+/// One equation being run. Rules read the inputs and set every output: a fresh buffer by make(), or
+/// an input's own buffer where the bytes are the same (buffers are never written after they are
+/// handed out).
 struct Frame {
   const Equation& equation;
   const GraphBody& graph;
   std::span<const BufferRef> inputs;
   SmallVec<BufferRef, 1> outputs;
 
-  Frame(const Equation& e, const GraphBody& g, std::span<const BufferRef> in) : equation(e), graph(g), inputs(in), outputs(e.outputs.size()) {}
+  Frame(const Equation& e, const GraphBody& g, std::span<const BufferRef> in)
+      : equation(e), graph(g), inputs(in), outputs(e.outputs.size()) {}
 
   const Aval& in(std::size_t i = 0) const { return graph.aval(equation.inputs[i]); }
   const Aval& out(std::size_t i = 0) const { return graph.aval(equation.outputs[i]); }
@@ -57,13 +60,16 @@ using InterpretRule = void (*)(Frame&);
 inline Shape row_major_strides(const Shape& shape) {
   Shape strides = Shape::filled(shape.size(), 1);
   for (int i = shape.rank() - 2; i >= 0; --i)
-    strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i) + 1] * shape[static_cast<std::size_t>(i) + 1];
+    strides[static_cast<std::size_t>(i)] =
+        strides[static_cast<std::size_t>(i) + 1] * shape[static_cast<std::size_t>(i) + 1];
   return strides;
 }
 
-/// Visits all indices of `dims` in row-major order; calls f(a, b) with the positions that `a_strides` and `b_strides` give.
+/// Visits all indices of `dims` in row-major order; calls f(a, b) with the positions that
+/// `a_strides` and `b_strides` give.
 template <class F>
-void walk(const Shape& dims, std::int64_t a, const Shape& a_strides, std::int64_t b, const Shape& b_strides, F&& f) {
+void walk(const Shape& dims, std::int64_t a, const Shape& a_strides, std::int64_t b,
+          const Shape& b_strides, F&& f) {
   const std::size_t rank = dims.size();
   if (rank == 0) return f(a, b);
   if (dims.elements() == 0) return;
@@ -102,16 +108,19 @@ void with_size(DType dtype, F&& f) {
 }
 
 /// Copies elements between two strided regions of the same extents.
-void copy_region(DType, const Shape& dims, const void* source, std::int64_t source_start, const Shape& source_strides, void* target,
-                 std::int64_t target_start, const Shape& target_strides);
+void copy_region(DType, const Shape& dims, const void* source, std::int64_t source_start,
+                 const Shape& source_strides, void* target, std::int64_t target_start,
+                 const Shape& target_strides);
 
 namespace interp_leaf {
 void constant(Frame&), full(Frame&), iota(Frame&), input(Frame&);
 }
 namespace interp_unary {
-void neg(Frame&), abs(Frame&), sign(Frame&), floor(Frame&), ceil(Frame&), round(Frame&), trunc(Frame&), sqrt(Frame&);
+void neg(Frame&), abs(Frame&), sign(Frame&), floor(Frame&), ceil(Frame&), round(Frame&),
+    trunc(Frame&), sqrt(Frame&);
 void is_finite(Frame&), is_nan(Frame&), is_inf(Frame&);
-void integer_pow(Frame&), not_(Frame&), popcount(Frame&), clz(Frame&), convert(Frame&), reduce_precision(Frame&), same(Frame&);
+void integer_pow(Frame&), not_(Frame&), popcount(Frame&), clz(Frame&), convert(Frame&),
+    reduce_precision(Frame&), same(Frame&);
 /// Runs f on every element in double and rounds once.
 void real_function(Frame&, double (*f)(double));
 template <double (*f)(double)>
@@ -120,10 +129,11 @@ void real(Frame& frame) {
 }
 }  // namespace interp_unary
 namespace interp_binary {
-void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&), nextafter(Frame&),
-    zeta(Frame&);
+void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&),
+    min(Frame&), atan2(Frame&), nextafter(Frame&), zeta(Frame&);
 void eq(Frame&), ne(Frame&), lt(Frame&), le(Frame&), gt(Frame&), ge(Frame&);
-void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_logical(Frame&), shift_right_arithmetic(Frame&);
+void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_logical(Frame&),
+    shift_right_arithmetic(Frame&);
 void threefry(Frame&);
 void select(Frame&);
 }  // namespace interp_binary
@@ -132,7 +142,8 @@ namespace interp_complex {
 InterpretRule rule_of(Op);
 }  // namespace interp_complex
 namespace interp_reduce {
-/// An operand with the reduced axes last, so that each result's elements lie side by side, in row-major order.
+/// An operand with the reduced axes last, so that each result's elements lie side by side, in
+/// row-major order.
 struct Lanes {
   BufferRef buffer;
   std::int64_t count = 1, length = 1;
@@ -142,7 +153,8 @@ struct Lanes {
   }
 };
 Lanes gather_lanes(const Frame&, BufferRef elements, DType, const Shape&, const Axes&);
-void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), any(Frame&), all(Frame&), argmax(Frame&), argmin(Frame&), reduce(Frame&);
+void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), any(Frame&), all(Frame&), argmax(Frame&),
+    argmin(Frame&), reduce(Frame&);
 }  // namespace interp_reduce
 namespace interp_cumulative {
 void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), logsumexp(Frame&);
@@ -151,13 +163,15 @@ namespace interp_order {
 void sort(Frame&);
 }
 namespace interp_shape {
-void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame&), rev(Frame&), windows(Frame&), overlap_add(Frame&);
+void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame&), rev(Frame&),
+    windows(Frame&), overlap_add(Frame&);
 }
 namespace interp_index {
 void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(Frame&);
 /// Where each update goes in the operand; −1: nowhere.
 Vec<std::int64_t> update_positions(const Frame&);
-void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&), scatter_max(Frame&);
+void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&),
+    scatter_max(Frame&);
 }  // namespace interp_index
 namespace interp_fft {
 void fft(Frame&);

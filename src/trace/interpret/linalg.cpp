@@ -1,6 +1,6 @@
 // Interpreter rule of the linalg family: matrix after matrix.
-#include "interpreter.hpp"
 #include "../numerics/linalg_kernels.hpp"
+#include "interpreter.hpp"
 
 namespace vt::detail::interp_linalg {
 

@@ -1,5 +1,5 @@
-// Interpreter rules of the reductions, of argmax and argmin, and of the cumulative ops. All but `reduce` widen their operand,
-// work on doubles or 64-bit integers, and round once at the end.
+// Interpreter rules of the reductions, of argmax and argmin, and of the cumulative ops. All but
+// `reduce` widen their operand, work on doubles or 64-bit integers, and round once at the end.
 #include <cmath>
 #include <utility>
 
@@ -12,7 +12,8 @@ namespace vt::detail {
 
 namespace interp_reduce {
 
-Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape, const Axes& axes) {
+Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape,
+                   const Axes& axes) {
   const Shape own = row_major_strides(shape);
   Lanes lanes;
   Shape dims, strides;
@@ -27,7 +28,8 @@ Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Sh
     lanes.buffer = std::move(elements);  // in that order already
   } else {
     lanes.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
-    copy_region(dtype, dims, elements->data, 0, strides, lanes.buffer->data, 0, row_major_strides(dims));
+    copy_region(dtype, dims, elements->data, 0, strides, lanes.buffer->data, 0,
+                row_major_strides(dims));
   }
   return lanes;
 }
@@ -85,7 +87,8 @@ bool is_nan(W x) {
   else return false;
 }
 
-/// The first position of the greatest element (`sign` 1) or the least one (−1); the first NaN wins over all.
+/// The first position of the greatest element (`sign` 1) or the least one (−1); the first NaN wins
+/// over all.
 void arg(Frame& frame, int sign) {
   const auto& params = frame.params<ArgParams>();
   const Lanes lanes = wide_lanes(frame, Axes(params.axis));
@@ -97,7 +100,9 @@ void arg(Frame& frame, int sign) {
       const W* lane = lanes.lane<W>(i);
       std::int64_t best = 0;
       for (std::int64_t k = 1; k < lanes.length; ++k)
-        if (!is_nan(lane[best]) && (is_nan(lane[k]) || (sign > 0 ? lane[k] > lane[best] : lane[k] < lane[best]))) best = k;
+        if (!is_nan(lane[best]) &&
+            (is_nan(lane[k]) || (sign > 0 ? lane[k] > lane[best] : lane[k] < lane[best])))
+          best = k;
       found->as<std::int64_t>()[i] = best;
     }
   });
@@ -108,29 +113,36 @@ void arg(Frame& frame, int sign) {
 void argmax(Frame& frame) { arg(frame, 1); }
 void argmin(Frame& frame) { arg(frame, -1); }
 
-/// (operands…, inits…): runs the body on (results so far…, elements…) for one element after the other.
+/// (operands…, inits…): runs the body on (results so far…, elements…) for one element after the
+/// other.
 void reduce(Frame& frame) {
   const auto& params = frame.params<ReduceParams>();
   const std::size_t count = frame.inputs.size() / 2;
   Vec<Lanes> lanes;
   for (std::size_t i = 0; i < count; ++i) {
-    lanes.push_back(gather_lanes(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
+    lanes.push_back(
+        gather_lanes(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
     frame.make_bytes(i);
   }
   Vec<BufferRef> arguments(2 * count);
   for (std::int64_t lane = 0; lane < lanes[0].count; ++lane) {
-    Vec<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count), frame.inputs.end());
+    Vec<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count),
+                           frame.inputs.end());
     for (std::int64_t k = 0; k < lanes[0].length; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t size = size_of(frame.in(i).dtype);
         arguments[i] = std::move(results[i]);
-        arguments[count + i] = borrow_memory(lanes[i].lane<std::byte>(0) + static_cast<std::size_t>(lane * lanes[i].length + k) * size, size);
+        arguments[count + i] =
+            borrow_memory(lanes[i].lane<std::byte>(0) +
+                              static_cast<std::size_t>(lane * lanes[i].length + k) * size,
+                          size);
       }
       results = interpret(*params.body, arguments);
     }
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t size = size_of(frame.out(i).dtype);
-      std::memcpy(frame.outputs[i]->as<std::byte>() + static_cast<std::size_t>(lane) * size, results[i]->data, size);
+      std::memcpy(frame.outputs[i]->as<std::byte>() + static_cast<std::size_t>(lane) * size,
+                  results[i]->data, size);
     }
   }
 }
@@ -147,7 +159,8 @@ void run(Frame& frame, Make make) {
   const auto axis = static_cast<std::size_t>(params.axis);
   const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis];
   const std::int64_t lanes = n == 0 ? 0 : shape.elements() / n;
-  const std::int64_t step = params.reverse ? -inner : inner, begin = params.reverse ? (n - 1) * inner : 0;
+  const std::int64_t step = params.reverse ? -inner : inner,
+                     begin = params.reverse ? (n - 1) * inner : 0;
   const BufferRef wide = frame.widened();
   BufferRef results = frame.scratch(static_cast<std::size_t>(shape.elements()) * 8);
   const W* in = wide->as<const W>();

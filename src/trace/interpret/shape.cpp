@@ -1,9 +1,9 @@
-// Interpreter rules of the ops that rearrange elements: transpose, broadcast, concatenate, pad, rev, windows and their sum (reshape shares its
-// operand's buffer).
+// Interpreter rules of the ops that rearrange elements: transpose, broadcast, concatenate, pad,
+// rev, windows and their sum (reshape shares its operand's buffer).
 #include <algorithm>
 
-#include "interpreter.hpp"
 #include "../base/scalar_math.hpp"
+#include "interpreter.hpp"
 
 namespace vt::detail {
 
@@ -13,13 +13,15 @@ namespace interp_shape {
 void read_strided(Frame& frame, std::int64_t start, const Shape& strides) {
   const Shape& shape = frame.out().shape;
   void* out = frame.make_bytes();
-  copy_region(frame.out().dtype, shape, frame.bytes(), start, strides, out, 0, row_major_strides(shape));
+  copy_region(frame.out().dtype, shape, frame.bytes(), start, strides, out, 0,
+              row_major_strides(shape));
 }
 
 void transpose(Frame& frame) {
   const Shape own = row_major_strides(frame.in().shape);
   Shape strides;
-  for (int axis : frame.params<PermutationParams>().permutation) strides.push_back(own[static_cast<std::size_t>(axis)]);
+  for (int axis : frame.params<PermutationParams>().permutation)
+    strides.push_back(own[static_cast<std::size_t>(axis)]);
   read_strided(frame, 0, strides);
 }
 
@@ -32,20 +34,26 @@ void broadcast_in_dim(Frame& frame) {
   read_strided(frame, 0, strides);
 }
 
-/// The distances between neighbours along the axes of `windows`' result, in an array of the operand's shape.
+/// The distances between neighbours along the axes of `windows`' result, in an array of the
+/// operand's shape.
 Shape window_strides(const WindowParams& p, const Shape& operand) {
   Shape strides = row_major_strides(operand);
-  for (std::size_t k = 0; k < p.axes.size(); ++k) strides.push_back(strides[static_cast<std::size_t>(p.axes[k])] * p.dilations[k]);
-  for (std::size_t k = 0; k < p.axes.size(); ++k) strides[static_cast<std::size_t>(p.axes[k])] *= p.strides[k];
+  for (std::size_t k = 0; k < p.axes.size(); ++k)
+    strides.push_back(strides[static_cast<std::size_t>(p.axes[k])] * p.dilations[k]);
+  for (std::size_t k = 0; k < p.axes.size(); ++k)
+    strides[static_cast<std::size_t>(p.axes[k])] *= p.strides[k];
   return strides;
 }
 
-void windows(Frame& frame) { read_strided(frame, 0, window_strides(frame.params<WindowParams>(), frame.in().shape)); }
+void windows(Frame& frame) {
+  read_strided(frame, 0, window_strides(frame.params<WindowParams>(), frame.in().shape));
+}
 
 void overlap_add(Frame& frame) {
   const DType d = frame.in().dtype;
   if (is_bool(d)) refuse_dtype(frame);
-  Shape shape = frame.in().shape, to = window_strides(frame.params<WindowParams>(), frame.out().shape);
+  Shape shape = frame.in().shape,
+        to = window_strides(frame.params<WindowParams>(), frame.out().shape);
   std::int64_t count = frame.out().elements();
   if (is_complex(d)) {  // two numbers each
     for (std::int64_t& step : to) step *= 2;
@@ -54,13 +62,15 @@ void overlap_add(Frame& frame) {
     count *= 2;
   }
   const BufferRef wide = frame.widened();
-  BufferRef sums = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(d)));
+  BufferRef sums =
+      frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(d)));
   with_wide_type(is_complex(d) ? DType::f64 : d, [&](auto tag) {
     using W = decltype(tag);
     const W* in = wide->as<const W>();
     W* out = sums->as<W>();
     std::fill_n(out, count, W(0));
-    walk(shape, 0, row_major_strides(shape), 0, to, [&](std::int64_t p, std::int64_t q) { out[q] = scalar_math::add(out[q], in[p]); });
+    walk(shape, 0, row_major_strides(shape), 0, to,
+         [&](std::int64_t p, std::int64_t q) { out[q] = scalar_math::add(out[q], in[p]); });
   });
   frame.narrow(std::move(sums));
 }
@@ -101,9 +111,11 @@ void pad(Frame& frame) {
   const Shape &shape = frame.in().shape, &padded = frame.out().shape;
   const Shape own = row_major_strides(shape), result = row_major_strides(padded);
   void* out = frame.make_bytes();
-  fill_elements(load_scalar(frame.out().dtype, frame.bytes(1)), out, static_cast<std::size_t>(padded.elements()));
+  fill_elements(load_scalar(frame.out().dtype, frame.bytes(1)), out,
+                static_cast<std::size_t>(padded.elements()));
 
-  // Operand index i of an axis goes to low + i · (interior + 1); `dims` are the extents of the part that lands inside.
+  // Operand index i of an axis goes to low + i · (interior + 1); `dims` are the extents of the part
+  // that lands inside.
   Shape dims, strides;
   std::int64_t source = 0, target = 0;
   for (std::size_t a = 0; a < shape.size(); ++a) {

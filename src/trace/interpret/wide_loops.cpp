@@ -1,19 +1,21 @@
-// What the interpreter does per element: pieces of element-wise rules (widening operands, running the
-// loop, rounding results), and copies between strided regions.
+// What the interpreter does per element: pieces of element-wise rules (widening operands, running
+// the loop, rounding results), and copies between strided regions.
 #include "wide_loops.hpp"
 
 #include <algorithm>
 
 namespace vt::detail {
 
-void copy_region(DType dtype, const Shape& dims, const void* source, std::int64_t source_start, const Shape& source_strides, void* target,
-                 std::int64_t target_start, const Shape& target_strides) {
+void copy_region(DType dtype, const Shape& dims, const void* source, std::int64_t source_start,
+                 const Shape& source_strides, void* target, std::int64_t target_start,
+                 const Shape& target_strides) {
   with_size(dtype, [&](auto tag) {
     using T = decltype(tag);
     const auto* in = static_cast<const T*>(source);
     auto* out = static_cast<T*>(target);
     // A call for each element otherwise, with sanitizers.
-    const auto copy = [in, out](std::int64_t p, std::int64_t q) __attribute__((always_inline)) { out[q] = in[p]; };
+    const auto copy = [in, out](std::int64_t p, std::int64_t q)
+                          __attribute__((always_inline)) { out[q] = in[p]; };
     walk(dims, source_start, source_strides, target_start, target_strides, copy);
   });
 }
@@ -30,7 +32,10 @@ struct Operand {
   alignas(8) std::byte numbers[8 * piece];
 
   Operand(const Frame& frame, std::size_t i, DType seen_as)
-      : data(frame.bytes(i)), dtype(seen_as), wide(wide_of(seen_as)), is_scalar(frame.in(i).shape.empty()) {
+      : data(frame.bytes(i)),
+        dtype(seen_as),
+        wide(wide_of(seen_as)),
+        is_scalar(frame.in(i).shape.empty()) {
     if (!is_scalar) return;
     convert_elements(data, dtype, numbers, wide, 1);
     for (std::size_t i = 1; i < piece; ++i) std::memcpy(numbers + 8 * i, numbers, 8);

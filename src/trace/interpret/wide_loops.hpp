@@ -1,5 +1,6 @@
-// Element-wise rules as loops over elements that are widened to f64, i64 or u64 piece by piece and rounded once: a loop per op and
-// kind of number instead of one per op and dtype. In double, + − × ÷ and √ of narrower floats round as they would at once.
+// Element-wise rules as loops over elements that are widened to f64, i64 or u64 piece by piece and
+// rounded once: a loop per op and kind of number instead of one per op and dtype. In double, + − ×
+// ÷ and √ of narrower floats round as they would at once.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,19 @@ void loop(const void* f, const void* a, const void* b, void* out, std::size_t n)
   }
 }
 
-/// Runs the loop over the equation's one or two operands; one of rank 0 stands for all elements. Operands are read as of dtype
-/// `seen_as`, which is as wide as theirs, and widened; results are of dtype `result` before they become the equation's.
+/// Runs the loop over the equation's one or two operands; one of rank 0 stands for all elements.
+/// Operands are read as of dtype `seen_as`, which is as wide as theirs, and widened; results are of
+/// dtype `result` before they become the equation's.
 void run(Frame&, DType seen_as, DType result, Loop, const void* f);
 
 template <class W, class F>
 void run(Frame& frame, DType seen_as, const F& f) {
-  using Result =
-      typename std::conditional_t<std::is_invocable_v<const F&, W, W>, std::invoke_result<const F&, W, W>, std::invoke_result<const F&, W>>::type;
+  using Result = typename std::conditional_t<std::is_invocable_v<const F&, W, W>,
+                                             std::invoke_result<const F&, W, W>,
+                                             std::invoke_result<const F&, W>>::type;
   static_assert(std::is_same_v<Result, W> || std::is_same_v<Result, bool>);
-  run(frame, seen_as, std::is_same_v<Result, bool> ? DType::bool_ : wide_of(seen_as), loop<W, F>, &f);
+  run(frame, seen_as, std::is_same_v<Result, bool> ? DType::bool_ : wide_of(seen_as), loop<W, F>,
+      &f);
 }
 
 /// The integer dtype of the same size.
@@ -58,7 +62,8 @@ template <class F>
 void words(Frame& frame, const F& f) {
   run<std::uint64_t>(frame, word_of(frame.in().dtype), f);
 }
-/// f for integers (and bool where `bools`) as words: right for what two's complement does alike for both signs.
+/// f for integers (and bool where `bools`) as words: right for what two's complement does alike for
+/// both signs.
 template <class F>
 void integer_words(Frame& frame, const F& f, bool bools = false) {
   if (!is_int(frame.in().dtype) && !(bools && is_bool(frame.in().dtype))) refuse_dtype(frame);

@@ -20,8 +20,12 @@ namespace vt {
 
 namespace detail::csv_reader {
 
-[[noreturn]] void refuse(const std::string& path, std::int64_t line, const std::string& what, Where where) {
-  fail(ErrorKind::io, "vt::load_csv: " + path + (line > 0 ? ":" + std::to_string(line) : std::string()) + ": " + what, where);
+[[noreturn]] void refuse(const std::string& path, std::int64_t line, const std::string& what,
+                         Where where) {
+  fail(ErrorKind::io,
+       "vt::load_csv: " + path + (line > 0 ? ":" + std::to_string(line) : std::string()) + ": " +
+           what,
+       where);
 }
 
 std::string content_of(const std::string& path, Where where) {
@@ -41,7 +45,9 @@ constexpr const char* spaces = " \t\r";
 /// Without the spaces around it; a tab that separates fields is none.
 std::string_view trimmed(std::string_view text, const char* blank = spaces) {
   const auto first = text.find_first_not_of(blank);
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(blank) - first + 1);
+  return first == std::string_view::npos
+             ? std::string_view()
+             : text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
 /// What some programs write around every field.
@@ -66,11 +72,13 @@ struct Field {
   std::int64_t line, column;
   Where where;
   [[noreturn]] void refuse(const std::string& why) const {
-    csv_reader::refuse(path, line, worded("column {} is \"{}\", which {}", column, quotable(text), why), where);
+    csv_reader::refuse(path, line,
+                       worded("column {} is \"{}\", which {}", column, quotable(text), why), where);
   }
 };
 
-/// ± 0.digits · 10^point: what the text of a number says, without zeros at either end. Infinities and NaNs have no digits.
+/// ± 0.digits · 10^point: what the text of a number says, without zeros at either end. Infinities
+/// and NaNs have no digits.
 struct Decimal {
   std::string digits;
   std::int64_t point = 0;
@@ -102,29 +110,39 @@ double real(const char* begin, const char* end, const Field& field) {
   double value = 0;
   const auto read = std::from_chars(begin, end, value);
   // from_chars takes nan(123), too.
-  if (read.ec == std::errc::invalid_argument || read.ptr != end || end[-1] == ')') field.refuse("is not a number");
-  if (read.ec == std::errc::result_out_of_range) {  // an infinity or 0 is the nearest, which the standard leaves to its reader
+  if (read.ec == std::errc::invalid_argument || read.ptr != end || end[-1] == ')')
+    field.refuse("is not a number");
+  // an infinity or 0 is the nearest, which the standard leaves to its reader
+  if (read.ec == std::errc::result_out_of_range) {
     value = Decimal(begin, end).point > 0 ? std::numeric_limits<double>::infinity() : 0.0;
     if (*begin == '-') value = -value;
   }
   return value;
 }
 
-/// What integers are read as, before they become narrower ones; numbers of other dtypes are read as f64.
-DType wide_dtype(DType dtype) { return is_unsigned(dtype) ? u64 : is_signed_int(dtype) ? i64 : f64; }
+/// What integers are read as, before they become narrower ones; numbers of other dtypes are read as
+/// f64.
+DType wide_dtype(DType dtype) {
+  return is_unsigned(dtype) ? u64 : is_signed_int(dtype) ? i64 : f64;
+}
 
 /// The bits of an integer that `dtype` holds, all digits of it; 1e3 and 2.0 are integers too.
 std::uint64_t integer(const char* begin, const char* end, DType dtype, const Field& field) {
   const bool has_sign = is_signed_int(dtype), negative = begin != end && *begin == '-';
   const int bits = 8 * static_cast<int>(size_of(dtype)) - has_sign;
-  const std::uint64_t positive = ~std::uint64_t{0} >> (64 - bits), most = !negative ? positive : has_sign ? positive + 1 : 0;
-  const bool finite = std::isfinite(real(begin, end, field)) || std::any_of(begin, end, [](char c) { return c >= '0' && c <= '9'; });
+  const std::uint64_t positive = ~std::uint64_t{0} >> (64 - bits), most = !negative  ? positive
+                                                                          : has_sign ? positive + 1
+                                                                                     : 0;
+  const bool finite = std::isfinite(real(begin, end, field)) ||
+                      std::any_of(begin, end, [](char c) { return c >= '0' && c <= '9'; });
   const Decimal number(begin, end);
   const auto length = static_cast<std::int64_t>(number.digits.size());
   bool fits = finite && (length == 0 || (number.point >= length && number.point <= 20));
   std::uint64_t size = 0;
   for (std::int64_t i = 0; fits && length > 0 && i < number.point; ++i) {
-    const std::uint64_t digit = i < length ? static_cast<std::uint64_t>(number.digits[static_cast<std::size_t>(i)] - '0') : 0;
+    const std::uint64_t digit =
+        i < length ? static_cast<std::uint64_t>(number.digits[static_cast<std::size_t>(i)] - '0')
+                   : 0;
     fits = digit <= most && size <= (most - digit) / 10;
     size = size * 10 + digit;
   }
@@ -154,7 +172,8 @@ Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
   std::int64_t rows = 0, columns = options.columns, line = 0;
   bool header = options.header;
   std::string_view rest = text;
-  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // the byte order mark of UTF-8, which spreadsheets write
+  // the byte order mark of UTF-8, which spreadsheets write
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
   while (!rest.empty()) {
     const auto end = rest.find('\n');
     std::string_view row = trimmed(rest.substr(0, end), blank);
@@ -166,16 +185,20 @@ Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
     for (bool more = true; more;) {
       const auto separator = row.find(options.separator);
       more = separator != std::string_view::npos;
-      values.push_back(number({trimmed(row.substr(0, separator)), path, line, ++count, where}, options.dtype));
+      values.push_back(
+          number({trimmed(row.substr(0, separator)), path, line, ++count, where}, options.dtype));
       if (more) row.remove_prefix(separator + 1);
     }
     if (columns == 0) columns = count;
-    if (count != columns) refuse(path, line, detail::worded("has {} columns where {} are needed", count, columns), where);
+    if (count != columns)
+      refuse(path, line, detail::worded("has {} columns where {} are needed", count, columns),
+             where);
     ++rows;
   }
   if (rows == 0) refuse(path, 0, "has no rows", where);
   detail::BufferRef buffer = detail::allocate(values.size() * size_of(options.dtype), "load_csv");
-  detail::convert_elements(values.data(), wide_dtype(options.dtype), buffer->data, options.dtype, values.size());
+  detail::convert_elements(values.data(), wide_dtype(options.dtype), buffer->data, options.dtype,
+                           values.size());
   return detail::from_buffer(std::move(buffer), detail::Aval(options.dtype, Shape{rows, columns}));
 }
 

@@ -1,4 +1,5 @@
-// Reading and writing NumPy's .npy files. Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+// Reading and writing NumPy's .npy files. Format:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include <vt/npy.hpp>
 
 #include <algorithm>
@@ -12,14 +13,15 @@
 
 #include <vt/ops.hpp>
 
-#include "../record/node.hpp"
 #include "../base/written_file.hpp"
+#include "../record/node.hpp"
 
 namespace vt::detail::npy {
 
 constexpr std::string_view magic = "\x93NUMPY";
 
-[[noreturn]] void refuse(const char* function, const std::string& path, const std::string& why, Where where) {
+[[noreturn]] void refuse(const char* function, const std::string& path, const std::string& why,
+                         Where where) {
   fail(ErrorKind::io, std::string(function) + ": " + path + ": " + why, where);
 }
 
@@ -27,11 +29,13 @@ struct Kind {
   char letter;
   DType dtype;
 };
-constexpr Kind kinds[] = {{'b', DType::bool_}, {'i', DType::i8},  {'i', DType::i16}, {'i', DType::i32}, {'i', DType::i64},
-                          {'u', DType::u8},    {'u', DType::u16}, {'u', DType::u32}, {'u', DType::u64}, {'f', DType::f16},
-                          {'f', DType::f32},   {'f', DType::f64}, {'c', DType::c64}, {'c', DType::c128}};
+constexpr Kind kinds[] = {
+    {'b', DType::bool_}, {'i', DType::i8},  {'i', DType::i16}, {'i', DType::i32}, {'i', DType::i64},
+    {'u', DType::u8},    {'u', DType::u16}, {'u', DType::u32}, {'u', DType::u64}, {'f', DType::f16},
+    {'f', DType::f32},   {'f', DType::f64}, {'c', DType::c64}, {'c', DType::c128}};
 
-// The header is a Python dict literal in one line: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// The header is a Python dict literal in one line: {'descr': '<f4', 'fortran_order': False,
+// 'shape': (3, 4), }.
 struct Header {
   std::string descr;
   bool fortran = false;
@@ -135,7 +139,8 @@ Tensor load_npy(const std::string& path, Where where) {
   file.read(start.data(), start.size());
   if (!file || std::string_view(start.data(), magic.size()) != magic) refuse_it("not a .npy file");
   const int version = start[6];
-  if (version < 1 || version > 3) refuse_it("format version " + std::to_string(version) + " is not known");
+  if (version < 1 || version > 3)
+    refuse_it("format version " + std::to_string(version) + " is not known");
   std::array<unsigned char, 4> length_bytes{};
   file.read(reinterpret_cast<char*>(length_bytes.data()), version == 1 ? 2 : 4);
   std::size_t length = 0;
@@ -145,7 +150,9 @@ Tensor load_npy(const std::string& path, Where where) {
   file.read(text.data(), static_cast<std::streamsize>(length));
   if (!file) refuse_it("the header is cut off");
   const auto header = Parser(text).header();
-  if (!header) refuse_it("the header cannot be read: " + text.substr(0, std::min<std::size_t>(200, text.find_last_not_of(" \n") + 1)));
+  if (!header)
+    refuse_it("the header cannot be read: " +
+              text.substr(0, std::min<std::size_t>(200, text.find_last_not_of(" \n") + 1)));
 
   const std::string& descr = header->descr;
   const Kind* kind = nullptr;
@@ -155,14 +162,15 @@ Tensor load_npy(const std::string& path, Where where) {
   if (!kind) refuse_it("dtype " + descr + " is none of vt's");
   const std::size_t size = size_of(kind->dtype);
 
-  if (!detail::addressable(kind->dtype, header->shape)) refuse_it(detail::size_fault(kind->dtype, header->shape));
+  if (!detail::addressable(kind->dtype, header->shape))
+    refuse_it(detail::size_fault(kind->dtype, header->shape));
   const std::size_t bytes = static_cast<std::size_t>(header->shape.elements()) * size;
   const std::streamoff here = file.tellg();
   file.seekg(0, std::ios::end);
   const std::streamoff there = file.tellg();
   if (static_cast<std::uint64_t>(there - here) < bytes)
-    refuse_it(std::to_string(there - here) + " bytes of data, " + std::to_string(bytes) + " wanted for " + name_of(kind->dtype) +
-              header->shape.str());
+    refuse_it(std::to_string(there - here) + " bytes of data, " + std::to_string(bytes) +
+              " wanted for " + name_of(kind->dtype) + header->shape.str());
   file.seekg(here);
   detail::BufferRef buffer = detail::allocate(bytes, "load_npy");
   file.read(buffer->as<char>(), static_cast<std::streamsize>(bytes));
@@ -173,12 +181,15 @@ Tensor load_npy(const std::string& path, Where where) {
     swap_bytes(buffer->as<std::byte>(), bytes / part, part);
   }
   if (kind->dtype == DType::bool_)
-    for (std::size_t i = 0; i < bytes; ++i) buffer->as<std::uint8_t>()[i] = buffer->as<std::uint8_t>()[i] != 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      buffer->as<std::uint8_t>()[i] = buffer->as<std::uint8_t>()[i] != 0;
 
-  if (!header->fortran) return detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, header->shape));
+  if (!header->fortran)
+    return detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, header->shape));
   Shape turned = header->shape;
   std::reverse(turned.begin(), turned.end());
-  return transpose(detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, turned))).eval(where);
+  return transpose(detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, turned)))
+      .eval(where);
 }
 
 void save_npy(const std::string& path, const Tensor& t, Where where) {
@@ -188,12 +199,14 @@ void save_npy(const std::string& path, const Tensor& t, Where where) {
   const Kind* kind = nullptr;
   for (const Kind& k : kinds)
     if (k.dtype == t.dtype()) kind = &k;
-  if (!kind) refuse_it(std::string("NumPy has no ") + name_of(t.dtype()) + "; convert to f32 first");
+  if (!kind)
+    refuse_it(std::string("NumPy has no ") + name_of(t.dtype()) + "; convert to f32 first");
   const std::size_t size = size_of(kind->dtype);
   std::string text = "{'descr': '";
   text += size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   text += kind->letter + std::to_string(size) + "', 'fortran_order': False, 'shape': (";
-  for (int axis = 0; axis < t.rank(); ++axis) text += std::to_string(t.dim(axis)) + (t.rank() == 1 ? "," : axis + 1 < t.rank() ? ", " : "");
+  for (int axis = 0; axis < t.rank(); ++axis)
+    text += std::to_string(t.dim(axis)) + (t.rank() == 1 ? "," : axis + 1 < t.rank() ? ", " : "");
   text += "), }";
   // The data begin at a multiple of 64 bytes.
   const bool long_header = text.size() + 74 > 65535;
@@ -203,10 +216,12 @@ void save_npy(const std::string& path, const Tensor& t, Where where) {
   std::string front(magic);
   front += long_header ? '\2' : '\1';
   front += '\0';
-  for (std::size_t i = 0, n = text.size(); i < (long_header ? 4u : 2u); ++i, n >>= 8) front += static_cast<char>(n & 0xff);
+  for (std::size_t i = 0, n = text.size(); i < (long_header ? 4u : 2u); ++i, n >>= 8)
+    front += static_cast<char>(n & 0xff);
 
   const std::string_view data(buffer->as<char>(), static_cast<std::size_t>(t.size()) * size);
-  if (const int wrong = detail::write_file(path, {front, text, data})) refuse_it(std::strerror(wrong));
+  if (const int wrong = detail::write_file(path, {front, text, data}))
+    refuse_it(std::strerror(wrong));
 }
 
 }  // namespace vt

@@ -1,4 +1,5 @@
-// Text of a Tensor: rows and columns as NumPy prints them, dtype and shape behind; a tracer shows what it is instead of a value.
+// Text of a Tensor: rows and columns as NumPy prints them, dtype and shape behind; a tracer shows
+// what it is instead of a value.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -45,7 +46,11 @@ std::string write_finite(double x, FloatStyle style) {
   return text.replace(end, std::string::npos, text.size() - end, ' ');
 }
 
-std::string write(double x, FloatStyle style) { return __builtin_isnan(x) ? "nan" : __builtin_isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style); }
+std::string write(double x, FloatStyle style) {
+  return __builtin_isnan(x)   ? "nan"
+         : __builtin_isinf(x) ? (x < 0 ? "-inf" : "inf")
+                              : write_finite(x, style);
+}
 
 /// The fewest decimals that keep the leading digits of every number.
 FloatStyle style_for(const Vec<double>& values, DType dtype) {
@@ -115,7 +120,8 @@ class Printer {
   double real_at(std::int64_t p, int part = 0) const {
     double x = 0;
     const DType own = real_dtype(dtype_);
-    convert_elements(data_ + static_cast<std::size_t>(p * parts() + part) * size_of(own), own, &x, DType::f64, 1);
+    convert_elements(data_ + static_cast<std::size_t>(p * parts() + part) * size_of(own), own, &x,
+                     DType::f64, 1);
     return x;
   }
 
@@ -131,24 +137,30 @@ class Printer {
     }
     if (is_complex(dtype_) && pattern_.empty())
       for (std::int64_t p : positions)
-        part_width_ = std::max({part_width_, write(real_at(p), style_).size(), write(std::fabs(real_at(p, 1)), style_).size()});
+        part_width_ = std::max({part_width_, write(real_at(p), style_).size(),
+                                write(std::fabs(real_at(p, 1)), style_).size()});
     for (std::int64_t p : positions) width_ = std::max(width_, element(p).size());
   }
 
   std::string element(std::int64_t p) const {
-    if (is_float(dtype_)) return pattern_.empty() ? write(real_at(p), style_) : worded(pattern_, real_at(p));
+    if (is_float(dtype_))
+      return pattern_.empty() ? write(real_at(p), style_) : worded(pattern_, real_at(p));
     if (is_complex(dtype_) && !pattern_.empty())
-      return worded(pattern_, real_at(p)) + (__builtin_signbit(real_at(p, 1)) ? "-" : "+") + worded(pattern_, std::fabs(real_at(p, 1))) + "i";
+      return worded(pattern_, real_at(p)) + (__builtin_signbit(real_at(p, 1)) ? "-" : "+") +
+             worded(pattern_, std::fabs(real_at(p, 1))) + "i";
     if (is_complex(dtype_)) {
       const std::string re = write(real_at(p), style_);
       std::string im = write(std::fabs(real_at(p, 1)), style_);
       // The i stands at the number, the blanks that replace trailing zeros behind it.
       const std::size_t end = im.find_last_not_of(' ') + 1;
       im.insert(end, 1, 'i');
-      return std::string(part_width_ - re.size(), ' ') + re + (__builtin_signbit(real_at(p, 1)) ? '-' : '+') + im;
+      return std::string(part_width_ - re.size(), ' ') + re +
+             (__builtin_signbit(real_at(p, 1)) ? '-' : '+') + im;
     }
     const Scalar value = load_scalar(dtype_, data_ + static_cast<std::size_t>(p) * size_of(dtype_));
-    if (!pattern_.empty() && !is_bool(dtype_)) return is_unsigned(dtype_) ? worded(pattern_, value.natural) : worded(pattern_, value.integer);
+    if (!pattern_.empty() && !is_bool(dtype_))
+      return is_unsigned(dtype_) ? worded(pattern_, value.natural)
+                                 : worded(pattern_, value.integer);
     if (is_bool(dtype_)) {
       const std::string_view word = value.integer ? "true" : "false";
       return pattern_.empty() ? std::string(word) : worded(pattern_, word);
@@ -205,7 +217,8 @@ const char* transform_of(const Tensor& t) {
 
 }  // namespace print_tensor
 
-std::string printer::value_text(const Aval& aval, const void* data, std::string_view specification) {
+std::string printer::value_text(const Aval& aval, const void* data,
+                                std::string_view specification) {
   return print_tensor::Printer(aval.dtype, aval.shape, data, specification).text();
 }
 
@@ -216,7 +229,8 @@ std::string text_of(const Tensor& t) {
   try {
     value = value_of(t, Where{});
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::tracer) return "Tracer<" + aval.str() + " under " + print_tensor::transform_of(t) + ">";
+    if (error.kind() == ErrorKind::tracer)
+      return "Tracer<" + aval.str() + " under " + print_tensor::transform_of(t) + ">";
     return "Tensor<" + aval.str() + ": " + error.what() + ">";
   }
   return printer::value_text(aval, value->data) + " " + aval.str();

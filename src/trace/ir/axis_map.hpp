@@ -1,4 +1,5 @@
-// Axis bookkeeping that rewrite rules and others share: permutations, and which axes a reshape by unit axes keeps.
+// Axis bookkeeping that rewrite rules and others share: permutations, and which axes a reshape by
+// unit axes keeps.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,8 @@ inline bool is_identity(const Axes& permutation) {
 inline Axes inverse(const Axes& permutation) {
   Axes result;
   result.resize(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) result[axis_index(permutation[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    result[axis_index(permutation[i])] = static_cast<int>(i);
   return result;
 }
 
@@ -59,7 +61,8 @@ inline bool is_increasing(const Axes& axes) {
   return true;
 }
 
-/// If the two shapes differ in axes of size 1 only: for each axis of `from` its axis in `to`, or −1 where it is gone.
+/// If the two shapes differ in axes of size 1 only: for each axis of `from` its axis in `to`, or −1
+/// where it is gone.
 inline std::optional<Axes> unit_axis_map(const Shape& from, const Shape& to) {
   Axes map;
   std::size_t t = 0;

@@ -1,4 +1,5 @@
-// check_graph: is this GraphBody well formed? Every Var defined once and before its use, every type as its shape rule says.
+// check_graph: is this GraphBody well formed? Every Var defined once and before its use, every type
+// as its shape rule says.
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -6,8 +7,8 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "printer.hpp"
 #include "../record/recursion.hpp"
+#include "printer.hpp"
 
 namespace vt::detail {
 
@@ -15,8 +16,10 @@ namespace checker {
 
 class GraphChecker {
  public:
-  /// `sound`: bodies that need not be looked at, those of `g` are added. `around`: the checker of the Graph that `g` is a body in.
-  GraphChecker(const GraphBody& g, const char* after, Vec<const GraphBody*>& sound, const GraphChecker* around)
+  /// `sound`: bodies that need not be looked at, those of `g` are added. `around`: the checker of
+  /// the Graph that `g` is a body in.
+  GraphChecker(const GraphBody& g, const char* after, Vec<const GraphBody*>& sound,
+               const GraphChecker* around)
       : graph_(g), after_(after), sound_(sound), around_(around), defined_(g.avals.size(), false) {}
 
   void run() {
@@ -24,7 +27,8 @@ class GraphChecker {
     for (Var v : graph_.inputs) define(v, -1);
     for (at_ = 0; at_ < end(); ++at_) check_equation(at_);
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
-      if (!is_defined(graph_.outputs[i])) fault(end(), worded("result {} ({}) is never defined", i, name(graph_.outputs[i])));
+      if (!is_defined(graph_.outputs[i]))
+        fault(end(), worded("result {} ({}) is never defined", i, name(graph_.outputs[i])));
   }
 
  private:
@@ -37,7 +41,8 @@ class GraphChecker {
     if (!in_range(v)) fault(i, worded("Var {} has no type", v));
     if (is_defined(v)) fault(i, worded("{} is defined twice", name(v)));
     for (std::int64_t extent : graph_.aval(v).shape)
-      if (extent < 0) fault(i, worded("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
+      if (extent < 0)
+        fault(i, worded("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
     defined_[static_cast<std::size_t>(v)] = true;
   }
 
@@ -60,12 +65,15 @@ class GraphChecker {
     } catch (const Error& error) {
       fault(i, error.what());
     }
-    if (results.size() != e.outputs.size()) fault(i, worded("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
+    if (results.size() != e.outputs.size())
+      fault(i,
+            worded("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
     for (std::size_t k = 0; k < e.outputs.size(); ++k) {
       define(e.outputs[k], i);
       const Aval& said = graph_.aval(e.outputs[k]);
       if (said.dtype != results[k].dtype || said.shape != results[k].shape)
-        fault(i, worded("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(), name_of(e.op), results[k].str()));
+        fault(i, worded("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(),
+                        name_of(e.op), results[k].str()));
     }
   }
 
@@ -88,12 +96,15 @@ class GraphChecker {
     if (first > 0) text += worded("\n    … {} equations", first);
     for (std::ptrdiff_t k = first; k < last; ++k) {
       const Equation& e = graph_.equations[static_cast<std::size_t>(k)];
-      text += worded("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names), printer::line_text(e.where));
+      text += worded("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names),
+                     printer::line_text(e.where));
     }
     if (last < end()) text += worded("\n    … {} equations", end() - last);
     text += "\n  in (";
-    for (std::size_t k = 0; k < graph_.outputs.size(); ++k) text += (k ? ", " : "") + names(graph_.outputs[k]);
-    fail(ErrorKind::transform, text + ")", in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : Where{});
+    for (std::size_t k = 0; k < graph_.outputs.size(); ++k)
+      text += (k ? ", " : "") + names(graph_.outputs[k]);
+    fail(ErrorKind::transform, text + ")",
+         in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : Where{});
   }
 
   const GraphBody& graph_;

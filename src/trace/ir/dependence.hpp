@@ -1,4 +1,5 @@
-// Dependence: which results of a Graph depend on which of its inputs, through loops to their fixpoint.
+// Dependence: which results of a Graph depend on which of its inputs, through loops to their
+// fixpoint.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace vt::detail {
 
-/// Answers for one kind of dependence; remembers them, so that asking at every level of nested loops stays linear.
+/// Answers for one kind of dependence; remembers them, so that asking at every level of nested
+/// loops stays linear.
 class Dependence {
  public:
   using Flags = Vec<bool>;
@@ -26,7 +28,9 @@ class Dependence {
   /// The operands of a while or scan once the loop has spread what its carries depend on.
   Flags loop_operands(const Equation&, Flags operands);
   /// Does the condition of a while depend, given loop_operands?
-  bool condition(const WhileParams& p, const Flags& operands) { return outputs(*p.condition, operands)[0]; }
+  bool condition(const WhileParams& p, const Flags& operands) {
+    return outputs(*p.condition, operands)[0];
+  }
 
  private:
   Passes passes_ = nullptr;

@@ -7,9 +7,9 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "printer.hpp"
 #include "../record/recursion.hpp"
 #include "../record/thread_state.hpp"
+#include "printer.hpp"
 
 namespace vt::detail {
 
@@ -61,7 +61,8 @@ GraphRef without_effects(const GraphRef& graph) {
       quiet->equations.push_back(without_effects(e));
     } else if (!e.outputs.empty()) {
       fail(ErrorKind::transform,
-           "vt::callback: a derivative needs what the function gave, and must not call it again, as it has effects; use vt::pure_callback, or "
+           "vt::callback: a derivative needs what the function gave, and must not call it again, "
+           "as it has effects; use vt::pure_callback, or "
            "call it outside of vt::cond, vt::while_loop and vt::checkpoint",
            e.where);
     }
@@ -69,10 +70,12 @@ GraphRef without_effects(const GraphRef& graph) {
   return quiet;
 }
 
-// --- texts -----------------------------------------------------------------------------------------------------------
+// --- texts ---------------------------------------------------------------------------------------
 
 Vec<TextPart> parts_of(std::string_view format, const char* function, Where where) {
-  const auto refuse = [&](const char* what) { fail(ErrorKind::value, worded("{}: {} in the format \"{}\"", function, what, format), where); };
+  const auto refuse = [&](const char* what) {
+    fail(ErrorKind::value, worded("{}: {} in the format \"{}\"", function, what, format), where);
+  };
   Vec<TextPart> parts;
   const auto text = [&]() -> std::string& {
     if (parts.empty() || parts.back().value >= 0) parts.emplace_back();
@@ -91,13 +94,16 @@ Vec<TextPart> parts_of(std::string_view format, const char* function, Where wher
       continue;
     }
     const std::size_t end = c == '{' ? format.find('}', i) : std::string_view::npos;
-    if (end == std::string_view::npos) refuse(c == '{' ? "a { is not closed" : "a } closes nothing");
+    if (end == std::string_view::npos)
+      refuse(c == '{' ? "a { is not closed" : "a } closes nothing");
     const std::string_view inside = format.substr(i + 1, end - i - 1);
     std::size_t digits = 0;
     int index = 0;
-    while (digits < inside.size() && inside[digits] >= '0' && inside[digits] <= '9' && digits < 6) index = 10 * index + (inside[digits++] - '0');
+    while (digits < inside.size() && inside[digits] >= '0' && inside[digits] <= '9' && digits < 6)
+      index = 10 * index + (inside[digits++] - '0');
     if (digits == 0) index = next++;
-    if (digits < inside.size() && inside[digits] != ':') refuse("there must be nothing, an index or a specification between the braces");
+    if (digits < inside.size() && inside[digits] != ':')
+      refuse("there must be nothing, an index or a specification between the braces");
     parts.push_back({std::string(inside.substr(std::min(inside.size(), digits + 1))), index});
     i = end;
   }
@@ -117,12 +123,13 @@ std::string filled_in(std::string_view format, std::span<const TextValue> values
   return text;
 }
 
-// --- lanes -----------------------------------------------------------------------------------------------------------
+// --- lanes ---------------------------------------------------------------------------------------
 
 void append_index(Vec<std::int64_t>& to, std::span<const std::int64_t> extents, std::int64_t lane) {
   const std::size_t first = to.size();
   to.resize(first + extents.size());
-  for (std::size_t k = extents.size(); k-- > 0; lane /= extents[k]) to[first + k] = lane % extents[k];
+  for (std::size_t k = extents.size(); k-- > 0; lane /= extents[k])
+    to[first + k] = lane % extents[k];
 }
 
 LaneScope::LaneScope(const Lanes& lanes, std::int64_t lane) : before_(thread_state().lane.size()) {

@@ -1,5 +1,6 @@
-// Effects: equations that do something besides giving results (print, check, call the host). Wherever a Graph goes they happen once, in
-// their order, and only where the program goes: nobody removes, merges, repeats or passes them by.
+// Effects: equations that do something besides giving results (print, check, call the host).
+// Wherever a Graph goes they happen once, in their order, and only where the program goes: nobody
+// removes, merges, repeats or passes them by.
 #pragma once
 
 #include <span>
@@ -18,14 +19,15 @@ bool found(Op, const ParamsRef&);
 /// Does an equation with these parameters have an effect, or one in its sub-graphs?
 inline bool has_effect(Op op, const ParamsRef& params) {
   const Family family = family_of(op);
-  return (family == Family::effect || family == Family::structure) && effect_search::found(op, params);
+  return (family == Family::effect || family == Family::structure) &&
+         effect_search::found(op, params);
 }
 inline bool has_effect(const Equation& e) { return has_effect(e.op, e.params); }
 /// Asks each sub-graph once.
 bool has_effects(const GraphBody&);
 
-/// The same values once more, for passes that compute something again: what happens has happened. Throws Error(transform) where
-/// values come from a callback with an effect.
+/// The same values once more, for passes that compute something again: what happens has happened.
+/// Throws Error(transform) where values come from a callback with an effect.
 GraphRef without_effects(const GraphRef&);
 Equation without_effects(const Equation&);
 
@@ -34,7 +36,8 @@ struct TextPart {
   std::string text;  ///< the specification if it is a value
   int value = -1;
 };
-/// Takes a format string of fmt's kind apart; values without an index are counted. Throws Error(value) if its braces do not match.
+/// Takes a format string of fmt's kind apart; values without an index are counted. Throws
+/// Error(value) if its braces do not match.
 Vec<TextPart> parts_of(std::string_view format, const char* function, Where);
 /// What stands behind the values of a format string.
 struct TextValue {
@@ -43,7 +46,8 @@ struct TextValue {
 };
 std::string filled_in(std::string_view format, std::span<const TextValue>);
 
-/// While it lives, what happens on this thread happens in one lane of an equation whose lanes go different ways.
+/// While it lives, what happens on this thread happens in one lane of an equation whose lanes go
+/// different ways.
 class LaneScope {
  public:
   LaneScope(const Lanes&, std::int64_t lane);

@@ -30,12 +30,14 @@ using Report = Vec<ReportStep>;
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's inputs. A device's program copies there what lies
-  /// elsewhere; a program of the host reads the host's memory only. Any thread may call it.
+  /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's
+  /// inputs. A device's program copies there what lies elsewhere; a program of the host reads the
+  /// host's memory only. Any thread may call it.
   virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
   /// The inputs that run() writes over: nobody else may hold them.
   virtual std::span<const std::size_t> overwritten() const { return {}; }
-  /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong to this.
+  /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong
+  /// to this.
   virtual void report(Report&, int depth) const = 0;
   /// It as text.
   std::string explain() const;
@@ -43,11 +45,15 @@ class Executable {
   virtual Memory memory() const = 0;
 };
 
-/// Simplifies, fuses and compiles for a device (on the host for the interpreter where there is no compiler).
-/// `donated`: inputs that it may write over, by as many flags as there are of those; see Executable::overwritten.
-std::shared_ptr<Executable> compile_graph(GraphBody, Device = default_device(), std::span<const char> donated = {});
-/// Where a Graph runs whose first inputs are at these places, and whose others follow: on the one device that they are on, else on the default one.
-/// Numbers (values without axes) may lie on the host. Throws: Error(backend) if there are several, which names the first equation that brings them together.
+/// Simplifies, fuses and compiles for a device (on the host for the interpreter where there is no
+/// compiler). `donated`: inputs that it may write over, by as many flags as there are of those; see
+/// Executable::overwritten.
+std::shared_ptr<Executable> compile_graph(GraphBody, Device = default_device(),
+                                          std::span<const char> donated = {});
+/// Where a Graph runs whose first inputs are at these places, and whose others follow: on the one
+/// device that they are on, else on the default one. Numbers (values without axes) may lie on the
+/// host. Throws: Error(backend) if there are several, which names the first equation that brings
+/// them together.
 Device device_of(const GraphBody&, std::span<const Device> places);
 /// Inputs where the device can read them.
 Vec<BufferRef> brought(std::span<const BufferRef> inputs, Device);
@@ -59,7 +65,9 @@ struct LoggedGraph {
   std::string title;
   std::string text;
 };
-/// explain's page of `executable`: runs it on `inputs` a few times if `runs`, to measure it. `title`: the user's line.
-std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs, const Vec<LoggedGraph>& graphs, Where title);
+/// explain's page of `executable`: runs it on `inputs` a few times if `runs`, to measure it.
+/// `title`: the user's line.
+std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs,
+                         const Vec<LoggedGraph>& graphs, Where title);
 
 }  // namespace vt::detail

@@ -15,9 +15,9 @@
 #include <vt/tensor.hpp>
 
 #include "../base/buffer.hpp"
-#include "op.hpp"
 #include "../base/recycled.hpp"
 #include "../base/ref.hpp"
+#include "op.hpp"
 
 namespace vt::detail {
 
@@ -73,7 +73,7 @@ struct Aval {
 struct GraphBody;
 using GraphRef = std::shared_ptr<const GraphBody>;
 
-// --- parameters, one plain struct per kind ---------------------------------------------------------------------------
+// --- parameters, one plain struct per kind -------------------------------------------------------
 
 /// What an index outside the operand does. Reads: `clip` moves it to the edge, `fill` gives zero.
 /// Writes: `clip` moves it to the edge, `fill` drops the update.
@@ -85,7 +85,9 @@ struct NoParams {
 struct ConstantParams {  ///< constant: a value inside a Graph (after constant folding)
   BufferRef buffer;
   Aval aval;
-  bool operator==(const ConstantParams& o) const { return buffer.get() == o.buffer.get() && aval == o.aval; }
+  bool operator==(const ConstantParams& o) const {
+    return buffer.get() == o.buffer.get() && aval == o.aval;
+  }
 };
 struct FullParams {  ///< full: every element is `value`
   Scalar value;
@@ -119,7 +121,8 @@ struct ArgParams {  ///< argmax, argmin: the first extreme element along one axi
   DType dtype = DType::i32;
   bool operator==(const ArgParams&) const = default;
 };
-struct ReduceParams {  ///< reduce: n operands then n scalar inits; body maps (acc…, x…) scalars to acc…
+/// reduce: n operands then n scalar inits; body maps (acc…, x…) scalars to acc…
+struct ReduceParams {
   Axes axes;
   GraphRef body;
   bool operator==(const ReduceParams&) const = default;
@@ -129,9 +132,10 @@ struct CumulativeParams {  ///< cumsum …
   bool reverse = false;
   bool operator==(const CumulativeParams&) const = default;
 };
-/// sort: the operands, all of one shape, are put in order along `axis` together: by the first `keys` of them, lexicographically.
-/// Equal elements keep their order. NaN comes after all numbers, every NaN is equal to every other, and −0 to +0; `descending` turns
-/// that order around (NaN first), but not the order of equals. The results are places start … limit − 1 of the order.
+/// sort: the operands, all of one shape, are put in order along `axis` together: by the first
+/// `keys` of them, lexicographically. Equal elements keep their order. NaN comes after all numbers,
+/// every NaN is equal to every other, and −0 to +0; `descending` turns that order around (NaN
+/// first), but not the order of equals. The results are places start … limit − 1 of the order.
 struct SortParams {
   int axis = 0;
   int keys = 1;
@@ -147,7 +151,9 @@ struct PermutationParams {  ///< transpose: result axis i is operand axis permut
   Axes permutation;
   bool operator==(const PermutationParams&) const = default;
 };
-struct BroadcastParams {  ///< broadcast_in_dim: operand axis i becomes result axis axes[i] (strictly increasing); size 1 stretches
+/// broadcast_in_dim: operand axis i becomes result axis axes[i] (strictly increasing); size 1
+/// stretches
+struct BroadcastParams {
   Shape shape;
   Axes axes;
   bool operator==(const BroadcastParams&) const = default;
@@ -164,27 +170,32 @@ struct SliceParams {  ///< slice: start ≤ limit, stride ≥ 1
   Shape start, limit, stride;
   bool operator==(const SliceParams&) const = default;
 };
-/// gather(operand, indices): the last axis of `indices` holds index vectors. For each of them a window of `slice_sizes` is
-/// read at the index vector, whose component k addresses operand axis start_index_map[k]. Result axes: offset_dims hold the
-/// window's axes (without collapsed and batching ones), the others the indices' leading axes, in order.
-/// operand_batching_dims[k] runs in step with indices axis indices_batching_dims[k]. As XLA's Gather.
+/// gather(operand, indices): the last axis of `indices` holds index vectors. For each of them a
+/// window of `slice_sizes` is read at the index vector, whose component k addresses operand axis
+/// start_index_map[k]. Result axes: offset_dims hold the window's axes (without collapsed and
+/// batching ones), the others the indices' leading axes, in order. operand_batching_dims[k] runs in
+/// step with indices axis indices_batching_dims[k]. As XLA's Gather.
 struct GatherParams {
-  Axes offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, indices_batching_dims;
+  Axes offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims,
+      indices_batching_dims;
   Shape slice_sizes;
   IndexMode mode = IndexMode::clip;
   bool operator==(const GatherParams&) const = default;
 };
-/// scatter*(operand, indices, updates): the mirror of gather: each window of `updates` (axes update_window_dims) is combined
-/// into the operand at its index vector. Several updates of one element are combined in row-major order of `updates`.
+/// scatter*(operand, indices, updates): the mirror of gather: each window of `updates` (axes
+/// update_window_dims) is combined into the operand at its index vector. Several updates of one
+/// element are combined in row-major order of `updates`.
 struct ScatterParams {
-  Axes update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, operand_batching_dims, indices_batching_dims;
+  Axes update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
+      operand_batching_dims, indices_batching_dims;
   IndexMode mode = IndexMode::fill;
   bool unique = false;  ///< the caller promises that no element is written twice
   bool operator==(const ScatterParams&) const = default;
 };
-/// windows: each axes[k] (increasing), of extent extents[k], becomes the axis of window numbers o, and a new last axis, one for each in
-/// order, the place p inside the window: element (… o … , p …) is that at strides[k] · o + dilations[k] · p. There are as many windows as
-/// lie inside the operand. overlap_add is its transpose: it adds up, for each element, its copies in all windows.
+/// windows: each axes[k] (increasing), of extent extents[k], becomes the axis of window numbers o,
+/// and a new last axis, one for each in order, the place p inside the window: element (… o … , p …)
+/// is that at strides[k] · o + dilations[k] · p. There are as many windows as lie inside the
+/// operand. overlap_add is its transpose: it adds up, for each element, its copies in all windows.
 struct WindowParams {
   Axes axes;
   Shape sizes, strides, dilations, extents;
@@ -195,29 +206,35 @@ struct WindowParams {
   }
   bool operator==(const WindowParams&) const = default;
 };
-/// dot_general: result axes are batch axes, then lhs free, then rhs free. `dtype`: of the accumulation and the result.
+/// dot_general: result axes are batch axes, then lhs free, then rhs free. `dtype`: of the
+/// accumulation and the result.
 struct DotParams {
   Axes lhs_contract, rhs_contract, lhs_batch, rhs_batch;
   DType dtype = DType::f32;
   bool operator==(const DotParams&) const = default;
 };
-/// conv_general: a dot_general in which further pairs of axes, `lhs_window` and `rhs_window`, slide along each other. The left one is
-/// stretched by zeros between its elements (lhs_dilation) and edged by zeros (low, high; cropped where negative); result element o adds
-/// up lhs[strides · o + rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free; with `order`, axis
-/// order[i] of these as result axis i.
+/// conv_general: a dot_general in which further pairs of axes, `lhs_window` and `rhs_window`, slide
+/// along each other. The left one is stretched by zeros between its elements (lhs_dilation) and
+/// edged by zeros (low, high; cropped where negative); result element o adds up lhs[strides · o +
+/// rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free; with
+/// `order`, axis order[i] of these as result axis i.
 struct ConvParams {
   DotParams dot;
   Axes lhs_window = {}, rhs_window = {};
   Shape strides = {}, low = {}, high = {}, lhs_dilation = {}, rhs_dilation = {};
   Axes order = {};
-  Axes turned = {};  ///< pairs of windows whose right one is read from its end; only programs have them (src/jit/fusion/conv_spec.hpp)
+  /// pairs of windows whose right one is read from its end; only programs have them
+  /// (src/jit/fusion/conv_spec.hpp)
+  Axes turned = {};
   bool operator==(const ConvParams&) const = default;
 };
 
-/// fft and ifft: complex → complex, rfft: real → complex, irfft: complex → real. ifft and irfft divide by the number of elements.
+/// fft and ifft: complex → complex, rfft: real → complex, irfft: complex → real. ifft and irfft
+/// divide by the number of elements.
 enum class FftKind : std::uint8_t { fft, ifft, rfft, irfft };
-/// fft: along the last axes, as many as `lengths`, at most three, which are those of the real array for rfft and irfft: the complex one
-/// has lengths.back() / 2 + 1 elements along the last axis. `parts`: complex numbers are given as a last axis of two real ones.
+/// fft: along the last axes, as many as `lengths`, at most three, which are those of the real array
+/// for rfft and irfft: the complex one has lengths.back() / 2 + 1 elements along the last axis.
+/// `parts`: complex numbers are given as a last axis of two real ones.
 struct FftParams {
   FftKind kind = FftKind::fft;
   Shape lengths;
@@ -225,125 +242,153 @@ struct FftParams {
   bool operator==(const FftParams&) const = default;
 };
 
-// Linear algebra works on the last two axes; those in front are a batch, the same for all operands. f32 and f64.
+// Linear algebra works on the last two axes; those in front are a batch, the same for all operands.
+// f32 and f64.
 
-/// triangular_solve(a, b): x with op(a) x = b, where op transposes or not; a is [n,n], only its one triangle is read; b is [n,k].
+/// triangular_solve(a, b): x with op(a) x = b, where op transposes or not; a is [n,n], only its one
+/// triangle is read; b is [n,k].
 struct TriangularParams {
   bool lower = true, transposed = false;
   bool unit_diagonal = false;  ///< the diagonal is not read but taken for ones
   bool operator==(const TriangularParams&) const = default;
 };
-/// solve(a, b) or solve(a, lu, permutation, b): x with a x = b (transposed: aᵀ x = b); b is [n,k]. In the second form `lu` and
-/// `permutation` are what lu gives for `a`: that is what is computed with, while `a` is what the derivative is taken by.
+/// solve(a, b) or solve(a, lu, permutation, b): x with a x = b (transposed: aᵀ x = b); b is [n,k].
+/// In the second form `lu` and `permutation` are what lu gives for `a`: that is what is computed
+/// with, while `a` is what the derivative is taken by.
 struct SolveParams {
   bool transposed = false;
   bool operator==(const SolveParams&) const = default;
 };
-/// qr, eigh, svd, eig. `full`: square orthogonal factors even where a is not square. `vectors`: not only the eigenvalues or singular values.
+/// qr, eigh, svd, eig. `full`: square orthogonal factors even where a is not square. `vectors`: not
+/// only the eigenvalues or singular values.
 struct DecompositionParams {
   bool full = false, vectors = true;
   bool operator==(const DecompositionParams&) const = default;
 };
 
-/// Linear algebra of complex numbers that are given as a last axis of two real ones. `own`: the op's parameters for complex numbers;
-/// `operands`: are the operands so too, or the results alone (eig of real matrices)?
+/// Linear algebra of complex numbers that are given as a last axis of two real ones. `own`: the
+/// op's parameters for complex numbers; `operands`: are the operands so too, or the results alone
+/// (eig of real matrices)?
 struct PartsParams {
   Ref<const struct Params> own;
   bool operands = true;
   bool operator==(const PartsParams&) const;
 };
 
-/// An axis of lanes that a vmap has named. It is known by its object, as a name may come again further in.
+/// An axis of lanes that a vmap has named. It is known by its object, as a name may come again
+/// further in.
 struct NamedAxis {
   std::string name;
   std::int64_t size = 0;
 };
 using AxisRef = std::shared_ptr<const NamedAxis>;
-/// psum, pmax, pmin: x of all lanes combined, the same for each. all_gather: the x of all lanes along a new axis 0.
-/// all_to_all: axis 0 of x has an element for each lane; result[j] of lane i is x[i] of lane j. ppermute: x of another lane.
+/// psum, pmax, pmin: x of all lanes combined, the same for each. all_gather: the x of all lanes
+/// along a new axis 0. all_to_all: axis 0 of x has an element for each lane; result[j] of lane i is
+/// x[i] of lane j. ppermute: x of another lane.
 struct CollectiveParams {
   AxisRef axis;
   Vec<std::int64_t> sources;  ///< ppermute: for each lane the one whose x it gets; −1: zeros
   bool operator==(const CollectiveParams&) const = default;
 };
 
-/// (operands or residuals, tangents or cotangents) → results of either kind. Undefined Tensors are zeros.
+/// (operands or residuals, tangents or cotangents) → results of either kind. Undefined Tensors are
+/// zeros.
 using LinearRule = Function<std::vector<Tensor>(std::span<const Tensor>, std::span<const Tensor>)>;
-/// A function at a point: its results, of which the first ones have tangents, and its derivative there. The rules hold no Tensors.
+/// A function at a point: its results, of which the first ones have tangents, and its derivative
+/// there. The rules hold no Tensors.
 struct Linearization {
   std::vector<Tensor> results, residuals;
   std::size_t tangents = 0;
   LinearRule push;  ///< (residuals, tangents of the operands) → tangents of the results
   LinearRule pull;  ///< (residuals, cotangents of the results) → cotangents of the operands
 };
-/// The derivatives of an equation that transforms know better than its body, which only says how it runs.
+/// The derivatives of an equation that transforms know better than its body, which only says how it
+/// runs.
 struct OwnDerivative {
   LinearRule forward;  ///< (operands, tangents) → results…, tangents…
   Function<Linearization(std::span<const Tensor>, const Vec<bool>& wanted)> linearize;
-  /// (operands, undefined where linear; cotangents) → cotangents of those. Operands from `first_linear` on may be linear.
+  /// (operands, undefined where linear; cotangents) → cotangents of those. Operands from
+  /// `first_linear` on may be linear.
   LinearRule transpose = {};
   std::size_t first_linear = ~std::size_t{0};
 };
 
-/// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on the op.
+/// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on
+/// the op.
 struct CustomRule {
   std::string name;
   std::shared_ptr<const OwnDerivative> own = {};  ///< custom_vjp: in place of forward and backward
-  std::shared_ptr<const CustomRule> quiet = {};   ///< beside `own`: the rule of the function without its effects, if it has any
-  FlatFunction jvp;                               ///< (primals…, tangents…) → (outputs…, output tangents…)
-  /// custom_jvp of a function linear in its first `linear` operands: (cotangents…, the other operands…) → cotangents of those
+  /// beside `own`: the rule of the function without its effects, if it has any
+  std::shared_ptr<const CustomRule> quiet = {};
+  FlatFunction jvp;  ///< (primals…, tangents…) → (outputs…, output tangents…)
+  /// custom_jvp of a function linear in its first `linear` operands: (cotangents…, the other
+  /// operands…) → cotangents of those
   FlatFunction transpose;
   int linear = 0;
   FlatFunction forward;   ///< (primals…) → (outputs…, residuals…)
   FlatFunction backward;  ///< (residuals…, cotangents…) → (cotangents of primals…)
-  /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results carry it
-  Function<std::vector<Tensor>(std::int64_t, const Vec<bool>&, std::span<const Tensor>, Vec<bool>&)> batch;
+  /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results
+  /// carry it
+  Function<std::vector<Tensor>(std::int64_t, const Vec<bool>&, std::span<const Tensor>, Vec<bool>&)>
+      batch;
 };
 struct CalledFunction;
 using CalledRef = std::shared_ptr<const CalledFunction>;
-/// call, checkpoint, custom_*: `body` maps the operands to the results. Operands beyond `explicit_operands` are captured
-/// values that the body needs; custom rules see only the explicit ones.
+/// call, checkpoint, custom_*: `body` maps the operands to the results. Operands beyond
+/// `explicit_operands` are captured values that the body needs; custom rules see only the explicit
+/// ones.
 struct CallParams {
   GraphRef body;
   std::shared_ptr<const CustomRule> rule;
   int explicit_operands = 0;
-  CalledRef function = {};  ///< call: the body's name, and what transforms have made of it; no part of what the call means
-  bool operator==(const CallParams& o) const { return body == o.body && rule == o.rule && explicit_operands == o.explicit_operands; }
+  /// call: the body's name, and what transforms have made of it; no part of what the call means
+  CalledRef function = {};
+  bool operator==(const CallParams& o) const {
+    return body == o.body && rule == o.rule && explicit_operands == o.explicit_operands;
+  }
 };
 
 struct RecursiveFunction;
-/// recursive_call: to a function that calls itself (see recursion.hpp), which has no sub-graph here.
+/// recursive_call: to a function that calls itself (see recursion.hpp), which has no sub-graph
+/// here.
 struct RecursionParams {
   const RecursiveFunction* function = nullptr;
-  std::shared_ptr<const void> owner = {};  ///< of the function; null inside of the bodies that it owns itself
+  /// of the function; null inside of the bodies that it owns itself
+  std::shared_ptr<const void> owner = {};
   bool operator==(const RecursionParams& o) const { return function == o.function; }
 };
 
-/// The lanes of an equation whose predicate vmap has mapped: each decides for itself, and what it does not take is never run for
-/// it. The sub-graphs stay those of one lane, so that derivatives, effects and termination do, too.
+/// The lanes of an equation whose predicate vmap has mapped: each decides for itself, and what it
+/// does not take is never run for it. The sub-graphs stay those of one lane, so that derivatives,
+/// effects and termination do, too.
 struct Lanes {
-  std::int64_t count = -1;                 ///< −1: no lanes, one predicate decides
-  SmallVec<bool, 8> mapped;                ///< per operand: it holds a value for each lane, along axis 0; others are shared
-  SmallVec<std::int64_t, 2> extents = {};  ///< of the mapped axes, the outermost first, whose product is `count`: for messages
+  std::int64_t count = -1;  ///< −1: no lanes, one predicate decides
+  /// per operand: it holds a value for each lane, along axis 0; others are shared
+  SmallVec<bool, 8> mapped;
+  /// of the mapped axes, the outermost first, whose product is `count`: for messages
+  SmallVec<std::int64_t, 2> extents = {};
   explicit operator bool() const { return count >= 0; }
   bool operator==(const Lanes&) const = default;
 };
-/// cond: (index, x…) → the results of branch `index`, an i32 that is clamped, on x…. With lanes results hold them at axis 0.
+/// cond: (index, x…) → the results of branch `index`, an i32 that is clamped, on x…. With lanes
+/// results hold them at axis 0.
 struct CondParams {
   Vec<GraphRef> branches;
   Lanes lanes;
   bool operator==(const CondParams&) const = default;
 };
-/// while: (carry…, rest…) → carry…; as long as condition(carry…, rest…) gives true, carry… = body(carry…, rest…). With lanes all
-/// carries hold them at axis 0.
+/// while: (carry…, rest…) → carry…; as long as condition(carry…, rest…) gives true, carry… =
+/// body(carry…, rest…). With lanes all carries hold them at axis 0.
 struct WhileParams {
   GraphRef condition, body;
   int carries = 0;
   Lanes lanes;
-  std::int64_t checkpoints = 0;  ///< states that reverse mode keeps; 0: as many as fit in a budget of memory
+  /// states that reverse mode keeps; 0: as many as fit in a budget of memory
+  std::int64_t checkpoints = 0;
   bool operator==(const WhileParams&) const = default;
 };
-/// scan: (carry…, xs…, rest…) → (carry…, ys…): for each element along axis 0 of xs, (carry…, y…) = body(carry…, x…, rest…).
+/// scan: (carry…, xs…, rest…) → (carry…, ys…): for each element along axis 0 of xs, (carry…, y…) =
+/// body(carry…, x…, rest…).
 struct ScanParams {
   GraphRef body;
   int carries = 0, sequences = 0;
@@ -354,8 +399,9 @@ struct ScanParams {
 
 /// The lanes that vmap has given an effect: it happens for each of them, the last extent fastest.
 struct EffectLanes {
-  SmallVec<std::int64_t, 2> extents;        ///< the outermost vmap first
-  SmallVec<std::uint32_t, 4> carried = {};  ///< per operand: bit k, it carries extent k; these are its leading axes
+  SmallVec<std::int64_t, 2> extents;  ///< the outermost vmap first
+  /// per operand: bit k, it carries extent k; these are its leading axes
+  SmallVec<std::uint32_t, 4> carried = {};
   bool operator==(const EffectLanes&) const = default;
 };
 /// debug_print: (x…) → nothing. `text` holds {0}, {1:.3f} … where operands come.
@@ -365,19 +411,23 @@ struct PrintParams {
   EffectLanes lanes;  ///< only if per_lane; else mapped operands just get larger
   bool operator==(const PrintParams&) const = default;
 };
-/// check: (holds, x…) → nothing. Throws with `text`, filled in, if an element of `holds` is false. The line is a part of it, as a
-/// program made for one line must not speak for another.
+/// check: (holds, x…) → nothing. Throws with `text`, filled in, if an element of `holds` is false.
+/// The line is a part of it, as a program made for one line must not speak for another.
 struct CheckParams {
   std::string text;
   Where line;
   EffectLanes lanes;
-  bool operator==(const CheckParams& o) const { return text == o.text && line.file == o.line.file && line.line == o.line.line && lanes == o.lanes; }
+  bool operator==(const CheckParams& o) const {
+    return text == o.text && line.file == o.line.file && line.line == o.line.line &&
+           lanes == o.lanes;
+  }
 };
 /// A function of the user's that runs on the host, on values.
 struct HostFunction {
   std::string name;
   FlatFunction run;
-  std::shared_ptr<const void> callable;  ///< whose calls are the same function if their static arguments are
+  /// whose calls are the same function if their static arguments are
+  std::shared_ptr<const void> callable;
   std::string static_key;
 };
 /// callback: (x…) → results of the given types, for each lane.
@@ -388,12 +438,14 @@ struct CallbackParams {
   bool takes_lanes = false;  ///< it takes operands of all lanes at once, and gives results of all
   EffectLanes lanes;
   bool operator==(const CallbackParams& o) const {
-    return function->callable == o.function->callable && function->static_key == o.function->static_key && results == o.results && pure == o.pure &&
-           takes_lanes == o.takes_lanes && lanes == o.lanes;
+    return function->callable == o.function->callable &&
+           function->static_key == o.function->static_key && results == o.results &&
+           pure == o.pure && takes_lanes == o.takes_lanes && lanes == o.lanes;
   }
 };
 
-/// Every struct of parameters. A new one needs its line here, a hash in params.cpp and a text in printer.cpp.
+/// Every struct of parameters. A new one needs its line here, a hash in params.cpp and a text in
+/// printer.cpp.
 // clang-format off
 #define VT_PARAMS(X) \
   X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) X(IntegerPowParams) X(AxesParams) \
@@ -409,7 +461,8 @@ enum class ParamsKind : std::uint8_t {
 #undef VT_KIND
 };
 template <class P>
-inline constexpr ParamsKind kind_of = [] { static_assert(sizeof(P) == 0, "no struct of VT_PARAMS"); }();
+inline constexpr ParamsKind kind_of =
+    [] { static_assert(sizeof(P) == 0, "no struct of VT_PARAMS"); }();
 #define VT_KIND(P) \
   template <>      \
   inline constexpr ParamsKind kind_of<P> = ParamsKind::P;
@@ -419,8 +472,8 @@ VT_PARAMS(VT_KIND)
 template <class P>
 struct ParamsOf;
 
-/// The parameters of an equation: one of the structs of VT_PARAMS. (A std::variant of so many costs a header-only program 2,000 functions,
-/// and every literal the room of the largest.)
+/// The parameters of an equation: one of the structs of VT_PARAMS. (A std::variant of so many costs
+/// a header-only program 2,000 functions, and every literal the room of the largest.)
 struct Params : RefCounted {
   const ParamsKind kind;
   explicit Params(ParamsKind k) : kind(k) {}
@@ -470,14 +523,16 @@ ParamsRef make_params(P p) {
   return ParamsRef::of_new(new ParamsOf<P>(std::move(p)));
 }
 bool equal(const ParamsRef& a, const ParamsRef& b);
-inline bool PartsParams::operator==(const PartsParams& o) const { return operands == o.operands && equal(own, o.own); }
+inline bool PartsParams::operator==(const PartsParams& o) const {
+  return operands == o.operands && equal(own, o.own);
+}
 std::size_t hash_of(const ParamsRef&);
 /// The sub-graphs that an equation owns, mostly none.
 Vec<GraphRef> bodies_of(const ParamsRef&);
 /// The same parameters with other sub-graphs, as many as bodies_of gives.
 ParamsRef with_bodies(const ParamsRef&, std::span<const GraphRef>);
 
-// --- equations -------------------------------------------------------------------------------------------------------
+// --- equations -----------------------------------------------------------------------------------
 
 using Var = std::int32_t;  ///< index into GraphBody::avals
 
@@ -510,7 +565,8 @@ struct GraphFacts {
   }
 };
 
-/// A function as a list of equations in single assignment form. Every Var is an input or the output of one equation.
+/// A function as a list of equations in single assignment form. Every Var is an input or the output
+/// of one equation.
 struct GraphBody {
   RecycledVec<Aval> avals;
   Vec<Var> inputs;
@@ -531,8 +587,9 @@ std::string describe(Op, const ParamsRef&);
 std::string to_text(const GraphBody&, bool lines = false);
 std::string to_dot_text(const GraphBody&);
 
-/// Throws Error naming the first fault: a Var used before it is defined, a shape that its rule does not give …
-/// Shows the equations around it. Bodies that are `known` to be well formed are not gone into.
+/// Throws Error naming the first fault: a Var used before it is defined, a shape that its rule does
+/// not give … Shows the equations around it. Bodies that are `known` to be well formed are not gone
+/// into.
 void check_graph(const GraphBody&, const char* after, std::span<const GraphBody* const> known = {});
 /// check_graph in debug builds, nothing in release ones.
 inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] const char* after,
@@ -542,11 +599,13 @@ inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] co
 #endif
 }
 
-/// Shapes and dtypes of the results of `op`; throws Error with the op, the operands and the user's line if they do not fit.
+/// Shapes and dtypes of the results of `op`; throws Error with the op, the operands and the user's
+/// line if they do not fit.
 SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> operands, Where);
 
-/// What a simplified Graph is for. `running`: it is not transformed any more, so that custom rules and stop_gradient have done
-/// their work; their bodies take their place. (A checkpoint stays: merged with the rest, nothing would be computed anew.)
+/// What a simplified Graph is for. `running`: it is not transformed any more, so that custom rules
+/// and stop_gradient have done their work; their bodies take their place. (A checkpoint stays:
+/// merged with the rest, nothing would be computed anew.)
 enum class SimplifyFor : std::uint8_t { transforming, running };
 /// Dead code, common sub-expressions, constant folding and algebra. Same function, fewer equations.
 GraphBody simplify(const GraphBody&, SimplifyFor = SimplifyFor::transforming);

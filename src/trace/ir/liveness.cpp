@@ -1,4 +1,5 @@
-// Liveness: which Vars of a Graph some of its results need, into sub-graphs and through loops to their fixpoint.
+// Liveness: which Vars of a Graph some of its results need, into sub-graphs and through loops to
+// their fixpoint.
 #include "liveness.hpp"
 
 #include <algorithm>
@@ -15,7 +16,9 @@ inline bool is_simple(const GraphBody& g) {
   return is_simple(g, SimplifyFor::running) || is_simple(g, SimplifyFor::transforming);
 }
 inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-inline bool any(const Liveness::Flags& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
+inline bool any(const Liveness::Flags& flags) {
+  return std::find(flags.begin(), flags.end(), true) != flags.end();
+}
 inline void join(Liveness::Flags& flags, std::size_t first, const Liveness::Flags& more) {
   for (std::size_t i = 0; i < more.size(); ++i)
     if (more[i]) flags[first + i] = true;
@@ -68,13 +71,15 @@ Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
       break;
     case Op::cond:
       std::fill(needed.begin() + 1, needed.end(), false);
-      for (const GraphRef& branch : e.as<CondParams>().branches) join(needed, 1, inputs(branch, results));
+      for (const GraphRef& branch : e.as<CondParams>().branches)
+        join(needed, 1, inputs(branch, results));
       break;
     case Op::while_:
     case Op::scan: {
       const bool is_while = e.op == Op::while_;
       const GraphRef& body = is_while ? e.as<WhileParams>().body : e.as<ScanParams>().body;
-      const auto carries = static_cast<std::size_t>(is_while ? e.as<WhileParams>().carries : e.as<ScanParams>().carries);
+      const auto carries = static_cast<std::size_t>(is_while ? e.as<WhileParams>().carries
+                                                             : e.as<ScanParams>().carries);
       Flags live = results;
       needed.assign(needed.size(), false);
       if (is_while) join(needed, 0, inputs(e.as<WhileParams>().condition, {true}));

@@ -1,4 +1,5 @@
-// Liveness: which Vars of a Graph some of its results need, into sub-graphs and through loops to their fixpoint.
+// Liveness: which Vars of a Graph some of its results need, into sub-graphs and through loops to
+// their fixpoint.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,8 @@
 
 namespace vt::detail {
 
-/// Remembers its answers for sub-graphs (and keeps those alive), so that asking at every level of nested loops stays linear.
+/// Remembers its answers for sub-graphs (and keeps those alive), so that asking at every level of
+/// nested loops stays linear.
 class Liveness {
  public:
   using Flags = Vec<bool>;

@@ -1,4 +1,5 @@
-// The closed set of primitive ops: the Op enum and its definition table (name, arity, family, linearity).
+// The closed set of primitive ops: the Op enum and its definition table (name, arity, family,
+// linearity).
 #pragma once
 
 #include <array>
@@ -76,7 +77,9 @@ enum class Family : std::uint8_t {
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
   none,
-  linear,    ///< in all operands jointly (add, concatenate, pad …), over the reals: real, imag and conj are linear too
+  /// in all operands jointly (add, concatenate, pad …), over the reals: real, imag and conj are
+  /// linear too
+  linear,
   bilinear,  ///< in each of two operands alone (mul, dot_general, conv_general)
   first,     ///< in the first operand only (div, gather …)
   last,      ///< in the last operand only (the right sides of linear systems)
@@ -109,7 +112,8 @@ consteval RuleTable<Row> rule_table(std::initializer_list<std::pair<Op, Row>> ro
   return table;
 }
 
-/// The first op without a row, or Op::count_. Use: static_assert(RuleMissingFor<first_without_rule(table)>::ok).
+/// The first op without a row, or Op::count_. Use:
+/// static_assert(RuleMissingFor<first_without_rule(table)>::ok).
 template <class Row>
 consteval Op first_without_rule(const RuleTable<Row>& table) {
   for (int i = 0; i < op_count; ++i)
@@ -123,7 +127,8 @@ struct RuleMissingFor {
 
 consteval RuleTable<OpInfo> op_infos() {
   RuleTable<OpInfo> t;
-  auto row = [&](Op op, std::string_view name, int arity, Family family, Linearity linearity = Linearity::none) {
+  auto row = [&](Op op, std::string_view name, int arity, Family family,
+                 Linearity linearity = Linearity::none) {
     if (t.has[static_cast<std::size_t>(op)]) throw "two rows for one op";
     t.rows[static_cast<std::size_t>(op)] = {op, name, arity, family, linearity};
     t.has[static_cast<std::size_t>(op)] = true;
@@ -249,7 +254,8 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::rev, "rev", 1, shape, linear);
   row(Op::slice, "slice", 1, index, linear);
   row(Op::dynamic_slice, "dynamic_slice", -1, index, first);
-  row(Op::dynamic_update_slice, "dynamic_update_slice", -1, index, linear);  // in operand and update
+  // in operand and update
+  row(Op::dynamic_update_slice, "dynamic_update_slice", -1, index, linear);
   row(Op::gather, "gather", 2, index, first);
   row(Op::scatter, "scatter", 3, index, linear);  // in operand and updates
   row(Op::scatter_add, "scatter_add", 3, index, linear);
@@ -295,7 +301,10 @@ static_assert(RuleMissingFor<first_without_rule(op_table)>::ok);
 
 constexpr std::string_view name_of(Op op) { return op_table[op].name; }
 constexpr Family family_of(Op op) { return op_table[op].family; }
-constexpr bool is_elementwise(Op op) { return family_of(op) == Family::unary || family_of(op) == Family::binary || family_of(op) == Family::select; }
+constexpr bool is_elementwise(Op op) {
+  return family_of(op) == Family::unary || family_of(op) == Family::binary ||
+         family_of(op) == Family::select;
+}
 /// Equations that decide which of their sub-graphs run, and how often.
 constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || op == Op::scan; }
 /// Works between the lanes of a named axis; vmap resolves it, nothing ever runs it.

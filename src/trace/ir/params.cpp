@@ -1,4 +1,5 @@
-// Equality, hashing and text of the IR's small values: Shape, Axes, Aval, Params; structural equality and hash of GraphBody.
+// Equality, hashing and text of the IR's small values: Shape, Axes, Aval, Params; structural
+// equality and hash of GraphBody.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -75,8 +76,11 @@ struct Hasher {
     if (is_complex(s.dtype)) mix(std::bit_cast<std::uint64_t>(s.imaginary));
   }
   void add(const BufferRef& b) { mix(reinterpret_cast<std::uintptr_t>(b.get())); }
-  void add(const std::shared_ptr<const CustomRule>& rule) { mix(reinterpret_cast<std::uintptr_t>(rule.get())); }
-  /// Not what its own sub-graphs hold: asked for at every level of nested loops, that would be done again for each one around.
+  void add(const std::shared_ptr<const CustomRule>& rule) {
+    mix(reinterpret_cast<std::uintptr_t>(rule.get()));
+  }
+  /// Not what its own sub-graphs hold: asked for at every level of nested loops, that would be done
+  /// again for each one around.
   void add(const GraphRef& g) {
     if (!g) return mix(0);
     mix(g->inputs.size());
@@ -107,17 +111,21 @@ struct Hasher {
   void add(const PadParams& p) { all(p.low, p.high, p.interior); }
   void add(const SliceParams& p) { all(p.start, p.limit, p.stride); }
   void add(const GatherParams& p) {
-    all(p.offset_dims, p.collapsed_slice_dims, p.start_index_map, p.operand_batching_dims, p.indices_batching_dims, p.slice_sizes, p.mode);
+    all(p.offset_dims, p.collapsed_slice_dims, p.start_index_map, p.operand_batching_dims,
+        p.indices_batching_dims, p.slice_sizes, p.mode);
   }
   void add(const ScatterParams& p) {
-    all(p.update_window_dims, p.inserted_window_dims, p.scatter_dims_to_operand_dims, p.operand_batching_dims, p.indices_batching_dims, p.mode,
-        p.unique);
+    all(p.update_window_dims, p.inserted_window_dims, p.scatter_dims_to_operand_dims,
+        p.operand_batching_dims, p.indices_batching_dims, p.mode, p.unique);
   }
-  void add(const DotParams& p) { all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype); }
+  void add(const DotParams& p) {
+    all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype);
+  }
   void add(const WindowParams& p) { all(p.axes, p.sizes, p.strides, p.dilations, p.extents); }
   void add(const ConvParams& p) {
     add(p.dot);
-    all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation, p.order, p.turned);
+    all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation,
+        p.order, p.turned);
   }
   void add(const FftParams& p) { all(p.kind, p.lengths, p.parts); }
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
@@ -158,17 +166,21 @@ struct Hasher {
 
 /// Of two of one kind.
 bool same_fields(const Params& a, const Params& b) {
-  return visit([&]<class P>(const P& p) { return p == static_cast<const ParamsOf<P>&>(b).value; }, a);
+  return visit([&]<class P>(const P& p) { return p == static_cast<const ParamsOf<P>&>(b).value; },
+               a);
 }
 
 /// Two sub-graphs are the same function if they are one object or equal in structure.
-inline bool same_body(const GraphRef& a, const GraphRef& b) { return a == b || (a && b && equal(*a, *b)); }
+inline bool same_body(const GraphRef& a, const GraphRef& b) {
+  return a == b || (a && b && equal(*a, *b));
+}
 
 }  // namespace params_hash
 
 void Params::wrong_kind(ParamsKind wanted) const {
-  throw Error(ErrorKind::value,
-              "vt: internal: parameters of kind " + std::to_string(static_cast<int>(kind)) + ", not " + std::to_string(static_cast<int>(wanted)));
+  throw Error(ErrorKind::value, "vt: internal: parameters of kind " +
+                                    std::to_string(static_cast<int>(kind)) + ", not " +
+                                    std::to_string(static_cast<int>(wanted)));
 }
 
 bool equal(const ParamsRef& a, const ParamsRef& b) {
@@ -185,7 +197,8 @@ bool equal(const ParamsRef& a, const ParamsRef& b) {
     if (x.size() != y.size()) return false;
     for (std::size_t i = 0; i < x.size(); ++i)
       if (!params_hash::same_body(x[i], y[i])) return false;
-    if (!std::equal(x.begin(), x.end(), y.begin())) return params_hash::same_fields(*with_bodies(b, x), *a);
+    if (!std::equal(x.begin(), x.end(), y.begin()))
+      return params_hash::same_fields(*with_bodies(b, x), *a);
   }
   return params_hash::same_fields(*a, *b);
 }
@@ -211,14 +224,17 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
       if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
       c.body = bodies[0];
     });
-  if (const auto* p = params->get_if<ReduceParams>()) return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
-  if (const auto* p = params->get_if<CondParams>()) return changed(*p, [&](CondParams& c) { c.branches.assign(bodies.begin(), bodies.end()); });
+  if (const auto* p = params->get_if<ReduceParams>())
+    return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
+  if (const auto* p = params->get_if<CondParams>())
+    return changed(*p, [&](CondParams& c) { c.branches.assign(bodies.begin(), bodies.end()); });
   if (const auto* p = params->get_if<WhileParams>())
     return changed(*p, [&](WhileParams& c) {
       c.condition = bodies[0];
       c.body = bodies[1];
     });
-  if (const auto* p = params->get_if<ScanParams>()) return changed(*p, [&](ScanParams& c) { c.body = bodies[0]; });
+  if (const auto* p = params->get_if<ScanParams>())
+    return changed(*p, [&](ScanParams& c) { c.body = bodies[0]; });
   return params;
 }
 
@@ -250,13 +266,16 @@ std::size_t hash_of(const GraphBody& g) {
 bool equal(const GraphBody& a, const GraphBody& b) {
   if (&a == &b) return true;
   need_stack({});
-  if (a.inputs != b.inputs || a.outputs != b.outputs || a.equations.size() != b.equations.size()) return false;
+  if (a.inputs != b.inputs || a.outputs != b.outputs || a.equations.size() != b.equations.size())
+    return false;
   // Only the inputs' types are compared: all others follow from them.
   for (Var v : a.inputs)
     if (a.aval(v) != b.aval(v)) return false;
   for (std::size_t i = 0; i < a.equations.size(); ++i) {
     const Equation &x = a.equations[i], &y = b.equations[i];
-    if (x.op != y.op || x.inputs != y.inputs || x.outputs != y.outputs || !equal(x.params, y.params)) return false;
+    if (x.op != y.op || x.inputs != y.inputs || x.outputs != y.outputs ||
+        !equal(x.params, y.params))
+      return false;
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// Text of Graphs: one equation a line with short names, sub-graphs indented below theirs; and Graphviz text.
+// Text of Graphs: one equation a line with short names, sub-graphs indented below theirs; and
+// Graphviz text.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,14 +10,14 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../record/called.hpp"
 #include "../base/convert.hpp"
-#include "printer.hpp"
+#include "../record/called.hpp"
 #include "../record/recursion.hpp"
+#include "printer.hpp"
 
 namespace vt::detail {
 
-// --- values and parameters -------------------------------------------------------------------------------------------
+// --- values and parameters -----------------------------------------------------------------------
 
 namespace printer {
 
@@ -32,12 +33,16 @@ std::string float_text(T v) {
 
 inline std::string scalar_text(const Scalar& s) {
   if (is_complex(s.dtype)) {
-    const auto part = [&](double v) { return s.dtype == DType::c128 ? float_text(v) : float_text(static_cast<float>(v)); };
-    return part(s.real) + (__builtin_signbit(s.imaginary) ? "-" : "+") + part(std::fabs(s.imaginary)) + "i";
+    const auto part = [&](double v) {
+      return s.dtype == DType::c128 ? float_text(v) : float_text(static_cast<float>(v));
+    };
+    return part(s.real) + (__builtin_signbit(s.imaginary) ? "-" : "+") +
+           part(std::fabs(s.imaginary)) + "i";
   }
   if (is_bool(s.dtype)) return s.integer ? "true" : "false";
   // Every 16-bit float is exact in binary32, whose decimals are the shorter.
-  if (is_float(s.dtype)) return s.dtype == DType::f64 ? float_text(s.real) : float_text(static_cast<float>(s.real));
+  if (is_float(s.dtype))
+    return s.dtype == DType::f64 ? float_text(s.real) : float_text(static_cast<float>(s.real));
   return is_unsigned(s.dtype) ? worded("{}", s.natural) : worded("{}", s.integer);
 }
 
@@ -48,7 +53,9 @@ inline std::string constant_text(const ConstantParams& p) {
   if (!p.buffer || p.buffer->device.kind != Device::Kind::cpu) return text + " …";
   for (std::int64_t i = 0; i < std::min(n, most_shown); ++i) {
     text += i ? ", " : " ";
-    text += scalar_text(load_scalar(p.aval.dtype, p.buffer->as<const char>() + static_cast<std::size_t>(i) * size_of(p.aval.dtype)));
+    text += scalar_text(load_scalar(
+        p.aval.dtype,
+        p.buffer->as<const char>() + static_cast<std::size_t>(i) * size_of(p.aval.dtype)));
   }
   if (n > most_shown) text += ", …";
   return text;
@@ -60,7 +67,9 @@ inline bool all_are(const Shape& s, std::int64_t value) {
   return true;
 }
 
-inline std::string mode_text(IndexMode mode) { return mode == IndexMode::clip ? ", mode=clip" : ", mode=fill"; }
+inline std::string mode_text(IndexMode mode) {
+  return mode == IndexMode::clip ? ", mode=clip" : ", mode=fill";
+}
 
 /// Leaves out what is empty: most gathers use two or three of the five lists.
 inline std::string axes_fields(std::initializer_list<std::pair<const char*, const Axes*>> fields) {
@@ -82,7 +91,8 @@ inline std::string lanes_text(const Lanes& lanes) {
 
 inline std::string effect_lanes_text(const EffectLanes& lanes) {
   std::string text;
-  for (std::int64_t extent : lanes.extents) text += worded("{}{}", text.empty() ? ", lanes=" : "×", extent);
+  for (std::int64_t extent : lanes.extents)
+    text += worded("{}{}", text.empty() ? ", lanes=" : "×", extent);
   return text;
 }
 
@@ -92,19 +102,36 @@ struct ParamsText {
   std::string operator()(const ConstantParams& p) const { return constant_text(p); }
   std::string operator()(const FullParams& p) const { return "value=" + scalar_text(p.value); }
   std::string operator()(const IotaParams& p) const { return worded("axis={}", p.axis); }
-  std::string operator()(const ConvertParams& p) const { return worded("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : ""); }
-  std::string operator()(const PrecisionParams& p) const { return worded("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits); }
-  std::string operator()(const IntegerPowParams& p) const { return worded("exponent={}", p.exponent); }
-  std::string operator()(const AxesParams& p) const { return "axes=" + p.axes.str(); }
-  std::string operator()(const ArgParams& p) const { return worded("axis={}, dtype={}", p.axis, name_of(p.dtype)); }
-  std::string operator()(const ReduceParams& p) const { return "axes=" + p.axes.str(); }
-  std::string operator()(const CumulativeParams& p) const { return worded("axis={}{}", p.axis, p.reverse ? ", reverse" : ""); }
-  std::string operator()(const SortParams& p) const {
-    return worded("axis={}, keys={}{}, places={}:{}", p.axis, p.keys, p.descending ? ", descending" : "", p.start, p.limit);
+  std::string operator()(const ConvertParams& p) const {
+    return worded("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : "");
   }
-  std::string operator()(const ShapeParams& p) const { return (op == Op::dynamic_slice ? "sizes=" : "shape=") + p.shape.str(); }
-  std::string operator()(const PermutationParams& p) const { return "permutation=" + p.permutation.str(); }
-  std::string operator()(const BroadcastParams& p) const { return worded("shape={}, axes={}", p.shape.str(), p.axes.str()); }
+  std::string operator()(const PrecisionParams& p) const {
+    return worded("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits);
+  }
+  std::string operator()(const IntegerPowParams& p) const {
+    return worded("exponent={}", p.exponent);
+  }
+  std::string operator()(const AxesParams& p) const { return "axes=" + p.axes.str(); }
+  std::string operator()(const ArgParams& p) const {
+    return worded("axis={}, dtype={}", p.axis, name_of(p.dtype));
+  }
+  std::string operator()(const ReduceParams& p) const { return "axes=" + p.axes.str(); }
+  std::string operator()(const CumulativeParams& p) const {
+    return worded("axis={}{}", p.axis, p.reverse ? ", reverse" : "");
+  }
+  std::string operator()(const SortParams& p) const {
+    return worded("axis={}, keys={}{}, places={}:{}", p.axis, p.keys,
+                  p.descending ? ", descending" : "", p.start, p.limit);
+  }
+  std::string operator()(const ShapeParams& p) const {
+    return (op == Op::dynamic_slice ? "sizes=" : "shape=") + p.shape.str();
+  }
+  std::string operator()(const PermutationParams& p) const {
+    return "permutation=" + p.permutation.str();
+  }
+  std::string operator()(const BroadcastParams& p) const {
+    return worded("shape={}, axes={}", p.shape.str(), p.axes.str());
+  }
   std::string operator()(const AxisParams& p) const { return worded("axis={}", p.axis); }
   std::string operator()(const PadParams& p) const {
     std::string text = worded("low={}, high={}", p.low.str(), p.high.str());
@@ -126,24 +153,29 @@ struct ParamsText {
     return text + "slice_sizes=" + p.slice_sizes.str() + mode_text(p.mode);
   }
   std::string operator()(const ScatterParams& p) const {
-    std::string text = axes_fields({{"update_window_dims", &p.update_window_dims},
-                                    {"inserted_window_dims", &p.inserted_window_dims},
-                                    {"scatter_dims_to_operand_dims", &p.scatter_dims_to_operand_dims},
-                                    {"operand_batching_dims", &p.operand_batching_dims},
-                                    {"indices_batching_dims", &p.indices_batching_dims}});
+    std::string text =
+        axes_fields({{"update_window_dims", &p.update_window_dims},
+                     {"inserted_window_dims", &p.inserted_window_dims},
+                     {"scatter_dims_to_operand_dims", &p.scatter_dims_to_operand_dims},
+                     {"operand_batching_dims", &p.operand_batching_dims},
+                     {"indices_batching_dims", &p.indices_batching_dims}});
     text += mode_text(p.mode);
     if (p.unique) text += ", unique";
     return text.compare(0, 2, ", ") == 0 ? text.substr(2) : text;
   }
   std::string operator()(const FftParams& p) const {
     constexpr const char* kinds[] = {"fft", "ifft", "rfft", "irfft"};
-    return worded("kind={}, lengths={}{}", kinds[static_cast<int>(p.kind)], p.lengths.str(), p.parts ? ", parts" : "");
+    return worded("kind={}, lengths={}{}", kinds[static_cast<int>(p.kind)], p.lengths.str(),
+                  p.parts ? ", parts" : "");
   }
   std::string operator()(const TriangularParams& p) const {
-    return std::string(p.lower ? "lower" : "upper") + (p.transposed ? ", transposed" : "") + (p.unit_diagonal ? ", unit_diagonal" : "");
+    return std::string(p.lower ? "lower" : "upper") + (p.transposed ? ", transposed" : "") +
+           (p.unit_diagonal ? ", unit_diagonal" : "");
   }
   std::string operator()(const SolveParams& p) const { return p.transposed ? "transposed" : ""; }
-  std::string operator()(const DecompositionParams& p) const { return std::string(p.full ? "full" : "reduced") + (p.vectors ? "" : ", values only"); }
+  std::string operator()(const DecompositionParams& p) const {
+    return std::string(p.full ? "full" : "reduced") + (p.vectors ? "" : ", values only");
+  }
   std::string operator()(const DotParams& p) const {
     std::string text = worded("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
     if (!p.lhs_batch.empty()) text += worded(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
@@ -161,7 +193,8 @@ struct ParamsText {
     if (p.lhs_window.empty()) return text + order;
     text += worded(", window={}·{}", p.lhs_window.str(), p.rhs_window.str());
     if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
-    if (!all_are(p.low, 0) || !all_are(p.high, 0)) text += worded(", low={}, high={}", p.low.str(), p.high.str());
+    if (!all_are(p.low, 0) || !all_are(p.high, 0))
+      text += worded(", low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.lhs_dilation, 1)) text += ", lhs_dilation=" + p.lhs_dilation.str();
     if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
     if (!p.turned.empty()) text += ", turned=" + p.turned.str();
@@ -175,7 +208,8 @@ struct ParamsText {
     std::string text = "axis=" + p.axis->name;
     if (op != Op::ppermute) return text;
     text += ", sources=(";
-    for (std::size_t i = 0; i < p.sources.size(); ++i) text += (i ? "," : "") + std::to_string(p.sources[i]);
+    for (std::size_t i = 0; i < p.sources.size(); ++i)
+      text += (i ? "," : "") + std::to_string(p.sources[i]);
     return text + ")";
   }
   std::string operator()(const CallParams& p) const {
@@ -184,10 +218,15 @@ struct ParamsText {
   }
   std::string operator()(const RecursionParams& p) const { return "name=" + p.function->name; }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
-  std::string operator()(const PrintParams& p) const { return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes); }
-  std::string operator()(const CheckParams& p) const { return "\"" + p.text + "\"" + effect_lanes_text(p.lanes); }
+  std::string operator()(const PrintParams& p) const {
+    return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes);
+  }
+  std::string operator()(const CheckParams& p) const {
+    return "\"" + p.text + "\"" + effect_lanes_text(p.lanes);
+  }
   std::string operator()(const CallbackParams& p) const {
-    return "name=" + p.function->name + (p.takes_lanes ? ", takes_lanes" : "") + effect_lanes_text(p.lanes);
+    return "name=" + p.function->name + (p.takes_lanes ? ", takes_lanes" : "") +
+           effect_lanes_text(p.lanes);
   }
   std::string operator()(const WhileParams& p) const {
     std::string text = worded("carries={}", p.carries);
@@ -195,15 +234,17 @@ struct ParamsText {
     return text + (p.lanes ? ", " : "") + lanes_text(p.lanes);
   }
   std::string operator()(const ScanParams& p) const {
-    return worded("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length, p.reverse ? ", reverse" : "");
+    return worded("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length,
+                  p.reverse ? ", reverse" : "");
   }
 };
 
-// --- names -----------------------------------------------------------------------------------------------------------
+// --- names ---------------------------------------------------------------------------------------
 
 inline std::string letters(std::size_t n) {
   std::string text;
-  for (++n; n > 0; n = (n - 1) / 26) text.insert(text.begin(), static_cast<char>('a' + (n - 1) % 26));
+  for (++n; n > 0; n = (n - 1) / 26)
+    text.insert(text.begin(), static_cast<char>('a' + (n - 1) % 26));
   return text;
 }
 
@@ -213,7 +254,9 @@ Names::Names(const GraphBody& g) : graph_(g), index_(g.avals.size(), -1) {
     for (Var v : e.outputs) add(v);
 }
 void Names::add(Var v) {
-  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() && index_[static_cast<std::size_t>(v)] < 0) index_[static_cast<std::size_t>(v)] = next_++;
+  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() &&
+      index_[static_cast<std::size_t>(v)] < 0)
+    index_[static_cast<std::size_t>(v)] = next_++;
 }
 std::string Names::operator()(Var v) const {
   // Broken Graphs are printed too, by the checker.
@@ -226,7 +269,7 @@ std::string Names::typed(Var v) const {
   return (*this)(v) + ":" + graph_.aval(v).str();
 }
 
-// --- text ------------------------------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 
 std::string equation_text(const Equation& e, const Names& names) {
   std::string text;
@@ -251,13 +294,15 @@ inline Vec<GraphRef> bodies_below(const Equation& e) {
 /// A function that is called again is not shown again.
 using Shown = Vec<const GraphBody*>;
 inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) {
-  if (e.op != Op::recursive_call && (e.op != Op::call || !e.as<CallParams>().function)) return false;
+  if (e.op != Op::recursive_call && (e.op != Op::call || !e.as<CallParams>().function))
+    return false;
   if (std::find(shown.begin(), shown.end(), body.get()) != shown.end()) return true;
   shown.push_back(body.get());
   return false;
 }
 
-inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, Shown& shown, std::string& out) {
+inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, Shown& shown,
+                        std::string& out) {
   need_stack({});
   const Names names(g);
   out += indent + "{ lambda";
@@ -280,7 +325,7 @@ inline void write_graph(const GraphBody& g, const std::string& indent, bool line
   out += ") }";
 }
 
-// --- Graphviz --------------------------------------------------------------------------------------------------------
+// --- Graphviz ------------------------------------------------------------------------------------
 
 inline std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -291,7 +336,8 @@ inline std::string quoted(std::string_view text) {
   return out += '"';
 }
 
-/// Writes the nodes and edges of one Graph; node names carry `prefix`, which is unique per sub-graph.
+/// Writes the nodes and edges of one Graph; node names carry `prefix`, which is unique per
+/// sub-graph.
 class DotWriter {
  public:
   explicit DotWriter(std::string& out) : out_(out) {}
@@ -310,7 +356,8 @@ class DotWriter {
       const std::string id = worded("{}eq{}", prefix, i);
       std::string tip = at(e.where);
       if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
-      out_ += worded("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
+      out_ += worded("{}{} [shape=box, label={}, tooltip={}];\n", indent, id,
+                     quoted(describe(e.op, e.params)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
       const Vec<GraphRef> bodies = bodies_below(e);
@@ -318,27 +365,32 @@ class DotWriter {
         if (shown_before(e, bodies[k], shown_)) continue;
         const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();
         const std::string inner = worded("{}eq{}{}_", prefix, i, part);
-        out_ += worded("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
+        out_ += worded("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent,
+                       quoted(name_of(e.op)));
         write(*bodies[k], inner, indent + "  ");
         out_ += indent + "}\n";
         // Ties the cluster to its equation, in case it has no operands of its own.
         if (!bodies[k]->inputs.empty()) {
           const Names inner_names(*bodies[k]);
-          out_ += worded("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner, inner_names(bodies[k]->inputs[0]));
+          out_ += worded("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner,
+                         inner_names(bodies[k]->inputs[0]));
         }
       }
     }
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = g.outputs[i];
       const std::string id = worded("{}out{}", prefix, i);
-      out_ += worded("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id, quoted("result " + std::to_string(i)));
+      out_ += worded("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id,
+                     quoted("result " + std::to_string(i)));
       edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
     }
   }
 
  private:
-  void edge(const GraphBody& g, const Names& names, const std::string& from, const std::string& to, Var v, const std::string& indent) {
-    out_ += worded("{}{} -> {} [label={}];\n", indent, from, to, quoted(names(v) + ":" + g.aval(v).str()));
+  void edge(const GraphBody& g, const Names& names, const std::string& from, const std::string& to,
+            Var v, const std::string& indent) {
+    out_ += worded("{}{} -> {} [label={}];\n", indent, from, to,
+                   quoted(names(v) + ":" + g.aval(v).str()));
   }
   std::string& out_;
   Shown shown_;
@@ -361,7 +413,9 @@ std::string to_text(const GraphBody& g, bool lines) {
 }
 
 std::string to_dot_text(const GraphBody& g) {
-  std::string text = "digraph vt {\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\", fontsize=10];\n";
+  std::string text =
+      "digraph vt {\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\", "
+      "fontsize=10];\n";
   printer::DotWriter(text).write(g, "", "  ");
   return text += "}\n";
 }
@@ -373,7 +427,9 @@ std::string text_of(const Graph& g) { return g.str(); }
 namespace vt {
 
 std::string Graph::str(bool lines) const { return body_ ? detail::to_text(*body_, lines) : "{ }"; }
-std::string Graph::to_dot() const { return body_ ? detail::to_dot_text(*body_) : "digraph vt {\n}\n"; }
+std::string Graph::to_dot() const {
+  return body_ ? detail::to_dot_text(*body_) : "digraph vt {\n}\n";
+}
 std::size_t Graph::size() const { return body_ ? body_->equations.size() : 0; }
 std::ostream& operator<<(std::ostream& out, const Graph& g) { return out << g.str(); }
 

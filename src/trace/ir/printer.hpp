@@ -1,4 +1,5 @@
-// Pieces of the printer that the checker shows faults with: names of Vars and the text of one equation.
+// Pieces of the printer that the checker shows faults with: names of Vars and the text of one
+// equation.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace vt::detail::printer {
 
-/// Short names of a Graph's Vars, in order of definition: a, b, … z, aa, ab … A Var that nothing defines is "?17".
+/// Short names of a Graph's Vars, in order of definition: a, b, … z, aa, ab … A Var that nothing
+/// defines is "?17".
 class Names {
  public:
   explicit Names(const GraphBody&);

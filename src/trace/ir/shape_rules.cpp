@@ -1,4 +1,5 @@
-// Shape rules: dtype and shape of every op's results, the element-wise, reduce and scan rules, and the table of all of them.
+// Shape rules: dtype and shape of every op's results, the element-wise, reduce and scan rules, and
+// the table of all of them.
 #include "shape_rules.hpp"
 
 #include <limits>
@@ -15,7 +16,7 @@ constexpr std::uint32_t dtype_set(bool (*holds)(DType)) {
   return bits;
 }
 
-// --- messages --------------------------------------------------------------------------------------------------------
+// --- messages ------------------------------------------------------------------------------------
 
 std::string user_name(Op op) {
   switch (op) {
@@ -67,7 +68,8 @@ void Call::refuse(ErrorKind kind, const std::string& what) const {
 }
 
 void Call::wrong_params() const {
-  refuse(ErrorKind::value, worded("internal: parameters of another op (kind {})", params ? static_cast<int>(params->kind) : -1));
+  refuse(ErrorKind::value, worded("internal: parameters of another op (kind {})",
+                                  params ? static_cast<int>(params->kind) : -1));
 }
 
 void Call::bad_dtype(std::size_t i) const {
@@ -75,67 +77,85 @@ void Call::bad_dtype(std::size_t i) const {
   const DType own = operand(i).dtype;
   if (is_complex(own) && takes_any(is_float)) {
     const bool order = is_comparison(op) || takes(bool_);
-    refuse_dtype(order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs" : "not defined for complex numbers");
+    refuse_dtype(order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs"
+                       : "not defined for complex numbers");
   }
   std::string wanted;
   if (!takes(DType::f16) && takes(DType::f32)) wanted = "f32 or f64";
   else if (!takes_any(is_float))
-    wanted = takes_any(is_complex) ? "a complex dtype" : !takes_any(is_int) ? "bool" : takes(bool_) ? "bool or an integer dtype" : "an integer dtype";
-  else if (!takes_any(is_int)) wanted = takes_any(is_complex) ? "a float or complex dtype" : "a float dtype";
-  else wanted = takes_any(is_complex) ? "an integer, float or complex dtype" : "an integer or float dtype";
+    wanted = takes_any(is_complex) ? "a complex dtype"
+             : !takes_any(is_int)  ? "bool"
+             : takes(bool_)        ? "bool or an integer dtype"
+                                   : "an integer dtype";
+  else if (!takes_any(is_int))
+    wanted = takes_any(is_complex) ? "a float or complex dtype" : "a float dtype";
+  else
+    wanted =
+        takes_any(is_complex) ? "an integer, float or complex dtype" : "an integer or float dtype";
   refuse_dtype(worded("needs {}, not {}", wanted, name_of(own)));
 }
 
-// --- checks ----------------------------------------------------------------------------------------------------------
+// --- checks --------------------------------------------------------------------------------------
 
 void check_size(const Call& c, DType dtype, const Shape& shape) {
   if (!addressable(dtype, shape)) c.refuse_shape(size_fault(dtype, shape));
 }
 
 void check_axis(const Call& c, int axis, int rank, const char* what) {
-  if (axis < 0 || axis >= rank) c.refuse_shape(worded("{} {} out of range for rank {}", what, axis, rank));
+  if (axis < 0 || axis >= rank)
+    c.refuse_shape(worded("{} {} out of range for rank {}", what, axis, rank));
 }
 
 void check_axes(const Call& c, const Axes& axes, int rank, const char* what, bool sorted) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     check_axis(c, axes[i], rank, what);
     for (std::size_t j = 0; j < i; ++j)
-      if (axes[j] == axes[i]) c.refuse_shape(worded("{} {} names axis {} twice", what, axes.str(), axes[i]));
-    if (sorted && i && axes[i] < axes[i - 1]) c.refuse_shape(worded("{} {} must be in increasing order", what, axes.str()));
+      if (axes[j] == axes[i])
+        c.refuse_shape(worded("{} {} names axis {} twice", what, axes.str(), axes[i]));
+    if (sorted && i && axes[i] < axes[i - 1])
+      c.refuse_shape(worded("{} {} must be in increasing order", what, axes.str()));
   }
 }
 
-void check_disjoint(const Call& c, const Axes& a, const Axes& b, const char* what_a, const char* what_b) {
+void check_disjoint(const Call& c, const Axes& a, const Axes& b, const char* what_a,
+                    const char* what_b) {
   for (int axis : a)
-    if (b.contains(axis)) c.refuse_shape(worded("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
+    if (b.contains(axis))
+      c.refuse_shape(
+          worded("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
 }
 
-// --- leaves ----------------------------------------------------------------------------------------------------------
+// --- leaves --------------------------------------------------------------------------------------
 
-inline Avals input(const Call& c) { c.refuse(ErrorKind::value, "internal: an input is declared by its Graph, not computed"); }
+inline Avals input(const Call& c) {
+  c.refuse(ErrorKind::value, "internal: an input is declared by its Graph, not computed");
+}
 
 inline Avals constant(const Call& c) {
   const auto& p = c.as<ConstantParams>();
   check_size(c, p.aval.dtype, p.aval.shape);
-  if (!p.buffer || p.buffer->bytes < p.aval.bytes()) c.refuse_shape(worded("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
+  if (!p.buffer || p.buffer->bytes < p.aval.bytes())
+    c.refuse_shape(worded("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
   return {p.aval};
 }
 
 inline Avals full(const Call& c) {
   const auto& p = c.as<FullParams>();
   if (p.value.dtype != p.aval.dtype)
-    c.refuse_dtype(worded("a value of dtype {} cannot fill {}; convert it first", name_of(p.value.dtype), p.aval.str()));
+    c.refuse_dtype(worded("a value of dtype {} cannot fill {}; convert it first",
+                          name_of(p.value.dtype), p.aval.str()));
   return {p.aval};
 }
 
 inline Avals iota(const Call& c) {
   const auto& p = c.as<IotaParams>();
-  if (!c.takes(p.aval.dtype)) c.refuse_dtype(worded("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
+  if (!c.takes(p.aval.dtype))
+    c.refuse_dtype(worded("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
   check_axis(c, p.axis, p.aval.shape.rank(), "axis");
   return {p.aval};
 }
 
-// --- element-wise ----------------------------------------------------------------------------------------------------
+// --- element-wise --------------------------------------------------------------------------------
 
 inline Avals same(const Call& c) {
   c.need_dtype();
@@ -164,24 +184,30 @@ inline Avals integer_pow(const Call& c) {
 inline Avals convert(const Call& c) {
   const auto& p = c.as<ConvertParams>();
   if (is_complex(c.operand(0).dtype) && !is_complex(p.dtype) && !is_bool(p.dtype))
-    c.refuse_dtype(worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(p.dtype)));
+    c.refuse_dtype(worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs",
+                          name_of(p.dtype)));
   return result(p.dtype, c.operand(0).shape, p.weak);
 }
 
 inline Avals bitcast(const Call& c) {
   const auto& p = c.as<ConvertParams>();
   if (size_of(p.dtype) != size_of(c.operand(0).dtype))
-    c.refuse_dtype(worded("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype), size_of(c.operand(0).dtype), size_of(p.dtype)));
+    c.refuse_dtype(worded("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype),
+                          size_of(c.operand(0).dtype), size_of(p.dtype)));
   if (is_complex(p.dtype) != is_complex(c.operand(0).dtype))
     c.refuse_dtype(worded("to {}: use vt::real, vt::imag and vt::complex", name_of(p.dtype)));
-  if (is_bool(p.dtype) && !is_bool(c.operand(0).dtype)) c.refuse_dtype("to bool: only 0 and 1 are bools; compare with 0 instead");
+  if (is_bool(p.dtype) && !is_bool(c.operand(0).dtype))
+    c.refuse_dtype("to bool: only 0 and 1 are bools; compare with 0 instead");
   return result(p.dtype, c.operand(0).shape, p.weak);
 }
 
 inline Avals reduce_precision(const Call& c) {
   const auto& p = c.as<PrecisionParams>();
-  if (p.exponent_bits < 1) c.refuse(ErrorKind::value, worded("exponent_bits must be at least 1, not {}", p.exponent_bits));
-  if (p.mantissa_bits < 0) c.refuse(ErrorKind::value, worded("mantissa_bits must not be negative, is {}", p.mantissa_bits));
+  if (p.exponent_bits < 1)
+    c.refuse(ErrorKind::value, worded("exponent_bits must be at least 1, not {}", p.exponent_bits));
+  if (p.mantissa_bits < 0)
+    c.refuse(ErrorKind::value,
+             worded("mantissa_bits must not be negative, is {}", p.mantissa_bits));
   return same(c);
 }
 
@@ -224,12 +250,13 @@ inline Avals compare(const Call& c) {
 }
 
 inline Avals select(const Call& c) {
-  if (!is_bool(c.operand(0).dtype)) c.refuse_dtype(worded("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
+  if (!is_bool(c.operand(0).dtype))
+    c.refuse_dtype(worded("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
   need_equal_dtypes(c, 1);
   return result(c.operand(1).dtype, common_shape(c), c.operand(1).weak && c.operand(2).weak);
 }
 
-// --- reductions and scans --------------------------------------------------------------------------------------------
+// --- reductions and scans ------------------------------------------------------------------------
 
 inline Shape without_axes(const Shape& shape, const Axes& axes) {
   Shape left;
@@ -248,7 +275,8 @@ inline Avals reduction(const Call& c) {
 
 /// Reductions without a neutral element: every result needs at least one element.
 inline void need_elements(const Call& c, const Shape& reduced) {
-  if (c.operand(0).elements() == 0 && reduced.elements() != 0) c.refuse_shape("no elements to choose from");
+  if (c.operand(0).elements() == 0 && reduced.elements() != 0)
+    c.refuse_shape("no elements to choose from");
 }
 
 inline Avals extremum(const Call& c) {
@@ -262,11 +290,13 @@ inline Avals arg_extremum(const Call& c) {
   const auto& p = c.as<ArgParams>();
   const Aval& x = c.operand(0);
   check_axis(c, p.axis, x.shape.rank(), "axis");
-  if (!is_int(p.dtype)) c.refuse_dtype(worded("indices need an integer dtype, not {}", name_of(p.dtype)));
+  if (!is_int(p.dtype))
+    c.refuse_dtype(worded("indices need an integer dtype, not {}", name_of(p.dtype)));
   const std::int64_t extent = x.shape[static_cast<std::size_t>(p.axis)];
   const int bits = static_cast<int>(8 * size_of(p.dtype)) - (is_signed_int(p.dtype) ? 1 : 0);
   if (bits < 62 && extent > (std::int64_t{1} << bits))
-    c.refuse_dtype(worded("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
+    c.refuse_dtype(
+        worded("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
   Shape shape = without_axes(x.shape, Axes(p.axis));
   need_elements(c, shape);
   return result(p.dtype, std::move(shape));
@@ -278,7 +308,7 @@ inline Avals cumulative(const Call& c) {
   return {c.operand(0)};
 }
 
-// --- the table -------------------------------------------------------------------------------------------------------
+// --- the table -----------------------------------------------------------------------------------
 
 struct Row {
   Rule rule = nullptr;
@@ -296,7 +326,8 @@ inline constexpr std::uint32_t numbers = reals | complexes;
 inline constexpr std::uint32_t ordered = any_dtype & ~complexes;
 inline constexpr std::uint32_t words64 = 1u << static_cast<int>(DType::u64);
 inline constexpr std::uint32_t bits_and_bools = ints | bools;
-inline constexpr std::uint32_t parts = 1u << static_cast<int>(DType::f32) | 1u << static_cast<int>(DType::f64);
+inline constexpr std::uint32_t parts =
+    1u << static_cast<int>(DType::f32) | 1u << static_cast<int>(DType::f64);
 
 inline constexpr auto table = rule_table<Row>({
     {Op::input, {input, any_dtype}},
@@ -478,7 +509,8 @@ Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operand
   }
   SmallVec<const Aval*, 4> pointers;
   for (const Aval& a : whole) pointers.push_back(&a);
-  Avals results = infer(op, p.own, std::span<const Aval* const>(pointers.data(), pointers.size()), where);
+  Avals results =
+      infer(op, p.own, std::span<const Aval* const>(pointers.data(), pointers.size()), where);
   for (Aval& a : results) {
     if (!is_complex(a.dtype)) continue;
     a.dtype = real_dtype(a.dtype);
@@ -492,19 +524,23 @@ Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operand
 namespace vt::detail {
 
 std::string size_fault(DType dtype, const Shape& shape) {
-  if (shape.size() > most_axes) return worded("result of {} axes; a Tensor has at most {}", shape.size(), most_axes);
+  if (shape.size() > most_axes)
+    return worded("result of {} axes; a Tensor has at most {}", shape.size(), most_axes);
   for (std::int64_t extent : shape)
     if (extent < 0) return worded("negative extent in shape {}", shape.str());
   return worded("result {}{} is too large to address", name_of(dtype), shape.str());
 }
 
-SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* const> operands, Where where) {
-  if (params && params->is<PartsParams>()) return shape_rules::of_parts(op, params->as<PartsParams>(), operands, where);
+SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* const> operands,
+                        Where where) {
+  if (params && params->is<PartsParams>())
+    return shape_rules::of_parts(op, params->as<PartsParams>(), operands, where);
   const auto& row = shape_rules::table[op];
   const shape_rules::Call call{op, params, operands, where, row.dtypes};
   const int arity = op_table[op].arity;
   if (arity >= 0 && static_cast<std::size_t>(arity) != operands.size())
-    call.refuse_shape(worded("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
+    call.refuse_shape(
+        worded("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
   SmallVec<Aval, 1> avals = row.rule(call);
   for (const Aval& a : avals) shape_rules::check_size(call, a.dtype, a.shape);
   return avals;

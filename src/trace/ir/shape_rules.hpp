@@ -1,4 +1,5 @@
-// What the shape rules share: the call being checked, its message helpers and the checks on axes and sizes.
+// What the shape rules share: the call being checked, its message helpers and the checks on axes
+// and sizes.
 #pragma once
 
 #include <span>

@@ -13,7 +13,8 @@ namespace linalg_shapes {
 /// The extents of operand i in front of its last `own` axes.
 inline Shape batch(const Call& c, std::size_t i, std::size_t own) {
   const Shape& shape = c.operand(i).shape;
-  if (shape.size() < own) c.refuse_shape(own == 1 ? "needs at least one axis" : "needs at least two axes");
+  if (shape.size() < own)
+    c.refuse_shape(own == 1 ? "needs at least one axis" : "needs at least two axes");
   return Shape(std::span<const std::int64_t>(shape.begin(), shape.size() - own));
 }
 inline Shape with(Shape batch, std::initializer_list<std::int64_t> own) {
@@ -73,14 +74,17 @@ Avals lu(const Call& c) {
 Avals solve(const Call& c) {
   using namespace linalg_shapes;
   (void)c.as<SolveParams>();
-  if (c.operands.size() != 2 && c.operands.size() != 4) c.refuse_shape(worded("takes 2 or 4 operands, not {}", c.operands.size()));
+  if (c.operands.size() != 2 && c.operands.size() != 4)
+    c.refuse_shape(worded("takes 2 or 4 operands, not {}", c.operands.size()));
   need_floats(c);
   need_square(c);
   const Shape rows = batch(c, 0, 2);
   const std::int64_t n = last(c, 0, 1);
   if (c.operands.size() == 4) {
-    if (c.operand(1).shape != c.operand(0).shape) c.refuse_shape("the factors differ in shape from the matrices");
-    if (c.operand(2).dtype != DType::i32 || c.operand(2).shape != with(rows, {n})) c.refuse_shape("the permutation does not fit the matrices");
+    if (c.operand(1).shape != c.operand(0).shape)
+      c.refuse_shape("the factors differ in shape from the matrices");
+    if (c.operand(2).dtype != DType::i32 || c.operand(2).shape != with(rows, {n}))
+      c.refuse_shape("the permutation does not fit the matrices");
   }
   return right_sides(c, c.operands.size() - 1, rows, n);
 }
@@ -137,7 +141,8 @@ Avals tridiagonal_solve(const Call& c) {
   const Shape rows = batch(c, 1, 1);
   const std::int64_t n = last(c, 1, 1);
   for (std::size_t i : {0u, 2u})
-    if (c.operand(i).shape != c.operand(1).shape) c.refuse_shape("the three diagonals differ in shape");
+    if (c.operand(i).shape != c.operand(1).shape)
+      c.refuse_shape("the three diagonals differ in shape");
   return right_sides(c, 3, rows, n);
 }
 

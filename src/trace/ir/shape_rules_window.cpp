@@ -12,8 +12,11 @@ namespace vt::detail::shape_rules {
 namespace window_rules {
 
 /// Throws unless there are `count` numbers of at least `least`.
-void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::int64_t least, const char* what) {
-  if (numbers.size() != count) c.refuse_shape(worded("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
+void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::int64_t least,
+                   const char* what) {
+  if (numbers.size() != count)
+    c.refuse_shape(
+        worded("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (std::int64_t n : numbers)
     if (n < least || n > most)
@@ -39,7 +42,8 @@ Avals windows(const Call& c) {
   Shape shape = x.shape;
   for (std::size_t k = 0; k < p.axes.size(); ++k) {
     std::int64_t& extent = shape[axis_index(p.axes[k])];
-    if (extent != p.extents[k]) c.refuse_shape(worded("axis {} has {} elements, not {}", p.axes[k], extent, p.extents[k]));
+    if (extent != p.extents[k])
+      c.refuse_shape(worded("axis {} has {} elements, not {}", p.axes[k], extent, p.extents[k]));
     extent = p.count(k);
   }
   shape.append(p.sizes.begin(), p.sizes.end());
@@ -57,7 +61,8 @@ Avals overlap_add(const Call& c) {
     std::int64_t& extent = shape[axis_index(p.axes[k])];
     const int place = rank + static_cast<int>(k);
     if (extent != p.count(k) || shape[axis_index(place)] != p.sizes[k])
-      c.refuse_shape(worded("axes {} and {} must be {} windows of size {}", p.axes[k], place, p.count(k), p.sizes[k]));
+      c.refuse_shape(worded("axes {} and {} must be {} windows of size {}", p.axes[k], place,
+                            p.count(k), p.sizes[k]));
     extent = p.extents[k];
   }
   shape.resize(static_cast<std::size_t>(rank));
@@ -76,7 +81,9 @@ Avals conv_general(const Call& c) {
   check_disjoint(c, p.rhs_window, p.dot.rhs_batch, "rhs_window", "rhs_batch");
   check_disjoint(c, p.rhs_window, p.dot.rhs_contract, "rhs_window", "rhs_contract");
   const std::size_t n = p.lhs_window.size();
-  if (p.rhs_window.size() != n) c.refuse_shape(worded("numbers of window axes differ, {} and {}", p.lhs_window.str(), p.rhs_window.str()));
+  if (p.rhs_window.size() != n)
+    c.refuse_shape(
+        worded("numbers of window axes differ, {} and {}", p.lhs_window.str(), p.rhs_window.str()));
   constexpr std::int64_t any = -(std::int64_t{1} << 40);
   check_numbers(c, p.strides, n, 1, "strides");
   check_numbers(c, p.low, n, any, "low padding");
@@ -89,7 +96,8 @@ Avals conv_general(const Call& c) {
     return axes;
   };
   Shape shape = picked(a.shape, p.dot.lhs_batch);
-  for (int d : free_axes(a.shape.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch)) shape.push_back(a.shape[axis_index(d)]);
+  for (int d : free_axes(a.shape.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch))
+    shape.push_back(a.shape[axis_index(d)]);
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t room =
                            plus(stretched(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]),
@@ -99,10 +107,12 @@ Avals conv_general(const Call& c) {
       c.refuse_shape(worded("window axis {} is too large with its dilation", k));
     shape.push_back(room < window ? 0 : (room - window) / p.strides[k] + 1);
   }
-  for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch)) shape.push_back(b.shape[axis_index(d)]);
+  for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch))
+    shape.push_back(b.shape[axis_index(d)]);
   if (!p.order.empty()) {
     check_axes(c, p.order, shape.rank(), "order", false);
-    if (p.order.size() != shape.size()) c.refuse_shape(worded("order needs {} axes, not {}", shape.size(), p.order.size()));
+    if (p.order.size() != shape.size())
+      c.refuse_shape(worded("order needs {} axes, not {}", shape.size(), p.order.size()));
     shape = picked(shape, p.order);
   }
   return result(p.dot.dtype, std::move(shape), a.weak && b.weak);

@@ -9,7 +9,9 @@ namespace vt::detail::complex_functions {
 
 C add(C a, C b) { return {a.real() + b.real(), a.imag() + b.imag()}; }
 C sub(C a, C b) { return {a.real() - b.real(), a.imag() - b.imag()}; }
-C mul(C a, C b) { return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()}; }
+C mul(C a, C b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
 
 C product(C a, C b) { return a == C(1) ? b : mul(a, b); }
 
@@ -33,10 +35,11 @@ C div(C a, C b) {
   a = scaled(a, above);
   b = scaled(b, below);
   const bool real_is_larger = std::fabs(b.real()) >= std::fabs(b.imag());
-  const double large = real_is_larger ? b.real() : b.imag(), small = real_is_larger ? b.imag() : b.real();
+  const double large = real_is_larger ? b.real() : b.imag(),
+               small = real_is_larger ? b.imag() : b.real();
   const double x = real_is_larger ? a.real() : a.imag(), y = real_is_larger ? a.imag() : -a.real();
-  // a / b = (x + i·y) / (large + i·small), where parts have changed places by a factor of −i above and below; the imaginary part of
-  // the divisor has then changed its sign as well.
+  // a / b = (x + i·y) / (large + i·small), where parts have changed places by a factor of −i above
+  // and below; the imaginary part of the divisor has then changed its sign as well.
   const double ratio = small / large, scale = large + small * ratio;
   if (real_is_larger) return {(x + y * ratio) / scale * back, (y - x * ratio) / scale * back};
   return {(x - y * ratio) / scale * back, (y + x * ratio) / scale * back};
@@ -56,7 +59,8 @@ C integer_pow(C a, int n) {
   if (n < 0) a = div(1, a);
   C power = 1;
   bool first = true;
-  for (unsigned k = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); k != 0; k >>= 1) {
+  for (unsigned k = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); k != 0;
+       k >>= 1) {
     if (k & 1u) {
       power = first ? a : mul(power, a);
       first = false;

@@ -1,4 +1,5 @@
-// Functions of one complex double that <complex> lacks, or has in another sense: plain products, scaled quotients, sign, sigmoid …
+// Functions of one complex double that <complex> lacks, or has in another sense: plain products,
+// scaled quotients, sign, sigmoid …
 #pragma once
 
 #include <complex>

@@ -1,5 +1,6 @@
-// Fourier transforms of arrays: rows in groups of lanes; long rows in two steps (Bailey 1990, "FFTs in external or hierarchical
-// memory"); lengths with large prime factors as convolutions (Bluestein 1970); real rows as complex ones of half the length.
+// Fourier transforms of arrays: rows in groups of lanes; long rows in two steps (Bailey 1990, "FFTs
+// in external or hierarchical memory"); lengths with large prime factors as convolutions (Bluestein
+// 1970); real rows as complex ones of half the length.
 #include "fft_kernels.hpp"
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 #include <vt/small_vec.hpp>
 
-#include "fft_lanes.hpp"
 #include "../base/hash_map.hpp"
+#include "fft_lanes.hpp"
 
 namespace vt::detail {
 
@@ -34,7 +35,8 @@ template <class R>
 struct Plan {
   std::int64_t n = 1;
   LanePlan<R> direct;  ///< for rows that are not split
-  // Long rows: n = columns · rows of a matrix, with both lengths' plans and the factors between the steps in pieces.
+  // Long rows: n = columns · rows of a matrix, with both lengths' plans and the factors between the
+  // steps in pieces.
   std::int64_t n1 = 0, n2 = 0;
   PlanRef<R> first, second;
   Vec<R> coarse, fine, along;
@@ -58,7 +60,9 @@ template <class R>
 class Work {
  public:
   explicit Work(std::int64_t n) : buffer_(allocate(bytes(n), "fft")) {}
-  static std::size_t bytes(std::int64_t n) { return static_cast<std::size_t>((4 * n + 2) * lanes<R>) * sizeof(R); }
+  static std::size_t bytes(std::int64_t n) {
+    return static_cast<std::size_t>((4 * n + 2) * lanes<R>) * sizeof(R);
+  }
   R* get() { return buffer_->as<R>(); }
 
  private:
@@ -67,9 +71,16 @@ class Work {
 
 template <class F>
 void ranges(FftRanges run, std::int64_t total, const F& f) {
-  run(total, [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); }, const_cast<F*>(&f));
+  run(
+      total,
+      [](void* context, std::int64_t begin, std::int64_t end) {
+        (*static_cast<const F*>(context))(begin, end);
+      },
+      const_cast<F*>(&f));
 }
-void one_range(std::int64_t total, void (*body)(void*, std::int64_t, std::int64_t), void* context) { body(context, 0, total); }
+void one_range(std::int64_t total, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+  body(context, 0, total);
+}
 
 /// Along the middle of row-major [outer, n, inner] complex numbers.
 template <class R>
@@ -85,7 +96,8 @@ struct Many {
 /// Groups of rows, each through all its passes.
 template <class R>
 void direct(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
-  const std::int64_t n = plan.n, rows = m.inner == 1 ? m.outer : m.inner, blocks = m.inner == 1 ? 1 : m.outer;
+  const std::int64_t n = plan.n, rows = m.inner == 1 ? m.outer : m.inner,
+                     blocks = m.inner == 1 ? 1 : m.outer;
   const std::int64_t groups = (rows + lanes<R> - 1) / lanes<R>;
   const bool parts = m.turns && m.backward, joins = m.turns && !m.backward;
   ranges(run, blocks * groups, [&](std::int64_t begin, std::int64_t end) {
@@ -111,7 +123,8 @@ void direct(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
 
 /// One row of n = n1 · n2 as a matrix: columns, factors, rows, and the result is the transpose.
 template <class R>
-void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool backward, R scale, FftRanges run) {
+void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool backward, R scale,
+                  FftRanges run) {
   const std::int64_t n1 = plan.n1, n2 = plan.n2;
   constexpr int L = lanes<R>;
   ranges(run, (n2 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
@@ -121,7 +134,8 @@ void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool bac
       const std::int64_t column = g * L;
       for (std::int64_t k = 0; k < n1; ++k) {  // exp(−2πi · k · column / n) from two tables
         const std::int64_t turn = k * column % plan.n;
-        const R *a = plan.coarse.data() + 2 * (turn / plan.fine_count), *b = plan.fine.data() + 2 * (turn % plan.fine_count);
+        const R *a = plan.coarse.data() + 2 * (turn / plan.fine_count),
+                *b = plan.fine.data() + 2 * (turn % plan.fine_count);
         factors[static_cast<std::size_t>(2 * k)] = a[0] * b[0] - a[1] * b[1];
         factors[static_cast<std::size_t>(2 * k + 1)] = a[0] * b[1] + a[1] * b[0];
       }
@@ -169,7 +183,9 @@ void convolved(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
     R *a = first->as<R>(), *b = second->as<R>();
     for (std::int64_t g = begin; g < end; ++g) {
       const std::int64_t count = std::min(L, rows - g * L);
-      const auto offset = [&](std::int64_t l) { return 2 * ((g * L + l) / m.inner * n * m.inner + (g * L + l) % m.inner); };
+      const auto offset = [&](std::int64_t l) {
+        return 2 * ((g * L + l) / m.inner * n * m.inner + (g * L + l) % m.inner);
+      };
       for (std::int64_t l = 0; l < count; ++l) {
         R* row = a + 2 * l * length;
         for (std::int64_t i = 0; i < n; ++i) {
@@ -195,7 +211,8 @@ void convolved(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
         for (std::int64_t i = 0; i < n; ++i) {
           const R *x = a + 2 * (l * length + i), *w = plan.chirp.data() + 2 * i;
           R* y = m.out + offset(l) + 2 * i * m.inner;
-          const R re = (x[0] * w[0] - x[1] * w[1]) * m.scale, im = (x[0] * w[1] + x[1] * w[0]) * m.scale;
+          const R re = (x[0] * w[0] - x[1] * w[1]) * m.scale,
+                  im = (x[0] * w[1] + x[1] * w[0]) * m.scale;
           y[0] = m.backward ? im : re;
           y[1] = m.backward ? re : im;
         }
@@ -218,7 +235,8 @@ void rows_of(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   if (in_lanes(plan, m.outer, m.inner)) return direct(plan, m, run);
   const BufferRef between = allocate(static_cast<std::size_t>(2 * plan.n) * sizeof(R), "fft");
   for (std::int64_t o = 0; o < m.outer; ++o)
-    in_two_steps(plan, m.in + 2 * o * plan.n, m.out + 2 * o * plan.n, between->as<R>(), m.backward, m.scale, run);
+    in_two_steps(plan, m.in + 2 * o * plan.n, m.out + 2 * o * plan.n, between->as<R>(), m.backward,
+                 m.scale, run);
 }
 
 template <class R>
@@ -232,7 +250,8 @@ void split(Plan<R>& plan) {
   plan.n2 = plan.n / best;
   plan.fine_count = static_cast<std::int64_t>(std::sqrt(static_cast<double>(plan.n))) + 1;
   for (std::int64_t i = 0; i < plan.fine_count; ++i) append(plan.fine, root_of_unity(i, plan.n));
-  for (std::int64_t i = 0; i * plan.fine_count < plan.n; ++i) append(plan.coarse, root_of_unity(i * plan.fine_count, plan.n));
+  for (std::int64_t i = 0; i * plan.fine_count < plan.n; ++i)
+    append(plan.coarse, root_of_unity(i * plan.fine_count, plan.n));
   for (std::int64_t k = 0; k < plan.n1; ++k) {
     Root w[lanes<R>];
     for (int l = 0; l < lanes<R>; ++l) w[l] = root_of_unity(k * l % plan.n, plan.n);
@@ -274,16 +293,19 @@ PlanRef<R> make_plan(std::int64_t n) {
   Vec<R> kernel(static_cast<std::size_t>(2 * m), R(0));
   for (std::int64_t i = 0; i < n; ++i) {
     __extension__ typedef unsigned __int128 Wide;
-    const auto square = static_cast<std::int64_t>(static_cast<Wide>(i) * static_cast<Wide>(i) % static_cast<Wide>(2 * n));
+    const auto square = static_cast<std::int64_t>(static_cast<Wide>(i) * static_cast<Wide>(i) %
+                                                  static_cast<Wide>(2 * n));
     const Root w = root_of_unity(square, 2 * n);  // exp(−πi · i² / n)
     append(plan->chirp, w);
     for (const std::int64_t at : {i, (m - i) % m}) {
       kernel[static_cast<std::size_t>(2 * at)] = static_cast<R>(w.re / static_cast<long double>(m));
-      kernel[static_cast<std::size_t>(2 * at + 1)] = static_cast<R>(-w.im / static_cast<long double>(m));
+      kernel[static_cast<std::size_t>(2 * at + 1)] =
+          static_cast<R>(-w.im / static_cast<long double>(m));
     }
   }
   plan->filter.resize(kernel.size());
-  rows_of(*plan->convolution, Many<R>{kernel.data(), plan->filter.data(), 1, 1, false, R(1)}, one_range);
+  rows_of(*plan->convolution, Many<R>{kernel.data(), plan->filter.data(), 1, 1, false, R(1)},
+          one_range);
   return plan;
 }
 
@@ -294,7 +316,8 @@ std::shared_ptr<const P> kept(std::int64_t n, std::shared_ptr<const P> (*make)(s
     std::mutex mutex;
     HashMap<std::int64_t, std::shared_ptr<const P>> plans;
   };
-  static Cache* const cache = new Cache;  // never destroyed: other threads may still transform while the process ends
+  // never destroyed: other threads may still transform while the process ends
+  static Cache* const cache = new Cache;
   constexpr std::size_t most = 64;
   {
     std::lock_guard lock(cache->mutex);
@@ -324,7 +347,8 @@ Pair<R>* pairs(R* x) {
   return reinterpret_cast<Pair<R>*>(x);
 }
 
-/// For real rows of length n: as complex ones of half the length if it is even, with what join_spectra and part_spectra need.
+/// For real rows of length n: as complex ones of half the length if it is even, with what
+/// join_spectra and part_spectra need.
 template <class R>
 struct RealPlan {
   PlanRef<R> complex;
@@ -343,12 +367,15 @@ std::shared_ptr<const RealPlan<R>> real_plan_for(std::int64_t n) {
   return kept<RealPlan<R>>(n, make_real_plan<R>);
 }
 
-/// Between the spectra of `rows` real rows and those of their halves: f(row, begin, end) for all pairs of frequencies; long rows in parts.
-void by_frequencies(std::int64_t rows, std::int64_t h, FftRanges run, FunctionRef<void(std::int64_t row, std::int64_t begin, std::int64_t end)> f) {
+/// Between the spectra of `rows` real rows and those of their halves: f(row, begin, end) for all
+/// pairs of frequencies; long rows in parts.
+void by_frequencies(std::int64_t rows, std::int64_t h, FftRanges run,
+                    FunctionRef<void(std::int64_t row, std::int64_t begin, std::int64_t end)> f) {
   constexpr std::int64_t part = 4096;
   const std::int64_t pairs = h / 2 + 1, parts = (pairs + part - 1) / part;
   ranges(parts > 1 ? run : one_range, rows * parts, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f(i / parts, i % parts * part, std::min(pairs, (i % parts + 1) * part));
+    for (std::int64_t i = begin; i < end; ++i)
+      f(i / parts, i % parts * part, std::min(pairs, (i % parts + 1) * part));
   });
 }
 
@@ -357,32 +384,42 @@ struct Blocks {
   static constexpr std::int64_t cache = 128 * 1024, least = 8;
   std::int64_t rows, size, count;
   Blocks(std::int64_t all, std::int64_t bytes_of_row)
-      : rows(all), size(std::max(least, cache / bytes_of_row / least * least)), count((rows + size - 1) / size) {}
+      : rows(all),
+        size(std::max(least, cache / bytes_of_row / least * least)),
+        count((rows + size - 1) / size) {}
   bool apart() const { return count > 3; }  // threads take blocks; else they share the rows
 };
 template <class F>
 void by_blocks(const Blocks& b, FftRanges run, const F& f) {
   ranges(b.apart() ? run : one_range, b.count, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f(i * b.size, std::min(b.rows, (i + 1) * b.size), b.apart() ? one_range : run);
+    for (std::int64_t i = begin; i < end; ++i)
+      f(i * b.size, std::min(b.rows, (i + 1) * b.size), b.apart() ? one_range : run);
   });
 }
 
 /// What rows_of takes.
 template <class R>
-std::size_t rows_bytes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner, std::int64_t threads) {
+std::size_t rows_bytes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner,
+                       std::int64_t threads) {
   constexpr std::int64_t L = lanes<R>;
-  const auto with = [&](std::int64_t ranges, std::size_t each) { return static_cast<std::size_t>(std::min(threads, ranges)) * each; };
+  const auto with = [&](std::int64_t ranges, std::size_t each) {
+    return static_cast<std::size_t>(std::min(threads, ranges)) * each;
+  };
   const auto groups = [](std::int64_t rows) { return (rows + L - 1) / L; };
   const std::int64_t rows = outer * inner;
   if (plan.n * rows == 0) return 0;
   if (plan.convolution) {
     const bool apart = rows > 2 * L;
-    const std::size_t inside = rows_bytes(*plan.convolution, std::min(L, rows), 1, apart ? 1 : threads);
-    return with(apart ? groups(rows) : 1, static_cast<std::size_t>(4 * L * plan.convolution->n) * sizeof(R) + inside);
+    const std::size_t inside =
+        rows_bytes(*plan.convolution, std::min(L, rows), 1, apart ? 1 : threads);
+    return with(apart ? groups(rows) : 1,
+                static_cast<std::size_t>(4 * L * plan.convolution->n) * sizeof(R) + inside);
   }
-  if (in_lanes(plan, outer, inner)) return with(inner == 1 ? groups(outer) : outer * groups(inner), Work<R>::bytes(plan.n));
+  if (in_lanes(plan, outer, inner))
+    return with(inner == 1 ? groups(outer) : outer * groups(inner), Work<R>::bytes(plan.n));
   return static_cast<std::size_t>(2 * plan.n) * sizeof(R) +
-         std::max(with(groups(plan.n2), Work<R>::bytes(plan.n1)), with(groups(plan.n1), Work<R>::bytes(plan.n2)));
+         std::max(with(groups(plan.n2), Work<R>::bytes(plan.n1)),
+                  with(groups(plan.n1), Work<R>::bytes(plan.n2)));
 }
 
 /// … and what from_real and to_real do.
@@ -393,9 +430,12 @@ std::size_t real_bytes(std::int64_t n, std::int64_t rows, bool to_real, std::int
   const PlanRef<R> plan = real_plan_for<R>(n)->complex;
   if (even && in_lanes(*plan, rows, 1)) return rows_bytes(*plan, rows, 1, threads);
   const Blocks blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)));
-  const std::int64_t count = std::min(blocks.size, rows), at_once = blocks.apart() ? std::min(threads, blocks.count) : 1;
-  const std::size_t spectra = even && to_real ? 0 : static_cast<std::size_t>(count * points * 2) * sizeof(R);
-  return static_cast<std::size_t>(at_once) * (spectra + rows_bytes(*plan, count, 1, blocks.apart() ? 1 : threads));
+  const std::int64_t count = std::min(blocks.size, rows),
+                     at_once = blocks.apart() ? std::min(threads, blocks.count) : 1;
+  const std::size_t spectra =
+      even && to_real ? 0 : static_cast<std::size_t>(count * points * 2) * sizeof(R);
+  return static_cast<std::size_t>(at_once) *
+         (spectra + rows_bytes(*plan, count, 1, blocks.apart() ? 1 : threads));
 }
 
 template <class R>
@@ -406,28 +446,33 @@ void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges
   const std::shared_ptr<const RealPlan<R>> real = real_plan_for<R>(n);
   const PlanRef<R>& plan = real->complex;
   const R* w = real->turns.data();
-  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w}, run);
-  by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
-    const std::int64_t count = end - begin;
-    const BufferRef spectra = allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
-    R* z = spectra->as<R>();
-    if (even) {
-      rows_of(*plan, Many<R>{in + begin * n, z, count, 1, false, R(1)}, inside);
-      return by_frequencies(count, h, inside, [&](std::int64_t r, std::int64_t from, std::int64_t to) {
-        join_spectra(pairs(z) + r * h, pairs(out) + (begin + r) * width, h, w, from, to);
-      });
-    }
-    for (std::int64_t i = 0; i < count * n; ++i) {
-      z[2 * i] = in[begin * n + i];
-      z[2 * i + 1] = 0;
-    }
-    rows_of(*plan, Many<R>{z, z, count, 1, false, R(1)}, inside);
-    for (std::int64_t r = 0; r < count; ++r) {
-      R* row = out + 2 * (begin + r) * width;
-      std::memcpy(row, z + 2 * r * n, static_cast<std::size_t>(2 * width) * sizeof(R));
-      row[1] = 0;
-    }
-  });
+  if (even && in_lanes(*plan, rows, 1))
+    return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w}, run);
+  by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run,
+            [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
+              const std::int64_t count = end - begin;
+              const BufferRef spectra =
+                  allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
+              R* z = spectra->as<R>();
+              if (even) {
+                rows_of(*plan, Many<R>{in + begin * n, z, count, 1, false, R(1)}, inside);
+                return by_frequencies(
+                    count, h, inside, [&](std::int64_t r, std::int64_t from, std::int64_t to) {
+                      join_spectra(pairs(z) + r * h, pairs(out) + (begin + r) * width, h, w, from,
+                                   to);
+                    });
+              }
+              for (std::int64_t i = 0; i < count * n; ++i) {
+                z[2 * i] = in[begin * n + i];
+                z[2 * i + 1] = 0;
+              }
+              rows_of(*plan, Many<R>{z, z, count, 1, false, R(1)}, inside);
+              for (std::int64_t r = 0; r < count; ++r) {
+                R* row = out + 2 * (begin + r) * width;
+                std::memcpy(row, z + 2 * r * n, static_cast<std::size_t>(2 * width) * sizeof(R));
+                row[1] = 0;
+              }
+            });
 }
 
 template <class R>
@@ -438,43 +483,50 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
   const std::shared_ptr<const RealPlan<R>> real = real_plan_for<R>(n);
   const PlanRef<R>& plan = real->complex;
   const R* w = real->turns.data();
-  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w}, run);
-  by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
-    const std::int64_t count = end - begin;
-    if (even) {
-      R* own = out + begin * n;
-      by_frequencies(count, h, inside, [&](std::int64_t r, std::int64_t from, std::int64_t to) {
-        part_spectra<false>(pairs(in) + (begin + r) * width, pairs(own) + r * h, h, w, from, to);
-      });
-      return rows_of(*plan, Many<R>{own, own, count, 1, true, scale}, inside);
-    }
-    const BufferRef spectra = allocate(static_cast<std::size_t>(count * n * 2) * sizeof(R), "fft");
-    R* z = spectra->as<R>();
-    for (std::int64_t r = 0; r < count; ++r) {
-      const R* x = in + 2 * (begin + r) * width;
-      R* row = z + 2 * r * n;
-      row[0] = x[0];
-      row[1] = 0;
-      for (std::int64_t k = 1; k < width; ++k) {
-        row[2 * k] = row[2 * (n - k)] = x[2 * k];
-        row[2 * k + 1] = x[2 * k + 1];
-        row[2 * (n - k) + 1] = -x[2 * k + 1];
-      }
-    }
-    rows_of(*plan, Many<R>{z, z, count, 1, true, scale}, inside);
-    for (std::int64_t i = 0; i < count * n; ++i) out[begin * n + i] = z[2 * i];
-  });
+  if (even && in_lanes(*plan, rows, 1))
+    return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w}, run);
+  by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run,
+            [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
+              const std::int64_t count = end - begin;
+              if (even) {
+                R* own = out + begin * n;
+                by_frequencies(count, h, inside,
+                               [&](std::int64_t r, std::int64_t from, std::int64_t to) {
+                                 part_spectra<false>(pairs(in) + (begin + r) * width,
+                                                     pairs(own) + r * h, h, w, from, to);
+                               });
+                return rows_of(*plan, Many<R>{own, own, count, 1, true, scale}, inside);
+              }
+              const BufferRef spectra =
+                  allocate(static_cast<std::size_t>(count * n * 2) * sizeof(R), "fft");
+              R* z = spectra->as<R>();
+              for (std::int64_t r = 0; r < count; ++r) {
+                const R* x = in + 2 * (begin + r) * width;
+                R* row = z + 2 * r * n;
+                row[0] = x[0];
+                row[1] = 0;
+                for (std::int64_t k = 1; k < width; ++k) {
+                  row[2 * k] = row[2 * (n - k)] = x[2 * k];
+                  row[2 * k + 1] = x[2 * k + 1];
+                  row[2 * (n - k) + 1] = -x[2 * k + 1];
+                }
+              }
+              rows_of(*plan, Many<R>{z, z, count, 1, true, scale}, inside);
+              for (std::int64_t i = 0; i < count * n; ++i) out[begin * n + i] = z[2 * i];
+            });
 }
 
 template <class R>
 std::size_t scratch_bytes(const FftSpec& s, std::int64_t threads) {
   const std::size_t axes = s.lengths.size();
-  const bool real = s.kind == FftKind::rfft || s.kind == FftKind::irfft, back = s.kind == FftKind::irfft;
+  const bool real = s.kind == FftKind::rfft || s.kind == FftKind::irfft,
+             back = s.kind == FftKind::irfft;
   const std::int64_t last = s.lengths[axes - 1], width = real ? last / 2 + 1 : last;
   std::int64_t rows = s.batch, inner = width;
   for (std::size_t i = 0; i + 1 < axes; ++i) rows *= s.lengths[i];
   if (rows * last == 0) return 0;
-  std::size_t most = real ? real_bytes<R>(last, rows, back, threads) : rows_bytes(*plan_for<R>(last), rows, 1, threads);
+  std::size_t most = real ? real_bytes<R>(last, rows, back, threads)
+                          : rows_bytes(*plan_for<R>(last), rows, 1, threads);
   std::int64_t outer = rows;
   for (std::size_t i = axes - 1; i-- > 0; inner *= s.lengths[i]) {
     outer /= s.lengths[i];
@@ -489,7 +541,8 @@ void run(const FftSpec& s, const R* in, R* out, FftRanges run) {
   std::int64_t rows = s.batch, all = 1;
   for (std::int64_t n : s.lengths) all *= n;
   if (rows * all == 0) return;
-  const bool backward = s.kind == FftKind::ifft || s.kind == FftKind::irfft, real = s.kind == FftKind::rfft || s.kind == FftKind::irfft;
+  const bool backward = s.kind == FftKind::ifft || s.kind == FftKind::irfft,
+             real = s.kind == FftKind::rfft || s.kind == FftKind::irfft;
   const R scale = backward ? static_cast<R>(1.0L / static_cast<long double>(all)) : R(1);
   const std::int64_t last = s.lengths[axes - 1], width = real ? last / 2 + 1 : last;
   for (std::size_t i = 0; i + 1 < axes; ++i) rows *= s.lengths[i];
@@ -505,11 +558,14 @@ void run(const FftSpec& s, const R* in, R* out, FftRanges run) {
   };
   switch (s.kind) {
     case FftKind::fft:
-    case FftKind::ifft: rows_of(*plan_for<R>(last), Many<R>{in, out, rows, 1, backward, scale}, run); return others(out, out);
+    case FftKind::ifft:
+      rows_of(*plan_for<R>(last), Many<R>{in, out, rows, 1, backward, scale}, run);
+      return others(out, out);
     case FftKind::rfft: from_real(last, rows, in, out, run); return others(out, out);
     case FftKind::irfft: {
       if (axes == 1) return to_real(last, rows, in, out, scale, run);
-      const BufferRef between = allocate(static_cast<std::size_t>(2 * rows * width) * sizeof(R), "fft");
+      const BufferRef between =
+          allocate(static_cast<std::size_t>(2 * rows * width) * sizeof(R), "fft");
       others(in, between->as<R>());
       return to_real(last, rows, between->as<const R>(), out, scale, run);
     }
@@ -541,12 +597,14 @@ FftSpec fft_spec(const FftParams& p, const Aval& operand) {
 }
 
 void run_fft(const FftSpec& spec, const void* in, void* out, FftRanges ranges) {
-  if (spec.part == DType::f32) fft_driver::run(spec, static_cast<const float*>(in), static_cast<float*>(out), ranges);
+  if (spec.part == DType::f32)
+    fft_driver::run(spec, static_cast<const float*>(in), static_cast<float*>(out), ranges);
   else fft_driver::run(spec, static_cast<const double*>(in), static_cast<double*>(out), ranges);
 }
 
 std::size_t fft_scratch_bytes(const FftSpec& s, std::int64_t threads) {
-  return s.part == DType::f32 ? fft_driver::scratch_bytes<float>(s, threads) : fft_driver::scratch_bytes<double>(s, threads);
+  return s.part == DType::f32 ? fft_driver::scratch_bytes<float>(s, threads)
+                              : fft_driver::scratch_bytes<double>(s, threads);
 }
 
 }  // namespace vt::detail

@@ -1,5 +1,6 @@
 // The Stockham passes of Fourier transforms, on vectors that hold one element of several rows each.
-// Passes as in C. Van Loan, "Computational Frameworks for the Fast Fourier Transform" (1992), section 1.7.
+// Passes as in C. Van Loan, "Computational Frameworks for the Fast Fourier Transform" (1992),
+// section 1.7.
 #include "fft_lanes.hpp"
 
 #include <cmath>
@@ -22,7 +23,8 @@ Root root_of_unity(std::int64_t k, std::int64_t n) {
   // By symmetry from an angle of at most π/4.
   const std::int64_t eighth = 8 * k / n;
   const auto angle = [n](std::int64_t numerator) {  // 2π · numerator / (8n)
-    return std::numbers::pi_v<long double> * static_cast<long double>(numerator) / (4.0L * static_cast<long double>(n));
+    return std::numbers::pi_v<long double> * static_cast<long double>(numerator) /
+           (4.0L * static_cast<long double>(n));
   };
   const std::int64_t at = 8 * k;
   const auto cosine = [&](std::int64_t numerator) { return std::cos(angle(numerator)); };
@@ -109,7 +111,8 @@ VT_FFT_INLINE void multiply(Number<R>& x, const R* w) {
 /// The transform of four numbers, in place.
 template <class R>
 VT_FFT_INLINE void transform_4(Number<R>& a, Number<R>& b, Number<R>& c, Number<R>& d) {
-  const Number<R> s{a.re + c.re, a.im + c.im}, t{a.re - c.re, a.im - c.im}, u{b.re + d.re, b.im + d.im};
+  const Number<R> s{a.re + c.re, a.im + c.im}, t{a.re - c.re, a.im - c.im},
+      u{b.re + d.re, b.im + d.im};
   const Number<R> v{b.im - d.im, d.re - b.re};  // −i · (b − d)
   a = {s.re + u.re, s.im + u.im};
   b = {t.re + v.re, t.im + v.im};
@@ -118,7 +121,8 @@ VT_FFT_INLINE void transform_4(Number<R>& a, Number<R>& b, Number<R>& c, Number<
 }
 
 template <class R>
-VT_FFT_INLINE void pass_of_8(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+VT_FFT_INLINE void pass_of_8(const Pass& pass, const R* twiddles, const Number<R>* in,
+                             Number<R>* out) {
   constexpr R root = static_cast<R>(std::numbers::sqrt2_v<long double> / 2);
   const std::int64_t s = pass.stride, apart = pass.part * s;
   for (std::int64_t p = 0; p < pass.part; ++p) {
@@ -151,7 +155,8 @@ VT_FFT_INLINE void pass_of_8(const Pass& pass, const R* twiddles, const Number<R
 }
 
 template <class R>
-VT_FFT_INLINE void pass_of_4(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+VT_FFT_INLINE void pass_of_4(const Pass& pass, const R* twiddles, const Number<R>* in,
+                             Number<R>* out) {
   const std::int64_t s = pass.stride, apart = pass.part * s;
   for (std::int64_t p = 0; p < pass.part; ++p) {
     const R* w = twiddles + 6 * p;
@@ -174,7 +179,8 @@ VT_FFT_INLINE void pass_of_4(const Pass& pass, const R* twiddles, const Number<R
 }
 
 template <class R>
-VT_FFT_INLINE void pass_of_2(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+VT_FFT_INLINE void pass_of_2(const Pass& pass, const R* twiddles, const Number<R>* in,
+                             Number<R>* out) {
   const std::int64_t s = pass.stride, apart = pass.part * s;
   for (std::int64_t p = 0; p < pass.part; ++p) {
     const Number<R>* x = in + p * s;
@@ -189,9 +195,11 @@ VT_FFT_INLINE void pass_of_2(const Pass& pass, const R* twiddles, const Number<R
   }
 }
 
-/// An odd radix: pairs of elements that mirror each other share their products. `fixed`: the radix if it is known here, else 0.
+/// An odd radix: pairs of elements that mirror each other share their products. `fixed`: the radix
+/// if it is known here, else 0.
 template <int fixed, class R>
-VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number<R>* in,
+                               Number<R>* out) {
   const int radix = fixed ? fixed : pass.radix, half = radix / 2;
   constexpr int most = fixed ? fixed / 2 : largest_prime / 2;
   R cosine[most * most], sine[most * most];
@@ -222,7 +230,8 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
       y[0] = total;
 #pragma GCC unroll 2
       for (int k = 0; k < half; ++k) {
-        auto er = first.re, ei = first.im, dr = difference[0].re * sine[k * half], di = difference[0].im * sine[k * half];
+        auto er = first.re, ei = first.im, dr = difference[0].re * sine[k * half],
+             di = difference[0].im * sine[k * half];
 #pragma GCC unroll 2
         for (int j = 0; j < half; ++j) {
           er += sum[j].re * cosine[k * half + j];
@@ -245,9 +254,11 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
   }
 }
 
-// Rows of vectors become columns: after the step at distance d, lanes and vectors have exchanged the bit d of their numbers.
+// Rows of vectors become columns: after the step at distance d, lanes and vectors have exchanged
+// the bit d of their numbers.
 template <int d, class R, int... lane>
-VT_FFT_INLINE void exchange(typename VectorOf<R>::type& a, typename VectorOf<R>::type& b, std::integer_sequence<int, lane...>) {
+VT_FFT_INLINE void exchange(typename VectorOf<R>::type& a, typename VectorOf<R>::type& b,
+                            std::integer_sequence<int, lane...>) {
   constexpr int L = lanes<R>;
   const auto first = __builtin_shufflevector(a, b, ((lane & d) ? L + lane - d : lane)...);
   b = __builtin_shufflevector(a, b, ((lane & d) ? L + lane : lane + d)...);
@@ -273,7 +284,8 @@ VT_FFT_INLINE void parts_of(const R* x, R* re, R* im, std::integer_sequence<int,
   typename VectorOf<R>::type a, b;
   std::memcpy(&a, x, sizeof a);
   std::memcpy(&b, x + lanes<R>, sizeof b);
-  const auto even = __builtin_shufflevector(a, b, (2 * lane)...), odd = __builtin_shufflevector(a, b, (2 * lane + 1)...);
+  const auto even = __builtin_shufflevector(a, b, (2 * lane)...),
+             odd = __builtin_shufflevector(a, b, (2 * lane + 1)...);
   std::memcpy(re, &even, sizeof even);
   std::memcpy(im, &odd, sizeof odd);
 }
@@ -284,7 +296,8 @@ VT_FFT_INLINE void joined(const R* re, const R* im, R* y, std::integer_sequence<
   std::memcpy(&a, re, sizeof a);
   std::memcpy(&b, im, sizeof b);
   const auto low = __builtin_shufflevector(a, b, ((lane & 1) ? L + lane / 2 : lane / 2)...);
-  const auto high = __builtin_shufflevector(a, b, ((lane & 1) ? L + (L + lane) / 2 : (L + lane) / 2)...);
+  const auto high =
+      __builtin_shufflevector(a, b, ((lane & 1) ? L + (L + lane) / 2 : (L + lane) / 2)...);
   std::memcpy(y, &low, sizeof low);
   std::memcpy(y + L, &high, sizeof high);
 }
@@ -300,12 +313,15 @@ VT_FFT_INLINE void load(const LaneJob<R>& job, std::int64_t n, R* work) {
   const int first = job.swap_in ? L : 0, second = L - first;
   std::int64_t done = 0;
   if (job.rows == L && job.in_row == 1) {
-    for (; done < n; ++done) parts_of(job.in + 2 * done * job.in_step, work + 2 * L * done + first, work + 2 * L * done + second, all);
+    for (; done < n; ++done)
+      parts_of(job.in + 2 * done * job.in_step, work + 2 * L * done + first,
+               work + 2 * L * done + second, all);
   } else if (job.rows == L && job.in_step == 1) {
     for (; done + together<R> <= n; done += together<R>) {
       typename VectorOf<R>::type v[L];
 #pragma GCC unroll 8
-      for (int l = 0; l < L; ++l) std::memcpy(&v[l], job.in + 2 * (l * job.in_row + done), sizeof v[l]);
+      for (int l = 0; l < L; ++l)
+        std::memcpy(&v[l], job.in + 2 * (l * job.in_row + done), sizeof v[l]);
       turn<R>(v);
 #pragma GCC unroll 8
       for (int k = 0; k < together<R>; ++k) {
@@ -331,7 +347,9 @@ VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
   const int first = job.swap_out ? L : 0, second = L - first;
   std::int64_t done = 0;
   if (job.rows == L && job.out_row == 1) {
-    for (; done < n; ++done) joined(work + 2 * L * done + first, work + 2 * L * done + second, job.out + 2 * done * job.out_step, all);
+    for (; done < n; ++done)
+      joined(work + 2 * L * done + first, work + 2 * L * done + second,
+             job.out + 2 * done * job.out_step, all);
   } else if (job.rows == L && job.out_step == 1) {
     for (; done + together<R> <= n; done += together<R>) {
       typename VectorOf<R>::type v[L];
@@ -342,7 +360,8 @@ VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
       }
       turn<R>(v);
 #pragma GCC unroll 8
-      for (int l = 0; l < L; ++l) std::memcpy(job.out + 2 * (l * job.out_row + done), &v[l], sizeof v[l]);
+      for (int l = 0; l < L; ++l)
+        std::memcpy(job.out + 2 * (l * job.out_row + done), &v[l], sizeof v[l]);
     }
   }
   for (std::int64_t i = done; i < n; ++i)
@@ -397,8 +416,12 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
 }
 
 #if defined(VT_FFT_AVX2)
-VT_FFT_AVX2 void run_avx2(const LanePlan<float>& plan, const LaneJob<float>& job, float* work) { run(plan, job, work); }
-VT_FFT_AVX2 void run_avx2(const LanePlan<double>& plan, const LaneJob<double>& job, double* work) { run(plan, job, work); }
+VT_FFT_AVX2 void run_avx2(const LanePlan<float>& plan, const LaneJob<float>& job, float* work) {
+  run(plan, job, work);
+}
+VT_FFT_AVX2 void run_avx2(const LanePlan<double>& plan, const LaneJob<double>& job, double* work) {
+  run(plan, job, work);
+}
 #endif
 
 }  // namespace lane_kernel

@@ -1,4 +1,5 @@
-// Fourier transforms of one length for several rows at once, a row to a lane of a vector: plans, and the kernel that runs them.
+// Fourier transforms of one length for several rows at once, a row to a lane of a vector: plans,
+// and the kernel that runs them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,9 @@ inline constexpr int lanes = static_cast<int>(32 / sizeof(R));
 struct Pass {
   int radix = 2;
   std::int64_t part = 1, stride = 1;
-  std::size_t twiddles = 0;  ///< where its factors begin: (radix − 1) complex ones for each place in a part; then an odd radix's own roots
+  /// where its factors begin: (radix − 1) complex ones for each place in a part; then an odd
+  /// radix's own roots
+  std::size_t twiddles = 0;
 };
 /// A transform whose length has no prime factor above largest_prime.
 template <class R>
@@ -37,8 +40,8 @@ Vec<int> radices_of(std::int64_t n, std::int64_t* rest);
 template <class R>
 LanePlan<R> make_lane_plan(std::int64_t n);
 
-/// Up to lanes<R> rows. Distances are in complex numbers. The transform is the forward one, unscaled; with parts swapped on both
-/// sides it is the backward one.
+/// Up to lanes<R> rows. Distances are in complex numbers. The transform is the forward one,
+/// unscaled; with parts swapped on both sides it is the backward one.
 template <class R>
 struct LaneJob {
   const R* in = nullptr;
@@ -53,11 +56,14 @@ struct LaneJob {
   const R *between = nullptr, *along = nullptr;
 };
 
-/// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two spectra are the parts that are even
-/// and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n), for k up to h / 2 in `w`.
-/// x has h + 1 numbers; x and z may be the same. Of k from `begin` to `end` ≤ h / 2 + 1 and the h − k.
+/// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two
+/// spectra are the parts that are even and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 −
+/// i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n), for k up to h / 2 in `w`. x has h + 1
+/// numbers; x and z may be the same. Of k from `begin` to `end` ≤ h / 2 + 1 and the h − k.
 template <class N, class R>
-inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::int64_t h, const R* w, std::int64_t begin, std::int64_t end) {
+inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::int64_t h,
+                                                        const R* w, std::int64_t begin,
+                                                        std::int64_t end) {
   constexpr R half = R(0.5);
   if (begin == 0) {
     const N first = z[0];
@@ -67,29 +73,36 @@ inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::i
   }
   for (std::int64_t k = std::max<std::int64_t>(begin, 1); k < end; ++k) {
     const N a = z[k], b = z[h - k];
-    const auto er = half * (a.re + b.re), ei = half * (a.im - b.im), dr = half * (a.re - b.re), di = half * (a.im + b.im);
-    const auto tr = dr * w[2 * k + 1] + di * w[2 * k], ti = di * w[2 * k + 1] - dr * w[2 * k];  // −i·w^k·d
+    const auto er = half * (a.re + b.re), ei = half * (a.im - b.im), dr = half * (a.re - b.re),
+               di = half * (a.im + b.im);
+    // −i·w^k·d
+    const auto tr = dr * w[2 * k + 1] + di * w[2 * k], ti = di * w[2 * k + 1] - dr * w[2 * k];
     x[k] = {er + tr, ei + ti};
     x[h - k] = {er - tr, ti - ei};
   }
 }
 /// The step back, without the factor 1/2; `swapped`: with re and im exchanged in z.
 template <bool swapped, class N, class R>
-inline __attribute__((always_inline)) void part_spectra(const N* x, N* z, std::int64_t h, const R* w, std::int64_t begin, std::int64_t end) {
+inline __attribute__((always_inline)) void part_spectra(const N* x, N* z, std::int64_t h,
+                                                        const R* w, std::int64_t begin,
+                                                        std::int64_t end) {
   if (begin == 0) {
-    const auto low = x[0].re, high = x[h].re;  // the imaginary parts of the first and the last one count for nothing
+    // the imaginary parts of the first and the last one count for nothing
+    const auto low = x[0].re, high = x[h].re;
     z[0] = swapped ? N{low - high, low + high} : N{low + high, low - high};
   }
   for (std::int64_t k = std::max<std::int64_t>(begin, 1); k < end; ++k) {
     const N a = x[k], b = x[h - k];
     const auto er = a.re + b.re, ei = a.im - b.im, dr = a.re - b.re, di = a.im + b.im;
-    const auto tr = dr * w[2 * k + 1] - di * w[2 * k], ti = di * w[2 * k + 1] + dr * w[2 * k];  // i·w^−k·d
+    // i·w^−k·d
+    const auto tr = dr * w[2 * k + 1] - di * w[2 * k], ti = di * w[2 * k + 1] + dr * w[2 * k];
     z[k] = swapped ? N{ei + ti, er + tr} : N{er + tr, ei + ti};
     z[h - k] = swapped ? N{ti - ei, er - tr} : N{er - tr, ti - ei};
   }
 }
 
-/// `work`: memory for (4 n + 2) · lanes numbers, at a multiple of 32 bytes. In and out may be the same.
+/// `work`: memory for (4 n + 2) · lanes numbers, at a multiple of 32 bytes. In and out may be the
+/// same.
 template <class R>
 void run_lanes(const LanePlan<R>&, const LaneJob<R>&, R* work);
 

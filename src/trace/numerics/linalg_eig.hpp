@@ -1,12 +1,14 @@
-// Eigenvalues of one matrix without symmetry in memory: Hessenberg's and Schur's forms, and the vectors of triangular ones.
+// Eigenvalues of one matrix without symmetry in memory: Hessenberg's and Schur's forms, and the
+// vectors of triangular ones.
 #pragma once
 
 #include "linalg_factors.hpp"
 
 namespace vt::detail::linalg_kernels {
 
-/// Powers of two by which rows and columns of a are scaled, so that they are about as long as each other (Parlett and Reinsch 1969; with the
-/// diagonal, so that rows and columns that hardly meet others stay: James, Langou and Lowery 2014). False if all are 1.
+/// Powers of two by which rows and columns of a are scaled, so that they are about as long as each
+/// other (Parlett and Reinsch 1969; with the diagonal, so that rows and columns that hardly meet
+/// others stay: James, Langou and Lowery 2014). False if all are 1.
 inline bool balance(Complex* a, Index n, double* scales) {
   constexpr double far = 0x1p400;
   std::fill_n(scales, n, 1.0);
@@ -34,23 +36,29 @@ inline bool balance(Complex* a, Index n, double* scales) {
   return scaled;
 }
 
-/// Is `below` perhaps a rounding error beside two elements of the diagonal of a Hessenberg matrix? …
+/// Is `below` perhaps a rounding error beside two elements of the diagonal of a Hessenberg matrix?
+/// …
 inline bool small_beside(double below, double beside, double eps) {
   return below <= eps * beside || below <= std::numeric_limits<double>::min() / epsilon<double>;
 }
-/// … And with what is above it, and with the diagonal's element and its distance to the one before (Ahues and Tisseur 1997; sizes)?
+/// … And with what is above it, and with the diagonal's element and its distance to the one before
+/// (Ahues and Tisseur 1997; sizes)?
 inline bool negligible(double below, double above, double here, double apart, double eps) {
   constexpr double least = std::numeric_limits<double>::min() / epsilon<double>;
   if (below <= least) return true;
-  const double ab = std::max(below, above), ba = std::min(below, above), aa = std::max(here, apart), bb = std::min(here, apart), s = aa + ab;
+  const double ab = std::max(below, above), ba = std::min(below, above), aa = std::max(here, apart),
+               bb = std::min(here, apart), s = aa + ab;
   return ba * (ab / s) <= std::max(least, eps * (bb * (aa / s)));
 }
-/// What is off the diagonal when an eigenvalue has taken this many steps may be as small as roundings of the whole matrix, to be done with it.
+/// What is off the diagonal when an eigenvalue has taken this many steps may be as small as
+/// roundings of the whole matrix, to be done with it.
 constexpr int patience = 20;
 
-/// a (n × n) ← H with zeros below the first lower diagonal, a = Q H Qᴴ; the rows of q are the columns of Q.
+/// a (n × n) ← H with zeros below the first lower diagonal, a = Q H Qᴴ; the rows of q are the
+/// columns of Q.
 inline void hessenberg(Complex* a, Index n, Complex* q) {
-  RecycledVec<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n), v = zeros<Complex>(n), v_bar = v, w = v;
+  RecycledVec<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n),
+                       v = zeros<Complex>(n), v_bar = v, w = v;
   for (Index s = 0; s + 2 < n; ++s) {
     const Index count = n - s - 1, from = s + 1;
     for (Index i = 0; i < count; ++i) v[static_cast<std::size_t>(i)] = a[(from + i) * n + s];
@@ -61,8 +69,11 @@ inline void hessenberg(Complex* a, Index n, Complex* q) {
     a[from * n + s] = h.beta;
     for (Index i = 1; i < count; ++i) a[(from + i) * n + s] = 0;
     std::fill(w.begin(), w.end(), Complex());
-    for (Index i = 0; i < count; ++i) add_to(w.data(), v_bar[static_cast<std::size_t>(i)], a + (from + i) * n + from, count);
-    for (Index i = 0; i < count; ++i) add_to(a + (from + i) * n + from, -(conj(h.factor) * v[static_cast<std::size_t>(i)]), w.data(), count);
+    for (Index i = 0; i < count; ++i)
+      add_to(w.data(), v_bar[static_cast<std::size_t>(i)], a + (from + i) * n + from, count);
+    for (Index i = 0; i < count; ++i)
+      add_to(a + (from + i) * n + from, -(conj(h.factor) * v[static_cast<std::size_t>(i)]),
+             w.data(), count);
     for (Index i = 0; i < n; ++i) {
       Complex* row = a + i * n + from;
       add_to(row, -(h.factor * dot(row, v.data(), count)), v_bar.data(), count);
@@ -70,7 +81,8 @@ inline void hessenberg(Complex* a, Index n, Complex* q) {
   }
   if (!q) return;
   RecycledVec<Complex> basis = zeros<Complex>(n * n);
-  product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(), n, 1);
+  product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(),
+                         n, 1);
   transpose(basis.data(), n, n, q);
 }
 
@@ -84,7 +96,8 @@ inline void turn(Complex* x, Complex* y, double c, Complex s, Index n, Index ste
 }
 
 inline double about(Complex x) { return std::fabs(x.re) + std::fabs(x.im); }
-/// Schur's form of a Hessenberg matrix by single shifts (Francis 1961); the rows of q, if any, are turned along. False without convergence.
+/// Schur's form of a Hessenberg matrix by single shifts (Francis 1961); the rows of q, if any, are
+/// turned along. False without convergence.
 inline bool schur(Complex* h, Index n, Complex* q) {
   double most = 0;
   for (Index i = 0; i < n * n; ++i) most = std::max(most, about(h[i]));
@@ -95,11 +108,16 @@ inline bool schur(Complex* h, Index n, Complex* q) {
     for (; low > 0; --low) {
       const double below = about(at(low, low - 1)), here = about(at(low, low));
       double beside = about(at(low - 1, low - 1)) + here;
-      if (beside == 0) beside = (low > 1 ? about(at(low - 1, low - 2)) : 0) + (low < high ? about(at(low + 1, low)) : 0);
+      if (beside == 0)
+        beside = (low > 1 ? about(at(low - 1, low - 2)) : 0) +
+                 (low < high ? about(at(low + 1, low)) : 0);
       const auto rounding = [&] {
-        return negligible(below, about(at(low - 1, low)), here, about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>);
+        return negligible(below, about(at(low - 1, low)), here,
+                          about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>);
       };
-      if (!(small_beside(below, beside, epsilon<Complex>) && rounding()) && !(rounds > patience && below <= epsilon<Complex> * most)) continue;
+      if (!(small_beside(below, beside, epsilon<Complex>) && rounding()) &&
+          !(rounds > patience && below <= epsilon<Complex> * most))
+        continue;
       at(low, low - 1) = 0;
       break;
     }
@@ -109,15 +127,19 @@ inline bool schur(Complex* h, Index n, Complex* q) {
       continue;
     }
     if (++all_rounds > 30 * std::max<Index>(n, 10)) return false;
-    const Complex a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1), d = at(high, high);
-    // Of the last two rows' eigenvalues the one nearer to the corner, in numbers near 1; now and then another shift, against cycles.
+    const Complex a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1),
+                  d = at(high, high);
+    // Of the last two rows' eigenvalues the one nearer to the corner, in numbers near 1; now and
+    // then another shift, against cycles.
     Complex half = Complex(0.5) * (a - d), shift = d;
     if (const double unit = std::max({about(half), about(b), about(c)}); unit > 0) {
       half = half / Complex(unit);
-      const Complex product = b / Complex(unit) * (c / Complex(unit)), inside = half * half + product;
+      const Complex product = b / Complex(unit) * (c / Complex(unit)),
+                    inside = half * half + product;
       const double length = size(inside), re = std::sqrt(0.5 * (length + std::fabs(inside.re)));
       const double other = re == 0 ? 0 : 0.5 * inside.im / re;
-      Complex root = inside.re >= 0 ? Complex(re, other) : Complex(std::fabs(other), std::copysign(re, inside.im));
+      Complex root = inside.re >= 0 ? Complex(re, other)
+                                    : Complex(std::fabs(other), std::copysign(re, inside.im));
       if (real(half * conj(root)) < 0) root = -root;
       const Complex divisor = half + root;
       if (!(divisor == Complex(0))) shift = d - product / divisor * Complex(unit);
@@ -168,12 +190,13 @@ void real_hessenberg(E* a, Index n, E* qt) {
   }
   if (!qt) return;
   RecycledVec<E> basis = zeros<E>(n * n);
-  product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(), n, 1);
+  product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(),
+                         n, 1);
   transpose(basis.data(), n, n, qt);
 }
 
-/// Real Schur form of a Hessenberg matrix by double shifts (Francis 1961): blocks of one or two rows on the diagonal. The rows of qt, if any, are
-/// turned along. False without convergence.
+/// Real Schur form of a Hessenberg matrix by double shifts (Francis 1961): blocks of one or two
+/// rows on the diagonal. The rows of qt, if any, are turned along. False without convergence.
 template <class E>
 bool real_schur(E* h, Index n, E* qt) {
   const double most = matrix_lanes::extent(h, n * n);
@@ -185,12 +208,16 @@ bool real_schur(E* h, Index n, E* qt) {
     for (; low > 0; --low) {
       const double below = sized(low, low - 1), here = sized(low, low);
       double beside = sized(low - 1, low - 1) + here;
-      if (beside == 0) beside = (low > 1 ? sized(low - 1, low - 2) : 0) + (low < high ? sized(low + 1, low) : 0);
+      if (beside == 0)
+        beside = (low > 1 ? sized(low - 1, low - 2) : 0) + (low < high ? sized(low + 1, low) : 0);
       const auto rounding = [&] {
-        const double apart = std::fabs(static_cast<double>(at(low - 1, low - 1)) - static_cast<double>(at(low, low)));
+        const double apart = std::fabs(static_cast<double>(at(low - 1, low - 1)) -
+                                       static_cast<double>(at(low, low)));
         return negligible(below, sized(low - 1, low), here, apart, epsilon<E>);
       };
-      if (!(small_beside(below, beside, epsilon<E>) && rounding()) && !(rounds > patience && below <= epsilon<E> * most)) continue;
+      if (!(small_beside(below, beside, epsilon<E>) && rounding()) &&
+          !(rounds > patience && below <= epsilon<E> * most))
+        continue;
       at(low, low - 1) = 0;
       break;
     }
@@ -200,8 +227,10 @@ bool real_schur(E* h, Index n, E* qt) {
       continue;
     }
     if (++all_rounds > 30 * std::max<Index>(n, 10)) return false;
-    // The shifts: both eigenvalues of the last two rows, or twice the real one that is nearer to the corner; now and then others, against cycles.
-    double a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1), d = at(high, high);
+    // The shifts: both eigenvalues of the last two rows, or twice the real one that is nearer to
+    // the corner; now and then others, against cycles.
+    double a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1),
+           d = at(high, high);
     if (++rounds % 20 == 10) {
       c = sized(low + 1, low) + sized(low + 2, low + 1), b = -0.4375 * c;
       a = d = 0.75 * c + static_cast<double>(at(low, low));
@@ -209,16 +238,22 @@ bool real_schur(E* h, Index n, E* qt) {
       c = std::fabs(c) + sized(high - 1, high - 2), b = -0.4375 * c;
       a = d = 0.75 * c + d;
     }
-    double one = 0, two = 0, imaginary = 0;  // their real parts, and the imaginary part of the first
+    // their real parts, and the imaginary part of the first
+    double one = 0, two = 0, imaginary = 0;
     if (const double unit = std::fabs(a) + std::fabs(b) + std::fabs(c) + std::fabs(d); unit > 0) {
       const double by = 1 / unit;
       a *= by, b *= by, c *= by, d *= by;
-      const double middle = 0.5 * (a + d), determinant = (a - middle) * (d - middle) - b * c, root = std::sqrt(std::fabs(determinant));
+      const double middle = 0.5 * (a + d), determinant = (a - middle) * (d - middle) - b * c,
+                   root = std::sqrt(std::fabs(determinant));
       if (determinant >= 0) one = two = middle * unit, imaginary = root * unit;
-      else one = two = (std::fabs(middle + root - d) <= std::fabs(middle - root - d) ? middle + root : middle - root) * unit;
+      else
+        one = two = (std::fabs(middle + root - d) <= std::fabs(middle - root - d) ? middle + root
+                                                                                  : middle - root) *
+                    unit;
     }
-    // Where the first column of the product of both shifted matrices is nearly that of what begins further below, the step begins there. By
-    // differences, which keep their digits where eigenvalues are close.
+    // Where the first column of the product of both shifted matrices is nearly that of what begins
+    // further below, the step begins there. By differences, which keep their digits where
+    // eigenvalues are close.
     double x = 1, y = 0, z = 0;
     Index start = high - 2;
     for (;; --start) {
@@ -226,22 +261,27 @@ bool real_schur(E* h, Index n, E* qt) {
                    unit = std::fabs(here - two) + std::fabs(imaginary) + sized(start + 1, start);
       if (unit > 0) {
         const double by = 1 / unit, below = static_cast<double>(at(start + 1, start)) * by;
-        x = below * static_cast<double>(at(start, start + 1)) + (here - one) * ((here - two) * by) + imaginary * (imaginary * by);
+        x = below * static_cast<double>(at(start, start + 1)) + (here - one) * ((here - two) * by) +
+            imaginary * (imaginary * by);
         y = below * (here + next - one - two);
         z = below * static_cast<double>(at(start + 2, start + 1));
       }
       if (start == low) break;
       const double around = sized(start - 1, start - 1) + std::fabs(here) + std::fabs(next);
-      if (sized(start, start - 1) * (std::fabs(y) + std::fabs(z)) <= epsilon<E> * std::fabs(x) * around) break;
+      if (sized(start, start - 1) * (std::fabs(y) + std::fabs(z)) <=
+          epsilon<E> * std::fabs(x) * around)
+        break;
     }
     for (Index k = start; k < high; ++k) {
       const Index rows = std::min<Index>(3, high - k + 1);
-      if (k > start) x = h[k * n + k - 1], y = h[(k + 1) * n + k - 1], z = rows > 2 ? h[(k + 2) * n + k - 1] : 0;
+      if (k > start)
+        x = h[k * n + k - 1], y = h[(k + 1) * n + k - 1], z = rows > 2 ? h[(k + 2) * n + k - 1] : 0;
       const double top = std::max({std::fabs(x), std::fabs(y), std::fabs(z)});
       if (top == 0) continue;
       x /= top, y /= top, z /= top;
       if (y == 0 && z == 0) continue;
-      // In f64, so that of f32 no error comes in but that of v itself, and the factor makes up for it.
+      // In f64, so that of f32 no error comes in but that of v itself, and the factor makes up for
+      // it.
       const double beta = -std::copysign(std::sqrt(x * x + y * y + z * z), x);
       const E v[3] = {1, static_cast<E>(y / (x - beta)), static_cast<E>(z / (x - beta))};
       const E factor = static_cast<E>(2 / (1 + square(v[1]) + square(v[2])));
@@ -271,15 +311,18 @@ struct Turn {
   Complex head;
   double below;
 };
-/// Blocks of two rows of a real Schur form in a become triangular, with exactly conjugate or real eigenvalues; of the rest of a what vectors want.
+/// Blocks of two rows of a real Schur form in a become triangular, with exactly conjugate or real
+/// eigenvalues; of the rest of a what vectors want.
 inline Vec<Turn> made_triangular(Complex* a, Index n, bool vectors) {
   Vec<Turn> turns;
   for (Index k = 0; k + 1 < n; ++k) {
     Complex *row = a + k * n, *next = row + n;
-    const double c = next[k].re, half = 0.5 * (row[k].re - next[k + 1].re), d = next[k + 1].re, product = row[k + 1].re * c;
+    const double c = next[k].re, half = 0.5 * (row[k].re - next[k + 1].re), d = next[k + 1].re,
+                 product = row[k + 1].re * c;
     if (c == 0) continue;
     const double inside = half * half + product;
-    const Complex z = inside < 0 ? Complex(half, std::sqrt(-inside)) : Complex(half + std::copysign(std::sqrt(inside), half));
+    const Complex z = inside < 0 ? Complex(half, std::sqrt(-inside))
+                                 : Complex(half + std::copysign(std::sqrt(inside), half));
     const Complex one = Complex(d) + z;
     const Complex two = inside < 0 ? conj(one) : Complex(z.re == 0 ? d : d - product / z.re);
     const double length = std::hypot(size(z), c);
@@ -306,7 +349,8 @@ inline Vec<Turn> made_triangular(Complex* a, Index n, bool vectors) {
   return turns;
 }
 
-/// The matrix of a triangular form's eigenvectors, one in each row of x; `a` is upper triangular. Rows for which `skip` says so are left out.
+/// The matrix of a triangular form's eigenvectors, one in each row of x; `a` is upper triangular.
+/// Rows for which `skip` says so are left out.
 inline void triangular_vectors(const Complex* a, Index n, Complex* x, const bool* skip) {
   double most = 0;
   for (Index i = 0; i < n * n; ++i) most = std::max({most, std::fabs(a[i].re), std::fabs(a[i].im)});
@@ -337,28 +381,34 @@ bool far_off(const Complex* a, Index n, const Complex* values, const Complex* ve
   RecycledVec<double> off = zeros<double>(n), columns = off;
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j) {
-      off[static_cast<std::size_t>(j)] += about(products[static_cast<std::size_t>(i * n + j)] - vectors[i * n + j] * values[j]);
+      off[static_cast<std::size_t>(j)] +=
+          about(products[static_cast<std::size_t>(i * n + j)] - vectors[i * n + j] * values[j]);
       columns[static_cast<std::size_t>(j)] += about(a[i * n + j]);
     }
-  const double allowed = 4 * epsilon<T> * static_cast<double>(n) * *std::max_element(columns.begin(), columns.end());
+  const double allowed =
+      4 * epsilon<T> * static_cast<double>(n) * *std::max_element(columns.begin(), columns.end());
   return std::any_of(off.begin(), off.begin() + n, [&](double x) { return !(x <= allowed); });
 }
 
-/// Eigenvalues of a (n × n, destroyed), and the eigenvectors of length 1 as the columns of v, unless null; their largest element is real and
-/// positive. T: of the matrix, all Complex where it is not real; eigenvalues and vectors that are real or conjugate to each other are so exactly.
+/// Eigenvalues of a (n × n, destroyed), and the eigenvectors of length 1 as the columns of v,
+/// unless null; their largest element is real and positive. T: of the matrix, all Complex where it
+/// is not real; eigenvalues and vectors that are real or conjugate to each other are so exactly.
 template <class T>
 void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true) {
   using E = Real<T>;
   constexpr bool is_real = !std::is_same_v<T, Complex>;
   const double factor = scale_of(a, n * n);
-  double again = 1, reach = 0;  // a second factor; the size of a balanced matrix, times the largest scale
+  // a second factor; the size of a balanced matrix, times the largest scale
+  double again = 1, reach = 0;
   scale(a, factor, n * n);
   const Index size_of_all = v ? n * n : 0;
   RecycledVec<double> scales = zeros<double>(n);
   RecycledVec<E> qt = zeros<E>(is_real ? size_of_all : 0);
-  RecycledVec<Complex> q = zeros<Complex>(is_real ? 0 : size_of_all), x = zeros<Complex>(size_of_all), whole(a, a + size_of_all);
+  RecycledVec<Complex> q = zeros<Complex>(is_real ? 0 : size_of_all),
+                       x = zeros<Complex>(size_of_all), whole(a, a + size_of_all);
   Vec<Turn> turns;
-  Vec<bool> second(static_cast<std::size_t>(n) + 1), alone(static_cast<std::size_t>(n) + 1);  // of a conjugate pair; a real one
+  // of a conjugate pair; a real one
+  Vec<bool> second(static_cast<std::size_t>(n) + 1), alone(static_cast<std::size_t>(n) + 1);
   bool converged = factor != 0, balanced = false;
   std::fill_n(scales.data(), n, 1.0);
   if (converged) {
@@ -388,7 +438,8 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
   for (Index j = 0; j < n; ++j) {
     values[j] = a[j * n + j] / Complex(again);
     alone[static_cast<std::size_t>(j)] = is_real && a[j * n + j].im == 0;
-    second[static_cast<std::size_t>(j)] = is_real && !alone[static_cast<std::size_t>(j)] && j > 0 && !second[static_cast<std::size_t>(j - 1)] &&
+    second[static_cast<std::size_t>(j)] = is_real && !alone[static_cast<std::size_t>(j)] && j > 0 &&
+                                          !second[static_cast<std::size_t>(j - 1)] &&
                                           !alone[static_cast<std::size_t>(j - 1)];
   }
   const auto give_values = [&] {
@@ -408,18 +459,23 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
       }
     for (const bool imaginary : {false, true}) {
       for (Index i = 0; i < n * n; ++i)
-        part[static_cast<std::size_t>(i)] = static_cast<E>(imaginary ? x[static_cast<std::size_t>(i)].im : x[static_cast<std::size_t>(i)].re);
+        part[static_cast<std::size_t>(i)] = static_cast<E>(
+            imaginary ? x[static_cast<std::size_t>(i)].im : x[static_cast<std::size_t>(i)].re);
       std::fill(product.begin(), product.end(), E(0));
-      multiply_add(product.data(), n, 1, matrix_lanes::turned<E>(qt.data(), n), matrix_lanes::turned<E>(part.data(), n), n, n, n);
-      for (Index i = 0; i < n * n; ++i) (imaginary ? v[i].im : v[i].re) = product[static_cast<std::size_t>(i)];
+      multiply_add(product.data(), n, 1, matrix_lanes::turned<E>(qt.data(), n),
+                   matrix_lanes::turned<E>(part.data(), n), n, n, n);
+      for (Index i = 0; i < n * n; ++i)
+        (imaginary ? v[i].im : v[i].re) = product[static_cast<std::size_t>(i)];
     }
   } else {
     std::fill_n(v, n * n, Complex());
-    multiply_add(v, n, 1, matrix_lanes::turned<Complex>(q.data(), n), matrix_lanes::turned<Complex>(x.data(), n), n, n, n);
+    multiply_add(v, n, 1, matrix_lanes::turned<Complex>(q.data(), n),
+                 matrix_lanes::turned<Complex>(x.data(), n), n, n, n);
   }
   bool suspect = false;  // what is a rounding in the balanced matrix may not be one in a
   for (Index j = 0; j < n; ++j) {
-    const bool real_one = alone[static_cast<std::size_t>(j)], copied = second[static_cast<std::size_t>(j)];
+    const bool real_one = alone[static_cast<std::size_t>(j)],
+               copied = second[static_cast<std::size_t>(j)];
     double top = 0, squares = 0, most = -1, before = 0;
     Index at = 0;
     for (Index i = 0; i < n; ++i) {
@@ -436,7 +492,8 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
       squares += part;
       if (part > most) most = part, at = i;
     }
-    const Complex largest = v[at * n + j] / Complex(top), by = conj(largest) / Complex(size(largest) * top * std::sqrt(squares));
+    const Complex largest = v[at * n + j] / Complex(top),
+                  by = conj(largest) / Complex(size(largest) * top * std::sqrt(squares));
     for (Index i = 0; i < n; ++i) v[i * n + j] = v[i * n + j] * by;
     v[at * n + j].im = 0;
   }

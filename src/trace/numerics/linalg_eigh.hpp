@@ -1,15 +1,18 @@
-// Eigenvalues of one symmetric matrix in memory: reduction to three diagonals, and QL steps on these.
+// Eigenvalues of one symmetric matrix in memory: reduction to three diagonals, and QL steps on
+// these.
 #pragma once
 
 #include "linalg_rotations.hpp"
 
 namespace vt::detail::linalg_kernels {
 
-/// Symmetric (Hermitian) a (n × n, destroyed) → diagonal d and real off-diagonal e of Qᴴ a Q, and Q. Householder's reduction; a row is
-/// updated and multiplied with the next vector on one way through it.
+/// Symmetric (Hermitian) a (n × n, destroyed) → diagonal d and real off-diagonal e of Qᴴ a Q, and
+/// Q. Householder's reduction; a row is updated and multiplied with the next vector on one way
+/// through it.
 template <class T>
 void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
-  RecycledVec<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v, w = v, w_bar = v, next = v, y = v;
+  RecycledVec<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v,
+                 w = v, w_bar = v, next = v, y = v;
   bool pending = false;  // an update with v and w, of what begins at s
   for (Index s = 0; s < n; ++s) {
     T* row = a + s * n + s;
@@ -30,7 +33,9 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
     for (Index i = s + 1; i < n; ++i) {
       T* line = a + i * n + s + 1;
       const auto at = static_cast<std::size_t>(i);
-      y[at] = pending ? matrix_lanes::add_two(line, -w[at], v_bar.data() + s + 1, -v[at], w_bar.data() + s + 1, x, count) : dot(line, x, count);
+      y[at] = pending ? matrix_lanes::add_two(line, -w[at], v_bar.data() + s + 1, -v[at],
+                                              w_bar.data() + s + 1, x, count)
+                      : dot(line, x, count);
     }
     pending = !(h.factor == T(0));
     if (!pending) continue;
@@ -46,16 +51,20 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
   if (q) product_of_reflections(vectors.data(), factors.data(), n - 1, n, q, n, 1);
 }
 
-/// Eigenvalues of the tridiagonal matrix (d, e) into d; the rows of z are rotated along. Implicit QL steps with Wilkinson's shift
-/// (Bowdler, Martin, Reinsch and Wilkinson 1968). False if they do not converge.
+/// Eigenvalues of the tridiagonal matrix (d, e) into d; the rows of z are rotated along. Implicit
+/// QL steps with Wilkinson's shift (Bowdler, Martin, Reinsch and Wilkinson 1968). False if they do
+/// not converge.
 template <class E>
 bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
-  constexpr double least = std::numeric_limits<double>::min() / epsilon<double>, tiny = 0x1p-485;  // where squares lose digits; of a matrix near 1
+  // where squares lose digits; of a matrix near 1
+  constexpr double least = std::numeric_limits<double>::min() / epsilon<double>, tiny = 0x1p-485;
   if (n > 0) e[n - 1] = 0;
   for (Index l = 0; l < n; ++l) {
     for (int round = 0;; ++round) {
       Index m = l;
-      while (m + 1 < n && std::fabs(e[m]) > epsilon<E> * (std::fabs(d[m]) + std::fabs(d[m + 1])) + tiny) ++m;
+      while (m + 1 < n &&
+             std::fabs(e[m]) > epsilon<E> * (std::fabs(d[m]) + std::fabs(d[m + 1])) + tiny)
+        ++m;
       if (m == l) break;
       if (round == 60) return false;
       const double half = (d[l + 1] - d[l]) / (2 * e[l]);
@@ -64,7 +73,8 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
       Index i = m - 1;
       for (; i >= l; --i) {
         // The quotient does not wait for the root.
-        const double f = s * e[i], b = c * e[i], square = f * f + g * g, r = square < least ? std::hypot(f, g) : std::sqrt(square);
+        const double f = s * e[i], b = c * e[i], square = f * f + g * g,
+                     r = square < least ? std::hypot(f, g) : std::sqrt(square);
         e[i + 1] = r;
         if (r == 0) {
           d[i + 1] -= moved;
@@ -90,8 +100,9 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
   return true;
 }
 
-/// Eigenvalues of the symmetric (Hermitian) part of a (destroyed), ascending; eigenvectors as the columns of v, unless null. The first
-/// element of an eigenvector that is no smaller than 0.37 of its largest is positive: a sign that rounding does not turn where elements are equal.
+/// Eigenvalues of the symmetric (Hermitian) part of a (destroyed), ascending; eigenvectors as the
+/// columns of v, unless null. The first element of an eigenvector that is no smaller than 0.37 of
+/// its largest is positive: a sign that rounding does not turn where elements are equal.
 template <class T>
 void eigh(T* a, Index n, double* values, T* v) {
   const double factor = scale_of(a, n * n);

@@ -1,4 +1,5 @@
-// Factorisations of one matrix in memory, for floats, doubles and complex numbers: in panels, so that nearly all work is products.
+// Factorisations of one matrix in memory, for floats, doubles and complex numbers: in panels, so
+// that nearly all work is products.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +9,19 @@
 
 #include <vt/small_vec.hpp>
 
-#include "matrix_lanes.hpp"
 #include "../base/recycled.hpp"
+#include "matrix_lanes.hpp"
 
 namespace vt::detail::linalg_kernels {
 
-using matrix_lanes::add_rows, matrix_lanes::add_to, matrix_lanes::add_to_rows, matrix_lanes::conj, matrix_lanes::dot, matrix_lanes::imag,
-    matrix_lanes::Index, matrix_lanes::multiply_add, matrix_lanes::real, matrix_lanes::row_dots, matrix_lanes::rows_of, matrix_lanes::size,
+using matrix_lanes::add_rows, matrix_lanes::add_to, matrix_lanes::add_to_rows, matrix_lanes::conj,
+    matrix_lanes::dot, matrix_lanes::imag, matrix_lanes::Index, matrix_lanes::multiply_add,
+    matrix_lanes::real, matrix_lanes::row_dots, matrix_lanes::rows_of, matrix_lanes::size,
     matrix_lanes::square, matrix_lanes::View;
 using matrix_lanes::Complex;
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
+                 infinity = std::numeric_limits<double>::infinity();
 constexpr Index panel = 16;  ///< columns that are worked on one by one
 template <class T>
 using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
@@ -38,29 +41,34 @@ void transpose(const T* a, Index m, Index n, T* t) {
   matrix_lanes::turn(a, n, m, n, t, m);
 }
 
-/// The power of two that brings the largest element near 1, so that squares neither overflow nor vanish; 0 if an element is not finite.
+/// The power of two that brings the largest element near 1, so that squares neither overflow nor
+/// vanish; 0 if an element is not finite.
 template <class T>
 double scale_of(const T* a, Index n) {
   using R = Real<T>;
   constexpr int most_exponent = std::numeric_limits<R>::max_exponent - 24;
-  const R most = matrix_lanes::extent(reinterpret_cast<const R*>(a), n * static_cast<Index>(sizeof(T) / sizeof(R)));
+  const R most = matrix_lanes::extent(reinterpret_cast<const R*>(a),
+                                      n * static_cast<Index>(sizeof(T) / sizeof(R)));
   if (most == 0) return 1;
   if (__builtin_isnan(most)) return 0;
   int exponent = 0;
   std::frexp(most, &exponent);
   return std::ldexp(1.0, std::clamp(-exponent, -most_exponent, most_exponent));
 }
-/// Is a number of this size, as largest of a matrix, so near overflow or underflow that what is computed from it may not be?
+/// Is a number of this size, as largest of a matrix, so near overflow or underflow that what is
+/// computed from it may not be?
 template <class R>
 bool extreme(double size) {
   using Limits = std::numeric_limits<R>;
-  return !(size >= Limits::min() / square(Limits::epsilon()) && size <= Limits::max() * square(Limits::epsilon()));
+  return !(size >= Limits::min() / square(Limits::epsilon()) &&
+           size <= Limits::max() * square(Limits::epsilon()));
 }
 
 inline bool finite(double x) { return __builtin_isfinite(x); }
 inline bool finite(Complex x) { return __builtin_isfinite(x.re) && __builtin_isfinite(x.im); }
 
-/// b ← x with op(a) x = b; b is n × k, rows of a are `width` apart. `adjoint` is the conjugate transpose.
+/// b ← x with op(a) x = b; b is n × k, rows of a are `width` apart. `adjoint` is the conjugate
+/// transpose.
 template <class T>
 struct Triangle {
   const T* a;
@@ -71,7 +79,8 @@ struct Triangle {
     return conjugate ? conj(x) : x;
   }
   View<T> block(Index i, Index j) const {
-    return transposed ? View<T>{a + j * width + i, 1, width, conjugate} : View<T>{a + i * width + j, width, 1, conjugate};
+    return transposed ? View<T>{a + j * width + i, 1, width, conjugate}
+                      : View<T>{a + i * width + j, width, 1, conjugate};
   }
   bool forward() const { return lower != transposed; }
 };
@@ -80,17 +89,20 @@ template <class T>
 void triangular_solve_one(const Triangle<T>& t, Index n, T* b) {
   const bool forward = t.forward();
   for (Index s = 0; s < n; s += 4) {
-    const Index count = std::min<Index>(4, n - s), from = forward ? s : n - s - count, to = from + count;
+    const Index count = std::min<Index>(4, n - s), from = forward ? s : n - s - count,
+                to = from + count;
     T four[4];
     if (!t.transposed) {
       const Index known = forward ? 0 : to;
-      row_dots(t.a + from * t.width + known, t.width, count, b + known, forward ? from : n - to, four);
+      row_dots(t.a + from * t.width + known, t.width, count, b + known, forward ? from : n - to,
+               four);
       for (Index i = 0; i < count; ++i) b[from + i] = b[from + i] - four[i];
     }
     for (Index r = 0; r < count; ++r) {
       const Index i = forward ? from + r : to - 1 - r;
       if (!t.unit) b[i] = b[i] / t.at(i, i);
-      for (Index j = forward ? i + 1 : from; j < (forward ? to : i); ++j) b[j] = b[j] - t.at(j, i) * b[i];
+      for (Index j = forward ? i + 1 : from; j < (forward ? to : i); ++j)
+        b[j] = b[j] - t.at(j, i) * b[i];
     }
     if (!t.transposed) continue;
     for (Index i = 0; i < count; ++i) four[i] = -b[from + i];
@@ -105,19 +117,24 @@ void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index st
   const bool forward = t.forward();
   if (k == 1 && step == 1 && begin == 0 && !t.conjugate) return triangular_solve_one(t, n, b);
   if (n > whole) {
-    const Index half = n / 8 * 4, first = forward ? 0 : half, second = forward ? half : 0, length = forward ? half : n - half;
+    const Index half = n / 8 * 4, first = forward ? 0 : half, second = forward ? half : 0,
+                length = forward ? half : n - half;
     triangular_solve(t, begin + first, length, b + first * step, step, k);
-    multiply_add(b + second * step, step, -1, t.block(begin + second, begin + first), View<T>{b + first * step, step, 1}, n - length, k, length);
+    multiply_add(b + second * step, step, -1, t.block(begin + second, begin + first),
+                 View<T>{b + first * step, step, 1}, n - length, k, length);
     return triangular_solve(t, begin + second, n - length, b + second * step, step, k);
   }
   for (Index s = 0; s < n; s += 4) {
-    const Index rows = std::min<Index>(4, n - s), from = forward ? s : n - s - rows, known = forward ? 0 : n - s;
-    multiply_add(b + from * step, step, -1, t.block(begin + from, begin + known), View<T>{b + known * step, step, 1}, rows, k, s);
+    const Index rows = std::min<Index>(4, n - s), from = forward ? s : n - s - rows,
+                known = forward ? 0 : n - s;
+    multiply_add(b + from * step, step, -1, t.block(begin + from, begin + known),
+                 View<T>{b + known * step, step, 1}, rows, k, s);
     T square[16];
     bool divides = false;  // where a diagonal element has no reciprocal that is a number
     for (Index r = 0; r < rows; ++r) {
       const Index i = forward ? from + r : from + rows - 1 - r;
-      for (Index q = 0; q < r; ++q) square[4 * r + q] = t.at(begin + i, begin + (forward ? from + q : from + rows - 1 - q));
+      for (Index q = 0; q < r; ++q)
+        square[4 * r + q] = t.at(begin + i, begin + (forward ? from + q : from + rows - 1 - q));
       square[5 * r] = t.unit ? T(1) : T(1) / t.at(begin + i, begin + i);
       divides = divides || !finite(square[5 * r]);
     }
@@ -129,19 +146,22 @@ void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index st
     }
     for (Index r = 0; r < rows; ++r) {
       const Index i = begin + (forward ? from + r : from + rows - 1 - r);
-      for (Index q = 0; q < r; ++q) add_to(first + r * apart, -square[4 * r + q], first + q * apart, k);
+      for (Index q = 0; q < r; ++q)
+        add_to(first + r * apart, -square[4 * r + q], first + q * apart, k);
       if (!t.unit) matrix_lanes::divide(first + r * apart, t.at(i, i), k);
     }
   }
 }
 
-/// Rows begin … end − 1 of U, UᴴU = a, in the place of a's upper triangle (m to a row); false if it is not positive definite.
+/// Rows begin … end − 1 of U, UᴴU = a, in the place of a's upper triangle (m to a row); false if it
+/// is not positive definite.
 template <class T>
 bool cholesky_rows(T* a, Index m, Index begin, Index end) {
   for (Index j = begin; j < end; j += 4) {
     const Index rows = std::min<Index>(4, end - j);
     T* corner = a + j * m + j;
-    multiply_add(corner, m, -1, matrix_lanes::adjoint<T>(a + begin * m + j, m), rows_of<T>(a + begin * m + j, m), rows, m - j, j - begin);
+    multiply_add(corner, m, -1, matrix_lanes::adjoint<T>(a + begin * m + j, m),
+                 rows_of<T>(a + begin * m + j, m), rows, m - j, j - begin);
     T square[16];
     for (Index r = 0; r < rows; ++r) {
       T* row = corner + r * m;
@@ -160,19 +180,23 @@ bool cholesky_rows(T* a, Index m, Index begin, Index end) {
   }
   return true;
 }
-/// l ← L with L Lᴴ = the symmetric part of a (destroyed); all NaN (but the zeros above) if that is not positive definite.
+/// l ← L with L Lᴴ = the symmetric part of a (destroyed); all NaN (but the zeros above) if that is
+/// not positive definite.
 template <class T>
 void cholesky(T* a, Index n, T* l) {
-  constexpr Index together = 48, strip = 96;  // longer sums before they are taken off would cost digits
-  // A positive matrix's largest element is on its diagonal; 4ᵏ is taken out of it where products of rows would lose digits, or overflow.
+  // longer sums before they are taken off would cost digits
+  constexpr Index together = 48, strip = 96;
+  // A positive matrix's largest element is on its diagonal; 4ᵏ is taken out of it where products of
+  // rows would lose digits, or overflow.
   double most = 0;
   for (Index i = 0; i < n; ++i) most = std::max<double>(most, std::fabs(real(a[i * n + i])));
   double root = 1;
   if (n > 0 && extreme<Real<T>>(most) && most > 0) {
     int exponent = 0;
     std::frexp(most, &exponent);
-    root = std::ldexp(
-        1.0, std::clamp(-exponent / 2, 2 - std::numeric_limits<Real<T>>::max_exponent / 2, std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
+    root = std::ldexp(1.0,
+                      std::clamp(-exponent / 2, 2 - std::numeric_limits<Real<T>>::max_exponent / 2,
+                                 std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
     scale(a, root, n * n), scale(a, root, n * n);
   }
   matrix_lanes::symmetrize(a, n);
@@ -181,8 +205,8 @@ void cholesky(T* a, Index n, T* l) {
     const Index end = std::min(begin + together, n);
     positive = cholesky_rows(a, n, begin, end);
     for (Index i = end; i < n && positive; i += strip)
-      multiply_add(a + i * n + i, n, -1, matrix_lanes::adjoint<T>(a + begin * n + i, n), rows_of<T>(a + begin * n + i, n), std::min(strip, n - i),
-                   n - i, end - begin);
+      multiply_add(a + i * n + i, n, -1, matrix_lanes::adjoint<T>(a + begin * n + i, n),
+                   rows_of<T>(a + begin * n + i, n), std::min(strip, n - i), n - i, end - begin);
   }
   for (Index i = 0; i < n; ++i) {
     std::fill(a + i * n, a + i * n + i, T(0));
@@ -202,9 +226,11 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
     lu_columns(a, m, width, begin, half, pivots);
     T *upper = a + begin * width + next, *left = a + next * width + begin;
     const Index rows = std::min(half, m - begin);
-    triangular_solve(Triangle<T>{a + begin * width + begin, width, true, false, true, false}, 0, rows, upper, width, n - half);
+    triangular_solve(Triangle<T>{a + begin * width + begin, width, true, false, true, false}, 0,
+                     rows, upper, width, n - half);
     if (next >= m) return;
-    multiply_add(a + next * width + next, width, -1, rows_of<T>(left, width), rows_of<T>(upper, width), m - next, n - half, half);
+    multiply_add(a + next * width + next, width, -1, rows_of<T>(left, width),
+                 rows_of<T>(upper, width), m - next, n - half, half);
     return lu_columns(a, m, width, next, n - half, pivots);
   }
   // Turned, so that columns run along the vectors.
@@ -218,7 +244,9 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
     const Index pivot = k + matrix_lanes::largest(column + k, rows - k);
     pivots[begin + k] = static_cast<std::int32_t>(begin + pivot);
     if (pivot != k) {
-      for (Index j = 0; j < n; ++j) std::swap(columns[static_cast<std::size_t>(j * rows + k)], columns[static_cast<std::size_t>(j * rows + pivot)]);
+      for (Index j = 0; j < n; ++j)
+        std::swap(columns[static_cast<std::size_t>(j * rows + k)],
+                  columns[static_cast<std::size_t>(j * rows + pivot)]);
       T *here = a + (begin + k) * width, *there = a + (begin + pivot) * width;
       std::swap_ranges(here, here + begin, there);
       std::swap_ranges(here + begin + n, here + width, there + begin + n);
@@ -226,13 +254,14 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
     if (column[k] == T(0)) continue;  // all below are zero, too
     matrix_lanes::divide(column + k + 1, column[k], rows - k - 1);
     T factors[panel];
-    for (Index j = k + 1; j < n; ++j) factors[j - k - 1] = -columns[static_cast<std::size_t>(j * rows + k)];
+    for (Index j = k + 1; j < n; ++j)
+      factors[j - k - 1] = -columns[static_cast<std::size_t>(j * rows + k)];
     add_to_rows(column + rows + k + 1, rows, n - k - 1, factors, 1, column + k + 1, rows - k - 1);
   }
   matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
 }
-/// a ← L and U in one, with rows of a exchanged: row i of L U is row permutation[i] of a. The pivot is the first largest element. All NaN, and
-/// nothing exchanged, if a is not finite.
+/// a ← L and U in one, with rows of a exchanged: row i of L U is row permutation[i] of a. The pivot
+/// is the first largest element. All NaN, and nothing exchanged, if a is not finite.
 template <class T>
 void lu(T* a, Index m, Index n, std::int32_t* pivots, std::int32_t* permutation) {
   std::iota(permutation, permutation + m, 0);
@@ -247,9 +276,11 @@ void lu(T* a, Index m, Index n, std::int32_t* pivots, std::int32_t* permutation)
 
 /// x with a x = b (or aᵀ x = b), from a's factors.
 template <class T>
-void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, Index n, Index k, bool transposed) {
+void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, Index n, Index k,
+           bool transposed) {
   const auto row_of = [&](Index i) { return std::clamp<Index>(permutation[i], 0, n - 1); };
-  const Triangle<T> l{factors, n, true, transposed, true, false}, u{factors, n, false, transposed, false, false};
+  const Triangle<T> l{factors, n, true, transposed, true, false},
+      u{factors, n, false, transposed, false, false};
   if (!transposed) {
     for (Index i = 0; i < n; ++i) std::copy_n(b + row_of(i) * k, k, x + i * k);
     triangular_solve(l, 0, n, x, k, k);
@@ -263,17 +294,21 @@ void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, 
   for (Index i = 0; i < n; ++i) std::copy_n(y.data() + i * k, k, x + row_of(i) * k);
 }
 
-/// Is U, of numbers that were R in memory, so near overflow or underflow that a solution by it may be none?
+/// Is U, of numbers that were R in memory, so near overflow or underflow that a solution by it may
+/// be none?
 template <class R, class T>
 bool extreme_factors(const T* factors, Index n) {
   double most = 0;
-  for (Index i = 0; i < n; ++i) most = std::max<double>(most, __builtin_isnan(size(factors[i * n + i])) ? infinity : size(factors[i * n + i]));
+  for (Index i = 0; i < n; ++i)
+    most = std::max<double>(
+        most, __builtin_isnan(size(factors[i * n + i])) ? infinity : size(factors[i * n + i]));
   return n > 0 && extreme<R>(most);
 }
-/// The same from a itself, destroyed, which is scaled before: a power of two is taken out of a, and put in the right sides where that brings these
-/// nearer to 1, else in x.
+/// The same from a itself, destroyed, which is scaled before: a power of two is taken out of a, and
+/// put in the right sides where that brings these nearer to 1, else in x.
 template <class T>
-void solve_scaled(T* a, std::int32_t* pivots, std::int32_t* permutation, const T* b, T* x, Index n, Index k, bool transposed) {
+void solve_scaled(T* a, std::int32_t* pivots, std::int32_t* permutation, const T* b, T* x, Index n,
+                  Index k, bool transposed) {
   const double by = scale_of(a, n * n);
   if (by == 0) return static_cast<void>(std::fill_n(x, n * k, T(nan)));
   scale(a, by, n * n);
@@ -301,8 +336,10 @@ double squares_behind(const T* x, Index n) {
 }
 template <class T>
 Reflection<T> reflect(T* x, Index n) {
-  // Squares that have lost digits are of numbers that are small beside x[0], or else all of x is brought near 1.
-  constexpr double least = std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon();
+  // Squares that have lost digits are of numbers that are small beside x[0], or else all of x is
+  // brought near 1.
+  constexpr double least =
+      std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon();
   double below = squares_behind(x, n), by = 1;
   if (n > (std::is_same_v<T, Complex> ? 0 : 1) && below < least) {
     by = scale_of(x, n);
@@ -321,9 +358,11 @@ Reflection<T> reflect(T* x, Index n) {
   return {(T(beta) - head) / T(beta), beta / by};
 }
 
-/// c (m × n, `step` to a row) ← H₀ H₁ … c, or the adjoint's product; the reflections' vectors are `count` rows of v, `width` to a row.
+/// c (m × n, `step` to a row) ← H₀ H₁ … c, or the adjoint's product; the reflections' vectors are
+/// `count` rows of v, `width` to a row.
 template <class T>
-void apply_reflections(const T* v, Index width, const T* factors, Index count, Index m, T* c, Index step, Index n, bool adjoint) {
+void apply_reflections(const T* v, Index width, const T* factors, Index count, Index m, T* c,
+                       Index step, Index n, bool adjoint) {
   if (count <= 0 || n <= 0) return;
   // I − V t Vᴴ (Schreiber and Van Loan 1989)
   RecycledVec<T> room = zeros<T>(2 * count * count + 2 * count * n);
@@ -339,12 +378,14 @@ void apply_reflections(const T* v, Index width, const T* factors, Index count, I
     }
   }
   multiply_add(w, n, 1, conjugate, rows_of<T>(c, step), count, n, m);
-  multiply_add(tw, n, 1, adjoint ? matrix_lanes::adjoint<T>(t, count) : rows_of<T>(t, count), rows_of<T>(w, n), count, n, count);
+  multiply_add(tw, n, 1, adjoint ? matrix_lanes::adjoint<T>(t, count) : rows_of<T>(t, count),
+               rows_of<T>(w, n), count, n, count);
   multiply_add(c, step, -1, matrix_lanes::turned(v, width), rows_of<T>(tw, n), m, n, count);
 }
 /// q (m × k) ← the first columns of H₀ H₁ …; vector j is zero before place j + offset.
 template <class T>
-void product_of_reflections(const T* v, const T* factors, Index count, Index m, T* q, Index k, Index offset) {
+void product_of_reflections(const T* v, const T* factors, Index count, Index m, T* q, Index k,
+                            Index offset) {
   constexpr Index together = 2 * panel;
   std::fill_n(q, m * k, T(0));
   for (Index i = 0; i < std::min(m, k); ++i) q[i * k + i] = T(1);
@@ -352,11 +393,13 @@ void product_of_reflections(const T* v, const T* factors, Index count, Index m, 
     // What stands above and left of the vectors' first place is not touched.
     const Index from = j + offset, rows = m - from, number = std::min(together, count - j);
     if (from >= k) continue;
-    apply_reflections(v + j * m + from, m, factors + j, number, rows, q + from * k + from, k, k - from, false);
+    apply_reflections(v + j * m + from, m, factors + j, number, rows, q + from * k + from, k,
+                      k - from, false);
   }
 }
 
-/// a (m × n, destroyed) = q r with LAPACK's signs: a diagonal element of r has the sign opposite to what was above it. q is m × k, r k × n.
+/// a (m × n, destroyed) = q r with LAPACK's signs: a diagonal element of r has the sign opposite to
+/// what was above it. q is m × k, r k × n.
 template <class T>
 void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   const double factor = scale_of(a, m * n);
@@ -387,23 +430,26 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
         v = bar.data();
       }
       row_dots(column + m + c, m, others, v, rows - c, y.data());
-      for (Index i = 0; i < others; ++i) y[static_cast<std::size_t>(i)] = -(conj(h.factor) * y[static_cast<std::size_t>(i)]);
+      for (Index i = 0; i < others; ++i)
+        y[static_cast<std::size_t>(i)] = -(conj(h.factor) * y[static_cast<std::size_t>(i)]);
       add_to_rows(column + m + c, m, others, y.data(), 1, column + c, rows - c);
     }
-    apply_reflections(columns, m, factors.data() + j, width, rows, a + j * n + j + width, n, n - j - width, true);
-    for (Index i = 0; i < width; ++i) std::copy(a + (j + i) * n + j + width, a + (j + i + 1) * n, r + (j + i) * n + j + width);
+    apply_reflections(columns, m, factors.data() + j, width, rows, a + j * n + j + width, n,
+                      n - j - width, true);
+    for (Index i = 0; i < width; ++i)
+      std::copy(a + (j + i) * n + j + width, a + (j + i + 1) * n, r + (j + i) * n + j + width);
   }
   scale(r, 1 / factor, k * n);
   product_of_reflections(vectors.data(), factors.data(), steps, m, q, k, 0);
 }
 
-/// b ← x with T x = b, T having `below`[i] at (i, i − 1), `d`[i] at (i, i) and `above`[i] at (i, i + 1). Elimination with exchanges of
-/// neighbouring rows.
+/// b ← x with T x = b, T having `below`[i] at (i, i − 1), `d`[i] at (i, i) and `above`[i] at (i, i
+/// + 1). Elimination with exchanges of neighbouring rows.
 template <class T>
 void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, Index n, Index k) {
   if (n == 0) return;
-  // Row i of the upper triangle, divided by its pivot: a one, u[i] and far[i]. So the way back waits for no division, and this one waits for one a
-  // row.
+  // Row i of the upper triangle, divided by its pivot: a one, u[i] and far[i]. So the way back
+  // waits for no division, and this one waits for one a row.
   RecycledVec<T> u = zeros<T>(n), far = zeros<T>(n);
   T pivot = diagonal[0], next = n > 1 ? above[0] : T(0);  // what is left of row i
   for (Index i = 0; i + 1 < n; ++i) {
@@ -433,7 +479,8 @@ void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, 
   for (Index c = 0; c < k; ++c) b[(n - 1) * k + c] = b[(n - 1) * k + c] / pivot;
   for (Index i = n - 2; i >= 0; --i) {
     const auto at = static_cast<std::size_t>(i);
-    T *x = b + i * k, *y = x + k, *z = i + 2 < n ? y + k : y;  // the last but one has no second neighbour: far is zero
+    // the last but one has no second neighbour: far is zero
+    T *x = b + i * k, *y = x + k, *z = i + 2 < n ? y + k : y;
     for (Index c = 0; c < k; ++c) x[c] = (x[c] - far[at] * z[c]) - u[at] * y[c];
   }
 }

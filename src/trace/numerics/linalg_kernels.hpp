@@ -1,4 +1,5 @@
-// Linear algebra on matrices in memory: what an equation of the linalg family computes, matrix by matrix.
+// Linear algebra on matrices in memory: what an equation of the linalg family computes, matrix by
+// matrix.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ struct LinalgSpec {
 
 LinalgSpec linalg_spec(const GraphBody&, const Equation&);
 
-/// Runs matrices begin … end − 1 of the batch, in their own dtype (c64 in f64, rounded once at the end). Results that are null
-/// are not written.
-void run_linalg(const LinalgSpec&, const void* const* operands, void* const* results, std::int64_t begin, std::int64_t end);
+/// Runs matrices begin … end − 1 of the batch, in their own dtype (c64 in f64, rounded once at the
+/// end). Results that are null are not written.
+void run_linalg(const LinalgSpec&, const void* const* operands, void* const* results,
+                std::int64_t begin, std::int64_t end);
 
 }  // namespace vt::detail

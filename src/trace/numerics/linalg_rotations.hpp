@@ -1,12 +1,14 @@
-// What QR steps on few diagonals leave for the vectors: rotations, kept and applied many at a time; and the order of what comes out.
+// What QR steps on few diagonals leave for the vectors: rotations, kept and applied many at a time;
+// and the order of what comes out.
 #pragma once
 
-#include "linalg_factors.hpp"
 #include "../base/stable_sort.hpp"
+#include "linalg_factors.hpp"
 
 namespace vt::detail::linalg_kernels {
 
-/// Rotations of neighbouring rows, kept until there are many: then a strip of columns after the other goes through all of them in the cache.
+/// Rotations of neighbouring rows, kept until there are many: then a strip of columns after the
+/// other goes through all of them in the cache.
 template <class E>
 class Rotations {
  public:
@@ -28,16 +30,22 @@ class Rotations {
       for (Index k = 0, next; k < count; k = next) {
         // As many as go the same way.
         next = k + 1;
-        const bool down = next < count && list_[static_cast<std::size_t>(k)].i == list_[static_cast<std::size_t>(next)].j;
-        while (next < count && follows(list_[static_cast<std::size_t>(next - 1)], list_[static_cast<std::size_t>(next)], down)) ++next;
-        matrix_lanes::rotate(rows_ + from, width_, list_.data() + k, next - k, down, std::min(strip, width_ - from));
+        const bool down = next < count && list_[static_cast<std::size_t>(k)].i ==
+                                              list_[static_cast<std::size_t>(next)].j;
+        while (next < count && follows(list_[static_cast<std::size_t>(next - 1)],
+                                       list_[static_cast<std::size_t>(next)], down))
+          ++next;
+        matrix_lanes::rotate(rows_ + from, width_, list_.data() + k, next - k, down,
+                             std::min(strip, width_ - from));
       }
     list_.clear();
   }
 
  private:
   using One = matrix_lanes::Rotation;
-  static bool follows(const One& a, const One& b, bool down) { return down ? a.i == b.j && b.i != a.j : a.j == b.i && b.j != a.i; }
+  static bool follows(const One& a, const One& b, bool down) {
+    return down ? a.i == b.j && b.i != a.j : a.j == b.i && b.j != a.i;
+  }
   static constexpr std::size_t most = 8192;
   E* rows_;
   Index width_;

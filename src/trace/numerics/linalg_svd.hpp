@@ -8,7 +8,8 @@ namespace vt::detail::linalg_kernels {
 /// a (n × n, destroyed) → diagonal d and real upper diagonal e of Uᴴ a V, with U and V.
 template <class T>
 void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
-  RecycledVec<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n), right_factors = left_factors;
+  RecycledVec<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n),
+                 right_factors = left_factors;
   RecycledVec<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
   for (Index i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = a[i * n];
   for (Index s = 0; s < n; ++s) {
@@ -19,7 +20,8 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
     std::copy_n(x.data() + s, n - s, left.data() + s * n + s);
     if (count == 0) break;
     if (s == 0)
-      for (Index i = 0; i < n; ++i) add_to(w.data() + 1, conj(x[static_cast<std::size_t>(i)]), a + i * n + 1, n - 1);
+      for (Index i = 0; i < n; ++i)
+        add_to(w.data() + 1, conj(x[static_cast<std::size_t>(i)]), a + i * n + 1, n - 1);
     // w = vᴴ a, of the columns behind s
     const T f = -conj(h.factor);
     T* row = a + s * n + s + 1;
@@ -33,7 +35,8 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
     for (Index i = s + 1; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
       T* line = a + i * n + s + 1;
-      z[at] = -g.factor * matrix_lanes::add_two(line, f * x[at], w.data() + s + 1, T(0), w.data() + s + 1, y.data() + s + 1, count);
+      z[at] = -g.factor * matrix_lanes::add_two(line, f * x[at], w.data() + s + 1, T(0),
+                                                w.data() + s + 1, y.data() + s + 1, count);
     }
     // The next column, and then the rest along with what the next vector makes of it.
     for (Index i = s + 1; i < n; ++i) {
@@ -45,8 +48,8 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
     std::fill(w.begin(), w.end(), T(0));
     for (Index i = s + 1; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      matrix_lanes::add_on(a + i * n + s + 2, z[at], y_bar.data() + s + 2, w.data() + s + 2, conj(ahead[static_cast<std::size_t>(i - s - 1)]),
-                           count - 1);
+      matrix_lanes::add_on(a + i * n + s + 2, z[at], y_bar.data() + s + 2, w.data() + s + 2,
+                           conj(ahead[static_cast<std::size_t>(i - s - 1)]), count - 1);
     }
   }
   if (!u) return;
@@ -54,12 +57,14 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
   product_of_reflections(right.data(), right_factors.data(), n - 1, n, v, n, 1);
 }
 
-/// Singular values of the bidiagonal matrix (d, e) into d; the rows of u and v are rotated along. Implicit QR steps with Wilkinson's
-/// shift (Golub and Reinsch 1970). False if they do not converge.
+/// Singular values of the bidiagonal matrix (d, e) into d; the rows of u and v are rotated along.
+/// Implicit QR steps with Wilkinson's shift (Golub and Reinsch 1970). False if they do not
+/// converge.
 template <class E>
 bool diagonalize(double* d, double* e, Index n, Rotations<E>& u, Rotations<E>& v) {
   double most = 0;
-  for (Index i = 0; i < n; ++i) most = std::max({most, std::fabs(d[i]), i + 1 < n ? std::fabs(e[i]) : 0});
+  for (Index i = 0; i < n; ++i)
+    most = std::max({most, std::fabs(d[i]), i + 1 < n ? std::fabs(e[i]) : 0});
   const double tiny = epsilon<E> * most;
   Index high = n - 1;
   for (Index rounds = 0; high > 0; ++rounds) {
@@ -67,7 +72,8 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& u, Rotations<E>& v
     Index low = high;
     bool split = false;
     while (low > 0 && !split) {
-      if (std::fabs(e[low - 1]) <= epsilon<E> * (std::fabs(d[low - 1]) + std::fabs(d[low])) || std::fabs(e[low - 1]) <= tiny * epsilon<E>) {
+      if (std::fabs(e[low - 1]) <= epsilon<E> * (std::fabs(d[low - 1]) + std::fabs(d[low])) ||
+          std::fabs(e[low - 1]) <= tiny * epsilon<E>) {
         e[low - 1] = 0;
         break;
       }
@@ -96,7 +102,10 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& u, Rotations<E>& v
     const double before = high - 1 > low ? e[high - 2] : 0;
     const double t11 = d[high - 1] * d[high - 1] + before * before, t12 = d[high - 1] * e[high - 1],
                  t22 = d[high] * d[high] + e[high - 1] * e[high - 1];
-    const double half = (t11 - t22) / 2, shift = t12 == 0 ? t22 : t22 - t12 * t12 / (half + std::copysign(std::hypot(half, t12), half));
+    const double half = (t11 - t22) / 2,
+                 shift = t12 == 0 ? t22
+                                  : t22 - t12 * t12 /
+                                              (half + std::copysign(std::hypot(half, t12), half));
     double y = d[low] - shift / d[low], z = e[low];
     for (Index k = low; k < high; ++k) {
       double r = std::hypot(y, z), c = r == 0 ? 1 : y / r, s = r == 0 ? 0 : z / r;
@@ -121,8 +130,9 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& u, Rotations<E>& v
   return true;
 }
 
-/// Singular values of a (m × n, m ≥ n, destroyed), descending; u is m × columns (n, or m for a full one) and vh n × n, unless null. The first
-/// element of a left vector that is no smaller than 0.37 of its largest has no negative real part, so that signs do not depend on the algorithm.
+/// Singular values of a (m × n, m ≥ n, destroyed), descending; u is m × columns (n, or m for a full
+/// one) and vh n × n, unless null. The first element of a left vector that is no smaller than 0.37
+/// of its largest has no negative real part, so that signs do not depend on the algorithm.
 template <class T>
 void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh) {
   const double factor = scale_of(a, m * n);
@@ -148,12 +158,14 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   }
   bool converged = true;
   {
-    Rotations<Real<T>> left = rotations_of(u ? ut.data() : nullptr, n), right = rotations_of(u ? vt.data() : nullptr, n);
+    Rotations<Real<T>> left = rotations_of(u ? ut.data() : nullptr, n),
+                       right = rotations_of(u ? vt.data() : nullptr, n);
     converged = diagonalize(d.data(), e.data(), n, left, right);
   }
   if (!converged) return fail();
   RecycledVec<double> lengths = zeros<double>(n);
-  for (Index i = 0; i < n; ++i) lengths[static_cast<std::size_t>(i)] = std::fabs(d[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < n; ++i)
+    lengths[static_cast<std::size_t>(i)] = std::fabs(d[static_cast<std::size_t>(i)]);
   const Vec<Index> order = ordered(lengths, n, true);
   for (Index k = 0; k < n; ++k) {
     const Index i = order[static_cast<std::size_t>(k)];
@@ -161,7 +173,8 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
     if (!u) continue;
     conjugate(vt.data() + i * n, vh + k * n, n);
     if (d[static_cast<std::size_t>(i)] < 0) scale(vh + k * n, -1, n);
-    for (Index row = 0; row < n; ++row) basis[static_cast<std::size_t>(row * n + k)] = ut[static_cast<std::size_t>(i * n + row)];
+    for (Index row = 0; row < n; ++row)
+      basis[static_cast<std::size_t>(row * n + k)] = ut[static_cast<std::size_t>(i * n + row)];
   }
   if (!u) return;
   if (m == n) {
@@ -169,25 +182,31 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   } else {
     std::fill_n(u, m * columns, T(0));
     const T *left = q.data(), *right = basis.data();
-    multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns), matrix_lanes::rows_of(right, n), m, n, n);
-    for (Index row = 0; row < m; ++row) std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
+    multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns),
+                 matrix_lanes::rows_of(right, n), m, n, n);
+    for (Index row = 0; row < m; ++row)
+      std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
   }
   // Row after row, as u lies in memory.
   RecycledVec<double> most = zeros<double>(n);
   for (Index row = 0; row < m; ++row)
-    for (Index k = 0; k < n; ++k) most[static_cast<std::size_t>(k)] = std::max(most[static_cast<std::size_t>(k)], size(u[row * columns + k]));
+    for (Index k = 0; k < n; ++k)
+      most[static_cast<std::size_t>(k)] =
+          std::max(most[static_cast<std::size_t>(k)], size(u[row * columns + k]));
   RecycledVec<T> sign = zeros<T>(n);
   bool turned = false;
   for (Index k = 0; k < n; ++k) {
     Index first = 0;
-    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most[static_cast<std::size_t>(k)]) ++first;
+    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most[static_cast<std::size_t>(k)])
+      ++first;
     const bool negative = real(u[first * columns + k]) < 0;
     sign[static_cast<std::size_t>(k)] = T(negative ? -1 : 1);
     if (negative) scale(vh + k * n, -1, n);
     turned = turned || negative;
   }
   for (Index row = 0; turned && row < m; ++row)
-    for (Index k = 0; k < n; ++k) u[row * columns + k] = u[row * columns + k] * sign[static_cast<std::size_t>(k)];
+    for (Index k = 0; k < n; ++k)
+      u[row * columns + k] = u[row * columns + k] * sign[static_cast<std::size_t>(k)];
 }
 
 /// Singular value decomposition of a (m × n, destroyed): a wide matrix by way of its adjoint.

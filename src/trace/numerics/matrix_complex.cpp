@@ -3,8 +3,8 @@
 
 #include <vt/small_vec.hpp>
 
-#include "matrix_lanes.hpp"
 #include "../base/recycled.hpp"
+#include "matrix_lanes.hpp"
 
 namespace vt::detail::matrix_lanes {
 
@@ -24,7 +24,8 @@ void add_to(Complex* y, Complex a, const Complex* x, Index n) {
     y[i].im += a.re * x[i].im + a.im * x[i].re;
   }
 }
-Complex add_two(Complex* y, Complex a, const Complex* x, Complex b, const Complex* z, const Complex* w, Index n) {
+Complex add_two(Complex* y, Complex a, const Complex* x, Complex b, const Complex* z,
+                const Complex* w, Index n) {
   add_to(y, a, x, n);
   add_to(y, b, z, n);
   return dot(y, w, n);
@@ -36,10 +37,12 @@ void add_on(Complex* y, Complex a, const Complex* x, Complex* z, Complex b, Inde
 void row_dots(const Complex* a, Index step, Index rows, const Complex* x, Index n, Complex* y) {
   for (Index r = 0; r < rows; ++r) y[r] = dot(a + r * step, x, n);
 }
-void add_rows(Complex* y, const Complex* factors, const Complex* a, Index step, Index rows, Index n) {
+void add_rows(Complex* y, const Complex* factors, const Complex* a, Index step, Index rows,
+              Index n) {
   for (Index r = 0; r < rows; ++r) add_to(y, factors[r], a + r * step, n);
 }
-void add_to_rows(Complex* a, Index step, Index rows, const Complex* factors, Index factor_step, const Complex* x, Index n) {
+void add_to_rows(Complex* a, Index step, Index rows, const Complex* factors, Index factor_step,
+                 const Complex* x, Index n) {
   for (Index r = 0; r < rows; ++r) add_to(a + r * step, factors[r * factor_step], x, n);
 }
 Index largest(const Complex* x, Index n) {
@@ -68,8 +71,9 @@ void symmetrize(Complex* a, Index n) {
     a[i * n + i] = real(a[i * n + i]);
   }
 }
-constexpr Loops<Complex> loops = {dot,     add_to,  add_two, add_on, row_dots, add_rows, add_to_rows,
-                                  nullptr, nullptr, largest, nullptr, divide, multiply, turn,     symmetrize};
+constexpr Loops<Complex> loops = {dot,      add_to,      add_two,  add_on,  row_dots,
+                                  add_rows, add_to_rows, nullptr,  nullptr, largest,
+                                  nullptr,  divide,      multiply, turn,    symmetrize};
 
 }  // namespace complex_loops
 
@@ -78,7 +82,8 @@ const Loops<Complex>& loops<Complex>() {
   return complex_loops::loops;
 }
 
-void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k) {
+void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m,
+                  Index n, Index k) {
   RecycledVec<Complex> room;
   room.resize(static_cast<std::size_t>(n));
   for (Index p = 0; p < k; ++p) {

@@ -1,4 +1,5 @@
-// Inner loops of linear algebra on rows in memory: for floats and doubles in vectors as wide as the machine has, for complex numbers plain.
+// Inner loops of linear algebra on rows in memory: for floats and doubles in vectors as wide as the
+// machine has, for complex numbers plain.
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,9 @@ struct Complex {
 inline Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
 inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
 inline Complex operator-(Complex a) { return {-a.re, -a.im}; }
-inline Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+inline Complex operator*(Complex a, Complex b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 /// By the larger part of the divisor (Smith 1962), so that nothing overflows on the way.
 inline Complex operator/(Complex a, Complex b) {
   if (std::fabs(b.re) >= std::fabs(b.im)) {
@@ -101,7 +104,8 @@ template <class T>
 void add_to(T* y, T a, const T* x, Index n) {
   loops<T>().add_to(y, a, x, n);
 }
-/// y += a x + b z, and then Σ y w: what a reduction to few diagonals does to a row, on one way through it.
+/// y += a x + b z, and then Σ y w: what a reduction to few diagonals does to a row, on one way
+/// through it.
 template <class T>
 T add_two(T* y, T a, const T* x, T b, const T* z, const T* w, Index n) {
   return loops<T>().add_two(y, a, x, b, z, w, n);
@@ -123,11 +127,13 @@ void add_rows(T* y, const T* factors, const T* a, Index step, Index rows, Index 
 }
 /// Row r of a += factors[r · factor_step] x
 template <class T>
-void add_to_rows(T* a, Index step, Index rows, const T* factors, Index factor_step, const T* x, Index n) {
+void add_to_rows(T* a, Index step, Index rows, const T* factors, Index factor_step, const T* x,
+                 Index n) {
   loops<T>().add_to_rows(a, step, rows, factors, factor_step, x, n);
 }
-/// `count` rotations one after the other, of which each shares a row with the next: row i of one is row j of the next (`down`) or the other way
-/// round. `n` elements of rows that are `width` apart. (A complex row is two of doubles.)
+/// `count` rotations one after the other, of which each shares a row with the next: row i of one is
+/// row j of the next (`down`) or the other way round. `n` elements of rows that are `width` apart.
+/// (A complex row is two of doubles.)
 template <class T>
 void rotate(T* rows, Index width, const Rotation* rotations, Index count, bool down, Index n) {
   if (count > 0) loops<T>().rotate(rows, width, rotations, count, down, n);
@@ -169,10 +175,14 @@ void symmetrize(T* a, Index n) {
 }
 
 /// c (m × n, `step` to a row) += sign · a b, sums over k.
-void multiply_add(float* c, Index step, double sign, View<float> a, View<float> b, Index m, Index n, Index k);
-void multiply_add(double* c, Index step, double sign, View<double> a, View<double> b, Index m, Index n, Index k);
-void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k);
-/// At most 4 rows of n: row r ← (row r − Σ over q < r of t[4 r + q] (row q)) · t[5 r]. `step` may be negative.
+void multiply_add(float* c, Index step, double sign, View<float> a, View<float> b, Index m, Index n,
+                  Index k);
+void multiply_add(double* c, Index step, double sign, View<double> a, View<double> b, Index m,
+                  Index n, Index k);
+void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m,
+                  Index n, Index k);
+/// At most 4 rows of n: row r ← (row r − Σ over q < r of t[4 r + q] (row q)) · t[5 r]. `step` may
+/// be negative.
 void substitute(const float* t, Index rows, float* b, Index step, Index n);
 void substitute(const double* t, Index rows, double* b, Index step, Index n);
 void substitute(const Complex* t, Index rows, Complex* b, Index step, Index n);

@@ -29,7 +29,8 @@ struct Lanes<E, 1> {
   static constexpr Index width = 1;
 };
 
-// Always inlined into functions compiled for one machine each, so that no vector is ever handed from one to the other.
+// Always inlined into functions compiled for one machine each, so that no vector is ever handed
+// from one to the other.
 #define VT_LANE_LOOP \
   template <class L> \
   inline __attribute__((always_inline))
@@ -48,7 +49,8 @@ VT_LANE_LOOP Element<L> sum_of(const typename L::type& a) {
     return sum_of<typename L::Half>(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) +
                                     __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15));
   } else if constexpr (L::width == 8) {
-    return sum_of<typename L::Half>(__builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7));
+    return sum_of<typename L::Half>(__builtin_shufflevector(a, a, 0, 1, 2, 3) +
+                                    __builtin_shufflevector(a, a, 4, 5, 6, 7));
   } else if constexpr (L::width == 4) {
     return (a[0] + a[2]) + (a[1] + a[3]);
   } else if constexpr (L::width == 2) {

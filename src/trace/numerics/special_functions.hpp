@@ -1,4 +1,5 @@
-// Functions of one double that <cmath> lacks (sigmoid, rsqrt, erf_inv, digamma) or has not well enough (cbrt, lgamma).
+// Functions of one double that <cmath> lacks (sigmoid, rsqrt, erf_inv, digamma) or has not well
+// enough (cbrt, lgamma).
 #pragma once
 
 namespace vt::detail::special {

@@ -1,5 +1,6 @@
-// Polynomials of the special functions; written by scripts/special_coefficients, which says what each fits. In every array: the middle of
-// the interval, one over half its length, then the coefficients in u = (x - middle) * scale, low order first.
+// Polynomials of the special functions; written by scripts/special_coefficients, which says what
+// each fits. In every array: the middle of the interval, one over half its length, then the
+// coefficients in u = (x - middle) * scale, low order first.
 #pragma once
 
 // clang-format off

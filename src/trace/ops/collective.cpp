@@ -14,26 +14,33 @@ namespace vt::detail {
 namespace collectives {
 
 Vec<AxisRef> axes_of(const AxisNames& names, std::string_view function, Where where) {
-  if (names.list().empty()) fail(ErrorKind::value, worded("vt::{}: no axis is given", function), where);
+  if (names.list().empty())
+    fail(ErrorKind::value, worded("vt::{}: no axis is given", function), where);
   Vec<AxisRef> axes;
   for (const std::string& name : names.list()) {
     axes.push_back(live_axis(name, function, where).axis);
     for (std::size_t i = 0; i + 1 < axes.size(); ++i)
-      if (axes[i] == axes.back()) fail(ErrorKind::value, worded("vt::{}: axis \"{}\" is given twice", function, name), where);
+      if (axes[i] == axes.back())
+        fail(ErrorKind::value, worded("vt::{}: axis \"{}\" is given twice", function, name), where);
   }
   return axes;
 }
 
-Tensor emitted(Op op, const Tensor& x, const AxisRef& axis, Where where) { return emit(op, make_params(CollectiveParams{axis, {}}), {x}, where); }
+Tensor emitted(Op op, const Tensor& x, const AxisRef& axis, Where where) {
+  return emit(op, make_params(CollectiveParams{axis, {}}), {x}, where);
+}
 
 /// Small integers are summed in 32 bits, as vt::sum does.
-Tensor summable(const Tensor& x, Where where) { return aval_of(x).weak ? to_number(x, where) : cast(x, sum_dtype(x.dtype()), where); }
+Tensor summable(const Tensor& x, Where where) {
+  return aval_of(x).weak ? to_number(x, where) : cast(x, sum_dtype(x.dtype()), where);
+}
 
 Operand at_line(const Tensor& t, Where where) { return {t, where.file, where.line}; }
 
-/// Axis `axis` of x, whose blocks go to the lanes, cut in (lane, block) and the lanes put in front: [lanes, … block …].
-Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool tiled, std::string_view function, const std::string& name,
-                           Where where) {
+/// Axis `axis` of x, whose blocks go to the lanes, cut in (lane, block) and the lanes put in front:
+/// [lanes, … block …].
+Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool tiled,
+                           std::string_view function, const std::string& name, Where where) {
   Shape shape = x.shape();
   const std::int64_t n = extent(shape, axis);
   if (tiled ? lanes == 0 || n % lanes != 0 : n != lanes)
@@ -60,7 +67,8 @@ Tensor with_lanes_behind(const Tensor& x, int axis, Where where) {
   return reshaped(moved, shape, where);
 }
 
-Tensor permuted_lanes(const Tensor& x, const AxisRef& axis, Vec<std::int64_t> sources, Where where) {
+Tensor permuted_lanes(const Tensor& x, const AxisRef& axis, Vec<std::int64_t> sources,
+                      Where where) {
   return emit(Op::ppermute, make_params(CollectiveParams{axis, std::move(sources)}), {x}, where);
 }
 
@@ -72,7 +80,8 @@ Tensor psum_flat(const Tensor& x, const AxisNames& names, Where where) {
   Tensor sum = collectives::summable(x, where);
   for (const AxisRef& axis : collectives::axes_of(names, "psum", where)) {
     // A number counts once for each lane, and stays one.
-    if (aval_of(sum).weak && is_known(sum)) sum = multiply(collectives::at_line(sum, where), axis->size);
+    if (aval_of(sum).weak && is_known(sum))
+      sum = multiply(collectives::at_line(sum, where), axis->size);
     else sum = collectives::emitted(Op::psum, sum, axis, where);
   }
   return sum;
@@ -83,9 +92,11 @@ Tensor pmean_flat(const Tensor& x, const AxisNames& names, Where where) {
   need("pmean", x, where);
   const Tensor number = to_float(x, where);
   double lanes = 1;
-  for (const AxisRef& axis : collectives::axes_of(names, "pmean", where)) lanes *= static_cast<double>(axis->size);
+  for (const AxisRef& axis : collectives::axes_of(names, "pmean", where))
+    lanes *= static_cast<double>(axis->size);
   const Tensor sum = psum_flat(widened(number, where), names, where);
-  return cast(divide(collectives::at_line(sum, where), lanes), number.dtype(), aval_of(number).weak, where);
+  return cast(divide(collectives::at_line(sum, where), lanes), number.dtype(), aval_of(number).weak,
+              where);
 }
 
 Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest, Where where) {
@@ -93,47 +104,61 @@ Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest,
   const char* name = greatest ? "pmax" : "pmin";
   need(name, x, where);
   Tensor most = x;
-  for (const AxisRef& axis : collectives::axes_of(names, name, where)) most = collectives::emitted(greatest ? Op::pmax : Op::pmin, most, axis, where);
+  for (const AxisRef& axis : collectives::axes_of(names, name, where))
+    most = collectives::emitted(greatest ? Op::pmax : Op::pmin, most, axis, where);
   return most;
 }
 
-Tensor all_gather_flat(const Tensor& x, const AxisNames& names, const AllGatherOptions& options, Where where) {
+Tensor all_gather_flat(const Tensor& x, const AxisNames& names, const AllGatherOptions& options,
+                       Where where) {
   const UserLine line(where);
   need("all_gather", x, where);
   const Vec<AxisRef> axes = collectives::axes_of(names, "all_gather", where);
-  const int axis = normal_axis("all_gather", options.axis, x.rank() + (options.tiled ? 0 : 1), x, where);
+  const int axis =
+      normal_axis("all_gather", options.axis, x.rank() + (options.tiled ? 0 : 1), x, where);
   Tensor all = x;
-  for (std::size_t i = axes.size(); i-- > 0;) all = collectives::emitted(Op::all_gather, all, axes[i], where);
+  for (std::size_t i = axes.size(); i-- > 0;)
+    all = collectives::emitted(Op::all_gather, all, axes[i], where);
   if (axes.size() > 1) {
     Shape shape{1};
     for (const AxisRef& a : axes) shape[0] *= a->size;
     shape.append(x.shape().begin(), x.shape().end());
     all = reshaped(all, shape, where);
   }
-  return options.tiled ? collectives::with_lanes_behind(all, axis, where) : moveaxis(collectives::at_line(all, where), Axes{0}, Axes{axis});
+  return options.tiled ? collectives::with_lanes_behind(all, axis, where)
+                       : moveaxis(collectives::at_line(all, where), Axes{0}, Axes{axis});
 }
 
-Tensor all_to_all_flat(const Tensor& x, const std::string& name, int split_axis, int concat_axis, const AllToAllOptions& options, Where where) {
+Tensor all_to_all_flat(const Tensor& x, const std::string& name, int split_axis, int concat_axis,
+                       const AllToAllOptions& options, Where where) {
   const UserLine line(where);
   need("all_to_all", x, where);
   const AxisRef axis = live_axis(name, "all_to_all", where).axis;
-  const int split = normal_axis("all_to_all", split_axis, x, where), concat = normal_axis("all_to_all", concat_axis, x, where);
-  const Tensor given = collectives::with_lanes_in_front(x, split, axis->size, options.tiled, "all_to_all", name, where);
+  const int split = normal_axis("all_to_all", split_axis, x, where),
+            concat = normal_axis("all_to_all", concat_axis, x, where);
+  const Tensor given = collectives::with_lanes_in_front(x, split, axis->size, options.tiled,
+                                                        "all_to_all", name, where);
   const Tensor got = collectives::emitted(Op::all_to_all, given, axis, where);
-  return options.tiled ? collectives::with_lanes_behind(got, concat, where) : moveaxis(collectives::at_line(got, where), Axes{0}, Axes{concat});
+  return options.tiled ? collectives::with_lanes_behind(got, concat, where)
+                       : moveaxis(collectives::at_line(got, where), Axes{0}, Axes{concat});
 }
 
-Tensor psum_scatter_flat(const Tensor& x, const std::string& name, const PsumScatterOptions& options, Where where) {
+Tensor psum_scatter_flat(const Tensor& x, const std::string& name,
+                         const PsumScatterOptions& options, Where where) {
   const UserLine line(where);
   need("psum_scatter", x, where);
   const AxisRef lanes = live_axis(name, "psum_scatter", where).axis;
   const int axis = normal_axis("psum_scatter", options.axis, x, where);
   const Tensor given =
-      collectives::with_lanes_in_front(collectives::summable(x, where), axis, lanes->size, options.tiled, "psum_scatter", name, where);
-  return reduced(Op::reduce_sum, collectives::emitted(Op::all_to_all, given, lanes, where), Axes{0}, where);
+      collectives::with_lanes_in_front(collectives::summable(x, where), axis, lanes->size,
+                                       options.tiled, "psum_scatter", name, where);
+  return reduced(Op::reduce_sum, collectives::emitted(Op::all_to_all, given, lanes, where), Axes{0},
+                 where);
 }
 
-Tensor ppermute_flat(const Tensor& x, const std::string& name, const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation, Where where) {
+Tensor ppermute_flat(const Tensor& x, const std::string& name,
+                     const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
+                     Where where) {
   const UserLine line(where);
   need("ppermute", x, where);
   const AxisRef axis = live_axis(name, "ppermute", where).axis;
@@ -141,27 +166,40 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name, const std::vector
   for (const auto& [from, to] : permutation) {
     for (std::int64_t lane : {from, to})
       if (lane < 0 || lane >= axis->size)
-        fail(ErrorKind::value, worded("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane, axis->size, name), where);
+        fail(ErrorKind::value,
+             worded("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane, axis->size,
+                    name),
+             where);
     std::int64_t& source = sources[static_cast<std::size_t>(to)];
-    if (source >= 0) fail(ErrorKind::value, worded("vt::ppermute: lane {} of \"{}\" is sent to twice", to, name), where);
+    if (source >= 0)
+      fail(ErrorKind::value, worded("vt::ppermute: lane {} of \"{}\" is sent to twice", to, name),
+           where);
     source = from;
   }
   return collectives::permuted_lanes(x, axis, std::move(sources), where);
 }
 
-Tensor pshuffle_flat(const Tensor& x, const std::string& name, const std::vector<std::int64_t>& sources, Where where) {
+Tensor pshuffle_flat(const Tensor& x, const std::string& name,
+                     const std::vector<std::int64_t>& sources, Where where) {
   const UserLine line(where);
   need("pshuffle", x, where);
   const AxisRef axis = live_axis(name, "pshuffle", where).axis;
   if (static_cast<std::int64_t>(sources.size()) != axis->size)
-    fail(ErrorKind::value, worded("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(), axis->size, name), where);
+    fail(ErrorKind::value,
+         worded("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(), axis->size,
+                name),
+         where);
   Vec<char> taken(sources.size(), 0);
   for (std::int64_t s : sources) {
     if (s < 0 || s >= axis->size)
-      fail(ErrorKind::value, worded("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size, name), where);
-    if (std::exchange(taken[static_cast<std::size_t>(s)], 1)) fail(ErrorKind::value, worded("vt::pshuffle: lane {} is a source twice", s), where);
+      fail(ErrorKind::value,
+           worded("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size, name),
+           where);
+    if (std::exchange(taken[static_cast<std::size_t>(s)], 1))
+      fail(ErrorKind::value, worded("vt::pshuffle: lane {} is a source twice", s), where);
   }
-  return collectives::permuted_lanes(x, axis, Vec<std::int64_t>(sources.data(), sources.data() + sources.size()), where);
+  return collectives::permuted_lanes(
+      x, axis, Vec<std::int64_t>(sources.data(), sources.data() + sources.size()), where);
 }
 
 }  // namespace vt::detail
@@ -180,7 +218,8 @@ Tensor axis_index(const AxisNames& names, Where where) {
 
 std::int64_t axis_size(const AxisNames& names, Where where) {
   std::int64_t size = 1;
-  for (const detail::AxisRef& axis : detail::collectives::axes_of(names, "axis_size", where)) size *= axis->size;
+  for (const detail::AxisRef& axis : detail::collectives::axes_of(names, "axis_size", where))
+    size *= axis->size;
   return size;
 }
 

@@ -1,4 +1,5 @@
-// Control flow on flat lists of Tensors: each emits an equation with the recorded functions as sub-graphs.
+// Control flow on flat lists of Tensors: each emits an equation with the recorded functions as
+// sub-graphs.
 #include <vt/control.hpp>
 #include <vt/small_vec.hpp>
 
@@ -9,8 +10,8 @@
 
 #include <vt/detail/message.hpp>
 
-#include "control_recording.hpp"
 #include "../ir/effects.hpp"
+#include "control_recording.hpp"
 #include "promote.hpp"
 
 namespace vt::detail {
@@ -27,25 +28,31 @@ bool any_effects(std::span<const Recorded> parts) {
   return any_of(parts, [](const Recorded& r) { return has_effects(r.graph); });
 }
 
-Tensor scalar_of(DType dtype, std::int64_t value) { return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{})); }
+Tensor scalar_of(DType dtype, std::int64_t value) {
+  return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{}));
+}
 
 }  // namespace control_ops
 
-void refuse_structure(const ControlCall& call, const char* must, const char* what, const std::string& path) {
-  control_ops::refuse(ErrorKind::tree, call,
-                      worded("{}, but {}{} differs in its size, its keys or a value that is no Tensor", must, path.empty() ? "the " : "",
-                             path.empty() ? std::string(what) : what + (" " + path)));
+void refuse_structure(const ControlCall& call, const char* must, const char* what,
+                      const std::string& path) {
+  control_ops::refuse(
+      ErrorKind::tree, call,
+      worded("{}, but {}{} differs in its size, its keys or a value that is no Tensor", must,
+             path.empty() ? "the " : "", path.empty() ? std::string(what) : what + (" " + path)));
 }
 
-std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions, std::span<const Tensor> operands,
-                                const ControlCall& call) {
+std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions,
+                                std::span<const Tensor> operands, const ControlCall& call) {
   using namespace control_ops;
   const Where line = user_line(call.where);
   if (!index.defined()) refuse(ErrorKind::value, call, "the index is an empty Tensor");
-  if (!is_int(index.dtype()) && !is_bool(index.dtype())) refuse(ErrorKind::dtype, call, "the index must be an integer, not " + aval_of(index).str());
+  if (!is_int(index.dtype()) && !is_bool(index.dtype()))
+    refuse(ErrorKind::dtype, call, "the index must be an integer, not " + aval_of(index).str());
   if (index.rank() != 0)
     refuse(ErrorKind::shape, call,
-           "the index must be a scalar, not " + aval_of(index).str() + "; write the function for one element and use vt::vmap");
+           "the index must be a scalar, not " + aval_of(index).str() +
+               "; write the function for one element and use vt::vmap");
   need_all(call, operands, {}, "operand");
   const DType dtype = index.dtype();
   Tensor chosen = index;
@@ -54,12 +61,14 @@ std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunctio
     chosen = emit(Op::min, {}, {chosen, scalar_of(dtype, last)}, line);
     if (!is_unsigned(dtype)) chosen = emit(Op::max, {}, {chosen, scalar_of(dtype, 0)}, line);
   }
-  if (dtype != DType::i32 || aval_of(chosen).weak) chosen = emit(Op::convert, make_params(ConvertParams{DType::i32}), {chosen}, line);
+  if (dtype != DType::i32 || aval_of(chosen).weak)
+    chosen = emit(Op::convert, make_params(ConvertParams{DType::i32}), {chosen}, line);
 
   Vec<Recorded> branches;
   const Vec<Aval> avals = avals_of(operands);
   Vec<Vec<StateUpdate>> updates(functions.size());
-  // The types of a function that calls itself are those of the branches that do not: what stands for the others now is never run.
+  // The types of a function that calls itself are those of the branches that do not: what stands
+  // for the others now is never run.
   std::optional<UnknownResult> unknown;
   Vec<std::size_t> waiting;
   for (const FlatFunction& f : functions) {
@@ -87,27 +96,36 @@ std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunctio
   const std::vector<Tensor> captured = share_captures(parts);
   CondParams p;
   for (Recorded& b : branches) p.branches.push_back(finished(std::move(b)));
-  return without_changes(emit_control(Op::cond, make_params(std::move(p)), joined({{&chosen, 1}, operands, captured}), call), changes);
+  return without_changes(emit_control(Op::cond, make_params(std::move(p)),
+                                      joined({{&chosen, 1}, operands, captured}), call),
+                         changes);
 }
 
-std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true, const FlatFunction& on_false, std::span<const Tensor> operands,
+std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true,
+                              const FlatFunction& on_false, std::span<const Tensor> operands,
                               const ControlCall& call) {
   using namespace control_ops;
   if (!predicate.defined()) refuse(ErrorKind::value, call, "the predicate is an empty Tensor");
   if (predicate.rank() != 0)
     refuse(ErrorKind::shape, call,
            "the predicate must be a scalar, not " + aval_of(predicate).str() +
-               "; write the function for one element and use vt::vmap, or choose element by element with vt::where");
+               "; write the function for one element and use vt::vmap, or choose element by "
+               "element with vt::where");
   const FlatFunction both[2] = {on_false, on_true};
   ControlCall named = call;
-  named.branch_name = [](std::size_t k) { return k == 0 ? "the function for false" : "the function for true"; };
+  named.branch_name = [](std::size_t k) {
+    return k == 0 ? "the function for false" : "the function for true";
+  };
   return switch_flat(to_bool(predicate, user_line(call.where)), both, operands, named);
 }
 
-std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> given, const WhileOptions& options,
+std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body,
+                               std::span<const Tensor> given, const WhileOptions& options,
                                const ControlCall& call) {
   using namespace control_ops;
-  if (options.checkpoint < 0) refuse(ErrorKind::value, call, worded("checkpoint is {}; it is a number of states", options.checkpoint));
+  if (options.checkpoint < 0)
+    refuse(ErrorKind::value, call,
+           worded("checkpoint is {}; it is a number of states", options.checkpoint));
   need_all(call, given, call.carry_name, "carry");
   std::vector<Tensor> init(given.begin(), given.end());
   Vec<OwnState> own, asked;
@@ -119,7 +137,8 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
     if (!out[0].defined() || out[0].rank() != 0)
       refuse(ErrorKind::shape, call,
              "the condition must give a bool scalar, not " +
-                 (out[0].defined() ? aval_of(out[0]).str() + "; take vt::all or vt::any of it" : std::string("an empty Tensor")));
+                 (out[0].defined() ? aval_of(out[0]).str() + "; take vt::all or vt::any of it"
+                                   : std::string("an empty Tensor")));
     out[0] = to_bool(out[0], user_line(call.where));
     return out;
   };
@@ -138,29 +157,39 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   p.checkpoints = options.checkpoint;
   p.condition = finished(std::move(check));
   p.body = finished(std::move(step));
-  return settled(emit_control(Op::while_, make_params(std::move(p)), joined({init, captured}), call), carries, states);
+  return settled(
+      emit_control(Op::while_, make_params(std::move(p)), joined({init, captured}), call), carries,
+      states);
 }
 
 namespace control_ops {
 
 /// The number of elements: of the sequences, or as given.
-std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options, const ControlCall& call) {
+std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options,
+                         const ControlCall& call) {
   std::optional<std::int64_t> length = options.length;
-  if (length && *length < 0) refuse(ErrorKind::value, call, worded("length is {}; it is a number of elements", *length));
+  if (length && *length < 0)
+    refuse(ErrorKind::value, call, worded("length is {}; it is a number of elements", *length));
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const auto name = [&] { return leaf_name(call.sequence_name, i, "sequence"); };
-    if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, worded("{} is a scalar {}, and has no elements", name(), aval_of(xs[i]).str()));
+    if (xs[i].rank() == 0)
+      refuse(ErrorKind::shape, call,
+             worded("{} is a scalar {}, and has no elements", name(), aval_of(xs[i]).str()));
     const std::int64_t n = xs[i].shape()[0];
     if (!length) length = n;
     if (n != *length)
       refuse(ErrorKind::shape, call,
-             worded("the sequences must have one length, but {} is {} where the length is {}", name(), aval_of(xs[i]).str(), *length));
+             worded("the sequences must have one length, but {} is {} where the length is {}",
+                    name(), aval_of(xs[i]).str(), *length));
   }
-  if (!length) refuse(ErrorKind::shape, call, "there are no sequences, so the length is not known; give {.length = …}");
+  if (!length)
+    refuse(ErrorKind::shape, call,
+           "there are no sequences, so the length is not known; give {.length = …}");
   return *length;
 }
 
-std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Tensor> xs, std::int64_t length, bool reverse,
+std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>& init,
+                                  std::span<const Tensor> xs, std::int64_t length, bool reverse,
                                   const ControlCall& call) {
   Vec<Aval> elements;
   for (const Tensor& x : xs) {
@@ -176,8 +205,8 @@ std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>&
   arrange_states(step, carries, carries + elements.size(), own, states);
   // The new values lie behind the ys.
   Vec<Var>& results = step.graph.outputs;
-  std::rotate(results.begin() + static_cast<std::ptrdiff_t>(carries), results.end() - static_cast<std::ptrdiff_t>(states.changes.size()),
-              results.end());
+  std::rotate(results.begin() + static_cast<std::ptrdiff_t>(carries),
+              results.end() - static_cast<std::ptrdiff_t>(states.changes.size()), results.end());
   std::vector<Tensor> all_init = init;
   all_init.insert(all_init.end(), states.init.begin(), states.init.end());
   if (step.graph.outputs.empty() && !has_effects(step.graph)) return {};
@@ -188,11 +217,14 @@ std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>&
   p.reverse = reverse;
   const std::vector<Tensor> captured = std::move(step.captured);
   p.body = finished(std::move(step));
-  return settled(emit_control(Op::scan, make_params(std::move(p)), joined({all_init, xs, captured}), call), carries, states);
+  return settled(
+      emit_control(Op::scan, make_params(std::move(p)), joined({all_init, xs, captured}), call),
+      carries, states);
 }
 
 /// Elements first … first + count − 1 of every sequence; with `block` > 0 in rows of so many.
-std::vector<Tensor> part_of(std::span<const Tensor> xs, std::int64_t first, std::int64_t count, std::int64_t block, Where line) {
+std::vector<Tensor> part_of(std::span<const Tensor> xs, std::int64_t first, std::int64_t count,
+                            std::int64_t block, Where line) {
   std::vector<Tensor> parts;
   for (const Tensor& x : xs) {
     Tensor part = sliced(x, 0, first, first + count, 1, line);
@@ -207,13 +239,15 @@ std::vector<Tensor> part_of(std::span<const Tensor> xs, std::int64_t first, std:
 }
 
 /// `unroll` elements per round, and what is left of them in a loop of its own.
-std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Tensor> xs, std::int64_t length,
+std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>& init,
+                                  std::span<const Tensor> xs, std::int64_t length,
                                   const ScanOptions& options, const ControlCall& call) {
   const Where line = user_line(call.where);
   const std::int64_t block = options.unroll, whole = length / block * block;
   const std::size_t carries = init.size();
   const FlatFunction rounds = [&](std::span<const Tensor> leaves) {
-    std::vector<Tensor> carry(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(carries));
+    std::vector<Tensor> carry(leaves.begin(),
+                              leaves.begin() + static_cast<std::ptrdiff_t>(carries));
     Vec<std::vector<Tensor>> ys;
     for (std::int64_t k = 0; k < block; ++k) {
       const std::int64_t at = options.reverse ? block - 1 - k : k;
@@ -240,11 +274,13 @@ std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>&
   std::vector<Tensor> tail;
   const auto run_tail = [&] {
     if (rest == 0) return;
-    tail = scan_elements(body, init, part_of(xs, whole, rest, 0, line), rest, options.reverse, call);
+    tail =
+        scan_elements(body, init, part_of(xs, whole, rest, 0, line), rest, options.reverse, call);
     init.assign(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(carries));
   };
   if (options.reverse) run_tail();
-  std::vector<Tensor> out = scan_elements(rounds, init, part_of(xs, 0, whole, block, line), whole / block, options.reverse, call);
+  std::vector<Tensor> out = scan_elements(rounds, init, part_of(xs, 0, whole, block, line),
+                                          whole / block, options.reverse, call);
   init.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(carries));
   if (!options.reverse) run_tail();
   for (std::size_t i = carries; i < out.size(); ++i) {
@@ -259,23 +295,30 @@ std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>&
 
 }  // namespace control_ops
 
-std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> given, std::span<const Tensor> xs, const ScanOptions& options,
+std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> given,
+                              std::span<const Tensor> xs, const ScanOptions& options,
                               const ControlCall& call) {
   using namespace control_ops;
   need_all(call, given, call.carry_name, "carry");
   need_all(call, xs, call.sequence_name, "sequence");
   const std::int64_t length = scan_length(xs, options, call);
-  if (options.unroll < 1) refuse(ErrorKind::value, call, worded("unroll is {}; it is a number of elements per round", options.unroll));
+  if (options.unroll < 1)
+    refuse(ErrorKind::value, call,
+           worded("unroll is {}; it is a number of elements per round", options.unroll));
   std::vector<Tensor> init(given.begin(), given.end());
-  if (options.unroll > 1 && length > options.unroll) return scan_unrolled(body, init, xs, length, options, call);
+  if (options.unroll > 1 && length > options.unroll)
+    return scan_unrolled(body, init, xs, length, options, call);
   return scan_elements(body, init, xs, length, options.reverse, call);
 }
 
-std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const FlatFunction& body, std::span<const Tensor> given,
-                              const ControlCall& call) {
+std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const FlatFunction& body,
+                              std::span<const Tensor> given, const ControlCall& call) {
   using namespace control_ops;
   need_all(call, given, call.carry_name, "carry");
-  const auto fits = [](std::int64_t v) { return v >= std::numeric_limits<std::int32_t>::min() && v <= std::numeric_limits<std::int32_t>::max(); };
+  const auto fits = [](std::int64_t v) {
+    return v >= std::numeric_limits<std::int32_t>::min() &&
+           v <= std::numeric_limits<std::int32_t>::max();
+  };
   const DType dtype = fits(lower) && fits(upper) ? DType::i32 : DType::i64;
   const Where line = user_line(call.where);
   std::vector<Tensor> init{scalar_of(dtype, lower)};
@@ -286,35 +329,48 @@ std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const Flat
     return next;
   };
   ControlCall inner = call;
-  inner.carry_name = [&](std::size_t i) { return i == 0 ? std::string("the index") : carry_name(call, i - 1); };
-  std::vector<Tensor> out = scan_elements(step, init, {}, std::max<std::int64_t>(upper - lower, 0), false, inner);
+  inner.carry_name = [&](std::size_t i) {
+    return i == 0 ? std::string("the index") : carry_name(call, i - 1);
+  };
+  std::vector<Tensor> out =
+      scan_elements(step, init, {}, std::max<std::int64_t>(upper - lower, 0), false, inner);
   out.erase(out.begin());
   return out;
 }
 
-std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const FlatFunction& body, std::span<const Tensor> given,
-                              const WhileOptions& options, const ControlCall& call) {
+std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const FlatFunction& body,
+                              std::span<const Tensor> given, const WhileOptions& options,
+                              const ControlCall& call) {
   using namespace control_ops;
   const Where line = user_line(call.where);
   for (const Tensor* bound : {&lower, &upper}) {
     if (!bound->defined()) refuse(ErrorKind::value, call, "a bound is an empty Tensor");
-    if (!is_int(bound->dtype()) || bound->rank() != 0) refuse(ErrorKind::dtype, call, "bounds must be integer scalars, not " + aval_of(*bound).str());
+    if (!is_int(bound->dtype()) || bound->rank() != 0)
+      refuse(ErrorKind::dtype, call,
+             "bounds must be integer scalars, not " + aval_of(*bound).str());
   }
   const Common met = common_dtype(aval_of(lower), aval_of(upper));
   if (is_float(met.dtype))
-    refuse(ErrorKind::dtype, call, "no integer dtype holds both bounds: " + aval_of(lower).str() + " · " + aval_of(upper).str());
+    refuse(ErrorKind::dtype, call,
+           "no integer dtype holds both bounds: " + aval_of(lower).str() + " · " +
+               aval_of(upper).str());
   const Tensor from = cast(lower, met.dtype, line), to = cast(upper, met.dtype, line);
   std::vector<Tensor> init{from};
   init.insert(init.end(), given.begin(), given.end());
   ControlCall inner = call;
-  inner.carry_name = [&](std::size_t i) { return i == 0 ? std::string("the index") : carry_name(call, i - 1); };
-  std::vector<Tensor> out = while_flat([&](std::span<const Tensor> carry) { return std::vector<Tensor>{emit(Op::lt, {}, {carry[0], to}, line)}; },
-                                       [&](std::span<const Tensor> carry) {
-                                         std::vector<Tensor> next = body(carry);
-                                         next.insert(next.begin(), emit(Op::add, {}, {carry[0], scalar_of(met.dtype, 1)}, line));
-                                         return next;
-                                       },
-                                       init, options, inner);
+  inner.carry_name = [&](std::size_t i) {
+    return i == 0 ? std::string("the index") : carry_name(call, i - 1);
+  };
+  std::vector<Tensor> out = while_flat(
+      [&](std::span<const Tensor> carry) {
+        return std::vector<Tensor>{emit(Op::lt, {}, {carry[0], to}, line)};
+      },
+      [&](std::span<const Tensor> carry) {
+        std::vector<Tensor> next = body(carry);
+        next.insert(next.begin(), emit(Op::add, {}, {carry[0], scalar_of(met.dtype, 1)}, line));
+        return next;
+      },
+      init, options, inner);
   out.erase(out.begin());
   return out;
 }

@@ -10,12 +10,15 @@ namespace vt::detail::convolutions {
 struct Setting {
   std::string_view name;
   Tensor given_x, given_filter;  ///< as messages show them
-  Tensor x, filter;              ///< [N, spatial…, C] and [spatial…, I, O], the layout in which they are multiplied
+  /// [N, spatial…, C] and [spatial…, I, O], the layout in which they are multiplied
+  Tensor x, filter;
   Layout in, kernel, out;
   bool one_image = false;
   Where where;
 
-  [[noreturn]] void refuse_shape(const std::string& what) const { refuse(ErrorKind::shape, name, what, given_x, given_filter, where); }
+  [[noreturn]] void refuse_shape(const std::string& what) const {
+    refuse(ErrorKind::shape, name, what, given_x, given_filter, where);
+  }
   std::size_t axes() const { return in.spatial.size(); }
 };
 
@@ -23,11 +26,14 @@ struct Setting {
 std::string default_layout(const char* before, int spatial, const char* after) {
   std::string text = before;
   const std::string names = "DHW";
-  for (int i = 0; i < spatial; ++i) text += spatial <= 3 ? names[static_cast<std::size_t>(3 - spatial + i)] : static_cast<char>('0' + i);
+  for (int i = 0; i < spatial; ++i)
+    text += spatial <= 3 ? names[static_cast<std::size_t>(3 - spatial + i)]
+                         : static_cast<char>('0' + i);
   return text += after;
 }
 
-Setting prepared(std::string_view name, const Operand& x, const Operand& filter, const ConvOptions& o, int spatial) {
+Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
+                 const ConvOptions& o, int spatial) {
   Setting s{.name = name,
             .given_x = x.tensor,
             .given_filter = filter.tensor,
@@ -44,29 +50,40 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
   if (o.dtype && category(*o.dtype) > category(c.dtype)) c = {*o.dtype, false};
   s.x = cast(s.x, c.dtype, c.weak, s.where);
   s.filter = cast(s.filter, c.dtype, c.weak, s.where);
-  if (spatial >= 0 && s.filter.rank() != spatial + 2) s.refuse_shape(worded("needs a filter of {} axes", spatial + 2));
+  if (spatial >= 0 && s.filter.rank() != spatial + 2)
+    s.refuse_shape(worded("needs a filter of {} axes", spatial + 2));
   if (s.filter.rank() < 2) s.refuse_shape("needs a filter of two or more axes");
   const int n = s.filter.rank() - 2;
   if (n > 9) s.refuse_shape("has more than 9 spatial axes");
-  const bool image = o.layout.empty() ? s.x.rank() == n + 1 : o.layout.find('N') == std::string::npos;
+  const bool image =
+      o.layout.empty() ? s.x.rank() == n + 1 : o.layout.find('N') == std::string::npos;
   if (o.layout.empty() && s.x.rank() != n + 1 && s.x.rank() != n + 2)
-    s.refuse_shape(worded("needs {} axes, or {} for one image, to go with the filter", n + 2, n + 1));
+    s.refuse_shape(
+        worded("needs {} axes, or {} for one image, to go with the filter", n + 2, n + 1));
   s.one_image = image;
   const std::string layout = o.layout.empty() ? default_layout(image ? "" : "N", n, "C") : o.layout;
   s.in = parse_layout(name, layout, 'N', 'C', s.x, s.where);
-  if (s.in.spatial.size() != static_cast<std::size_t>(n)) s.refuse_shape("the layout and the filter differ in their number of spatial axes");
-  s.kernel = parse_layout(name, o.filter_layout.empty() ? s.in.letters + "IO" : o.filter_layout, 'I', 'O', s.filter, s.where);
+  if (s.in.spatial.size() != static_cast<std::size_t>(n))
+    s.refuse_shape("the layout and the filter differ in their number of spatial axes");
+  s.kernel = parse_layout(name, o.filter_layout.empty() ? s.in.letters + "IO" : o.filter_layout,
+                          'I', 'O', s.filter, s.where);
   s.out = parse_layout(name, o.out_layout.empty() ? layout : o.out_layout, 'N', 'C', s.x, s.where);
-  if (s.kernel.first < 0) refuse(ErrorKind::value, name, worded("the layout \"{}\" lacks the letter I", o.filter_layout), s.filter, s.where);
+  if (s.kernel.first < 0)
+    refuse(ErrorKind::value, name, worded("the layout \"{}\" lacks the letter I", o.filter_layout),
+           s.filter, s.where);
   if ((s.out.first < 0) != image)
-    refuse(ErrorKind::value, name, worded("the layouts \"{}\" and \"{}\" differ in their letters", layout, o.out_layout), s.x, s.where);
+    refuse(ErrorKind::value, name,
+           worded("the layouts \"{}\" and \"{}\" differ in their letters", layout, o.out_layout),
+           s.x, s.where);
   // The other layouts' spatial axes in the order of x's.
   const auto in_order = [&](Layout& other, const std::string& text) {
     Axes order;
     for (char letter : s.in.letters) {
       const std::size_t at = other.letters.find(letter);
       if (at == std::string::npos)
-        refuse(ErrorKind::value, name, worded("the layouts \"{}\" and \"{}\" differ in their letters", layout, text), s.x, s.filter, s.where);
+        refuse(ErrorKind::value, name,
+               worded("the layouts \"{}\" and \"{}\" differ in their letters", layout, text), s.x,
+               s.filter, s.where);
       order.push_back(other.spatial[at]);
     }
     other.spatial = order;
@@ -78,7 +95,8 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
     if (&l == &s.kernel) axes.push_back(l.first);
     axes.push_back(l.second);
     t = permuted(t, axes, s.where);
-    for (int k = 0; k < n; ++k) l.spatial[axis_index(k)] = t.rank() - n - (&l == &s.kernel ? 2 : 1) + k;
+    for (int k = 0; k < n; ++k)
+      l.spatial[axis_index(k)] = t.rank() - n - (&l == &s.kernel ? 2 : 1) + k;
     l.second = t.rank() - 1;
     l.first = &l == &s.kernel ? t.rank() - 2 : image ? -1 : 0;
   };
@@ -88,7 +106,8 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
 }
 
 /// An axis as (parts, rest); axis numbers in `others` move on.
-Tensor split_axis(const Tensor& x, int axis, std::int64_t parts, std::initializer_list<Axes*> lists, Where where) {
+Tensor split_axis(const Tensor& x, int axis, std::int64_t parts, std::initializer_list<Axes*> lists,
+                  Where where) {
   Shape shape = x.shape();
   shape[axis_index(axis)] /= parts;
   shape.insert(shape.begin() + axis, parts);
@@ -103,8 +122,10 @@ struct Sliding {
   Edges edges;
 };
 
-/// The convolution itself; `groups` of features or of images have been checked to divide what they must.
-Tensor emitted(const Setting& s, const Sliding& slide, std::int64_t feature_groups, std::int64_t batch_groups, DType dtype) {
+/// The convolution itself; `groups` of features or of images have been checked to divide what they
+/// must.
+Tensor emitted(const Setting& s, const Sliding& slide, std::int64_t feature_groups,
+               std::int64_t batch_groups, DType dtype) {
   ConvParams p;
   p.strides = slide.strides, p.low = slide.edges.low, p.high = slide.edges.high;
   p.lhs_dilation = slide.lhs_dilation, p.rhs_dilation = slide.rhs_dilation;
@@ -114,12 +135,14 @@ Tensor emitted(const Setting& s, const Sliding& slide, std::int64_t feature_grou
   Tensor x = s.x, filter = s.filter;
   const std::int64_t groups = feature_groups * batch_groups;
   if (groups > 1) {
-    // Groups are a batch axis of both operands: of x in front of its channels or images, of the filter in front of its output features.
+    // Groups are a batch axis of both operands: of x in front of its channels or images, of the
+    // filter in front of its output features.
     const int split = feature_groups > 1 ? s.in.second : s.in.first;
     x = split_axis(x, split, groups, {&p.lhs_window, &p.dot.lhs_contract}, s.where);
     if (feature_groups > 1) p.dot.lhs_contract = Axes(split + 1);
     p.dot.lhs_batch = Axes(split);
-    filter = split_axis(filter, s.kernel.second, groups, {&p.rhs_window, &p.dot.rhs_contract}, s.where);
+    filter =
+        split_axis(filter, s.kernel.second, groups, {&p.rhs_window, &p.dot.rhs_contract}, s.where);
     p.dot.rhs_batch = Axes(s.kernel.second);
   }
   const Tensor y = emit(Op::conv_general, make_params(std::move(p)), {x, filter}, s.where);
@@ -159,28 +182,41 @@ Sliding sliding(const Setting& s, const ConvOptions& o) {
   return slide;
 }
 
-Tensor convolve(std::string_view name, const Operand& x, const Operand& filter, const ConvOptions& o, int spatial) {
+Tensor convolve(std::string_view name, const Operand& x, const Operand& filter,
+                const ConvOptions& o, int spatial) {
   const UserLine line(x.where);
   const Setting s = prepared(name, x, filter, o, spatial);
   const std::int64_t g = o.feature_group_count, b = o.batch_group_count;
-  if (g < 1 || b < 1) refuse(ErrorKind::value, name, worded("groups must be at least 1, not {} and {}", g, b), s.x, s.filter, s.where);
-  if (g > 1 && b > 1) refuse(ErrorKind::value, name, "takes groups of features or of images, not both", s.x, s.filter, s.where);
+  if (g < 1 || b < 1)
+    refuse(ErrorKind::value, name, worded("groups must be at least 1, not {} and {}", g, b), s.x,
+           s.filter, s.where);
+  if (g > 1 && b > 1)
+    refuse(ErrorKind::value, name, "takes groups of features or of images, not both", s.x, s.filter,
+           s.where);
   const std::int64_t channels = s.x.dim(s.in.second), features = s.filter.dim(s.kernel.second);
   if (channels != s.filter.dim(s.kernel.first) * g)
-    s.refuse_shape(g == 1 ? worded("x has {} channels, the filter {}", channels, s.filter.dim(s.kernel.first))
-                          : worded("x has {} channels, the filter {} in each of {} groups", channels, s.filter.dim(s.kernel.first), g));
-  if (features % (g * b) != 0) s.refuse_shape(worded("{} groups do not divide the {} output features", g * b, features));
-  if (b > 1 && (s.one_image || s.x.dim(s.in.first) % b != 0)) s.refuse_shape(worded("{} groups do not divide the images", b));
+    s.refuse_shape(
+        g == 1 ? worded("x has {} channels, the filter {}", channels, s.filter.dim(s.kernel.first))
+               : worded("x has {} channels, the filter {} in each of {} groups", channels,
+                        s.filter.dim(s.kernel.first), g));
+  if (features % (g * b) != 0)
+    s.refuse_shape(worded("{} groups do not divide the {} output features", g * b, features));
+  if (b > 1 && (s.one_image || s.x.dim(s.in.first) % b != 0))
+    s.refuse_shape(worded("{} groups do not divide the images", b));
   return emitted(s, sliding(s, o), g, b, o.dtype.value_or(s.x.dtype()));
 }
 
-Tensor depthwise(std::string_view name, const Operand& x, const Operand& filter, const ConvOptions& o, int spatial) {
+Tensor depthwise(std::string_view name, const Operand& x, const Operand& filter,
+                 const ConvOptions& o, int spatial) {
   const UserLine line(x.where);
   if (o.feature_group_count != 1 || o.batch_group_count != 1)
-    refuse(ErrorKind::value, name, "has a group for each channel and takes no others", x.tensor, filter.tensor, x.where);
+    refuse(ErrorKind::value, name, "has a group for each channel and takes no others", x.tensor,
+           filter.tensor, x.where);
   Setting s = prepared(name, x, filter, o, spatial);
-  const std::int64_t channels = s.x.dim(s.in.second), given = s.filter.dim(s.kernel.first), multiplier = s.filter.dim(s.kernel.second);
-  if (channels != given) s.refuse_shape(worded("x has {} channels, the filter {}", channels, given));
+  const std::int64_t channels = s.x.dim(s.in.second), given = s.filter.dim(s.kernel.first),
+                     multiplier = s.filter.dim(s.kernel.second);
+  if (channels != given)
+    s.refuse_shape(worded("x has {} channels, the filter {}", channels, given));
   // [spatial…, C, m] → [spatial…, 1, C · m]
   Shape shape = picked(s.filter.shape(), s.kernel.spatial);
   shape.push_back(1);
@@ -196,19 +232,34 @@ namespace vt {
 
 namespace cv = detail::convolutions;
 
-Tensor conv(Operand x, Operand filter, const ConvOptions& options) { return cv::convolve("conv", x, filter, options, -1); }
-Tensor conv1d(Operand x, Operand filter, const ConvOptions& options) { return cv::convolve("conv1d", x, filter, options, 1); }
-Tensor conv2d(Operand x, Operand filter, const ConvOptions& options) { return cv::convolve("conv2d", x, filter, options, 2); }
-Tensor conv3d(Operand x, Operand filter, const ConvOptions& options) { return cv::convolve("conv3d", x, filter, options, 3); }
-Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options) { return cv::depthwise("depthwise_conv", x, filter, options, -1); }
-Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options) { return cv::depthwise("depthwise_conv2d", x, filter, options, 2); }
+Tensor conv(Operand x, Operand filter, const ConvOptions& options) {
+  return cv::convolve("conv", x, filter, options, -1);
+}
+Tensor conv1d(Operand x, Operand filter, const ConvOptions& options) {
+  return cv::convolve("conv1d", x, filter, options, 1);
+}
+Tensor conv2d(Operand x, Operand filter, const ConvOptions& options) {
+  return cv::convolve("conv2d", x, filter, options, 2);
+}
+Tensor conv3d(Operand x, Operand filter, const ConvOptions& options) {
+  return cv::convolve("conv3d", x, filter, options, 3);
+}
+Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options) {
+  return cv::depthwise("depthwise_conv", x, filter, options, -1);
+}
+Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options) {
+  return cv::depthwise("depthwise_conv2d", x, filter, options, 2);
+}
 
-Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options, bool transpose_kernel) {
+Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options,
+                      bool transpose_kernel) {
   constexpr const char* name = "conv_transpose";
   const Where where = x.where;
   const detail::UserLine line(where);
-  if (!options.lhs_dilation.empty() || options.feature_group_count != 1 || options.batch_group_count != 1)
-    detail::refuse(ErrorKind::value, name, "takes neither lhs_dilation nor groups", x.tensor, filter.tensor, where);
+  if (!options.lhs_dilation.empty() || options.feature_group_count != 1 ||
+      options.batch_group_count != 1)
+    detail::refuse(ErrorKind::value, name, "takes neither lhs_dilation nor groups", x.tensor,
+                   filter.tensor, where);
   cv::Setting s = cv::prepared(name, x, filter, options, -1);
   if (transpose_kernel) {
     Axes turned = s.kernel.spatial;
@@ -217,7 +268,8 @@ Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options, boo
     std::swap(s.kernel.first, s.kernel.second);
   }
   if (s.x.dim(s.in.second) != s.filter.dim(s.kernel.first))
-    s.refuse_shape(detail::worded("x has {} channels, the filter {}", s.x.dim(s.in.second), s.filter.dim(s.kernel.first)));
+    s.refuse_shape(detail::worded("x has {} channels, the filter {}", s.x.dim(s.in.second),
+                                  s.filter.dim(s.kernel.first)));
   ConvOptions plain = options;
   const bool scheme = !options.padding.scheme().empty();
   if (scheme) plain.padding = "VALID";
@@ -226,11 +278,16 @@ Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options, boo
   if (scheme) {
     const bool valid = options.padding.scheme() == "VALID";
     if (!valid && options.padding.scheme() != "SAME")
-      detail::refuse(ErrorKind::value, name, detail::worded("padding must be \"VALID\", \"SAME\" or pairs, not \"{}\"", options.padding.scheme()),
+      detail::refuse(ErrorKind::value, name,
+                     detail::worded("padding must be \"VALID\", \"SAME\" or pairs, not \"{}\"",
+                                    options.padding.scheme()),
                      s.x, where);
     for (std::size_t k = 0; k < s.axes(); ++k) {
-      const std::int64_t window = detail::stretched(s.filter.dim(s.kernel.spatial[k]), slide.rhs_dilation[k]), stride = strides[k];
-      const std::int64_t all = window + stride - 2 + (valid ? std::max<std::int64_t>(window - stride, 0) : 0);
+      const std::int64_t window = detail::stretched(s.filter.dim(s.kernel.spatial[k]),
+                                                    slide.rhs_dilation[k]),
+                         stride = strides[k];
+      const std::int64_t all =
+          window + stride - 2 + (valid ? std::max<std::int64_t>(window - stride, 0) : 0);
       slide.edges.low[k] = valid || stride > window - 1 ? window - 1 : (all + 1) / 2;
       slide.edges.high[k] = all - slide.edges.low[k];
     }

@@ -1,4 +1,5 @@
-// The functions that make Tensors from nothing but a shape: zeros, full, eye, ranges; and astype and reshape of Tensor.
+// The functions that make Tensors from nothing but a shape: zeros, full, eye, ranges; and astype
+// and reshape of Tensor.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -23,12 +24,14 @@ inline std::span<const Tensor> nothing() { return {}; }
 inline void check_ends(std::string_view name, Scalar first, Scalar last, DType dtype, Where where) {
   for (const Scalar& end : {first, last})
     if (!integer_fits(end, dtype, Literal::value))
-      refuse(ErrorKind::dtype, name, worded("{} does not fit {}", integer_text(end), name_of(dtype)), nothing(), where);
+      refuse(ErrorKind::dtype, name,
+             worded("{} does not fit {}", integer_text(end), name_of(dtype)), nothing(), where);
 }
 
 /// Throws unless a list of as many numbers in f64 can be counted.
 inline void check_count(std::string_view name, std::int64_t count, Where where) {
-  if (count < 0) refuse(ErrorKind::value, name, worded("cannot make {} elements", count), nothing(), where);
+  if (count < 0)
+    refuse(ErrorKind::value, name, worded("cannot make {} elements", count), nothing(), where);
   need_size(name, f64, Shape{count}, nothing(), where);
 }
 
@@ -41,28 +44,40 @@ inline Tensor scaled(Tensor i, Scalar start, Scalar step) {
 
 }  // namespace detail::create
 
-Tensor zeros(const Shape& shape, DType dtype, Where where) { return detail::filled("zeros", detail::Scalar(0), dtype, shape, where); }
-Tensor ones(const Shape& shape, DType dtype, Where where) { return detail::filled("ones", detail::Scalar(1), dtype, shape, where); }
+Tensor zeros(const Shape& shape, DType dtype, Where where) {
+  return detail::filled("zeros", detail::Scalar(0), dtype, shape, where);
+}
+Tensor ones(const Shape& shape, DType dtype, Where where) {
+  return detail::filled("ones", detail::Scalar(1), dtype, shape, where);
+}
 
 Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   detail::need("full", value.tensor, value.where);
-  if (dtype) detail::check_literals("full", {&value.tensor, 1}, *dtype, detail::Literal::value, value.where);
+  if (dtype)
+    detail::check_literals("full", {&value.tensor, 1}, *dtype, detail::Literal::value, value.where);
   Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
   if (v.node()->op == detail::Op::full && v.rank() == 0)
-    return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(), shape, value.where);
+    return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(),
+                          shape, value.where);
   if (!detail::stretches(v.shape(), shape))
-    detail::refuse(ErrorKind::shape, "full", detail::worded("the value does not broadcast to {}", shape.str()), v, value.where);
+    detail::refuse(ErrorKind::shape, "full",
+                   detail::worded("the value does not broadcast to {}", shape.str()), v,
+                   value.where);
   detail::need_size("full", v.dtype(), shape, {&v, 1}, value.where);
   return detail::broadcast(v, shape, value.where);
 }
 
-Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns, Param<int> diagonal, DType dtype, Where where) {
+Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns,
+           Param<int> diagonal, DType dtype, Where where) {
   const detail::UserLine line(where);
   const Shape shape{rows, columns.value_or(rows)};
   if (shape[0] < 0 || shape[1] < 0)
-    detail::refuse(ErrorKind::value, "eye", detail::worded("negative extent in shape {}", shape.str()), detail::create::nothing(), where);
+    detail::refuse(ErrorKind::value, "eye",
+                   detail::worded("negative extent in shape {}", shape.str()),
+                   detail::create::nothing(), where);
   detail::need_size("eye", i64, shape, detail::create::nothing(), where);
-  const Tensor on = equal(detail::counted(i64, shape, 0, where) + int{diagonal}, detail::counted(i64, shape, 1, where));
+  const Tensor on = equal(detail::counted(i64, shape, 0, where) + int{diagonal},
+                          detail::counted(i64, shape, 1, where));
   return detail::cast(on, dtype, where);
 }
 
@@ -73,45 +88,66 @@ Tensor full_like(Operand x, Operand value) {
   return full(x.tensor.shape(), std::move(value), x.tensor.dtype());
 }
 
-Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype, Where where) { return detail::integer_range(0, stop, 1, dtype, where); }
-
-Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where where) {
-  const UserLine line(where);
-  if (step == 0) refuse(ErrorKind::value, "arange", "the step must not be 0", create::nothing(), where);
-  std::uint64_t count = 0;  // the distance of two int64 fits in a uint64
-  if (step > 0 && stop > start)
-    count = (static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start) - 1) / static_cast<std::uint64_t>(step) + 1;
-  else if (step < 0 && stop < start)
-    count = (static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop) - 1) / (0 - static_cast<std::uint64_t>(step)) + 1;
-  if (count >= (std::uint64_t{1} << 59))
-    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count), create::nothing(), where);
-  const std::int64_t last = count ? start + static_cast<std::int64_t>(count - 1) * step : start;
-  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
-  const bool narrow = std::min(start, last) >= low && std::max(start, last) <= high && step >= low && step <= high;
-  const DType wanted = dtype.value_or(narrow ? i32 : i64);
-  if (count) create::check_ends("arange", Scalar(start), Scalar(last), wanted, where);
-  if (is_complex(wanted)) return cast(integer_range(start, stop, step, real_dtype(wanted), where), wanted, where);
-  const Shape shape{static_cast<std::int64_t>(count)};
-  if (is_bool(wanted)) return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted, where);
-  if (is_float(wanted) && (start != 0 || step != 1 || size_of(wanted) == 2)) {
-    // Counted exactly, then rounded once.
-    return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted, where);
-  }
-  return create::scaled(counted(wanted, shape, 0, where), Scalar(start).converted(wanted), Scalar(step).converted(wanted));
+Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype, Where where) {
+  return detail::integer_range(0, stop, 1, dtype, where);
 }
 
-Tensor detail::real_range(double start, double stop, double step, std::optional<DType> dtype, Where where) {
+Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t step,
+                             std::optional<DType> dtype, Where where) {
   const UserLine line(where);
-  if (step == 0 || !__builtin_isfinite(start) || !__builtin_isfinite(stop) || !__builtin_isfinite(step))
-    refuse(ErrorKind::value, "arange", worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step), create::nothing(),
-           where);
+  if (step == 0)
+    refuse(ErrorKind::value, "arange", "the step must not be 0", create::nothing(), where);
+  std::uint64_t count = 0;  // the distance of two int64 fits in a uint64
+  if (step > 0 && stop > start)
+    count = (static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start) - 1) /
+                static_cast<std::uint64_t>(step) +
+            1;
+  else if (step < 0 && stop < start)
+    count = (static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop) - 1) /
+                (0 - static_cast<std::uint64_t>(step)) +
+            1;
+  if (count >= (std::uint64_t{1} << 59))
+    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
+           create::nothing(), where);
+  const std::int64_t last = count ? start + static_cast<std::int64_t>(count - 1) * step : start;
+  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(),
+                         high = std::numeric_limits<std::int32_t>::max();
+  const bool narrow =
+      std::min(start, last) >= low && std::max(start, last) <= high && step >= low && step <= high;
+  const DType wanted = dtype.value_or(narrow ? i32 : i64);
+  if (count) create::check_ends("arange", Scalar(start), Scalar(last), wanted, where);
+  if (is_complex(wanted))
+    return cast(integer_range(start, stop, step, real_dtype(wanted), where), wanted, where);
+  const Shape shape{static_cast<std::int64_t>(count)};
+  if (is_bool(wanted))
+    return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted,
+                where);
+  if (is_float(wanted) && (start != 0 || step != 1 || size_of(wanted) == 2)) {
+    // Counted exactly, then rounded once.
+    return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted,
+                where);
+  }
+  return create::scaled(counted(wanted, shape, 0, where), Scalar(start).converted(wanted),
+                        Scalar(step).converted(wanted));
+}
+
+Tensor detail::real_range(double start, double stop, double step, std::optional<DType> dtype,
+                          Where where) {
+  const UserLine line(where);
+  if (step == 0 || !__builtin_isfinite(start) || !__builtin_isfinite(stop) ||
+      !__builtin_isfinite(step))
+    refuse(
+        ErrorKind::value, "arange",
+        worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step),
+        create::nothing(), where);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (count >= 0x1p59)
     refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
            create::nothing(), where);
   const DType wanted = dtype.value_or(f32);
   const auto whole = [](double x) { return Scalar(Scalar(x).converted(x < 0 ? i64 : u64)); };
-  if (count > 0) create::check_ends("arange", whole(start), whole(start + (count - 1) * step), wanted, where);
+  if (count > 0)
+    create::check_ends("arange", whole(start), whole(start + (count - 1) * step), wanted, where);
   const Tensor i = counted(f64, Shape{static_cast<std::int64_t>(count)}, 0, where);
   return cast(create::scaled(i, Scalar(start), Scalar(step)), wanted, where);
 }
@@ -133,7 +169,8 @@ Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t s
   return endpoint ? vt::where(i == n, stop, x) : x;  // not a rounding away from it
 }
 
-Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, bool endpoint, DType dtype, Where where) {
+Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, bool endpoint,
+                DType dtype, Where where) {
   const detail::UserLine line(where);
   detail::create::check_count("linspace", count, where);
   const std::int64_t steps = count - (endpoint ? 1 : 0);
@@ -146,7 +183,8 @@ Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> cou
 Tensor iota(DType dtype, const Shape& shape, Param<int> given_axis, Where where) {
   const int axis = given_axis < 0 ? given_axis + shape.rank() : int{given_axis};
   if (is_bool(dtype)) return detail::cast(detail::counted(i32, shape, axis, where), bool_, where);
-  if (is_complex(dtype)) return detail::cast(detail::counted(real_dtype(dtype), shape, axis, where), dtype, where);
+  if (is_complex(dtype))
+    return detail::cast(detail::counted(real_dtype(dtype), shape, axis, where), dtype, where);
   return detail::counted(dtype, shape, axis, where);
 }
 
@@ -154,6 +192,8 @@ Tensor Tensor::astype(DType dtype, Where where) const {
   detail::need("astype", *this, where);
   return detail::cast(*this, dtype, where);
 }
-Tensor Tensor::reshape(const Shape& shape, Where where) const { return vt::reshape(Operand(*this, where.file, where.line), shape); }
+Tensor Tensor::reshape(const Shape& shape, Where where) const {
+  return vt::reshape(Operand(*this, where.file, where.line), shape);
+}
 
 }  // namespace vt

@@ -28,9 +28,12 @@ Tensor ordered(const Tensor& t, const Labels& labels, const Labels& out, Where w
 namespace contraction {
 
 /// Nothing is summed: an element-wise product, each operand stretched over the labels it lacks.
-inline Tensor product(const Tensor& a, const Labels& la, const Tensor& b, const Labels& lb, const Labels& out, Where where) {
+inline Tensor product(const Tensor& a, const Labels& la, const Tensor& b, const Labels& lb,
+                      const Labels& out, Where where) {
   Shape shape;
-  for (int label : out) shape.push_back(has_label(la, label) ? extent(a.shape(), label_axis(la, label)) : extent(b.shape(), label_axis(lb, label)));
+  for (int label : out)
+    shape.push_back(has_label(la, label) ? extent(a.shape(), label_axis(la, label))
+                                         : extent(b.shape(), label_axis(lb, label)));
   auto placed = [&](const Tensor& t, const Labels& labels) {
     if (labels.empty()) return t;
     Labels mine;
@@ -91,7 +94,8 @@ Tensor contract(Tensor a, Labels la, Tensor b, Labels lb, const Labels& out, Whe
     std::swap(p.lhs_batch, p.rhs_batch);
     given = out;
   }
-  return ordered(emit(Op::dot_general, make_params(std::move(p)), {a, b}, where), given, out, where);
+  return ordered(emit(Op::dot_general, make_params(std::move(p)), {a, b}, where), given, out,
+                 where);
 }
 
 namespace contraction {
@@ -109,16 +113,20 @@ inline void meet_for_product(std::string_view name, Operand& a, Operand& b) {
 }
 
 /// tensordot along these axes: a's other axes, then b's.
-inline Tensor along(std::string_view name, Operand& a, Operand& b, const Axes& a_axes, const Axes& b_axes) {
+inline Tensor along(std::string_view name, Operand& a, Operand& b, const Axes& a_axes,
+                    const Axes& b_axes) {
   const Tensor &x = a.tensor, &y = b.tensor;
   if (a_axes.size() != b_axes.size())
-    refuse(ErrorKind::shape, name, worded("axes {} and {} differ in length", a_axes.str(), b_axes.str()), x, y, a.where);
+    refuse(ErrorKind::shape, name,
+           worded("axes {} and {} differ in length", a_axes.str(), b_axes.str()), x, y, a.where);
   Labels la, lb, out;
   for (int i = 0; i < x.rank(); ++i) la.push_back(i);
   for (int i = 0; i < y.rank(); ++i) lb.push_back(x.rank() + i);
   for (std::size_t k = 0; k < a_axes.size(); ++k) {
     if (x.dim(a_axes[k]) != y.dim(b_axes[k]))
-      refuse(ErrorKind::shape, name, worded("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y, a.where);
+      refuse(ErrorKind::shape, name,
+             worded("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y,
+             a.where);
     lb[static_cast<std::size_t>(b_axes[k])] = a_axes[k];
   }
   for (int label : la)
@@ -154,14 +162,17 @@ Tensor dot_general(Operand a, Operand b, const DotDimensions& d, std::optional<D
   p.lhs_batch = detail::normal_axes("dot_general", d.lhs_batch, m, a.tensor, a.where);
   p.rhs_batch = detail::normal_axes("dot_general", d.rhs_batch, n, b.tensor, a.where);
   p.dtype = dtype.value_or(a.tensor.dtype());
-  return detail::emit(detail::Op::dot_general, detail::make_params(std::move(p)), {a.tensor, b.tensor}, a.where);
+  return detail::emit(detail::Op::dot_general, detail::make_params(std::move(p)),
+                      {a.tensor, b.tensor}, a.where);
 }
 
 Tensor matmul(Operand a, Operand b) {
   ct::meet_for_product("matmul", a, b);
   Tensor &x = a.tensor, &y = b.tensor;
   const int m = x.rank(), n = y.rank();
-  if (m == 0 || n == 0) detail::refuse(ErrorKind::shape, "matmul", "a scalar is neither a matrix nor a vector; use *", x, y, a.where);
+  if (m == 0 || n == 0)
+    detail::refuse(ErrorKind::shape, "matmul", "a scalar is neither a matrix nor a vector; use *",
+                   x, y, a.where);
   const int inner_b = n == 1 ? 0 : n - 2;
   if (detail::extent(x.shape(), m - 1) != detail::extent(y.shape(), inner_b))
     detail::refuse(ErrorKind::shape, "matmul", "inner sizes differ", x, y, a.where);
@@ -174,7 +185,8 @@ Tensor matmul(Operand a, Operand b) {
     p.lhs_contract.push_back(m - 1);
     p.rhs_contract.push_back(0);
     p.dtype = x.dtype();
-    return detail::emit(detail::Op::dot_general, detail::make_params(std::move(p)), {x, y}, a.where);
+    return detail::emit(detail::Op::dot_general, detail::make_params(std::move(p)), {x, y},
+                        a.where);
   }
   constexpr int inner = -1, row = -2, column = -3;  // batch labels count from 0 at the right
   const int batch_a = std::max(0, m - 2), batch_b = std::max(0, n - 2);
@@ -182,8 +194,10 @@ Tensor matmul(Operand a, Operand b) {
   Axes gone_a, gone_b;  // axes of size 1 that stretch: left out, never tiled
   for (int k = std::max(batch_a, batch_b); k-- > 0;) {
     const int i = batch_a - 1 - k, j = batch_b - 1 - k;
-    const std::int64_t p = i < 0 ? 1 : detail::extent(x.shape(), i), q = j < 0 ? 1 : detail::extent(y.shape(), j);
-    if (p != q && p != 1 && q != 1) detail::refuse(ErrorKind::shape, "matmul", "batch shapes do not broadcast", x, y, a.where);
+    const std::int64_t p = i < 0 ? 1 : detail::extent(x.shape(), i),
+                       q = j < 0 ? 1 : detail::extent(y.shape(), j);
+    if (p != q && p != 1 && q != 1)
+      detail::refuse(ErrorKind::shape, "matmul", "batch shapes do not broadcast", x, y, a.where);
     out.push_back(k);
     if (i >= 0) {
       if (p == 1 && q != 1) gone_a.push_back(i);
@@ -200,7 +214,8 @@ Tensor matmul(Operand a, Operand b) {
   if (n >= 2) lb.push_back(column);
   if (m >= 2) out.push_back(row);
   if (n >= 2) out.push_back(column);
-  const Tensor p = squeeze(Operand(x, a.where.file, a.where.line), gone_a), q = squeeze(Operand(y, a.where.file, a.where.line), gone_b);
+  const Tensor p = squeeze(Operand(x, a.where.file, a.where.line), gone_a),
+               q = squeeze(Operand(y, a.where.file, a.where.line), gone_b);
   return detail::contract(p, la, q, lb, out, a.where);
 }
 
@@ -214,7 +229,8 @@ Tensor dot(Operand a, Operand b) {
 }
 Tensor vdot(Operand a, Operand b) {
   ct::meet_for_product("vdot", a, b);
-  if (a.tensor.size() != b.tensor.size()) detail::refuse(ErrorKind::shape, "vdot", "sizes differ", a.tensor, b.tensor, a.where);
+  if (a.tensor.size() != b.tensor.size())
+    detail::refuse(ErrorKind::shape, "vdot", "sizes differ", a.tensor, b.tensor, a.where);
   a.tensor = ravel(conj(a));
   b.tensor = ravel(b);
   return ct::along("vdot", a, b, Axes(0), Axes(0));
@@ -236,7 +252,8 @@ Tensor tensordot(Operand a, Operand b, Param<int> axes) {
   ct::meet_for_product("tensordot", a, b);
   const int m = a.tensor.rank(), n = b.tensor.rank();
   if (axes < 0 || axes > m || axes > n)
-    detail::refuse(ErrorKind::shape, "tensordot", detail::worded("cannot sum over {} axes", axes), a.tensor, b.tensor, a.where);
+    detail::refuse(ErrorKind::shape, "tensordot", detail::worded("cannot sum over {} axes", axes),
+                   a.tensor, b.tensor, a.where);
   Axes last, first;
   for (int k = 0; k < axes; ++k) {
     last.push_back(m - axes + k);
@@ -246,7 +263,8 @@ Tensor tensordot(Operand a, Operand b, Param<int> axes) {
 }
 Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes) {
   ct::meet_for_product("tensordot", a, b);
-  return ct::along("tensordot", a, b, detail::normal_axes("tensordot", a_axes, a.tensor.rank(), a.tensor, a.where),
+  return ct::along("tensordot", a, b,
+                   detail::normal_axes("tensordot", a_axes, a.tensor.rank(), a.tensor, a.where),
                    detail::normal_axes("tensordot", b_axes, b.tensor.rank(), b.tensor, a.where));
 }
 

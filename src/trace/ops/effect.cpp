@@ -1,4 +1,5 @@
-// The entry points of debug_print, check and callback: checks formats and types, and emits the equations.
+// The entry points of debug_print, check and callback: checks formats and types, and emits the
+// equations.
 #include <vt/effects.hpp>
 #include <vt/small_vec.hpp>
 
@@ -10,17 +11,21 @@
 
 #include "../ir/effects.hpp"
 #include "../ir/printer.hpp"
-#include "promote.hpp"
 #include "../record/scope.hpp"
+#include "promote.hpp"
 
 namespace vt::detail {
 
 namespace effect_ops {
 
-/// The format with texts filled in and places numbered by operands, which are the Tensors among the arguments.
-std::string placed(const TextFormat& format, const char* function, std::span<const TextArgument> arguments, std::vector<Tensor>& operands,
+/// The format with texts filled in and places numbered by operands, which are the Tensors among the
+/// arguments.
+std::string placed(const TextFormat& format, const char* function,
+                   std::span<const TextArgument> arguments, std::vector<Tensor>& operands,
                    Where where) {
-  const auto refuse = [&](const std::string& what) { fail(ErrorKind::value, worded("{}: {} in \"{}\"", function, what, format.text), where); };
+  const auto refuse = [&](const std::string& what) {
+    fail(ErrorKind::value, worded("{}: {} in \"{}\"", function, what, format.text), where);
+  };
   const auto append_literal = [](std::string& to, std::string_view text) {
     for (char c : text) {
       to += c;
@@ -28,7 +33,8 @@ std::string placed(const TextFormat& format, const char* function, std::span<con
     }
   };
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (!arguments[i].is_text && !arguments[i].tensor.defined()) refuse(worded("argument {} is an empty Tensor", i));
+    if (!arguments[i].is_text && !arguments[i].tensor.defined())
+      refuse(worded("argument {} is an empty Tensor", i));
   std::string text;
   Vec<bool> used(arguments.size());
   for (const TextPart& part : parts_of(format.text, function, where)) {
@@ -36,7 +42,8 @@ std::string placed(const TextFormat& format, const char* function, std::span<con
       append_literal(text, part.text);
       continue;
     }
-    if (static_cast<std::size_t>(part.value) >= arguments.size()) refuse(worded("there is no argument {} for a place", part.value));
+    if (static_cast<std::size_t>(part.value) >= arguments.size())
+      refuse(worded("there is no argument {} for a place", part.value));
     const TextArgument& a = arguments[static_cast<std::size_t>(part.value)];
     used[static_cast<std::size_t>(part.value)] = true;
     try {
@@ -48,7 +55,8 @@ std::string placed(const TextFormat& format, const char* function, std::span<con
       const double zero[2] = {};
       printer::value_text(Aval(a.tensor.dtype(), Shape{}), zero, part.text);
     } catch (const std::exception& e) {
-      refuse(worded("argument {} cannot be written with {{:{}}} ({})", part.value, part.text, e.what()));
+      refuse(worded("argument {} cannot be written with {{:{}}} ({})", part.value, part.text,
+                    e.what()));
     }
     text += worded("{{{}{}{}}}", operands.size(), part.text.empty() ? "" : ":", part.text);
     operands.push_back(a.tensor);
@@ -60,7 +68,8 @@ std::string placed(const TextFormat& format, const char* function, std::span<con
 
 }  // namespace effect_ops
 
-void print_flat(const TextFormat& format, const PrintOptions& options, std::span<const TextArgument> arguments) {
+void print_flat(const TextFormat& format, const PrintOptions& options,
+                std::span<const TextArgument> arguments) {
   const Where line = user_line(format.where);
   std::vector<Tensor> operands;
   PrintParams p;
@@ -69,9 +78,11 @@ void print_flat(const TextFormat& format, const PrintOptions& options, std::span
   emit_all(Op::debug_print, make_params(std::move(p)), operands, line);
 }
 
-void check_flat(const Operand& holds, const TextFormat& format, std::span<const TextArgument> arguments) {
+void check_flat(const Operand& holds, const TextFormat& format,
+                std::span<const TextArgument> arguments) {
   const Where line = user_line(holds.where);
-  if (!holds.tensor.defined()) fail(ErrorKind::value, "vt::check: the condition is an empty Tensor", line);
+  if (!holds.tensor.defined())
+    fail(ErrorKind::value, "vt::check: the condition is an empty Tensor", line);
   std::vector<Tensor> values;
   CheckParams p;
   p.text = effect_ops::placed(format, "vt::check", arguments, values, line);
@@ -81,15 +92,20 @@ void check_flat(const Operand& holds, const TextFormat& format, std::span<const 
   emit_all(Op::check, make_params(std::move(p)), operands, line);
 }
 
-std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> like, std::span<const Tensor> arguments,
-                                  const CallbackOptions& options, Where where) {
+std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> like,
+                                  std::span<const Tensor> arguments, const CallbackOptions& options,
+                                  Where where) {
   const bool pure = call.pure;
   const char* name = pure ? "vt::pure_callback" : "vt::callback";
   CallbackParams p;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (!arguments[i].defined()) fail(ErrorKind::value, worded("{}: argument leaf {} is an empty Tensor", name, i), where);
+    if (!arguments[i].defined())
+      fail(ErrorKind::value, worded("{}: argument leaf {} is an empty Tensor", name, i), where);
   for (std::size_t i = 0; i < like.size(); ++i) {
-    if (!like[i].defined()) fail(ErrorKind::value, worded("{}: result leaf {} has no shape: the Tensor it is to be like is empty", name, i), where);
+    if (!like[i].defined())
+      fail(ErrorKind::value,
+           worded("{}: result leaf {} has no shape: the Tensor it is to be like is empty", name, i),
+           where);
     p.results.emplace_back(like[i].dtype(), like[i].shape());
   }
   if (pure && p.results.empty()) return {};  // nothing depends on it
@@ -101,7 +117,8 @@ std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> 
   p.function = std::move(function);
   p.pure = pure;
   p.takes_lanes = options.takes_lanes;
-  const auto results = emit_all(Op::callback, make_params(std::move(p)), arguments, user_line(where));
+  const auto results =
+      emit_all(Op::callback, make_params(std::move(p)), arguments, user_line(where));
   return {results.begin(), results.end()};
 }
 

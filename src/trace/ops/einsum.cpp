@@ -1,4 +1,5 @@
-// einsum: reads NumPy's notation, takes diagonals, and contracts the operands pair by pair, the cheapest pair first.
+// einsum: reads NumPy's notation, takes diagonals, and contracts the operands pair by pair, the
+// cheapest pair first.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -7,12 +8,13 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "contract.hpp"
 #include "../base/hash_map.hpp"
+#include "contract.hpp"
 
 namespace vt::detail::einsum_steps {
 
-constexpr int first_ellipsis_label = 256;  // + position from the right; letters are their own labels
+// + position from the right; letters are their own labels
+constexpr int first_ellipsis_label = 256;
 
 struct Problem {
   std::string text;
@@ -23,11 +25,13 @@ struct Problem {
   Where where;
 
   [[noreturn]] void refuse_einsum(ErrorKind kind, const std::string& what) const {
-    refuse(kind, "einsum", worded("\"{}\": {}", text, what), std::span<const Tensor>(operands), where);
+    refuse(kind, "einsum", worded("\"{}\": {}", text, what), std::span<const Tensor>(operands),
+           where);
   }
 };
 
-/// One side of a comma: letters and at most one "...". `ellipsis` is where the dots stand among the letters, or −1.
+/// One side of a comma: letters and at most one "...". `ellipsis` is where the dots stand among the
+/// letters, or −1.
 struct Term {
   Vec<int> letters;
   int ellipsis = -1;
@@ -39,7 +43,8 @@ inline Term term_of(const Problem& p, std::string_view text) {
     const char c = text[i];
     if (c == ' ' || c == '\t') continue;
     if (c == '.') {
-      if (text.substr(i, 3) != "...") p.refuse_einsum(ErrorKind::value, "a '.' that is no part of an ellipsis '...'");
+      if (text.substr(i, 3) != "...")
+        p.refuse_einsum(ErrorKind::value, "a '.' that is no part of an ellipsis '...'");
       if (term.ellipsis >= 0) p.refuse_einsum(ErrorKind::value, "more than one ellipsis in a term");
       term.ellipsis = static_cast<int>(term.letters.size());
       i += 2;
@@ -58,12 +63,15 @@ inline Labels expanded(const Term& term, int count) {
   for (int i = 0; i <= static_cast<int>(term.letters.size()); ++i) {
     if (i == term.ellipsis)
       for (int k = count; k-- > 0;) labels.push_back(first_ellipsis_label + k);
-    if (i < static_cast<int>(term.letters.size())) labels.push_back(term.letters[static_cast<std::size_t>(i)]);
+    if (i < static_cast<int>(term.letters.size()))
+      labels.push_back(term.letters[static_cast<std::size_t>(i)]);
   }
   return labels;
 }
 
-inline std::string label_text(int label) { return label < first_ellipsis_label ? std::string(1, static_cast<char>(label)) : "..."; }
+inline std::string label_text(int label) {
+  return label < first_ellipsis_label ? std::string(1, static_cast<char>(label)) : "...";
+}
 
 /// Fills in labels and out from the text.
 inline void parse(Problem& p) {
@@ -73,24 +81,29 @@ inline void parse(Problem& p) {
   Vec<Term> terms;
   for (std::size_t start = 0;;) {
     const std::size_t comma = left.find(',', start);
-    terms.push_back(term_of(p, left.substr(start, comma == std::string_view::npos ? comma : comma - start)));
+    terms.push_back(
+        term_of(p, left.substr(start, comma == std::string_view::npos ? comma : comma - start)));
     if (comma == std::string_view::npos) break;
     start = comma + 1;
   }
-  if (terms.size() != p.operands.size()) p.refuse_einsum(ErrorKind::value, worded("{} terms for {} operands", terms.size(), p.operands.size()));
+  if (terms.size() != p.operands.size())
+    p.refuse_einsum(ErrorKind::value,
+                    worded("{} terms for {} operands", terms.size(), p.operands.size()));
 
   int most = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const int axes = p.operands[i].rank() - static_cast<int>(terms[i].letters.size());
     if (axes < 0 || (axes > 0 && terms[i].ellipsis < 0))
-      p.refuse_einsum(ErrorKind::shape, worded("{} labels for operand {} of rank {}", terms[i].letters.size(), i, p.operands[i].rank()));
+      p.refuse_einsum(ErrorKind::shape, worded("{} labels for operand {} of rank {}",
+                                               terms[i].letters.size(), i, p.operands[i].rank()));
     most = std::max(most, axes);
     p.labels.push_back(expanded(terms[i], axes));
   }
 
   if (arrow != std::string_view::npos) {
     const Term out = term_of(p, text.substr(arrow + 2));
-    if (most > 0 && out.ellipsis < 0) p.refuse_einsum(ErrorKind::value, "the output lacks the ellipsis of the operands");
+    if (most > 0 && out.ellipsis < 0)
+      p.refuse_einsum(ErrorKind::value, "the output lacks the ellipsis of the operands");
     p.out = expanded(out, out.ellipsis < 0 ? 0 : most);
   } else {
     for (int k = most; k-- > 0;) p.out.push_back(first_ellipsis_label + k);
@@ -98,11 +111,14 @@ inline void parse(Problem& p) {
     for (const Term& t : terms) all.append(t.letters.begin(), t.letters.end());
     detail::insertion_sort(all);
     for (std::size_t i = 0; i < all.size(); ++i)
-      if ((i == 0 || all[i - 1] != all[i]) && (i + 1 == all.size() || all[i + 1] != all[i])) p.out.push_back(all[i]);
+      if ((i == 0 || all[i - 1] != all[i]) && (i + 1 == all.size() || all[i + 1] != all[i]))
+        p.out.push_back(all[i]);
   }
   for (std::size_t i = 0; i < p.out.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (p.out[i] == p.out[j]) p.refuse_einsum(ErrorKind::value, worded("output label '{}' occurs twice", label_text(p.out[i])));
+      if (p.out[i] == p.out[j])
+        p.refuse_einsum(ErrorKind::value,
+                        worded("output label '{}' occurs twice", label_text(p.out[i])));
 }
 
 /// A label that an operand has twice takes the diagonal.
@@ -114,8 +130,11 @@ inline void take_diagonals(Problem& p) {
         if (labels[a] != labels[b]) continue;
         const int label = labels[a];
         const Shape& s = p.operands[i].shape();
-        if (s[a] != s[b]) p.refuse_einsum(ErrorKind::shape, worded("label '{}' of operand {} has sizes {} and {}", label_text(label), i, s[a], s[b]));
-        p.operands[i] = diagonal_of(p.operands[i], 0, static_cast<int>(a), static_cast<int>(b), p.where);
+        if (s[a] != s[b])
+          p.refuse_einsum(ErrorKind::shape, worded("label '{}' of operand {} has sizes {} and {}",
+                                                   label_text(label), i, s[a], s[b]));
+        p.operands[i] =
+            diagonal_of(p.operands[i], 0, static_cast<int>(a), static_cast<int>(b), p.where);
         labels.erase(labels.begin() + b);
         labels.erase(labels.begin() + a);
         labels.push_back(label);
@@ -131,7 +150,9 @@ inline void agree_on_sizes(Problem& p) {
       const std::int64_t n = p.operands[i].shape()[k];
       auto [at, fresh] = p.sizes.emplace(p.labels[i][k], n);
       if (fresh || at->second == n || n == 1) continue;
-      if (at->second != 1) p.refuse_einsum(ErrorKind::shape, worded("label '{}' has sizes {} and {}", label_text(p.labels[i][k]), at->second, n));
+      if (at->second != 1)
+        p.refuse_einsum(ErrorKind::shape, worded("label '{}' has sizes {} and {}",
+                                                 label_text(p.labels[i][k]), at->second, n));
       at->second = n;
     }
   for (std::size_t i = 0; i < p.operands.size(); ++i) {
@@ -148,7 +169,8 @@ inline void agree_on_sizes(Problem& p) {
   }
   for (int label : p.out)
     if (!p.sizes.contains(label) && label < first_ellipsis_label)
-      p.refuse_einsum(ErrorKind::value, worded("output label '{}' is in no operand", label_text(label)));
+      p.refuse_einsum(ErrorKind::value,
+                      worded("output label '{}' is in no operand", label_text(label)));
 }
 
 /// Multiplications of contracting two operands: one per combination of their indices.
@@ -160,7 +182,8 @@ inline double cost(const Problem& p, const Labels& a, const Labels& b) {
   return n;
 }
 
-/// The labels of the result of contracting operands i and j: those that are still wanted, in the order of dot_general.
+/// The labels of the result of contracting operands i and j: those that are still wanted, in the
+/// order of dot_general.
 inline Labels wanted_after(const Problem& p, std::size_t i, std::size_t j) {
   auto wanted = [&](int label) {
     if (has_label(p.out, label)) return true;
@@ -183,7 +206,8 @@ inline void contract_cheapest(Problem& p) {
   double best = std::numeric_limits<double>::infinity(), best_size = best;
   for (std::size_t i = 0; i < p.operands.size(); ++i)
     for (std::size_t j = i + 1; j < p.operands.size(); ++j) {
-      const double work = cost(p, p.labels[i], p.labels[j]), size = cost(p, wanted_after(p, i, j), {});
+      const double work = cost(p, p.labels[i], p.labels[j]),
+                   size = cost(p, wanted_after(p, i, j), {});
       if (work < best || (work == best && size < best_size)) {
         best = work;
         best_size = size;
@@ -192,7 +216,8 @@ inline void contract_cheapest(Problem& p) {
       }
     }
   const Labels out = p.operands.size() == 2 ? p.out : wanted_after(p, best_i, best_j);
-  p.operands[best_i] = contract(p.operands[best_i], p.labels[best_i], p.operands[best_j], p.labels[best_j], out, p.where);
+  p.operands[best_i] = contract(p.operands[best_i], p.labels[best_i], p.operands[best_j],
+                                p.labels[best_j], out, p.where);
   p.labels[best_i] = out;
   p.operands.erase(p.operands.begin() + static_cast<std::ptrdiff_t>(best_j));
   p.labels.erase(p.labels.begin() + static_cast<std::ptrdiff_t>(best_j));

@@ -14,14 +14,15 @@ namespace vt::detail::element_functions {
 using Tensors = std::vector<Tensor>;
 using Leaves = std::span<const Tensor>;
 
-// --- derivatives -----------------------------------------------------------------------------------------------------
+// --- derivatives ---------------------------------------------------------------------------------
 
 inline bool is_zero(const Tensor& t) {
   const Node* n = t.node();
   return n->op == Op::full && n->params->as<FullParams>().value.to_double() == 0;
 }
 
-/// f as one equation with known partial derivatives: slope(i, operands, value) is that by operand i.
+/// f as one equation with known partial derivatives: slope(i, operands, value) is that by operand
+/// i.
 template <class Slope>
 Tensor with_slopes(const FlatFunction& f, Slope slope, Leaves operands, Where where) {
   const FlatFunction rule = [f, slope, where](Leaves both) -> Tensors {
@@ -50,16 +51,20 @@ inline FlatFunction partial(const FlatFunction& f, std::size_t i, Where where) {
   };
 }
 
-/// An element-wise f whose derivatives are all made by forward mode, of whatever order and by whatever mode they are asked for: its loops
-/// then carry a few numbers more, where reverse mode would have to go back through their rounds.
+/// An element-wise f whose derivatives are all made by forward mode, of whatever order and by
+/// whatever mode they are asked for: its loops then carry a few numbers more, where reverse mode
+/// would have to go back through their rounds.
 inline Tensor by_forward_mode(const FlatFunction& f, Leaves operands, Where where) {
-  const auto slope = [f, where](std::size_t i, Leaves x, const Tensor&) { return by_forward_mode(partial(f, i, where), x, where); };
+  const auto slope = [f, where](std::size_t i, Leaves x, const Tensor&) {
+    return by_forward_mode(partial(f, i, where), x, where);
+  };
   return with_slopes(f, slope, operands, where);
 }
 
-// --- loops -----------------------------------------------------------------------------------------------------------
+// --- loops ---------------------------------------------------------------------------------------
 
-/// A loop on scalars, run for every element of the operands, which are scalars or of one shape: each element stops by itself.
+/// A loop on scalars, run for every element of the operands, which are scalars or of one shape:
+/// each element stops by itself.
 inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, Where where) {
   Shape shape;
   for (const Tensor& t : operands)
@@ -80,7 +85,8 @@ inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, Where
   return out;
 }
 
-inline Tensors run_while(const char* name, const FlatFunction& going, const FlatFunction& body, Leaves init, Where where) {
+inline Tensors run_while(const char* name, const FlatFunction& going, const FlatFunction& body,
+                         Leaves init, Where where) {
   return while_flat(going, body, init, WhileOptions{}, ControlCall{name, where});
 }
 inline Tensor number(double x) { return full_tensor(Scalar(x), Aval(f64, Shape{})); }

@@ -9,12 +9,14 @@ namespace vt::detail::elementwise {
 /// The exponent, if it is a literal that repeated multiplication serves well.
 inline std::optional<int> literal_exponent(const Tensor& base, const Tensor& exponent) {
   const Node* n = exponent.node();
-  if (n->op != Op::full || !aval_of(exponent).shape.empty() || is_bool(n->avals[0].dtype)) return std::nullopt;
+  if (n->op != Op::full || !aval_of(exponent).shape.empty() || is_bool(n->avals[0].dtype))
+    return std::nullopt;
   if (is_complex(n->avals[0].dtype)) return std::nullopt;
   const double e = n->params->as<FullParams>().value.to_double();
   const bool integers = !is_inexact(aval_of(base).dtype) && is_int(n->avals[0].dtype);
   if (e != std::trunc(e) || std::fabs(e) > (integers ? 2147483647.0 : 32.0)) return std::nullopt;
-  if (common_dtype(aval_of(base), n->avals[0]).dtype != aval_of(base).dtype) return std::nullopt;  // the result is wider
+  // the result is wider
+  if (common_dtype(aval_of(base), n->avals[0]).dtype != aval_of(base).dtype) return std::nullopt;
   return static_cast<int>(e);
 }
 
@@ -24,7 +26,7 @@ namespace vt {
 
 namespace ew = detail::elementwise;
 
-// --- one operand -----------------------------------------------------------------------------------------------------
+// --- one operand ---------------------------------------------------------------------------------
 
 Tensor negative(Operand x) { return ew::unary(ew::Op::neg, "negative", ew::Takes::numbers, x); }
 Tensor abs(Operand x) {
@@ -44,7 +46,8 @@ Tensor imag(Operand x) {
 }
 Tensor conj(Operand x) {
   detail::need("conj", x.tensor, x.where);
-  return is_complex(x.tensor.dtype()) ? ew::unary(ew::Op::conj, "conj", ew::Takes::numbers, x) : x.tensor;
+  return is_complex(x.tensor.dtype()) ? ew::unary(ew::Op::conj, "conj", ew::Takes::numbers, x)
+                                      : x.tensor;
 }
 Tensor angle(Operand x) {
   const detail::UserLine line(x.where);
@@ -85,7 +88,8 @@ Tensor log10(Operand x) {
     return complex(log10_e * real(l), log10_e * imag(l));
   }
   if (d != f32 && is_inexact(d)) return log(std::move(x)) * log10_e;
-  // The constant in two parts of one sign: rounded to f32 its error alone would bring the result over 2 ulp.
+  // The constant in two parts of one sign: rounded to f32 its error alone would bring the result
+  // over 2 ulp.
   const Tensor l = log2(std::move(x));
   return l * 0x1.344134p-2 + l * 0x1.09f79fef311f1p-26;
 }
@@ -117,7 +121,8 @@ Tensor isinf(Operand x) { return ew::classify(ew::Op::is_inf, "isinf", x, false)
 Tensor integer_pow(Operand x, Param<int> exponent) {
   detail::need("integer_pow", x.tensor, x.where);
   if (exponent == 1) return detail::to_number(std::move(x.tensor), x.where);
-  return ew::unary(ew::Op::integer_pow, "integer_pow", ew::Takes::numbers, x, detail::make_params(detail::IntegerPowParams{exponent}));
+  return ew::unary(ew::Op::integer_pow, "integer_pow", ew::Takes::numbers, x,
+                   detail::make_params(detail::IntegerPowParams{exponent}));
 }
 Tensor logical_not(Operand x) {
   detail::need("logical_not", x.tensor, x.where);
@@ -133,11 +138,13 @@ Tensor convert(Operand x, DType dtype) {
 }
 Tensor bitcast(Operand x, DType dtype) {
   detail::need("bitcast", x.tensor, x.where);
-  return detail::emit(ew::Op::bitcast, detail::make_params(detail::ConvertParams{dtype, false}), {x.tensor}, x.where);
+  return detail::emit(ew::Op::bitcast, detail::make_params(detail::ConvertParams{dtype, false}),
+                      {x.tensor}, x.where);
 }
 Tensor reduce_precision(Operand x, Param<int> exponent_bits, Param<int> mantissa_bits) {
   detail::need("reduce_precision", x.tensor, x.where);
-  return detail::emit(ew::Op::reduce_precision, detail::make_params(detail::PrecisionParams{exponent_bits, mantissa_bits}),
+  return detail::emit(ew::Op::reduce_precision,
+                      detail::make_params(detail::PrecisionParams{exponent_bits, mantissa_bits}),
                       {detail::to_float(std::move(x.tensor), x.where)}, x.where);
 }
 Tensor stop_gradient(Operand x) {
@@ -157,7 +164,8 @@ Tensor logit(Operand x) {
   const Tensor t = detail::to_float(std::move(x.tensor), x.where);
   if (is_complex(t.dtype())) return log(t) - log1p(-t);
   // Around ½ from 2 t − 1, which is exact there.
-  const Tensor near = (t >= 0.25) & (t <= 0.75), part = log1p(where(near, (2.0 * t - 1.0) / (1.0 - where(near, t, 0.5)), -t));
+  const Tensor near = (t >= 0.25) & (t <= 0.75),
+               part = log1p(where(near, (2.0 * t - 1.0) / (1.0 - where(near, t, 0.5)), -t));
   return where(near, part, log(where(near, 1.0, t)) - part);
 }
 Tensor signbit(Operand x) {
@@ -167,17 +175,21 @@ Tensor signbit(Operand x) {
   if (!is_float(d)) return x.tensor < 0;
   return bitcast(x.tensor, ew::bits_of(d)) < 0;
 }
-Tensor nan_to_num(Operand x, Param<double> nan, std::optional<Param<double>> posinf, std::optional<Param<double>> neginf) {
+Tensor nan_to_num(Operand x, Param<double> nan, std::optional<Param<double>> posinf,
+                  std::optional<Param<double>> neginf) {
   const detail::UserLine line(x.where);
   detail::need("nan_to_num", x.tensor, x.where);
   const Tensor& t = x.tensor;
-  if (is_complex(t.dtype())) return complex(nan_to_num(real(t), nan, posinf, neginf), nan_to_num(imag(t), nan, posinf, neginf));
+  if (is_complex(t.dtype()))
+    return complex(nan_to_num(real(t), nan, posinf, neginf),
+                   nan_to_num(imag(t), nan, posinf, neginf));
   if (!is_float(t.dtype())) return t;
   const double most = t.dtype() == f16    ? 65504.0
                       : t.dtype() == bf16 ? 0x1.fep127
                       : t.dtype() == f32  ? 0x1.fffffep127
                                           : std::numeric_limits<double>::max();
-  const Tensor finite = where(isinf(t), where(t > 0, double{posinf.value_or(most)}, double{neginf.value_or(-most)}), t);
+  const Tensor finite = where(
+      isinf(t), where(t > 0, double{posinf.value_or(most)}, double{neginf.value_or(-most)}), t);
   return where(isnan(t), double{nan}, finite);
 }
 Tensor deg2rad(Operand x) {
@@ -191,13 +203,23 @@ Tensor rad2deg(Operand x) {
   return detail::to_float(std::move(x.tensor), x.where) * 57.295779513082320877;
 }
 
-// --- two operands ----------------------------------------------------------------------------------------------------
+// --- two operands --------------------------------------------------------------------------------
 
-Tensor add(Operand a, Operand b) { return ew::binary(ew::Op::add, "add", ew::Takes::numbers, a, b); }
-Tensor subtract(Operand a, Operand b) { return ew::binary(ew::Op::sub, "subtract", ew::Takes::numbers, a, b); }
-Tensor multiply(Operand a, Operand b) { return ew::binary(ew::Op::mul, "multiply", ew::Takes::numbers, a, b); }
-Tensor divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "divide", ew::Takes::numbers, a, b); }
-Tensor true_divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "true_divide", ew::Takes::inexact, a, b); }
+Tensor add(Operand a, Operand b) {
+  return ew::binary(ew::Op::add, "add", ew::Takes::numbers, a, b);
+}
+Tensor subtract(Operand a, Operand b) {
+  return ew::binary(ew::Op::sub, "subtract", ew::Takes::numbers, a, b);
+}
+Tensor multiply(Operand a, Operand b) {
+  return ew::binary(ew::Op::mul, "multiply", ew::Takes::numbers, a, b);
+}
+Tensor divide(Operand a, Operand b) {
+  return ew::binary(ew::Op::div, "divide", ew::Takes::numbers, a, b);
+}
+Tensor true_divide(Operand a, Operand b) {
+  return ew::binary(ew::Op::div, "true_divide", ew::Takes::inexact, a, b);
+}
 
 Tensor floor_divide(Operand a, Operand b) {
   const detail::UserLine line(a.where);
@@ -207,13 +229,18 @@ Tensor floor_divide(Operand a, Operand b) {
   const Tensor r = remainder(x, y);
   const Tensor crosses = bitwise_and(r != 0, not_equal(r < 0, y < 0));
   if (!is_float(ew::dtype_of_operand(a))) return x / y - crosses.astype(ew::dtype_of_operand(a));
-  // Through the remainder, which is exact: floor(x / y) is one off where the quotient rounds up to an integer.
+  // Through the remainder, which is exact: floor(x / y) is one off where the quotient rounds up to
+  // an integer.
   const Tensor q = (x - r) / y;
   return where(y == 0, x / y, round(q - where(crosses, 1, 0)));
 }
 
-Tensor remainder(Operand a, Operand b) { return ew::binary(ew::Op::rem, "remainder", ew::Takes::reals, a, b); }
-Tensor fmod(Operand a, Operand b) { return ew::binary(ew::Op::rem, "fmod", ew::Takes::reals, a, b); }
+Tensor remainder(Operand a, Operand b) {
+  return ew::binary(ew::Op::rem, "remainder", ew::Takes::reals, a, b);
+}
+Tensor fmod(Operand a, Operand b) {
+  return ew::binary(ew::Op::rem, "fmod", ew::Takes::reals, a, b);
+}
 Tensor mod(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("mod", ew::Takes::numbers, a, b);
@@ -225,46 +252,60 @@ Tensor mod(Operand a, Operand b) {
 Tensor pow(Operand a, Operand b) {
   detail::need("pow", a.tensor, a.where);
   detail::need("pow", b.tensor, a.where);
-  if (const auto exponent = ew::literal_exponent(a.tensor, b.tensor)) return integer_pow(std::move(a), *exponent);
+  if (const auto exponent = ew::literal_exponent(a.tensor, b.tensor))
+    return integer_pow(std::move(a), *exponent);
   return ew::binary(ew::Op::pow, "pow", ew::Takes::numbers, a, b);
 }
-Tensor maximum(Operand a, Operand b) { return ew::binary(ew::Op::max, "maximum", ew::Takes::choice, a, b); }
-Tensor minimum(Operand a, Operand b) { return ew::binary(ew::Op::min, "minimum", ew::Takes::choice, a, b); }
+Tensor maximum(Operand a, Operand b) {
+  return ew::binary(ew::Op::max, "maximum", ew::Takes::choice, a, b);
+}
+Tensor minimum(Operand a, Operand b) {
+  return ew::binary(ew::Op::min, "minimum", ew::Takes::choice, a, b);
+}
 Tensor complex(Operand re, Operand im) {
   Tensor xy[2] = {std::move(re.tensor), std::move(im.tensor)};
-  const detail::Common c = ew::fit("complex", ew::Takes::floats, detail::Literal::value, xy, re.where);
+  const detail::Common c =
+      ew::fit("complex", ew::Takes::floats, detail::Literal::value, xy, re.where);
   for (Tensor& t : xy) t = detail::widened(std::move(t), re.where);
   return detail::emit_fitting(ew::Op::complex, {}, xy, complex_dtype(c.dtype), c.weak, re.where);
 }
-Tensor atan2(Operand y, Operand x) { return ew::binary(ew::Op::atan2, "atan2", ew::Takes::floats, y, x); }
+Tensor atan2(Operand y, Operand x) {
+  return ew::binary(ew::Op::atan2, "atan2", ew::Takes::floats, y, x);
+}
 
 Tensor hypot(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("hypot", ew::Takes::floats, a, b);
-  // Scaled by the larger one, so that squares neither overflow nor vanish. The smaller one keeps its
+  // Scaled by the larger one, so that squares neither overflow nor vanish. The smaller one keeps
+  // its
   // sign: derivatives go on through 0.
   const Tensor x = abs(a.tensor), y = abs(b.tensor), first = x >= y;
-  const Tensor large = where(first, x, y), infinite = isinf(x) | isinf(y), whole = infinite | (x + y == 0);
-  const Tensor small = where(whole, 0.0, where(first, b.tensor, a.tensor)), ratio = small / where(whole, 1.0, large);
+  const Tensor large = where(first, x, y), infinite = isinf(x) | isinf(y),
+               whole = infinite | (x + y == 0);
+  const Tensor small = where(whole, 0.0, where(first, b.tensor, a.tensor)),
+               ratio = small / where(whole, 1.0, large);
   // What the smaller one adds, whose rounding errors are small beside the sum.
   const Tensor added = small * ratio / (1.0 + sqrt(1.0 + square(ratio)));
   return where(infinite, std::numeric_limits<double>::infinity(), large + added);
 }
-Tensor nextafter(Operand a, Operand b) { return ew::binary(ew::Op::nextafter, "nextafter", ew::Takes::floats, a, b); }
+Tensor nextafter(Operand a, Operand b) {
+  return ew::binary(ew::Op::nextafter, "nextafter", ew::Takes::floats, a, b);
+}
 
 Tensor copysign(Operand magnitude, Operand sign) {
   const detail::UserLine line(magnitude.where);
   ew::meet("copysign", ew::Takes::floats, magnitude, sign);
   const Tensor positive = abs(magnitude.tensor);
-  return where(bitcast(sign.tensor, ew::bits_of(ew::dtype_of_operand(sign))) < 0, -positive, positive);
+  return where(bitcast(sign.tensor, ew::bits_of(ew::dtype_of_operand(sign))) < 0, -positive,
+               positive);
 }
 
 Tensor logaddexp(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("logaddexp", ew::Takes::floats, a, b);
   const Tensor &x = a.tensor, &y = b.tensor;
-  // Equal infinities have no difference; everything else goes through the larger one. Chosen by `where`, not by max and
-  // abs, so that the derivative at x = y is one half each.
+  // Equal infinities have no difference; everything else goes through the larger one. Chosen by
+  // `where`, not by max and abs, so that the derivative at x = y is one half each.
   const Tensor same_infinity = (x == y) & isinf(x);
   const Tensor difference = where(same_infinity, 0.0, x) - where(same_infinity, 0.0, y);
   const Tensor first = difference > 0;
@@ -274,7 +315,8 @@ Tensor logaddexp(Operand a, Operand b) {
 Tensor xlogy(Operand x, Operand y) {
   const detail::UserLine line(x.where);
   ew::meet("xlogy", ew::Takes::floats, x, y);
-  // 0 · log(y) is 0 whatever y is; where the logarithm is finite nothing needs guarding, and d/dx stays log(y).
+  // 0 · log(y) is 0 whatever y is; where the logarithm is finite nothing needs guarding, and d/dx
+  // stays log(y).
   const Tensor good = (y.tensor > 0) & isfinite(y.tensor);
   return x.tensor * log(where((x.tensor == 0) & !good, 1.0, y.tensor));
 }
@@ -288,11 +330,13 @@ Tensor heaviside(Operand x, Operand at_zero) {
   const detail::UserLine line(x.where);
   ew::meet("heaviside", ew::Takes::floats, x, at_zero);
   const Tensor &t = x.tensor, &z = at_zero.tensor;
-  return where(t > 0, 1.0, where(t < 0, 0.0, where(t == 0, z, t)));  // what is none of these is NaN, and stays it
+  // what is none of these is NaN, and stays it
+  return where(t > 0, 1.0, where(t < 0, 0.0, where(t == 0, z, t)));
 }
 Tensor squared_difference(Operand a, Operand b) {
   const detail::UserLine line(a.where);
-  return detail::squared_magnitude(ew::binary(ew::Op::sub, "squared_difference", ew::Takes::numbers, a, b), a.where);
+  return detail::squared_magnitude(
+      ew::binary(ew::Op::sub, "squared_difference", ew::Takes::numbers, a, b), a.where);
 }
 
 namespace detail::elementwise {
@@ -304,7 +348,8 @@ Tensor compare_signs(Op op, std::string_view name, const Tensor& a, const Tensor
   fit(name, Takes::any, Literal::value, xy, where);
   const Tensor as_natural = emit_fitting(op, {}, xy, bool_, false, where);
   const Tensor negative = a < 0;
-  return op == Op::lt || op == Op::le || op == Op::ne ? negative | as_natural : ~negative & as_natural;
+  return op == Op::lt || op == Op::le || op == Op::ne ? negative | as_natural
+                                                      : ~negative & as_natural;
 }
 
 /// By value, also where a C++ integer lies beyond all that the other operand's dtype holds.
@@ -316,7 +361,9 @@ Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
   for (int k = 0; k < 2; ++k) {
     const Aval &weak = aval_of(xy[k]), &other = aval_of(xy[1 - k]);
     // A number that is only known when the program runs keeps its own dtype: a u8 may meet 257.
-    if (!weak.weak || !is_int(weak.dtype) || other.weak || !is_int(other.dtype) || literal_of(xy[k])) continue;
+    if (!weak.weak || !is_int(weak.dtype) || other.weak || !is_int(other.dtype) ||
+        literal_of(xy[k]))
+      continue;
     xy[k] = cast(std::move(xy[k]), other.dtype == u64 ? i64 : weak.dtype, false, a.where);
   }
   const Aval &x = aval_of(xy[0]), &y = aval_of(xy[1]);
@@ -328,7 +375,8 @@ Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
     if (!number) continue;
     const bool below = !is_unsigned(number->dtype) && number->integer < 0;
     const Op seen = k == 1 ? op : mirrored(op);  // other `seen` number
-    const bool holds = seen == Op::ne || (below ? seen == Op::gt || seen == Op::ge : seen == Op::lt || seen == Op::le);
+    const bool holds = seen == Op::ne || (below ? seen == Op::gt || seen == Op::ge
+                                                : seen == Op::lt || seen == Op::le);
     return full_tensor(Scalar(holds), Aval(bool_, aval_of(xy[1 - k]).shape));
   }
   fit(name, takes, Literal::value, xy, a.where);
@@ -342,31 +390,46 @@ Tensor not_equal(Operand a, Operand b) { return ew::compare(ew::Op::ne, "not_equ
 Tensor less(Operand a, Operand b) { return ew::compare(ew::Op::lt, "less", a, b); }
 Tensor less_equal(Operand a, Operand b) { return ew::compare(ew::Op::le, "less_equal", a, b); }
 Tensor greater(Operand a, Operand b) { return ew::compare(ew::Op::gt, "greater", a, b); }
-Tensor greater_equal(Operand a, Operand b) { return ew::compare(ew::Op::ge, "greater_equal", a, b); }
+Tensor greater_equal(Operand a, Operand b) {
+  return ew::compare(ew::Op::ge, "greater_equal", a, b);
+}
 
-Tensor bitwise_and(Operand a, Operand b) { return ew::binary(ew::Op::and_, "bitwise_and", ew::Takes::bits, a, b); }
-Tensor bitwise_or(Operand a, Operand b) { return ew::binary(ew::Op::or_, "bitwise_or", ew::Takes::bits, a, b); }
-Tensor bitwise_xor(Operand a, Operand b) { return ew::binary(ew::Op::xor_, "bitwise_xor", ew::Takes::bits, a, b); }
+Tensor bitwise_and(Operand a, Operand b) {
+  return ew::binary(ew::Op::and_, "bitwise_and", ew::Takes::bits, a, b);
+}
+Tensor bitwise_or(Operand a, Operand b) {
+  return ew::binary(ew::Op::or_, "bitwise_or", ew::Takes::bits, a, b);
+}
+Tensor bitwise_xor(Operand a, Operand b) {
+  return ew::binary(ew::Op::xor_, "bitwise_xor", ew::Takes::bits, a, b);
+}
 Tensor logical_and(Operand a, Operand b) { return ew::logical(ew::Op::and_, "logical_and", a, b); }
 Tensor logical_or(Operand a, Operand b) { return ew::logical(ew::Op::or_, "logical_or", a, b); }
 Tensor logical_xor(Operand a, Operand b) { return ew::logical(ew::Op::xor_, "logical_xor", a, b); }
-Tensor shift_left(Operand a, Operand b) { return ew::binary(ew::Op::shift_left, "shift_left", ew::Takes::shifts, a, b); }
-Tensor shift_right_logical(Operand a, Operand b) { return ew::binary(ew::Op::shift_right_logical, "shift_right_logical", ew::Takes::shifts, a, b); }
+Tensor shift_left(Operand a, Operand b) {
+  return ew::binary(ew::Op::shift_left, "shift_left", ew::Takes::shifts, a, b);
+}
+Tensor shift_right_logical(Operand a, Operand b) {
+  return ew::binary(ew::Op::shift_right_logical, "shift_right_logical", ew::Takes::shifts, a, b);
+}
 Tensor shift_right_arithmetic(Operand a, Operand b) {
-  return ew::binary(ew::Op::shift_right_arithmetic, "shift_right_arithmetic", ew::Takes::shifts, a, b);
+  return ew::binary(ew::Op::shift_right_arithmetic, "shift_right_arithmetic", ew::Takes::shifts, a,
+                    b);
 }
 Tensor operator>>(Operand a, Operand b) {
   detail::need("operator>>", a.tensor, a.where);
   detail::need("operator>>", b.tensor, a.where);
   const DType d = detail::common_dtype(detail::aval_of(a.tensor), detail::aval_of(b.tensor)).dtype;
-  return is_unsigned(d) ? shift_right_logical(std::move(a), std::move(b)) : shift_right_arithmetic(std::move(a), std::move(b));
+  return is_unsigned(d) ? shift_right_logical(std::move(a), std::move(b))
+                        : shift_right_arithmetic(std::move(a), std::move(b));
 }
 
 Tensor isclose(Operand a, Operand b, Param<double> rtol, Param<double> atol, bool equal_nan) {
   const detail::UserLine line(a.where);
   detail::need("isclose", a.tensor, a.where);
   detail::need("isclose", b.tensor, a.where);
-  if (!is_inexact(a.tensor.dtype()) && !is_inexact(b.tensor.dtype())) {  // exact: no integer is rounded but the largest of 64 bits
+  // exact: no integer is rounded but the largest of 64 bits
+  if (!is_inexact(a.tensor.dtype()) && !is_inexact(b.tensor.dtype())) {
     a.tensor = a.tensor.astype(f64);
     b.tensor = b.tensor.astype(f64);
   }
@@ -382,15 +445,18 @@ Tensor allclose(Operand a, Operand b, Param<double> rtol, Param<double> atol, bo
   return all(isclose(std::move(a), std::move(b), rtol, atol, equal_nan));
 }
 
-// --- choose ----------------------------------------------------------------------------------------------------------
+// --- choose --------------------------------------------------------------------------------------
 
 Tensor where(Operand condition, Operand if_true, Operand if_false) {
   const Where line = condition.where;
-  Tensor operands[3] = {std::move(condition.tensor), std::move(if_true.tensor), std::move(if_false.tensor)};
+  Tensor operands[3] = {std::move(condition.tensor), std::move(if_true.tensor),
+                        std::move(if_false.tensor)};
   for (const Tensor& t : operands) detail::need("where", t, line);
   operands[0] = detail::to_bool(std::move(operands[0]), line);
-  const detail::Common c = detail::common_dtype(detail::aval_of(operands[1]), detail::aval_of(operands[2]));
-  detail::check_literals("where", std::span<const Tensor>(operands).subspan(1), c.dtype, detail::Literal::value, line);
+  const detail::Common c =
+      detail::common_dtype(detail::aval_of(operands[1]), detail::aval_of(operands[2]));
+  detail::check_literals("where", std::span<const Tensor>(operands).subspan(1), c.dtype,
+                         detail::Literal::value, line);
   const Shape* shape = nullptr;
   bool fits = true;
   for (Tensor& t : operands) {
@@ -407,7 +473,9 @@ Tensor where(Operand condition, Operand if_true, Operand if_false) {
   }
   return detail::emit_fitting(ew::Op::select, {}, operands, c.dtype, c.weak, line);
 }
-Tensor select(Operand condition, Operand if_true, Operand if_false) { return where(std::move(condition), std::move(if_true), std::move(if_false)); }
+Tensor select(Operand condition, Operand if_true, Operand if_false) {
+  return where(std::move(condition), std::move(if_true), std::move(if_false));
+}
 Tensor clamp(Operand low, Operand x, Operand high) {
   const detail::UserLine line(x.where);
   return minimum(maximum(std::move(x), std::move(low)), std::move(high));

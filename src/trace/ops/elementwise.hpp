@@ -36,19 +36,25 @@ inline bool as_it_is(Takes takes, DType d) {
   }
 }
 
-[[noreturn]] inline void refuse_complex(bool order, std::string_view name, std::span<const Tensor> operands, Where where) {
-  refuse(ErrorKind::dtype, name, order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs" : "not defined for complex numbers",
+[[noreturn]] inline void refuse_complex(bool order, std::string_view name,
+                                        std::span<const Tensor> operands, Where where) {
+  refuse(ErrorKind::dtype, name,
+         order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs"
+               : "not defined for complex numbers",
          operands, where);
 }
 
 /// The dtype that `takes` makes of `c`; throws if it refuses.
-inline Common adjusted(Takes takes, Common c, std::string_view name, std::span<const Tensor> operands, Where where) {
+inline Common adjusted(Takes takes, Common c, std::string_view name,
+                       std::span<const Tensor> operands, Where where) {
   if (as_it_is(takes, c.dtype)) return c;
-  if (is_complex(c.dtype) && (takes == Takes::floats || takes == Takes::reals || takes == Takes::choice))
+  if (is_complex(c.dtype) &&
+      (takes == Takes::floats || takes == Takes::reals || takes == Takes::choice))
     refuse_complex(takes == Takes::choice, name, operands, where);
   if (takes == Takes::floats || takes == Takes::inexact) return {c.weak ? f64 : f32, c.weak};
   if (takes == Takes::bits || is_inexact(c.dtype))
-    refuse(ErrorKind::dtype, name, takes == Takes::bits ? "needs bools or integers" : "needs integers", operands, where);
+    refuse(ErrorKind::dtype, name,
+           takes == Takes::bits ? "needs bools or integers" : "needs integers", operands, where);
   return {i32, c.weak};
 }
 
@@ -56,19 +62,26 @@ inline Tensor unary(Op op, std::string_view name, Takes takes, Operand& x, Param
   need(name, x.tensor, x.where);
   if (!as_it_is(takes, aval_of(x.tensor).dtype)) [[unlikely]] {
     const Aval& a = aval_of(x.tensor);
-    const Common c = adjusted(takes, {a.dtype, a.weak}, name, std::span<const Tensor>(&x.tensor, 1), x.where);
+    const Common c =
+        adjusted(takes, {a.dtype, a.weak}, name, std::span<const Tensor>(&x.tensor, 1), x.where);
     x.tensor = cast(std::move(x.tensor), c.dtype, c.weak, x.where);
   }
   const Aval& a = aval_of(x.tensor);
-  return emit_fitting(op, std::move(params), std::span<const Tensor>(&x.tensor, 1), a.dtype, a.weak, x.where);
+  return emit_fitting(op, std::move(params), std::span<const Tensor>(&x.tensor, 1), a.dtype, a.weak,
+                      x.where);
 }
-inline Tensor real(Op op, std::string_view name, Operand& x) { return unary(op, name, Takes::floats, x); }
-inline Tensor inexact(Op op, std::string_view name, Operand& x) { return unary(op, name, Takes::inexact, x); }
+inline Tensor real(Op op, std::string_view name, Operand& x) {
+  return unary(op, name, Takes::floats, x);
+}
+inline Tensor inexact(Op op, std::string_view name, Operand& x) {
+  return unary(op, name, Takes::inexact, x);
+}
 
 /// abs, real and imag of a complex Tensor: a real one.
 inline Tensor real_part(Op op, Operand& x) {
   const Aval& a = aval_of(x.tensor);
-  return emit_fitting(op, {}, std::span<const Tensor>(&x.tensor, 1), real_dtype(a.dtype), a.weak, x.where);
+  return emit_fitting(op, {}, std::span<const Tensor>(&x.tensor, 1), real_dtype(a.dtype), a.weak,
+                      x.where);
 }
 
 /// floor, ceil, round, trunc: nothing to do for integers.
@@ -109,7 +122,8 @@ inline Common fit(std::string_view name, Takes takes, Literal literal, Tensor* x
 
 inline Tensor binary(Op op, std::string_view name, Takes takes, Operand& a, Operand& b) {
   Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
-  const Common c = fit(name, takes, takes == Takes::bits ? Literal::bits : Literal::value, xy, a.where);
+  const Common c =
+      fit(name, takes, takes == Takes::bits ? Literal::bits : Literal::value, xy, a.where);
   return emit_fitting(op, {}, xy, c.dtype, c.weak, a.where);
 }
 
@@ -126,8 +140,10 @@ inline void meet(std::string_view name, Takes takes, Operand& a, Operand& b) {
   Tensor xy[2] = {a.tensor, b.tensor};
   need(name, a.tensor, a.where);
   need(name, b.tensor, a.where);
-  const Common c = adjusted(takes, common_dtype(aval_of(xy[0]), aval_of(xy[1])), name, std::span<const Tensor>(xy, 2), a.where);
-  if (is_complex(c.dtype) && takes != Takes::any) refuse_complex(false, name, std::span<const Tensor>(xy, 2), a.where);
+  const Common c = adjusted(takes, common_dtype(aval_of(xy[0]), aval_of(xy[1])), name,
+                            std::span<const Tensor>(xy, 2), a.where);
+  if (is_complex(c.dtype) && takes != Takes::any)
+    refuse_complex(false, name, std::span<const Tensor>(xy, 2), a.where);
   broadcast_shape(name, std::span<const Tensor>(xy, 2), a.where);
   check_literals(name, std::span<const Tensor>(xy, 2), c.dtype, Literal::value, a.where);
   a.tensor = cast(a.tensor, c.dtype, c.weak, a.where);

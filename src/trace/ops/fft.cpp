@@ -21,19 +21,24 @@ inline Tensor with_length(const Tensor& t, int axis, std::int64_t n, Where where
   PadParams p;
   p.low = p.high = p.interior = Shape::filled(t.shape().size(), 0);
   p.high[static_cast<std::size_t>(axis)] = n - own;
-  return emit(Op::pad, make_params(std::move(p)), {t, full_tensor(Scalar(0).converted(t.dtype()), Aval(t.dtype(), Shape{}))}, where);
+  return emit(Op::pad, make_params(std::move(p)),
+              {t, full_tensor(Scalar(0).converted(t.dtype()), Aval(t.dtype(), Shape{}))}, where);
 }
 
 /// The primitive on `axes` (at most three), whichever they are.
-inline Tensor along(FftKind kind, const Tensor& t, const Axes& axes, const Shape& lengths, Where where) {
+inline Tensor along(FftKind kind, const Tensor& t, const Axes& axes, const Shape& lengths,
+                    Where where) {
   Axes order = other_axes(axes, t.rank()), back = Axes::first(t.rank());
   for (int axis : axes) order.push_back(axis);
-  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  return permuted(emit(Op::fft, make_params(FftParams{kind, lengths, false}), {permuted(t, order, where)}, where), back, where);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return permuted(emit(Op::fft, make_params(FftParams{kind, lengths, false}),
+                       {permuted(t, order, where)}, where),
+                  back, where);
 }
 
-inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt::fft::Lengths& s, const vt::fft::TransformAxes& wanted,
-                        vt::fft::Norm norm) {
+inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt::fft::Lengths& s,
+                        const vt::fft::TransformAxes& wanted, vt::fft::Norm norm) {
   const Where w = x.where;
   const UserLine line(w);
   need(name, x.tensor, w);
@@ -43,12 +48,16 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt
     axes = normal_axes(name, *wanted, rank, x.tensor, w);
   } else {
     const int count = s ? static_cast<int>(s->size()) : rank;
-    if (count > rank) refuse(ErrorKind::shape, name, worded("{} lengths for {} axes", count, rank), x.tensor, w);
+    if (count > rank)
+      refuse(ErrorKind::shape, name, worded("{} lengths for {} axes", count, rank), x.tensor, w);
     for (int i = rank - count; i < rank; ++i) axes.push_back(i);
   }
-  if (s && s->size() != axes.size()) refuse(ErrorKind::shape, name, worded("lengths {} for axes {}", s->str(), axes.str()), x.tensor, w);
+  if (s && s->size() != axes.size())
+    refuse(ErrorKind::shape, name, worded("lengths {} for axes {}", s->str(), axes.str()), x.tensor,
+           w);
   if (axes.empty()) refuse(ErrorKind::shape, name, "needs at least one axis", x.tensor, w);
-  if (kind == FftKind::rfft && is_complex(x.tensor.dtype())) refuse(ErrorKind::dtype, name, "needs real numbers; complex ones have fft", x.tensor, w);
+  if (kind == FftKind::rfft && is_complex(x.tensor.dtype()))
+    refuse(ErrorKind::dtype, name, "needs real numbers; complex ones have fft", x.tensor, w);
 
   Tensor t = widened(to_float(x.tensor, w), w);
   const bool weak = aval_of(t).weak;
@@ -57,8 +66,12 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt
   double elements = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const bool half = kind == FftKind::irfft && i + 1 == axes.size();
-    const std::int64_t own = extent(t.shape(), axes[i]), n = s ? (*s)[i] : half ? 2 * (own - 1) : own;
-    if (n < 1) refuse(ErrorKind::shape, name, worded("a transform of {} points along axis {}", n, axes[i]), x.tensor, w);
+    const std::int64_t own = extent(t.shape(), axes[i]), n = s      ? (*s)[i]
+                                                             : half ? 2 * (own - 1)
+                                                                    : own;
+    if (n < 1)
+      refuse(ErrorKind::shape, name, worded("a transform of {} points along axis {}", n, axes[i]),
+             x.tensor, w);
     t = with_length(t, axes[i], half ? n / 2 + 1 : n, w);
     lengths.push_back(n);
     elements *= static_cast<double>(n);
@@ -76,7 +89,8 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt
   };
   const std::size_t first = axes.size() > most_axes ? axes.size() - most_axes : 0;
   if (kind != FftKind::irfft) part(first, axes.size(), kind);
-  for (std::size_t end = first; end > 0; end -= std::min(end, most_axes)) part(end - std::min(end, most_axes), end, plain);
+  for (std::size_t end = first; end > 0; end -= std::min(end, most_axes))
+    part(end - std::min(end, most_axes), end, plain);
   if (kind == FftKind::irfft) part(first, axes.size(), kind);
 
   const double root = std::sqrt(elements);
@@ -85,20 +99,29 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt
   return weak ? cast(t, t.dtype(), true, w) : t;
 }
 
-inline Tensor transform_one(std::string_view name, FftKind kind, Operand x, vt::fft::Length n, int axis, vt::fft::Norm norm) {
-  return transform(name, kind, std::move(x), n ? vt::fft::Lengths(Shape{*n}) : std::nullopt, Axes(axis), norm);
+inline Tensor transform_one(std::string_view name, FftKind kind, Operand x, vt::fft::Length n,
+                            int axis, vt::fft::Norm norm) {
+  return transform(name, kind, std::move(x), n ? vt::fft::Lengths(Shape{*n}) : std::nullopt,
+                   Axes(axis), norm);
 }
 
 inline vt::fft::Norm other_way(vt::fft::Norm norm) {
-  return norm == vt::fft::Norm::backward ? vt::fft::Norm::forward : norm == vt::fft::Norm::forward ? vt::fft::Norm::backward : norm;
+  return norm == vt::fft::Norm::backward  ? vt::fft::Norm::forward
+         : norm == vt::fft::Norm::forward ? vt::fft::Norm::backward
+                                          : norm;
 }
 
-inline Tensor frequencies(std::string_view name, const Tensor& counts, std::int64_t n, double d, DType dtype, Where where) {
-  if (!is_float(dtype)) refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(dtype)), std::span<const Tensor>(), where);
+inline Tensor frequencies(std::string_view name, const Tensor& counts, std::int64_t n, double d,
+                          DType dtype, Where where) {
+  if (!is_float(dtype))
+    refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(dtype)),
+           std::span<const Tensor>(), where);
   return cast(counts.astype(f64) / (static_cast<double>(n) * d), dtype, where);
 }
 inline void need_points(std::string_view name, std::int64_t n, Where where) {
-  if (n < 1) refuse(ErrorKind::value, name, worded("a transform of {} points", n), std::span<const Tensor>(), where);
+  if (n < 1)
+    refuse(ErrorKind::value, name, worded("a transform of {} points", n), std::span<const Tensor>(),
+           where);
 }
 
 }  // namespace vt::detail::fourier
@@ -108,10 +131,18 @@ namespace vt::fft {
 namespace fr = detail::fourier;
 using detail::FftKind;
 
-Tensor fft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::fft", FftKind::fft, std::move(x), n, axis, norm); }
-Tensor ifft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::ifft", FftKind::ifft, std::move(x), n, axis, norm); }
-Tensor rfft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::rfft", FftKind::rfft, std::move(x), n, axis, norm); }
-Tensor irfft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::irfft", FftKind::irfft, std::move(x), n, axis, norm); }
+Tensor fft(Operand x, Length n, Param<int> axis, Norm norm) {
+  return fr::transform_one("fft::fft", FftKind::fft, std::move(x), n, axis, norm);
+}
+Tensor ifft(Operand x, Length n, Param<int> axis, Norm norm) {
+  return fr::transform_one("fft::ifft", FftKind::ifft, std::move(x), n, axis, norm);
+}
+Tensor rfft(Operand x, Length n, Param<int> axis, Norm norm) {
+  return fr::transform_one("fft::rfft", FftKind::rfft, std::move(x), n, axis, norm);
+}
+Tensor irfft(Operand x, Length n, Param<int> axis, Norm norm) {
+  return fr::transform_one("fft::irfft", FftKind::irfft, std::move(x), n, axis, norm);
+}
 Tensor hfft(Operand x, Length n, Param<int> axis, Norm norm) {
   const detail::UserLine line(x.where);
   detail::need("fft::hfft", x.tensor, x.where);
@@ -120,7 +151,8 @@ Tensor hfft(Operand x, Length n, Param<int> axis, Norm norm) {
 }
 Tensor ihfft(Operand x, Length n, Param<int> axis, Norm norm) {
   const detail::UserLine line(x.where);
-  return conj(fr::transform_one("fft::ihfft", FftKind::rfft, std::move(x), n, axis, fr::other_way(norm)));
+  return conj(
+      fr::transform_one("fft::ihfft", FftKind::rfft, std::move(x), n, axis, fr::other_way(norm)));
 }
 
 Tensor fftn(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
@@ -136,23 +168,28 @@ Tensor irfftn(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm)
   return fr::transform("fft::irfftn", FftKind::irfft, std::move(x), s, axes, norm);
 }
 Tensor fft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
-  return fr::transform("fft::fft2", FftKind::fft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
+  return fr::transform("fft::fft2", FftKind::fft, std::move(x), s, axes ? *axes : Axes{-2, -1},
+                       norm);
 }
 Tensor ifft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
-  return fr::transform("fft::ifft2", FftKind::ifft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
+  return fr::transform("fft::ifft2", FftKind::ifft, std::move(x), s, axes ? *axes : Axes{-2, -1},
+                       norm);
 }
 Tensor rfft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
-  return fr::transform("fft::rfft2", FftKind::rfft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
+  return fr::transform("fft::rfft2", FftKind::rfft, std::move(x), s, axes ? *axes : Axes{-2, -1},
+                       norm);
 }
 Tensor irfft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
-  return fr::transform("fft::irfft2", FftKind::irfft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
+  return fr::transform("fft::irfft2", FftKind::irfft, std::move(x), s, axes ? *axes : Axes{-2, -1},
+                       norm);
 }
 
 Tensor fftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, Where where) {
   const detail::UserLine line(where);
   fr::need_points("fft::fftfreq", n, where);
   const Tensor i = arange(n, i64, where);
-  return fr::frequencies("fft::fftfreq", vt::where(i < (n + 1) / 2, i, i - std::int64_t{n}), n, d, dtype, where);
+  return fr::frequencies("fft::fftfreq", vt::where(i < (n + 1) / 2, i, i - std::int64_t{n}), n, d,
+                         dtype, where);
 }
 Tensor rfftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, Where where) {
   const detail::UserLine line(where);

@@ -1,4 +1,5 @@
-// Reading and writing parts of a Tensor: a[i], slices, dynamic slices, take, gather_nd, index_update and its kin, scatter_nd.
+// Reading and writing parts of a Tensor: a[i], slices, dynamic slices, take, gather_nd,
+// index_update and its kin, scatter_nd.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -14,8 +15,9 @@ Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t exte
   const Aval& a = aval_of(index);
   if (is_bool(a.dtype))
     refuse(ErrorKind::dtype, name,
-           "a bool Tensor is no index, as the result's shape would depend on its values; use vt::where, or indices made by vt::nonzero", index,
-           where);
+           "a bool Tensor is no index, as the result's shape would depend on its values; use "
+           "vt::where, or indices made by vt::nonzero",
+           index, where);
   if (!is_int(a.dtype)) refuse(ErrorKind::dtype, name, "indices must be integers", index, where);
   const bool narrow = extent <= std::numeric_limits<std::int32_t>::max();
   switch (a.dtype) {
@@ -26,7 +28,8 @@ Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t exte
     case DType::i32: return cast(index, narrow ? i32 : i64, where);
     case DType::u64:
       // Beyond every axis, and still so as a signed number.
-      return cast(minimum(index, full_tensor(Scalar(std::uint64_t{1} << 62), Aval(u64, Shape{}))), i64, where);
+      return cast(minimum(index, full_tensor(Scalar(std::uint64_t{1} << 62), Aval(u64, Shape{}))),
+                  i64, where);
     default: return cast(index, i64, where);
   }
 }
@@ -38,7 +41,9 @@ Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t ex
   const Node* n = i.node();
   if (is_unsigned(given) || n->op == Op::iota) return i;
   const DType d = aval_of(i).dtype;
-  auto scalar = [&](std::int64_t v) { return full_tensor(Scalar(v).converted(d), Aval(d, Shape{})); };
+  auto scalar = [&](std::int64_t v) {
+    return full_tensor(Scalar(v).converted(d), Aval(d, Shape{}));
+  };
   if (n->op == Op::full) {
     const std::int64_t v = n->params->as<FullParams>().value.integer;
     return v >= 0 ? i : full_tensor(Scalar(v + extent).converted(d), Aval(d, i.shape()));
@@ -70,8 +75,10 @@ inline Tensor taken(const Tensor& x, const Tensor& index, int axis, Where where)
 }
 
 /// Throws if something would have to be read from an axis without elements.
-inline void need_elements(std::string_view name, const Tensor& x, std::int64_t axis_extent, const Tensor& index, Where where) {
-  if (axis_extent == 0 && index.size() != 0) refuse(ErrorKind::shape, name, "nothing to read from an axis of size 0", x, index, where);
+inline void need_elements(std::string_view name, const Tensor& x, std::int64_t axis_extent,
+                          const Tensor& index, Where where) {
+  if (axis_extent == 0 && index.size() != 0)
+    refuse(ErrorKind::shape, name, "nothing to read from an axis of size 0", x, index, where);
 }
 
 /// Python's start:stop:step on an axis of `n`, as (first, count).
@@ -88,7 +95,8 @@ inline std::pair<std::int64_t, std::int64_t> resolved(const Slice& s, std::int64
 }
 
 inline Tensor ranged(const Tensor& x, const Slice& s, Where where) {
-  if (x.rank() == 0) refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to slice", x, where);
+  if (x.rank() == 0)
+    refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to slice", x, where);
   if (s.step == 0 || s.step == std::numeric_limits<std::int64_t>::min())
     refuse(ErrorKind::value, "Tensor::operator[]", "the step of a slice must not be 0", x, where);
   const auto [first, count] = resolved(s, x.dim(0));
@@ -96,23 +104,30 @@ inline Tensor ranged(const Tensor& x, const Slice& s, Where where) {
   const std::int64_t last = first + (count - 1) * s.step;
   if (s.step > 0) return sliced(x, 0, first, last + 1, count > 1 ? s.step : 1, where);
   const Tensor ascending = sliced(x, 0, last, first + 1, count > 1 ? -s.step : 1, where);
-  return count > 1 ? emit(Op::rev, make_params(AxesParams{Axes(0)}), {ascending}, where) : ascending;
+  return count > 1 ? emit(Op::rev, make_params(AxesParams{Axes(0)}), {ascending}, where)
+                   : ascending;
 }
 
 inline Tensor element(const Tensor& x, std::int64_t i, Where where) {
-  if (x.rank() == 0) refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", x, where);
+  if (x.rank() == 0)
+    refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", x, where);
   const std::int64_t n = x.dim(0), at = i < 0 ? i + n : i;
-  if (at < 0 || at >= n) refuse(ErrorKind::value, "Tensor::operator[]", worded("index {} out of range for axis 0 of size {}", i, n), x, where);
+  if (at < 0 || at >= n)
+    refuse(ErrorKind::value, "Tensor::operator[]",
+           worded("index {} out of range for axis 0 of size {}", i, n), x, where);
   Shape rest = x.shape();
   rest.erase(rest.begin());
   return reshaped(sliced(x, 0, at, at + 1, 1, where), rest, where);
 }
 
 /// `values` as updates of x: x's dtype, if it holds them.
-inline Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values, Where where) {
+inline Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values,
+                             Where where) {
   const Aval &a = aval_of(x), &v = aval_of(values);
   if (category(v.dtype) > category(a.dtype))
-    refuse(ErrorKind::dtype, name, worded("{} does not hold the values; convert them with astype first", name_of(a.dtype)), x, values, where);
+    refuse(ErrorKind::dtype, name,
+           worded("{} does not hold the values; convert them with astype first", name_of(a.dtype)),
+           x, values, where);
   check_literals(name, {&values, 1}, a.dtype, Literal::value, where);
   return cast(values, a.dtype, where);
 }
@@ -122,30 +137,40 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
   need(name, x.tensor, w);
   need(name, indices.tensor, w);
   need(name, values.tensor, w);
-  if (x.tensor.rank() == 0) refuse(ErrorKind::shape, name, "a scalar has no axis to index", x.tensor, w);
-  if (is_bool(x.tensor.dtype()) && op != Op::scatter) refuse(ErrorKind::dtype, name, "needs numbers, not bools", x.tensor, w);
+  if (x.tensor.rank() == 0)
+    refuse(ErrorKind::shape, name, "a scalar has no axis to index", x.tensor, w);
+  if (is_bool(x.tensor.dtype()) && op != Op::scatter)
+    refuse(ErrorKind::dtype, name, "needs numbers, not bools", x.tensor, w);
   const Tensor operand = cast(x.tensor, x.tensor.dtype(), w);
   const Tensor index = wrapped_index(name, indices.tensor, operand.dim(0), w);
   Shape shape = index.shape();
   for (int i = 1; i < operand.rank(); ++i) shape.push_back(operand.dim(i));
   const Tensor update = fitting_values(name, operand, values.tensor, w);
   if (!stretches(update.shape(), shape))
-    refuse(ErrorKind::shape, name, worded("the values do not broadcast to {}", shape.str()), x.tensor, values.tensor, w);
+    refuse(ErrorKind::shape, name, worded("the values do not broadcast to {}", shape.str()),
+           x.tensor, values.tensor, w);
   ScatterParams p;
   for (int i = index.rank(); i < shape.rank(); ++i) p.update_window_dims.push_back(i);
   p.inserted_window_dims.push_back(0);
   p.scatter_dims_to_operand_dims.push_back(0);
   p.mode = IndexMode::fill;
-  return emit(op, make_params(std::move(p)), {operand, with_index_axis(index, w), broadcast(update, shape, w)}, w);
+  return emit(op, make_params(std::move(p)),
+              {operand, with_index_axis(index, w), broadcast(update, shape, w)}, w);
 }
 
-/// Index vectors (the last axis of `indices`) into the leading axes of `shape`, negative components counted from the end.
-inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, const Shape& shape, Where where) {
-  if (indices.rank() == 0) refuse(ErrorKind::shape, name, "the indices need a last axis that holds index vectors", indices, where);
+/// Index vectors (the last axis of `indices`) into the leading axes of `shape`, negative components
+/// counted from the end.
+inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, const Shape& shape,
+                              Where where) {
+  if (indices.rank() == 0)
+    refuse(ErrorKind::shape, name, "the indices need a last axis that holds index vectors", indices,
+           where);
   const std::int64_t k = indices.dim(-1);
   if (k > shape.rank())
-    refuse(ErrorKind::shape, name, worded("index vectors of {} components address {} axes, those of {}", k, shape.rank(), shape.str()), indices,
-           where);
+    refuse(ErrorKind::shape, name,
+           worded("index vectors of {} components address {} axes, those of {}", k, shape.rank(),
+                  shape.str()),
+           indices, where);
   std::int64_t widest = 0;
   for (std::int64_t d : shape) widest = std::max(widest, d);
   const bool natural = is_unsigned(indices.dtype());
@@ -153,14 +178,18 @@ inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, cons
   if (natural || k == 0) return i;
   const Vec<std::int64_t> dims(shape.begin(), shape.begin() + k);
   const bool same = all_of(dims, [&](std::int64_t d) { return d == dims[0]; });
-  const Tensor extents = same ? full_tensor(Scalar(dims[0]).converted(i.dtype()), Aval(i.dtype(), Shape{}))
-                              : cast(from_host(dims.data(), i64, Shape{k}, true, where), i.dtype(), where);
+  const Tensor extents =
+      same ? full_tensor(Scalar(dims[0]).converted(i.dtype()), Aval(i.dtype(), Shape{}))
+           : cast(from_host(dims.data(), i64, Shape{k}, true, where), i.dtype(), where);
   return vt::where(i < 0, i + extents, i);
 }
 
 /// One start per axis, all of one dtype.
-inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, const Tensor& x, TensorSpan start, Where where) {
-  if (static_cast<int>(start.size()) != x.rank()) refuse(ErrorKind::shape, name, worded("{} starts for rank {}", start.size(), x.rank()), x, where);
+inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, const Tensor& x,
+                          TensorSpan start, Where where) {
+  if (static_cast<int>(start.size()) != x.rank())
+    refuse(ErrorKind::shape, name, worded("{} starts for rank {}", start.size(), x.rank()), x,
+           where);
   std::int64_t widest = 0;
   for (std::int64_t d : x.shape()) widest = std::max(widest, d);
   bool wide = false;
@@ -194,9 +223,12 @@ Tensor Tensor::operator[](const Index& index) const {
   if (index.kind == Index::Kind::number) return ix::element(*this, index.number, w);
   if (index.kind == Index::Kind::slice) return ix::ranged(*this, index.range, w);
   detail::need("Tensor::operator[]", index.tensor, w);
-  if (rank() == 0) detail::refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", *this, w);
+  if (rank() == 0)
+    detail::refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", *this,
+                   w);
   ix::need_elements("Tensor::operator[]", *this, dim(0), index.tensor, w);
-  return ix::taken(*this, detail::wrapped_index("Tensor::operator[]", index.tensor, dim(0), w), 0, w);
+  return ix::taken(*this, detail::wrapped_index("Tensor::operator[]", index.tensor, dim(0), w), 0,
+                   w);
 }
 
 Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride) {
@@ -205,14 +237,17 @@ Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& str
   if (p.stride.empty()) p.stride = Shape::filled(x.tensor.shape().size(), 1);
   return detail::emit(detail::Op::slice, detail::make_params(std::move(p)), {x.tensor}, x.where);
 }
-Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit, Param<std::int64_t> stride, Param<int> axis) {
+Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit,
+                    Param<std::int64_t> stride, Param<int> axis) {
   detail::need("slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("slice_in_dim", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
   const std::int64_t first = start + (start < 0 ? n : 0), end = limit + (limit < 0 ? n : 0);
   if (first < 0 || first > end || end > n || stride < 1)
-    detail::refuse(ErrorKind::shape, "slice_in_dim", detail::worded("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
-                   x.tensor, x.where);
+    detail::refuse(
+        ErrorKind::shape, "slice_in_dim",
+        detail::worded("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
+        x.tensor, x.where);
   return detail::sliced(x.tensor, along, first, end, stride, x.where);
 }
 
@@ -235,7 +270,8 @@ Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start) {
   operands.push_back(detail::cast(x.tensor, x.tensor.dtype(), w));
   operands.push_back(ix::fitting_values("dynamic_update_slice", x.tensor, update.tensor, w));
   ix::append_starts("dynamic_update_slice", operands, x.tensor, start, w);
-  return detail::emit(detail::Op::dynamic_update_slice, {}, std::span<const Tensor>(operands.data(), operands.size()), w);
+  return detail::emit(detail::Op::dynamic_update_slice, {},
+                      std::span<const Tensor>(operands.data(), operands.size()), w);
 }
 Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, Param<int> axis) {
   detail::need("dynamic_slice_in_dim", x.tensor, x.where);
@@ -264,9 +300,11 @@ Tensor take_along_axis(Operand x, Operand indices, Param<int> axis) {
   const Where w = x.where;
   detail::need("take_along_axis", x.tensor, w);
   detail::need("take_along_axis", indices.tensor, w);
-  const int rank = x.tensor.rank(), along = detail::normal_axis("take_along_axis", axis, x.tensor, w);
+  const int rank = x.tensor.rank(),
+            along = detail::normal_axis("take_along_axis", axis, x.tensor, w);
   if (indices.tensor.rank() != rank)
-    detail::refuse(ErrorKind::shape, "take_along_axis", "indices and operand differ in rank", x.tensor, indices.tensor, w);
+    detail::refuse(ErrorKind::shape, "take_along_axis", "indices and operand differ in rank",
+                   x.tensor, indices.tensor, w);
   ix::need_elements("take_along_axis", x.tensor, x.tensor.dim(along), indices.tensor, w);
   Shape shape = indices.tensor.shape();
   detail::GatherParams p;
@@ -281,22 +319,34 @@ Tensor take_along_axis(Operand x, Operand indices, Param<int> axis) {
     } else if (n == 1) {
       p.collapsed_slice_dims.push_back(i);  // read at 0 whatever the index, as if stretched
     } else {
-      detail::refuse(ErrorKind::shape, "take_along_axis", detail::worded("axis {} does not broadcast", i), x.tensor, indices.tensor, w);
+      detail::refuse(ErrorKind::shape, "take_along_axis",
+                     detail::worded("axis {} does not broadcast", i), x.tensor, indices.tensor, w);
     }
     p.slice_sizes.push_back(1);
   }
   p.start_index_map.push_back(along);
   p.mode = detail::IndexMode::clip;
-  const Tensor index = detail::wrapped_index("take_along_axis", indices.tensor, x.tensor.dim(along), w);
-  return detail::emit(detail::Op::gather, detail::make_params(std::move(p)), {x.tensor, ix::with_index_axis(detail::broadcast(index, shape, w), w)},
-                      w);
+  const Tensor index =
+      detail::wrapped_index("take_along_axis", indices.tensor, x.tensor.dim(along), w);
+  return detail::emit(detail::Op::gather, detail::make_params(std::move(p)),
+                      {x.tensor, ix::with_index_axis(detail::broadcast(index, shape, w), w)}, w);
 }
 
-Tensor index_update(Operand x, Operand indices, Operand values) { return ix::written(detail::Op::scatter, "index_update", x, indices, values); }
-Tensor index_add(Operand x, Operand indices, Operand values) { return ix::written(detail::Op::scatter_add, "index_add", x, indices, values); }
-Tensor index_mul(Operand x, Operand indices, Operand values) { return ix::written(detail::Op::scatter_mul, "index_mul", x, indices, values); }
-Tensor index_min(Operand x, Operand indices, Operand values) { return ix::written(detail::Op::scatter_min, "index_min", x, indices, values); }
-Tensor index_max(Operand x, Operand indices, Operand values) { return ix::written(detail::Op::scatter_max, "index_max", x, indices, values); }
+Tensor index_update(Operand x, Operand indices, Operand values) {
+  return ix::written(detail::Op::scatter, "index_update", x, indices, values);
+}
+Tensor index_add(Operand x, Operand indices, Operand values) {
+  return ix::written(detail::Op::scatter_add, "index_add", x, indices, values);
+}
+Tensor index_mul(Operand x, Operand indices, Operand values) {
+  return ix::written(detail::Op::scatter_mul, "index_mul", x, indices, values);
+}
+Tensor index_min(Operand x, Operand indices, Operand values) {
+  return ix::written(detail::Op::scatter_min, "index_min", x, indices, values);
+}
+Tensor index_max(Operand x, Operand indices, Operand values) {
+  return ix::written(detail::Op::scatter_max, "index_max", x, indices, values);
+}
 
 Tensor gather_nd(Operand x, Operand indices) {
   const Where w = x.where;
@@ -315,7 +365,8 @@ Tensor gather_nd(Operand x, Operand indices) {
     addressed *= x.tensor.dim(i);
   }
   if (addressed == 0 && detail::extent_along(index.shape(), Axes::first(leading)) != 0)
-    detail::refuse(ErrorKind::shape, "gather_nd", "nothing to read from an axis of size 0", x.tensor, indices.tensor, w);
+    detail::refuse(ErrorKind::shape, "gather_nd", "nothing to read from an axis of size 0",
+                   x.tensor, indices.tensor, w);
   for (int i = k; i < x.tensor.rank(); ++i) p.offset_dims.push_back(leading + i - k);
   return detail::emit(detail::Op::gather, detail::make_params(std::move(p)), {x.tensor, index}, w);
 }
@@ -331,7 +382,9 @@ Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape) {
   for (int i = 0; i < leading; ++i) wanted.push_back(index.dim(i));
   for (int i = k; i < shape.rank(); ++i) wanted.push_back(detail::extent(shape, i));
   if (updates.tensor.shape() != wanted)
-    detail::refuse(ErrorKind::shape, "scatter_nd", detail::worded("the updates must have shape {}", wanted.str()), indices.tensor, updates.tensor, w);
+    detail::refuse(ErrorKind::shape, "scatter_nd",
+                   detail::worded("the updates must have shape {}", wanted.str()), indices.tensor,
+                   updates.tensor, w);
   detail::ScatterParams p;
   for (int i = 0; i < k; ++i) {
     p.inserted_window_dims.push_back(i);
@@ -339,8 +392,10 @@ Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape) {
   }
   for (int i = leading; i < wanted.rank(); ++i) p.update_window_dims.push_back(i);
   const Tensor values = detail::cast(updates.tensor, updates.tensor.dtype(), w);
-  return detail::emit(detail::Op::scatter_add, detail::make_params(std::move(p)),
-                      {detail::filled("scatter_nd", detail::Scalar(0), values.dtype(), shape, w), index, values}, w);
+  return detail::emit(
+      detail::Op::scatter_add, detail::make_params(std::move(p)),
+      {detail::filled("scatter_nd", detail::Scalar(0), values.dtype(), shape, w), index, values},
+      w);
 }
 
 }  // namespace vt

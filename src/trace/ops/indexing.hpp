@@ -5,9 +5,11 @@
 
 namespace vt::detail {
 
-/// An integer Tensor as i32 or i64, the values kept (those beyond every axis stay so). Refuses bools and floats.
+/// An integer Tensor as i32 or i64, the values kept (those beyond every axis stay so). Refuses
+/// bools and floats.
 Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t extent, Where where);
-/// The same with negative indices counted from the end of an axis of `extent`; −extent − 1 and below stay negative.
+/// The same with negative indices counted from the end of an axis of `extent`; −extent − 1 and
+/// below stay negative.
 Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t extent, Where where);
 
 }  // namespace vt::detail

@@ -15,10 +15,13 @@ namespace detail::list_ops {
 
 Operand of(const Tensor& t, Where where) { return {t, where.file, where.line}; }
 
-Tensor number(std::int64_t n) { return full_tensor(Scalar(n).converted(DType::i32), Aval(DType::i32, Shape{})); }
+Tensor number(std::int64_t n) {
+  return full_tensor(Scalar(n).converted(DType::i32), Aval(DType::i32, Shape{}));
+}
 
 /// What is put into the list, as it must be: [leading…, shape of an element…].
-Tensor fitting(const TensorList& list, const char* function, const Operand& x, const Shape& leading, Where where) {
+Tensor fitting(const TensorList& list, const char* function, const Operand& x, const Shape& leading,
+               Where where) {
   const std::string name = worded("TensorList::{}", function);
   need(name, x.tensor, where);
   const DType dtype = list.elements.dtype();
@@ -27,8 +30,10 @@ Tensor fitting(const TensorList& list, const char* function, const Operand& x, c
   wanted.append(element.begin(), element.end());
   Tensor value = x.tensor;
   const Aval a = aval_of(value);
-  const std::string must = worded("elements are {}, and the value does not fit", Aval(dtype, element).str());
-  if ((a.dtype != dtype || a.weak) && (!a.weak || category(a.dtype) > category(dtype))) refuse(ErrorKind::dtype, name, must, value, where);
+  const std::string must =
+      worded("elements are {}, and the value does not fit", Aval(dtype, element).str());
+  if ((a.dtype != dtype || a.weak) && (!a.weak || category(a.dtype) > category(dtype)))
+    refuse(ErrorKind::dtype, name, must, value, where);
   check_literals(name, {&value, 1}, dtype, Literal::value, where);
   value = cast(value, dtype, where);
   const Shape own = value.shape();
@@ -45,14 +50,20 @@ Tensor index_of(const char* function, const Operand& i, int rank, Where where) {
   const std::string name = worded("TensorList::{}", function);
   need(name, i.tensor, where);
   if (!is_int(i.tensor.dtype()) || i.tensor.rank() != rank)
-    refuse(ErrorKind::dtype, name, rank == 0 ? "the index must be an integer scalar" : "indices must be integers of one axis", i.tensor, where);
+    refuse(
+        ErrorKind::dtype, name,
+        rank == 0 ? "the index must be an integer scalar" : "indices must be integers of one axis",
+        i.tensor, where);
   return i.tensor.astype(i32, where);
 }
 
-void need_range(const TensorList& list, const char* function, const Tensor& index, const Tensor& limit, Where where) {
+void need_range(const TensorList& list, const char* function, const Tensor& index,
+                const Tensor& limit, Where where) {
   if (!list.checked) return;
   const Tensor inside = (of(index, where) >= 0) & (of(index, where) < of(limit, where));
-  check(of(inside, where), worded("vt::TensorList::{}: index {{}} is not one of {{}} elements", function), index, limit);
+  check(of(inside, where),
+        worded("vt::TensorList::{}: index {{}} is not one of {{}} elements", function), index,
+        limit);
 }
 
 /// The count once there is something at `index`.
@@ -62,8 +73,11 @@ Tensor reaching(const TensorList& list, const Tensor& index, Where where) {
 
 }  // namespace detail::list_ops
 
-TensorList TensorList::fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype, Where where) {
-  if (capacity < 0) detail::fail(ErrorKind::value, detail::worded("vt::TensorList: the capacity is {}", capacity), detail::user_line(where));
+TensorList TensorList::fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype,
+                             Where where) {
+  if (capacity < 0)
+    detail::fail(ErrorKind::value, detail::worded("vt::TensorList: the capacity is {}", capacity),
+                 detail::user_line(where));
   Shape shape{capacity};
   shape.append(element.begin(), element.end());
   return {zeros(shape, dtype, where), detail::list_ops::number(0)};
@@ -78,7 +92,9 @@ TensorList TensorList::growable(const Shape& element, DType dtype, Where where) 
 TensorList TensorList::from(Operand values) {
   const Where where = detail::user_line(values.where);
   detail::need("TensorList::from", values.tensor, where);
-  if (values.tensor.rank() == 0) detail::refuse(ErrorKind::shape, "TensorList::from", "a scalar has no elements", values.tensor, where);
+  if (values.tensor.rank() == 0)
+    detail::refuse(ErrorKind::shape, "TensorList::from", "a scalar has no elements", values.tensor,
+                   where);
   return {values.tensor, detail::list_ops::number(values.tensor.dim(0))};
 }
 
@@ -92,8 +108,12 @@ void TensorList::push(Operand x) {
     count = number(elements.dim(0));
     return;
   }
-  if (checked) check(of(count, where) < capacity(), "vt::TensorList::push: the list is full, it has {} elements", count);
-  if (capacity() > 0) elements = dynamic_update_slice_in_dim(of(elements, where), of(one, where), of(count, where), 0);
+  if (checked)
+    check(of(count, where) < capacity(),
+          "vt::TensorList::push: the list is full, it has {} elements", count);
+  if (capacity() > 0)
+    elements =
+        dynamic_update_slice_in_dim(of(elements, where), of(one, where), of(count, where), 0);
   count = of(count, where) + 1;
 }
 
@@ -106,14 +126,16 @@ Tensor TensorList::pop(Where at) {
   element.erase(element.begin());
   if (capacity() == 0) return zeros(element, elements.dtype(), where);
   const Tensor last = of(count, where) - 1;
-  const Tensor taken = reshape(of(dynamic_slice_in_dim(of(elements, where), of(last, where), 1, 0), where), element);
+  const Tensor taken =
+      reshape(of(dynamic_slice_in_dim(of(elements, where), of(last, where), 1, 0), where), element);
   if (growing) {
     elements = elements[slice(0, capacity() - 1)];
     count = number(elements.dim(0));
   } else {
     Shape place = elements.shape();
     place[0] = 1;
-    elements = dynamic_update_slice_in_dim(of(elements, where), of(zeros(place, elements.dtype(), where), where), of(last, where), 0);
+    elements = dynamic_update_slice_in_dim(
+        of(elements, where), of(zeros(place, elements.dtype(), where), where), of(last, where), 0);
     count = last;
   }
   return taken;
@@ -128,14 +150,16 @@ Tensor TensorList::read(Operand i) const {
   Shape element = elements.shape();
   element.erase(element.begin());
   if (capacity() == 0) return zeros(element, elements.dtype(), where);
-  return reshape(of(dynamic_slice_in_dim(of(elements, where), of(index, where), 1, 0), where), element);
+  return reshape(of(dynamic_slice_in_dim(of(elements, where), of(index, where), 1, 0), where),
+                 element);
 }
 
 void TensorList::write(Operand i, Operand x) {
   using namespace detail::list_ops;
   const Where where = detail::user_line(i.where);
   const detail::UserLine line(where);
-  const Tensor index = index_of("write", i, 0, where), one = fitting(*this, "write", x, Shape{1}, where);
+  const Tensor index = index_of("write", i, 0, where),
+               one = fitting(*this, "write", x, Shape{1}, where);
   need_range(*this, "write", index, number(capacity()), where);
   if (capacity() == 0) return;
   elements = dynamic_update_slice_in_dim(of(elements, where), of(one, where), of(index, where), 0);
@@ -160,7 +184,8 @@ void TensorList::scatter(Operand indices, Operand values) {
   using namespace detail::list_ops;
   const Where where = detail::user_line(indices.where);
   const detail::UserLine line(where);
-  const Tensor index = index_of("scatter", indices, 1, where), all = fitting(*this, "scatter", values, Shape{index.dim(0)}, where);
+  const Tensor index = index_of("scatter", indices, 1, where),
+               all = fitting(*this, "scatter", values, Shape{index.dim(0)}, where);
   need_range(*this, "scatter", index, number(capacity()), where);
   if (capacity() == 0 || index.dim(0) == 0) return;
   elements = index_update(of(elements, where), of(index, where), of(all, where));
@@ -170,7 +195,8 @@ void TensorList::scatter(Operand indices, Operand values) {
 Tensor TensorList::concat(Where at) const {
   const Where where = detail::user_line(at);
   if (elements.rank() < 2)
-    detail::refuse(ErrorKind::shape, "TensorList::concat", "elements without an axis cannot be put one behind the other", elements, where);
+    detail::refuse(ErrorKind::shape, "TensorList::concat",
+                   "elements without an axis cannot be put one behind the other", elements, where);
   Shape shape = elements.shape();
   shape[1] *= shape[0];
   shape.erase(shape.begin());

@@ -1,4 +1,5 @@
-// Functions that networks are made of: softmax, activations, normalisations, losses. All take their statistics in at least f32.
+// Functions that networks are made of: softmax, activations, normalisations, losses. All take their
+// statistics in at least f32.
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -15,11 +16,14 @@ struct Wide {
 };
 inline Wide wide(std::string_view name, const Operand& x) {
   need(name, x.tensor, x.where);
-  if (is_complex(x.tensor.dtype())) refuse(ErrorKind::dtype, name, "not defined for complex numbers", x.tensor, x.where);
+  if (is_complex(x.tensor.dtype()))
+    refuse(ErrorKind::dtype, name, "not defined for complex numbers", x.tensor, x.where);
   const Tensor t = to_float(x.tensor, x.where);
   return {widened(t, x.where), t.dtype()};
 }
-inline Tensor narrowed(const Tensor& y, DType d, Where where) { return cast(y, d, aval_of(y).weak, where); }
+inline Tensor narrowed(const Tensor& y, DType d, Where where) {
+  return cast(y, d, aval_of(y).weak, where);
+}
 
 /// `part` lacks `axes` of `shape`; stretches it over them.
 inline Tensor over(const Tensor& part, const Shape& shape, const Axes& axes, Where where) {
@@ -28,26 +32,32 @@ inline Tensor over(const Tensor& part, const Shape& shape, const Axes& axes, Whe
 
 /// x less its largest element along the axis, which is a constant to the derivative, as it cancels.
 inline Tensor shifted(const Tensor& x, int axis, Where where) {
-  return x - over(stop_gradient(reduced(Op::reduce_max, x, Axes(axis), where)), x.shape(), Axes(axis), where);
+  return x - over(stop_gradient(reduced(Op::reduce_max, x, Axes(axis), where)), x.shape(),
+                  Axes(axis), where);
 }
 
 inline Tensor log_softmax_of(const Tensor& x, int axis, Where where) {
   if (x.dim(axis) == 0) return x;
   const Tensor s = shifted(x, axis, where);
-  return s - over(log(reduced(Op::reduce_sum, exp(s), Axes(axis), where)), s.shape(), Axes(axis), where);
+  return s - over(log(reduced(Op::reduce_sum, exp(s), Axes(axis), where)), s.shape(), Axes(axis),
+                  where);
 }
 
 /// A scale or shift for one axis: a scalar, or a vector of its size.
-inline Tensor along_axis(std::string_view name, const char* what, const Tensor& t, const Tensor& x, int axis, Where where) {
+inline Tensor along_axis(std::string_view name, const char* what, const Tensor& t, const Tensor& x,
+                         int axis, Where where) {
   need(name, t, where);
   if (t.rank() == 0) return t;
   if (t.rank() != 1 || t.dim(0) != x.dim(axis))
-    refuse(ErrorKind::shape, name, worded("the {} must be a scalar or a vector of the size of axis {}", what, axis), x, t, where);
+    refuse(ErrorKind::shape, name,
+           worded("the {} must be a scalar or a vector of the size of axis {}", what, axis), x, t,
+           where);
   return spread(t, x.shape(), Axes(axis), where);
 }
 
 inline Tensor average(const Tensor& x, const Axes& axes, Where where) {
-  return reduced(Op::reduce_sum, x, axes, where) / static_cast<double>(extent_along(x.shape(), axes));
+  return reduced(Op::reduce_sum, x, axes, where) /
+         static_cast<double>(extent_along(x.shape(), axes));
 }
 
 struct Moments {
@@ -75,7 +85,7 @@ namespace vt {
 
 namespace nw = detail::networks;
 
-// --- softmax ---------------------------------------------------------------------------------------------------------
+// --- softmax -------------------------------------------------------------------------------------
 
 Tensor softmax(Operand x, Param<int> axis) {
   const Where w = x.where;
@@ -84,17 +94,20 @@ Tensor softmax(Operand x, Param<int> axis) {
   const int along = detail::normal_axis("softmax", axis, x.tensor, w);
   if (t.x.dim(along) == 0) return nw::narrowed(t.x, t.result, w);
   const Tensor e = exp(nw::shifted(t.x, along, w));
-  return nw::narrowed(e / nw::over(detail::reduced(detail::Op::reduce_sum, e, Axes(along), w), e.shape(), Axes(along), w), t.result, w);
+  return nw::narrowed(e / nw::over(detail::reduced(detail::Op::reduce_sum, e, Axes(along), w),
+                                   e.shape(), Axes(along), w),
+                      t.result, w);
 }
 Tensor log_softmax(Operand x, Param<int> axis) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("log_softmax", x);
-  return nw::narrowed(nw::log_softmax_of(t.x, detail::normal_axis("log_softmax", axis, x.tensor, w), w), t.result, w);
+  return nw::narrowed(
+      nw::log_softmax_of(t.x, detail::normal_axis("log_softmax", axis, x.tensor, w), w), t.result,
+      w);
 }
 
-// --- activations -----------------------------------------------------------------------------------------------------
-// The bends are `where`s whose unused side is fed a harmless argument, so that neither values nor gradients turn NaN there.
+// --- activations ---------------------------------------------------------------------------------
 
 Tensor relu(Operand x) {
   const detail::UserLine line(x.where);
@@ -111,7 +124,8 @@ Tensor elu(Operand x, Param<double> alpha) {
   const detail::UserLine line(x.where);
   const nw::Wide t = nw::wide("elu", x);
   const Tensor positive = t.x > 0;
-  return nw::narrowed(where(positive, t.x, double{alpha} * expm1(where(positive, 0.0, t.x))), t.result, x.where);
+  return nw::narrowed(where(positive, t.x, double{alpha} * expm1(where(positive, 0.0, t.x))),
+                      t.result, x.where);
 }
 Tensor selu(Operand x) {
   const detail::UserLine line(x.where);
@@ -124,7 +138,8 @@ Tensor gelu(Operand x, bool approximate) {
   const nw::Wide t = nw::wide("gelu", x);
   // x Φ(x). ½ (1 + tanh u) is sigmoid(2 u), and keeps the left tail's digits.
   const double slope = 2 * 0.79788456080286535588;
-  const Tensor gate = approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x))) : ndtr(t.x);
+  const Tensor gate =
+      approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x))) : ndtr(t.x);
   return nw::narrowed(t.x * gate, t.result, x.where);
 }
 Tensor silu(Operand x) {
@@ -142,9 +157,11 @@ Tensor leaky_relu(Operand x, Param<double> slope) {
 Tensor softplus(Operand x) {
   const detail::UserLine line(x.where);
   const nw::Wide t = nw::wide("softplus", x);
-  // log(1 + eˣ) = max(x, 0) + log1p(e^−|x|), chosen by `where` so that the derivative at 0 is one half.
+  // log(1 + eˣ) = max(x, 0) + log1p(e^−|x|), chosen by `where` so that the derivative at 0 is one
+  // half.
   const Tensor positive = t.x > 0;
-  return nw::narrowed(where(positive, t.x, 0.0) + log1p(exp(where(positive, -t.x, t.x))), t.result, x.where);
+  return nw::narrowed(where(positive, t.x, 0.0) + log1p(exp(where(positive, -t.x, t.x))), t.result,
+                      x.where);
 }
 Tensor softsign(Operand x) {
   const detail::UserLine line(x.where);
@@ -160,7 +177,7 @@ Tensor hard_tanh(Operand x) {
   return where(t > 1, 1, where(t < -1, -1, t));
 }
 
-// --- normalisations --------------------------------------------------------------------------------------------------
+// --- normalisations ------------------------------------------------------------------------------
 
 Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis, Param<double> epsilon) {
   const Where w = x.where;
@@ -170,7 +187,8 @@ Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis, Para
   const Tensor s = nw::along_axis("layer_norm", "scale", scale.tensor, t.x, along, w),
                b = nw::along_axis("layer_norm", "shift", shift.tensor, t.x, along, w);
   const Axes axes(along);
-  return nw::narrowed(nw::normalised(nw::moments(t.x, axes, w), axes, epsilon, w) * s + b, t.result, w);
+  return nw::narrowed(nw::normalised(nw::moments(t.x, axes, w), axes, epsilon, w) * s + b, t.result,
+                      w);
 }
 Tensor rms_norm(Operand x, Operand scale, Param<int> axis, Param<double> epsilon) {
   const Where w = x.where;
@@ -182,14 +200,17 @@ Tensor rms_norm(Operand x, Operand scale, Param<int> axis, Param<double> epsilon
   const Tensor inverse = rsqrt(nw::average(square(t.x), axes, w) + double{epsilon});
   return nw::narrowed(t.x * nw::over(inverse, t.x.shape(), axes, w) * s, t.result, w);
 }
-Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift, Param<double> epsilon) {
+Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift,
+                  Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("group_norm", x);
   const int last = nw::last_axis("group_norm", x.tensor, w);
   const Shape& shape = t.x.shape();
   if (last < 1 || groups < 1 || shape.back() % groups != 0)
-    detail::refuse(ErrorKind::shape, "group_norm", detail::worded("needs [N,…,C] with C a multiple of the {} groups", groups), x.tensor, w);
+    detail::refuse(ErrorKind::shape, "group_norm",
+                   detail::worded("needs [N,…,C] with C a multiple of the {} groups", groups),
+                   x.tensor, w);
   const Tensor s = nw::along_axis("group_norm", "scale", scale.tensor, t.x, last, w),
                b = nw::along_axis("group_norm", "shift", shift.tensor, t.x, last, w);
   Shape grouped = shape;
@@ -199,11 +220,13 @@ Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift, Pa
   for (int i = 1; i < grouped.rank(); ++i)
     if (i != last) axes.push_back(i);
   const Tensor g = detail::reshaped(t.x, grouped, w);
-  const Tensor y = detail::reshaped(nw::normalised(nw::moments(g, axes, w), axes, epsilon, w), shape, w);
+  const Tensor y =
+      detail::reshaped(nw::normalised(nw::moments(g, axes, w), axes, epsilon, w), shape, w);
   return nw::narrowed(y * s + b, t.result, w);
 }
 
-BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, Param<double> epsilon) {
+BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
+                                    Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("batch_norm_training", x);
@@ -213,24 +236,30 @@ BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, Par
   const Axes axes = Axes::first(last);
   const nw::Moments m = nw::moments(t.x, axes, w);
   const Tensor y = nw::normalised(m, axes, epsilon, w) * s + b;
-  return {nw::narrowed(y, t.result, w), nw::narrowed(m.mean, t.result, w), nw::narrowed(m.variance, t.result, w)};
+  return {nw::narrowed(y, t.result, w), nw::narrowed(m.mean, t.result, w),
+          nw::narrowed(m.variance, t.result, w)};
 }
-Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, Param<double> epsilon) {
+Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
+                            Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("batch_norm_inference", x);
   const int last = nw::last_axis("batch_norm_inference", x.tensor, w);
-  auto placed = [&](const char* what, const Tensor& p) { return nw::along_axis("batch_norm_inference", what, p, t.x, last, w); };
+  auto placed = [&](const char* what, const Tensor& p) {
+    return nw::along_axis("batch_norm_inference", what, p, t.x, last, w);
+  };
   placed("variance", variance.tensor);  // its shape is checked before it is worked on
   detail::need("batch_norm_inference", scale.tensor, w);
   // One factor per channel first: a single multiply-add per element is left.
-  const Tensor factor = rsqrt(detail::widened(detail::to_float(variance.tensor, w), w) + double{epsilon});
-  const Tensor s = placed("scale", scale.tensor), centre = placed("mean", mean.tensor), b = placed("shift", shift.tensor);
+  const Tensor factor =
+      rsqrt(detail::widened(detail::to_float(variance.tensor, w), w) + double{epsilon});
+  const Tensor s = placed("scale", scale.tensor), centre = placed("mean", mean.tensor),
+               b = placed("shift", shift.tensor);
   const Tensor f = factor.rank() == 0 ? factor : detail::spread(factor, t.x.shape(), Axes(last), w);
   return nw::narrowed((t.x - centre) * (f * s) + b, t.result, w);
 }
 
-// --- losses ----------------------------------------------------------------------------------------------------------
+// --- losses --------------------------------------------------------------------------------------
 
 Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis) {
   const Where w = logits.where;
@@ -240,12 +269,15 @@ Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis) {
   const int along = detail::normal_axis("cross_entropy", axis, logits.tensor, w);
   const Tensor operands[2] = {logits.tensor, targets.tensor};
   if (detail::broadcast_shape("cross_entropy", operands, w) != t.x.shape())
-    detail::refuse(ErrorKind::shape, "cross_entropy", "the targets must broadcast to the logits", logits.tensor, targets.tensor, w);
+    detail::refuse(ErrorKind::shape, "cross_entropy", "the targets must broadcast to the logits",
+                   logits.tensor, targets.tensor, w);
   const Tensor p = nw::log_softmax_of(t.x, along, w);
   // A class that cannot be (target 0) costs nothing, even where its log-probability is −inf.
   const Tensor q = detail::cast(targets.tensor, t.x.dtype(), w);
   const Tensor cost = q * where((q == 0) & isinf(p), 0.0, p);
-  return nw::narrowed(-detail::reduced(detail::Op::reduce_sum, detail::broadcast(cost, t.x.shape(), w), Axes(along), w), t.result, w);
+  return nw::narrowed(-detail::reduced(detail::Op::reduce_sum,
+                                       detail::broadcast(cost, t.x.shape(), w), Axes(along), w),
+                      t.result, w);
 }
 
 Tensor sparse_cross_entropy(Operand logits, Operand labels) {
@@ -258,11 +290,14 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
   const std::int64_t classes = shape.back();
   shape.pop_back();
   if (labels.tensor.shape() != shape || classes == 0)
-    detail::refuse(ErrorKind::shape, "sparse_cross_entropy", detail::worded("the labels must have shape {} and there must be classes", shape.str()),
-                   logits.tensor, labels.tensor, w);
+    detail::refuse(
+        ErrorKind::shape, "sparse_cross_entropy",
+        detail::worded("the labels must have shape {} and there must be classes", shape.str()),
+        logits.tensor, labels.tensor, w);
   if (!is_int(labels.tensor.dtype()))
-    detail::refuse(ErrorKind::dtype, "sparse_cross_entropy", "labels must be integers; for probabilities use vt::cross_entropy", logits.tensor,
-                   labels.tensor, w);
+    detail::refuse(ErrorKind::dtype, "sparse_cross_entropy",
+                   "labels must be integers; for probabilities use vt::cross_entropy",
+                   logits.tensor, labels.tensor, w);
   const Tensor p = nw::log_softmax_of(t.x, last, w);
   const Tensor picked = take_along_axis(p, expand_dims(labels.tensor, -1), last);
   return nw::narrowed(-detail::reshaped(picked, shape, w), t.result, w);

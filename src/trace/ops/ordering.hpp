@@ -1,4 +1,5 @@
-// What the functions on order share: sorting several Tensors together, and counts that decide a shape.
+// What the functions on order share: sorting several Tensors together, and counts that decide a
+// shape.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,8 @@ namespace vt::detail::ordering {
 std::vector<Tensor> sorted(TensorSpan operands, SortParams, Where);
 /// 0, 1, … along `axis`: the place of each element.
 Tensor places(const Shape& shape, int axis, Where);
-/// The number that a result's shape depends on. Throws, saying what to give instead, where values are not known.
+/// The number that a result's shape depends on. Throws, saying what to give instead, where values
+/// are not known.
 std::int64_t known_count(std::string_view name, const Tensor& count, Where);
 
 }  // namespace vt::detail::ordering

@@ -9,9 +9,10 @@
 
 namespace vt::detail {
 
-// --- messages --------------------------------------------------------------------------------------------------------
+// --- messages ------------------------------------------------------------------------------------
 
-void refuse(ErrorKind kind, std::string_view name, const std::string& what, std::span<const Tensor> operands, Where where) {
+void refuse(ErrorKind kind, std::string_view name, const std::string& what,
+            std::span<const Tensor> operands, Where where) {
   std::string message = worded("vt::{}: {}", name, what);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     message += i ? " · " : ": ";
@@ -23,7 +24,8 @@ void refuse(ErrorKind kind, std::string_view name, const std::string& what, std:
   }
   fail(kind, std::move(message), user_line(where));
 }
-void refuse(ErrorKind kind, std::string_view name, const std::string& what, const Tensor& a, const Tensor& b, Where where) {
+void refuse(ErrorKind kind, std::string_view name, const std::string& what, const Tensor& a,
+            const Tensor& b, Where where) {
   const Tensor both[2] = {a, b};
   refuse(kind, name, what, std::span<const Tensor>(both, 2), where);
 }
@@ -31,11 +33,12 @@ void refuse_empty(std::string_view name, Where where) {
   refuse(ErrorKind::value, name, "an operand is an empty Tensor", std::span<const Tensor>(), where);
 }
 
-// --- dtypes ----------------------------------------------------------------------------------------------------------
+// --- dtypes --------------------------------------------------------------------------------------
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (is_complex(a) || is_complex(b)) return complex_dtype(a) == c128 || complex_dtype(b) == c128 ? c128 : c64;
+  if (is_complex(a) || is_complex(b))
+    return complex_dtype(a) == c128 || complex_dtype(b) == c128 ? c128 : c64;
   if (category(a) != category(b)) return category(a) > category(b) ? a : b;
   if (is_float(a)) {
     if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
@@ -75,12 +78,17 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   const Aval& aval = aval_of(t);
   if (aval.dtype == dtype && aval.weak == weak) return t;
   if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))
-    refuse(ErrorKind::dtype, "astype", worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(dtype)), t, where);
-  if (n->op != Op::full) return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
+    refuse(ErrorKind::dtype, "astype",
+           worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs",
+                  name_of(dtype)),
+           t, where);
+  if (n->op != Op::full)
+    return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
   if (size_of(dtype) > size_of(aval.dtype)) need_size("astype", dtype, aval.shape, {&t, 1}, where);
   const FullParams& full = n->params->as<FullParams>();
   const Scalar value = full.value.converted(dtype);
-  if (n->references.load(std::memory_order_acquire) == 1 && n->params->references.load(std::memory_order_acquire) == 1 &&
+  if (n->references.load(std::memory_order_acquire) == 1 &&
+      n->params->references.load(std::memory_order_acquire) == 1 &&
       !n->ready.load(std::memory_order_acquire)) {
     // A literal made for this call: nobody else can see it change.
     FullParams& mine = const_cast<FullParams&>(full);
@@ -96,11 +104,14 @@ bool integer_fits(const Scalar& value, DType dtype, Literal as) {
   if (!is_int(dtype) || !is_int(value.dtype) || value.dtype == dtype) return true;
   const auto bits = static_cast<int>(8 * size_of(dtype));
   if (!is_unsigned(value.dtype) && value.integer < 0)
-    return (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1} << (bits - 1);
+    return (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1}
+                                                                                << (bits - 1);
   const bool full_range = is_unsigned(dtype) || as == Literal::bits;
   return value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
 }
-std::string integer_text(const Scalar& value) { return is_unsigned(value.dtype) ? worded("{}", value.natural) : worded("{}", value.integer); }
+std::string integer_text(const Scalar& value) {
+  return is_unsigned(value.dtype) ? worded("{}", value.natural) : worded("{}", value.integer);
+}
 
 namespace promotion {
 
@@ -114,11 +125,15 @@ const Node* source_of(const Tensor& t) {
 void note_met(const Node* n, DType dtype, Literal as) {
   ThreadState& state = thread_state();
   if (n->op != Op::input || !is_int(n->avals[0].dtype) || !is_int(dtype)) return;
-  if (n->level == 0 || n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope) return;
+  if (n->level == 0 || n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope)
+    return;
   ScopeState& scope = state.scopes[n->level - 1u];
-  const auto at = std::find_if(scope.inputs.begin(), scope.inputs.end(), [&](const Tensor& input) { return input.node() == n; });
+  const auto at = std::find_if(scope.inputs.begin(), scope.inputs.end(),
+                               [&](const Tensor& input) { return input.node() == n; });
   const MetNumber met{static_cast<std::size_t>(at - scope.inputs.begin()), dtype, as};
-  if (at != scope.inputs.end() && std::find(scope.met.begin(), scope.met.end(), met) == scope.met.end()) scope.met.push_back(met);
+  if (at != scope.inputs.end() &&
+      std::find(scope.met.begin(), scope.met.end(), met) == scope.met.end())
+    scope.met.push_back(met);
 }
 
 }  // namespace promotion
@@ -130,7 +145,9 @@ const Scalar* literal_of(const Tensor& t) {
 }
 
 bool have_misfit(std::span<const Tensor> arguments, const MetNumbers& met) {
-  return any_of(met, [&](const MetNumber& m) { return misfit(arguments[m.argument], m.dtype, m.as) != nullptr; });
+  return any_of(met, [&](const MetNumber& m) {
+    return misfit(arguments[m.argument], m.dtype, m.as) != nullptr;
+  });
 }
 
 const Scalar* misfit(const Tensor& t, DType dtype, Literal as) {
@@ -139,12 +156,14 @@ const Scalar* misfit(const Tensor& t, DType dtype, Literal as) {
   return !number || integer_fits(*number, dtype, as) ? nullptr : number;
 }
 
-void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal as, Where where) {
+void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype,
+                    Literal as, Where where) {
   for (const Tensor& t : operands) {
     if (const Scalar* number = misfit(t, dtype, as))
       refuse(ErrorKind::dtype, name,
              worded(operands.size() == 1 ? "{} does not fit {}"
-                                         : "{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
+                                         : "{} does not fit the {} of the other operand; convert "
+                                           "that one first, as with .astype(vt::i64)",
                     integer_text(*number), name_of(dtype)),
              operands, where);
   }
@@ -156,14 +175,18 @@ Tensor to_float(Tensor t, Where where) {
   const bool weak = a.weak;
   return cast(std::move(t), weak ? f64 : f32, weak, where);
 }
-Tensor squared_magnitude(const Tensor& t, Where) { return is_complex(aval_of(t).dtype) ? square(real(t)) + square(imag(t)) : square(t); }
+Tensor squared_magnitude(const Tensor& t, Where) {
+  return is_complex(aval_of(t).dtype) ? square(real(t)) + square(imag(t)) : square(t);
+}
 Tensor to_number(Tensor t, Where where) {
   const Aval& a = aval_of(t);
   if (!is_bool(a.dtype)) return t;
   const bool weak = a.weak;
   return cast(std::move(t), i32, weak, where);
 }
-Tensor to_bool(Tensor t, Where where) { return is_bool(aval_of(t).dtype) ? std::move(t) : cast(std::move(t), bool_, where); }
+Tensor to_bool(Tensor t, Where where) {
+  return is_bool(aval_of(t).dtype) ? std::move(t) : cast(std::move(t), bool_, where);
+}
 Tensor widened(Tensor t, Where where) {
   const Aval& a = aval_of(t);
   return a.dtype == f16 || a.dtype == bf16 ? cast(std::move(t), f32, where) : std::move(t);
@@ -190,7 +213,7 @@ double step_at(DType d, double x) {
   return std::ldexp(1.0, std::max(x == 0 ? least : std::ilogb(x), least) - digits);
 }
 
-// --- shapes ----------------------------------------------------------------------------------------------------------
+// --- shapes --------------------------------------------------------------------------------------
 
 Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, Where where) {
   std::size_t rank = 0;
@@ -251,7 +274,8 @@ Tensor reshaped(const Tensor& t, const Shape& shape, Where where) {
 
 Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
   bool identity = true;
-  for (std::size_t i = 0; i < permutation.size(); ++i) identity = identity && permutation[i] == static_cast<int>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    identity = identity && permutation[i] == static_cast<int>(i);
   if (identity) return t;
   return emit(Op::transpose, make_params(PermutationParams{permutation}), {t}, where);
 }
@@ -268,10 +292,12 @@ Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& sha
 }
 
 Tensor counted(DType dtype, const Shape& shape, int axis, Where where) {
-  return emit(Op::iota, make_params(IotaParams{Aval(dtype, shape), axis}), std::span<const Tensor>(), where);
+  return emit(Op::iota, make_params(IotaParams{Aval(dtype, shape), axis}),
+              std::span<const Tensor>(), where);
 }
 
-Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit, std::int64_t stride, Where where) {
+Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
+              std::int64_t stride, Where where) {
   const Shape& shape = aval_of(t).shape;
   if (start == 0 && limit == extent(shape, axis) && stride == 1) return t;
   SliceParams p;
@@ -287,24 +313,30 @@ Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
 
 int normal_axis(std::string_view name, int axis, int rank, const Tensor& operand, Where where) {
   const int normal = axis < 0 ? axis + rank : axis;
-  if (normal < 0 || normal >= rank) refuse(ErrorKind::shape, name, worded("axis {} out of range for rank {}", axis, rank), operand, where);
+  if (normal < 0 || normal >= rank)
+    refuse(ErrorKind::shape, name, worded("axis {} out of range for rank {}", axis, rank), operand,
+           where);
   return normal;
 }
 int normal_axis(std::string_view name, int axis, const Tensor& operand, Where where) {
   return normal_axis(name, axis, aval_of(operand).shape.rank(), operand, where);
 }
 
-Axes normal_axes(std::string_view name, const Axes& axes, int rank, const Tensor& operand, Where where) {
+Axes normal_axes(std::string_view name, const Axes& axes, int rank, const Tensor& operand,
+                 Where where) {
   Axes result;
   for (int axis : axes) {
     const int normal = normal_axis(name, axis, rank, operand, where);
-    if (result.contains(normal)) refuse(ErrorKind::shape, name, worded("axes {} name axis {} twice", axes.str(), normal), operand, where);
+    if (result.contains(normal))
+      refuse(ErrorKind::shape, name, worded("axes {} name axis {} twice", axes.str(), normal),
+             operand, where);
     result.push_back(normal);
   }
   return result;
 }
 
-Axes reduction_axes(std::string_view name, const ReduceAxes& axes, const Tensor& operand, Where where) {
+Axes reduction_axes(std::string_view name, const ReduceAxes& axes, const Tensor& operand,
+                    Where where) {
   const int rank = aval_of(operand).shape.rank();
   if (axes.all()) return Axes::first(rank);
   Axes result = normal_axes(name, axes.axes(), rank, operand, where);
@@ -325,9 +357,10 @@ std::int64_t extent_along(const Shape& s, const Axes& axes) {
   return n;
 }
 
-// --- emission --------------------------------------------------------------------------------------------------------
+// --- emission ------------------------------------------------------------------------------------
 
-Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, DType dtype, bool weak, Where where) {
+Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, DType dtype,
+                    bool weak, Where where) {
   const Shape* shape = &aval_of(operands[0]).shape;
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;

@@ -16,7 +16,9 @@ struct Rows {
   Shape kept, result;  ///< without and, if wanted, with the reduced axes as 1
 
   Rows(std::string_view name, const Tensor& t, const ReduceAxes& axes, bool keepdims, Where where) {
-    if (is_complex(t.dtype())) refuse(ErrorKind::dtype, name, "complex numbers have no order; take vt::real, vt::imag or vt::abs", t, where);
+    if (is_complex(t.dtype()))
+      refuse(ErrorKind::dtype, name,
+             "complex numbers have no order; take vt::real, vt::imag or vt::abs", t, where);
     const Axes over = reduction_axes(name, axes, t, where);
     Axes order = other_axes(over, t.rank());
     for (int a : order) kept.push_back(extent(t.shape(), a));
@@ -45,7 +47,8 @@ struct Request {
 };
 
 /// The value between two neighbours of the order; `weight` ≤ 1 is the second one's.
-inline Tensor between(const Tensor& low, const Tensor& high, const Tensor& weight, QuantileMethod method) {
+inline Tensor between(const Tensor& low, const Tensor& high, const Tensor& weight,
+                      QuantileMethod method) {
   // A neighbour of no weight may be infinite.
   if (method == QuantileMethod::midpoint) return where(weight == 0.0, low, (low + high) * 0.5);
   return where(weight <= 0.0, low, low * (1.0 - weight) + high * weight);
@@ -61,9 +64,12 @@ inline Tensor known_quantile(const Request& r, const Rows& rows, double q, Where
   const auto first = static_cast<std::int64_t>(at);
   const std::int64_t count = two && at != position ? 2 : 1;
   const int last = rows.kept.rank();
-  const Tensor sorted = ordering::sorted({rows.x}, {last, 1, false, first, first + count}, where)[0];
+  const Tensor sorted =
+      ordering::sorted({rows.x}, {last, 1, false, first, first + count}, where)[0];
   const auto neighbour = [&](std::int64_t i) {
-    return widened(to_float(reshaped(sliced(sorted, last, i, i + 1, 1, where), rows.kept, where), where), where);
+    return widened(
+        to_float(reshaped(sliced(sorted, last, i, i + 1, 1, where), rows.kept, where), where),
+        where);
   };
   const Tensor low = neighbour(0);
   if (count == 1) return low;
@@ -72,17 +78,21 @@ inline Tensor known_quantile(const Request& r, const Rows& rows, double q, Where
   return low * (1.0 - weight) + neighbour(1) * weight;
 }
 
-/// [kept…, quantiles]: any quantiles of rows sorted as a whole; of the elements that are numbers only, if NaNs are passed by.
+/// [kept…, quantiles]: any quantiles of rows sorted as a whole; of the elements that are numbers
+/// only, if NaNs are passed by.
 inline Tensor quantiles_of(const Request& r, const Rows& rows, const Tensor& q, Where where) {
   const int last = rows.kept.rank();
   const Tensor sorted = ordering::sorted({rows.x}, {last, 1, false, 0, rows.n}, where)[0];
   Tensor length = cast(Tensor(static_cast<double>(rows.n)), q.dtype(), where);
-  if (r.skips_nan && is_float(rows.x.dtype())) length = cast(count_nonzero(logical_not(isnan(rows.x)), last, true), q.dtype(), where);
+  if (r.skips_nan && is_float(rows.x.dtype()))
+    length = cast(count_nonzero(logical_not(isnan(rows.x)), last, true), q.dtype(), where);
   const Tensor position = q * (length - 1.0);
   const auto at = [&](const Tensor& index) {
     const Tensor i =
         cast(clip(index, 0.0, static_cast<double>(rows.n - 1)), count_dtype(rows.n), where);
-    return widened(to_float(i.rank() == 1 ? take(sorted, i, last) : take_along_axis(sorted, i, last), where), where);
+    return widened(
+        to_float(i.rank() == 1 ? take(sorted, i, last) : take_along_axis(sorted, i, last), where),
+        where);
   };
   switch (r.method) {
     case QuantileMethod::lower: return at(floor(position));
@@ -99,12 +109,15 @@ inline Tensor quantile(const Request& r) {
   const UserLine line(where);
   need(r.name, r.x.tensor, where);
   need(r.name, r.q.tensor, where);
-  if (r.q.tensor.rank() > 1) refuse(ErrorKind::shape, r.name, "the quantiles must be a scalar or a vector", r.x.tensor, r.q.tensor, where);
+  if (r.q.tensor.rank() > 1)
+    refuse(ErrorKind::shape, r.name, "the quantiles must be a scalar or a vector", r.x.tensor,
+           r.q.tensor, where);
   const DType dtype = to_float(r.x.tensor, where).dtype();
   const Rows rows(r.name, r.x.tensor, r.axes, r.keepdims, where);
   const std::optional<double> known = known_number(r.q.tensor);
   if (known && !(*known >= 0 && *known <= r.unit))
-    refuse(ErrorKind::value, r.name, worded("{} is not between 0 and {}", *known, r.unit), r.x.tensor, where);
+    refuse(ErrorKind::value, r.name, worded("{} is not between 0 and {}", *known, r.unit),
+           r.x.tensor, where);
 
   const bool is_vector = r.q.tensor.rank() == 1;
   Tensor result;
@@ -112,15 +125,18 @@ inline Tensor quantile(const Request& r) {
     result = known_quantile(r, rows, *known / r.unit, where);
   } else {
     const Tensor given = widened(to_float(r.q.tensor, where), where);
-    const Tensor asked = reshaped(cast(given, given.dtype(), where), Shape{r.q.tensor.size()}, where) / r.unit;
+    const Tensor asked =
+        reshaped(cast(given, given.dtype(), where), Shape{r.q.tensor.size()}, where) / r.unit;
     const Tensor q = clip(asked, 0.0, 1.0);
     // A quantile that is none has no value; only one that is known could be refused above.
-    result = vt::where(equal(asked, q), quantiles_of(r, rows, q, where), std::numeric_limits<double>::quiet_NaN());
+    result = vt::where(equal(asked, q), quantiles_of(r, rows, q, where),
+                       std::numeric_limits<double>::quiet_NaN());
     result = moveaxis(result, -1, 0);
   }
   // NaN is not just the last of the order: it makes every quantile NaN.
   if (is_float(rows.x.dtype()) && !r.skips_nan)
-    result = vt::where(any(isnan(rows.x), rows.kept.rank()), std::numeric_limits<double>::quiet_NaN(), result);
+    result = vt::where(any(isnan(rows.x), rows.kept.rank()),
+                       std::numeric_limits<double>::quiet_NaN(), result);
   Shape shape = rows.result;
   if (is_vector) shape.insert(shape.begin(), r.q.tensor.size());
   return reshaped(cast(result, dtype, where), shape, where);
@@ -132,16 +148,20 @@ namespace vt {
 
 namespace qt = detail::quantiles;
 
-Tensor quantile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method, bool keepdims) {
+Tensor quantile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method,
+                bool keepdims) {
   return qt::quantile({"quantile", x, q, 1, axes, method, keepdims, false});
 }
-Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method, bool keepdims) {
+Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method,
+                   bool keepdims) {
   return qt::quantile({"nanquantile", x, q, 1, axes, method, keepdims, true});
 }
-Tensor percentile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method, bool keepdims) {
+Tensor percentile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method,
+                  bool keepdims) {
   return qt::quantile({"percentile", x, q, 100, axes, method, keepdims, false});
 }
-Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method, bool keepdims) {
+Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes, QuantileMethod method,
+                     bool keepdims) {
   return qt::quantile({"nanpercentile", x, q, 100, axes, method, keepdims, true});
 }
 Tensor median(Operand x, const ReduceAxes& axes, bool keepdims) {

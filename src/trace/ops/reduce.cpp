@@ -1,4 +1,5 @@
-// Reductions and scans along an axis: sum … argmin, the moments, logsumexp, norms, and reduce with a user's function.
+// Reductions and scans along an axis: sum … argmin, the moments, logsumexp, norms, and reduce with
+// a user's function.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -6,27 +7,30 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "promote.hpp"
 #include "../record/scope.hpp"
+#include "promote.hpp"
 
 namespace vt::detail::reductions {
 
 /// Puts the reduced axes back with size 1.
-inline Tensor kept(const Tensor& reduced, const Shape& before, const Axes& axes, bool keepdims, Where where) {
+inline Tensor kept(const Tensor& reduced, const Shape& before, const Axes& axes, bool keepdims,
+                   Where where) {
   if (!keepdims || axes.empty()) return reduced;
   Shape shape = before;
   for (int axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
   return spread(reduced, shape, other_axes(axes, before.rank()), where);
 }
 
-inline Tensor simple(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+inline Tensor simple(Op op, std::string_view name, Operand& x, const ReduceAxes& axes,
+                     bool keepdims) {
   const Axes over = reduction_axes(name, axes, x.tensor, x.where);
   const Shape before = aval_of(x.tensor).shape;
   return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
 }
 
 /// Sums and products: narrow integers widen, and a sum of bools holds their count.
-inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes& axes,
+                     bool keepdims) {
   need(name, x.tensor, x.where);
   const Aval& a = aval_of(x.tensor);
   const bool counts = is_bool(a.dtype) && op == Op::reduce_sum;
@@ -37,23 +41,27 @@ inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes&
   return simple(op, name, x, axes, keepdims);
 }
 
-inline Tensor extremes(Op op, Op of_bools, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+inline Tensor extremes(Op op, Op of_bools, std::string_view name, Operand& x,
+                       const ReduceAxes& axes, bool keepdims) {
   need(name, x.tensor, x.where);
   const Axes over = reduction_axes(name, axes, x.tensor, x.where);
   const Shape before = aval_of(x.tensor).shape;
   if (!over.empty() && extent_along(before, over) == 0)
-    refuse(ErrorKind::shape, name, "no elements to choose from along axes " + over.str(), x.tensor, x.where);
+    refuse(ErrorKind::shape, name, "no elements to choose from along axes " + over.str(), x.tensor,
+           x.where);
   if (is_bool(aval_of(x.tensor).dtype)) op = of_bools;
   return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
 }
 
-inline Tensor truths(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+inline Tensor truths(Op op, std::string_view name, Operand& x, const ReduceAxes& axes,
+                     bool keepdims) {
   need(name, x.tensor, x.where);
   x.tensor = to_bool(std::move(x.tensor), x.where);
   return simple(op, name, x, axes, keepdims);
 }
 
-inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> axis, bool keepdims) {
+inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> axis,
+                  bool keepdims) {
   need(name, x.tensor, x.where);
   const Shape before = x.tensor.shape();
   Tensor t = is_bool(x.tensor.dtype()) ? cast(x.tensor, u8, x.where) : x.tensor;
@@ -65,7 +73,8 @@ inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> a
   } else {
     t = reshaped(t, Shape{before.elements()}, x.where);
   }
-  if (extent(t.shape(), along) == 0) refuse(ErrorKind::shape, name, "no elements to choose from", x.tensor, x.where);
+  if (extent(t.shape(), along) == 0)
+    refuse(ErrorKind::shape, name, "no elements to choose from", x.tensor, x.where);
   return kept(
       emit(op, make_params(ArgParams{along, count_dtype(extent(t.shape(), along))}), {t}, x.where),
       before, over, keepdims, x.where);
@@ -85,10 +94,13 @@ inline Real real_operand(std::string_view name, Operand& x, const ReduceAxes& ax
   return {widened(t, x.where), over, t.dtype(), static_cast<double>(extent_along(t.shape(), over))};
 }
 inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, Where where) {
-  return kept(cast(result, r.result, aval_of(result).weak, where), r.x.shape(), r.axes, keepdims, where);
+  return kept(cast(result, r.result, aval_of(result).weak, where), r.x.shape(), r.axes, keepdims,
+              where);
 }
 /// `part` (r.x without the reduced axes) stretched back over them.
-inline Tensor restored(const Tensor& part, const Real& r, Where where) { return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where); }
+inline Tensor restored(const Tensor& part, const Real& r, Where where) {
+  return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where);
+}
 
 /// Two passes: the mean first, then the squares of what is left. Real, of complex numbers too.
 inline Tensor variance(const Real& r, int ddof, Where where) {
@@ -100,7 +112,8 @@ inline Tensor variance(const Real& r, int ddof, Where where) {
 /// x^exponent of x ≥ 0, for lengths: at 0 all its derivatives are 0, those of sums of them too.
 inline Tensor length_power(const Tensor& x, double exponent) {
   const Tensor none = x == 0, elsewhere = where(none, 1.0, x);
-  return where(none, std::pow(0.0, exponent), exponent == 0.5 ? sqrt(elsewhere) : pow(elsewhere, exponent));
+  return where(none, std::pow(0.0, exponent),
+               exponent == 0.5 ? sqrt(elsewhere) : pow(elsewhere, exponent));
 }
 
 inline Tensor scan(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
@@ -127,8 +140,10 @@ inline GraphRef closed_body(Recorded recorded, Where where) {
   for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
     const Tensor& t = recorded.captured[i];
     if (is_tracer(t))
-      refuse(ErrorKind::transform, "reduce", "the function may use its two arguments and constants, not other values that are being traced", t,
-             where);
+      refuse(ErrorKind::transform, "reduce",
+             "the function may use its two arguments and constants, not other values that are "
+             "being traced",
+             t, where);
     Equation e;
     e.op = Op::constant;
     e.where = where;
@@ -149,23 +164,36 @@ namespace vt {
 
 namespace rd = detail::reductions;
 
-Tensor sum(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::totals(detail::Op::reduce_sum, "sum", x, axes, keepdims); }
-Tensor prod(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::totals(detail::Op::reduce_prod, "prod", x, axes, keepdims); }
+Tensor sum(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::totals(detail::Op::reduce_sum, "sum", x, axes, keepdims);
+}
+Tensor prod(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::totals(detail::Op::reduce_prod, "prod", x, axes, keepdims);
+}
 Tensor max(Operand x, const ReduceAxes& axes, bool keepdims) {
   return rd::extremes(detail::Op::reduce_max, detail::Op::reduce_any, "max", x, axes, keepdims);
 }
 Tensor min(Operand x, const ReduceAxes& axes, bool keepdims) {
   return rd::extremes(detail::Op::reduce_min, detail::Op::reduce_all, "min", x, axes, keepdims);
 }
-Tensor any(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_any, "any", x, axes, keepdims); }
-Tensor all(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_all, "all", x, axes, keepdims); }
-Tensor argmax(Operand x, std::optional<Param<int>> axis, bool keepdims) { return rd::arg(detail::Op::argmax, "argmax", x, axis, keepdims); }
-Tensor argmin(Operand x, std::optional<Param<int>> axis, bool keepdims) { return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims); }
+Tensor any(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::truths(detail::Op::reduce_any, "any", x, axes, keepdims);
+}
+Tensor all(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::truths(detail::Op::reduce_all, "all", x, axes, keepdims);
+}
+Tensor argmax(Operand x, std::optional<Param<int>> axis, bool keepdims) {
+  return rd::arg(detail::Op::argmax, "argmax", x, axis, keepdims);
+}
+Tensor argmin(Operand x, std::optional<Param<int>> axis, bool keepdims) {
+  return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims);
+}
 
 Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
   const detail::UserLine line(x.where);
   const rd::Real r = rd::real_operand("mean", x, axes);
-  return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) / r.count, r, keepdims, x.where);
+  return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) / r.count, r,
+                      keepdims, x.where);
 }
 Tensor var(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims) {
   const detail::UserLine line(x.where);
@@ -184,12 +212,16 @@ Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
   const detail::UserLine line(x.where);
   const rd::Real r = rd::real_operand("logsumexp", x, axes);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (r.count == 0) return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r, keepdims, x.where);
-  // Relative to the largest element, if there is one to be relative to. The shift cancels, so no gradient flows through it.
+  if (r.count == 0)
+    return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r,
+                        keepdims, x.where);
+  // Relative to the largest element, if there is one to be relative to. The shift cancels, so no
+  // gradient flows through it.
   const Tensor size = is_complex(r.x.dtype()) ? real(r.x) : r.x;  // of exp(x)
   Tensor largest = stop_gradient(detail::reduced(detail::Op::reduce_max, size, r.axes, x.where));
   largest = where(isfinite(largest), largest, 0.0);
-  const Tensor total = detail::reduced(detail::Op::reduce_sum, exp(r.x - rd::restored(largest, r, x.where)), r.axes, x.where);
+  const Tensor total = detail::reduced(
+      detail::Op::reduce_sum, exp(r.x - rd::restored(largest, r, x.where)), r.axes, x.where);
   // All −inf: the sum is 0 and its logarithm has no derivative; the answer is −inf, with none.
   const Tensor none = total == 0;
   const Tensor result = where(none, -infinity, log(where(none, 1.0, total)) + largest);
@@ -208,20 +240,27 @@ Tensor norm(Operand x, const ReduceAxes& axes, Param<double> order, bool keepdim
   rd::Real r = rd::real_operand("norm", x, axes);
   r.result = real_dtype(r.result);
   const Where w = x.where;
-  auto total = [&](const Tensor& t) { return detail::reduced(detail::Op::reduce_sum, t, r.axes, w); };
+  auto total = [&](const Tensor& t) {
+    return detail::reduced(detail::Op::reduce_sum, t, r.axes, w);
+  };
   Tensor result;
   if (__builtin_isnan(ord)) detail::refuse(ErrorKind::value, "norm", "ord is NaN", x.tensor, w);
   if (__builtin_isinf(ord)) {
-    if (r.count == 0) detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
-    result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x), r.axes, w);
+    if (r.count == 0)
+      detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
+    result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x),
+                             r.axes, w);
   } else if (ord == 2.0) {
     result = rd::length_power(total(detail::squared_magnitude(r.x, w)), 0.5);
   } else if (ord == 1.0) {
     result = total(abs(r.x));
   } else if (ord == 0.0) {
     result = total(detail::cast(r.x != 0, real_dtype(r.x.dtype()), w));
-  } else if (ord > 0 && ord < 0x1p30 && std::fmod(ord, 2.0) == 0) {  // a polynomial, which is smooth where elements are 0
-    result = rd::length_power(total(integer_pow(detail::squared_magnitude(r.x, w), static_cast<int>(ord / 2))), 1.0 / ord);
+  } else if (ord > 0 && ord < 0x1p30 && std::fmod(ord, 2.0) == 0) {
+    // a polynomial, which is smooth where elements are 0
+    result = rd::length_power(
+        total(integer_pow(detail::squared_magnitude(r.x, w), static_cast<int>(ord / 2))),
+        1.0 / ord);
   } else {
     result = rd::length_power(total(rd::length_power(abs(r.x), ord)), 1.0 / ord);
   }
@@ -240,21 +279,28 @@ Tensor average(Operand x, Operand weights, const ReduceAxes& axes) {
   const detail::UserLine line(x.where);
   detail::need("average", x.tensor, x.where);
   detail::need("average", weights.tensor, x.where);
-  const detail::Common c = detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(weights.tensor));
+  const detail::Common c =
+      detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(weights.tensor));
   Operand t(detail::cast(x.tensor, c.dtype, x.where), x.where.file, x.where.line);
   if (!detail::stretches(weights.tensor.shape(), t.tensor.shape()))
-    detail::refuse(ErrorKind::shape, "average", "the weights do not broadcast to the data", x.tensor, weights.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "average", "the weights do not broadcast to the data",
+                   x.tensor, weights.tensor, x.where);
   const rd::Real r = rd::real_operand("average", t, axes);
-  const Tensor w = detail::broadcast(detail::cast(weights.tensor, r.x.dtype(), x.where), r.x.shape(), x.where);
-  auto total = [&](const Tensor& values) { return detail::reduced(detail::Op::reduce_sum, values, r.axes, x.where); };
+  const Tensor w =
+      detail::broadcast(detail::cast(weights.tensor, r.x.dtype(), x.where), r.x.shape(), x.where);
+  auto total = [&](const Tensor& values) {
+    return detail::reduced(detail::Op::reduce_sum, values, r.axes, x.where);
+  };
   return rd::finished(total(r.x * w) / total(w), r, false, x.where);
 }
 
-Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes) {
+Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* context,
+                           FlatBinary body, const ReduceAxes& axes) {
   const Where w = user_line(x.where);
   need(name, x.tensor, w);
   need(name, init.tensor, w);
-  if (init.tensor.rank() != 0) refuse(ErrorKind::shape, name, "the initial value must be a scalar", x.tensor, init.tensor, w);
+  if (init.tensor.rank() != 0)
+    refuse(ErrorKind::shape, name, "the initial value must be a scalar", x.tensor, init.tensor, w);
   const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
   check_literals(name, {&init.tensor, 1}, c.dtype, Literal::value, w);
   const Tensor operand = cast(x.tensor, c.dtype, w), start = cast(init.tensor, c.dtype, w);
@@ -267,7 +313,9 @@ Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* cont
     const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
     if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
       fail(ErrorKind::shape,
-           worded("vt::{}: the function must map {} and {} to {}, not to {}", name, scalar.str(), scalar.str(), scalar.str(), got.str()), w);
+           worded("vt::{}: the function must map {} and {} to {}, not to {}", name, scalar.str(),
+                  scalar.str(), scalar.str(), got.str()),
+           w);
     out[0] = cast(out[0], c.dtype, w);
     return out;
   };
@@ -281,8 +329,12 @@ Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* cont
   return emit(Op::reduce, make_params(std::move(p)), {operand, start}, w);
 }
 
-Tensor cumsum(Operand x, Param<int> axis, bool reverse) { return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse); }
-Tensor cumprod(Operand x, Param<int> axis, bool reverse) { return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse); }
+Tensor cumsum(Operand x, Param<int> axis, bool reverse) {
+  return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse);
+}
+Tensor cumprod(Operand x, Param<int> axis, bool reverse) {
+  return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse);
+}
 Tensor cummax(Operand x, Param<int> axis, bool reverse) {
   detail::need("cummax", x.tensor, x.where);
   return rd::scan(detail::Op::cummax, "cummax", x, axis, reverse);
@@ -300,11 +352,14 @@ Tensor cumlogsumexp(Operand x, Param<int> axis, bool reverse) {
 Tensor diff(Operand x, Param<int> n, Param<int> axis) {
   const detail::UserLine line(x.where);
   detail::need("diff", x.tensor, x.where);
-  if (n < 0) detail::refuse(ErrorKind::value, "diff", detail::worded("cannot take {} differences", n), x.tensor, x.where);
+  if (n < 0)
+    detail::refuse(ErrorKind::value, "diff", detail::worded("cannot take {} differences", n),
+                   x.tensor, x.where);
   const int along = detail::normal_axis("diff", axis, x.tensor, x.where);
   Tensor t = x.tensor;
   for (int i = 0; i < n && t.dim(along) > 0; ++i) {
-    const Tensor later = detail::sliced(t, along, 1, t.dim(along), 1, x.where), sooner = detail::sliced(t, along, 0, t.dim(along) - 1, 1, x.where);
+    const Tensor later = detail::sliced(t, along, 1, t.dim(along), 1, x.where),
+                 sooner = detail::sliced(t, along, 0, t.dim(along) - 1, 1, x.where);
     t = is_bool(t.dtype()) ? not_equal(later, sooner) : later - sooner;
   }
   return t;

@@ -1,4 +1,5 @@
-// Functions that group or look up by number: one_hot, segment reductions, bincount, histogram, bucketize, interp.
+// Functions that group or look up by number: one_hot, segment reductions, bincount, histogram,
+// bucketize, interp.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -10,24 +11,36 @@
 
 namespace vt::detail::segments {
 
-inline Tensor scalar_of(DType d, Scalar value) { return full_tensor(value.converted(d), Aval(d, Shape{})); }
+inline Tensor scalar_of(DType d, Scalar value) {
+  return full_tensor(value.converted(d), Aval(d, Shape{}));
+}
 
 /// The least (or greatest) value of a dtype: the neutral element of max (of min).
 inline Scalar extreme(DType d, bool least) {
-  if (is_float(d)) return Scalar(least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()).converted(d);
-  if (is_unsigned(d)) return Scalar(least ? std::uint64_t{0} : ~std::uint64_t{0} >> (64 - 8 * size_of(d))).converted(d);
+  if (is_float(d))
+    return Scalar(least ? -std::numeric_limits<double>::infinity()
+                        : std::numeric_limits<double>::infinity())
+        .converted(d);
+  if (is_unsigned(d))
+    return Scalar(least ? std::uint64_t{0} : ~std::uint64_t{0} >> (64 - 8 * size_of(d)))
+        .converted(d);
   if (is_bool(d)) return Scalar(!least);
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() >> (64 - 8 * size_of(d));
   return Scalar(least ? -most - 1 : most).converted(d);
 }
 
-/// Combines the rows of x that share an id into `segments` rows. An id that is none of them is dropped, negative ones too.
-inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tensor& ids, std::int64_t segments, Scalar start, Where where) {
-  if (segments < 0) refuse(ErrorKind::value, name, worded("cannot make {} segments", segments), x, ids, where);
+/// Combines the rows of x that share an id into `segments` rows. An id that is none of them is
+/// dropped, negative ones too.
+inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tensor& ids,
+                       std::int64_t segments, Scalar start, Where where) {
+  if (segments < 0)
+    refuse(ErrorKind::value, name, worded("cannot make {} segments", segments), x, ids, where);
   const int leading = ids.rank();
   bool prefix = leading >= 1 && leading <= x.rank();
   for (int i = 0; prefix && i < leading; ++i) prefix = x.dim(i) == ids.dim(i);
-  if (!prefix) refuse(ErrorKind::shape, name, "the ids must have the shape of the leading axes of the data", x, ids, where);
+  if (!prefix)
+    refuse(ErrorKind::shape, name, "the ids must have the shape of the leading axes of the data", x,
+           ids, where);
   const Tensor index = index_dtype(name, ids, segments, where);
   Shape shape{segments}, indices = index.shape();
   indices.push_back(1);
@@ -41,7 +54,9 @@ inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tens
   p.mode = IndexMode::fill;
   const Tensor data = cast(x, x.dtype(), where);
   return emit(op, make_params(std::move(p)),
-              {filled(name, start, data.dtype(), shape, where), spread(index, indices, Axes::first(leading), where), data}, where);
+              {filled(name, start, data.dtype(), shape, where),
+               spread(index, indices, Axes::first(leading), where), data},
+              where);
 }
 
 inline void need_both(std::string_view name, const Operand& x, const Operand& ids) {
@@ -49,33 +64,40 @@ inline void need_both(std::string_view name, const Operand& x, const Operand& id
   need(name, ids.tensor, x.where);
 }
 
-/// Does a stand before b in a sort? NaN is behind all numbers; complex numbers go by their real and then by their imaginary parts.
+/// Does a stand before b in a sort? NaN is behind all numbers; complex numbers go by their real and
+/// then by their imaginary parts.
 inline Tensor comes_before(const Tensor& a, const Tensor& b) {
   if (!is_inexact(a.dtype())) return a < b;
-  if (!is_complex(a.dtype())) return logical_or(a < b, logical_and(isnan(b), logical_not(isnan(a))));
+  if (!is_complex(a.dtype()))
+    return logical_or(a < b, logical_and(isnan(b), logical_not(isnan(a))));
   const Tensor x = real(a), y = real(b);
   const Tensor tie = logical_or(equal(x, y), logical_and(isnan(x), isnan(y)));
   return logical_or(comes_before(x, y), logical_and(tie, comes_before(imag(a), imag(b))));
 }
 
-/// How many of the sorted edges lie below each x; at or below it with `right`. Comparisons for few edges, else bisection.
+/// How many of the sorted edges lie below each x; at or below it with `right`. Comparisons for few
+/// edges, else bisection.
 inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right, Where where) {
   const DType common = common_dtype(aval_of(sorted), aval_of(values)).dtype;
   check_literals("searchsorted", {&values, 1}, common, Literal::value, where);
   const Tensor edges = cast(sorted, common, where), x = cast(values, common, where);
   const std::int64_t n = edges.dim(0);
-  auto below = [&](const Tensor& e, const Tensor& t) { return right ? logical_not(comes_before(t, e)) : comes_before(e, t); };
+  auto below = [&](const Tensor& e, const Tensor& t) {
+    return right ? logical_not(comes_before(t, e)) : comes_before(e, t);
+  };
   constexpr std::int64_t few = 64;
   if (n <= few) {
     Shape grid = x.shape();
     const int last = grid.rank();
     grid.push_back(n);
-    const Tensor e = spread(edges, grid, Axes(last), where), t = spread(x, grid, Axes::first(last), where);
+    const Tensor e = spread(edges, grid, Axes(last), where),
+                 t = spread(x, grid, Axes::first(last), where);
     return sum(cast(below(e, t), i32, where), last);
   }
   // Each step halves the open interval [low, high); it takes as many steps for every element.
   const DType d = count_dtype(n);
-  Tensor low = full_tensor(Scalar(0).converted(d), Aval(d, x.shape())), high = full_tensor(Scalar(n).converted(d), Aval(d, x.shape()));
+  Tensor low = full_tensor(Scalar(0).converted(d), Aval(d, x.shape())),
+         high = full_tensor(Scalar(n).converted(d), Aval(d, x.shape()));
   for (std::int64_t width = n; width > 0; width /= 2) {
     const Tensor open = low < high, middle = (low + high) / 2;
     const Tensor up = below(edges[middle], x);
@@ -95,9 +117,12 @@ Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype, Param<
   const Where w = indices.where;
   const detail::UserLine line(w);
   detail::need("one_hot", indices.tensor, w);
-  if (classes < 0) detail::refuse(ErrorKind::value, "one_hot", detail::worded("cannot make {} classes", classes), indices.tensor, w);
+  if (classes < 0)
+    detail::refuse(ErrorKind::value, "one_hot", detail::worded("cannot make {} classes", classes),
+                   indices.tensor, w);
   const Tensor index = detail::index_dtype("one_hot", indices.tensor, classes, w);
-  const int rank = index.rank() + 1, at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
+  const int rank = index.rank() + 1,
+            at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
   Shape shape = index.shape();
   shape.insert(shape.begin() + at, classes);
   detail::need_size("one_hot", size_of(dtype) > size_of(index.dtype()) ? dtype : index.dtype(),
@@ -109,33 +134,39 @@ Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype, Param<
 Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_sum", x, segment_ids);
-  return sg::combined(detail::Op::scatter_add, "segment_sum", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(0),
-                      x.where);
+  return sg::combined(detail::Op::scatter_add, "segment_sum", detail::to_number(x.tensor, x.where),
+                      segment_ids.tensor, segments, detail::Scalar(0), x.where);
 }
 Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_prod", x, segment_ids);
-  return sg::combined(detail::Op::scatter_mul, "segment_prod", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(1),
-                      x.where);
+  return sg::combined(detail::Op::scatter_mul, "segment_prod", detail::to_number(x.tensor, x.where),
+                      segment_ids.tensor, segments, detail::Scalar(1), x.where);
 }
 Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_max", x, segment_ids);
-  return sg::combined(detail::Op::scatter_max, "segment_max", x.tensor, segment_ids.tensor, segments, sg::extreme(x.tensor.dtype(), true), x.where);
+  return sg::combined(detail::Op::scatter_max, "segment_max", x.tensor, segment_ids.tensor,
+                      segments, sg::extreme(x.tensor.dtype(), true), x.where);
 }
 Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_min", x, segment_ids);
-  return sg::combined(detail::Op::scatter_min, "segment_min", x.tensor, segment_ids.tensor, segments, sg::extreme(x.tensor.dtype(), false), x.where);
+  return sg::combined(detail::Op::scatter_min, "segment_min", x.tensor, segment_ids.tensor,
+                      segments, sg::extreme(x.tensor.dtype(), false), x.where);
 }
 Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const Where w = x.where;
   const detail::UserLine line(w);
   sg::need_both("segment_mean", x, segment_ids);
   const Tensor given = detail::to_float(x.tensor, w), data = detail::widened(given, w);
-  const Tensor total = sg::combined(detail::Op::scatter_add, "segment_mean", data, segment_ids.tensor, segments, detail::Scalar(0), w);
-  const Tensor one = detail::full_tensor(detail::Scalar(1).converted(data.dtype()), detail::Aval(data.dtype(), segment_ids.tensor.shape()));
-  const Tensor count = maximum(sg::combined(detail::Op::scatter_add, "segment_mean", one, segment_ids.tensor, segments, detail::Scalar(0), w), 1.0);
+  const Tensor total = sg::combined(detail::Op::scatter_add, "segment_mean", data,
+                                    segment_ids.tensor, segments, detail::Scalar(0), w);
+  const Tensor one = detail::full_tensor(detail::Scalar(1).converted(data.dtype()),
+                                         detail::Aval(data.dtype(), segment_ids.tensor.shape()));
+  const Tensor count = maximum(sg::combined(detail::Op::scatter_add, "segment_mean", one,
+                                            segment_ids.tensor, segments, detail::Scalar(0), w),
+                               1.0);
   return detail::cast(total / detail::spread(count, total.shape(), Axes(0), w), given.dtype(), w);
 }
 
@@ -154,15 +185,19 @@ Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<d
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("histogram", x.tensor, w);
-  if (bins < 1 || !(low < high) || !__builtin_isfinite(double{low}) || !__builtin_isfinite(double{high}))
-    detail::refuse(ErrorKind::value, "histogram", detail::worded("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
+  if (bins < 1 || !(low < high) || !__builtin_isfinite(double{low}) ||
+      !__builtin_isfinite(double{high}))
+    detail::refuse(ErrorKind::value, "histogram",
+                   detail::worded("needs at least one bin and low < high, not {} from {} to {}",
+                                  bins, low, high),
                    x.tensor, w);
   detail::need_size("histogram", i64, Shape{bins}, {&x.tensor, 1}, w);
   const DType d = is_float(x.tensor.dtype()) ? x.tensor.dtype() : f64;
   const Tensor t = detail::cast(x.tensor, d, w);
   const auto rounded = [d](double end) { return detail::Scalar(end).converted(d).to_double(); };
   Tensor inside = (t >= double{low}) & (t <= double{high});
-  if (!__builtin_isfinite(rounded(low)) || !__builtin_isfinite(rounded(high))) inside = inside & isfinite(t);
+  if (!__builtin_isfinite(rounded(low)) || !__builtin_isfinite(rounded(high)))
+    inside = inside & isfinite(t);
   // A product finds the bin, or the one before, and the edge between them decides: the number that
   // linspace gives, so that what stands on it is in the upper one. A width beyond f64 is halved.
   const auto n = static_cast<double>(bins);
@@ -188,7 +223,9 @@ Tensor bucketize(Operand x, Operand boundaries, bool right) {
   const Where w = x.where;
   const detail::UserLine line(w);
   sg::need_both("bucketize", x, boundaries);
-  if (boundaries.tensor.rank() != 1) detail::refuse(ErrorKind::shape, "bucketize", "the boundaries must be a vector", x.tensor, boundaries.tensor, w);
+  if (boundaries.tensor.rank() != 1)
+    detail::refuse(ErrorKind::shape, "bucketize", "the boundaries must be a vector", x.tensor,
+                   boundaries.tensor, w);
   return sg::rank_among(boundaries.tensor, x.tensor, right, w);
 }
 
@@ -197,22 +234,28 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
   const detail::UserLine line(w);
   sg::need_both("searchsorted", sorted, values);
   if (sorted.tensor.rank() != 1)
-    detail::refuse(ErrorKind::shape, "searchsorted", "what is searched must be a vector", sorted.tensor, values.tensor, w);
+    detail::refuse(ErrorKind::shape, "searchsorted", "what is searched must be a vector",
+                   sorted.tensor, values.tensor, w);
   return sg::rank_among(sorted.tensor, values.tensor, right, w);
 }
 
-std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted, Param<std::int64_t> fill) {
+std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted,
+                            Param<std::int64_t> fill) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("nonzero", x.tensor, w);
-  const std::int64_t size = wanted ? std::int64_t{*wanted} : detail::ordering::known_count("nonzero", count_nonzero(x), w);
-  if (size < 0) detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size), x.tensor, w);
+  const std::int64_t size = wanted ? std::int64_t{*wanted}
+                                   : detail::ordering::known_count("nonzero", count_nonzero(x), w);
+  if (size < 0)
+    detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size),
+                   x.tensor, w);
   detail::need_size("nonzero", i64, Shape{size}, {&x.tensor, 1}, w);
   const Shape& shape = x.tensor.shape();
   const std::int64_t n = shape.elements();
   const DType d = detail::count_dtype(std::max(n, size));
   const Tensor found = detail::reshaped(detail::to_bool(x.tensor, w), Shape{n}, w);
-  // The k-th element that is not zero is written to place k; the others to a place that does not exist.
+  // The k-th element that is not zero is written to place k; the others to a place that does not
+  // exist.
   const Tensor place = where(found, cumsum(detail::cast(found, d, w)) - 1, size);
   const Tensor none = full({size}, -1, d);
   const Tensor flat = index_update(none, place, detail::counted(d, Shape{n}, 0, w));
@@ -221,7 +264,8 @@ std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted
   for (std::int64_t extent : shape) {
     stride = extent == 0 ? 0 : stride / extent;
     const Tensor index = stride == 0 ? none : flat / stride % extent;
-    indices.push_back(detail::cast(where(flat < 0, std::int64_t{fill}, index), detail::count_dtype(extent), w));
+    indices.push_back(
+        detail::cast(where(flat < 0, std::int64_t{fill}, index), detail::count_dtype(extent), w));
   }
   return indices;
 }
@@ -232,11 +276,14 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
   sg::need_both("interp", x, xp);
   detail::need("interp", fp.tensor, w);
   if (xp.tensor.rank() != 1 || xp.tensor.shape() != fp.tensor.shape() || xp.tensor.size() == 0)
-    detail::refuse(ErrorKind::shape, "interp", "the points must be two vectors of one size, at least 1", xp.tensor, fp.tensor, w);
+    detail::refuse(ErrorKind::shape, "interp",
+                   "the points must be two vectors of one size, at least 1", xp.tensor, fp.tensor,
+                   w);
   const Tensor operands[3] = {x.tensor, xp.tensor, fp.tensor};
   detail::Common c = detail::common_dtype(operands);
   if (!is_inexact(c.dtype)) c.dtype = f32;
-  const Tensor t = detail::cast(x.tensor, c.dtype, w), at = detail::cast(xp.tensor, c.dtype, w), value = detail::cast(fp.tensor, c.dtype, w);
+  const Tensor t = detail::cast(x.tensor, c.dtype, w), at = detail::cast(xp.tensor, c.dtype, w),
+               value = detail::cast(fp.tensor, c.dtype, w);
   const std::int64_t n = at.dim(0);
   if (n == 1) return detail::broadcast(detail::reshaped(value, Shape{}, w), t.shape(), w);
   const Tensor i = clip(sg::rank_among(at, t, true, w), 1, n - 1);
@@ -248,9 +295,11 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
   const Tensor between = where(plain, y0, 0.0) + slope * where(plain, t - x0, 0.0);
   // Beside an infinity or NaN a point keeps its value. Between two points NumPy goes from the one,
   // then from the other one; of such a line only the end that is a number has a derivative.
-  const Tensor steep = where(jump, 0.0, rise) / where(jump, 1.0, run), from_left = y0 + steep * (t - x0), from_right = y1 + steep * (t - x1);
+  const Tensor steep = where(jump, 0.0, rise) / where(jump, 1.0, run),
+               from_left = y0 + steep * (t - x0), from_right = y1 + steep * (t - x1);
   const Tensor level = where(y0 == y1, y0, from_right);
-  const Tensor drawn = stop_gradient(where(isnan(from_left), where(isnan(from_right), level, from_right), from_left));
+  const Tensor drawn = stop_gradient(
+      where(isnan(from_left), where(isnan(from_right), level, from_right), from_left));
   const Tensor rest = where(isfinite(drawn), where(isinf(x0) & isfinite(x1), y1, y0), drawn);
   const Tensor inside = where(plain, between, where(t == x0, y0, where(isnan(t), t, rest)));
   return where(t < at[0], value[0], where(t >= at[-1], value[-1], inside));

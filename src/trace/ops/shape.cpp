@@ -1,4 +1,5 @@
-// The functions that rearrange, join, cut and repeat: reshape … tile, concatenate, pad, roll, meshgrid.
+// The functions that rearrange, join, cut and repeat: reshape … tile, concatenate, pad, roll,
+// meshgrid.
 #include <algorithm>
 #include <string>
 
@@ -17,22 +18,28 @@ inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
   for (int i = 0; i < shape.rank(); ++i) {
     const std::int64_t d = extent(shape, i);
     if (d == -1) {
-      if (open >= 0) refuse(ErrorKind::shape, "reshape", worded("only one extent of {} may be −1", wanted.str()), x, where);
+      if (open >= 0)
+        refuse(ErrorKind::shape, "reshape", worded("only one extent of {} may be −1", wanted.str()),
+               x, where);
       open = i;
     } else if (d < 0 || __builtin_mul_overflow(others, d, &others)) {
-      refuse(ErrorKind::shape, "reshape", worded("shape {} has a bad extent", wanted.str()), x, where);
+      refuse(ErrorKind::shape, "reshape", worded("shape {} has a bad extent", wanted.str()), x,
+             where);
     }
   }
   const std::int64_t n = x.size();
-  if (open >= 0 && others > 0 && n % others == 0) shape[static_cast<std::size_t>(open)] = n / others;
+  if (open >= 0 && others > 0 && n % others == 0)
+    shape[static_cast<std::size_t>(open)] = n / others;
   if (shape.elements() != n || (open >= 0 && others == 0))
-    refuse(ErrorKind::shape, "reshape", worded("{} elements do not fill shape {}", n, wanted.str()), x, where);
+    refuse(ErrorKind::shape, "reshape", worded("{} elements do not fill shape {}", n, wanted.str()),
+           x, where);
   return shape;
 }
 
 /// Brings the parts of a concatenation to one dtype.
 inline std::vector<Tensor> met(std::string_view name, TensorSpan parts, Where where) {
-  if (parts.empty()) refuse(ErrorKind::shape, name, "needs at least one Tensor", std::span<const Tensor>(), where);
+  if (parts.empty())
+    refuse(ErrorKind::shape, name, "needs at least one Tensor", std::span<const Tensor>(), where);
   for (const Tensor& t : parts) need(name, t, where);
   const Common c = common_dtype(parts);
   check_literals(name, parts, c.dtype, Literal::value, where);
@@ -49,9 +56,12 @@ inline Tensor joined(std::string_view name, TensorSpan parts, int axis, Where wh
     const Shape& s = aval_of(t).shape;
     bool fits = s.rank() == first.rank();
     for (int i = 0; fits && i < s.rank(); ++i) fits = i == axis || extent(s, i) == extent(first, i);
-    if (!fits) refuse(ErrorKind::shape, name, worded("shapes differ outside axis {}", axis), std::span<const Tensor>(parts), where);
+    if (!fits)
+      refuse(ErrorKind::shape, name, worded("shapes differ outside axis {}", axis),
+             std::span<const Tensor>(parts), where);
   }
-  return emit(Op::concatenate, make_params(AxisParams{axis}), std::span<const Tensor>(parts), where);
+  return emit(Op::concatenate, make_params(AxisParams{axis}), std::span<const Tensor>(parts),
+              where);
 }
 
 /// Swaps the two halves of an axis: element i goes to i + shift, around the end.
@@ -60,13 +70,17 @@ inline Tensor rolled(const Tensor& x, std::int64_t shift, int axis, Where where)
   if (n == 0) return x;
   const std::int64_t s = ((shift % n) + n) % n;
   if (s == 0) return x;
-  return joined("roll", {sliced(x, axis, n - s, n, 1, where), sliced(x, axis, 0, n - s, 1, where)}, axis, where);
+  return joined("roll", {sliced(x, axis, n - s, n, 1, where), sliced(x, axis, 0, n - s, 1, where)},
+                axis, where);
 }
 
-/// The element of an axis of `n` that stands at `place` of the padded one, counted from the first of x.
+/// The element of an axis of `n` that stands at `place` of the padded one, counted from the first
+/// of x.
 inline std::int64_t mirrored(std::int64_t place, std::int64_t n, PadMode mode) {
   if (mode == PadMode::edge || n == 1) return std::clamp<std::int64_t>(place, 0, n - 1);
-  const std::int64_t period = mode == PadMode::wrap ? n : mode == PadMode::symmetric ? 2 * n : 2 * n - 2;
+  const std::int64_t period = mode == PadMode::wrap        ? n
+                              : mode == PadMode::symmetric ? 2 * n
+                                                           : 2 * n - 2;
   const std::int64_t m = ((place % period) + period) % period;
   return m < n ? m : (mode == PadMode::symmetric ? period - 1 : period) - m;
 }
@@ -80,8 +94,10 @@ inline Tensor mirrored(const Tensor& places, std::int64_t n, PadMode mode) {
   return vt::where(m < n, m, (mode == PadMode::symmetric ? period - 1 : period) - m);
 }
 
-/// An axis with `low` and `high` more elements, made of its own: slices of it, forwards and backwards, beside each other.
-inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int64_t high, PadMode mode, Where where) {
+/// An axis with `low` and `high` more elements, made of its own: slices of it, forwards and
+/// backwards, beside each other.
+inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int64_t high,
+                           PadMode mode, Where where) {
   const std::int64_t n = extent(aval_of(x).shape, axis);
   if (low + high > 4 * n) {  // many short runs
     return take(x, mirrored(counted(i64, Shape{low + n + high}, 0, where) - low, n, mode), axis);
@@ -89,15 +105,17 @@ inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int
   std::vector<Tensor> parts;
   for (std::int64_t place = -low; place < n + high;) {
     const std::int64_t first = mirrored(place, n, mode);
-    std::int64_t step = 0, count = 1;  // how many elements follow each other in one direction, or are the same
+    // how many elements follow each other in one direction, or are the same
+    std::int64_t step = 0, count = 1;
     for (; place + count < n + high; ++count) {
-      const std::int64_t next = mirrored(place + count, n, mode) - mirrored(place + count - 1, n, mode);
+      const std::int64_t next =
+          mirrored(place + count, n, mode) - mirrored(place + count - 1, n, mode);
       if (count > 1 && next != step) break;
       if (next < -1 || next > 1) break;
       step = next;
     }
-    Tensor part =
-        step < 0 ? sliced(x, axis, first - count + 1, first + 1, 1, where) : sliced(x, axis, first, first + (step > 0 ? count : 1), 1, where);
+    Tensor part = step < 0 ? sliced(x, axis, first - count + 1, first + 1, 1, where)
+                           : sliced(x, axis, first, first + (step > 0 ? count : 1), 1, where);
     if (step < 0) part = emit(Op::rev, make_params(AxesParams{Axes{axis}}), {part}, where);
     if (step == 0 && count > 1) {
       Shape shape = aval_of(x).shape;
@@ -110,7 +128,9 @@ inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int
   return parts.size() == 1 ? parts[0] : joined("pad", parts, axis, where);
 }
 
-inline Tensor flattened(const Tensor& x, Where where) { return reshaped(x, Shape{x.size()}, where); }
+inline Tensor flattened(const Tensor& x, Where where) {
+  return reshaped(x, Shape{x.size()}, where);
+}
 
 }  // namespace vt::detail::shapes
 
@@ -136,24 +156,30 @@ Tensor transpose(Operand x, const Axes& permutation) {
   } else {
     p = detail::normal_axes("transpose", permutation, rank, x.tensor, x.where);
     if (static_cast<int>(p.size()) != rank)
-      detail::refuse(ErrorKind::shape, "transpose", detail::worded("permutation {} does not have one entry per axis", permutation.str()), x.tensor,
-                     x.where);
+      detail::refuse(
+          ErrorKind::shape, "transpose",
+          detail::worded("permutation {} does not have one entry per axis", permutation.str()),
+          x.tensor, x.where);
   }
   return detail::permuted(x.tensor, p, x.where);
 }
 Tensor swapaxes(Operand x, Param<int> a, Param<int> b) {
   detail::need("swapaxes", x.tensor, x.where);
   Axes p = Axes::first(x.tensor.rank());
-  const int i = detail::normal_axis("swapaxes", a, x.tensor, x.where), j = detail::normal_axis("swapaxes", b, x.tensor, x.where);
+  const int i = detail::normal_axis("swapaxes", a, x.tensor, x.where),
+            j = detail::normal_axis("swapaxes", b, x.tensor, x.where);
   std::swap(p[static_cast<std::size_t>(i)], p[static_cast<std::size_t>(j)]);
   return detail::permuted(x.tensor, p, x.where);
 }
 Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
   detail::need("moveaxis", x.tensor, x.where);
   const int rank = x.tensor.rank();
-  const Axes f = detail::normal_axes("moveaxis", from, rank, x.tensor, x.where), t = detail::normal_axes("moveaxis", to, rank, x.tensor, x.where);
+  const Axes f = detail::normal_axes("moveaxis", from, rank, x.tensor, x.where),
+             t = detail::normal_axes("moveaxis", to, rank, x.tensor, x.where);
   if (f.size() != t.size())
-    detail::refuse(ErrorKind::shape, "moveaxis", detail::worded("{} and {} differ in length", from.str(), to.str()), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "moveaxis",
+                   detail::worded("{} and {} differ in length", from.str(), to.str()), x.tensor,
+                   x.where);
   Axes p;
   p.resize(static_cast<std::size_t>(rank), -1);
   for (std::size_t i = 0; i < f.size(); ++i) p[static_cast<std::size_t>(t[i])] = f[i];
@@ -165,14 +191,17 @@ Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
 }
 Tensor matrix_transpose(Operand x) {
   detail::need("matrix_transpose", x.tensor, x.where);
-  if (x.tensor.rank() < 2) detail::refuse(ErrorKind::shape, "matrix_transpose", "needs at least two axes", x.tensor, x.where);
+  if (x.tensor.rank() < 2)
+    detail::refuse(ErrorKind::shape, "matrix_transpose", "needs at least two axes", x.tensor,
+                   x.where);
   return swapaxes(std::move(x), -1, -2);
 }
 
 Tensor broadcast_to(Operand x, const Shape& shape) {
   detail::need("broadcast_to", x.tensor, x.where);
   if (!detail::stretches(x.tensor.shape(), shape))
-    detail::refuse(ErrorKind::shape, "broadcast_to", detail::worded("does not stretch to {}", shape.str()), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "broadcast_to",
+                   detail::worded("does not stretch to {}", shape.str()), x.tensor, x.where);
   detail::need_size("broadcast_to", x.tensor.dtype(), shape, {&x.tensor, 1}, x.where);
   return detail::broadcast(x.tensor, shape, x.where);
 }
@@ -180,13 +209,18 @@ Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
   detail::need("broadcast_in_dim", x.tensor, x.where);
   const Axes to = detail::normal_axes("broadcast_in_dim", axes, shape.rank(), x.tensor, x.where);
   if (to.size() != x.tensor.shape().size())
-    detail::refuse(ErrorKind::shape, "broadcast_in_dim", detail::worded("axes {} do not name one result axis per operand axis", axes.str()), x.tensor,
-                   x.where);
+    detail::refuse(
+        ErrorKind::shape, "broadcast_in_dim",
+        detail::worded("axes {} do not name one result axis per operand axis", axes.str()),
+        x.tensor, x.where);
   // The primitive keeps the order of the axes; another order is a transpose first.
   Axes order = Axes::first(x.tensor.rank()), sorted = to;
-  detail::insertion_sort(order, [&](int i, int j) { return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)]; });
+  detail::insertion_sort(order, [&](int i, int j) {
+    return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)];
+  });
   detail::insertion_sort(sorted);
-  return detail::emit(detail::Op::broadcast_in_dim, detail::make_params(detail::BroadcastParams{shape, sorted}),
+  return detail::emit(detail::Op::broadcast_in_dim,
+                      detail::make_params(detail::BroadcastParams{shape, sorted}),
                       {detail::permuted(x.tensor, order, x.where)}, x.where);
 }
 
@@ -196,7 +230,8 @@ Tensor expand_dims(Operand x, const Axes& axes) {
   const Axes added = detail::normal_axes("expand_dims", axes, rank, x.tensor, x.where);
   const Axes old = detail::other_axes(added, rank);
   Shape shape = Shape::filled(static_cast<std::size_t>(rank), 1);
-  for (std::size_t i = 0; i < old.size(); ++i) shape[static_cast<std::size_t>(old[i])] = x.tensor.shape()[i];
+  for (std::size_t i = 0; i < old.size(); ++i)
+    shape[static_cast<std::size_t>(old[i])] = x.tensor.shape()[i];
   return detail::spread(x.tensor, shape, old, x.where);
 }
 Tensor squeeze(Operand x, const ReduceAxes& axes) {
@@ -210,7 +245,9 @@ Tensor squeeze(Operand x, const ReduceAxes& axes) {
     gone = detail::normal_axes("squeeze", axes.axes(), from.rank(), x.tensor, x.where);
     for (int i : gone)
       if (detail::extent(from, i) != 1)
-        detail::refuse(ErrorKind::shape, "squeeze", detail::worded("axis {} has size {}, not 1", i, detail::extent(from, i)), x.tensor, x.where);
+        detail::refuse(ErrorKind::shape, "squeeze",
+                       detail::worded("axis {} has size {}, not 1", i, detail::extent(from, i)),
+                       x.tensor, x.where);
   }
   Shape shape;
   for (int i : detail::other_axes(gone, from.rank())) shape.push_back(detail::extent(from, i));
@@ -219,14 +256,17 @@ Tensor squeeze(Operand x, const ReduceAxes& axes) {
 
 Tensor concatenate(TensorSpan parts, Param<int> axis, Where where) {
   const std::vector<Tensor> met = sh::met("concatenate", parts, where);
-  return sh::joined("concatenate", met, detail::normal_axis("concatenate", axis, met[0], where), where);
+  return sh::joined("concatenate", met, detail::normal_axis("concatenate", axis, met[0], where),
+                    where);
 }
 Tensor stack(TensorSpan parts, Param<int> axis, Where where) {
   const detail::UserLine line(where);
   std::vector<Tensor> met = sh::met("stack", parts, where);
   const int at = detail::normal_axis("stack", axis, met[0].rank() + 1, met[0], where);
   for (const Tensor& t : met)
-    if (t.shape() != met[0].shape()) detail::refuse(ErrorKind::shape, "stack", "shapes differ", std::span<const Tensor>(parts), where);
+    if (t.shape() != met[0].shape())
+      detail::refuse(ErrorKind::shape, "stack", "shapes differ", std::span<const Tensor>(parts),
+                     where);
   Shape whole = met[0].shape();
   whole.insert(whole.begin() + at, static_cast<std::int64_t>(met.size()));
   detail::need_size("stack", met[0].dtype(), whole, met, where);
@@ -240,7 +280,8 @@ std::vector<Tensor> unstack(Operand x, Param<int> axis) {
   shape.erase(shape.begin() + at);
   std::vector<Tensor> parts;
   for (std::int64_t i = 0; i < x.tensor.dim(at); ++i)
-    parts.push_back(detail::reshaped(detail::sliced(x.tensor, at, i, i + 1, 1, x.where), shape, x.where));
+    parts.push_back(
+        detail::reshaped(detail::sliced(x.tensor, at, i, i + 1, 1, x.where), shape, x.where));
   return parts;
 }
 
@@ -249,10 +290,14 @@ std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis) {
   const int along = detail::normal_axis("split", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
   if (sections < 1 || n % sections != 0)
-    detail::refuse(ErrorKind::shape, "split", detail::worded("axis {} of size {} does not divide into {} equal parts", along, n, sections), x.tensor,
-                   x.where);
+    detail::refuse(ErrorKind::shape, "split",
+                   detail::worded("axis {} of size {} does not divide into {} equal parts", along,
+                                  n, sections),
+                   x.tensor, x.where);
   std::vector<Tensor> parts;
-  for (int i = 0; i < sections; ++i) parts.push_back(detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
+  for (int i = 0; i < sections; ++i)
+    parts.push_back(
+        detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
   return parts;
 }
 std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<int> axis) {
@@ -261,7 +306,8 @@ std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<
   const std::int64_t n = x.tensor.dim(along);
   std::vector<Tensor> parts;
   std::int64_t start = 0;
-  // As slices with the cuts for ends: negative ones count from the end, those beyond it leave empty parts.
+  // As slices with the cuts for ends: negative ones count from the end, those beyond it leave empty
+  // parts.
   auto cut = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n); };
   for (std::int64_t i : at) {
     const std::int64_t stop = cut(i);
@@ -272,11 +318,14 @@ std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<
   return parts;
 }
 
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value) {
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
+           Operand value) {
   detail::need("pad", x.tensor, x.where);
   const auto rank = static_cast<std::size_t>(x.tensor.rank());
   if (edges.size() != rank && edges.size() != 1)
-    detail::refuse(ErrorKind::shape, "pad", detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "pad",
+                   detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
+                   x.where);
   Shape low, high;
   for (std::size_t i = 0; i < rank; ++i) {
     const auto& [before, after] = edges[edges.size() == 1 ? 0 : i];
@@ -290,27 +339,36 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
   detail::need("pad", value.tensor, x.where);
   const detail::Aval &a = detail::aval_of(x.tensor), &v = detail::aval_of(value.tensor);
   if (detail::category(v.dtype) > detail::category(a.dtype))
-    detail::refuse(ErrorKind::dtype, "pad", detail::worded("{} does not hold the padding value", name_of(a.dtype)), x.tensor, value.tensor, x.where);
+    detail::refuse(ErrorKind::dtype, "pad",
+                   detail::worded("{} does not hold the padding value", name_of(a.dtype)), x.tensor,
+                   value.tensor, x.where);
   detail::check_literals("pad", {&value.tensor, 1}, a.dtype, detail::Literal::value, x.where);
   return detail::emit(detail::Op::pad, detail::make_params(detail::PadParams{low, high, interior}),
                       {x.tensor, detail::cast(value.tensor, a.dtype, a.weak, x.where)}, x.where);
 }
 
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, PadMode mode) {
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
+           PadMode mode) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("pad", x.tensor, w);
   const auto rank = static_cast<std::size_t>(x.tensor.rank());
   if (edges.size() != rank && edges.size() != 1)
-    detail::refuse(ErrorKind::shape, "pad", detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor, w);
+    detail::refuse(ErrorKind::shape, "pad",
+                   detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
+                   w);
   Tensor t = x.tensor;
   for (std::size_t i = 0; i < rank; ++i) {
     const auto& [low, high] = edges[edges.size() == 1 ? 0 : i];
     const int axis = static_cast<int>(i);
     const std::int64_t n = t.dim(axis);
-    if (low < 0 || high < 0) detail::refuse(ErrorKind::value, "pad", "what crops has no edge to be filled", x.tensor, w);
+    if (low < 0 || high < 0)
+      detail::refuse(ErrorKind::value, "pad", "what crops has no edge to be filled", x.tensor, w);
     if (low == 0 && high == 0) continue;
-    if (n == 0) detail::refuse(ErrorKind::shape, "pad", detail::worded("axis {} has no elements to fill its edges with", axis), x.tensor, w);
+    if (n == 0)
+      detail::refuse(ErrorKind::shape, "pad",
+                     detail::worded("axis {} has no elements to fill its edges with", axis),
+                     x.tensor, w);
     Shape shape = t.shape();
     shape[i] = detail::plus(n, detail::plus(low, high));
     detail::need_size("pad", t.dtype(), shape, {&x.tensor, 1}, w);
@@ -324,7 +382,8 @@ Tensor rev(Operand x, const Axes& axes) {
   Axes over = detail::normal_axes("rev", axes, x.tensor.rank(), x.tensor, x.where);
   if (over.empty()) return x.tensor;
   detail::insertion_sort(over);
-  return detail::emit(detail::Op::rev, detail::make_params(detail::AxesParams{over}), {x.tensor}, x.where);
+  return detail::emit(detail::Op::rev, detail::make_params(detail::AxesParams{over}), {x.tensor},
+                      x.where);
 }
 Tensor flip(Operand x, const ReduceAxes& axes) {
   detail::need("flip", x.tensor, x.where);
@@ -333,28 +392,36 @@ Tensor flip(Operand x, const ReduceAxes& axes) {
 }
 Tensor roll(Operand x, Param<std::int64_t> shift, std::optional<Param<int>> axis) {
   detail::need("roll", x.tensor, x.where);
-  if (axis) return sh::rolled(x.tensor, shift, detail::normal_axis("roll", *axis, x.tensor, x.where), x.where);
-  return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where), x.tensor.shape(), x.where);
+  if (axis)
+    return sh::rolled(x.tensor, shift, detail::normal_axis("roll", *axis, x.tensor, x.where),
+                      x.where);
+  return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where),
+                          x.tensor.shape(), x.where);
 }
 Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes) {
   detail::need("roll", x.tensor, x.where);
   if (shifts.size() != axes.size())
-    detail::refuse(ErrorKind::shape, "roll", detail::worded("{} shifts for {} axes", shifts.size(), axes.size()), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "roll",
+                   detail::worded("{} shifts for {} axes", shifts.size(), axes.size()), x.tensor,
+                   x.where);
   Tensor t = x.tensor;
-  for (std::size_t i = 0; i < axes.size(); ++i) t = sh::rolled(t, shifts[i], detail::normal_axis("roll", axes[i], x.tensor, x.where), x.where);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    t = sh::rolled(t, shifts[i], detail::normal_axis("roll", axes[i], x.tensor, x.where), x.where);
   return t;
 }
 
 Tensor fftshift(Operand x, const ReduceAxes& axes) {
   detail::need("fftshift", x.tensor, x.where);
   Tensor t = x.tensor;
-  for (int axis : detail::reduction_axes("fftshift", axes, x.tensor, x.where)) t = sh::rolled(t, t.dim(axis) / 2, axis, x.where);
+  for (int axis : detail::reduction_axes("fftshift", axes, x.tensor, x.where))
+    t = sh::rolled(t, t.dim(axis) / 2, axis, x.where);
   return t;
 }
 Tensor ifftshift(Operand x, const ReduceAxes& axes) {
   detail::need("ifftshift", x.tensor, x.where);
   Tensor t = x.tensor;
-  for (int axis : detail::reduction_axes("ifftshift", axes, x.tensor, x.where)) t = sh::rolled(t, -(t.dim(axis) / 2), axis, x.where);
+  for (int axis : detail::reduction_axes("ifftshift", axes, x.tensor, x.where))
+    t = sh::rolled(t, -(t.dim(axis) / 2), axis, x.where);
   return t;
 }
 
@@ -366,8 +433,12 @@ Tensor tile(Operand x, const Shape& repetitions) {
   Axes axes;
   for (int i = 0; i < rank; ++i) {
     const int r = i - (rank - repetitions.rank()), d = i - (rank - from.rank());
-    const std::int64_t copies = r < 0 ? 1 : detail::extent(repetitions, r), n = d < 0 ? 1 : detail::extent(from, d);
-    if (copies < 0) detail::refuse(ErrorKind::value, "tile", detail::worded("negative repetitions {}", repetitions.str()), x.tensor, x.where);
+    const std::int64_t copies = r < 0 ? 1 : detail::extent(repetitions, r),
+                       n = d < 0 ? 1 : detail::extent(from, d);
+    if (copies < 0)
+      detail::refuse(ErrorKind::value, "tile",
+                     detail::worded("negative repetitions {}", repetitions.str()), x.tensor,
+                     x.where);
     if (copies != 1) apart.push_back(copies);
     if (d >= 0) {
       axes.push_back(apart.rank());
@@ -383,7 +454,9 @@ Tensor tile(Operand x, const Shape& repetitions) {
 }
 Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis) {
   detail::need("repeat", x.tensor, x.where);
-  if (count < 0) detail::refuse(ErrorKind::value, "repeat", detail::worded("negative count {}", count), x.tensor, x.where);
+  if (count < 0)
+    detail::refuse(ErrorKind::value, "repeat", detail::worded("negative count {}", count), x.tensor,
+                   x.where);
   const Tensor t = axis ? x.tensor : sh::flattened(x.tensor, x.where);
   const int along = axis ? detail::normal_axis("repeat", *axis, x.tensor, x.where) : 0;
   Shape apart, whole;
@@ -406,7 +479,9 @@ std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, Where where)
   Shape shape;
   for (const Tensor& t : axes) {
     detail::need("meshgrid", t, where);
-    if (t.rank() > 1) detail::refuse(ErrorKind::shape, "meshgrid", "needs vectors", std::span<const Tensor>(axes), where);
+    if (t.rank() > 1)
+      detail::refuse(ErrorKind::shape, "meshgrid", "needs vectors", std::span<const Tensor>(axes),
+                     where);
     shape.push_back(t.size());
   }
   // NumPy's default counts x along columns: the first two axes trade places.
@@ -414,7 +489,9 @@ std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, Where where)
   if (n >= 2 && !matrix_indexing) std::swap(shape[0], shape[1]);
   if (n > 0) detail::need_size("meshgrid", axes[0].dtype(), shape, axes, where);
   std::vector<Tensor> grids;
-  for (int i = 0; i < n; ++i) grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape, Axes(place(i)), where));
+  for (int i = 0; i < n; ++i)
+    grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape,
+                                   Axes(place(i)), where));
   return grids;
 }
 
@@ -422,9 +499,11 @@ Tensor space_to_depth(Operand x, Param<int> block) {
   detail::need("space_to_depth", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[1] % block != 0 || s[2] % block != 0)
-    detail::refuse(ErrorKind::shape, "space_to_depth", detail::worded("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor,
-                   x.where);
-  const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
+    detail::refuse(ErrorKind::shape, "space_to_depth",
+                   detail::worded("needs [N,H,W,C] with H and W multiples of the block {}", block),
+                   x.tensor, x.where);
+  const Tensor cut = detail::reshaped(
+      x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
   return detail::reshaped(
       detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where),
       Shape{s[0], s[1] / block, s[2] / block, detail::times(detail::times(s[3], block), block)},
@@ -435,19 +514,23 @@ Tensor depth_to_space(Operand x, Param<int> block) {
   const Shape& s = x.tensor.shape();
   const std::int64_t cells = std::int64_t{block} * block;
   if (s.rank() != 4 || block < 1 || s[3] % cells != 0)
-    detail::refuse(ErrorKind::shape, "depth_to_space", detail::worded("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor,
-                   x.where);
+    detail::refuse(
+        ErrorKind::shape, "depth_to_space",
+        detail::worded("needs [N,H,W,C] with C a multiple of the block {} squared", block),
+        x.tensor, x.where);
   const std::int64_t c = s[3] / cells;
   detail::need_size("depth_to_space", x.tensor.dtype(),
                     {s[0], detail::times(s[1], block), detail::times(s[2], block), c},
                     {&x.tensor, 1}, x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);
-  return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] * block, s[2] * block, c}, x.where);
+  return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where),
+                          Shape{s[0], s[1] * block, s[2] * block, c}, x.where);
 }
 
 namespace detail::shapes {
 
-/// The axes of x cut into blocks as [N, s/b, b, …, rest…], and the same in the order that batches them: [b…, N, s/b…, rest…].
+/// The axes of x cut into blocks as [N, s/b, b, …, rest…], and the same in the order that batches
+/// them: [b…, N, s/b…, rest…].
 struct Blocks {
   Shape apart, batched;
   Axes order;
@@ -474,15 +557,19 @@ inline Blocks blocks_of(const Shape& s, const Shape& block, std::int64_t images)
   for (int axis : b.order) b.batched.push_back(b.apart[static_cast<std::size_t>(axis)]);
   return b;
 }
-inline void check_blocks(std::string_view name, const Tensor& x, const Shape& block, std::size_t edges, Where where) {
+inline void check_blocks(std::string_view name, const Tensor& x, const Shape& block,
+                         std::size_t edges, Where where) {
   bool fits = edges == block.size() && x.rank() > block.rank();
   for (std::int64_t b : block) fits = fits && b >= 1;
-  if (!fits) refuse(ErrorKind::shape, name, worded("blocks {} and {} pairs of edges do not fit", block.str(), edges), x, where);
+  if (!fits)
+    refuse(ErrorKind::shape, name,
+           worded("blocks {} and {} pairs of edges do not fit", block.str(), edges), x, where);
 }
 
 }  // namespace detail::shapes
 
-Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& padding) {
+Tensor space_to_batch(Operand x, const Shape& block,
+                      const std::vector<std::pair<std::int64_t, std::int64_t>>& padding) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("space_to_batch", x.tensor, w);
@@ -494,7 +581,9 @@ Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair
   std::int64_t cells = 1;
   for (std::size_t i = 0; i < block.size(); ++i) {
     if (t.shape()[i + 1] % block[i] != 0)
-      detail::refuse(ErrorKind::shape, "space_to_batch", detail::worded("padded it is {}, of which {} are no blocks", t.shape().str(), block.str()),
+      detail::refuse(ErrorKind::shape, "space_to_batch",
+                     detail::worded("padded it is {}, of which {} are no blocks", t.shape().str(),
+                                    block.str()),
                      x.tensor, w);
     cells = detail::times(cells, block[i]);
   }
@@ -504,7 +593,8 @@ Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair
   for (std::size_t i = 0; i < block.size(); ++i) shape[i + 1] /= block[i];
   return detail::reshaped(detail::permuted(detail::reshaped(t, b.apart, w), b.order, w), shape, w);
 }
-Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& crops) {
+Tensor batch_to_space(Operand x, const Shape& block,
+                      const std::vector<std::pair<std::int64_t, std::int64_t>>& crops) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("batch_to_space", x.tensor, w);
@@ -516,18 +606,22 @@ Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair
     shape[i + 1] = detail::times(shape[i + 1], block[i]);
   }
   if (shape[0] % cells != 0)
-    detail::refuse(ErrorKind::shape, "batch_to_space", detail::worded("there are no {} images for each block", cells), x.tensor, w);
+    detail::refuse(ErrorKind::shape, "batch_to_space",
+                   detail::worded("there are no {} images for each block", cells), x.tensor, w);
   shape[0] /= cells;
   detail::need_size("batch_to_space", x.tensor.dtype(), shape, {&x.tensor, 1}, w);
   const detail::shapes::Blocks b = detail::shapes::blocks_of(shape, block, shape[0]);
   Axes back = b.order;
-  for (std::size_t i = 0; i < b.order.size(); ++i) back[static_cast<std::size_t>(b.order[i])] = static_cast<int>(i);
-  const Tensor t = detail::reshaped(detail::permuted(detail::reshaped(x.tensor, b.batched, w), back, w), shape, w);
+  for (std::size_t i = 0; i < b.order.size(); ++i)
+    back[static_cast<std::size_t>(b.order[i])] = static_cast<int>(i);
+  const Tensor t = detail::reshaped(
+      detail::permuted(detail::reshaped(x.tensor, b.batched, w), back, w), shape, w);
   std::vector<std::pair<std::int64_t, std::int64_t>> edges(static_cast<std::size_t>(t.rank()));
   for (std::size_t i = 0; i < crops.size(); ++i) {
     if (crops[i].first < 0 || crops[i].second < 0 ||
         detail::plus(crops[i].first, crops[i].second) > shape[i + 1])
-      detail::refuse(ErrorKind::value, "batch_to_space", "there is less than what is cropped", t, w);
+      detail::refuse(ErrorKind::value, "batch_to_space", "there is less than what is cropped", t,
+                     w);
     edges[i + 1] = {-crops[i].first, -crops[i].second};
   }
   return pad(t, edges);

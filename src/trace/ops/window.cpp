@@ -1,4 +1,5 @@
-// Functions of windows: reductions over them, pools, and what these share with convolutions of their options.
+// Functions of windows: reductions over them, pools, and what these share with convolutions of
+// their options.
 #include "window_options.hpp"
 
 #include <cmath>
@@ -12,19 +13,22 @@
 
 namespace vt::detail {
 
-Shape numbers_per_axis(std::string_view name, const char* what, const Shape& given, std::size_t count, std::int64_t otherwise, const Tensor& x,
-                       Where where) {
+Shape numbers_per_axis(std::string_view name, const char* what, const Shape& given,
+                       std::size_t count, std::int64_t otherwise, const Tensor& x, Where where) {
   if (given.empty()) return Shape::filled(count, otherwise);
   for (std::int64_t n : given)
-    if (n < 1) refuse(ErrorKind::value, name, worded("{} must be at least 1, not {}", what, n), x, where);
+    if (n < 1)
+      refuse(ErrorKind::value, name, worded("{} must be at least 1, not {}", what, n), x, where);
   if (given.size() == 1) return Shape::filled(count, given[0]);
   if (given.size() != count)
-    refuse(ErrorKind::shape, name, worded("{} needs {} numbers, one for each axis, not {}", what, count, given.size()), x, where);
+    refuse(ErrorKind::shape, name,
+           worded("{} needs {} numbers, one for each axis, not {}", what, count, given.size()), x,
+           where);
   return given;
 }
 
-Edges edges_of(std::string_view name, const Padding& padding, const Shape& extents, const Shape& windows, const Shape& strides, const Tensor& x,
-               Where where) {
+Edges edges_of(std::string_view name, const Padding& padding, const Shape& extents,
+               const Shape& windows, const Shape& strides, const Tensor& x, Where where) {
   const std::size_t n = extents.size();
   Edges edges{Shape::filled(n, 0), Shape::filled(n, 0)};
   // So that what is computed of them fits: no axis of more elements is in memory.
@@ -42,7 +46,9 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
   const std::string& scheme = padding.scheme();
   if (scheme.empty()) {
     if (padding.edges().size() != n)
-      refuse(ErrorKind::shape, name, worded("padding needs {} pairs, one for each axis, not {}", n, padding.edges().size()), x, where);
+      refuse(ErrorKind::shape, name,
+             worded("padding needs {} pairs, one for each axis, not {}", n, padding.edges().size()),
+             x, where);
     for (std::size_t k = 0; k < n; ++k) {
       std::tie(edges.low[k], edges.high[k]) = padding.edges()[k];
       need_less("padding", edges.low[k]);
@@ -52,22 +58,31 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
   }
   if (scheme == "VALID") return edges;
   if (scheme != "SAME" && scheme != "SAME_LOWER")
-    refuse(ErrorKind::value, name, worded("padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"{}\"", scheme), x, where);
+    refuse(
+        ErrorKind::value, name,
+        worded("padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"{}\"", scheme),
+        x, where);
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t places = (extents[k] + strides[k] - 1) / strides[k];
-    const std::int64_t missing = std::max<std::int64_t>((places - 1) * strides[k] + windows[k] - extents[k], 0);
+    const std::int64_t missing =
+        std::max<std::int64_t>((places - 1) * strides[k] + windows[k] - extents[k], 0);
     edges.low[k] = scheme == "SAME" ? missing / 2 : missing - missing / 2;
     edges.high[k] = missing - edges.low[k];
   }
   return edges;
 }
 
-Layout parse_layout(std::string_view name, std::string_view layout, char first, char second, const Tensor& x, Where where) {
+Layout parse_layout(std::string_view name, std::string_view layout, char first, char second,
+                    const Tensor& x, Where where) {
   if (static_cast<int>(layout.size()) != x.rank())
-    refuse(ErrorKind::shape, name, worded("the layout \"{}\" has {} letters for {} axes", layout, layout.size(), x.rank()), x, where);
+    refuse(ErrorKind::shape, name,
+           worded("the layout \"{}\" has {} letters for {} axes", layout, layout.size(), x.rank()),
+           x, where);
   Layout parsed;
   for (std::size_t i = 0; i < layout.size(); ++i) {
-    if (layout.find(layout[i]) != i) refuse(ErrorKind::value, name, worded("the layout \"{}\" has the letter {} twice", layout, layout[i]), x, where);
+    if (layout.find(layout[i]) != i)
+      refuse(ErrorKind::value, name,
+             worded("the layout \"{}\" has the letter {} twice", layout, layout[i]), x, where);
     if (layout[i] == first) parsed.first = static_cast<int>(i);
     else if (layout[i] == second) parsed.second = static_cast<int>(i);
     else {
@@ -75,7 +90,9 @@ Layout parse_layout(std::string_view name, std::string_view layout, char first, 
       parsed.letters += layout[i];
     }
   }
-  if (parsed.second < 0) refuse(ErrorKind::value, name, worded("the layout \"{}\" lacks the letter {}", layout, second), x, where);
+  if (parsed.second < 0)
+    refuse(ErrorKind::value, name, worded("the layout \"{}\" lacks the letter {}", layout, second),
+           x, where);
   return parsed;
 }
 
@@ -104,10 +121,12 @@ struct Windows {
 };
 
 /// The options have a number per entry of `axes` (increasing).
-Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes, const WindowOptions& o, Where where) {
+Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes,
+                      const WindowOptions& o, Where where) {
   const std::size_t n = axes.size();
   const auto rank = static_cast<std::size_t>(x.rank());
-  if (o.window.empty() && n > 0) refuse(ErrorKind::value, name, "needs the window's size", x, where);
+  if (o.window.empty() && n > 0)
+    refuse(ErrorKind::value, name, "needs the window's size", x, where);
   Windows w;
   w.params.axes = axes;
   w.params.sizes = numbers_per_axis(name, "the window's size", o.window, n, 1, x, where);
@@ -119,7 +138,8 @@ Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes, 
     w.params.extents.push_back(stretched(x.dim(axes[k]), base[k]));
     windows.push_back(stretched(w.params.sizes[k], w.params.dilations[k]));
   }
-  const Edges edges = edges_of(name, o.padding, w.params.extents, windows, w.params.strides, x, where);
+  const Edges edges =
+      edges_of(name, o.padding, w.params.extents, windows, w.params.strides, x, where);
   w.padding = {Shape::filled(rank, 0), Shape::filled(rank, 0), Shape::filled(rank, 0)};
   for (std::size_t k = 0; k < n; ++k) {
     const std::size_t axis = axis_index(axes[k]);
@@ -128,7 +148,9 @@ Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes, 
     w.padding.interior[axis] = base[k] - 1;
     w.pads = w.pads || edges.low[k] != 0 || edges.high[k] != 0 || base[k] != 1;
     w.params.extents[k] += edges.low[k] + edges.high[k];
-    if (w.params.extents[k] < 0) refuse(ErrorKind::shape, name, worded("padding crops more of axis {} than there is", axes[k]), x, where);
+    if (w.params.extents[k] < 0)
+      refuse(ErrorKind::shape, name, worded("padding crops more of axis {} than there is", axes[k]),
+             x, where);
   }
   return w;
 }
@@ -136,7 +158,8 @@ Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes, 
 /// Less (more) than every other element, or equal to the least (greatest).
 double beyond(Op op, DType d) {
   const bool low = op == Op::reduce_max;
-  if (is_float(d)) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  if (is_float(d))
+    return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   if (is_bool(d)) return low ? 0 : 1;
   const int bits = static_cast<int>(size_of(d)) * 8;
   if (is_unsigned(d)) return low ? 0 : std::ldexp(1.0, bits) - 1;
@@ -146,48 +169,61 @@ double beyond(Op op, DType d) {
 /// The neutral element as a scalar of exactly that dtype: 64-bit extremes are no doubles.
 Tensor edge_of(Op op, DType d) {
   Scalar s = Scalar(beyond(op, d)).converted(d);
-  if (d == DType::i64) s = Scalar(op == Op::reduce_max ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max());
-  if (d == DType::u64) s = Scalar(op == Op::reduce_max ? std::uint64_t{0} : std::numeric_limits<std::uint64_t>::max());
+  if (d == DType::i64)
+    s = Scalar(op == Op::reduce_max ? std::numeric_limits<std::int64_t>::min()
+                                    : std::numeric_limits<std::int64_t>::max());
+  if (d == DType::u64)
+    s = Scalar(op == Op::reduce_max ? std::uint64_t{0} : std::numeric_limits<std::uint64_t>::max());
   return full_tensor(s, Aval(d, Shape{}));
 }
 
-/// The extreme element of every window. Its derivative is that of the first one that equals it (NaN: the first NaN): a rule of its own, as
-/// reductions share the derivative among equals.
+/// The extreme element of every window. Its derivative is that of the first one that equals it
+/// (NaN: the first NaN): a rule of its own, as reductions share the derivative among equals.
 Tensor extremes(const Windows& w, Op op, const Tensor& x, Where where) {
   const Axes places = w.places(x.rank());
-  const FlatFunction value = [w, op, places, where](std::span<const Tensor> a) -> std::vector<Tensor> {
+  const FlatFunction value = [w, op, places,
+                              where](std::span<const Tensor> a) -> std::vector<Tensor> {
     return {reduced(op, w.of(a[0], edge_of(op, a[0].dtype()), where), places, where)};
   };
   const Tensor operand[1] = {x};
   if (!is_float(x.dtype())) return value(operand)[0];
-  const FlatFunction rule = [w, op, places, where](std::span<const Tensor> a) -> std::vector<Tensor> {
+  const FlatFunction rule = [w, op, places,
+                             where](std::span<const Tensor> a) -> std::vector<Tensor> {
     const Tensor y = extremes(w, op, a[0], where);  // the rule's value may be differentiated again
     const Tensor all = w.of(a[0], edge_of(op, a[0].dtype()), where);
     const Shape& shape = all.shape();
     const Axes windows = Axes::first(a[0].rank());
     const std::int64_t size = w.params.sizes.elements();
-    const Tensor place = spread(reshaped(counted(i32, Shape{size}, 0, where), w.params.sizes, where), shape, places, where);
+    const Tensor place = spread(
+        reshaped(counted(i32, Shape{size}, 0, where), w.params.sizes, where), shape, places, where);
     const Tensor hit = (all == spread(y, shape, windows, where)) | isnan(all);
     const Tensor first = reduced(Op::reduce_min, vt::where(hit, place, size), places, where);
-    const Tensor picked = vt::where(place == spread(first, shape, windows, where), w.of(a[1], 0.0, where), 0.0);
+    const Tensor picked =
+        vt::where(place == spread(first, shape, windows, where), w.of(a[1], 0.0, where), 0.0);
     return {y, reduced(Op::reduce_sum, picked, places, where)};
   };
   return custom_jvp_flat(value, rule, operand, where)[0];
 }
 
-Tensor sums(const Windows& w, const Tensor& x, Where where) { return reduced(Op::reduce_sum, w.of(x, 0.0, where), w.places(x.rank()), where); }
+Tensor sums(const Windows& w, const Tensor& x, Where where) {
+  return reduced(Op::reduce_sum, w.of(x, 0.0, where), w.places(x.rank()), where);
+}
 
 /// The spatial axes of a pool, and its windows along them.
 Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions& o) {
   need(name, x.tensor, x.where);
-  if (o.window.empty()) refuse(ErrorKind::value, name, "needs a window, as in {.window = {2, 2}}", x.tensor, x.where);
+  if (o.window.empty())
+    refuse(ErrorKind::value, name, "needs a window, as in {.window = {2, 2}}", x.tensor, x.where);
   Axes axes;
   if (!o.layout.empty()) {
     axes = parse_layout(name, o.layout, 'N', 'C', x.tensor, x.where).spatial;
   } else {
     const int last = x.tensor.rank() - 1;
-    const int count = o.window.size() == 1 ? std::max(last - 1, 1) : static_cast<int>(o.window.size());
-    if (last < count) refuse(ErrorKind::shape, name, worded("needs {} spatial axes and one of channels", count), x.tensor, x.where);
+    const int count =
+        o.window.size() == 1 ? std::max(last - 1, 1) : static_cast<int>(o.window.size());
+    if (last < count)
+      refuse(ErrorKind::shape, name, worded("needs {} spatial axes and one of channels", count),
+             x.tensor, x.where);
     for (int axis = last - count; axis < last; ++axis) axes.push_back(axis);
   }
   WindowOptions w;
@@ -198,10 +234,12 @@ Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions&
   return windows_along(name, x.tensor, axes, w, x.where);
 }
 
-/// How many elements of x each window has along each window axis, as an array over the axes of x (1 along the others).
+/// How many elements of x each window has along each window axis, as an array over the axes of x (1
+/// along the others).
 Tensor counts(const Windows& w, const Tensor& x, Where where) {
   Shape shape = Shape::filled(static_cast<std::size_t>(x.rank()), 1);
-  for (std::size_t k = 0; k < w.params.axes.size(); ++k) shape[axis_index(w.params.axes[k])] = w.params.count(k);
+  for (std::size_t k = 0; k < w.params.axes.size(); ++k)
+    shape[axis_index(w.params.axes[k])] = w.params.count(k);
   Vec<double> counts(static_cast<std::size_t>(shape.elements()), 1.0);
   std::int64_t inner = shape.elements();
   for (std::size_t k = 0; k < w.params.axes.size() && inner > 0; ++k) {
@@ -211,12 +249,15 @@ Tensor counts(const Windows& w, const Tensor& x, Where where) {
     for (std::int64_t o = 0; o < shape[axis]; ++o) {
       double n = 0;
       for (std::int64_t p = 0; p < w.params.sizes[k]; ++p) {
-        const std::int64_t at = o * w.params.strides[k] + p * w.params.dilations[k] - w.padding.low[axis];
+        const std::int64_t at =
+            o * w.params.strides[k] + p * w.params.dilations[k] - w.padding.low[axis];
         n += at >= 0 && at < x.shape()[axis];
       }
       along.push_back(n);
     }
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] *= along[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % shape[axis])];
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      counts[i] *=
+          along[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % shape[axis])];
   }
   // A window of nothing but padding has the average 0.
   for (double& n : counts) n = std::max(n, 1.0);
@@ -225,17 +266,23 @@ Tensor counts(const Windows& w, const Tensor& x, Where where) {
 
 }  // namespace window_ops
 
-Tensor reduce_window_with(Operand x, Operand init, void* context, FlatBinary body, const WindowOptions& options) {
+Tensor reduce_window_with(Operand x, Operand init, void* context, FlatBinary body,
+                          const WindowOptions& options) {
   const UserLine line(x.where);
   need("reduce_window", x.tensor, x.where);
   need("reduce_window", init.tensor, x.where);
-  if (init.tensor.rank() != 0) refuse(ErrorKind::shape, "reduce_window", "the initial value must be a scalar", x.tensor, init.tensor, x.where);
+  if (init.tensor.rank() != 0)
+    refuse(ErrorKind::shape, "reduce_window", "the initial value must be a scalar", x.tensor,
+           init.tensor, x.where);
   const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
   check_literals("reduce_window", {&init.tensor, 1}, c.dtype, Literal::value, x.where);
-  const Tensor operand = cast(x.tensor, c.dtype, x.where), start = cast(init.tensor, c.dtype, x.where);
-  const window_ops::Windows w = window_ops::windows_along("reduce_window", operand, Axes::first(operand.rank()), options, x.where);
-  return reduce_with("reduce_window", Operand(w.of(operand, start, x.where), x.where.file, x.where.line), start, context, body,
-                     w.places(operand.rank()));
+  const Tensor operand = cast(x.tensor, c.dtype, x.where),
+               start = cast(init.tensor, c.dtype, x.where);
+  const window_ops::Windows w = window_ops::windows_along(
+      "reduce_window", operand, Axes::first(operand.rank()), options, x.where);
+  return reduce_with("reduce_window",
+                     Operand(w.of(operand, start, x.where), x.where.file, x.where.line), start,
+                     context, body, w.places(operand.rank()));
 }
 
 }  // namespace vt::detail
@@ -254,13 +301,17 @@ Tensor reduce_window(Operand x, WindowReduction reduction, const WindowOptions& 
   const bool total = reduction == WindowReduction::sum || reduction == WindowReduction::prod;
   if (logical) t = detail::to_bool(t, w);
   if (total) t = detail::cast(t, detail::sum_dtype(t.dtype()), detail::aval_of(t).weak, w);
-  const wn::Windows windows = wn::windows_along("reduce_window", t, Axes::first(t.rank()), options, w);
+  const wn::Windows windows =
+      wn::windows_along("reduce_window", t, Axes::first(t.rank()), options, w);
   const Axes places = windows.places(t.rank());
   switch (reduction) {
     case WindowReduction::sum: return wn::sums(windows, t, w);
-    case WindowReduction::prod: return detail::reduced(Op::reduce_prod, windows.of(t, 1.0, w), places, w);
-    case WindowReduction::any: return detail::reduced(Op::reduce_any, windows.of(t, 0.0, w), places, w);
-    case WindowReduction::all: return detail::reduced(Op::reduce_all, windows.of(t, 1.0, w), places, w);
+    case WindowReduction::prod:
+      return detail::reduced(Op::reduce_prod, windows.of(t, 1.0, w), places, w);
+    case WindowReduction::any:
+      return detail::reduced(Op::reduce_any, windows.of(t, 0.0, w), places, w);
+    case WindowReduction::all:
+      return detail::reduced(Op::reduce_all, windows.of(t, 1.0, w), places, w);
     case WindowReduction::max: return wn::extremes(windows, Op::reduce_max, t, w);
     default: return wn::extremes(windows, Op::reduce_min, t, w);
   }
@@ -268,11 +319,13 @@ Tensor reduce_window(Operand x, WindowReduction reduction, const WindowOptions& 
 
 Tensor max_pool(Operand x, const PoolOptions& options) {
   const detail::UserLine line(x.where);
-  return wn::extremes(wn::pool_windows("max_pool", x, options), detail::Op::reduce_max, x.tensor, x.where);
+  return wn::extremes(wn::pool_windows("max_pool", x, options), detail::Op::reduce_max, x.tensor,
+                      x.where);
 }
 Tensor min_pool(Operand x, const PoolOptions& options) {
   const detail::UserLine line(x.where);
-  return wn::extremes(wn::pool_windows("min_pool", x, options), detail::Op::reduce_min, x.tensor, x.where);
+  return wn::extremes(wn::pool_windows("min_pool", x, options), detail::Op::reduce_min, x.tensor,
+                      x.where);
 }
 Tensor avg_pool(Operand x, const PoolOptions& options) {
   const Where w = x.where;
@@ -281,7 +334,8 @@ Tensor avg_pool(Operand x, const PoolOptions& options) {
   const Tensor given = detail::to_float(x.tensor, w), t = detail::widened(given, w);
   const Tensor total = wn::sums(windows, t, w);
   const auto size = static_cast<double>(windows.params.sizes.elements());
-  const Tensor average = options.count_include_pad || !windows.pads ? total / size : total / wn::counts(windows, t, w);
+  const Tensor average =
+      options.count_include_pad || !windows.pads ? total / size : total / wn::counts(windows, t, w);
   return detail::cast(average, given.dtype(), detail::aval_of(given).weak, w);
 }
 

@@ -17,13 +17,15 @@ struct BlockCall {
   std::span<const Tensor> held{};     ///< what is there all the time, whether blocks read it or not
   std::uint64_t other_results = 0;    ///< bytes that are there beside this call's results
 };
-/// So many lanes at a time that what is planned for a block (`block(count)` records one), what it reads and all results stay below the limit:
-/// a few plans, none of which is compiled. `chunk` itself where there is no limit.
+/// So many lanes at a time that what is planned for a block (`block(count)` records one), what it
+/// reads and all results stay below the limit: a few plans, none of which is compiled. `chunk`
+/// itself where there is no limit.
 /// Throws: Error(memory) if one lane at a time is too much; Error(value) if the limit is negative.
-std::int64_t lanes_at_once(const BlockCall&, FunctionRef<std::vector<Tensor>(std::int64_t count)> block);
+std::int64_t lanes_at_once(const BlockCall&,
+                           FunctionRef<std::vector<Tensor>(std::int64_t count)> block);
 
-/// One result of all blocks, whose lanes lie along `axis`. Blocks that are values already are copied to their places, and not kept; others
-/// are concatenated.
+/// One result of all blocks, whose lanes lie along `axis`. Blocks that are values already are
+/// copied to their places, and not kept; others are concatenated.
 class JoinedBlocks {
  public:
   /// The next block; `evaluated`: all of them are values.

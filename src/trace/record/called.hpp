@@ -1,5 +1,5 @@
-// Called functions: what transforms have made of the body of a call, kept beside it, so that a function that is called a hundred times
-// is transformed once.
+// Called functions: what transforms have made of the body of a call, kept beside it, so that a
+// function that is called a hundred times is transformed once.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ struct DerivedFunction;
 struct CalledFunction {
   std::string name;
   mutable std::mutex mutex;
-  mutable Vec<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;  ///< by what was asked for
+  /// by what was asked for
+  mutable Vec<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;
 };
 CalledRef called_function(std::string name);
 
@@ -31,8 +32,10 @@ struct DerivedFunction {
   /// Per thing that was asked for: the result that it is, −1: none. Of vmap: the axis of each
   /// result. Of the simplifier: per operand, the one of the whole function that it is.
   Vec<int> places = {};
-  Vec<int> sources = {};  ///< of linearize: per residual, ≥ 0: the result that it is, else operand −1 − i
-  std::shared_ptr<const DerivedFunction> linear = {};  ///< of linearize: the derivative, by tangents and residuals
+  /// of linearize: per residual, ≥ 0: the result that it is, else operand −1 − i
+  Vec<int> sources = {};
+  /// of linearize: the derivative, by tangents and residuals
+  std::shared_ptr<const DerivedFunction> linear = {};
 };
 using DerivedRef = std::shared_ptr<const DerivedFunction>;
 DerivedFunction derived_of(Recorded&&);

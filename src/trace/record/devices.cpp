@@ -23,9 +23,7 @@ std::mutex& host_copies() {
 
 // The default device as one number: 0 is the host, n + 1 is cuda(n).
 std::atomic<int>& chosen() {
-  static std::atomic<int> device = [] {
-    return backend_from_environment() == "cuda" ? 1 : 0;
-  }();
+  static std::atomic<int> device = [] { return backend_from_environment() == "cuda" ? 1 : 0; }();
   return device;
 }
 
@@ -57,7 +55,9 @@ BufferRef on_host(const BufferRef& buffer) {
   return buffer->host;
 }
 
-std::string text_of(Device device) { return device.kind == Device::Kind::cpu ? "cpu" : worded("cuda({})", device.index); }
+std::string text_of(Device device) {
+  return device.kind == Device::Kind::cpu ? "cpu" : worded("cuda({})", device.index);
+}
 
 }  // namespace vt::detail
 
@@ -70,7 +70,8 @@ Device default_device() {
 
 void set_default_device(Device device, Where where) {
   detail::require_usable(device, "vt::set_default_device", where);
-  detail::device_choice::chosen().store(device.kind == Device::Kind::cpu ? 0 : device.index + 1, std::memory_order_relaxed);
+  detail::device_choice::chosen().store(device.kind == Device::Kind::cpu ? 0 : device.index + 1,
+                                        std::memory_order_relaxed);
 }
 
 Device Tensor::device() const {
@@ -84,15 +85,16 @@ Tensor Tensor::to(Device device, Where where) const {
   if (!defined()) detail::fail(ErrorKind::value, "vt::Tensor::to: the Tensor is empty", where);
   if (node()->level > 0) {
     if (device == this->device()) return *this;
-    detail::fail(
-        ErrorKind::tracer,
-        "vt::Tensor::to: inside a transformed function values have no device of their own: move the arguments, or choose the device of vt::jit",
-        where);
+    detail::fail(ErrorKind::tracer,
+                 "vt::Tensor::to: inside a transformed function values have no device of their "
+                 "own: move the arguments, or choose the device of vt::jit",
+                 where);
   }
   detail::require_usable(device, "vt::Tensor::to", where);
   const detail::BufferRef here = detail::buffer_of(*this, where);
   if (here->device == device) return *this;
-  return detail::made_at(where, detail::from_buffer(detail::moved(here, device), detail::aval_of(*this)));
+  return detail::made_at(where,
+                         detail::from_buffer(detail::moved(here, device), detail::aval_of(*this)));
 }
 
 }  // namespace vt

@@ -1,4 +1,5 @@
-// Where values live: copies between devices, and the device that work without operands goes to. The copies are defined by src/jit/cuda.
+// Where values live: copies between devices, and the device that work without operands goes to. The
+// copies are defined by src/jit/cuda.
 #pragma once
 
 #include "../base/buffer.hpp"
@@ -7,9 +8,11 @@ namespace vt::detail {
 
 /// The same bytes on that device: itself, if it is there. Throws: Error(backend), Error(memory).
 BufferRef moved(const BufferRef& buffer, Device to);
-/// A device's memory that may be written over: itself, if it is a block that nobody else holds, else a copy there. Throws as `moved`.
+/// A device's memory that may be written over: itself, if it is a block that nobody else holds,
+/// else a copy there. Throws as `moved`.
 BufferRef sole_on_device(BufferRef buffer);
-/// The bytes where the host can read them. A copy of a device's memory is made once and kept beside it.
+/// The bytes where the host can read them. A copy of a device's memory is made once and kept beside
+/// it.
 BufferRef on_host(const BufferRef& buffer);
 /// Throws Error(backend), in the name of `who`, if nothing can run there.
 void require_usable(Device device, const char* who, Where where);

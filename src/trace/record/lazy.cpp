@@ -1,4 +1,5 @@
-// Lazy evaluation: turning pending ops into a Graph and running it when a value is looked at, and reading values on the host.
+// Lazy evaluation: turning pending ops into a Graph and running it when a value is looked at, and
+// reading values on the host.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -8,9 +9,9 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/convert.hpp"
-#include "devices.hpp"
 #include "../base/hash_map.hpp"
 #include "../ops/promote.hpp"
+#include "devices.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"
 
@@ -35,7 +36,8 @@ const BufferRef& kept_buffer(const Tensor& t, Where where) {
   const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
   if (b->donated.file)
     fail(ErrorKind::value,
-         "vt::Tensor: this " + aval_of(t).str() + " was donated to the function jitted" + at(b->donated).substr(1) +
+         "vt::Tensor: this " + aval_of(t).str() + " was donated to the function jitted" +
+             at(b->donated).substr(1) +
              " and has no value any more; use what that function returned, or do not donate it",
          where);
   return b;
@@ -60,21 +62,24 @@ class Collector {
     for (Node* n : order_) add(n);
     HashMap<const Node*, bool> asked_for;
     for (const Tensor& t : wanted) asked_for.emplace(t.node(), true);
-    // Also keep what somebody outside still holds: it would be computed again when it is looked at in its turn.
+    // Also keep what somebody outside still holds: it would be computed again when it is looked at
+    // in its turn.
     for (std::size_t i = 0; i < order_.size(); ++i) {
       Node* n = order_[i];
       const bool asked = asked_for.contains(n);
       const bool leaf = n->op == Op::full || n->op == Op::iota;
       if (asked || (!leaf && n->references.load(std::memory_order_relaxed) > uses_[i])) {
         batch_.results.push_back(Tensor::share(n));
-        for (std::size_t k = 0; k < n->avals.size(); ++k) batch_.graph.outputs.push_back(n->first_var + static_cast<Var>(k));
+        for (std::size_t k = 0; k < n->avals.size(); ++k)
+          batch_.graph.outputs.push_back(n->first_var + static_cast<Var>(k));
       }
     }
     return std::move(batch_);
   }
 
  private:
-  // Post-order without recursion. `live` marks what was seen; index_ in order_ is kept in first_var until add() runs.
+  // Post-order without recursion. `live` marks what was seen; index_ in order_ is kept in first_var
+  // until add() runs.
   void visit(Node* root) {
     if (root->live == epoch_) return;
     Vec<std::pair<Node*, std::size_t>> path{{root, 0}};
@@ -133,7 +138,10 @@ class Collector {
 };
 
 // A number, which nothing has to run for: most come as arguments of jitted functions.
-bool is_number(const Node* n) { return n->op == Op::full && n->avals[0].shape.empty() && default_device().kind == Device::Kind::cpu; }
+bool is_number(const Node* n) {
+  return n->op == Op::full && n->avals[0].shape.empty() &&
+         default_device().kind == Device::Kind::cpu;
+}
 BufferRef buffer_of_number(const Node* n) {
   const DType dtype = n->avals[0].dtype;
   BufferRef buffer = allocate(size_of(dtype), "a number");
@@ -149,7 +157,8 @@ void publish_number(Node* n, BufferRef buffer) {
   n->ready.store(true, std::memory_order_release);
 }
 
-// Fills in the values and lets go of the operands, outside the lock: releasing them may free a long chain.
+// Fills in the values and lets go of the operands, outside the lock: releasing them may free a long
+// chain.
 void publish(const Batch& batch, Vec<BufferRef> values) {
   Vec<SmallVec<Tensor, 3>> operands;
   std::lock_guard lock(lazy_mutex());
@@ -168,7 +177,8 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
   }
 }
 
-// The Tensor of the enclosing scope that a tracer of a grad scope stands for: the ops below it replayed on the arguments.
+// The Tensor of the enclosing scope that a tracer of a grad scope stands for: the ops below it
+// replayed on the arguments.
 Tensor look_through(const Tensor& t, Where where) {
   ThreadState& state = thread_state();
   const int level = t.node()->level;
@@ -176,15 +186,17 @@ Tensor look_through(const Tensor& t, Where where) {
   const auto refuse = [&] {
     const bool lanes = scope().kind == ScopeKind::vmap;
     fail(ErrorKind::tracer,
-         "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform + ": the function runs once, for " +
-             (lanes ? "all lanes" : "every later value") +
-             ". Use vt::where (or vt::cond) in place of `if`, vt::debug_print to print, or take the value outside",
+         "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform +
+             ": the function runs once, for " + (lanes ? "all lanes" : "every later value") +
+             ". Use vt::where (or vt::cond) in place of `if`, vt::debug_print to print, or take "
+             "the value outside",
          where.file ? where : scope().where);
   };
   if (scope().kind != ScopeKind::grad || scope().concrete.empty()) refuse();
   for (std::size_t i = 0; i < scope().inputs.size(); ++i) {
     const Node* input = scope().inputs[i].node();
-    if (scope().concrete[i].defined() && !scope().looked_at.contains(input)) scope().looked_at[input] = {scope().concrete[i]};
+    if (scope().concrete[i].defined() && !scope().looked_at.contains(input))
+      scope().looked_at[input] = {scope().concrete[i]};
   }
   // The replayed ops belong outside this scope, whatever is innermost now.
   struct FloorGuard {
@@ -209,12 +221,16 @@ Tensor look_through(const Tensor& t, Where where) {
     if (n->op == Op::input) refuse();
     if (n->effect)
       fail(ErrorKind::tracer,
-           "a value that " + std::string(name_of(n->op)) + at(n->where) + " gives is not known while " + scope().transform +
+           "a value that " + std::string(name_of(n->op)) + at(n->where) +
+               " gives is not known while " + scope().transform +
                " records the function: it has effects, which happen afterwards",
            where);
     std::vector<Tensor> operands;
     for (const Tensor& in : n->inputs)
-      operands.push_back(in.node()->level == level ? scope().looked_at.at(in.node())[static_cast<std::size_t>(in.output())] : in);
+      operands.push_back(
+          in.node()->level == level
+              ? scope().looked_at.at(in.node())[static_cast<std::size_t>(in.output())]
+              : in);
     SmallVec<Tensor, 1> outputs = emit_all(n->op, n->params, operands, n->where);
     scope().looked_at[n] = std::vector<Tensor>(outputs.begin(), outputs.end());
     path.pop_back();
@@ -258,7 +274,8 @@ void compile_at_first_sight(std::span<const Tensor> results) {
 }
 
 BufferRef buffer_of(const Tensor& t, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
+  if (!t.defined())
+    fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   Tensor outer = t;
   while (outer.node()->level > 0) {
     check_alive(outer, where);
@@ -306,7 +323,10 @@ Tensor made_at(Where where, Tensor value) {
 namespace {
 void need_integer(const Scalar& number, DType dtype, Where where) {
   if (integer_fits(number, dtype, Literal::value)) return;
-  fail(ErrorKind::dtype, worded("vt::tensor: {} does not fit {}; conversion by astype wraps", integer_text(number), name_of(dtype)), where);
+  fail(ErrorKind::dtype,
+       worded("vt::tensor: {} does not fit {}; conversion by astype wraps", integer_text(number),
+              name_of(dtype)),
+       where);
 }
 }  // namespace
 
@@ -315,22 +335,27 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, W
     fail(ErrorKind::shape,
          std::string(copy ? "vt::tensor: " : "vt::borrow: ") + size_fault(dtype, shape), where);
   const auto count = static_cast<std::size_t>(shape.elements());
-  if (!copy) return made_at(where, from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape)));
+  if (!copy)
+    return made_at(where,
+                   from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape)));
   BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");
   if (count) std::memcpy(buffer->data, data, count * size_of(dtype));
   return made_at(where, from_buffer(std::move(buffer), Aval(dtype, shape)));
 }
 
-Tensor from_numbers(const void* data, DType given, const Shape& shape, std::optional<DType> dtype, Where where) {
+Tensor from_numbers(const void* data, DType given, const Shape& shape, std::optional<DType> dtype,
+                    Where where) {
   const Tensor all = from_host(data, given, shape, true, where);
   if (!dtype || *dtype == given) return all;
   const auto* next = static_cast<const std::byte*>(data);
   if (is_int(given) && is_int(*dtype))
-    for (std::int64_t i = 0; i < shape.elements(); ++i, next += size_of(given)) need_integer(load_scalar(given, next), *dtype, where);
+    for (std::int64_t i = 0; i < shape.elements(); ++i, next += size_of(given))
+      need_integer(load_scalar(given, next), *dtype, where);
   return all.astype(*dtype, where);
 }
 
-Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::optional<DType> dtype, Where where) {
+Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::optional<DType> dtype,
+                  Where where) {
   if (any_of(items, [](const BraceItem& i) { return !i.is_number; })) {
     std::vector<Tensor> parts;
     for (const BraceItem& i : items) parts.push_back(i.is_number ? make_weak(i.number) : i.tensor);
@@ -343,19 +368,23 @@ Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::opt
   for (const BraceItem& i : items) common = promote(common, i.number.dtype);
   const Aval aval(dtype.value_or(common), shape);
   if (is_complex(common) && !is_complex(aval.dtype) && !is_bool(aval.dtype))
-    fail(ErrorKind::dtype, std::string("vt::tensor: complex numbers do not become ") + name_of(aval.dtype), where);
+    fail(ErrorKind::dtype,
+         std::string("vt::tensor: complex numbers do not become ") + name_of(aval.dtype), where);
   BufferRef buffer = allocate(items.size() * size_of(aval.dtype), "vt::tensor");
   auto* out = static_cast<std::byte*>(buffer->data);
   for (const BraceItem& i : items) need_integer(i.number, aval.dtype, where);
-  for (std::size_t i = 0; i < items.size(); ++i) store_scalar(items[i].number.converted(aval.dtype), out + i * size_of(aval.dtype));
+  for (std::size_t i = 0; i < items.size(); ++i)
+    store_scalar(items[i].number.converted(aval.dtype), out + i * size_of(aval.dtype));
   return made_at(where, from_buffer(std::move(buffer), aval));
 }
 
 void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
+  if (!t.defined())
+    fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (is_complex(t.dtype()) && !is_complex(dtype) && !is_bool(dtype))
     fail(ErrorKind::dtype,
-         std::string("vt::Tensor: asked for ") + name_of(dtype) + " numbers of a " + aval_of(t).str() +
+         std::string("vt::Tensor: asked for ") + name_of(dtype) + " numbers of a " +
+             aval_of(t).str() +
              ", which would drop the imaginary part; take vt::real, vt::imag or vt::abs",
          where);
   if (t.node()->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
@@ -368,55 +397,73 @@ void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
 }
 
 const void* host_data(const Tensor& t, DType wanted, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
+  if (!t.defined())
+    fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (t.dtype() != wanted)
     fail(ErrorKind::dtype,
-         std::string("vt::Tensor::data: asked for ") + name_of(wanted) + " elements of a " + aval_of(t).str() +
-             "; use data of its own type, to_vector (which converts) or astype",
+         std::string("vt::Tensor::data: asked for ") + name_of(wanted) + " elements of a " +
+             aval_of(t).str() + "; use data of its own type, to_vector (which converts) or astype",
          where);
   const BufferRef buffer = value_of(t, where);
-  // The buffer lives in the node (or, for a tracer under grad, in the scope's stand-in), so the view outlives this call.
+  // The buffer lives in the node (or, for a tracer under grad, in the scope's stand-in), so the
+  // view outlives this call.
   return buffer->data;
 }
 
 void not_one_element(const Tensor& t, Where where) {
-  fail(ErrorKind::shape, "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) + " elements, not one", where);
+  fail(ErrorKind::shape,
+       "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) +
+           " elements, not one",
+       where);
 }
 
 void no_room_for_elements(const Tensor& t, Where where) {
-  fail(ErrorKind::memory, "vt::Tensor::to_vector: there is no memory for the elements of " + aval_of(t).str(), where);
+  fail(ErrorKind::memory,
+       "vt::Tensor::to_vector: there is no memory for the elements of " + aval_of(t).str(), where);
 }
 
 bool truth_of(const Tensor& t) {
-  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
+  if (!t.defined())
+    fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
   const Where made = t.node()->where;
   if (t.size() != 1)
     fail(ErrorKind::shape,
-         "vt::Tensor: " + aval_of(t).str() + " is not one truth value; take vt::any or vt::all of it, or choose element by element with vt::where",
+         "vt::Tensor: " + aval_of(t).str() +
+             " is not one truth value; take vt::any or vt::all of it, or choose element by element "
+             "with vt::where",
          made);
   bool truth = false;
   copy_out(t, DType::bool_, &truth, made);
   return truth;
 }
 
-void ragged_braces(Where where) { fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where); }
+void ragged_braces(Where where) {
+  fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where);
+}
 
 }  // namespace vt::detail
 
 namespace vt {
 
 const Shape& Tensor::shape(Where where) const& {
-  if (!node_) detail::fail(ErrorKind::value, "vt::Tensor: the shape of an empty Tensor was asked for", detail::user_line(where));
+  if (!node_)
+    detail::fail(ErrorKind::value, "vt::Tensor: the shape of an empty Tensor was asked for",
+                 detail::user_line(where));
   return detail::aval_of(*this).shape;
 }
 DType Tensor::dtype(Where where) const {
-  if (!node_) detail::fail(ErrorKind::value, "vt::Tensor: the dtype of an empty Tensor was asked for", detail::user_line(where));
+  if (!node_)
+    detail::fail(ErrorKind::value, "vt::Tensor: the dtype of an empty Tensor was asked for",
+                 detail::user_line(where));
   return detail::aval_of(*this).dtype;
 }
 std::int64_t Tensor::dim(Param<int> axis, Where where) const {
   const int r = rank(where);
   if (axis < -r || axis >= r)
-    detail::fail(ErrorKind::shape, "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(), where);
+    detail::fail(
+        ErrorKind::shape,
+        "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(),
+        where);
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : int{axis})];
 }
 const Tensor& Tensor::eval(Where where) const& {

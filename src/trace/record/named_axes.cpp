@@ -16,12 +16,17 @@ inline int used(ThreadState& state, std::size_t scope) {
   return static_cast<int>(scope) + 1;
 }
 
-[[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state, Where where) {
-  std::string text = "vt::" + std::string(function) + ": no axis is named \"" + std::string(name) + "\" here; ";
+[[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state,
+                         Where where) {
+  std::string text =
+      "vt::" + std::string(function) + ": no axis is named \"" + std::string(name) + "\" here; ";
   std::string known;
   for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope)
-    if (scope->axis) known += (known.empty() ? "" : ", ") + ("\"" + scope->axis->name + "\" (" + std::to_string(scope->axis->size) + " lanes)");
-  text += known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}" : "there is " + known;
+    if (scope->axis)
+      known += (known.empty() ? "" : ", ") +
+               ("\"" + scope->axis->name + "\" (" + std::to_string(scope->axis->size) + " lanes)");
+  text +=
+      known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}" : "there is " + known;
   fail(ErrorKind::transform, text, where);
 }
 
@@ -44,7 +49,9 @@ int level_of_axes(Op op, const ParamsRef& params, Where where) {
     const NamedAxis* axis = params->as<CollectiveParams>().axis.get();
     for (std::size_t k = state.scopes.size(); k-- > 0;)
       if (state.scopes[k].axis.get() == axis) return axis_lookup::used(state, k);
-    fail(ErrorKind::transform, "vt::" + std::string(name_of(op)) + ": the lanes of \"" + axis->name + "\" are known only inside their vt::vmap",
+    fail(ErrorKind::transform,
+         "vt::" + std::string(name_of(op)) + ": the lanes of \"" + axis->name +
+             "\" are known only inside their vt::vmap",
          where);
   }
   int level = 0;
@@ -63,10 +70,12 @@ bool works_over(Op op, const ParamsRef& params, const NamedAxis& axis) {
 }
 
 bool works_over(const GraphBody& graph, const NamedAxis& axis) {
-  return any_of(graph.equations, [&](const Equation& e) { return works_over(e.op, e.params, axis); });
+  return any_of(graph.equations,
+                [&](const Equation& e) { return works_over(e.op, e.params, axis); });
 }
 
-OuterAxes::OuterAxes() : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())) {}
+OuterAxes::OuterAxes()
+    : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())) {}
 OuterAxes::~OuterAxes() {
   int& outermost = thread_state().outermost_axis;
   outermost = std::min(outermost, before_);

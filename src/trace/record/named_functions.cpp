@@ -1,15 +1,15 @@
-// FunctionCache: records the functions that users name, once for each signature; those that call themselves as often as it takes to know
-// what they give.
+// FunctionCache: records the functions that users name, once for each signature; those that call
+// themselves as often as it takes to know what they give.
 #include <algorithm>
 #include <exception>
 #include <limits>
 
 #include <vt/detail/message.hpp>
 
-#include "../ir/effects.hpp"
-#include "named_axes.hpp"
-#include "../ops/promote.hpp"
 #include "../base/recent_map.hpp"
+#include "../ir/effects.hpp"
+#include "../ops/promote.hpp"
+#include "named_axes.hpp"
 #include "recursion.hpp"
 #include "signature_changes.hpp"
 #include "state.hpp"
@@ -34,20 +34,26 @@ using EntryRef = std::shared_ptr<const Entry>;
 bool is_alive(const Tensor& t) {
   const Node* n = t.node();
   const ThreadState& state = thread_state();
-  return n->level == 0 || (n->level <= state.scopes.size() && state.scopes[n->level - 1u].id == n->scope);
+  return n->level == 0 ||
+         (n->level <= state.scopes.size() && state.scopes[n->level - 1u].id == n->scope);
 }
-bool same_tensor(const Tensor& a, const Tensor& b) { return a.node() == b.node() && a.output() == b.output(); }
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.node() == b.node() && a.output() == b.output();
+}
 
 void append_aval(std::string& key, const Aval& a) {
   key += a.str();
   key += a.weak ? '~' : ';';
 }
 
-/// Arguments, what the variables hold (or what changes nothing in those that only accumulate), and what is captured.
-std::vector<Tensor> operands_of(std::span<const Tensor> arguments, const Entry& entry, Where where) {
+/// Arguments, what the variables hold (or what changes nothing in those that only accumulate), and
+/// what is captured.
+std::vector<Tensor> operands_of(std::span<const Tensor> arguments, const Entry& entry,
+                                Where where) {
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   for (const OwnState& s : entry.states)
-    operands.push_back(s.updated && accumulates(s.kind) ? neutral(s.kind, s.variable->aval) : read_state(s.variable, where));
+    operands.push_back(s.updated && accumulates(s.kind) ? neutral(s.kind, s.variable->aval)
+                                                        : read_state(s.variable, where));
   return operands;
 }
 
@@ -57,10 +63,12 @@ std::vector<Tensor> operands_of(std::span<const Tensor> arguments, const Entry& 
 struct FunctionRecording {
   const void* cache;
   const std::string& key;
-  named_functions::Entry assumed = {};  ///< what the last recording found; unknown until there was one
+  /// what the last recording found; unknown until there was one
+  named_functions::Entry assumed = {};
   bool known = false;
-  bool referenced = false;                                       ///< it calls itself
-  std::size_t lowest = std::numeric_limits<std::size_t>::max();  ///< the outermost recording that was referred to
+  bool referenced = false;  ///< it calls itself
+  /// the outermost recording that was referred to
+  std::size_t lowest = std::numeric_limits<std::size_t>::max();
   std::shared_ptr<RecursiveFamily> family = new_shared<RecursiveFamily>();
   /// Functions that call this one: what was recorded of them holds for this recording only.
   Vec<std::pair<std::pair<const void*, std::string>, named_functions::EntryRef>> inner = {};
@@ -93,28 +101,36 @@ struct FunctionCache::State {
   }
 };
 
-FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, Where where) : state_(new_box<State>()) {
+FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, Where where)
+    : state_(new_box<State>()) {
   state_->name = std::move(name);
   state_->kind = kind;
   state_->max_depth = max_depth;
-  if (state_->name.empty()) fail(ErrorKind::value, worded("{}: the name is empty", kind), user_line(where));
+  if (state_->name.empty())
+    fail(ErrorKind::value, worded("{}: the name is empty", kind), user_line(where));
 }
 FunctionCache::~FunctionCache() = default;
 
-void FunctionCache::defined_twice(Where where) const { state_->refuse(ErrorKind::value, "has been defined already", where); }
-void FunctionCache::undefined(Where where) const { state_->refuse(ErrorKind::value, "is called, but has not been defined", where); }
+void FunctionCache::defined_twice(Where where) const {
+  state_->refuse(ErrorKind::value, "has been defined already", where);
+}
+void FunctionCache::undefined(Where where) const {
+  state_->refuse(ErrorKind::value, "is called, but has not been defined", where);
+}
 
 namespace named_functions {
 
 constexpr int most_recordings = 8;
 
 /// The call of a function inside of its own recording.
-std::vector<Tensor> refer(std::size_t at, std::span<const Tensor> arguments, std::shared_ptr<void>& kept, Where where) {
+std::vector<Tensor> refer(std::size_t at, std::span<const Tensor> arguments,
+                          std::shared_ptr<void>& kept, Where where) {
   ThreadState& state = thread_state();
   FunctionRecording& r = *state.functions[at];
   r.referenced = true;
   ++state.references;
-  for (std::size_t k = at; k < state.functions.size(); ++k) state.functions[k]->lowest = std::min(state.functions[k]->lowest, at);
+  for (std::size_t k = at; k < state.functions.size(); ++k)
+    state.functions[k]->lowest = std::min(state.functions[k]->lowest, at);
   if (!r.known) throw UnknownResult{at, where};
   kept = r.assumed.kept;
   std::vector<Tensor> operands = operands_of(arguments, r.assumed, where);
@@ -133,22 +149,29 @@ void order_captured(Recorded& r, std::span<const Tensor> wanted) {
 }
 
 /// Is this recording what the calls in it took it for?
-bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states, const FunctionRecording& recording) {
+bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states,
+                   const FunctionRecording& recording) {
   const Entry& assumed = recording.assumed;
-  if (!recording.known || r.captured.size() != assumed.captured.size() || states.size() != assumed.states.size()) return false;
+  if (!recording.known || r.captured.size() != assumed.captured.size() ||
+      states.size() != assumed.states.size())
+    return false;
   const RecursiveFunction& f = *assumed.recursive.function;
   if (r.graph.outputs.size() != f.outputs.size() || has_effects(r.graph) != f.effects) return false;
   for (std::size_t i = 0; i < f.outputs.size(); ++i)
     if (r.graph.aval(r.graph.outputs[i]) != f.outputs[i]) return false;
   for (std::size_t i = 0; i < states.size(); ++i)
     if (states[i].variable != assumed.states[i].variable) return false;
-  return all_of(r.captured, [&](const Tensor& t) { return any_of(assumed.captured, [&](const Tensor& u) { return same_tensor(t, u); }); });
+  return all_of(r.captured, [&](const Tensor& t) {
+    return any_of(assumed.captured, [&](const Tensor& u) { return same_tensor(t, u); });
+  });
 }
 
 }  // namespace named_functions
 
-std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                        FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where given_where) {
+std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
+                                        const StaticKey& static_key, const FlatFunction& f,
+                                        FunctionRef<std::shared_ptr<void>()> keep,
+                                        std::shared_ptr<void>& kept, Where given_where) {
   using namespace named_functions;
   State& own = *state_;
   const Where where = user_line(given_where);
@@ -156,13 +179,16 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
   std::string key = static_key.bytes;
   Vec<Aval> avals;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].defined()) fail(ErrorKind::value, worded("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name), where);
+    if (!arguments[i].defined())
+      fail(ErrorKind::value,
+           worded("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name), where);
     avals.push_back(aval_of(arguments[i]));
     append_aval(key, avals.back());
   }
   const std::size_t depth = state.functions.size();
   for (std::size_t k = 0; k < depth; ++k)
-    if (state.functions[k]->cache == &own && state.functions[k]->key == key) return refer(k, arguments, kept, where);
+    if (state.functions[k]->cache == &own && state.functions[k]->key == key)
+      return refer(k, arguments, kept, where);
 
   EntryRef entry;
   {
@@ -173,7 +199,8 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
     for (const auto& [name, known] : state.functions[k]->inner)
       if (name.first == &own && name.second == key) {
         entry = known;
-        for (std::size_t j = k; j < depth; ++j) state.functions[j]->lowest = std::min(state.functions[j]->lowest, k);
+        for (std::size_t j = k; j < depth; ++j)
+          state.functions[j]->lowest = std::min(state.functions[j]->lowest, k);
         ++state.references;
       }
   // What was captured in a trace that has ended cannot be captured again.
@@ -197,22 +224,33 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
       fresh->states.clear();
       const OuterAxes axes;
       try {
-        r = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::branch, .transform = own.kind, .stateful = true});
+        r = record(with_states(f, fresh->states), avals,
+                   {.kind = ScopeKind::branch, .transform = own.kind, .stateful = true});
       } catch (const UnknownResult& u) {
         if (u.recording != depth) throw;
-        own.refuse(ErrorKind::transform, "calls itself whatever its arguments are; a branch of vt::cond must end the recursion", u.where);
+        own.refuse(
+            ErrorKind::transform,
+            "calls itself whatever its arguments are; a branch of vt::cond must end the recursion",
+            u.where);
       }
       fresh->kept = keep();
       lanes_of_one = axes.used();
       if (!recording.referenced) break;
       close_values(r);  // those made inside are others in each recording
-      if (lanes_of_one) own.refuse(ErrorKind::transform, "calls itself, so that the lanes of a named axis cannot meet in it", where);
+      if (lanes_of_one)
+        own.refuse(ErrorKind::transform,
+                   "calls itself, so that the lanes of a named axis cannot meet in it", where);
       for (const OwnState& s : fresh->states)
         if (s.updated)
-          own.refuse(ErrorKind::transform, worded("calls itself, so that it may not update {}; return the value instead", s.variable->name), s.where);
+          own.refuse(ErrorKind::transform,
+                     worded("calls itself, so that it may not update {}; return the value instead",
+                            s.variable->name),
+                     s.where);
       if (is_as_assumed(r, fresh->states, recording)) break;
       if (round == most_recordings)
-        own.refuse(ErrorKind::dtype, "gives results of other types than its calls inside; convert them with astype", where);
+        own.refuse(ErrorKind::dtype,
+                   "gives results of other types than its calls inside; convert them with astype",
+                   where);
       Entry& assumed = recording.assumed;
       if (!assumed.recursive.function) {
         RecursiveFunction& made = recording.family->add(own.name);
@@ -245,9 +283,10 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
     if (recording.lowest < depth) {
       state.functions[recording.lowest]->inner.push_back({{&own, key}, entry});
     } else if (!lanes_of_one) {  // lanes that have a name are those of one vmap
-      Vec<EntryRef> gone;  // until the lock has gone
+      Vec<EntryRef> gone;        // until the lock has gone
       const std::lock_guard lock(own.mutex);
-      own.changes.add(own.kind + (" " + own.name), "is recorded anew", arguments, static_key, where);
+      own.changes.add(own.kind + (" " + own.name), "is recorded anew", arguments, static_key,
+                      where);
       EntryRef& kept_entry = *own.entries.emplace(key, entry, gone);
       if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
     }
@@ -263,7 +302,8 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
     operands.insert(operands.end(), entry->captured.begin(), entry->captured.end());
     return emit_recursive(entry->recursive, operands, where);
   }
-  const SmallVec<Tensor, 1> made = emit_call({entry->body, entry->captured, entry->function}, std::move(operands), where);
+  const SmallVec<Tensor, 1> made =
+      emit_call({entry->body, entry->captured, entry->function}, std::move(operands), where);
   std::vector<Tensor> results(made.begin(), made.end());
   const auto updated = count_if(entry->states, [](const OwnState& s) { return s.updated; });
   std::size_t next = results.size() - static_cast<std::size_t>(updated);

@@ -14,10 +14,12 @@ namespace vt::detail {
 namespace node_memory {
 
 constinit thread_local FreeList nodes, params;
-// Room for what is recorded most: literals, and lists of axes with shapes. Rarer parameters are larger, and go to the C library.
+// Room for what is recorded most: literals, and lists of axes with shapes. Rarer parameters are
+// larger, and go to the C library.
 constexpr std::size_t params_bytes = 192;
 
-// Nodes whose last reference went while another one was being destroyed: a chain of a million lazy ops must not recurse.
+// Nodes whose last reference went while another one was being destroyed: a chain of a million lazy
+// ops must not recurse.
 struct Doomed {
   Vec<Node*> waiting;
 };
@@ -55,7 +57,8 @@ void destroy_node(NodeCount* n) noexcept { node_memory::destroy(static_cast<Node
 Node* new_node() { return ::new (node_memory::nodes.take(sizeof(Node))) Node; }
 
 void* Params::operator new(std::size_t bytes) {
-  return bytes <= node_memory::params_bytes ? node_memory::params.take(node_memory::params_bytes) : ::operator new(bytes);
+  return bytes <= node_memory::params_bytes ? node_memory::params.take(node_memory::params_bytes)
+                                            : ::operator new(bytes);
 }
 void Params::operator delete(void* memory, std::size_t bytes) noexcept {
   if (bytes <= node_memory::params_bytes) node_memory::params.give(memory);
@@ -64,11 +67,14 @@ void Params::operator delete(void* memory, std::size_t bytes) noexcept {
 
 namespace node_emit {
 
-// A chain of lazy ops this long is run, so that a loop that never looks at its values does not pile up memory.
+// A chain of lazy ops this long is run, so that a loop that never looks at its values does not pile
+// up memory.
 constexpr std::uint32_t deepest_lazy_chain = 4096;
 
 [[noreturn]] void empty_operand(Op op, std::size_t i, Where where) {
-  fail(ErrorKind::value, "vt::" + std::string(name_of(op)) + ": operand " + std::to_string(i) + " is an empty Tensor", where);
+  fail(ErrorKind::value,
+       "vt::" + std::string(name_of(op)) + ": operand " + std::to_string(i) + " is an empty Tensor",
+       where);
 }
 
 }  // namespace node_emit
@@ -79,18 +85,21 @@ void check_alive(const Tensor& t, Where where) {
   const ThreadState& state = thread_state();
   const auto level = static_cast<std::size_t>(n->level);
   if (level <= state.scopes.size() && state.scopes[level - 1].id == n->scope) return;
-  const std::string line = at(n->where), by = n->op == Op::input ? " made as an argument" : " made by vt::" + std::string(name_of(n->op));
+  const std::string line = at(n->where), by = n->op == Op::input
+                                                  ? " made as an argument"
+                                                  : " made by vt::" + std::string(name_of(n->op));
   fail(ErrorKind::tracer,
        "a tracer " + aval_of(t).str() + by + (line.empty() ? line : line.substr(1)) +
-           " was used after its trace ended, or on another thread; return it from the function instead of keeping it. A rule of a custom function gets "
+           " was used after its trace ended, or on another thread; return it from the function "
+           "instead of keeping it. A rule of a custom function gets "
            "it as an argument",
        where);
 }
 
 namespace node_emit {
 
-// Effects go into the innermost scope, so that they stay in the order of the user's program; but not among the tangents of a
-// linearization, which are run as often as one likes.
+// Effects go into the innermost scope, so that they stay in the order of the user's program; but
+// not among the tangents of a linearization, which are run as often as one likes.
 int level_of_effects(const ThreadState& state) {
   std::size_t level = state.scopes.size();
   while (level > 0 && state.scopes[level - 1].kind == ScopeKind::linear) --level;
@@ -101,21 +110,25 @@ int level_of_effects(const ThreadState& state) {
 
 int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, Where where) {
   const ThreadState& state = thread_state();
-  int level = has_effect(op, params) ? std::max(state.floor, node_emit::level_of_effects(state)) : state.floor;
+  int level = has_effect(op, params) ? std::max(state.floor, node_emit::level_of_effects(state))
+                                     : state.floor;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Node* n = operands[i].node();
     if (!n) node_emit::empty_operand(op, i, where);
     if (n->level == 0) continue;
-    if (n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope) check_alive(operands[i], where);
+    if (n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope)
+      check_alive(operands[i], where);
     level = std::max<int>(level, n->level);
   }
   // Leaves without operands belong nowhere: every Graph that uses one gets its own copy.
   if (op == Op::full || op == Op::iota) return 0;
-  if (has_axes(op) && (state.named_axes > 0 || is_collective(op))) level = std::max(level, level_of_axes(op, params, where));
+  if (has_axes(op) && (state.named_axes > 0 || is_collective(op)))
+    level = std::max(level, level_of_axes(op, params, where));
   return level;
 }
 
-Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int level, Where where) {
+Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int level,
+                 Where where) {
   Node* n = new_node();
   n->op = op;
   n->where = where;
@@ -135,7 +148,9 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   } else {
     n->inputs.append(operands.begin(), operands.end());
     std::uint32_t depth = 0;
-    for (const Tensor& t : operands) depth = std::max(depth, t.node()->ready.load(std::memory_order_acquire) ? 0 : t.node()->depth);
+    for (const Tensor& t : operands)
+      depth =
+          std::max(depth, t.node()->ready.load(std::memory_order_acquire) ? 0 : t.node()->depth);
     n->depth = depth + 1;
     if (n->depth > node_emit::deepest_lazy_chain) {
       // Run what is below, not this op: an error in it must not leave the new op half made.
@@ -151,13 +166,15 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   return n;
 }
 
-SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
+SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> operands,
+                             Where where) {
   if (const Where& pass = thread_state().where; pass.file) where = pass;
   const int level = level_for(op, params, operands, where);
   SmallVec<const Aval*, 8> operand_avals;
   operand_avals.reserve(operands.size());
   for (const Tensor& t : operands) operand_avals.push_back(&aval_of(t));
-  SmallVec<Aval, 1> avals = infer(op, params, std::span<const Aval* const>(operand_avals.data(), operand_avals.size()), where);
+  SmallVec<Aval, 1> avals = infer(
+      op, params, std::span<const Aval* const>(operand_avals.data(), operand_avals.size()), where);
   const std::size_t count = avals.size();
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);

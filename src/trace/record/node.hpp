@@ -1,4 +1,5 @@
-// Node: what a Tensor points to. A value, an op not yet run (lazy), or a tracer of a recording scope: one form for all three.
+// Node: what a Tensor points to. A value, an op not yet run (lazy), or a tracer of a recording
+// scope: one form for all three.
 #pragma once
 
 #include <atomic>
@@ -13,20 +14,24 @@ namespace vt::detail {
 
 struct Node : NodeCount {
   Op op = Op::constant;
-  bool effect = false;      ///< it has an effect, or one of its sub-graphs
+  bool effect = false;  ///< it has an effect, or one of its sub-graphs
   bool compiled =
       false;  ///< a Graph with it is compiled at first sight, see compile_at_first_sight
   std::uint16_t level = 0;  ///< depth of the scope it belongs to; 0: outside every transform
   std::uint32_t depth =
-      0;  ///< longest chain of ops below that were not evaluated when it was made (level 0); not written later, other threads read it
+      /// longest chain of ops below that were not evaluated when it was made (level 0); not written
+      /// later, other threads read it
+      0;
   std::uint64_t scope = 0;  ///< identity of that scope (0 at level 0)
   Where where;
   ParamsRef params;
-  /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed (the scope holds all its nodes
-  /// until it closes), others are owned. Counting references was a fifth of the time of recording in a profile.
+  /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed
+  /// (the scope holds all its nodes until it closes), others are owned. Counting references was a
+  /// fifth of the time of recording in a profile.
   SmallVec<Tensor, 3> inputs;
-  SmallVec<Aval, 1> avals;         ///< one per output
-  SmallVec<BufferRef, 1> buffers;  ///< the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
+  SmallVec<Aval, 1> avals;  ///< one per output
+  /// the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
+  SmallVec<BufferRef, 1> buffers;
   std::atomic<bool> ready{false};  ///< `buffers` hold the values
   // Scratch of the pass that is closing this node's scope; only the owning thread touches it.
   std::uint32_t live = 0;
@@ -49,7 +54,8 @@ inline vt::Tensor vt::Tensor::share(detail::Node* node, int output) {
 
 namespace vt::detail {
 
-/// A list of operands that hold no references, for walks whose values live elsewhere meanwhile: counting is what they cost most.
+/// A list of operands that hold no references, for walks whose values live elsewhere meanwhile:
+/// counting is what they cost most.
 class Borrowed {
  public:
   Borrowed() = default;
@@ -69,15 +75,19 @@ class Borrowed {
   SmallVec<Tensor, 4> list_;
 };
 
-inline const Aval& aval_of(const Tensor& t) { return t.node()->avals[static_cast<std::size_t>(t.output())]; }
+inline const Aval& aval_of(const Tensor& t) {
+  return t.node()->avals[static_cast<std::size_t>(t.output())];
+}
 
-/// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes are alive, infers shapes,
-/// and puts the node where its operands live: in the deepest scope among them, but not above the floor of the current one.
+/// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes
+/// are alive, infers shapes, and puts the node where its operands live: in the deepest scope among
+/// them, but not above the floor of the current one.
 SmallVec<Tensor, 1> emit_all(Op, ParamsRef, std::span<const Tensor> operands, Where);
 /// The same for ops with one result.
 Tensor emit(Op, ParamsRef, std::span<const Tensor> operands, Where);
 inline Tensor emit(Op op, ParamsRef params, std::initializer_list<Tensor> operands, Where where) {
-  return emit(op, std::move(params), std::span<const Tensor>(operands.begin(), operands.size()), where);
+  return emit(op, std::move(params), std::span<const Tensor>(operands.begin(), operands.size()),
+              where);
 }
 /// A Tensor that holds `buffer`.
 Tensor from_buffer(BufferRef, Aval);
@@ -87,9 +97,11 @@ Tensor full_tensor(Scalar, const Aval&);
 
 /// The value's buffer, wherever it lies; evaluates. Throws as value_of.
 BufferRef buffer_of(const Tensor&, Where);
-/// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under the active transform.
+/// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under
+/// the active transform.
 BufferRef value_of(const Tensor&, Where);
-/// Gives away the value, which has been evaluated, to the function of that line: whoever asks for it later gets an Error(value).
+/// Gives away the value, which has been evaluated, to the function of that line: whoever asks for
+/// it later gets an Error(value).
 void donate(const Tensor&, Where to);
 /// Evaluates all of them in one go.
 void evaluate(std::span<const Tensor>, Where);
@@ -106,8 +118,9 @@ Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs,
 void compile_at_first_sight(std::span<const Tensor>);
 /// The definition of every op: plain loops. (interpreter.cpp)
 Vec<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
-/// While one of these exists, the interpreter throws Exceeded on this thread once it has run so many equations (in loops each round counts, and
-/// large results as several): how long a loop runs is known only then. Of the innermost.
+/// While one of these exists, the interpreter throws Exceeded on this thread once it has run so
+/// many equations (in loops each round counts, and large results as several): how long a loop runs
+/// is known only then. Of the innermost.
 class InterpreterBudget {
  public:
   struct Exceeded {};
@@ -120,6 +133,7 @@ class InterpreterBudget {
   std::int64_t before_;
 };
 /// One equation on buffers.
-SmallVec<BufferRef, 1> interpret_equation(const Equation&, const GraphBody&, std::span<const BufferRef> inputs);
+SmallVec<BufferRef, 1> interpret_equation(const Equation&, const GraphBody&,
+                                          std::span<const BufferRef> inputs);
 
 }  // namespace vt::detail

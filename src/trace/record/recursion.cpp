@@ -16,7 +16,8 @@ namespace vt::detail {
 
 namespace recursion {
 
-/// Members of families come and go under it. Recursive, as deriving one function derives those that it calls.
+/// Members of families come and go under it. Recursive, as deriving one function derives those that
+/// it calls.
 std::recursive_mutex& mutex() {
   static std::recursive_mutex m;
   return m;
@@ -35,7 +36,8 @@ bool owns(const GraphBody& g, const void* family) {
 void disown(GraphBody& g, const void* family) {
   for (Equation& e : g.equations) {
     if (e.op == Op::recursive_call) {
-      if (e.as<RecursionParams>().owner.get() == family) e.params = make_params(RecursionParams{e.as<RecursionParams>().function});
+      if (e.as<RecursionParams>().owner.get() == family)
+        e.params = make_params(RecursionParams{e.as<RecursionParams>().function});
       continue;
     }
     if (family_of(e.op) != Family::structure) continue;
@@ -55,10 +57,11 @@ void disown(GraphBody& g, const void* family) {
 /// Takes back what was derived since there were `count` functions.
 void forget(RecursiveFamily& family, std::size_t count) {
   const auto is_dead = [&](const RecursiveFunction* f) {
-    return std::any_of(family.functions.begin() + static_cast<std::ptrdiff_t>(count), family.functions.end(),
-                       [&](const auto& dead) { return dead.get() == f; });
+    return std::any_of(family.functions.begin() + static_cast<std::ptrdiff_t>(count),
+                       family.functions.end(), [&](const auto& dead) { return dead.get() == f; });
   };
-  for (const auto& f : family.functions) erase_if(f->derived, [&](const auto& entry) { return is_dead(entry.second); });
+  for (const auto& f : family.functions)
+    erase_if(f->derived, [&](const auto& entry) { return is_dead(entry.second); });
   family.functions.resize(count);
 }
 
@@ -76,7 +79,8 @@ void finish_recursive(RecursiveFunction& f, GraphBody&& body) {
   f.body = new_shared<const GraphBody>(std::move(body));
 }
 
-RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key, Vec<Aval> outputs, bool effects, FunctionRef<Recorded()> make) {
+RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key, Vec<Aval> outputs,
+                                 bool effects, FunctionRef<Recorded()> make) {
   const std::lock_guard lock(recursion::mutex());
   auto& source = const_cast<RecursiveFunction&>(*p.function);  // the lock is held
   const std::string text = key.str();
@@ -84,7 +88,8 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
     if (known == text) return {made, p.owner};
   if (!source.body)
     fail(ErrorKind::transform,
-         worded("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is known; transform it where it is called from outside",
+         worded("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is "
+                "known; transform it where it is called from outside",
                 source.name, key.transform()),
          thread_state().where);
   RecursiveFamily& family = *source.family;
@@ -104,7 +109,8 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
   return {&made, p.owner};
 }
 
-std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Tensor> operands, Where where) {
+std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Tensor> operands,
+                                   Where where) {
   const SmallVec<Tensor, 1> out = emit_all(Op::recursive_call, make_params(p), operands, where);
   return {out.begin(), out.end()};
 }
@@ -112,10 +118,11 @@ std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Ten
 RecursionParams without_effects(const RecursionParams& p) {
   if (!p.function->effects) return p;
   Vec<Aval> outputs = p.function->outputs;
-  return derive_recursive(p, DerivedKey("quiet"), std::move(outputs), false, [&] { return Recorded{*without_effects(p.function->body)}; });
+  return derive_recursive(p, DerivedKey("quiet"), std::move(outputs), false,
+                          [&] { return Recorded{*without_effects(p.function->body)}; });
 }
 
-// --- depth -----------------------------------------------------------------------------------------------------------
+// --- depth ---------------------------------------------------------------------------------------
 
 std::size_t stack_left() {
 #if defined(__linux__)
@@ -155,9 +162,15 @@ RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
   int& depth = thread_state().recursion;
   if (depth >= f.max_depth)
     fail(ErrorKind::value,
-         worded("vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it a greater max_depth", f.name, depth), where);
+         worded("vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it "
+                "a greater max_depth",
+                f.name, depth),
+         where);
   if (stack_left() < stack_to_record)
-    fail(ErrorKind::value, worded("vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more", f.name, depth), where);
+    fail(ErrorKind::value,
+         worded("vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more",
+                f.name, depth),
+         where);
   ++depth;
 }
 RecursionGuard::~RecursionGuard() { --thread_state().recursion; }

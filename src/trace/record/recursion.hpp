@@ -1,5 +1,6 @@
-// Recursive functions: what a recursive_call refers to, and what transforms have made of it. A function, those derived from it and all
-// their bodies belong to one family; inside of the bodies equations refer to members without owning them, so that nothing owns itself.
+// Recursive functions: what a recursive_call refers to, and what transforms have made of it. A
+// function, those derived from it and all their bodies belong to one family; inside of the bodies
+// equations refer to members without owning them, so that nothing owns itself.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "called.hpp"
 #include "../ir/executable.hpp"
+#include "called.hpp"
 
 namespace vt::detail {
 
@@ -23,7 +24,8 @@ struct RecursiveFunction {
   bool effects = false;
   int max_depth = 1000;
   RecursiveFamily* family = nullptr;
-  Vec<std::pair<std::string, RecursiveFunction*>> derived;  ///< by DerivedKey; guarded by one mutex of all families
+  /// by DerivedKey; guarded by one mutex of all families
+  Vec<std::pair<std::string, RecursiveFunction*>> derived;
   mutable std::mutex mutex;
   mutable std::shared_ptr<Executable> compiled;  ///< guarded by the mutex
 };
@@ -32,16 +34,18 @@ struct RecursiveFamily {
   RecursiveFunction& add(std::string name);
 };
 
-/// What is recorded refers to a function whose results are not known yet. Thrown while a function is recorded for the first time;
-/// branches that do not call it tell its types.
+/// What is recorded refers to a function whose results are not known yet. Thrown while a function
+/// is recorded for the first time; branches that do not call it tell its types.
 struct UnknownResult {
   std::size_t recording;  ///< whose, from the outermost
   Where where;
 };
 
-/// The function that `make` records, or has recorded before, with results like `outputs`. Its body may refer to it.
+/// The function that `make` records, or has recorded before, with results like `outputs`. Its body
+/// may refer to it.
 /// Throws: Error if the function is transformed while it is recorded itself.
-RecursionParams derive_recursive(const RecursionParams&, const DerivedKey&, Vec<Aval> outputs, bool effects, FunctionRef<Recorded()> make);
+RecursionParams derive_recursive(const RecursionParams&, const DerivedKey&, Vec<Aval> outputs,
+                                 bool effects, FunctionRef<Recorded()> make);
 std::vector<Tensor> emit_recursive(const RecursionParams&, std::span<const Tensor> operands, Where);
 /// The same function without its effects.
 RecursionParams without_effects(const RecursionParams&);

@@ -9,17 +9,17 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
-#include "recursion.hpp"
-#include "thread_state.hpp"
 #include "../base/timeline.hpp"
 #include "../base/warnings.hpp"
+#include "recursion.hpp"
+#include "thread_state.hpp"
 
 namespace vt::detail {
 
 namespace rounding_of_thread {
 
-// Start-up code of a program linked with -ffast-math sets this for all its threads; the compiled code and
-// the interpreter run under it, as the processor does.
+// Start-up code of a program linked with -ffast-math sets this for all its threads; the compiled
+// code and the interpreter run under it, as the processor does.
 bool flushes_subnormals() {
 #if defined(__x86_64__)
   return (__builtin_ia32_stmxcsr() & 0x8040u) != 0;  // flush to zero, denormals are zero
@@ -37,9 +37,12 @@ bool flushes_subnormals() {
 ThreadState& make_thread_state() {
   if (rounding_of_thread::flushes_subnormals())
     warn_once(
-        "a thread that uses vt flushes subnormal numbers to zero (a program linked with -ffast-math or "
-        "-Ofast does so from its start): results below the least normal number become 0; link without it");
-  // Ops may run after the thread's own objects have gone, in the destructors of the process's; such a state is never freed.
+        "a thread that uses vt flushes subnormal numbers to zero (a program linked with "
+        "-ffast-math or "
+        "-Ofast does so from its start): results below the least normal number become 0; link "
+        "without it");
+  // Ops may run after the thread's own objects have gone, in the destructors of the process's; such
+  // a state is never freed.
   struct End {
     ~End() { delete std::exchange(state_of_thread, nullptr); }
   };
@@ -77,8 +80,10 @@ std::string too_deep(int levels) {
   const std::size_t open = thread_state().scopes.size(), left = stack_left();
   if (open == 0) at_first = left;
   const std::size_t level = open + static_cast<std::size_t>(levels - 1);
-  if (level >= std::size_t{deepest_nesting}) return "more than " + std::to_string(deepest_nesting) + " deep";
-  if (open >= unasked && (left < stack_to_record || at_first < stack_to_record + level * bytes_of_a_level))
+  if (level >= std::size_t{deepest_nesting})
+    return "more than " + std::to_string(deepest_nesting) + " deep";
+  if (open >= unasked &&
+      (left < stack_to_record || at_first < stack_to_record + level * bytes_of_a_level))
     return "deeper than the stack of this thread holds";
   return {};
 }
@@ -124,7 +129,10 @@ struct Value {
   const Node* node;
   int output;
   bool operator==(const Value&) const = default;
-  friend std::size_t key_hash(const Value& v) { return detail::key_hash(static_cast<const void*>(v.node)) * 31 + static_cast<std::size_t>(v.output); }
+  friend std::size_t key_hash(const Value& v) {
+    return detail::key_hash(static_cast<const void*>(v.node)) * 31 +
+           static_cast<std::size_t>(v.output);
+  }
 };
 Value which(const Tensor& t) { return {t.node(), t.output()}; }
 
@@ -140,15 +148,18 @@ void pop() {
   state.floor = state.scopes.empty() ? 0 : state.scopes.back().floor;
   for (Node* n : dead.nodes) {
     for (Tensor& in : n->inputs)
-      if (in.node()->level == n->level) in.forget();  // borrowed; all of them before the first node goes
+      // borrowed; all of them before the first node goes
+      if (in.node()->level == n->level) in.forget();
   }
   for (auto it = dead.nodes.rbegin(); it != dead.nodes.rend(); ++it) release(*it);
 }
 
-// Builds the Graph of the top scope. lazy_mutex() is held, so scratch fields of outer nodes are ours as well.
+// Builds the Graph of the top scope. lazy_mutex() is held, so scratch fields of outer nodes are
+// ours as well.
 class Closer {
  public:
-  explicit Closer(ScopeState& scope, int level) : scope_(scope), level_(level), epoch_(next_epoch()) {}
+  explicit Closer(ScopeState& scope, int level)
+      : scope_(scope), level_(level), epoch_(next_epoch()) {}
 
   Recorded close(std::span<const Tensor> outputs) {
     mark_live(outputs);
@@ -192,7 +203,8 @@ class Closer {
     e.op = n->op;
     e.where = n->where;
     // A node that only the scope holds goes with it.
-    if (n->level == level_ && n->references.load(std::memory_order_acquire) == 1) e.params = std::move(n->params);
+    if (n->level == level_ && n->references.load(std::memory_order_acquire) == 1)
+      e.params = std::move(n->params);
     else e.params = n->params;
     e.inputs.reserve(n->inputs.size());
     for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
@@ -201,7 +213,8 @@ class Closer {
     for (const Aval& a : n->avals) e.outputs.push_back(g.fresh(a));
   }
 
-  // A leaf that belongs to no scope: an equation of this Graph, and one for all equal numbers (each mention of `2.0f` is a node).
+  // A leaf that belongs to no scope: an equation of this Graph, and one for all equal numbers (each
+  // mention of `2.0f` is a node).
   void add_leaf(Node* n) {
     if (n->op != Op::full || !n->avals[0].shape.empty()) return add_equation(n);
     const Scalar& value = n->params->as<FullParams>().value;
@@ -225,7 +238,9 @@ class Closer {
     // A Tensor of an outer scope, or a value: a captured input, once.
     if (t.output() == 0 && n->live == epoch_) return n->first_var;
     if (t.output() != 0)
-      if (const auto* known = captured_results_.find(scope_captures::which(t)); known != captured_results_.end()) return known->second;
+      if (const auto* known = captured_results_.find(scope_captures::which(t));
+          known != captured_results_.end())
+        return known->second;
     const Var v = result_.graph.fresh(aval_of(t));
     if (t.output() == 0) {
       n->live = epoch_;
@@ -249,7 +264,8 @@ class Closer {
   int level_;
   std::uint32_t epoch_;
   Number numbers_[1 << numbers_bits];  // by hash; of two that collide, the later one stays
-  HashMap<scope_captures::Value, Var> captured_results_;  // of nodes with several, but for their first
+  // of nodes with several, but for their first
+  HashMap<scope_captures::Value, Var> captured_results_;
   Recorded result_;
 };
 
@@ -262,7 +278,8 @@ RecordingScope::~RecordingScope() {
 Tensor RecordingScope::input(const Aval& aval) {
   ThreadState& state = thread_state();
   ScopeState& scope = state.scopes.back();
-  Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()), state.where.file ? state.where : scope.where);
+  Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()),
+                       state.where.file ? state.where : scope.where);
   n->avals.push_back(aval);
   Tensor t = Tensor::adopt(n);
   scope.inputs.push_back(t);
@@ -275,14 +292,17 @@ Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
   const Where line = state.where.file ? state.where : state.scopes.back().where;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())
-      fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor",
+      fail(ErrorKind::tree,
+           std::string(state.scopes.back().transform) + ": result " + std::to_string(i) +
+               " of the function is an empty Tensor",
            line);
     check_alive(outputs[i], line);
   }
   Recorded recorded;
   {
     std::lock_guard lock(lazy_mutex());
-    recorded = scope_close::Closer(state.scopes.back(), static_cast<int>(state.scopes.size())).close(outputs);
+    recorded = scope_close::Closer(state.scopes.back(), static_cast<int>(state.scopes.size()))
+                   .close(outputs);
   }
   const char* transform = state.scopes.back().transform;
   recorded.met = std::move(state.scopes.back().met);
@@ -298,7 +318,8 @@ Vec<LoggedGraph>*& graph_log() {
 }
 
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions& options) {
-  // The user's ops carry their own lines, also when a pass calls this while it transforms an equation.
+  // The user's ops carry their own lines, also when a pass calls this while it transforms an
+  // equation.
   WhereScope own_lines(Where{});
   const std::string line = timeline_wanted() ? json_line(options.where) : "";
   const Span span("record", options.transform, line);
@@ -310,7 +331,8 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   const std::vector<Tensor> outputs = f(arguments);
   arguments.clear();
   Recorded r = scope.finish(outputs);
-  if (graph_log() && options.kind != ScopeKind::branch) graph_log()->push_back({options.transform, to_text(r.graph, true)});
+  if (graph_log() && options.kind != ScopeKind::branch)
+    graph_log()->push_back({options.transform, to_text(r.graph, true)});
   return r;
 }
 
@@ -327,7 +349,8 @@ std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
     Vec<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
     HashMap<Value, Var> known;
     for (std::size_t i = 0; i < part->captured.size(); ++i)
-      known.emplace(scope_captures::which(part->captured[i]), g.inputs[static_cast<std::size_t>(own) + i]);
+      known.emplace(scope_captures::which(part->captured[i]),
+                    g.inputs[static_cast<std::size_t>(own) + i]);
     for (const Tensor& t : all) {
       const auto* at = known.find(scope_captures::which(t));
       inputs.push_back(at == known.end() ? g.fresh(aval_of(t)) : at->second);
@@ -353,7 +376,8 @@ void close_values(Recorded& r) {
     }
     Equation& e = equations.emplace_back();
     e.op = Op::constant;
-    e.params = make_params(ConstantParams{value_of(captured[k], {}), Aval(g.aval(inputs[k]).dtype, g.aval(inputs[k]).shape)});
+    e.params = make_params(ConstantParams{value_of(captured[k], {}),
+                                          Aval(g.aval(inputs[k]).dtype, g.aval(inputs[k]).shape)});
     e.outputs.push_back(inputs[k]);
   }
   if (equations.empty()) return;
@@ -368,7 +392,8 @@ GraphBody closed(Recorded&& r) {
 }
 
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
-  Node* n = place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
+  Node* n =
+      place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
   n->avals.reserve(e.outputs.size());
   for (Var v : e.outputs) n->avals.push_back(graph.aval(v));
   if (n->effect) {
@@ -384,12 +409,14 @@ Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor
 
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
   RecycledVec<Tensor> values(graph.avals.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
   Borrowed operands;
   for (const Equation& e : graph.equations) {
     operands.clear();
     for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
-    repeat(graph, e, operands, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
+    repeat(graph, e, operands,
+           [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
   }
   std::vector<Tensor> results;
   results.reserve(graph.outputs.size());

@@ -5,8 +5,8 @@
 
 #include <vt/detail/message.hpp>
 
-#include "scope.hpp"
 #include "../base/warnings.hpp"
+#include "scope.hpp"
 
 namespace vt::detail {
 
@@ -17,7 +17,8 @@ bool SignatureChanges::another(const std::string& part, const std::string& value
   return known.size() >= many;
 }
 
-void SignatureChanges::add(std::string_view function, std::string_view each, std::span<const Tensor> arguments, const StaticKey& key, Where where) {
+void SignatureChanges::add(std::string_view function, std::string_view each,
+                           std::span<const Tensor> arguments, const StaticKey& key, Where where) {
   if (told_) return;
   NamedParts parts;
   if (key.describe && key.arguments) key.describe(key.arguments, parts);
@@ -28,16 +29,21 @@ void SignatureChanges::add(std::string_view function, std::string_view each, std
   };
   for (const auto& [name, value] : parts.fixed)
     if (another(name, value))
-      return tell(worded("{}: {} has had {} different values; it is static (a number, text or size that is no Tensor), so each {}. Where it "
-                         "changes from call to call pass a Tensor, or a bare number for a parameter of type Tensor",
-                         function, name, many, each));
+      return tell(
+          worded("{}: {} has had {} different values; it is static (a number, text or size that is "
+                 "no Tensor), so each {}. Where it "
+                 "changes from call to call pass a Tensor, or a bare number for a parameter of "
+                 "type Tensor",
+                 function, name, many, each));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Shape& shape = aval_of(arguments[i]).shape;
     const std::string name = i < parts.leaves.size() ? parts.leaves[i] : worded("argument {}", i);
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
       if (another(worded("axis {} of {}", axis, name), std::to_string(shape[axis])))
-        return tell(worded("{}: axis {} of {} has had {} different lengths, and each {}. Pad it to one of a few lengths", function, axis, name, many,
-                           each));
+        return tell(
+            worded("{}: axis {} of {} has had {} different lengths, and each {}. Pad it to one of "
+                   "a few lengths",
+                   function, axis, name, many, each));
   }
 }
 

@@ -1,4 +1,5 @@
-// What differs between the signatures that a function is called with: it is recorded, and compiled, for each of them.
+// What differs between the signatures that a function is called with: it is recorded, and compiled,
+// for each of them.
 #pragma once
 
 #include <span>
@@ -15,7 +16,8 @@ class SignatureChanges {
  public:
   /// A signature for which the function is recorded. `function`: "vt::jit", or what else messages
   /// begin with; `each`: what every new value costs. The caller locks.
-  void add(std::string_view function, std::string_view each, std::span<const Tensor> arguments, const StaticKey& key, Where where);
+  void add(std::string_view function, std::string_view each, std::span<const Tensor> arguments,
+           const StaticKey& key, Where where);
 
  private:
   static constexpr std::size_t many = 32;

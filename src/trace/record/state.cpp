@@ -13,12 +13,20 @@
 
 namespace vt::detail {
 
-Op op_of(Update u) { return u == Update::add ? Op::add : u == Update::mul ? Op::mul : u == Update::max ? Op::max : Op::min; }
-Tensor combined(Update u, const Tensor& a, const Tensor& b, Where where) { return emit(op_of(u), {}, {a, b}, where); }
+Op op_of(Update u) {
+  return u == Update::add   ? Op::add
+         : u == Update::mul ? Op::mul
+         : u == Update::max ? Op::max
+                            : Op::min;
+}
+Tensor combined(Update u, const Tensor& a, const Tensor& b, Where where) {
+  return emit(op_of(u), {}, {a, b}, where);
+}
 Tensor neutral(Update u, const Aval& a) {
   const double end = std::numeric_limits<double>::infinity();
   const double value = u == Update::add ? 0 : u == Update::mul ? 1 : u == Update::max ? -end : end;
-  const Scalar scalar = is_bool(a.dtype) ? Scalar(u == Update::min) : Scalar(value).converted(a.dtype);
+  const Scalar scalar =
+      is_bool(a.dtype) ? Scalar(u == Update::min) : Scalar(value).converted(a.dtype);
   return full_tensor(scalar, Aval(a.dtype, a.shape));
 }
 Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, Where where) {
@@ -28,13 +36,16 @@ Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, Where 
   shape.append(value.shape().begin(), value.shape().end());
   Axes axes = Axes::first(value.rank());
   for (int& axis : axes) ++axis;
-  const Tensor all = emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {value}, where);
-  return emit(u == Update::add ? Op::reduce_sum : Op::reduce_prod, make_params(AxesParams{Axes{0}}), {all}, where);
+  const Tensor all =
+      emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {value}, where);
+  return emit(u == Update::add ? Op::reduce_sum : Op::reduce_prod, make_params(AxesParams{Axes{0}}),
+              {all}, where);
 }
 
 namespace state_logs {
 
-/// The scope that updates go to: the innermost but for linear ones, which hold tangents only. −1: outside of all.
+/// The scope that updates go to: the innermost but for linear ones, which hold tangents only. −1:
+/// outside of all.
 int own_scope(const ThreadState& state) {
   int k = static_cast<int>(state.scopes.size()) - 1;
   while (k >= 0 && state.scopes[static_cast<std::size_t>(k)].kind == ScopeKind::linear) --k;
@@ -48,7 +59,9 @@ StateEntry* find(ScopeState& scope, const VariableRef& variable) {
   return nullptr;
 }
 /// Does scope k take this variable's value as an input?
-bool owns(int k, const VariableRef& variable) { return scope(k).stateful && (scope(k).kind != ScopeKind::vmap || variable->stream); }
+bool owns(int k, const VariableRef& variable) {
+  return scope(k).stateful && (scope(k).kind != ScopeKind::vmap || variable->stream);
+}
 /// A scope with states of its own gets an input with the first touch.
 StateEntry& entry(int k, const VariableRef& variable, Where where) {
   if (StateEntry* e = find(scope(k), variable)) return *e;
@@ -69,7 +82,8 @@ Tensor read_from(int k, const VariableRef& variable, Where where);
 
 /// The value behind the log of scope k. `start`: before it.
 Tensor folded(const StateEntry& e, Tensor start, Where where) {
-  for (const StateUpdate& u : e.log) start = accumulates(u.kind) ? combined(u.kind, start, u.value, where) : u.value;
+  for (const StateUpdate& u : e.log)
+    start = accumulates(u.kind) ? combined(u.kind, start, u.value, where) : u.value;
   return start;
 }
 Tensor start_of(int k, StateEntry& e, Where where) {
@@ -86,7 +100,8 @@ Tensor read_from(int k, const VariableRef& variable, Where where) {
     if (known && e->log.size() == 1) return e->log[0].value;
     if (scope(k).kind == ScopeKind::vmap)
       fail(ErrorKind::transform,
-           worded("vt::Variable: {} is read under {} behind an update{}, which is not done before all lanes have come by; read it before, or outside",
+           worded("vt::Variable: {} is read under {} behind an update{}, which is not done before "
+                  "all lanes have come by; read it before, or outside",
                   variable->name, scope(k).transform, at(e->log.back().where)),
            where);
     const StateUpdate last = e->log.back();
@@ -133,7 +148,9 @@ void update_state(const StateUpdate& u) {
   }
   StateEntry& e = entry(k, u.variable, u.where);
   if (!accumulates(u.kind)) e.log.clear();
-  const bool joins = !e.log.empty() && (e.log.back().kind == u.kind || (!accumulates(e.log.back().kind) && scope(k).kind != ScopeKind::vmap));
+  const bool joins =
+      !e.log.empty() && (e.log.back().kind == u.kind ||
+                         (!accumulates(e.log.back().kind) && scope(k).kind != ScopeKind::vmap));
   if (!joins) {
     e.log.push_back(u);
     return;
@@ -161,10 +178,12 @@ Vec<StateUpdate> take_updates(bool single) {
 }
 
 void apply_updates(std::span<const StateUpdate> updates, std::span<const Tensor> values) {
-  for (std::size_t i = 0; i < updates.size(); ++i) update_state({updates[i].variable, updates[i].kind, values[i], updates[i].where});
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    update_state({updates[i].variable, updates[i].kind, values[i], updates[i].where});
 }
 
-FlatFunction with_updates(const FlatFunction& f, Vec<StateUpdate>& updates, Vec<LaneStream>* streams) {
+FlatFunction with_updates(const FlatFunction& f, Vec<StateUpdate>& updates,
+                          Vec<LaneStream>* streams) {
   return [&f, &updates, streams](std::span<const Tensor> arguments) {
     std::vector<Tensor> out = f(arguments);
     const bool lanes = thread_state().scopes.back().kind == ScopeKind::vmap;
@@ -201,8 +220,11 @@ FlatFunction with_states(const FlatFunction& f, Vec<OwnState>& states) {
 void refuse_updates(const char* what) {
   for (const StateEntry& e : thread_state().scopes.back().states)
     if (!e.log.empty())
-      fail(ErrorKind::transform, worded("{}: the function updates {}, which cannot be done here; return the value instead", what, e.variable->name),
-           e.log.back().where);
+      fail(
+          ErrorKind::transform,
+          worded("{}: the function updates {}, which cannot be done here; return the value instead",
+                 what, e.variable->name),
+          e.log.back().where);
 }
 
 namespace state_logs {
@@ -217,7 +239,9 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
   const Aval a = aval_of(value);
   if (a.dtype != wanted.dtype) {
     if (!a.weak || category(a.dtype) > category(wanted.dtype))
-      refuse(ErrorKind::dtype, name, worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value, where);
+      refuse(ErrorKind::dtype, name,
+             worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
+             where);
     check_literals(name, {&value, 1}, wanted.dtype, Literal::value, where);
     value = cast(value, wanted.dtype, where);
   } else if (a.weak) {
@@ -230,7 +254,10 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
       const std::int64_t extent = own[own.size() - 1 - i];
       fits = extent == 1 || extent == whole[whole.size() - 1 - i];
     }
-    if (!fits) refuse(ErrorKind::shape, name, worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value, where);
+    if (!fits)
+      refuse(ErrorKind::shape, name,
+             worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
+             where);
     value = vt::broadcast_to({value, where.file, where.line}, wanted.shape);
   }
   update_state({variable, kind, value, where});
@@ -241,7 +268,8 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
 
 namespace vt {
 
-Variable::Variable(Operand initial, std::string name) : state_(detail::new_shared<detail::VariableState>()) {
+Variable::Variable(Operand initial, std::string name)
+    : state_(detail::new_shared<detail::VariableState>()) {
   const Where where = detail::user_line(initial.where);
   detail::need("Variable", initial.tensor, where);
   state_->name = std::move(name);
@@ -250,22 +278,36 @@ Variable::Variable(Operand initial, std::string name) : state_(detail::new_share
   state_->value = detail::from_buffer(detail::value_of(initial.tensor, where), state_->aval);
 }
 
-Tensor Variable::read(Where where) const { return detail::read_state(state_, detail::user_line(where)); }
+Tensor Variable::read(Where where) const {
+  return detail::read_state(state_, detail::user_line(where));
+}
 Tensor Variable::value(Where) const {
   std::lock_guard lock(state_->mutex);
   return state_->value;
 }
 
-void Variable::assign(Operand value) const { detail::state_logs::update(state_, detail::Update::assign, "assign", value); }
-void Variable::assign_add(Operand value) const { detail::state_logs::update(state_, detail::Update::add, "assign_add", value); }
+void Variable::assign(Operand value) const {
+  detail::state_logs::update(state_, detail::Update::assign, "assign", value);
+}
+void Variable::assign_add(Operand value) const {
+  detail::state_logs::update(state_, detail::Update::add, "assign_add", value);
+}
 void Variable::assign_sub(Operand value) const {
   const Where where = detail::user_line(value.where);
   detail::need("Variable::assign_sub", value.tensor, where);
-  detail::state_logs::update(state_, detail::Update::add, "assign_sub", {-Operand(value.tensor, where.file, where.line), where.file, where.line});
+  detail::state_logs::update(
+      state_, detail::Update::add, "assign_sub",
+      {-Operand(value.tensor, where.file, where.line), where.file, where.line});
 }
-void Variable::assign_mul(Operand value) const { detail::state_logs::update(state_, detail::Update::mul, "assign_mul", value); }
-void Variable::assign_max(Operand value) const { detail::state_logs::update(state_, detail::Update::max, "assign_max", value); }
-void Variable::assign_min(Operand value) const { detail::state_logs::update(state_, detail::Update::min, "assign_min", value); }
+void Variable::assign_mul(Operand value) const {
+  detail::state_logs::update(state_, detail::Update::mul, "assign_mul", value);
+}
+void Variable::assign_max(Operand value) const {
+  detail::state_logs::update(state_, detail::Update::max, "assign_max", value);
+}
+void Variable::assign_min(Operand value) const {
+  detail::state_logs::update(state_, detail::Update::min, "assign_min", value);
+}
 
 const std::string& Variable::name() const& { return state_->name; }
 const Shape& Variable::shape() const& { return state_->aval.shape; }

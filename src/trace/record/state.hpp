@@ -1,5 +1,6 @@
-// State: what recorded functions read of variables and do to them. Each recording scope keeps a log; where it ends, the log becomes
-// results of its Graph, which whoever recorded it applies further out. So Graphs are pure, and all rules hold for them as they are.
+// State: what recorded functions read of variables and do to them. Each recording scope keeps a
+// log; where it ends, the log becomes results of its Graph, which whoever recorded it applies
+// further out. So Graphs are pure, and all rules hold for them as they are.
 #pragma once
 
 #include <memory>
@@ -17,14 +18,16 @@ namespace vt::detail {
 struct VariableState {
   std::string name;
   Aval aval;
-  bool stream = false;  ///< of a generator: vmap gives each lane one of its own, which ends with the lane
+  /// of a generator: vmap gives each lane one of its own, which ends with the lane
+  bool stream = false;
   std::mutex mutex;
-  Tensor value;               ///< guarded by the mutex; always computed
-  std::recursive_mutex turn;  ///< held from reading the value until what was made of it is written, the mutex inside
+  Tensor value;  ///< guarded by the mutex; always computed
+  /// held from reading the value until what was made of it is written, the mutex inside
+  std::recursive_mutex turn;
 };
 
-/// The turns of variables, from construction on: threads that update one go one after the other, and no update is lost. A callback may take
-/// turns that its thread has.
+/// The turns of variables, from construction on: threads that update one go one after the other,
+/// and no update is lost. A callback may take turns that its thread has.
 class Turns {
  public:
   using Variables = SmallVec<void*, 8>;  ///< VariableState*
@@ -56,7 +59,8 @@ struct StateUpdate {
 /// What a scope knows of a variable.
 struct StateEntry {
   VariableRef variable;
-  Tensor input;          ///< the value at the start, in scopes with states of their own; else it is found further out
+  /// the value at the start, in scopes with states of their own; else it is found further out
+  Tensor input;
   Where where;           ///< of the first touch
   bool read = false;     ///< the value at the start was looked at
   Vec<StateUpdate> log;  ///< an assignment only as the first
@@ -77,17 +81,20 @@ struct LaneStream {
   Where where;
 };
 
-/// The updates of the innermost scope, in order, and none left there. `single`: one for each variable.
+/// The updates of the innermost scope, in order, and none left there. `single`: one for each
+/// variable.
 Vec<StateUpdate> take_updates(bool single);
 /// Applies updates whose values are `values`.
 void apply_updates(std::span<const StateUpdate>, std::span<const Tensor> values);
-/// f, which then also gives the updates' values; these are left in `updates`. Under vmap, what was done to the streams of its lanes is
-/// forgotten.
-FlatFunction with_updates(const FlatFunction& f, Vec<StateUpdate>& updates, Vec<LaneStream>* streams = nullptr);
+/// f, which then also gives the updates' values; these are left in `updates`. Under vmap, what was
+/// done to the streams of its lanes is forgotten.
+FlatFunction with_updates(const FlatFunction& f, Vec<StateUpdate>& updates,
+                          Vec<LaneStream>* streams = nullptr);
 
-/// A variable that a scope with states of its own has touched: one input of its Graph behind the arguments, and a result if it was
-/// updated. The result is the new value; if the old one was not read and all updates are of one kind that accumulates, it is as
-/// well what they make of whatever the input is.
+/// A variable that a scope with states of its own has touched: one input of its Graph behind the
+/// arguments, and a result if it was updated. The result is the new value; if the old one was not
+/// read and all updates are of one kind that accumulates, it is as well what they make of whatever
+/// the input is.
 struct OwnState {
   VariableRef variable;
   bool read = false, updated = false;

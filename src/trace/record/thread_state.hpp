@@ -1,4 +1,5 @@
-// The one piece of thread-local state: the stack of open recording scopes, and the line that passes attribute ops to.
+// The one piece of thread-local state: the stack of open recording scopes, and the line that passes
+// attribute ops to.
 #pragma once
 
 #include <limits>
@@ -17,11 +18,13 @@ struct FunctionRecording;
 struct LoopTypes;
 
 struct ScopeState {
-  std::uint64_t id = 0;  ///< process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
+  /// process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
+  std::uint64_t id = 0;
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "";
-  Where where{};               ///< the line that opened it
-  int floor = 0;               ///< ops recorded while this scope is innermost land at this level or deeper
+  Where where{};  ///< the line that opened it
+  /// ops recorded while this scope is innermost land at this level or deeper
+  int floor = 0;
   RecycledVec<Node*> nodes;    ///< in order of creation; each holds a reference
   std::vector<Tensor> inputs;  ///< the arguments, then states
   AxisRef axis;                ///< the name of the lanes that are recorded, if it has one
@@ -30,40 +33,52 @@ struct ScopeState {
   Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;
   MetNumbers met;  ///< by arguments that are weak integers
-  HashMap<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
+  /// outer stand-ins of tracers whose value was asked for
+  HashMap<const Node*, std::vector<Tensor>> looked_at;
 };
 
 struct ThreadState {
   Vec<ScopeState> scopes;  ///< scopes[k] is level k + 1
   int floor = 0;
-  int named_axes = 0;                                    ///< open scopes with an `axis`
-  int outermost_axis = std::numeric_limits<int>::max();  ///< the outermost of these asked for, as an index into `scopes`
-  Where where{};                                         ///< of the equation a pass is transforming; null file: none
-  bool must_vectorize = false;                           ///< vmap throws where it would run an equation once per lane
-  int recursion = 0;                                     ///< how many recursive functions run inside of each other
-  Vec<FunctionRecording*> functions;                     ///< named functions being recorded, the outermost first
-  std::uint64_t references = 0;                          ///< how often one of those was referred to
-  std::int64_t stacked = 1;                              ///< rounds of the scans being linearized: what their bodies keep is kept for each
-  LoopTypes* loop = nullptr;                             ///< what is known of the loop whose body is being recorded
+  int named_axes = 0;  ///< open scopes with an `axis`
+  /// the outermost of these asked for, as an index into `scopes`
+  int outermost_axis = std::numeric_limits<int>::max();
+  Where where{};  ///< of the equation a pass is transforming; null file: none
+  /// vmap throws where it would run an equation once per lane
+  bool must_vectorize = false;
+  int recursion = 0;  ///< how many recursive functions run inside of each other
+  /// named functions being recorded, the outermost first
+  Vec<FunctionRecording*> functions;
+  std::uint64_t references = 0;  ///< how often one of those was referred to
+  /// rounds of the scans being linearized: what their bodies keep is kept for each
+  std::int64_t stacked = 1;
+  /// what is known of the loop whose body is being recorded
+  LoopTypes* loop = nullptr;
   std::int64_t steps_left = std::numeric_limits<std::int64_t>::max();  ///< see InterpreterBudget
-  Vec<std::int64_t> lane;                                              ///< of equations being run whose lanes go different ways, the outermost first
+  /// of equations being run whose lanes go different ways, the outermost first
+  Vec<std::int64_t> lane;
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;
 ThreadState& make_thread_state();
-inline ThreadState& thread_state() { return state_of_thread ? *state_of_thread : make_thread_state(); }
+inline ThreadState& thread_state() {
+  return state_of_thread ? *state_of_thread : make_thread_state();
+}
 
-/// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch fields of all level 0 nodes.
+/// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch
+/// fields of all level 0 nodes.
 std::mutex& lazy_mutex();
 /// A fresh mark for Node::live. Call with lazy_mutex() held.
 std::uint32_t next_epoch();
 
 /// A node with one reference, its memory from a thread-local free list.
 Node* new_node();
-/// Makes the node and puts it into its scope. The caller, who knows them, fills in its avals at once.
+/// Makes the node and puts it into its scope. The caller, who knows them, fills in its avals at
+/// once.
 Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, Where);
 /// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
 int level_for(Op, const ParamsRef&, std::span<const Tensor> operands, Where);
-/// Runs an op with effects that was placed outside of all scopes, where nothing else would ask for it.
+/// Runs an op with effects that was placed outside of all scopes, where nothing else would ask for
+/// it.
 void run_effect(Node*, Where);
 
 }  // namespace vt::detail

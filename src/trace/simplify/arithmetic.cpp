@@ -1,4 +1,5 @@
-// Rewrite rules of arithmetic, logic, comparisons, choices and conversions: identities that hold bit for bit.
+// Rewrite rules of arithmetic, logic, comparisons, choices and conversions: identities that hold
+// bit for bit.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -36,7 +37,9 @@ bool never_negative_zero(const Pass& p, Var v, int depth = 4) {
     case Op::integer_pow: return e->as<IntegerPowParams>().exponent % 2 == 0;
     case Op::mul: return e->inputs[0] == e->inputs[1];
     // A sum is −0.0 only if both terms are.
-    case Op::add: return never_negative_zero(p, e->inputs[0], depth - 1) || never_negative_zero(p, e->inputs[1], depth - 1);
+    case Op::add:
+      return never_negative_zero(p, e->inputs[0], depth - 1) ||
+             never_negative_zero(p, e->inputs[1], depth - 1);
     case Op::broadcast_in_dim:
     case Op::reshape:
     case Op::transpose:
@@ -50,7 +53,8 @@ bool never_negative_zero(const Pass& p, Var v, int depth = 4) {
 std::optional<double> exact_reciprocal(const Scalar& c) {
   if (!is_float(c.dtype)) return std::nullopt;
   int exponent = 0;
-  if (!__builtin_isfinite(c.real) || std::fabs(std::frexp(c.real, &exponent)) != 0.5) return std::nullopt;
+  if (!__builtin_isfinite(c.real) || std::fabs(std::frexp(c.real, &exponent)) != 0.5)
+    return std::nullopt;
   const Scalar reciprocal = Scalar(1.0 / c.real).converted(c.dtype);
   if (!__builtin_isfinite(reciprocal.real) || reciprocal.real * c.real != 1.0) return std::nullopt;
   return reciprocal.real;
@@ -86,7 +90,8 @@ Var mul(Pass& p, const Candidate& c) {
     const Equation* n = p.def(x, Op::neg);
     if (!n || is_unsigned(c.aval.dtype)) continue;
     const Var inner = n->inputs[0];
-    if (const Scalar* s = p.full_value(y)) return p.emit(Op::mul, {inner, p.emit(Op::neg, {p.full(*s, p.aval(y))})});
+    if (const Scalar* s = p.full_value(y))
+      return p.emit(Op::mul, {inner, p.emit(Op::neg, {p.full(*s, p.aval(y))})});
     if (const Equation* m = p.def(y, Op::neg)) return p.emit(Op::mul, {inner, m->inputs[0]});
   }
   return Pass::none;
@@ -97,7 +102,8 @@ Var div(Pass& p, const Candidate& c) {
   if (p.is_full_of(y, 1)) return x;
   if (!is_unsigned(c.aval.dtype) && p.is_full_of(y, -1)) return p.emit(Op::neg, {x});
   if (const Scalar* s = p.full_value(y))
-    if (const auto reciprocal = exact_reciprocal(*s)) return p.emit(Op::mul, {x, p.full_like(*reciprocal, p.aval(y))});
+    if (const auto reciprocal = exact_reciprocal(*s))
+      return p.emit(Op::mul, {x, p.full_like(*reciprocal, p.aval(y))});
   return Pass::none;
 }
 
@@ -124,8 +130,10 @@ Var integer_pow(Pass& p, const Candidate& c) {
   const int n = c.as<IntegerPowParams>().exponent;
   if (n == 0) return p.full_like(1, c.aval);  // of NaN too, as C's pow
   if (n == 1) return c.in();
-  if (const Equation* e = p.def(c.in(), Op::neg); e && n % 2 == 0 && !is_unsigned(c.aval.dtype)) return p.emit(c.op, c.params, {e->inputs[0]});
-  if (const Equation* e = p.def(c.in(), Op::abs); e && n % 2 == 0 && !is_complex(p.dtype(e->inputs[0])))
+  if (const Equation* e = p.def(c.in(), Op::neg); e && n % 2 == 0 && !is_unsigned(c.aval.dtype))
+    return p.emit(c.op, c.params, {e->inputs[0]});
+  if (const Equation* e = p.def(c.in(), Op::abs);
+      e && n % 2 == 0 && !is_complex(p.dtype(e->inputs[0])))
     return p.emit(c.op, c.params, {e->inputs[0]});
   return Pass::none;
 }
@@ -137,7 +145,9 @@ Var extremum(Pass& p, const Candidate& c) {
   for (std::size_t i : {0u, 1u}) {
     const Var x = c.in(i), y = c.in(1 - i);
     if (is_float(c.aval.dtype)) {
-      if (p.is_full_of(y, greatest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity())) return x;
+      if (p.is_full_of(y, greatest ? -std::numeric_limits<double>::infinity()
+                                   : std::numeric_limits<double>::infinity()))
+        return x;
       continue;
     }
     const auto rx = range_of(p, x), ry = range_of(p, y);
@@ -161,7 +171,8 @@ Var compare(Pass& p, const Candidate& c) {
   }
   const auto a = range_of(p, x), b = range_of(p, y);
   if (!a || !b) return Pass::none;
-  const bool below = a->high<b->low, above = a->low> b->high, not_above = a->high <= b->low, not_below = a->low >= b->high;
+  const bool below = a->high<b->low, above = a->low> b->high, not_above = a->high <= b->low,
+             not_below = a->low >= b->high;
   switch (c.op) {
     case Op::eq: return below || above ? always(false) : Pass::none;
     case Op::ne: return below || above ? always(true) : Pass::none;
@@ -186,7 +197,8 @@ Var bits(Pass& p, const Candidate& c) {
   for (std::size_t i : {0u, 1u}) {
     const Var x = c.in(i), y = c.in(1 - i);
     if (p.is_full_of(y, 0)) return c.op == Op::and_ ? y : x;
-    if (is_all_ones(p, y)) return c.op == Op::and_ ? x : c.op == Op::or_ ? y : p.emit(Op::not_, {x});
+    if (is_all_ones(p, y))
+      return c.op == Op::and_ ? x : c.op == Op::or_ ? y : p.emit(Op::not_, {x});
   }
   return Pass::none;
 }
@@ -203,7 +215,10 @@ Var not_(Pass& p, const Candidate& c) {
     case Op::gt:
     case Op::ge: {
       if (is_float(p.dtype(e->inputs[0]))) return Pass::none;  // both are false of NaN
-      const Op opposite = e->op == Op::lt ? Op::ge : e->op == Op::le ? Op::gt : e->op == Op::gt ? Op::le : Op::lt;
+      const Op opposite = e->op == Op::lt   ? Op::ge
+                          : e->op == Op::le ? Op::gt
+                          : e->op == Op::gt ? Op::le
+                                            : Op::lt;
       return p.emit(opposite, e->inputs);
     }
     default: return Pass::none;
@@ -214,30 +229,38 @@ Var select(Pass& p, const Candidate& c) {
   const Var condition = c.in(0), yes = c.in(1), no = c.in(2);
   if (const Scalar* s = p.full_value(condition)) return s->integer ? yes : no;
   if (yes == no) return yes;
-  if (const Equation* e = p.def(condition, Op::not_)) return p.emit(Op::select, {e->inputs[0], no, yes});
+  if (const Equation* e = p.def(condition, Op::not_))
+    return p.emit(Op::select, {e->inputs[0], no, yes});
   if (is_bool(c.aval.dtype)) {
     const Scalar *y = p.full_value(yes), *n = p.full_value(no);
     if (y && n && y->integer && !n->integer) return condition;
     if (y && n && !y->integer && n->integer) return p.emit(Op::not_, {condition});
   }
   // The same condition asked twice.
-  if (const Equation* e = p.def(yes, Op::select); e && e->inputs[0] == condition) return p.emit(Op::select, {condition, e->inputs[1], no});
-  if (const Equation* e = p.def(no, Op::select); e && e->inputs[0] == condition) return p.emit(Op::select, {condition, yes, e->inputs[2]});
+  if (const Equation* e = p.def(yes, Op::select); e && e->inputs[0] == condition)
+    return p.emit(Op::select, {condition, e->inputs[1], no});
+  if (const Equation* e = p.def(no, Op::select); e && e->inputs[0] == condition)
+    return p.emit(Op::select, {condition, yes, e->inputs[2]});
   return Pass::none;
 }
 
-// --- conversions -----------------------------------------------------------------------------------------------------
+// --- conversions ---------------------------------------------------------------------------------
 
 /// Bits of precision of a float dtype, the leading one included.
-int precision(DType d) { return d == DType::f64 ? 53 : d == DType::f32 ? 24 : d == DType::f16 ? 11 : 8; }
+int precision(DType d) {
+  return d == DType::f64 ? 53 : d == DType::f32 ? 24 : d == DType::f16 ? 11 : 8;
+}
 /// Bits an integer's magnitude needs.
-int magnitude_bits(DType d) { return is_bool(d) ? 1 : static_cast<int>(8 * size_of(d)) - (is_signed_int(d) ? 1 : 0); }
+int magnitude_bits(DType d) {
+  return is_bool(d) ? 1 : static_cast<int>(8 * size_of(d)) - (is_signed_int(d) ? 1 : 0);
+}
 
 /// Does every value of `from` survive a conversion to `to`?
 bool is_exact(DType from, DType to) {
   if (from == to || is_bool(from)) return true;
   if (is_bool(to)) return false;
-  if (is_float(from)) return is_float(to) && size_of(to) > size_of(from) && to != DType::f16 && to != DType::bf16;
+  if (is_float(from))
+    return is_float(to) && size_of(to) > size_of(from) && to != DType::f16 && to != DType::bf16;
   // What fits in the precision is in range too; the least signed number needs one bit.
   if (is_float(to)) return magnitude_bits(from) <= precision(to);
   if (is_signed_int(from) && is_unsigned(to)) return false;
@@ -257,7 +280,8 @@ Var convert(Pass& p, const Candidate& c) {
   if (to == from) return c.in();
   const Equation* e = p.def(c.in());
   if (!e) return Pass::none;
-  if (e->op == Op::convert && !is_complex(p.dtype(e->inputs[0])) && skips_middle(p.dtype(e->inputs[0]), from, to)) {
+  if (e->op == Op::convert && !is_complex(p.dtype(e->inputs[0])) &&
+      skips_middle(p.dtype(e->inputs[0]), from, to)) {
     if (p.dtype(e->inputs[0]) == to) return e->inputs[0];
     return p.emit(Op::convert, c.params, {e->inputs[0]});
   }
@@ -265,23 +289,29 @@ Var convert(Pass& p, const Candidate& c) {
     // An index that fits is the same number in the other dtype.
     const auto& iota = e->as<IotaParams>();
     const std::int64_t extent = iota.aval.shape[static_cast<std::size_t>(iota.axis)];
-    const int bits = std::min({is_float(to) ? precision(to) : magnitude_bits(to), magnitude_bits(from), 62});
-    if (extent <= (std::int64_t{1} << bits)) return p.emit(Op::iota, make_params(IotaParams{Aval(to, iota.aval.shape, c.aval.weak), iota.axis}), {});
+    const int bits =
+        std::min({is_float(to) ? precision(to) : magnitude_bits(to), magnitude_bits(from), 62});
+    if (extent <= (std::int64_t{1} << bits))
+      return p.emit(Op::iota,
+                    make_params(IotaParams{Aval(to, iota.aval.shape, c.aval.weak), iota.axis}), {});
   }
   return Pass::none;
 }
 
 Var bitcast(Pass& p, const Candidate& c) {
   if (c.aval.dtype == p.dtype(c.in())) return c.in();
-  if (const Equation* e = p.def(c.in(), Op::bitcast)) return p.emit(Op::bitcast, c.params, {e->inputs[0]});
+  if (const Equation* e = p.def(c.in(), Op::bitcast))
+    return p.emit(Op::bitcast, c.params, {e->inputs[0]});
   return Pass::none;
 }
 
 Var reduce_precision(Pass& p, const Candidate& c) {
   const auto& given = c.as<PrecisionParams>();
   const int exponent = c.aval.dtype == DType::f64 ? 11 : c.aval.dtype == DType::f16 ? 5 : 8;
-  if (given.exponent_bits >= exponent && given.mantissa_bits >= precision(c.aval.dtype) - 1) return c.in();
-  if (const Equation* e = p.def(c.in(), Op::reduce_precision); e && equal(e->params, c.params)) return c.in();
+  if (given.exponent_bits >= exponent && given.mantissa_bits >= precision(c.aval.dtype) - 1)
+    return c.in();
+  if (const Equation* e = p.def(c.in(), Op::reduce_precision); e && equal(e->params, c.params))
+    return c.in();
   return Pass::none;
 }
 
@@ -290,7 +320,9 @@ Var repeated(Pass& p, const Candidate& c) {
   if (c.op == Op::stop_gradient && p.for_running()) return c.in();
   const Equation* e = p.def(c.in());
   if (!e) return Pass::none;
-  const auto rounds = [](Op op) { return op == Op::floor || op == Op::ceil || op == Op::round || op == Op::trunc; };
+  const auto rounds = [](Op op) {
+    return op == Op::floor || op == Op::ceil || op == Op::round || op == Op::trunc;
+  };
   switch (c.op) {
     case Op::neg: return e->op == Op::neg ? e->inputs[0] : Pass::none;
     case Op::abs:

@@ -1,5 +1,6 @@
-// Branches that follow each other: a cond that goes on with what an earlier one of the same index gave becomes one with it. That is what a branch
-// and its derivative are where nobody asks for the value: what the one kept for the other stays inside.
+// Branches that follow each other: a cond that goes on with what an earlier one of the same index
+// gave becomes one with it. That is what a branch and its derivative are where nobody asks for the
+// value: what the one kept for the other stays inside.
 #include "control.hpp"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ int source(const Equation& a, const Equation& b, std::size_t k) {
 }
 
 bool go_together(const Equation& a, const Equation& b) {
-  if (a.op != Op::cond || a.inputs[0] != b.inputs[0] || has_effect(a) || has_effect(b)) return false;
+  if (a.op != Op::cond || a.inputs[0] != b.inputs[0] || has_effect(a) || has_effect(b))
+    return false;
   const auto &p = a.as<CondParams>(), &q = b.as<CondParams>();
   if (p.branches.size() != q.branches.size() || p.lanes.count != q.lanes.count) return false;
   if (p.lanes && p.lanes.mapped[0] != q.lanes.mapped[0]) return false;
@@ -32,7 +34,9 @@ bool go_together(const Equation& a, const Equation& b) {
     if (q.lanes && !q.lanes.mapped[k]) return false;  // a branch that sees the results of all lanes
     for (std::size_t i = 0; i < p.branches.size(); ++i) {
       const GraphBody &first = *p.branches[i], &then = *q.branches[i];
-      if (!(first.aval(first.outputs[static_cast<std::size_t>(from)]) == then.aval(then.inputs[k - 1]))) return false;
+      if (!(first.aval(first.outputs[static_cast<std::size_t>(from)]) ==
+            then.aval(then.inputs[k - 1])))
+        return false;
     }
   }
   return reads;
@@ -45,7 +49,8 @@ bool can_wait(const GraphBody& g, std::size_t a, std::size_t b, const Vec<char>&
     if (gone[k]) continue;
     if (has_effect(g.equations[k])) return false;
     for (Var v : g.equations[k].inputs)
-      if (std::find(first.outputs.begin(), first.outputs.end(), v) != first.outputs.end()) return false;
+      if (std::find(first.outputs.begin(), first.outputs.end(), v) != first.outputs.end())
+        return false;
   }
   return true;
 }
@@ -68,7 +73,8 @@ Equation joined(const Equation& a, const Equation& b) {
     for (std::size_t k = 1; k < b.inputs.size(); ++k) {
       const int from = source(a, b, k);
       Var& name = names[at(then.inputs[k - 1])];
-      name = from >= 0 ? body->outputs[static_cast<std::size_t>(from)] : body->fresh(then.aval(then.inputs[k - 1]));
+      name = from >= 0 ? body->outputs[static_cast<std::size_t>(from)]
+                       : body->fresh(then.aval(then.inputs[k - 1]));
       if (from < 0) body->inputs.push_back(name);
     }
     for (const Equation& inner : then.equations) {

@@ -1,4 +1,5 @@
-// Constant folding: equations whose operands are all known and small are run by the interpreter once and for all.
+// Constant folding: equations whose operands are all known and small are run by the interpreter
+// once and for all.
 #include <algorithm>
 #include <cstring>
 
@@ -16,10 +17,12 @@ constexpr std::size_t largest_result = 64 * 1024;     // bytes
 constexpr std::size_t largest_operands = 256 * 1024;  // bytes, all together
 constexpr std::size_t largest_growth = 16;            // result ÷ operands
 
-/// `full` and `iota` are smaller as they are than as numbers in memory; only constants are numbers already.
+/// `full` and `iota` are smaller as they are than as numbers in memory; only constants are numbers
+/// already.
 bool is_symbolic(const Equation& e) { return e.op == Op::full || e.op == Op::iota; }
 
-/// The equation with operands and result as the only Vars of a Graph of its own, as the interpreter wants it.
+/// The equation with operands and result as the only Vars of a Graph of its own, as the interpreter
+/// wants it.
 struct Alone {
   GraphBody graph;
   Equation equation;
@@ -78,11 +81,15 @@ Var fold_constants(Pass& pass, const Candidate& c) {
   const std::int64_t elements = c.aval.elements();
   std::size_t given = 0;
   for (Var v : c.inputs) given += pass.aval(v).bytes();
-  if (given > folding::largest_operands || c.aval.bytes() > folding::largest_result || elements == 0) return Pass::none;
-  if (elements != 1 && (!any_constant || c.aval.bytes() > folding::largest_growth * given)) return Pass::none;
+  if (given > folding::largest_operands || c.aval.bytes() > folding::largest_result ||
+      elements == 0)
+    return Pass::none;
+  if (elements != 1 && (!any_constant || c.aval.bytes() > folding::largest_growth * given))
+    return Pass::none;
 
   folding::Alone alone(c.op, c.params);
-  for (Var v : c.inputs) alone.operand(folding::buffer_of(*pass.def(v), pass.aval(v)), pass.aval(v));
+  for (Var v : c.inputs)
+    alone.operand(folding::buffer_of(*pass.def(v), pass.aval(v)), pass.aval(v));
   BufferRef result = alone.run(c.aval);
   if (folding::uniform(result->as<const char>(), c.aval.bytes(), size_of(c.aval.dtype)))
     return pass.full(load_scalar(c.aval.dtype, result->data), c.aval);

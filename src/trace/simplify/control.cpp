@@ -1,4 +1,5 @@
-// Rewrites of cond, while, scan and checkpoint: taking them apart and placing what is left; what nobody needs goes, what is decided runs in place.
+// Rewrites of cond, while, scan and checkpoint: taking them apart and placing what is left; what
+// nobody needs goes, what is decided runs in place.
 #include "control.hpp"
 
 #include <algorithm>
@@ -15,9 +16,10 @@ inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 }  // namespace control_parts
 
-// --- apart and together ----------------------------------------------------------------------------------------------
+// --- apart and together --------------------------------------------------------------------------
 
-ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Var> inputs, Vec<bool> wanted)
+ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Var> inputs,
+                               Vec<bool> wanted)
     : pass_(pass), equation_(e), op_(e.op), where_(e.where) {
   for (GraphRef& body : bodies_of(e.params)) bodies_.push_back({std::move(body), nullptr, {}});
   std::size_t sequences = 0;
@@ -43,7 +45,9 @@ ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Va
   }
   for (std::size_t i = first; i < inputs.size(); ++i) {
     const std::size_t k = i - first;
-    const Role role = k < carries_ ? Role::carry : k < carries_ + sequences ? Role::sequence : Role::rest;
+    const Role role = k < carries_               ? Role::carry
+                      : k < carries_ + sequences ? Role::sequence
+                                                 : Role::rest;
     operands_.push_back({role, inputs[i], is_mapped(i), {}});
   }
   for (bool w : wanted) results_.push_back({w, {}});
@@ -142,8 +146,9 @@ SmallVec<Var, 2> ControlRewrite::run() {
     simplify_bodies();
     if ((decided = decide())) break;
     bool again = false;
-    for (const Rule rule : {&C::merge_operands, &C::share_operands, &C::drop_lanes, &C::settle_results, &C::merge_results, &C::merge_carries,
-                            &C::move_out, &C::drop_dead, &C::drop_operands})
+    for (const Rule rule :
+         {&C::merge_operands, &C::share_operands, &C::drop_lanes, &C::settle_results,
+          &C::merge_results, &C::merge_carries, &C::move_out, &C::drop_dead, &C::drop_operands})
       again = apply(rule) || again;
     if (!again) break;
   }
@@ -218,7 +223,7 @@ void ControlRewrite::settle(Result& r, Var value) {
   if (r.is_open()) r.value = restacked_ < 0 ? value : with_first_axis(value, restacked_);
 }
 
-// --- what is decided -------------------------------------------------------------------------------------------------
+// --- what is decided -----------------------------------------------------------------------------
 
 Vec<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const Var> inputs) {
   using control_parts::at;
@@ -242,15 +247,16 @@ void ControlRewrite::finish_with(std::size_t body, std::span<const Var> inputs) 
   for (Operand& o : operands_) o.role = Role::gone;
 }
 
-/// The branch of a known index, of a choice among one, or of branches that are all the same. Lanes each run it by themselves: for
-/// those it becomes a choice among one.
+/// The branch of a known index, of a choice among one, or of branches that are all the same. Lanes
+/// each run it by themselves: for those it becomes a choice among one.
 bool ControlRewrite::choose_branch() {
   if (op_ != Op::cond) return false;
   std::size_t chosen = 0;
   bool known = all_of(bodies_, [&](const Body& b) { return equal(b.get(), bodies_[0].get()); });
   if (!known && !index_mapped_) {
     const auto clamped = [&](std::int64_t index) {
-      chosen = static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(bodies_.size()) - 1));
+      chosen = static_cast<std::size_t>(
+          std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(bodies_.size()) - 1));
     };
     if (const Scalar* s = pass_.full_value(index_)) {
       known = true;
@@ -292,18 +298,24 @@ bool ControlRewrite::unroll() {
     Vec<Var> inputs;
     for (const Role role : {Role::carry, Role::sequence, Role::rest})
       for (const Operand& o : operands_)
-        if (o.role == role) inputs.push_back(role == Role::sequence ? pass_.reshape(o.outer, without_axis(pass_.aval(o.outer)).shape) : o.outer);
+        if (o.role == role)
+          inputs.push_back(role == Role::sequence
+                               ? pass_.reshape(o.outer, without_axis(pass_.aval(o.outer)).shape)
+                               : o.outer);
     finish_with(0, inputs);
     return true;
   }
   for (std::size_t i = 0; i < results_.size(); ++i) {
-    if (results_[i].is_open()) settle(results_[i], is_carry(i) ? operands_[i].outer : pass_.full_like(0, with_axis(inner_aval(results_[i]), 0)));
+    if (results_[i].is_open())
+      settle(results_[i], is_carry(i) ? operands_[i].outer
+                                      : pass_.full_like(0, with_axis(inner_aval(results_[i]), 0)));
   }
   for (Operand& o : operands_) o.role = Role::gone;
   return true;
 }
 
-/// Is a while's condition false before the first round? Asked only where all that it looks at is known.
+/// Is a while's condition false before the first round? Asked only where all that it looks at is
+/// known.
 bool ControlRewrite::is_false_at_first() {
   using control_parts::at;
   const GraphBody& g = bodies_[0].get();
@@ -318,7 +330,8 @@ bool ControlRewrite::is_false_at_first() {
       if (o.role != role) continue;
       inputs.push_back(o.outer);  // whatever it is where the condition does not look
       if (!live[at(o.inner[0])]) continue;
-      if (const Scalar* s = pass_.full_value(o.outer)) inputs.back() = pass_.full(*s, inner_aval(o));
+      if (const Scalar* s = pass_.full_value(o.outer))
+        inputs.back() = pass_.full(*s, inner_aval(o));
       else if (o.mapped || !pass_.def(o.outer, Op::constant)) return false;
     }
   }
@@ -326,9 +339,10 @@ bool ControlRewrite::is_false_at_first() {
   return pass_.is_full_of(value, 0);
 }
 
-// --- what nobody needs -----------------------------------------------------------------------------------------------
+// --- what nobody needs ---------------------------------------------------------------------------
 
-/// Carries that no result, no other carry and no condition needs become operands of the rest, whose last use goes with the result.
+/// Carries that no result, no other carry and no condition needs become operands of the rest, whose
+/// last use goes with the result.
 bool ControlRewrite::drop_dead() {
   using control_parts::at;
   bool dropped = false;
@@ -355,7 +369,8 @@ bool ControlRewrite::drop_dead() {
     for (std::size_t i = 0; i < carries_; ++i) {
       if (!is_carry(i) || live[i]) continue;
       const Operand& o = operands_[i];
-      if (!needed[at(o.inner[step()])] && (in_condition.empty() || !in_condition[at(o.inner[0])])) continue;
+      if (!needed[at(o.inner[step()])] && (in_condition.empty() || !in_condition[at(o.inner[0])]))
+        continue;
       live[i] = grew = true;
     }
   }
@@ -365,7 +380,8 @@ bool ControlRewrite::drop_dead() {
     dropped = true;
   }
   if (!changed_)
-    for (std::size_t i = carries_; i < results_.size(); ++i) dropped = dropped || !results_[i].wanted;
+    for (std::size_t i = carries_; i < results_.size(); ++i)
+      dropped = dropped || !results_[i].wanted;
   return dropped;
 }
 

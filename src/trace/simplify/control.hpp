@@ -1,5 +1,5 @@
-// A cond, while, scan or checkpoint taken apart for the simplifier: operands, bodies and results as lists of their own, so that each
-// can go or move without the others noticing.
+// A cond, while, scan or checkpoint taken apart for the simplifier: operands, bodies and results as
+// lists of their own, so that each can go or move without the others noticing.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,8 @@ class ControlRewrite {
  public:
   /// `inputs`: the operands in the Graph being built; `wanted`: which results are used.
   ControlRewrite(Pass&, const Equation&, std::span<const Var> inputs, Vec<bool> wanted);
-  /// Places what is left of the equation; gives its results, Pass::none for those that are not wanted.
+  /// Places what is left of the equation; gives its results, Pass::none for those that are not
+  /// wanted.
   SmallVec<Var, 2> run();
 
  private:
@@ -58,12 +59,16 @@ class ControlRewrite {
   /// The body that makes a loop's results.
   std::size_t step() const { return bodies_.size() - 1; }
   const GraphBody& step_body() const { return bodies_.back().get(); }
-  bool is_carry(std::size_t i) const { return is_loop() && i < operands_.size() && operands_[i].role == Role::carry; }
+  bool is_carry(std::size_t i) const {
+    return is_loop() && i < operands_.size() && operands_[i].role == Role::carry;
+  }
   /// Is result `i` one that the equation gives?
   bool is_given(std::size_t i) const { return is_carry(i) || results_[i].is_open(); }
   const Aval& inner_aval(const Operand& o) const { return bodies_[0].get().aval(o.inner[0]); }
   /// The type of result `i` for one lane or one round.
-  const Aval& inner_aval(const Result& r) const { return bodies_.back().get().aval(r.inner.back()); }
+  const Aval& inner_aval(const Result& r) const {
+    return bodies_.back().get().aval(r.inner.back());
+  }
 
   using Rule = bool (ControlRewrite::*)();
   bool apply(Rule);
@@ -115,7 +120,8 @@ class ControlRewrite {
   bool changed_ = false;
 };
 
-/// Makes one cond of two with the same index, the second of which goes on with results of the first; gives how many it joined.
+/// Makes one cond of two with the same index, the second of which goes on with results of the
+/// first; gives how many it joined.
 std::size_t join_branches(GraphBody&);
 
 }  // namespace vt::detail::simplification

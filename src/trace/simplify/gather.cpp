@@ -1,10 +1,11 @@
-// Rewrite rules of gather and scatter whose indices are plain counting: they are slices, or nothing at all.
+// Rewrite rules of gather and scatter whose indices are plain counting: they are slices, or nothing
+// at all.
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "../ir/axis_map.hpp"
 #include "../base/convert.hpp"
+#include "../ir/axis_map.hpp"
 #include "simplify.hpp"
 #include "value_range.hpp"
 
@@ -24,8 +25,9 @@ struct Addressing {
 /// The elements that are read or written: one strided box of the operand, each element once.
 struct Box {
   Shape start, limit, stride;
-  Axes reversed;              ///< operand axes along which the box is walked backwards
-  Axes moved_axis;            ///< per operand axis: the axis of `moved` that runs along it; −1: one element
+  Axes reversed;  ///< operand axes along which the box is walked backwards
+  /// per operand axis: the axis of `moved` that runs along it; −1: one element
+  Axes moved_axis;
   bool out_of_range = false;  ///< nothing is read (all zero) or written
 };
 
@@ -34,10 +36,13 @@ std::optional<Affine> affine_constant(const Pass& p, Var v, std::int64_t compone
   constexpr std::int64_t most_elements = 1 << 16;
   const auto& params = p.def(v)->as<ConstantParams>();
   const Shape& shape = params.aval.shape;
-  if (params.aval.elements() == 0 || params.aval.elements() > most_elements || params.buffer->device.kind != Device::Kind::cpu) return std::nullopt;
+  if (params.aval.elements() == 0 || params.aval.elements() > most_elements ||
+      params.buffer->device.kind != Device::Kind::cpu)
+    return std::nullopt;
   const std::size_t size = size_of(params.aval.dtype);
   const auto value = [&](std::int64_t position) {
-    const Scalar s = load_scalar(params.aval.dtype, params.buffer->as<const char>() + static_cast<std::size_t>(position) * size);
+    const Scalar s = load_scalar(params.aval.dtype, params.buffer->as<const char>() +
+                                                        static_cast<std::size_t>(position) * size);
     return is_unsigned(s.dtype) ? static_cast<std::int64_t>(s.natural) : s.integer;
   };
   const std::int64_t components = shape.back(), count = params.aval.elements() / components;
@@ -58,7 +63,8 @@ std::optional<Affine> affine_constant(const Pass& p, Var v, std::int64_t compone
   return a;
 }
 
-/// Component k of the index vectors, if it counts along one of their leading axes or is the same everywhere.
+/// Component k of the index vectors, if it counts along one of their leading axes or is the same
+/// everywhere.
 std::optional<Affine> component_of(const Pass& p, Var indices, std::int64_t k) {
   const int last = p.shape(indices).rank() - 1;
   if (const Equation* e = p.def(indices, Op::concatenate); e && e->as<AxisParams>().axis == last) {
@@ -88,7 +94,8 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
   box.moved_axis.resize(operand.size(), -1);
   std::size_t next_window = 0;
   for (int axis = 0; axis < operand.rank(); ++axis)
-    if (!g.absent.contains(axis) && !g.operand_batching.contains(axis)) box.moved_axis[axis_index(axis)] = g.window_dims[next_window++];
+    if (!g.absent.contains(axis) && !g.operand_batching.contains(axis))
+      box.moved_axis[axis_index(axis)] = g.window_dims[next_window++];
 
   Axes used;  // leading axes that some operand axis follows
   for (std::size_t k = 0; k < g.operand_batching.size(); ++k) {
@@ -123,26 +130,32 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
   return box;
 }
 
-/// Does every axis of `moved` longer than 1 run along an axis of the operand? (Else elements are met several times.)
+/// Does every axis of `moved` longer than 1 run along an axis of the operand? (Else elements are
+/// met several times.)
 bool meets_each_once(const Box& box, const Shape& moved) {
   for (int axis = 0; axis < moved.rank(); ++axis)
     if (moved[axis_index(axis)] != 1 && !box.moved_axis.contains(axis)) return false;
   return true;
 }
 
-Var reversed(Pass& p, Var v, const Axes& axes) { return p.emit(Op::rev, make_params(AxesParams{axes}), {v}); }
+Var reversed(Pass& p, Var v, const Axes& axes) {
+  return p.emit(Op::rev, make_params(AxesParams{axes}), {v});
+}
 
 }  // namespace counting
 
 Var simplify_gather(Pass& p, const Candidate& c) {
   const auto& g = c.as<GatherParams>();
   if (c.aval.elements() == 0) return p.full_like(0, c.aval);
-  if (const Scalar* s = p.full_value(c.in()); s && g.mode == IndexMode::clip) return p.full(*s, c.aval);
-  const auto box = counting::box_of(p, {c.in(0), c.in(1), g.slice_sizes, g.offset_dims, g.collapsed_slice_dims, g.start_index_map,
-                                        g.operand_batching_dims, g.indices_batching_dims, g.mode, c.aval.shape});
+  if (const Scalar* s = p.full_value(c.in()); s && g.mode == IndexMode::clip)
+    return p.full(*s, c.aval);
+  const auto box = counting::box_of(
+      p, {c.in(0), c.in(1), g.slice_sizes, g.offset_dims, g.collapsed_slice_dims, g.start_index_map,
+          g.operand_batching_dims, g.indices_batching_dims, g.mode, c.aval.shape});
   if (!box) return Pass::none;
   if (box->out_of_range) return p.full_like(0, c.aval);
-  const Var read = counting::reversed(p, p.slice(c.in(), box->start, box->limit, box->stride), box->reversed);
+  const Var read =
+      counting::reversed(p, p.slice(c.in(), box->start, box->limit, box->stride), box->reversed);
   // Axes of one element that the result lacks go, the others move to their places.
   Axes targets;
   Shape kept;
@@ -165,12 +178,16 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   Shape window;
   std::size_t next_window = 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const bool absent = s.inserted_window_dims.contains(axis) || s.operand_batching_dims.contains(axis);
-    window.push_back(absent ? 1 : p.shape(updates)[axis_index(s.update_window_dims[next_window++])]);
+    const bool absent =
+        s.inserted_window_dims.contains(axis) || s.operand_batching_dims.contains(axis);
+    window.push_back(absent ? 1
+                            : p.shape(updates)[axis_index(s.update_window_dims[next_window++])]);
   }
   const Shape& moved = p.shape(updates);
-  const auto box = counting::box_of(p, {operand, c.in(1), window, s.update_window_dims, s.inserted_window_dims, s.scatter_dims_to_operand_dims,
-                                        s.operand_batching_dims, s.indices_batching_dims, s.mode, moved});
+  const auto box =
+      counting::box_of(p, {operand, c.in(1), window, s.update_window_dims, s.inserted_window_dims,
+                           s.scatter_dims_to_operand_dims, s.operand_batching_dims,
+                           s.indices_batching_dims, s.mode, moved});
   if (!box || !counting::meets_each_once(*box, moved)) return Pass::none;
   if (box->out_of_range) return operand;
 
@@ -184,7 +201,8 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   const Scalar* background = p.full_value(operand);
   if (!everything && !background && gaps) return Pass::none;
 
-  // The updates in the order of the operand's axes: used ones first, then (of size 1) the others, which the reshape drops.
+  // The updates in the order of the operand's axes: used ones first, then (of size 1) the others,
+  // which the reshape drops.
   Axes order;
   for (int axis : box->moved_axis)
     if (axis >= 0) order.push_back(axis);
@@ -193,7 +211,10 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   Var now = counting::reversed(p, p.reshape(p.transpose(updates, order), extents), box->reversed);
 
   if (c.op != Op::scatter) {
-    const Op combine = c.op == Op::scatter_add ? Op::add : c.op == Op::scatter_mul ? Op::mul : c.op == Op::scatter_min ? Op::min : Op::max;
+    const Op combine = c.op == Op::scatter_add   ? Op::add
+                       : c.op == Op::scatter_mul ? Op::mul
+                       : c.op == Op::scatter_min ? Op::min
+                                                 : Op::max;
     now = p.emit(combine, {p.slice(operand, box->start, box->limit, box->stride), now});
   }
   if (everything) return now;
@@ -205,10 +226,12 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
       pad.interior.push_back(interior);
       pad.high.push_back(shape[i] - box->start[i] - extents[i] - (extents[i] - 1) * interior);
     }
-    return p.emit(Op::pad, make_params(std::move(pad)), {now, p.full(*background, Aval(c.aval.dtype, Shape{}))});
+    return p.emit(Op::pad, make_params(std::move(pad)),
+                  {now, p.full(*background, Aval(c.aval.dtype, Shape{}))});
   }
   SmallVec<Var, 8> inputs{operand, now};
-  for (std::size_t i = 0; i < shape.size(); ++i) inputs.push_back(p.full(Scalar(box->start[i]), Aval(DType::i64, Shape{})));
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    inputs.push_back(p.full(Scalar(box->start[i]), Aval(DType::i64, Shape{})));
   return p.emit(Op::dynamic_update_slice, ParamsRef{}, inputs);
 }
 

@@ -24,7 +24,8 @@ Var of_slice(Pass& p, const SliceParams& outer, const Shape& result, const Equat
   for (std::size_t i = 0; i < result.size(); ++i) {
     both.start[i] += outer.start[i] * both.stride[i];
     both.stride[i] *= outer.stride[i];
-    both.limit[i] = result[i] == 0 ? both.start[i] : both.start[i] + (result[i] - 1) * both.stride[i] + 1;
+    both.limit[i] =
+        result[i] == 0 ? both.start[i] : both.start[i] + (result[i] - 1) * both.stride[i] + 1;
     // A start behind the last element, which only an empty slice can have.
     const std::int64_t extent = p.shape(e.inputs[0])[i];
     if (both.start[i] > extent) both.start[i] = both.limit[i] = extent;
@@ -49,7 +50,9 @@ Var of_broadcast(Pass& p, const SliceParams& s, const Shape& result, const Equat
 Var of_transpose(Pass& p, const SliceParams& s, const Equation& e) {
   const Axes& permutation = e.as<PermutationParams>().permutation;
   const Axes place = inverse(permutation);
-  return p.transpose(p.slice(e.inputs[0], picked(s.start, place), picked(s.limit, place), picked(s.stride, place)), permutation);
+  return p.transpose(
+      p.slice(e.inputs[0], picked(s.start, place), picked(s.limit, place), picked(s.stride, place)),
+      permutation);
 }
 
 Var of_reshape(Pass& p, const SliceParams& s, const Shape& result, const Equation& e) {
@@ -90,7 +93,8 @@ Var of_pad(Pass& p, const SliceParams& s, const Shape& result, const Equation& e
   bool inside = true, outside = false;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     if (pad.interior[i] != 0 && extents[i] > 1) return Pass::none;
-    const std::int64_t first = std::max<std::int64_t>(pad.low[i], 0), last = pad.low[i] + extents[i];
+    const std::int64_t first = std::max<std::int64_t>(pad.low[i], 0),
+                       last = pad.low[i] + extents[i];
     inside = inside && s.start[i] >= first && s.limit[i] <= last;
     outside = outside || s.limit[i] <= first || s.start[i] >= last;
   }
@@ -111,11 +115,13 @@ Var of_elementwise(Pass& p, const Candidate& c, const Equation& e) {
   for (Var v : e.inputs) long_operands += p.shape(v).empty() ? 0 : 1;
   if (long_operands != 1) return Pass::none;
   SmallVec<Var, 3> inputs;
-  for (Var v : e.inputs) inputs.push_back(p.shape(v).empty() ? v : p.emit(Op::slice, c.params, {v}));
+  for (Var v : e.inputs)
+    inputs.push_back(p.shape(v).empty() ? v : p.emit(Op::slice, c.params, {v}));
   return p.emit(e.op, e.params, inputs);
 }
 
-/// Rows are sorted independently, and some places of the order are found faster than all: if nobody reads the others.
+/// Rows are sorted independently, and some places of the order are found faster than all: if nobody
+/// reads the others.
 Var of_sort(Pass& p, const SliceParams& s, const Shape& result, Var x, const Equation& e) {
   SortParams sort = e.as<SortParams>();
   const std::size_t axis = axis_index(sort.axis);
@@ -163,7 +169,7 @@ Var slice(Pass& p, const Candidate& c) {
   }
 }
 
-// --- dynamic slices --------------------------------------------------------------------------------------------------
+// --- dynamic slices ------------------------------------------------------------------------------
 
 Var dynamic_slice(Pass& p, const Candidate& c) {
   const Var x = c.in();

@@ -1,5 +1,5 @@
-// Rewrites of cond, while, scan and checkpoint by what is known of operands and results: given twice, the same for all lanes or rounds, numbers,
-// handed through.
+// Rewrites of cond, while, scan and checkpoint by what is known of operands and results: given
+// twice, the same for all lanes or rounds, numbers, handed through.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -15,13 +15,14 @@ namespace control_known {
 inline Vec<const Scalar*> full_values(const GraphBody& g) {
   Vec<const Scalar*> values(g.avals.size(), nullptr);
   for (const Equation& e : g.equations)
-    if (e.op == Op::full) values[static_cast<std::size_t>(e.outputs[0])] = &e.as<FullParams>().value;
+    if (e.op == Op::full)
+      values[static_cast<std::size_t>(e.outputs[0])] = &e.as<FullParams>().value;
   return values;
 }
 
 }  // namespace control_known
 
-// --- what is known of operands ---------------------------------------------------------------------------------------
+// --- what is known of operands -------------------------------------------------------------------
 
 /// One operand given twice is one.
 bool ControlRewrite::merge_operands() {
@@ -86,7 +87,8 @@ void ControlRewrite::stand_in_with_full(Operand& o, const Scalar& value) {
   o.role = Role::gone;
 }
 
-/// Numbers go into the bodies; what is the same for all lanes or all rounds becomes an operand that they share.
+/// Numbers go into the bodies; what is the same for all lanes or all rounds becomes an operand that
+/// they share.
 bool ControlRewrite::share_operands() {
   bool shared = false;
   if (index_mapped_) {
@@ -118,7 +120,9 @@ bool ControlRewrite::drop_lanes() {
   if (lanes_ < 1 || index_mapped_ || has_effect(equation_)) return false;
   for (const Operand& o : operands_) {
     if (o.role == Role::rest && o.mapped) return false;
-    if (o.role == Role::carry && !pass_.full_value(o.outer) && !pass_.def(o.outer, Op::broadcast_in_dim)) return false;
+    if (o.role == Role::carry && !pass_.full_value(o.outer) &&
+        !pass_.def(o.outer, Op::broadcast_in_dim))
+      return false;
   }
   Vec<Var> shared;
   for (const Operand& o : operands_) {
@@ -134,18 +138,21 @@ bool ControlRewrite::drop_lanes() {
   return true;
 }
 
-// --- what is known of results ----------------------------------------------------------------------------------------
+// --- what is known of results --------------------------------------------------------------------
 
 /// Finds results that are an operand, or a number, whatever the bodies do.
 bool ControlRewrite::settle_results() {
   using namespace control_parts;
   bool settled = false;
   Vec<Vec<const Scalar*>> numbers;
-  for (std::size_t b = is_loop() ? step() : 0; b < bodies_.size(); ++b) numbers.push_back(control_known::full_values(bodies_[b].get()));
+  for (std::size_t b = is_loop() ? step() : 0; b < bodies_.size(); ++b)
+    numbers.push_back(control_known::full_values(bodies_[b].get()));
   for (std::size_t i = 0; i < results_.size(); ++i) {
     Result& r = results_[i];
     if (!is_given(i)) continue;
-    const auto number_of = [&](std::size_t k) { return numbers[k][static_cast<std::size_t>(r.inner[k])]; };
+    const auto number_of = [&](std::size_t k) {
+      return numbers[k][static_cast<std::size_t>(r.inner[k])];
+    };
     const Scalar* number = number_of(0);
     if (is_carry(i)) {
       Operand& o = operands_[i];
@@ -168,9 +175,12 @@ bool ControlRewrite::settle_results() {
     for (const Operand& o : operands_) {
       if (o.role != Role::sequence && o.role != Role::rest) continue;
       bool passed = true;
-      for (std::size_t k = 0; k < r.inner.size(); ++k) passed = passed && r.inner[k] == o.inner[is_loop() ? step() : k];
+      for (std::size_t k = 0; k < r.inner.size(); ++k)
+        passed = passed && r.inner[k] == o.inner[is_loop() ? step() : k];
       if (!passed) continue;
-      settle(r, o.role == Role::sequence || o.mapped || count < 0 ? o.outer : with_first_axis(o.outer, count));
+      settle(r, o.role == Role::sequence || o.mapped || count < 0
+                    ? o.outer
+                    : with_first_axis(o.outer, count));
       settled = true;
       break;
     }
@@ -187,10 +197,11 @@ bool ControlRewrite::merge_results() {
     if (!is_given(j)) continue;
     Result& r = results_[j];
     SmallVec<int, 2>& alike = given[r.inner[0]];
-    const int* first = !r.is_open() ? alike.end() : std::find_if(alike.begin(), alike.end(), [&](int i) {
-      const auto k = static_cast<std::size_t>(i);
-      return is_carry(k) == is_carry(j) && results_[k].inner == r.inner;
-    });
+    const int* first =
+        !r.is_open() ? alike.end() : std::find_if(alike.begin(), alike.end(), [&](int i) {
+          const auto k = static_cast<std::size_t>(i);
+          return is_carry(k) == is_carry(j) && results_[k].inner == r.inner;
+        });
     if (first != alike.end()) {
       results_[static_cast<std::size_t>(*first)].wanted = true;
       r.same_as = *first;

@@ -1,4 +1,5 @@
-// Rewrites that only loops have: what no round changes moves in front of the loop, and carries that are always alike become one.
+// Rewrites that only loops have: what no round changes moves in front of the loop, and carries that
+// are always alike become one.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -10,7 +11,8 @@ namespace vt::detail::simplification {
 
 namespace loop_parts {
 
-/// A value that is computed once and kept instead of computed anew is no larger than what it is made from, or small.
+/// A value that is computed once and kept instead of computed anew is no larger than what it is
+/// made from, or small.
 constexpr std::size_t small = 64 * 1024;  // bytes
 
 inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
@@ -26,14 +28,17 @@ bool contains(const Equation& e, const Is& is) {
   return false;
 }
 
-/// Numbers that are the same for Vars of the same value, given such numbers for the inputs: a Var's own or that of an earlier one.
+/// Numbers that are the same for Vars of the same value, given such numbers for the inputs: a Var's
+/// own or that of an earlier one.
 Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
   HashMap<std::size_t, SmallVec<const Equation*, 1>> known;
   const auto same_inputs = [&](const Equation& a, const Equation& b) {
     const auto number = [&](const Equation& e, std::size_t i) { return numbers[at(e.inputs[i])]; };
     bool straight = a.inputs.size() == b.inputs.size();
-    for (std::size_t i = 0; straight && i < a.inputs.size(); ++i) straight = number(a, i) == number(b, i);
-    return straight || (commutes(a.op) && number(a, 0) == number(b, 1) && number(a, 1) == number(b, 0));
+    for (std::size_t i = 0; straight && i < a.inputs.size(); ++i)
+      straight = number(a, i) == number(b, i);
+    return straight ||
+           (commutes(a.op) && number(a, 0) == number(b, 1) && number(a, 1) == number(b, 0));
   };
   for (const Equation& e : g.equations) {
     if (has_effect(e)) continue;
@@ -48,7 +53,8 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
       candidates.push_back(&e);
       continue;
     }
-    for (std::size_t i = 0; i < e.outputs.size(); ++i) numbers[at(e.outputs[i])] = numbers[at(same->outputs[i])];
+    for (std::size_t i = 0; i < e.outputs.size(); ++i)
+      numbers[at(e.outputs[i])] = numbers[at(same->outputs[i])];
   }
   return numbers;
 }
@@ -59,7 +65,8 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
 bool ControlRewrite::merge_carries() {
   using loop_parts::at;
   if (!is_loop()) return false;
-  // Per carry: the first one that it is taken to equal; taken back where a round would tell them apart.
+  // Per carry: the first one that it is taken to equal; taken back where a round would tell them
+  // apart.
   Vec<std::size_t> like(carries_);
   bool any = false;
   HashMap<Var, std::size_t> first;  // by the value before the loop
@@ -79,17 +86,22 @@ bool ControlRewrite::merge_carries() {
     numbers = loop_parts::value_numbers(g, std::move(numbers));
     const auto next = [&](std::size_t i) { return numbers[at(results_[i].inner[0])]; };
     const Vec<std::size_t> before = like;
-    HashMap<std::uint64_t, std::size_t> told_apart;  // by what they were like, and the value after a round
+    // by what they were like, and the value after a round
+    HashMap<std::uint64_t, std::size_t> told_apart;
     for (std::size_t i = 0; i < carries_; ++i) {
       if (before[i] == i || next(i) == next(before[i])) continue;
       split = true;
-      like[i] = told_apart.emplace(std::uint64_t{before[i]} << 32 | static_cast<std::uint32_t>(next(i)), i).entry->second;
+      like[i] =
+          told_apart
+              .emplace(std::uint64_t{before[i]} << 32 | static_cast<std::uint32_t>(next(i)), i)
+              .entry->second;
     }
   }
   bool merged = false;
   for (std::size_t i = 0; i < carries_; ++i) {
     if (like[i] == i) continue;
-    for (std::size_t b = 0; b < bodies_.size(); ++b) rename(b, operands_[i].inner[b], operands_[like[i]].inner[b]);
+    for (std::size_t b = 0; b < bodies_.size(); ++b)
+      rename(b, operands_[i].inner[b], operands_[like[i]].inner[b]);
     operands_[i].role = Role::gone;
     if (results_[i].is_open()) {
       results_[like[i]].wanted = true;
@@ -100,13 +112,14 @@ bool ControlRewrite::merge_carries() {
   return merged;
 }
 
-/// May the equation run once before the loop instead of in each round? Not what might never end where the loop may have no
-/// rounds; nor derivative rules of the user's, which would see the sum of all rounds' cotangents, and may be in recursive functions.
+/// May the equation run once before the loop instead of in each round? Not what might never end
+/// where the loop may have no rounds; nor derivative rules of the user's, which would see the sum
+/// of all rounds' cotangents, and may be in recursive functions.
 bool ControlRewrite::may_move(const Equation& e) const {
   if (has_effect(e)) return false;
   return !loop_parts::contains(e, [&](Op op) {
-    return op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap || op == Op::recursive_call ||
-           (op == Op::while_ && op_ == Op::while_);
+    return op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap ||
+           op == Op::recursive_call || (op == Op::while_ && op_ == Op::while_);
   });
 }
 
@@ -137,11 +150,13 @@ bool ControlRewrite::move_out_of(std::size_t body) {
       source[at(v)] = from;
       made += g.aval(v).bytes();
     }
-    moves[k] = family_of(e.op) != Family::leaf && e.op != Op::broadcast_in_dim && made <= std::max(from, loop_parts::small);
+    moves[k] = family_of(e.op) != Family::leaf && e.op != Op::broadcast_in_dim &&
+               made <= std::max(from, loop_parts::small);
   }
   if (front.equations.empty()) return false;
 
-  // What stays needs some of what moves; a scan's result that is the same in all rounds need not be made there.
+  // What stays needs some of what moves; a scan's result that is the same in all rounds need not be
+  // made there.
   Vec<bool> needed(g.avals.size());
   Vec<std::size_t> settled;
   for (Var v : g.outputs) needed[at(v)] = true;
@@ -169,7 +184,8 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   front.outputs = moved;
   for (std::size_t i : settled) front.outputs.push_back(results_[i].inner[0]);
   const Vec<Var> values = inlined(front, outer);
-  for (std::size_t i = 0; i < settled.size(); ++i) settle(results_[settled[i]], with_first_axis(values[moved.size() + i], length_));
+  for (std::size_t i = 0; i < settled.size(); ++i)
+    settle(results_[settled[i]], with_first_axis(values[moved.size() + i], length_));
   for (std::size_t i = 0; i < moved.size(); ++i) {
     const Aval type = front.aval(moved[i]);
     Operand o{Role::rest, values[i], false, {}};

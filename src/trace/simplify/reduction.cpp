@@ -1,4 +1,5 @@
-// Rewrite rules of reductions, cumulative ops and products: views and repetitions of their operands are looked through.
+// Rewrite rules of reductions, cumulative ops and products: views and repetitions of their operands
+// are looked through.
 #include <algorithm>
 #include <cmath>
 
@@ -9,11 +10,18 @@ namespace vt::detail::simplification {
 
 namespace reducing {
 
-Var reduce(Pass& p, Op op, Var x, Axes axes) { return p.emit(op, make_params(AxesParams{std::move(axes)}), {x}); }
+Var reduce(Pass& p, Op op, Var x, Axes axes) {
+  return p.emit(op, make_params(AxesParams{std::move(axes)}), {x});
+}
 
 /// Does taking an element several times, or in another order, make no difference?
-bool repeats_freely(Op op) { return op == Op::reduce_max || op == Op::reduce_min || op == Op::reduce_any || op == Op::reduce_all; }
-bool order_matters(Op op, DType d) { return is_inexact(d) && (op != Op::reduce_any && op != Op::reduce_all); }
+bool repeats_freely(Op op) {
+  return op == Op::reduce_max || op == Op::reduce_min || op == Op::reduce_any ||
+         op == Op::reduce_all;
+}
+bool order_matters(Op op, DType d) {
+  return is_inexact(d) && (op != Op::reduce_any && op != Op::reduce_all);
+}
 
 /// The reduction of one element: itself, but a sum starts from 0.0, which takes the sign from −0.0.
 Var of_one_element(Pass& p, Op op, Var x) {
@@ -35,7 +43,8 @@ Var of_full(Pass& p, const Candidate& c, const Scalar& value, std::int64_t count
       const double sum = number * static_cast<double>(count);
       if (number != std::trunc(number) || std::fabs(sum) > 0x1p53) return Pass::none;
       const Scalar rounded = Scalar(sum + 0.0).converted(c.aval.dtype);
-      return is_float(value.dtype) || rounded.to_double() == sum ? p.full(rounded, c.aval) : Pass::none;
+      return is_float(value.dtype) || rounded.to_double() == sum ? p.full(rounded, c.aval)
+                                                                 : Pass::none;
     }
     default: return Pass::none;
   }
@@ -48,7 +57,8 @@ Var of_transpose(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
     (axes.contains(axis) ? reduced : kept).push_back(permutation[axis_index(axis)]);
   if (!is_increasing(reduced) && order_matters(c.op, c.aval.dtype)) return Pass::none;
   insertion_sort(reduced);
-  // The kept axes come out in the order they have in the operand: result axis i is the one of rank kept[i] among them.
+  // The kept axes come out in the order they have in the operand: result axis i is the one of rank
+  // kept[i] among them.
   const Axes back = inverse(sorting_permutation(kept));
   return p.transpose(reduce(p, c.op, e.inputs[0], reduced), back);
 }
@@ -73,11 +83,13 @@ Var of_broadcast(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
     if (p.shape(inner)[k] == shape[axis_index(places[k])]) own.push_back(places[k]);
   }
   for (int axis : axes)
-    if (!own.contains(axis) && shape[axis_index(axis)] != 1 && !repeats_freely(c.op)) return Pass::none;
+    if (!own.contains(axis) && shape[axis_index(axis)] != 1 && !repeats_freely(c.op))
+      return Pass::none;
   Axes kept;  // of the result
   for (int place : places) {
     if (axes.contains(place)) continue;
-    kept.push_back(place - static_cast<int>(count_if(axes, [&](int axis) { return axis < place; })));
+    kept.push_back(place -
+                   static_cast<int>(count_if(axes, [&](int axis) { return axis < place; })));
   }
   return p.broadcast(reduce(p, c.op, inner, reduced), c.aval.shape, kept);
 }
@@ -88,9 +100,12 @@ Var reduction(Pass& p, const Candidate& c) {
   const Shape& shape = p.shape(x);
   const bool one_element = all_of(axes, [&](int axis) { return shape[axis_index(axis)] == 1; });
   if (one_element) return of_one_element(p, c.op, p.reshape(x, c.aval.shape));
-  // Of no elements. Kernels need not be ready for it: what no round changes is loaded in front of a loop, and here there is nothing to load.
-  if (p.aval(x).elements() == 0 && (c.op == Op::reduce_sum || c.op == Op::reduce_any)) return p.full_like(0, c.aval);
-  if (p.aval(x).elements() == 0 && (c.op == Op::reduce_prod || c.op == Op::reduce_all)) return p.full_like(1, c.aval);
+  // Of no elements. Kernels need not be ready for it: what no round changes is loaded in front of a
+  // loop, and here there is nothing to load.
+  if (p.aval(x).elements() == 0 && (c.op == Op::reduce_sum || c.op == Op::reduce_any))
+    return p.full_like(0, c.aval);
+  if (p.aval(x).elements() == 0 && (c.op == Op::reduce_prod || c.op == Op::reduce_all))
+    return p.full_like(1, c.aval);
   const Equation* e = p.def(x);
   if (!e) return Pass::none;
   switch (e->op) {
@@ -118,7 +133,9 @@ Var simplify_reduction(Pass& p, const Candidate& c) {
   switch (c.op) {
     case Op::reduce: return Pass::none;  // the user's function may do anything
     case Op::argmax:
-    case Op::argmin: return p.shape(c.in())[axis_index(c.as<ArgParams>().axis)] == 1 ? p.full_like(0, c.aval) : Pass::none;
+    case Op::argmin:
+      return p.shape(c.in())[axis_index(c.as<ArgParams>().axis)] == 1 ? p.full_like(0, c.aval)
+                                                                      : Pass::none;
     case Op::cumsum:
     case Op::cumprod:
     case Op::cummax:
@@ -128,7 +145,7 @@ Var simplify_reduction(Pass& p, const Candidate& c) {
   }
 }
 
-// --- products --------------------------------------------------------------------------------------------------------
+// --- products ------------------------------------------------------------------------------------
 
 namespace products {
 
@@ -139,7 +156,8 @@ bool look_through_transpose(const Pass& p, Var& operand, Axes& contract, Axes& b
   const Axes& permutation = e->as<PermutationParams>().permutation;
   Axes free;
   for (int axis = 0; axis < static_cast<int>(permutation.size()); ++axis)
-    if (!contract.contains(axis) && !batch.contains(axis)) free.push_back(permutation[axis_index(axis)]);
+    if (!contract.contains(axis) && !batch.contains(axis))
+      free.push_back(permutation[axis_index(axis)]);
   if (!is_increasing(free)) return false;
   for (int& axis : contract) axis = permutation[axis_index(axis)];
   for (int& axis : batch) axis = permutation[axis_index(axis)];

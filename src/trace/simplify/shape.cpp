@@ -1,4 +1,5 @@
-// Rewrite rules of the ops that rearrange elements: reshape, transpose, broadcast_in_dim, concatenate, pad, rev.
+// Rewrite rules of the ops that rearrange elements: reshape, transpose, broadcast_in_dim,
+// concatenate, pad, rev.
 #include <algorithm>
 
 #include "../ir/axis_map.hpp"
@@ -8,8 +9,9 @@ namespace vt::detail::simplification {
 
 namespace rearranging {
 
-/// view(f(… view(x) …)) = f(… view(view(x)) …) for a chain of element-wise ops between two transposes or two reshapes, in which
-/// every op has one operand that is no scalar and nobody else looks at what is in between. One view fewer.
+/// view(f(… view(x) …)) = f(… view(view(x)) …) for a chain of element-wise ops between two
+/// transposes or two reshapes, in which every op has one operand that is no scalar and nobody else
+/// looks at what is in between. One view fewer.
 Var meet_through_elementwise(Pass& p, const Candidate& c) {
   constexpr std::size_t longest_chain = 8;
   SmallVec<const Equation*, longest_chain> chain;
@@ -44,7 +46,7 @@ Var iota(Pass& p, const Candidate& c, int axis) {
   return p.emit(Op::iota, make_params(IotaParams{c.aval, axis}), {});
 }
 
-// --- reshape ---------------------------------------------------------------------------------------------------------
+// --- reshape -------------------------------------------------------------------------------------
 
 Var reshape(Pass& p, const Candidate& c) {
   const Var x = c.in();
@@ -54,7 +56,9 @@ Var reshape(Pass& p, const Candidate& c) {
   if (!e) return Pass::none;
   switch (e->op) {
     case Op::reshape: return p.reshape(e->inputs[0], to);
-    case Op::constant: return p.emit(Op::constant, make_params(ConstantParams{e->as<ConstantParams>().buffer, c.aval}), {});
+    case Op::constant:
+      return p.emit(Op::constant,
+                    make_params(ConstantParams{e->as<ConstantParams>().buffer, c.aval}), {});
     case Op::iota: {
       const auto map = unit_axis_map(from, to);
       if (!map) return Pass::none;
@@ -81,9 +85,10 @@ Var reshape(Pass& p, const Candidate& c) {
   }
 }
 
-// --- transpose -------------------------------------------------------------------------------------------------------
+// --- transpose -----------------------------------------------------------------------------------
 
-/// The transpose of a product that only exchanges the operands' free axes is the product of the exchanged operands.
+/// The transpose of a product that only exchanges the operands' free axes is the product of the
+/// exchanged operands.
 Var exchanged_product(Pass& p, const Equation& dot, const Axes& permutation) {
   const auto& d = dot.as<DotParams>();
   const Var a = dot.inputs[0], b = dot.inputs[1];
@@ -95,7 +100,10 @@ Var exchanged_product(Pass& p, const Equation& dot, const Axes& permutation) {
     const int wanted = i < batch ? i : i < batch + b_free ? i + a_free : i - b_free;
     if (permutation[axis_index(i)] != wanted) return Pass::none;
   }
-  return p.emit(Op::dot_general, make_params(DotParams{d.rhs_contract, d.lhs_contract, d.rhs_batch, d.lhs_batch, d.dtype}), {b, a});
+  return p.emit(
+      Op::dot_general,
+      make_params(DotParams{d.rhs_contract, d.lhs_contract, d.rhs_batch, d.lhs_batch, d.dtype}),
+      {b, a});
 }
 
 Var transpose(Pass& p, const Candidate& c) {
@@ -112,7 +120,8 @@ Var transpose(Pass& p, const Candidate& c) {
   if (!e) return Pass::none;
   switch (e->op) {
     case Op::transpose: {
-      return p.transpose(e->inputs[0], composed(e->as<PermutationParams>().permutation, permutation));
+      return p.transpose(e->inputs[0],
+                         composed(e->as<PermutationParams>().permutation, permutation));
     }
     case Op::iota: return iota(p, c, inverse(permutation)[axis_index(e->as<IotaParams>().axis)]);
     case Op::broadcast_in_dim: {
@@ -125,16 +134,18 @@ Var transpose(Pass& p, const Candidate& c) {
     }
     case Op::conv_general: {  // where the features stay last, they are stored there at once
       ConvParams conv = e->as<ConvParams>();
-      if (!p.used_once(x) || permutation.back() != static_cast<int>(permutation.size()) - 1) return Pass::none;
+      if (!p.used_once(x) || permutation.back() != static_cast<int>(permutation.size()) - 1)
+        return Pass::none;
       conv.order = conv.order.empty() ? permutation : composed(conv.order, permutation);
       return p.emit(Op::conv_general, make_params(std::move(conv)), {e->inputs[0], e->inputs[1]});
     }
-    case Op::dot_general: return p.used_once(x) ? exchanged_product(p, *e, permutation) : Pass::none;
+    case Op::dot_general:
+      return p.used_once(x) ? exchanged_product(p, *e, permutation) : Pass::none;
     default: return meet_through_elementwise(p, c);
   }
 }
 
-// --- broadcast_in_dim ------------------------------------------------------------------------------------------------
+// --- broadcast_in_dim ----------------------------------------------------------------------------
 
 Var broadcast(Pass& p, const Candidate& c) {
   const Axes& axes = c.as<BroadcastParams>().axes;
@@ -161,14 +172,16 @@ Var broadcast(Pass& p, const Candidate& c) {
   if (e->op == Op::iota) {
     const int axis = e->as<IotaParams>().axis;
     // (An iota of one element is a full.)
-    if (from[axis_index(axis)] == to[axis_index(axes[axis_index(axis)])]) return iota(p, c, axes[axis_index(axis)]);
+    if (from[axis_index(axis)] == to[axis_index(axes[axis_index(axis)])])
+      return iota(p, c, axes[axis_index(axis)]);
   }
   return Pass::none;
 }
 
-// --- concatenate -----------------------------------------------------------------------------------------------------
+// --- concatenate ---------------------------------------------------------------------------------
 
-/// One operand for two neighbours that lie side by side in a third value, or that hold one number; or none.
+/// One operand for two neighbours that lie side by side in a third value, or that hold one number;
+/// or none.
 Var joined(Pass& p, Var a, Var b, int axis) {
   const Equation *e = p.def(a), *f = p.def(b);
   if (!e || !f || e->op != f->op) return Pass::none;
@@ -182,8 +195,10 @@ Var joined(Pass& p, Var a, Var b, int axis) {
   if (e->op != Op::slice || e->inputs[0] != f->inputs[0]) return Pass::none;
   const auto &s = e->as<SliceParams>(), &t = f->as<SliceParams>();
   for (std::size_t i = 0; i < s.start.size(); ++i) {
-    const bool fits = i == along ? s.stride[i] == t.stride[i] && t.start[i] == s.start[i] + s.stride[i] * p.shape(a)[i]
-                                 : s.start[i] == t.start[i] && s.limit[i] == t.limit[i] && s.stride[i] == t.stride[i];
+    const bool fits =
+        i == along
+            ? s.stride[i] == t.stride[i] && t.start[i] == s.start[i] + s.stride[i] * p.shape(a)[i]
+            : s.start[i] == t.start[i] && s.limit[i] == t.limit[i] && s.stride[i] == t.stride[i];
     if (!fits) return Pass::none;
   }
   Shape limit = s.limit;
@@ -223,11 +238,12 @@ Var concatenate(Pass& p, const Candidate& c) {
   return p.emit(Op::concatenate, c.params, parts);
 }
 
-// --- pad and rev -----------------------------------------------------------------------------------------------------
+// --- pad and rev ---------------------------------------------------------------------------------
 
 /// Is no entry negative?
 bool only_adds(const PadParams& p) {
-  return all_of(p.low, [](auto n) { return n >= 0; }) && all_of(p.high, [](auto n) { return n >= 0; });
+  return all_of(p.low, [](auto n) { return n >= 0; }) &&
+         all_of(p.high, [](auto n) { return n >= 0; });
 }
 
 Var pad(Pass& p, const Candidate& c) {
@@ -280,7 +296,9 @@ Var rev(Pass& p, const Candidate& c) {
   for (int axis : axes)
     if (shape[axis_index(axis)] > 1) left.push_back(axis);
   if (left.empty()) return x;
-  const auto emit = [&](Var v, Axes which) { return p.emit(Op::rev, make_params(AxesParams{std::move(which)}), {v}); };
+  const auto emit = [&](Var v, Axes which) {
+    return p.emit(Op::rev, make_params(AxesParams{std::move(which)}), {v});
+  };
   if (e && e->op == Op::rev) {
     const Axes& inner = e->as<AxesParams>().axes;
     Axes either;

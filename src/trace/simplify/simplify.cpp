@@ -1,12 +1,13 @@
-// simplify: the walk that drops dead equations, merges equal ones and asks the rewrite rules; run to a fixpoint.
+// simplify: the walk that drops dead equations, merges equal ones and asks the rewrite rules; run
+// to a fixpoint.
 #include "simplify.hpp"
 
 #include <algorithm>
 
+#include "../base/timeline.hpp"
 #include "../record/called.hpp"
 #include "../record/recursion.hpp"
 #include "control.hpp"
-#include "../base/timeline.hpp"
 
 namespace vt::detail {
 
@@ -14,7 +15,8 @@ namespace simplification {
 
 namespace walk_details {
 
-// A rule that rewrites its own results for ever would be a bug; this keeps it from being an endless loop.
+// A rule that rewrites its own results for ever would be a bug; this keeps it from being an endless
+// loop.
 constexpr int deepest_rewrite = 200;
 constexpr int most_walks = 16;
 /// Functions of up to so many equations are not worth a call.
@@ -27,7 +29,8 @@ Vec<std::int32_t> count_uses(const GraphBody& g) {
   Vec<std::int32_t> uses(g.avals.size(), 0);
   for (Var v : g.outputs) ++uses[at(v)];
   for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
-    const bool needed = has_effect(*e) || any_of(e->outputs, [&](Var v) { return uses[at(v)] > 0; });
+    const bool needed =
+        has_effect(*e) || any_of(e->outputs, [&](Var v) { return uses[at(v)] > 0; });
     if (needed)
       for (Var v : e->inputs) ++uses[at(v)];
   }
@@ -65,7 +68,7 @@ std::size_t hash_equation(Op op, const ParamsRef& params, std::span<const Var> i
   return h;
 }
 
-// --- adding equations ------------------------------------------------------------------------------------------------
+// --- adding equations ----------------------------------------------------------------------------
 
 Var Pass::fresh(Aval a) {
   avals_.push_back(std::move(a));
@@ -74,7 +77,8 @@ Var Pass::fresh(Aval a) {
   return static_cast<Var>(avals_.size() - 1);
 }
 
-std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Var> inputs, std::size_t hash) const {
+std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Var> inputs,
+                              std::size_t hash) const {
   if (table_.empty()) return -1;
   const std::size_t mask = table_.size() - 1;
   for (std::size_t slot = hash & mask; table_[slot] >= 0; slot = (slot + 1) & mask) {
@@ -82,8 +86,8 @@ std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Va
     if (hashes_[i] != hash) continue;
     const Equation& e = equations_[i];
     if (e.op != op || e.inputs.size() != inputs.size()) continue;
-    const bool same =
-        std::equal(inputs.begin(), inputs.end(), e.inputs.begin()) || (commutes(op) && inputs[0] == e.inputs[1] && inputs[1] == e.inputs[0]);
+    const bool same = std::equal(inputs.begin(), inputs.end(), e.inputs.begin()) ||
+                      (commutes(op) && inputs[0] == e.inputs[1] && inputs[1] == e.inputs[0]);
     if (same && equal(e.params, params)) return table_[slot];
   }
   return -1;
@@ -104,10 +108,12 @@ void Pass::remember(std::int32_t equation, std::size_t hash) {
   table_[slot] = equation;
 }
 
-const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const Var> inputs, std::span<const Aval* const> avals) {
+const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const Var> inputs,
+                                std::span<const Aval* const> avals) {
   const std::size_t hash = hash_equation(op, params, inputs);
   if (!has_effect(op, params))
-    if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0) return equations_[static_cast<std::size_t>(same)];
+    if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0)
+      return equations_[static_cast<std::size_t>(same)];
   const auto index = static_cast<std::int32_t>(equations_.size());
   Equation e;
   e.op = op;
@@ -187,10 +193,18 @@ SmallVec<Var, 1> Pass::emit_all(Op op, ParamsRef params, std::span<const Var> in
   return place_all(op, params, inputs, {results.data(), results.size()}).outputs;
 }
 
-Var Pass::full(const Scalar& value, const Aval& a) { return emit(Op::full, make_params(FullParams{value, a}), {}); }
-Var Pass::full_like(double value, const Aval& a) { return full(Scalar(value).converted(a.dtype), a); }
-Var Pass::reshape(Var v, const Shape& shape) { return emit(Op::reshape, make_params(ShapeParams{shape}), {v}); }
-Var Pass::transpose(Var v, const Axes& permutation) { return emit(Op::transpose, make_params(PermutationParams{permutation}), {v}); }
+Var Pass::full(const Scalar& value, const Aval& a) {
+  return emit(Op::full, make_params(FullParams{value, a}), {});
+}
+Var Pass::full_like(double value, const Aval& a) {
+  return full(Scalar(value).converted(a.dtype), a);
+}
+Var Pass::reshape(Var v, const Shape& shape) {
+  return emit(Op::reshape, make_params(ShapeParams{shape}), {v});
+}
+Var Pass::transpose(Var v, const Axes& permutation) {
+  return emit(Op::transpose, make_params(PermutationParams{permutation}), {v});
+}
 Var Pass::broadcast(Var v, const Shape& shape, const Axes& axes) {
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {v});
 }
@@ -198,7 +212,7 @@ Var Pass::slice(Var v, const Shape& start, const Shape& limit, const Shape& stri
   return emit(Op::slice, make_params(SliceParams{start, limit, stride}), {v});
 }
 
-// --- the walk --------------------------------------------------------------------------------------------------------
+// --- the walk ------------------------------------------------------------------------------------
 
 namespace walk_details {
 std::atomic<bool>& simple(const GraphBody& g, SimplifyFor purpose) {
@@ -219,7 +233,8 @@ GraphRef Pass::remembered(GraphRef simple) {
 
 GraphRef Pass::simplified_body(const GraphRef& body) {
   if (!body) return body;
-  if (const auto done = memo_.bodies.find(body.get()); done != memo_.bodies.end()) return done->second.simple;
+  if (const auto done = memo_.bodies.find(body.get()); done != memo_.bodies.end())
+    return done->second.simple;
   if (is_simple(*body, purpose_)) return remembered(body);
   GraphBody simple = simplify_body(*body, memo_, purpose_);
   GraphRef result =
@@ -233,7 +248,8 @@ GraphRef Pass::simplified_body(GraphBody&& body) {
 }
 
 // One element is in order; and what is no key need not be carried along if nobody reads it.
-SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
+SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e,
+                                   std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
   const auto& p = e.as<SortParams>();
   SmallVec<Var, 2> results(inputs.begin(), inputs.end());
   if (g.aval(e.outputs[0]).shape == shape(inputs[0]) && p.limit <= 1) {
@@ -241,7 +257,9 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::s
     return results;
   }
   SmallVec<Var, 4> carried;
-  const auto is_carried = [&](std::size_t i) { return i < static_cast<std::size_t>(p.keys) || uses[walk_details::at(e.outputs[i])] > 0; };
+  const auto is_carried = [&](std::size_t i) {
+    return i < static_cast<std::size_t>(p.keys) || uses[walk_details::at(e.outputs[i])] > 0;
+  };
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (is_carried(i)) carried.push_back(inputs[i]);
   if (carried.size() < inputs.size()) ++rewrites_;
@@ -252,21 +270,26 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::s
   return results;
 }
 
-// Vectors that nobody reads are not computed; and where nothing but one system reads a matrix's LU, the two are solved together.
-SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
+// Vectors that nobody reads are not computed; and where nothing but one system reads a matrix's LU,
+// the two are solved together.
+SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs,
+                                       const Vec<std::int32_t>& uses) {
   using walk_details::at;
-  if (((e.op == Op::eigh || e.op == Op::eig) && e.outputs.size() == 2 && uses[at(e.outputs[1])] == 0) ||
-      (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 && uses[at(e.outputs[2])] == 0)) {
+  if (((e.op == Op::eigh || e.op == Op::eig) && e.outputs.size() == 2 &&
+       uses[at(e.outputs[1])] == 0) ||
+      (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 &&
+       uses[at(e.outputs[2])] == 0)) {
     ++rewrites_;
     ParamsRef p = make_params(DecompositionParams{false, false});
-    if (const auto* parts = e.params->get_if<PartsParams>()) p = make_params(PartsParams{p, parts->operands});
+    if (const auto* parts = e.params->get_if<PartsParams>())
+      p = make_params(PartsParams{p, parts->operands});
     const Var values = emit_all(e.op, std::move(p), inputs)[0];
     return e.op != Op::svd ? SmallVec<Var, 1>{values, none} : SmallVec<Var, 1>{none, values, none};
   }
   if (e.op == Op::solve && for_running() && inputs.size() == 4) {
     const Equation* lu = def(inputs[1], Op::lu);
-    const bool alone =
-        lu && lu == def(inputs[2]) && lu->inputs[0] == inputs[0] && used_once(inputs[1]) && used_once(inputs[2]) && unused(lu->outputs[1]);
+    const bool alone = lu && lu == def(inputs[2]) && lu->inputs[0] == inputs[0] &&
+                       used_once(inputs[1]) && used_once(inputs[2]) && unused(lu->outputs[1]);
     if (alone && inputs[1] == lu->outputs[0] && inputs[2] == lu->outputs[2]) {
       ++rewrites_;
       const Var own[2] = {inputs[0], inputs[3]};
@@ -319,7 +342,8 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
   return results;
 }
 
-void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map, const Vec<std::int32_t>& uses) {
+void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
+                         const Vec<std::int32_t>& uses) {
   using walk_details::at;
   SmallVec<Var, 8> inputs;
   for (Var v : e.inputs) inputs.push_back(map[at(v)]);
@@ -344,24 +368,29 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map, c
       if (results[i] != none) bind(e.outputs[i], results[i]);
     return;
   }
-  if (family_of(e.op) != Family::structure && family_of(e.op) != Family::effect && e.op != Op::reduce) {
+  if (family_of(e.op) != Family::structure && family_of(e.op) != Family::effect &&
+      e.op != Op::reduce) {
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }
-  if (e.op == Op::call && !for_running() && e.as<CallParams>().function && e.as<CallParams>().body->equations.size() > walk_details::small_body) {
+  if (e.op == Op::call && !for_running() && e.as<CallParams>().function &&
+      e.as<CallParams>().body->equations.size() > walk_details::small_body) {
     const SmallVec<Var, 1> results = copied_call(e, view, uses);
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
       if (results[i] != none) bind(e.outputs[i], results[i]);
     return;
   }
   if (e.op == Op::call ||
-      (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint && e.op != Op::recursive_call && !is_control(e.op))) {
-    // A plain call is nothing but its body, and so are custom rules' ones once no transform will ask for them.
+      (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint &&
+       e.op != Op::recursive_call && !is_control(e.op))) {
+    // A plain call is nothing but its body, and so are custom rules' ones once no transform will
+    // ask for them.
     const GraphBody& body = *e.as<CallParams>().body;
     Vec<Var> inner(body.avals.size(), none);
     for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[at(body.inputs[i])] = inputs[i];
     walk(body, inner, false);
-    for (std::size_t i = 0; i < body.outputs.size(); ++i) bind(e.outputs[i], inner[at(body.outputs[i])]);
+    for (std::size_t i = 0; i < body.outputs.size(); ++i)
+      bind(e.outputs[i], inner[at(body.outputs[i])]);
     ++rewrites_;
     return;
   }

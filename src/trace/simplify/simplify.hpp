@@ -1,4 +1,5 @@
-// The simplifier's inside: a Pass rebuilds a Graph equation by equation, asking the rewrite rules before it places each one.
+// The simplifier's inside: a Pass rebuilds a Graph equation by equation, asking the rewrite rules
+// before it places each one.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../ir/graph.hpp"
 #include "../base/hash_map.hpp"
+#include "../ir/graph.hpp"
 #include "../ir/liveness.hpp"
 
 namespace vt::detail::simplification {
 
-/// A vector whose elements never move, so that rules may hold on to what they look at while they add equations.
+/// A vector whose elements never move, so that rules may hold on to what they look at while they
+/// add equations.
 template <class T>
 class StableList {
  public:
@@ -30,7 +32,8 @@ class StableList {
   const T& operator[](std::size_t i) const { return blocks_[i / block_size][i % block_size]; }
   std::size_t size() const { return size_; }
   T& push_back(T item) {
-    if (size_ == blocks_.size() * block_size) blocks_.push_back(std::allocator<T>().allocate(block_size));
+    if (size_ == blocks_.size() * block_size)
+      blocks_.push_back(std::allocator<T>().allocate(block_size));
     T* at = &(*this)[size_];
     std::construct_at(at, std::move(item));
     ++size_;
@@ -64,7 +67,8 @@ struct BodyMemo {
     GraphRef simple;
   };
   HashMap<const GraphBody*, Entry> bodies;
-  Vec<const GraphBody*> checked;  ///< the simple ones: a Graph that has them need not have them checked once more
+  /// the simple ones: a Graph that has them need not have them checked once more
+  Vec<const GraphBody*> checked;
   Liveness liveness;
 };
 
@@ -74,8 +78,9 @@ bool is_simple(const GraphBody&, SimplifyFor);
 bool commutes(Op);
 std::size_t hash_equation(Op, const ParamsRef&, std::span<const Var> inputs);
 
-/// One walk over a Graph. Rules call emit(), which simplifies what it is given in turn; so after one walk everything is as
-/// simple as it gets, except where a rule waits for a value to lose its other uses.
+/// One walk over a Graph. Rules call emit(), which simplifies what it is given in turn; so after
+/// one walk everything is as simple as it gets, except where a rule waits for a value to lose its
+/// other uses.
 class Pass {
  public:
   Pass(BodyMemo& memo, SimplifyFor purpose) : memo_(memo), purpose_(purpose) {}
@@ -116,7 +121,8 @@ class Pass {
 
   bool unused(Var v) const { return uses_[static_cast<std::size_t>(v)] == 0; }
 
-  /// Adds an equation (or finds a simpler value that equals it); the type follows from the shape rules.
+  /// Adds an equation (or finds a simpler value that equals it); the type follows from the shape
+  /// rules.
   Var emit(Op, ParamsRef, std::span<const Var> inputs);
   Var emit(Op op, ParamsRef params, std::initializer_list<Var> inputs) {
     return emit(op, std::move(params), std::span<const Var>(inputs.begin(), inputs.size()));
@@ -138,14 +144,20 @@ class Pass {
   friend class ControlRewrite;
 
   void walk(const GraphBody&, Vec<Var>& map, bool outermost);
-  void copy_equation(const GraphBody&, const Equation&, Vec<Var>& map, const Vec<std::int32_t>& uses);
-  SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs, const Vec<std::int32_t>& uses);
-  SmallVec<Var, 1> copied_call(const Equation&, std::span<const Var> inputs, const Vec<std::int32_t>& uses);
-  SmallVec<Var, 1> copied_matrices(const Equation&, std::span<const Var> inputs, const Vec<std::int32_t>& uses);
+  void copy_equation(const GraphBody&, const Equation&, Vec<Var>& map,
+                     const Vec<std::int32_t>& uses);
+  SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs,
+                               const Vec<std::int32_t>& uses);
+  SmallVec<Var, 1> copied_call(const Equation&, std::span<const Var> inputs,
+                               const Vec<std::int32_t>& uses);
+  SmallVec<Var, 1> copied_matrices(const Equation&, std::span<const Var> inputs,
+                                   const Vec<std::int32_t>& uses);
   Var simplified(const Candidate&);
   Var place(const Candidate&);
-  const Equation& place_all(Op, const ParamsRef&, std::span<const Var> inputs, std::span<const Aval* const> avals);
-  std::int32_t find_equal(Op, const ParamsRef&, std::span<const Var> inputs, std::size_t hash) const;
+  const Equation& place_all(Op, const ParamsRef&, std::span<const Var> inputs,
+                            std::span<const Aval* const> avals);
+  std::int32_t find_equal(Op, const ParamsRef&, std::span<const Var> inputs,
+                          std::size_t hash) const;
   void remember(std::int32_t equation, std::size_t hash);
   Var fresh(Aval);
   GraphRef remembered(GraphRef simple);
@@ -169,8 +181,8 @@ class Pass {
 /// Simplifies to a fixpoint.
 GraphBody simplify_body(const GraphBody&, BodyMemo&, SimplifyFor);
 
-// The rules, by file. Each returns a value equal to the candidate's bit for bit (NaNs count as one value), or Pass::none.
-// A scalar stands for a result of any shape whose elements are all that.
+// The rules, by file. Each returns a value equal to the candidate's bit for bit (NaNs count as one
+// value), or Pass::none. A scalar stands for a result of any shape whose elements are all that.
 Var fold_constants(Pass&, const Candidate&);
 Var simplify_elementwise(Pass&, const Candidate&);
 Var simplify_arithmetic(Pass&, const Candidate&);

@@ -1,4 +1,5 @@
-// What the simplifier knows of integer values without computing them: bounds, and which are index · step + start.
+// What the simplifier knows of integer values without computing them: bounds, and which are index ·
+// step + start.
 #include "value_range.hpp"
 
 #include <algorithm>
@@ -30,24 +31,32 @@ bool fits(Range r, DType d) {
 
 std::optional<std::int64_t> value(const Scalar& s) {
   if (is_inexact(s.dtype)) return std::nullopt;
-  if (is_unsigned(s.dtype) && s.natural > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+  if (is_unsigned(s.dtype) &&
+      s.natural > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return std::nullopt;
   return s.integer;
 }
 
 std::optional<Range> sum(Range a, Range b) {
   Range r{};
-  if (__builtin_add_overflow(a.low, b.low, &r.low) || __builtin_add_overflow(a.high, b.high, &r.high)) return std::nullopt;
+  if (__builtin_add_overflow(a.low, b.low, &r.low) ||
+      __builtin_add_overflow(a.high, b.high, &r.high))
+    return std::nullopt;
   return r;
 }
 std::optional<Range> difference(Range a, Range b) {
   Range r{};
-  if (__builtin_sub_overflow(a.low, b.high, &r.low) || __builtin_sub_overflow(a.high, b.low, &r.high)) return std::nullopt;
+  if (__builtin_sub_overflow(a.low, b.high, &r.low) ||
+      __builtin_sub_overflow(a.high, b.low, &r.high))
+    return std::nullopt;
   return r;
 }
 std::optional<Range> product(Range a, Range b) {
   std::int64_t corners[4];
-  if (__builtin_mul_overflow(a.low, b.low, &corners[0]) || __builtin_mul_overflow(a.low, b.high, &corners[1]) ||
-      __builtin_mul_overflow(a.high, b.low, &corners[2]) || __builtin_mul_overflow(a.high, b.high, &corners[3]))
+  if (__builtin_mul_overflow(a.low, b.low, &corners[0]) ||
+      __builtin_mul_overflow(a.low, b.high, &corners[1]) ||
+      __builtin_mul_overflow(a.high, b.low, &corners[2]) ||
+      __builtin_mul_overflow(a.high, b.high, &corners[3]))
     return std::nullopt;
   return Range{*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
@@ -69,12 +78,20 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
       return Range{0, std::max<std::int64_t>(0, iota.aval.shape[at(iota.axis)] - 1)};
     }
     case Op::argmax:
-    case Op::argmin: return Range{0, std::max<std::int64_t>(0, p.shape(e.inputs[0])[at(e.as<ArgParams>().axis)] - 1)};
+    case Op::argmin:
+      return Range{0,
+                   std::max<std::int64_t>(0, p.shape(e.inputs[0])[at(e.as<ArgParams>().axis)] - 1)};
     case Op::add: return both([](Range a, Range b) { return sum(a, b); });
     case Op::sub: return both([](Range a, Range b) { return difference(a, b); });
     case Op::mul: return both([](Range a, Range b) { return product(a, b); });
-    case Op::max: return both([](Range a, Range b) { return std::optional(Range{std::max(a.low, b.low), std::max(a.high, b.high)}); });
-    case Op::min: return both([](Range a, Range b) { return std::optional(Range{std::min(a.low, b.low), std::min(a.high, b.high)}); });
+    case Op::max:
+      return both([](Range a, Range b) {
+        return std::optional(Range{std::max(a.low, b.low), std::max(a.high, b.high)});
+      });
+    case Op::min:
+      return both([](Range a, Range b) {
+        return std::optional(Range{std::min(a.low, b.low), std::min(a.high, b.high)});
+      });
     case Op::rem:
       return both([](Range a, Range b) -> std::optional<Range> {
         if (a.low < 0 || b.low < 1) return std::nullopt;
@@ -138,11 +155,14 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
   if (!e) return std::nullopt;
   const auto of = [&](std::size_t i) { return affine_of(p, e->inputs[i], depth - 1); };
   // The result must not have wrapped around: its exact values fit in the dtype.
-  const auto checked = [&](std::int64_t start, std::int64_t step, int axis) -> std::optional<Affine> {
+  const auto checked = [&](std::int64_t start, std::int64_t step,
+                           int axis) -> std::optional<Affine> {
     const std::int64_t steps = axis < 0 ? 0 : std::max<std::int64_t>(0, p.shape(v)[at(axis)] - 1);
     std::int64_t last = 0;
-    if (__builtin_mul_overflow(step, steps, &last) || __builtin_add_overflow(last, start, &last)) return std::nullopt;
-    if (!ranges::fits({std::min(start, last), std::max(start, last)}, p.dtype(v))) return std::nullopt;
+    if (__builtin_mul_overflow(step, steps, &last) || __builtin_add_overflow(last, start, &last))
+      return std::nullopt;
+    if (!ranges::fits({std::min(start, last), std::max(start, last)}, p.dtype(v)))
+      return std::nullopt;
     return Affine{start, step, step == 0 ? -1 : axis};
   };
   switch (e->op) {
@@ -159,8 +179,10 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       if (!a || !b || (a->step != 0 && b->step != 0 && a->axis != b->axis)) return std::nullopt;
       const std::int64_t sign = e->op == Op::add ? 1 : -1;
       std::int64_t start = 0, step = 0, b_start = 0, b_step = 0;
-      if (__builtin_mul_overflow(sign, b->start, &b_start) || __builtin_mul_overflow(sign, b->step, &b_step) ||
-          __builtin_add_overflow(a->start, b_start, &start) || __builtin_add_overflow(a->step, b_step, &step))
+      if (__builtin_mul_overflow(sign, b->start, &b_start) ||
+          __builtin_mul_overflow(sign, b->step, &b_step) ||
+          __builtin_add_overflow(a->start, b_start, &start) ||
+          __builtin_add_overflow(a->step, b_step, &step))
         return std::nullopt;
       return checked(start, step, a->step != 0 ? a->axis : b->axis);
     }
@@ -169,7 +191,9 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       if (!a || !b || (a->step != 0 && b->step != 0)) return std::nullopt;
       const Affine &x = a->step != 0 ? *a : *b, &factor = a->step != 0 ? *b : *a;
       std::int64_t start = 0, step = 0;
-      if (__builtin_mul_overflow(x.start, factor.start, &start) || __builtin_mul_overflow(x.step, factor.start, &step)) return std::nullopt;
+      if (__builtin_mul_overflow(x.start, factor.start, &start) ||
+          __builtin_mul_overflow(x.step, factor.start, &step))
+        return std::nullopt;
       return checked(start, step, x.axis);
     }
     case Op::broadcast_in_dim: {
@@ -182,7 +206,8 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       return a;
     }
     case Op::reshape: {
-      // Only where the axis is seen to be the same one: equal extents and as many elements before it.
+      // Only where the axis is seen to be the same one: equal extents and as many elements before
+      // it.
       auto a = of(0);
       if (!a || a->step == 0) return a;
       const Shape &from = p.shape(e->inputs[0]), &to = p.shape(v);
@@ -205,7 +230,8 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       const auto a = of(0);
       if (!a || a->step == 0) return a;
       const auto& params = e->as<SliceParams>();
-      return checked(a->start + a->step * params.start[at(a->axis)], a->step * params.stride[at(a->axis)], a->axis);
+      return checked(a->start + a->step * params.start[at(a->axis)],
+                     a->step * params.stride[at(a->axis)], a->axis);
     }
     case Op::rev: {
       const auto a = of(0);

@@ -1,4 +1,5 @@
-// What the simplifier knows of integer values without computing them: bounds, and which are index · step + start.
+// What the simplifier knows of integer values without computing them: bounds, and which are index ·
+// step + start.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ struct Range {
 };
 std::optional<Range> range_of(const Pass&, Var, int depth = 12);
 
-/// An integer value whose element at index i is start + step · i[axis]; step 0: the same everywhere (axis −1).
+/// An integer value whose element at index i is start + step · i[axis]; step 0: the same everywhere
+/// (axis −1).
 struct Affine {
   std::int64_t start = 0, step = 0;
   int axis = -1;

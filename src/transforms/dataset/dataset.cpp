@@ -16,7 +16,8 @@ std::shared_ptr<DatasetPlan> step(Kind kind, PlanRef from, std::int64_t count = 
   return plan;
 }
 
-/// The step before a map makes what the map takes: `make` changes which elements there are, not what they are.
+/// The step before a map makes what the map takes: `make` changes which elements there are, not
+/// what they are.
 template <class Make>
 PlanRef before_maps(const PlanRef& plan, const Make& make) {
   if (plan->kind != Kind::map) return make(plan);
@@ -34,7 +35,8 @@ FlatFunction compiled(FlatFunction f, Where where) {
   };
 }
 /// `f`, written for one example, of all examples of a batch.
-std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> batch, Where where) {
+std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> batch,
+                                 Where where) {
   const Vec<MappedAxis> axes(batch.size(), 0);
   VmapCall call;
   call.arguments = batch;
@@ -44,7 +46,9 @@ std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> 
   return vmap_flat(f, call);
 }
 
-[[noreturn]] void refuse(const std::string& what, Where where, ErrorKind kind = ErrorKind::value) { fail(kind, "vt::Dataset: " + what, where); }
+[[noreturn]] void refuse(const std::string& what, Where where, ErrorKind kind = ErrorKind::value) {
+  fail(kind, "vt::Dataset: " + what, where);
+}
 
 }  // namespace dataset_parts
 
@@ -54,9 +58,12 @@ PlanRef rows_plan(std::span<const Tensor> arrays, Where where) {
   auto plan = step(Kind::rows, nullptr);
   for (const Tensor& t : arrays) {
     if (!t.defined()) refuse("a Tensor is empty", where);
-    if (t.rank() == 0) refuse("a scalar " + aval_of(t).str() + " has no examples; they lie along axis 0", where, ErrorKind::shape);
+    if (t.rank() == 0)
+      refuse("a scalar " + aval_of(t).str() + " has no examples; they lie along axis 0", where,
+             ErrorKind::shape);
     if (t.dim(0) != arrays[0].dim(0))
-      refuse(worded("the Tensors have {} and {} examples along axis 0", arrays[0].dim(0), t.dim(0)), where, ErrorKind::shape);
+      refuse(worded("the Tensors have {} and {} examples along axis 0", arrays[0].dim(0), t.dim(0)),
+             where, ErrorKind::shape);
     plan->arrays.push_back(t);
     plan->values.push_back(value_of(t, where));
   }
@@ -65,9 +72,11 @@ PlanRef rows_plan(std::span<const Tensor> arrays, Where where) {
 
 PlanRef shuffled_plan(const PlanRef& plan, const Tensor& key, Where where) {
   using namespace dataset_parts;
-  if (length_of(plan) < 0) refuse("what has no end cannot be shuffled; shuffle before repeat", where);
+  if (length_of(plan) < 0)
+    refuse("what has no end cannot be shuffled; shuffle before repeat", where);
   if (!key.defined() || key.dtype() != u64 || key.rank() != 0)
-    refuse("shuffle wants a key, one u64 made by vt::random::key, not " + (key.defined() ? aval_of(key).str() : std::string("an empty Tensor")),
+    refuse("shuffle wants a key, one u64 made by vt::random::key, not " +
+               (key.defined() ? aval_of(key).str() : std::string("an empty Tensor")),
            where);
   return before_maps(plan, [&](const PlanRef& from) {
     auto s = step(Kind::shuffle, from);
@@ -79,7 +88,8 @@ PlanRef shuffled_plan(const PlanRef& plan, const Tensor& key, Where where) {
 
 PlanRef taken_plan(const PlanRef& plan, std::int64_t skip, std::int64_t take, Where where) {
   using namespace dataset_parts;
-  if (skip < 0 || take < -1) refuse(worded("{} elements cannot be taken or skipped", skip < 0 ? skip : take), where);
+  if (skip < 0 || take < -1)
+    refuse(worded("{} elements cannot be taken or skipped", skip < 0 ? skip : take), where);
   return before_maps(plan, [&](const PlanRef& from) {
     auto s = step(Kind::part, from, take);
     s->skip = skip;
@@ -90,7 +100,8 @@ PlanRef taken_plan(const PlanRef& plan, std::int64_t skip, std::int64_t take, Wh
 PlanRef repeated_plan(const PlanRef& plan, std::int64_t times, Where where) {
   using namespace dataset_parts;
   if (times < -1) refuse(worded("repeat {} times; −1 is without end", times), where);
-  return before_maps(plan, [&](const PlanRef& from) { return PlanRef(step(Kind::repeat, from, times)); });
+  return before_maps(plan,
+                     [&](const PlanRef& from) { return PlanRef(step(Kind::repeat, from, times)); });
 }
 
 PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, Where where) {
@@ -101,7 +112,8 @@ PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, Where where) {
   return s;
 }
 
-PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions& options, Where where) {
+PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions& options,
+                     Where where) {
   using namespace dataset_parts;
   if (size < 1) refuse(worded("a batch of {} elements", size), where);
   if (plan->kind == Kind::map) {
@@ -110,7 +122,8 @@ PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions&
     s->from = batched_plan(plan->from, size, options, where);
     s->vectorized = true;
     const FlatFunction f = *plan->element;
-    s->element = new_shared<const FlatFunction>([f, where](std::span<const Tensor> leaves) { return for_examples(f, leaves, where); });
+    s->element = new_shared<const FlatFunction>(
+        [f, where](std::span<const Tensor> leaves) { return for_examples(f, leaves, where); });
     s->f = compiled(*s->element, where);
     return s;
   }
@@ -141,8 +154,12 @@ std::int64_t length_of(const PlanRef& plan) {
       const std::int64_t left = n < 0 ? -1 : std::max<std::int64_t>(n - plan->skip, 0);
       return plan->count < 0 ? left : left < 0 ? plan->count : std::min(left, plan->count);
     }
-    case Kind::repeat: return n == 0 || plan->count == 0 ? 0 : n < 0 || plan->count < 0 ? -1 : n * plan->count;
-    case Kind::batch: return n < 0 ? -1 : plan->drop_remainder ? n / plan->count : (n + plan->count - 1) / plan->count;
+    case Kind::repeat:
+      return n == 0 || plan->count == 0 ? 0 : n < 0 || plan->count < 0 ? -1 : n * plan->count;
+    case Kind::batch:
+      return n < 0                  ? -1
+             : plan->drop_remainder ? n / plan->count
+                                    : (n + plan->count - 1) / plan->count;
     default: return n;
   }
 }
@@ -157,10 +174,16 @@ std::string text_of(const PlanRef& plan) {
       return text;
     }
     case Kind::shuffle: return before + "shuffle";
-    case Kind::part: return before + (plan->count < 0 ? "skip " + std::to_string(plan->skip) : "take " + std::to_string(plan->count));
-    case Kind::repeat: return before + "repeat" + (plan->count < 0 ? std::string() : " " + std::to_string(plan->count));
+    case Kind::part:
+      return before + (plan->count < 0 ? "skip " + std::to_string(plan->skip)
+                                       : "take " + std::to_string(plan->count));
+    case Kind::repeat:
+      return before + "repeat" +
+             (plan->count < 0 ? std::string() : " " + std::to_string(plan->count));
     case Kind::map: return before + (plan->vectorized ? "map, vectorized" : "map");
-    case Kind::batch: return before + "batch " + std::to_string(plan->count) + (plan->drop_remainder ? ", drop remainder" : "");
+    case Kind::batch:
+      return before + "batch " + std::to_string(plan->count) +
+             (plan->drop_remainder ? ", drop remainder" : "");
     case Kind::prefetch: return before + "prefetch " + std::to_string(plan->count);
     default: return before + "progress";
   }

@@ -1,4 +1,5 @@
-// What a dataset is to do, step by step: made by dataset.cpp, run by the streams of dataset/streams.cpp.
+// What a dataset is to do, step by step: made by dataset.cpp, run by the streams of
+// dataset/streams.cpp.
 #pragma once
 
 #include <vt/dataset.hpp>
@@ -8,11 +9,22 @@
 
 namespace vt::detail {
 
-/// Steps that only choose rows come first, then maps, which are moved behind them, and behind batches; see the functions that make plans.
+/// Steps that only choose rows come first, then maps, which are moved behind them, and behind
+/// batches; see the functions that make plans.
 struct DatasetPlan {
-  enum class Kind : std::uint8_t { rows, shuffle, part, repeat, map, batch, prefetch, progress } kind;
+  enum class Kind : std::uint8_t {
+    rows,
+    shuffle,
+    part,
+    repeat,
+    map,
+    batch,
+    prefetch,
+    progress
+  } kind;
   PlanRef from;
-  std::int64_t count = 0, skip = 0;  ///< part: first, how many (−1: the rest); repeat, batch, prefetch: how many
+  /// part: first, how many (−1: the rest); repeat, batch, prefetch: how many
+  std::int64_t count = 0, skip = 0;
   bool drop_remainder = false;
   bool vectorized = false;  ///< map: of every example of a batch
   ElementLeaves arrays;     ///< rows
@@ -30,9 +42,12 @@ namespace dataset_parts {
 using Kind = DatasetPlan::Kind;
 
 inline bool chooses_rows(const DatasetPlan& p) {
-  return p.kind == Kind::rows || p.kind == Kind::shuffle || p.kind == Kind::part || p.kind == Kind::repeat;
+  return p.kind == Kind::rows || p.kind == Kind::shuffle || p.kind == Kind::part ||
+         p.kind == Kind::repeat;
 }
-inline bool all_choose_rows(const PlanRef& p) { return chooses_rows(*p) && (!p->from || all_choose_rows(p->from)); }
+inline bool all_choose_rows(const PlanRef& p) {
+  return chooses_rows(*p) && (!p->from || all_choose_rows(p->from));
+}
 
 }  // namespace dataset_parts
 

@@ -1,4 +1,5 @@
-// The streams that make a dataset's elements: rows in their order, maps, batches, shuffling, prefetching on a thread, progress.
+// The streams that make a dataset's elements: rows in their order, maps, batches, shuffling,
+// prefetching on a thread, progress.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -19,9 +20,10 @@ namespace vt::detail {
 
 namespace dataset_parts {
 
-// --- which rows, in which order --------------------------------------------------------------------------------------
+// --- which rows, in which order ------------------------------------------------------------------
 
-/// A pass over row numbers. `round`, here and in streams: how often an enclosing repeat has begun again, which shuffles differently.
+/// A pass over row numbers. `round`, here and in streams: how often an enclosing repeat has begun
+/// again, which shuffles differently.
 class RowOrder {
  public:
   virtual ~RowOrder() = default;
@@ -30,7 +32,9 @@ class RowOrder {
 Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round);
 
 /// The key of a shuffle in that round.
-Tensor key_in(const PlanRef& shuffle, std::int64_t round) { return round == 0 ? shuffle->key : random::fold_in(shuffle->key, round); }
+Tensor key_in(const PlanRef& shuffle, std::int64_t round) {
+  return round == 0 ? shuffle->key : random::fold_in(shuffle->key, round);
+}
 /// The round of what a repeat, itself in round `outer`, begins for the time number `inner`.
 std::int64_t round_within(const PlanRef& repeat, std::int64_t outer, std::int64_t inner) {
   return outer * std::max<std::int64_t>(repeat->count, 1) + inner;
@@ -53,8 +57,10 @@ class ShuffledRows : public RowOrder {
     const auto inner = order_of(plan->from, round);
     Vec<std::int64_t> all;
     for (std::int64_t row; inner->next(row);) all.push_back(row);
-    const Tensor places = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all.size()));
-    for (std::int64_t p : places.to_vector<std::int64_t>(plan->where)) rows_.push_back(all[static_cast<std::size_t>(p)]);
+    const Tensor places =
+        random::permutation(key_in(plan, round), static_cast<std::int64_t>(all.size()));
+    for (std::int64_t p : places.to_vector<std::int64_t>(plan->where))
+      rows_.push_back(all[static_cast<std::size_t>(p)]);
   }
   bool next(std::int64_t& row) override {
     if (next_ == rows_.size()) return false;
@@ -68,7 +74,8 @@ class ShuffledRows : public RowOrder {
 };
 class PartOfRows : public RowOrder {
  public:
-  PartOfRows(const PlanRef& plan, std::int64_t round) : inner_(order_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
+  PartOfRows(const PlanRef& plan, std::int64_t round)
+      : inner_(order_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
   bool next(std::int64_t& row) override {
     for (; skip_ > 0; --skip_)
       if (!inner_->next(row)) return false;
@@ -90,7 +97,8 @@ class RepeatedRows : public RowOrder {
         any_ = true;
         return true;
       }
-      if (round_ == plan_->count || (inner_ && !any_)) return false;  // nothing repeated for ever is nothing
+      // nothing repeated for ever is nothing
+      if (round_ == plan_->count || (inner_ && !any_)) return false;
       inner_ = order_of(plan_->from, round_within(plan_, outer_, round_++));
     }
   }
@@ -111,9 +119,11 @@ Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round) {
   }
 }
 
-const DatasetPlan& source_of(const PlanRef& plan) { return plan->from ? source_of(plan->from) : *plan; }
+const DatasetPlan& source_of(const PlanRef& plan) {
+  return plan->from ? source_of(plan->from) : *plan;
+}
 
-// --- streams ---------------------------------------------------------------------------------------------------------
+// --- streams -------------------------------------------------------------------------------------
 
 Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round);
 
@@ -121,12 +131,18 @@ Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round);
 class RowStream : public LeafStream {
  public:
   RowStream(const PlanRef& rows, std::int64_t round, std::int64_t size, bool drop_remainder)
-      : plan_(rows), source_(source_of(rows)), order_(order_of(rows, round)), size_(size), drop_(drop_remainder) {}
+      : plan_(rows),
+        source_(source_of(rows)),
+        order_(order_of(rows, round)),
+        size_(size),
+        drop_(drop_remainder) {}
   bool next(ElementLeaves& out) override {
     chosen_.clear();
     const std::int64_t wanted = std::max<std::int64_t>(size_, 1);
-    for (std::int64_t row; static_cast<std::int64_t>(chosen_.size()) < wanted && order_->next(row);) chosen_.push_back(row);
-    if (chosen_.empty() || (drop_ && static_cast<std::int64_t>(chosen_.size()) < wanted)) return false;
+    for (std::int64_t row; static_cast<std::int64_t>(chosen_.size()) < wanted && order_->next(row);)
+      chosen_.push_back(row);
+    if (chosen_.empty() || (drop_ && static_cast<std::int64_t>(chosen_.size()) < wanted))
+      return false;
     out.clear();
     for (std::size_t k = 0; k < source_.arrays.size(); ++k) {
       const Tensor& all = source_.arrays[k];
@@ -138,7 +154,9 @@ class RowStream : public LeafStream {
       BufferRef buffer = allocate(aval.bytes(), "a batch");
       for (std::size_t i = 0; i < chosen_.size() && row > 0; ++i)
         std::memcpy(static_cast<char*>(buffer->data) + i * row,
-                    static_cast<const char*>(source_.values[k]->data) + static_cast<std::size_t>(chosen_[i]) * row, row);
+                    static_cast<const char*>(source_.values[k]->data) +
+                        static_cast<std::size_t>(chosen_[i]) * row,
+                    row);
       out.push_back(from_buffer(std::move(buffer), aval));
     }
     return true;
@@ -155,7 +173,8 @@ class RowStream : public LeafStream {
 
 class MapStream : public LeafStream {
  public:
-  MapStream(const PlanRef& plan, std::int64_t round) : plan_(plan), inner_(stream_of(plan->from, round)) {}
+  MapStream(const PlanRef& plan, std::int64_t round)
+      : plan_(plan), inner_(stream_of(plan->from, round)) {}
   bool next(ElementLeaves& out) override {
     if (!inner_->next(given_)) return false;
     out = plan_->f(given_);
@@ -171,7 +190,8 @@ class MapStream : public LeafStream {
 /// Groups of elements that are no rows: batches of batches.
 class GroupStream : public LeafStream {
  public:
-  GroupStream(const PlanRef& plan, std::int64_t round) : plan_(plan), inner_(stream_of(plan->from, round)) {}
+  GroupStream(const PlanRef& plan, std::int64_t round)
+      : plan_(plan), inner_(stream_of(plan->from, round)) {}
   bool next(ElementLeaves& out) override {
     Vec<ElementLeaves> columns;
     std::int64_t n = 0;
@@ -192,7 +212,8 @@ class GroupStream : public LeafStream {
   /// A last batch that is not full, among batches that are.
   [[noreturn]] void refuse_ragged(const Tensor& first, const Tensor& other) const {
     fail(ErrorKind::shape,
-         worded("vt::Dataset: elements of different shapes cannot be put in a batch: {} and {}; leave out the one that is not full with "
+         worded("vt::Dataset: elements of different shapes cannot be put in a batch: {} and {}; "
+                "leave out the one that is not full with "
                 "{{.drop_remainder = true}}",
                 aval_of(first).str(), aval_of(other).str()),
          plan_->where);
@@ -204,7 +225,8 @@ class GroupStream : public LeafStream {
 
 class PartStream : public LeafStream {
  public:
-  PartStream(const PlanRef& plan, std::int64_t round) : inner_(stream_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
+  PartStream(const PlanRef& plan, std::int64_t round)
+      : inner_(stream_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
   bool next(ElementLeaves& out) override {
     for (; skip_ > 0; --skip_)
       if (!inner_->next(out)) return false;
@@ -242,7 +264,9 @@ class ShuffleStream : public LeafStream {
   ShuffleStream(const PlanRef& plan, std::int64_t round) {
     const auto inner = stream_of(plan->from, round);
     for (ElementLeaves one; inner->next(one);) all_.push_back(one);
-    const auto drawn = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>(plan->where);
+    const auto drawn =
+        random::permutation(key_in(plan, round), static_cast<std::int64_t>(all_.size()))
+            .to_vector<std::int64_t>(plan->where);
     places_.assign(drawn.data(), drawn.data() + drawn.size());
   }
   bool next(ElementLeaves& out) override {
@@ -264,7 +288,9 @@ class PrefetchStream : public LeafStream {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& e) {
-      fail(ErrorKind::memory, std::string("vt::Dataset::prefetch: the system starts no thread: ") + e.what(), plan->where);
+      fail(ErrorKind::memory,
+           std::string("vt::Dataset::prefetch: the system starts no thread: ") + e.what(),
+           plan->where);
     }
   }
   ~PrefetchStream() override {
@@ -296,7 +322,9 @@ class PrefetchStream : public LeafStream {
       for (ElementLeaves one; inner->next(one);) {
         for (const Tensor& t : one) t.eval();  // made here, not where it is looked at
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stopped_ || static_cast<std::int64_t>(ready_.size()) < plan_->count; });
+        changed_.wait(lock, [&] {
+          return stopped_ || static_cast<std::int64_t>(ready_.size()) < plan_->count;
+        });
         if (stopped_) return;
         ready_.push_back(std::move(one));
         lock.unlock();
@@ -324,7 +352,10 @@ class PrefetchStream : public LeafStream {
 class ProgressStream : public LeafStream {
  public:
   ProgressStream(const PlanRef& plan, std::int64_t round)
-      : plan_(plan), inner_(stream_of(plan->from, round)), total_(length_of(plan->from)), start_(Clock::now()) {}
+      : plan_(plan),
+        inner_(stream_of(plan->from, round)),
+        total_(length_of(plan->from)),
+        start_(Clock::now()) {}
   ~ProgressStream() override { finish(); }
   bool next(ElementLeaves& out) override {
     if (!inner_->next(out)) {
@@ -345,11 +376,13 @@ class ProgressStream : public LeafStream {
     constexpr int width = 30;
     char bar[width + 1] = {};
     std::memset(bar, '.', width);
-    if (total_ > 0) std::memset(bar, '#', static_cast<std::size_t>(width * std::min(done_, total_) / total_));
+    if (total_ > 0)
+      std::memset(bar, '#', static_cast<std::size_t>(width * std::min(done_, total_) / total_));
     const double rate = now > 0 ? static_cast<double>(done_) / now : 0;
     // Not by printf's own numbers: those follow the locale.
     const std::string line =
-        total_ >= 0 ? detail::worded("\r{} [{}] {}/{}, {:.1f}/s, {:.0f} s left  ", plan_->label, bar, done_, total_, rate,
+        total_ >= 0 ? detail::worded("\r{} [{}] {}/{}, {:.1f}/s, {:.0f} s left  ", plan_->label,
+                                     bar, done_, total_, rate,
                                      rate > 0 ? static_cast<double>(total_ - done_) / rate : 0.0)
                     : detail::worded("\r{} {}, {:.1f}/s  ", plan_->label, done_, rate);
     std::fputs(line.c_str(), stderr);
@@ -375,7 +408,8 @@ Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round) {
   switch (plan->kind) {
     case Kind::map: return new_box<MapStream>(plan, round);
     case Kind::batch:
-      if (all_choose_rows(plan->from)) return new_box<RowStream>(plan->from, round, plan->count, plan->drop_remainder);
+      if (all_choose_rows(plan->from))
+        return new_box<RowStream>(plan->from, round, plan->count, plan->drop_remainder);
       return new_box<GroupStream>(plan, round);
     case Kind::part: return new_box<PartStream>(plan, round);
     case Kind::repeat: return new_box<RepeatStream>(plan, round);

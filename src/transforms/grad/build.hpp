@@ -1,5 +1,7 @@
-// Short names for emitting primitives, which the differentiation rules are written in. No promotion and no broadcasting happens
-// here: every operand already has the result's dtype, and its shape or rank 0. That keeps dtypes of tangents exact and is fast.
+// Short names for emitting primitives, which the differentiation rules are written in. No promotion
+// and no broadcasting happens
+// here: every operand already has the result's dtype, and its shape or rank 0. That keeps dtypes of
+// tangents exact and is fast.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +15,12 @@ namespace vt::detail::grad_build {
 inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 
 /// A strong rank-0 constant.
-inline Tensor scalar(DType dtype, double value) { return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{})); }
-inline Tensor filled(const Aval& aval, double value) { return full_tensor(Scalar(value).converted(aval.dtype), Aval(aval.dtype, aval.shape)); }
+inline Tensor scalar(DType dtype, double value) {
+  return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{}));
+}
+inline Tensor filled(const Aval& aval, double value) {
+  return full_tensor(Scalar(value).converted(aval.dtype), Aval(aval.dtype, aval.shape));
+}
 inline Tensor zeros(const Aval& aval) { return filled(aval, 0); }
 inline Tensor zeros_like(const Tensor& t) { return zeros(aval_of(t)); }
 
@@ -26,28 +32,42 @@ inline Tensor choose(const Tensor& predicate, const Tensor& if_true, const Tenso
 inline Tensor convert_to(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : emit(Op::convert, make_params(ConvertParams{dtype}), {x}, {});
 }
-inline Tensor power(const Tensor& x, int exponent) { return emit(Op::integer_pow, make_params(IntegerPowParams{exponent}), {x}, {}); }
+inline Tensor power(const Tensor& x, int exponent) {
+  return emit(Op::integer_pow, make_params(IntegerPowParams{exponent}), {x}, {});
+}
 
 inline Tensor in_dim(const Tensor& x, const Shape& shape, const Axes& axes) {
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {x}, {});
 }
 /// A scalar spread over `shape`; anything else unchanged.
-inline Tensor spread(const Tensor& x, const Shape& shape) { return x.rank() == 0 && shape.rank() > 0 ? in_dim(x, shape, {}) : x; }
+inline Tensor spread(const Tensor& x, const Shape& shape) {
+  return x.rank() == 0 && shape.rank() > 0 ? in_dim(x, shape, {}) : x;
+}
 inline Tensor with_shape(const Tensor& x, const Shape& shape) {
   return x.shape() == shape ? x : emit(Op::reshape, make_params(ShapeParams{shape}), {x}, {});
 }
 inline Tensor permuted(const Tensor& x, const Axes& permutation) {
   for (std::size_t i = 0; i < permutation.size(); ++i)
-    if (permutation[i] != static_cast<int>(i)) return emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, {});
+    if (permutation[i] != static_cast<int>(i))
+      return emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, {});
   return x;
 }
-inline Tensor sum_over(const Tensor& x, const Axes& axes) { return axes.empty() ? x : emit(Op::reduce_sum, make_params(AxesParams{axes}), {x}, {}); }
+inline Tensor sum_over(const Tensor& x, const Axes& axes) {
+  return axes.empty() ? x : emit(Op::reduce_sum, make_params(AxesParams{axes}), {x}, {});
+}
 inline Tensor sum_all(const Tensor& x) { return sum_over(x, Axes::first(x.rank())); }
-inline Tensor cumulate(Op op, const Tensor& x, int axis, bool reverse) { return emit(op, make_params(CumulativeParams{axis, reverse}), {x}, {}); }
-inline Tensor padded(const Tensor& x, const Tensor& value, PadParams p) { return emit(Op::pad, make_params(std::move(p)), {x, value}, {}); }
-inline Tensor sliced(const Tensor& x, SliceParams p) { return emit(Op::slice, make_params(std::move(p)), {x}, {}); }
+inline Tensor cumulate(Op op, const Tensor& x, int axis, bool reverse) {
+  return emit(op, make_params(CumulativeParams{axis, reverse}), {x}, {});
+}
+inline Tensor padded(const Tensor& x, const Tensor& value, PadParams p) {
+  return emit(Op::pad, make_params(std::move(p)), {x, value}, {});
+}
+inline Tensor sliced(const Tensor& x, SliceParams p) {
+  return emit(Op::slice, make_params(std::move(p)), {x}, {});
+}
 /// Elements start, start + stride, … below limit of one axis.
-inline Tensor slice_axis(const Tensor& x, int axis, std::int64_t start, std::int64_t limit, std::int64_t stride = 1) {
+inline Tensor slice_axis(const Tensor& x, int axis, std::int64_t start, std::int64_t limit,
+                         std::int64_t stride = 1) {
   SliceParams p{Shape::filled(x.shape().size(), 0), x.shape(), Shape::filled(x.shape().size(), 1)};
   p.start[at(axis)] = start;
   p.limit[at(axis)] = limit;
@@ -56,7 +76,8 @@ inline Tensor slice_axis(const Tensor& x, int axis, std::int64_t start, std::int
 }
 /// x moved by `by` places along an axis (towards higher indices if positive); `edge` comes in.
 inline Tensor shifted(const Tensor& x, int axis, std::int64_t by, double edge) {
-  PadParams p{Shape::filled(x.shape().size(), 0), Shape::filled(x.shape().size(), 0), Shape::filled(x.shape().size(), 0)};
+  PadParams p{Shape::filled(x.shape().size(), 0), Shape::filled(x.shape().size(), 0),
+              Shape::filled(x.shape().size(), 0)};
   p.low[at(axis)] = by;
   p.high[at(axis)] = -by;
   return padded(x, scalar(x.dtype(), edge), std::move(p));
@@ -86,7 +107,9 @@ inline Tensor read_along(const Tensor& x, const Tensor& places, int axis) {
   return emit(Op::gather, make_params(std::move(g)), {x, with_shape(places, vectors)}, {});
 }
 /// A reduced value put back over the axes it lost.
-inline Tensor unreduced(const Tensor& x, const Shape& shape, const Axes& reduced) { return in_dim(x, shape, other_axes(shape.rank(), reduced)); }
+inline Tensor unreduced(const Tensor& x, const Shape& shape, const Axes& reduced) {
+  return in_dim(x, shape, other_axes(shape.rank(), reduced));
+}
 
 /// Arithmetic on Tensors as formulas: `t * (1.0 - y * y)`. Numbers take the Tensor's dtype.
 struct Val {

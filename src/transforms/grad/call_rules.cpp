@@ -1,4 +1,5 @@
-// The derivatives of calls, also of recursive ones: each of a called function's is made once, as a function that is called in its turn.
+// The derivatives of calls, also of recursive ones: each of a called function's is made once, as a
+// function that is called in its turn.
 #include "call_rules.hpp"
 
 #include <algorithm>
@@ -52,12 +53,15 @@ inline Vec<Aval> input_avals(const GraphBody& g) {
   return avals;
 }
 /// Types of (co)tangents of those of `vars` with flags.
-inline void append_tangent_avals(Vec<Aval>& to, const GraphBody& g, std::span<const Var> vars, const Flags& flags) {
+inline void append_tangent_avals(Vec<Aval>& to, const GraphBody& g, std::span<const Var> vars,
+                                 const Flags& flags) {
   for (std::size_t i = 0; i < vars.size(); ++i)
     if (flags[i]) to.emplace_back(g.aval(vars[i]).dtype, g.aval(vars[i]).shape);
 }
 
-inline RecordOptions body_of(const char* transform) { return {.kind = ScopeKind::branch, .transform = transform}; }
+inline RecordOptions body_of(const char* transform) {
+  return {.kind = ScopeKind::branch, .transform = transform};
+}
 
 }  // namespace call_parts
 
@@ -93,7 +97,9 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
       [&](std::span<const Tensor> in) {
         LinearPart part = linearize_graph(body, in, flags);
         std::vector<Tensor> out = std::move(part.outputs);
-        const auto same = [](const Tensor& a, const Tensor& b) { return a.node() == b.node() && a.output() == b.output(); };
+        const auto same = [](const Tensor& a, const Tensor& b) {
+          return a.node() == b.node() && a.output() == b.output();
+        };
         for (const Tensor& r : part.residuals) {
           int source = 0;
           for (std::size_t i = 0; i < in.size() && source == 0; ++i)
@@ -108,7 +114,8 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
         }
         linear.body = new_shared<const GraphBody>(std::move(part.graph));
         linear.places = std::move(part.tangent_of);
-        linear.function = called_function((p.function ? p.function->name : std::string("call")) + ".linear");
+        linear.function =
+            called_function((p.function ? p.function->name : std::string("call")) + ".linear");
         return out;
       },
       input_avals(body), body_of("vt::linearize")));
@@ -125,19 +132,23 @@ void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
   std::vector<Tensor> operands(c.x.begin(), c.x.end());
   const std::size_t count = c.equation.outputs.size();
   if (c.mode == JvpMode::forward) {
-    const DerivedRef d = derive(p, DerivedKey("jvp").add_all(flags), [&] { return call_jvp::forward(*p.body, flags); });
+    const DerivedRef d = derive(p, DerivedKey("jvp").add_all(flags),
+                                [&] { return call_jvp::forward(*p.body, flags); });
     append_defined(operands, c.t);
     const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
     results.assign(out.begin(), out.begin() + count);
     tangents = placed({out.data(), out.size()}, d->places);
     return;
   }
-  const DerivedRef d = derive(p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags), [&] { return call_jvp::linearized(p, flags); });
+  const DerivedRef d = derive(p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags),
+                              [&] { return call_jvp::linearized(p, flags); });
   const SmallVec<Tensor, 1> out = emit_call(*d, operands, c.equation.where);
   results.assign(out.begin(), out.begin() + count);
   std::vector<Tensor> linear;
   append_defined(linear, c.t);
-  for (int s : d->sources) linear.push_back(s < 0 ? c.x[static_cast<std::size_t>(-1 - s)] : out[static_cast<std::size_t>(s)]);
+  for (int s : d->sources)
+    linear.push_back(s < 0 ? c.x[static_cast<std::size_t>(-1 - s)]
+                           : out[static_cast<std::size_t>(s)]);
   const SmallVec<Tensor, 1> pushed = emit_call(*d->linear, std::move(linear), c.equation.where);
   tangents = placed({pushed.data(), pushed.size()}, d->linear->places);
 }
@@ -155,7 +166,9 @@ inline GraphBody in_front(const GraphBody& body, const Flags& flags) {
       if (flags[i] == front) ordered.inputs.push_back(body.inputs[i]);
   return ordered;
 }
-inline std::size_t count_of(const Flags& flags) { return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true)); }
+inline std::size_t count_of(const Flags& flags) {
+  return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true));
+}
 
 /// (the tangents that there are…, the other operands…) → the results that there are
 inline DerivedFunction pushed(const GraphBody& body, const Flags& linear, const Flags& given) {
@@ -171,7 +184,8 @@ inline DerivedFunction pushed(const GraphBody& body, const Flags& linear, const 
   DerivedFunction d = derived_of(record(
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> out;
-        places = append_defined(out, push_graph(ordered, restored(defined, in.first(filled)), in.subspan(filled)));
+        places = append_defined(
+            out, push_graph(ordered, restored(defined, in.first(filled)), in.subspan(filled)));
         return out;
       },
       avals, body_of("vt::linearize")));
@@ -179,18 +193,21 @@ inline DerivedFunction pushed(const GraphBody& body, const Flags& linear, const 
   return d;
 }
 
-/// (the cotangents that there are…, the operands that are not linear…) → the cotangents that there are
+/// (the cotangents that there are…, the operands that are not linear…) → the cotangents that there
+/// are
 inline DerivedFunction transposed(const GraphBody& body, const Flags& linear, const Flags& given) {
   const GraphBody ordered = in_front(body, linear);
   const std::size_t tangents = count_of(linear), filled = count_of(given);
   Vec<Aval> avals;
   append_tangent_avals(avals, body, body.outputs, given);
-  for (std::size_t i = tangents; i < ordered.inputs.size(); ++i) avals.push_back(ordered.aval(ordered.inputs[i]));
+  for (std::size_t i = tangents; i < ordered.inputs.size(); ++i)
+    avals.push_back(ordered.aval(ordered.inputs[i]));
   Vec<int> places;
   DerivedFunction d = derived_of(record(
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> out;
-        places = append_defined(out, transpose_graph(ordered, tangents, in.subspan(filled), restored(given, in.first(filled))));
+        places = append_defined(out, transpose_graph(ordered, tangents, in.subspan(filled),
+                                                     restored(given, in.first(filled))));
         return out;
       },
       avals, body_of("vt::grad")));
@@ -200,7 +217,8 @@ inline DerivedFunction transposed(const GraphBody& body, const Flags& linear, co
 
 }  // namespace call_parts
 
-std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x, const Vec<bool>& linear) {
+std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x,
+                              const Vec<bool>& linear) {
   using namespace call_parts;
   const auto& p = e.as<CallParams>();
   Flags given;
@@ -211,7 +229,8 @@ std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x, cons
   }
   for (std::size_t i = 0; i < x.size(); ++i)
     if (!linear[i]) operands.push_back(x[i]);
-  const DerivedRef d = derive(p, DerivedKey("push").add_all(linear).add_all(given), [&] { return pushed(*p.body, linear, given); });
+  const DerivedRef d = derive(p, DerivedKey("push").add_all(linear).add_all(given),
+                              [&] { return pushed(*p.body, linear, given); });
   const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), e.where);
   return placed({out.data(), out.size()}, d->places);
 }
@@ -222,13 +241,15 @@ void called(const TransposeCall& c) {
   using namespace call_parts;
   const auto& p = c.as<CallParams>();
   Flags linear, given = defined_flags(c.results);
-  for (std::size_t i = 0; i < given.size(); ++i) given[i] = given[i] && is_inexact(p.body->aval(p.body->outputs[i]).dtype);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    given[i] = given[i] && is_inexact(p.body->aval(p.body->outputs[i]).dtype);
   for (std::size_t i = 0; i < c.x.size(); ++i) linear.push_back(c.linear(i));
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < given.size(); ++i)
     if (given[i]) operands.push_back(c.results[i]);
   append_defined(operands, c.x);
-  const DerivedRef d = derive(p, DerivedKey("transpose").add_all(linear).add_all(given), [&] { return transposed(*p.body, linear, given); });
+  const DerivedRef d = derive(p, DerivedKey("transpose").add_all(linear).add_all(given),
+                              [&] { return transposed(*p.body, linear, given); });
   const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
   const std::vector<Tensor> cts = placed({out.data(), out.size()}, d->places);
   std::size_t next = 0;
@@ -238,7 +259,7 @@ void called(const TransposeCall& c) {
 
 }  // namespace transpose_rules
 
-// --- recursion -------------------------------------------------------------------------------------------------------
+// --- recursion -----------------------------------------------------------------------------------
 
 namespace recursion_parts {
 
@@ -254,27 +275,33 @@ inline void append_with_flags(Vec<Aval>& to, std::span<const Aval> avals, const 
   for (std::size_t i = 0; i < avals.size(); ++i)
     if (flags[i]) to.emplace_back(avals[i].dtype, avals[i].shape);
 }
-inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape)); }
+inline Tensor or_zeros(const Tensor& t, const Aval& a) {
+  return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape));
+}
 
-/// (x…, the tangents that there are…) → (y…, a tangent of each y that may have one). So the calls inside know what theirs give.
-inline std::vector<Tensor> forward(const RecursionParams& p, std::span<const Tensor> x, std::span<const Tensor> t, Where where,
+/// (x…, the tangents that there are…) → (y…, a tangent of each y that may have one). So the calls
+/// inside know what theirs give.
+inline std::vector<Tensor> forward(const RecursionParams& p, std::span<const Tensor> x,
+                                   std::span<const Tensor> t, Where where,
                                    std::vector<Tensor>& tangents) {
   const RecursiveFunction& f = *p.function;
   const Flags flags = defined_flags(t), made = inexact_flags(f.outputs);
   Vec<Aval> outputs = f.outputs;
   append_with_flags(outputs, f.outputs, made);
-  const RecursionParams d = derive_recursive(p, DerivedKey("jvp").add_all(flags), outputs, f.effects, [&] {
-    Vec<Aval> avals = f.inputs;
-    append_with_flags(avals, f.inputs, flags);
-    return record(
-        [&](std::span<const Tensor> in) {
-          JvpResult r = jvp_graph(*f.body, in.first(x.size()), restored(flags, in.subspan(x.size())));
-          for (std::size_t i = 0; i < made.size(); ++i)
-            if (made[i]) r.primals.push_back(or_zeros(r.tangents[i], f.outputs[i]));
-          return std::move(r.primals);
-        },
-        avals, body_of("vt::jvp"));
-  });
+  const RecursionParams d =
+      derive_recursive(p, DerivedKey("jvp").add_all(flags), outputs, f.effects, [&] {
+        Vec<Aval> avals = f.inputs;
+        append_with_flags(avals, f.inputs, flags);
+        return record(
+            [&](std::span<const Tensor> in) {
+              JvpResult r =
+                  jvp_graph(*f.body, in.first(x.size()), restored(flags, in.subspan(x.size())));
+              for (std::size_t i = 0; i < made.size(); ++i)
+                if (made[i]) r.primals.push_back(or_zeros(r.tangents[i], f.outputs[i]));
+              return std::move(r.primals);
+            },
+            avals, body_of("vt::jvp"));
+      });
   std::vector<Tensor> operands(x.begin(), x.end());
   append_defined(operands, t);
   std::vector<Tensor> out = emit_recursive(d, operands, where);
@@ -283,26 +310,30 @@ inline std::vector<Tensor> forward(const RecursionParams& p, std::span<const Ten
   return out;
 }
 
-/// (x…, the cotangents that there are…) → cotangents of the wanted operands. What the body computes is computed again, from x.
-inline std::vector<Tensor> backward(const RecursionParams& loud, const Flags& wanted, std::span<const Tensor> x, std::span<const Tensor> cts,
+/// (x…, the cotangents that there are…) → cotangents of the wanted operands. What the body computes
+/// is computed again, from x.
+inline std::vector<Tensor> backward(const RecursionParams& loud, const Flags& wanted,
+                                    std::span<const Tensor> x, std::span<const Tensor> cts,
                                     Where where) {
   const RecursionParams p = without_effects(loud);
   const RecursiveFunction& f = *p.function;
   const Flags given = defined_flags(cts);
   Vec<Aval> outputs;
   append_with_flags(outputs, f.inputs, wanted);
-  const RecursionParams d = derive_recursive(p, DerivedKey("pull").add_all(wanted).add_all(given), outputs, false, [&] {
-    Vec<Aval> avals = f.inputs;
-    append_with_flags(avals, f.outputs, given);
-    return record(
-        [&](std::span<const Tensor> in) {
-          const LinearPart linear = linearize_graph(*f.body, in.first(x.size()), wanted);
-          std::vector<Tensor> out = pull_linear(linear, restored(given, in.subspan(x.size())));
-          for (std::size_t i = 0; i < out.size(); ++i) out[i] = or_zeros(out[i], linear.wanted[i]);
-          return out;
-        },
-        avals, body_of("vt::grad"));
-  });
+  const RecursionParams d =
+      derive_recursive(p, DerivedKey("pull").add_all(wanted).add_all(given), outputs, false, [&] {
+        Vec<Aval> avals = f.inputs;
+        append_with_flags(avals, f.outputs, given);
+        return record(
+            [&](std::span<const Tensor> in) {
+              const LinearPart linear = linearize_graph(*f.body, in.first(x.size()), wanted);
+              std::vector<Tensor> out = pull_linear(linear, restored(given, in.subspan(x.size())));
+              for (std::size_t i = 0; i < out.size(); ++i)
+                out[i] = or_zeros(out[i], linear.wanted[i]);
+              return out;
+            },
+            avals, body_of("vt::grad"));
+      });
   std::vector<Tensor> operands(x.begin(), x.end());
   append_defined(operands, cts);
   return restored(wanted, emit_recursive(d, operands, where));
@@ -329,7 +360,8 @@ void recursive_call(const JvpCall& c, std::vector<Tensor>& results, std::vector<
     forward(without_effects(p), x, t, where, made);
     return made;
   };
-  call.pull = [p, where, wanted = defined_flags(c.t)](std::span<const Tensor> x, std::span<const Tensor> cts) {
+  call.pull = [p, where, wanted = defined_flags(c.t)](std::span<const Tensor> x,
+                                                      std::span<const Tensor> cts) {
     return backward(p, wanted, x, cts, where);
   };
   tangents = emit_linear_call(std::move(call), c.t, p.function->outputs, where);
@@ -339,7 +371,8 @@ void recursive_call(const JvpCall& c, std::vector<Tensor>& results, std::vector<
 
 namespace transpose_rules {
 
-// As of control flow: a function that is linear in some operands is its own derivative by them, at zero as anywhere.
+// As of control flow: a function that is linear in some operands is its own derivative by them, at
+// zero as anywhere.
 void recursive_call(const TransposeCall& c) {
   using namespace recursion_parts;
   Flags wanted;
@@ -348,7 +381,8 @@ void recursive_call(const TransposeCall& c) {
     wanted.push_back(c.linear(i));
     x.push_back(c.linear(i) ? grad_build::zeros(c.operand(i)) : c.x[i]);
   }
-  const std::vector<Tensor> pulled = backward(c.as<RecursionParams>(), wanted, x, c.results, c.equation.where);
+  const std::vector<Tensor> pulled =
+      backward(c.as<RecursionParams>(), wanted, x, c.results, c.equation.where);
   for (std::size_t i = 0; i < pulled.size(); ++i)
     if (wanted[i]) c.cotangents[i] = pulled[i];
 }

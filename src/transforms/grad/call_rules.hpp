@@ -1,4 +1,5 @@
-// The derivatives of calls: each of a called function's is made once, as a function that is called in its turn.
+// The derivatives of calls: each of a called function's is made once, as a function that is called
+// in its turn.
 #pragma once
 
 #include <span>
@@ -8,7 +9,8 @@
 
 namespace vt::detail {
 
-/// Runs a call of a linear Graph. `x`: its operands; of those with `linear` undefined ones are zeros, as undefined results are.
+/// Runs a call of a linear Graph. `x`: its operands; of those with `linear` undefined ones are
+/// zeros, as undefined results are.
 std::vector<Tensor> push_call(const Equation&, std::span<const Tensor> x, const Vec<bool>& linear);
 
 }  // namespace vt::detail

@@ -1,4 +1,5 @@
-// Entry points of the custom derivative rules and of checkpoint: under a transform they become equations, outside they just call.
+// Entry points of the custom derivative rules and of checkpoint: under a transform they become
+// equations, outside they just call.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -32,13 +33,16 @@ inline Vec<Aval> directions(std::span<const Aval> avals) {
   return all;
 }
 
-/// Gives a user's rules the Tensors that they capture of the function that calls them: those are gone by the time that a transform asks
-/// for a rule. Where there are any, the rules are recorded now, and what they capture is returned: more operands behind the arguments, which
-/// the rules take there. A rule that cannot be recorded now stays as it is, and says so if it is ever asked for. Rules that rules call (their
-/// own function's, often) are recorded once more, for second derivatives, and then no further.
+/// Gives a user's rules the Tensors that they capture of the function that calls them: those are
+/// gone by the time that a transform asks for a rule. Where there are any, the rules are recorded
+/// now, and what they capture is returned: more operands behind the arguments, which the rules take
+/// there. A rule that cannot be recorded now stays as it is, and says so if it is ever asked for.
+/// Rules that rules call (their own function's, often) are recorded once more, for second
+/// derivatives, and then no further.
 class ClosedRules {
  public:
-  ClosedRules(CustomRule& rule, std::span<const Aval> operands, std::span<const Aval> results, std::span<const Tensor> arguments, Where where)
+  ClosedRules(CustomRule& rule, std::span<const Aval> operands, std::span<const Aval> results,
+              std::span<const Tensor> arguments, Where where)
       : rule_(rule), operands_(operands), results_(results), arguments_(arguments), where_(where) {}
 
   std::vector<Tensor> close() {
@@ -75,19 +79,30 @@ class ClosedRules {
     Recorded forward = recorded(rule_.forward, operands_, arguments_);
     const std::size_t n = results_.size(), residuals = forward.graph.outputs.size() - n;
     Vec<Aval> avals;
-    for (std::size_t i = 0; i < residuals; ++i) avals.push_back(forward.graph.aval(forward.graph.outputs[n + i]));
+    for (std::size_t i = 0; i < residuals; ++i)
+      avals.push_back(forward.graph.aval(forward.graph.outputs[n + i]));
     for (Aval& a : directions(results_)) avals.push_back(std::move(a));
     Recorded backward = recorded(rule_.backward, avals, {});
     if (!takes_tracers({&forward, &backward})) return;
-    rule_.forward = [g = shared(forward), m = operands_.size()](std::span<const Tensor> in) { return joined({replay(*g, in), in.subspan(m)}); };
-    rule_.backward = [g = shared(backward), residuals, k = captured_.size()](std::span<const Tensor> in) {
-      std::vector<Tensor> out = replay(*g, joined({in.first(residuals), in.subspan(residuals + k), in.subspan(residuals, k)}));
-      for (const Tensor& t : in.subspan(residuals, k)) out.push_back(full_tensor(Scalar(false).converted(t.dtype()), Aval(t.dtype(), t.shape())));
+    rule_.forward = [g = shared(forward), m = operands_.size()](std::span<const Tensor> in) {
+      return joined({replay(*g, in), in.subspan(m)});
+    };
+    rule_.backward = [g = shared(backward), residuals,
+                      k = captured_.size()](std::span<const Tensor> in) {
+      std::vector<Tensor> out = replay(
+          *g, joined({in.first(residuals), in.subspan(residuals + k), in.subspan(residuals, k)}));
+      for (const Tensor& t : in.subspan(residuals, k))
+        out.push_back(full_tensor(Scalar(false).converted(t.dtype()), Aval(t.dtype(), t.shape())));
       return out;
     };
   }
-  Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, std::span<const Tensor> known) const {
-    return record(f, avals, {.kind = ScopeKind::grad, .transform = rule_.name.c_str(), .concrete = known, .where = where_});
+  Recorded recorded(const FlatFunction& f, std::span<const Aval> avals,
+                    std::span<const Tensor> known) const {
+    return record(f, avals,
+                  {.kind = ScopeKind::grad,
+                   .transform = rule_.name.c_str(),
+                   .concrete = known,
+                   .where = where_});
   }
   bool takes_tracers(std::initializer_list<Recorded*> parts) {
     captured_ = share_captures({parts.begin(), parts.size()});
@@ -103,19 +118,24 @@ class ClosedRules {
   std::vector<Tensor> captured_;
 };
 
-/// The function as one equation. Its tracers stand for the arguments, so that where their values may be looked at outside, they
-/// may inside.
-inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<CustomRule> rule, const FlatFunction& f,
-                                       std::span<const Tensor> arguments, bool captures, Where where) {
+/// The function as one equation. Its tracers stand for the arguments, so that where their values
+/// may be looked at outside, they may inside.
+inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<CustomRule> rule,
+                                       const FlatFunction& f, std::span<const Tensor> arguments,
+                                       bool captures, Where where) {
   Vec<Aval> avals;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].defined()) fail(ErrorKind::value, std::string(name) + ": argument " + std::to_string(i) + " is an empty Tensor", where);
+    if (!arguments[i].defined())
+      fail(ErrorKind::value,
+           std::string(name) + ": argument " + std::to_string(i) + " is an empty Tensor", where);
     avals.push_back(aval_of(arguments[i]));
   }
   Vec<StateUpdate> updates;
-  // A rule of the user's says nothing of variables; what a checkpoint does to them, it does going forward.
-  Recorded r = record(op == Op::checkpoint ? with_updates(f, updates) : f, avals,
-                      {.kind = ScopeKind::grad, .transform = name, .concrete = arguments, .where = where});
+  // A rule of the user's says nothing of variables; what a checkpoint does to them, it does going
+  // forward.
+  Recorded r =
+      record(op == Op::checkpoint ? with_updates(f, updates) : f, avals,
+             {.kind = ScopeKind::grad, .transform = name, .concrete = arguments, .where = where});
   if (r.graph.outputs.empty() && !has_effects(r.graph)) return {};
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   if (rule) rule->name = name;
@@ -123,7 +143,8 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
     Vec<Aval> results;
     for (Var v : r.graph.outputs) results.push_back(r.graph.aval(v));
     for (Tensor& t : ClosedRules(*rule, avals, results, arguments, where).close()) {
-      r.graph.inputs.insert(r.graph.inputs.begin() + static_cast<std::ptrdiff_t>(operands.size()), r.graph.fresh(aval_of(t)));
+      r.graph.inputs.insert(r.graph.inputs.begin() + static_cast<std::ptrdiff_t>(operands.size()),
+                            r.graph.fresh(aval_of(t)));
       operands.push_back(std::move(t));
     }
   }
@@ -141,28 +162,34 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
 
 }  // namespace custom_entry
 
-std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where where, bool captures,
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp,
+                                    std::span<const Tensor> arguments, Where where, bool captures,
                                     const FlatFunction& transpose, int linear) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   auto rule = new_shared<CustomRule>();
   rule->jvp = jvp;
   rule->transpose = transpose;
   rule->linear = linear;
-  return custom_entry::as_equation(Op::custom_jvp, "vt::custom_jvp", std::move(rule), f, arguments, captures, where);
+  return custom_entry::as_equation(Op::custom_jvp, "vt::custom_jvp", std::move(rule), f, arguments,
+                                   captures, where);
 }
 
-std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
-                                    std::span<const Tensor> arguments, Where where, bool captures) {
+std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward,
+                                    const FlatFunction& backward, std::span<const Tensor> arguments,
+                                    Where where, bool captures) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   auto rule = new_shared<CustomRule>();
   rule->forward = forward;
   rule->backward = backward;
-  return custom_entry::as_equation(Op::custom_vjp, "vt::custom_vjp", std::move(rule), f, arguments, captures, where);
+  return custom_entry::as_equation(Op::custom_vjp, "vt::custom_vjp", std::move(rule), f, arguments,
+                                   captures, where);
 }
 
-std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
+std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments,
+                                    Where where) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
-  return custom_entry::as_equation(Op::checkpoint, "vt::checkpoint", nullptr, f, arguments, false, where);
+  return custom_entry::as_equation(Op::checkpoint, "vt::checkpoint", nullptr, f, arguments, false,
+                                   where);
 }
 
 }  // namespace vt::detail

@@ -5,8 +5,8 @@
 #include <numbers>
 #include <string>
 
-#include "../../trace/record/thread_state.hpp"
 #include "../../trace/base/timeline.hpp"
+#include "../../trace/record/thread_state.hpp"
 #include "build.hpp"
 
 namespace vt::detail {
@@ -41,7 +41,8 @@ inline Tensor div(const JvpCall& c) {
   return sum;
 }
 
-// x − n·y with n = trunc(x / y), which is got back from the result: x / y itself may round up to the next integer.
+// x − n·y with n = trunc(x / y), which is got back from the result: x / y itself may round up to
+// the next integer.
 inline Tensor rem(const JvpCall& c) {
   Tensor sum = c.t[0];
   if (c.has(1)) {
@@ -60,7 +61,8 @@ inline Tensor pow_slope(const Val& x, double n) {
 
 // 0 · 0⁻¹ and log 0 are kept out: the derivative of x⁰ at 0 is 0, and so is that of 0^y for y > 0.
 inline Tensor pow(const JvpCall& c) {
-  if (const Node* exponent = c.x[1].node(); exponent->op == Op::full && !c.has(1) && !is_complex(c.y.dtype())) {
+  if (const Node* exponent = c.x[1].node();
+      exponent->op == Op::full && !c.has(1) && !is_complex(c.y.dtype())) {
     const double n = exponent->params->as<FullParams>().value.to_double();
     return n == 0 ? Tensor() : n == 1 ? c.t[0] : Tensor(tangent(c) * Val(pow_slope(primal(c), n)));
   }
@@ -73,7 +75,8 @@ inline Tensor pow(const JvpCall& c) {
     const Val exponent = choose(both_zero, one, y - 1.0);
     sum = tangent(c, 0) * (y * Val(binary(Op::pow, x, exponent)));
   }
-  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * (Val(unary(Op::log, choose(x_is_zero, one, x))) * result(c)));
+  if (c.has(1))
+    sum = sum_of(sum, tangent(c, 1) * (Val(unary(Op::log, choose(x_is_zero, one, x))) * result(c)));
   return sum;
 }
 
@@ -84,15 +87,18 @@ inline Tensor greater(const JvpCall& c, Op wins) {
   const Tensor tie = choose(binary(Op::eq, c.x[0], c.x[1]), half, zero);
   Tensor sum;
   if (c.has(0)) sum = tangent(c, 0) * Val(choose(binary(wins, c.x[0], c.x[1]), one, tie));
-  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * Val(choose(binary(wins, c.x[1], c.x[0]), one, tie)));
+  if (c.has(1))
+    sum = sum_of(sum, tangent(c, 1) * Val(choose(binary(wins, c.x[1], c.x[0]), one, tie)));
   return sum;
 }
 
-/// What to divide by before squaring: the greater of two lengths, as squares of the operands themselves may overflow or vanish. The slopes that use
-/// it come out the same whatever it is, so that it is a constant to further derivatives. 1 where the length is infinite.
+/// What to divide by before squaring: the greater of two lengths, as squares of the operands
+/// themselves may overflow or vanish. The slopes that use it come out the same whatever it is, so
+/// that it is a constant to further derivatives. 1 where the length is infinite.
 inline Val scale_of(const Tensor& a, const Tensor& b) {
   const Tensor length = binary(Op::max, unary(Op::abs, a), unary(Op::abs, b));
-  return unary(Op::stop_gradient, choose(unary(Op::is_finite, length), length, scalar(aval_of(length).dtype, 1)));
+  return unary(Op::stop_gradient,
+               choose(unary(Op::is_finite, length), length, scalar(aval_of(length).dtype, 1)));
 }
 
 // x / (x² + y²) and −y / (x² + y²)
@@ -116,7 +122,8 @@ inline Tensor integer_pow(const JvpCall& c) {
   if (n == 1) return c.t[0];
   if (n == 2) return tangent(c) * (2.0 * primal(c));
   // The least exponent has none below it.
-  const Val lower = n == std::numeric_limits<int>::min() ? result(c) / primal(c) : Val(power(c.x[0], n - 1));
+  const Val lower =
+      n == std::numeric_limits<int>::min() ? result(c) / primal(c) : Val(power(c.x[0], n - 1));
   return tangent(c) * (static_cast<double>(n) * lower);
 }
 
@@ -131,13 +138,15 @@ inline Tensor abs(const JvpCall& c) {
 inline Tensor sign(const JvpCall& c) {
   if (!is_complex(c.y.dtype())) return {};
   const DType part = real_dtype(c.y.dtype());
-  const Val length = unary(Op::abs, c.x[0]), across = unary(Op::imag, tangent(c) * Val(unary(Op::conj, c.y)));
+  const Val length = unary(Op::abs, c.x[0]),
+            across = unary(Op::imag, tangent(c) * Val(unary(Op::conj, c.y)));
   const Tensor zero = scalar(part, 0), at_zero = binary(Op::eq, length, zero);
   const Val turn = across / Val(choose(at_zero, scalar(part, 1), length));
   return result(c) * Val(binary(Op::complex, zero, turn));
 }
 
-/// 1 − x². On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the zero beside x tells the side, which 1 − x and x + 1 would
+/// 1 − x². On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the zero beside x
+/// tells the side, which 1 − x and x + 1 would
 /// lose: 0 − 0 and −0 + 0 are +0. `x − −1` keeps it.
 inline Val one_minus_square(const JvpCall& c) { return -((primal(c) - 1.0) * (primal(c) - -1.0)); }
 
@@ -164,38 +173,52 @@ inline Tensor cosh(const JvpCall& c) { return tangent(c) * Val(unary(Op::sinh, c
 inline Tensor tanh(const JvpCall& c) { return tangent(c) * (1.0 - result(c) * result(c)); }
 inline Tensor asinh(const JvpCall& c) {
   if (is_complex(c.x[0].dtype())) return tangent(c) * rsqrt_of(primal(c) * primal(c) - -1.0);
-  const Val scale = scale_of(c.x[0], scalar(c.y.dtype(), 1)), x = primal(c) / scale, one = 1.0 / scale;
+  const Val scale = scale_of(c.x[0], scalar(c.y.dtype(), 1)), x = primal(c) / scale,
+            one = 1.0 / scale;
   return tangent(c) * (rsqrt_of(x * x + one * one) * one);
 }
 inline Tensor acosh(const JvpCall& c) {
   const Val below = primal(c) - 1.0, above = primal(c) - -1.0;
-  // The product of two complex roots is not the root of the product: in the left half plane it is the negative of it.
+  // The product of two complex roots is not the root of the product: in the left half plane it is
+  // the negative of it.
   if (is_complex(c.x[0].dtype())) return tangent(c) * (rsqrt_of(below) * rsqrt_of(above));
   const Val scale = scale_of(c.x[0], scalar(c.y.dtype(), 1));
   return tangent(c) * (rsqrt_of(below / scale * (above / scale)) / scale);
 }
-inline Tensor atanh(const JvpCall& c) { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }
+inline Tensor atanh(const JvpCall& c) {
+  return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c)));
+}
 inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }
 /// exp(−factor x²). The exponential magnifies what x² was rounded by. In f64, where that may be
 /// hundreds of units in the last place, it is made good; 16-bit floats are squared in f32.
 inline Val gaussian(const Tensor& operand, double factor) {
   const DType own = operand.dtype();
-  const Val x = convert_to(operand, size_of(own) < 4 ? DType::f32 : own), square = x * x, plain = exp_of(-factor * square);
+  const Val x = convert_to(operand, size_of(own) < 4 ? DType::f32 : own), square = x * x,
+            plain = exp_of(-factor * square);
   if (own != DType::f64) return convert_to(plain, own);
-  const Val high = emit(Op::reduce_precision, make_params(PrecisionParams{11, 25}), {x.t}, {}), low = x - high;
+  const Val high = emit(Op::reduce_precision, make_params(PrecisionParams{11, 25}), {x.t}, {}),
+            low = x - high;
   const Val rest = (high * high - square) + low * (2.0 * high + low);
-  const Val lost = unary(Op::stop_gradient, choose(binary(Op::lt, square, scalar(own, 1e6)), rest, scalar(own, 0)));
+  const Val lost = unary(Op::stop_gradient,
+                         choose(binary(Op::lt, square, scalar(own, 1e6)), rest, scalar(own, 0)));
   return plain * (1.0 - factor * lost);
 }
 inline Tensor erf(const JvpCall& c) { return tangent(c) * (2 * inv_sqrtpi * gaussian(c.x[0], 1)); }
-inline Tensor erfc(const JvpCall& c) { return tangent(c) * (-2 * inv_sqrtpi * gaussian(c.x[0], 1)); }
-inline Tensor erf_inv(const JvpCall& c) { return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
+inline Tensor erfc(const JvpCall& c) {
+  return tangent(c) * (-2 * inv_sqrtpi * gaussian(c.x[0], 1));
+}
+inline Tensor erf_inv(const JvpCall& c) {
+  return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c)));
+}
 inline Tensor lgamma(const JvpCall& c) { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }
 inline Tensor digamma(const JvpCall& c) { return tangent(c) * Val(trigamma(c.x[0])); }
-inline Tensor gamma(const JvpCall& c) { return tangent(c) * (result(c) * Val(unary(Op::digamma, c.x[0]))); }
+inline Tensor gamma(const JvpCall& c) {
+  return tangent(c) * (result(c) * Val(unary(Op::digamma, c.x[0])));
+}
 
-/// The slopes of dawsn and erfcx, 1 − 2xy and 2xy − 2/√π, are what is left of two numbers that agree in ever more digits: beyond 8 it is summed
-/// instead. `sign` −1: Σ (2k + 1)!! u^(k + 1) with u = 1 / (2x²), 1: with alternating signs. The terms left out are below 1e-16 of the sum.
+/// The slopes of dawsn and erfcx, 1 − 2xy and 2xy − 2/√π, are what is left of two numbers that
+/// agree in ever more digits: beyond 8 it is summed instead. `sign` −1: Σ (2k + 1)!! u^(k + 1) with
+/// u = 1 / (2x²), 1: with alternating signs. The terms left out are below 1e-16 of the sum.
 inline Val asymptotic_slope(const JvpCall& c, const Tensor& is_far, double sign) {
   const Tensor one = scalar(c.y.dtype(), 1);
   const Val far = choose(is_far, c.x[0], scalar(c.y.dtype(), 8)), u = 0.5 / far / far;
@@ -203,40 +226,67 @@ inline Val asymptotic_slope(const JvpCall& c, const Tensor& is_far, double sign)
   for (int k = 18; k > 0; --k) sum = 1.0 - (sign * (2 * k + 1)) * (u * sum);
   return u * sum;
 }
-/// Either formula where it holds; the other one sees operands at which its own derivatives are finite.
-inline Tensor slope_near_and_far(const JvpCall& c, const Val& distance, double factor, double sign) {
+/// Either formula where it holds; the other one sees operands at which its own derivatives are
+/// finite.
+inline Tensor slope_near_and_far(const JvpCall& c, const Val& distance, double factor,
+                                 double sign) {
   const Tensor is_far = binary(Op::gt, distance, scalar(c.y.dtype(), 8));
   const Val near = choose(is_far, scalar(c.y.dtype(), 0), c.x[0]);
   const Val slope = (2.0 * sign) * (near * result(c)) - sign * factor;
   return tangent(c) * Val(choose(is_far, -factor * asymptotic_slope(c, is_far, sign), slope));
 }
-inline Tensor erfcx(const JvpCall& c) { return slope_near_and_far(c, primal(c), 2 * inv_sqrtpi, 1); }
-inline Tensor dawsn(const JvpCall& c) { return slope_near_and_far(c, unary(Op::abs, c.x[0]), 1, -1); }
+inline Tensor erfcx(const JvpCall& c) {
+  return slope_near_and_far(c, primal(c), 2 * inv_sqrtpi, 1);
+}
+inline Tensor dawsn(const JvpCall& c) {
+  return slope_near_and_far(c, unary(Op::abs, c.x[0]), 1, -1);
+}
 
 /// −½√π exp(y²), of which y's last digit would be magnified: exp(−y²) is q / erfcx(y).
 inline Tensor erfc_inv(const JvpCall& c) {
   const Tensor one = scalar(c.y.dtype(), 1), zero = scalar(c.y.dtype(), 0);
-  const Val tail = choose(binary(Op::lt, c.x[0], one), c.x[0], 2.0 - primal(c)), scaled = unary(Op::erfcx, unary(Op::abs, c.y));
-  return tangent(c) * (-0.5 / inv_sqrtpi * Val(choose(binary(Op::eq, tail, zero), one, scaled)) / tail);
+  const Val tail = choose(binary(Op::lt, c.x[0], one), c.x[0], 2.0 - primal(c)),
+            scaled = unary(Op::erfcx, unary(Op::abs, c.y));
+  return tangent(c) *
+         (-0.5 / inv_sqrtpi * Val(choose(binary(Op::eq, tail, zero), one, scaled)) / tail);
 }
-inline Tensor ndtr(const JvpCall& c) { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * gaussian(c.x[0], 0.5)); }
-/// The normal density over the distribution. On the left both vanish, and their quotient is one of erfcx, which overflows on the right. Each form
-/// sees 0 in place of the other's operands, so that derivatives of the one that is not chosen are finite too.
+inline Tensor ndtr(const JvpCall& c) {
+  return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * gaussian(c.x[0], 0.5));
+}
+/// The normal density over the distribution. On the left both vanish, and their quotient is one of
+/// erfcx, which overflows on the right. Each form sees 0 in place of the other's operands, so that
+/// derivatives of the one that is not chosen are finite too.
 inline Tensor log_ndtr(const JvpCall& c) {
   const Tensor zero = scalar(c.y.dtype(), 0), is_left = binary(Op::lt, c.x[0], zero);
   const Val left = choose(is_left, c.x[0], zero), right = choose(is_left, zero, c.x[0]);
-  const Val from_erfcx = std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * left));
-  const Val from_ndtr = inv_sqrtpi / std::numbers::sqrt2 * gaussian(right, 0.5) / Val(unary(Op::ndtr, right));
+  const Val from_erfcx =
+      std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * left));
+  const Val from_ndtr =
+      inv_sqrtpi / std::numbers::sqrt2 * gaussian(right, 0.5) / Val(unary(Op::ndtr, right));
   return tangent(c) * Val(choose(is_left, from_erfcx, from_ndtr));
 }
 inline Tensor expi(const JvpCall& c) { return tangent(c) * (exp_of(primal(c)) / primal(c)); }
-inline Tensor fresnel_sin(const JvpCall& c) { return tangent(c) * sin_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }
-inline Tensor fresnel_cos(const JvpCall& c) { return tangent(c) * cos_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }
-inline Tensor bessel_k0e(const JvpCall& c) { return tangent(c) * (result(c) - Val(unary(Op::bessel_k1e, c.x[0]))); }
-inline Tensor bessel_k1e(const JvpCall& c) { return tangent(c) * (result(c) - Val(unary(Op::bessel_k0e, c.x[0])) - result(c) / primal(c)); }
-inline Tensor bessel_j0(const JvpCall& c) { return tangent(c) * -Val(unary(Op::bessel_j1, c.x[0])); }
-inline Tensor bessel_y0(const JvpCall& c) { return tangent(c) * -Val(unary(Op::bessel_y1, c.x[0])); }
-inline Tensor bessel_y1(const JvpCall& c) { return tangent(c) * (Val(unary(Op::bessel_y0, c.x[0])) - result(c) / primal(c)); }
+inline Tensor fresnel_sin(const JvpCall& c) {
+  return tangent(c) * sin_of(std::numbers::pi / 2 * (primal(c) * primal(c)));
+}
+inline Tensor fresnel_cos(const JvpCall& c) {
+  return tangent(c) * cos_of(std::numbers::pi / 2 * (primal(c) * primal(c)));
+}
+inline Tensor bessel_k0e(const JvpCall& c) {
+  return tangent(c) * (result(c) - Val(unary(Op::bessel_k1e, c.x[0])));
+}
+inline Tensor bessel_k1e(const JvpCall& c) {
+  return tangent(c) * (result(c) - Val(unary(Op::bessel_k0e, c.x[0])) - result(c) / primal(c));
+}
+inline Tensor bessel_j0(const JvpCall& c) {
+  return tangent(c) * -Val(unary(Op::bessel_j1, c.x[0]));
+}
+inline Tensor bessel_y0(const JvpCall& c) {
+  return tangent(c) * -Val(unary(Op::bessel_y1, c.x[0]));
+}
+inline Tensor bessel_y1(const JvpCall& c) {
+  return tangent(c) * (Val(unary(Op::bessel_y0, c.x[0])) - result(c) / primal(c));
+}
 inline Tensor convert(const JvpCall& c) { return convert_to(c.t[0], c.y.dtype()); }
 inline Tensor max(const JvpCall& c) { return greater(c, Op::gt); }
 inline Tensor min(const JvpCall& c) { return greater(c, Op::lt); }
@@ -419,12 +469,17 @@ namespace jvp_walk {
 class Walk {
  public:
   Walk(const GraphBody& graph, JvpMode mode, JvpShapes shapes)
-      : graph_(graph), mode_(mode), shapes_(shapes), x_(graph.avals.size()), t_(graph.avals.size()) {}
+      : graph_(graph),
+        mode_(mode),
+        shapes_(shapes),
+        x_(graph.avals.size()),
+        t_(graph.avals.size()) {}
 
   JvpResult run(std::span<const Tensor> primals, std::span<const Tensor> tangents) {
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
       x_[index(graph_.inputs[i])] = primals[i];
-      if (is_inexact(graph_.aval(graph_.inputs[i]).dtype)) t_[index(graph_.inputs[i])] = tangents[i];
+      if (is_inexact(graph_.aval(graph_.inputs[i]).dtype))
+        t_[index(graph_.inputs[i])] = tangents[i];
     }
     for (const Equation& e : graph_.equations) equation(e);
     JvpResult result;
@@ -449,7 +504,8 @@ class Walk {
     }
     const JvpRule& rule = jvp_rules::table[e.op];
     WhereScope line(e.where);
-    if (shapes_ == JvpShapes::lifted && e.op == Op::call) {  // a body of scalars cannot be called with arrays
+    // a body of scalars cannot be called with arrays
+    if (shapes_ == JvpShapes::lifted && e.op == Op::call) {
       const JvpResult r = jvp_graph(*e.as<CallParams>().body, operands_, tangents_, mode_, shapes_);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
         x_[index(e.outputs[i])] = r.primals[i];
@@ -474,7 +530,9 @@ class Walk {
     if (t.defined()) set_tangent(e, 0, std::move(t));
   }
 
-  JvpCall call(const Equation& e, Tensor y) const { return {e, operands_, tangents_, std::move(y), mode_}; }
+  JvpCall call(const Equation& e, Tensor y) const {
+    return {e, operands_, tangents_, std::move(y), mode_};
+  }
 
   void emit_primal(const Equation& e) {
     if (shapes_ == JvpShapes::lifted) {
@@ -490,7 +548,9 @@ class Walk {
     if (!is_inexact(y.dtype())) return;
     if (t.shape() != y.shape()) t = grad_build::spread(t, y.shape());
     if (t.shape() != y.shape() || t.dtype() != y.dtype())
-      fail(ErrorKind::transform, "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() + " for " + aval_of(y).str(),
+      fail(ErrorKind::transform,
+           "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() +
+               " for " + aval_of(y).str(),
            e.where);
     t_[index(e.outputs[i])] = std::move(t);
   }
@@ -504,7 +564,8 @@ class Walk {
 
 }  // namespace jvp_walk
 
-JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents, JvpMode mode, JvpShapes shapes) {
+JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals,
+                    std::span<const Tensor> tangents, JvpMode mode, JvpShapes shapes) {
   const Span span("transform", mode == JvpMode::linearize ? "linearize" : "jvp");
   return jvp_walk::Walk(graph, mode, shapes).run(primals, tangents);
 }

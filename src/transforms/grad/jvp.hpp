@@ -10,22 +10,27 @@
 
 namespace vt::detail {
 
-/// An undefined Tensor is a zero tangent: it is never computed with. Integer and bool values only ever have such.
+/// An undefined Tensor is a zero tangent: it is never computed with. Integer and bool values only
+/// ever have such.
 struct JvpResult {
   std::vector<Tensor> primals, tangents;
 };
 
 enum class JvpMode : std::uint8_t {
-  forward,    ///< tangents are ordinary values
-  linearize,  ///< tangents are tracers of an open linear scope; a rule may leave a linear call (see linear_call.hpp) there
+  forward,  ///< tangents are ordinary values
+  /// tangents are tracers of an open linear scope; a rule may leave a linear call (see
+  /// linear_call.hpp) there
+  linearize,
 };
 enum class JvpShapes : std::uint8_t {
   recorded,  ///< the arguments have the shapes that the Graph was recorded with
   lifted,    ///< an element-wise Graph of scalars runs on arrays
 };
 
-/// Emits the primal and the tangent equations of `graph` into the current scope. `primals`, `tangents`: one per Graph input.
-JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents, JvpMode mode = JvpMode::forward,
+/// Emits the primal and the tangent equations of `graph` into the current scope. `primals`,
+/// `tangents`: one per Graph input.
+JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals,
+                    std::span<const Tensor> tangents, JvpMode mode = JvpMode::forward,
                     JvpShapes shapes = JvpShapes::recorded);
 
 /// One equation with its operands, as a rule sees it. At least one tangent is defined.
@@ -33,7 +38,8 @@ struct JvpCall {
   const Equation& equation;
   std::span<const Tensor> x;  ///< operands
   std::span<const Tensor> t;  ///< their tangents
-  Tensor y;                   ///< the result (rules of one result; structure rules make it themselves)
+  /// the result (rules of one result; structure rules make it themselves)
+  Tensor y;
   JvpMode mode;
 
   bool has(std::size_t i) const { return t[i].defined(); }
@@ -45,10 +51,12 @@ struct JvpCall {
 
 /// How an op is differentiated.
 struct JvpRule {
-  /// The tangent of the one result. It may have rank 0 where the result has not: the walk spreads it.
+  /// The tangent of the one result. It may have rank 0 where the result has not: the walk spreads
+  /// it.
   using Tangent = Tensor (*)(const JvpCall&);
   /// Emits all results and fills in their tangents.
-  using Whole = void (*)(const JvpCall&, std::vector<Tensor>& results, std::vector<Tensor>& tangents);
+  using Whole = void (*)(const JvpCall&, std::vector<Tensor>& results,
+                         std::vector<Tensor>& tangents);
 
   Tangent tangent = nullptr;
   Whole whole = nullptr;
@@ -114,8 +122,10 @@ void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 
 const JvpRule& rule_of(Op);
 
-/// The elements of `operand` that a scatter of updates of this shape would write, at the places of the updates.
-Tensor met_by_updates(const ScatterParams&, const Tensor& operand, const Tensor& indices, const Shape& updates);
+/// The elements of `operand` that a scatter of updates of this shape would write, at the places of
+/// the updates.
+Tensor met_by_updates(const ScatterParams&, const Tensor& operand, const Tensor& indices,
+                      const Shape& updates);
 /// The scatter that writes what a gather with these parameters reads.
 ScatterParams scatter_of(const GatherParams&);
 

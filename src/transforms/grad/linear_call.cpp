@@ -12,7 +12,8 @@ namespace vt::detail {
 
 namespace linear_calls {
 
-/// Only for the shapes of the results. Nothing ever runs it: push_linear_call and pull_linear_call know better.
+/// Only for the shapes of the results. Nothing ever runs it: push_linear_call and pull_linear_call
+/// know better.
 inline GraphRef shapes_only(std::span<const Tensor> operands, std::span<const Aval> results) {
   auto body = new_shared<GraphBody>();
   for (const Tensor& t : operands) body->inputs.push_back(body->fresh(aval_of(t)));
@@ -39,7 +40,8 @@ inline std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Ten
 
 }  // namespace linear_calls
 
-std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> tangents, std::span<const Aval> results, Where where) {
+std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> tangents,
+                                     std::span<const Aval> results, Where where) {
   Vec<bool> given;
   std::vector<Tensor> operands;
   for (const Tensor& t : tangents) {
@@ -57,7 +59,8 @@ std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> ta
   auto rule = new_shared<CustomRule>();
   rule->name = std::move(call.name);
   // Operands that were zero here stay zero, and results that are no numbers stay out.
-  rule->forward = [push = std::move(call.push), given, is_number, linear](std::span<const Tensor> all) {
+  rule->forward = [push = std::move(call.push), given, is_number,
+                   linear](std::span<const Tensor> all) {
     std::vector<Tensor> in;
     std::size_t next = 0;
     for (bool g : given) in.push_back(g ? all[next++] : Tensor());
@@ -66,7 +69,8 @@ std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> ta
       if (is_number[i]) kept.push_back(std::move(out[i]));
     return kept;
   };
-  rule->backward = [pull = std::move(call.pull), given, is_number, residuals](std::span<const Tensor> all) {
+  rule->backward = [pull = std::move(call.pull), given, is_number,
+                    residuals](std::span<const Tensor> all) {
     std::vector<Tensor> in;
     std::size_t next = residuals;
     for (bool n : is_number) in.push_back(n ? all[next++] : Tensor());
@@ -90,11 +94,15 @@ std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> ta
 
 bool is_linear_call(const Equation& e) { return e.op == Op::call && e.as<CallParams>().rule; }
 
-std::vector<Tensor> push_linear_call(const Equation& e, std::span<const Tensor> operands) { return e.as<CallParams>().rule->forward(operands); }
+std::vector<Tensor> push_linear_call(const Equation& e, std::span<const Tensor> operands) {
+  return e.as<CallParams>().rule->forward(operands);
+}
 
-std::vector<Tensor> pull_linear_call(const Equation& e, std::span<const Tensor> operands, std::span<const Tensor> cotangents) {
+std::vector<Tensor> pull_linear_call(const Equation& e, std::span<const Tensor> operands,
+                                     std::span<const Tensor> cotangents) {
   const auto& p = e.as<CallParams>();
-  return p.rule->backward(linear_calls::joined(linear_calls::residuals_of(p, operands), cotangents));
+  return p.rule->backward(
+      linear_calls::joined(linear_calls::residuals_of(p, operands), cotangents));
 }
 
 }  // namespace vt::detail

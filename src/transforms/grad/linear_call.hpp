@@ -1,5 +1,6 @@
-// Linear calls: equations of a linear Graph that are known only by what they do, forward and transposed. linearize leaves them for
-// custom_vjp and checkpoint, whose transposes must run user code or recompute, and must not do so before they are asked to.
+// Linear calls: equations of a linear Graph that are known only by what they do, forward and
+// transposed. linearize leaves them for custom_vjp and checkpoint, whose transposes must run user
+// code or recompute, and must not do so before they are asked to.
 #pragma once
 
 #include <span>
@@ -17,15 +18,18 @@ struct LinearCall {
   std::vector<Tensor> residuals;
 };
 
-/// Records the call on those of `tangents` that are defined. `results`: what the tangents of the results look like. Results of
-/// integer dtype get an undefined tangent.
-std::vector<Tensor> emit_linear_call(LinearCall, std::span<const Tensor> tangents, std::span<const Aval> results, Where);
+/// Records the call on those of `tangents` that are defined. `results`: what the tangents of the
+/// results look like. Results of integer dtype get an undefined tangent.
+std::vector<Tensor> emit_linear_call(LinearCall, std::span<const Tensor> tangents,
+                                     std::span<const Aval> results, Where);
 
 /// Is this an equation that emit_linear_call made? It is an Op::call with a rule.
 bool is_linear_call(const Equation&);
 /// Runs it: operands are the tangents (undefined: zero), then the residuals.
 std::vector<Tensor> push_linear_call(const Equation&, std::span<const Tensor> operands);
-/// Its transpose: cotangents of the equation's results → cotangents of its tangent operands. `operands`: only the residuals are read.
-std::vector<Tensor> pull_linear_call(const Equation&, std::span<const Tensor> operands, std::span<const Tensor> cotangents);
+/// Its transpose: cotangents of the equation's results → cotangents of its tangent operands.
+/// `operands`: only the residuals are read.
+std::vector<Tensor> pull_linear_call(const Equation&, std::span<const Tensor> operands,
+                                     std::span<const Tensor> cotangents);
 
 }  // namespace vt::detail

@@ -1,4 +1,5 @@
-// Linearization and the entry points built on it: jvp, linearize, vjp, value_and_grad on flat lists of Tensors.
+// Linearization and the entry points built on it: jvp, linearize, vjp, value_and_grad on flat lists
+// of Tensors.
 #include "linearize.hpp"
 
 #include <string>
@@ -13,9 +14,11 @@
 
 namespace vt::detail {
 
-// Products of a tangent and a primal value need no care here: the primal factor has no operand in the linear scope, so it is
-// recorded outside and becomes a residual; only what depends on tangents is recorded inside.
-LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const Vec<bool>& wanted) {
+// Products of a tangent and a primal value need no care here: the primal factor has no operand in
+// the linear scope, so it is recorded outside and becomes a residual; only what depends on tangents
+// is recorded inside.
+LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals,
+                           const Vec<bool>& wanted) {
   LinearPart part;
   RecordingScope scope({.kind = ScopeKind::linear, .transform = "vt::linearize"});
   std::vector<Tensor> tangents(graph.inputs.size()), varying;
@@ -43,14 +46,16 @@ LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> prima
 std::vector<Tensor> push_linear(const LinearPart& part, std::span<const Tensor> tangents) {
   const std::vector<Tensor> pushed = push_graph(part.graph, tangents, part.residuals);
   std::vector<Tensor> all;
-  for (int i : part.tangent_of) all.push_back(i < 0 ? Tensor() : pushed[static_cast<std::size_t>(i)]);
+  for (int i : part.tangent_of)
+    all.push_back(i < 0 ? Tensor() : pushed[static_cast<std::size_t>(i)]);
   return all;
 }
 
 std::vector<Tensor> pull_linear(const LinearPart& part, std::span<const Tensor> cotangents) {
   std::vector<Tensor> varying(part.graph.outputs.size());
   for (std::size_t i = 0; i < part.tangent_of.size(); ++i)
-    if (part.tangent_of[i] >= 0) varying[static_cast<std::size_t>(part.tangent_of[i])] = cotangents[i];
+    if (part.tangent_of[i] >= 0)
+      varying[static_cast<std::size_t>(part.tangent_of[i])] = cotangents[i];
   return transpose_graph(part.graph, part.wanted.size(), part.residuals, varying);
 }
 
@@ -59,12 +64,17 @@ namespace grad_entry {
 inline std::string leaf_name(const LeafName& name, std::size_t i, const char* kind) {
   return name ? name(i) : std::string(kind) + " " + std::to_string(i);
 }
-inline std::string argument(const GradCall& call, std::size_t i) { return leaf_name(call.argument_name, i, "argument"); }
-inline std::string result(const GradCall& call, std::size_t i) { return leaf_name(call.result_name, i, "result"); }
+inline std::string argument(const GradCall& call, std::size_t i) {
+  return leaf_name(call.argument_name, i, "argument");
+}
+inline std::string result(const GradCall& call, std::size_t i) {
+  return leaf_name(call.result_name, i, "result");
+}
 
 enum class Integers {
   refused,  ///< a gradient with respect to them is a mistake
-  zero,     ///< where all arguments have a tangent, theirs is not looked at and their cotangent is zero
+  /// where all arguments have a tangent, theirs is not looked at and their cotangent is zero
+  zero,
 };
 
 /// Indices of the wanted arguments.
@@ -72,13 +82,16 @@ inline Vec<std::size_t> wanted_arguments(const GradCall& call, Integers integers
   Vec<std::size_t> wanted;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     if (!call.arguments[i].defined())
-      fail(ErrorKind::value, std::string(call.transform) + ": " + argument(call, i) + " is an empty Tensor", call.where);
+      fail(ErrorKind::value,
+           std::string(call.transform) + ": " + argument(call, i) + " is an empty Tensor",
+           call.where);
     if (i >= call.wanted.size() || !call.wanted[i]) continue;
     const Aval& a = aval_of(call.arguments[i]);
     if (integers == Integers::refused && !is_inexact(a.dtype))
       fail(ErrorKind::dtype,
            std::string(call.transform) + ": " + argument(call, i) + " is " + a.str() +
-               ", and only float and complex Tensors have derivatives; convert it with astype(vt::f32), or do not differentiate with respect to it",
+               ", and only float and complex Tensors have derivatives; convert it with "
+               "astype(vt::f32), or do not differentiate with respect to it",
            call.where);
     wanted.push_back(i);
   }
@@ -91,7 +104,10 @@ inline Recorded recorded(const FlatFunction& f, const GradCall& call, Vec<StateU
   Vec<Aval> avals;
   for (const Tensor& t : call.arguments) avals.push_back(aval_of(t));
   return record(with_updates(f, updates), avals,
-                {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments, .where = call.where});
+                {.kind = ScopeKind::grad,
+                 .transform = call.transform,
+                 .concrete = call.arguments,
+                 .where = call.where});
 }
 /// Applies the updates, and takes their values off the results.
 inline void settle(std::span<const StateUpdate> updates, std::vector<Tensor>& outputs) {
@@ -106,17 +122,25 @@ inline std::vector<Tensor> primals_of(const GradCall& call, const Recorded& r) {
   return all;
 }
 
-/// A (co)tangent that the user gave, in the dtype and shape of what it goes with. Weak scalars take the dtype; nothing else is bent.
-inline Tensor like(const Tensor& t, const Aval& wanted, const char* transform, const char* what, const std::string& leaf, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, std::string(transform) + ": the " + what + " of " + leaf + " is an empty Tensor", where);
+/// A (co)tangent that the user gave, in the dtype and shape of what it goes with. Weak scalars take
+/// the dtype; nothing else is bent.
+inline Tensor like(const Tensor& t, const Aval& wanted, const char* transform, const char* what,
+                   const std::string& leaf, Where where) {
+  if (!t.defined())
+    fail(ErrorKind::value,
+         std::string(transform) + ": the " + what + " of " + leaf + " is an empty Tensor", where);
   const Aval& a = aval_of(t);
   if (a.shape != wanted.shape || (a.dtype != wanted.dtype && !a.weak))
     fail(a.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype,
-         std::string(transform) + ": the " + what + " of " + leaf + " is " + a.str() + ", but " + leaf + " is " + wanted.str(), where);
+         std::string(transform) + ": the " + what + " of " + leaf + " is " + a.str() + ", but " +
+             leaf + " is " + wanted.str(),
+         where);
   return grad_build::convert_to(t, wanted.dtype);
 }
 
-inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape)); }
+inline Tensor or_zeros(const Tensor& t, const Aval& a) {
+  return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape));
+}
 
 }  // namespace grad_entry
 
@@ -136,24 +160,35 @@ inline LinearPart linearized(const FlatFunction& f, const GradCall& call, Intege
 void need_holomorphic(const GradCall& call, const LinearPart& part, const Aval& result) {
   for (const Aval& a : part.wanted)
     if (!is_complex(a.dtype))
-      fail(ErrorKind::dtype, std::string(call.transform) + ": holomorphic functions have complex arguments, not " + a.str(), call.where);
+      fail(ErrorKind::dtype,
+           std::string(call.transform) + ": holomorphic functions have complex arguments, not " +
+               a.str(),
+           call.where);
   if (!is_complex(result.dtype))
-    fail(ErrorKind::dtype, std::string(call.transform) + ": holomorphic functions have complex results, not " + result.str(), call.where);
+    fail(ErrorKind::dtype,
+         std::string(call.transform) + ": holomorphic functions have complex results, not " +
+             result.str(),
+         call.where);
 }
 
-LinearPart linearize_call(const FlatFunction& f, const GradCall& call) { return grad_entry::linearized(f, call, grad_entry::Integers::refused); }
+LinearPart linearize_call(const FlatFunction& f, const GradCall& call) {
+  return grad_entry::linearized(f, call, grad_entry::Integers::refused);
+}
 
 JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Tensor> tangents) {
   using namespace grad_entry;
   const Vec<std::size_t> wanted = wanted_arguments(call, Integers::zero);
   if (tangents.size() != wanted.size())
     fail(ErrorKind::tree,
-         std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(wanted.size()) + " arguments",
+         std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " +
+             std::to_string(wanted.size()) + " arguments",
          call.where);
   std::vector<Tensor> given(call.arguments.size());
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     const Aval& a = aval_of(call.arguments[wanted[k]]);
-    if (is_inexact(a.dtype)) given[wanted[k]] = like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
+    if (is_inexact(a.dtype))
+      given[wanted[k]] =
+          like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
   }
   Vec<StateUpdate> updates;
   const Recorded r = recorded(f, call, updates);
@@ -161,7 +196,8 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
   JvpResult result = jvp_graph(r.graph, primals_of(call, r), given);
   settle(updates, result.primals);
   result.tangents.resize(result.primals.size());
-  for (std::size_t i = 0; i < result.tangents.size(); ++i) result.tangents[i] = or_zeros(result.tangents[i], aval_of(result.primals[i]));
+  for (std::size_t i = 0; i < result.tangents.size(); ++i)
+    result.tangents[i] = or_zeros(result.tangents[i], aval_of(result.primals[i]));
   return {std::move(result.primals), std::move(result.tangents)};
 }
 
@@ -177,7 +213,8 @@ LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
   auto state = new_shared<LinearMap::State>();
   state->part = linearized(f, call, Integers::zero);
   state->transform = call.transform;
-  for (std::size_t i : wanted_arguments(call, Integers::zero)) state->arguments.push_back(argument(call, i));
+  for (std::size_t i : wanted_arguments(call, Integers::zero))
+    state->arguments.push_back(argument(call, i));
   std::vector<Tensor> outputs = std::move(state->part.outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     state->outputs.push_back(aval_of(outputs[i]));
@@ -192,12 +229,15 @@ std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where wher
   const State& s = *state_;
   if (tangents.size() != s.part.wanted.size())
     fail(ErrorKind::tree,
-         std::string(s.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(s.part.wanted.size()) + " arguments",
+         std::string(s.transform) + ": " + std::to_string(tangents.size()) + " tangents for " +
+             std::to_string(s.part.wanted.size()) + " arguments",
          where);
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < tangents.size(); ++i)
-    given.push_back(is_inexact(s.part.wanted[i].dtype) ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where)
-                                                       : Tensor());
+    given.push_back(
+        is_inexact(s.part.wanted[i].dtype)
+            ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where)
+            : Tensor());
   std::vector<Tensor> pushed = push_linear(s.part, given);
   for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = or_zeros(pushed[i], s.outputs[i]);
   return pushed;
@@ -208,13 +248,16 @@ std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where wh
   const State& s = *state_;
   if (cotangents.size() != s.outputs.size())
     fail(ErrorKind::tree,
-         std::string(s.transform) + ": " + std::to_string(cotangents.size()) + " cotangents for " + std::to_string(s.outputs.size()) + " results",
+         std::string(s.transform) + ": " + std::to_string(cotangents.size()) + " cotangents for " +
+             std::to_string(s.outputs.size()) + " results",
          where);
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     // Integers have no cotangent; whatever is passed for them is not looked at.
     if (!is_inexact(s.outputs[i].dtype)) given.emplace_back();
-    else given.push_back(like(cotangents[i], s.outputs[i], s.transform, "cotangent", s.results[i], where));
+    else
+      given.push_back(
+          like(cotangents[i], s.outputs[i], s.transform, "cotangent", s.results[i], where));
   }
   std::vector<Tensor> pulled = pull_linear(s.part, given);
   for (std::size_t i = 0; i < pulled.size(); ++i) pulled[i] = or_zeros(pulled[i], s.part.wanted[i]);
@@ -224,14 +267,22 @@ std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where wh
 GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
   using namespace grad_entry;
   LinearPart part = linearize_call(f, call);
-  if (part.outputs.empty()) fail(ErrorKind::tree, std::string(call.transform) + ": the function returns nothing to differentiate", call.where);
+  if (part.outputs.empty())
+    fail(ErrorKind::tree,
+         std::string(call.transform) + ": the function returns nothing to differentiate",
+         call.where);
   const Aval& value = aval_of(part.outputs[0]);
   if (!is_inexact(value.dtype))
-    fail(ErrorKind::dtype, std::string(call.transform) + ": the function must return a float scalar, not " + value.str(), call.where);
+    fail(ErrorKind::dtype,
+         std::string(call.transform) + ": the function must return a float scalar, not " +
+             value.str(),
+         call.where);
   if (is_complex(value.dtype) && !call.holomorphic)
     fail(ErrorKind::dtype,
-         std::string(call.transform) + ": the function must return a float scalar, not " + value.str() +
-             "; take vt::real, vt::imag or vt::abs of it, or say {.holomorphic = true} if it has a complex derivative",
+         std::string(call.transform) + ": the function must return a float scalar, not " +
+             value.str() +
+             "; take vt::real, vt::imag or vt::abs of it, or say {.holomorphic = true} if it has a "
+             "complex derivative",
          call.where);
   if (call.holomorphic) need_holomorphic(call, part, value);
   if (value.shape.rank() != 0)
@@ -243,7 +294,8 @@ GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
   cotangents[0] = grad_build::filled(Aval(value.dtype, Shape{}), 1);
   GradFlat result;
   result.gradients = pull_linear(part, cotangents);
-  for (std::size_t i = 0; i < result.gradients.size(); ++i) result.gradients[i] = or_zeros(result.gradients[i], part.wanted[i]);
+  for (std::size_t i = 0; i < result.gradients.size(); ++i)
+    result.gradients[i] = or_zeros(result.gradients[i], part.wanted[i]);
   result.outputs = std::move(part.outputs);
   return result;
 }

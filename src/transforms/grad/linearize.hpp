@@ -1,4 +1,5 @@
-// Linearization of a Graph: its results at a point, and its derivative there as a linear Graph with what it needs of the point.
+// Linearization of a Graph: its results at a point, and its derivative there as a linear Graph with
+// what it needs of the point.
 #pragma once
 
 #include <span>
@@ -12,17 +13,21 @@
 
 namespace vt::detail {
 
-/// A Graph at a point. The derivative maps tangents of the wanted inputs to tangents of the outputs.
+/// A Graph at a point. The derivative maps tangents of the wanted inputs to tangents of the
+/// outputs.
 struct LinearPart {
   std::vector<Tensor> outputs;
-  GraphBody graph;  ///< inputs: the tangents, then the residuals. Only push_linear and pull_linear may run it.
+  /// inputs: the tangents, then the residuals. Only push_linear and pull_linear may run it.
+  GraphBody graph;
   std::vector<Tensor> residuals;
   Vec<int> tangent_of;  ///< per output: which output of `graph`, −1 where the tangent is zero
   Vec<Aval> wanted;     ///< the wanted inputs
 };
 
-/// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond its end are not wanted.
-LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const Vec<bool>& wanted);
+/// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond
+/// its end are not wanted.
+LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals,
+                           const Vec<bool>& wanted);
 
 /// Throws unless all arguments wanted and the result are complex.
 void need_holomorphic(const GradCall&, const LinearPart&, const Aval& result);

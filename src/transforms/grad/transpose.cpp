@@ -5,9 +5,9 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/timeline.hpp"
 #include "../../trace/ir/dependence.hpp"
 #include "../../trace/record/thread_state.hpp"
-#include "../../trace/base/timeline.hpp"
 #include "build.hpp"
 #include "call_rules.hpp"
 #include "linear_call.hpp"
@@ -23,7 +23,8 @@ struct Values {
   RecycledVec<Tensor> x;
   Vec<bool> linear;
 
-  Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest) : x(graph.avals.size()), linear(graph.avals.size()) {
+  Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest)
+      : x(graph.avals.size()), linear(graph.avals.size()) {
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       if (i < linear_inputs) linear[index(graph.inputs[i])] = true;
       else x[index(graph.inputs[i])] = rest[i - linear_inputs];
@@ -32,16 +33,19 @@ struct Values {
   auto take() {
     return [this](Var v, Tensor t) { x[index(v)] = std::move(t); };
   }
-  /// A loop that carries tangents beside values has results that depend on no tangent: they are the same when these are zero.
+  /// A loop that carries tangents beside values has results that depend on no tangent: they are the
+  /// same when these are zero.
   void keep_independent(const GraphBody& graph, const Equation& e) {
     Dependence::Flags operands;
     for (Var v : e.inputs) operands.push_back(linear[index(v)]);
     const Dependence::Flags made = Dependence().results(graph, e, operands);
     if (std::find(made.begin(), made.end(), false) == made.end()) return;
     std::vector<Tensor> at_zero;
-    for (Var v : e.inputs) at_zero.push_back(linear[index(v)] ? grad_build::zeros(graph.aval(v)) : x[index(v)]);
+    for (Var v : e.inputs)
+      at_zero.push_back(linear[index(v)] ? grad_build::zeros(graph.aval(v)) : x[index(v)]);
     repeat(graph, e, at_zero, [&](Var v, Tensor t) {
-      const auto i = static_cast<std::size_t>(std::find(e.outputs.begin(), e.outputs.end(), v) - e.outputs.begin());
+      const auto i = static_cast<std::size_t>(std::find(e.outputs.begin(), e.outputs.end(), v) -
+                                              e.outputs.begin());
       if (made[i]) return;
       linear[index(v)] = false;
       x[index(v)] = std::move(t);
@@ -54,7 +58,8 @@ struct Values {
   }
 };
 
-/// The axis along which a slice takes a run of elements, all of the others; −1: it is no such slice.
+/// The axis along which a slice takes a run of elements, all of the others; −1: it is no such
+/// slice.
 inline int axis_of_run(const SliceParams& p, const Shape& from) {
   int axis = -1;
   for (std::size_t d = 0; d < from.size(); ++d) {
@@ -69,14 +74,16 @@ inline int axis_of_run(const SliceParams& p, const Shape& from) {
 /// The cotangents of a Graph's values as they come in.
 class Cotangents {
  public:
-  explicit Cotangents(const GraphBody& graph) : graph_(graph), sums_(graph.avals.size()), last_(graph.avals.size(), -1) {}
+  explicit Cotangents(const GraphBody& graph)
+      : graph_(graph), sums_(graph.avals.size()), last_(graph.avals.size(), -1) {}
 
   void add(Var v, Tensor more) {
     if (!more.defined()) return;  // a result that is given twice, once without a cotangent
     Tensor& sum = sums_[index(v)];
     sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
   }
-  /// What a slice along one axis sends back: a cotangent of the elements from `start` on, the others get none.
+  /// What a slice along one axis sends back: a cotangent of the elements from `start` on, the
+  /// others get none.
   void add_piece(Var v, int axis, std::int64_t start, Tensor ct) {
     pieces_.push_back({axis, start, std::move(ct), last_[index(v)]});
     last_[index(v)] = static_cast<int>(pieces_.size()) - 1;
@@ -100,8 +107,9 @@ class Cotangents {
   };
   const Piece& piece(int k) const { return pieces_[static_cast<std::size_t>(k)]; }
 
-  /// Pieces that do not overlap, as those of a split: laid side by side, each element is written once; padding each of them and adding up
-  /// would touch all elements once for each piece. False if they do overlap, or lie along different axes.
+  /// Pieces that do not overlap, as those of a split: laid side by side, each element is written
+  /// once; padding each of them and adding up would touch all elements once for each piece. False
+  /// if they do overlap, or lie along different axes.
   bool add_side_by_side(Var v, Vec<int>& pieces) {
     const Aval& whole = graph_.aval(v);
     const int axis = piece(pieces[0]).axis;
@@ -144,17 +152,20 @@ class Cotangents {
 
 }  // namespace transpose_walk
 
-std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest, std::span<const Tensor> cotangents) {
+std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
+                                    std::span<const Tensor> rest,
+                                    std::span<const Tensor> cotangents) {
   using namespace transpose_walk;
   const Span span("transform", "transpose");
   Values values(graph, linear, rest);
   Borrowed operands;
   for (const Equation& e : graph.equations) {
     if (values.depends(e)) {
-      // An integer made from a tangent (a comparison, say) has no derivative; it is not linear either, and refused below only
-      // if a cotangent reaches it.
+      // An integer made from a tangent (a comparison, say) has no derivative; it is not linear
+      // either, and refused below only if a cotangent reaches it.
       for (Var v : e.outputs) values.linear[index(v)] = true;
-      if (is_control(e.op) || (e.op == Op::call && !is_linear_call(e))) values.keep_independent(graph, e);
+      if (is_control(e.op) || (e.op == Op::call && !is_linear_call(e)))
+        values.keep_independent(graph, e);
       continue;
     }
     operands.clear();
@@ -164,7 +175,8 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
 
   Cotangents ct(graph);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    if (values.linear[index(graph.outputs[i])] && is_inexact(graph.aval(graph.outputs[i]).dtype)) ct.add(graph.outputs[i], cotangents[i]);
+    if (values.linear[index(graph.outputs[i])] && is_inexact(graph.aval(graph.outputs[i]).dtype))
+      ct.add(graph.outputs[i], cotangents[i]);
 
   const Tensor none;
   std::vector<Tensor> results, operand_cts;
@@ -181,14 +193,17 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     operand_cts.assign(e->inputs.size(), Tensor());
     WhereScope line(e->where);
     if (e->op == Op::slice)
-      if (const int axis = axis_of_run(e->as<SliceParams>(), graph.aval(e->inputs[0]).shape); axis >= 0) {
-        ct.add_piece(e->inputs[0], axis, e->as<SliceParams>().start[grad_build::at(axis)], std::move(results[0]));
+      if (const int axis = axis_of_run(e->as<SliceParams>(), graph.aval(e->inputs[0]).shape);
+          axis >= 0) {
+        ct.add_piece(e->inputs[0], axis, e->as<SliceParams>().start[grad_build::at(axis)],
+                     std::move(results[0]));
         continue;
       }
     const TransposeCall call{*e, graph, operands, results, operand_cts};
     const TransposeRule& rule = transpose_rule(e->op);
     for (Var v : e->inputs)  // a predicate or an index made from a tangent
-      if (values.linear[index(v)] && !is_inexact(graph.aval(v).dtype)) transpose_rules::refuse(call);
+      if (values.linear[index(v)] && !is_inexact(graph.aval(v).dtype))
+        transpose_rules::refuse(call);
     if (!rule.rule) transpose_rules::refuse(call);
     rule.rule(call);
     for (std::size_t i = 0; i < operand_cts.size(); ++i) {
@@ -197,7 +212,9 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
       if (!t.defined() || !values.linear[index(v)]) continue;
       const Aval& wanted = graph.aval(v);
       if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
-        fail(ErrorKind::transform, "internal: the transpose of " + describe(e->op, e->params) + " gives " + aval_of(t).str() + " for " + wanted.str(),
+        fail(ErrorKind::transform,
+             "internal: the transpose of " + describe(e->op, e->params) + " gives " +
+                 aval_of(t).str() + " for " + wanted.str(),
              e->where);
       ct.add(v, std::move(t));
     }
@@ -207,7 +224,8 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
   return pulled;
 }
 
-std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> tangents, std::span<const Tensor> rest) {
+std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> tangents,
+                               std::span<const Tensor> rest) {
   using namespace transpose_walk;
   Values values(graph, tangents.size(), rest);
   for (std::size_t i = 0; i < tangents.size(); ++i) values.x[index(graph.inputs[i])] = tangents[i];
@@ -226,14 +244,17 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
     WhereScope line(e.where);
     if (is_linear_call(e)) {
       std::vector<Tensor> results = push_linear_call(e, {operands.data(), operands.size()});
-      for (std::size_t i = 0; i < e.outputs.size(); ++i) values.x[index(e.outputs[i])] = std::move(results[i]);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i)
+        values.x[index(e.outputs[i])] = std::move(results[i]);
       continue;
     }
     if (depends && e.op == Op::call) {
       Vec<bool> linear;
-      for (std::size_t i = 0; i < e.inputs.size(); ++i) linear.push_back(values.linear[index(e.inputs[i])]);
+      for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        linear.push_back(values.linear[index(e.inputs[i])]);
       std::vector<Tensor> results = push_call(e, {operands.data(), operands.size()}, linear);
-      for (std::size_t i = 0; i < e.outputs.size(); ++i) values.x[index(e.outputs[i])] = std::move(results[i]);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i)
+        values.x[index(e.outputs[i])] = std::move(results[i]);
       continue;
     }
     if (depends && some_zero) {

@@ -10,12 +10,17 @@
 
 namespace vt::detail {
 
-/// The transpose of `graph` as a linear function of its first `linear` inputs, applied to `cotangents` (one per output) in the
-/// current scope. `rest`: the values of the other inputs. Undefined Tensors are zeros, in cotangents and results.
-std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest, std::span<const Tensor> cotangents);
+/// The transpose of `graph` as a linear function of its first `linear` inputs, applied to
+/// `cotangents` (one per output) in the current scope. `rest`: the values of the other inputs.
+/// Undefined Tensors are zeros, in cotangents and results.
+std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
+                                    std::span<const Tensor> rest,
+                                    std::span<const Tensor> cotangents);
 
-/// Runs `graph` with the first inputs being `tangents` (undefined: zero), without computing what is zero.
-std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> tangents, std::span<const Tensor> rest);
+/// Runs `graph` with the first inputs being `tangents` (undefined: zero), without computing what is
+/// zero.
+std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> tangents,
+                               std::span<const Tensor> rest);
 
 /// One linear equation, as its transpose rule sees it.
 struct TransposeCall {

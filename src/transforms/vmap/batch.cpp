@@ -1,4 +1,5 @@
-// batch_graph: walks a Graph with some inputs carrying an extra axis of lanes, and emits the equations for all lanes at once.
+// batch_graph: walks a Graph with some inputs carrying an extra axis of lanes, and emits the
+// equations for all lanes at once.
 #include "batch.hpp"
 
 #include <algorithm>
@@ -6,12 +7,12 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../trace/record/batching.hpp"
-#include "../../trace/ir/effects.hpp"
-#include "../../trace/record/named_axes.hpp"
-#include "../../trace/record/thread_state.hpp"
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/batching.hpp"
+#include "../../trace/record/named_axes.hpp"
+#include "../../trace/record/thread_state.hpp"
 #include "batch_rules.hpp"
 #include "lanes.hpp"
 
@@ -19,7 +20,8 @@ namespace vt::detail {
 
 namespace batch_walk {
 
-// The operands of the equation at hand, without references of their own: the walk's values hold them.
+// The operands of the equation at hand, without references of their own: the walk's values hold
+// them.
 struct Operands {
   SmallVec<Batched, 4> list;
   ~Operands() { clear(); }
@@ -27,32 +29,41 @@ struct Operands {
     for (Batched& x : list) x.value.forget();
     list.clear();
   }
-  void add(const Batched& x) { list.push_back({Tensor::adopt(x.value.node(), x.value.output()), x.axis}); }
+  void add(const Batched& x) {
+    list.push_back({Tensor::adopt(x.value.node(), x.value.output()), x.axis});
+  }
 };
 
 }  // namespace batch_walk
 
-Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis) {
+Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs,
+                         std::int64_t lanes, const AxisRef& axis) {
   const Span span("transform", "batch");
   RecycledVec<Batched> values(graph.avals.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;
   batch_walk::Operands operands;
   Borrowed plain;
   const auto give_zeros = [&](const Equation& e) {
     for (Var v : e.outputs) {
       const Aval& lane = graph.aval(v);
-      values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
-                                             0};
+      values[static_cast<std::size_t>(v)] = {
+          full_tensor(Scalar(false).converted(lane.dtype),
+                      Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
+          0};
     }
   };
   for (const Equation& e : graph.equations) {
-    const bool any_mapped = any_of(e.inputs, [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
+    const bool any_mapped = any_of(
+        e.inputs, [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
     const bool between_lanes = axis && works_over(e.op, e.params, *axis);
     if (!any_mapped && !between_lanes && (lanes > 0 || !has_effect(e))) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
-      repeat(graph, e, plain, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt}; });
+      repeat(graph, e, plain, [&](Var v, Tensor t) {
+        values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt};
+      });
       continue;
     }
     if (lanes == 0 && !between_lanes) {  // nothing to compute, whatever the op
@@ -62,9 +73,11 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
     operands.clear();
     for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
     const WhereScope line(e.where);
-    BatchedList results =
-        batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes, spreads, axis});
-    for (std::size_t i = 0; i < e.outputs.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
+    BatchedList results = batch_rule_table[e.op](
+        {graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes,
+         spreads, axis});
+    for (std::size_t i = 0; i < e.outputs.size(); ++i)
+      values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
   }
   Vec<Batched> results;
   results.reserve(graph.outputs.size());
@@ -75,13 +88,15 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
 Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis) {
   Vec<Batched> all(arguments.begin(), arguments.end());
   if (!axis) return all;
-  const DType dtype = axis->size > std::numeric_limits<std::int32_t>::max() ? DType::i64 : DType::i32;
-  all.push_back({emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{axis->size}), 0}), {}, {}), 0});
+  const DType dtype =
+      axis->size > std::numeric_limits<std::int32_t>::max() ? DType::i64 : DType::i32;
+  all.push_back(
+      {emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{axis->size}), 0}), {}, {}), 0});
   return all;
 }
 
-Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, Where where,
-                     bool streams) {
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis,
+                     const char* transform, Where where, bool streams) {
   Vec<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));
@@ -94,10 +109,16 @@ Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, 
         for (const Batched& a : own) all.push_back(a.axis ? tracers[next++] : a.value);
         return f(all);
       },
-      avals, {.kind = ScopeKind::vmap, .transform = transform, .stateful = streams, .axis = axis, .where = where});
+      avals,
+      {.kind = ScopeKind::vmap,
+       .transform = transform,
+       .stateful = streams,
+       .axis = axis,
+       .where = where});
 }
 
-Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis) {
+Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments,
+                            std::int64_t lanes, const AxisRef& axis) {
   Vec<Batched> inputs;
   inputs.reserve(lane.graph.inputs.size());
   for (const Batched& a : arguments)
@@ -106,8 +127,8 @@ Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> argum
   return batch_graph(lane.graph, inputs, lanes, axis);
 }
 
-Vec<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform,
-                            const AxisRef& axis) {
+Vec<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments,
+                            std::int64_t lanes, const char* transform, const AxisRef& axis) {
   const Vec<Batched> all = with_lane_index(arguments, axis);
   return batch_recorded(record_lane(f, all, axis, transform), all, lanes, axis);
 }
@@ -121,9 +142,11 @@ GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_
   Recorded all = record(
       [&](std::span<const Tensor> tracers) {
         Vec<Batched> inputs;
-        for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], mapped[i] ? MappedAxis(0) : std::nullopt});
+        for (std::size_t i = 0; i < tracers.size(); ++i)
+          inputs.push_back({tracers[i], mapped[i] ? MappedAxis(0) : std::nullopt});
         std::vector<Tensor> results;
-        for (const Batched& out : batch_graph(body, inputs, lanes)) results.push_back(lanes::at_axis(out, 0, lanes, {}));
+        for (const Batched& out : batch_graph(body, inputs, lanes))
+          results.push_back(lanes::at_axis(out, 0, lanes, {}));
         return results;
       },
       avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});
@@ -133,13 +156,17 @@ GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_
 namespace batch_rules {
 
 BatchedList never_mapped(const BatchCall& c) {
-  fail(ErrorKind::transform, "vt::vmap: " + std::string(name_of(c.equation.op)) + " has no operand that could be mapped", c.where());
+  fail(ErrorKind::transform,
+       "vt::vmap: " + std::string(name_of(c.equation.op)) + " has no operand that could be mapped",
+       c.where());
 }
 
 void cannot_vectorize(const BatchCall& c, const std::string& why) {
   const std::string name = describe(c.equation.op, c.equation.params);
   if (thread_state().must_vectorize)
-    fail(ErrorKind::transform, "vt::vmap: " + name + " cannot be vectorized: " + why + ", and {.fallback = vt::Fallback::error} was asked for",
+    fail(ErrorKind::transform,
+         "vt::vmap: " + name + " cannot be vectorized: " + why +
+             ", and {.fallback = vt::Fallback::error} was asked for",
          c.where());
   warn_once("vt::vmap: " + name + " runs once per lane: " + why + at(c.where()));
 }
@@ -160,14 +187,18 @@ BatchedList lane_loop(const BatchCall& c) {
       p.start[static_cast<std::size_t>(*x.axis)] = lane;
       p.limit[static_cast<std::size_t>(*x.axis)] = lane + 1;
       const Tensor one = emit(Op::slice, make_params(std::move(p)), {x.value}, c.where());
-      operands[i] = emit(Op::reshape, make_params(ShapeParams{c.operand_aval(i).shape}), {one}, c.where());
+      operands[i] =
+          emit(Op::reshape, make_params(ShapeParams{c.operand_aval(i).shape}), {one}, c.where());
     }
     const auto results = emit_all(c.equation.op, c.equation.params, operands, c.where());
     for (std::size_t k = 0; k < results.size(); ++k)
-      per_result[k].push_back(emit(Op::reshape, make_params(ShapeParams{lanes::inserted(results[k].shape(), 0, 1)}), {results[k]}, c.where()));
+      per_result[k].push_back(
+          emit(Op::reshape, make_params(ShapeParams{lanes::inserted(results[k].shape(), 0, 1)}),
+               {results[k]}, c.where()));
   }
   BatchedList results;
-  for (const auto& parts : per_result) results.push_back({emit(Op::concatenate, make_params(AxisParams{0}), parts, c.where()), 0});
+  for (const auto& parts : per_result)
+    results.push_back({emit(Op::concatenate, make_params(AxisParams{0}), parts, c.where()), 0});
   return results;
 }
 

@@ -7,7 +7,8 @@
 
 namespace vt::detail {
 
-/// Unmapped values that one walk has repeated for the lanes already, by Var: a bias used a hundred times is repeated once.
+/// Unmapped values that one walk has repeated for the lanes already, by Var: a bias used a hundred
+/// times is repeated once.
 struct Spreads {
   struct Entry {
     int axis = -1;
@@ -16,7 +17,8 @@ struct Spreads {
   Vec<Entry> by_var;
 };
 
-/// One equation being batched: at least one operand is mapped, and there is at least one lane, but where it works over `axis`.
+/// One equation being batched: at least one operand is mapped, and there is at least one lane, but
+/// where it works over `axis`.
 struct BatchCall {
   const GraphBody& graph;
   const Equation& equation;
@@ -82,9 +84,11 @@ BatchedList scan(const BatchCall&);
 BatchedList debug_print(const BatchCall&);
 BatchedList check(const BatchCall&);
 BatchedList callback(const BatchCall&);
-/// Tells in vt::warnings() that an equation runs once per lane, or throws where the user does not want that.
+/// Tells in vt::warnings() that an equation runs once per lane, or throws where the user does not
+/// want that.
 void cannot_vectorize(const BatchCall&, const std::string& why);
-/// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings() tells of it.
+/// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings()
+/// tells of it.
 BatchedList lane_loop(const BatchCall&);
 
 consteval RuleTable<BatchRule> make() {

@@ -1,4 +1,5 @@
-// What the batch rules share: moving and making the axis of lanes, shifting axis numbers past it, and recognising the loop index.
+// What the batch rules share: moving and making the axis of lanes, shifting axis numbers past it,
+// and recognising the loop index.
 #pragma once
 
 #include "batch_rules.hpp"
@@ -35,7 +36,9 @@ struct LaneIndex {
 std::optional<LaneIndex> lane_index(const Batched& x, std::int64_t lanes);
 /// The integer (or bool) that every element of an unmapped value holds, if it was made by `full`.
 std::optional<std::int64_t> known_integer(const Batched& x);
-/// x sliced along `axis` so that element l is what lane l's index addresses; nothing if an index is out of range.
-std::optional<Tensor> by_lane(const Tensor& x, int axis, const LaneIndex& index, std::int64_t lanes, Where where);
+/// x sliced along `axis` so that element l is what lane l's index addresses; nothing if an index is
+/// out of range.
+std::optional<Tensor> by_lane(const Tensor& x, int axis, const LaneIndex& index, std::int64_t lanes,
+                              Where where);
 
 }  // namespace vt::detail::lanes

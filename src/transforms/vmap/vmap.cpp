@@ -1,4 +1,5 @@
-// The entry points of vmap, pfor and custom_vmap: checks the axes, records the function for one lane, walks it for all.
+// The entry points of vmap, pfor and custom_vmap: checks the axes, records the function for one
+// lane, walks it for all.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -6,8 +7,8 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/record/blocks.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/record/blocks.hpp"
 #include "../../trace/record/named_axes.hpp"
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/thread_state.hpp"
@@ -20,7 +21,9 @@ namespace vmap_entry {
 std::string argument_name(const VmapCall& call, std::size_t i) {
   return call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i);
 }
-std::string result_name(const VmapCall& call, std::size_t i) { return call.result_name ? call.result_name(i) : "result leaf " + std::to_string(i); }
+std::string result_name(const VmapCall& call, std::size_t i) {
+  return call.result_name ? call.result_name(i) : "result leaf " + std::to_string(i);
+}
 
 [[noreturn]] void refuse(const VmapCall& call, ErrorKind kind, const std::string& message) {
   fail(kind, std::string(call.transform) + ": " + message, call.where);
@@ -29,22 +32,25 @@ std::string result_name(const VmapCall& call, std::size_t i) { return call.resul
 Vec<Batched> mapped_arguments(const VmapCall& call) {
   if (call.in_axes.size() != call.arguments.size())
     refuse(call, ErrorKind::tree,
-           "in_axes has " + std::to_string(call.in_axes.size()) + " entries for " + std::to_string(call.arguments.size()) + " argument leaves");
+           "in_axes has " + std::to_string(call.in_axes.size()) + " entries for " +
+               std::to_string(call.arguments.size()) + " argument leaves");
   Vec<Batched> result;
   result.reserve(call.arguments.size());
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const Tensor& x = call.arguments[i];
-    if (!x.defined()) refuse(call, ErrorKind::value, argument_name(call, i) + " is an empty Tensor");
+    if (!x.defined())
+      refuse(call, ErrorKind::value, argument_name(call, i) + " is an empty Tensor");
     MappedAxis axis = call.in_axes[i];
     if (axis) {
       const int rank = x.rank();
       if (rank == 0)
         refuse(call, ErrorKind::shape,
-               "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", a scalar " + aval_of(x).str() +
-                   "; give it vt::unmapped");
+               "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) +
+                   ", a scalar " + aval_of(x).str() + "; give it vt::unmapped");
       if (*axis < -rank || *axis >= rank)
         refuse(call, ErrorKind::shape,
-               "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", which is " + aval_of(x).str());
+               "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) +
+                   ", which is " + aval_of(x).str());
       if (*axis < 0) *axis += rank;
     }
     result.push_back({x, axis});
@@ -52,10 +58,13 @@ Vec<Batched> mapped_arguments(const VmapCall& call) {
   return result;
 }
 
-std::int64_t lanes_of(const Batched& x) { return x.value.shape()[static_cast<std::size_t>(*x.axis)]; }
+std::int64_t lanes_of(const Batched& x) {
+  return x.value.shape()[static_cast<std::size_t>(*x.axis)];
+}
 
 std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
-  if (call.axis_size && *call.axis_size < 0) refuse(call, ErrorKind::value, "axis_size is " + std::to_string(*call.axis_size));
+  if (call.axis_size && *call.axis_size < 0)
+    refuse(call, ErrorKind::value, "axis_size is " + std::to_string(*call.axis_size));
   std::optional<std::int64_t> lanes = call.axis_size;
   bool differ = false;
   for (const Batched& a : arguments) {
@@ -63,14 +72,19 @@ std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
     if (!lanes) lanes = lanes_of(a);
     differ = differ || lanes_of(a) != *lanes;
   }
-  if (!lanes) refuse(call, ErrorKind::shape, "no argument is mapped, so the number of lanes is not known; give axis_size");
+  if (!lanes)
+    refuse(call, ErrorKind::shape,
+           "no argument is mapped, so the number of lanes is not known; give axis_size");
   if (differ) {
-    std::string message = call.axis_size ? "axis_size is " + std::to_string(*call.axis_size) : std::string("the mapped axes differ in size");
+    std::string message = call.axis_size ? "axis_size is " + std::to_string(*call.axis_size)
+                                         : std::string("the mapped axes differ in size");
     const char* separator = call.axis_size ? ", but " : ": ";
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!arguments[i].axis) continue;
-      message += separator + argument_name(call, i) + " has " + std::to_string(lanes_of(arguments[i])) + " (axis " +
-                 std::to_string(*arguments[i].axis) + " of " + aval_of(arguments[i].value).str() + ")";
+      message += separator + argument_name(call, i) + " has " +
+                 std::to_string(lanes_of(arguments[i])) + " (axis " +
+                 std::to_string(*arguments[i].axis) + " of " + aval_of(arguments[i].value).str() +
+                 ")";
       separator = ", ";
     }
     refuse(call, ErrorKind::shape, message);
@@ -78,17 +92,20 @@ std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
   return *lanes;
 }
 
-// The function for one lane. An error in it speaks of one lane's shapes; what is said here is where the lanes are.
-Recorded record_function(const FlatFunction& f, const VmapCall& call, const Vec<Batched>& arguments, std::int64_t lanes, const AxisRef& axis) {
+// The function for one lane. An error in it speaks of one lane's shapes; what is said here is where
+// the lanes are.
+Recorded record_function(const FlatFunction& f, const VmapCall& call, const Vec<Batched>& arguments,
+                         std::int64_t lanes, const AxisRef& axis) {
   try {
     return record_lane(f, arguments, axis, call.transform, call.where, true);
   } catch (const Error& e) {
     std::string mapped;
     for (std::size_t i = 0; i < call.arguments.size(); ++i)
       if (arguments[i].axis)
-        mapped += (mapped.empty() ? "" : ", ") + argument_name(call, i) + " mapped at axis " + std::to_string(*arguments[i].axis) + " of " +
-                  aval_of(arguments[i].value).str();
-    throw Error(e.kind(), std::string(e.what()) + "; in one of " + std::to_string(lanes) + " lanes of " + call.transform +
+        mapped += (mapped.empty() ? "" : ", ") + argument_name(call, i) + " mapped at axis " +
+                  std::to_string(*arguments[i].axis) + " of " + aval_of(arguments[i].value).str();
+    throw Error(e.kind(), std::string(e.what()) + "; in one of " + std::to_string(lanes) +
+                              " lanes of " + call.transform +
                               (mapped.empty() ? "" : ": " + mapped));
   }
 }
@@ -97,15 +114,17 @@ Recorded record_function(const FlatFunction& f, const VmapCall& call, const Vec<
 Vec<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane, std::size_t count) {
   Vec<MappedAxis> axes = call.out_axes ? call.out_axes(count) : Vec<MappedAxis>(count, 0);
   if (axes.size() != count)
-    refuse(call, ErrorKind::tree, "out_axes has " + std::to_string(axes.size()) + " entries for " + std::to_string(count) + " result leaves");
+    refuse(call, ErrorKind::tree,
+           "out_axes has " + std::to_string(axes.size()) + " entries for " + std::to_string(count) +
+               " result leaves");
   for (std::size_t k = 0; k < count; ++k) {
     if (!axes[k]) continue;
     const Aval& aval = lane.aval(lane.outputs[k]);
     const int rank = aval.shape.rank() + 1;
     if (*axes[k] < -rank || *axes[k] >= rank)
-      refuse(
-          call, ErrorKind::shape,
-          "out_axes puts the lanes at axis " + std::to_string(*axes[k]) + " of " + result_name(call, k) + ", which is " + aval.str() + " per lane");
+      refuse(call, ErrorKind::shape,
+             "out_axes puts the lanes at axis " + std::to_string(*axes[k]) + " of " +
+                 result_name(call, k) + ", which is " + aval.str() + " per lane");
     if (*axes[k] < 0) *axes[k] += rank;
   }
   return axes;
@@ -113,16 +132,19 @@ Vec<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane, std::si
 
 [[noreturn]] void refuse_unmapped(const VmapCall& call, const GraphBody& lane, std::size_t k) {
   refuse(call, ErrorKind::transform,
-         result_name(call, k) + ", " + lane.aval(lane.outputs[k]).str() + " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
+         result_name(call, k) + ", " + lane.aval(lane.outputs[k]).str() +
+             " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
 }
 
 // What all lanes together do to a variable.
-Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& value, std::int64_t lanes) {
+Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& value,
+                    std::int64_t lanes) {
   if (!accumulates(u.kind)) {
     if (value.axis && lanes > 0)
       fail(ErrorKind::transform,
-           std::string("vt::Variable::assign: ") + call.transform + " would give " + u.variable->name +
-               ", which all lanes share, a value that differs " + "between lanes; add to it, or reduce the value",
+           std::string("vt::Variable::assign: ") + call.transform + " would give " +
+               u.variable->name + ", which all lanes share, a value that differs " +
+               "between lanes; add to it, or reduce the value",
            u.where);
     return value.value;
   }
@@ -135,11 +157,13 @@ Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& v
   return emit(op, make_params(AxesParams{Axes{*value.axis}}), {value.value}, u.where);
 }
 
-// Which results of the function depend on an input that differs between lanes: what does not is the same in every block.
+// Which results of the function depend on an input that differs between lanes: what does not is the
+// same in every block.
 Vec<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
   const GraphBody& g = lane.graph;
   Vec<bool> depends(g.avals.size());
-  for (std::size_t i = 0; i < mapped_inputs; ++i) depends[static_cast<std::size_t>(g.inputs[i])] = true;
+  for (std::size_t i = 0; i < mapped_inputs; ++i)
+    depends[static_cast<std::size_t>(g.inputs[i])] = true;
   for (const Equation& e : g.equations) {
     const bool any = any_of(e.inputs, [&](Var v) { return depends[static_cast<std::size_t>(v)]; });
     for (Var v : e.outputs) depends[static_cast<std::size_t>(v)] = any;
@@ -158,14 +182,16 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool 
   const Node* n = x.value.node();
   if (n->op == Op::iota && shape.rank() == 1) {  // a loop's index stays one
     const DType dtype = x.value.dtype();
-    const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{count}), 0}), {}, where);
+    const Tensor index =
+        emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{count}), 0}), {}, where);
     const Tensor start = full_tensor(Scalar(first).converted(dtype), Aval(dtype, Shape{}));
     return {first == 0 ? index : emit(Op::add, {}, {index, start}, where), 0};
   }
   if (n->level == 0 && now) {
     // Run block by block: with the start as a value, all blocks are one program.
     std::vector<Tensor> operands{x.value};
-    for (std::size_t a = 0; a < shape.size(); ++a) operands.push_back(tensor(a == at ? first : std::int64_t{0}, where));
+    for (std::size_t a = 0; a < shape.size(); ++a)
+      operands.push_back(tensor(a == at ? first : std::int64_t{0}, where));
     shape[at] = count;
     return {emit(Op::dynamic_slice, make_params(ShapeParams{shape}), operands, where), x.axis};
   }
@@ -175,12 +201,14 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool 
   return {emit(Op::slice, make_params(std::move(p)), {x.value}, where), x.axis};
 }
 
-std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, const Recorded& lane, const Vec<Batched>& arguments, std::int64_t lanes,
-                                  const Vec<MappedAxis>& axes, const AxisRef& axis, std::span<const StateUpdate> updates) {
+std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, const Recorded& lane,
+                                  const Vec<Batched>& arguments, std::int64_t lanes,
+                                  const Vec<MappedAxis>& axes, const AxisRef& axis,
+                                  std::span<const StateUpdate> updates) {
   if (axis && works_over(lane.graph, *axis))
     refuse(call, ErrorKind::transform,
-           "chunk runs " + std::to_string(chunk) + " lanes at a time, but a collective over \"" + axis->name + "\" needs all " +
-               std::to_string(lanes) + " at once");
+           "chunk runs " + std::to_string(chunk) + " lanes at a time, but a collective over \"" +
+               axis->name + "\" needs all " + std::to_string(lanes) + " at once");
   const auto mapped = count_if(arguments, [](const Batched& a) { return a.axis.has_value(); });
   const Vec<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
   for (std::size_t k = 0; k < axes.size(); ++k)
@@ -212,8 +240,10 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, cons
       else shared[k] = results[k].value;
       made.push_back(axes[k] ? blocks.back() : shared[k]);
     }
-    // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to plan.
-    const bool now = thread_state().floor == 0 && none_of(made, [](const Tensor& t) { return is_tracer(t); });
+    // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to
+    // plan.
+    const bool now =
+        thread_state().floor == 0 && none_of(made, [](const Tensor& t) { return is_tracer(t); });
     if (now) {
       compile_at_first_sight(made);
       evaluate(made, call.where);
@@ -225,7 +255,8 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, cons
   }
   apply_updates(updates, changes);
   std::vector<Tensor> outputs;
-  for (std::size_t k = 0; k < axes.size(); ++k) outputs.push_back(axes[k] ? joined[k].whole(*axes[k], call.where) : shared[k]);
+  for (std::size_t k = 0; k < axes.size(); ++k)
+    outputs.push_back(axes[k] ? joined[k].whole(*axes[k], call.where) : shared[k]);
   return outputs;
 }
 
@@ -245,7 +276,9 @@ class Vectorizing {
 
 std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   using namespace vmap_entry;
-  if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
+  if (call.chunk < 0)
+    refuse(call, ErrorKind::value,
+           "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
   Vec<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
   AxisRef axis;
@@ -253,23 +286,32 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   arguments = with_lane_index(arguments, axis);
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;
-  const Recorded lane = record_function(with_updates(f, updates, &streams), call, arguments, lanes, axis);
-  for (const LaneStream& s : streams) arguments.push_back({lane_streams(s.variable, lanes, s.where), 0});
-  const Vec<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
+  const Recorded lane =
+      record_function(with_updates(f, updates, &streams), call, arguments, lanes, axis);
+  for (const LaneStream& s : streams)
+    arguments.push_back({lane_streams(s.variable, lanes, s.where), 0});
+  const Vec<MappedAxis> axes =
+      result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
   const Vectorizing vectorizing(call.must_vectorize);
   const bool now = thread_state().floor == 0;
   const auto one_block = [&](std::int64_t count) {
     Vec<Batched> block;
-    for (const Batched& a : arguments) block.push_back(count < lanes ? block_of(a, 0, count, now, call.where) : a);
+    for (const Batched& a : arguments)
+      block.push_back(count < lanes ? block_of(a, 0, count, now, call.where) : a);
     std::vector<Tensor> results;
     for (const Batched& b : batch_recorded(lane, block, count, axis)) results.push_back(b.value);
     return results;
   };
-  const std::int64_t chunk = lanes_at_once(
-      {.transform = call.transform, .where = call.where, .lanes = lanes, .chunk = call.chunk, .limit = call.memory_limit, .held = call.arguments},
-      one_block);
-  if (chunk > 0 && chunk < lanes) return run_in_blocks(call, chunk, lane, arguments, lanes, axes, axis, updates);
+  const std::int64_t chunk = lanes_at_once({.transform = call.transform,
+                                            .where = call.where,
+                                            .lanes = lanes,
+                                            .chunk = call.chunk,
+                                            .limit = call.memory_limit,
+                                            .held = call.arguments},
+                                           one_block);
+  if (chunk > 0 && chunk < lanes)
+    return run_in_blocks(call, chunk, lane, arguments, lanes, axes, axis, updates);
   std::vector<Tensor> outputs, changes;
   outputs.reserve(axes.size());
   for (const Batched& result : batch_recorded(lane, arguments, lanes, axis)) {
@@ -291,8 +333,11 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
 
 std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall call) {
   if (n < 0 || n > std::numeric_limits<std::int32_t>::max())
-    fail(ErrorKind::value, "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0", call.where);
-  const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, call.where);
+    fail(ErrorKind::value,
+         "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0",
+         call.where);
+  const Tensor index =
+      emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, call.where);
   const MappedAxis axis = 0;
   call.arguments = {&index, 1};
   call.in_axes = {&axis, 1};
@@ -301,17 +346,25 @@ std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall ca
   return vmap_flat(f, call);
 }
 
-std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where where) {
+std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule,
+                                     std::span<const Tensor> arguments, Where where) {
   Vec<Aval> avals;
   bool traced = current_level() > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].defined()) fail(ErrorKind::value, "vt::custom_vmap: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
+    if (!arguments[i].defined())
+      fail(ErrorKind::value,
+           "vt::custom_vmap: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
     avals.push_back(aval_of(arguments[i]));
     traced = traced || is_tracer(arguments[i]);
   }
   if (!traced) return f(arguments);
-  // Its tracers stand for the arguments, so that where their values may be looked at outside, they may inside.
-  Recorded recorded = record(f, avals, {.kind = ScopeKind::grad, .transform = "vt::custom_vmap", .concrete = arguments, .where = where});
+  // Its tracers stand for the arguments, so that where their values may be looked at outside, they
+  // may inside.
+  Recorded recorded = record(f, avals,
+                             {.kind = ScopeKind::grad,
+                              .transform = "vt::custom_vmap",
+                              .concrete = arguments,
+                              .where = where});
   if (recorded.graph.outputs.empty() && !has_effects(recorded.graph)) return {};
   auto custom = new_shared<CustomRule>();
   custom->name = "vt::custom_vmap";

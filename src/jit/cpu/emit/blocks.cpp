@@ -10,12 +10,16 @@
 
 namespace vt::detail::cpu {
 
-// Block after block along the tile loop, so that each row of the operands is read from its beginning to its end.
+// Block after block along the tile loop, so that each row of the operands is read from its
+// beginning to its end.
 void KernelEmitter::blocks(const Vec<int>& turned) {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
-  const std::int64_t most_columns = std::int64_t{lanes} * stage_->block_along, most_lines = std::int64_t{lanes} * stage_->block_across;
+  const std::int64_t most_columns = std::int64_t{lanes} * stage_->block_along,
+                     most_lines = std::int64_t{lanes} * stage_->block_across;
   Values arrays;
-  for (int v : turned) arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, most_lines * pitch_of(v)));
+  for (int v : turned)
+    arrays.push_back(
+        b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, most_lines * pitch_of(v)));
   const Value across_end = upper(across), along_end = upper(along);
   b_.for_range(
       lower(along), along_end, most_columns,
@@ -27,7 +31,8 @@ void KernelEmitter::blocks(const Vec<int>& turned) {
             lower(across), across_end, most_lines,
             [&](Value u) {
               const Values before = values_.known();
-              block(turned, arrays, u, v, b_.min(b_.index(most_lines), b_.sub(across_end, u)), columns);
+              block(turned, arrays, u, v, b_.min(b_.index(most_lines), b_.sub(across_end, u)),
+                    columns);
               values_.restore(before);
             },
             nonempty(across));
@@ -35,7 +40,8 @@ void KernelEmitter::blocks(const Vec<int>& turned) {
       nonempty(along));
 }
 
-void KernelEmitter::block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines, Value columns) {
+void KernelEmitter::block(const Vec<int>& turned, const Values& arrays, Value u, Value v,
+                          Value lines, Value columns) {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
   fill_block(turned, arrays, u, v, lines, columns);
   const auto vector = [&](Value c, Value from, Value mask) {
@@ -63,20 +69,29 @@ void KernelEmitter::block(const Vec<int>& turned, const Values& arrays, Value u,
         const bool masked = stage_->masked && !no_tail;
         const Value whole = no_tail || masked ? columns : b_.bit_and(columns, b_.index(-lanes));
         b_.for_range(
-            b_.index(0), whole, lanes, [&](Value i) { vector(c, i, masked ? b_.tail_mask(lanes, b_.sub(columns, i)) : Value{}); }, no_tail || masked);
+            b_.index(0), whole, lanes,
+            [&](Value i) {
+              vector(c, i, masked ? b_.tail_mask(lanes, b_.sub(columns, i)) : Value{});
+            },
+            no_tail || masked);
         if (!no_tail && !masked)
-          b_.if_then(b_.compare(Compare::lt, whole, columns), [&] { vector(c, whole, b_.tail_mask(lanes, b_.sub(columns, whole))); });
+          b_.if_then(b_.compare(Compare::lt, whole, columns),
+                     [&] { vector(c, whole, b_.tail_mask(lanes, b_.sub(columns, whole))); });
         values_.leave(across);
         values_.restore(outside);
       },
       true);
 }
 
-// Some rows at a time, square after square along them; squares whose rows are parts of the same cache lines together.
-void KernelEmitter::fill_block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines, Value columns) {
+// Some rows at a time, square after square along them; squares whose rows are parts of the same
+// cache lines together.
+void KernelEmitter::fill_block(const Vec<int>& turned, const Values& arrays, Value u, Value v,
+                               Value lines, Value columns) {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
   std::int64_t together = 1;
-  for (int k : turned) together = std::max(together, scheduling::cache_line / (lanes * static_cast<std::int64_t>(size_of(moved(k)))));
+  for (int k : turned)
+    together = std::max(
+        together, scheduling::cache_line / (lanes * static_cast<std::int64_t>(size_of(moved(k)))));
   together = std::min<std::int64_t>(together, stage_->block_across);
   const std::int64_t step = together * lanes;
   const bool all_whole = whole_groups(along, lanes) && whole_groups(across, step);
@@ -93,11 +108,17 @@ void KernelEmitter::fill_block(const Vec<int>& turned, const Values& arrays, Val
               const Values before = values_.known();
               for (std::size_t k = 0; k < turned.size(); ++k)
                 for (std::int64_t part = 0; part < step; part += lanes) {
-                  const Value from = part ? b_.add(j, b_.index(part)) : j, wide = b_.min(b_.index(lanes), b_.sub(lines, from));
+                  const Value from = part ? b_.add(j, b_.index(part)) : j,
+                              wide = b_.min(b_.index(lanes), b_.sub(lines, from));
                   values_.enter(across, b_.add(u, from));
-                  const Value place = b_.offset(arrays[k], moved(turned[k]), b_.add(b_.mul(from, b_.index(pitch_of(turned[k]))), i));
+                  const Value place =
+                      b_.offset(arrays[k], moved(turned[k]),
+                                b_.add(b_.mul(from, b_.index(pitch_of(turned[k]))), i));
                   fill_tile(turned[k], {place, pitch_of(turned[k]), part ? 0 : ahead},
-                            all_whole ? Value{} : b_.compare(Compare::eq, b_.add(rows, wide), b_.index(2 * lanes)), wide, rows);
+                            all_whole
+                                ? Value{}
+                                : b_.compare(Compare::eq, b_.add(rows, wide), b_.index(2 * lanes)),
+                            wide, rows);
                   values_.restore(before);
                 }
               values_.leave(across);

@@ -1,5 +1,5 @@
-// Owns the emission of one kernel: its loops, vector bodies, turned tiles and reductions, on top of the values. Internal to the
-// files that implement it.
+// Owns the emission of one kernel: its loops, vector bodies, turned tiles and reductions, on top of
+// the values. Internal to the files that implement it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ using Values = Vec<Value>;
 
 class KernelEmitter {
  public:
-  KernelEmitter(IrBuilder& b, const Nest& nest, const Schedule& schedule) : b_(b), nest_(nest), schedule_(schedule), values_(b, nest_, schedule) {}
+  KernelEmitter(IrBuilder& b, const Nest& nest, const Schedule& schedule)
+      : b_(b), nest_(nest), schedule_(schedule), values_(b, nest_, schedule) {}
   void emit(const std::string& name);
 
  private:
@@ -26,71 +27,95 @@ class KernelEmitter {
     Vec<int> stores;
   };
 
-  // ---- loops (emit/nest.cpp) -------------------------------------------------------------------------------------------
+  // ---- loops (emit/nest.cpp) --------------------------------------------------------------------
   const NestLoop& loop_of(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
   Value lower(int loop) { return loop == schedule_.parallel_loop ? b_.arg(2) : b_.index(0); }
-  Value upper(int loop) { return loop == schedule_.parallel_loop ? b_.arg(3) : values_.extent(loop); }
+  Value upper(int loop) {
+    return loop == schedule_.parallel_loop ? b_.arg(3) : values_.extent(loop);
+  }
   bool nonempty(int loop) const {
     const NestLoop& l = loop_of(loop);
     return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
   }
-  // Are the rounds of `loop`, in whatever ranges threads take them, whole groups of `count`? Ranges of a vector loop are cut where vectors begin.
+  // Are the rounds of `loop`, in whatever ranges threads take them, whole groups of `count`? Ranges
+  // of a vector loop are cut where vectors begin.
   bool whole_groups(int loop, std::int64_t count) const;
   // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
-  Values open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
+  Values open_loop(int loop, const Vec<int>& needed, const Values& carried,
+                   FunctionRef<Values(const Values&)> body) {
     return open_loop(loop, lower(loop), upper(loop), nonempty(loop), needed, carried, body);
   }
-  Values open_loop(int loop, Value lo, Value hi, bool known_nonempty, const Vec<int>& needed, const Values& carried,
-                   FunctionRef<Values(const Values&)> body);
+  Values open_loop(int loop, Value lo, Value hi, bool known_nonempty, const Vec<int>& needed,
+                   const Values& carried, FunctionRef<Values(const Values&)> body);
   void open_shared(std::size_t depth);
   void emit_stage(int k);
   void open_spaces(std::size_t depth, const Vec<int>& needed);
-  // Runs `body` from lo to hi of an element-wise stage's loop, section by section where conditions depend on it alone.
-  void in_sections(int loop, Value lo, Value hi, std::int64_t aligned, FunctionRef<void(Value lo, Value hi, bool whole)> body);
+  // Runs `body` from lo to hi of an element-wise stage's loop, section by section where conditions
+  // depend on it alone.
+  void in_sections(int loop, Value lo, Value hi, std::int64_t aligned,
+                   FunctionRef<void(Value lo, Value hi, bool whole)> body);
   // All values before all stores: a result may be written over an operand.
   void store_all(const Part& part);
 
-  // Runs `body` on vectors of the vector loop from lo to hi. `copies` bodies in a row take different carried values (their
-  // number in `copy`); what is left over goes to copy 0, the last, shorter vector under a mask.
+  // Runs `body` on vectors of the vector loop from lo to hi. `copies` bodies in a row take
+  // different carried values (their number in `copy`); what is left over goes to copy 0, the last,
+  // shorter vector under a mask.
   using VectorBody = FunctionRef<Values(const Values&, int copy)>;
-  Values vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty, const VectorBody& body);
+  Values vector_loop(Value lo, Value hi, Values carried, int copies, bool masked,
+                     bool known_nonempty, const VectorBody& body);
   Value at_run_time(Value count);
   void elementwise();
 
-  // ---- turned tiles (emit/tiles.cpp, emit/blocks.cpp) ------------------------------------------------------------------
-  // Turning only moves bits: bools and 16-bit floats travel as integers.
-  static DType moved_as(DType d) { return d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d; }
-  DType moved(int value) const { return moved_as(nest_.values[static_cast<std::size_t>(value)].dtype); }
+  // ---- turned tiles (emit/tiles.cpp, emit/blocks.cpp) -------------------------------------------
+  static DType moved_as(DType d) {
+    return d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
+  }
+  DType moved(int value) const {
+    return moved_as(nest_.values[static_cast<std::size_t>(value)].dtype);
+  }
   Values transposed(Values rows);
   void tiles();
-  void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
+  void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end,
+            Value along_end);
   void blocks(const Vec<int>& turned);
-  void block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines, Value columns);
-  void fill_block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines, Value columns);
-  // Elements from line to line of a block's array: those of one more cache line, as lines a power of two apart share few places of a cache.
+  void block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines,
+             Value columns);
+  void fill_block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines,
+                  Value columns);
+  // Elements from line to line of a block's array: those of one more cache line, as lines a power
+  // of two apart share few places of a cache.
   std::int64_t pitch_of(int value) const {
     return std::int64_t{values_.lanes()} * stage_->block_along +
-           64 / static_cast<std::int64_t>(size_of(nest_.values[static_cast<std::size_t>(value)].dtype));
+           64 / static_cast<std::int64_t>(
+                    size_of(nest_.values[static_cast<std::size_t>(value)].dtype));
   }
   void turned_fold();
-  // `whole`: does the square lie in the arrays with all of its lines and columns? None: all squares do.
+  // `whole`: does the square lie in the arrays with all of its lines and columns? None: all squares
+  // do.
   void write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns);
-  // Where a square goes: its lines are `pitch` elements apart. What lies `ahead` elements further in each of its rows is asked for, if anything.
+  // Where a square goes: its lines are `pitch` elements apart. What lies `ahead` elements further
+  // in each of its rows is asked for, if anything.
   struct Laid {
     Value array;
     std::int64_t pitch = 0, ahead = 0;
   };
-  // One beside no others: the same rows are read again for the next square, too far apart for the processor to foresee it.
-  Laid alone(Value array) const { return {array, values_.lanes(), stage_->fetch_ahead ? values_.lanes() : 0}; }
+  // One beside no others: the same rows are read again for the next square, too far apart for the
+  // processor to foresee it.
+  Laid alone(Value array) const {
+    return {array, values_.lanes(), stage_->fetch_ahead ? values_.lanes() : 0};
+  }
   void fill_tile(int turned, const Laid& to, Value whole, Value lines, Value columns);
 
-  // ---- reductions (emit/reduce.cpp) ------------------------------------------------------------------------------------
-  const NestReduction& reduction_of(int r) const { return nest_.reductions[static_cast<std::size_t>(r)]; }
+  // ---- reductions (emit/reduce.cpp) -------------------------------------------------------------
+  const NestReduction& reduction_of(int r) const {
+    return nest_.reductions[static_cast<std::size_t>(r)];
+  }
   // Per reduction one accumulator, or for argmax and argmin two: the extreme and its position.
   Vec<DType> carried_dtypes() const;
   std::size_t carried_per_copy() const { return carried_dtypes().size(); }
   Values initial(int lanes);
-  // States of folds are what is carried; they must be known before anything of the round is computed.
+  // States of folds are what is carried; they must be known before anything of the round is
+  // computed.
   void bind_states(const Values& carried, std::size_t first);
   Value wins(ReduceOp op, Value x, Value at, Value y, Value where);
   void accumulate(Values& carried, std::size_t first, Value mask);

@@ -1,4 +1,5 @@
-// Between row-major matrices in memory and vectors of one element of each: square tiles turned in registers.
+// Between row-major matrices in memory and vectors of one element of each: square tiles turned in
+// registers.
 #include "lane_matrices.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -24,7 +25,8 @@ Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
         const bool own = ((l & block) != 0) == upper;
         from.push_back(own ? l : lanes + (l ^ block));
       }
-      next[static_cast<std::size_t>(i)] = b.shuffle(rows[static_cast<std::size_t>(i)], rows[static_cast<std::size_t>(partner)], from);
+      next[static_cast<std::size_t>(i)] = b.shuffle(rows[static_cast<std::size_t>(i)],
+                                                    rows[static_cast<std::size_t>(partner)], from);
     }
     rows = std::move(next);
   }
@@ -40,7 +42,8 @@ std::int64_t smallest_factor(std::int64_t n) {
   return n;
 }
 
-// The vector with element from[l] in lane l, counted through all `vectors`: two of them to an instruction.
+// The vector with element from[l] in lane l, counted through all `vectors`: two of them to an
+// instruction.
 Value picked(IrBuilder& b, const Vec<Value>& vectors, const Vec<std::size_t>& from) {
   b.set_turning_rows();
   const std::size_t lanes = from.size();
@@ -59,11 +62,13 @@ Value picked(IrBuilder& b, const Vec<Value>& vectors, const Vec<std::size_t>& fr
 
 }  // namespace rows_in_runs
 
-// Every p-th element first, for a prime factor p of the length; these are runs with rows of the other factors.
+// Every p-th element first, for a prime factor p of the length; these are runs with rows of the
+// other factors.
 Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
   const std::size_t row = run.size();
   if (row == 1) return run;
-  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
+  const auto p = static_cast<std::size_t>(
+                 rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
              lanes = static_cast<std::size_t>(run[0].lanes);
   Vec<Value> elements(row);
   for (std::size_t r = 0; r < p; ++r) {
@@ -71,7 +76,8 @@ Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
     for (std::size_t l = 0; l < lanes; ++l) from[l] = l * p + r;
     Vec<Value> part;
     for (auto first = run.begin(); first != run.end(); first += static_cast<std::ptrdiff_t>(p))
-      part.push_back(rows_in_runs::picked(b, Vec<Value>(first, first + static_cast<std::ptrdiff_t>(p)), from));
+      part.push_back(
+          rows_in_runs::picked(b, Vec<Value>(first, first + static_cast<std::ptrdiff_t>(p)), from));
     part = rows_apart(b, std::move(part));
     for (std::size_t m = 0; m < part.size(); ++m) elements[r + p * m] = part[m];
   }
@@ -81,7 +87,8 @@ Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
 Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
   const std::size_t row = elements.size();
   if (row == 1) return elements;
-  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
+  const auto p = static_cast<std::size_t>(
+                 rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
              lanes = static_cast<std::size_t>(elements[0].lanes), count = row / p;
   Vec<Value> parts;  // p runs, one after the other
   for (std::size_t r = 0; r < p; ++r) {
@@ -96,7 +103,8 @@ Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
     for (std::size_t r = 0; r < p; ++r) group.push_back(parts[r * count + q]);
     for (std::size_t t = 0; t < p; ++t) {
       Vec<std::size_t> from(lanes);
-      for (std::size_t l = 0; l < lanes; ++l) from[l] = (t * lanes + l) % p * lanes + (t * lanes + l) / p;
+      for (std::size_t l = 0; l < lanes; ++l)
+        from[l] = (t * lanes + l) % p * lanes + (t * lanes + l) / p;
       run.push_back(rows_in_runs::picked(b, group, from));
     }
   }
@@ -105,30 +113,38 @@ Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
 
 bool rows_go_apart(const Target& target, std::int64_t row, int lanes) {
   if (row <= 4) return true;
-  if (!target.masked) return false;  // no instruction there brings any lanes of two vectors together
+  // no instruction there brings any lanes of two vectors together
+  if (!target.masked) return false;
   std::int64_t shuffles = 0, squares = 0;
-  for (std::int64_t left = row; left > 1; left /= rows_in_runs::smallest_factor(left)) shuffles += row * (rows_in_runs::smallest_factor(left) - 1);
+  for (std::int64_t left = row; left > 1; left /= rows_in_runs::smallest_factor(left))
+    shuffles += row * (rows_in_runs::smallest_factor(left) - 1);
   int levels = 0;
   while ((1 << levels) < lanes) ++levels;
   for (std::int64_t done = 0; done < row; done += lanes)
-    squares += lanes * levels + std::min<std::int64_t>(lanes, 2 * (row - done));  // the first of them loads, or stores
+    // the first of them loads, or stores
+    squares += lanes * levels + std::min<std::int64_t>(lanes, 2 * (row - done));
   return shuffles <= squares;
 }
 
-LaneMatrix::LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers)
+LaneMatrix::LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns,
+                       bool in_registers)
     : b_(b), dtype_(d), lanes_(lanes), rows_(rows), columns_(columns), in_registers_(in_registers) {
-  if (in_registers) elements_.assign(static_cast<std::size_t>(rows * columns), b.integer(d, 0, lanes));
+  if (in_registers)
+    elements_.assign(static_cast<std::size_t>(rows * columns), b.integer(d, 0, lanes));
   else memory_ = b.stack_array(d, rows * columns * lanes);
 }
 
 Value LaneMatrix::place(At row, At column) {
-  const Value i = row.counted ? b_.mul(row.counted, b_.index(columns_)) : b_.index(row.known * columns_);
-  const Value element = column.counted ? b_.add(i, column.counted) : b_.add(i, b_.index(column.known));
+  const Value i =
+      row.counted ? b_.mul(row.counted, b_.index(columns_)) : b_.index(row.known * columns_);
+  const Value element =
+      column.counted ? b_.add(i, column.counted) : b_.add(i, b_.index(column.known));
   return b_.offset(memory_, dtype_, b_.mul(element, b_.index(lanes_)));
 }
 
 Value LaneMatrix::get(At row, At column) {
-  if (in_registers_) return elements_[static_cast<std::size_t>(row.known * columns_ + column.known)];
+  if (in_registers_)
+    return elements_[static_cast<std::size_t>(row.known * columns_ + column.known)];
   return b_.load(place(row, column), dtype_, lanes_, static_cast<int>(size_of(dtype_)) * lanes_);
 }
 void LaneMatrix::set(At row, At column, Value x) {
@@ -141,26 +157,33 @@ void LaneMatrix::exchange(std::int64_t row, Value others, std::int64_t left) {
   Vec<Value> starts;
   for (int l = 0; l < lanes_; ++l) {
     const Value other = b_.convert(b_.extract(others, l), DType::i64);
-    starts.push_back(b_.offset(memory_, dtype_, b_.add(b_.mul(other, b_.index(columns_ * lanes_)), b_.index(l))));
+    starts.push_back(b_.offset(memory_, dtype_,
+                               b_.add(b_.mul(other, b_.index(columns_ * lanes_)), b_.index(l))));
   }
   for (std::int64_t j = left; j < columns_; ++j) {
     const Value old = get(row, j), column = b_.index(j * lanes_);
     Value moved = old;
-    for (int l = 0; l < lanes_; ++l) moved = b_.insert(moved, l, b_.load(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), dtype_));
-    for (int l = 0; l < lanes_; ++l) b_.store(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), b_.extract(old, l));
+    for (int l = 0; l < lanes_; ++l)
+      moved = b_.insert(
+          moved, l,
+          b_.load(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), dtype_));
+    for (int l = 0; l < lanes_; ++l)
+      b_.store(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), b_.extract(old, l));
     set(row, j, moved);
   }
 }
 
 void LaneMatrix::for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body) {
-  if (!in_registers_ && from < to) return b_.for_range(b_.index(from), b_.index(to), 1, [&](Value i) { body(i); }, true);
+  if (!in_registers_ && from < to)
+    return b_.for_range(b_.index(from), b_.index(to), 1, [&](Value i) { body(i); }, true);
   for (std::int64_t i = from; i < to; ++i) body(i);
 }
 
 // `size` elements at a time; the last ones in a tile of their own.
 void LaneMatrix::for_tiles(std::int64_t size, FunctionRef<void(At, std::int64_t)> body) {
   const std::int64_t all = rows_ * columns_, whole = all / size * size;
-  if (!in_registers_ && whole > size) b_.for_range(b_.index(0), b_.index(whole), size, [&](Value from) { body(from, size); }, true);
+  if (!in_registers_ && whole > size)
+    b_.for_range(b_.index(0), b_.index(whole), size, [&](Value from) { body(from, size); }, true);
   else
     for (std::int64_t from = 0; from < whole; from += size) body(from, size);
   if (whole < all) body(whole, all - whole);
@@ -170,7 +193,8 @@ void LaneMatrix::load(Value array, Value first) {
   const std::int64_t all = rows_ * columns_;
   if (in_registers_ && all <= 4) {
     // Few elements: all matrices at once, and each element's picked out.
-    const Value block = b_.load(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), dtype_, static_cast<int>(all) * lanes_);
+    const Value block = b_.load(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), dtype_,
+                                static_cast<int>(all) * lanes_);
     for (std::int64_t e = 0; e < all; ++e) {
       Vec<int> from;
       for (int l = 0; l < lanes_; ++l) from.push_back(static_cast<int>(e + all * l));
@@ -185,18 +209,22 @@ void LaneMatrix::store(Value array, Value first, bool past) {
   const std::int64_t all = rows_ * columns_;
   constexpr std::int64_t line = 64;
   if (past)  // whole lines of each matrix, one after the other
-    return for_tiles(line / static_cast<std::int64_t>(size_of(dtype_)),
-                     [&](At from, std::int64_t count) { store_tile(array, first, from, count, true); });
+    return for_tiles(
+        line / static_cast<std::int64_t>(size_of(dtype_)),
+        [&](At from, std::int64_t count) { store_tile(array, first, from, count, true); });
   if (in_registers_ && all <= 4) {
     Value joined = elements_[0];
-    for (std::int64_t e = 1; e < all; ++e) joined = b_.concat_lanes(joined, elements_[static_cast<std::size_t>(e)]);
+    for (std::int64_t e = 1; e < all; ++e)
+      joined = b_.concat_lanes(joined, elements_[static_cast<std::size_t>(e)]);
     Vec<int> from;
     for (int l = 0; l < lanes_; ++l)
       for (std::int64_t e = 0; e < all; ++e) from.push_back(static_cast<int>(e * lanes_ + l));
-    b_.store(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), b_.shuffle(joined, joined, from));
+    b_.store(b_.offset(array, dtype_, b_.mul(first, b_.index(all))),
+             b_.shuffle(joined, joined, from));
     return;
   }
-  for_tiles(lanes_, [&](At from, std::int64_t count) { store_tile(array, first, from, count, false); });
+  for_tiles(lanes_,
+            [&](At from, std::int64_t count) { store_tile(array, first, from, count, false); });
 }
 
 void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count) {
@@ -205,14 +233,17 @@ void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count
   for (int l = 0; l < lanes_; ++l) {
     const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));
     const Value at = b_.offset(array, dtype_, b_.add(matrix, element));
-    rows.push_back(count == lanes_ ? b_.load(at, dtype_, lanes_) : b_.load_masked(at, dtype_, b_.tail_mask(lanes_, b_.index(count))));
+    rows.push_back(count == lanes_
+                       ? b_.load(at, dtype_, lanes_)
+                       : b_.load_masked(at, dtype_, b_.tail_mask(lanes_, b_.index(count))));
   }
   rows = turned(b_, std::move(rows), count);
   for (std::int64_t e = 0; e < count; ++e) {
-    if (in_registers_) elements_[static_cast<std::size_t>(from.known + e)] = rows[static_cast<std::size_t>(e)];
+    if (in_registers_)
+      elements_[static_cast<std::size_t>(from.known + e)] = rows[static_cast<std::size_t>(e)];
     else
-      b_.store(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), rows[static_cast<std::size_t>(e)],
-               static_cast<int>(size_of(dtype_)) * lanes_);
+      b_.store(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))),
+               rows[static_cast<std::size_t>(e)], static_cast<int>(size_of(dtype_)) * lanes_);
   }
 }
 
@@ -225,7 +256,10 @@ void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t coun
     for (std::int64_t e = done; e < done + lanes_; ++e) {
       if (e >= count) rows.push_back(rows[0]);  // never stored
       else if (in_registers_) rows.push_back(elements_[static_cast<std::size_t>(from.known + e)]);
-      else rows.push_back(b_.load(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), dtype_, lanes_, bytes));
+      else
+        rows.push_back(b_.load(
+            b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))),
+            dtype_, lanes_, bytes));
     }
     squares.push_back(turned(b_, std::move(rows), lanes_));
   }

@@ -1,4 +1,5 @@
-// Matrices side by side in vector registers: their elements as vectors of one element of each, read from and written to row-major memory.
+// Matrices side by side in vector registers: their elements as vectors of one element of each, read
+// from and written to row-major memory.
 #pragma once
 
 #include <array>
@@ -21,21 +22,24 @@ struct At {
   At(Value v) : counted(v) {}
 };
 
-/// As many vectors as each has lanes, the square of their elements transposed; only the first `wanted` results are made.
+/// As many vectors as each has lanes, the square of their elements transposed; only the first
+/// `wanted` results are made.
 Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted);
 
-/// A run of memory with the rows of as many lanes as a vector has, in as many vectors as a row has elements: result n has element n of each lane's
-/// row.
+/// A run of memory with the rows of as many lanes as a vector has, in as many vectors as a row has
+/// elements: result n has element n of each lane's row.
 Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run);
 /// Back.
 Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements);
 /// Does that take fewer instructions than turning squares of rows?
 bool rows_go_apart(const Target& target, std::int64_t row, int lanes);
 
-/// The elements of one matrix for each lane: in registers, where all numbers of rows and columns are known now, or in the function's frame.
+/// The elements of one matrix for each lane: in registers, where all numbers of rows and columns
+/// are known now, or in the function's frame.
 class LaneMatrix {
  public:
-  LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers);
+  LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns,
+             bool in_registers);
 
   Value get(At row, At column);
   void set(At row, At column, Value x);
@@ -45,9 +49,11 @@ class LaneMatrix {
 
   /// Reads matrices first, first + 1, …, each of rows × columns elements, from an array of them.
   void load(Value array, Value first);
-  /// `past`: past the caches. Then a matrix is a whole number of cache lines, and so is all in front of it.
+  /// `past`: past the caches. Then a matrix is a whole number of cache lines, and so is all in
+  /// front of it.
   void store(Value array, Value first, bool past = false);
-  /// Row `row` exchanged with row others[l] of each lane l, columns from `left` on; of a matrix in memory.
+  /// Row `row` exchanged with row others[l] of each lane l, columns from `left` on; of a matrix in
+  /// memory.
   void exchange(std::int64_t row, Value others, std::int64_t left);
   /// rows from … to − 1, one after the other: as code for each, or as a loop.
   void for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body);

@@ -1,5 +1,6 @@
-// cholesky, lu, solve and triangular_solve of small matrices, a matrix in each lane: the algorithms of linalg_kernels.cpp without branches that
-// lanes could take differently. eigh: emit/matrices_eigh.cpp.
+// cholesky, lu, solve and triangular_solve of small matrices, a matrix in each lane: the algorithms
+// of linalg_kernels.cpp without branches that lanes could take differently. eigh:
+// emit/matrices_eigh.cpp.
 #include "matrices.hpp"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace vt::detail::cpu {
 
 int matrix_lanes(const LinalgSpec& s, const Target& target) {
   const int lanes = target.lanes(size_of(s.dtype));
-  if (lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes) return 0;
+  if (lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes)
+    return 0;
   switch (s.op) {
     case Op::cholesky:
     case Op::lu:
@@ -34,10 +36,15 @@ class Emitter : Frame {
   using Frame::Frame;
 
   void emit(const std::string& name) {
-    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
-    const int operands = static_cast<int>(s_.operands()), results = s_.op == Op::lu ? 3 : s_.op == Op::eigh && s_.vectors ? 2 : 1;
+    b_.begin_function(name,
+                      {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+    const int operands = static_cast<int>(s_.operands()),
+              results = s_.op == Op::lu                   ? 3
+                        : s_.op == Op::eigh && s_.vectors ? 2
+                                                          : 1;
     b_.declare_buffers(operands + results + 1);
-    for (int i = 0; i < operands + results; ++i) (i < operands ? in_ : out_).push_back(b_.load_pointer(b_.arg(0), i, i));
+    for (int i = 0; i < operands + results; ++i)
+      (i < operands ? in_ : out_).push_back(b_.load_pointer(b_.arg(0), i, i));
     const Value left_out = b_.load_pointer(b_.arg(0), operands + results, operands + results);
     b_.for_range(b_.arg(2), b_.arg(3), lanes_, [&](Value first) {
       first_ = first;
@@ -50,7 +57,10 @@ class Emitter : Frame {
         default: return emit_eigh(*this);
       }
       if (zeros_) far_ = b_.compare(Compare::ne, zeros_, real(0));
-      if (far_) b_.if_then(b_.any(far_), [&] { b_.store(b_.offset(left_out, DType::bool_, b_.sub(first, b_.arg(2))), far_); });
+      if (far_)
+        b_.if_then(b_.any(far_), [&] {
+          b_.store(b_.offset(left_out, DType::bool_, b_.sub(first, b_.arg(2))), far_);
+        });
     });
     if (past_caches(s_)) b_.order_streaming_stores();
     b_.end_function();
@@ -60,7 +70,8 @@ class Emitter : Frame {
   // What is not finite, times zero, is NaN, which stays in a sum.
   void watch(Value x) { zeros_ = zeros_ ? b_.mul_add(x, real(0), zeros_) : b_.mul(x, real(0)); }
 
-  // By columns: each is the matrix's less what the columns before hold, over the pivot's root. Several columns at a time go through those before
+  // By columns: each is the matrix's less what the columns before hold, over the pivot's root.
+  // Several columns at a time go through those before
   // together: as many sums are in flight, and each element read is used for all of them.
   void cholesky() {
     const bool registers = n_ <= 8;
@@ -74,8 +85,8 @@ class Emitter : Frame {
     }
     // As linalg_factors.hpp takes a power out of such matrices.
     const bool wide = d_ == DType::f64;
-    const Value far =
-        b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)), b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
+    const Value far = b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)),
+                                b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
     far_ = b_.bit_and(positive, far);
     const Value nan = real(std::numeric_limits<double>::quiet_NaN());
     const auto refuse = [&] {
@@ -89,16 +100,21 @@ class Emitter : Frame {
     put(a, 0);
   }
 
-  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into `positive`, and the largest one into `largest`.
-  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive, Value& largest) {
+  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into
+  // `positive`, and the largest one into `largest`.
+  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive,
+                        Value& largest) {
     const Value half = real(0.5);
-    // Elements (i, from) … (i, from + wanted − 1) of each of the rows i, without what the columns before `from` hold.
+    // Elements (i, from) … (i, from + wanted − 1) of each of the rows i, without what the columns
+    // before `from` hold.
     const auto rest = [&](std::initializer_list<At> rows, std::int64_t wanted) {
       Vec<Value> x;
       for (const At& i : rows)
         for (std::int64_t c = 0; c < wanted; ++c) {
           const bool diagonal = !i.counted && i.known == from + c;
-          x.push_back(diagonal ? a.get(i, i) : b_.add(b_.mul(half, a.get(i, from + c)), b_.mul(half, a.get(from + c, i))));
+          x.push_back(diagonal ? a.get(i, i)
+                               : b_.add(b_.mul(half, a.get(i, from + c)),
+                                        b_.mul(half, a.get(from + c, i))));
         }
       for (std::int64_t j = 0; j < from; ++j) {
         Vec<Value> factors;
@@ -125,10 +141,12 @@ class Emitter : Frame {
       Vec<Value> x = rest({k}, r + 1);
       finish(k, x.data(), r);
       Value pivot = x.back();
-      for (std::int64_t c = 0; c < r; ++c) pivot = less(pivot, x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c)]);
+      for (std::int64_t c = 0; c < r; ++c)
+        pivot = less(pivot, x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c)]);
       const Value good = b_.compare(Compare::gt, pivot, real(0));
       positive = positive ? b_.bit_and(positive, good) : good;
-      largest = largest ? b_.select(b_.compare(Compare::gt, pivot, largest), pivot, largest) : pivot;
+      largest =
+          largest ? b_.select(b_.compare(Compare::gt, pivot, largest), pivot, largest) : pivot;
       const Value root = b_.sqrt(pivot);
       inverses.push_back(b_.div(real(1), root));
       a.set(k, k, root);
@@ -151,16 +169,19 @@ class Emitter : Frame {
     }
   }
 
-  /// Of the matrices that come after these in an array, the part of the lines that a part of the work, `done` to `until` of n, has time for.
+  /// Of the matrices that come after these in an array, the part of the lines that a part of the
+  /// work, `done` to `until` of n, has time for.
   void fetch_next(Value array, std::int64_t elements, std::int64_t done, std::int64_t until) {
     constexpr std::int64_t line = 64;
     const std::int64_t lines = lanes_ * elements * static_cast<std::int64_t>(size_of(d_)) / line;
-    const Value next = b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(lanes_)), b_.index(elements)));
-    for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i) b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
+    const Value next =
+        b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(lanes_)), b_.index(elements)));
+    for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i)
+      b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
   }
 
-  // Row k exchanged with the row that has the largest element of column k, in each lane its own; columns from `left` on, and those of `also`.
-  // Gives that row's number.
+  // Row k exchanged with the row that has the largest element of column k, in each lane its own;
+  // columns from `left` on, and those of `also`. Gives that row's number.
   Value exchange(LaneMatrix& a, std::int64_t k, std::int64_t left, LaneMatrix* also) {
     const Vec<Value> start{b_.abs(a.get(k, k)), place(k)};
     const auto larger = [&](At i, const Vec<Value>& best) {
@@ -172,9 +193,11 @@ class Emitter : Frame {
       for (std::int64_t i = k + 1; i < n_; ++i) best = larger(i, best);
     else if (k + 1 < n_)
       best = b_.loop(
-          b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
+          b_.index(k + 1), b_.index(n_), 1, start,
+          [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
     const Value pivot = best[1];
-    // To go through all rows and choose takes four operations an element, and more where the row that moves does not stay in registers.
+    // To go through all rows and choose takes four operations an element, and more where the row
+    // that moves does not stay in registers.
     if (!a.in_registers() && few_registers_ && n_ - 1 - k > lanes_) {
       a.exchange(k, pivot, left);
       if (also) also->exchange(k, pivot, 0);
@@ -203,7 +226,8 @@ class Emitter : Frame {
       for (std::int64_t i = k + 1; i < n_; ++i) top = swapped(i, top);
     else if (k + 1 < n_)
       top = b_.loop(
-          b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
+          b_.index(k + 1), b_.index(n_), 1, old,
+          [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
     std::size_t at = 0;
     columns([&](LaneMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
     return pivot;
@@ -212,7 +236,8 @@ class Emitter : Frame {
   // Gaussian elimination of a and of the right sides with it: L is not kept.
   void solve() {
     const bool registers = n_ <= 6 && s_.columns <= 6;
-    LaneMatrix a = matrix(n_, n_, registers), b = matrix(n_, s_.columns, registers), inverses = matrix(n_, 1, registers);
+    LaneMatrix a = matrix(n_, n_, registers), b = matrix(n_, s_.columns, registers),
+               inverses = matrix(n_, 1, registers);
     a.load(in_[0], first_);
     if (s_.transposed) {
       for (std::int64_t i = 0; i < n_; ++i)
@@ -237,7 +262,8 @@ class Emitter : Frame {
         const Value factor = b_.mul(a.get(i, k), inverse);
         std::size_t at = 0;
         for (std::int64_t j = k + 1; j < n_; ++j) a.set(i, j, less(a.get(i, j), factor, top[at++]));
-        for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), factor, top[at++]));
+        for (std::int64_t c = 0; c < s_.columns; ++c)
+          b.set(i, c, less(b.get(i, c), factor, top[at++]));
       });
     }
     for (std::int64_t k = n_ - 1; k >= 0; --k) {
@@ -248,7 +274,8 @@ class Emitter : Frame {
       }
       a.for_rows(0, k, [&](At i) {
         const Value u = a.get(i, k);
-        for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), u, x[static_cast<std::size_t>(c)]));
+        for (std::int64_t c = 0; c < s_.columns; ++c)
+          b.set(i, c, less(b.get(i, c), u, x[static_cast<std::size_t>(c)]));
       });
     }
     b.store(out_[0], first_);
@@ -257,7 +284,8 @@ class Emitter : Frame {
   void lu() {
     const bool registers = n_ <= 6;
     LaneMatrix a = matrix(n_, n_, registers);
-    LaneMatrix pivots(b_, DType::i32, lanes_, n_, 1, true), order(b_, DType::i32, lanes_, n_, 1, true);
+    LaneMatrix pivots(b_, DType::i32, lanes_, n_, 1, true),
+        order(b_, DType::i32, lanes_, n_, 1, true);
     a.load(in_[0], first_);
     for (std::int64_t i = 0; i < n_; ++i) order.set(i, 0, place(i));
     for (std::int64_t k = 0; k < n_; ++k) {
@@ -272,7 +300,9 @@ class Emitter : Frame {
       }
       order.set(k, 0, top);
       // A column of zeros stays one.
-      const Value head = a.get(k, k), inverse = b_.div(real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
+      const Value head = a.get(k, k),
+                  inverse = b_.div(
+                      real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
       Vec<Value> row;
       watch(head);
       watch(inverse);
@@ -280,7 +310,8 @@ class Emitter : Frame {
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
         a.set(i, k, factor);
-        for (std::int64_t j = k + 1; j < n_; ++j) a.set(i, j, less(a.get(i, j), factor, row[static_cast<std::size_t>(j - k - 1)]));
+        for (std::int64_t j = k + 1; j < n_; ++j)
+          a.set(i, j, less(a.get(i, j), factor, row[static_cast<std::size_t>(j - k - 1)]));
       });
     }
     a.store(out_[0], first_);
@@ -302,7 +333,8 @@ class Emitter : Frame {
       }
       x.for_rows(forward ? k + 1 : 0, forward ? n_ : k, [&](At i) {
         const Value factor = transposed ? a.get(k, i) : a.get(i, k);
-        for (std::int64_t c = 0; c < s_.columns; ++c) x.set(i, c, less(x.get(i, c), factor, row[static_cast<std::size_t>(c)]));
+        for (std::int64_t c = 0; c < s_.columns; ++c)
+          x.set(i, c, less(x.get(i, c), factor, row[static_cast<std::size_t>(c)]));
       });
     }
   }
@@ -318,25 +350,31 @@ class Emitter : Frame {
 
   // Row `rows`[i] of the right sides of each lane's matrix, in an array of them.
   Value rows_at(Value rows) {
-    const Value lane = b_.iota(DType::i64, lanes_), last = b_.integer(DType::i64, n_ - 1, lanes_), none = b_.integer(DType::i64, 0, lanes_);
+    const Value lane = b_.iota(DType::i64, lanes_), last = b_.integer(DType::i64, n_ - 1, lanes_),
+                none = b_.integer(DType::i64, 0, lanes_);
     const Value row = b_.max(b_.min(b_.convert(rows, DType::i64), last), none);
-    const Value matrix = b_.mul(b_.add(b_.splat(first_, lanes_), lane), b_.integer(DType::i64, n_, lanes_));
+    const Value matrix =
+        b_.mul(b_.add(b_.splat(first_, lanes_), lane), b_.integer(DType::i64, n_, lanes_));
     return b_.mul(b_.add(matrix, row), b_.integer(DType::i64, s_.columns, lanes_));
   }
 
   void solve_factored() {
     const bool registers = n_ <= 6 && s_.columns <= 6;
-    LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers), order(b_, DType::i32, lanes_, n_, 1, true);
+    LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers),
+               order(b_, DType::i32, lanes_, n_, 1, true);
     a.load(in_[1], first_);
     order.load(in_[2], first_);
     const auto each = [&](FunctionRef<void(std::int64_t, std::int64_t, Value)> f) {
       for (std::int64_t i = 0; i < n_; ++i) {
         const Value rows = rows_at(order.get(i, 0));
-        for (std::int64_t c = 0; c < s_.columns; ++c) f(i, c, b_.add(rows, b_.integer(DType::i64, c, lanes_)));
+        for (std::int64_t c = 0; c < s_.columns; ++c)
+          f(i, c, b_.add(rows, b_.integer(DType::i64, c, lanes_)));
       }
     };
     if (!s_.transposed) {
-      each([&](std::int64_t i, std::int64_t c, Value at) { x.set(i, c, b_.gather(in_[3], d_, at)); });
+      each([&](std::int64_t i, std::int64_t c, Value at) {
+        x.set(i, c, b_.gather(in_[3], d_, at));
+      });
       triangle(a, x, true, false, true);
       triangle(a, x, false, false, false);
       x.store(out_[0], first_);
@@ -353,10 +391,12 @@ class Emitter : Frame {
     each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
   }
 
-  /// Lanes whose results are not to be kept; 0, or NaN in these. (What is not finite in a matrix is so in a pivot or right of it, in the end; and
-  /// pivots whose reciprocals are not would make zeros NaN.)
+  /// Lanes whose results are not to be kept; 0, or NaN in these. (What is not finite in a matrix is
+  /// so in a pivot or right of it, in the end; and pivots whose reciprocals are not would make
+  /// zeros NaN.)
   Value far_, zeros_;
-  /// 16 vector registers: what is done then was measured on such a machine, what is done else on one with 32.
+  /// 16 vector registers: what is done then was measured on such a machine, what is done else on
+  /// one with 32.
   const bool few_registers_ = b_.target().vector_registers < 32;
 };
 
@@ -364,12 +404,15 @@ class Emitter : Frame {
 
 std::string matrices_key(const LinalgSpec& s) {
   std::string key = "matrices " + std::string(name_of(s.op)) + " " + vt::name_of(s.dtype);
-  for (bool flag : {s.lower, s.transposed, s.unit_diagonal, s.vectors, s.factored}) key += flag ? " 1" : " 0";
+  for (bool flag : {s.lower, s.transposed, s.unit_diagonal, s.vectors, s.factored})
+    key += flag ? " 1" : " 0";
   if (matrix_emission::past_caches(s)) key += " past";
   return key + " " + std::to_string(s.n) + " " + std::to_string(s.columns);
 }
 
-void emit_matrices(IrBuilder& b, const std::string& name, const LinalgSpec& s) { matrix_emission::Emitter(b, s).emit(name); }
+void emit_matrices(IrBuilder& b, const std::string& name, const LinalgSpec& s) {
+  matrix_emission::Emitter(b, s).emit(name);
+}
 
 #endif
 

@@ -1,5 +1,6 @@
-// eigh of small symmetric matrices, a matrix in each lane: cyclic Jacobi rotations for the smallest ones; larger ones become tridiagonal, and
-// implicit QL steps as in linalg_eigh.hpp run over the block that each lane has come to.
+// eigh of small symmetric matrices, a matrix in each lane: cyclic Jacobi rotations for the smallest
+// ones; larger ones become tridiagonal, and implicit QL steps as in linalg_eigh.hpp run over the
+// block that each lane has come to.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -17,14 +18,17 @@ class EighEmitter : Frame {
 
   void eigh() {
     const bool registers = n_ <= 4;
-    LaneMatrix a = matrix(n_, n_, registers), v = matrix(n_ + !registers, n_, registers), w = matrix(n_, 1, registers);
+    LaneMatrix a = matrix(n_, n_, registers), v = matrix(n_ + !registers, n_, registers),
+               w = matrix(n_, 1, registers);
     a.load(in_[0], first_);
-    // The symmetric part, where Jacobi's way needs only the upper triangle; its largest element; and 0, or NaN where an element is not finite.
+    // The symmetric part, where Jacobi's way needs only the upper triangle; its largest element;
+    // and 0, or NaN where an element is not finite.
     Value most = real(0), poison = real(0);
     const Value half = real(0.5);
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t j = i; j < n_; ++j) {
-        const Value x = i == j ? a.get(i, i) : b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i)));
+        const Value x =
+            i == j ? a.get(i, i) : b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i)));
         a.set(i, j, x);
         const Value size = b_.abs(x);
         most = b_.select(b_.compare(Compare::gt, size, most), size, most);
@@ -34,7 +38,8 @@ class EighEmitter : Frame {
     const bool wide = d_ == DType::f64;
     const DType bits = wide ? DType::u64 : DType::u32;
     const Value exponent = b_.integer(bits, wide ? 0x7ff0000000000000 : 0x7f800000, lanes_);
-    const Value power = b_.max(b_.bitcast(b_.bit_and(b_.bitcast(most, bits), exponent), d_), real(wide ? 0x1p-1022 : 0x1p-126));
+    const Value power = b_.max(b_.bitcast(b_.bit_and(b_.bitcast(most, bits), exponent), d_),
+                               real(wide ? 0x1p-1022 : 0x1p-126));
     const Value scale = b_.div(real(1), power);
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t j = i; j < n_; ++j) {
@@ -71,11 +76,14 @@ class EighEmitter : Frame {
   Turn turn(Value pp, Value qq, Value pq, Value none) {
     const Value one = real(1), gap = b_.sub(qq, pp), twice = b_.add(pq, pq);
     const Value root = b_.sqrt(b_.mul_add(gap, gap, b_.mul(twice, twice)));
-    const Value t = b_.select(b_.compare(Compare::le, b_.abs(pq), none), real(0), b_.div(twice, b_.add(gap, b_.copysign(root, gap))));
+    const Value t = b_.select(b_.compare(Compare::le, b_.abs(pq), none), real(0),
+                              b_.div(twice, b_.add(gap, b_.copysign(root, gap))));
     const Value c = b_.div(one, b_.sqrt(b_.mul_add(t, t, one)));
     return {t, c, b_.mul(t, c)};
   }
-  std::pair<Value, Value> turned(const Turn& r, Value x, Value y) { return {less(b_.mul(r.c, x), r.s, y), b_.mul_add(r.s, x, b_.mul(r.c, y))}; }
+  std::pair<Value, Value> turned(const Turn& r, Value x, Value y) {
+    return {less(b_.mul(r.c, x), r.s, y), b_.mul_add(r.s, x, b_.mul(r.c, y))};
+  }
   void turn_rows(LaneMatrix& v, const Turn& r, At p, At q) {
     for (std::int64_t k = 0; s_.vectors && k < n_; ++k) {
       const auto [x, y] = turned(r, v.get(p, k), v.get(q, k));
@@ -86,7 +94,9 @@ class EighEmitter : Frame {
 
   // All pairs, one after the other. Of a only the upper triangle is kept.
   void sweep_in_registers(LaneMatrix& a, LaneMatrix& v, Value none) {
-    const auto at = [](std::int64_t i, std::int64_t j) { return std::pair(std::min(i, j), std::max(i, j)); };
+    const auto at = [](std::int64_t i, std::int64_t j) {
+      return std::pair(std::min(i, j), std::max(i, j));
+    };
     for (std::int64_t p = 0; p < n_; ++p)
       for (std::int64_t q = p + 1; q < n_; ++q) {
         const Value pq = a.get(p, q), pp = a.get(p, p), qq = a.get(q, q);
@@ -106,9 +116,11 @@ class EighEmitter : Frame {
       }
   }
 
-  // Householder's reduction of a, both triangles of which are there, to the diagonal d and the off-diagonal e. Row s is left to reflection s, whose
-  // vector begins at s + 1, and factors to what belongs to it.
-  void tridiagonalize(LaneMatrix& a, LaneMatrix& d, LaneMatrix& e, LaneMatrix& factors, Value none) {
+  // Householder's reduction of a, both triangles of which are there, to the diagonal d and the
+  // off-diagonal e. Row s is left to reflection s, whose vector begins at s + 1, and factors to
+  // what belongs to it.
+  void tridiagonalize(LaneMatrix& a, LaneMatrix& d, LaneMatrix& e, LaneMatrix& factors,
+                      Value none) {
     LaneMatrix w = matrix(n_, 1, false);
     for (std::int64_t s = 0; s < n_; ++s) {
       d.set(s, 0, a.get(s, s));
@@ -122,7 +134,8 @@ class EighEmitter : Frame {
       }
       Value below = real(0);
       for (std::size_t j = 1; j < v.size(); ++j) below = b_.mul_add(v[j], v[j], below);
-      const Value flat = b_.compare(Compare::le, below, none), beta = b_.neg(b_.copysign(b_.sqrt(b_.mul_add(head, head, below)), head));
+      const Value flat = b_.compare(Compare::le, below, none),
+                  beta = b_.neg(b_.copysign(b_.sqrt(b_.mul_add(head, head, below)), head));
       e.set(s, 0, b_.select(flat, head, beta));
       const Value zero = real(0), factor = b_.select(flat, zero, b_.div(b_.sub(beta, head), beta));
       const Value inverse = b_.select(flat, zero, b_.div(real(1), b_.sub(head, beta)));
@@ -137,7 +150,8 @@ class EighEmitter : Frame {
         w.set(i, 0, sum);
       });
       Value length = zero;
-      for (std::size_t j = 0; j < v.size(); ++j) length = b_.mul_add(w.get(column(j), 0), v[j], length);
+      for (std::size_t j = 0; j < v.size(); ++j)
+        length = b_.mul_add(w.get(column(j), 0), v[j], length);
       const Value along = b_.mul(b_.mul(factor, factor), b_.mul(real(0.5), length));
       Vec<Value> minus_w;
       for (std::size_t j = 0; j < v.size(); ++j) {
@@ -146,7 +160,9 @@ class EighEmitter : Frame {
       }
       a.for_rows(s + 1, n_, [&](At i) {
         const Value own = a.get(s, i), also = w.get(i, 0);
-        for (std::size_t j = 0; j < v.size(); ++j) a.set(i, column(j), b_.mul_add(also, v[j], b_.mul_add(own, minus_w[j], a.get(i, column(j)))));
+        for (std::size_t j = 0; j < v.size(); ++j)
+          a.set(i, column(j),
+                b_.mul_add(also, v[j], b_.mul_add(own, minus_w[j], a.get(i, column(j)))));
       });
     }
   }
@@ -159,21 +175,26 @@ class EighEmitter : Frame {
         Value sum = real(0);
         for (std::int64_t j = s + 1; j < n_; ++j) sum = b_.mul_add(z.get(i, j), a.get(s, j), sum);
         const Value factor = b_.mul(sum, factors.get(s, 0));
-        for (std::int64_t j = s + 1; j < n_; ++j) z.set(i, j, less(z.get(i, j), factor, a.get(s, j)));
+        for (std::int64_t j = s + 1; j < n_; ++j)
+          z.set(i, j, less(z.get(i, j), factor, a.get(s, j)));
       });
   }
 
-  /// Each lane's lowest block that is not diagonal yet: rows l … m, some of its elements, and what rows those of all lanes are among.
+  /// Each lane's lowest block that is not diagonal yet: rows l … m, some of its elements, and what
+  /// rows those of all lanes are among.
   enum Block : std::size_t { round, low, high, l, m, d_l, d_after, d_m, e_l };
   Vec<Value> find_block(Value rounds, LaneMatrix& d, LaneMatrix& e, Value tiny) {
     const Value zero = real(0), epsilon = real(d_ == DType::f64 ? 0x1p-52 : 0x1p-23);
-    const Vec<Value> none{b_.index(n_), b_.index(0), place(n_), place(0), zero, zero, zero, real(1), b_.boolean(false, lanes_)};
+    const Vec<Value> none{b_.index(n_), b_.index(0), place(n_),
+                          place(0),     zero,        zero,
+                          zero,         real(1),     b_.boolean(false, lanes_)};
     const Vec<Value> found = b_.loop(
         b_.index(0), b_.index(n_ - 1), 1, none,
         [&](Value k, const Vec<Value>& x) {
           const Value i = b_.sub(b_.index(n_ - 2), k), next = b_.add(i, b_.index(1));
           const Value here = d.get(i, 0), after = d.get(next, 0), off = e.get(i, 0);
-          const Value least = b_.mul_add(epsilon, b_.add(b_.abs(here), b_.abs(after)), tiny), there = b_.compare(Compare::gt, b_.abs(off), least);
+          const Value least = b_.mul_add(epsilon, b_.add(b_.abs(here), b_.abs(after)), tiny),
+                      there = b_.compare(Compare::gt, b_.abs(off), least);
           const Value begins = b_.bit_and(there, b_.bit_not(x[8])), some = b_.any(there);
           const Value highest = b_.bit_and(some, b_.compare(Compare::eq, x[1], b_.index(0)));
           return Vec<Value>{b_.select(some, i, x[0]),
@@ -191,25 +212,35 @@ class EighEmitter : Frame {
     block.insert(block.end(), found.begin(), found.end() - 1);
     return block;
   }
-  // Implicit QL steps as in linalg_eigh.hpp, each lane at its own block. Gives NaN for lanes that do not converge, else 0.
+  // Implicit QL steps as in linalg_eigh.hpp, each lane at its own block. Gives NaN for lanes that
+  // do not converge, else 0.
   Value diagonalize(LaneMatrix& d, LaneMatrix& e, LaneMatrix& z, Value tiny) {
     const Value zero = real(0), one = real(1), none = b_.mul(tiny, tiny);
     const std::int64_t columns = s_.vectors ? n_ : 0;
     const Vec<Value> last = b_.while_loop(
         find_block(b_.index(0), d, e, tiny),
         [&](const Vec<Value>& x) {
-          return b_.bit_and(b_.compare(Compare::lt, x[low], x[high]), b_.compare(Compare::lt, x[round], b_.index(60 * n_)));
+          return b_.bit_and(b_.compare(Compare::lt, x[low], x[high]),
+                            b_.compare(Compare::lt, x[round], b_.index(60 * n_)));
         },
         [&](const Vec<Value>& x) {
           const Value half = b_.div(b_.sub(x[d_after], x[d_l]), b_.add(x[e_l], x[e_l]));
           const Value root = b_.copysign(b_.sqrt(b_.mul_add(half, half, one)), half);
-          // g, s, c, what moved, and d of the row before. Vectors turn one round later: what waits for roots and quotients is next to nothing.
-          Vec<Value> start{b_.add(b_.sub(x[d_m], x[d_l]), b_.div(x[e_l], b_.add(half, root))), one, one, zero, d.get(x[high], 0), one, zero};
+          // g, s, c, what moved, and d of the row before. Vectors turn one round later: what waits
+          // for roots and quotients is next to nothing.
+          Vec<Value> start{b_.add(b_.sub(x[d_m], x[d_l]), b_.div(x[e_l], b_.add(half, root))),
+                           one,
+                           one,
+                           zero,
+                           d.get(x[high], 0),
+                           one,
+                           zero};
           const Value above = b_.add(x[high], b_.index(1));
           for (std::int64_t j = 0; j < columns; ++j) start.push_back(z.get(above, j));
           const auto turn_row = [&](Value row, const Vec<Value>& y, Vec<Value> result) {
             for (std::int64_t j = 0; j < columns; ++j) {
-              const auto [own, shared] = turned({{}, y[5], y[6]}, z.get(row, j), y[7 + static_cast<std::size_t>(j)]);
+              const auto [own, shared] =
+                  turned({{}, y[5], y[6]}, z.get(row, j), y[7 + static_cast<std::size_t>(j)]);
               z.set(b_.add(row, b_.index(1)), j, shared);
               result.push_back(own);
             }
@@ -219,30 +250,41 @@ class EighEmitter : Frame {
               b_.index(0), b_.sub(x[high], x[low]), 1, start,
               [&](Value k, const Vec<Value>& y) {
                 const Value next = b_.sub(x[high], k), i = b_.sub(next, b_.index(1)), at = place(i);
-                const Value off = e.get(i, 0), here = d.get(i, 0), f = b_.mul(y[1], off), b = b_.mul(y[2], off);
-                const Value square = b_.mul_add(f, f, b_.mul(y[0], y[0])), r = b_.sqrt(square), inverse = b_.mul(r, b_.div(one, square));
-                const Value active = b_.bit_and(b_.compare(Compare::ge, at, x[l]), b_.compare(Compare::lt, at, x[m]));
+                const Value off = e.get(i, 0), here = d.get(i, 0), f = b_.mul(y[1], off),
+                            b = b_.mul(y[2], off);
+                const Value square = b_.mul_add(f, f, b_.mul(y[0], y[0])), r = b_.sqrt(square),
+                            inverse = b_.mul(r, b_.div(one, square));
+                const Value active = b_.bit_and(b_.compare(Compare::ge, at, x[l]),
+                                                b_.compare(Compare::lt, at, x[m]));
                 const Value turns = b_.bit_and(active, b_.compare(Compare::gt, square, none));
                 const Value s = b_.select(turns, b_.mul(f, inverse), b_.select(active, zero, y[1]));
-                const Value c = b_.select(turns, b_.mul(y[0], inverse), b_.select(active, one, y[2]));
-                const Value g = b_.sub(y[4], y[3]), t = b_.mul_add(b_.sub(here, g), s, b_.mul(b_.add(c, c), b)), moved = b_.mul(s, t);
-                const Value after = b_.mul_add(c, t, b_.neg(b)), done = b_.bit_and(active, b_.compare(Compare::eq, at, x[l]));
+                const Value c =
+                    b_.select(turns, b_.mul(y[0], inverse), b_.select(active, one, y[2]));
+                const Value g = b_.sub(y[4], y[3]),
+                            t = b_.mul_add(b_.sub(here, g), s, b_.mul(b_.add(c, c), b)),
+                            moved = b_.mul(s, t);
+                const Value after = b_.mul_add(c, t, b_.neg(b)),
+                            done = b_.bit_and(active, b_.compare(Compare::eq, at, x[l]));
                 d.set(next, 0, b_.select(active, b_.add(g, moved), y[4]));
-                const Value corner = b_.select(b_.compare(Compare::eq, b_.add(at, place(1)), x[m]), zero, r);
+                const Value corner =
+                    b_.select(b_.compare(Compare::eq, b_.add(at, place(1)), x[m]), zero, r);
                 e.set(next, 0, b_.select(active, corner, e.get(next, 0)));
                 const Value left = b_.select(done, b_.sub(here, moved), here);
                 d.set(i, 0, left);
                 e.set(i, 0, b_.select(done, after, off));
-                return turn_row(next, y,
-                                {b_.select(active, after, y[0]), s, c, b_.select(active, moved, y[3]), left, b_.select(active, c, one),
-                                 b_.select(active, s, zero)});
+                return turn_row(
+                    next, y,
+                    {b_.select(active, after, y[0]), s, c, b_.select(active, moved, y[3]), left,
+                     b_.select(active, c, one), b_.select(active, s, zero)});
               },
               true);
           const Vec<Value> lowest = turn_row(x[low], end, {});
-          for (std::int64_t j = 0; j < columns; ++j) z.set(x[low], j, lowest[static_cast<std::size_t>(j)]);
+          for (std::int64_t j = 0; j < columns; ++j)
+            z.set(x[low], j, lowest[static_cast<std::size_t>(j)]);
           return find_block(b_.add(x[round], b_.index(1)), d, e, tiny);
         });
-    return b_.select(b_.compare(Compare::lt, last[l], place(n_)), real(std::numeric_limits<double>::quiet_NaN()), zero);
+    return b_.select(b_.compare(Compare::lt, last[l], place(n_)),
+                     real(std::numeric_limits<double>::quiet_NaN()), zero);
   }
 
   /// The pairs that Batcher's merge sort compares, in order.
@@ -294,7 +336,8 @@ class EighEmitter : Frame {
     take(b_.while_loop(
         give(b_.index(0), off_diagonal()),
         [&](const Vec<Value>& x) {
-          return b_.bit_and(b_.compare(Compare::lt, x[0], b_.index(most_sweeps)), b_.any(b_.compare(Compare::gt, x[1], small)));
+          return b_.bit_and(b_.compare(Compare::lt, x[0], b_.index(most_sweeps)),
+                            b_.any(b_.compare(Compare::gt, x[1], small)));
         },
         [&](const Vec<Value>& x) {
           take(x);
@@ -310,7 +353,9 @@ class EighEmitter : Frame {
       return;
     }
     Vec<std::uint64_t> table;
-    for (const auto& [i, j] : pairs) table.push_back(static_cast<std::uint64_t>(i)), table.push_back(static_cast<std::uint64_t>(j));
+    for (const auto& [i, j] : pairs)
+      table.push_back(static_cast<std::uint64_t>(i)),
+          table.push_back(static_cast<std::uint64_t>(j));
     const Value array = b_.constant_array("comparisons" + std::to_string(n_), DType::i64, table);
     b_.for_range(b_.index(0), b_.index(static_cast<std::int64_t>(table.size())), 2, [&](Value at) {
       compare_exchange(w, v, b_.load(b_.offset(array, DType::i64, at), DType::i64),
@@ -330,9 +375,11 @@ class EighEmitter : Frame {
       }
       const Value enough = b_.mul(most, real(0.37));
       Value first = row.back();
-      for (std::size_t k = row.size(); k-- > 0;) first = b_.select(b_.compare(Compare::ge, b_.abs(row[k]), enough), row[k], first);
+      for (std::size_t k = row.size(); k-- > 0;)
+        first = b_.select(b_.compare(Compare::ge, b_.abs(row[k]), enough), row[k], first);
       const Value sign = b_.select(b_.compare(Compare::lt, first, real(0)), real(-1), real(1));
-      for (std::int64_t k = 0; k < n_; ++k) a.set(k, i, b_.mul_add(row[static_cast<std::size_t>(k)], sign, poison));
+      for (std::int64_t k = 0; k < n_; ++k)
+        a.set(k, i, b_.mul_add(row[static_cast<std::size_t>(k)], sign, poison));
     });
   }
 };

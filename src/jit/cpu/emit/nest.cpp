@@ -1,4 +1,5 @@
-// From a loop nest to LLVM code: the loops of a kernel, its stages, and element-wise bodies with masked tails.
+// From a loop nest to LLVM code: the loops of a kernel, its stages, and element-wise bodies with
+// masked tails.
 #include "kernel_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -12,7 +13,8 @@
 namespace vt::detail::cpu {
 
 void KernelEmitter::emit(const std::string& name) {
-  b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+  b_.begin_function(name,
+                    {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   values_.load_arguments();
   open_shared(0);
   // Stores past the caches are seen by other threads in no particular order, unless told.
@@ -24,7 +26,8 @@ void KernelEmitter::emit(const std::string& name) {
   b_.end_function();
 }
 
-Values KernelEmitter::open_loop(int loop, Value lo, Value hi, bool known_nonempty, const Vec<int>& needed, const Values& carried,
+Values KernelEmitter::open_loop(int loop, Value lo, Value hi, bool known_nonempty,
+                                const Vec<int>& needed, const Values& carried,
                                 FunctionRef<Values(const Values&)> body) {
   return b_.loop(
       lo, hi, 1, carried,
@@ -61,7 +64,9 @@ bool KernelEmitter::whole_groups(int loop, std::int64_t count) const {
 }
 
 void KernelEmitter::store_all(const Part& part) {
-  const auto store_at = [&](int s) -> const NestStore& { return nest_.stores[static_cast<std::size_t>(s)]; };
+  const auto store_at = [&](int s) -> const NestStore& {
+    return nest_.stores[static_cast<std::size_t>(s)];
+  };
   for (int s : part.stores) values_.get(store_at(s).value);
   for (int s : part.stores)
     if (!values_.store_woven(store_at(s))) values_.store(store_at(s), stage_->stream);
@@ -101,14 +106,16 @@ void KernelEmitter::emit_stage(int k) {
   values_.set_vector_loop(-1);
 }
 
-void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t aligned, FunctionRef<void(Value, Value, bool)> body) {
+void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t aligned,
+                                FunctionRef<void(Value, Value, bool)> body) {
   const auto roots_of = [&] {
     Vec<int> roots;
     for (int s : body_.stores) add_roots(nest_, nest_.stores[static_cast<std::size_t>(s)], roots);
     return roots;
   };
   SmallVec<std::int64_t, 16> borders;
-  if (stage_->mode == Mode::elementwise && loop_of(loop).block_of < 0) borders = section_borders(nest_, loop, roots_of(), aligned);
+  if (stage_->mode == Mode::elementwise && loop_of(loop).block_of < 0)
+    borders = section_borders(nest_, loop, roots_of(), aligned);
   if (borders.empty()) return body(lo, hi, true);
   for (std::size_t k = 0; k < borders.size(); ++k) {
     const bool last = k + 1 == borders.size();
@@ -117,7 +124,8 @@ void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t align
     nest_ = section_of(all, loop, borders[k], last ? -1 : borders[k + 1]);
     const Vec<int> outside = body_.needed;
     body_.needed = needed_values(nest_, roots_of());
-    const Value from = k == 0 ? lo : b_.max(lo, values_.rounds(borders[k], loop)), to = last ? hi : b_.min(hi, values_.rounds(borders[k + 1], loop));
+    const Value from = k == 0 ? lo : b_.max(lo, values_.rounds(borders[k], loop)),
+                to = last ? hi : b_.min(hi, values_.rounds(borders[k + 1], loop));
     b_.if_then(b_.compare(Compare::lt, from, to), [&] { body(from, to, false); });
     nest_ = std::move(all);
     body_.needed = outside;
@@ -128,10 +136,11 @@ void KernelEmitter::open_spaces(std::size_t depth, const Vec<int>& needed) {
   if (depth < spaces_.size()) {
     const int loop = spaces_[depth];
     in_sections(loop, lower(loop), upper(loop), 1, [&](Value lo, Value hi, bool whole) {
-      open_loop(loop, lo, hi, !whole || nonempty(loop), whole ? needed : body_.needed, {}, [&](const Values&) {
-        open_spaces(depth + 1, whole ? needed : body_.needed);
-        return Values{};
-      });
+      open_loop(loop, lo, hi, !whole || nonempty(loop), whole ? needed : body_.needed, {},
+                [&](const Values&) {
+                  open_spaces(depth + 1, whole ? needed : body_.needed);
+                  return Values{};
+                });
     });
     return;
   }
@@ -142,7 +151,8 @@ void KernelEmitter::open_spaces(std::size_t depth, const Vec<int>& needed) {
   }
 }
 
-Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty, const VectorBody& body) {
+Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies, bool masked,
+                                  bool known_nonempty, const VectorBody& body) {
   const int loop = stage_->vector_loop, lanes = values_.lanes();
   const auto one = [&](Value i, const Values& inner, int copy, Value mask) {
     const Values before = values_.known();
@@ -156,13 +166,19 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
   };
   const NestLoop& l = loop_of(loop);
   const bool no_tail = whole_groups(loop, lanes);
-  const bool whole = loop != schedule_.parallel_loop && !l.runtime && l.block_of < 0 && stage_->mode != Mode::vertical;
+  const bool whole = loop != schedule_.parallel_loop && !l.runtime && l.block_of < 0 &&
+                     stage_->mode != Mode::vertical;
   if (whole && l.extent <= lanes) {
-    return one(lo, carried, 0, l.extent == lanes ? Value{} : b_.tail_mask(lanes, at_run_time(b_.index(l.extent))));
+    return one(lo, carried, 0,
+               l.extent == lanes ? Value{} : b_.tail_mask(lanes, at_run_time(b_.index(l.extent))));
   }
   if (masked && !no_tail) {
     return b_.loop(
-        lo, hi, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, b_.tail_mask(lanes, b_.sub(hi, i))); }, known_nonempty);
+        lo, hi, lanes, carried,
+        [&](Value i, const Values& inner) {
+          return one(i, inner, 0, b_.tail_mask(lanes, b_.sub(hi, i)));
+        },
+        known_nonempty);
   }
   Value from = lo;
   if (copies > 1) {
@@ -170,24 +186,30 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
     const Value rounds = b_.bit_and(b_.sub(hi, lo), b_.index(-step));
     const Value to = b_.add(lo, rounds);
     carried = b_.loop(lo, to, step, carried, [&](Value i, Values inner) {
-      for (int c = 0; c < copies; ++c) inner = one(c ? b_.add(i, b_.index(std::int64_t{c} * lanes)) : i, inner, c, {});
+      for (int c = 0; c < copies; ++c)
+        inner = one(c ? b_.add(i, b_.index(std::int64_t{c} * lanes)) : i, inner, c, {});
       return inner;
     });
     from = to;
     if (whole && whole_groups(loop, step)) return carried;
   }
   const Value to = no_tail ? hi : b_.add(from, b_.bit_and(b_.sub(hi, from), b_.index(-lanes)));
-  carried =
-      b_.loop(from, to, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, {}); }, no_tail && copies == 1 && known_nonempty);
+  carried = b_.loop(
+      from, to, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, {}); },
+      no_tail && copies == 1 && known_nonempty);
   if (no_tail) return carried;
   return b_.if_else(
-      b_.compare(Compare::lt, to, hi), [&] { return one(to, carried, 0, b_.tail_mask(lanes, at_run_time(b_.sub(hi, to)))); },
+      b_.compare(Compare::lt, to, hi),
+      [&] { return one(to, carried, 0, b_.tail_mask(lanes, at_run_time(b_.sub(hi, to)))); },
       [&] { return carried; });
 }
 
-// Of a constant mask LLVM makes a shuffle with zeros, and of that vexpand, which waits for what its destination held before: rows one after the
-// other instead of side by side. So that the mask is none, the count takes a detour by the kernel's range, which does not begin below 0.
-Value KernelEmitter::at_run_time(Value count) { return b_.add(count, b_.min(b_.arg(2), b_.index(0))); }
+// Of a constant mask LLVM makes a shuffle with zeros, and of that vexpand, which waits for what its
+// destination held before: rows one after the other instead of side by side. So that the mask is
+// none, the count takes a detour by the kernel's range, which does not begin below 0.
+Value KernelEmitter::at_run_time(Value count) {
+  return b_.add(count, b_.min(b_.arg(2), b_.index(0)));
+}
 
 void KernelEmitter::elementwise() {
   if (stage_->vector_loop < 0) return store_all(body_);
@@ -202,7 +224,8 @@ void KernelEmitter::elementwise() {
   });
 }
 
-void emit_nest(IrBuilder& builder, const std::string& name, const Nest& nest, const Schedule& schedule) {
+void emit_nest(IrBuilder& builder, const std::string& name, const Nest& nest,
+               const Schedule& schedule) {
   KernelEmitter(builder, nest, schedule).emit(name);
 }
 

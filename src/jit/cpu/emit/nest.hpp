@@ -14,9 +14,11 @@
 
 namespace vt::detail::cpu {
 
-/// A kernel: buffers in the nest's order, then the run-time numbers (the runtime loops' extents in loop order, the nest's scalar
-/// arguments, IrBuilder::numbers()), then the range of the parallel loop (ignored without one).
-using NestFunction = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end);
+/// A kernel: buffers in the nest's order, then the run-time numbers (the runtime loops' extents in
+/// loop order, the nest's scalar arguments, IrBuilder::numbers()), then the range of the parallel
+/// loop (ignored without one).
+using NestFunction = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin,
+                          std::int64_t end);
 
 /// What the vector accesses of a kernel are, for the counters.
 struct AccessCounts {
@@ -28,9 +30,12 @@ AccessCounts count_accesses(const Nest&, const Schedule&);
 void emit_nest(IrBuilder&, const std::string& name, const Nest&, const Schedule&);
 
 /// An element-wise op on registers of equal lanes; `dtype` is the result's.
-Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, std::span<const Value> operands);
-/// The same where the code has so many uses of it: a long op that has several is a function, which they call.
-Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands, std::int64_t uses);
+Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params,
+              std::span<const Value> operands);
+/// The same where the code has so many uses of it: a long op that has several is a function, which
+/// they call.
+Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands,
+              std::int64_t uses);
 
 /// Emits the values of a nest: each once per scope, as a scalar where it is the same for all lanes.
 class ValueEmitter {
@@ -48,21 +53,24 @@ class ValueEmitter {
   int vector_loop() const { return vector_loop_; }
   int lanes() const { return vector_loop_ >= 0 ? schedule_.lanes : 1; }
 
-  void enter(int loop, Value position);  ///< the loop is open; for the vector loop, `position` is that of lane 0
+  /// the loop is open; for the vector loop, `position` is that of lane 0
+  void enter(int loop, Value position);
   void leave(int loop);
   void set_mask(Value mask) { mask_ = mask; }  ///< of the tail; none: all lanes
   Value mask() const { return mask_; }
   Value position(int loop) const { return positions_[static_cast<std::size_t>(loop)]; }
 
-  /// What was emitted so far; giving it back forgets what came after (values emitted inside a loop are not known outside).
+  /// What was emitted so far; giving it back forgets what came after (values emitted inside a loop
+  /// are not known outside).
   Vec<Value> known() const { return known_; }
   void restore(Vec<Value> known) { known_ = std::move(known); }
   void bind(int value, Value v) { known_[static_cast<std::size_t>(value)] = v; }
   bool reads_turned(int value, const StageSchedule& s) const {
-    return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s, schedule_.lanes, dependences_);
+    return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s,
+                                    schedule_.lanes, dependences_);
   }
-  /// A vector along the tile loop of a turned load, at lane `lane` of the vector loop, read as elements of `d`. At an edge: with a mask,
-  /// and of `rows` lanes; beyond them it is any numbers.
+  /// A vector along the tile loop of a turned load, at lane `lane` of the vector loop, read as
+  /// elements of `d`. At an edge: with a mask, and of `rows` lanes; beyond them it is any numbers.
   Value load_row(int value, int lane, DType d);
   Value load_row(int value, int lane, DType d, Value mask, Value rows);
   /// Asks for what a load on end reads a round of `loop` later, if that is elsewhere.
@@ -76,12 +84,14 @@ class ValueEmitter {
   void fetch_row(int value, int lane, std::int64_t further, bool near);
   /// Emits the values that the index of a load is made of, so that several places may use them.
   void prepare_index(int value) {
-    nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index, [&](int v) { get(v); });
+    nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index,
+                             [&](int v) { get(v); });
   }
   void bind_result(int reduction, Value v);  ///< the value of `reduced` values of this reduction
   void stage_done(int stage) { stages_done_ = stage + 1; }
 
-  /// Emits those of `values` that no loop still to be opened changes, nor the rounds of a running reduction.
+  /// Emits those of `values` that no loop still to be opened changes, nor the rounds of a running
+  /// reduction.
   void hoist(const Vec<int>& values);
   Value get(int value);        ///< scalar or `lanes()` wide
   Value get_lanes(int value);  ///< `lanes()` wide
@@ -91,21 +101,26 @@ class ValueEmitter {
   bool store_woven(const NestStore&);
 
  private:
-  bool varies(int value) const { return vector_loop_ >= 0 && ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0; }
+  bool varies(int value) const {
+    return vector_loop_ >= 0 &&
+           ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0;
+  }
   Value emit(int value);
   int uses_of(Op op, DType dtype) const;  ///< how many values of the nest this op makes
   Value keeps_near(const NestValue& load, int mask, bool& fixed);
   Value emit_load(const NestValue& v);
   Value emit_index_value(const NestValue& v);
   Value emit_in_range(const NestValue& v);
-  Value scalar_index(IndexId e, bool skip_varying);  // at lane 0; skip_varying: without the terms that differ between lanes
-  Value lane_indices(IndexId e, Value* base);        // e = base (i64 scalar) + lanes
-  Value full_lanes(IndexId e);                       // all of e as i64 or i32 lanes
+  // at lane 0; skip_varying: without the terms that differ between lanes
+  Value scalar_index(IndexId e, bool skip_varying);
+  Value lane_indices(IndexId e, Value* base);  // e = base (i64 scalar) + lanes
+  Value full_lanes(IndexId e);                 // all of e as i64 or i32 lanes
   bool term_varies(const IndexTerm& t) const;
   Value floor_divide(Value x, std::int64_t by, bool may_be_negative);
   Value pointer(int buffer);
   Value row_pointer(int value, int lane, std::int64_t further);
-  int store_alignment(const NestStore& s, DType d) const;  // of vectors along the vector loop, in bytes; 0: unknown
+  // of vectors along the vector loop, in bytes; 0: unknown
+  int store_alignment(const NestStore& s, DType d) const;
   void update(const NestStore&);
   Value with_tail(Value mask);  // mask and the tail mask; either may be none
 

@@ -29,18 +29,24 @@ Value power_by_squaring(IrBuilder& b, Value x, unsigned n) {
 Value float_power(IrBuilder& b, Value x, int exponent) {
   const DType d = x.dtype;
   constexpr unsigned most_plain = 16;
-  const unsigned n = exponent < 0 ? 0U - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent);
+  const unsigned n =
+      exponent < 0 ? 0U - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent);
   if (n == 0) return b.real(d, 1, x.lanes);
   if (n > most_plain) {
     const Value base = b.convert(x, DType::f64);
-    if (d == DType::f64 || n >= 1U << 20) return b.convert(math::long_power(b, base, n, exponent < 0), d);
-    return b.convert(power_by_squaring(b, exponent < 0 ? b.div(b.real(DType::f64, 1, x.lanes), base) : base, n), d);
+    if (d == DType::f64 || n >= 1U << 20)
+      return b.convert(math::long_power(b, base, n, exponent < 0), d);
+    return b.convert(
+        power_by_squaring(b, exponent < 0 ? b.div(b.real(DType::f64, 1, x.lanes), base) : base, n),
+        d);
   }
   const Value wide = size_of(d) == 2 ? b.convert(x, DType::f32) : x;
   if (exponent > 0) return b.convert(power_by_squaring(b, wide, n), d);
-  const Value one = b.real(wide.dtype, 1, x.lanes), inverse = n == 1 || n % 2 ? b.div(one, wide) : Value{};
+  const Value one = b.real(wide.dtype, 1, x.lanes),
+              inverse = n == 1 || n % 2 ? b.div(one, wide) : Value{};
   if (n == 1) return b.convert(inverse, d);
-  const Value root = n / 2 == 1 && inverse ? inverse : b.div(one, power_by_squaring(b, wide, n / 2));
+  const Value root =
+      n / 2 == 1 && inverse ? inverse : b.div(one, power_by_squaring(b, wide, n / 2));
   const Value square = b.mul(root, root);
   return b.convert(inverse ? b.mul(square, inverse) : square, d);
 }
@@ -54,21 +60,34 @@ Value integer_power(IrBuilder& b, Value x, int exponent) {
     Value result = b.select(b.compare(Compare::eq, x, one), one, zero);
     if (is_signed_int(d)) {
       const Value minus_one = b.integer(d, -1, x.lanes);
-      result = b.select(b.compare(Compare::eq, x, minus_one), exponent % 2 ? minus_one : one, result);
+      result =
+          b.select(b.compare(Compare::eq, x, minus_one), exponent % 2 ? minus_one : one, result);
     }
     return result;
   }
-  return exponent == 0 ? b.integer(d, 1, x.lanes) : power_by_squaring(b, x, static_cast<unsigned>(exponent));
+  return exponent == 0 ? b.integer(d, 1, x.lanes)
+                       : power_by_squaring(b, x, static_cast<unsigned>(exponent));
 }
 
 // Rounds to fewer exponent and mantissa bits, to nearest even, as XLA's ReducePrecision.
 Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
-  // f16 in its own bits: its subnormal numbers are no such in f32. bf16 is f32 without the last bits.
+  // f16 in its own bits: its subnormal numbers are no such in f32. bf16 is f32 without the last
+  // bits.
   const bool wide = x.dtype == DType::f64, half = x.dtype == DType::f16;
-  const DType d = wide || half ? x.dtype : DType::f32, bits = wide ? DType::u64 : half ? DType::u16 : DType::u32;
-  const int mantissa = wide ? 52 : half ? 10 : 23, exponent = wide ? 11 : half ? 5 : 8, lanes = x.lanes;
+  const DType d = wide || half ? x.dtype : DType::f32, bits = wide   ? DType::u64
+                                                              : half ? DType::u16
+                                                                     : DType::u32;
+  const int mantissa = wide   ? 52
+                       : half ? 10
+                              : 23,
+            exponent = wide   ? 11
+                       : half ? 5
+                              : 8,
+            lanes = x.lanes;
   Value u = b.bitcast(b.convert(x, d), bits);
-  const auto number = [&](std::uint64_t v) { return b.integer(bits, static_cast<std::int64_t>(v), lanes); };
+  const auto number = [&](std::uint64_t v) {
+    return b.integer(bits, static_cast<std::int64_t>(v), lanes);
+  };
   const std::uint64_t sign_bit = std::uint64_t{1} << (mantissa + exponent);
   const Value sign = b.bit_and(u, number(sign_bit));
   if (p.mantissa_bits < mantissa) {
@@ -83,8 +102,10 @@ Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
     const Value magnitude = b.bit_and(u, number(sign_bit - 1));
     const std::uint64_t infinity = ((std::uint64_t{1} << exponent) - 1) << mantissa;
     const Value field = b.bit_and(magnitude, number(infinity));
-    const Value too_large = b.compare(Compare::gt, field, number((bias + reduced_bias) << mantissa));
-    const Value too_small = b.compare(Compare::le, field, number((bias - reduced_bias) << mantissa));
+    const Value too_large =
+        b.compare(Compare::gt, field, number((bias + reduced_bias) << mantissa));
+    const Value too_small =
+        b.compare(Compare::le, field, number((bias - reduced_bias) << mantissa));
     u = b.select(too_large, b.bit_or(sign, number(infinity)), u);
     u = b.select(too_small, sign, u);
   }
@@ -93,8 +114,8 @@ Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
 }
 
 Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
-  // Square and multiply over the exponent's bits; enough rounds for the widest exponent. A negative one is handled as in
-  // integer_power.
+  // Square and multiply over the exponent's bits; enough rounds for the widest exponent. A negative
+  // one is handled as in integer_power.
   const DType d = x.dtype;
   const Value one = b.integer(d, 1, x.lanes), zero = b.integer(d, 0, x.lanes);
   const int bits = is_bool(d) ? 1 : static_cast<int>(size_of(d)) * 8;
@@ -194,20 +215,25 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::sp
     case Op::is_finite: return b.is_finite(v[0]);
     case Op::is_nan: return b.is_nan(v[0]);
     case Op::is_inf: return b.is_inf(v[0]);
-    case Op::integer_pow: return nest_ops::integer_power(b, v[0], with(static_cast<const IntegerPowParams*>(nullptr)).exponent);
+    case Op::integer_pow:
+      return nest_ops::integer_power(b, v[0],
+                                     with(static_cast<const IntegerPowParams*>(nullptr)).exponent);
     case Op::not_: return b.bit_not(v[0]);
     case Op::popcount: return b.popcount(v[0]);
     case Op::clz: return b.clz(v[0]);
     case Op::convert: return b.convert(v[0], dtype);
     case Op::bitcast: return b.bitcast(v[0], dtype);
-    case Op::reduce_precision: return nest_ops::reduce_precision(b, v[0], with(static_cast<const PrecisionParams*>(nullptr)));
+    case Op::reduce_precision:
+      return nest_ops::reduce_precision(b, v[0],
+                                        with(static_cast<const PrecisionParams*>(nullptr)));
     case Op::stop_gradient: return v[0];
     case Op::add: return b.add(v[0], v[1]);
     case Op::sub: return b.sub(v[0], v[1]);
     case Op::mul: return b.mul(v[0], v[1]);
     case Op::div: return b.div(v[0], v[1]);
     case Op::rem: return is_f() ? math::fmod(b, v[0], v[1]) : b.rem(v[0], v[1]);
-    case Op::pow: return is_f() ? math::pow(b, v[0], v[1]) : nest_ops::integer_pow_of_integers(b, v[0], v[1]);
+    case Op::pow:
+      return is_f() ? math::pow(b, v[0], v[1]) : nest_ops::integer_pow_of_integers(b, v[0], v[1]);
     case Op::max: return b.max(v[0], v[1]);
     case Op::min: return b.min(v[0], v[1]);
     case Op::atan2: return math::atan2(b, v[0], v[1]);
@@ -227,20 +253,27 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::sp
     case Op::shift_right_arithmetic: return b.shift_right_arithmetic(v[0], v[1]);
     case Op::threefry: return nest_ops::threefry(b, v[0], v[1]);
     case Op::select: return b.select(v[0], v[1], v[2]);
-    default: throw Error(ErrorKind::backend, "vt: internal fault: no CPU code for " + std::string(name_of(op)));
+    default:
+      throw Error(ErrorKind::backend,
+                  "vt: internal fault: no CPU code for " + std::string(name_of(op)));
   }
 }
 
-// Functions of some dozen instructions. A kernel that uses one often calls it instead: LLVM's instruction selection takes
-// most of a first call and grows faster than the block it looks at, while a call costs little beside such a function: 0 to 7 %
-// of kernels that do nothing else, where four sines and four hyperbolic tangents took twice as long to compile.
-Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands, std::int64_t uses) {
+// Functions of some dozen instructions. A kernel that uses one often calls it instead: LLVM's
+// instruction selection takes most of a first call and grows faster than the block it looks at,
+// while a call costs little beside such a function: 0 to 7 % of kernels that do nothing else, where
+// four sines and four hyperbolic tangents took twice as long to compile.
+Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands,
+              std::int64_t uses) {
   constexpr int most_inlined = 2;
   const bool is_long = op_weight(op, dtype) >= 15 && (is_float(dtype) || op == Op::threefry);
   if (!is_long || uses <= most_inlined) return emit_op(b, op, dtype, params, operands);
   const int lanes = operands[0].lanes;
-  const std::string name = "vt." + std::string(name_of(op)) + "." + name_of(dtype) + "x" + std::to_string(lanes);
-  return b.call_helper(name, dtype, lanes, operands, [&](const Vec<Value>& arguments) { return emit_op(b, op, dtype, params, arguments); });
+  const std::string name =
+      "vt." + std::string(name_of(op)) + "." + name_of(dtype) + "x" + std::to_string(lanes);
+  return b.call_helper(name, dtype, lanes, operands, [&](const Vec<Value>& arguments) {
+    return emit_op(b, op, dtype, params, arguments);
+  });
 }
 
 }  // namespace vt::detail::cpu

@@ -1,4 +1,5 @@
-// The reductions of a kernel: horizontal ones with several accumulators, vertical ones with accumulators in a local array.
+// The reductions of a kernel: horizontal ones with several accumulators, vertical ones with
+// accumulators in a local array.
 #include "kernel_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -28,7 +29,8 @@ Vec<DType> KernelEmitter::carried_dtypes() const {
   Vec<DType> dtypes;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
-    if (reduction.position >= 0) dtypes.push_back(nest_.values[static_cast<std::size_t>(reduction.value)].dtype);
+    if (reduction.position >= 0)
+      dtypes.push_back(nest_.values[static_cast<std::size_t>(reduction.value)].dtype);
     dtypes.push_back(reduction.dtype);
   }
   return dtypes;
@@ -41,8 +43,10 @@ Values KernelEmitter::initial(int lanes) {
     const NestReduction& reduction = reduction_of(r);
     if (reduction.position >= 0) {
       const DType d = nest_.values[static_cast<std::size_t>(reduction.value)].dtype;
-      init.push_back(b_.identity(reduction.op == ReduceOp::argmax ? Reduce::max : Reduce::min, d, lanes));
-      init.push_back(b_.integer(reduction.dtype, -1, lanes));  // none yet: loses against every element
+      init.push_back(
+          b_.identity(reduction.op == ReduceOp::argmax ? Reduce::max : Reduce::min, d, lanes));
+      // none yet: loses against every element
+      init.push_back(b_.integer(reduction.dtype, -1, lanes));
     } else if (reduction.op == ReduceOp::fold) {
       init.push_back(values_.get_lanes(reduction.init));
     } else {
@@ -59,7 +63,8 @@ void KernelEmitter::bind_states(const Values& carried, std::size_t first) {
   }
 }
 
-// Does element (x, at) win over (y, where)? NaN beats numbers, earlier beats later; `where` −1 is no element.
+// Does element (x, at) win over (y, where)? NaN beats numbers, earlier beats later; `where` −1 is
+// no element.
 Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) {
   const Value none = b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, where.lanes));
   const Value some = b_.compare(Compare::ne, at, b_.integer(at.dtype, -1, at.lanes));
@@ -75,7 +80,8 @@ Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) 
   return b_.bit_and(some, won);
 }
 
-// The results so far for each lane of x, given that of the lane before the first; `carried` becomes that of the last lane.
+// The results so far for each lane of x, given that of the lane before the first; `carried` becomes
+// that of the last lane.
 Value KernelEmitter::running(Reduce op, Value x, Value& carried) {
   const int lanes = x.lanes;
   if (lanes > 1) {
@@ -106,14 +112,19 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
     const NestReduction& reduction = reduction_of(r);
     const Reduce op = lane_reduce(reduction.op);
     if (reduction.position >= 0) {
-      const Value x = values_.get_lanes(reduction.value), at = values_.get_lanes(reduction.position);
+      const Value x = values_.get_lanes(reduction.value),
+                  at = values_.get_lanes(reduction.position);
       const Value best = carried[first], where = carried[first + 1];
-      // Of floats one comparison that NaN passes too. An element that is no better than the neutral one is found at the end, by found_place.
+      // Of floats one comparison that NaN passes too. An element that is no better than the neutral
+      // one is found at the end, by found_place.
       Value better;
       if (is_float(x.dtype))
         better =
-            b_.bit_and(b_.bit_not(b_.compare(reduction.op == ReduceOp::argmax ? Compare::le : Compare::ge, x, best)), b_.bit_not(b_.is_nan(best)));
-      else better = b_.compare(reduction.op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, best);
+            b_.bit_and(b_.bit_not(b_.compare(
+                           reduction.op == ReduceOp::argmax ? Compare::le : Compare::ge, x, best)),
+                       b_.bit_not(b_.is_nan(best)));
+      else
+        better = b_.compare(reduction.op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, best);
       if (mask) better = b_.bit_and(better, mask);
       next[first] = b_.select(better, x, best);
       next[first + 1] = b_.select(better, at, where);
@@ -126,16 +137,19 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
       Value x = values_.get_lanes(reduction.value);
       b_.at(reduction.where);
       if (mask) x = b_.select(mask, x, b_.identity(op, reduction.dtype, lanes));
-      if (reduction.running && stage_->mode == Mode::horizontal) values_.bind(reduction.state, running(op, x, next[first]));
+      if (reduction.running && stage_->mode == Mode::horizontal)
+        values_.bind(reduction.state, running(op, x, next[first]));
       else next[first] = b_.combine(op, carried[first], x);
-      if (reduction.running && stage_->mode == Mode::vertical) values_.bind(reduction.state, next[first]);
+      if (reduction.running && stage_->mode == Mode::vertical)
+        values_.bind(reduction.state, next[first]);
     }
     ++first;
   }
   carried = std::move(next);
 }
 
-void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& other, std::size_t from) {
+void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& other,
+                                 std::size_t from) {
   using namespace reduction_emission;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
@@ -156,20 +170,28 @@ void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& oth
 // The place of the extreme of all lanes: the first of those that have it.
 Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
   if (x.lanes > 1) {
-    const Value best = b_.splat(b_.reduce_lanes(op == ReduceOp::argmax ? Reduce::max : Reduce::min, x), x.lanes);
+    const Value best =
+        b_.splat(b_.reduce_lanes(op == ReduceOp::argmax ? Reduce::max : Reduce::min, x), x.lanes);
     Value has = b_.compare(Compare::eq, x, best);
     if (is_float(x.dtype)) has = b_.bit_or(has, b_.bit_and(b_.is_nan(x), b_.is_nan(best)));
     // As an unsigned number the place of no element, -1, comes after all others.
     const std::size_t bytes = size_of(at.dtype);
-    const DType places = bytes == 8 ? DType::u64 : bytes == 4 ? DType::u32 : bytes == 2 ? DType::u16 : DType::u8;
-    at = b_.bitcast(b_.reduce_lanes(Reduce::min, b_.bitcast(b_.select(has, at, b_.integer(at.dtype, -1, at.lanes)), places)), at.dtype);
+    const DType places = bytes == 8   ? DType::u64
+                         : bytes == 4 ? DType::u32
+                         : bytes == 2 ? DType::u16
+                                      : DType::u8;
+    at = b_.bitcast(
+        b_.reduce_lanes(Reduce::min,
+                        b_.bitcast(b_.select(has, at, b_.integer(at.dtype, -1, at.lanes)), places)),
+        at.dtype);
   }
   return found_place(at);
 }
 
 // Where no element was better than the neutral one, all of them equal it: the first place.
 Value KernelEmitter::found_place(Value at) {
-  return b_.select(b_.compare(Compare::eq, at, b_.integer(at.dtype, -1, at.lanes)), b_.integer(at.dtype, 0, at.lanes), at);
+  return b_.select(b_.compare(Compare::eq, at, b_.integer(at.dtype, -1, at.lanes)),
+                   b_.integer(at.dtype, 0, at.lanes), at);
 }
 
 // ---- pieces -------------------------------------------------------------------------------------
@@ -220,7 +242,7 @@ Values KernelEmitter::in_pieces(Value lo, Value hi, std::size_t level, const Val
   });
 }
 
-// ---- horizontal --------------------------------------------------------------------------------------------------------
+// ---- horizontal ---------------------------------------------------------------------------------
 
 Values KernelEmitter::initial_copies() {
   Values carried;
@@ -267,7 +289,8 @@ void KernelEmitter::horizontal() {
   const std::size_t per_copy = carried_per_copy();
   for (int step = 1; step < copies; step *= 2)
     for (int c = 0; c + step < copies; c += 2 * step)
-      combine_into(carried, static_cast<std::size_t>(c) * per_copy, carried, static_cast<std::size_t>(c + step) * per_copy);
+      combine_into(carried, static_cast<std::size_t>(c) * per_copy, carried,
+                   static_cast<std::size_t>(c + step) * per_copy);
   std::size_t at = 0;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
@@ -290,10 +313,10 @@ void KernelEmitter::horizontal() {
   values_.set_vector_loop(loop);
 }
 
-// ---- vertical ----------------------------------------------------------------------------------------------------------
+// ---- vertical -----------------------------------------------------------------------------------
 
-// Tiles of the vector loop have their accumulators in a local array that stays in the first-level cache while the rows
-// stream by.
+// Tiles of the vector loop have their accumulators in a local array that stays in the first-level
+// cache while the rows stream by.
 void KernelEmitter::vertical() {
   if (stage_->tile_loop >= 0) return turned_fold();
   constexpr std::int64_t tile_bytes = 16384;
@@ -302,10 +325,12 @@ void KernelEmitter::vertical() {
   const Vec<DType> dtypes = carried_dtypes();
   std::int64_t bytes = 0;
   for (DType d : dtypes) bytes += static_cast<std::int64_t>(size_of(d));
-  std::int64_t tile = std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
+  std::int64_t tile =
+      std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
   if (stage_->narrow) tile = lanes;
   // Where one code does for many extents, a longer array than some need.
-  if (!l.runtime && (!schedule_.any_sizes || l.extent <= 2 * lanes)) tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
+  if (!l.runtime && (!schedule_.any_sizes || l.extent <= 2 * lanes))
+    tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
   pieces_ = pieces(stage_->accumulators);
   Values arrays, totals;
   for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));
@@ -316,7 +341,9 @@ void KernelEmitter::vertical() {
       lo, hi, tile,
       [&](Value start) {
         const Value end = b_.min(b_.add(start, b_.index(tile)), hi);
-        const auto slot = [&](std::size_t k, Value i) { return b_.offset(arrays[k], dtypes[k], b_.sub(i, start)); };
+        const auto slot = [&](std::size_t k, Value i) {
+          return b_.offset(arrays[k], dtypes[k], b_.sub(i, start));
+        };
         const auto total = [&](std::size_t k, Value i) {
           return b_.offset(totals[k], dtypes[k], b_.sub(i, start));
         };
@@ -368,7 +395,8 @@ void KernelEmitter::vertical() {
 
 void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& slot,
                          FunctionRef<void()> finish) {
-  if (reduces_.empty()) return row_vectors(-1, b_.index(0), 1, start, end, slot);  // only axes of extent 1 are reduced
+  // only axes of extent 1 are reduced
+  if (reduces_.empty()) return row_vectors(-1, b_.index(0), 1, start, end, slot);
   const int loop = reduces_[depth];
   const Value hi = upper(loop);
   if (static_cast<int>(depth) != pieces_.depth)
@@ -394,7 +422,8 @@ void KernelEmitter::rows_of(std::size_t depth, Value from, Value to, bool known_
   const NestLoop& l = loop_of(loop);
   if (together > 1 && (l.runtime || l.block_of >= 0 || l.extent >= together)) {
     const Value whole = b_.add(from, b_.bit_and(b_.sub(to, from), b_.index(-together)));
-    b_.for_range(from, whole, together, [&](Value i) { row_vectors(loop, i, together, start, end, slot); });
+    b_.for_range(from, whole, together,
+                 [&](Value i) { row_vectors(loop, i, together, start, end, slot); });
     if (whole_groups(loop, together)) return;
     from = whole;
   }
@@ -403,13 +432,17 @@ void KernelEmitter::rows_of(std::size_t depth, Value from, Value to, bool known_
       together == 1 && known_nonempty);
 }
 
-// `count` rows from `row` on: their inputs are combined with each other first, then with the accumulators, where order is free.
-void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot) {
+// `count` rows from `row` on: their inputs are combined with each other first, then with the
+// accumulators, where order is free.
+void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Value end,
+                                const Slot& slot) {
   const Values before = values_.known();
   const Vec<DType> dtypes = carried_dtypes();
   // Positions and states go from row to row.
-  const bool in_order =
-      any_of(reductions_, [&](int r) { return reduction_of(r).position >= 0 || reduction_of(r).running || reduction_of(r).op == ReduceOp::fold; });
+  const bool in_order = any_of(reductions_, [&](int r) {
+    return reduction_of(r).position >= 0 || reduction_of(r).running ||
+           reduction_of(r).op == ReduceOp::fold;
+  });
   Vec<Values> hoisted;
   Values positions;
   for (int c = 0; c < count; ++c) {
@@ -423,7 +456,8 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     const Value i = values_.position(stage_->vector_loop), mask = values_.mask();
     Vec<Values> inputs;
     Values old;
-    for (std::size_t k = 0; k < dtypes.size(); ++k) old.push_back(b_.load(slot(k, i), dtypes[k], values_.lanes()));
+    for (std::size_t k = 0; k < dtypes.size(); ++k)
+      old.push_back(b_.load(slot(k, i), dtypes[k], values_.lanes()));
     for (int c = 0; c < count; ++c) {
       values_.restore(hoisted[static_cast<std::size_t>(c)]);
       if (loop >= 0) values_.enter(loop, positions[static_cast<std::size_t>(c)]);
@@ -439,7 +473,8 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     if (!inputs.empty()) {
       for (int step = 1; step < count; step *= 2)
         for (int c = 0; c + step < count; c += 2 * step)
-          combine_into(inputs[static_cast<std::size_t>(c)], 0, inputs[static_cast<std::size_t>(c + step)], 0);
+          combine_into(inputs[static_cast<std::size_t>(c)], 0,
+                       inputs[static_cast<std::size_t>(c + step)], 0);
       combine_into(old, 0, inputs[0], 0);
     }
     for (std::size_t k = 0; k < dtypes.size(); ++k) b_.store(slot(k, i), old[k]);

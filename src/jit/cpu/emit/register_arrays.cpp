@@ -1,4 +1,5 @@
-// Arrays of a register loop as wholes: those in the function's frame, parts of others, and what loops carry of them.
+// Arrays of a register loop as wholes: those in the function's frame, parts of others, and what
+// loops carry of them.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -52,12 +53,14 @@ Val Emitter::array_value(const GraphBody& g, const Equation& e, const Vec<Val>& 
   }
   if (e.op == Op::dynamic_update_slice && in[1].object >= 0) {
     Object part = object(in[0]);
-    const Value start = start_of(part.shape, g.aval(e.inputs[1]).shape, std::span<const Val>(in).subspan(2));
+    const Value start =
+        start_of(part.shape, g.aval(e.inputs[1]).shape, std::span<const Val>(in).subspan(2));
     part.start = part.start ? b_.add(part.start, start) : start;
     copy(part, in[1]);
     return in[0];
   }
-  if (e.op == Op::dynamic_update_slice || (e.op >= Op::scatter && e.op <= Op::scatter_max)) return value(g, e, in);
+  if (e.op == Op::dynamic_update_slice || (e.op >= Op::scatter && e.op <= Op::scatter_max))
+    return value(g, e, in);
   // Element by element, a vector at a time.
   const Object to = own_array(out);
   std::size_t widest = size_of(out.dtype);
@@ -67,16 +70,22 @@ Val Emitter::array_value(const GraphBody& g, const Equation& e, const Vec<Val>& 
   const auto round = [&](Value i, int wide) {
     Elements operands;
     for (const Val& x : in)
-      operands.push_back(x.object >= 0 ? b_.load(b_.offset(first_of(object(x)), object(x).dtype, i), object(x).dtype, wide) : x.e[0]);
+      operands.push_back(x.object >= 0 ? b_.load(b_.offset(first_of(object(x)), object(x).dtype, i),
+                                                 object(x).dtype, wide)
+                                       : x.e[0]);
     Value result;
     if (e.op == Op::full) result = number(e.as<FullParams>().value, out.dtype);
-    else if (e.op == Op::iota) result = b_.convert(wide == 1 ? i : b_.add(b_.splat(i, wide), b_.iota(DType::i64, wide)), out.dtype);
+    else if (e.op == Op::iota)
+      result = b_.convert(wide == 1 ? i : b_.add(b_.splat(i, wide), b_.iota(DType::i64, wide)),
+                          out.dtype);
     else if (e.op == Op::broadcast_in_dim) result = operands[0];
     else result = apply(e.op, out.dtype, e.params, std::move(operands));
-    b_.store(b_.offset(to.pointer, out.dtype, i), result.lanes == wide ? result : b_.splat(result, wide));
+    b_.store(b_.offset(to.pointer, out.dtype, i),
+             result.lanes == wide ? result : b_.splat(result, wide));
   };
   b_.for_range(index_number(0), index_number(vectors), lanes, [&](Value i) { round(i, lanes); });
-  if (vectors < count) b_.for_range(index_number(vectors), index_number(count), 1, [&](Value i) { round(i, 1); });
+  if (vectors < count)
+    b_.for_range(index_number(vectors), index_number(count), 1, [&](Value i) { round(i, 1); });
   return kept(to);
 }
 
@@ -131,7 +140,9 @@ Emitter::Flags Emitter::restrict_writes(const Vec<Val>& carried) {
     o.writable = false;
   }
   for (const Val& v : carried)
-    if (v.object >= 0) objects_[static_cast<std::size_t>(object(v).base)].writable = objects_[static_cast<std::size_t>(v.object)].writable = true;
+    if (v.object >= 0)
+      objects_[static_cast<std::size_t>(object(v).base)].writable =
+          objects_[static_cast<std::size_t>(v.object)].writable = true;
   return flags;
 }
 

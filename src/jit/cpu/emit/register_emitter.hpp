@@ -1,4 +1,5 @@
-// Owns the emission of one register loop: its branches, loops and values. Internal to the files that implement it.
+// Owns the emission of one register loop: its branches, loops and values. Internal to the files
+// that implement it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,8 @@ struct Val {
   int object = -1;
 };
 
-/// A value in memory. `start`: where an element of it begins, in elements (scan's element of a sequence).
+/// A value in memory. `start`: where an element of it begins, in elements (scan's element of a
+/// sequence).
 struct Object {
   Value pointer;
   DType dtype = DType::f32;
@@ -47,7 +49,7 @@ class Emitter {
   using Flags = Dependence::Flags;
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-  // ---- branches and loops (emit/register_loop.cpp) -----------------------------------------------------------------------
+  // ---- branches and loops (emit/register_loop.cpp) ----------------------------------------------
   void whole();
   Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs);
   bool is_wide(const Val& v) const;
@@ -60,18 +62,21 @@ class Emitter {
   Vec<Val> control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost);
   Vec<Val> branch(const Equation& e, const Vec<Val>& operands);
   Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands, bool outermost);
-  Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost);
+  Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                     bool outermost);
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
 
-  // ---- memory (emit/register_memory.cpp) ---------------------------------------------------------------------------------
+  // ---- memory (emit/register_memory.cpp) --------------------------------------------------------
   Value index_number(std::int64_t i) { return b_.index(i); }
   /// Elements of an object at `linear` (i64 scalar or lanes).
   Value read(const Object& o, Value linear);
   void write(const Object& o, Value linear, Value x);
   Value placed(const Object& o, Value linear);
   Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
-  Value sum(Value a, Value b) { return a.lanes == b.lanes ? b_.add(a, b) : b_.add(wide(a), wide(b)); }
+  Value sum(Value a, Value b) {
+    return a.lanes == b.lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
+  }
   Value wide(Value x) { return x.lanes == width_ ? x : b_.splat(x, width_); }
   Val wide(Val v);
   Val elements_of(const Object& o);
@@ -79,27 +84,35 @@ class Emitter {
   /// A buffer, whose place among operands and results tells where its lanes are.
   Object object_for(std::size_t buffer, const Aval& aval) const;
   /// Where element `n` of an object lies, in elements.
-  std::int64_t place(const Object& o, std::int64_t n) const { return o.block == 0 ? n : n / o.block * (o.block * form_.count) + n % o.block; }
+  std::int64_t place(const Object& o, std::int64_t n) const {
+    return o.block == 0 ? n : n / o.block * (o.block * form_.count) + n % o.block;
+  }
   /// The lanes of an element that lie side by side, if they do.
   std::optional<Value> neighbours(const Object& o, std::int64_t n);
-  /// Lanes one after the other, each with all of its elements; in a loop's rounds, from a place that they share.
+  /// Lanes one after the other, each with all of its elements; in a loop's rounds, from a place
+  /// that they share.
   static bool whole_rows(const Object& o) {
-    return o.row > 1 && o.shape.elements() == o.row && (o.block == 0 || o.block == o.row) && (!o.start || o.start.lanes == 1);
+    return o.row > 1 && o.shape.elements() == o.row && (o.block == 0 || o.block == o.row) &&
+           (!o.start || o.start.lanes == 1);
   }
   Value row_of(const Object& o, Value lane);
   Value elements_left(const Object& o, std::int64_t first);
-  int lanes_of_rows(const Object& o) const { return std::min(width_, b_.target().lanes(size_of(o.dtype))); }
+  int lanes_of_rows(const Object& o) const {
+    return std::min(width_, b_.target().lanes(size_of(o.dtype)));
+  }
   Val load_rows(const Object& o);
   void store_rows(const Object& o, const Val& v);
   /// A vector of the lanes, from `first` on; `past` the caches if none of them is behind the end.
   void store_block(const Object& o, const Val& v, int first, bool past);
   const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
 
-  // ---- arrays in memory as wholes (emit/register_arrays.cpp) ---------------------------------------------------------------
+  // ---- arrays in memory as wholes (emit/register_arrays.cpp) ------------------------------------
   Val kept(Object o);
   /// In the function's frame.
   Object own_array(const Aval& a);
-  Value first_of(const Object& o) { return o.start ? b_.offset(o.pointer, o.dtype, o.start) : o.pointer; }
+  Value first_of(const Object& o) {
+    return o.start ? b_.offset(o.pointer, o.dtype, o.start) : o.pointer;
+  }
   void copy(const Object& to, const Val& from);
   Val array_value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val joined(const GraphBody& g, const Equation& e, const Vec<Val>& in);
@@ -111,12 +124,15 @@ class Emitter {
   Flags restrict_writes(const Vec<Val>& carried);
   void restore_writes(const Flags& flags);
 
-  // ---- values (emit/register_values.cpp) ---------------------------------------------------------------------------------
+  // ---- values (emit/register_values.cpp) --------------------------------------------------------
   /// all[index], the index in range.
   Value chosen(const Elements& all, Value index);
-  Value equals(Value index, std::int64_t i) { return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.lanes)); }
+  Value equals(Value index, std::int64_t i) {
+    return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.lanes));
+  }
   Value either(Value mask, Value a, Value b);
-  Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands, std::int64_t uses = 1);
+  Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
+              std::int64_t uses = 1);
   Value number(const Scalar& s, DType d);
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);
@@ -126,15 +142,19 @@ class Emitter {
   Val product(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in);
 
-  // ---- places that are known at run time (emit/register_values.cpp) ------------------------------------------------------
+  // ---- places that are known at run time (emit/register_values.cpp) -----------------------------
   /// The start along an axis, moved inside as the interpreter does.
   Value clamped(Value start, std::int64_t most);
   static std::int64_t largest(DType d, std::int64_t most);
   Value linear(const Shape& shape, const Vec<Value>& index);
   /// Distances of a window's elements from its first.
   static Vec<std::int64_t> window(const Shape& shape, const Shape& sizes);
-  Value element_at(const Val& x, Value place) { return x.object >= 0 ? read(object(x), place) : chosen(x.e, place); }
-  Value further(Value place, std::int64_t by) { return by == 0 ? place : sum(place, index_number(by)); }
+  Value element_at(const Val& x, Value place) {
+    return x.object >= 0 ? read(object(x), place) : chosen(x.e, place);
+  }
+  Value further(Value place, std::int64_t by) {
+    return by == 0 ? place : sum(place, index_number(by));
+  }
   Value start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts);
   Val dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
@@ -146,7 +166,9 @@ class Emitter {
   Val gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   /// One update after the other, in row-major order.
   Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  Value both_of(Value a, Value b) { return a.lanes == b.lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b)); }
+  Value both_of(Value a, Value b) {
+    return a.lanes == b.lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b));
+  }
 
   IrBuilder& b_;
   const LaneForm& form_;

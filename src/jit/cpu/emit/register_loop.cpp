@@ -1,6 +1,7 @@
-// From a register loop to LLVM code: its branches and loops, and where its values lie. Lanes run side by side in vectors: where
-// they part, each side runs under the mask of those that take it, if there are any, and a loop goes on until its last lane has
-// stopped. A value that is the same for all lanes is a scalar, and a predicate made of such is an ordinary branch.
+// From a register loop to LLVM code: its branches and loops, and where its values lie. Lanes run
+// side by side in vectors: where they part, each side runs under the mask of those that take it, if
+// there are any, and a loop goes on until its last lane has stopped. A value that is the same for
+// all lanes is a scalar, and a predicate made of such is an ordinary branch.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -17,14 +18,17 @@ namespace register_emission {
 
 bool fills_caches(const LaneForm& form) {
   std::int64_t bytes = 0;
-  for (Var v : form.lane.equations[0].outputs) bytes += static_cast<std::int64_t>(form.lane.aval(v).bytes()) * form.count;
+  for (Var v : form.lane.equations[0].outputs)
+    bytes += static_cast<std::int64_t>(form.lane.aval(v).bytes()) * form.count;
   return bytes > beyond_all_caches / 2;
 }
 
-Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
-  carries_ = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
-             : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
-                                        : 0;
+Emitter::Emitter(IrBuilder& b, const LaneForm& form)
+    : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
+  carries_ =
+      equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
+      : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
+                                 : 0;
   if (!form_) return;
   far_ = fills_caches(form);
   std::size_t widest = 1;
@@ -33,14 +37,16 @@ Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph
     widest = std::max(widest, size_of(a.dtype));
     if (form_.in_registers(a)) row = std::max(row, a.elements());
   }
-  // Several vectors at once hide how long each instruction takes, as long as they all fit; so do the elements of a row.
+  // Several vectors at once hide how long each instruction takes, as long as they all fit; so do
+  // the elements of a row.
   const std::int64_t cost = register_cost(form);
   const int vectors = cost <= 60 && row <= 4 ? 4 : cost <= 200 && row <= 8 ? 2 : 1;
   width_ = std::max(2, vectors * b.target().lanes(std::max<std::size_t>(widest, 4)));
 }
 
 void Emitter::emit(const std::string& name) {
-  b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+  b_.begin_function(name,
+                    {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   if (!form_) b_.set_counting_loops();
   const int count = static_cast<int>(equation_.inputs.size() + equation_.outputs.size());
   b_.declare_buffers(count);
@@ -59,17 +65,20 @@ void Emitter::emit(const std::string& name) {
   b_.end_function();
 }
 
-// ---- the equation itself ---------------------------------------------------------------------------------------------
+// ---- the equation itself ------------------------------------------------------------------------
 
 void Emitter::whole() {
   Vec<Val> operands;
   const std::size_t inputs = equation_.inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
-    const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
+    const bool sequence =
+        equation_.op == Op::scan && i >= carries_ &&
+        i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
     Object o = object_for(i, aval);
     if (form_.in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
-      operands.push_back({Elements(static_cast<std::size_t>(aval.elements()), b_.integer(aval.dtype, *form_.known[i]))});
+      operands.push_back({Elements(static_cast<std::size_t>(aval.elements()),
+                                   b_.integer(aval.dtype, *form_.known[i]))});
       continue;
     }
     if (!sequence && o.shape.elements() <= form_.most_in_registers) {
@@ -82,7 +91,8 @@ void Emitter::whole() {
   }
   Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
-    if (results[k].object >= 0 || results[k].e.empty()) continue;  // in place, or stored round by round
+    // in place, or stored round by round
+    if (results[k].object >= 0 || results[k].e.empty()) continue;
     store_elements(object_for(inputs + k, graph_.aval(equation_.outputs[k])), results[k]);
   }
 }
@@ -96,9 +106,12 @@ Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
     b_.at(e.where);
     if (is_control(e.op)) {
       Vec<Val> results = control(g, e, operands, false);
-      for (std::size_t k = 0; k < results.size(); ++k) env[at(e.outputs[k])] = std::move(results[k]);
+      for (std::size_t k = 0; k < results.size(); ++k)
+        env[at(e.outputs[k])] = std::move(results[k]);
     } else {
-      env[at(e.outputs[0])] = form_.in_registers(g.aval(e.outputs[0])) ? value(g, e, operands) : array_value(g, e, operands);
+      env[at(e.outputs[0])] = form_.in_registers(g.aval(e.outputs[0]))
+                                  ? value(g, e, operands)
+                                  : array_value(g, e, operands);
     }
   }
   Vec<Val> outputs;
@@ -106,7 +119,7 @@ Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
   return outputs;
 }
 
-// ---- branches and loops ----------------------------------------------------------------------------------------------
+// ---- branches and loops -------------------------------------------------------------------------
 
 bool Emitter::is_wide(const Val& v) const {
   if (v.object >= 0) return objects_[static_cast<std::size_t>(v.object)].row > 0;
@@ -135,11 +148,13 @@ Vec<Val> Emitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t 
 
 Elements Emitter::selected(Value mask, const Elements& on_true, const Elements& on_false) {
   Elements all;
-  for (std::size_t i = 0; i < on_true.size(); ++i) all.push_back(b_.select(mask, wide(on_true[i]), wide(on_false[i])));
+  for (std::size_t i = 0; i < on_true.size(); ++i)
+    all.push_back(b_.select(mask, wide(on_true[i]), wide(on_false[i])));
   return all;
 }
 
-Vec<Val> Emitter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
+Vec<Val> Emitter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                          bool outermost) {
   switch (e.op) {
     case Op::cond: return branch(e, operands);
     case Op::while_: return loop_while(e, operands, outermost);
@@ -160,7 +175,8 @@ Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
   const Flags flags = wide_flags(inputs);
   for (const GraphRef& body : branches) {
     const Flags of_body = dependence.outputs(*body, flags);
-    for (std::size_t k = 0; k < wide_out.size(); ++k) wide_out[k] = wide_out[k] || (width_ > 1 && of_body[k]);
+    for (std::size_t k = 0; k < wide_out.size(); ++k)
+      wide_out[k] = wide_out[k] || (width_ > 1 && of_body[k]);
   }
   Vec<Val> like;  // filled in by the first branch that is emitted
   const auto results_of = [&](std::size_t k) {
@@ -178,7 +194,8 @@ Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
     // A chain of ordinary branches, the last one for all larger indices.
     const Function<Elements(std::size_t)> chain = [&](std::size_t k) -> Elements {
       if (static_cast<std::int64_t>(k) == last) return results_of(k);
-      const Value here = b_.compare(Compare::le, index, b_.integer(DType::i32, static_cast<std::int64_t>(k)));
+      const Value here =
+          b_.compare(Compare::le, index, b_.integer(DType::i32, static_cast<std::int64_t>(k)));
       return b_.if_else(here, [&] { return results_of(k); }, [&] { return chain(k + 1); });
     };
     const Elements all = chain(0);
@@ -193,8 +210,10 @@ Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
   }
   for (std::size_t k = 0; k < branches.size(); ++k) {
     const Value number = b_.integer(DType::i32, static_cast<std::int64_t>(k), width_);
-    Value takes =
-        k == 0 ? b_.compare(Compare::le, index, number) : b_.compare(static_cast<std::int64_t>(k) == last ? Compare::ge : Compare::eq, index, number);
+    Value takes = k == 0
+                      ? b_.compare(Compare::le, index, number)
+                      : b_.compare(static_cast<std::int64_t>(k) == last ? Compare::ge : Compare::eq,
+                                   index, number);
     takes = both(outer, takes);
     all = b_.if_else(
         b_.any(takes),
@@ -222,7 +241,8 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
     if (width_ > 1 && (flags[i] || varies)) init[i] = wide(init[i]);
   const auto inputs_of = [&](const Vec<Val>& carry) {
     Vec<Val> inputs = carry;
-    inputs.insert(inputs.end(), operands.begin() + static_cast<std::ptrdiff_t>(carries), operands.end());
+    inputs.insert(inputs.end(), operands.begin() + static_cast<std::ptrdiff_t>(carries),
+                  operands.end());
     return inputs;
   };
   const auto goes_on = [&](const Vec<Val>& carry) {
@@ -255,7 +275,8 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
         const Value live = c.back();
         const Elements before(c.begin(), c.end() - 1);
         mask_ = live;
-        const Elements after = selected(live, flat(step(unflat(before, init, carries)), carries), before);
+        const Elements after =
+            selected(live, flat(step(unflat(before, init, carries)), carries), before);
         Elements next = after;
         next.push_back(b_.bit_and(live, wide(goes_on(unflat(after, init, carries)))));
         mask_ = outer;
@@ -265,9 +286,11 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
   return unflat(last, init, carries);
 }
 
-Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
+Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                            bool outermost) {
   const auto& p = e.as<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   Dependence dependence;
   const Flags flags = dependence.loop_operands(e, wide_flags(operands));
   Vec<Val> init = begin_carries(operands, carries);
@@ -276,27 +299,33 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
   const std::size_t results = p.body->outputs.size();
   Vec<Object> given;
   for (std::size_t k = carries; k < results; ++k)
-    given.push_back(outermost ? object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k])) : own_array(g.aval(e.outputs[k])));
-  const Elements last = b_.loop(index_number(0), index_number(p.length), 1, flat(init, carries), [&](Value round, const Elements& c) {
-    const Value row = p.reverse ? b_.sub(index_number(p.length - 1), round) : round;
-    Vec<Val> inputs = unflat(c, init, carries);
-    for (std::size_t i = carries; i < operands.size(); ++i)
-      inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i], p.body->aval(p.body->inputs[i]), row) : operands[i]);
-    const Flags outside = restrict_writes(init);
-    Vec<Val> next = run(*p.body, inputs);
-    restore_writes(outside);
-    for (std::size_t i = 0; i < carries; ++i)
-      if (is_wide(init[i])) next[i] = wide(next[i]);
-    for (std::size_t k = carries; k < results; ++k) {
-      Object o = given[k - carries];
-      const Shape& one = p.body->aval(p.body->outputs[k]).shape;
-      o.start = b_.mul(row, index_number(place(o, one.elements())));
-      o.shape = one;
-      next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
-    }
-    hand_on(init, next);
-    return flat(next, carries);
-  });
+    given.push_back(outermost
+                        ? object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k]))
+                        : own_array(g.aval(e.outputs[k])));
+  const Elements last =
+      b_.loop(index_number(0), index_number(p.length), 1, flat(init, carries),
+              [&](Value round, const Elements& c) {
+                const Value row = p.reverse ? b_.sub(index_number(p.length - 1), round) : round;
+                Vec<Val> inputs = unflat(c, init, carries);
+                for (std::size_t i = carries; i < operands.size(); ++i)
+                  inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i],
+                                                        p.body->aval(p.body->inputs[i]), row)
+                                              : operands[i]);
+                const Flags outside = restrict_writes(init);
+                Vec<Val> next = run(*p.body, inputs);
+                restore_writes(outside);
+                for (std::size_t i = 0; i < carries; ++i)
+                  if (is_wide(init[i])) next[i] = wide(next[i]);
+                for (std::size_t k = carries; k < results; ++k) {
+                  Object o = given[k - carries];
+                  const Shape& one = p.body->aval(p.body->outputs[k]).shape;
+                  o.start = b_.mul(row, index_number(place(o, one.elements())));
+                  o.shape = one;
+                  next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
+                }
+                hand_on(init, next);
+                return flat(next, carries);
+              });
   Vec<Val> out = unflat(last, init, carries);
   out.resize(results);
   for (std::size_t k = carries; k < results && !outermost; ++k) {
@@ -312,7 +341,8 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
     Val v;
     for (std::int64_t i = 0; i < n; ++i) {
       Elements column;
-      for (std::int64_t r = 0; r < whole.shape[0]; ++r) column.push_back(sequence.e[static_cast<std::size_t>(r * n + i)]);
+      for (std::int64_t r = 0; r < whole.shape[0]; ++r)
+        column.push_back(sequence.e[static_cast<std::size_t>(r * n + i)]);
       v.e.push_back(chosen(column, row));
     }
     return v;
@@ -336,11 +366,14 @@ std::string register_loop_key(const LaneForm& form) {
   else if (form && register_emission::fills_caches(form)) key += "past caches";
   for (int axis : form.axes) key += " " + std::to_string(axis);
   for (std::size_t i = 0; i < form.known.size(); ++i)
-    if (form.known[i]) key += "; operand " + std::to_string(i) + " is " + std::to_string(*form.known[i]);
+    if (form.known[i])
+      key += "; operand " + std::to_string(i) + " is " + std::to_string(*form.known[i]);
   return key;
 }
 
-void emit_register_loop(IrBuilder& b, const std::string& name, const LaneForm& form) { register_emission::Emitter(b, form).emit(name); }
+void emit_register_loop(IrBuilder& b, const std::string& name, const LaneForm& form) {
+  register_emission::Emitter(b, form).emit(name);
+}
 
 }  // namespace vt::detail::cpu
 

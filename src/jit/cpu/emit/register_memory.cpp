@@ -1,5 +1,5 @@
-// Where the values of a register loop lie in memory: elements of lanes beside each other, rows of lanes that are turned in registers, and single
-// elements anywhere.
+// Where the values of a register loop lie in memory: elements of lanes beside each other, rows of
+// lanes that are turned in registers, and single elements anywhere.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -28,7 +28,8 @@ void Emitter::write(const Object& o, Value linear, Value x) {
 
 Value Emitter::placed(const Object& o, Value linear) {
   if (o.start) linear = sum(linear, o.start);
-  if (o.row > 0) linear = sum(linear, b_.mul(lane_numbers(), b_.integer(DType::i64, o.row, width_)));
+  if (o.row > 0)
+    linear = sum(linear, b_.mul(lane_numbers(), b_.integer(DType::i64, o.row, width_)));
   return linear;
 }
 
@@ -48,7 +49,8 @@ Val Emitter::elements_of(const Object& o) {
   if (whole_rows(o)) return load_rows(o);
   Val v;
   for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
-    if (const std::optional<Value> first = neighbours(o, i)) v.e.push_back(b_.load_masked(*first, o.dtype, mask_));
+    if (const std::optional<Value> first = neighbours(o, i))
+      v.e.push_back(b_.load_masked(*first, o.dtype, mask_));
     else v.e.push_back(read(o, index_number(place(o, i))));
   }
   return v;
@@ -58,7 +60,8 @@ void Emitter::store_elements(const Object& o, const Val& v) {
   if (whole_rows(o)) return store_rows(o, v);
   for (std::size_t i = 0; i < v.e.size(); ++i) {
     const auto n = static_cast<std::int64_t>(i);
-    if (const std::optional<Value> first = neighbours(o, n)) b_.store_masked(*first, wide(v.e[i]), mask_);
+    if (const std::optional<Value> first = neighbours(o, n))
+      b_.store_masked(*first, wide(v.e[i]), mask_);
     else write(o, index_number(place(o, n)), v.e[i]);
   }
 }
@@ -70,7 +73,9 @@ Value Emitter::row_of(const Object& o, Value lane) {
 }
 
 // In the rows of this round's lanes from `first` on.
-Value Emitter::elements_left(const Object& o, std::int64_t first) { return b_.mul(b_.sub(b_.arg(3), further(lane_, first)), index_number(o.row)); }
+Value Emitter::elements_left(const Object& o, std::int64_t first) {
+  return b_.mul(b_.sub(b_.arg(3), further(lane_, first)), index_number(o.row));
+}
 
 // Rows of few elements are one run of memory, whose elements are picked apart.
 Val Emitter::load_rows(const Object& o) {
@@ -87,8 +92,8 @@ Val Emitter::load_rows(const Object& o) {
       const Value start = row_of(o, further(lane_, first)), left = elements_left(o, first);
       Vec<Value> run;
       for (std::int64_t n = 0; n < o.row; ++n)
-        run.push_back(
-            b_.load_masked(b_.offset(o.pointer, o.dtype, further(start, n * lanes)), o.dtype, b_.tail_mask(lanes, further(left, -n * lanes))));
+        run.push_back(b_.load_masked(b_.offset(o.pointer, o.dtype, further(start, n * lanes)),
+                                     o.dtype, b_.tail_mask(lanes, further(left, -n * lanes))));
       run = rows_apart(b_, std::move(run));
       for (std::int64_t n = 0; n < o.row; ++n) append(n, run[static_cast<std::size_t>(n)]);
       continue;
@@ -97,9 +102,12 @@ Val Emitter::load_rows(const Object& o) {
       const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
       Vec<Value> rows;
       for (int l = 0; l < lanes; ++l) {
-        const Value lane = b_.min(further(lane_, first + l), last);  // behind the end the last one again
+        // behind the end the last one again
+        const Value lane = b_.min(further(lane_, first + l), last);
         const Value at = b_.offset(o.pointer, o.dtype, further(row_of(o, lane), from));
-        rows.push_back(count == lanes ? b_.load(at, o.dtype, lanes) : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
+        rows.push_back(count == lanes
+                           ? b_.load(at, o.dtype, lanes)
+                           : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
       }
       rows = turned(b_, std::move(rows), count);
       for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[static_cast<std::size_t>(n)]);
@@ -110,9 +118,10 @@ Val Emitter::load_rows(const Object& o) {
 
 void Emitter::store_rows(const Object& o, const Val& v) {
   const int lanes = lanes_of_rows(o);
-  // Whole blocks of lanes are whole cache lines (those of a round may begin anywhere): of results that would fill a cache these go past the caches,
-  // which need not read them first.
-  const bool far = !o.start && far_ && o.dtype != DType::bool_ && lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
+  // Whole blocks of lanes are whole cache lines (those of a round may begin anywhere): of results
+  // that would fill a cache these go past the caches, which need not read them first.
+  const bool far = !o.start && far_ && o.dtype != DType::bool_ &&
+                   lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
   for (int first = 0; first < width_; first += lanes) {
     if (!far) {
       store_block(o, v, first, false);
@@ -143,28 +152,36 @@ void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
     run = rows_together(b_, std::move(run));
     const Value left = elements_left(o, first);
     for (std::int64_t n = 0; n < o.row; ++n) {
-      const Value at = b_.offset(start, o.dtype, index_number(n * lanes)), x = run[static_cast<std::size_t>(n)];
+      const Value at = b_.offset(start, o.dtype, index_number(n * lanes)),
+                  x = run[static_cast<std::size_t>(n)];
       if (past) b_.store_streaming(at, x, align);
       else b_.store_masked(at, x, b_.tail_mask(lanes, further(left, -n * lanes)));
     }
     return;
   }
-  // Rows are of any length: what goes past the caches is put together in the function's frame first.
+  // Rows are of any length: what goes past the caches is put together in the function's frame
+  // first.
   const Value block = past ? b_.stack_array(o.dtype, o.row * lanes) : start;
   for (std::int64_t from = 0; from < o.row; from += lanes) {
     const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
     Vec<Value> rows;
-    for (std::int64_t n = 0; n < lanes; ++n) rows.push_back(n < count ? element(from + n) : rows[0]);  // the rest is never stored
+    // the rest is never stored
+    for (std::int64_t n = 0; n < lanes; ++n)
+      rows.push_back(n < count ? element(from + n) : rows[0]);
     rows = turned(b_, std::move(rows), lanes);
     for (int l = 0; l < lanes; ++l) {
       const Value at = b_.offset(block, o.dtype, index_number(l * o.row + from));
-      const Value inside = past ? Value() : b_.compare(Compare::lt, further(lane_, first + l), b_.arg(3));
-      b_.store_masked(at, rows[static_cast<std::size_t>(l)],
-                      b_.tail_mask(lanes, past ? index_number(count) : b_.select(inside, index_number(count), index_number(0))));
+      const Value inside =
+          past ? Value() : b_.compare(Compare::lt, further(lane_, first + l), b_.arg(3));
+      b_.store_masked(
+          at, rows[static_cast<std::size_t>(l)],
+          b_.tail_mask(lanes, past ? index_number(count)
+                                   : b_.select(inside, index_number(count), index_number(0))));
     }
   }
   for (std::int64_t n = 0; past && n < o.row; ++n) {
-    const Value line = b_.load(b_.offset(block, o.dtype, index_number(n * lanes)), o.dtype, lanes, align);
+    const Value line =
+        b_.load(b_.offset(block, o.dtype, index_number(n * lanes)), o.dtype, lanes, align);
     b_.store_streaming(b_.offset(start, o.dtype, index_number(n * lanes)), line, align);
   }
 }
@@ -176,7 +193,8 @@ Object Emitter::object_for(std::size_t buffer, const Aval& aval) const {
   o.shape = aval.shape;
   if (!form_ || form_.axes[buffer] < 0) return o;
   o.row = 1;
-  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d) o.row *= aval.shape[static_cast<std::size_t>(d)];
+  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d)
+    o.row *= aval.shape[static_cast<std::size_t>(d)];
   if (form_.axes[buffer] > 0) o.block = o.row;
   return o;
 }

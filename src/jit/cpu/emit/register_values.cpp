@@ -1,5 +1,5 @@
-// The values of a register loop: each op on elements in registers, places that are known at run time by comparing them or, in
-// memory, by reading and writing there.
+// The values of a register loop: each op on elements in registers, places that are known at run
+// time by comparing them or, in memory, by reading and writing there.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -12,7 +12,8 @@ namespace vt::detail::cpu::register_emission {
 
 Value Emitter::chosen(const Elements& all, Value index) {
   Value x = all[0];
-  for (std::size_t i = 1; i < all.size(); ++i) x = either(equals(index, static_cast<std::int64_t>(i)), all[i], x);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    x = either(equals(index, static_cast<std::int64_t>(i)), all[i], x);
   return x;
 }
 
@@ -22,7 +23,8 @@ Value Emitter::either(Value mask, Value a, Value b) {
   return b_.select(spread(mask), spread(a), spread(b));
 }
 
-Value Emitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands, std::int64_t uses) {
+Value Emitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
+                     std::int64_t uses) {
   int lanes = 1;
   for (const Value& v : operands) lanes = std::max(lanes, v.lanes);
   for (Value& v : operands)
@@ -48,13 +50,16 @@ Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
       const std::int64_t uses = op_weight(e.op, out.dtype) > op_weight(Op::exp, DType::f32) ? n : 1;
       for (std::int64_t i = 0; i < n; ++i) {
         Elements operands;
-        for (const Val& x : in) operands.push_back(x.e[x.e.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
+        for (const Val& x : in)
+          operands.push_back(x.e[x.e.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
         v.e.push_back(apply(e.op, out.dtype, e.params, std::move(operands), uses));
       }
       return v;
     }
     case Family::leaf: return leaf(e, out);
-    case Family::reduce: return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0]) : reduced(g, e, in[0]);
+    case Family::reduce:
+      return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0])
+                                                      : reduced(g, e, in[0]);
     case Family::cumulative: return running(g, e, in[0]);
     case Family::contract: return product(g, e, in);
     case Family::index:
@@ -84,7 +89,8 @@ Val Emitter::leaf(const Equation& e, const Aval& out) {
     } else if (e.op == Op::iota) {
       std::int64_t left = i, inner = 1;
       const int axis = e.as<IotaParams>().axis;
-      for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[static_cast<std::size_t>(d)];
+      for (int d = axis + 1; d < out.shape.rank(); ++d)
+        inner *= out.shape[static_cast<std::size_t>(d)];
       left = left / inner % out.shape[static_cast<std::size_t>(axis)];
       v.e.push_back(number(Scalar(left), out.dtype));
     } else {
@@ -107,7 +113,8 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
                 : e.op == Op::reduce_any  ? Op::or_
                                           : Op::and_;
   // 16-bit sums and products are made in f32.
-  const bool through_f32 = (op == Op::add || op == Op::mul) && (to.dtype == DType::f16 || to.dtype == DType::bf16);
+  const bool through_f32 =
+      (op == Op::add || op == Op::mul) && (to.dtype == DType::f16 || to.dtype == DType::bf16);
   const DType carried = through_f32 ? DType::f32 : to.dtype;
   Val v;
   v.e.resize(static_cast<std::size_t>(to.elements()));
@@ -116,7 +123,8 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
     Value& sum = v.e[static_cast<std::size_t>(place)];
     Value next = x.e[k++];
     if (through_f32) next = b_.convert(next, DType::f32);
-    if (op == Op::add && !sum && is_float(carried)) sum = b_.integer(carried, 0);  // of nothing but -0 it is +0
+    // of nothing but -0 it is +0
+    if (op == Op::add && !sum && is_float(carried)) sum = b_.integer(carried, 0);
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
   for (Value& sum : v.e) {
@@ -146,7 +154,8 @@ Val Emitter::position(const GraphBody& g, const Equation& e, const Val& x) {
       const Value next = x.e[static_cast<std::size_t>(runs.at(n, k))];
       Value better = apply(e.op == Op::argmax ? Op::gt : Op::lt, DType::bool_, {}, {next, best});
       if (is_float(from.dtype)) {
-        const Value no_better = apply(e.op == Op::argmax ? Op::le : Op::ge, DType::bool_, {}, {next, best});
+        const Value no_better =
+            apply(e.op == Op::argmax ? Op::le : Op::ge, DType::bool_, {}, {next, best});
         better = b_.bit_and(b_.bit_not(no_better), b_.bit_not(b_.is_nan(best)));
       }
       best = either(better, next, best);
@@ -164,9 +173,11 @@ Val Emitter::running(const GraphBody& g, const Equation& e, const Val& x) {
   const RunningOp step(e.op, out.dtype, runs.length);
   Val v = x;
   for (std::int64_t n = 0; n < runs.count; ++n) {
-    Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();  // of nothing but -0 it is +0
+    // of nothing but -0 it is +0
+    Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();
     for (std::int64_t k = 0; k < runs.length; ++k) {
-      Value& element = v.e[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
+      Value& element =
+          v.e[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
       const Value next = b_.convert(element, step.dtype);
       so_far = so_far ? apply(step.op, step.dtype, {}, {so_far, next}) : next;
       element = b_.convert(so_far, out.dtype);
@@ -208,12 +219,13 @@ Val Emitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>&
   for (std::int64_t o = 0; o < outer; ++o)
     for (const Val& part : in) {
       const std::size_t run = part.e.size() / static_cast<std::size_t>(outer);
-      for (std::size_t i = 0; i < run; ++i) v.e.push_back(part.e[static_cast<std::size_t>(o) * run + i]);
+      for (std::size_t i = 0; i < run; ++i)
+        v.e.push_back(part.e[static_cast<std::size_t>(o) * run + i]);
     }
   return v;
 }
 
-// ---- places that are known at run time -------------------------------------------------------------------------------
+// ---- places that are known at run time ----------------------------------------------------------
 
 Value Emitter::clamped(Value start, std::int64_t most) {
   // An unsigned or wide start is compared in its own type, before it is narrowed.
@@ -232,7 +244,9 @@ Value Emitter::linear(const Shape& shape, const Vec<Value>& index) {
   Value p = index_number(0);
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
-    if (index[d]) p = sum(p, stride == 1 ? index[d] : b_.mul(index[d], b_.integer(DType::i64, stride, index[d].lanes)));
+    if (index[d])
+      p = sum(p, stride == 1 ? index[d]
+                             : b_.mul(index[d], b_.integer(DType::i64, stride, index[d].lanes)));
     stride *= shape[d];
   }
   return p;
@@ -254,7 +268,8 @@ Vec<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes) {
 
 Value Emitter::start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
   Vec<Value> index;
-  for (std::size_t d = 0; d < shape.size(); ++d) index.push_back(clamped(starts[d].e[0], shape[d] - sizes[d]));
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    index.push_back(clamped(starts[d].e[0], shape[d] - sizes[d]));
   return linear(shape, index);
 }
 
@@ -262,7 +277,8 @@ Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
   Val v;
-  for (const std::int64_t by : window(shape, sizes)) v.e.push_back(element_at(in[0], further(start, by)));
+  for (const std::int64_t by : window(shape, sizes))
+    v.e.push_back(element_at(in[0], further(start, by)));
   return v;
 }
 
@@ -277,20 +293,23 @@ Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const V
       write(object(v), at_place, in[1].e[k]);
       continue;
     }
-    for (std::size_t i = 0; i < v.e.size(); ++i) v.e[i] = either(equals(at_place, static_cast<std::int64_t>(i)), in[1].e[k], v.e[i]);
+    for (std::size_t i = 0; i < v.e.size(); ++i)
+      v.e[i] = either(equals(at_place, static_cast<std::int64_t>(i)), in[1].e[k], v.e[i]);
   }
   return v;
 }
 
 // Where an element lies, and whether that is inside (none: it always is).
-Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices) {
+Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, IndexMode mode,
+                                const Val& indices) {
   Vec<Value> place(shape.size());
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (at.fixed[d] >= 0) place[d] = index_number(at.fixed[d]);
   Target t{};
   for (std::size_t k = 0; k < at.moved.size(); ++k) {
     const auto d = static_cast<std::size_t>(at.moved[k]);
-    const Value start = indices.e[static_cast<std::size_t>(at.first) + k], moved = clamped(start, at.at_most[k]);
+    const Value start = indices.e[static_cast<std::size_t>(at.first) + k],
+                moved = clamped(start, at.at_most[k]);
     if (mode == IndexMode::fill) {
       // Unchanged by clamping: inside.
       const Value good = b_.compare(Compare::eq, b_.convert(moved, start.dtype), start);
@@ -305,7 +324,8 @@ Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, In
 Val Emitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   Val v;
   for (std::int64_t n = 0, count = g.aval(e.outputs[0]).elements(); n < count; ++n) {
-    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n), e.as<GatherParams>().mode, in[1]);
+    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n),
+                            e.as<GatherParams>().mode, in[1]);
     Value x = element_at(in[0], t.place);
     if (t.inside) x = either(t.inside, x, b_.integer(x.dtype, 0, x.lanes));
     v.e.push_back(x);
@@ -314,13 +334,19 @@ Val Emitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in)
 }
 
 Val Emitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
+  const Op combination = e.op == Op::scatter_add   ? Op::add
+                         : e.op == Op::scatter_mul ? Op::mul
+                         : e.op == Op::scatter_min ? Op::min
+                                                   : Op::max;
   Val v = in[0];
   for (std::int64_t n = 0, count = g.aval(e.inputs[2]).elements(); n < count; ++n) {
-    const auto [to, inside] = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n), e.as<ScatterParams>().mode, in[1]);
+    const auto [to, inside] = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n),
+                                     e.as<ScatterParams>().mode, in[1]);
     const Value update = in[2].e[static_cast<std::size_t>(n)];
     const DType dtype = g.aval(e.outputs[0]).dtype;
-    const auto combined = [&](Value old) { return e.op == Op::scatter ? update : apply(combination, dtype, {}, {old, update}); };
+    const auto combined = [&](Value old) {
+      return e.op == Op::scatter ? update : apply(combination, dtype, {}, {old, update});
+    };
     if (v.object < 0) {
       for (std::size_t i = 0; i < v.e.size(); ++i) {
         Value here = equals(to, static_cast<std::int64_t>(i));

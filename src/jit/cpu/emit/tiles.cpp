@@ -9,10 +9,12 @@
 
 namespace vt::detail::cpu {
 
-// Rows of 2^k vectors become columns in k rounds: inside of 16 bytes rows are interleaved, for which there is one instruction whatever the elements'
-// size (taking turns with the neighbour's elements would shift and blend), further apart pairs of rows exchange blocks.
+// Rows of 2^k vectors become columns in k rounds: inside of 16 bytes rows are interleaved, for
+// which there is one instruction whatever the elements' size (taking turns with the neighbour's
+// elements would shift and blend), further apart pairs of rows exchange blocks.
 Values KernelEmitter::transposed(Values rows) {
-  const int n = static_cast<int>(rows.size()), near = std::min(n, 16 / static_cast<int>(size_of(rows[0].dtype)));
+  const int n = static_cast<int>(rows.size()),
+            near = std::min(n, 16 / static_cast<int>(size_of(rows[0].dtype)));
   Vec<int> first_half, second_half;
   for (int i = 0; i < n; ++i) {
     const int element = (i % 2) * n + i / near * near + i % near / 2;
@@ -23,21 +25,25 @@ Values KernelEmitter::transposed(Values rows) {
     Values next;
     for (int r = 0; r < n; r += 2) {
       const auto from = static_cast<std::size_t>(r / near * near + r % near / 2);
-      next.push_back(b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], first_half));
-      next.push_back(b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], second_half));
+      next.push_back(
+          b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], first_half));
+      next.push_back(
+          b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], second_half));
     }
     rows = std::move(next);
   }
   for (int width = near; width < n; width *= 2) {
     Vec<int> low, high;
     for (int i = 0; i < n; ++i) {
-      // Lane i of a pair's first result: from the first row where bit `width` of i is clear, else from the second, shifted.
+      // Lane i of a pair's first result: from the first row where bit `width` of i is clear, else
+      // from the second, shifted.
       low.push_back(i & width ? n + (i ^ width) : i);
       high.push_back(i & width ? n + i : i | width);
     }
     for (int r = 0; r < n; ++r) {
       if (r & width) continue;
-      const Value a = rows[static_cast<std::size_t>(r)], c = rows[static_cast<std::size_t>(r | width)];
+      const Value a = rows[static_cast<std::size_t>(r)],
+                  c = rows[static_cast<std::size_t>(r | width)];
       rows[static_cast<std::size_t>(r)] = b_.shuffle(a, c, low);
       rows[static_cast<std::size_t>(r | width)] = b_.shuffle(a, c, high);
     }
@@ -45,8 +51,9 @@ Values KernelEmitter::transposed(Values rows) {
   return rows;
 }
 
-// Squares of lanes × lanes: operands that lie along the tile loop are read by rows, turned in registers and laid on the
-// stack; then the body runs along the vector loop for each line of the square.
+// Squares of lanes × lanes: operands that lie along the tile loop are read by rows, turned in
+// registers and laid on the stack; then the body runs along the vector loop for each line of the
+// square.
 void KernelEmitter::tiles() {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
   Vec<int> turned;
@@ -54,10 +61,13 @@ void KernelEmitter::tiles() {
     if (values_.reads_turned(v, *stage_)) turned.push_back(v);
   if (stage_->block_along > 1 || stage_->block_across > 1) return blocks(turned);
   Values arrays;
-  for (int v : turned) arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, std::int64_t{lanes} * lanes));
+  for (int v : turned)
+    arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype,
+                                    std::int64_t{lanes} * lanes));
   const Value across_end = upper(across), along_end = upper(along);
-  // Blocks of a few tiles: every row that is read and every line that is written is on a page of its own, and the pages in use
-  // must stay in the translation buffer; but a line must be long enough to be written at full speed.
+  // Blocks of a few tiles: every row that is read and every line that is written is on a page of
+  // its own, and the pages in use must stay in the translation buffer; but a line must be long
+  // enough to be written at full speed.
   const std::int64_t block = std::int64_t{lanes} * stage_->tiles_in_a_row;
   b_.for_range(
       lower(along), along_end, block,
@@ -65,21 +75,29 @@ void KernelEmitter::tiles() {
         const Value last = b_.min(b_.add(first, b_.index(block)), along_end);
         b_.for_range(
             lower(across), across_end, lanes,
-            [&](Value u) { b_.for_range(first, last, lanes, [&](Value v) { tile(turned, arrays, u, v, across_end, along_end); }, true); },
+            [&](Value u) {
+              b_.for_range(
+                  first, last, lanes,
+                  [&](Value v) { tile(turned, arrays, u, v, across_end, along_end); }, true);
+            },
             nonempty(across));
       },
       nonempty(along));
 }
 
-void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end) {
+void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, Value v,
+                         Value across_end, Value along_end) {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
   const Values before = values_.known();
   values_.enter(across, u);
   values_.enter(along, v);
   const bool always_whole = whole_groups(along, lanes) && whole_groups(across, lanes);
-  const Value lines = b_.min(b_.index(lanes), b_.sub(across_end, u)), columns = b_.min(b_.index(lanes), b_.sub(along_end, v));
-  const Value whole = always_whole ? Value{} : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
-  for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], alone(arrays[k]), whole, lines, columns);
+  const Value lines = b_.min(b_.index(lanes), b_.sub(across_end, u)),
+              columns = b_.min(b_.index(lanes), b_.sub(along_end, v));
+  const Value whole =
+      always_whole ? Value{} : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+  for (std::size_t k = 0; k < turned.size(); ++k)
+    fill_tile(turned[k], alone(arrays[k]), whole, lines, columns);
   const auto body = [&](Value from, Value to, Value mask) {
     b_.for_range(from, to, 1, [&](Value c) {
       const Values outside = values_.known();
@@ -87,7 +105,8 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
       values_.set_mask(mask);
       for (std::size_t k = 0; k < turned.size(); ++k) {
         const DType d = nest_.values[static_cast<std::size_t>(turned[k])].dtype;
-        values_.bind(turned[k], b_.load(b_.offset(arrays[k], d, b_.mul(c, b_.index(lanes))), d, lanes));
+        values_.bind(turned[k],
+                     b_.load(b_.offset(arrays[k], d, b_.mul(c, b_.index(lanes))), d, lanes));
       }
       store_all(body_);
       values_.set_mask({});
@@ -109,25 +128,34 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
   values_.restore(before);
 }
 
-// Rounds that build on each other along rows of memory: every lane follows a row of its own. Squares are read by rows and turned, the rounds run
-// through their lines with the states in registers, and what they store is laid on the stack, turned back and written by rows.
+// Rounds that build on each other along rows of memory: every lane follows a row of its own.
+// Squares are read by rows and turned, the rounds run through their lines with the states in
+// registers, and what they store is laid on the stack, turned back and written by rows.
 void KernelEmitter::turned_fold() {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
-  const auto place = [&](Value array, DType d, Value line) { return b_.offset(array, d, b_.mul(line, b_.index(lanes))); };
-  const auto dtype_of = [&](const NestStore& s) { return nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype; };
+  const auto place = [&](Value array, DType d, Value line) {
+    return b_.offset(array, d, b_.mul(line, b_.index(lanes)));
+  };
+  const auto dtype_of = [&](const NestStore& s) {
+    return nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+  };
   Vec<int> turned;
   Values arrays, results;
   for (int v : body_.needed) {
     if (!values_.reads_turned(v, *stage_)) continue;
     turned.push_back(v);
-    arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, std::int64_t{lanes} * lanes));
+    arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype,
+                                    std::int64_t{lanes} * lanes));
   }
   for (int s : body_.stores) {
     const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
-    results.push_back(values_.writes_turned(store, *stage_) ? b_.stack_array(dtype_of(store), std::int64_t{lanes} * lanes) : Value{});
+    results.push_back(values_.writes_turned(store, *stage_)
+                          ? b_.stack_array(dtype_of(store), std::int64_t{lanes} * lanes)
+                          : Value{});
   }
   const auto each_store = [&](FunctionRef<void(const NestStore&, Value)> f) {
-    for (std::size_t k = 0; k < results.size(); ++k) f(nest_.stores[static_cast<std::size_t>(body_.stores[k])], results[k]);
+    for (std::size_t k = 0; k < results.size(); ++k)
+      f(nest_.stores[static_cast<std::size_t>(body_.stores[k])], results[k]);
   };
   const Value rows_end = upper(along), end = values_.extent(across);
   b_.for_range(
@@ -160,11 +188,15 @@ void KernelEmitter::turned_fold() {
               const Values outside = values_.known();
               values_.enter(across, u);
               const Value lines = b_.min(b_.index(lanes), b_.sub(end, u));
-              const Value whole = whole_groups(along, lanes) && whole_groups(across, lanes)
-                                      ? Value{}
-                                      : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
-              for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], alone(arrays[k]), whole, lines, columns);
-              const Values next = b_.loop(b_.index(0), lines, 1, states, [&](Value c, const Values& inner) { return line(u, c, inner); }, true);
+              const Value whole =
+                  whole_groups(along, lanes) && whole_groups(across, lanes)
+                      ? Value{}
+                      : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+              for (std::size_t k = 0; k < turned.size(); ++k)
+                fill_tile(turned[k], alone(arrays[k]), whole, lines, columns);
+              const Values next = b_.loop(
+                  b_.index(0), lines, 1, states,
+                  [&](Value c, const Values& inner) { return line(u, c, inner); }, true);
               values_.enter(across, u);
               each_store([&](const NestStore& s, Value array) {
                 if (array) write_tile(s, array, whole, lines, columns);
@@ -174,7 +206,8 @@ void KernelEmitter::turned_fold() {
               return next;
             },
             nonempty(across));
-        for (std::size_t k = 0; k < reductions_.size(); ++k) values_.bind_result(reductions_[k], last[k]);
+        for (std::size_t k = 0; k < reductions_.size(); ++k)
+          values_.bind_result(reductions_[k], last[k]);
         store_all(after_);
         values_.set_mask({});
         values_.leave(along);
@@ -183,11 +216,13 @@ void KernelEmitter::turned_fold() {
       nonempty(along));
 }
 
-void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns) {
+void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole, Value lines,
+                               Value columns) {
   const int lanes = values_.lanes();
   const DType d = moved_as(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype);
   Values all;
-  for (int c = 0; c < lanes; ++c) all.push_back(b_.load(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), d, lanes));
+  for (int c = 0; c < lanes; ++c)
+    all.push_back(b_.load(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), d, lanes));
   const Values rows = transposed(std::move(all));
   const auto row = [&](int r) { return rows[static_cast<std::size_t>(r)]; };
   const auto whole_rows = [&] {
@@ -198,7 +233,8 @@ void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole,
   b_.if_else(whole, whole_rows, [&] {
     const Value mask = b_.tail_mask(lanes, lines);
     for (int r = 0; r < lanes; ++r)
-      b_.if_then(b_.compare(Compare::lt, b_.index(r), columns), [&] { b_.store_masked(values_.row_of(store, r), row(r), mask); });
+      b_.if_then(b_.compare(Compare::lt, b_.index(r), columns),
+                 [&] { b_.store_masked(values_.row_of(store, r), row(r), mask); });
     return Values{};
   });
 }
@@ -223,9 +259,14 @@ void KernelEmitter::fill_tile(int turned, const Laid& to, Value whole, Value lin
   values_.prepare_index(turned);
   const auto rows = [&] { return whole ? b_.if_else(whole, whole_rows, cut_rows) : whole_rows(); };
   const int mask = nest_.values[static_cast<std::size_t>(turned)].mask;
-  const auto no_rows = [&] { return Values(static_cast<std::size_t>(lanes), b_.integer(d, 0, lanes)); };
-  const Values columns_of = transposed(mask < 0 ? rows() : b_.if_else(values_.get(mask), rows, no_rows));
-  for (int c = 0; c < lanes; ++c) b_.store(b_.offset(to.array, d, b_.index(c * to.pitch)), columns_of[static_cast<std::size_t>(c)]);
+  const auto no_rows = [&] {
+    return Values(static_cast<std::size_t>(lanes), b_.integer(d, 0, lanes));
+  };
+  const Values columns_of =
+      transposed(mask < 0 ? rows() : b_.if_else(values_.get(mask), rows, no_rows));
+  for (int c = 0; c < lanes; ++c)
+    b_.store(b_.offset(to.array, d, b_.index(c * to.pitch)),
+             columns_of[static_cast<std::size_t>(c)]);
 }
 
 }  // namespace vt::detail::cpu

@@ -12,7 +12,8 @@ namespace nest_values {
 
 Value literal(IrBuilder& b, const Scalar& s) {
   if (is_float(s.dtype)) return b.real(s.dtype, s.real);
-  return b.integer(s.dtype, is_unsigned(s.dtype) ? static_cast<std::int64_t>(s.natural) : s.integer);
+  return b.integer(s.dtype,
+                   is_unsigned(s.dtype) ? static_cast<std::int64_t>(s.natural) : s.integer);
 }
 
 // Steps of a window, or parts of a vector.
@@ -37,14 +38,17 @@ ValueEmitter::ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule&
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
     if (value.kind == NestValue::Kind::state) in_round_[v] = 1;
-    if (value.kind == NestValue::Kind::reduced) ready = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
+    if (value.kind == NestValue::Kind::reduced)
+      ready = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
   }
 }
 
 void ValueEmitter::load_arguments() {
   const Value numbers = b_.arg(1);
   std::int64_t next = 0;
-  const auto take = [&](DType d) { return b_.load(b_.offset(numbers, DType::i64, b_.index(next++)), d); };
+  const auto take = [&](DType d) {
+    return b_.load(b_.offset(numbers, DType::i64, b_.index(next++)), d);
+  };
   extents_.resize(nest_.loops.size());
   for (std::size_t l = 0; l < nest_.loops.size(); ++l)
     if (nest_.loops[l].runtime) extents_[l] = take(DType::i64);
@@ -63,17 +67,23 @@ void ValueEmitter::load_arguments() {
   b_.declare_buffers(static_cast<int>(nest_.buffers.size()));
   for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
     const NestBuffer& buffer = nest_.buffers[k];
-    if (buffer.local) pointers_.push_back(b_.with_buffer(b_.stack_array(buffer.dtype, buffer.local), buffer.alias));
-    else pointers_.push_back(b_.load_pointer(b_.arg(0), static_cast<std::int64_t>(k), buffer.alias));
+    if (buffer.local)
+      pointers_.push_back(b_.with_buffer(b_.stack_array(buffer.dtype, buffer.local), buffer.alias));
+    else
+      pointers_.push_back(b_.load_pointer(b_.arg(0), static_cast<std::int64_t>(k), buffer.alias));
   }
 }
 
 Value ValueEmitter::number(std::int64_t x) {
-  return schedule_.any_sizes && (x >= nest_values::least_number || x <= -nest_values::least_number) ? b_.number(x) : b_.index(x);
+  return schedule_.any_sizes && (x >= nest_values::least_number || x <= -nest_values::least_number)
+             ? b_.number(x)
+             : b_.index(x);
 }
 
 // Equal extents of two loops are two numbers, as they may differ for other sizes.
-Value ValueEmitter::rounds(std::int64_t x, int loop) { return schedule_.any_sizes && x > 1 ? b_.number(x, 1 + loop) : b_.index(x); }
+Value ValueEmitter::rounds(std::int64_t x, int loop) {
+  return schedule_.any_sizes && x > 1 ? b_.number(x, 1 + loop) : b_.index(x);
+}
 
 Value ValueEmitter::extent(int loop) {
   const auto k = static_cast<std::size_t>(loop);
@@ -95,14 +105,17 @@ void ValueEmitter::leave(int loop) { open_ &= ~(std::uint64_t{1} << loop); }
 
 void ValueEmitter::bind_result(int reduction, Value v) {
   for (std::size_t k = 0; k < nest_.values.size(); ++k)
-    if (nest_.values[k].kind == NestValue::Kind::reduced && nest_.values[k].argument == reduction) known_[k] = v;
+    if (nest_.values[k].kind == NestValue::Kind::reduced && nest_.values[k].argument == reduction)
+      known_[k] = v;
 }
 
 void ValueEmitter::hoist(const Vec<int>& values) {
   for (int id : values) {
     const auto k = static_cast<std::size_t>(id);
     const NestValue::Kind kind = nest_.values[k].kind;
-    if (known_[k] || in_round_[k] || (dependences_[k] & ~open_) != 0 || ready_stage_[k] > stages_done_) continue;
+    if (known_[k] || in_round_[k] || (dependences_[k] & ~open_) != 0 ||
+        ready_stage_[k] > stages_done_)
+      continue;
     if (kind == NestValue::Kind::literal || kind == NestValue::Kind::reduced) continue;
     get(id);
   }
@@ -127,7 +140,9 @@ Value ValueEmitter::emit(int id) {
     case NestValue::Kind::in_range: return emit_in_range(v);
     case NestValue::Kind::load: return emit_load(v);
     case NestValue::Kind::reduced:
-    case NestValue::Kind::state: throw Error(ErrorKind::backend, "vt: internal fault: a reduction's result is used before it is known");
+    case NestValue::Kind::state:
+      throw Error(ErrorKind::backend,
+                  "vt: internal fault: a reduction's result is used before it is known");
     default: break;
   }
   Vec<Value> operands;
@@ -137,11 +152,13 @@ Value ValueEmitter::emit(int id) {
 }
 
 int ValueEmitter::uses_of(Op op, DType dtype) const {
-  return static_cast<int>(std::count_if(nest_.values.begin(), nest_.values.end(),
-                                        [&](const NestValue& v) { return v.kind == NestValue::Kind::op && v.op == op && v.dtype == dtype; }));
+  return static_cast<int>(
+      std::count_if(nest_.values.begin(), nest_.values.end(), [&](const NestValue& v) {
+        return v.kind == NestValue::Kind::op && v.op == op && v.dtype == dtype;
+      }));
 }
 
-// ---- indices -----------------------------------------------------------------------------------------------------------
+// ---- indices ------------------------------------------------------------------------------------
 
 bool ValueEmitter::term_varies(const IndexTerm& t) const {
   if (vector_loop_ < 0) return false;
@@ -160,14 +177,17 @@ bool ValueEmitter::term_varies(const IndexTerm& t) const {
 Value ValueEmitter::floor_divide(Value x, std::int64_t by, bool may_be_negative) {
   const Value divisor = b_.integer(x.dtype, by, x.lanes);
   if (!may_be_negative) {
-    if ((by & (by - 1)) == 0) return b_.shift_right_logical(x, std::countr_zero(static_cast<std::uint64_t>(by)));
+    if ((by & (by - 1)) == 0)
+      return b_.shift_right_logical(x, std::countr_zero(static_cast<std::uint64_t>(by)));
     return b_.div(x, divisor);
   }
-  if ((by & (by - 1)) == 0) return b_.shift_right_arithmetic(x, std::countr_zero(static_cast<std::uint64_t>(by)));
+  if ((by & (by - 1)) == 0)
+    return b_.shift_right_arithmetic(x, std::countr_zero(static_cast<std::uint64_t>(by)));
   const Value zero = b_.zero_like(x);
   const Value quotient = b_.div(x, divisor);
   const Value rest = b_.sub(x, b_.mul(quotient, divisor));
-  return b_.select(b_.compare(Compare::lt, rest, zero), b_.sub(quotient, b_.integer(x.dtype, 1, x.lanes)), quotient);
+  return b_.select(b_.compare(Compare::lt, rest, zero),
+                   b_.sub(quotient, b_.integer(x.dtype, 1, x.lanes)), quotient);
 }
 
 Value ValueEmitter::scalar_index(IndexId e, bool skip_varying) {
@@ -184,7 +204,8 @@ Value ValueEmitter::scalar_index(IndexId e, bool skip_varying) {
       default: {
         const Value inner = scalar_index(a.of, false);
         const Value quotient = floor_divide(inner, a.by, nest_.indices.bounds(a.of).low < 0);
-        x = a.kind == IndexAtom::Kind::quotient ? quotient : b_.sub(inner, b_.mul(quotient, b_.index(a.by)));
+        x = a.kind == IndexAtom::Kind::quotient ? quotient
+                                                : b_.sub(inner, b_.mul(quotient, b_.index(a.by)));
       }
     }
     add(t.factor == 1 ? x : b_.mul(x, number(t.factor)));
@@ -199,7 +220,8 @@ Value ValueEmitter::full_lanes(IndexId e) {
   return b_.add(lanes, b_.splat(b_.convert(base, lanes.dtype), lanes.lanes));
 }
 
-// The terms that differ between lanes as a vector, the rest as a scalar. 32-bit lanes where the bounds allow it.
+// The terms that differ between lanes as a vector, the rest as a scalar. 32-bit lanes where the
+// bounds allow it.
 Value ValueEmitter::lane_indices(IndexId e, Value* base) {
   *base = scalar_index(e, true);
   const IndexExpr& expr = nest_.indices[e];
@@ -228,7 +250,9 @@ Value ValueEmitter::lane_indices(IndexId e, Value* base) {
       default: {
         const Value inner = full_lanes(a.of);
         const Value quotient = floor_divide(inner, a.by, nest_.indices.bounds(a.of).low < 0);
-        x = a.kind == IndexAtom::Kind::quotient ? quotient : b_.sub(inner, b_.mul(quotient, b_.integer(inner.dtype, a.by, lanes)));
+        x = a.kind == IndexAtom::Kind::quotient
+                ? quotient
+                : b_.sub(inner, b_.mul(quotient, b_.integer(inner.dtype, a.by, lanes)));
         x = b_.convert(x, d);
       }
     }
@@ -239,7 +263,9 @@ Value ValueEmitter::lane_indices(IndexId e, Value* base) {
 }
 
 Value ValueEmitter::emit_index_value(const NestValue& v) {
-  const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const LaneStep step = vector_loop_ < 0
+                            ? LaneStep{true, 0}
+                            : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
   if (step.regular && step.step == 0) return b_.convert(scalar_index(v.index, false), v.dtype);
   const Value at = full_lanes(v.index);
   return b_.convert(at, v.dtype);
@@ -249,7 +275,9 @@ Value ValueEmitter::emit_in_range(const NestValue& v) {
   const IndexBounds known = nest_.indices.bounds(v.index);
   const bool test_low = known.low < v.low;
   const bool test_high = known.high >= v.high;
-  const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const LaneStep step = vector_loop_ < 0
+                            ? LaneStep{true, 0}
+                            : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
   Value result{};
   const auto bound = [&](std::int64_t x) { return rounds(x, -1); };
   const auto both = [&](Value c) { result = result ? b_.bit_and(result, c) : c; };
@@ -260,13 +288,18 @@ Value ValueEmitter::emit_in_range(const NestValue& v) {
     if (test_low) both(b_.bit_not(b_.tail_mask(lanes(), b_.sub(bound(v.low), base))));
     return result ? result : b_.boolean(true, lanes());
   }
-  const Value x = step.regular && step.step == 0 ? scalar_index(v.index, false) : full_lanes(v.index);
-  if (test_low) both(b_.compare(Compare::ge, x, x.lanes == 1 ? bound(v.low) : b_.integer(x.dtype, v.low, x.lanes)));
-  if (test_high) both(b_.compare(Compare::lt, x, x.lanes == 1 ? bound(v.high) : b_.integer(x.dtype, v.high, x.lanes)));
+  const Value x =
+      step.regular && step.step == 0 ? scalar_index(v.index, false) : full_lanes(v.index);
+  if (test_low)
+    both(b_.compare(Compare::ge, x,
+                    x.lanes == 1 ? bound(v.low) : b_.integer(x.dtype, v.low, x.lanes)));
+  if (test_high)
+    both(b_.compare(Compare::lt, x,
+                    x.lanes == 1 ? bound(v.high) : b_.integer(x.dtype, v.high, x.lanes)));
   return result ? result : b_.boolean(true, x.lanes);
 }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 Value ValueEmitter::pointer(int buffer) { return pointers_[static_cast<std::size_t>(buffer)]; }
 
@@ -275,30 +308,39 @@ Value ValueEmitter::with_tail(Value mask) {
   return mask ? b_.bit_and(widen(mask), mask_) : mask_;
 }
 
-/// What must hold of `mask` so that a vector lies no more than a page beside what is wanted of the load; none if all do. Vectors that nothing
-/// is wanted of may lie far outside of the buffer otherwise, where no memory is: processors take hundreds of cycles, or a fault in silence, to
-/// find out that no lane asks for it. `fixed` stays true if it is the same for all vectors of a row.
+/// What must hold of `mask` so that a vector lies no more than a page beside what is wanted of the
+/// load; none if all do. Vectors that nothing is wanted of may lie far outside of the buffer
+/// otherwise, where no memory is: processors take hundreds of cycles, or a fault in silence, to
+/// find out that no lane asks for it. `fixed` stays true if it is the same for all vectors of a
+/// row.
 Value ValueEmitter::keeps_near(const NestValue& load, int mask, bool& fixed) {
   const NestValue& m = nest_.values[static_cast<std::size_t>(mask)];
   if (m.kind == NestValue::Kind::op && m.op == Op::and_) {
-    const Value a = keeps_near(load, m.operands[0], fixed), b = keeps_near(load, m.operands[1], fixed);
+    const Value a = keeps_near(load, m.operands[0], fixed),
+                b = keeps_near(load, m.operands[1], fixed);
     return a && b ? b_.bit_and(a, b) : a ? a : b;
   }
   const IndexExpr* e = m.kind == NestValue::Kind::in_range ? &nest_.indices[m.index] : nullptr;
-  if (e && !e->terms.empty() && nest_.indices.atom(e->terms[0].atom).kind == IndexAtom::Kind::loop) {
+  if (e && !e->terms.empty() &&
+      nest_.indices.atom(e->terms[0].atom).kind == IndexAtom::Kind::loop) {
     const IndexBounds known = nest_.indices.bounds(m.index);
     const bool bounded = known.low > -IndexTable::unbounded && known.high < IndexTable::unbounded;
-    const std::int64_t stride = std::abs(nest_.indices.factor_of_loop(load.index, nest_.indices.atom(e->terms[0].atom).id) / e->terms[0].factor);
+    const std::int64_t stride =
+        std::abs(nest_.indices.factor_of_loop(load.index, nest_.indices.atom(e->terms[0].atom).id) /
+                 e->terms[0].factor);
     const std::int64_t outside = std::max(m.low - known.low, known.high - m.high + 1);
     constexpr std::int64_t page = 4096;
-    if (bounded && outside * stride * static_cast<std::int64_t>(size_of(load.dtype)) <= page) return {};
+    if (bounded && outside * stride * static_cast<std::int64_t>(size_of(load.dtype)) <= page)
+      return {};
   }
   fixed = fixed && !varies(mask);
   return b_.any(get(mask));
 }
 
 Value ValueEmitter::emit_load(const NestValue& v) {
-  const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const LaneStep step = vector_loop_ < 0
+                            ? LaneStep{true, 0}
+                            : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
   const Value mask = v.mask >= 0 ? get(v.mask) : Value{};
   if (step.regular && step.step == 0) {
     const Value at = b_.offset(pointer(v.buffer), v.dtype, scalar_index(v.index, false));
@@ -312,17 +354,22 @@ Value ValueEmitter::emit_load(const NestValue& v) {
   const Value wanted = with_tail(mask);
   if (step.regular) {
     bool fixed = true;
-    const Value near = mask && (step.step == 1 || step.step == -1) ? keeps_near(v, v.mask, fixed) : Value{};
+    const Value near =
+        mask && (step.step == 1 || step.step == -1) ? keeps_near(v, v.mask, fixed) : Value{};
     const Value base = pointer(v.buffer);
-    const bool along =
-        step.step == 1 && nest_.indices.factor_of_loop(v.index, vector_loop_) == 1 && !nest_.indices.loop_inside_division(v.index, vector_loop_);
+    const bool along = step.step == 1 && nest_.indices.factor_of_loop(v.index, vector_loop_) == 1 &&
+                       !nest_.indices.loop_inside_division(v.index, vector_loop_);
     if (near && fixed && along) {  // chosen before the loop over the row begins
-      const Value row = b_.select(near, b_.offset(base, v.dtype, scalar_index(v.index, true)), base);
-      return b_.load_masked(b_.offset(row, v.dtype, positions_[static_cast<std::size_t>(vector_loop_)]), v.dtype, wanted);
+      const Value row =
+          b_.select(near, b_.offset(base, v.dtype, scalar_index(v.index, true)), base);
+      return b_.load_masked(
+          b_.offset(row, v.dtype, positions_[static_cast<std::size_t>(vector_loop_)]), v.dtype,
+          wanted);
     }
     Value at = b_.offset(base, v.dtype, scalar_index(v.index, false));
     if (near) at = b_.select(near, at, base);
-    if (step.step == 1) return wanted ? b_.load_masked(at, v.dtype, wanted) : b_.load(at, v.dtype, lanes());
+    if (step.step == 1)
+      return wanted ? b_.load_masked(at, v.dtype, wanted) : b_.load(at, v.dtype, lanes());
     return b_.load_strided(at, v.dtype, lanes(), step.step, wanted);
   }
   Value base{};
@@ -333,15 +380,22 @@ Value ValueEmitter::emit_load(const NestValue& v) {
 Value ValueEmitter::row_pointer(int value, int lane, std::int64_t further) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
   const std::int64_t step = nest_.indices.factor_of_loop(v.index, vector_loop_);
-  return b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(step * lane + further)));
+  return b_.offset(pointer(v.buffer), v.dtype,
+                   b_.add(scalar_index(v.index, false), b_.index(step * lane + further)));
 }
 
-Value ValueEmitter::load_row(int value, int lane, DType d) { return b_.load(row_pointer(value, lane, 0), d, lanes()); }
+Value ValueEmitter::load_row(int value, int lane, DType d) {
+  return b_.load(row_pointer(value, lane, 0), d, lanes());
+}
 
-// A load without lanes still costs a page fault that is suppressed, every time, where nothing is mapped.
+// A load without lanes still costs a page fault that is suppressed, every time, where nothing is
+// mapped.
 Value ValueEmitter::load_row(int value, int lane, DType d, Value mask, Value rows) {
   const Value first = row_pointer(value, 0, 0);
-  return b_.load_masked(lane == 0 ? first : b_.select(b_.compare(Compare::lt, b_.index(lane), rows), row_pointer(value, lane, 0), first), d, mask);
+  return b_.load_masked(lane == 0 ? first
+                                  : b_.select(b_.compare(Compare::lt, b_.index(lane), rows),
+                                              row_pointer(value, lane, 0), first),
+                        d, mask);
 }
 
 Value ValueEmitter::row_of(const NestStore& s, int lane) {
@@ -350,25 +404,34 @@ Value ValueEmitter::row_of(const NestStore& s, int lane) {
                    b_.add(scalar_index(s.index, false), b_.index(step * lane)));
 }
 
-void ValueEmitter::fetch_row(int value, int lane, std::int64_t further, bool near) { b_.fetch_ahead(row_pointer(value, lane, further), false, near); }
+void ValueEmitter::fetch_row(int value, int lane, std::int64_t further, bool near) {
+  b_.fetch_ahead(row_pointer(value, lane, further), false, near);
+}
 
 void ValueEmitter::fetch_round(int value, int loop) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
-  if (v.kind != NestValue::Kind::load || v.mask >= 0 || nest_.indices.loop_inside_division(v.index, loop)) return;
+  if (v.kind != NestValue::Kind::load || v.mask >= 0 ||
+      nest_.indices.loop_inside_division(v.index, loop))
+    return;
   const std::int64_t further = nest_.indices.factor_of_loop(v.index, loop);
   const LaneStep step = lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
   if (further == 0 || !step.regular || step.step != 1) return;
-  b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(further))), false, false);
+  b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype,
+                           b_.add(scalar_index(v.index, false), b_.index(further))),
+                 false, false);
 }
 
-// Buffers start at multiples of 64 bytes and vectors at multiples of their length, so only the other terms count.
+// Buffers start at multiples of 64 bytes and vectors at multiples of their length, so only the
+// other terms count.
 int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
-  const std::int64_t size = static_cast<std::int64_t>(size_of(d)), whole = std::min<std::int64_t>(lanes() * size, 64);
+  const std::int64_t size = static_cast<std::int64_t>(size_of(d)),
+                     whole = std::min<std::int64_t>(lanes() * size, 64);
   const IndexExpr& e = nest_.indices[s.index];
   bool aligned = e.constant * size % whole == 0;
   for (const IndexTerm& t : e.terms) {
     const IndexAtom& a = nest_.indices.atom(t.atom);
-    aligned = aligned && a.kind == IndexAtom::Kind::loop && (a.id == vector_loop_ || t.factor * size % whole == 0);
+    aligned = aligned && a.kind == IndexAtom::Kind::loop &&
+              (a.id == vector_loop_ || t.factor * size % whole == 0);
   }
   return aligned ? static_cast<int>(whole) : 0;
 }
@@ -376,7 +439,9 @@ int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
 void ValueEmitter::store(const NestStore& s, bool stream) {
   if (s.update != Op::input) return update(s);
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
-  const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, s.index, vector_loop_, lanes(), dependences_);
+  const LaneStep step = vector_loop_ < 0
+                            ? LaneStep{true, 0}
+                            : lane_step(nest_, s.index, vector_loop_, lanes(), dependences_);
   if (step.regular && step.step == 0) {
     b_.store(b_.offset(pointer(s.buffer), d, scalar_index(s.index, false)), get(s.value));
     return;
@@ -391,18 +456,22 @@ void ValueEmitter::store(const NestStore& s, bool stream) {
   const Value at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
   if (step.step != 1) b_.store_strided(at, x, step.step, mask_);
   else if (mask_) b_.store_masked(at, x, mask_);
-  else if (const int align = stream ? store_alignment(s, d) : 0; align > 0) b_.store_streaming(at, x, align);
+  else if (const int align = stream ? store_alignment(s, d) : 0; align > 0)
+    b_.store_streaming(at, x, align);
   else b_.store(at, x);
 }
 
 bool ValueEmitter::store_woven(const NestStore& s) {
-  const SmallVec<const NestStore*, 4> all = woven_with(nest_, s, vector_loop_, lanes(), dependences_);
+  const SmallVec<const NestStore*, 4> all =
+      woven_with(nest_, s, vector_loop_, lanes(), dependences_);
   if (all.empty()) return false;
   if (all[0] != &s) return true;
   Vec<Value> xs;
   for (const NestStore* part : all) xs.push_back(get_lanes(part->value));
-  b_.store_interleaved(b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype, scalar_index(s.index, false)), xs,
-                       mask_);
+  b_.store_interleaved(
+      b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype,
+                scalar_index(s.index, false)),
+      xs, mask_);
   return true;
 }
 
@@ -426,7 +495,9 @@ void ValueEmitter::update(const NestStore& s) {
   const std::int64_t step = lane_step(nest_, s.index, vector_loop_, lanes(), dependences_).step;
   const auto write = [&](Value mask) {
     if (step == 1) {
-      const Value old = s.update == Op::select ? x : mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes());
+      const Value old = s.update == Op::select ? x
+                        : mask                 ? b_.load_masked(at, d, mask)
+                                               : b_.load(at, d, lanes());
       if (mask) b_.store_masked(at, combined(old), mask);
       else b_.store(at, combined(old));
       return;
@@ -434,7 +505,8 @@ void ValueEmitter::update(const NestStore& s) {
     const Value old = s.update == Op::select ? x : b_.load_strided(at, d, lanes(), step, mask);
     b_.store_strided(at, combined(old), step, mask);
   };
-  // What is asked of a whole row is a jump, mostly the same one: without a mask, what the next row of this place reads comes from the store itself.
+  // What is asked of a whole row is a jump, mostly the same one: without a mask, what the next row
+  // of this place reads comes from the store itself.
   if (wanted && wanted.lanes == 1) b_.if_then(wanted, [&] { write(mask_); });
   else write(with_tail(wanted));
 }
@@ -473,8 +545,10 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
       if (r.stage == static_cast<int>(k)) add_roots(r, roots);
     for (int v : needed_values(nest, roots))
       if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
-        look(nest.values[static_cast<std::size_t>(v)].index, loop, nest.values[static_cast<std::size_t>(v)].dtype,
-             vt::detail::reads_turned(nest, nest.values[static_cast<std::size_t>(v)], schedule.stages[k], schedule.lanes, dependences));
+        look(nest.values[static_cast<std::size_t>(v)].index, loop,
+             nest.values[static_cast<std::size_t>(v)].dtype,
+             vt::detail::reads_turned(nest, nest.values[static_cast<std::size_t>(v)],
+                                      schedule.stages[k], schedule.lanes, dependences));
   }
   return counts;
 }

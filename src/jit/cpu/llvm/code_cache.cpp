@@ -15,12 +15,12 @@
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/base/warnings.hpp"
-#include "../runtime/backend.hpp"
+#include "../../executables.hpp"
 #include "../../services/background.hpp"
 #include "../../services/code_label.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/disk_cache.hpp"
-#include "../../executables.hpp"
+#include "../runtime/backend.hpp"
 
 namespace vt::detail::cpu {
 
@@ -40,14 +40,17 @@ struct Store {
   RecentMap<std::string, Form> forms{most_kernels};
 };
 Store& store() {
-  static Store* s = new Store;  // never destroyed: threads may still run kernels while the process ends
+  // never destroyed: threads may still run kernels while the process ends
+  static Store* s = new Store;
   return *s;
 }
 
-// What an object file depends on besides `key`: this build of vt, the LLVM it was built for, the machine. Not the loaded
+// What an object file depends on besides `key`: this build of vt, the LLVM it was built for, the
+// machine. Not the loaded
 // library itself: what is on disk can run without it.
 CacheKey disk_key(const std::string& key, int level) {
-  static const std::string common = "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|";
+  static const std::string common = "vt " + std::to_string(emitter_version) + "|" +
+                                    program_identity() + "|LLVM " LLVM_VERSION_STRING "|";
   Target target = host_target();
   target.level = level;
   return cache_key(common + target.key() + "|" + key);
@@ -74,7 +77,8 @@ void dump(const std::string& key, FunctionRef<void(IrBuilder&)> emit) {
   dump_text(name + ".s", compile_assembly(builder));
 }
 
-std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, IrBuilder& builder, int level) {
+std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names,
+                                     IrBuilder& builder, int level) {
   background_rest();
   const Vec<char> object = compile_object(builder, {.level = level});
   auto code = new_shared<const Code>(object, names);
@@ -82,21 +86,24 @@ std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::stri
   return code;
 }
 
-std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit, int level) {
+std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names,
+                                     FunctionRef<void(IrBuilder&)> emit, int level) {
   IrBuilder builder;
   emit(builder);
   return compiled(on_disk, names, builder, level);
 }
 
 // On the background thread.
-void optimise(const std::string& key, const std::string& name, const CodeLabel& label, const Function<void(IrBuilder&)>& emit, const Code& quick) {
+void optimise(const std::string& key, const std::string& name, const CodeLabel& label,
+              const Function<void(IrBuilder&)>& emit, const Code& quick) {
   try {
     const CodeLabelScope seen(label);
     static_cast<void>(llvm());
     background_ends_first();
     const std::string shown = timeline_wanted() ? "code " + short_name(key) + ", optimised" : "";
     const Span span("compile", shown);
-    quick.replace(compiled(disk_key(key, host_target().level), {&name, 1}, emit, host_target().level));
+    quick.replace(
+        compiled(disk_key(key, host_target().level), {&name, 1}, emit, host_target().level));
     background_ends_first();
     count(counters().kernels_optimised);
     DiskCache::process().remove(disk_key(key, 0));
@@ -111,7 +118,7 @@ struct Wanted {
   const std::string& shown;  ///< the key that explain and VT_DUMP name it after
   std::span<const std::string> names;
   FunctionRef<void(IrBuilder&)> emit;
-  IrBuilder* emitted = nullptr;                       ///< what `emit` builds, if it is there already
+  IrBuilder* emitted = nullptr;  ///< what `emit` builds, if it is there already
   const Function<void(IrBuilder&)>* later = nullptr;  ///< where one is in a hurry
   bool wait = true;                                   ///< … for another thread that makes the same
   bool dumps = true;                                  ///< where VT_DUMP asks for it
@@ -136,13 +143,15 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
   }
   gone.clear();
   if (there.valid()) {
-    if (!wanted.wait && there.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return nullptr;
+    if (!wanted.wait && there.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      return nullptr;
     count(counters().kernel_memory_hits, 1);
     return there.get();
   }
   try {
     if (wanted.dumps && !dump_folder().empty()) dump(wanted.shown, wanted.emit);
-    const std::string name = timeline_wanted() ? "code " + short_name(wanted.shown) : "";  // the name that explain and VT_DUMP give it
+    // the name that explain and VT_DUMP give it
+    const std::string name = timeline_wanted() ? "code " + short_name(wanted.shown) : "";
     const Span span("compile", name);
     const int level = host_target().level;
     CacheKey on_disk = disk_key(stored, level);
@@ -162,7 +171,8 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
       // Not for code that nobody has any more.
       const std::weak_ptr<const Code> quick_code = code;
       in_background(
-          [stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *wanted.later, quick_code] {
+          [stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *wanted.later,
+           quick_code] {
             if (const auto used = quick_code.lock()) optimise(stored, symbol, label, emit, *used);
           },
           quick_code);
@@ -181,22 +191,29 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
 Vec<char> to_bytes(const Form& form) {
   Vec<char> bytes(sizeof(CacheKey) + form.numbers.size() * sizeof(std::int64_t));
   std::memcpy(bytes.data(), &form.module, sizeof(CacheKey));
-  if (!form.numbers.empty()) std::memcpy(bytes.data() + sizeof(CacheKey), form.numbers.data(), bytes.size() - sizeof(CacheKey));
+  if (!form.numbers.empty())
+    std::memcpy(bytes.data() + sizeof(CacheKey), form.numbers.data(),
+                bytes.size() - sizeof(CacheKey));
   return bytes;
 }
 
 bool from_bytes(const Vec<char>& bytes, Form& form) {
-  if (bytes.size() < sizeof(CacheKey) || (bytes.size() - sizeof(CacheKey)) % sizeof(std::int64_t) != 0) return false;
+  if (bytes.size() < sizeof(CacheKey) ||
+      (bytes.size() - sizeof(CacheKey)) % sizeof(std::int64_t) != 0)
+    return false;
   std::memcpy(&form.module, bytes.data(), sizeof(CacheKey));
   form.numbers.resize((bytes.size() - sizeof(CacheKey)) / sizeof(std::int64_t));
-  if (!form.numbers.empty()) std::memcpy(form.numbers.data(), bytes.data() + sizeof(CacheKey), bytes.size() - sizeof(CacheKey));
+  if (!form.numbers.empty())
+    std::memcpy(form.numbers.data(), bytes.data() + sizeof(CacheKey),
+                bytes.size() - sizeof(CacheKey));
   return true;
 }
 
 // `emitted` becomes the module, if it had to be built.
 Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrBuilder>& emitted) {
   std::string own = key;
-  if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr) own += "\n" + label->text() + label->lines;
+  if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
+    own += "\n" + label->text() + label->lines;
   Store& s = store();
   {
     std::lock_guard lock(s.mutex);
@@ -221,21 +238,29 @@ Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrB
 
 }  // namespace code_store
 
-std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit) {
+std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names,
+                                        FunctionRef<void(IrBuilder&)> emit) {
   if (Planning::now()) return nullptr;
   return code_store::cached({.key = key, .shown = key, .names = names, .emit = emit});
 }
 
-std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry) {
+std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name,
+                                        const Function<void(IrBuilder&)>& emit, bool hurry) {
   if (Planning::now()) return nullptr;
-  return code_store::cached({.key = key, .shown = key, .names = {&name, 1}, .emit = emit, .later = hurry ? &emit : nullptr});
+  return code_store::cached({.key = key,
+                             .shown = key,
+                             .names = {&name, 1},
+                             .emit = emit,
+                             .later = hurry ? &emit : nullptr});
 }
 
-FormedCode formed_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry, bool wait) {
+FormedCode formed_code(const std::string& key, const std::string& name,
+                       const Function<void(IrBuilder&)>& emit, bool hurry, bool wait) {
   if (Planning::now()) return {};
   Box<IrBuilder> emitted;
   code_store::Form form = code_store::form_of(key, emit, emitted);
-  const std::string module = "module " + std::to_string(form.module.high) + " " + std::to_string(form.module.low);
+  const std::string module =
+      "module " + std::to_string(form.module.high) + " " + std::to_string(form.module.low);
   auto code = code_store::cached({.key = module,
                                   .shown = key,
                                   .names = {&name, 1},

@@ -1,5 +1,6 @@
-// Kernels' memory. Pages of a region are writable until they are first used, executable after that. Those in use follow each other, and the
-// system keeps neighbours of one protection as one mapping, so a region counts as two or three, however many kernels are in it.
+// Kernels' memory. Pages of a region are writable until they are first used, executable after that.
+// Those in use follow each other, and the system keeps neighbours of one protection as one mapping,
+// so a region counts as two or three, however many kernels are in it.
 #include "code_memory.hpp"
 
 #if defined(__x86_64__) && defined(__ELF__)
@@ -17,12 +18,13 @@ namespace vt::detail::cpu {
 namespace code_memory {
 
 constexpr std::size_t pages_in_region = 256;
-constexpr std::size_t most_shared = pages_in_region / 4;  // what needs more pages has a mapping of its own
+// what needs more pages has a mapping of its own
+constexpr std::size_t most_shared = pages_in_region / 4;
 
 struct Region {
   char* base = nullptr;
-  std::size_t left = pages_in_region;     // free pages
-  std::size_t fresh = 0;                  // from here on no page has been used yet
+  std::size_t left = pages_in_region;  // free pages
+  std::size_t fresh = 0;               // from here on no page has been used yet
   bool taken[pages_in_region] = {};
 };
 
@@ -45,7 +47,8 @@ std::size_t page() {
 // With the lock held.
 char* map(State& s, std::size_t bytes) {
   if (bytes > s.limit || s.use.mapped > s.limit - bytes) return nullptr;
-  void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const made =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return nullptr;
   s.use.mapped += bytes;
   ++s.use.mappings;
@@ -66,7 +69,8 @@ char* pages_of(Region& r, std::size_t count) {
     if (free < count) continue;
     const std::size_t first = i + 1 - count;
     char* const at = r.base + first * page();
-    if (first < r.fresh && ::mprotect(at, count * page(), PROT_READ | PROT_WRITE) != 0) return nullptr;
+    if (first < r.fresh && ::mprotect(at, count * page(), PROT_READ | PROT_WRITE) != 0)
+      return nullptr;
     for (std::size_t k = first; k <= i; ++k) r.taken[k] = true;
     r.left -= count;
     if (r.fresh <= i) r.fresh = i + 1;
@@ -87,7 +91,8 @@ bool CodeMemory::take(std::size_t bytes, bool alone) {
   if (alone_) {
     data_ = map(s, count * page());
   } else {
-    for (std::size_t i = 0; i < s.regions.size() && !data_; ++i) data_ = pages_of(s.regions[i], count);
+    for (std::size_t i = 0; i < s.regions.size() && !data_; ++i)
+      data_ = pages_of(s.regions[i], count);
     if (!data_) {
       char* const base = map(s, pages_in_region * page());
       if (!base) return false;

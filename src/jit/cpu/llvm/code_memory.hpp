@@ -1,4 +1,5 @@
-// Owns the memory of compiled kernels: pages of a few large mappings that they share, as a process may have only so many mappings.
+// Owns the memory of compiled kernels: pages of a few large mappings that they share, as a process
+// may have only so many mappings.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ class CodeMemory {
   CodeMemory(const CodeMemory&) = delete;
   CodeMemory& operator=(const CodeMemory&) = delete;
 
-  /// In place of what there was. `alone`: in a mapping that nothing else shares, so that some of its
-  /// pages may stay writable. False: there is no memory, or no mapping, to be had.
+  /// In place of what there was. `alone`: in a mapping that nothing else shares, so that some of
+  /// its pages may stay writable. False: there is no memory, or no mapping, to be had.
   bool take(std::size_t bytes, bool alone);
   /// The first `bytes`, up to whole pages, become executable and read-only. False as above.
   bool seal(std::size_t bytes);

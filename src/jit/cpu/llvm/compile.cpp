@@ -22,7 +22,8 @@ namespace vt::detail::cpu {
 namespace cpu_compile {
 
 [[noreturn]] void fail(const std::string& what, const std::string& why) {
-  throw Error(ErrorKind::backend, "vt: " + what + ": " + (why.empty() ? "LLVM gave no reason" : why));
+  throw Error(ErrorKind::backend,
+              "vt: " + what + ": " + (why.empty() ? "LLVM gave no reason" : why));
 }
 
 std::string take_error(LLVMErrorRef error) {
@@ -33,7 +34,8 @@ std::string take_error(LLVMErrorRef error) {
   return text;
 }
 
-// A TargetMachine is not safe to share and costs 0.3 ms, so every thread keeps its own, one per target and level.
+// A TargetMachine is not safe to share and costs 0.3 ms, so every thread keeps its own, one per
+// target and level.
 struct Machines {
   HashMap<std::string, LLVMTargetMachineRef> all;  ///< by processor, features and level
   ~Machines() {
@@ -63,13 +65,15 @@ LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
     fail("no LLVM target for " + target.triple, why);
   }
   // Position independent: the code may lie further than 2 GB from the C library that it calls.
-  slot = L.CreateTargetMachine(found, target.triple.c_str(), target.cpu.c_str(), target.features.c_str(), static_cast<LLVMCodeGenOptLevel>(level),
+  slot = L.CreateTargetMachine(found, target.triple.c_str(), target.cpu.c_str(),
+                               target.features.c_str(), static_cast<LLVMCodeGenOptLevel>(level),
                                LLVMRelocPIC, LLVMCodeModelDefault);
   if (!slot) fail("no LLVM target machine for " + target.cpu, "");
   return slot;
 }
 
-void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const CompileOptions& options, bool counting_loops) {
+void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const CompileOptions& options,
+                bool counting_loops) {
   const Llvm& L = llvm();
   LLVMTargetDataRef layout = L.CreateTargetDataLayout(machine);
   L.SetModuleDataLayout(module, layout);
@@ -77,17 +81,23 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   if (!options.passes || options.level == 0) return;
   LLVMPassBuilderOptionsRef settings = L.CreatePassBuilderOptions();
   // no-verify-fixpoint: the default ends the process when one round was not enough.
-  const char* passes = counting_loops ? "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg,loop(indvars),"
-                                        "correlated-propagation,loop-load-elim,instcombine<no-verify-fixpoint>,simplifycfg)"
-                                      : "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg)";
+  const char* passes =
+      counting_loops
+          ? "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),"
+            "simplifycfg,loop(indvars),"
+            "correlated-propagation,loop-load-elim,instcombine<no-verify-fixpoint>,simplifycfg)"
+          : "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),"
+            "simplifycfg)";
   LLVMErrorRef error = L.RunPasses(module, passes, machine, settings);
   L.DisposePassBuilderOptions(settings);
   if (error) fail("LLVM's passes failed", take_error(error));
 }
 
-LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder, const CompileOptions& options, LLVMCodeGenFileType type) {
+LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
+                         const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
-  LLVMTargetMachineRef machine = machine_for(builder.llvm_names(), builder.turning_rows() ? std::max(options.level, 1) : options.level);
+  LLVMTargetMachineRef machine = machine_for(
+      builder.llvm_names(), builder.turning_rows() ? std::max(options.level, 1) : options.level);
   run_passes(module, machine, options, builder.counting_loops());
   background_rest();
   LLVMMemoryBufferRef buffer = nullptr;
@@ -100,7 +110,7 @@ LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder, const C
   return buffer;
 }
 
-// ---- linking -----------------------------------------------------------------------------------------------------------
+// ---- linking ------------------------------------------------------------------------------------
 
 // LLVM reports link failures here as well as to the caller; its default prints them.
 std::mutex& session_errors_lock() {
@@ -119,9 +129,9 @@ void keep_session_error(void*, LLVMErrorRef error) {
   session_errors() = text;
 }
 
-// The process's LLJIT and its pool of empty symbol tables. Leaked on purpose: code may run until the process ends.
-// Each loaded object gets a table (JITDylib) of its own, so that equal names never clash; LLVM's C interface cannot
-// remove a table, so an emptied one is used again.
+// The process's LLJIT and its pool of empty symbol tables. Leaked on purpose: code may run until
+// the process ends. Each loaded object gets a table (JITDylib) of its own, so that equal names
+// never clash; LLVM's C interface cannot remove a table, so an emptied one is used again.
 struct Session {
   std::mutex lock;
   LLVMOrcLLJITRef jit = nullptr;
@@ -136,12 +146,15 @@ struct Session {
       return library;
     }
     const Llvm& L = llvm();
-    LLVMOrcJITDylibRef library = L.OrcExecutionSessionCreateBareJITDylib(session, ("vt." + std::to_string(made++)).c_str());
+    LLVMOrcJITDylibRef library =
+        L.OrcExecutionSessionCreateBareJITDylib(session, ("vt." + std::to_string(made++)).c_str());
     Vec<LLVMOrcCSymbolMapPair> pairs;
     for (const RuntimeSymbol& s : runtime_symbols())
       pairs.push_back({L.OrcLLJITMangleAndIntern(jit, s.name),
                        {reinterpret_cast<LLVMOrcExecutorAddress>(s.address),
-                        {static_cast<std::uint8_t>(LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable), 0}}});
+                        {static_cast<std::uint8_t>(LLVMJITSymbolGenericFlagsExported |
+                                                   LLVMJITSymbolGenericFlagsCallable),
+                         0}}});
     LLVMOrcMaterializationUnitRef unit = L.OrcAbsoluteSymbols(pairs.data(), pairs.size());
     if (LLVMErrorRef error = L.OrcJITDylibDefine(library, unit)) {
       L.OrcDisposeMaterializationUnit(unit);
@@ -155,7 +168,8 @@ Session& session() {
   static Session* const one = [] {
     auto* made = new Session;
     const Llvm& L = llvm();
-    if (LLVMErrorRef error = L.OrcCreateLLJIT(&made->jit, nullptr)) fail("LLVM's linker could not be started", take_error(error));
+    if (LLVMErrorRef error = L.OrcCreateLLJIT(&made->jit, nullptr))
+      fail("LLVM's linker could not be started", take_error(error));
     made->session = L.OrcLLJITGetExecutionSession(made->jit);
     L.OrcExecutionSessionSetErrorReporter(made->session, keep_session_error, nullptr);
     return made;
@@ -172,14 +186,16 @@ struct Answer {
   Vec<std::pair<LLVMOrcSymbolStringPoolEntryRef, std::uint64_t>> found;
 };
 
-void take_answer(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, std::size_t count, void* context) {
+void take_answer(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, std::size_t count,
+                 void* context) {
   auto* answer = static_cast<Answer*>(context);
   const std::lock_guard hold(answer->lock);
   if (error) {
     answer->error = take_error(error);
     if (answer->error.empty()) answer->error = "unknown error";
   } else {
-    for (std::size_t i = 0; i < count; ++i) answer->found.push_back({pairs[i].Name, pairs[i].Sym.Address});
+    for (std::size_t i = 0; i < count; ++i)
+      answer->found.push_back({pairs[i].Name, pairs[i].Sym.Address});
   }
   answer->done = true;
   answer->ready.notify_all();
@@ -190,9 +206,11 @@ void take_answer(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, std::size_t c
 Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
   const Llvm& L = llvm();
 #ifndef NDEBUG
-  if (const std::string wrong = builder.verify(); !wrong.empty()) cpu_compile::fail("the generated module is malformed", wrong);
+  if (const std::string wrong = builder.verify(); !wrong.empty())
+    cpu_compile::fail("the generated module is malformed", wrong);
 #endif
-  LLVMMemoryBufferRef buffer = cpu_compile::emit(builder.module(), builder, options, LLVMObjectFile);
+  LLVMMemoryBufferRef buffer =
+      cpu_compile::emit(builder.module(), builder, options, LLVMObjectFile);
   const char* start = L.GetBufferStart(buffer);
   Vec<char> bytes(start, start + L.GetBufferSize(buffer));
   L.DisposeMemoryBuffer(buffer);
@@ -234,7 +252,8 @@ void Code::link(std::span<const char> object, std::span<const std::string> names
   if (!wrong.empty()) cpu_compile::fail("compiled code could not be loaded", wrong);
   for (const std::string& name : names) {
     addresses_.push_back(object_.find(name));
-    if (!addresses_.back()) cpu_compile::fail("compiled code could not be loaded", "it has no function " + name);
+    if (!addresses_.back())
+      cpu_compile::fail("compiled code could not be loaded", "it has no function " + name);
   }
 }
 
@@ -254,10 +273,13 @@ void Code::link_with_llvm(std::span<const char> object, std::span<const std::str
       const std::lock_guard errors_hold(session_errors_lock());
       more.swap(session_errors());
     }
-    fail("compiled code could not be loaded", more.empty() || more == why ? why : why + " (" + more + ")");
+    fail("compiled code could not be loaded",
+         more.empty() || more == why ? why : why + " (" + more + ")");
   };
-  LLVMMemoryBufferRef buffer = L.CreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), "vt");
-  if (LLVMErrorRef error = L.OrcLLJITAddObjectFileWithRT(s.jit, tracker_, buffer)) give_up(take_error(error));
+  LLVMMemoryBufferRef buffer =
+      L.CreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), "vt");
+  if (LLVMErrorRef error = L.OrcLLJITAddObjectFileWithRT(s.jit, tracker_, buffer))
+    give_up(take_error(error));
   Vec<LLVMOrcCLookupSetElement> wanted;
   Vec<LLVMOrcSymbolStringPoolEntryRef> symbols;
   for (const std::string& name : names) {
@@ -267,20 +289,23 @@ void Code::link_with_llvm(std::span<const char> object, std::span<const std::str
   LLVMOrcCJITDylibSearchOrderElement where{library_, LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
   addresses_.assign(names.size(), nullptr);
   Answer answer;
-  L.OrcExecutionSessionLookup(s.session, LLVMOrcLookupKindStatic, &where, 1, wanted.data(), wanted.size(), take_answer, &answer);
+  L.OrcExecutionSessionLookup(s.session, LLVMOrcLookupKindStatic, &where, 1, wanted.data(),
+                              wanted.size(), take_answer, &answer);
   {
     std::unique_lock wait(answer.lock);
     answer.ready.wait(wait, [&] { return answer.done; });
   }
   if (!answer.error.empty()) give_up(answer.error);
-  // Pool entries are unique, so a name is found again by address. The lookup took over our references to them.
+  // Pool entries are unique, so a name is found again by address. The lookup took over our
+  // references to them.
   for (const auto& [symbol, address] : answer.found)
     for (std::size_t i = 0; i < symbols.size(); ++i)
       if (symbols[i] == symbol) addresses_[i] = reinterpret_cast<void*>(address);
 }
 
 void Code::replace(std::shared_ptr<const Code> better) const {
-  for (std::size_t i = 0; i < addresses_.size(); ++i) __atomic_store_n(&addresses_[i], better->addresses_[i], __ATOMIC_RELEASE);
+  for (std::size_t i = 0; i < addresses_.size(); ++i)
+    __atomic_store_n(&addresses_[i], better->addresses_[i], __ATOMIC_RELEASE);
   better_ = std::move(better);
   set_hasty(false);
 }
@@ -296,7 +321,8 @@ Code::~Code() {
   else s.free.push_back(library_);
 }
 
-std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names, const CompileOptions& options) {
+std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names,
+                                       const CompileOptions& options) {
   return new_shared<Code>(compile_object(builder, options), names);
 }
 

@@ -1,4 +1,5 @@
-// Owns the way from a finished IR module to callable machine code: passes, object bytes, linking, unloading.
+// Owns the way from a finished IR module to callable machine code: passes, object bytes, linking,
+// unloading.
 #pragma once
 
 #include <memory>
@@ -17,13 +18,16 @@ namespace vt::detail::cpu {
 
 struct CompileOptions {
   int level = host_target().level;  ///< LLVM's code generation level
-  /// The short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant motion, clean the blocks; of modules with counting
-  /// loops also bounds of counters, and values handed from round to round.
+  /// The short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant
+  /// motion, clean the blocks; of modules with counting loops also bounds of counters, and values
+  /// handed from round to round.
   bool passes = true;
 };
 
-/// Runs the passes on the builder's module and makes an object file of it. The module is used up: build no more into it.
-/// Throws: Error(backend) when LLVM refuses the module. Any thread; target machines are kept per thread.
+/// Runs the passes on the builder's module and makes an object file of it. The module is used up:
+/// build no more into it.
+/// Throws: Error(backend) when LLVM refuses the module. Any thread; target machines are kept per
+/// thread.
 Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options = {});
 
 /// The same as assembly text, from a copy: the module stays as it is. For dumps.
@@ -32,12 +36,15 @@ std::string compile_assembly(const IrBuilder& builder, const CompileOptions& opt
 /// Who links: vt itself where it can (needs no libLLVM then), else LLVM.
 enum class Linker { vt, llvm };
 
-/// Machine code loaded into this process; unloaded when destroyed, so it must outlive every call into it.
+/// Machine code loaded into this process; unloaded when destroyed, so it must outlive every call
+/// into it.
 class Code {
  public:
   /// Links the object file and looks up `names`, the functions that it exports.
-  /// Throws: Error(backend) when the bytes are no object file for this machine, or a name is missing.
-  Code(std::span<const char> object, std::span<const std::string> names, Linker linker = can_load_objects() ? Linker::vt : Linker::llvm);
+  /// Throws: Error(backend) when the bytes are no object file for this machine, or a name is
+  /// missing.
+  Code(std::span<const char> object, std::span<const std::string> names,
+       Linker linker = can_load_objects() ? Linker::vt : Linker::llvm);
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
@@ -49,12 +56,15 @@ class Code {
     return reinterpret_cast<Function*>(address(i));
   }
 
-  /// From now on the addresses are those of `better`, the same functions. Whoever runs the old ones may finish.
+  /// From now on the addresses are those of `better`, the same functions. Whoever runs the old ones
+  /// may finish.
   void replace(std::shared_ptr<const Code> better) const;
   /// Is it to be replaced?
   void set_hasty(bool hasty) const { __atomic_store_n(&hasty_, hasty, __ATOMIC_RELAXED); }
   /// Function 0, for programs.
-  static Kernel as_kernel(std::shared_ptr<const Code> code) { return {&code->addresses_[0], &code->hasty_, code, {}}; }
+  static Kernel as_kernel(std::shared_ptr<const Code> code) {
+    return {&code->addresses_[0], &code->hasty_, code, {}};
+  }
 
  private:
   void link(std::span<const char> object, std::span<const std::string> names);
@@ -63,14 +73,16 @@ class Code {
   LoadedObject object_;
   LLVMOrcJITDylibRef library_ = nullptr;  // where LLVM's linker is used
   LLVMOrcResourceTrackerRef tracker_ = nullptr;
-  // Read and written atomically (__atomic builtins: the operations of std::atomic are functions, of which header-only mode has enough).
+  // Read and written atomically (__atomic builtins: the operations of std::atomic are functions, of
+  // which header-only mode has enough).
   mutable Vec<void*> addresses_;
   mutable bool hasty_ = false;
   mutable std::shared_ptr<const Code> better_;
 };
 
 /// compile_object and Code in one: for tests and for code that is never cached.
-std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names, const CompileOptions& options = {});
+std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names,
+                                       const CompileOptions& options = {});
 
 /// A C function that generated code may call by name.
 struct RuntimeSymbol {

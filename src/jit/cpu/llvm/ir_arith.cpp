@@ -1,4 +1,5 @@
-// The builder's arithmetic: every operation for every dtype with vt's semantics, selections and lane reductions.
+// The builder's arithmetic: every operation for every dtype with vt's semantics, selections and
+// lane reductions.
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -14,32 +15,36 @@ namespace ir_ops {
 bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
 }  // namespace ir_ops
 
-// ---- add, sub, mul and friends ---------------------------------------------------------------------------------------
+// ---- add, sub, mul and friends ------------------------------------------------------------------
 
 Value IrBuilder::add(Value a, Value b) {
   expect_same("add", a, b);
-  if (is_float(a.dtype)) return finish(wrap(llvm_.BuildFAdd(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
+  if (is_float(a.dtype))
+    return finish(wrap(llvm_.BuildFAdd(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
   if (is_bool(a.dtype)) return bit_or(a, b);
   return wrap(llvm_.BuildAdd(builder_, a.ref, b.ref, ""), a.dtype, a.lanes);
 }
 
 Value IrBuilder::sub(Value a, Value b) {
   expect_same("sub", a, b);
-  if (is_float(a.dtype)) return finish(wrap(llvm_.BuildFSub(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
+  if (is_float(a.dtype))
+    return finish(wrap(llvm_.BuildFSub(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
   if (is_bool(a.dtype)) return bit_xor(a, b);
   return wrap(llvm_.BuildSub(builder_, a.ref, b.ref, ""), a.dtype, a.lanes);
 }
 
 Value IrBuilder::mul(Value a, Value b) {
   expect_same("mul", a, b);
-  if (is_float(a.dtype)) return finish(wrap(llvm_.BuildFMul(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
+  if (is_float(a.dtype))
+    return finish(wrap(llvm_.BuildFMul(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
   if (is_bool(a.dtype)) return bit_and(a, b);
   return wrap(llvm_.BuildMul(builder_, a.ref, b.ref, ""), a.dtype, a.lanes);
 }
 
 Value IrBuilder::div(Value a, Value b) {
   expect_same("div", a, b);
-  if (is_float(a.dtype)) return finish(wrap(llvm_.BuildFDiv(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
+  if (is_float(a.dtype))
+    return finish(wrap(llvm_.BuildFDiv(builder_, a.ref, b.ref, ""), a.dtype, a.lanes), a.dtype);
   return divide_ints(a, b, false);
 }
 
@@ -49,8 +54,9 @@ Value IrBuilder::rem(Value a, Value b) {
   return divide_ints(a, b, true);
 }
 
-// A divisor of 0 or -1 is replaced by 1 before the division, which LLVM leaves undefined for them. Then the remainder
-// a - (a/1)·1 = 0 is already right, and the quotient is corrected by selects. All of it folds for constant divisors.
+// A divisor of 0 or -1 is replaced by 1 before the division, which LLVM leaves undefined for them.
+// Then the remainder a - (a/1)·1 = 0 is already right, and the quotient is corrected by selects.
+// All of it folds for constant divisors.
 Value IrBuilder::divide_ints(Value a, Value b, bool remainder) {
   const DType d = a.dtype;
   const int lanes = a.lanes;
@@ -63,18 +69,23 @@ Value IrBuilder::divide_ints(Value a, Value b, bool remainder) {
   Value q;
   if (lanes == 1 || size_of(d) == 8 || is_constant(safe)) {
     if (remainder && lanes == 1 && !is_constant(safe))
-      return wrap(is_signed ? llvm_.BuildSRem(builder_, a.ref, safe.ref, "") : llvm_.BuildURem(builder_, a.ref, safe.ref, ""), d, lanes);
-    q = wrap(is_signed ? llvm_.BuildSDiv(builder_, a.ref, safe.ref, "") : llvm_.BuildUDiv(builder_, a.ref, safe.ref, ""), d, lanes);
+      return wrap(is_signed ? llvm_.BuildSRem(builder_, a.ref, safe.ref, "")
+                            : llvm_.BuildURem(builder_, a.ref, safe.ref, ""),
+                  d, lanes);
+    q = wrap(is_signed ? llvm_.BuildSDiv(builder_, a.ref, safe.ref, "")
+                       : llvm_.BuildUDiv(builder_, a.ref, safe.ref, ""),
+             d, lanes);
   } else {
-    // CPUs divide vectors of floats, not of integers. The quotient of two 16-bit (32-bit) integers is at least
-    // 2^-17 (2^-33) in relative terms below the next integer, so f32 (f64) division cannot round up to it.
+    // CPUs divide vectors of floats, not of integers. The quotient of two 16-bit (32-bit) integers
+    // is at least 2^-17 (2^-33) in relative terms below the next integer, so f32 (f64) division
+    // cannot round up to it.
     const DType f = size_of(d) <= 2 ? DType::f32 : DType::f64;
     const DType wide = size_of(d) <= 2 ? DType::i32 : d;
     const auto to_float = [&](Value x) { return convert(convert(x, wide), f); };
     const Value ratio = div(to_float(a), to_float(safe));
     LLVMTypeRef type = register_type(wide, lanes);
-    LLVMValueRef truncated =
-        is_signed_int(wide) ? llvm_.BuildFPToSI(builder_, ratio.ref, type, "") : llvm_.BuildFPToUI(builder_, ratio.ref, type, "");
+    LLVMValueRef truncated = is_signed_int(wide) ? llvm_.BuildFPToSI(builder_, ratio.ref, type, "")
+                                                 : llvm_.BuildFPToUI(builder_, ratio.ref, type, "");
     q = convert(wrap(truncated, wide, lanes), d);
   }
   if (remainder) return sub(a, mul(q, safe));
@@ -83,36 +94,53 @@ Value IrBuilder::divide_ints(Value a, Value b, bool remainder) {
 }
 
 // select(b > a, b, a) is one instruction, and already gives a when a is NaN; only b needs a look.
-// The first selection is one instruction, which gives `a` if either is NaN. A NaN of its own for that of `b`: were it `b`, LLVM would join the
-// conditions, and a chain of maxima would wait for two comparisons each.
+// The first selection is one instruction, which gives `a` if either is NaN. A NaN of its own for
+// that of `b`: were it `b`, LLVM would join the conditions, and a chain of maxima would wait for
+// two comparisons each.
 Value IrBuilder::max(Value a, Value b) {
   expect_same("max", a, b);
   const Value larger = select(compare(Compare::gt, b, a), b, a);
-  return is_float(a.dtype) ? select(is_nan(b), real(b.dtype, std::numeric_limits<double>::quiet_NaN(), b.lanes), larger) : larger;
+  return is_float(a.dtype)
+             ? select(is_nan(b), real(b.dtype, std::numeric_limits<double>::quiet_NaN(), b.lanes),
+                      larger)
+             : larger;
 }
 
 Value IrBuilder::min(Value a, Value b) {
   expect_same("min", a, b);
   const Value smaller = select(compare(Compare::lt, b, a), b, a);
-  return is_float(a.dtype) ? select(is_nan(b), real(b.dtype, std::numeric_limits<double>::quiet_NaN(), b.lanes), smaller) : smaller;
+  return is_float(a.dtype)
+             ? select(is_nan(b), real(b.dtype, std::numeric_limits<double>::quiet_NaN(), b.lanes),
+                      smaller)
+             : smaller;
 }
 
 Value IrBuilder::fma(Value a, Value b, Value c) {
   expect_same("fma", a, b);
   expect_same("fma", a, c);
   if (!is_float(a.dtype)) return add(mul(a, b), c);
-  return finish(wrap(intrinsic("llvm.fma", {register_type(a.dtype, a.lanes)}, {a.ref, b.ref, c.ref}), a.dtype, a.lanes), a.dtype);
+  return finish(
+      wrap(intrinsic("llvm.fma", {register_type(a.dtype, a.lanes)}, {a.ref, b.ref, c.ref}), a.dtype,
+           a.lanes),
+      a.dtype);
 }
 
-Value IrBuilder::mul_add(Value a, Value b, Value c) { return target_.fma ? fma(a, b, c) : add(mul(a, b), c); }
+Value IrBuilder::mul_add(Value a, Value b, Value c) {
+  return target_.fma ? fma(a, b, c) : add(mul(a, b), c);
+}
 
 Value IrBuilder::dot_groups(Value sums, Value a, Value b) {
   const bool bytes = sums.dtype == DType::i32;
-  const std::string name = (bytes ? "llvm.x86.avx512.vpdpbusd." : "llvm.x86.avx512bf16.dpbf16ps.") + std::to_string(sums.lanes * 32);
+  const std::string name = (bytes ? "llvm.x86.avx512.vpdpbusd." : "llvm.x86.avx512bf16.dpbf16ps.") +
+                           std::to_string(sums.lanes * 32);
   const auto operand = [&](Value x) {
-    return bytes ? x.ref : llvm_.BuildBitCast(builder_, x.ref, vector_of(llvm_.BFloatTypeInContext(context_), 2 * sums.lanes), "");
+    return bytes ? x.ref
+                 : llvm_.BuildBitCast(
+                       builder_, x.ref,
+                       vector_of(llvm_.BFloatTypeInContext(context_), 2 * sums.lanes), "");
   };
-  return wrap(intrinsic(name.c_str(), {}, {sums.ref, operand(a), operand(b)}), sums.dtype, sums.lanes);
+  return wrap(intrinsic(name.c_str(), {}, {sums.ref, operand(a), operand(b)}), sums.dtype,
+              sums.lanes);
 }
 
 Value IrBuilder::neg(Value a) {
@@ -123,24 +151,32 @@ Value IrBuilder::neg(Value a) {
 
 Value IrBuilder::float_unary(const char* name, Value a) {
   if (!is_float(a.dtype)) return a;
-  return finish(wrap(intrinsic(name, {register_type(a.dtype, a.lanes)}, {a.ref}), a.dtype, a.lanes), a.dtype);
+  return finish(wrap(intrinsic(name, {register_type(a.dtype, a.lanes)}, {a.ref}), a.dtype, a.lanes),
+                a.dtype);
 }
 
 Value IrBuilder::abs(Value a) {
-  if (is_float(a.dtype)) return wrap(intrinsic("llvm.fabs", {register_type(a.dtype, a.lanes)}, {a.ref}), a.dtype, a.lanes);
+  if (is_float(a.dtype))
+    return wrap(intrinsic("llvm.fabs", {register_type(a.dtype, a.lanes)}, {a.ref}), a.dtype,
+                a.lanes);
   if (!is_signed_int(a.dtype)) return a;
-  return wrap(intrinsic("llvm.abs", {register_type(a.dtype, a.lanes)}, {a.ref, llvm_.ConstInt(int_type(1), 0, 0)}), a.dtype, a.lanes);
+  return wrap(intrinsic("llvm.abs", {register_type(a.dtype, a.lanes)},
+                        {a.ref, llvm_.ConstInt(int_type(1), 0, 0)}),
+              a.dtype, a.lanes);
 }
 
 Value IrBuilder::sign(Value a) {
   const Value zero = zero_like(a), one = integer(a.dtype, 1, a.lanes);
   if (is_bool(a.dtype)) return a;
   if (is_float(a.dtype)) {
-    const Value nonzero = wrap(llvm_.BuildFCmp(builder_, LLVMRealONE, a.ref, zero.ref, ""), DType::bool_, a.lanes);
+    const Value nonzero =
+        wrap(llvm_.BuildFCmp(builder_, LLVMRealONE, a.ref, zero.ref, ""), DType::bool_, a.lanes);
     return select(nonzero, copysign(one, a), a);
   }
   const Value positive = select(compare(Compare::ne, a, zero), one, zero);
-  return is_signed_int(a.dtype) ? select(compare(Compare::lt, a, zero), integer(a.dtype, -1, a.lanes), positive) : positive;
+  return is_signed_int(a.dtype)
+             ? select(compare(Compare::lt, a, zero), integer(a.dtype, -1, a.lanes), positive)
+             : positive;
 }
 
 Value IrBuilder::sqrt(Value a) {
@@ -148,11 +184,13 @@ Value IrBuilder::sqrt(Value a) {
   return float_unary("llvm.sqrt", a);
 }
 
-// Without SSE4.1 the rounding intrinsics become a call per lane; adding and taking away 2^23 (2^52) rounds to even.
+// Without SSE4.1 the rounding intrinsics become a call per lane; adding and taking away 2^23 (2^52)
+// rounds to even.
 Value IrBuilder::round_even(Value a) {
   if (target_.sse41 || !is_float(a.dtype)) return float_unary("llvm.roundeven", a);
   const DType d = ir_ops::is_half(a.dtype) ? DType::f32 : a.dtype;
-  const Value x = wrap(a.ref, d, a.lanes), big = real(d, d == DType::f64 ? 0x1p52 : 0x1p23, a.lanes), magnitude = abs(x);
+  const Value x = wrap(a.ref, d, a.lanes),
+              big = real(d, d == DType::f64 ? 0x1p52 : 0x1p23, a.lanes), magnitude = abs(x);
   const Value rounded = copysign(sub(add(magnitude, big), big), x);
   const Value result = select(compare(Compare::lt, magnitude, big), rounded, x);
   return wrap(result.ref, a.dtype, a.lanes);
@@ -177,10 +215,12 @@ Value IrBuilder::trunc(Value a) {
 
 Value IrBuilder::copysign(Value magnitude, Value sign) {
   expect_same("copysign", magnitude, sign);
-  return wrap(intrinsic("llvm.copysign", {register_type(sign.dtype, sign.lanes)}, {magnitude.ref, sign.ref}), sign.dtype, sign.lanes);
+  return wrap(intrinsic("llvm.copysign", {register_type(sign.dtype, sign.lanes)},
+                        {magnitude.ref, sign.ref}),
+              sign.dtype, sign.lanes);
 }
 
-// ---- bits --------------------------------------------------------------------------------------------------------------
+// ---- bits ---------------------------------------------------------------------------------------
 
 Value IrBuilder::bit_and(Value a, Value b) {
   expect_same("bit_and", a, b);
@@ -197,12 +237,15 @@ Value IrBuilder::bit_xor(Value a, Value b) {
   return wrap(llvm_.BuildXor(builder_, a.ref, b.ref, ""), a.dtype, a.lanes);
 }
 
-Value IrBuilder::bit_not(Value a) { return wrap(llvm_.BuildNot(builder_, a.ref, ""), a.dtype, a.lanes); }
+Value IrBuilder::bit_not(Value a) {
+  return wrap(llvm_.BuildNot(builder_, a.ref, ""), a.dtype, a.lanes);
+}
 
 // LLVM's shifts are undefined from the width on: select what vt defines there.
 Value IrBuilder::shift_guarded(Value a, Value amount, LLVMValueRef shifted, Value beyond) {
   const Value width = integer(a.dtype, static_cast<std::int64_t>(size_of(a.dtype)) * 8, a.lanes);
-  const Value within = wrap(llvm_.BuildICmp(builder_, LLVMIntULT, amount.ref, width.ref, ""), DType::bool_, a.lanes);
+  const Value within =
+      wrap(llvm_.BuildICmp(builder_, LLVMIntULT, amount.ref, width.ref, ""), DType::bool_, a.lanes);
   return select(within, wrap(shifted, a.dtype, a.lanes), beyond);
 }
 
@@ -229,37 +272,45 @@ Value IrBuilder::shift_right_arithmetic(Value a, Value amount) {
 
 Value IrBuilder::popcount(Value a) {
   if (is_bool(a.dtype)) return a;
-  return wrap(intrinsic("llvm.ctpop", {register_type(a.dtype, a.lanes)}, {a.ref}), a.dtype, a.lanes);
+  return wrap(intrinsic("llvm.ctpop", {register_type(a.dtype, a.lanes)}, {a.ref}), a.dtype,
+              a.lanes);
 }
 
 Value IrBuilder::clz(Value a) {
   if (is_bool(a.dtype)) return bit_not(a);
-  return wrap(intrinsic("llvm.ctlz", {register_type(a.dtype, a.lanes)}, {a.ref, llvm_.ConstInt(int_type(1), 0, 0)}), a.dtype, a.lanes);
+  return wrap(intrinsic("llvm.ctlz", {register_type(a.dtype, a.lanes)},
+                        {a.ref, llvm_.ConstInt(int_type(1), 0, 0)}),
+              a.dtype, a.lanes);
 }
 
-// ---- comparisons and selections ----------------------------------------------------------------------------------------
+// ---- comparisons and selections -----------------------------------------------------------------
 
 Value IrBuilder::compare(Compare op, Value a, Value b) {
   expect_same("compare", a, b);
   const auto k = static_cast<std::size_t>(op);
   if (is_float(a.dtype) && !a.pointer) {
-    constexpr LLVMRealPredicate table[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+    constexpr LLVMRealPredicate table[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+                                           LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
     return wrap(llvm_.BuildFCmp(builder_, table[k], a.ref, b.ref, ""), DType::bool_, a.lanes);
   }
-  constexpr LLVMIntPredicate with_sign[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
-  constexpr LLVMIntPredicate without[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
+  constexpr LLVMIntPredicate with_sign[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntSLT,
+                                            LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
+  constexpr LLVMIntPredicate without[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntULT,
+                                          LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
   const LLVMIntPredicate p = is_signed_int(a.dtype) && !a.pointer ? with_sign[k] : without[k];
   return wrap(llvm_.BuildICmp(builder_, p, a.ref, b.ref, ""), DType::bool_, a.lanes);
 }
 
 Value IrBuilder::select(Value mask, Value on_true, Value on_false) {
   expect_same("select", on_true, on_false);
-  if (mask.dtype != DType::bool_ || (mask.lanes != 1 && mask.lanes != on_true.lanes)) fault("select", mask, on_true);
+  if (mask.dtype != DType::bool_ || (mask.lanes != 1 && mask.lanes != on_true.lanes))
+    fault("select", mask, on_true);
   Value r = on_true;
-  // At level 0 LLVM 19 reads a number that only this wants together with the choice where AVX has that: as a whole vector, beyond the end of the
-  // array. Frozen, it is loaded by itself.
+  // At level 0 LLVM 19 reads a number that only this wants together with the choice where AVX has
+  // that: as a whole vector, beyond the end of the array. Frozen, it is loaded by itself.
   const bool apart = target_.vector_bytes == 32 && r.lanes == 1 && is_float(r.dtype) && !r.pointer;
-  r.ref = llvm_.BuildSelect(builder_, mask.ref, apart ? llvm_.BuildFreeze(builder_, r.ref, "") : r.ref, on_false.ref, "");
+  r.ref = llvm_.BuildSelect(
+      builder_, mask.ref, apart ? llvm_.BuildFreeze(builder_, r.ref, "") : r.ref, on_false.ref, "");
   if (on_true.buffer != on_false.buffer) r.buffer = -1;
   return r;
 }
@@ -271,24 +322,28 @@ Value IrBuilder::is_nan(Value a) {
 
 Value IrBuilder::is_inf(Value a) {
   if (!is_float(a.dtype)) return boolean(false, a.lanes);
-  return compare(Compare::eq, abs(a), real(a.dtype, std::numeric_limits<double>::infinity(), a.lanes));
+  return compare(Compare::eq, abs(a),
+                 real(a.dtype, std::numeric_limits<double>::infinity(), a.lanes));
 }
 
 Value IrBuilder::is_finite(Value a) {
   if (!is_float(a.dtype)) return boolean(true, a.lanes);
-  return compare(Compare::lt, abs(a), real(a.dtype, std::numeric_limits<double>::infinity(), a.lanes));
+  return compare(Compare::lt, abs(a),
+                 real(a.dtype, std::numeric_limits<double>::infinity(), a.lanes));
 }
 
 Value IrBuilder::any(Value mask) {
   if (mask.dtype != DType::bool_) fault("any", mask, {});
   if (mask.lanes == 1) return mask;
   LLVMTypeRef bits = int_type(mask.lanes);
-  return wrap(llvm_.BuildICmp(builder_, LLVMIntNE, llvm_.BuildBitCast(builder_, mask.ref, bits, ""), llvm_.ConstNull(bits), ""), DType::bool_, 1);
+  return wrap(llvm_.BuildICmp(builder_, LLVMIntNE, llvm_.BuildBitCast(builder_, mask.ref, bits, ""),
+                              llvm_.ConstNull(bits), ""),
+              DType::bool_, 1);
 }
 
 Value IrBuilder::all(Value mask) { return bit_not(any(bit_not(mask))); }
 
-// ---- reductions --------------------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------------------
 
 Value IrBuilder::combine(Reduce op, Value a, Value b) {
   switch (op) {
@@ -305,8 +360,12 @@ Value IrBuilder::combine(Reduce op, Value a, Value b) {
 Value IrBuilder::identity(Reduce op, DType d, int lanes) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   const int bits = is_bool(d) ? 1 : static_cast<int>(size_of(d)) * 8;
-  const std::int64_t largest = is_bool(d) ? 1 : is_signed_int(d) ? static_cast<std::int64_t>((std::uint64_t{1} << (bits - 1)) - 1) : -1;
-  const std::int64_t least = is_signed_int(d) ? static_cast<std::int64_t>(~std::uint64_t{0} << (bits - 1)) : 0;
+  const std::int64_t largest = is_bool(d) ? 1
+                               : is_signed_int(d)
+                                   ? static_cast<std::int64_t>((std::uint64_t{1} << (bits - 1)) - 1)
+                                   : -1;
+  const std::int64_t least =
+      is_signed_int(d) ? static_cast<std::int64_t>(~std::uint64_t{0} << (bits - 1)) : 0;
   switch (op) {
     case Reduce::mul: return integer(d, 1, lanes);
     case Reduce::max: return is_float(d) ? real(d, -inf, lanes) : integer(d, least, lanes);

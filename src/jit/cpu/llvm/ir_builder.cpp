@@ -32,11 +32,14 @@ std::string describe(const Value& x) {
   return s;
 }
 
-unsigned enum_attribute(const Llvm& L, const char* name) { return L.GetEnumAttributeKindForName(name, std::strlen(name)); }
+unsigned enum_attribute(const Llvm& L, const char* name) {
+  return L.GetEnumAttributeKindForName(name, std::strlen(name));
+}
 
 }  // namespace ir_frame
 
-IrBuilder::IrBuilder(const Target& target, const char* module_name) : llvm_(llvm()), target_(target), names_(llvm_target(target.isa)) {
+IrBuilder::IrBuilder(const Target& target, const char* module_name)
+    : llvm_(llvm()), target_(target), names_(llvm_target(target.isa)) {
   context_ = llvm_.ContextCreate();
   llvm_.ContextSetDiagnosticHandler(context_, ir_frame::keep_diagnostic, &diagnostics_);
   module_ = llvm_.ModuleCreateWithNameInContext(module_name, context_);
@@ -74,17 +77,21 @@ std::string IrBuilder::verify() const {
 }
 
 void IrBuilder::fault(const char* operation, Value a, Value b) const {
-  throw Error(ErrorKind::backend, std::string("vt: internal fault in the CPU code generator: ") + operation + " of " + ir_frame::describe(a) +
-                                      " and " + ir_frame::describe(b));
+  throw Error(ErrorKind::backend, std::string("vt: internal fault in the CPU code generator: ") +
+                                      operation + " of " + ir_frame::describe(a) + " and " +
+                                      ir_frame::describe(b));
 }
 
 void IrBuilder::expect_same(const char* operation, Value a, Value b) const {
-  if (!a.ref || !b.ref || a.dtype != b.dtype || a.lanes != b.lanes || a.pointer != b.pointer) fault(operation, a, b);
+  if (!a.ref || !b.ref || a.dtype != b.dtype || a.lanes != b.lanes || a.pointer != b.pointer)
+    fault(operation, a, b);
 }
 
-// ---- types -----------------------------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------
 
-LLVMTypeRef IrBuilder::int_type(int bits, int lanes) { return vector_of(llvm_.IntTypeInContext(context_, static_cast<unsigned>(bits)), lanes); }
+LLVMTypeRef IrBuilder::int_type(int bits, int lanes) {
+  return vector_of(llvm_.IntTypeInContext(context_, static_cast<unsigned>(bits)), lanes);
+}
 
 LLVMTypeRef IrBuilder::register_type(DType d, int lanes) {
   switch (d) {
@@ -103,22 +110,29 @@ LLVMTypeRef IrBuilder::memory_type(DType d, int lanes) {
   return register_type(d, lanes);
 }
 
-LLVMTypeRef IrBuilder::type_of(const Value& x) { return x.pointer ? pointer_type_ : register_type(x.dtype, x.lanes); }
+LLVMTypeRef IrBuilder::type_of(const Value& x) {
+  return x.pointer ? pointer_type_ : register_type(x.dtype, x.lanes);
+}
 
-// ---- functions -------------------------------------------------------------------------------------------------------
+// ---- functions ----------------------------------------------------------------------------------
 
-LLVMValueRef IrBuilder::open_function(const std::string& name, const Vec<Param>& params, LLVMTypeRef result, bool exported, LLVMTypeRef* type) {
+LLVMValueRef IrBuilder::open_function(const std::string& name, const Vec<Param>& params,
+                                      LLVMTypeRef result, bool exported, LLVMTypeRef* type) {
   Vec<LLVMTypeRef> types;
-  for (const Param& p : params) types.push_back(p.pointer ? pointer_type_ : register_type(p.dtype, p.lanes));
+  for (const Param& p : params)
+    types.push_back(p.pointer ? pointer_type_ : register_type(p.dtype, p.lanes));
   *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
   LLVMValueRef f = llvm_.AddFunction(module_, name.c_str(), *type);
   const auto add = [&](unsigned at, const char* attribute, std::uint64_t value = 0) {
-    llvm_.AddAttributeAtIndex(f, at, llvm_.CreateEnumAttribute(context_, ir_frame::enum_attribute(llvm_, attribute), value));
+    llvm_.AddAttributeAtIndex(
+        f, at,
+        llvm_.CreateEnumAttribute(context_, ir_frame::enum_attribute(llvm_, attribute), value));
   };
   const auto add_text = [&](const char* key, const std::string& value) {
     llvm_.AddAttributeAtIndex(
         f, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
-        llvm_.CreateStringAttribute(context_, key, static_cast<unsigned>(std::strlen(key)), value.c_str(), static_cast<unsigned>(value.size())));
+        llvm_.CreateStringAttribute(context_, key, static_cast<unsigned>(std::strlen(key)),
+                                    value.c_str(), static_cast<unsigned>(value.size())));
   };
   constexpr auto whole = static_cast<unsigned>(LLVMAttributeFunctionIndex);
   add(whole, "nounwind");
@@ -152,7 +166,8 @@ void IrBuilder::begin_function(const std::string& name, const Vec<Param>& params
                      .dtype = params[i].dtype,
                      .lanes = params[i].lanes,
                      .pointer = params[i].pointer});
-  llvm_.PositionBuilderAtEnd(builder_, llvm_.AppendBasicBlockInContext(context_, function_, "entry"));
+  llvm_.PositionBuilderAtEnd(builder_,
+                             llvm_.AppendBasicBlockInContext(context_, function_, "entry"));
   if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
     lines_ = new_box<LineTable>(module_, builder_, function_, symbol, label->where);
 }
@@ -174,10 +189,13 @@ Value IrBuilder::number(std::int64_t x, int role) {
   for (std::size_t k = 0; k < numbers_.size(); ++k)
     if (numbers_[k] == x && number_roles_[k] == role) return number_values_[k];
   // At the function's beginning, where all that follows may use it.
-  LLVMBasicBlockRef here = llvm_.GetInsertBlock(builder_), entry = llvm_.GetEntryBasicBlock(function_);
-  if (LLVMValueRef first = llvm_.GetFirstInstruction(entry)) llvm_.PositionBuilderBefore(builder_, first);
+  LLVMBasicBlockRef here = llvm_.GetInsertBlock(builder_),
+                    entry = llvm_.GetEntryBasicBlock(function_);
+  if (LLVMValueRef first = llvm_.GetFirstInstruction(entry))
+    llvm_.PositionBuilderBefore(builder_, first);
   else llvm_.PositionBuilderAtEnd(builder_, entry);
-  const Value at = offset(numbers_array_, DType::i64, index(first_number_ + static_cast<std::int64_t>(numbers_.size())));
+  const Value at = offset(numbers_array_, DType::i64,
+                          index(first_number_ + static_cast<std::int64_t>(numbers_.size())));
   LLVMValueRef loaded = llvm_.BuildLoad2(builder_, int_type(64), at.ref, "");
   mark_unchanging(loaded);
   llvm_.PositionBuilderAtEnd(builder_, here);
@@ -187,7 +205,8 @@ Value IrBuilder::number(std::int64_t x, int role) {
   return number_values_.back();
 }
 
-Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body) {
+Value IrBuilder::call_helper(const std::string& name, DType result, int lanes,
+                             const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body) {
   Vec<Param> params;
   Vec<LLVMTypeRef> types;
   Vec<LLVMValueRef> refs;
@@ -196,7 +215,8 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, c
     types.push_back(type_of(a));
     refs.push_back(a.ref);
   }
-  LLVMTypeRef type = llvm_.FunctionType(register_type(result, lanes), types.data(), static_cast<unsigned>(types.size()), 0);
+  LLVMTypeRef type = llvm_.FunctionType(register_type(result, lanes), types.data(),
+                                        static_cast<unsigned>(types.size()), 0);
   LLVMValueRef f = llvm_.GetNamedFunction(module_, name.c_str());
   if (!f) {
     LLVMBasicBlockRef resume = llvm_.GetInsertBlock(builder_);
@@ -218,10 +238,13 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, c
     llvm_.PositionBuilderAtEnd(builder_, resume);
     if (lines_) lines_->resume(place);
   }
-  return wrap(llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""), result, lanes);
+  return wrap(
+      llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""),
+      result, lanes);
 }
 
-LLVMValueRef IrBuilder::declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args, LLVMTypeRef* type) {
+LLVMValueRef IrBuilder::declare_runtime(const char* symbol, LLVMTypeRef result,
+                                        const Vec<Value>& args, LLVMTypeRef* type) {
   Vec<LLVMTypeRef> types;
   for (const Value& a : args) types.push_back(type_of(a));
   *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
@@ -234,7 +257,9 @@ Value IrBuilder::call_runtime(const char* symbol, DType result, const Vec<Value>
   LLVMValueRef f = declare_runtime(symbol, register_type(result), args, &type);
   Vec<LLVMValueRef> refs;
   for (const Value& a : args) refs.push_back(a.ref);
-  return wrap(llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""), result, 1);
+  return wrap(
+      llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""),
+      result, 1);
 }
 
 void IrBuilder::call_runtime_void(const char* symbol, const Vec<Value>& args) {
@@ -245,18 +270,25 @@ void IrBuilder::call_runtime_void(const char* symbol, const Vec<Value>& args) {
   llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), "");
 }
 
-LLVMValueRef IrBuilder::intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads, std::initializer_list<LLVMValueRef> args) {
+LLVMValueRef IrBuilder::intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,
+                                  std::initializer_list<LLVMValueRef> args) {
   const unsigned id = llvm_.LookupIntrinsicID(name, std::strlen(name));
   if (id == 0) throw Error(ErrorKind::backend, std::string("vt: LLVM has no intrinsic ") + name);
-  LLVMValueRef f = llvm_.GetIntrinsicDeclaration(module_, id, const_cast<LLVMTypeRef*>(overloads.begin()), overloads.size());
-  return llvm_.BuildCall2(builder_, llvm_.GlobalGetValueType(f), f, const_cast<LLVMValueRef*>(args.begin()), static_cast<unsigned>(args.size()), "");
+  LLVMValueRef f = llvm_.GetIntrinsicDeclaration(
+      module_, id, const_cast<LLVMTypeRef*>(overloads.begin()), overloads.size());
+  return llvm_.BuildCall2(builder_, llvm_.GlobalGetValueType(f), f,
+                          const_cast<LLVMValueRef*>(args.begin()),
+                          static_cast<unsigned>(args.size()), "");
 }
 
-// ---- control flow ----------------------------------------------------------------------------------------------------
+// ---- control flow -------------------------------------------------------------------------------
 
-LLVMBasicBlockRef IrBuilder::block(const char* name) { return llvm_.AppendBasicBlockInContext(context_, function_, name); }
+LLVMBasicBlockRef IrBuilder::block(const char* name) {
+  return llvm_.AppendBasicBlockInContext(context_, function_, name);
+}
 
-Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init, const LoopBody& body, bool nonempty) {
+Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init,
+                           const LoopBody& body, bool nonempty) {
   // Rotated form: one test before, one at the end of each round.
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("loop");
@@ -276,12 +308,15 @@ Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Valu
   for (const Value& x : init) carried.push_back(phi(x));
   Vec<Value> next = body(i, carried);
   if (next.size() != init.size()) fault("loop (number of carried values)", {}, {});
-  for (std::size_t k = 0; k < next.size(); ++k) expect_same("loop (carried value)", init[k], next[k]);
+  for (std::size_t k = 0; k < next.size(); ++k)
+    expect_same("loop (carried value)", init[k], next[k]);
   LLVMValueRef stepped = llvm_.BuildNSWAdd(builder_, i.ref, index(step).ref, "");
   LLVMBasicBlockRef latch = llvm_.GetInsertBlock(builder_);
-  llvm_.BuildCondBr(builder_, compare(Compare::lt, wrap(stepped, DType::i64, 1), hi).ref, head, after);
+  llvm_.BuildCondBr(builder_, compare(Compare::lt, wrap(stepped, DType::i64, 1), hi).ref, head,
+                    after);
   llvm_.AddIncoming(i.ref, &stepped, &latch, 1);
-  for (std::size_t k = 0; k < next.size(); ++k) llvm_.AddIncoming(carried[k].ref, &next[k].ref, &latch, 1);
+  for (std::size_t k = 0; k < next.size(); ++k)
+    llvm_.AddIncoming(carried[k].ref, &next[k].ref, &latch, 1);
   llvm_.PositionBuilderAtEnd(builder_, after);
   if (nonempty) return next;
   Vec<Value> results;
@@ -296,7 +331,8 @@ Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Valu
   return results;
 }
 
-void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body, bool nonempty) {
+void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body,
+                          bool nonempty) {
   loop(
       lo, hi, step, Vec<Value>{},
       [&](Value i, const Vec<Value>&) {
@@ -306,7 +342,8 @@ void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, FunctionRef<voi
       nonempty);
 }
 
-Vec<Value> IrBuilder::while_loop(const Vec<Value>& init, FunctionRef<Value(const Vec<Value>&)> condition,
+Vec<Value> IrBuilder::while_loop(const Vec<Value>& init,
+                                 FunctionRef<Value(const Vec<Value>&)> condition,
                                  FunctionRef<Vec<Value>(const Vec<Value>&)> body) {
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("while"), round = block("round"), after = block("after");
@@ -335,7 +372,8 @@ Vec<Value> IrBuilder::while_loop(const Vec<Value>& init, FunctionRef<Value(const
   return carried;
 }
 
-Vec<Value> IrBuilder::if_else(Value condition, FunctionRef<Vec<Value>()> on_true, FunctionRef<Vec<Value>()> on_false) {
+Vec<Value> IrBuilder::if_else(Value condition, FunctionRef<Vec<Value>()> on_true,
+                              FunctionRef<Vec<Value>()> on_false) {
   if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_else", condition, {});
   LLVMBasicBlockRef yes = block("then"), no = block("else"), join = block("join");
   llvm_.BuildCondBr(builder_, condition.ref, yes, no);
@@ -372,7 +410,7 @@ void IrBuilder::if_then(Value condition, FunctionRef<void()> on_true) {
   llvm_.PositionBuilderAtEnd(builder_, join);
 }
 
-// ---- constants and lanes ---------------------------------------------------------------------------------------------
+// ---- constants and lanes ------------------------------------------------------------------------
 
 LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int lanes) {
   if (lanes == 1) return scalar;
@@ -383,11 +421,13 @@ LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int lanes) {
 Value IrBuilder::real(DType d, double x, int lanes) {
   switch (d) {
     case DType::f64: return float_bits(d, std::bit_cast<std::uint64_t>(x), lanes);
-    case DType::f32: return float_bits(d, std::bit_cast<std::uint32_t>(static_cast<float>(x)), lanes);
+    case DType::f32:
+      return float_bits(d, std::bit_cast<std::uint32_t>(static_cast<float>(x)), lanes);
     case DType::f16:
     case DType::bf16: {
       const auto f = static_cast<float>(x);
-      const float rounded = d == DType::f16 ? static_cast<float>(Float16(f)) : static_cast<float>(BFloat16(f));
+      const float rounded =
+          d == DType::f16 ? static_cast<float>(Float16(f)) : static_cast<float>(BFloat16(f));
       Value v = float_bits(DType::f32, std::bit_cast<std::uint32_t>(rounded), lanes);
       v.dtype = d;
       return v;
@@ -399,12 +439,15 @@ Value IrBuilder::real(DType d, double x, int lanes) {
 Value IrBuilder::integer(DType d, std::int64_t x, int lanes) {
   if (is_float(d)) return real(d, static_cast<double>(x), lanes);
   if (d == DType::bool_) x = x != 0;
-  return wrap(repeat_constant(llvm_.ConstInt(register_type(d), static_cast<std::uint64_t>(x), 1), lanes), d, lanes);
+  return wrap(
+      repeat_constant(llvm_.ConstInt(register_type(d), static_cast<std::uint64_t>(x), 1), lanes), d,
+      lanes);
 }
 
 // By bits, because LLVMConstReal takes a double and may change a NaN on the way.
 Value IrBuilder::float_bits(DType d, std::uint64_t bits, int lanes) {
-  LLVMValueRef c = llvm_.ConstBitCast(llvm_.ConstInt(int_type(d == DType::f64 ? 64 : 32), bits, 0), register_type(d));
+  LLVMValueRef c = llvm_.ConstBitCast(llvm_.ConstInt(int_type(d == DType::f64 ? 64 : 32), bits, 0),
+                                      register_type(d));
   return wrap(repeat_constant(c, lanes), d, lanes);
 }
 
@@ -413,8 +456,11 @@ Value IrBuilder::splat(Value scalar, int lanes) {
   if (lanes == 1) return scalar;
   if (is_constant(scalar)) return wrap(repeat_constant(scalar.ref, lanes), scalar.dtype, lanes);
   LLVMTypeRef type = register_type(scalar.dtype, lanes);
-  LLVMValueRef one = llvm_.BuildInsertElement(builder_, llvm_.GetPoison(type), scalar.ref, llvm_.ConstInt(int_type(32), 0, 0), "");
-  return wrap(llvm_.BuildShuffleVector(builder_, one, llvm_.GetPoison(type), llvm_.ConstNull(int_type(32, lanes)), ""), scalar.dtype, lanes);
+  LLVMValueRef one = llvm_.BuildInsertElement(builder_, llvm_.GetPoison(type), scalar.ref,
+                                              llvm_.ConstInt(int_type(32), 0, 0), "");
+  return wrap(llvm_.BuildShuffleVector(builder_, one, llvm_.GetPoison(type),
+                                       llvm_.ConstNull(int_type(32, lanes)), ""),
+              scalar.dtype, lanes);
 }
 
 Value IrBuilder::iota(DType d, int lanes) {
@@ -427,29 +473,44 @@ Value IrBuilder::iota(DType d, int lanes) {
 Value IrBuilder::extract(Value x, int lane) {
   if (lane < 0 || lane >= x.lanes) fault("extract", x, {});
   if (x.lanes == 1) return x;
-  return wrap(llvm_.BuildExtractElement(builder_, x.ref, llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""), x.dtype, 1);
+  return wrap(
+      llvm_.BuildExtractElement(
+          builder_, x.ref, llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""),
+      x.dtype, 1);
 }
 
 Value IrBuilder::insert(Value x, int lane, Value scalar) {
-  if (lane < 0 || lane >= x.lanes || scalar.dtype != x.dtype || scalar.lanes != 1) fault("insert", x, scalar);
+  if (lane < 0 || lane >= x.lanes || scalar.dtype != x.dtype || scalar.lanes != 1)
+    fault("insert", x, scalar);
   if (x.lanes == 1) return scalar;
-  return wrap(llvm_.BuildInsertElement(builder_, x.ref, scalar.ref, llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""), x.dtype,
-              x.lanes);
+  return wrap(llvm_.BuildInsertElement(
+                  builder_, x.ref, scalar.ref,
+                  llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""),
+              x.dtype, x.lanes);
 }
 
 Value IrBuilder::shuffle(Value a, Value b, std::span<const int> lanes) {
   expect_same("shuffle", a, b);
   const int count = static_cast<int>(lanes.size());
-  if (count == 1) return lanes[0] < 0 ? extract(a, 0) : lanes[0] < a.lanes ? extract(a, lanes[0]) : extract(b, lanes[0] - a.lanes);
+  if (count == 1)
+    return lanes[0] < 0         ? extract(a, 0)
+           : lanes[0] < a.lanes ? extract(a, lanes[0])
+                                : extract(b, lanes[0] - a.lanes);
   if (a.lanes == 1) {  // scalars have no shuffle instruction
     Value r = wrap(llvm_.GetPoison(register_type(a.dtype, count)), a.dtype, count);
     for (int k = 0; k < count; ++k)
-      if (lanes[static_cast<std::size_t>(k)] >= 0) r = insert(r, k, lanes[static_cast<std::size_t>(k)] == 0 ? a : b);
+      if (lanes[static_cast<std::size_t>(k)] >= 0)
+        r = insert(r, k, lanes[static_cast<std::size_t>(k)] == 0 ? a : b);
     return r;
   }
   Vec<LLVMValueRef> mask;
-  for (int k : lanes) mask.push_back(k < 0 ? llvm_.GetPoison(int_type(32)) : llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(k), 0));
-  return wrap(llvm_.BuildShuffleVector(builder_, a.ref, b.ref, llvm_.ConstVector(mask.data(), static_cast<unsigned>(count)), ""), a.dtype, count);
+  for (int k : lanes)
+    mask.push_back(k < 0 ? llvm_.GetPoison(int_type(32))
+                         : llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(k), 0));
+  return wrap(
+      llvm_.BuildShuffleVector(builder_, a.ref, b.ref,
+                               llvm_.ConstVector(mask.data(), static_cast<unsigned>(count)), ""),
+      a.dtype, count);
 }
 
 Value IrBuilder::slice_lanes(Value x, int first, int count) {

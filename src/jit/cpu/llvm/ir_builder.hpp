@@ -1,16 +1,23 @@
-// Owns the typed builder that kernels are written with: vt's dtypes and semantics on top of LLVM instructions.
+// Owns the typed builder that kernels are written with: vt's dtypes and semantics on top of LLVM
+// instructions.
 //
 // Semantics, the same on every backend:
-//  - integers wrap; x / 0 = 0 and x % 0 = 0; the least integer / -1 wraps to itself, remainder 0; `rem` has the sign of
-//    the dividend (C); shifting by the width or more gives 0, or the sign for an arithmetic right shift;
-//  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x != 0`; all other
+//  - integers wrap; x / 0 = 0 and x % 0 = 0; the least integer / -1 wraps to itself, remainder 0;
+//  `rem` has the sign of
+//    the dividend (C); shifting by the width or more gives 0, or the sign for an arithmetic right
+//    shift;
+//  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x !=
+//  0`; all other
 //    conversions round once, to nearest even;
-//  - max and min give NaN when either operand is NaN, the first of two equal numbers; float arithmetic is strict IEEE, nothing is contracted or
+//  - max and min give NaN when either operand is NaN, the first of two equal numbers; float
+//  arithmetic is strict IEEE, nothing is contracted or
 //  reordered;
-//  - f16 and bf16 are storage: a Value of these dtypes is an f32 register that holds a representable number, and every
+//  - f16 and bf16 are storage: a Value of these dtypes is an f32 register that holds a
+//  representable number, and every
 //    arithmetic result is rounded back (to nearest even) when it is made;
-//  - bool is one byte in memory, 0 or 1, and one bit in a register; bool + * max min are or, and, or, and.
-// A Value of 1 lane is an LLVM scalar, of more an LLVM vector of any length (LLVM splits it into registers).
+//  - bool is one byte in memory, 0 or 1, and one bit in a register; bool + * max min are or, and,
+//  or, and. A Value of 1 lane is an LLVM scalar, of more an LLVM vector of any length (LLVM splits
+//  it into registers).
 #pragma once
 
 #include <cstdint>
@@ -33,15 +40,16 @@
 
 namespace vt::detail::cpu {
 
-/// A typed register. Pointers carry the number of the buffer they point into, from which alias scopes are made.
+/// A typed register. Pointers carry the number of the buffer they point into, from which alias
+/// scopes are made.
 struct Value {
   LLVMValueRef ref = nullptr;
   DType dtype = DType::i64;  ///< of a pointer: meaningless, loads and stores name their dtype
   int lanes = 1;
   int buffer = -1;  ///< of a pointer: buffer number from `declare_buffers`, -1 = may alias anything
   bool pointer = false;
-  /// Of f16: the 16 bits that the register `half_of` was made of, so that they need not be made again if it is stored. Copies of a Value whose `ref`
-  /// became another have none.
+  /// Of f16: the 16 bits that the register `half_of` was made of, so that they need not be made
+  /// again if it is stored. Copies of a Value whose `ref` became another have none.
   LLVMValueRef half = nullptr, half_of = nullptr;
 
   explicit operator bool() const { return ref != nullptr; }
@@ -55,7 +63,8 @@ struct Param {
   DType dtype = DType::i64;
   bool pointer = false;
   int lanes = 1;
-  bool noalias = false;   ///< pointer: no other pointer reaches the same bytes while the function runs
+  /// pointer: no other pointer reaches the same bytes while the function runs
+  bool noalias = false;
   bool readonly = false;  ///< pointer: nothing is written through it
   int align = 0;          ///< pointer: known alignment in bytes, 0 = none
 
@@ -64,7 +73,8 @@ struct Param {
 };
 
 /// One module under construction: functions, blocks and instructions. Not shared between threads.
-/// Throws vt::Error(backend) without LLVM and on an internal fault (mismatched operands), which names the operation.
+/// Throws vt::Error(backend) without LLVM and on an internal fault (mismatched operands), which
+/// names the operation.
 class IrBuilder {
  public:
   explicit IrBuilder(const Target& target = host_target(), const char* module_name = "vt");
@@ -82,15 +92,17 @@ class IrBuilder {
   CacheKey identity() const;   ///< equal for equal modules
   std::string verify() const;  ///< empty, or what LLVM finds wrong with the module
 
-  // ---- functions -------------------------------------------------------------------------------------------------
-  /// Opens an exported `void name(params…)` and puts the insertion point at its start. Close it with `end_function`.
+  // ---- functions --------------------------------------------------------------------------------
+  /// Opens an exported `void name(params…)` and puts the insertion point at its start. Close it
+  /// with `end_function`.
   void begin_function(const std::string& name, const Vec<Param>& params);
   Value arg(int i) const { return args_[static_cast<std::size_t>(i)]; }
   void end_function();  ///< emits `return`
-  /// From here on to the function's end number(x) is an element of `array`, of i64, the first one at `first`.
+  /// From here on to the function's end number(x) is an element of `array`, of i64, the first one
+  /// at `first`.
   void take_numbers(Value array, std::int64_t first);
-  /// x as an index: where numbers are taken, one that is read when the code runs, so that it is the same code for another number. Equal numbers
-  /// of one `role` are one.
+  /// x as an index: where numbers are taken, one that is read when the code runs, so that it is the
+  /// same code for another number. Equal numbers of one `role` are one.
   Value number(std::int64_t x, int role = 0);
   /// What has to lie there, in this order.
   const Vec<std::int64_t>& numbers() const { return numbers_; }
@@ -98,39 +110,49 @@ class IrBuilder {
   void at(Where where) {
     if (lines_) lines_->at(where);
   }
-  /// The module's loops read and write single elements at places that they count or compute. Then it pays that LLVM finds out what the counters'
-  /// bounds are, which spares places being moved inside, and keeps what one round stores and the next one loads in a register.
+  /// The module's loops read and write single elements at places that they count or compute. Then
+  /// it pays that LLVM finds out what the counters' bounds are, which spares places being moved
+  /// inside, and keeps what one round stores and the next one loads in a register.
   void set_counting_loops() { counting_loops_ = true; }
   bool counting_loops() const { return counting_loops_; }
-  /// The module turns rows in registers. At its lowest level LLVM 19 never ends with some of these shuffles (of products with splats), so those are
-  /// compiled at the next one, still without passes.
+  /// The module turns rows in registers. At its lowest level LLVM 19 never ends with some of these
+  /// shuffles (of products with splats), so those are compiled at the next one, still without
+  /// passes.
   void set_turning_rows() { turning_rows_ = true; }
   bool turning_rows() const { return turning_rows_; }
-  /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps rare or long code
-  /// (slow paths) out of line. The name must determine the body: put dtype and lanes in it.
-  Value call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body);
-  /// Calls a C function of the process by absolute symbol; it must be in the list of compile.cpp. Scalars only.
+  /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps
+  /// rare or long code (slow paths) out of line. The name must determine the body: put dtype and
+  /// lanes in it.
+  Value call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args,
+                    FunctionRef<Value(const Vec<Value>&)> body);
+  /// Calls a C function of the process by absolute symbol; it must be in the list of compile.cpp.
+  /// Scalars only.
   Value call_runtime(const char* symbol, DType result, const Vec<Value>& args);
   /// The same, returning nothing.
   void call_runtime_void(const char* symbol, const Vec<Value>& args);
 
-  // ---- control flow ----------------------------------------------------------------------------------------------
+  // ---- control flow -----------------------------------------------------------------------------
   using LoopBody = FunctionRef<Vec<Value>(Value i, const Vec<Value>& carried)>;
-  /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the next ones.
-  /// `nonempty`: lo < hi is known, no test before the first round.
-  Vec<Value> loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init, const LoopBody& body, bool nonempty = false);
+  /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the
+  /// next ones. `nonempty`: lo < hi is known, no test before the first round.
+  Vec<Value> loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init,
+                  const LoopBody& body, bool nonempty = false);
   /// The same with nothing carried.
-  void for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body, bool nonempty = false);
+  void for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body,
+                 bool nonempty = false);
   /// while (condition(carried)) carried = body(carried); the condition is a bool scalar.
-  Vec<Value> while_loop(const Vec<Value>& init, FunctionRef<Value(const Vec<Value>&)> condition, FunctionRef<Vec<Value>(const Vec<Value>&)> body);
+  Vec<Value> while_loop(const Vec<Value>& init, FunctionRef<Value(const Vec<Value>&)> condition,
+                        FunctionRef<Vec<Value>(const Vec<Value>&)> body);
   /// Branches on a bool scalar; both sides return values of the same types, which are merged.
-  Vec<Value> if_else(Value condition, FunctionRef<Vec<Value>()> on_true, FunctionRef<Vec<Value>()> on_false);
+  Vec<Value> if_else(Value condition, FunctionRef<Vec<Value>()> on_true,
+                     FunctionRef<Vec<Value>()> on_false);
   void if_then(Value condition, FunctionRef<void()> on_true);
 
-  // ---- constants and lanes ---------------------------------------------------------------------------------------
-  Value real(DType d, double x, int lanes = 1);                  ///< any float dtype; rounded to it
-  Value integer(DType d, std::int64_t x, int lanes = 1);         ///< any dtype; u64 by its bits
-  Value float_bits(DType d, std::uint64_t bits, int lanes = 1);  ///< f32 or f64 from its bit pattern
+  // ---- constants and lanes ----------------------------------------------------------------------
+  Value real(DType d, double x, int lanes = 1);           ///< any float dtype; rounded to it
+  Value integer(DType d, std::int64_t x, int lanes = 1);  ///< any dtype; u64 by its bits
+  /// f32 or f64 from its bit pattern
+  Value float_bits(DType d, std::uint64_t bits, int lanes = 1);
   Value boolean(bool x, int lanes = 1) { return integer(DType::bool_, x, lanes); }
   Value index(std::int64_t x) { return integer(DType::i64, x); }
   Value zero_like(Value x) { return integer(x.dtype, 0, x.lanes); }
@@ -144,22 +166,26 @@ class IrBuilder {
   Value shuffle(Value a, Value b, std::span<const int> lanes);  ///< of a then b; -1 = don't care
   Value reverse_lanes(Value x);
 
-  // ---- memory (ir_memory.cpp) --------------------------------------------------------------------------------------
-  /// Says that pointers tagged `with_buffer(p, k)`, 0 ≤ k < count, of different k never overlap. Once per function.
+  // ---- memory (ir_memory.cpp) -------------------------------------------------------------------
+  /// Says that pointers tagged `with_buffer(p, k)`, 0 ≤ k < count, of different k never overlap.
+  /// Once per function.
   void declare_buffers(int count);
   Value with_buffer(Value pointer, int buffer) const;
   /// pointer + i elements of d; i is an i64 scalar.
   Value offset(Value pointer, DType d, Value i);
   Value offset_bytes(Value pointer, Value bytes);
-  Value load_pointer(Value array, std::int64_t i, int buffer = -1);  ///< array[i] of a pointer table that never changes
-  Value load(Value pointer, DType d, int lanes = 1, int align = 0);  ///< contiguous, unaligned unless align (bytes) is given
+  /// array[i] of a pointer table that never changes
+  Value load_pointer(Value array, std::int64_t i, int buffer = -1);
+  /// contiguous, unaligned unless align (bytes) is given
+  Value load(Value pointer, DType d, int lanes = 1, int align = 0);
   void store(Value pointer, Value x, int align = 0);
-  /// Past the caches, for results that are larger than they are; `align`: that of the pointer, a power of two ≤ 64. Before
-  /// others may see them, call order_streaming_stores().
+  /// Past the caches, for results that are larger than they are; `align`: that of the pointer, a
+  /// power of two ≤ 64. Before others may see them, call order_streaming_stores().
   void store_streaming(Value pointer, Value x, int align);
   void order_streaming_stores();
   /// Asks for the cache line there; any address will do.
-  /// A hint that the cache line of any address will be used soon. `near`: into the first-level cache, else the second.
+  /// A hint that the cache line of any address will be used soon. `near`: into the first-level
+  /// cache, else the second.
   void fetch_ahead(Value pointer, bool write = false, bool near = true);
   /// Lanes whose mask bit is off are not touched; they read as 0.
   Value load_masked(Value pointer, DType d, Value mask);
@@ -169,11 +195,13 @@ class IrBuilder {
   Value load_strided(Value pointer, DType d, int lanes, Value stride, Value mask = {});
   void store_strided(Value pointer, Value x, std::int64_t stride, Value mask = {});
   void store_strided(Value pointer, Value x, Value stride, Value mask = {});
-  /// Element k of xs[j] to pointer[k · (number of xs) + j]; they have one dtype and the same lanes; mask of lanes optional.
+  /// Element k of xs[j] to pointer[k · (number of xs) + j]; they have one dtype and the same lanes;
+  /// mask of lanes optional.
   void store_interleaved(Value pointer, const Vec<Value>& xs, Value mask = {});
   /// Elements pointer[indices[k]]; indices i32 or i64 lanes; mask optional.
   Value gather(Value pointer, DType d, Value indices, Value mask = {});
-  void scatter(Value pointer, Value x, Value indices, Value mask = {});  ///< later lanes win on equal indices
+  /// later lanes win on equal indices
+  void scatter(Value pointer, Value x, Value indices, Value mask = {});
   /// <lanes x bool> of lanes k < count (i64 scalar, may be ≤ 0 or > lanes).
   Value tail_mask(int lanes, Value count);
   /// Uninitialised array in the function's frame, 64-byte aligned, freed on return.
@@ -183,7 +211,7 @@ class IrBuilder {
   void copy_bytes(Value to, Value from, Value bytes);
   void zero_bytes(Value to, Value bytes);
 
-  // ---- arithmetic (ir_arith.cpp); operands of equal dtype and lanes ------------------------------------------------
+  // ---- arithmetic (ir_arith.cpp); operands of equal dtype and lanes -----------------------------
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
@@ -191,10 +219,13 @@ class IrBuilder {
   Value rem(Value a, Value b);  ///< integers only; floats: math::fmod
   Value max(Value a, Value b);
   Value min(Value a, Value b);
-  Value fma(Value a, Value b, Value c);      ///< a·b + c, rounded once (a library call where the CPU lacks it)
-  Value mul_add(Value a, Value b, Value c);  ///< a·b + c: fused where that is fast, else two roundings
-  /// sums + the products of the groups of elements that lie in a's and b's 32-bit lanes: of i32 sums four bytes, a's unsigned and b's signed; of
-  /// f32 sums two bf16, whose subnormal numbers count as zeros. Where the target has that (dot_i8, dot_bf16).
+  /// a·b + c, rounded once (a library call where the CPU lacks it)
+  Value fma(Value a, Value b, Value c);
+  /// a·b + c: fused where that is fast, else two roundings
+  Value mul_add(Value a, Value b, Value c);
+  /// sums + the products of the groups of elements that lie in a's and b's 32-bit lanes: of i32
+  /// sums four bytes, a's unsigned and b's signed; of f32 sums two bf16, whose subnormal numbers
+  /// count as zeros. Where the target has that (dot_i8, dot_bf16).
   Value dot_groups(Value sums, Value a, Value b);
   Value neg(Value a);
   Value abs(Value a);
@@ -213,11 +244,16 @@ class IrBuilder {
   Value shift_right_logical(Value a, Value amount);
   Value shift_right_arithmetic(Value a, Value amount);
   Value shift_left(Value a, int amount) { return shift_left(a, integer(a.dtype, amount, a.lanes)); }
-  Value shift_right_logical(Value a, int amount) { return shift_right_logical(a, integer(a.dtype, amount, a.lanes)); }
-  Value shift_right_arithmetic(Value a, int amount) { return shift_right_arithmetic(a, integer(a.dtype, amount, a.lanes)); }
+  Value shift_right_logical(Value a, int amount) {
+    return shift_right_logical(a, integer(a.dtype, amount, a.lanes));
+  }
+  Value shift_right_arithmetic(Value a, int amount) {
+    return shift_right_arithmetic(a, integer(a.dtype, amount, a.lanes));
+  }
   Value popcount(Value a);
   Value clz(Value a);
-  Value compare(Compare op, Value a, Value b);              ///< → bool lanes; NaN compares false except ne
+  /// → bool lanes; NaN compares false except ne
+  Value compare(Compare op, Value a, Value b);
   Value select(Value mask, Value on_true, Value on_false);  ///< mask: bool, of as many lanes or 1
   Value is_nan(Value a);
   Value is_inf(Value a);
@@ -227,44 +263,53 @@ class IrBuilder {
 
   /// Value-preserving conversion between any two dtypes, as the head of this file says.
   Value convert(Value a, DType to);
-  /// Same bits, other dtype of equal size (bool: u8/i8 of value 0 or 1). f16/bf16 go through their 16 bits.
+  /// Same bits, other dtype of equal size (bool: u8/i8 of value 0 or 1). f16/bf16 go through their
+  /// 16 bits.
   Value bitcast(Value a, DType to);
 
-  // ---- reductions (ir_arith.cpp) -----------------------------------------------------------------------------------
-  /// Folds all lanes to a scalar in one fixed tree: upper half onto lower half, repeatedly. Not a power of two: the
-  /// lanes above the largest power of two are folded onto the first ones before.
+  // ---- reductions (ir_arith.cpp) ----------------------------------------------------------------
+  /// Folds all lanes to a scalar in one fixed tree: upper half onto lower half, repeatedly. Not a
+  /// power of two: the lanes above the largest power of two are folded onto the first ones before.
   Value reduce_lanes(Reduce op, Value x);
   Value combine(Reduce op, Value a, Value b);
   /// The neutral element: 0, 1, -inf or the least integer, …
   Value identity(Reduce op, DType d, int lanes = 1);
 
-  // ---- types ---------------------------------------------------------------------------------------------------------
+  // ---- types ------------------------------------------------------------------------------------
   LLVMTypeRef register_type(DType d, int lanes = 1);  ///< bool i1; f16, bf16 float
   LLVMTypeRef memory_type(DType d, int lanes = 1);    ///< bool i8; f16, bf16 i16
   LLVMTypeRef int_type(int bits, int lanes = 1);
   LLVMTypeRef pointer_type() const { return pointer_type_; }
 
   /// Calls the intrinsic `name` overloaded on `overloads`. For what the builder does not wrap.
-  LLVMValueRef intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads, std::initializer_list<LLVMValueRef> args);
+  LLVMValueRef intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,
+                         std::initializer_list<LLVMValueRef> args);
   /// Wraps a raw value.
-  static Value wrap(LLVMValueRef ref, DType d, int lanes) { return {.ref = ref, .dtype = d, .lanes = lanes}; }
+  static Value wrap(LLVMValueRef ref, DType d, int lanes) {
+    return {.ref = ref, .dtype = d, .lanes = lanes};
+  }
 
  private:
   friend struct IrFaults;
   [[noreturn]] void fault(const char* operation, Value a, Value b) const;
   void expect_same(const char* operation, Value a, Value b) const;
-  LLVMValueRef open_function(const std::string& name, const Vec<Param>& params, LLVMTypeRef result, bool exported, LLVMTypeRef* type);
+  LLVMValueRef open_function(const std::string& name, const Vec<Param>& params, LLVMTypeRef result,
+                             bool exported, LLVMTypeRef* type);
   LLVMBasicBlockRef block(const char* name);
   LLVMTypeRef type_of(const Value& x);
-  LLVMTypeRef vector_of(LLVMTypeRef element, int lanes) { return lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(lanes)); }
+  LLVMTypeRef vector_of(LLVMTypeRef element, int lanes) {
+    return lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(lanes));
+  }
   LLVMValueRef repeat_constant(LLVMValueRef scalar, int lanes);
-  LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args, LLVMTypeRef* type);
+  LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args,
+                               LLVMTypeRef* type);
   LLVMValueRef mark_access(LLVMValueRef instruction, int buffer);
   void mark_unchanging(LLVMValueRef load);
   Value from_memory(LLVMValueRef raw, DType d, int lanes);
   LLVMValueRef to_memory(Value x);
-  Value finish(Value f32_result, DType d);  // rounds to f16/bf16 where d is one, else only names the dtype
-  Value half_bits(Value x);                 // f16/bf16 register → its 16 bits as u16
+  // rounds to f16/bf16 where d is one, else only names the dtype
+  Value finish(Value f32_result, DType d);
+  Value half_bits(Value x);  // f16/bf16 register → its 16 bits as u16
   Value from_half_bits(Value bits, DType d);
   Value float_to_int(Value a, DType to);
   Value round_to_odd(Value a);

@@ -26,37 +26,44 @@ Value IrBuilder::convert(Value a, DType to) {
     const std::size_t before = size_of(from), after = size_of(to);
     if (after == before) return wrap(a.ref, to, lanes);
     if (after < before) return wrap(llvm_.BuildTrunc(builder_, a.ref, type, ""), to, lanes);
-    return wrap(is_signed_int(from) ? llvm_.BuildSExt(builder_, a.ref, type, "") : llvm_.BuildZExt(builder_, a.ref, type, ""), to, lanes);
+    return wrap(is_signed_int(from) ? llvm_.BuildSExt(builder_, a.ref, type, "")
+                                    : llvm_.BuildZExt(builder_, a.ref, type, ""),
+                to, lanes);
   }
-  // From a wide number to a 16-bit float there must be one rounding, not one to f32 and another: the first goes to odd.
+  // From a wide number to a 16-bit float there must be one rounding, not one to f32 and another:
+  // the first goes to odd.
   if (is_half(to) && (from == DType::f64 || (!is_float(from) && size_of(from) >= 4)))
     return finish(wrap(round_to_odd(from == DType::f64 ? a : double_to_odd(a)).ref, to, lanes), to);
   if (!is_float(from)) {
     LLVMTypeRef type = register_type(to, lanes);  // to 16-bit floats: exact in f32 first
-    LLVMValueRef made = is_signed_int(from) ? llvm_.BuildSIToFP(builder_, a.ref, type, "") : llvm_.BuildUIToFP(builder_, a.ref, type, "");
+    LLVMValueRef made = is_signed_int(from) ? llvm_.BuildSIToFP(builder_, a.ref, type, "")
+                                            : llvm_.BuildUIToFP(builder_, a.ref, type, "");
     return finish(wrap(made, to, lanes), to);
   }
   if (!is_float(to)) return float_to_int(a, to);
   const bool narrow_from = from != DType::f64, narrow_to = to != DType::f64;
   if (narrow_from && narrow_to) return finish(wrap(a.ref, to, lanes), to);
-  if (narrow_from) return wrap(llvm_.BuildFPExt(builder_, a.ref, register_type(to, lanes), ""), to, lanes);
-  return finish(wrap(llvm_.BuildFPTrunc(builder_, a.ref, register_type(to, lanes), ""), to, lanes), to);
+  if (narrow_from)
+    return wrap(llvm_.BuildFPExt(builder_, a.ref, register_type(to, lanes), ""), to, lanes);
+  return finish(wrap(llvm_.BuildFPTrunc(builder_, a.ref, register_type(to, lanes), ""), to, lanes),
+                to);
 }
 
-// f64 → f32, where a number between two floats becomes the one whose last bit is 1: rounding that to fewer bits gives what
-// rounding the f64 at once would have given.
+// f64 → f32, where a number between two floats becomes the one whose last bit is 1: rounding that
+// to fewer bits gives what rounding the f64 at once would have given.
 Value IrBuilder::round_to_odd(Value a) {
   const int lanes = a.lanes;
   const Value nearest = convert(a, DType::f32), back = convert(nearest, DType::f64);
   const Value bits = bitcast(nearest, DType::u32), one = integer(DType::u32, 1, lanes);
-  const Value moved = select(compare(Compare::gt, abs(back), abs(a)), sub(bits, one), add(bits, one));
+  const Value moved =
+      select(compare(Compare::gt, abs(back), abs(a)), sub(bits, one), add(bits, one));
   const Value even = compare(Compare::eq, bit_and(bits, one), integer(DType::u32, 0, lanes));
   const Value between = bit_and(bit_not(is_nan(a)), compare(Compare::ne, back, a));
   return bitcast(select(bit_and(even, between), moved, bits), DType::f32);
 }
 
-// An integer as a double that lost no bit which a later rounding to 16 bits must see: from 2^53 on the 11 bits that do not
-// fit are replaced by one that says whether any was set.
+// An integer as a double that lost no bit which a later rounding to 16 bits must see: from 2^53 on
+// the 11 bits that do not fit are replaced by one that says whether any was set.
 Value IrBuilder::double_to_odd(Value a) {
   if (size_of(a.dtype) < 8) return convert(a, DType::f64);
   const int lanes = a.lanes;
@@ -66,21 +73,27 @@ Value IrBuilder::double_to_odd(Value a) {
   const Value m = convert(has_sign ? abs(a) : a, DType::u64);
   const Value sticky = select(compare(Compare::ne, bit_and(m, c(0x7ff)), c(0)), c(0x800), c(0));
   const Value cut = bit_or(bit_and(m, c(~std::int64_t{0x7ff})), sticky);
-  const Value magnitude = convert(select(compare(Compare::ge, m, c(std::int64_t{1} << 53)), cut, m), DType::f64);
+  const Value magnitude =
+      convert(select(compare(Compare::ge, m, c(std::int64_t{1} << 53)), cut, m), DType::f64);
   return select(negative, neg(magnitude), magnitude);
 }
 
-// LLVM's saturating conversions fall apart into scalars on x86; clamping first keeps the plain ones defined and vectors whole.
+// LLVM's saturating conversions fall apart into scalars on x86; clamping first keeps the plain ones
+// defined and vectors whole.
 Value IrBuilder::float_to_int(Value a, DType to) {
   const DType f = a.dtype == DType::f64 ? DType::f64 : DType::f32;
   const int lanes = a.lanes, bits = static_cast<int>(size_of(to)) * 8;
   const bool has_sign = is_signed_int(to);
   const Value x = wrap(a.ref, f, lanes);
-  const double least = has_sign ? -std::ldexp(1.0, bits - 1) : 0.0, beyond = std::ldexp(1.0, has_sign ? bits - 1 : bits);
-  const Value low = real(f, least, lanes), above = select(compare(Compare::gt, x, low), x, low);  // NaN becomes `low`
+  const double least = has_sign ? -std::ldexp(1.0, bits - 1) : 0.0,
+               beyond = std::ldexp(1.0, has_sign ? bits - 1 : bits);
+  // NaN becomes `low`
+  const Value low = real(f, least, lanes), above = select(compare(Compare::gt, x, low), x, low);
   const auto converted = [&](Value v, DType d) {
     LLVMTypeRef type = register_type(d, lanes);
-    return wrap(is_signed_int(d) ? llvm_.BuildFPToSI(builder_, v.ref, type, "") : llvm_.BuildFPToUI(builder_, v.ref, type, ""), d, lanes);
+    return wrap(is_signed_int(d) ? llvm_.BuildFPToSI(builder_, v.ref, type, "")
+                                 : llvm_.BuildFPToUI(builder_, v.ref, type, ""),
+                d, lanes);
   };
   Value r;
   if (bits < 32) {  // both limits are exact in f32, and the way leads over i32
@@ -89,7 +102,11 @@ Value IrBuilder::float_to_int(Value a, DType to) {
   } else {
     const Value over = compare(Compare::ge, above, real(f, beyond, lanes));
     const Value inside = converted(select(over, real(f, 0, lanes), above), to);
-    r = select(over, bit_xor(integer(to, -1, lanes), has_sign ? integer(to, std::int64_t{-1} << (bits - 1), lanes) : integer(to, 0, lanes)), inside);
+    r = select(over,
+               bit_xor(integer(to, -1, lanes),
+                       has_sign ? integer(to, std::int64_t{-1} << (bits - 1), lanes)
+                                : integer(to, 0, lanes)),
+               inside);
   }
   return has_sign ? select(is_nan(x), integer(to, 0, lanes), r) : r;
 }
@@ -105,16 +122,19 @@ Value IrBuilder::bitcast(Value a, DType to) {
   return wrap(llvm_.BuildBitCast(builder_, a.ref, register_type(to, a.lanes), ""), to, a.lanes);
 }
 
-// LLVM would call a function for f32 ↔ f16 where there is no instruction, and spends 176 instructions on f32 → bf16;
-// AVX512-BF16's own conversion flushes subnormals. So both are spelled out on integers, but for f16 with F16C.
+// LLVM would call a function for f32 ↔ f16 where there is no instruction, and spends 176
+// instructions on f32 → bf16; AVX512-BF16's own conversion flushes subnormals. So both are spelled
+// out on integers, but for f16 with F16C.
 
 Value IrBuilder::from_half_bits(Value bits, DType d) {
   const int lanes = bits.lanes;
   if (d == DType::f16 && target_.f16c) {
     LLVMTypeRef half = vector_of(llvm_.HalfTypeInContext(context_), lanes);
     LLVMTypeRef single = register_type(DType::f32, lanes);
-    LLVMValueRef wide = llvm_.BuildFPExt(builder_, llvm_.BuildBitCast(builder_, bits.ref, half, ""), single, "");
-    // Unfenced, a comparison with a constant would become one of f16, for which there is no instruction: a call for each lane.
+    LLVMValueRef wide =
+        llvm_.BuildFPExt(builder_, llvm_.BuildBitCast(builder_, bits.ref, half, ""), single, "");
+    // Unfenced, a comparison with a constant would become one of f16, for which there is no
+    // instruction: a call for each lane.
     Value result = wrap(intrinsic("llvm.arithmetic.fence", {single}, {wide}), d, lanes);
     result.half = bits.ref;
     result.half_of = result.ref;
@@ -125,10 +145,13 @@ Value IrBuilder::from_half_bits(Value bits, DType d) {
   if (d == DType::bf16) return wrap(bitcast(shift_left(h, c(16)), DType::f32).ref, d, lanes);
   const Value sign = shift_left(bit_and(h, c(0x8000)), c(16)), magnitude = bit_and(h, c(0x7fff));
   const Value moved = shift_left(magnitude, c(13));
-  // As an f32 the moved bits are the number times 2^-112, subnormals included; infinities and NaNs need the full exponent.
-  const Value scaled = bitcast(mul(bitcast(moved, DType::f32), real(DType::f32, 0x1p112, lanes)), DType::u32);
+  // As an f32 the moved bits are the number times 2^-112, subnormals included; infinities and NaNs
+  // need the full exponent.
+  const Value scaled =
+      bitcast(mul(bitcast(moved, DType::f32), real(DType::f32, 0x1p112, lanes)), DType::u32);
   const Value special = compare(Compare::ge, magnitude, c(0x7c00));
-  Value result = bitcast(bit_or(select(special, bit_or(moved, c(0x7f800000)), scaled), sign), DType::f32);
+  Value result =
+      bitcast(bit_or(select(special, bit_or(moved, c(0x7f800000)), scaled), sign), DType::f32);
   result.dtype = d;
   result.half = bits.ref;
   result.half_of = result.ref;
@@ -141,7 +164,8 @@ Value IrBuilder::half_bits(Value x) {
   const Value f = wrap(x.ref, DType::f32, lanes);
   if (x.dtype == DType::bf16)  // already rounded: the lower half is 0
     return convert(shift_right_logical(bitcast(f, DType::u32), c(16)), DType::u16);
-  if (x.half && x.half_of == x.ref) return wrap(x.half, DType::u16, lanes);  // rounded once, when it was made
+  // rounded once, when it was made
+  if (x.half && x.half_of == x.ref) return wrap(x.half, DType::u16, lanes);
   if (target_.f16c) {
     LLVMTypeRef half = vector_of(llvm_.HalfTypeInContext(context_), lanes);
     LLVMValueRef narrow = llvm_.BuildFPTrunc(builder_, f.ref, half, "");
@@ -151,10 +175,12 @@ Value IrBuilder::half_bits(Value x) {
   const Value sign = shift_right_logical(bit_and(bits, c(0x80000000)), c(16));
   // Normal: round the 13 lost bits to even and move the exponent's bias from 127 to 15.
   const Value odd = bit_and(shift_right_logical(magnitude, c(13)), c(1));
-  const Value normal = shift_right_logical(sub(add(magnitude, add(odd, c(0xfff))), c(0x38000000)), c(13));
+  const Value normal =
+      shift_right_logical(sub(add(magnitude, add(odd, c(0xfff))), c(0x38000000)), c(13));
   // Subnormal: adding 0.5, whose last place is f16's least subnormal, lets the adder round.
   const Value half = real(DType::f32, 0.5, lanes);
-  const Value tiny = sub(bitcast(add(bitcast(magnitude, DType::f32), half), DType::u32), bitcast(half, DType::u32));
+  const Value tiny = sub(bitcast(add(bitcast(magnitude, DType::f32), half), DType::u32),
+                         bitcast(half, DType::u32));
   const Value nan = bit_or(c(0x7e00), bit_and(shift_right_logical(magnitude, c(13)), c(0x3ff)));
   Value result = select(compare(Compare::lt, magnitude, c(0x38800000)), tiny, normal);
   result = select(compare(Compare::ge, magnitude, c(0x477ff000)), c(0x7c00), result);
@@ -170,7 +196,8 @@ Value IrBuilder::finish(Value x, DType d) {
     const Value f = wrap(x.ref, DType::f32, lanes), bits = bitcast(f, DType::u32);
     const Value odd = bit_and(shift_right_logical(bits, c(16)), c(1));
     const Value rounded = add(bits, add(odd, c(0x7fff)));
-    const Value kept = bit_and(select(is_nan(f), bit_or(bits, c(0x400000)), rounded), c(0xffff0000));
+    const Value kept =
+        bit_and(select(is_nan(f), bit_or(bits, c(0x400000)), rounded), c(0xffff0000));
     return wrap(bitcast(kept, DType::f32).ref, d, lanes);
   }
   x.dtype = d;

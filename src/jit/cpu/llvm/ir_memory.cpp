@@ -1,4 +1,5 @@
-// The builder's memory side: contiguous, masked, strided and indexed accesses, alias scopes, frame arrays.
+// The builder's memory side: contiguous, masked, strided and indexed accesses, alias scopes, frame
+// arrays.
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -9,9 +10,12 @@
 
 namespace vt::detail::cpu {
 
-LLVMMetadataRef IrBuilder::string_metadata(const std::string& s) { return llvm_.MDStringInContext2(context_, s.data(), s.size()); }
+LLVMMetadataRef IrBuilder::string_metadata(const std::string& s) {
+  return llvm_.MDStringInContext2(context_, s.data(), s.size());
+}
 
-// Scope k stands for "reached through buffer k". An access through k is in scope k and outside all others.
+// Scope k stands for "reached through buffer k". An access through k is in scope k and outside all
+// others.
 void IrBuilder::declare_buffers(int count) {
   const std::string domain_name = "vt.buffers." + std::to_string(alias_domains_++);
   LLVMMetadataRef name = string_metadata(domain_name);
@@ -24,16 +28,19 @@ void IrBuilder::declare_buffers(int count) {
   alias_scopes_.clear();
   noalias_scopes_.clear();
   for (int k = 0; k < count; ++k) {
-    alias_scopes_.push_back(llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, &scopes[static_cast<std::size_t>(k)], 1)));
+    alias_scopes_.push_back(llvm_.MetadataAsValue(
+        context_, llvm_.MDNodeInContext2(context_, &scopes[static_cast<std::size_t>(k)], 1)));
     Vec<LLVMMetadataRef> others;
     for (int j = 0; j < count; ++j)
       if (j != k) others.push_back(scopes[static_cast<std::size_t>(j)]);
-    noalias_scopes_.push_back(llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, others.data(), others.size())));
+    noalias_scopes_.push_back(llvm_.MetadataAsValue(
+        context_, llvm_.MDNodeInContext2(context_, others.data(), others.size())));
   }
 }
 
 Value IrBuilder::with_buffer(Value pointer, int buffer) const {
-  if (!pointer.pointer || buffer >= static_cast<int>(alias_scopes_.size())) fault("with_buffer", pointer, {});
+  if (!pointer.pointer || buffer >= static_cast<int>(alias_scopes_.size()))
+    fault("with_buffer", pointer, {});
   pointer.buffer = buffer;
   return pointer;
 }
@@ -41,8 +48,11 @@ Value IrBuilder::with_buffer(Value pointer, int buffer) const {
 LLVMValueRef IrBuilder::mark_access(LLVMValueRef instruction, int buffer) {
   if (buffer >= 0 && buffer < static_cast<int>(alias_scopes_.size())) {
     const auto k = static_cast<std::size_t>(buffer);
-    llvm_.SetMetadata(instruction, llvm_.GetMDKindIDInContext(context_, "alias.scope", 11), alias_scopes_[k]);
-    if (alias_scopes_.size() > 1) llvm_.SetMetadata(instruction, llvm_.GetMDKindIDInContext(context_, "noalias", 7), noalias_scopes_[k]);
+    llvm_.SetMetadata(instruction, llvm_.GetMDKindIDInContext(context_, "alias.scope", 11),
+                      alias_scopes_[k]);
+    if (alias_scopes_.size() > 1)
+      llvm_.SetMetadata(instruction, llvm_.GetMDKindIDInContext(context_, "noalias", 7),
+                        noalias_scopes_[k]);
   }
   return instruction;
 }
@@ -53,7 +63,9 @@ Value IrBuilder::offset(Value pointer, DType d, Value i) {
   return pointer;
 }
 
-Value IrBuilder::offset_bytes(Value pointer, Value bytes) { return offset(pointer, DType::u8, bytes); }
+Value IrBuilder::offset_bytes(Value pointer, Value bytes) {
+  return offset(pointer, DType::u8, bytes);
+}
 
 // What is read was written before the kernel starts: lets LLVM hoist the load over stores.
 void IrBuilder::mark_unchanging(LLVMValueRef load) {
@@ -70,7 +82,8 @@ Value IrBuilder::load_pointer(Value array, std::int64_t i, int buffer) {
 }
 
 Value IrBuilder::from_memory(LLVMValueRef raw, DType d, int lanes) {
-  if (d == DType::bool_) return compare(Compare::ne, wrap(raw, DType::u8, lanes), integer(DType::u8, 0, lanes));
+  if (d == DType::bool_)
+    return compare(Compare::ne, wrap(raw, DType::u8, lanes), integer(DType::u8, 0, lanes));
   if (d == DType::f16 || d == DType::bf16) return from_half_bits(wrap(raw, DType::u16, lanes), d);
   return wrap(raw, d, lanes);
 }
@@ -84,14 +97,16 @@ LLVMValueRef IrBuilder::to_memory(Value x) {
 Value IrBuilder::load(Value pointer, DType d, int lanes, int align) {
   if (!pointer.pointer) fault("load", pointer, {});
   LLVMValueRef loaded = llvm_.BuildLoad2(builder_, memory_type(d, lanes), pointer.ref, "");
-  llvm_.SetAlignment(loaded, align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(d)));
+  llvm_.SetAlignment(loaded,
+                     align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(d)));
   return from_memory(mark_access(loaded, pointer.buffer), d, lanes);
 }
 
 void IrBuilder::store(Value pointer, Value x, int align) {
   if (!pointer.pointer || x.pointer) fault("store", pointer, x);
   LLVMValueRef stored = llvm_.BuildStore(builder_, to_memory(x), pointer.ref);
-  llvm_.SetAlignment(stored, align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(x.dtype)));
+  llvm_.SetAlignment(
+      stored, align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(x.dtype)));
   mark_access(stored, pointer.buffer);
 }
 
@@ -105,19 +120,26 @@ void IrBuilder::store_streaming(Value pointer, Value x, int align) {
   mark_access(stored, pointer.buffer);
 }
 
-void IrBuilder::order_streaming_stores() { llvm_.BuildFence(builder_, LLVMAtomicOrderingSequentiallyConsistent, 0, ""); }
+void IrBuilder::order_streaming_stores() {
+  llvm_.BuildFence(builder_, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+}
 
 void IrBuilder::fetch_ahead(Value pointer, bool write, bool near) {
   const auto number = [&](unsigned long long n) { return llvm_.ConstInt(int_type(32), n, 0); };
-  intrinsic("llvm.prefetch", {pointer_type_}, {pointer.ref, number(write ? 1 : 0), number(near ? 3 : 2), number(1)});
+  intrinsic("llvm.prefetch", {pointer_type_},
+            {pointer.ref, number(write ? 1 : 0), number(near ? 3 : 2), number(1)});
 }
 
 Value IrBuilder::load_masked(Value pointer, DType d, Value mask) {
   if (mask.dtype != DType::bool_) fault("load_masked", pointer, mask);
-  if (mask.lanes == 1) return if_else(mask, [&] { return Vec<Value>{load(pointer, d)}; }, [&] { return Vec<Value>{integer(d, 0)}; })[0];
+  if (mask.lanes == 1)
+    return if_else(
+        mask, [&] { return Vec<Value>{load(pointer, d)}; },
+        [&] { return Vec<Value>{integer(d, 0)}; })[0];
   LLVMTypeRef type = memory_type(d, mask.lanes);
-  LLVMValueRef loaded = intrinsic("llvm.masked.load", {type, pointer_type_},
-                                  {pointer.ref, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
+  LLVMValueRef loaded = intrinsic(
+      "llvm.masked.load", {type, pointer_type_},
+      {pointer.ref, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
   return from_memory(mark_access(loaded, pointer.buffer), d, mask.lanes);
 }
 
@@ -125,20 +147,23 @@ void IrBuilder::store_masked(Value pointer, Value x, Value mask) {
   if (mask.dtype != DType::bool_ || mask.lanes != x.lanes) fault("store_masked", x, mask);
   if (mask.lanes == 1) return if_then(mask, [&] { store(pointer, x); });
   mark_access(intrinsic("llvm.masked.store", {memory_type(x.dtype, x.lanes), pointer_type_},
-                        {to_memory(x), pointer.ref, llvm_.ConstInt(int_type(32), size_of(x.dtype), 0), mask.ref}),
+                        {to_memory(x), pointer.ref,
+                         llvm_.ConstInt(int_type(32), size_of(x.dtype), 0), mask.ref}),
               pointer.buffer);
 }
 
 Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t stride, Value mask) {
   if (lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
   if (stride == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d, lanes);
-  if (stride == 0) return mask ? load_strided(pointer, d, lanes, index(0), mask) : splat(load(pointer, d), lanes);
+  if (stride == 0)
+    return mask ? load_strided(pointer, d, lanes, index(0), mask) : splat(load(pointer, d), lanes);
   if (stride == -1) {
     const Value first = offset(pointer, d, index(1 - lanes));
     return reverse_lanes(mask ? load_masked(first, d, reverse_lanes(mask)) : load(first, d, lanes));
   }
   if (stride >= 2 && stride <= 4 && !mask) {
-    // Whole vectors and a shuffle. Those at the end are pulled back to end on the last element, so nothing beyond is read.
+    // Whole vectors and a shuffle. Those at the end are pulled back to end on the last element, so
+    // nothing beyond is read.
     const int parts = static_cast<int>(stride), last = (lanes - 1) * parts + 1 - lanes;
     Vec<int> pick;
     for (int k = 0; k < lanes; ++k) {
@@ -159,7 +184,8 @@ Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t st
 
 Value IrBuilder::load_strided(Value pointer, DType d, int lanes, Value stride, Value mask) {
   if (lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
-  return gather(pointer, d, mul(iota(DType::i64, lanes), splat(convert(stride, DType::i64), lanes)), mask);
+  return gather(pointer, d, mul(iota(DType::i64, lanes), splat(convert(stride, DType::i64), lanes)),
+                mask);
 }
 
 void IrBuilder::store_strided(Value pointer, Value x, std::int64_t stride, Value mask) {
@@ -174,13 +200,16 @@ void IrBuilder::store_strided(Value pointer, Value x, std::int64_t stride, Value
 
 void IrBuilder::store_strided(Value pointer, Value x, Value stride, Value mask) {
   if (x.lanes == 1) return mask ? store_masked(pointer, x, mask) : store(pointer, x);
-  scatter(pointer, x, mul(iota(DType::i64, x.lanes), splat(convert(stride, DType::i64), x.lanes)), mask);
+  scatter(pointer, x, mul(iota(DType::i64, x.lanes), splat(convert(stride, DType::i64), x.lanes)),
+          mask);
 }
 
 void IrBuilder::store_interleaved(Value pointer, const Vec<Value>& xs, Value mask) {
   const int parts = static_cast<int>(xs.size()), lanes = xs[0].lanes;
   // Bits are only moved: bools and 16-bit floats go as they lie in memory.
-  const DType d = xs[0].dtype, moved = d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
+  const DType d = xs[0].dtype, moved = d == DType::bool_                     ? DType::u8
+                                       : d == DType::f16 || d == DType::bf16 ? DType::u16
+                                                                             : d;
   Value all{};
   for (const Value& x : xs) {
     const Value bits = wrap(to_memory(x), moved, lanes);
@@ -192,42 +221,52 @@ void IrBuilder::store_interleaved(Value pointer, const Vec<Value>& xs, Value mas
       pick.push_back(e % parts * lanes + e / parts);
       of_mask.push_back(e / parts);
     }
-    const Value at = offset(pointer, moved, index(std::int64_t{p} * lanes)), x = shuffle(all, all, pick);
+    const Value at = offset(pointer, moved, index(std::int64_t{p} * lanes)),
+                x = shuffle(all, all, pick);
     if (mask) store_masked(at, x, shuffle(mask, mask, of_mask));
     else store(at, x);
   }
 }
 
 Value IrBuilder::gather(Value pointer, DType d, Value indices, Value mask) {
-  if (!pointer.pointer || !is_int(indices.dtype) || (mask && mask.lanes != indices.lanes)) fault("gather", indices, mask);
+  if (!pointer.pointer || !is_int(indices.dtype) || (mask && mask.lanes != indices.lanes))
+    fault("gather", indices, mask);
   const int lanes = indices.lanes;
   if (lanes == 1) {
     const Value at = offset(pointer, d, convert(indices, DType::i64));
     return mask ? load_masked(at, d, mask) : load(at, d);
   }
-  // GEP reads indices as signed: unsigned ones are widened first. 32-bit signed ones stay (a shorter gather).
+  // GEP reads indices as signed: unsigned ones are widened first. 32-bit signed ones stay (a
+  // shorter gather).
   if (indices.dtype != DType::i32) indices = convert(indices, DType::i64);
-  LLVMValueRef addresses = llvm_.BuildInBoundsGEP2(builder_, memory_type(d), pointer.ref, &indices.ref, 1, "");
+  LLVMValueRef addresses =
+      llvm_.BuildInBoundsGEP2(builder_, memory_type(d), pointer.ref, &indices.ref, 1, "");
   LLVMTypeRef type = memory_type(d, lanes);
   if (!mask) mask = boolean(true, lanes);
-  LLVMValueRef loaded = intrinsic("llvm.masked.gather", {type, vector_of(pointer_type_, lanes)},
-                                  {addresses, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
+  LLVMValueRef loaded = intrinsic(
+      "llvm.masked.gather", {type, vector_of(pointer_type_, lanes)},
+      {addresses, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
   return from_memory(mark_access(loaded, pointer.buffer), d, lanes);
 }
 
 void IrBuilder::scatter(Value pointer, Value x, Value indices, Value mask) {
-  if (!pointer.pointer || !is_int(indices.dtype) || indices.lanes != x.lanes || (mask && mask.lanes != x.lanes)) fault("scatter", x, indices);
+  if (!pointer.pointer || !is_int(indices.dtype) || indices.lanes != x.lanes ||
+      (mask && mask.lanes != x.lanes))
+    fault("scatter", x, indices);
   const int lanes = indices.lanes;
   if (lanes == 1) {
     const Value at = offset(pointer, x.dtype, convert(indices, DType::i64));
     return mask ? store_masked(at, x, mask) : store(at, x);
   }
   if (indices.dtype != DType::i32) indices = convert(indices, DType::i64);
-  LLVMValueRef addresses = llvm_.BuildInBoundsGEP2(builder_, memory_type(x.dtype), pointer.ref, &indices.ref, 1, "");
+  LLVMValueRef addresses =
+      llvm_.BuildInBoundsGEP2(builder_, memory_type(x.dtype), pointer.ref, &indices.ref, 1, "");
   if (!mask) mask = boolean(true, lanes);
-  mark_access(intrinsic("llvm.masked.scatter", {memory_type(x.dtype, lanes), vector_of(pointer_type_, lanes)},
-                        {to_memory(x), addresses, llvm_.ConstInt(int_type(32), size_of(x.dtype), 0), mask.ref}),
-              pointer.buffer);
+  mark_access(
+      intrinsic(
+          "llvm.masked.scatter", {memory_type(x.dtype, lanes), vector_of(pointer_type_, lanes)},
+          {to_memory(x), addresses, llvm_.ConstInt(int_type(32), size_of(x.dtype), 0), mask.ref}),
+      pointer.buffer);
 }
 
 Value IrBuilder::tail_mask(int lanes, Value count) {
@@ -241,7 +280,8 @@ Value IrBuilder::stack_array(DType d, std::int64_t count) {
   // In the entry block, so that it is one fixed slot even when asked for inside a loop.
   LLVMBasicBlockRef here = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef entry = llvm_.GetEntryBasicBlock(function_);
-  if (LLVMValueRef first = llvm_.GetFirstInstruction(entry)) llvm_.PositionBuilderBefore(builder_, first);
+  if (LLVMValueRef first = llvm_.GetFirstInstruction(entry))
+    llvm_.PositionBuilderBefore(builder_, first);
   else llvm_.PositionBuilderAtEnd(builder_, entry);
   LLVMTypeRef type = llvm_.ArrayType2(memory_type(d), static_cast<std::uint64_t>(count));
   LLVMValueRef slot = llvm_.BuildAlloca(builder_, type, "");
@@ -250,7 +290,8 @@ Value IrBuilder::stack_array(DType d, std::int64_t count) {
   return {.ref = slot, .pointer = true};
 }
 
-Value IrBuilder::constant_array(const std::string& name, DType d, std::span<const std::uint64_t> bits) {
+Value IrBuilder::constant_array(const std::string& name, DType d,
+                                std::span<const std::uint64_t> bits) {
   LLVMValueRef global = llvm_.GetNamedGlobal(module_, name.c_str());
   if (!global) {
     LLVMTypeRef element = int_type(static_cast<int>(size_of(d)) * 8);
@@ -266,9 +307,13 @@ Value IrBuilder::constant_array(const std::string& name, DType d, std::span<cons
   return {.ref = global, .pointer = true};
 }
 
-void IrBuilder::copy_bytes(Value to, Value from, Value bytes) { llvm_.BuildMemCpy(builder_, to.ref, 1, from.ref, 1, bytes.ref); }
+void IrBuilder::copy_bytes(Value to, Value from, Value bytes) {
+  llvm_.BuildMemCpy(builder_, to.ref, 1, from.ref, 1, bytes.ref);
+}
 
-void IrBuilder::zero_bytes(Value to, Value bytes) { llvm_.BuildMemSet(builder_, to.ref, llvm_.ConstNull(int_type(8)), bytes.ref, 1); }
+void IrBuilder::zero_bytes(Value to, Value bytes) {
+  llvm_.BuildMemSet(builder_, to.ref, llvm_.ConstNull(int_type(8)), bytes.ref, 1);
+}
 
 }  // namespace vt::detail::cpu
 

@@ -14,14 +14,16 @@ namespace vt::detail::cpu {
 /// Of one function, from its first instruction to its last.
 class LineTable {
  public:
-  LineTable(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef function, const std::string& name, Where where);
+  LineTable(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef function,
+            const std::string& name, Where where);
   ~LineTable();
   LineTable(const LineTable&) = delete;
   LineTable& operator=(const LineTable&) = delete;
 
   /// What is built from now on belongs to that line; where it is not known, to the last one.
   void at(Where where);
-  /// What is built from now on belongs to no line, as that of another function; the result is what to give to `resume`.
+  /// What is built from now on belongs to no line, as that of another function; the result is what
+  /// to give to `resume`.
   LLVMMetadataRef suspend();
   void resume(LLVMMetadataRef place) { llvm().SetCurrentDebugLocation2(builder_, place); }
 

@@ -26,21 +26,24 @@ struct Loaded {
 
 std::string version_text(unsigned major) { return std::to_string(major); }
 
-// RTLD_LOCAL keeps our libLLVM's symbols away from another copy in the process (graphics drivers bring one). No
-// RTLD_DEEPBIND: sanitizers refuse it, and distributions version LLVM's symbols anyway.
+// RTLD_LOCAL keeps our libLLVM's symbols away from another copy in the process (graphics drivers
+// bring one). No RTLD_DEEPBIND: sanitizers refuse it, and distributions version LLVM's symbols
+// anyway.
 std::string fill(const std::string& path, Llvm& table) {
   std::string why;
   void* handle = open_library(path, why);
   if (!handle) return why;
   constexpr std::size_t count = std::size(llvm_names::all);
   void* pointers[count];
-  // The version first: an old library also lacks functions, and "wrong version" is the useful message.
+  // The version first: an old library also lacks functions, and "wrong version" is the useful
+  // message.
   if (void* get_version = ::dlsym(handle, "LLVMGetVersion")) {
     unsigned major = 0, minor = 0, patch = 0;
     reinterpret_cast<decltype(&::LLVMGetVersion)>(get_version)(&major, &minor, &patch);
     if (major != LLVM_VERSION_MAJOR) {
       ::dlclose(handle);
-      return path + " is LLVM " + version_text(major) + ", but vt was built with the headers of LLVM " + version_text(LLVM_VERSION_MAJOR);
+      return path + " is LLVM " + version_text(major) +
+             ", but vt was built with the headers of LLVM " + version_text(LLVM_VERSION_MAJOR);
     }
   } else {
     ::dlclose(handle);
@@ -58,7 +61,8 @@ std::string fill(const std::string& path, Llvm& table) {
 }
 
 Vec<std::string> candidates() {
-  if (const char* chosen = std::getenv("VT_LLVM_LIBRARY"); chosen && *chosen) return {chosen};  // the user's word is final
+  // the user's word is final
+  if (const char* chosen = std::getenv("VT_LLVM_LIBRARY"); chosen && *chosen) return {chosen};
   const std::string major = version_text(LLVM_VERSION_MAJOR);
   return {"libLLVM.so." + major + ".1",
           "libLLVM-" + major + ".so",
@@ -88,13 +92,15 @@ const Loaded& loaded() {
         return made;
       }
       // A library that exists but does not fit says more than the last path that does not exist.
-      if (wrong.empty() || why.find("cannot open shared object") == std::string::npos) wrong = std::move(why);
+      if (wrong.empty() || why.find("cannot open shared object") == std::string::npos)
+        wrong = std::move(why);
     }
     if (linked_statically()) {
       made->reason = wrong;
       return made;
     }
-    made->reason = "LLVM " + version_text(LLVM_VERSION_MAJOR) + " is not usable: " + wrong + " (set VT_LLVM_LIBRARY to the path of libLLVM)";
+    made->reason = "LLVM " + version_text(LLVM_VERSION_MAJOR) + " is not usable: " + wrong +
+                   " (set VT_LLVM_LIBRARY to the path of libLLVM)";
     return made;
   }();
   return *result;
@@ -109,7 +115,8 @@ std::string llvm_missing_reason() {
   if ((!chosen || !*chosen) && !linked_statically()) {
     const std::string major = llvm_loading::version_text(LLVM_VERSION_MAJOR);
     const std::string soname = "libLLVM.so." + major + ".1", older = "libLLVM-" + major + ".so";
-    for (const char* folder : {"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"})
+    for (const char* folder : {"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/",
+                               "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"})
       for (const std::string& name : {soname, older})
         if (::access((folder + name).c_str(), R_OK) == 0) return {};
     if (::access(("/usr/lib/llvm-" + major + "/lib/libLLVM.so.1").c_str(), R_OK) == 0) return {};
@@ -131,7 +138,8 @@ std::string llvm_try_library(const std::string& path) {
 #else
 
 const std::string& llvm_unavailable_reason() {
-  static const std::string reason = "built without LLVM headers (llvm-c/Core.h was not on the include path)";
+  static const std::string reason =
+      "built without LLVM headers (llvm-c/Core.h was not on the include path)";
   return reason;
 }
 

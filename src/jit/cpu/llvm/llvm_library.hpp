@@ -1,11 +1,14 @@
-// Owns the table of LLVM C functions that vt uses, loaded from libLLVM at run time and never linked.
+// Owns the table of LLVM C functions that vt uses, loaded from libLLVM at run time and never
+// linked.
 #pragma once
 
 #include <string>
 
-// Header-only users may not have the llvm-c headers: everything that needs them is inside `#if VT_HAS_LLVM_HEADERS`.
+// Header-only users may not have the llvm-c headers: everything that needs them is inside `#if
+// VT_HAS_LLVM_HEADERS`.
 #if defined(__has_include)
-#if __has_include(<llvm-c/Core.h>) && __has_include(<llvm-c/LLJIT.h>) && __has_include(<llvm/Config/llvm-config.h>)
+#if __has_include( \
+    <llvm-c/Core.h>) && __has_include(<llvm-c/LLJIT.h>) && __has_include(<llvm/Config/llvm-config.h>)
 #define VT_HAS_LLVM_HEADERS 1
 #endif
 #endif
@@ -105,31 +108,36 @@ namespace llvm_names {
 #define VT_LLVM_TEXT(x) #x
 #define VT_LLVM_EXPANDED_TEXT(x) VT_LLVM_TEXT(x)
 #define VT_LLVM_NAME(name) "LLVM" #name,
-inline constexpr const char* all[] = {VT_LLVM_FUNCTIONS(VT_LLVM_NAME) VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGET),
-                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETINFO), VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETMC),
-                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_ASMPRINTER)};
+inline constexpr const char* all[] = {
+    VT_LLVM_FUNCTIONS(VT_LLVM_NAME) VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGET),
+    VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETINFO), VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETMC),
+    VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_ASMPRINTER)};
 #undef VT_LLVM_NAME
 #undef VT_LLVM_EXPANDED_TEXT
 #undef VT_LLVM_TEXT
 }  // namespace llvm_names
 #undef VT_LLVM_FUNCTIONS
 
-static_assert(sizeof(Llvm) == sizeof(llvm_names::all), "one name per member of Llvm, in the same order");
+static_assert(sizeof(Llvm) == sizeof(llvm_names::all),
+              "one name per member of Llvm, in the same order");
 
 /// The loaded table. Throws: Error(backend) with `llvm_unavailable_reason()` when there is none.
 const Llvm& llvm();
 
 #endif  // VT_HAS_LLVM_HEADERS
 
-/// Empty when LLVM can be used; else one line that says why not. Loads the library on the first call; any thread.
+/// Empty when LLVM can be used; else one line that says why not. Loads the library on the first
+/// call; any thread.
 const std::string& llvm_unavailable_reason();
 
-/// The same question for a program that may never need LLVM, because its kernels are on disk: looks for the library's file
-/// and loads nothing when it is in a usual place. Loading may still fail later, and then says why.
+/// The same question for a program that may never need LLVM, because its kernels are on disk: looks
+/// for the library's file and loads nothing when it is in a usual place. Loading may still fail
+/// later, and then says why.
 std::string llvm_missing_reason();
 
-/// The outcome of one attempt to load, for tests of the refusals: `path` as given to dlopen, no caching, no fallbacks.
-/// Returns an empty string when the library has the headers' major version and every function.
+/// The outcome of one attempt to load, for tests of the refusals: `path` as given to dlopen, no
+/// caching, no fallbacks. Returns an empty string when the library has the headers' major version
+/// and every function.
 std::string llvm_try_library(const std::string& path);
 
 }  // namespace vt::detail::cpu

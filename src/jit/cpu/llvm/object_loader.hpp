@@ -1,5 +1,6 @@
-// Owns the loading of compiled kernels without LLVM: maps an x86-64 ELF object file, links it, and finds its functions.
-// A kernel that is in the disk cache thereby runs without libLLVM, whose loading takes longer than anything else at the start.
+// Owns the loading of compiled kernels without LLVM: maps an x86-64 ELF object file, links it, and
+// finds its functions. A kernel that is in the disk cache thereby runs without libLLVM, whose
+// loading takes longer than anything else at the start.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +16,20 @@
 
 namespace vt::detail::cpu {
 
-/// Code mapped into this process until destroyed. Writable while it is linked, executable or read-only after.
+/// Code mapped into this process until destroyed. Writable while it is linked, executable or
+/// read-only after.
 class LoadedObject {
  public:
-  using Resolver = std::function<void*(std::string_view name)>;  ///< a C function's address, or null
+  /// a C function's address, or null
+  using Resolver = std::function<void*(std::string_view name)>;
 
   LoadedObject() = default;
   ~LoadedObject();
   LoadedObject(const LoadedObject&) = delete;
   LoadedObject& operator=(const LoadedObject&) = delete;
 
-  /// Maps and links, in place of what there was. Returns what is wrong with the object, or nothing; it is never read outside its bytes, whatever
-  /// they are.
+  /// Maps and links, in place of what there was. Returns what is wrong with the object, or nothing;
+  /// it is never read outside its bytes, whatever they are.
   std::string load(std::span<const char> object, const Resolver& resolve);
   /// Did load() find no memory for it?
   bool starved() const { return starved_; }

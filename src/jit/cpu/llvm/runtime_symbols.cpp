@@ -1,4 +1,5 @@
-// The functions that generated code may call: what LLVM itself calls (memory, fma) and scalar fallbacks of the C library.
+// The functions that generated code may call: what LLVM itself calls (memory, fma) and scalar
+// fallbacks of the C library.
 #include "compile.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -36,7 +37,8 @@ std::span<const RuntimeSymbol> runtime_symbols() {
       {"memset", reinterpret_cast<void*>(static_cast<Fill>(std::memset))},
       {"fmaf", reinterpret_cast<void*>(static_cast<F3>(std::fma))},
       {"fma", reinterpret_cast<void*>(static_cast<F4>(std::fma))},
-      {"fminf", reinterpret_cast<void*>(static_cast<G1>(::fminf))},  // LLVM makes these of a compare and a select on 16-bit floats
+      // LLVM makes these of a compare and a select on 16-bit floats
+      {"fminf", reinterpret_cast<void*>(static_cast<G1>(::fminf))},
       {"fmaxf", reinterpret_cast<void*>(static_cast<G1>(::fmaxf))},
       {"fmin", reinterpret_cast<void*>(static_cast<G2>(::fmin))},
       {"fmax", reinterpret_cast<void*>(static_cast<G2>(::fmax))},

@@ -23,8 +23,9 @@ struct Has {
   // These builtins also ask whether the operating system keeps the wide registers.
   bool sse41 = __builtin_cpu_supports("sse4.1");
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c();
-  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512cd");
   bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   bool avx_vnni = avx2 && (leaf7_1() & 1u << 4) != 0;
   bool avx512_bf16 = avx512 && (leaf7_1() & 1u << 5) != 0;
@@ -38,15 +39,16 @@ struct Has {
   }
 };
 
-/// Model and feature bits: machines that share a cache folder (a home on the network) may differ. Asked for once: each question is an
-/// instruction that a virtual machine hands to its host.
+/// Model and feature bits: machines that share a cache folder (a home on the network) may differ.
+/// Asked for once: each question is an instruction that a virtual machine hands to its host.
 const std::string& identity() {
   static const std::string text = [] {
     std::string text = "x86";
     const auto leaf = [&](unsigned number) {
       unsigned a = 0, b = 0, c = 0, d = 0;
       if (!__get_cpuid_count(number, 0, &a, &b, &c, &d)) return;
-      if (number == 1) b = 0, c &= ~(1u << 27);  // the number of the core it ran on, and an operating system's flag
+      // the number of the core it ran on, and an operating system's flag
+      if (number == 1) b = 0, c &= ~(1u << 27);
       for (unsigned word : {a, b, c, d}) text += "." + std::to_string(word);
     };
     for (unsigned number : {1u, 7u, 0x80000001u}) leaf(number);
@@ -59,11 +61,13 @@ const std::string& identity() {
 
 constexpr bool x86 = false;
 struct Has {
-  bool sse41 = true, avx2 = false, avx512 = false, avx512_vnni = false, avx_vnni = false, avx512_bf16 = false;
+  bool sse41 = true, avx2 = false, avx512 = false, avx512_vnni = false, avx_vnni = false,
+       avx512_bf16 = false;
 };
 const std::string& identity() {
 #if defined(__linux__)
-  static const std::string text = "hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." + std::to_string(::getauxval(AT_HWCAP2));
+  static const std::string text = "hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." +
+                                  std::to_string(::getauxval(AT_HWCAP2));
 #else
   static const std::string text = "host";
 #endif
@@ -72,9 +76,11 @@ const std::string& identity() {
 
 #endif
 
-// The lower instruction sets are spelled out, not taken from a CPU name, so that they hold what the flags below say.
+// The lower instruction sets are spelled out, not taken from a CPU name, so that they hold what the
+// flags below say.
 constexpr const char* sse2_features = "+sse2,+cx8,+fxsr,+mmx";
-constexpr const char* avx2_features = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16";
+constexpr const char* avx2_features =
+    "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16";
 constexpr const char* avx512_features =
     "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16,"
     "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl";
@@ -91,7 +97,8 @@ Target make_target(Isa isa) {
     t.fma = t.f16c = t.sse41 = true;
     return t;
   }
-  const bool known = isa == Isa::sse2 || (isa == Isa::avx2 && has.avx2) || (isa == Isa::avx512 && has.avx512);
+  const bool known =
+      isa == Isa::sse2 || (isa == Isa::avx2 && has.avx2) || (isa == Isa::avx512 && has.avx512);
   t.isa = known ? isa : Isa::host;
   const bool avx512 = t.isa == Isa::avx512 || (t.isa == Isa::host && has.avx512);
   const bool avx2 = avx512 || t.isa == Isa::avx2 || (t.isa == Isa::host && has.avx2);
@@ -120,7 +127,10 @@ std::string Target::key() const {
 const Target& host_target() {
   static const Target target = [] {
     const std::string_view name = isa_from_environment();
-    Target t = make_target(name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host);
+    Target t = make_target(name == "sse2"     ? Isa::sse2
+                           : name == "avx2"   ? Isa::avx2
+                           : name == "avx512" ? Isa::avx512
+                                              : Isa::host);
     t.level = static_cast<int>(number_from_environment("VT_CPU_LEVEL", 0, 3, t.level));
     return t;
   }();

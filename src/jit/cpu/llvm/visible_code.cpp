@@ -1,5 +1,6 @@
-// perf reads /tmp/perf-PID.map ("perf map": a line of start, size and name for each function); gdb stops in __jit_debug_register_code and reads
-// the list behind __jit_debug_descriptor (GDB manual, "JIT Compilation Interface").
+// perf reads /tmp/perf-PID.map ("perf map": a line of start, size and name for each function); gdb
+// stops in __jit_debug_register_code and reads the list behind __jit_debug_descriptor (GDB manual,
+// "JIT Compilation Interface").
 #include "visible_code.hpp"
 
 #if defined(__x86_64__) && defined(__ELF__)
@@ -34,7 +35,9 @@ struct jit_descriptor {
 };
 // Weak: LLVM has both as well, and one of each does.
 [[gnu::weak, gnu::used]] jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
-[[gnu::weak, gnu::used, gnu::noinline]] void __jit_debug_register_code() { __asm__ volatile("" ::: "memory"); }
+[[gnu::weak, gnu::used, gnu::noinline]] void __jit_debug_register_code() {
+  __asm__ volatile("" ::: "memory");
+}
 }
 
 namespace visible {
@@ -62,7 +65,8 @@ struct PerfMap {
 };
 
 PerfMap& perf_map() {
-  static PerfMap* const map = new PerfMap;  // never destroyed: code may be made while the process ends
+  // never destroyed: code may be made while the process ends
+  static PerfMap* const map = new PerfMap;
   return *map;
 }
 
@@ -77,7 +81,8 @@ void in_child() {
   m.mutex.unlock();
 }
 
-void add_to_map(std::span<const char> object, const Vec<std::uint64_t>& addresses, const Vec<Elf64_Shdr>& sections) {
+void add_to_map(std::span<const char> object, const Vec<std::uint64_t>& addresses,
+                const Vec<Elf64_Shdr>& sections) {
   static const int prepared = pthread_atfork(before_fork, after_fork, in_child);
   static_cast<void>(prepared);
   const CodeLabel* label = CodeLabelScope::innermost();
@@ -89,10 +94,13 @@ void add_to_map(std::span<const char> object, const Vec<std::uint64_t>& addresse
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
       Elf64_Sym f;
       std::memcpy(&f, object.data() + table.sh_offset + at, sizeof f);
-      if (ELF64_ST_TYPE(f.st_info) != STT_FUNC || f.st_shndx >= addresses.size() || addresses[f.st_shndx] == 0) continue;
+      if (ELF64_ST_TYPE(f.st_info) != STT_FUNC || f.st_shndx >= addresses.size() ||
+          addresses[f.st_shndx] == 0)
+        continue;
       const std::string name = names + f.st_name;
       char numbers[48];
-      std::snprintf(numbers, sizeof numbers, "%llx %llx vt: ", static_cast<unsigned long long>(addresses[f.st_shndx] + f.st_value),
+      std::snprintf(numbers, sizeof numbers, "%llx %llx vt: ",
+                    static_cast<unsigned long long>(addresses[f.st_shndx] + f.st_value),
                     static_cast<unsigned long long>(f.st_size));
       map.lines.append(numbers).append(label->text());
       // A kernel is its label; of other functions, and of those that it calls, both are told.
@@ -111,7 +119,8 @@ std::mutex& debugger_lock() {
 // An object in gdb's list.
 class Listed {
  public:
-  explicit Listed(Vec<char> file) : file_(std::move(file)), entry_{nullptr, nullptr, file_.begin(), file_.size()} {
+  explicit Listed(Vec<char> file)
+      : file_(std::move(file)), entry_{nullptr, nullptr, file_.begin(), file_.size()} {
     const std::lock_guard hold(debugger_lock());
     entry_.next_entry = __jit_debug_descriptor.first_entry;
     if (entry_.next_entry) entry_.next_entry->prev_entry = &entry_;
@@ -120,7 +129,8 @@ class Listed {
   }
   ~Listed() {
     const std::lock_guard hold(debugger_lock());
-    (entry_.prev_entry ? entry_.prev_entry->next_entry : __jit_debug_descriptor.first_entry) = entry_.next_entry;
+    (entry_.prev_entry ? entry_.prev_entry->next_entry : __jit_debug_descriptor.first_entry) =
+        entry_.next_entry;
     if (entry_.next_entry) entry_.next_entry->prev_entry = entry_.prev_entry;
     tell(2);
   }
@@ -144,13 +154,16 @@ std::shared_ptr<void> show_code(std::span<const char> object, const Vec<std::uin
   Elf64_Ehdr header;
   std::memcpy(&header, object.data(), sizeof header);
   Vec<Elf64_Shdr> sections(addresses.size());
-  std::memcpy(sections.begin(), object.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  std::memcpy(sections.begin(), object.data() + header.e_shoff,
+              sections.size() * sizeof(Elf64_Shdr));
   if (perf_wanted()) visible::add_to_map(object, addresses, sections);
   if (!gdb_wanted()) return nullptr;
   for (std::size_t i = 0; i < sections.size(); ++i) sections[i].sh_addr = addresses[i];
   Vec<char> file(object.data(), object.data() + object.size());
-  std::memcpy(file.begin() + header.e_shoff, sections.begin(), sections.size() * sizeof(Elf64_Shdr));
-  return shared_of(new visible::Listed(std::move(file)), [](void* p) { delete static_cast<visible::Listed*>(p); });
+  std::memcpy(file.begin() + header.e_shoff, sections.begin(),
+              sections.size() * sizeof(Elf64_Shdr));
+  return shared_of(new visible::Listed(std::move(file)),
+                   [](void* p) { delete static_cast<visible::Listed*>(p); });
 }
 
 }  // namespace vt::detail::cpu

@@ -10,8 +10,9 @@
 
 namespace vt::detail::cpu {
 
-/// Tells those that VT_PERF and VT_GDB ask for, under the innermost label. `object`: an ELF file that was checked and loaded, `addresses`: where
-/// each section of it lies, 0 for those that do not. The code must stay until the result has gone. Any thread.
+/// Tells those that VT_PERF and VT_GDB ask for, under the innermost label. `object`: an ELF file
+/// that was checked and loaded, `addresses`: where each section of it lies, 0 for those that do
+/// not. The code must stay until the result has gone. Any thread.
 std::shared_ptr<void> show_code(std::span<const char> object, const Vec<std::uint64_t>& addresses);
 
 }  // namespace vt::detail::cpu

@@ -11,8 +11,8 @@ using namespace math_value;
 
 namespace exp_parts {
 
-// Adding this constant leaves round-to-even(x) in the low bits of the significand: one addition gives the integer both
-// as a float and as bits.
+// Adding this constant leaves round-to-even(x) in the low bits of the significand: one addition
+// gives the integer both as a float and as bits.
 double rounder(V x) { return x.is_f64() ? 0x1.8p52 : 0x1.8p23; }
 
 V integer_bits(V t) { return t.bits() - t.like(rounder(t)).bits(); }
@@ -27,7 +27,8 @@ Exponential exponential(V x, const V* low, bool careful) {
   const V high = mad(n, -ln2[0], x);
   V r = mad(n, -ln2[1], high);
   if (low) r = r + *low;
-  const V q = x.is_f64() ? polynomial(r, math_tables::exp_f64) : polynomial(r, math_tables::exp_f32);
+  const V q =
+      x.is_f64() ? polynomial(r, math_tables::exp_f64) : polynomial(r, math_tables::exp_f32);
   const V k = exp_parts::integer_bits(t);
   if (!careful) return {mad(r * r, q, r) + 1.0, k};
   const V lost = mad(n, -ln2[1], high - r);  // what rounding took from r
@@ -50,9 +51,11 @@ V exp_halved(V x) {
 }
 
 V exp2(V x) {
-  const V c = x.is_f64() ? at_most(at_least(x, -1077.0), 1026.0) : at_most(at_least(x, -152.0), 130.0);
+  const V c =
+      x.is_f64() ? at_most(at_least(x, -1077.0), 1026.0) : at_most(at_least(x, -152.0), 130.0);
   const V t = c + exp_parts::rounder(c), r = c - (t - exp_parts::rounder(c));
-  const V p = x.is_f64() ? polynomial(r, math_tables::exp2_f64) : polynomial(r, math_tables::exp2_f32);
+  const V p =
+      x.is_f64() ? polynomial(r, math_tables::exp2_f64) : polynomial(r, math_tables::exp2_f32);
   return scale(mad(r, p, 1.0), exp_parts::integer_bits(t));
 }
 
@@ -66,18 +69,21 @@ V expm1(V x) {
   const V n = t - exp_parts::rounder(c);
   const V high = mad(n, -ln2[0], c), r = mad(n, -ln2[1], high);
   const V lost = mad(n, -ln2[1], high - r);  // what rounding took from r
-  const V q = x.is_f64() ? polynomial(r, math_tables::exp_f64) : polynomial(r, math_tables::exp_f32);
+  const V q =
+      x.is_f64() ? polynomial(r, math_tables::exp_f64) : polynomial(r, math_tables::exp_f32);
   const V grown = r + mad(r * r, q, lost);
   const V k = exp_parts::integer_bits(t), one = k.like_int(1);
   const V half = power_of_two(k - one);
   const V result = mad(grown, half, half - 0.5) * 2.0;
-  const V near_zero = select(abs(x) < (x.is_f64() ? 0x1p-54 : 0x1p-25), x, grown);  // keeps the sign of zero
+  // keeps the sign of zero
+  const V near_zero = select(abs(x) < (x.is_f64() ? 0x1p-54 : 0x1p-25), x, grown);
   return select(equal(k, k.like_int(0)), near_zero, result);
 }
 
 V sinh(V x) {
   const V a = abs(x), z = x * x;
-  const V p = x.is_f64() ? polynomial(z, math_tables::sinh_f64) : polynomial(z, math_tables::sinh_f32);
+  const V p =
+      x.is_f64() ? polynomial(z, math_tables::sinh_f64) : polynomial(z, math_tables::sinh_f32);
   const V small = mad(x * z, p, x);
   const V e = exp_halved(a);
   return select(a < 1.0, small, copysign(e - 0.25 / e, x));
@@ -88,30 +94,34 @@ V cosh(V x) {
   return e + 0.25 / e;
 }
 
-// h/(h + 1) with h = (e^(2|x|) - 1)/2 = 2^n·p + (2^n - 1)/2, where p = (e^(2r) - 1)/2 = r + r²·q. n is 0 up to 0.26: there the quotient's error
-// counts little in r + (r²·q - h·quotient).
+// h/(h + 1) with h = (e^(2|x|) - 1)/2 = 2^n·p + (2^n - 1)/2, where p = (e^(2r) - 1)/2 = r + r²·q. n
+// is 0 up to 0.26: there the quotient's error counts little in r + (r²·q - h·quotient).
 V tanh(V x) {
   const auto& ln2 = x.is_f64() ? math_tables::ln2_f64 : math_tables::ln2_f32;
   const double log2e = x.is_f64() ? math_tables::log2e_f64[0] : math_tables::log2e_f32[0];
   const V a = at_most(abs(x), x.is_f64() ? 20.0 : 10.0);  // from there on it is 1
   const V t = mad(a, 2 * log2e, -0.25) + exp_parts::rounder(x), n = t - exp_parts::rounder(x);
   // Multiplied exactly, n times ln 2 in one part is near enough, as n is small.
-  const V r = x.b->target().fma ? mad(n, -(ln2[0] + ln2[1]) / 2, a) : mad(n, -ln2[1] / 2, mad(n, -ln2[0] / 2, a));
-  const V q = x.is_f64() ? polynomial(r, math_tables::half_expm1_f64) : polynomial(r, math_tables::half_expm1_f32);
+  const V r = x.b->target().fma ? mad(n, -(ln2[0] + ln2[1]) / 2, a)
+                                : mad(n, -ln2[1] / 2, mad(n, -ln2[0] / 2, a));
+  const V q = x.is_f64() ? polynomial(r, math_tables::half_expm1_f64)
+                         : polynomial(r, math_tables::half_expm1_f32);
   const V rest = r * r * q, two_n = power_of_two(exp_parts::integer_bits(t));
   const V h = mad(two_n, r + rest, mad(two_n, 0.5, -0.5)), quotient = h / (h + 1.0);
   return copysign(select(equal(n, 0.0), r + mad(-h, quotient, rest), quotient), x);
 }
 
-// With e = exp(-|x|) nothing overflows, and the left tail keeps its relative accuracy down to the subnormals. The errors of
-// e, of 1 + e and of the division would add up to more than 2 ulp: the last two are taken out by one corrective step.
+// With e = exp(-|x|) nothing overflows, and the left tail keeps its relative accuracy down to the
+// subnormals. The errors of e, of 1 + e and of the division would add up to more than 2 ulp: the
+// last two are taken out by one corrective step.
 V sigmoid(V x) {
   const Exponential parts = exponential(clamped_below(-abs(x)), nullptr, true);
   const V e = scale(parts.p, parts.k), left = sign_bit(x), top = select(left, e, x.like(1.0));
   const auto [den, den_low] = fast_two_sum(x.like(1.0), e);
   const V q = top / den;
   const V residual = mad(-q, den_low, left_of(top, q, den));
-  return mad(residual, select(left, 1.0 - q, q), q);  // 1/den is q on the right and 1 - q on the left
+  // 1/den is q on the right and 1 - q on the left
+  return mad(residual, select(left, 1.0 - q, q), q);
 }
 
 }  // namespace vt::detail::cpu::math_core

@@ -14,7 +14,8 @@ using namespace math_value;
 
 namespace log_parts {
 
-/// x = 2^k·(1 + f) with 1 + f in [√½, √2), for x > 0; also of subnormals, where `bits` is k before their scaling is undone.
+/// x = 2^k·(1 + f) with 1 + f in [√½, √2), for x > 0; also of subnormals, where `bits` is k before
+/// their scaling is undone.
 struct Split {
   V k, f, bits;
 };
@@ -41,7 +42,8 @@ V remainder(V f) {
   return mad(s, half_square + r, -half_square);
 }
 
-/// Puts in what log gives where x is no positive finite number: log 0 = -inf, log of negative = NaN, inf and NaN stay.
+/// Puts in what log gives where x is no positive finite number: log 0 = -inf, log of negative =
+/// NaN, inf and NaN stay.
 V with_specials(V x, V result) {
   const V regular = (x > 0.0) & (x < infinity);
   return select(regular, result, select(equal(x, 0.0), -infinity, select(x < 0.0, quiet_nan, x)));
@@ -59,7 +61,8 @@ V log(V x) {
   return log_parts::with_specials(x, log_parts::joined(k, f, log_parts::remainder(f)));
 }
 
-// The constant in two parts, so that near 1, where the result is nearly f·log2(e), it adds no error.
+// The constant in two parts, so that near 1, where the result is nearly f·log2(e), it adds no
+// error.
 V log2(V x) {
   const auto [k, f, bits] = log_parts::split(x);
   const auto& log2e = x.is_f64() ? math_tables::log2e_f64 : math_tables::log2e_f32;
@@ -68,13 +71,15 @@ V log2(V x) {
   return log_parts::with_specials(x, k + (high + (low + rest)));
 }
 
-// log(1 + x) with what rounding took from 1 + x put back into f; where k = 0 that makes f = x exactly.
+// log(1 + x) with what rounding took from 1 + x put back into f; where k = 0 that makes f = x
+// exactly.
 V log1p(V x) {
   const V u = 1.0 + x;
   const auto [k, f, bits] = log_parts::split(u);  // u is 0 or no subnormal
   const auto [sum, low] = two_sum(x.like(1.0), x);
   const V down = power_of_two(-bits);
-  const V correction = select(x < (x.is_f64() ? 0x1p60 : 0x1p30), low * down, 0.0);  // beyond it 1 does not count, and 2^-k underflows
+  // beyond it 1 does not count, and 2^-k underflows
+  const V correction = select(x < (x.is_f64() ? 0x1p60 : 0x1p30), low * down, 0.0);
   const V g = f + correction;
   const V result = log_parts::with_specials(u, log_parts::joined(k, g, log_parts::remainder(g)));
   return select(abs(x) < (x.is_f64() ? 0x1p-54 : 0x1p-25), x, result);  // keeps the sign of zero
@@ -126,26 +131,33 @@ std::pair<V, V> log_extended(V x) {
 /// |x|^y for finite |x| > 0; the rest is put right by `specials`.
 V magnitude_f64(V x, V y) {
   const auto [high, low] = log_extended(x);
-  y = at_most(at_least(y, -0x1p900), 0x1p900);  // as good as larger ones, and two_product cannot overflow inside
+  // as good as larger ones, and two_product cannot overflow inside
+  y = at_most(at_least(y, -0x1p900), 0x1p900);
   const auto [e, e_low] = two_product(y, high);
-  // Where y·log overflows, the products' errors are NaN or meaningless: drop them, and let exp overflow.
+  // Where y·log overflows, the products' errors are NaN or meaningless: drop them, and let exp
+  // overflow.
   const V all_low = select(abs(e) < 1000.0, mad(y, low, e_low), 0.0);
   const V c = at_most(at_least(y * high, -747.0), 712.0);
   const Exponential r = exponential(c, &all_low);
   return scale(r.p, r.k);
 }
 
-/// The same to some 2^-30 for f32, which is taken apart as such: log2(x) and its product with y in f64. Zero and infinity count as 2^∓∞.
+/// The same to some 2^-30 for f32, which is taken apart as such: log2(x) and its product with y in
+/// f64. Zero and infinity count as 2^∓∞.
 V magnitude_f32(V x, V y) {
   const auto [k, f, bits] = log_parts::split(x);
   const V infinite = select(equal(x, 0.0), -infinity, select(equal(x, infinity), infinity, k));
-  // f/(2 + f) by one step of Newton's from the quotient in f32, which takes less time than a division in f64.
-  const V wide = f.to(DType::f64), den = wide + 2.0, near = (1.0 / (f + 2.0)).to(DType::f64), s = wide * mad(near, mad(-near, den, 1.0), near);
+  // f/(2 + f) by one step of Newton's from the quotient in f32, which takes less time than a
+  // division in f64.
+  const V wide = f.to(DType::f64), den = wide + 2.0, near = (1.0 / (f + 2.0)).to(DType::f64),
+          s = wide * mad(near, mad(-near, den, 1.0), near);
   const V log2 = mad(s, polynomial(s * s, math_tables::log2_s), infinite.to(DType::f64));
   // Finite, so that 1^∞ is no NaN.
   constexpr double most = std::numeric_limits<float>::max();
-  const V e = at_most(at_least(at_most(at_least(y, -most), most).to(DType::f64) * log2, -300.0), 300.0);
-  const V t = e + 0x1.8p52, r = e - (t - 0x1.8p52), p = mad(r, polynomial(r, math_tables::exp2_f32), 1.0);
+  const V e =
+      at_most(at_least(at_most(at_least(y, -most), most).to(DType::f64) * log2, -300.0), 300.0);
+  const V t = e + 0x1.8p52, r = e - (t - 0x1.8p52),
+          p = mad(r, polynomial(r, math_tables::exp2_f32), 1.0);
   return (p.bits() + (t.bits() << 52)).as_float().to(DType::f32);
 }
 
@@ -177,7 +189,9 @@ V specials(V x, V y, V magnitude) {
 
 V pow(V x, V y) {
   const V a = abs(x);
-  return pow_parts::specials(x, y, x.is_f64() ? pow_parts::limits(x, y, pow_parts::magnitude_f64(a, y)) : pow_parts::magnitude_f32(a, y));
+  return pow_parts::specials(x, y,
+                             x.is_f64() ? pow_parts::limits(x, y, pow_parts::magnitude_f64(a, y))
+                                        : pow_parts::magnitude_f32(a, y));
 }
 
 // By squaring. Every number goes with what it was rounded by; that turns NaN where a number
@@ -208,18 +222,23 @@ V long_power(V x, unsigned n, bool inverted) {
 
 namespace vt::detail::cpu::math {
 
-Value long_power(IrBuilder& b, Value x, unsigned n, bool inverted) { return math_core::long_power(math_value::V{&b, x}, n, inverted).v; }
+Value long_power(IrBuilder& b, Value x, unsigned n, bool inverted) {
+  return math_core::long_power(math_value::V{&b, x}, n, inverted).v;
+}
 Value log(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::log); }
 Value log2(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::log2); }
 Value log1p(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::log1p); }
 Value asinh(IrBuilder& b, Value x) {
-  return math_value::apply(b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::asinh_f64); });
+  return math_value::apply(
+      b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::asinh_f64); });
 }
 Value acosh(IrBuilder& b, Value x) {
-  return math_value::apply(b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::acosh_f64); });
+  return math_value::apply(
+      b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::acosh_f64); });
 }
 Value atanh(IrBuilder& b, Value x) {
-  return math_value::apply(b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::atanh_f64); });
+  return math_value::apply(
+      b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::atanh_f64); });
 }
 Value pow(IrBuilder& b, Value x, Value y) { return math_value::apply(b, x, y, math_core::pow); }
 

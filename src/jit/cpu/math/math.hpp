@@ -1,8 +1,10 @@
-// Owns the list of inner functions: vector code for exp, log, sin, …, emitted inline, for any lane count.
+// Owns the list of inner functions: vector code for exp, log, sin, …, emitted inline, for any lane
+// count.
 //
-// Each takes and returns a Value of a float dtype. f32 results are within 2 ulp of the true value, f64 within 4 (measured
-// by tests/cpu/cpu_math_test.cpp and perf/accuracy); f16 and bf16 are computed in f32 and rounded. Zeros, infinities, NaN and subnormals
-// as C and IEEE say. Lanes do not influence each other: a value gives the same bits in any lane beside any neighbours.
+// Each takes and returns a Value of a float dtype. f32 results are within 2 ulp of the true value,
+// f64 within 4 (measured by tests/cpu/cpu_math_test.cpp and perf/accuracy); f16 and bf16 are
+// computed in f32 and rounded. Zeros, infinities, NaN and subnormals as C and IEEE say. Lanes do
+// not influence each other: a value gives the same bits in any lane beside any neighbours.
 #pragma once
 
 #include "../llvm/ir_builder.hpp"
@@ -48,8 +50,9 @@ Value rsqrt(IrBuilder& b, Value x);          ///< 1 / sqrt(x)
 Value fmod(IrBuilder& b, Value x, Value y);  ///< C's fmod, exact; of integers IrBuilder::rem
 Value nextafter(IrBuilder& b, Value x, Value y);
 
-// math/gamma.cpp. For negative x the f64 error of the first two is within 4 ulp of the larger of f(x), f(1 - x) and 1: near the
-// zeros there, relative accuracy would need the zeros' positions to twice the precision.
+// math/gamma.cpp. For negative x the f64 error of the first two is within 4 ulp of the larger of
+// f(x), f(1 - x) and 1: near the zeros there, relative accuracy would need the zeros' positions to
+// twice the precision.
 Value lgamma(IrBuilder& b, Value x);   ///< log |Γ(x)|
 Value digamma(IrBuilder& b, Value x);  ///< Γ'(x) / Γ(x); NaN at the negative integers, ∓inf at ±0
 Value erf_inv(IrBuilder& b, Value x);  ///< ±inf at ±1, NaN beyond

@@ -18,7 +18,8 @@ using namespace math_value;
 
 namespace erf_parts {
 
-// exp(-a²)·R(a)/(1 + 2a), where R = (1 + 2a)·exp(a²)·erfc(a) is smooth in (a - 4)/(a + 4). For a ≥ ½.
+// exp(-a²)·R(a)/(1 + 2a), where R = (1 + 2a)·exp(a²)·erfc(a) is smooth in (a - 4)/(a + 4). For a ≥
+// ½.
 V tail_f64(V a) {
   a = at_most(a, 28.0);  // erfc(28) = 0
   const V t = (a - 4.0) / (a + 4.0);
@@ -32,34 +33,43 @@ V tail_f64(V a) {
 
 V middle(V x) {
   const V z = x * x;
-  return mad(x, x.is_f64() ? polynomial(z, math_tables::erf_f64) : polynomial(z, math_tables::erf_f32), x);
+  return mad(
+      x, x.is_f64() ? polynomial(z, math_tables::erf_f64) : polynomial(z, math_tables::erf_f32), x);
 }
 
 /// numbers[low four bits of index], for all lanes in one instruction of AVX-512.
 V chosen(V index, const char* name, const double (&numbers)[16]) {
   IrBuilder& b = *index.b;
   std::uint64_t bits[16];
-  for (int k = 0; k < 16; ++k) bits[k] = std::bit_cast<std::uint32_t>(static_cast<float>(numbers[k]));
+  for (int k = 0; k < 16; ++k)
+    bits[k] = std::bit_cast<std::uint32_t>(static_cast<float>(numbers[k]));
   const Value table = b.constant_array(name, DType::f32, bits);
   const int lanes = index.v.lanes;
-  if (lanes == 1) return {&b, b.load(b.offset(table, DType::f32, b.convert((index & index.like_int(15)).v, DType::i64)), DType::f32)};
+  if (lanes == 1)
+    return {&b, b.load(b.offset(table, DType::f32,
+                                b.convert((index & index.like_int(15)).v, DType::i64)),
+                       DType::f32)};
   const Value all = b.load(table, DType::f32, 16, 64);
   Value found;
   for (int first = 0; first < lanes; first += 16) {
     int of[16];
     for (int k = 0; k < 16; ++k) of[k] = std::min(first + k, lanes - 1);
     const Value part = lanes == 16 ? index.v : b.shuffle(index.v, index.v, of);
-    const Value sixteen = IrBuilder::wrap(b.intrinsic("llvm.x86.avx512.permvar.sf.512", {}, {all.ref, part.ref}), DType::f32, 16);
+    const Value sixteen = IrBuilder::wrap(
+        b.intrinsic("llvm.x86.avx512.permvar.sf.512", {}, {all.ref, part.ref}), DType::f32, 16);
     const Value some = lanes - first >= 16 ? sixteen : b.slice_lanes(sixteen, 0, lanes - first);
     found = first == 0 ? some : b.concat_lanes(found, some);
   }
   return {&b, found};
 }
 
-// Polynomials around multiples of 1/4, whose coefficients are taken from registers: three fifths of the operations that the other way takes.
+// Polynomials around multiples of 1/4, whose coefficients are taken from registers: three fifths of
+// the operations that the other way takes.
 V in_pieces(V x) {
-  const V a = abs(x), shifted = at_most(a, 3.75) + 0x1.8p21, middle = shifted - 0x1.8p21, d = at_most(a, 4.0) - middle, piece = shifted.bits();
-  constexpr const char* names[] = {"erf_pieces_0", "erf_pieces_1", "erf_pieces_2", "erf_pieces_3", "erf_pieces_4", "erf_pieces_5"};
+  const V a = abs(x), shifted = at_most(a, 3.75) + 0x1.8p21, middle = shifted - 0x1.8p21,
+          d = at_most(a, 4.0) - middle, piece = shifted.bits();
+  constexpr const char* names[] = {"erf_pieces_0", "erf_pieces_1", "erf_pieces_2",
+                                   "erf_pieces_3", "erf_pieces_4", "erf_pieces_5"};
   V p = chosen(piece, names[5], math_tables::erf_pieces_f32[5]);
   for (int j = 4; j >= 0; --j) {
     const V c = chosen(piece, names[j], math_tables::erf_pieces_f32[j]);
@@ -72,13 +82,16 @@ V in_pieces(V x) {
 
 V erf(V x) {
   const V a = abs(x);
-  if (x.is_f64()) return select(a < 0.875, erf_parts::middle(x), copysign(1.0 - erf_parts::tail_f64(at_least(a, 0.5)), x));
+  if (x.is_f64())
+    return select(a < 0.875, erf_parts::middle(x),
+                  copysign(1.0 - erf_parts::tail_f64(at_least(a, 0.5)), x));
   if (x.b->target().vector_bytes == 64) return erf_parts::in_pieces(x);
   // erf a = 1 - 2^(-a·p(a)); from 4 on it is 1.
   const V c = at_most(a, 4.0);
   const V y = -(c * polynomial(c, math_tables::erf_tail_f32));
   const V t = y + 0x1.8p23, n = t - 0x1.8p23, r = y - n;
-  const V tail = mad(r, polynomial(r, math_tables::exp2_f32), 1.0) * power_of_two(t.bits() - t.like(0x1.8p23).bits());
+  const V tail = mad(r, polynomial(r, math_tables::exp2_f32), 1.0) *
+                 power_of_two(t.bits() - t.like(0x1.8p23).bits());
   return select(a < 0.7, erf_parts::middle(x), copysign(1.0 - tail, x));
 }
 
@@ -93,8 +106,8 @@ namespace erf_parts {
 struct Parts {
   V high, low;
 };
-/// A polynomial of scripts/special_coefficients in u, the place in its interval. Its first coefficient is most of it: to that the rest is added with
-/// what rounding loses.
+/// A polynomial of scripts/special_coefficients in u, the place in its interval. Its first
+/// coefficient is most of it: to that the rest is added with what rounding loses.
 template <std::size_t size>
 Parts fitted(V u, const double (&table)[size]) {
   const V rest = polynomial(u, std::span<const double>(table + 3, size - 3));
@@ -117,7 +130,8 @@ V gaussian(const double (&table)[size], V x, double slope, double half) {
   const auto [den, den_low] = two_sum(x * slope, x.like(1.0));
   const V shifted = x + 2.0, inverse = 1.0 / (shifted * den), over = inverse * shifted;
   const Parts numerator = fitted((x - 2.0) * (inverse * den), table);
-  const V q = numerator.high * over, q_low = (left_of(numerator.high, q, den) + (numerator.low - q * den_low)) * over;
+  const V q = numerator.high * over,
+          q_low = (left_of(numerator.high, q, den) + (numerator.low - q * den_low)) * over;
   const Exponential e = exponential(square * -half, nullptr, true);
   return scale(mad(e.p, q, e.p * (q_low - q * (square_low * half))), e.k);
 }
@@ -136,13 +150,17 @@ namespace erf_parts {
 /// coefficients are taken from registers.
 V ndtr_in_pieces(V a) {
   const V bits = (a + 1.0).bits();
-  const V middle = ((bits & bits.like_int(~0x1fffff)) | bits.like_int(0x100000)).as_float() - 1.0, d = a - middle;
+  const V middle = ((bits & bits.like_int(~0x1fffff)) | bits.like_int(0x100000)).as_float() - 1.0,
+          d = a - middle;
   const V piece = shift_right_signed(bits, 21);
-  constexpr const char* names[] = {"ndtr_pieces_0", "ndtr_pieces_1", "ndtr_pieces_2", "ndtr_pieces_3",
-                                   "ndtr_pieces_4", "ndtr_pieces_5", "ndtr_pieces_6"};
+  constexpr const char* names[] = {"ndtr_pieces_0", "ndtr_pieces_1", "ndtr_pieces_2",
+                                   "ndtr_pieces_3", "ndtr_pieces_4", "ndtr_pieces_5",
+                                   "ndtr_pieces_6"};
   V p = chosen(piece, names[6], math_tables::ndtr_pieces_f32[6]);
-  for (int j = 5; j > 0; --j) p = mad(p, d, chosen(piece, names[j], math_tables::ndtr_pieces_f32[j]));
-  const auto [size, size_low] = fast_two_sum(chosen(piece, names[0], math_tables::ndtr_pieces_f32[0]), p * d);
+  for (int j = 5; j > 0; --j)
+    p = mad(p, d, chosen(piece, names[j], math_tables::ndtr_pieces_f32[j]));
+  const auto [size, size_low] =
+      fast_two_sum(chosen(piece, names[0], math_tables::ndtr_pieces_f32[0]), p * d);
   const auto [square, square_low] = two_product(a, a);
   const Exponential e = exponential(square * -0.5, nullptr, true);
   return scale(mad(e.p, size, e.p * mad(size, square_low * -0.5, size_low)), e.k);
@@ -165,8 +183,8 @@ namespace bessel_parts {
 
 constexpr double largest_f32 = std::numeric_limits<float>::max();
 
-/// For a = |x|: exp(−a)·Iₖ(a)·√(a + 1) below 6 (k = 1: over a/(a + 1)) and exp(−a)·Iₖ(a)·√a beyond are nearly straight. `scale` and `root`:
-/// a + 1 or a, and its root.
+/// For a = |x|: exp(−a)·Iₖ(a)·√(a + 1) below 6 (k = 1: over a/(a + 1)) and exp(−a)·Iₖ(a)·√a beyond
+/// are nearly straight. `scale` and `root`: a + 1 or a, and its root.
 struct Scaled {
   V near;
   erf_parts::Parts value, scale, root;
@@ -188,29 +206,37 @@ Scaled scaled_i(V a, const double (&low)[small], const double (&high)[large]) {
 
 V bessel_i0e_f32(V x) {
   const V a = abs(x);
-  const auto w = bessel_parts::scaled_i(at_most(a, bessel_parts::largest_f32), special_tables::i0e_small_f32, special_tables::i0e_large_f32);
+  const auto w =
+      bessel_parts::scaled_i(at_most(a, bessel_parts::largest_f32), special_tables::i0e_small_f32,
+                             special_tables::i0e_large_f32);
   const auto [q, q_low] = erf_parts::quotient(w.value, w.root);
   return select(equal(a, infinity), 0.0, q + q_low);
 }
 
 V bessel_i1e_f32(V x) {
   const V a = abs(x), c = at_most(a, bessel_parts::largest_f32);
-  const auto w = bessel_parts::scaled_i(c, special_tables::i1e_small_f32, special_tables::i1e_large_f32);
+  const auto w =
+      bessel_parts::scaled_i(c, special_tables::i1e_small_f32, special_tables::i1e_large_f32);
   // Below 6 over (a + 1)^1.5, and times a at last.
-  const V one = c.like(1.0), factor = select(w.near, w.scale.high, one), least = select(w.near, w.scale.low, 0.0);
+  const V one = c.like(1.0), factor = select(w.near, w.scale.high, one),
+          least = select(w.near, w.scale.low, 0.0);
   const auto [den, den_low] = two_product(factor, w.root.high);
-  const auto [q, q_low] = erf_parts::quotient(w.value, {den, den_low + (factor * w.root.low + least * w.root.high)});
+  const auto [q, q_low] =
+      erf_parts::quotient(w.value, {den, den_low + (factor * w.root.low + least * w.root.high)});
   const V times = select(w.near, c, one);
   return copysign(select(equal(a, infinity), 0.0, mad(times, q, times * q_low)), x);
 }
 
-// A first guess from a third of the exponent, good to 3 %, then Halley steps, each of which triples the digits.
+// A first guess from a third of the exponent, good to 3 %, then Halley steps, each of which triples
+// the digits.
 V cbrt(V x) {
   const bool wide = x.is_f64();
   IrBuilder& b = *x.b;
-  // Away from the ends of the range, where residuals would underflow or sums overflow, by cubes of powers of two.
+  // Away from the ends of the range, where residuals would underflow or sums overflow, by cubes of
+  // powers of two.
   const V a = abs(x), tiny = a<(wide ? 0x1p-900 : 0x1p-90), huge = a>(wide ? 0x1p900 : 0x1p90);
-  const V n = a * select(tiny, wide ? 0x1p240 : 0x1p48, select(huge, wide ? 0x1p-240 : 0x1p-48, 1.0, x));
+  const V n =
+      a * select(tiny, wide ? 0x1p240 : 0x1p48, select(huge, wide ? 0x1p-240 : 0x1p-48, 1.0, x));
   V guess = n;
   if (wide) {
     // In the upper 32 bits, where division by 3 is a multiplication that vectors have.
@@ -227,7 +253,8 @@ V cbrt(V x) {
     const V residual = mad(-square, t, n), cube = square * t;
     t = t + t * (residual / (cube + cube + n));
   }
-  const V r = t * select(tiny, wide ? 0x1p-80 : 0x1p-16, select(huge, wide ? 0x1p80 : 0x1p16, 1.0, x));
+  const V r =
+      t * select(tiny, wide ? 0x1p-80 : 0x1p-16, select(huge, wide ? 0x1p80 : 0x1p16, 1.0, x));
   return select((a > 0.0) & (a < infinity), copysign(r, x), x);
 }
 
@@ -235,16 +262,18 @@ V rsqrt(V x) { return 1.0 / sqrt(x); }
 
 namespace fmod_parts {
 
-// c - trunc(c/y)·y is exact, as long as nothing is subnormal, even when the quotient had to be rounded to 53 bits: what
-// remains is a multiple of both last places and fits. Each round takes 52 bits off the quotient, so nearly always one does.
+// c - trunc(c/y)·y is exact, as long as nothing is subnormal, even when the quotient had to be
+// rounded to 53 bits: what remains is a multiple of both last places and fits. Each round takes 52
+// bits off the quotient, so nearly always one does.
 V reduced(V c, V y) {
   IrBuilder& b = *c.b;
-  return {&b, b.while_loop(
-                  {c.v}, [&](const Vec<Value>& at) { return b.any((abs(V{&b, at[0]}) >= y).v); },
-                  [&](const Vec<Value>& at) {
-                    const V now{&b, at[0]};
-                    return Vec<Value>{select(abs(now) >= y, exact_mad(-trunc(now / y), y, now), now).v};
-                  })[0]};
+  return {&b,
+          b.while_loop(
+              {c.v}, [&](const Vec<Value>& at) { return b.any((abs(V{&b, at[0]}) >= y).v); },
+              [&](const Vec<Value>& at) {
+                const V now{&b, at[0]};
+                return Vec<Value>{select(abs(now) >= y, exact_mad(-trunc(now / y), y, now), now).v};
+              })[0]};
 }
 
 V fmod_f64(V x, V y, bool whole_range) {
@@ -292,18 +321,23 @@ namespace vt::detail::cpu::math {
 
 Value erf(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::erf); }
 Value erfc(IrBuilder& b, Value x) {
-  return math_value::apply(b, x, [](math_value::V v) { return v.is_f64() ? math_core::erfc_f64(v) : math_core::erfc_f32(v); });
+  return math_value::apply(b, x, [](math_value::V v) {
+    return v.is_f64() ? math_core::erfc_f64(v) : math_core::erfc_f32(v);
+  });
 }
 Value cbrt(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::cbrt); }
 Value rsqrt(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::rsqrt); }
 Value fmod(IrBuilder& b, Value x, Value y) { return math_value::apply(b, x, y, math_core::fmod); }
 Value nextafter(IrBuilder& b, Value x, Value y) {
-  if (x.dtype == DType::f32 || x.dtype == DType::f64) return math_core::nextafter({&b, x}, {&b, y}).v;
+  if (x.dtype == DType::f32 || x.dtype == DType::f64)
+    return math_core::nextafter({&b, x}, {&b, y}).v;
   // Of the 16-bit floats the neighbours are on their own grid: count in their bits.
   const auto bits = [&](Value v) { return b.bitcast(v, DType::i16); };
   const Value one = b.integer(DType::i16, 1, x.lanes);
-  const Value away = b.bit_xor(b.compare(Compare::lt, x, y), b.compare(Compare::lt, x, b.zero_like(x)));
-  const Value stepped = b.bitcast(b.select(away, b.add(bits(x), one), b.sub(bits(x), one)), x.dtype);
+  const Value away =
+      b.bit_xor(b.compare(Compare::lt, x, y), b.compare(Compare::lt, x, b.zero_like(x)));
+  const Value stepped =
+      b.bitcast(b.select(away, b.add(bits(x), one), b.sub(bits(x), one)), x.dtype);
   const Value least = b.copysign(b.bitcast(one, x.dtype), y);
   const Value moved = b.select(b.compare(Compare::eq, x, b.zero_like(x)), least, stepped);
   const Value nan = b.bit_or(b.is_nan(x), b.is_nan(y));

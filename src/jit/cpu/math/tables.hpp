@@ -1,4 +1,5 @@
-// Coefficients of the inner functions, low order first; written by scripts/math_coefficients, which says what each fits.
+// Coefficients of the inner functions, low order first; written by scripts/math_coefficients, which
+// says what each fits.
 #pragma once
 
 #include <cstdint>
@@ -171,7 +172,8 @@ inline constexpr double ndtr_pieces_f32[7][16] = {
      1.316052151e-7, 3.124588629e-8, 9.362940945e-9, 3.326775384e-9, 0.007614681065, 0.004141082525, 0.002315524815, 0.001329308470},
 };
 
-// Constants cut so that their products with small integers are exact; each array sums to the constant.
+// Constants cut so that their products with small integers are exact; each array sums to the
+// constant.
 inline constexpr double ln2_f32[] = {0x1.62e8000000000p-1, -0x1.e8082e0000000p-16};
 inline constexpr double ln2_f64[] = {0x1.62e42ff000000p-1, -0x1.718432a1b0e26p-35};
 inline constexpr double ln2_log_f64[] = {0x1.62e42fefa3800p-1, 0x1.ef35793c76730p-45};

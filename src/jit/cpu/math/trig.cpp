@@ -1,4 +1,5 @@
-// Inner functions on angles: sin, cos, tan with argument reduction of any size, and the inverse functions.
+// Inner functions on angles: sin, cos, tan with argument reduction of any size, and the inverse
+// functions.
 #include "math.hpp"
 #include "tables.hpp"
 #include "value.hpp"
@@ -15,13 +16,14 @@ using namespace math_value;
 
 namespace trig_parts {
 
-/// x = quadrant·π/2 + r + low with |r| ≤ π/4 (a little more); quadrant is an integer of x's width, good modulo 4.
+/// x = quadrant·π/2 + r + low with |r| ≤ π/4 (a little more); quadrant is an integer of x's width,
+/// good modulo 4.
 struct Angle {
   V quadrant, r, low;
 };
 
-// π/2 in parts P₁ + P₂ + P₃: x - q·P₁ is exact, and what the second subtraction loses is kept. The f64 parts are so short
-// that q·P₂ is exact too; of f32 its product has a low half.
+// π/2 in parts P₁ + P₂ + P₃: x - q·P₁ is exact, and what the second subtraction loses is kept. The
+// f64 parts are so short that q·P₂ is exact too; of f32 its product has a low half.
 Angle reduced_by(V x, const double* parts, double rounder) {
   const V t = mad(x, 2.0 / M_PI, rounder);
   const V q = t - rounder;
@@ -34,7 +36,8 @@ Angle reduced_by(V x, const double* parts, double rounder) {
   return {t.bits() - t.like(rounder).bits(), r, low};
 }
 
-// Largest |x| of the reduction above. f32: q has 17 bits. f64: q has 20, with 33-bit parts the products are exact.
+// Largest |x| of the reduction above. f32: q has 17 bits. f64: q has 20, with 33-bit parts the
+// products are exact.
 double limit(V x) { return x.is_f64() ? 1.0e6 : 1.0e5; }
 
 Angle reduced(V x) {
@@ -48,20 +51,23 @@ Angle reduced(V x) {
 
 V sine(V r, V low) {
   const V z = r * r;
-  const V p = r.is_f64() ? polynomial(z, math_tables::sin_f64) : polynomial(z, math_tables::sin_f32);
+  const V p =
+      r.is_f64() ? polynomial(z, math_tables::sin_f64) : polynomial(z, math_tables::sin_f32);
   return r + mad(r * z, p, low);
 }
 
 // 1 - z/2 + …, with what the subtraction from 1 loses put back.
 V cosine(V r, V low) {
   const V z = r * r, half = z * 0.5, w = 1.0 - half;
-  const V p = r.is_f64() ? polynomial(z, math_tables::cos_f64) : polynomial(z, math_tables::cos_f32);
+  const V p =
+      r.is_f64() ? polynomial(z, math_tables::cos_f64) : polynomial(z, math_tables::cos_f32);
   return w + (((1.0 - w) - half) + mad(z * z, p, -(r * low)));
 }
 
 V tangent(const Angle& a) {
   const V z = a.r * a.r;
-  const V p = a.r.is_f64() ? polynomial(z, math_tables::tan_f64) : polynomial(z, math_tables::tan_f32);
+  const V p =
+      a.r.is_f64() ? polynomial(z, math_tables::tan_f64) : polynomial(z, math_tables::tan_f32);
   // tan(r + low) = tan r + low·(1 + tan² r); 1 + z is near enough for so small a term.
   const V rest = mad(a.r * z, p, a.low * (1.0 + z)), t = a.r + rest;
   // -1/t with the part of t that rounding took: -1/(t + d) = -(1 - d/t)/t.
@@ -81,10 +87,12 @@ V sine_or_cosine(const Angle& a, int shift) {
 
 enum class Which { sin, cos, tan };
 
-V finish(const Angle& a, Which which) { return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0); }
+V finish(const Angle& a, Which which) {
+  return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0);
+}
 
-// Rare, so the C library, lane by lane. Vector code for it was as long as all the rest of a kernel to compile, and a loop of
-// calls an eighth of it.
+// Rare, so the C library, lane by lane. Vector code for it was as long as all the rest of a kernel
+// to compile, and a loop of calls an eighth of it.
 V large(V x, Which which) {
   IrBuilder& b = *x.b;
   const DType d = x.v.dtype;
@@ -107,7 +115,10 @@ V angle_function(V x, Which which) {
   V fast = finish(reduced(x), which);
   if (which != Which::cos) fast = select(abs(x) < (x.is_f64() ? 0x1p-27 : 0x1p-13), x, fast);
   // Chosen lane by lane: a value's bits must not depend on its neighbours.
-  return {&b, b.if_else(b.any(beyond.v), [&] { return Vec<Value>{select(beyond, large(x, which), fast).v}; }, [&] { return Vec<Value>{fast.v}; })[0]};
+  return {&b,
+          b.if_else(
+              b.any(beyond.v), [&] { return Vec<Value>{select(beyond, large(x, which), fast).v}; },
+              [&] { return Vec<Value>{fast.v}; })[0]};
 }
 
 }  // namespace trig_parts
@@ -137,7 +148,8 @@ V cot_pi(V r) {  // -tan of a quarter turn more
 
 namespace arc_parts {
 
-/// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with s = √((1 - |x|)/2).
+/// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with s = √((1 -
+/// |x|)/2).
 struct Arc {
   V beyond, s, rest;
 };
@@ -146,7 +158,8 @@ Arc arc(V x) {
   const V a = abs(x), beyond = a > 0.5;
   const V z = select(beyond, mad(a, -0.5, 0.5), a * a);
   const V s = select(beyond, sqrt(z), a);
-  const V p = x.is_f64() ? polynomial(z, math_tables::asin_f64) : polynomial(z, math_tables::asin_f32);
+  const V p =
+      x.is_f64() ? polynomial(z, math_tables::asin_f64) : polynomial(z, math_tables::asin_f32);
   return {beyond, s, s * (z * p)};
 }
 
@@ -178,21 +191,24 @@ namespace arc_parts {
 /// atan(t) - t for |t| ≤ ½.
 V atan_rest(V t) {
   const V z = t * t;
-  const V p = t.is_f64() ? polynomial(z, math_tables::atan_f64) : polynomial(z, math_tables::atan_f32);
+  const V p =
+      t.is_f64() ? polynomial(z, math_tables::atan_f64) : polynomial(z, math_tables::atan_f32);
   return t * (z * p);
 }
 
 }  // namespace arc_parts
 
-// |x| in three parts at ½ and 2: x, (x - 1)/(x + 1), -1/x, with 0, π/4, π/2 added. One division for all. In the middle
-// part x - 1 is exact.
+// |x| in three parts at ½ and 2: x, (x - 1)/(x + 1), -1/x, with 0, π/4, π/2 added. One division for
+// all. In the middle part x - 1 is exact.
 V atan(V x) {
   using arc_parts::pi_part;
   const V a = abs(x), far = a > 2.0, middle = a > 0.5;
   const V top = select(far, -1.0, select(middle, a - 1.0, a));
   const V bottom = select(far, a, select(middle, a + 1.0, x.like(1.0)));
   const V t = top / bottom, rest = arc_parts::atan_rest(t);
-  const auto offset = [&](int k) { return select(far, 0.5 * pi_part(x, k), select(middle, x.like(0.25 * pi_part(x, k)), 0.0)); };
+  const auto offset = [&](int k) {
+    return select(far, 0.5 * pi_part(x, k), select(middle, x.like(0.25 * pi_part(x, k)), 0.0));
+  };
   return copysign(offset(0) + (t + (rest + offset(1))), x);
 }
 
@@ -210,8 +226,10 @@ V atan2(V y, V x) {
   const V middle = small > large * 0.5;
   const V t = select(middle, small - large, small) / select(middle, small + large, large);
   const V rest = arc_parts::atan_rest(t);
-  // angle = base + (t + rest): base moves to π/2 - base and π - base with the octant, and t + rest changes sign.
-  V high = select(middle, x.like(0.25 * pi_part(x, 0)), 0.0), low = select(middle, x.like(0.25 * pi_part(x, 1)), 0.0);
+  // angle = base + (t + rest): base moves to π/2 - base and π - base with the octant, and t + rest
+  // changes sign.
+  V high = select(middle, x.like(0.25 * pi_part(x, 0)), 0.0),
+    low = select(middle, x.like(0.25 * pi_part(x, 1)), 0.0);
   V moved = t, moved_rest = rest;
   const auto reflect = [&](V when, double factor) {
     const V full = x.like(factor * pi_part(x, 0));

@@ -1,4 +1,5 @@
-// Owns the notation that the inner functions are written in: IrBuilder Values with operators, polynomials and bit tricks.
+// Owns the notation that the inner functions are written in: IrBuilder Values with operators,
+// polynomials and bit tricks.
 #pragma once
 
 #include <bit>
@@ -13,7 +14,8 @@
 
 namespace vt::detail::cpu::math_value {
 
-/// A Value with its builder. Operators emit; a double or integer operand becomes a constant of the other's dtype.
+/// A Value with its builder. Operators emit; a double or integer operand becomes a constant of the
+/// other's dtype.
 struct V {
   IrBuilder* b = nullptr;
   Value v;
@@ -81,7 +83,8 @@ inline V exact_mad(V a, V b, V c) { return {a.b, a.b->fma(a.v, b.v, c.v)}; }
 inline V at_most(V x, double limit) { return select(x.like(limit) < x, x.like(limit), x); }
 inline V at_least(V x, double limit) { return select(x.like(limit) > x, x.like(limit), x); }
 
-/// c[0] + c[1]·x + … by Horner's rule: in a loop over vectors the iterations overlap, so its latency does not show.
+/// c[0] + c[1]·x + … by Horner's rule: in a loop over vectors the iterations overlap, so its
+/// latency does not show.
 inline V polynomial(V x, std::span<const double> c) {
   V r = x.like(c.back());
   for (std::size_t k = c.size() - 1; k-- > 0;) r = mad(r, x, c[k]);
@@ -128,7 +131,8 @@ inline V power_of_two(V k) {
   return ((k + k.like_int(wide ? 1023 : 127)) << (wide ? 52 : 23)).as_float();
 }
 
-/// p·2^k, also where 2^k itself would overflow or be subnormal: in two steps, of which only the last can round.
+/// p·2^k, also where 2^k itself would overflow or be subnormal: in two steps, of which only the
+/// last can round.
 inline V scale(V p, V k) {
   const V half = shift_right_signed(k, 1);
   return (p * power_of_two(half)) * power_of_two(k - half);
@@ -152,7 +156,8 @@ Value apply(IrBuilder& b, Value x, Value y, F&& f) {
   return b.convert(f(V{&b, wide(x)}, V{&b, wide(y)}).v, x.dtype);
 }
 
-/// f32 by way of f64: for functions whose f32 algorithm would not be accurate enough, and are not hot.
+/// f32 by way of f64: for functions whose f32 algorithm would not be accurate enough, and are not
+/// hot.
 template <class F>
 V through_f64(V x, F&& f) {
   return x.is_f64() ? f(x) : f(x.to(DType::f64)).to(DType::f32);
@@ -166,14 +171,16 @@ using math_value::V;
 
 // Shared between the files of inner functions; each is defined in the file named.
 
-/// e^(x + low) = p · 2^k with p in [0.7, 1.42]; x must be within the range where k is a small integer (math/exp.cpp).
+/// e^(x + low) = p · 2^k with p in [0.7, 1.42]; x must be within the range where k is a small
+/// integer (math/exp.cpp).
 struct Exponential {
   V p, k;
 };
 /// `careful`: half an ulp better for five operations more.
 Exponential exponential(V x, const V* low = nullptr, bool careful = false);
 V log(V x);  // math/log.cpp
-/// f32 kernels of functions whose f64 ones are in src/trace/numerics/special_math.hpp (math/special.cpp).
+/// f32 kernels of functions whose f64 ones are in src/trace/numerics/special_math.hpp
+/// (math/special.cpp).
 V ndtr_f32(V x);
 V bessel_i0e_f32(V x);
 V bessel_i1e_f32(V x);

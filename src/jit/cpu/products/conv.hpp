@@ -1,4 +1,5 @@
-// Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads share the work.
+// Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads
+// share the work.
 #pragma once
 
 #include "../../fusion/conv_spec.hpp"

@@ -1,4 +1,5 @@
-// How a convolution is cut into register tiles: their heights, what that costs, and the loops over them.
+// How a convolution is cut into register tiles: their heights, what that costs, and the loops over
+// them.
 #include "conv_kernel.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -16,9 +17,14 @@ std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) /
 // One call of ConvKernel::run.
 class Loops {
  public:
-  Loops(const ConvKernel& k, const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, bool adding, std::int64_t first,
-        std::int64_t last)
-      : k_(k), a_(static_cast<const char*>(a)), b_(static_cast<const char*>(b)), c_(static_cast<char*>(c)), begin_(begin), end_(end) {
+  Loops(const ConvKernel& k, const void* a, const void* b, void* c, std::int64_t begin,
+        std::int64_t end, bool adding, std::int64_t first, std::int64_t last)
+      : k_(k),
+        a_(static_cast<const char*>(a)),
+        b_(static_cast<const char*>(b)),
+        c_(static_cast<char*>(c)),
+        begin_(begin),
+        end_(end) {
     size_ = static_cast<std::int64_t>(size_of(k.accumulate));
     const std::int64_t width = k.tile.columns(), whole = k.n / width;
     apart_ = k.code_of_rest != k.code && last > whole;
@@ -37,10 +43,12 @@ class Loops {
       number(ConvNumbers::c_inner) = k.rows[r].c;
     }
     std::int64_t step = width;
-    for (std::size_t d = k.depth.size(); d-- > 0; step *= k.depth[d].extent) set_level(d, k.depth[d].extent, k.depth[d].a, step);
+    for (std::size_t d = k.depth.size(); d-- > 0; step *= k.depth[d].extent)
+      set_level(d, k.depth[d].extent, k.depth[d].a, step);
     if (k.depth.empty()) set_level(0, 1, 0, width);
     number(ConvNumbers::panel) = step;
-    from_.resize(k.ranges.size(), 0), to_.resize(k.ranges.size(), 0), first_.resize(k.ranges.size(), 0);
+    from_.resize(k.ranges.size(), 0), to_.resize(k.ranges.size(), 0),
+        first_.resize(k.ranges.size(), 0);
     const std::int64_t column = k.by_lanes ? first * width : 0;
     rows(0, column, first * width);
   }
@@ -70,11 +78,14 @@ class Loops {
       }
       return;
     }
-    // The last tile is as high as the others: it begins among the rows of the one before, and leaves them as they are.
-    const std::int64_t height = k_.heights[level], all = pieces(r.extent, height), to = outermost ? std::min(end_, all) : all;
+    // The last tile is as high as the others: it begins among the rows of the one before, and
+    // leaves them as they are.
+    const std::int64_t height = k_.heights[level], all = pieces(r.extent, height),
+                       to = outermost ? std::min(end_, all) : all;
     for (std::int64_t i = from; i < to; ++i) {
       const std::int64_t start = std::min(i * height, r.extent - height);
-      number(ConvNumbers::skipped) += i * height - start;  // of two axes of a tile the inner one is covered whole
+      // of two axes of a tile the inner one is covered whole
+      number(ConvNumbers::skipped) += i * height - start;
       rows(level + 1, a + start * r.a, c + start * r.c);
       number(ConvNumbers::skipped) -= i * height - start;
     }
@@ -100,13 +111,16 @@ class Loops {
       panel += from_[w] * level.scale * numbers_[at + 2];
     }
     const std::int64_t width = k_.tile.columns();
-    if (panels_ > 0) k_.code->function<ConvFunction>()(a_ + a * size_, b_ + panel * size_, c_ + c * size_, numbers_.data());
+    if (panels_ > 0)
+      k_.code->function<ConvFunction>()(a_ + a * size_, b_ + panel * size_, c_ + c * size_,
+                                        numbers_.data());
     if (!apart_) return;
     const std::int64_t before = panels_ * width, columns = number(ConvNumbers::columns);
     number(ConvNumbers::panels) = 1, number(ConvNumbers::columns) = columns - before;
-    k_.code_of_rest->function<ConvFunction>()(a_ + (a + (k_.by_lanes ? before : 0)) * size_,
-                                              b_ + (panel + panels_ * number(ConvNumbers::panel)) * size_, c_ + (c + before) * size_,
-                                              numbers_.data());
+    k_.code_of_rest->function<ConvFunction>()(
+        a_ + (a + (k_.by_lanes ? before : 0)) * size_,
+        b_ + (panel + panels_ * number(ConvNumbers::panel)) * size_, c_ + (c + before) * size_,
+        numbers_.data());
     number(ConvNumbers::panels) = panels_, number(ConvNumbers::columns) = columns;
   }
 
@@ -115,8 +129,10 @@ class Loops {
   char* c_;
   std::int64_t begin_, end_, size_ = 1, panels_ = 0;
   bool apart_ = false;  ///< the last panel is another code's
-  SmallVec<std::int64_t, 32> numbers_ = SmallVec<std::int64_t, 32>(std::size_t{ConvNumbers::levels}, 0);
-  SmallVec<std::int64_t, 3> from_, to_, first_;  ///< by window: places, and where in a the first of them is
+  SmallVec<std::int64_t, 32> numbers_ =
+      SmallVec<std::int64_t, 32>(std::size_t{ConvNumbers::levels}, 0);
+  /// by window: places, and where in a the first of them is
+  SmallVec<std::int64_t, 3> from_, to_, first_;
 };
 
 }  // namespace conv_tiling
@@ -137,7 +153,8 @@ void ConvKernel::make_code(bool adds) {
   t.levels = std::max(static_cast<int>(depth.size()), 1);
   t.depth_adjacent = !depth.empty() && depth.back().a == 1;
   // The last panel is another code's where it needs fewer vectors.
-  const std::int64_t rest = n % tile.columns(), vectors_of_rest = conv_tiling::pieces(rest, tile.lanes);
+  const std::int64_t rest = n % tile.columns(),
+                     vectors_of_rest = conv_tiling::pieces(rest, tile.lanes);
   const bool one_code = rest == 0 || vectors_of_rest == tile.vectors;
   t.whole = rest == 0 || !one_code;
   code = code_of_rest = n < tile.columns() && !one_code ? nullptr : conv_tile_code(t);
@@ -147,8 +164,8 @@ void ConvKernel::make_code(bool adds) {
   code_of_rest = conv_tile_code(t);
 }
 
-void ConvKernel::run(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, bool adding, std::int64_t first,
-                     std::int64_t last) const {
+void ConvKernel::run(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end,
+                     bool adding, std::int64_t first, std::int64_t last) const {
   conv_tiling::Loops(*this, a, b, c, begin, end, adding, first, last);
 }
 
@@ -165,8 +182,9 @@ std::int64_t ConvKernel::rows_before(std::int64_t unit) const {
 }
 
 double ConvKernel::cost() const {
-  // A step multiplies the elements of a tile two vectors at a time, and loads each of a's and b's, also two at a time; sums wait four
-  // cycles for each other. What it takes to write a tile, and to start a loop inside of one.
+  // A step multiplies the elements of a tile two vectors at a time, and loads each of a's and b's,
+  // also two at a time; sums wait four cycles for each other. What it takes to write a tile, and to
+  // start a loop inside of one.
   constexpr double of_start = 8;
   double tiles = 1, images = 1, height = 1, each = 1, starts = 1;
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -184,7 +202,8 @@ double ConvKernel::cost() const {
     if (depth[d].window >= 0) {
       const ConvLoops::Range& r = ranges[static_cast<std::size_t>(depth[d].window)];
       double sum = 0;
-      for (std::int64_t o = 0; o < r.out; ++o) sum += static_cast<double>(std::max<std::int64_t>(r.to(o) - r.from(o), 0));
+      for (std::int64_t o = 0; o < r.out; ++o)
+        sum += static_cast<double>(std::max<std::int64_t>(r.to(o) - r.from(o), 0));
       places = sum / static_cast<double>(r.out) * static_cast<double>(depth[d].scale);
     }
     if (d + 1 < depth.size()) starts *= places;
@@ -192,7 +211,8 @@ double ConvKernel::cost() const {
   }
   const double vectors = tile.vectors, sums = height * vectors;
   const double step = std::max({sums / 2, (height + vectors) / 2, 4.0});
-  return tiles * static_cast<double>(conv_tiling::pieces(n, tile.columns())) * (each * step + starts * of_start + sums + of_start) / images;
+  return tiles * static_cast<double>(conv_tiling::pieces(n, tile.columns())) *
+         (each * step + starts * of_start + sums + of_start) / images;
 }
 
 ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& target) {
@@ -207,7 +227,9 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
     k.tile.vectors = 1;
     while (k.tile.lanes > 1 && k.n <= k.tile.lanes / 2) k.tile.lanes /= 2;
   }
-  const auto even = [](std::int64_t n, std::int64_t most) { return static_cast<int>(conv_tiling::pieces(n, conv_tiling::pieces(n, most))); };
+  const auto even = [](std::int64_t n, std::int64_t most) {
+    return static_cast<int>(conv_tiling::pieces(n, conv_tiling::pieces(n, most)));
+  };
   k.heights.resize(k.rows.size(), 0);
   if (k.side_by_side) {
     // Few blocks of images are an even number, for threads to share.
@@ -218,12 +240,14 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
     const std::size_t last = k.rows.size() - 1;
     const std::int64_t extent = k.rows[last].extent, most = k.tile.rows;
     k.heights[last] = even(extent, most);
-    // Rows of the axis before as well, if they do not fill more tiles than without: all are equally high.
+    // Rows of the axis before as well, if they do not fill more tiles than without: all are equally
+    // high.
     if (extent < most && last > 0 && most / extent > 1) {
       const std::int64_t before = k.rows[last - 1].extent, width = extent * k.tile.vectors;
       std::int64_t best = 0, least = 0;
       for (std::int64_t h = 1; h <= most / extent; ++h) {
-        const std::int64_t cycles = conv_tiling::pieces(before, h) * (std::max<std::int64_t>(h * width / 2, 4) + 1);
+        const std::int64_t cycles =
+            conv_tiling::pieces(before, h) * (std::max<std::int64_t>(h * width / 2, 4) + 1);
         if (h == 1 || cycles < least) best = h, least = cycles;
       }
       k.heights[last - 1] = static_cast<int>(best);
@@ -250,14 +274,18 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
 
 bool by_panels(const ConvSpec& s, const ConvLoops& l, const ConvKernel& k) {
   constexpr std::int64_t least_panels = 8;  // for threads to share
-  const std::int64_t panels = conv_tiling::pieces(k.n, k.tile.columns()), batches = count_of(s.outer_batch);
-  const std::int64_t images = l.side_by_side ? l.rows[0].extent * l.rows[0].a : count_of(s.outer_free) * l.elements;
+  const std::int64_t panels = conv_tiling::pieces(k.n, k.tile.columns()),
+                     batches = count_of(s.outer_batch);
+  const std::int64_t images =
+      l.side_by_side ? l.rows[0].extent * l.rows[0].a : count_of(s.outer_free) * l.elements;
   return count_of(s.outer_contract) == 1 && batches < least_panels &&
-         panels * count_of(s.inner_batch) * count_of(s.b_free) * batches >= least_panels && panels * k.tile.columns() * l.depth_count() > images;
+         panels * count_of(s.inner_batch) * count_of(s.b_free) * batches >= least_panels &&
+         panels * k.tile.columns() * l.depth_count() > images;
 }
 
 ConvLoops best_loops(const ConvSpec& s, const Target& target) {
-  // The images of a tile stay in the second-level cache, and their lines in the first, where those at equal distances meet.
+  // The images of a tile stay in the second-level cache, and their lines in the first, where those
+  // at equal distances meet.
   constexpr std::int64_t most_bytes = 512 << 10, line = 64, page = 4096, least_blocks = 4;
   constexpr double of_copy = 0.3;  // cycles, of an element
   const ConvLoops alone = loops_of(s);
@@ -266,14 +294,20 @@ ConvLoops best_loops(const ConvSpec& s, const Target& target) {
   const auto size = static_cast<std::int64_t>(size_of(s.accumulate));
   const std::int64_t step = together->rows[0].a * size % page;
   if (s.a_dtype != s.accumulate || std::min(step, page - step) < 4 * line) {
-    const std::int64_t bytes = (together->elements * size + line - 1) / line * line, odd = bytes % page;
-    together = loops_side_by_side(s, (bytes + (std::min(odd, page - odd) < 5 * line ? 5 * line : 0)) / size);
+    const std::int64_t bytes = (together->elements * size + line - 1) / line * line,
+                       odd = bytes % page;
+    together = loops_side_by_side(
+        s, (bytes + (std::min(odd, page - odd) < 5 * line ? 5 * line : 0)) / size);
   }
   const ConvKernel one = conv_kernel(s, alone, target), several = conv_kernel(s, *together, target);
-  if ((several.units() < least_blocks && !by_panels(s, *together, several)) || several.heights[0] * together->rows[0].a * size > most_bytes)
+  if ((several.units() < least_blocks && !by_panels(s, *together, several)) ||
+      several.heights[0] * together->rows[0].a * size > most_bytes)
     return alone;
-  const auto copied = [&](const ConvLoops& l) { return l.padded ? static_cast<double>(l.elements) * of_copy : 0; };
-  return several.cost() + copied(*together) < 0.97 * (one.cost() + copied(alone)) ? *together : alone;
+  const auto copied = [&](const ConvLoops& l) {
+    return l.padded ? static_cast<double>(l.elements) * of_copy : 0;
+  };
+  return several.cost() + copied(*together) < 0.97 * (one.cost() + copied(alone)) ? *together
+                                                                                  : alone;
 }
 
 }  // namespace vt::detail::cpu

@@ -1,4 +1,5 @@
-// How a convolution is cut into register tiles: their heights, what that costs, and the loops over them.
+// How a convolution is cut into register tiles: their heights, what that costs, and the loops over
+// them.
 #pragma once
 
 #include "../../fusion/conv_spec.hpp"
@@ -18,7 +19,8 @@ struct ConvKernel {
   bool side_by_side = false, by_lanes = false;
   TileShape tile;
   SmallVec<int, 6> heights;
-  std::shared_ptr<const Code> code, code_of_rest;  ///< of whole panels and of the last one, which may have fewer vectors
+  /// of whole panels and of the last one, which may have fewer vectors
+  std::shared_ptr<const Code> code, code_of_rest;
 
   bool tiled(std::size_t row) const { return heights[row] > 0; }
   /// Rounds of the outermost loop over rows, in which callers may cut the work.
@@ -29,14 +31,16 @@ struct ConvKernel {
   double cost() const;
 
   void make_code(bool adds);  ///< will run() be asked to add?
-  /// Units begin … end − 1 and panels first … last − 1 of an image. Of images side by side, those of one tile, of which the first `begin`
-  /// are left as they are; then a and c point to its first one. `b`: from panel `first` on, packed as [panel][depth][tile.columns()] in the
-  /// dtype of the sums, which c has as well. `adding`: to what c holds.
-  void run(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, bool adding, std::int64_t first, std::int64_t last) const;
+  /// Units begin … end − 1 and panels first … last − 1 of an image. Of images side by side, those
+  /// of one tile, of which the first `begin` are left as they are; then a and c point to its first
+  /// one. `b`: from panel `first` on, packed as [panel][depth][tile.columns()] in the dtype of the
+  /// sums, which c has as well. `adding`: to what c holds.
+  void run(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, bool adding,
+           std::int64_t first, std::int64_t last) const;
 };
 ConvKernel conv_kernel(const ConvSpec&, const ConvLoops&, const Target&);
-/// Is each panel of the filters packed, and taken to all images, by one thread? So are large filters of few or small images, of which
-/// nothing is read twice from far then.
+/// Is each panel of the filters packed, and taken to all images, by one thread? So are large
+/// filters of few or small images, of which nothing is read twice from far then.
 bool by_panels(const ConvSpec&, const ConvLoops&, const ConvKernel&);
 /// What costs less: each image by itself, or several side by side, where none of them needs edges.
 ConvLoops best_loops(const ConvSpec&, const Target&);

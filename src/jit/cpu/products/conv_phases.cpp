@@ -1,4 +1,5 @@
-// Convolutions of stretched images on the CPU: one of the image itself for each place between two elements, so that no zero is multiplied.
+// Convolutions of stretched images on the CPU: one of the image itself for each place between two
+// elements, so that no zero is multiplied.
 #include "conv.hpp"
 
 #include "../llvm/llvm_library.hpp"
@@ -16,38 +17,51 @@ namespace vt::detail::cpu {
 
 namespace conv_phases {
 
-// Results that a thread takes at once to convert them or to hand them over, while they are in the second-level cache.
+// Results that a thread takes at once to convert them or to hand them over, while they are in the
+// second-level cache.
 constexpr std::int64_t most_elements = 16 << 10;
 
 class Phases : public Matmul {
  public:
   Phases(const ConvSpec& s, const Vec<ConvSpec>& phases)
-      : accumulate_(s.accumulate), result_(s.result), columns_(s.rows_in_order ? s.columns.extent : 1), elements_(s.results()) {
+      : accumulate_(s.accumulate),
+        result_(s.result),
+        columns_(s.rows_in_order ? s.columns.extent : 1),
+        elements_(s.results()) {
     for (ConvSpec phase : phases) {
       phase.result = phase.accumulate;
-      if (std::any_of(phase.windows.begin(), phase.windows.end(), [](const ConvWindow& w) { return w.size == 0; })) gaps_ = true;
+      if (std::any_of(phase.windows.begin(), phase.windows.end(),
+                      [](const ConvWindow& w) { return w.size == 0; }))
+        gaps_ = true;
       else phases_.push_back(make_convolution(phase));
     }
   }
 
-  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands&) const override {
+  void run(const void* a, const void* b, void* c, const RowsDone& done,
+           const PackedOperands&) const override {
     const auto size = static_cast<std::int64_t>(size_of(accumulate_));
     BufferRef sums;
-    if (own_sums(done)) sums = allocate(static_cast<std::size_t>(elements_ * size), "vt::conv: sums");
+    if (own_sums(done))
+      sums = allocate(static_cast<std::size_t>(elements_ * size), "vt::conv: sums");
     char* const to = static_cast<char*>(sums ? sums->data : c);
     if (gaps_)
-      parallel_ranges(elements_, most_elements,
-                      [&](std::int64_t from, std::int64_t end) { std::memset(to + from * size, 0, static_cast<std::size_t>((end - from) * size)); });
+      parallel_ranges(elements_, most_elements, [&](std::int64_t from, std::int64_t end) {
+        std::memset(to + from * size, 0, static_cast<std::size_t>((end - from) * size));
+      });
     for (const auto& phase : phases_) phase->run(a, b, to);
     if (!done && result_ == accumulate_) return;
     const std::int64_t group = done.group() * columns_;
-    parallel_ranges(elements_ / group, std::max<std::int64_t>(most_elements / group, 1), [&](std::int64_t from, std::int64_t end) {
-      const std::int64_t first = from * group, last = end * group;
-      if (result_ != accumulate_)
-        convert_elements(to + first * size, accumulate_, static_cast<char*>(c) + first * static_cast<std::int64_t>(size_of(result_)), result_,
-                         static_cast<std::size_t>(last - first));
-      done(first / columns_, last / columns_, done.alone() ? to + first * size : nullptr);
-    });
+    parallel_ranges(
+        elements_ / group, std::max<std::int64_t>(most_elements / group, 1),
+        [&](std::int64_t from, std::int64_t end) {
+          const std::int64_t first = from * group, last = end * group;
+          if (result_ != accumulate_)
+            convert_elements(
+                to + first * size, accumulate_,
+                static_cast<char*>(c) + first * static_cast<std::int64_t>(size_of(result_)),
+                result_, static_cast<std::size_t>(last - first));
+          done(first / columns_, last / columns_, done.alone() ? to + first * size : nullptr);
+        });
   }
 
   // The phases run one after the other.
@@ -58,7 +72,8 @@ class Phases : public Matmul {
   }
 
   std::string describe() const override {
-    return std::to_string(phases_.size()) + " phases" + (phases_.empty() ? "" : ", " + phases_[0]->describe());
+    return std::to_string(phases_.size()) + " phases" +
+           (phases_.empty() ? "" : ", " + phases_[0]->describe());
   }
 
  private:
@@ -72,7 +87,9 @@ class Phases : public Matmul {
 
 }  // namespace conv_phases
 
-std::shared_ptr<const Matmul> make_phases(const ConvSpec& s, const Vec<ConvSpec>& phases) { return new_shared<conv_phases::Phases>(s, phases); }
+std::shared_ptr<const Matmul> make_phases(const ConvSpec& s, const Vec<ConvSpec>& phases) {
+  return new_shared<conv_phases::Phases>(s, phases);
+}
 
 }  // namespace vt::detail::cpu
 

@@ -1,7 +1,7 @@
 // The code of one register tile of a convolution, which reads the image where it is.
 //
-// The elements of a that one step of a tile multiplies lie at equal distances from a few pointers, so that they are operands of the
-// multiply-adds and nothing is packed; patches are never laid out.
+// The elements of a that one step of a tile multiplies lie at equal distances from a few pointers,
+// so that they are operands of the multiply-adds and nothing is packed; patches are never laid out.
 #include "conv_tile.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -24,26 +24,31 @@ class Emitter {
   Emitter(IrBuilder& b, const ConvTile& t) : b_(b), t_(t) {}
 
   void emit(const std::string& name) {
-    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::ptr()});
+    b_.begin_function(
+        name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::ptr()});
     a_outer_ = number(ConvNumbers::a_outer);
     a_inner_ = t_.rows_adjacent ? b_.index(1) : number(ConvNumbers::a_inner);
     for (int l = 0; l < t_.levels; ++l) {
       const int at = ConvNumbers::levels + 3 * l;
       const bool last = l + 1 == t_.levels;
-      levels_.push_back({number(at), last && t_.depth_adjacent ? b_.index(1) : number(at + 1), last ? b_.index(t_.panel) : number(at + 2)});
+      levels_.push_back({number(at), last && t_.depth_adjacent ? b_.index(1) : number(at + 1),
+                         last ? b_.index(t_.panel) : number(at + 2)});
     }
     per_pointer_ = t_.rows_adjacent ? t_.inner : std::min(t_.inner, rows_per_pointer);
     for (int o = 0; o < t_.outer; ++o)
       for (int i = 0; i < t_.inner; i += per_pointer_)
-        starts_.push_back(moved(moved(b_.arg(0), b_.mul(a_outer_, b_.index(o))), b_.mul(a_inner_, b_.index(i))));
+        starts_.push_back(
+            moved(moved(b_.arg(0), b_.mul(a_outer_, b_.index(o))), b_.mul(a_inner_, b_.index(i))));
     for (int i = 0; i < per_pointer_; ++i) rows_.push_back(b_.mul(a_inner_, b_.index(i)));
 
-    const Value columns = number(ConvNumbers::columns), step = number(ConvNumbers::panel), width = b_.index(t_.columns());
+    const Value columns = number(ConvNumbers::columns), step = number(ConvNumbers::panel),
+                width = b_.index(t_.columns());
     b_.for_range(
         b_.index(0), number(ConvNumbers::panels), 1,
         [&](Value p) {
           const Value column = b_.mul(p, width);
-          const Vec<Value> sums = sum(0, t_.by_lanes ? column : b_.index(0), moved(b_.arg(1), b_.mul(p, step)), zeros());
+          const Vec<Value> sums = sum(0, t_.by_lanes ? column : b_.index(0),
+                                      moved(b_.arg(1), b_.mul(p, step)), zeros());
           write(moved(b_.arg(2), column), b_.sub(columns, column), sums);
         },
         true);
@@ -57,7 +62,10 @@ class Emitter {
 
   Value number(int i) { return b_.load(b_.offset(b_.arg(3), i64, b_.index(i)), i64); }
   Value moved(Value p, Value i) { return b_.offset(p, t_.accumulate, i); }
-  Vec<Value> zeros() { return Vec<Value>(static_cast<std::size_t>(t_.outer * t_.inner * t_.vectors), b_.integer(t_.accumulate, 0, t_.lanes)); }
+  Vec<Value> zeros() {
+    return Vec<Value>(static_cast<std::size_t>(t_.outer * t_.inner * t_.vectors),
+                      b_.integer(t_.accumulate, 0, t_.lanes));
+  }
 
   // `at`: elements of a from each row's start.
   Vec<Value> sum(std::size_t level, Value at, Value panel, const Vec<Value>& start) {
@@ -80,13 +88,18 @@ class Emitter {
         next[i] = moved(from[i], b_.mul(i + 1 == next.size() ? l.panel : l.a, b_.index(count)));
       return next;
     };
-    // Several steps per round, unless the scheduler would bring their loads forward until it runs out of registers. With both adjacent
-    // there are no channels, and no more rounds than a window is wide.
+    // Several steps per round, unless the scheduler would bring their loads forward until it runs
+    // out of registers. With both adjacent there are no channels, and no more rounds than a window
+    // is wide.
     const bool full = 4 * static_cast<int>(start.size()) >= 3 * b_.target().vector_registers;
-    const int unroll = (t_.rows_adjacent ? 2 : 1) * (full ? 1 : 2) / (full && t_.rows_adjacent && t_.depth_adjacent ? 2 : 1);
+    const int unroll = (t_.rows_adjacent ? 2 : 1) * (full ? 1 : 2) /
+                       (full && t_.rows_adjacent && t_.depth_adjacent ? 2 : 1);
     const Value whole = unroll > 1 ? b_.bit_and(l.rounds, b_.index(-unroll)) : l.rounds;
-    state = b_.loop(b_.index(0), whole, unroll, state, [&](Value, const Vec<Value>& s) { return steps(s, unroll); });
-    if (unroll > 1) state = b_.loop(whole, l.rounds, 1, state, [&](Value, const Vec<Value>& s) { return steps(s, 1); });
+    state = b_.loop(b_.index(0), whole, unroll, state,
+                    [&](Value, const Vec<Value>& s) { return steps(s, unroll); });
+    if (unroll > 1)
+      state = b_.loop(whole, l.rounds, 1, state,
+                      [&](Value, const Vec<Value>& s) { return steps(s, 1); });
     state.resize(start.size());
     return state;
   }
@@ -97,15 +110,21 @@ class Emitter {
     const int bytes = static_cast<int>(static_cast<std::size_t>(t_.lanes) * size_of(t_.accumulate));
     const Value panel = moved(state.back(), b_.index(k * t_.panel));
     Vec<Value> factors;
-    for (int v = 0; v < t_.vectors; ++v) factors.push_back(b_.load(moved(panel, b_.index(v * t_.lanes)), t_.accumulate, t_.lanes, bytes));
+    for (int v = 0; v < t_.vectors; ++v)
+      factors.push_back(
+          b_.load(moved(panel, b_.index(v * t_.lanes)), t_.accumulate, t_.lanes, bytes));
     std::size_t pointer = sums, i = 0;
     for (int o = 0; o < t_.outer; ++o)
       for (int r = 0; r < t_.inner; ++r) {
-        const Value row = moved(moved(state[pointer], rows_[static_cast<std::size_t>(r % per_pointer_)]), b_.mul(l.a, b_.index(k)));
+        const Value row =
+            moved(moved(state[pointer], rows_[static_cast<std::size_t>(r % per_pointer_)]),
+                  b_.mul(l.a, b_.index(k)));
         if ((r + 1) % per_pointer_ == 0 || r + 1 == t_.inner) ++pointer;
         const Value x = t_.by_lanes ? Value{} : b_.splat(b_.load(row, t_.accumulate), t_.lanes);
         for (int v = 0; v < t_.vectors; ++v, ++i) {
-          const Value mine = t_.by_lanes ? b_.load(moved(row, b_.index(v * t_.lanes)), t_.accumulate, t_.lanes) : x;
+          const Value mine =
+              t_.by_lanes ? b_.load(moved(row, b_.index(v * t_.lanes)), t_.accumulate, t_.lanes)
+                          : x;
           state[i] = b_.mul_add(mine, factors[static_cast<std::size_t>(v)], state[i]);
         }
       }
@@ -113,7 +132,8 @@ class Emitter {
 
   void write(Value c, Value columns, const Vec<Value>& sums) {
     // What is skipped goes where the first row that is not will be written after it.
-    const Value skipped = number(ConvNumbers::skipped), outer = number(ConvNumbers::c_outer), inner = number(ConvNumbers::c_inner);
+    const Value skipped = number(ConvNumbers::skipped), outer = number(ConvNumbers::c_outer),
+                inner = number(ConvNumbers::c_inner);
     Vec<Value> at;
     for (int o = 0; o < t_.outer; ++o)
       for (int i = 0; i < t_.inner; ++i) {
@@ -123,13 +143,15 @@ class Emitter {
       }
     const auto each = [&](bool whole, bool add) {
       Vec<Value> masks, results = sums;
-      for (int v = 0; v < t_.vectors && !whole; ++v) masks.push_back(b_.tail_mask(t_.lanes, b_.sub(columns, b_.index(v * t_.lanes))));
+      for (int v = 0; v < t_.vectors && !whole; ++v)
+        masks.push_back(b_.tail_mask(t_.lanes, b_.sub(columns, b_.index(v * t_.lanes))));
       const auto place = [&](std::size_t r, int v) { return moved(at[r], b_.index(v * t_.lanes)); };
       for (std::size_t i = 0; add && i < sums.size(); ++i) {
         const int v = static_cast<int>(i) % t_.vectors;
         const Value from = place(i / static_cast<std::size_t>(t_.vectors), v);
         const Value earlier =
-            whole ? b_.load(from, t_.accumulate, t_.lanes) : b_.load_masked(from, t_.accumulate, masks[static_cast<std::size_t>(v)]);
+            whole ? b_.load(from, t_.accumulate, t_.lanes)
+                  : b_.load_masked(from, t_.accumulate, masks[static_cast<std::size_t>(v)]);
         results[i] = b_.add(earlier, sums[i]);
       }
       for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -143,10 +165,14 @@ class Emitter {
     const auto either = [&](bool whole) {
       if (!t_.adds) return each(whole, false);
       const Value adding = b_.compare(Compare::ne, number(ConvNumbers::adding), b_.index(0));
-      return b_.if_else(adding, [&] { return each(whole, true); }, [&] { return each(whole, false); });
+      return b_.if_else(
+          adding, [&] { return each(whole, true); }, [&] { return each(whole, false); });
     };
     if (t_.whole) either(true);
-    else b_.if_else(b_.compare(Compare::ge, columns, b_.index(t_.columns())), [&] { return either(true); }, [&] { return either(false); });
+    else
+      b_.if_else(
+          b_.compare(Compare::ge, columns, b_.index(t_.columns())), [&] { return either(true); },
+          [&] { return either(false); });
   }
 
   IrBuilder& b_;
@@ -162,14 +188,16 @@ class Emitter {
 
 std::string ConvTile::key() const {
   std::string text = std::string("conv ") + vt::name_of(accumulate);
-  for (const std::int64_t v :
-       {std::int64_t{outer}, std::int64_t{inner}, std::int64_t{vectors}, std::int64_t{lanes}, std::int64_t{panel}, std::int64_t{levels}})
+  for (const std::int64_t v : {std::int64_t{outer}, std::int64_t{inner}, std::int64_t{vectors},
+                               std::int64_t{lanes}, std::int64_t{panel}, std::int64_t{levels}})
     text += ' ' + std::to_string(v);
-  return text + (rows_adjacent ? " rows" : "") + (depth_adjacent ? " depth" : "") + (by_lanes ? " lanes" : "") + (whole ? " whole" : "") +
-         (adds ? " adds" : "");
+  return text + (rows_adjacent ? " rows" : "") + (depth_adjacent ? " depth" : "") +
+         (by_lanes ? " lanes" : "") + (whole ? " whole" : "") + (adds ? " adds" : "");
 }
 
-void emit_conv_tile(IrBuilder& b, const std::string& name, const ConvTile& t) { conv_code::Emitter(b, t).emit(name); }
+void emit_conv_tile(IrBuilder& b, const std::string& name, const ConvTile& t) {
+  conv_code::Emitter(b, t).emit(name);
+}
 
 std::shared_ptr<const Code> conv_tile_code(const ConvTile& t) {
   const std::string name = "vt_conv";

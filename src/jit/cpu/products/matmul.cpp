@@ -20,8 +20,8 @@ namespace vt::detail::cpu {
 
 namespace matmul_run {
 
-// What of a spec the emitted code depends on. `rows_matter`: m is baked in (batched direct products).
-// `tile_rows`: 0 where there is but one choice.
+// What of a spec the emitted code depends on. `rows_matter`: m is baked in (batched direct
+// products). `tile_rows`: 0 where there is but one choice.
 std::string key_of(const char* kind, const MatmulSpec& s, bool rows_matter, int tile_rows) {
   std::string key = kind;
   const auto add = [&](std::int64_t v) { key += ' ' + std::to_string(v); };
@@ -33,15 +33,18 @@ std::string key_of(const char* kind, const MatmulSpec& s, bool rows_matter, int 
   return key;
 }
 
-// Work is cut into pieces of about this many multiply-adds, so that small products stay on one thread.
+// Work is cut into pieces of about this many multiply-adds, so that small products stay on one
+// thread.
 constexpr std::int64_t least_work = 1 << 17;
-std::int64_t grain_for(std::int64_t work_of_one) { return std::max<std::int64_t>(1, least_work / std::max<std::int64_t>(1, work_of_one)); }
+std::int64_t grain_for(std::int64_t work_of_one) {
+  return std::max<std::int64_t>(1, least_work / std::max<std::int64_t>(1, work_of_one));
+}
 
 // Copies b as [k][n] of its own dtype, a few columns at a time.
 constexpr int repacked_columns = 32;
 
-// Of few rows tiles of equal height leave no short one over, which would go through all of b again: 16 rows are 2 · 8, not 14 + 1 + 1. No more
-// code than there are rows.
+// Of few rows tiles of equal height leave no short one over, which would go through all of b again:
+// 16 rows are 2 · 8, not 14 + 1 + 1. No more code than there are rows.
 int tile_rows(std::int64_t m, int most) {
   if (m < most) return static_cast<int>(m);
   for (int rows = most; rows > most / 2 && m <= 4 * most; --rows)
@@ -49,13 +52,15 @@ int tile_rows(std::int64_t m, int most) {
   return most;
 }
 
-// A b that stays for many runs is laid out in panels where it is larger than the nearest cache holds beside the rest: read as it is, every
-// tile's rows of a panel would come from as many lines, which fall into few places of that cache, and from further away each time.
+// A b that stays for many runs is laid out in panels where it is larger than the nearest cache
+// holds beside the rest: read as it is, every tile's rows of a panel would come from as many lines,
+// which fall into few places of that cache, and from further away each time.
 constexpr std::int64_t worth_panels = 16 << 10;
 // Fewer rows are too few sums to be in flight for a panel of their own.
 constexpr std::int64_t least_rows_of_panels = 4;
 
-// One function call per range of products or rows; b is brought into [k][n] order first where it is not.
+// One function call per range of products or rows; b is brought into [k][n] order first where it is
+// not.
 class Direct : public Matmul {
  public:
   enum class Way { tiles, registers };
@@ -65,11 +70,18 @@ class Direct : public Matmul {
       kernel_.b_column = 1;
       if (s.batch > 1) kernel_.b_batch = s.b_batch == 0 ? 0 : s.n * s.k;
       repacks_ = true;
-      repack_ = pack_code({.from = s.b_dtype, .to = s.b_dtype, .lines = repacked_columns, .k_adjacent = s.b_row == 1, .whole_vectors = false}, hurry);
+      repack_ = pack_code({.from = s.b_dtype,
+                           .to = s.b_dtype,
+                           .lines = repacked_columns,
+                           .k_adjacent = s.b_row == 1,
+                           .whole_vectors = false},
+                          hurry);
     }
     shape_ = best_tile(host_target(), s.accumulate);
-    // Rows so few that threads share the columns, in tiles of many columns: then b is read in longer runs.
-    cut_.by_columns = way == Way::tiles && s.batch == 1 && s.m <= few_rows && s.n >= 2 * shape_.columns();
+    // Rows so few that threads share the columns, in tiles of many columns: then b is read in
+    // longer runs.
+    cut_.by_columns =
+        way == Way::tiles && s.batch == 1 && s.m <= few_rows && s.n >= 2 * shape_.columns();
     const std::int64_t tiles = (s.m + shape_.rows - 1) / shape_.rows;
     panel_rows_ = static_cast<int>((s.m + tiles - 1) / tiles);
     if (cut_.by_columns) {
@@ -83,8 +95,10 @@ class Direct : public Matmul {
     if (way == Way::registers) registers_ = *plan_register_products(s, host_target());
     const char* kind = cut_.by_columns ? "columns" : way == Way::tiles ? "direct" : "registers";
     code_ = cached_code(
-        key_of(kind, kernel_, s.batch > 1 || cut_.by_columns, way == Way::tiles ? shape_.rows : 0), "vt_matmul",
-        [way, spec = kernel_, shape = shape_, registers = registers_, columns = cut_.by_columns](IrBuilder& b) {
+        key_of(kind, kernel_, s.batch > 1 || cut_.by_columns, way == Way::tiles ? shape_.rows : 0),
+        "vt_matmul",
+        [way, spec = kernel_, shape = shape_, registers = registers_,
+         columns = cut_.by_columns](IrBuilder& b) {
           if (way == Way::tiles) emit_direct(b, "vt_matmul", spec, shape, columns);
           else emit_register_products(b, "vt_matmul", spec, registers);
         },
@@ -95,13 +109,17 @@ class Direct : public Matmul {
     if (!b || (!repacks_ && !panelled())) return {};
     return {{}, panelled() ? in_panels(b) : in_row_order(b)};
   }
-  std::size_t packed_bytes(bool, bool b) const override { return !b ? 0 : panelled() ? panel_bytes() : row_order_bytes(); }
+  std::size_t packed_bytes(bool, bool b) const override {
+    return !b ? 0 : panelled() ? panel_bytes() : row_order_bytes();
+  }
   std::size_t scratch_bytes(const RowsDone&, bool, bool b_packed) const override {
     if (b_packed || !repacks_) return 0;
-    return static_cast<std::size_t>(copies() > 1 ? threads_for(s_.batch, 1) : 1) * one_in_row_order();
+    return static_cast<std::size_t>(copies() > 1 ? threads_for(s_.batch, 1) : 1) *
+           one_in_row_order();
   }
 
-  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
+  void run(const void* a, const void* b, void* c, const RowsDone& done,
+           const PackedOperands& packed) const override {
     const bool panels = packed.b && panelled();
     auto* f = (panels ? panel_code_ : code_)->function<DirectFunction>();
     // Of many products each copies its own b, which then is in the nearest cache.
@@ -110,7 +128,8 @@ class Direct : public Matmul {
         const BufferRef own = allocate(one_in_row_order(), "vt::matmul: operand in row order");
         for (std::int64_t i = begin; i < end; ++i) {
           to_row_order(b, i, own->data);
-          f(at_element(a, i * s_.a_batch, s_.a_dtype), own->data, at_element(c, i * s_.m * s_.n, s_.result), 0, 1);
+          f(at_element(a, i * s_.a_batch, s_.a_dtype), own->data,
+            at_element(c, i * s_.m * s_.n, s_.result), 0, 1);
         }
       });
     const BufferRef own = packed.b || !repacks_ ? BufferRef() : in_row_order(b);
@@ -120,33 +139,45 @@ class Direct : public Matmul {
   }
 
   std::string describe() const override {
-    if (way_ == Way::registers) return "in registers, " + std::to_string(registers_.products) + " at a time";
-    return "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repacks_ ? ", b transposed" : "");
+    if (way_ == Way::registers)
+      return "in registers, " + std::to_string(registers_.products) + " at a time";
+    return "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) +
+           (repacks_ ? ", b transposed" : "");
   }
 
  private:
   std::int64_t copies() const { return s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch; }
-  std::size_t one_in_row_order() const { return static_cast<std::size_t>(s_.n * s_.k) * size_of(s_.b_dtype); }
-  std::size_t row_order_bytes() const { return repacks_ ? static_cast<std::size_t>(copies()) * one_in_row_order() : 0; }
+  std::size_t one_in_row_order() const {
+    return static_cast<std::size_t>(s_.n * s_.k) * size_of(s_.b_dtype);
+  }
+  std::size_t row_order_bytes() const {
+    return repacks_ ? static_cast<std::size_t>(copies()) * one_in_row_order() : 0;
+  }
   void to_row_order(const void* b, std::int64_t i, void* to) const {
     for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
-      repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype), at_element(to, n, s_.b_dtype), s_.b_column,
-                                        s_.b_row, s_.n, std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
+      repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
+                                        at_element(to, n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
+                                        std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
   }
   BufferRef in_row_order(const void* b) const {
     const BufferRef copy = allocate(row_order_bytes(), "vt::matmul: operand in row order");
     parallel_ranges(copies(), grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i) to_row_order(b, i, at_element(copy->data, i * s_.n * s_.k, s_.b_dtype));
+      for (std::int64_t i = from; i < to; ++i)
+        to_row_order(b, i, at_element(copy->data, i * s_.n * s_.k, s_.b_dtype));
     });
     return copy;
   }
 
   bool panelled() const {
-    return way_ == Way::tiles && s_.batch == 1 && s_.m >= least_rows_of_panels && s_.n >= shape_.columns() &&
+    return way_ == Way::tiles && s_.batch == 1 && s_.m >= least_rows_of_panels &&
+           s_.n >= shape_.columns() &&
            s_.n * s_.k * static_cast<std::int64_t>(size_of(s_.accumulate)) > worth_panels;
   }
   std::int64_t panel_count() const { return (s_.n + shape_.columns() - 1) / shape_.columns(); }
-  std::size_t panel_bytes() const { return static_cast<std::size_t>(panel_count() * shape_.columns() * s_.k) * size_of(s_.accumulate); }
+  std::size_t panel_bytes() const {
+    return static_cast<std::size_t>(panel_count() * shape_.columns() * s_.k) *
+           size_of(s_.accumulate);
+  }
   // Made for those who keep an operand; most never do.
   BufferRef in_panels(const void* b) const {
     const std::int64_t width = shape_.columns();
@@ -158,7 +189,10 @@ class Direct : public Matmul {
       panel_code_ = cached_code(
           key_of(cut_.by_columns ? "panels columns" : "panels", spec, false, panel_rows_) + " of " +
               std::to_string(cut_.by_columns ? s_.m : s_.m % panel_rows_),
-          "vt_matmul", [spec, shape, columns = cut_.by_columns](IrBuilder& builder) { emit_panels(builder, "vt_matmul", spec, shape, columns); },
+          "vt_matmul",
+          [spec, shape, columns = cut_.by_columns](IrBuilder& builder) {
+            emit_panels(builder, "vt_matmul", spec, shape, columns);
+          },
           hurry_);
       pack_panel_ = pack_code({.from = s_.b_dtype,
                                .to = s_.accumulate,
@@ -170,7 +204,8 @@ class Direct : public Matmul {
     const BufferRef made = allocate(panel_bytes(), "vt::matmul: packed operand");
     for (std::int64_t p = 0; p < panel_count(); ++p)
       pack_panel_->function<PackFunction>()(at_element(b, p * width * s_.b_column, s_.b_dtype),
-                                            at_element(made->data, p * width * s_.k, s_.accumulate), s_.b_column, s_.b_row, width,
+                                            at_element(made->data, p * width * s_.k, s_.accumulate),
+                                            s_.b_column, s_.b_row, width,
                                             std::min(width, s_.n - p * width), s_.k);
     return made;
   }
@@ -190,8 +225,11 @@ class Direct : public Matmul {
 // Nothing to multiply: no elements, or sums of nothing.
 class Zero : public Matmul {
  public:
-  explicit Zero(const MatmulSpec& s) : rows_(s.batch * s.m), bytes_(static_cast<std::size_t>(s.batch * s.m * s.n) * size_of(s.result)) {}
-  void run(const void*, const void*, void* c, const RowsDone& done, const PackedOperands&) const override {
+  explicit Zero(const MatmulSpec& s)
+      : rows_(s.batch * s.m),
+        bytes_(static_cast<std::size_t>(s.batch * s.m * s.n) * size_of(s.result)) {}
+  void run(const void*, const void*, void* c, const RowsDone& done,
+           const PackedOperands&) const override {
     std::memset(c, 0, bytes_);
     done(0, rows_);
   }
@@ -215,9 +253,13 @@ MatmulSpec transposed(const MatmulSpec& s) {
 
 class Swapped : public Matmul {
  public:
-  Swapped(std::shared_ptr<const Matmul> inner, std::int64_t rows) : inner_(std::move(inner)), rows_(rows) {}
-  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
-    const auto turned = [&](std::int64_t begin, std::int64_t end) { done(begin * rows_, end * rows_); };
+  Swapped(std::shared_ptr<const Matmul> inner, std::int64_t rows)
+      : inner_(std::move(inner)), rows_(rows) {}
+  void run(const void* a, const void* b, void* c, const RowsDone& done,
+           const PackedOperands& packed) const override {
+    const auto turned = [&](std::int64_t begin, std::int64_t end) {
+      done(begin * rows_, end * rows_);
+    };
     inner_->run(b, a, c, RowsDone(turned), {packed.b, packed.a});
   }
   PackedOperands pack(const void* a, const void* b) const override {
@@ -237,20 +279,30 @@ class Swapped : public Matmul {
 
 }  // namespace matmul_run
 
-void run_in_ranges(const MatmulSpec& s, ProductCut cut, const RowsDone& done, FunctionRef<void(std::int64_t begin, std::int64_t end)> f) {
+void run_in_ranges(const MatmulSpec& s, ProductCut cut, const RowsDone& done,
+                   FunctionRef<void(std::int64_t begin, std::int64_t end)> f) {
   using namespace matmul_run;
   if (s.batch > 1) cut = {};
-  const std::int64_t total = s.batch > 1 ? s.batch : cut.by_columns ? s.n : s.m, rows = s.batch > 1 ? s.m : 1;
+  const std::int64_t total = s.batch > 1      ? s.batch
+                             : cut.by_columns ? s.n
+                                              : s.m,
+                     rows = s.batch > 1 ? s.m : 1;
   const auto whole_units = [&](std::int64_t n) { return (n + cut.unit - 1) / cut.unit * cut.unit; };
-  const std::int64_t grain = whole_units(grain_for((s.batch > 1 ? s.m * s.n : cut.by_columns ? s.m : s.n) * (s.k + s.work_after)));
+  const std::int64_t grain = whole_units(grain_for((s.batch > 1      ? s.m * s.n
+                                                    : cut.by_columns ? s.m
+                                                                     : s.n) *
+                                                   (s.k + s.work_after)));
   if (cut.by_columns) {
     parallel_ranges(total, grain, f);
-    if (done) parallel_ranges(s.m, grain_for(s.n * s.work_after), [&](std::int64_t from, std::int64_t to) { done(from, to); });
+    if (done)
+      parallel_ranges(s.m, grain_for(s.n * s.work_after),
+                      [&](std::int64_t from, std::int64_t to) { done(from, to); });
     return;
   }
   // What works on finished rows wants them while they are in the nearest cache.
   const std::int64_t row_bytes = rows * s.n * static_cast<std::int64_t>(size_of(s.result));
-  const std::int64_t turn = done ? whole_units(std::max<std::int64_t>((32 << 10) / row_bytes, 1)) : total;
+  const std::int64_t turn =
+      done ? whole_units(std::max<std::int64_t>((32 << 10) / row_bytes, 1)) : total;
   parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t begin = from; begin < to; begin += turn) {
       const std::int64_t end = std::min(to, begin + turn);
@@ -283,10 +335,12 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
 
   if (suits_split(s)) return make_split_matmul(s, hurry);
   if (suits_dots(s)) return make_dots(s, hurry);
-  if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers, hurry);
+  if (plan_register_products(s, host_target()))
+    return new_shared<Direct>(s, Direct::Way::registers, hurry);
   // Where the CPU multiplies groups of small numbers, only the packed kernel does.
   const bool grouped = product_group(s, host_target()) > 1;
-  const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * (grouped ? 4 : size_of(s.b_dtype));
+  const std::size_t b_bytes =
+      static_cast<std::size_t>(s.n * s.k) * (grouped ? 4 : size_of(s.b_dtype));
   const bool many = grouped || s.batch > 1 ? s.m >= 16 : s.m > few_rows && s.n > few_columns;
   if (b_bytes > (96u << 10) && many) return make_packed_matmul(s);
   return new_shared<Direct>(s, Direct::Way::tiles, hurry);

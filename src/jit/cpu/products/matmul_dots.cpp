@@ -1,5 +1,6 @@
-// Matrix products whose operands both run along k: sums run along vectors and are added up at the end. For few rows or few columns, where every
-// element of the large operand is used only a few times and copying it in another order would take longer than the product.
+// Matrix products whose operands both run along k: sums run along vectors and are added up at the
+// end. For few rows or few columns, where every element of the large operand is used only a few
+// times and copying it in another order would take longer than the product.
 #include "matmul_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -36,7 +37,8 @@ int lanes_of(const MatmulSpec& s, const Target& target) {
   return lanes;
 }
 
-// The sums of the lanes of each of `x`, side by side: vectors are folded in pairs, so that each fold leaves half as many.
+// The sums of the lanes of each of `x`, side by side: vectors are folded in pairs, so that each
+// fold leaves half as many.
 Value sums_of(IrBuilder& b, Vec<Value> x, int lanes) {
   std::size_t count = 1;
   while (count < x.size()) count *= 2;
@@ -49,7 +51,8 @@ Value sums_of(IrBuilder& b, Vec<Value> x, int lanes) {
       for (int i = 0; i < width; ++i) (i < width / 2 ? low : high).push_back(block * width + i);
     if (q)
       for (int block = 0; block < blocks; ++block)
-        for (int i = 0; i < width; ++i) (i < width / 2 ? low : high).push_back(lanes + block * width + i);
+        for (int i = 0; i < width; ++i)
+          (i < width / 2 ? low : high).push_back(lanes + block * width + i);
     return b.add(b.shuffle(p, q ? q : p, low), b.shuffle(p, q ? q : p, high));
   };
   for (; x.size() > 1; blocks *= 2, width /= 2) {
@@ -64,10 +67,12 @@ Value sums_of(IrBuilder& b, Vec<Value> x, int lanes) {
 
 class Emitter {
  public:
-  Emitter(IrBuilder& b, const MatmulSpec& s, bool by_columns) : b_(b), s_(s), by_columns_(by_columns), lanes_(lanes_of(s, b.target())) {}
+  Emitter(IrBuilder& b, const MatmulSpec& s, bool by_columns)
+      : b_(b), s_(s), by_columns_(by_columns), lanes_(lanes_of(s, b.target())) {}
 
   void emit(const std::string& name) {
-    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
+    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true},
+                             Param::of(i64), Param::of(i64)});
     a_ = b_.arg(0), x_ = b_.arg(1), c_ = b_.arg(2);
     const Value begin = b_.arg(3), end = b_.arg(4);
     const Tile tile = best_tile(b_.target());
@@ -79,28 +84,35 @@ class Emitter {
         evenly(s_.m, tile.rows, [&](Value row, int rows) { across(row, rows, tile.columns); });
       });
     } else if (by_columns_) {
-      in_range(begin, end, tile.columns, s_.n % tile.columns,
-               [&](Value column, int columns) { evenly(s_.m, tile.rows, [&](Value row, int rows) { cells(row, column, rows, columns); }); });
+      in_range(begin, end, tile.columns, s_.n % tile.columns, [&](Value column, int columns) {
+        evenly(s_.m, tile.rows, [&](Value row, int rows) { cells(row, column, rows, columns); });
+      });
     } else {
-      in_range(begin, end, tile.rows, s_.m % tile.rows, [&](Value row, int rows) { across(row, rows, tile.columns); });
+      in_range(begin, end, tile.rows, s_.m % tile.rows,
+               [&](Value row, int rows) { across(row, rows, tile.columns); });
     }
     b_.end_function();
   }
 
  private:
   using Body = FunctionRef<void(Value first, int count)>;
-  // [begin, end) in pieces of `size`, of which the last of all has `rest` where that is not 0. The code serves every number of pieces.
+  // [begin, end) in pieces of `size`, of which the last of all has `rest` where that is not 0. The
+  // code serves every number of pieces.
   void in_range(Value begin, Value end, int size, std::int64_t rest, Body body) {
-    const Value whole = b_.add(begin, b_.mul(b_.div(b_.sub(end, begin), b_.index(size)), b_.index(size)));
+    const Value whole =
+        b_.add(begin, b_.mul(b_.div(b_.sub(end, begin), b_.index(size)), b_.index(size)));
     b_.for_range(begin, whole, size, [&](Value i) { body(i, size); });
-    if (rest > 0) b_.if_then(b_.compare(Compare::lt, whole, end), [&] { body(whole, static_cast<int>(rest)); });
+    if (rest > 0)
+      b_.if_then(b_.compare(Compare::lt, whole, end), [&] { body(whole, static_cast<int>(rest)); });
   }
   // All of `total` in pieces that differ by one at most.
   void evenly(std::int64_t total, int most, Body body) {
     const std::int64_t pieces = (total + most - 1) / most, larger = total % pieces;
     const auto size = static_cast<int>(total / pieces);
     const std::int64_t middle = larger * (size + 1);
-    if (larger > 0) b_.for_range(b_.index(0), b_.index(middle), size + 1, [&](Value i) { body(i, size + 1); }, true);
+    if (larger > 0)
+      b_.for_range(
+          b_.index(0), b_.index(middle), size + 1, [&](Value i) { body(i, size + 1); }, true);
     b_.for_range(b_.index(middle), b_.index(total), size, [&](Value i) { body(i, size); }, true);
   }
   void across(Value row, int rows, int most) {
@@ -113,34 +125,46 @@ class Emitter {
     const Value x = b_.offset(x_, s_.b_dtype, b_.mul(column, b_.index(s_.b_column)));
     int streams = 1;
     while (rows * columns * streams < least_sums && streams < 4) streams *= 2;
-    const std::int64_t step = static_cast<std::int64_t>(lanes_) * streams, whole = s_.k / step * step;
-    const auto cell = [&](int r, int n, int u) { return static_cast<std::size_t>((r * columns + n) * streams + u); };
+    const std::int64_t step = static_cast<std::int64_t>(lanes_) * streams,
+                       whole = s_.k / step * step;
+    const auto cell = [&](int r, int n, int u) {
+      return static_cast<std::size_t>((r * columns + n) * streams + u);
+    };
     const auto load = [&](Value line, DType d, Value k, Value mask) {
       const Value at = b_.offset(line, d, k);
       return b_.convert(mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes_), s_.accumulate);
     };
     const auto multiply = [&](Vec<Value> sums, Value k, int u, Value mask) {
       Vec<Value> right;
-      for (int n = 0; n < columns; ++n) right.push_back(load(b_.offset(x, s_.b_dtype, b_.index(n * s_.b_column)), s_.b_dtype, k, mask));
+      for (int n = 0; n < columns; ++n)
+        right.push_back(
+            load(b_.offset(x, s_.b_dtype, b_.index(n * s_.b_column)), s_.b_dtype, k, mask));
       for (int r = 0; r < rows; ++r) {
-        const Value left = load(b_.offset(a, s_.a_dtype, b_.index(r * s_.a_row)), s_.a_dtype, k, mask);
-        for (int n = 0; n < columns; ++n) sums[cell(r, n, u)] = b_.mul_add(left, right[static_cast<std::size_t>(n)], sums[cell(r, n, u)]);
+        const Value left =
+            load(b_.offset(a, s_.a_dtype, b_.index(r * s_.a_row)), s_.a_dtype, k, mask);
+        for (int n = 0; n < columns; ++n)
+          sums[cell(r, n, u)] =
+              b_.mul_add(left, right[static_cast<std::size_t>(n)], sums[cell(r, n, u)]);
       }
       return sums;
     };
-    Vec<Value> acc(static_cast<std::size_t>(rows * columns * streams), b_.integer(s_.accumulate, 0, lanes_));
+    Vec<Value> acc(static_cast<std::size_t>(rows * columns * streams),
+                   b_.integer(s_.accumulate, 0, lanes_));
     if (whole > 0)
       acc = b_.loop(
           b_.index(0), b_.index(whole), step, acc,
           [&](Value k, const Vec<Value>& carried) {
             Vec<Value> sums = carried;
-            for (int u = 0; u < streams; ++u) sums = multiply(std::move(sums), b_.add(k, b_.index(static_cast<std::int64_t>(u) * lanes_)), u, {});
+            for (int u = 0; u < streams; ++u)
+              sums = multiply(std::move(sums),
+                              b_.add(k, b_.index(static_cast<std::int64_t>(u) * lanes_)), u, {});
             return sums;
           },
           true);
     for (std::int64_t k = whole; k < s_.k; k += lanes_) {
       const std::int64_t left = s_.k - k;
-      acc = multiply(std::move(acc), b_.index(k), 0, left < lanes_ ? b_.tail_mask(lanes_, b_.index(left)) : Value{});
+      acc = multiply(std::move(acc), b_.index(k), 0,
+                     left < lanes_ ? b_.tail_mask(lanes_, b_.index(left)) : Value{});
     }
     for (int r = 0; r < rows; ++r)
       store(row, column, r, columns, [&](int n) {
@@ -151,12 +175,14 @@ class Emitter {
   }
 
   void store(Value row, Value column, int r, int columns, FunctionRef<Value(int n)> sum) {
-    const Value at = b_.offset(c_, s_.result, b_.add(b_.mul(b_.add(row, b_.index(r)), b_.index(s_.n)), column));
+    const Value at =
+        b_.offset(c_, s_.result, b_.add(b_.mul(b_.add(row, b_.index(r)), b_.index(s_.n)), column));
     for (int n = 0; n < columns;) {
       const int count = std::min(columns - n, lanes_);
       Vec<Value> sums;
       for (int i = 0; i < count; ++i) sums.push_back(sum(n + i));
-      const Value side_by_side = b_.convert(sums_of(b_, std::move(sums), lanes_), s_.result), to = b_.offset(at, s_.result, b_.index(n));
+      const Value side_by_side = b_.convert(sums_of(b_, std::move(sums), lanes_), s_.result),
+                  to = b_.offset(at, s_.result, b_.index(n));
       if (side_by_side.lanes == count) b_.store(to, side_by_side);
       else b_.store_masked(to, side_by_side, b_.tail_mask(side_by_side.lanes, b_.index(count)));
       n += count;
@@ -194,7 +220,10 @@ class Dots final : public Matmul {
     else key += " rest", add(s.m % tile.rows);
     for (std::int64_t v : {s.n, s.k, kernel_.a_row, kernel_.b_column}) add(v);
     code_ = cached_code(
-        key, "vt_matmul", [spec = kernel_, columns = cut_.by_columns](IrBuilder& b) { matmul_dots::Emitter(b, spec, columns).emit("vt_matmul"); },
+        key, "vt_matmul",
+        [spec = kernel_, columns = cut_.by_columns](IrBuilder& b) {
+          matmul_dots::Emitter(b, spec, columns).emit("vt_matmul");
+        },
         hurry);
   }
 
@@ -203,8 +232,10 @@ class Dots final : public Matmul {
     const std::int64_t lanes = host_target().lanes(size_of(s.accumulate)), vectors = s.k / lanes;
     const bool a_along = s.a_column == 1, b_along = s.b_row == 1 && s.b_column != 1;
     if (a_along && b_along && vectors >= 2 && (s.m <= 4 || s.n <= 2)) return true;
-    // A batch of matrices times vectors: nothing is used twice, so turning the matrices would be most of the work.
-    if (s.batch > 1 && a_along && b_along && s.m == 1 && s.k >= 4) return !plan_register_products(s, host_target());
+    // A batch of matrices times vectors: nothing is used twice, so turning the matrices would be
+    // most of the work.
+    if (s.batch > 1 && a_along && b_along && s.m == 1 && s.k >= 4)
+      return !plan_register_products(s, host_target());
     if (s.batch > 1 || product_group(s, host_target()) > 1) return false;
     // Adding up lanes at the end takes as long as some vectors along k.
     if (s.m <= few_rows && b_along && (a_along || s.n >= worth_turning)) return vectors >= 8;
@@ -212,10 +243,12 @@ class Dots final : public Matmul {
     return s.n <= very_few_columns ? vectors >= 8 : rows_collide(s) && vectors >= 32;
   }
 
-  /// Tiles over rows read as many lines of a at a time as they have rows. Lines whole pages apart fall into one set of the nearest cache.
+  /// Tiles over rows read as many lines of a at a time as they have rows. Lines whole pages apart
+  /// fall into one set of the nearest cache.
   static bool rows_collide(const MatmulSpec& s) {
     constexpr std::int64_t ways = 8, way_bytes = 4 << 10;
-    return best_tile(host_target(), s.accumulate).rows > ways && s.a_row * static_cast<std::int64_t>(size_of(s.a_dtype)) % way_bytes == 0;
+    return best_tile(host_target(), s.accumulate).rows > ways &&
+           s.a_row * static_cast<std::int64_t>(size_of(s.a_dtype)) % way_bytes == 0;
   }
 
   PackedOperands pack(const void* a, const void* b) const override {
@@ -225,38 +258,60 @@ class Dots final : public Matmul {
     return made;
   }
   std::size_t packed_bytes(bool a, bool b) const override {
-    return (a && turns_a_ ? bytes(s_.m, s_.a_dtype) : 0) + (b && turns_b_ ? bytes(s_.n, s_.b_dtype) : 0);
+    return (a && turns_a_ ? bytes(s_.m, s_.a_dtype) : 0) +
+           (b && turns_b_ ? bytes(s_.n, s_.b_dtype) : 0);
   }
-  std::size_t scratch_bytes(const RowsDone&, bool a_packed, bool b_packed) const override { return packed_bytes(!a_packed, !b_packed); }
+  std::size_t scratch_bytes(const RowsDone&, bool a_packed, bool b_packed) const override {
+    return packed_bytes(!a_packed, !b_packed);
+  }
 
-  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
+  void run(const void* a, const void* b, void* c, const RowsDone& done,
+           const PackedOperands& packed) const override {
     const PackedOperands own = pack(packed.a ? nullptr : a, packed.b ? nullptr : b);
     for (const BufferRef& x : {packed.a, own.a})
       if (x) a = x->data;
     for (const BufferRef& x : {packed.b, own.b})
       if (x) b = x->data;
     auto* f = code_->function<DirectFunction>();
-    run_in_ranges(s_, cut_, done, [&](std::int64_t begin, std::int64_t end) { f(a, b, c, begin, end); });
+    run_in_ranges(s_, cut_, done,
+                  [&](std::int64_t begin, std::int64_t end) { f(a, b, c, begin, end); });
   }
-  std::string describe() const override { return std::string("dots") + (turns_a_ ? ", a transposed" : turns_b_ ? ", b transposed" : ""); }
+  std::string describe() const override {
+    return std::string("dots") + (turns_a_ ? ", a transposed" : turns_b_ ? ", b transposed" : "");
+  }
 
  private:
-  static constexpr std::int64_t worth_turning = 16;    ///< times that the other operand reads what is turned
-  static constexpr std::int64_t very_few_columns = 6;  ///< less than half of a vector: lanes of tiles over columns would be idle
-  static bool by_columns(const MatmulSpec& s) { return s.batch == 1 && s.m <= few_rows && s.m < s.n; }
-  std::size_t bytes(std::int64_t lines, DType d) const { return static_cast<std::size_t>(lines * s_.k) * size_of(d); }
+  /// times that the other operand reads what is turned
+  static constexpr std::int64_t worth_turning = 16;
+  /// less than half of a vector: lanes of tiles over columns would be idle
+  static constexpr std::int64_t very_few_columns = 6;
+  static bool by_columns(const MatmulSpec& s) {
+    return s.batch == 1 && s.m <= few_rows && s.m < s.n;
+  }
+  std::size_t bytes(std::int64_t lines, DType d) const {
+    return static_cast<std::size_t>(lines * s_.k) * size_of(d);
+  }
 
-  static std::shared_ptr<const Code> turn_code(DType d, std::int64_t lines, std::int64_t step, bool hurry) {
-    return pack_code({.from = d, .to = d, .lines = matmul_dots::turned_together, .k_adjacent = step == 1 && lines >= 16, .whole_vectors = false},
+  static std::shared_ptr<const Code> turn_code(DType d, std::int64_t lines, std::int64_t step,
+                                               bool hurry) {
+    return pack_code({.from = d,
+                      .to = d,
+                      .lines = matmul_dots::turned_together,
+                      .k_adjacent = step == 1 && lines >= 16,
+                      .whole_vectors = false},
                      hurry);
   }
-  BufferRef turned(const void* x, DType d, std::int64_t lines, std::int64_t line_step, std::int64_t k_step) const {
+  BufferRef turned(const void* x, DType d, std::int64_t lines, std::int64_t line_step,
+                   std::int64_t k_step) const {
     const BufferRef copy = allocate(bytes(lines, d), "vt::matmul: operand in the order of k");
-    parallel_ranges(s_.k, std::max<std::int64_t>(turned_grain / lines, 1) * matmul_dots::turned_together, [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t k = from; k < to; k += matmul_dots::turned_together)
-        turn_->function<PackFunction>()(at_element(x, k * k_step, d), at_element(copy->data, k, d), k_step, line_step, s_.k,
-                                        std::min<std::int64_t>(matmul_dots::turned_together, to - k), lines);
-    });
+    parallel_ranges(
+        s_.k, std::max<std::int64_t>(turned_grain / lines, 1) * matmul_dots::turned_together,
+        [&](std::int64_t from, std::int64_t to) {
+          for (std::int64_t k = from; k < to; k += matmul_dots::turned_together)
+            turn_->function<PackFunction>()(
+                at_element(x, k * k_step, d), at_element(copy->data, k, d), k_step, line_step, s_.k,
+                std::min<std::int64_t>(matmul_dots::turned_together, to - k), lines);
+        });
     return copy;
   }
   static constexpr std::int64_t turned_grain = 1 << 10;
@@ -268,7 +323,9 @@ class Dots final : public Matmul {
 };
 
 bool suits_dots(const MatmulSpec& s) { return Dots::suits(s); }
-std::shared_ptr<const Matmul> make_dots(const MatmulSpec& s, bool hurry) { return new_shared<Dots>(s, hurry); }
+std::shared_ptr<const Matmul> make_dots(const MatmulSpec& s, bool hurry) {
+  return new_shared<Dots>(s, hurry);
+}
 
 }  // namespace vt::detail::cpu
 

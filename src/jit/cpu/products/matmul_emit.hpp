@@ -1,4 +1,5 @@
-// The code of matrix products that read their operands where they are: in tiles over rows and columns.
+// The code of matrix products that read their operands where they are: in tiles over rows and
+// columns.
 #pragma once
 
 #include <optional>
@@ -9,20 +10,26 @@
 
 namespace vt::detail::cpu {
 
-/// The direct product: void(a, b, c, begin, end), without packing, b contiguous along n. batch > 1: products begin … end − 1;
-/// batch == 1: rows begin … end − 1, so that the code serves every m, or columns begin … end − 1 of all rows.
-void emit_direct(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape, bool by_columns);
+/// The direct product: void(a, b, c, begin, end), without packing, b contiguous along n. batch > 1:
+/// products begin … end − 1; batch == 1: rows begin … end − 1, so that the code serves every m, or
+/// columns begin … end − 1 of all rows.
+void emit_direct(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape,
+                 bool by_columns);
 
-/// The same for a single product whose b lies in panels, [panel][k][a tile's columns]: b_row is a tile's columns.
-void emit_panels(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape, bool by_columns);
+/// The same for a single product whose b lies in panels, [panel][k][a tile's columns]: b_row is a
+/// tile's columns.
+void emit_panels(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape,
+                 bool by_columns);
 
-/// Products that fit into vectors as a whole: c, a and b each in one of `lanes` lanes, `products` of the batch at a time.
+/// Products that fit into vectors as a whole: c, a and b each in one of `lanes` lanes, `products`
+/// of the batch at a time.
 struct RegisterPlan {
   int lanes = 0, products = 0;
 };
 std::optional<RegisterPlan> plan_register_products(const MatmulSpec&, const Target&);
 /// Same signature; products begin … end − 1.
-void emit_register_products(IrBuilder&, const std::string& name, const MatmulSpec&, const RegisterPlan&);
+void emit_register_products(IrBuilder&, const std::string& name, const MatmulSpec&,
+                            const RegisterPlan&);
 
 }  // namespace vt::detail::cpu
 

@@ -14,9 +14,11 @@ namespace vt::detail::cpu {
 namespace matmul_packing {
 
 constexpr int most_lanes = 16;  // a square of more is mostly shuffles
-constexpr int rows_ahead = 16;  // few columns of long rows: each is in a page of its own, so it is asked for early
+// few columns of long rows: each is in a page of its own, so it is asked for early
+constexpr int rows_ahead = 16;
 
-// Rows become columns in log2(rows) rounds; each swaps blocks of `half` lanes between rows `half` apart.
+// Rows become columns in log2(rows) rounds; each swaps blocks of `half` lanes between rows `half`
+// apart.
 Vec<Value> transposed(IrBuilder& b, Vec<Value> rows) {
   const int n = static_cast<int>(rows.size());
   for (int half = n / 2; half >= 1; half /= 2) {
@@ -39,31 +41,38 @@ Vec<Value> transposed(IrBuilder& b, Vec<Value> rows) {
 
 class Packer {
  public:
-  Packer(IrBuilder& b, const PackSpec& s) : b_(b), s_(s), lanes_(std::min(b.target().lanes(size_of(s.to)), most_lanes)) {}
+  Packer(IrBuilder& b, const PackSpec& s)
+      : b_(b), s_(s), lanes_(std::min(b.target().lanes(size_of(s.to)), most_lanes)) {}
 
   void emit(const std::string& name) {
-    b_.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64),
-                             Param::of(i64)});
+    b_.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64),
+                             Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64)});
     from_ = b_.arg(0), to_ = b_.arg(1), to_row_ = b_.arg(4), lines_ = b_.arg(5), depth_ = b_.arg(6);
     line_step_ = s_.lines_adjacent ? b_.index(1) : b_.arg(2);
     k_step_ = s_.k_adjacent ? b_.index(s_.group) : b_.arg(3);
     if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) turned();
-    else b_.if_else(b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
+    else
+      b_.if_else(
+          b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); },
+          [&] { return all(false); });
     b_.end_function();
   }
 
  private:
   Vec<Value> all(bool full) {
     b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
-      for (int line = 0; line < s_.lines; line += lanes_) s_.group > 1 ? one_group(line, k, full) : one_k(line, k, full);
+      for (int line = 0; line < s_.lines; line += lanes_)
+        s_.group > 1 ? one_group(line, k, full) : one_k(line, k, full);
     });
     return {};
   }
 
-  // Lines along k: squares of them are turned in registers. The last square begins inside of the one before; where lines are missing, the last
-  // one stands for them.
+  // Lines along k: squares of them are turned in registers. The last square begins inside of the
+  // one before; where lines are missing, the last one stands for them.
   void turned() {
-    b_.if_else(b_.compare(Compare::ge, depth_, b_.index(lanes_)), [&] { return squares(); }, [&] { return single(); });
+    b_.if_else(
+        b_.compare(Compare::ge, depth_, b_.index(lanes_)), [&] { return squares(); },
+        [&] { return single(); });
   }
   Vec<Value> squares() {
     const Value last = b_.sub(depth_, b_.index(lanes_));
@@ -71,7 +80,9 @@ class Packer {
       const Value mask = s_.whole_vectors ? Value{} : b_.tail_mask(lanes_, b_.sub(lines_, line));
       Vec<Value> starts;
       for (int i = 0; i < lanes_; ++i)
-        starts.push_back(b_.offset(from_, s_.from, b_.mul(line_step_, b_.min(b_.add(line, b_.index(i)), b_.sub(lines_, b_.index(1))))));
+        starts.push_back(b_.offset(
+            from_, s_.from,
+            b_.mul(line_step_, b_.min(b_.add(line, b_.index(i)), b_.sub(lines_, b_.index(1))))));
       b_.for_range(b_.index(0), depth_, lanes_, [&](Value round) {
         const Value k = b_.min(round, last);
         Vec<Value> rows;
@@ -88,8 +99,10 @@ class Packer {
   }
   Vec<Value> single() {
     b_.for_range(b_.index(0), lines_, 1, [&](Value line) {
-      b_.for_range(b_.index(0), depth_, 1,
-                   [&](Value k) { b_.store(place(line, k), along_k(b_.offset(from_, s_.from, b_.mul(line_step_, line)), k, 1)); });
+      b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
+        b_.store(place(line, k),
+                 along_k(b_.offset(from_, s_.from, b_.mul(line_step_, line)), k, 1));
+      });
     });
     return {};
   }
@@ -102,15 +115,18 @@ class Packer {
   }
   // Neighbouring lines of one group, whose elements come from as many rows.
   void one_group(int line, Value k, bool full) {
-    const Value mask = mask_of(line, full), at = source(line, k), step = b_.div(k_step_, b_.index(s_.group));
+    const Value mask = mask_of(line, full), at = source(line, k),
+                step = b_.div(k_step_, b_.index(s_.group));
     const DType bits = s_.group == 4 ? DType::u8 : DType::u16;
     Vec<Value> rows;
     for (int i = 0; i < s_.group; ++i) {
       const Value row = b_.offset(at, s_.from, b_.mul(step, b_.index(i)));
       rows.push_back(mask ? b_.load_masked(row, bits, mask) : b_.load(row, bits, lanes_));
-      b_.fetch_ahead(b_.offset(row, s_.from, b_.mul(k_step_, b_.index(rows_ahead / s_.group))), false, true);
+      b_.fetch_ahead(b_.offset(row, s_.from, b_.mul(k_step_, b_.index(rows_ahead / s_.group))),
+                     false, true);
     }
-    if (s_.group == 4) rows = {b_.concat_lanes(rows[0], rows[1]), b_.concat_lanes(rows[2], rows[3])};
+    if (s_.group == 4)
+      rows = {b_.concat_lanes(rows[0], rows[1]), b_.concat_lanes(rows[2], rows[3])};
     Vec<int> lanes;
     for (int l = 0; l < lanes_; ++l)
       for (int i = 0; i < s_.group; ++i) lanes.push_back(i * lanes_ + l);
@@ -118,24 +134,32 @@ class Packer {
     if (s_.flipped) all = b_.bit_xor(all, b_.integer(bits, 0x80, all.lanes));
     b_.store(place(b_.index(line), k), all);
   }
-  Value place(Value line, Value k) { return b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, line); }
+  Value place(Value line, Value k) {
+    return b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, line);
+  }
 
   int count_from(int line) const { return std::min(lanes_, s_.lines - line); }
   Value mask_of(int line, bool full) {
     if (!full) return b_.tail_mask(lanes_, b_.sub(lines_, b_.index(line)));
     return count_from(line) == lanes_ ? Value{} : b_.tail_mask(lanes_, b_.index(count_from(line)));
   }
-  Value source(int line, Value k) { return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from, b_.mul(line_step_, b_.index(line))); }
+  Value source(int line, Value k) {
+    return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from,
+                     b_.mul(line_step_, b_.index(line)));
+  }
   void put(int line, Value k, Value x, bool full) {
-    const Value at = place(b_.index(line), k), mask = s_.whole_vectors ? Value{} : mask_of(line, full);
+    const Value at = place(b_.index(line), k),
+                mask = s_.whole_vectors ? Value{} : mask_of(line, full);
     if (mask) b_.store_masked(at, x, mask);
     else b_.store(at, x);
   }
 
   void one_k(int line, Value k, bool full) {
     const Value mask = mask_of(line, full), at = source(line, k);
-    if (s_.lines_adjacent && !s_.k_adjacent) b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), false, true);
-    const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, lanes_, 1, mask) : b_.load_strided(at, s_.from, lanes_, line_step_, mask);
+    if (s_.lines_adjacent && !s_.k_adjacent)
+      b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), false, true);
+    const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, lanes_, 1, mask)
+                                      : b_.load_strided(at, s_.from, lanes_, line_step_, mask);
     put(line, k, b_.convert(x, s_.to), full);
   }
 
@@ -148,15 +172,19 @@ class Packer {
 }  // namespace matmul_packing
 
 std::string PackSpec::key() const {
-  return std::string("pack ") + name_of(from) + " " + name_of(to) + " " + std::to_string(lines) + (lines_adjacent ? " lines" : "") +
-         (k_adjacent ? " k" : "") + (whole_vectors ? " whole" : "") + (group > 1 ? " groups " + std::to_string(group) : "") +
+  return std::string("pack ") + name_of(from) + " " + name_of(to) + " " + std::to_string(lines) +
+         (lines_adjacent ? " lines" : "") + (k_adjacent ? " k" : "") +
+         (whole_vectors ? " whole" : "") + (group > 1 ? " groups " + std::to_string(group) : "") +
          (flipped ? " flipped" : "");
 }
 
-void emit_pack(IrBuilder& b, const std::string& name, const PackSpec& spec) { matmul_packing::Packer(b, spec).emit(name); }
+void emit_pack(IrBuilder& b, const std::string& name, const PackSpec& spec) {
+  matmul_packing::Packer(b, spec).emit(name);
+}
 
 std::shared_ptr<const Code> pack_code(const PackSpec& spec, bool hurry) {
-  return cached_code(spec.key(), "vt_pack", [spec](IrBuilder& b) { emit_pack(b, "vt_pack", spec); }, hurry);
+  return cached_code(
+      spec.key(), "vt_pack", [spec](IrBuilder& b) { emit_pack(b, "vt_pack", spec); }, hurry);
 }
 
 }  // namespace vt::detail::cpu

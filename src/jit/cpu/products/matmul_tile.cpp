@@ -1,4 +1,5 @@
-// Register tiles of matrix products: the sums that stay in registers while k runs, and the tile function of packed operands.
+// Register tiles of matrix products: the sums that stay in registers while k runs, and the tile
+// function of packed operands.
 #include <vt/small_vec.hpp>
 
 #include "matmul_tile.hpp"
@@ -11,7 +12,8 @@ namespace matmul_tiles {
 
 constexpr int k_unroll = 4;
 
-Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Vec<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
+Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Vec<Value>& acc,
+                    const LoadA& load_a, const LoadB& load_b, Value k) {
   const auto factor = [&](Value x) { return t.group > 1 ? x : b.convert(x, accumulate); };
   Vec<Value> next(acc.size());
   Vec<Value> column(static_cast<std::size_t>(t.vectors));
@@ -28,20 +30,25 @@ Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Ve
 }
 
 // Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
-Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a,
-                    const LoadB& load_b, Vec<Value> start) {
+Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth,
+                    std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b,
+                    Vec<Value> start) {
   Vec<Value> acc = std::move(start);
   acc.resize(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
   if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
-    for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
+    for (std::int64_t k = 0; k < constant_depth; ++k)
+      acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
     return acc;
   }
   // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
   const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
-  const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll) : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
+  const Value whole = constant_depth >= 0
+                          ? b.index(constant_depth / unroll * unroll)
+                          : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
   acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const Vec<Value>& carried) {
     Vec<Value> sums = carried;
-    for (int u = 0; u < unroll; ++u) sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
+    for (int u = 0; u < unroll; ++u)
+      sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
     return sums;
   });
   if (constant_depth >= 0) {
@@ -49,7 +56,9 @@ Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value de
       acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
     return acc;
   }
-  return b.loop(whole, depth, 1, acc, [&](Value k, const Vec<Value>& carried) { return one_step(b, t, accumulate, carried, load_a, load_b, k); });
+  return b.loop(whole, depth, 1, acc, [&](Value k, const Vec<Value>& carried) {
+    return one_step(b, t, accumulate, carried, load_a, load_b, k);
+  });
 }
 
 }  // namespace matmul_tiles
@@ -61,18 +70,22 @@ TileShape best_tile(const Target& target, DType accumulate) {
   return {4, 2, lanes};
 }
 
-void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows, const TileShape& shape, bool whole_panels,
-                      bool one_pass) {
-  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64),
-                          Param::of(i64), Param::ptr(), Param::of(i64)});
-  const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), sums = b.arg(6),
-              sums_row = b.arg(7), passes = b.arg(8), soon = b.arg(9), soon_step = b.arg(10);
+void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows,
+                      const TileShape& shape, bool whole_panels, bool one_pass) {
+  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64),
+                          Param::of(i64), Param::ptr(), Param::of(i64), Param::of(i64),
+                          Param::ptr(), Param::of(i64)});
+  const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4),
+              columns = b.arg(5), sums = b.arg(6), sums_row = b.arg(7), passes = b.arg(8),
+              soon = b.arg(9), soon_step = b.arg(10);
   const auto at = [&](Value base, Value row_step, DType d, int r, int v) {
     return b.offset(b.offset(base, d, b.mul(row_step, b.index(r))), d, b.index(v * shape.lanes));
   };
-  // The sums of earlier passes were written a whole block ago: fetched now, they are there when k is through.
+  // The sums of earlier passes were written a whole block ago: fetched now, they are there when k
+  // is through.
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < shape.vectors; ++v) b.fetch_ahead(at(sums, sums_row, sum, r, v), true, true);
+    for (int v = 0; v < shape.vectors; ++v)
+      b.fetch_ahead(at(sums, sums_row, sum, r, v), true, true);
   // Bytes of a are 128 too many: a row of such bytes more tells what that makes.
   const bool shifted = shape.group == 4;
   TileShape tile = shape;
@@ -83,25 +96,32 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
       b, tile, sum, depth, -1,
       [&](int r, Value k) {
         if (r == rows) return b.integer(i32, -0x7f7f7f80);
-        return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), factors);
+        return b.load(
+            b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)),
+            factors);
       },
       [&](int v, Value k) {
         if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), false, false);
-        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), factors, shape.lanes,
-                      vector_bytes);
+        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum,
+                               b.index(v * shape.lanes)),
+                      factors, shape.lanes, vector_bytes);
       });
   for (std::size_t i = 0; shifted && i < static_cast<std::size_t>(rows * shape.vectors); ++i)
-    acc[i] = b.sub(acc[i], acc[static_cast<std::size_t>(rows * shape.vectors) + i % static_cast<std::size_t>(shape.vectors)]);
+    acc[i] = b.sub(acc[i], acc[static_cast<std::size_t>(rows * shape.vectors) +
+                               i % static_cast<std::size_t>(shape.vectors)]);
   const auto each = [&](bool whole, FunctionRef<void(int r, int v, Value mask, Value x)> f) {
     for (int v = 0; v < shape.vectors; ++v) {
-      const Value mask = whole ? Value{} : b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
-      for (int r = 0; r < rows; ++r) f(r, v, mask, acc[static_cast<std::size_t>(r * shape.vectors + v)]);
+      const Value mask =
+          whole ? Value{} : b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
+      for (int r = 0; r < rows; ++r)
+        f(r, v, mask, acc[static_cast<std::size_t>(r * shape.vectors + v)]);
     }
   };
   const auto write = [&](bool whole, bool adding, bool last) {
     each(whole, [&](int r, int v, Value mask, Value x) {
       const Value earlier = at(sums, sums_row, sum, r, v);
-      if (adding) x = b.add(mask ? b.load_masked(earlier, sum, mask) : b.load(earlier, sum, shape.lanes), x);
+      if (adding)
+        x = b.add(mask ? b.load_masked(earlier, sum, mask) : b.load(earlier, sum, shape.lanes), x);
       const Value to = last ? at(c, c_row, result, r, v) : earlier;
       if (last) x = b.convert(x, result);
       if (mask) b.store_masked(to, x, mask);
@@ -120,7 +140,9 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
           return Vec<Value>{};
         });
   };
-  const auto bit = [&](std::int64_t which) { return b.compare(Compare::ne, b.bit_and(passes, b.index(which)), b.index(0)); };
+  const auto bit = [&](std::int64_t which) {
+    return b.compare(Compare::ne, b.bit_and(passes, b.index(which)), b.index(0));
+  };
   const auto either = [&](bool whole) {
     if (one_pass) return write(whole, false, sum != result);
     choose(bit(add_earlier_pass), [&](bool adding) {

@@ -34,10 +34,13 @@ class Chainer {
   }
 
  private:
-  const Equation& equation(int e) const { return fusion_.graph.equations[static_cast<std::size_t>(e)]; }
+  const Equation& equation(int e) const {
+    return fusion_.graph.equations[static_cast<std::size_t>(e)];
+  }
   Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
   MatmulPlan plan_of(const Equation& e) const {
-    return plan_matmul(e.as<DotParams>(), fusion_.graph.aval(e.inputs[0]), fusion_.graph.aval(e.inputs[1]));
+    return plan_matmul(e.as<DotParams>(), fusion_.graph.aval(e.inputs[0]),
+                       fusion_.graph.aval(e.inputs[1]));
   }
 
   bool among(std::span<const Var> list, Var v) const {
@@ -52,14 +55,16 @@ class Chainer {
     for (int e : step.equations()) {
       const Equation& of = equation(e);
       for (std::size_t i = 0; i < of.inputs.size(); ++i)
-        if (storage(of.inputs[i]) == v && (e != step.equation || static_cast<int>(i) != operand)) return true;
+        if (storage(of.inputs[i]) == v && (e != step.equation || static_cast<int>(i) != operand))
+          return true;
       if (among(of.outputs, v)) return true;
     }
     return false;
   }
   bool is_output(Var v) const { return among(fusion_.graph.outputs, v); }
 
-  // The step whose product alone takes what the kernel of step k makes of its product's rows, if both can run together; else −1.
+  // The step whose product alone takes what the kernel of step k makes of its product's rows, if
+  // both can run together; else −1.
   int taker_of(std::size_t k) const {
     const FusedStep& step = fusion_.steps[k];
     const Equation& first = equation(step.equation);
@@ -68,13 +73,19 @@ class Chainer {
     if (is_output(made) || used_elsewhere(made, k, k)) return -1;
     for (std::size_t b = 0; b < step.buffers.size(); ++b) {
       const Var rows = step.buffers[b];
-      if (!step.nest.buffers[b].written || step.nest.buffers[b].local > 0 || is_output(rows)) continue;
+      if (!step.nest.buffers[b].written || step.nest.buffers[b].local > 0 || is_output(rows))
+        continue;
       for (std::size_t t = k + 1; t < fusion_.steps.size(); ++t) {
         const FusedStep& later = fusion_.steps[t];
-        if (later.equation < 0 || later.then >= 0 || equation(later.equation).op != Op::dot_general) continue;
+        if (later.equation < 0 || later.then >= 0 || equation(later.equation).op != Op::dot_general)
+          continue;
         const Equation& second = equation(later.equation);
-        if (storage(second.inputs[0]) != rows || touches(later, rows, 0) || used_elsewhere(rows, k, t)) continue;
-        if (fits(step, static_cast<int>(b), first, second) && known_before(storage(second.inputs[1]), k)) return static_cast<int>(t);
+        if (storage(second.inputs[0]) != rows || touches(later, rows, 0) ||
+            used_elsewhere(rows, k, t))
+          continue;
+        if (fits(step, static_cast<int>(b), first, second) &&
+            known_before(storage(second.inputs[1]), k))
+          return static_cast<int>(t);
       }
     }
     return -1;
@@ -98,10 +109,13 @@ class Chainer {
     return true;
   }
 
-  bool fits(const FusedStep& step, int buffer, const Equation& first, const Equation& second) const {
+  bool fits(const FusedStep& step, int buffer, const Equation& first,
+            const Equation& second) const {
     const MatmulPlan one = plan_of(first), two = plan_of(second);
-    if (one.lhs_permutation || one.rhs_permutation || two.lhs_permutation || two.rhs_permutation) return false;
-    return whole_rows(step.nest, step.row_loop, buffer, two.spec.k) && backend_.chains(one.spec, two.spec);
+    if (one.lhs_permutation || one.rhs_permutation || two.lhs_permutation || two.rhs_permutation)
+      return false;
+    return whole_rows(step.nest, step.row_loop, buffer, two.spec.k) &&
+           backend_.chains(one.spec, two.spec);
   }
 
   // Does each round of the row loop write its own row of `columns` elements, and read no other?
@@ -120,6 +134,8 @@ class Chainer {
 
 }  // namespace product_chains
 
-void chain_products(Fusion& fusion, const Backend& backend) { product_chains::Chainer(fusion, backend).run(); }
+void chain_products(Fusion& fusion, const Backend& backend) {
+  product_chains::Chainer(fusion, backend).run();
+}
 
 }  // namespace vt::detail

@@ -1,13 +1,14 @@
 // Chains: two matrix products and the kernel between them as one step.
 #pragma once
 
-#include "backend.hpp"
 #include "../../fusion/fuse.hpp"
+#include "backend.hpp"
 
 namespace vt::detail {
 
-/// Finds products with a kernel on their rows (see epilogue.hpp) whose rows only another product takes, as in attention: softmax(q·kᵀ)·v. Where the
-/// backend chains them, the second one joins their step, and what lies between is never in memory as a whole.
+/// Finds products with a kernel on their rows (see epilogue.hpp) whose rows only another product
+/// takes, as in attention: softmax(q·kᵀ)·v. Where the backend chains them, the second one joins
+/// their step, and what lies between is never in memory as a whole.
 void chain_products(Fusion&, const Backend&);
 
 }  // namespace vt::detail

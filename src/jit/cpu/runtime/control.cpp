@@ -1,4 +1,5 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round.
+// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by
+// round.
 #include "control.hpp"
 
 #include <algorithm>
@@ -7,16 +8,16 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../../trace/record/batching.hpp"
-#include "../../../trace/ir/effects.hpp"
 #include "../../../trace/base/environment.hpp"
+#include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/recursion.hpp"
+#include "../../regions/register_loop.hpp"
+#include "../../services/threads.hpp"
 #include "control_memory.hpp"
 #include "loop_rounds.hpp"
 #include "program.hpp"
-#include "../../regions/register_loop.hpp"
-#include "../../services/threads.hpp"
 
 namespace vt::detail {
 
@@ -28,28 +29,34 @@ bool lanes_in_groups() {
 ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {
   need_stack(e.where);
-  if (e.op == Op::recursive_call) return;  // compiled when it first runs: its program has such steps itself
+  // compiled when it first runs: its program has such steps itself
+  if (e.op == Op::recursive_call) return;
   if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
   if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
-  if (lanes_) mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
+  if (lanes_)
+    mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
   for (const GraphRef& body : bodies_of(e.params)) {
     bodies_.push_back(new_box<Body>());
     bodies_.back()->graph = body;
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
+  std::optional<LaneForm> form =
+      lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
   if (form) {
     form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
-    if (!Planning::now()) in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
+    if (!Planning::now())
+      in_registers_ =
+          backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
       if (!form->in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
     return;
   }
-  if (lanes_.count == 1 && !has_effect(e)) lanes_ = {};  // arrays of one lane are arrays of that lane
+  // arrays of one lane are arrays of that lane
+  if (lanes_.count == 1 && !has_effect(e)) lanes_ = {};
   if (lanes_) return;
   if (e.op == Op::scan) {
     cut_ = cut_rows(*bodies_[0]->graph, carries_);
@@ -73,7 +80,8 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   if (!made) {
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
-    made = new_shared<Program>(graph_for(body, lanes), backend_, loops ? OwnedInputs::carries(carries_) : OwnedInputs());
+    made = new_shared<Program>(graph_for(body, lanes), backend_,
+                               loops ? OwnedInputs::carries(carries_) : OwnedInputs());
   }
   return *made;
 }
@@ -85,7 +93,8 @@ Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
-    case Op::while_: return lanes_ ? run_lane_while(std::move(operands)) : run_while(std::move(operands));
+    case Op::while_:
+      return lanes_ ? run_lane_while(std::move(operands)) : run_while(std::move(operands));
     default: return run_scan(std::move(operands));
   }
 }
@@ -106,11 +115,13 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   Buffers results(alone_.outputs.size());
   for (std::size_t i : in_place_) {
     BufferRef& value = operands[i];  // written over
-    if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1) value = control_memory::copied(value);
+    if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1)
+      value = control_memory::copied(value);
     results[i] = operands[i];
   }
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (!results[i]) results[i] = allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop");
+    if (!results[i])
+      results[i] = allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop");
   SmallVec<void*, 32> buffers;
   for (const BufferRef& b : operands) buffers.push_back(b->data);
   for (const BufferRef& b : results) buffers.push_back(b->data);
@@ -133,7 +144,8 @@ ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operan
 
 ControlRunner::Buffers ControlRunner::run_while(Buffers values) const {
   LoopRounds rounds(program(1), carries_, &program(0));
-  for (std::size_t i = 0; i < values.size(); ++i) i < carries_ ? rounds.begin(i, std::move(values[i])) : rounds.same(i, values[i]->data);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    i < carries_ ? rounds.begin(i, std::move(values[i])) : rounds.same(i, values[i]->data);
   while (*rounds.ask()) rounds.round();
   values.resize(carries_);
   for (std::size_t i = 0; i < carries_; ++i) values[i] = rounds.own_state(i);
@@ -151,7 +163,9 @@ Sizes sizes_of(const GraphBody& graph, const Vec<Var>& values, const RowCut& cut
   Sizes s;
   for (Var v : values) {
     s.element.push_back(graph.aval(v).bytes());
-    s.row.push_back(cut && cut.axis[static_cast<std::size_t>(v)] >= 0 ? s.element.back() / static_cast<std::size_t>(cut.rows) : 0);
+    s.row.push_back(cut && cut.axis[static_cast<std::size_t>(v)] >= 0
+                        ? s.element.back() / static_cast<std::size_t>(cut.rows)
+                        : 0);
   }
   return s;
 }
@@ -163,11 +177,14 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   const GraphBody& graph = *bodies_[0]->graph;
   const std::size_t carries = carries_, looped = carries + static_cast<std::size_t>(p.sequences);
   const auto length = static_cast<std::size_t>(p.length);
-  const control_scan::Sizes in = control_scan::sizes_of(graph, graph.inputs, cut_), out = control_scan::sizes_of(graph, graph.outputs, cut_);
+  const control_scan::Sizes in = control_scan::sizes_of(graph, graph.inputs, cut_),
+                            out = control_scan::sizes_of(graph, graph.outputs, cut_);
   Buffers results(graph.outputs.size());
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (i >= carries || cut_) results[i] = allocate(out.element[i] * (i < carries ? 1 : length), "the results of a scan");
-  // Parts differ by a row at most, so there are two programs, whose products may read what stays the same in different orders.
+    if (i >= carries || cut_)
+      results[i] = allocate(out.element[i] * (i < carries ? 1 : length), "the results of a scan");
+  // Parts differ by a row at most, so there are two programs, whose products may read what stays
+  // the same in different orders.
   Program::Packed packed[2];
   const std::int64_t fewest = cut_.rows / cut_.parts;
   for (std::int64_t more : {0, 1}) {
@@ -183,7 +200,9 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
     const std::int64_t rows = cut_.first(part + 1) - cut_.first(part);
     Program& body = program(0, rows);
     LoopRounds rounds(body, carries, nullptr, cut_ ? &packed[rows - fewest] : nullptr);
-    const auto place = [&](const BufferRef& b, std::size_t row) { return control_memory::bytes_of(b) + first * row; };
+    const auto place = [&](const BufferRef& b, std::size_t row) {
+      return control_memory::bytes_of(b) + first * row;
+    };
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i >= looped) rounds.same(i, place(values[i], in.row[i]));
       else if (i < carries && !cut_) rounds.begin(i, std::move(values[i]));
@@ -195,14 +214,17 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
       if (out.row[i] == 0) ignored[i] = allocate(out.element[i], "the results of a scan");
     for (std::size_t round = 0; round < length; ++round) {
       const std::size_t at = p.reverse ? length - 1 - round : round;
-      for (std::size_t i = carries; i < looped; ++i) rounds.input(i, place(values[i], in.row[i]) + at * in.element[i]);
+      for (std::size_t i = carries; i < looped; ++i)
+        rounds.input(i, place(values[i], in.row[i]) + at * in.element[i]);
       for (std::size_t i = carries; i < results.size(); ++i)
-        rounds.result(i, ignored[i] ? ignored[i]->data : place(results[i], out.row[i]) + at * out.element[i]);
+        rounds.result(
+            i, ignored[i] ? ignored[i]->data : place(results[i], out.row[i]) + at * out.element[i]);
       rounds.round();
     }
     for (std::size_t i = 0; i < carries; ++i) {
       if (!cut_) results[i] = rounds.own_state(i);
-      else if (part == 0 || out.row[i]) std::memcpy(place(results[i], out.row[i]), rounds.state(i), body.result_bytes(i));
+      else if (part == 0 || out.row[i])
+        std::memcpy(place(results[i], out.row[i]), rounds.state(i), body.result_bytes(i));
     }
   });
   return results;
@@ -212,10 +234,12 @@ void ControlRunner::report(Report& report, int depth) const {
   ReportStep note;
   note.depth = depth;
   if (equation_.op == Op::recursive_call)
-    note.title = equation_.as<RecursionParams>().function->name + " calls itself; its body is a program of its own";
+    note.title = equation_.as<RecursionParams>().function->name +
+                 " calls itself; its body is a program of its own";
   if (runs_in_registers_)
     note.title = "one function, its values in registers" +
-                 (lane_count_ < 0 ? std::string() : ", " + std::to_string(lane_count_) + " lanes side by side") +
+                 (lane_count_ < 0 ? std::string()
+                                  : ", " + std::to_string(lane_count_) + " lanes side by side") +
                  (in_registers_.optimised() ? "" : ", not optimised yet");
   if (!note.title.empty()) report.push_back(std::move(note));
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
@@ -224,8 +248,12 @@ void ControlRunner::report(Report& report, int depth) const {
       const std::size_t head = report.size();
       program->report(report, depth);
       report[head].title =
-          "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + (cut_ ? " rows" : " lanes") : "") + ", " +
-          (program->overwritten().empty() ? "" : "carries written over the last state: " + std::to_string(program->overwritten().size()) + ", ") +
+          "sub-graph " + std::to_string(b) +
+          (lanes ? " for " + std::to_string(lanes) + (cut_ ? " rows" : " lanes") : "") + ", " +
+          (program->overwritten().empty()
+               ? ""
+               : "carries written over the last state: " +
+                     std::to_string(program->overwritten().size()) + ", ") +
           report[head].title;
     }
   }

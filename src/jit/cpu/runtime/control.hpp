@@ -1,5 +1,6 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round; or a call of a recursive function. Where
-// lanes decide for themselves, those that go the same way are brought together and run as one batch.
+// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by
+// round; or a call of a recursive function. Where lanes decide for themselves, those that go the
+// same way are brought together and run as one batch.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,19 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/hash_map.hpp"
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/ir/graph.hpp"
-#include "../../../trace/base/hash_map.hpp"
-#include "backend.hpp"
 #include "../../fusion/fuse.hpp"
 #include "../../passes/scan_tiling.hpp"
+#include "backend.hpp"
 
 namespace vt::detail {
 
 class Program;
 
-/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under masks.
+/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under
+/// masks.
 bool lanes_in_groups();
 
 class ControlRunner {
@@ -34,13 +36,15 @@ class ControlRunner {
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
   /// The bodies' programs.
   void report(Report&, int depth) const;
-  /// What a run takes at most beside operands and results: scratch memory of the bodies and, of loops, the next state. Less than nothing where
-  /// results take the memory of operands that are `owned`, by nobody else. Of recursive calls only results count: how deep they go is not known.
+  /// What a run takes at most beside operands and results: scratch memory of the bodies and, of
+  /// loops, the next state. Less than nothing where results take the memory of operands that are
+  /// `owned`, by nobody else. Of recursive calls only results count: how deep they go is not known.
   std::int64_t scratch_bytes(const Vec<bool>& owned) const;
 
  private:
   using Buffers = Vec<BufferRef>;
-  /// A body, and its programs for groups of lanes, or parts of its rows, by their number (0: the body itself).
+  /// A body, and its programs for groups of lanes, or parts of its rows, by their number (0: the
+  /// body itself).
   struct Body {
     GraphRef graph;
     mutable std::mutex mutex;
@@ -63,7 +67,8 @@ class ControlRunner {
   Buffers run_lane_while(Buffers values) const;
   struct LaneQueue {
     std::int64_t first, last, places;
-    const Vec<PackedOperands>* packed;  ///< for groups of so many lanes; null: each packs for itself
+    /// for groups of so many lanes; null: each packs for itself
+    const Vec<PackedOperands>* packed;
   };
   void run_queue(const LaneQueue& queue, Buffers& values, const Buffers& results) const;
   struct LaneQueues {

@@ -1,9 +1,10 @@
-// ControlRunner's lanes: equations in which every lane decides for itself. Those that go the same way are brought together and run as one batch.
+// ControlRunner's lanes: equations in which every lane decides for itself. Those that go the same
+// way are brought together and run as one batch.
 #include <algorithm>
 #include <cstring>
 
-#include "../../../trace/record/batching.hpp"
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/batching.hpp"
 #include "control.hpp"
 #include "control_memory.hpp"
 #include "loop_rounds.hpp"
@@ -11,11 +12,13 @@
 
 namespace vt::detail {
 
-// Lane after lane, as effects must happen: for each lane that goes there once, and in the order of a loop over them.
+// Lane after lane, as effects must happen: for each lane that goes there once, and in the order of
+// a loop over them.
 ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) const {
   const auto lanes = static_cast<std::size_t>(lanes_.count);
   Buffers results;
-  for (Var v : alone_.outputs) results.push_back(allocate(alone_.aval(v).bytes(), "the results of lanes"));
+  for (Var v : alone_.outputs)
+    results.push_back(allocate(alone_.aval(v).bytes(), "the results of lanes"));
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     const LaneScope here(lanes_, static_cast<std::int64_t>(lane));
     Buffers own = operands;
@@ -38,31 +41,39 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
   const std::int64_t lanes = lanes_.count;
   const GraphBody& graph = *bodies_[0]->graph;
   Buffers results;
-  for (Var v : graph.outputs) results.push_back(allocate(graph.aval(v).bytes() * static_cast<std::size_t>(lanes), "the results of vt::cond"));
+  for (Var v : graph.outputs)
+    results.push_back(allocate(graph.aval(v).bytes() * static_cast<std::size_t>(lanes),
+                               "the results of vt::cond"));
   const std::int32_t* index = operands[0]->as<const std::int32_t>();
   const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
   Vec<Vec<std::int64_t>> takes(bodies_.size());
   for (std::int64_t lane = 0; lane < lanes; ++lane)
-    takes[static_cast<std::size_t>(std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last))].push_back(lane);
+    takes[static_cast<std::size_t>(
+              std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last))]
+        .push_back(lane);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const Vec<std::int64_t>& own = takes[b];
     if (own.empty()) continue;
-    const auto count = static_cast<std::int64_t>(own.size()), size = control_memory::group_size(count, lanes);
+    const auto count = static_cast<std::int64_t>(own.size()),
+               size = control_memory::group_size(count, lanes);
     const bool all = count == lanes;
     Buffers inputs(operands.begin() + 1, operands.end());
     for (std::size_t i = 0; i < inputs.size() && !all; ++i) {
       if (!mapped_[i]) continue;
-      const control_memory::Rows from(inputs[i]->data, inputs[i]->bytes / static_cast<std::size_t>(lanes));
+      const control_memory::Rows from(inputs[i]->data,
+                                      inputs[i]->bytes / static_cast<std::size_t>(lanes));
       BufferRef group = allocate(from.bytes * static_cast<std::size_t>(size), "lanes of vt::cond");
       const control_memory::Rows to(group->data, from.bytes);
-      for (std::int64_t r = 0; r < size; ++r) control_memory::copy_row(to, r, from, own[static_cast<std::size_t>(r < count ? r : 0)]);
+      for (std::int64_t r = 0; r < size; ++r)
+        control_memory::copy_row(to, r, from, own[static_cast<std::size_t>(r < count ? r : 0)]);
       inputs[i] = std::move(group);
     }
     const Buffers made = program(b, size).run(inputs);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t row = results[k]->bytes / static_cast<std::size_t>(lanes);
       const control_memory::Rows to(results[k]->data, row), from(made[k]->data, row);
-      for (std::int64_t r = 0; r < count; ++r) control_memory::copy_row(to, own[static_cast<std::size_t>(r)], from, r);
+      for (std::int64_t r = 0; r < count; ++r)
+        control_memory::copy_row(to, own[static_cast<std::size_t>(r)], from, r);
     }
   }
   return results;
@@ -70,25 +81,34 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
 
 namespace lane_queues {
 
-// A round of a group should be some microseconds of work: more lanes side by side make no product faster, and leave more places empty at the end.
+// A round of a group should be some microseconds of work: more lanes side by side make no product
+// faster, and leave more places empty at the end.
 constexpr std::int64_t work_of_group = 1 << 19;
 constexpr std::int64_t least_places = 8;
-// Lanes that one place runs, one after the other: few places are empty then while the last lanes of a queue run.
+// Lanes that one place runs, one after the other: few places are empty then while the last lanes of
+// a queue run.
 constexpr std::int64_t lanes_of_place = 4;
 
 }  // namespace lane_queues
 
-// How many lanes run side by side, and in how many queues; chosen from the body alone, so that results do not depend on the number of threads.
+// How many lanes run side by side, and in how many queues; chosen from the body alone, so that
+// results do not depend on the number of threads.
 ControlRunner::LaneQueues ControlRunner::lane_queues() const {
   using namespace lane_queues;
   const std::int64_t lanes = lanes_.count;
   LaneQueues q{lanes, 1};
   if (lanes < 2 * least_places) return q;
   const std::int64_t work = std::max<std::int64_t>(work_of_round(*bodies_[1]->graph), 1);
-  const auto wanted = std::max(least_places, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((work_of_group + work - 1) / work))));
-  q.places = std::min(wanted, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(lanes / 2))));
-  // Less work than threads are woken for, or bodies with loops and callbacks, which are not run on several threads at once.
-  if (lanes * work < work_of_group || !program(0, q.places).plain() || !program(1, q.places).plain()) return {lanes, 1};
+  const auto wanted =
+      std::max(least_places, static_cast<std::int64_t>(std::bit_ceil(
+                                 static_cast<std::uint64_t>((work_of_group + work - 1) / work))));
+  q.places = std::min(
+      wanted, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(lanes / 2))));
+  // Less work than threads are woken for, or bodies with loops and callbacks, which are not run on
+  // several threads at once.
+  if (lanes * work < work_of_group || !program(0, q.places).plain() ||
+      !program(1, q.places).plain())
+    return {lanes, 1};
   q.queues = std::max<std::int64_t>(lanes / (q.places * lanes_of_place), 2);
   return q;
 }
@@ -96,7 +116,8 @@ ControlRunner::LaneQueues ControlRunner::lane_queues() const {
 ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
   const std::int64_t lanes = lanes_.count;
   Buffers results;
-  for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
+  for (std::size_t i = 0; i < carries_; ++i)
+    results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
   if (lanes == 0) return results;
   const LaneQueues q = lane_queues();
   Vec<PackedOperands> packed;
@@ -107,15 +128,19 @@ ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
     packed = program(1, q.places).pack(same);
   }
   control_memory::run_parts(q.queues, [&](std::int64_t k) {
-    run_queue({lanes * k / q.queues, lanes * (k + 1) / q.queues, q.places, q.queues > 1 ? &packed : nullptr}, values, results);
+    run_queue({lanes * k / q.queues, lanes * (k + 1) / q.queues, q.places,
+               q.queues > 1 ? &packed : nullptr},
+              values, results);
   });
   return results;
 }
 
-// Lanes first … last − 1 in a number of places. Where one has stopped the next begins, so that all places are busy until no lane is left; then the
-// group shrinks as they finish. A place that is left over holds a copy of a lane that still runs: no body ever sees a state that its
-// condition refused.
-void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, const Buffers& results) const {
+// Lanes first … last − 1 in a number of places. Where one has stopped the next begins, so that all
+// places are busy until no lane is left; then the group shrinks as they finish. A place that is
+// left over holds a copy of a lane that still runs: no body ever sees a state that its condition
+// refused.
+void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
+                              const Buffers& results) const {
   const std::int64_t first = queue.first, last = queue.last;
   const auto lanes = static_cast<std::size_t>(lanes_.count);
   const bool only = first == 0 && last == lanes_.count;  // then operands are the loop's own
@@ -124,12 +149,16 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, const Buf
     if (mapped_[i]) row[i] = values[i]->bytes / lanes;
   std::int64_t size = std::min(queue.places, last - first);
   Vec<std::int64_t> lane_of(static_cast<std::size_t>(size));  // per place; −1: a copy
-  for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = first + static_cast<std::int64_t>(r);
+  for (std::size_t r = 0; r < lane_of.size(); ++r)
+    lane_of[r] = first + static_cast<std::int64_t>(r);
   std::int64_t next = first + size;
   Box<LoopRounds> rounds;
-  Buffers rest(values.size());  // mapped operands beside the carries, in the order of the places; none: they lie so in the operand
+  // mapped operands beside the carries, in the order of the places; none: they lie so in the
+  // operand
+  Buffers rest(values.size());
   const auto prepare = [&] {
-    rounds = new_box<LoopRounds>(program(1, size), carries_, &program(0, size), size == queue.places ? queue.packed : nullptr);
+    rounds = new_box<LoopRounds>(program(1, size), carries_, &program(0, size),
+                                 size == queue.places ? queue.packed : nullptr);
     for (std::size_t i = carries_; i < values.size(); ++i)
       if (!mapped_[i]) rounds->same(i, values[i]->data);
   };
@@ -169,11 +198,14 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, const Buf
       if (lane < 0) stopped.push_back(r);
       else begun = true;
       for (std::size_t i = 0; i < values.size() && lane >= 0; ++i)
-        if (mapped_[i]) control_memory::copy_row(to_write(i), r, control_memory::Rows(values[i]->data, row[i]), lane);
+        if (mapped_[i])
+          control_memory::copy_row(to_write(i), r, control_memory::Rows(values[i]->data, row[i]),
+                                   lane);
     }
     if (begun) continue;  // it may stop before its first round
     if (running.empty()) return;
-    const auto live = static_cast<std::int64_t>(running.size()), smaller = control_memory::group_size(live, size);
+    const auto live = static_cast<std::int64_t>(running.size()),
+               smaller = control_memory::group_size(live, size);
     if (smaller == size) {
       // The places of those that stopped are few: only they are written.
       for (std::size_t i = 0; i < values.size() && !stopped.empty(); ++i) {
@@ -187,10 +219,13 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, const Buf
         if (!mapped_[i]) continue;
         groups[i] = allocate(row[i] * static_cast<std::size_t>(smaller), "lanes of vt::while_loop");
         const control_memory::Rows to(groups[i]->data, row[i]);
-        for (std::int64_t r = 0; r < smaller; ++r) control_memory::copy_row(to, r, state(i), running[static_cast<std::size_t>(r < live ? r : 0)]);
+        for (std::int64_t r = 0; r < smaller; ++r)
+          control_memory::copy_row(to, r, state(i),
+                                   running[static_cast<std::size_t>(r < live ? r : 0)]);
       }
       for (std::int64_t r = 0; r < smaller; ++r)
-        lane_of[static_cast<std::size_t>(r)] = r < live ? lane_of[static_cast<std::size_t>(running[static_cast<std::size_t>(r)])] : -1;
+        lane_of[static_cast<std::size_t>(r)] =
+            r < live ? lane_of[static_cast<std::size_t>(running[static_cast<std::size_t>(r)])] : -1;
       size = smaller;
       prepare();
       for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,4 +1,5 @@
-// What running loops and branches do with memory and threads: rows of lanes, copies, parts on all threads.
+// What running loops and branches do with memory and threads: rows of lanes, copies, parts on all
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -24,16 +25,19 @@ inline BufferRef copied(const BufferRef& b) {
 struct Rows {
   std::byte* data;
   std::size_t bytes;  // of one
-  Rows(const void* at, std::size_t row_bytes) : data(static_cast<std::byte*>(const_cast<void*>(at))), bytes(row_bytes) {}
+  Rows(const void* at, std::size_t row_bytes)
+      : data(static_cast<std::byte*>(const_cast<void*>(at))), bytes(row_bytes) {}
   std::byte* at(std::int64_t row) const { return data + static_cast<std::size_t>(row) * bytes; }
 };
 inline void copy_row(const Rows& to, std::int64_t i, const Rows& from, std::int64_t j) {
   if (to.bytes) std::memcpy(to.at(i), from.at(j), to.bytes);
 }
 
-/// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all lanes.
+/// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all
+/// lanes.
 inline std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
-  return std::min(lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
+  return std::min(lanes,
+                  static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
 }
 
 /// Parts of the work on all threads.

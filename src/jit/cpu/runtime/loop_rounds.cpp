@@ -1,4 +1,5 @@
-// LoopRounds: a loop's rounds, one after the other, on one thread. Where its bodies are plain programs all memory is taken before the first.
+// LoopRounds: a loop's rounds, one after the other, on one thread. Where its bodies are plain
+// programs all memory is taken before the first.
 #include "loop_rounds.hpp"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ BufferRef copied(const void* from, std::size_t bytes) {
 
 }  // namespace loop_memory
 
-LoopRounds::LoopRounds(Program& body, std::size_t carries, Program* condition, const Program::Packed* packed)
+LoopRounds::LoopRounds(Program& body, std::size_t carries, Program* condition,
+                       const Program::Packed* packed)
     : body_(body),
       condition_(condition),
       current_(carries),
@@ -45,14 +47,17 @@ LoopRounds::~LoopRounds() {
 }
 
 void LoopRounds::begin(std::size_t i, BufferRef&& value) {
-  if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1) return begin(i, value->data);
+  if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1)
+    return begin(i, value->data);
   inputs_[i] = value->data;
   current_[i] = std::move(value);
 }
 
 void LoopRounds::begin(std::size_t i, const void* value) {
   inputs_[i] = value;
-  if (std::find(body_.overwritten().begin(), body_.overwritten().end(), i) != body_.overwritten().end()) own_state(i);
+  if (std::find(body_.overwritten().begin(), body_.overwritten().end(), i) !=
+      body_.overwritten().end())
+    own_state(i);
 }
 
 void LoopRounds::same(std::size_t i, const void* at) { inputs_[i] = same_[i] = at; }
@@ -89,7 +94,8 @@ void LoopRounds::plain_round() {
   body_.run(frame_, inputs_, made_);
   // Other results that lie elsewhere (an input handed on) are wanted where they belong.
   for (std::size_t i = carries; i < made_.size(); ++i)
-    if (made_[i] != results_[i] && body_.result_bytes(i)) std::memcpy(results_[i], made_[i], body_.result_bytes(i));
+    if (made_[i] != results_[i] && body_.result_bytes(i))
+      std::memcpy(results_[i], made_[i], body_.result_bytes(i));
   keep();
 }
 
@@ -102,13 +108,15 @@ void LoopRounds::keep() {
   for (std::size_t i = 0; i < carries; ++i) {
     if (!lies_in(i, current_[i])) {
       std::swap(current_[i], spare_[i]);
-      if (!spare_[i]) spare_[i] = allocate(body_.result_bytes(i), loop_memory::carry);  // it began in others' memory
+      // it began in others' memory
+      if (!spare_[i]) spare_[i] = allocate(body_.result_bytes(i), loop_memory::carry);
     }
     inputs_[i] = current_[i]->data;
   }
 }
 
-// Some carry's next state lies in another's memory, or is something else that was handed on: memory changes hands, what cannot is copied.
+// Some carry's next state lies in another's memory, or is something else that was handed on: memory
+// changes hands, what cannot is copied.
 void LoopRounds::exchange() {
   const std::size_t carries = current_.size();
   Vec<BufferRef> free, next(carries);
@@ -139,7 +147,9 @@ void LoopRounds::exchange() {
 Vec<BufferRef> LoopRounds::as_buffers() const {
   Vec<BufferRef> values;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    values.push_back(i < current_.size() && current_[i] ? current_[i] : borrow_memory(inputs_[i], body_.input_bytes(i)));
+    values.push_back(i < current_.size() && current_[i]
+                         ? current_[i]
+                         : borrow_memory(inputs_[i], body_.input_bytes(i)));
   return values;
 }
 
@@ -151,12 +161,15 @@ void LoopRounds::round_of_steps() {
   Vec<BufferRef> next = body_.run(values, results_, values);
   for (std::size_t i = 0; i < carries; ++i) {
     // Views of memory that changes or goes with the round become buffers of their own.
-    current_[i] = next[i]->capacity == 0 && next[i]->bytes > 0 ? loop_memory::copied(next[i]->data, next[i]->bytes) : std::move(next[i]);
+    current_[i] = next[i]->capacity == 0 && next[i]->bytes > 0
+                      ? loop_memory::copied(next[i]->data, next[i]->bytes)
+                      : std::move(next[i]);
   }
   values.clear();
   next.clear();
   for (std::size_t i : body_.overwritten())
-    if (current_[i]->references.load(std::memory_order_acquire) != 1) current_[i] = loop_memory::copied(current_[i]->data, current_[i]->bytes);
+    if (current_[i]->references.load(std::memory_order_acquire) != 1)
+      current_[i] = loop_memory::copied(current_[i]->data, current_[i]->bytes);
   for (std::size_t i = 0; i < carries; ++i) inputs_[i] = current_[i]->data;
 }
 

@@ -1,4 +1,5 @@
-// LoopRounds: a loop's rounds, one after the other, on one thread. Where its bodies are plain programs all memory is taken before the first.
+// LoopRounds: a loop's rounds, one after the other, on one thread. Where its bodies are plain
+// programs all memory is taken before the first.
 #pragma once
 
 #include <span>
@@ -11,13 +12,16 @@ namespace vt::detail {
 
 class LoopRounds {
  public:
-  /// `condition`: null where it is never asked. `packed`: what the body's pack() makes of the inputs that stay the same, if the caller has it.
-  LoopRounds(Program& body, std::size_t carries, Program* condition = nullptr, const Program::Packed* packed = nullptr);
+  /// `condition`: null where it is never asked. `packed`: what the body's pack() makes of the
+  /// inputs that stay the same, if the caller has it.
+  LoopRounds(Program& body, std::size_t carries, Program* condition = nullptr,
+             const Program::Packed* packed = nullptr);
   ~LoopRounds();
   LoopRounds(const LoopRounds&) = delete;
   LoopRounds& operator=(const LoopRounds&) = delete;
 
-  /// What carry i begins with. Memory that nobody else holds becomes the loop's, other is copied only if the body writes over it.
+  /// What carry i begins with. Memory that nobody else holds becomes the loop's, other is copied
+  /// only if the body writes over it.
   void begin(std::size_t i, BufferRef&& value);
   void begin(std::size_t i, const void* value);
   /// What else the bodies read, in all rounds the same.
@@ -45,7 +49,8 @@ class LoopRounds {
   Program* const condition_;
   Program::Frame frame_, asking_;
   Program::Packed own_packed_;
-  Vec<BufferRef> current_, spare_;  ///< per carry: the memory of its state, and where the next one goes if it is not written over that
+  /// per carry: the memory of its state, and where the next one goes if it is not written over that
+  Vec<BufferRef> current_, spare_;
   BufferRef answer_;
   Vec<const void*> inputs_, same_;
   Vec<void*> results_, made_;

@@ -5,16 +5,16 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../../trace/record/node.hpp"
 #include "../../../trace/base/timeline.hpp"
-#include "../../services/background.hpp"
-#include "chain_products.hpp"
-#include "../../services/counters.hpp"
+#include "../../../trace/record/node.hpp"
 #include "../../fusion/epilogue.hpp"
+#include "../../passes/scan_fission.hpp"
 #include "../../regions/lane_regions.hpp"
 #include "../../regions/register_loop.hpp"
-#include "../../passes/scan_fission.hpp"
+#include "../../services/background.hpp"
+#include "../../services/counters.hpp"
 #include "../../services/threads.hpp"
+#include "chain_products.hpp"
 
 namespace vt::detail {
 
@@ -40,7 +40,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
-    fusion_ = fuse(form_lane_regions(move_out_of_scans(graph, most_in_frame)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+    fusion_ = fuse(form_lane_regions(move_out_of_scans(graph, most_in_frame)),
+                   {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
     chain_products(fusion_, backend);
     prefer_owned(fusion_, owned);
   }
@@ -50,18 +51,25 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   fixed_.assign(g.avals.size(), nullptr);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
-    if (s.kind == BufferPlan::Slot::Kind::constant) fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
-    if (s.kind == BufferPlan::Slot::Kind::input && g.inputs[static_cast<std::size_t>(s.index)] != static_cast<Var>(v)) {
+    if (s.kind == BufferPlan::Slot::Kind::constant)
+      fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
+    if (s.kind == BufferPlan::Slot::Kind::input &&
+        g.inputs[static_cast<std::size_t>(s.index)] != static_cast<Var>(v)) {
       over_inputs_.emplace_back(static_cast<Var>(v), static_cast<std::size_t>(s.index));
       overwritten_.push_back(static_cast<std::size_t>(s.index));
     }
-    if (s.kind == BufferPlan::Slot::Kind::arena) placed_.push_back({static_cast<Var>(v), -1, s.offset});
-    if (s.kind == BufferPlan::Slot::Kind::in_output) placed_.push_back({static_cast<Var>(v), s.index, s.offset});
+    if (s.kind == BufferPlan::Slot::Kind::arena)
+      placed_.push_back({static_cast<Var>(v), -1, s.offset});
+    if (s.kind == BufferPlan::Slot::Kind::in_output)
+      placed_.push_back({static_cast<Var>(v), s.index, s.offset});
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
     const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
-    outputs_.push_back({v, s.kind == BufferPlan::Slot::Kind::output && s.index == static_cast<int>(i) ? static_cast<int>(i) : -1});
+    outputs_.push_back(
+        {v, s.kind == BufferPlan::Slot::Kind::output && s.index == static_cast<int>(i)
+                ? static_cast<int>(i)
+                : -1});
   }
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
@@ -91,14 +99,17 @@ void Program::compile_steps(const Backend& backend) {
   const std::size_t count_of_steps = fusion_.steps.size();
   steps_.resize(count_of_steps);
   Vec<Schedule> schedules(count_of_steps);
-  // What the backend makes does not depend on each other: with several to make, threads share the work.
-  // Products first, which take longest.
+  // What the backend makes does not depend on each other: with several to make, threads share the
+  // work. Products first, which take longest.
   Vec<Function<void()>> makes, kernels;
-  // Of little work in all, for which no other thread is woken, code runs unoptimised until the background thread has made better. Where there is
-  // more, that thread would take a processor from the first calls, and they would lose more than the first one gains.
+  // Of little work in all, for which no other thread is woken, code runs unoptimised until the
+  // background thread has made better. Where there is more, that thread would take a processor from
+  // the first calls, and they would lose more than the first one gains.
   std::uint64_t work = 0;
   bool hurry = false;
-  const auto lanes_of = [&](DType d) { return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d); };
+  const auto lanes_of = [&](DType d) {
+    return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d);
+  };
   const auto take_kernel = [this, &backend, &schedules, &hurry](std::size_t k, bool wait) {
     const CodeLabelScope label(label_of(steps_[k], true));
     Step& step = steps_[k];
@@ -156,7 +167,8 @@ void Program::compile_steps(const Backend& backend) {
       fusion_.steps[k].writes_given_memory = true;
     }
     if (family_of(e.op) == Family::linalg) {
-      makes.push_back([this, &step, &e, &backend, &hurry] { prepare_linalg(step, e, backend, hurry); });
+      makes.push_back(
+          [this, &step, &e, &backend, &hurry] { prepare_linalg(step, e, backend, hurry); });
       const LinalgSpec spec = linalg_spec(g, e);
       work += static_cast<std::uint64_t>(spec.operations() * spec.batch) / lanes_of(spec.dtype);
       fusion_.steps[k].writes_given_memory = true;
@@ -164,14 +176,16 @@ void Program::compile_steps(const Backend& backend) {
     if (e.op == Op::conv_general) {
       work += least_waking_work;
       makes.push_back([this, &step, &e, &backend] {
-        const std::optional<ConvPlan> conv = plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
-                                                       fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
+        const std::optional<ConvPlan> conv =
+            plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
+                      fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
         const CodeLabelScope label(label_of(step, false));
         if (!conv || conv->lhs_permutation || conv->spec.multiply_adds() == 0) return;
         step.product = backend.convolution(conv->spec);
         if (!step.product) return;
         step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
-        step.row_bytes = conv->spec.columns.extent * static_cast<std::int64_t>(size_of(conv->spec.result));
+        step.row_bytes =
+            conv->spec.columns.extent * static_cast<std::int64_t>(size_of(conv->spec.result));
       });
     }
     if (e.op != Op::dot_general) continue;
@@ -179,13 +193,16 @@ void Program::compile_steps(const Backend& backend) {
     MatmulSpec& spec = plan.spec;
     const bool empty = spec.batch * spec.m * spec.n * spec.k == 0;
     // A vector's worth of element-wise work is about one of multiply-adds.
-    if (!empty && fused.row_loop >= 0) spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
+    if (!empty && fused.row_loop >= 0)
+      spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
     if (empty || plan.lhs_permutation || plan.rhs_permutation) continue;
-    work += static_cast<std::uint64_t>(spec.batch * spec.m * spec.n * spec.k) / lanes_of(spec.accumulate);
+    work += static_cast<std::uint64_t>(spec.batch * spec.m * spec.n * spec.k) /
+            lanes_of(spec.accumulate);
     makes.push_back([this, &step, spec, &backend, &hurry] {
       const CodeLabelScope label(label_of(step, false));
       step.product = backend.product(spec, hurry);
-      if (step.product) step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
+      if (step.product)
+        step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
     });
   }
 
@@ -214,13 +231,15 @@ void Program::compile_steps(const Backend& backend) {
     step.rows_alone = fusion_.steps[k].rows_alone;
     for (int equation : fusion_.steps[k].equations()) {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
-      for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+      for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]})
+        step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
     }
     fusion_.steps[k].writes_given_memory = true;
   }
 }
 
-void Program::make_chain(Step& step, const FusedStep& fused, const Backend& backend, Vec<Function<void()>>& makes) const {
+void Program::make_chain(Step& step, const FusedStep& fused, const Backend& backend,
+                         Vec<Function<void()>>& makes) const {
   const GraphBody& g = fusion_.graph;
   const auto spec_of = [&](int equation) {
     const Equation& e = g.equations[static_cast<std::size_t>(equation)];
@@ -230,12 +249,14 @@ void Program::make_chain(Step& step, const FusedStep& fused, const Backend& back
   const Equation& then = g.equations[static_cast<std::size_t>(fused.then)];
   step.then = fused.then;
   // What lies between the products stays in caches.
-  step.bytes -= g.aval(g.equations[static_cast<std::size_t>(fused.equation)].outputs[0]).bytes() + g.aval(fused.handed_on).bytes();
+  step.bytes -= g.aval(g.equations[static_cast<std::size_t>(fused.equation)].outputs[0]).bytes() +
+                g.aval(fused.handed_on).bytes();
   step.bytes += g.aval(then.inputs[1]).bytes() + g.aval(then.outputs[0]).bytes();
   makes.push_back([this, &step, &backend, first, second] {
     const CodeLabelScope label(label_of(step, false));
     step.chain = backend.chain(first, second);
-    step.work = static_cast<std::uint64_t>(2 * first.batch * first.m * (first.n * first.k + second.n * second.k));
+    step.work = static_cast<std::uint64_t>(2 * first.batch * first.m *
+                                           (first.n * first.k + second.n * second.k));
   });
 }
 
@@ -246,7 +267,8 @@ void Program::prepare_sort(Step& step, const Equation& e) const {
   for (Var v : e.outputs) step.operands.push_back(v);
 }
 
-void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const {
+void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backend,
+                             bool hurry) const {
   using namespace program_cost;
   const GraphBody& g = fusion_.graph;
   step.kind = Step::Kind::linalg;
@@ -259,10 +281,13 @@ void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backe
   }
   const CodeLabelScope label(label_of(step, false));
   step.kernel = backend.compile_matrices(step.linalg, step.lanes, hurry);
-  const std::int64_t block = std::max(step.lanes, 1), each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
+  const std::int64_t block = std::max(step.lanes, 1),
+                     each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
   step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
   step.rounds = step.linalg.batch / block * block;
-  step.grain = (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) / block * block;
+  step.grain =
+      (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) /
+      block * block;
   step.alone = costs_.nanoseconds(step.work, 0);
   share(step);
 }
@@ -299,19 +324,24 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   double cost = 1;  // the same by this machine's numbers
   for (const NestValue& v : nest.values) {
     if (v.kind != NestValue::Kind::op && v.kind != NestValue::Kind::load) continue;
-    weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : 1;
+    weight +=
+        v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : 1;
     cost += v.kind == NestValue::Kind::op ? op_cost(v.op, v.dtype, costs_) : 1;
   }
   step.work = shared * most * weight;
-  const std::uint64_t vectors = step.work * static_cast<std::uint64_t>(schedule.registers) / static_cast<std::uint64_t>(schedule.lanes);
+  const std::uint64_t vectors = step.work * static_cast<std::uint64_t>(schedule.registers) /
+                                static_cast<std::uint64_t>(schedule.lanes);
   // Of large tables from which few elements are taken, what is taken counts.
   std::uint64_t bytes = 0;
   for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
     if (b < nest.buffers.size() && nest.buffers[b].local > 0) continue;
     const Aval& a = fusion_.graph.aval(fused.buffers[b]);
-    bytes += std::min(static_cast<std::uint64_t>(a.bytes()), shared * most * nest.values.size() * size_of(a.dtype));
+    bytes += std::min(static_cast<std::uint64_t>(a.bytes()),
+                      shared * most * nest.values.size() * size_of(a.dtype));
   }
-  step.alone = costs_.nanoseconds(static_cast<std::uint64_t>(static_cast<double>(vectors) * cost / static_cast<double>(weight)), bytes);
+  step.alone = costs_.nanoseconds(
+      static_cast<std::uint64_t>(static_cast<double>(vectors) * cost / static_cast<double>(weight)),
+      bytes);
   if (!planned_) {
     Counters& c = counters();
     count(c.fused_ops, fused.fused.size());
@@ -325,24 +355,33 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   }
   step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
   share(step);
-  const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
-  std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
+  const std::uint64_t per_round = std::max<std::uint64_t>(
+      vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
+  std::int64_t grain =
+      std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
   for (const StageSchedule& s : schedule.stages)
     if (s.vector_loop == schedule.parallel_loop || s.tile_loop == schedule.parallel_loop) {
-      // Vectors start at multiples of their length, which the emitter counts on; whole cache lines for each thread besides.
+      // Vectors start at multiples of their length, which the emitter counts on; whole cache lines
+      // for each thread besides.
       std::int64_t lanes = schedule.lanes;
       for (const NestStore& w : nest.stores)
-        lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
+        lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(
+                                         nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
       // So do blocks read those of rows.
       for (const NestValue& v : nest.values)
-        if (v.kind == NestValue::Kind::load && s.block_across > 1) lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(v.dtype)));
+        if (v.kind == NestValue::Kind::load && s.block_across > 1)
+          lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(v.dtype)));
       // In double: sizes that no memory holds are refused later, and must not overflow here.
-      const double rounds_per_vector = static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
-      grain = std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);
+      const double rounds_per_vector =
+          static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
+      grain = std::max<std::int64_t>(
+          static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);
       grain = (grain + lanes - 1) / lanes * lanes;
       // Parts of rows that come from far are read the faster the longer they are.
-      const bool parts_of_rows = s.mode == StageSchedule::Mode::vertical || (s.tile_loop < 0 && s.order.size() > 1);
-      if (parts_of_rows && step.bytes > static_cast<std::uint64_t>(scheduling::beyond_near_caches)) step.ranges = 1;
+      const bool parts_of_rows =
+          s.mode == StageSchedule::Mode::vertical || (s.tile_loop < 0 && s.order.size() > 1);
+      if (parts_of_rows && step.bytes > static_cast<std::uint64_t>(scheduling::beyond_near_caches))
+        step.ranges = 1;
     }
   step.grain = grain;
 }

@@ -1,4 +1,5 @@
-// Program: a Graph made ready for a device: kernels, matrix products and interpreted equations in order, over planned buffers.
+// Program: a Graph made ready for a device: kernels, matrix products and interpreted equations in
+// order, over planned buffers.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,13 @@
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/numerics/fft_kernels.hpp"
 #include "../../../trace/numerics/linalg_kernels.hpp"
-#include "backend.hpp"
-#include "../../services/code_label.hpp"
-#include "control.hpp"
 #include "../../fusion/fuse.hpp"
 #include "../../fusion/plan.hpp"
-#include "sort_kernel.hpp"
+#include "../../services/code_label.hpp"
 #include "../../services/step_time.hpp"
+#include "backend.hpp"
+#include "control.hpp"
+#include "sort_kernel.hpp"
 
 namespace vt::detail {
 
@@ -24,7 +25,8 @@ namespace printer {
 class Names;
 }
 
-/// From this much work on, in vector operations, waking another thread usually costs less than it saves.
+/// From this much work on, in vector operations, waking another thread usually costs less than it
+/// saves.
 inline constexpr std::uint64_t least_waking_work = 131072;
 
 class Program : public Executable {
@@ -32,17 +34,22 @@ class Program : public Executable {
   /// Fuses, plans and compiles. Throws: Error(backend).
   /// `owned`: inputs which results may overwrite; see overwritten().
   Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned = {});
-  std::span<const std::size_t> overwritten() const override { return {overwritten_.begin(), overwritten_.size()}; }
+  std::span<const std::size_t> overwritten() const override {
+    return {overwritten_.begin(), overwritten_.size()};
+  }
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}, {}); }
-  /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
-  /// `own`: the inputs once more, if the caller gives its hold on carries away to loops inside: those come back null.
-  Vec<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own);
+  /// `into`: memory for the results, or null where there is none to put one in; what is written
+  /// there is left out of the list. `own`: the inputs once more, if the caller gives its hold on
+  /// carries away to loops inside: those come back null.
+  Vec<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into,
+                     std::span<BufferRef> own);
 
   /// Operands of the products, per step (see ProductKernel::pack).
   using Packed = Vec<PackedOperands>;
   /// Of what stays the same from run to run: constants, and inputs that are not null here.
   Packed pack(std::span<const void* const> inputs) const;
-  /// What the runs of a loop's rounds have in common, made once: addresses and scratch memory. Of one thread.
+  /// What the runs of a loop's rounds have in common, made once: addresses and scratch memory. Of
+  /// one thread.
   struct Frame {
     SmallVec<void*, 96> pointers;
     BufferRef arena;
@@ -52,16 +59,22 @@ class Program : public Executable {
     Frame(const Frame&) = delete;
     Frame& operator=(const Frame&) = delete;
   };
-  /// Has no loops, branches or interpreted equations inside, which make memory of their own: it can run in a Frame.
+  /// Has no loops, branches or interpreted equations inside, which make memory of their own: it can
+  /// run in a Frame.
   bool plain() const { return !makes_buffers_; }
   /// Is result i written to memory that the caller gives (rather than over an input, or another's)?
   bool writes_result(std::size_t i) const { return outputs_[i].slot_output >= 0; }
   std::size_t inputs() const { return fusion_.graph.inputs.size(); }
   std::size_t results() const { return outputs_.size(); }
-  std::size_t input_bytes(std::size_t i) const { return fusion_.graph.aval(fusion_.graph.inputs[i]).bytes(); }
-  std::size_t result_bytes(std::size_t i) const { return fusion_.graph.aval(fusion_.graph.outputs[i]).bytes(); }
+  std::size_t input_bytes(std::size_t i) const {
+    return fusion_.graph.aval(fusion_.graph.inputs[i]).bytes();
+  }
+  std::size_t result_bytes(std::size_t i) const {
+    return fusion_.graph.aval(fusion_.graph.outputs[i]).bytes();
+  }
   void open(Frame&) const;
-  /// Plain programs only. `results`: memory for those that writes_result; afterwards where each lies.
+  /// Plain programs only. `results`: memory for those that writes_result; afterwards where each
+  /// lies.
   void run(Frame&, std::span<const void* const> inputs, std::span<void*> results) const;
   /// In the counters: what ran in the frame.
   void count_runs(const Frame& frame) const { count_runs(frame.runs, frame.parallel); }
@@ -69,10 +82,11 @@ class Program : public Executable {
   Memory memory() const override;
   /// How a run gets its memory.
   struct RunMemory {
-    std::size_t own_results = ~std::size_t{0};  ///< it takes memory for so many of the first results; that of the others is given
-    bool frame = false;                         ///< in a Frame with packed operands: constants and …
-    std::size_t same_from = ~std::size_t{0};    ///< … the inputs from here on
-    bool gives_carries = false;                 ///< loops inside may have the carries' memory
+    /// it takes memory for so many of the first results; that of the others is given
+    std::size_t own_results = ~std::size_t{0};
+    bool frame = false;                       ///< in a Frame with packed operands: constants and …
+    std::size_t same_from = ~std::size_t{0};  ///< … the inputs from here on
+    bool gives_carries = false;               ///< loops inside may have the carries' memory
   };
   /// What a run takes at most beside its inputs.
   std::uint64_t run_bytes(const RunMemory&) const;
@@ -81,19 +95,29 @@ class Program : public Executable {
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { kernel, product, sort, linalg, fft, control, equation } kind = Kind::kernel;
+    enum class Kind : std::uint8_t {
+      kernel,
+      product,
+      sort,
+      linalg,
+      fft,
+      control,
+      equation
+    } kind = Kind::kernel;
     bool parallel = false;               // on several threads, if one is awake
     bool wakes = false;                  // work enough to wake one
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort, linalg: operands, then results
     Vec<std::int64_t> arguments;
-    std::int64_t rounds = 0, grain = 1;         // of the parallel loop
-    int ranges = 4;                             // for each thread
-    std::int64_t row_group = 1, row_bytes = 0;  // product: rows of the result in a round of the kernel that runs on them
-    bool rows_alone = false;                    // … which alone reads them
+    std::int64_t rounds = 0, grain = 1;  // of the parallel loop
+    int ranges = 4;                      // for each thread
+    // product: rows of the result in a round of the kernel that runs on them
+    std::int64_t row_group = 1, row_bytes = 0;
+    bool rows_alone = false;  // … which alone reads them
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
-    std::shared_ptr<const ProductChain> chain;  // instead of it: with the operands of the second product behind its own
+    // instead of it: with the operands of the second product behind its own
+    std::shared_ptr<const ProductChain> chain;
     std::shared_ptr<const ControlRunner> control;
     SortSpec sort;
     FftSpec fft;
@@ -104,10 +128,12 @@ class Program : public Executable {
     Vec<Var> released;     // produced buffers that end here
     Vec<Var> handed_over;  // what ends here as one operand only, which may be written over
     std::uint64_t bytes = 0, work = 0;
-    double alone = 0;                      // a kernel's nanoseconds on one thread, as the cost model has it
-    Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory
-    std::string nest_text;                 // nest and schedule
-    std::string name, details;             // in timelines, where one is wanted
+    // a kernel's nanoseconds on one thread, as the cost model has it
+    double alone = 0;
+    // a plain copy, which is not run where the two are the same memory
+    Var copied_from = -1, copied_to = -1;
+    std::string nest_text;      // nest and schedule
+    std::string name, details;  // in timelines, where one is wanted
     Vec<int> fused;
     bool partial = false;
     mutable StepTime time;
@@ -117,7 +143,8 @@ class Program : public Executable {
   };
   void compile_steps(const Backend& backend);
   /// Two products and the kernel between them.
-  void make_chain(Step& step, const FusedStep& fused, const Backend& backend, Vec<Function<void()>>& makes) const;
+  void make_chain(Step& step, const FusedStep& fused, const Backend& backend,
+                  Vec<Function<void()>>& makes) const;
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
   static void run_matrices(const Step& step, void* const* pointers);
@@ -135,7 +162,8 @@ class Program : public Executable {
     Var var;
     void* begin;
   };
-  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, std::span<const Elsewhere> elsewhere = {});
+  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin,
+                         std::int64_t end, std::span<const Elsewhere> elsewhere = {});
   static void run_chain(const Step& step, void* const* pointers);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
@@ -145,7 +173,8 @@ class Program : public Executable {
   Vec<Where> lines_of(const Step& step) const;
   /// Of one line: without what only gives shapes.
   std::string short_operations_of(const Step& step) const;
-  /// Whose line is shown, of the kernel or of the step's equation: what a kernel stores comes from its last equation. Null: of nothing.
+  /// Whose line is shown, of the kernel or of the step's equation: what a kernel stores comes from
+  /// its last equation. Null: of nothing.
   const Equation* shown_equation(const Step& step, bool kernel) const;
   void name_steps();
   /// Of the kernel, or of the equation.
@@ -158,9 +187,11 @@ class Program : public Executable {
   /// Per step: bytes that this one and steps before have made for their results.
   Vec<std::uint64_t> made_by_steps() const;
   bool stays(Var v, std::size_t same_from) const;
-  /// What a step takes beside what it reads and its results; less than nothing where results take operands' memory.
+  /// What a step takes beside what it reads and its results; less than nothing where results take
+  /// operands' memory.
   std::int64_t scratch_of(std::size_t step, const RunMemory& use) const;
-  void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
+  void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced,
+                    std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
   const int vector_bytes_;
   const MachineCosts costs_;  // those that this program was scheduled by
@@ -180,14 +211,17 @@ class Program : public Executable {
     std::size_t offset;
   };
   Vec<Placed> placed_;
-  Vec<std::pair<Var, std::size_t>> over_inputs_;  // results and the inputs that they are written over
+  // results and the inputs that they are written over
+  Vec<std::pair<Var, std::size_t>> over_inputs_;
   Vec<std::size_t> overwritten_;
   const bool planned_;          // while Planning: it cannot run
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
-  std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, chains_ = 0, bytes_ = 0, interpreted_ = 0;
+  std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, chains_ = 0, bytes_ = 0,
+                interpreted_ = 0;
 };
 
-/// What the interpreter takes for a Graph: each value lives from the equation that makes it to the last that reads it.
+/// What the interpreter takes for a Graph: each value lives from the equation that makes it to the
+/// last that reads it.
 Memory interpreted_memory(const GraphBody&);
 
 }  // namespace vt::detail

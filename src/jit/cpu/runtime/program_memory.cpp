@@ -2,14 +2,16 @@
 #include <algorithm>
 #include <vector>
 
-#include "program.hpp"
 #include "../../services/threads.hpp"
+#include "program.hpp"
 
 namespace vt::detail {
 
 namespace memory_use {
 
-std::string text_of(const Equation* e, const Aval& aval) { return (e ? std::string(name_of(e->op)) + " " : "") + aval.str(); }
+std::string text_of(const Equation* e, const Aval& aval) {
+  return (e ? std::string(name_of(e->op)) + " " : "") + aval.str();
+}
 
 // Per Var the equation that makes it; null for inputs.
 Vec<const Equation*> makers(const GraphBody& g) {
@@ -19,7 +21,8 @@ Vec<const Equation*> makers(const GraphBody& g) {
   return made;
 }
 
-// Merges runs of equal lengths: a standard sort of these would be twenty functions more in the one unit.
+// Merges runs of equal lengths: a standard sort of these would be twenty functions more in the one
+// unit.
 void largest_first(Memory& m) {
   const std::size_t n = m.values.size();
   Vec<std::size_t> from(n), to(n);
@@ -28,7 +31,9 @@ void largest_first(Memory& m) {
     for (std::size_t begin = 0, at = 0; begin < n; begin += 2 * run) {
       const std::size_t half = std::min(begin + run, n), end = std::min(begin + 2 * run, n);
       for (std::size_t a = begin, b = half; at < end; ++at)
-        to[at] = b == end || (a < half && m.values[from[a]].bytes >= m.values[from[b]].bytes) ? from[a++] : from[b++];
+        to[at] = b == end || (a < half && m.values[from[a]].bytes >= m.values[from[b]].bytes)
+                     ? from[a++]
+                     : from[b++];
     }
     std::swap(from, to);
   }
@@ -63,13 +68,16 @@ Vec<std::uint64_t> Program::made_by_steps() const {
 }
 
 Program::Lives Program::lives() const {
-  Lives l{Vec<int>(fusion_.graph.avals.size(), static_cast<int>(steps_.size())), Vec<int>(fusion_.graph.avals.size(), -1)};
+  Lives l{Vec<int>(fusion_.graph.avals.size(), static_cast<int>(steps_.size())),
+          Vec<int>(fusion_.graph.avals.size(), -1)};
   for (std::size_t k = 0; k < steps_.size(); ++k)
     for (Var v : buffers_of(k)) {
-      l.from[static_cast<std::size_t>(v)] = std::min(l.from[static_cast<std::size_t>(v)], static_cast<int>(k));
+      l.from[static_cast<std::size_t>(v)] =
+          std::min(l.from[static_cast<std::size_t>(v)], static_cast<int>(k));
       l.until[static_cast<std::size_t>(v)] = static_cast<int>(k);
     }
-  for (const Output& o : outputs_) l.until[static_cast<std::size_t>(o.var)] = static_cast<int>(steps_.size());
+  for (const Output& o : outputs_)
+    l.until[static_cast<std::size_t>(o.var)] = static_cast<int>(steps_.size());
   return l;
 }
 
@@ -77,14 +85,17 @@ Program::Lives Program::lives() const {
 bool Program::stays(Var v, std::size_t same_from) const {
   const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
   return s.kind == BufferPlan::Slot::Kind::constant ||
-         (s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == v &&
+         (s.kind == BufferPlan::Slot::Kind::input &&
+          fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == v &&
           static_cast<std::size_t>(s.index) >= same_from);
 }
 
 std::uint64_t Program::packed_bytes(std::size_t same_from) const {
   std::uint64_t bytes = 0;
   for (const Step& s : steps_)
-    if (s.product) bytes += s.product->packed_bytes(stays(s.operands[0], same_from), stays(s.operands[1], same_from));
+    if (s.product)
+      bytes +=
+          s.product->packed_bytes(stays(s.operands[0], same_from), stays(s.operands[1], same_from));
   return bytes;
 }
 
@@ -97,22 +108,27 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
       if (step.chain) return static_cast<std::int64_t>(step.chain->scratch_bytes());
       const auto ignore = [](std::int64_t, std::int64_t) {};
       const bool rows = fusion_.steps[k].row_loop >= 0;
-      return static_cast<std::int64_t>(step.product->scratch_bytes(rows ? RowsDone(ignore, step.row_group, step.rows_alone) : RowsDone(),
-                                                                   use.frame && stays(step.operands[0], use.same_from),
-                                                                   use.frame && stays(step.operands[1], use.same_from)));
+      return static_cast<std::int64_t>(step.product->scratch_bytes(
+          rows ? RowsDone(ignore, step.row_group, step.rows_alone) : RowsDone(),
+          use.frame && stays(step.operands[0], use.same_from),
+          use.frame && stays(step.operands[1], use.same_from)));
     }
     case Step::Kind::sort: {
       SmallVec<char, 4> wanted;
       for (std::size_t i = step.operands.size() / 2; i < step.operands.size(); ++i)
-        wanted.push_back(plan_.slots[static_cast<std::size_t>(step.operands[i])].kind != BufferPlan::Slot::Kind::unused);
+        wanted.push_back(plan_.slots[static_cast<std::size_t>(step.operands[i])].kind !=
+                         BufferPlan::Slot::Kind::unused);
       return static_cast<std::int64_t>(sort_scratch_bytes(step.sort, wanted));
     }
-    case Step::Kind::fft: return static_cast<std::int64_t>(fft_scratch_bytes(step.fft, step.parallel ? thread_count() : 1));
+    case Step::Kind::fft:
+      return static_cast<std::int64_t>(
+          fft_scratch_bytes(step.fft, step.parallel ? thread_count() : 1));
     case Step::Kind::linalg: {
       std::int64_t block = 0;
       for (std::int64_t each : step.arguments) block += each * step.lanes;
       if (step.lanes > 0) return step.rounds < step.linalg.batch ? block : 0;
-      return static_cast<std::int64_t>(step.linalg.scratch_bytes()) * (step.parallel ? threads_for(step.rounds, step.grain) : 1);
+      return static_cast<std::int64_t>(step.linalg.scratch_bytes()) *
+             (step.parallel ? threads_for(step.rounds, step.grain) : 1);
     }
     case Step::Kind::control: {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
@@ -134,10 +150,12 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
 std::uint64_t Program::run_bytes(const RunMemory& use) const {
   std::uint64_t fresh = plan_.arena_bytes;
   for (std::size_t i = 0; i < outputs_.size() && i < use.own_results; ++i)
-    if (outputs_[i].slot_output >= 0) fresh += plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
+    if (outputs_[i].slot_output >= 0)
+      fresh += plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
   const Vec<std::uint64_t> made = made_by_steps();
   std::int64_t most = 0;
-  for (std::size_t k = 0; k < steps_.size(); ++k) most = std::max(most, static_cast<std::int64_t>(made[k]) + scratch_of(k, use));
+  for (std::size_t k = 0; k < steps_.size(); ++k)
+    most = std::max(most, static_cast<std::int64_t>(made[k]) + scratch_of(k, use));
   return fresh + static_cast<std::uint64_t>(most);
 }
 
@@ -151,22 +169,28 @@ Memory Program::memory() const {
   for (std::size_t v = 0; v < g.avals.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     const int from = lives.from[v], until = lives.until[v];
-    if (s.kind == Kind::unused || (s.bytes == 0 && g.avals[v].bytes() == 0) || (s.kind != Kind::input && until < 0)) continue;
+    if (s.kind == Kind::unused || (s.bytes == 0 && g.avals[v].bytes() == 0) ||
+        (s.kind != Kind::input && until < 0))
+      continue;
     const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
     const bool over_input = s.kind == Kind::input && makers[v];
-    constexpr const char* places[] = {"", "input", "constant", "result", "scratch", "within a result", "own"};
+    constexpr const char* places[] = {"",        "input",           "constant", "result",
+                                      "scratch", "within a result", "own"};
     if (s.kind == Kind::input && !over_input) m.inputs += bytes;
     if (s.kind == Kind::constant) m.constants += bytes;
     if (s.kind == Kind::output || (s.kind == Kind::produced && until == steps)) m.results += bytes;
-    m.values.push_back({memory_use::text_of(makers[v], g.avals[v]), over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes,
-                        std::min(from, steps), std::max(until, 0), makers[v] ? makers[v]->where : Where{}});
+    m.values.push_back({memory_use::text_of(makers[v], g.avals[v]),
+                        over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes,
+                        std::min(from, steps), std::max(until, 0),
+                        makers[v] ? makers[v]->where : Where{}});
   }
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const std::int64_t bytes = scratch_of(k, {});
     if (bytes <= 0) continue;
     const Equation& e = g.equations[static_cast<std::size_t>(steps_[k].equation)];
-    m.values.push_back(
-        {std::string(name_of(e.op)) + " at work", "scratch", static_cast<std::uint64_t>(bytes), static_cast<int>(k), static_cast<int>(k), e.where});
+    m.values.push_back({std::string(name_of(e.op)) + " at work", "scratch",
+                        static_cast<std::uint64_t>(bytes), static_cast<int>(k), static_cast<int>(k),
+                        e.where});
   }
   m.scratch = std::max(run_bytes({}), m.results) - m.results;
   memory_use::largest_first(m);
@@ -177,24 +201,35 @@ Memory interpreted_memory(const GraphBody& g) {
   const int steps = static_cast<int>(g.equations.size());
   Vec<int> until(g.avals.size(), -1);
   for (int k = 0; k < steps; ++k) {
-    for (Var v : g.equations[static_cast<std::size_t>(k)].inputs) until[static_cast<std::size_t>(v)] = k;
-    for (Var v : g.equations[static_cast<std::size_t>(k)].outputs) until[static_cast<std::size_t>(v)] = k;
+    for (Var v : g.equations[static_cast<std::size_t>(k)].inputs)
+      until[static_cast<std::size_t>(v)] = k;
+    for (Var v : g.equations[static_cast<std::size_t>(k)].outputs)
+      until[static_cast<std::size_t>(v)] = k;
   }
   for (Var v : g.outputs) until[static_cast<std::size_t>(v)] = steps;
   Memory m;
   for (Var v : g.inputs) {
     m.inputs += g.aval(v).bytes();
-    m.values.push_back({memory_use::text_of(nullptr, g.aval(v)), "input", g.aval(v).bytes(), 0, std::max(until[static_cast<std::size_t>(v)], 0), {}});
+    m.values.push_back({memory_use::text_of(nullptr, g.aval(v)),
+                        "input",
+                        g.aval(v).bytes(),
+                        0,
+                        std::max(until[static_cast<std::size_t>(v)], 0),
+                        {}});
   }
   Vec<std::uint64_t> live(static_cast<std::size_t>(steps) + 1, 0);
   for (int k = 0; k < steps; ++k) {
     const Equation& e = g.equations[static_cast<std::size_t>(k)];
-    // What is computed in f64 is copied; while a sub-graph runs, its results are there beside the equation's.
-    std::uint64_t own = e.op == Op::fft ? fft_scratch_bytes(fft_spec(e.as<FftParams>(), g.aval(e.inputs[0])), 1) : 0;
+    // What is computed in f64 is copied; while a sub-graph runs, its results are there beside the
+    // equation's.
+    std::uint64_t own = e.op == Op::fft
+                            ? fft_scratch_bytes(fft_spec(e.as<FftParams>(), g.aval(e.inputs[0])), 1)
+                            : 0;
     if (e.op == Op::dot_general || e.op == Op::conv_general || e.op == Op::fft)
       for (std::size_t i = 0; i < e.inputs.size() + e.outputs.size(); ++i) {
         const Aval& a = g.aval(i < e.inputs.size() ? e.inputs[i] : e.outputs[i - e.inputs.size()]);
-        own += static_cast<std::uint64_t>(a.elements()) * (is_complex(a.dtype) ? 2 : 1) * sizeof(double);
+        own += static_cast<std::uint64_t>(a.elements()) * (is_complex(a.dtype) ? 2 : 1) *
+               sizeof(double);
       }
     for (const GraphRef& body : bodies_of(e.params)) {
       const Memory inner = interpreted_memory(*body);
@@ -207,8 +242,14 @@ Memory interpreted_memory(const GraphBody& g) {
       const bool constant = e.op == Op::constant, result = last == steps;
       (constant ? m.constants : result ? m.results : live[static_cast<std::size_t>(k)]) += bytes;
       if (!constant && !result)
-        for (int later = k + 1; later <= last; ++later) live[static_cast<std::size_t>(later)] += bytes;
-      if (bytes) m.values.push_back({memory_use::text_of(&e, g.aval(v)), constant ? "constant" : result ? "result" : "own", bytes, k, last, e.where});
+        for (int later = k + 1; later <= last; ++later)
+          live[static_cast<std::size_t>(later)] += bytes;
+      if (bytes)
+        m.values.push_back({memory_use::text_of(&e, g.aval(v)),
+                            constant ? "constant"
+                            : result ? "result"
+                                     : "own",
+                            bytes, k, last, e.where});
     }
   }
   for (std::uint64_t bytes : live) m.scratch = std::max(m.scratch, bytes);
@@ -222,15 +263,18 @@ namespace vt {
 
 std::string Memory::str() const {
   constexpr std::size_t most_lines = 20;
-  std::string text = std::to_string(peak()) + " bytes at most: inputs " + std::to_string(inputs) + ", constants " + std::to_string(constants) +
-                     ", results " + std::to_string(results) + ", scratch " + std::to_string(scratch) + "\n";
+  std::string text = std::to_string(peak()) + " bytes at most: inputs " + std::to_string(inputs) +
+                     ", constants " + std::to_string(constants) + ", results " +
+                     std::to_string(results) + ", scratch " + std::to_string(scratch) + "\n";
   for (std::size_t i = 0; i < values.size() && i < most_lines; ++i) {
     const Value& v = values[i];
-    text += "  " + std::to_string(v.bytes) + "  " + v.what + ", " + v.place + ", steps " + std::to_string(v.from) + " to " + std::to_string(v.until);
+    text += "  " + std::to_string(v.bytes) + "  " + v.what + ", " + v.place + ", steps " +
+            std::to_string(v.from) + " to " + std::to_string(v.until);
     if (v.where.file) text += ", " + std::string(v.where.file) + ":" + std::to_string(v.where.line);
     text += "\n";
   }
-  if (values.size() > most_lines) text += "  … and " + std::to_string(values.size() - most_lines) + " smaller ones\n";
+  if (values.size() > most_lines)
+    text += "  … and " + std::to_string(values.size() - most_lines) + " smaller ones\n";
   return text;
 }
 

@@ -4,8 +4,8 @@
 
 #include <vt/detail/loops.hpp>
 
-#include "../../../trace/ir/printer.hpp"
 #include "../../../trace/base/timeline.hpp"
+#include "../../../trace/ir/printer.hpp"
 #include "../../fusion/epilogue.hpp"
 #include "program.hpp"
 
@@ -26,36 +26,48 @@ std::string names_of(const GraphBody& g, const Vec<int>& equations, bool only_wo
 }
 
 std::string counted(std::uint64_t n, const std::string& thing) {
-  return std::to_string(n) + " " + (n == 1 ? thing : thing == "loop or branch" ? "loops or branches" : thing + "s");
+  return std::to_string(n) + " " +
+         (n == 1                      ? thing
+          : thing == "loop or branch" ? "loops or branches"
+                                      : thing + "s");
 }
 
 }  // namespace program_texts
 
-std::string Program::operations_of(const Step& s) const { return program_texts::names_of(fusion_.graph, s.fused, false); }
+std::string Program::operations_of(const Step& s) const {
+  return program_texts::names_of(fusion_.graph, s.fused, false);
+}
 
 std::string Program::short_operations_of(const Step& s) const {
   constexpr std::size_t longest = 60;
   std::string names = program_texts::names_of(fusion_.graph, s.fused, true);
   if (names.empty()) names = operations_of(s);
-  return names.empty() ? "copy" : names.size() > longest ? names.substr(0, names.rfind(' ', longest)) + " …" : names;
+  return names.empty()            ? "copy"
+         : names.size() > longest ? names.substr(0, names.rfind(' ', longest)) + " …"
+                                  : names;
 }
 
 std::string Program::kernel_text(const Step& s) const {
-  return "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " +
-         program_texts::counted(s.fused.size(), "equation") + " (" + operations_of(s) + ")" + (s.kernel.optimised() ? "" : ", not optimised yet");
+  return "kernel " + short_name(s.nest_text) +
+         (s.partial ? ", first half of a cut reduction" : "") + ", fuses " +
+         program_texts::counted(s.fused.size(), "equation") + " (" + operations_of(s) + ")" +
+         (s.kernel.optimised() ? "" : ", not optimised yet");
 }
 
-// What was chosen over what. Schedules are chosen by shapes and costs alone, so choosing again tells what was chosen.
+// What was chosen over what. Schedules are chosen by shapes and costs alone, so choosing again
+// tells what was chosen.
 std::string Program::decisions_of(const Step& s) const {
   const FusedStep& fused = fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())];
   std::string text;
-  if (fused.row_loop >= 0) static_cast<void>(schedule_epilogue(fused.nest, fused.row_loop, vector_bytes_, &text));
+  if (fused.row_loop >= 0)
+    static_cast<void>(schedule_epilogue(fused.nest, fused.row_loop, vector_bytes_, &text));
   else static_cast<void>(choose_schedule(fused.nest, vector_bytes_, costs_, &text));
   for (std::size_t b = 0; b < fused.nest.buffers.size() && b < fused.buffers.size(); ++b) {
     const auto v = static_cast<std::size_t>(fused.buffers[b]);
     if (fused.nest.buffers[b].written && v < fusion_.again.size() && fusion_.again[v] > 0)
-      text += "  fusion: b" + std::to_string(b) + " stored over computed again by its readers (about " + std::to_string(fusion_.again[v]) +
-              " operations an element)\n";
+      text += "  fusion: b" + std::to_string(b) +
+              " stored over computed again by its readers (about " +
+              std::to_string(fusion_.again[v]) + " operations an element)\n";
   }
   if (s.has_epilogue()) text += "  threads: those of the product\n";
   else
@@ -63,23 +75,28 @@ std::string Program::decisions_of(const Step& s) const {
             (s.wakes      ? "all"
              : s.parallel ? "those that are awake"
                           : "one") +
-            ", about " + scheduling::cost_text(s.alone / 1000) + " us alone and woken from " + scheduling::cost_text(costs_.worth_waking() / 1000) +
-            " us on\n";
+            ", about " + scheduling::cost_text(s.alone / 1000) + " us alone and woken from " +
+            scheduling::cost_text(costs_.worth_waking() / 1000) + " us on\n";
   return "decisions\n" + text;
 }
 
-// What the nest leaves to each use: extents known when it runs, and whose elements its buffers hold.
+// What the nest leaves to each use: extents known when it runs, and whose elements its buffers
+// hold.
 std::string Program::bindings_of(const Step& s, const printer::Names& names) const {
   const Nest& nest = fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest;
   std::string text;
   std::size_t argument = 0;
   for (std::size_t l = 0; l < nest.loops.size(); ++l)
     if (nest.loops[l].runtime) {
-      const std::string value = std::to_string(s.arguments[argument++]), name = "n" + std::to_string(l);
-      if (s.nest_text.find(" " + name) != std::string::npos) text += (text.empty() ? "with " : ", ") + name + " = " + value;
+      const std::string value = std::to_string(s.arguments[argument++]),
+                        name = "n" + std::to_string(l);
+      if (s.nest_text.find(" " + name) != std::string::npos)
+        text += (text.empty() ? "with " : ", ") + name + " = " + value;
     }
   for (std::size_t b = 0; b < s.slots.size() && b < nest.buffers.size(); ++b)
-    if (nest.buffers[b].local == 0) text += (text.empty() ? "with b" : ", b") + std::to_string(b) + " = " + names.typed(s.slots[b]);
+    if (nest.buffers[b].local == 0)
+      text +=
+          (text.empty() ? "with b" : ", b") + std::to_string(b) + " = " + names.typed(s.slots[b]);
   return text.empty() ? text : text + "\n";
 }
 
@@ -87,7 +104,8 @@ Vec<Where> Program::lines_of(const Step& s) const {
   Vec<Where> lines;
   const auto add = [&](int equation) {
     const Where w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
-    const bool known = any_of(lines, [&](Where l) { return l.line == w.line && std::strcmp(l.file, w.file) == 0; });
+    const bool known = any_of(
+        lines, [&](Where l) { return l.line == w.line && std::strcmp(l.file, w.file) == 0; });
     if (w.file && !known) lines.push_back(w);
   };
   for (int e : {s.equation, s.then})
@@ -106,8 +124,10 @@ void Program::report(Report& report, int depth) const {
   const printer::Names names(g);
   ReportStep head;
   head.depth = depth;
-  head.title = "program: " + counted(launches_, "kernel") + ", " + counted(products_, "matrix product") + ", " +
-               (loops_ ? counted(loops_, "loop or branch") + ", " : "") + counted(interpreted_, "interpreted equation") + ", " +
+  head.title = "program: " + counted(launches_, "kernel") + ", " +
+               counted(products_, "matrix product") + ", " +
+               (loops_ ? counted(loops_, "loop or branch") + ", " : "") +
+               counted(interpreted_, "interpreted equation") + ", " +
                std::to_string(plan_.arena_bytes) + " bytes of scratch memory";
   head.graph = &g;
   if (depth == 0) head.nest = costs_.str();
@@ -127,23 +147,27 @@ void Program::report(Report& report, int depth) const {
     const Equation* shown = shown_equation(s, s.kind == Step::Kind::kernel);
     r.wide = shown && !shown->outputs.empty() && size_of(g.aval(shown->outputs[0]).dtype) == 8;
     if (s.kind == Step::Kind::kernel) {
-      r.title += kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " + std::to_string(s.work) + " operations" +
-                 (s.parallel ? ", on all threads" : "");
+      r.title += kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " +
+                 std::to_string(s.work) + " operations" + (s.parallel ? ", on all threads" : "");
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      r.title += s.kind == Step::Kind::product ? (e.op == Op::dot_general ? "matrix product " : "convolution ") +
-                                                     (s.chain ? s.chain->describe(false) : s.product->describe()) + ", "
-                 : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
-                 : s.kind == Step::Kind::linalg ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: " : std::string("matrices: "))
-                 : s.kind == Step::Kind::fft    ? "transform: "
-                 : s.control                    ? "loop or branch: "
-                                                : "interpreter: ";
+      r.title += s.kind == Step::Kind::product
+                     ? (e.op == Op::dot_general ? "matrix product " : "convolution ") +
+                           (s.chain ? s.chain->describe(false) : s.product->describe()) + ", "
+                 : s.kind == Step::Kind::sort ? "sort of " + describe(s.sort) + ", "
+                 : s.kind == Step::Kind::linalg
+                     ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: "
+                                : std::string("matrices: "))
+                 : s.kind == Step::Kind::fft ? "transform: "
+                 : s.control                 ? "loop or branch: "
+                                             : "interpreter: ";
       r.title += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) r.title += ", " + std::to_string(s.work) + " flops";
       if (s.has_epilogue()) r.title += "; on its rows as they are done: " + kernel_text(s);
       if (s.chain) {
         const Equation& then = g.equations[static_cast<std::size_t>(s.then)];
-        r.title += "; of those, " + std::to_string(s.chain->block_rows()) + " at a time: matrix product " + s.chain->describe(true) + ", " +
+        r.title += "; of those, " + std::to_string(s.chain->block_rows()) +
+                   " at a time: matrix product " + s.chain->describe(true) + ", " +
                    describe(then.op, then.params);
       }
     }
@@ -189,14 +213,17 @@ CodeLabel Program::label_of(const Step& s, bool kernel) const {
   const Equation* last = shown_equation(s, kernel);
   std::string lines;
   if (kernel && gdb_wanted())
-    for (const NestValue& v : fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest.values) lines += at(v.where);
-  return {kernel ? short_operations_of(s) : std::string(name_of(last->op)), kernel ? short_name(s.nest_text) : "", last ? last->where : Where(),
-          std::move(lines)};
+    for (const NestValue& v :
+         fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest.values)
+      lines += at(v.where);
+  return {kernel ? short_operations_of(s) : std::string(name_of(last->op)),
+          kernel ? short_name(s.nest_text) : "", last ? last->where : Where(), std::move(lines)};
 }
 
 std::string Program::step_name(const Step& s) const {
   if (s.kind == Step::Kind::kernel) return short_operations_of(s);
-  return std::string(name_of(shown_equation(s, false)->op)) + (s.has_epilogue() ? ", then " + short_operations_of(s) : "") +
+  return std::string(name_of(shown_equation(s, false)->op)) +
+         (s.has_epilogue() ? ", then " + short_operations_of(s) : "") +
          (s.chain ? ", then dot_general" : "");
 }
 
@@ -205,7 +232,9 @@ void Program::name_steps() {
     const bool kernel = s.kind == Step::Kind::kernel;
     const Equation* last = shown_equation(s, kernel);
     s.name = step_name(s);
-    const auto member = [&](const std::string& text) { s.details += (s.details.empty() || text.empty() ? "" : ",") + text; };
+    const auto member = [&](const std::string& text) {
+      s.details += (s.details.empty() || text.empty() ? "" : ",") + text;
+    };
     if (last) member(json_line(last->where));
     if (!s.nest_text.empty()) member(json_member("kernel", short_name(s.nest_text)));
     if (last && !kernel) member(json_member("equation", describe(last->op, last->params)));

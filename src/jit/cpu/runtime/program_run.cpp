@@ -4,28 +4,31 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/thread_state.hpp"
-#include "../../../trace/base/timeline.hpp"
 #include "../../services/counters.hpp"
-#include "program.hpp"
 #include "../../services/threads.hpp"
+#include "program.hpp"
 
 namespace vt::detail {
 
-Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own) {
+Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into,
+                            std::span<BufferRef> own) {
   const Span span("run", "run program");
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
   Vec<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i)
+    pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
   for (const auto& [v, i] : over_inputs_) pointers[static_cast<std::size_t>(v)] = inputs[i]->data;
   BufferRef arena;
   try {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].slot_output >= 0) {
         const std::size_t bytes = plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
-        results[i] = !into.empty() && into[i] ? borrow_memory(into[i], bytes) : allocate(bytes, "a result");
+        results[i] =
+            !into.empty() && into[i] ? borrow_memory(into[i], bytes) : allocate(bytes, "a result");
         pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i]->data;
       }
     if (plan_.arena_bytes) arena = allocate(plan_.arena_bytes, "intermediate results");
@@ -60,13 +63,15 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
     const BufferPlan::Slot& s = plan_.slots[v];
     using Kind = BufferPlan::Slot::Kind;
     if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
-    else if (s.kind == Kind::constant) results[i] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer;
+    else if (s.kind == Kind::constant)
+      results[i] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer;
     else if (s.kind == Kind::produced) results[i] = produced[v];
     else results[i] = results[static_cast<std::size_t>(s.index)];
   }
   for (std::size_t i = 0; i < into.size(); ++i) {
     if (!into[i]) continue;
-    if (results[i]->data != into[i] && results[i]->bytes) std::memcpy(into[i], results[i]->data, results[i]->bytes);
+    if (results[i]->data != into[i] && results[i]->bytes)
+      std::memcpy(into[i], results[i]->data, results[i]->bytes);
     results[i] = {};
   }
   count_runs(1, parallel);
@@ -76,22 +81,27 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
 // Memory for what a step works in could not be had: its line, unless a step inside has told one.
 void Program::fail_in(const Step& step, const Error& error) const {
   const Vec<Where> lines = lines_of(step);
-  if (error.kind() != ErrorKind::memory || lines.empty() || std::strstr(error.what(), "; at ")) throw;
+  if (error.kind() != ErrorKind::memory || lines.empty() || std::strstr(error.what(), "; at "))
+    throw;
   fail(error.kind(), error.what(), lines.back());
 }
 
 // Where results begin in others' memory and in the arena, once those have addresses.
 void Program::place_in(void** pointers, const BufferRef& arena) const {
   for (const Placed& p : placed_) {
-    void* const block = p.output >= 0 ? pointers[static_cast<std::size_t>(outputs_[static_cast<std::size_t>(p.output)].var)]
-                        : arena       ? arena->data
-                                      : nullptr;
-    if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block) + p.offset;  // none where all that lies there is empty
+    void* const block =
+        p.output >= 0
+            ? pointers[static_cast<std::size_t>(outputs_[static_cast<std::size_t>(p.output)].var)]
+        : arena ? arena->data
+                : nullptr;
+    // none where all that lies there is empty
+    if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block) + p.offset;
   }
 }
 
-// A kernel leaves out matrices that are near overflow or underflow or not finite. What is left of a batch over whole blocks of lanes is copied into a
-// block of its own, and filled up with copies of its last matrix.
+// A kernel leaves out matrices that are near overflow or underflow or not finite. What is left of a
+// batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of
+// its last matrix.
 void Program::run_matrices(const Step& step, void* const* pointers) {
   SmallVec<void*, 8> buffers;
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
@@ -105,16 +115,21 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
       const std::int64_t count = std::min(together, end - first);
       std::memset(left_out, 0, static_cast<std::size_t>(count));
       step.kernel(with.data(), nullptr, first, first + count);
-      const auto next = [&](const bool* at) { return static_cast<const bool*>(std::memchr(at, 1, static_cast<std::size_t>(left_out + count - at))); };
+      const auto next = [&](const bool* at) {
+        return static_cast<const bool*>(
+            std::memchr(at, 1, static_cast<std::size_t>(left_out + count - at)));
+      };
       for (const bool* at = next(left_out); at; at = next(at + 1))
-        run_linalg(step.linalg, own, own + operands, first + (at - left_out), first + (at - left_out) + 1);
+        run_linalg(step.linalg, own, own + operands, first + (at - left_out),
+                   first + (at - left_out) + 1);
     }
   };
   const auto run = [&](std::int64_t begin, std::int64_t end) {
     if (step.kernel) run_kernel(buffers.data(), begin, end);
     else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
   };
-  if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
+  if (step.parallel && thread_count() > 1 && (step.wakes || others_ready()))
+    parallel_ranges(step.rounds, step.grain, run, step.ranges);
   else run(0, step.rounds);
   const std::int64_t left = step.linalg.batch - step.rounds;
   if (left == 0) return;
@@ -128,31 +143,43 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
     own.push_back(at);
     for (std::int64_t l = 0; i < operands && l < step.lanes; ++l)
       std::memcpy(at + static_cast<std::size_t>(l) * each,
-                  static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each, each);
+                  static_cast<char*>(buffers[i]) +
+                      static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each,
+                  each);
     at += each * static_cast<std::size_t>(step.lanes);
   }
   run_kernel(own.data(), 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
-    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each, own[i], static_cast<std::size_t>(left) * each);
+    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each,
+                own[i], static_cast<std::size_t>(left) * each);
   }
 }
 
 void Program::run_transform(const Step& step, void* const* pointers) {
   const bool all_threads = step.parallel && thread_count() > 1 && (step.wakes || others_ready());
-  run_fft(step.fft, pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
-          all_threads ? FftRanges([](std::int64_t total, RangeBody body, void* context) { parallel_ranges(total, 1, body, context); })
-                      : FftRanges([](std::int64_t total, RangeBody body, void* context) { body(context, 0, total); }));
+  run_fft(step.fft, pointers[static_cast<std::size_t>(step.operands[0])],
+          pointers[static_cast<std::size_t>(step.operands[1])],
+          all_threads ? FftRanges([](std::int64_t total, RangeBody body, void* context) {
+            parallel_ranges(total, 1, body, context);
+          })
+                      : FftRanges([](std::int64_t total, RangeBody body, void* context) {
+                          body(context, 0, total);
+                        }));
 }
 
 bool Program::run_step(const Step& step, void* const* pointers, const PackedOperands& packed) {
   const Span span("run", step.name, step.details);
   switch (step.kind) {
     case Step::Kind::kernel:
-      if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
+      if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] ==
+                                     pointers[static_cast<std::size_t>(step.copied_to)])
+        break;
       if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
         parallel_ranges(
-            step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); }, step.ranges);
+            step.rounds, step.grain,
+            [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); },
+            step.ranges);
         return true;
       }
       run_kernel(step, pointers, 0, step.rounds);
@@ -163,12 +190,17 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
         break;
       }
       const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* rows) {
-        const Elsewhere of_rows{step.operands[2], rows ? static_cast<char*>(const_cast<void*>(rows)) - begin * step.row_bytes : nullptr};
-        run_kernel(step, pointers, begin / step.row_group, end / step.row_group, {&of_rows, rows ? 1u : 0u});
+        const Elsewhere of_rows{
+            step.operands[2],
+            rows ? static_cast<char*>(const_cast<void*>(rows)) - begin * step.row_bytes : nullptr};
+        run_kernel(step, pointers, begin / step.row_group, end / step.row_group,
+                   {&of_rows, rows ? 1u : 0u});
       };
-      step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
-                        pointers[static_cast<std::size_t>(step.operands[2])],
-                        step.kernel ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone(), packed);
+      step.product->run(
+          pointers[static_cast<std::size_t>(step.operands[0])],
+          pointers[static_cast<std::size_t>(step.operands[1])],
+          pointers[static_cast<std::size_t>(step.operands[2])],
+          step.kernel ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone(), packed);
       break;
     }
     case Step::Kind::sort: {
@@ -186,7 +218,9 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
 }
 
 void Program::run_chain(const Step& step, void* const* pointers) {
-  const auto at = [&](std::size_t operand) { return pointers[static_cast<std::size_t>(step.operands[operand])]; };
+  const auto at = [&](std::size_t operand) {
+    return pointers[static_cast<std::size_t>(step.operands[operand])];
+  };
   const auto between = [&](std::int64_t begin, std::int64_t end, void* made, void* taken) {
     const Elsewhere rows[] = {{step.operands[2], made}, {step.operands[3], taken}};
     run_kernel(step, pointers, begin, end, rows);
@@ -199,7 +233,8 @@ Program::Packed Program::pack(std::span<const void* const> inputs) const {
   const auto address = [&](Var v) -> const void* {
     const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
     if (s.kind == BufferPlan::Slot::Kind::constant) return fixed_[static_cast<std::size_t>(v)];
-    return s.kind == BufferPlan::Slot::Kind::input ? inputs[static_cast<std::size_t>(s.index)] : nullptr;
+    return s.kind == BufferPlan::Slot::Kind::input ? inputs[static_cast<std::size_t>(s.index)]
+                                                   : nullptr;
   };
   for (const Step& step : steps_) {
     packed.emplace_back();
@@ -212,14 +247,17 @@ Program::Packed Program::pack(std::span<const void* const> inputs) const {
 
 void Program::open(Frame& frame) const {
   frame.pointers.assign(fixed_.begin(), fixed_.end());
-  if (plan_.arena_bytes) frame.arena = allocate(plan_.arena_bytes, "intermediate results of a loop");
+  if (plan_.arena_bytes)
+    frame.arena = allocate(plan_.arena_bytes, "intermediate results of a loop");
 }
 
-void Program::run(Frame& frame, std::span<const void* const> inputs, std::span<void*> results) const {
+void Program::run(Frame& frame, std::span<const void* const> inputs,
+                  std::span<void*> results) const {
   const GraphBody& g = fusion_.graph;
   void** const pointers = frame.pointers.data();
   // Inputs are read only, but for those that overwritten() names.
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[g.inputs[i]] = const_cast<void*>(inputs[i]);
+  for (std::size_t i = 0; i < g.inputs.size(); ++i)
+    pointers[g.inputs[i]] = const_cast<void*>(inputs[i]);
   for (const auto& [v, i] : over_inputs_) pointers[v] = const_cast<void*>(inputs[i]);
   for (std::size_t i = 0; i < outputs_.size(); ++i)
     if (outputs_[i].slot_output >= 0) pointers[outputs_[i].var] = results[i];
@@ -246,7 +284,8 @@ void Program::count_runs(std::uint64_t runs, std::uint64_t parallel) const {
   if (interpreted_) count(c.interpreter_steps, runs * interpreted_);
 }
 
-void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, std::span<const Elsewhere> elsewhere) {
+void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin,
+                         std::int64_t end, std::span<const Elsewhere> elsewhere) {
   if (begin == end) return;  // kernels take it that there is a round
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
@@ -257,8 +296,8 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
   step.kernel(buffers.data(), step.arguments.data(), begin, end);
 }
 
-void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs,
-                           std::span<BufferRef> own) const {
+void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced,
+                           std::span<const BufferRef> inputs, std::span<BufferRef> own) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
   Vec<BufferRef> operands;
@@ -278,8 +317,12 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
   Vec<BufferRef> made;
   Vec<const Buffer*> planned(operands.size(), nullptr);  // operands in memory that is written again
   for (std::size_t k = 0; k < operands.size(); ++k) {
-    const BufferPlan::Slot::Kind kind = plan_.slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])].kind;
-    if (kind != BufferPlan::Slot::Kind::input && kind != BufferPlan::Slot::Kind::produced) planned[k] = operands[k].get();
+    const BufferPlan::Slot::Kind kind =
+        plan_
+            .slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])]
+            .kind;
+    if (kind != BufferPlan::Slot::Kind::input && kind != BufferPlan::Slot::Kind::produced)
+      planned[k] = operands[k].get();
   }
   if (step.control) {
     made = step.control->run(std::move(operands));

@@ -1,5 +1,6 @@
-// sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back; neighbouring columns together.
-// Where only the first few places of a long row are wanted, only candidates for them are kept; short rows get a lane each.
+// sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back;
+// neighbouring columns together. Where only the first few places of a long row are wanted, only
+// candidates for them are kept; short rows get a lane each.
 #include "sort_kernel.hpp"
 
 #include <algorithm>
@@ -9,7 +10,8 @@
 
 #include "../../fusion/fuse.hpp"
 
-// The one loop of vt that is neither emitted nor rare: also a prototype built without optimisation should not wait for it.
+// The one loop of vt that is neither emitted nor rare: also a prototype built without optimisation
+// should not wait for it.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
@@ -21,16 +23,20 @@ namespace vt::detail {
 
 namespace sorting {
 
-constexpr std::int64_t most_columns = 16;        // sorted beside each other where rows are no rows of memory: a cache line's worth
-constexpr std::int64_t block = 64;               // elements whose keys are made at a time
-constexpr std::int64_t line = 16;                // elements that are looked at one by one where few are kept and one is a candidate
-constexpr std::int64_t stretch = 512;            // elements that are passed by at once if none is a candidate
+// sorted beside each other where rows are no rows of memory: a cache line's worth
+constexpr std::int64_t most_columns = 16;
+constexpr std::int64_t block = 64;  // elements whose keys are made at a time
+// elements that are looked at one by one where few are kept and one is a candidate
+constexpr std::int64_t line = 16;
+// elements that are passed by at once if none is a candidate
+constexpr std::int64_t stretch = 512;
 constexpr std::int64_t worth_a_range = 1 << 13;  // elements
 constexpr std::int64_t worth_threads_inside = 1 << 16;
 
-// --- rows beside each other ------------------------------------------------------------------------------------------
+// --- rows beside each other ----------------------------------------------------------------------
 
-/// Keys from the first one on that are sorted by at once, and their bits: as many as fit into `most_bits`, from the last one back.
+/// Keys from the first one on that are sorted by at once, and their bits: as many as fit into
+/// `most_bits`, from the last one back.
 struct KeyGroup {
   int first, end, bits;
 };
@@ -56,21 +62,26 @@ bool wants_values_alone(const SortSpec& s, void* const* results) {
 
 class Sorter {
  public:
-  Sorter(const SortSpec& spec, const void* const* operands, void* const* results) : s_(spec), operands_(operands), results_(results) {
+  Sorter(const SortSpec& spec, const void* const* operands, void* const* results)
+      : s_(spec), operands_(operands), results_(results) {
     values_alone_ = wants_values_alone(s_, results);
     strips_ = in_strips(s_, values_alone_);
     columns_ = std::max<std::int64_t>(std::min(s_.inner, most_columns), 1);
     while (columns_ > 1 && tiles() < 4 * thread_count()) columns_ /= 2;
-    if (!strips_ && tiles() < thread_count() && s_.length >= worth_threads_inside) blocks_ = thread_count();
+    if (!strips_ && tiles() < thread_count() && s_.length >= worth_threads_inside)
+      blocks_ = thread_count();
   }
 
   std::size_t scratch_bytes() const {
     if (nothing()) return 0;
     const bool candidates = s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0];
-    const std::int64_t records = candidates ? most_candidates() * blocks_ : s_.length, columns = strips_ ? 1 : columns_;
-    std::int64_t record = one_word() && !strips_ ? sizeof(NarrowPlaced::Record) : sizeof(WidePlaced::Record);
+    const std::int64_t records = candidates ? most_candidates() * blocks_ : s_.length,
+                       columns = strips_ ? 1 : columns_;
+    std::int64_t record =
+        one_word() && !strips_ ? sizeof(NarrowPlaced::Record) : sizeof(WidePlaced::Record);
     // Whether keys say all of the values shows when they are read.
-    if (values_alone_ && is_int(s_.dtypes[0])) record = size_of(s_.dtypes[0]) <= 4 ? sizeof(std::uint32_t) : sizeof(Word);
+    if (values_alone_ && is_int(s_.dtypes[0]))
+      record = size_of(s_.dtypes[0]) <= 4 ? sizeof(std::uint32_t) : sizeof(Word);
     if (strips_ && (is_int(s_.dtypes[0]) ? values_alone_ : has_room_for_places(s_))) return 0;
     return static_cast<std::size_t>(blocks_ > 1 ? 1 : threads_for(rounds(), grain())) *
            room_for(static_cast<std::size_t>((columns + 1) * records * record));
@@ -92,13 +103,18 @@ class Sorter {
  private:
   std::int64_t tiles_per_row() const { return (s_.inner + columns_ - 1) / columns_; }
   std::int64_t tiles() const { return s_.outer * tiles_per_row(); }
-  std::int64_t rounds() const { return strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles(); }
-  std::int64_t grain() const { return std::max<std::int64_t>(worth_a_range / (s_.length * (strips_ ? strip : columns_)), 1); }
+  std::int64_t rounds() const {
+    return strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles();
+  }
+  std::int64_t grain() const {
+    return std::max<std::int64_t>(worth_a_range / (s_.length * (strips_ ? strip : columns_)), 1);
+  }
   bool nothing() const { return s_.outer * s_.inner == 0 || s_.limit == s_.start; }
   std::int64_t most_candidates() const { return std::max<std::int64_t>(2 * s_.limit, 256); }
   bool one_word() const {
     const SmallVec<KeyGroup, 2> narrow = key_groups(s_, NarrowPlaced::most_bits);
-    return narrow.size() == 1 && narrow[0].bits <= 32 && static_cast<Word>(s_.length) <= Word{1} << 32;
+    return narrow.size() == 1 && narrow[0].bits <= 32 &&
+           static_cast<Word>(s_.length) <= Word{1} << 32;
   }
   static std::size_t room_for(std::size_t bytes) {
     constexpr std::size_t large = 1 << 18, huge_page = 2 << 20;
@@ -126,7 +142,9 @@ class Sorter {
       tile.from = plane * s_.length * s_.inner + first;
       tile.to = plane * (s_.limit - s_.start) * s_.inner + first;
       tile.columns = std::min(columns_, s_.inner - first);
-      if (values_alone_ && (size_of(s_.dtypes[0]) <= 4 ? sort_values<std::uint32_t>(tile) : sort_values<Word>(tile))) continue;
+      if (values_alone_ &&
+          (size_of(s_.dtypes[0]) <= 4 ? sort_values<std::uint32_t>(tile) : sort_values<Word>(tile)))
+        continue;
       if (one_word) sort_places<NarrowPlaced>(tile, narrow);
       else sort_places<WidePlaced>(tile, key_groups(s_, WidePlaced::most_bits));
     }
@@ -137,7 +155,8 @@ class Sorter {
     Strip rows;
     for (std::int64_t t = begin; t < end; ++t) {
       if (sorter.sort(t, rows)) continue;
-      for (std::int64_t c = 0; c < rows.lanes; ++c) {  // minus zeros and NaN among numbers as wide as a word
+      // minus zeros and NaN among numbers as wide as a word
+      for (std::int64_t c = 0; c < rows.lanes; ++c) {
         Tile tile;
         tile.from = rows.from[c];
         tile.to = rows.to[c];
@@ -150,13 +169,18 @@ class Sorter {
   template <class Record>
   struct Bench {
     Record *rows[most_columns], *spare;
-    Bench(Tile& tile, std::size_t n) : spare(static_cast<Record*>(tile.room(static_cast<std::size_t>(tile.columns + 1) * n * sizeof(Record)))) {
-      for (std::int64_t c = 0; c < tile.columns; ++c) rows[c] = spare + static_cast<std::size_t>(c + 1) * n;
+    Bench(Tile& tile, std::size_t n)
+        : spare(static_cast<Record*>(
+              tile.room(static_cast<std::size_t>(tile.columns + 1) * n * sizeof(Record)))) {
+      for (std::int64_t c = 0; c < tile.columns; ++c)
+        rows[c] = spare + static_cast<std::size_t>(c + 1) * n;
     }
   };
 
-  /// f(column, begin, end) over the places 0 … n − 1 of every column of a tile, `block` at a time, on all threads if they are at hand.
-  void each_block(const Tile& tile, std::int64_t n, std::int64_t block, FunctionRef<void(std::int64_t, std::int64_t, std::int64_t)> f) const {
+  /// f(column, begin, end) over the places 0 … n − 1 of every column of a tile, `block` at a time,
+  /// on all threads if they are at hand.
+  void each_block(const Tile& tile, std::int64_t n, std::int64_t block,
+                  FunctionRef<void(std::int64_t, std::int64_t, std::int64_t)> f) const {
     const auto run = [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; i += block)
         for (std::int64_t c = 0; c < tile.columns; ++c) f(c, i, std::min(i + block, last));
@@ -165,13 +189,17 @@ class Sorter {
     else run(0, n);
   }
   /// Columns beside each other share cache lines: some rows at a time.
-  std::int64_t block_of(const Tile& tile) const { return tile.columns > 1 ? block : std::max<std::int64_t>(s_.length, 1); }
+  std::int64_t block_of(const Tile& tile) const {
+    return tile.columns > 1 ? block : std::max<std::int64_t>(s_.length, 1);
+  }
 
   const std::byte* operand(const Tile& tile, std::size_t k, std::int64_t c) const {
-    return static_cast<const std::byte*>(operands_[k]) + static_cast<std::size_t>(tile.from + c) * size_of(s_.dtypes[k]);
+    return static_cast<const std::byte*>(operands_[k]) +
+           static_cast<std::size_t>(tile.from + c) * size_of(s_.dtypes[k]);
   }
   std::byte* result(const Tile& tile, std::size_t k, std::int64_t c) const {
-    return static_cast<std::byte*>(results_[k]) + static_cast<std::size_t>(tile.to + c) * size_of(s_.dtypes[k]);
+    return static_cast<std::byte*>(results_[k]) +
+           static_cast<std::size_t>(tile.to + c) * size_of(s_.dtypes[k]);
   }
 
   /// False if elements cannot be made from their keys again.
@@ -181,16 +209,22 @@ class Sorter {
     const Keys<Key> keys(dtype, s_.descending);
     Bench<Key> bench(tile, static_cast<std::size_t>(s_.length));
     std::atomic<bool> lossy{false};
-    each_block(tile, s_.length, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
-      if (keys.read(operand(tile, 0, c), s_.inner, begin, end, bench.rows[c] + begin)) lossy.store(true, std::memory_order_relaxed);
-    });
+    each_block(tile, s_.length, block_of(tile),
+               [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+                 if (keys.read(operand(tile, 0, c), s_.inner, begin, end, bench.rows[c] + begin))
+                   lossy.store(true, std::memory_order_relaxed);
+               });
     if (lossy) return false;
     for (std::int64_t c = 0; c < tile.columns; ++c)
-      sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), key_bits(dtype), blocks_);
-    each_block(tile, s_.limit - s_.start, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
-      keys.write(bench.rows[c] + s_.start + begin, end - begin, result(tile, 0, c) + static_cast<std::size_t>(begin * s_.inner) * size_of(dtype),
-                 s_.inner);
-    });
+      sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), key_bits(dtype),
+               blocks_);
+    each_block(tile, s_.limit - s_.start, block_of(tile),
+               [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+                 keys.write(bench.rows[c] + s_.start + begin, end - begin,
+                            result(tile, 0, c) +
+                                static_cast<std::size_t>(begin * s_.inner) * size_of(dtype),
+                            s_.inner);
+               });
     return true;
   }
 
@@ -209,14 +243,17 @@ class Sorter {
         load<P>(tile, bench, static_cast<std::size_t>(k), loaded, k > g.first);
         loaded = true;
       }
-      for (std::int64_t c = 0; c < tile.columns; ++c) sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), g.bits, blocks_);
+      for (std::int64_t c = 0; c < tile.columns; ++c)
+        sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), g.bits, blocks_);
     }
     write<P>(tile, bench);
   }
 
-  /// Key k of every element, in the order of the records so far; `joins`: behind the key that is there.
+  /// Key k of every element, in the order of the records so far; `joins`: behind the key that is
+  /// there.
   template <class P>
-  void load(const Tile& tile, Bench<typename P::Record>& bench, std::size_t k, bool loaded, bool joins) const {
+  void load(const Tile& tile, Bench<typename P::Record>& bench, std::size_t k, bool loaded,
+            bool joins) const {
     const Keys<typename P::Key> reader(s_.dtypes[k], s_.descending);
     const int shift = key_bits(s_.dtypes[k]);
     each_block(tile, s_.length, block, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
@@ -224,20 +261,26 @@ class Sorter {
       typename P::Key keys[block];
       if (!loaded && !s_.is_place[k]) {
         reader.read(operand(tile, k, c), s_.inner, begin, end, keys);
-        for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(keys[i - begin], static_cast<Word>(i));
+        for (std::int64_t i = begin; i < end; ++i)
+          row[i] = P::make(keys[i - begin], static_cast<Word>(i));
         return;
       }
       Word places[block];
-      for (std::int64_t i = begin; i < end; ++i) places[i - begin] = loaded ? P::place(row[i]) : static_cast<Word>(i);
-      reader.gather(s_.is_place[k] ? nullptr : operand(tile, k, c), s_.inner, places, end - begin, keys);
+      for (std::int64_t i = begin; i < end; ++i)
+        places[i - begin] = loaded ? P::place(row[i]) : static_cast<Word>(i);
+      reader.gather(s_.is_place[k] ? nullptr : operand(tile, k, c), s_.inner, places, end - begin,
+                    keys);
       if (joins)
-        for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(P::key(row[i]) << shift | keys[i - begin], places[i - begin]);
+        for (std::int64_t i = begin; i < end; ++i)
+          row[i] = P::make(P::key(row[i]) << shift | keys[i - begin], places[i - begin]);
       else
-        for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(keys[i - begin], places[i - begin]);
+        for (std::int64_t i = begin; i < end; ++i)
+          row[i] = P::make(keys[i - begin], places[i - begin]);
     });
   }
 
-  /// Threads that share a row find candidates in a part of it each; the best of these are those of the row, as places decide between equals.
+  /// Threads that share a row find candidates in a part of it each; the best of these are those of
+  /// the row, as places decide between equals.
   template <class P>
   void keep_candidates(const Tile& tile, Bench<typename P::Record>& bench, std::size_t most) const {
     const auto kept = static_cast<std::size_t>(s_.limit);
@@ -245,10 +288,14 @@ class Sorter {
     for (std::int64_t c = 0; c < tile.columns; ++c) {
       auto*& best = bench.rows[c];
       const auto part = [&](std::int64_t p) {
-        typename P::Record *own = best + static_cast<std::size_t>(p) * most, *spare = bench.spare + static_cast<std::size_t>(p) * most;
+        typename P::Record *own = best + static_cast<std::size_t>(p) * most,
+                           *spare = bench.spare + static_cast<std::size_t>(p) * most;
         auto* const place = own;
-        counts[static_cast<std::size_t>(p)] = find_candidates<P>(tile, c, p * s_.length / blocks_, (p + 1) * s_.length / blocks_, own, spare, most);
-        if (own != place) std::memcpy(place, own, std::min(counts[static_cast<std::size_t>(p)], kept) * sizeof *own);
+        counts[static_cast<std::size_t>(p)] = find_candidates<P>(
+            tile, c, p * s_.length / blocks_, (p + 1) * s_.length / blocks_, own, spare, most);
+        if (own != place)
+          std::memcpy(place, own,
+                      std::min(counts[static_cast<std::size_t>(p)], kept) * sizeof *own);
       };
       parallel_ranges(blocks_, 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t p = begin; p < end; ++p) part(p);
@@ -256,17 +303,20 @@ class Sorter {
       std::size_t count = 0;
       for (std::int64_t p = 0; p < blocks_; ++p) {
         const std::size_t more = std::min(counts[static_cast<std::size_t>(p)], kept);
-        if (p > 0) std::memmove(best + count, best + static_cast<std::size_t>(p) * most, more * sizeof *best);
+        if (p > 0)
+          std::memmove(best + count, best + static_cast<std::size_t>(p) * most,
+                       more * sizeof *best);
         count += more;
       }
       if (blocks_ > 1) sort_row(best, bench.spare, count, key_bits(s_.dtypes[0]));
     }
   }
 
-  /// Walks a part of a row with the best `limit` elements so far and some more at hand: what is not before all of these is passed by. Gives how
-  /// many there are, sorted.
+  /// Walks a part of a row with the best `limit` elements so far and some more at hand: what is not
+  /// before all of these is passed by. Gives how many there are, sorted.
   template <class P>
-  std::size_t find_candidates(const Tile& tile, std::int64_t c, std::int64_t begin, std::int64_t end, typename P::Record*& best,
+  std::size_t find_candidates(const Tile& tile, std::int64_t c, std::int64_t begin,
+                              std::int64_t end, typename P::Record*& best,
                               typename P::Record*& spare, std::size_t most) const {
     const auto kept = static_cast<std::size_t>(s_.limit);
     const Keys<typename P::Key> reader(s_.dtypes[0], s_.descending);
@@ -288,7 +338,8 @@ class Sorter {
         i += stretch;
         continue;
       }
-      const std::int64_t stop = std::min(i + stretch, end), step = few && full && skips ? line : block;
+      const std::int64_t stop = std::min(i + stretch, end),
+                         step = few && full && skips ? line : block;
       for (; i < stop; i += step) {
         const std::int64_t size = std::min(step, stop - i);
         if (passes_by(i, step)) continue;
@@ -321,9 +372,11 @@ class Sorter {
     return count;
   }
 
-  /// A record among `count` − 1 that are in order, behind its equals; what was last of `count` goes.
+  /// A record among `count` − 1 that are in order, behind its equals; what was last of `count`
+  /// goes.
   template <class P>
-  static void put_in_order(typename P::Record* best, std::size_t count, const typename P::Record& record) {
+  static void put_in_order(typename P::Record* best, std::size_t count,
+                           const typename P::Record& record) {
     std::size_t at = count - 1;
     for (; at > 0 && P::key(record) < P::key(best[at - 1]); --at) best[at] = best[at - 1];
     best[at] = record;
@@ -335,14 +388,17 @@ class Sorter {
       if (!results_[k]) continue;
       const auto copy = [&](auto word) {
         using T = decltype(word);
-        each_block(tile, s_.limit - s_.start, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
-          const T* in = s_.is_place[k] ? nullptr : reinterpret_cast<const T*>(operand(tile, k, c));
-          T* out = reinterpret_cast<T*>(result(tile, k, c));
-          for (std::int64_t i = begin; i < end; ++i) {
-            const auto place = static_cast<std::int64_t>(P::place(bench.rows[c][s_.start + i]));
-            out[i * s_.inner] = in ? in[place * s_.inner] : static_cast<T>(place);
-          }
-        });
+        each_block(tile, s_.limit - s_.start, block_of(tile),
+                   [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+                     const T* in =
+                         s_.is_place[k] ? nullptr : reinterpret_cast<const T*>(operand(tile, k, c));
+                     T* out = reinterpret_cast<T*>(result(tile, k, c));
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const auto place =
+                           static_cast<std::int64_t>(P::place(bench.rows[c][s_.start + i]));
+                       out[i * s_.inner] = in ? in[place * s_.inner] : static_cast<T>(place);
+                     }
+                   });
       };
       with_word(size_of(s_.dtypes[k]), copy);
     }
@@ -381,20 +437,26 @@ SortSpec sort_spec(const Fusion& fusion, const Equation& e) {
 
 std::size_t sort_scratch_bytes(const SortSpec& spec, const SmallVec<char, 4>& wanted) {
   SmallVec<void*, 8> results;
-  for (char w : wanted) results.push_back(w ? const_cast<char*>(&w) : nullptr);  // only asked whether they are there
+  // only asked whether they are there
+  for (char w : wanted) results.push_back(w ? const_cast<char*>(&w) : nullptr);
   return sorting::Sorter(spec, nullptr, results.data()).scratch_bytes();
 }
 
-void sort_rows(const SortSpec& spec, const void* const* operands, void* const* results) { sorting::Sorter(spec, operands, results).run(); }
+void sort_rows(const SortSpec& spec, const void* const* operands, void* const* results) {
+  sorting::Sorter(spec, operands, results).run();
+}
 
 std::string describe(const SortSpec& s) {
   std::string text = std::to_string(s.outer * s.inner) + " rows of " + std::to_string(s.length);
   if (s.inner > 1) text += ", " + std::to_string(s.inner) + " beside each other";
-  if (s.limit - s.start < s.length) text += ", places " + std::to_string(s.start) + " to " + std::to_string(s.limit);
+  if (s.limit - s.start < s.length)
+    text += ", places " + std::to_string(s.start) + " to " + std::to_string(s.limit);
   const bool one_group = sorting::key_groups(s, 64).size() == 1;
-  if (sorting::in_strips(s, s.keys == 1 && s.dtypes.size() == 1)) return text + ", by networks, a lane for each row";
+  if (sorting::in_strips(s, s.keys == 1 && s.dtypes.size() == 1))
+    return text + ", by networks, a lane for each row";
   if (s.length <= static_cast<std::int64_t>(sorting::short_row)) return text + ", by insertion";
-  return text + (one_group && s.keys == 1 && sorting::keeps_candidates(s) ? ", by keeping the best" : ", digit by digit");
+  return text + (one_group && s.keys == 1 && sorting::keeps_candidates(s) ? ", by keeping the best"
+                                                                          : ", digit by digit");
 }
 
 }  // namespace vt::detail

@@ -22,11 +22,13 @@ SortSpec sort_spec(const struct Fusion&, const Equation& sort);
 /// May an iota of this dtype be left out of memory?
 inline bool can_be_place(DType d) { return is_int(d) && size_of(d) >= 4; }
 
-/// Sorts on up to thread_count() threads. A null result is not wanted. The results do not depend on the number of threads.
+/// Sorts on up to thread_count() threads. A null result is not wanted. The results do not depend on
+/// the number of threads.
 /// Throws: Error if there is no memory to work in.
 void sort_rows(const SortSpec&, const void* const* operands, void* const* results);
 
-/// Bytes that it takes at most beside operands and results. `wanted`: per operand, whether its result is.
+/// Bytes that it takes at most beside operands and results. `wanted`: per operand, whether its
+/// result is.
 std::size_t sort_scratch_bytes(const SortSpec&, const SmallVec<char, 4>& wanted);
 
 /// How it is done, for explain.

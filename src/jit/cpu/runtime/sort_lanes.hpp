@@ -1,5 +1,6 @@
-// Loops of sorting that fill vectors, written once for any width of them and compiled for several machines: networks over short rows beside each
-// other, and the search for elements that come early. Internal to sort_kernel.cpp.
+// Loops of sorting that fill vectors, written once for any width of them and compiled for several
+// machines: networks over short rows beside each other, and the search for elements that come
+// early. Internal to sort_kernel.cpp.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +14,8 @@
 
 namespace vt::detail::sorting {
 
-constexpr std::int64_t strip = 64;  // rows beside each other, a lane for each: place i of lane c is element i · strip + c
+// rows beside each other, a lane for each: place i of lane c is element i · strip + c
+constexpr std::int64_t strip = 64;
 
 namespace lane_loops {
 
@@ -22,10 +24,12 @@ struct Vector {
   typedef T type __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
 };
 
-// Batcher's merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M): right for any number of places. Always inlined into
-// functions compiled for one machine each, so that no vector is ever handed from one to the other.
+// Batcher's merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M): right
+// for any number of places. Always inlined into functions compiled for one machine each, so that no
+// vector is ever handed from one to the other.
 template <class T, int bytes>
-inline __attribute__((always_inline)) void network(T* rows, std::int64_t places, std::int64_t lanes) {
+inline __attribute__((always_inline)) void network(T* rows, std::int64_t places,
+                                                   std::int64_t lanes) {
   using V = typename Vector<T, bytes>::type;
   constexpr std::int64_t width = bytes / static_cast<std::int64_t>(sizeof(T));
   std::int64_t top = 1;
@@ -52,48 +56,61 @@ inline __attribute__((always_inline)) void network(T* rows, std::int64_t places,
 
 // NaN counts as early, as its place depends on the direction.
 template <class T, int bytes>
-inline __attribute__((always_inline)) bool any_before(const T* x, std::int64_t n, const KeyForm<T>& form, T bar) {
+inline __attribute__((always_inline)) bool any_before(const T* x, std::int64_t n,
+                                                      const KeyForm<T>& form, T bar) {
   using V = typename Vector<T, bytes>::type;
   constexpr std::int64_t width = bytes / static_cast<std::int64_t>(sizeof(T));
   using S = std::make_signed_t<T>;
   using Signed = typename Vector<S, bytes>::type;
-  const V none = {}, magnitude = none + static_cast<T>(~form.sign), sign = none + static_cast<T>(form.sign ^ form.flip);
+  const V none = {}, magnitude = none + static_cast<T>(~form.sign),
+          sign = none + static_cast<T>(form.sign ^ form.flip);
   const V negative = none + static_cast<T>(form.negative & ~form.sign);
   V first = none + KeyForm<T>::all, largest = none;
   for (std::int64_t i = 0; i < n; i += width) {
     const V e = *reinterpret_cast<const V*>(x + i);
-    const V key = e ^ sign ^ (reinterpret_cast<V>(reinterpret_cast<Signed>(e) >> (8 * sizeof(T) - 1)) & negative), size = e & magnitude;
+    const V key = e ^ sign ^
+                  (reinterpret_cast<V>(reinterpret_cast<Signed>(e) >> (8 * sizeof(T) - 1)) &
+                   negative),
+            size = e & magnitude;
     first = key < first ? key : first;
     largest = size > largest ? size : largest;
   }
   unsigned found = 0;
-  for (std::int64_t k = 0; k < width; ++k) found |= static_cast<unsigned>(first[k] < bar) | static_cast<unsigned>(largest[k] > form.infinity);
+  for (std::int64_t k = 0; k < width; ++k)
+    found |=
+        static_cast<unsigned>(first[k] < bar) | static_cast<unsigned>(largest[k] > form.infinity);
   return found != 0;
 }
 
 }  // namespace lane_loops
 
 struct Machine {
-  void (*network32)(std::uint32_t* rows, std::int64_t places, std::int64_t lanes);  ///< lanes: a multiple of 16
+  /// lanes: a multiple of 16
+  void (*network32)(std::uint32_t* rows, std::int64_t places, std::int64_t lanes);
   void (*network64)(Word* rows, std::int64_t places, std::int64_t lanes);
   /// Has one of n elements, a multiple of 16, a key before `bar`, or is it NaN?
-  bool (*before32)(const std::uint32_t*, std::int64_t n, const KeyForm<std::uint32_t>&, std::uint32_t bar);
+  bool (*before32)(const std::uint32_t*, std::int64_t n, const KeyForm<std::uint32_t>&,
+                   std::uint32_t bar);
   bool (*before64)(const Word*, std::int64_t n, const KeyForm<Word>&, Word bar);
 };
 
-#define VT_SORT_MACHINE(name, target, bytes)                                                                                                   \
-  namespace name {                                                                                                                             \
-  target inline void network32(std::uint32_t* rows, std::int64_t places, std::int64_t lanes) {                                                 \
-    lane_loops::network<std::uint32_t, bytes>(rows, places, lanes);                                                                            \
-  }                                                                                                                                            \
-  target inline void network64(Word* rows, std::int64_t places, std::int64_t lanes) { lane_loops::network<Word, bytes>(rows, places, lanes); } \
-  target inline bool before32(const std::uint32_t* x, std::int64_t n, const KeyForm<std::uint32_t>& form, std::uint32_t bar) {                 \
-    return lane_loops::any_before<std::uint32_t, bytes>(x, n, form, bar);                                                                      \
-  }                                                                                                                                            \
-  target inline bool before64(const Word* x, std::int64_t n, const KeyForm<Word>& form, Word bar) {                                            \
-    return lane_loops::any_before<Word, bytes>(x, n, form, bar);                                                                               \
-  }                                                                                                                                            \
-  inline constexpr Machine machine = {network32, network64, before32, before64};                                                               \
+#define VT_SORT_MACHINE(name, target, bytes)                                                   \
+  namespace name {                                                                             \
+  target inline void network32(std::uint32_t* rows, std::int64_t places, std::int64_t lanes) { \
+    lane_loops::network<std::uint32_t, bytes>(rows, places, lanes);                            \
+  }                                                                                            \
+  target inline void network64(Word* rows, std::int64_t places, std::int64_t lanes) {          \
+    lane_loops::network<Word, bytes>(rows, places, lanes);                                     \
+  }                                                                                            \
+  target inline bool before32(const std::uint32_t* x, std::int64_t n,                          \
+                              const KeyForm<std::uint32_t>& form, std::uint32_t bar) {         \
+    return lane_loops::any_before<std::uint32_t, bytes>(x, n, form, bar);                      \
+  }                                                                                            \
+  target inline bool before64(const Word* x, std::int64_t n, const KeyForm<Word>& form,        \
+                              Word bar) {                                                      \
+    return lane_loops::any_before<Word, bytes>(x, n, form, bar);                               \
+  }                                                                                            \
+  inline constexpr Machine machine = {network32, network64, before32, before64};               \
   }
 
 VT_SORT_MACHINE(any, , 16)

@@ -1,4 +1,5 @@
-// Short rows in strips: a lane of vectors for each, sorted by networks, wherever the rows lie in memory. Internal to sort_kernel.cpp.
+// Short rows in strips: a lane of vectors for each, sorted by networks, wherever the rows lie in
+// memory. Internal to sort_kernel.cpp.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,9 @@ namespace vt::detail::sorting {
 constexpr int place_bits = 6;  // of a short row
 
 /// Is it cheaper to keep the best of a row than to sort it?
-inline bool keeps_candidates(const SortSpec& s) { return s.length >= 512 && s.limit * 8 <= s.length; }
+inline bool keeps_candidates(const SortSpec& s) {
+  return s.length >= 512 && s.limit * 8 <= s.length;
+}
 
 /// Does one word hold an element's keys and its place in a short row?
 inline bool has_room_for_places(const SortSpec& s) {
@@ -20,10 +23,13 @@ inline bool has_room_for_places(const SortSpec& s) {
   return bits <= 64;
 }
 
-/// Short rows, as many as vectors have lanes, go through a network if no places are asked for or find room in a word.
+/// Short rows, as many as vectors have lanes, go through a network if no places are asked for or
+/// find room in a word.
 inline bool in_strips(const SortSpec& s, bool values_alone) {
-  static_assert(short_row < std::size_t{1} << place_bits && short_row <= static_cast<std::size_t>(strip));
-  if (s.length < 2 || s.length > static_cast<std::int64_t>(short_row) || s.outer * s.inner < 4) return false;
+  static_assert(short_row < std::size_t{1} << place_bits &&
+                short_row <= static_cast<std::size_t>(strip));
+  if (s.length < 2 || s.length > static_cast<std::int64_t>(short_row) || s.outer * s.inner < 4)
+    return false;
   return values_alone || has_room_for_places(s);
 }
 
@@ -39,16 +45,20 @@ void with_word(std::size_t bytes, const F& f) {
 }
 
 struct Strip {
-  std::int64_t lanes = 0, from[strip], to[strip];  ///< rows, and their first elements among the operands and among the results
-  alignas(64) Word memory[2][static_cast<std::size_t>(strip) * short_row] = {};  ///< lanes without a row are compared, too
+  /// rows, and their first elements among the operands and among the results
+  std::int64_t lanes = 0, from[strip], to[strip];
+  /// lanes without a row are compared, too
+  alignas(64) Word memory[2][static_cast<std::size_t>(strip) * short_row] = {};
 };
 
 class StripSorter {
  public:
-  StripSorter(const SortSpec& spec, const void* const* operands, void* const* results, bool values_alone)
+  StripSorter(const SortSpec& spec, const void* const* operands, void* const* results,
+              bool values_alone)
       : s_(spec), operands_(operands), results_(results), values_alone_(values_alone) {}
 
-  /// The rows from strip · t on. False if they cannot be sorted here: their keys are as wide as a word, and places are needed.
+  /// The rows from strip · t on. False if they cannot be sorted here: their keys are as wide as a
+  /// word, and places are needed.
   bool sort(std::int64_t t, Strip& all) const {
     all.lanes = std::min(strip, s_.outer * s_.inner - t * strip);
     for (std::int64_t c = 0; c < all.lanes; ++c) {
@@ -56,7 +66,9 @@ class StripSorter {
       all.from[c] = plane * s_.length * s_.inner + first;
       all.to[c] = plane * (s_.limit - s_.start) * s_.inner + first;
     }
-    if (values_alone_ && (size_of(s_.dtypes[0]) <= 4 ? values<std::uint32_t>(all, machine().network32) : values<Word>(all, machine().network64)))
+    if (values_alone_ &&
+        (size_of(s_.dtypes[0]) <= 4 ? values<std::uint32_t>(all, machine().network32)
+                                    : values<Word>(all, machine().network64)))
       return true;
     if (!has_room_for_places(s_)) return false;
     places(all);
@@ -111,11 +123,14 @@ class StripSorter {
         for (std::int64_t c = 0; c < strip; ++c) places[c] = static_cast<Word>(i);
         if (s_.is_place[k]) reader.gather(nullptr, 1, places, strip, keys);
         else reader.read(all.memory[0], 1, i * strip, (i + 1) * strip, keys);
-        for (std::int64_t c = 0; c < strip; ++c) rows[i * strip + c] = (key ? rows[i * strip + c] << key_bits(s_.dtypes[k]) : Word{0}) | keys[c];
+        for (std::int64_t c = 0; c < strip; ++c)
+          rows[i * strip + c] =
+              (key ? rows[i * strip + c] << key_bits(s_.dtypes[k]) : Word{0}) | keys[c];
       }
     }
     for (std::int64_t i = 0; i < s_.length; ++i)
-      for (std::int64_t c = 0; c < strip; ++c) rows[i * strip + c] = rows[i * strip + c] << place_bits | static_cast<Word>(i);
+      for (std::int64_t c = 0; c < strip; ++c)
+        rows[i * strip + c] = rows[i * strip + c] << place_bits | static_cast<Word>(i);
     machine().network64(rows, s_.length, whole_vectors(all.lanes));
     for (std::size_t k = 0; k < s_.dtypes.size(); ++k) {
       if (!results_[k]) continue;
@@ -125,7 +140,8 @@ class StripSorter {
         for (std::int64_t i = 0; i < count; ++i) {
           T* out = static_cast<T*>(results_[k]) + i * s_.inner;
           for (std::int64_t c = 0; c < all.lanes; ++c) {
-            const auto place = static_cast<std::int64_t>(rows[(s_.start + i) * strip + c] & ((Word{1} << place_bits) - 1));
+            const auto place = static_cast<std::int64_t>(rows[(s_.start + i) * strip + c] &
+                                                         ((Word{1} << place_bits) - 1));
             out[all.to[c]] = in ? in[all.from[c] + place * s_.inner] : static_cast<T>(place);
           }
         }

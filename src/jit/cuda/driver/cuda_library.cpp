@@ -1,4 +1,5 @@
-// Finds libcuda and NVRTC with dlopen, fills their tables of functions, and words what the driver reports as errors.
+// Finds libcuda and NVRTC with dlopen, fills their tables of functions, and words what the driver
+// reports as errors.
 #include "cuda_library.hpp"
 
 #include <dlfcn.h>
@@ -18,18 +19,24 @@ namespace vt::detail::cuda {
 namespace cuda_loading {
 
 #define VT_CUDA_NAME(name, parameters) #name,
-constexpr const char* driver_names[] = {VT_CUDA_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_LOG_FUNCTIONS(VT_CUDA_NAME)};
+constexpr const char* driver_names[] = {VT_CUDA_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_NEWER_FUNCTIONS(
+    VT_CUDA_NAME) VT_CUDA_LOG_FUNCTIONS(VT_CUDA_NAME)};
 constexpr const char* newer_names[] = {VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME)};
 constexpr const char* log_names[] = {VT_CUDA_LOG_FUNCTIONS(VT_CUDA_NAME)};
 constexpr const char* nvrtc_names[] = {VT_NVRTC_FUNCTIONS(VT_CUDA_NAME) "nvrtcGetErrorString"};
 #undef VT_CUDA_NAME
-constexpr std::size_t driver_count = sizeof(driver_names) / sizeof(*driver_names), nvrtc_count = sizeof(nvrtc_names) / sizeof(*nvrtc_names);
-constexpr std::size_t newer_count = sizeof(newer_names) / sizeof(*newer_names), log_count = sizeof(log_names) / sizeof(*log_names);
+constexpr std::size_t driver_count = sizeof(driver_names) / sizeof(*driver_names),
+                      nvrtc_count = sizeof(nvrtc_names) / sizeof(*nvrtc_names);
+constexpr std::size_t newer_count = sizeof(newer_names) / sizeof(*newer_names),
+                      log_count = sizeof(log_names) / sizeof(*log_names);
 constexpr std::size_t needed_count = driver_count - newer_count - log_count;
-static_assert(sizeof(Driver) == sizeof(driver_names), "one name per member of Driver, in the same order");
-static_assert(sizeof(Nvrtc) == sizeof(nvrtc_names), "one name per member of Nvrtc, in the same order");
+static_assert(sizeof(Driver) == sizeof(driver_names),
+              "one name per member of Driver, in the same order");
+static_assert(sizeof(Nvrtc) == sizeof(nvrtc_names),
+              "one name per member of Nvrtc, in the same order");
 
-// What a driver must know at least: it is asked for before a function that an older one lacks is missed.
+// What a driver must know at least: it is asked for before a function that an older one lacks is
+// missed.
 constexpr int oldest_driver = 12000;
 constexpr int driver_with_conditions = 12040;  // graphs with conditional nodes
 constexpr int driver_with_logs = 12090;
@@ -45,7 +52,9 @@ struct LoadedNvrtc {
   std::string reason;
 };
 
-std::string version_text(int version) { return worded("{}.{}", version / 1000, version % 1000 / 10); }
+std::string version_text(int version) {
+  return worded("{}.{}", version / 1000, version % 1000 / 10);
+}
 
 std::string result_text(const Driver& table, Result result) {
   const char *name = nullptr, *text = nullptr;
@@ -58,23 +67,32 @@ std::string result_text(const Driver& table, Result result) {
 // What the user can do about a result.
 const char* advice(Result result) {
   switch (result) {
-    case Constant::CUDA_ERROR_OUT_OF_MEMORY: return "free Tensors, use smaller batches, or vt::checkpoint in front of a gradient";
-    case Constant::CUDA_ERROR_NO_DEVICE: return "see whether nvidia-smi lists a device, and what CUDA_VISIBLE_DEVICES is set to";
+    case Constant::CUDA_ERROR_OUT_OF_MEMORY:
+      return "free Tensors, use smaller batches, or vt::checkpoint in front of a gradient";
+    case Constant::CUDA_ERROR_NO_DEVICE:
+      return "see whether nvidia-smi lists a device, and what CUDA_VISIBLE_DEVICES is set to";
     case Constant::CUDA_ERROR_INVALID_DEVICE: return "there is no device of this number";
     case Constant::CUDA_ERROR_STUB_LIBRARY:
-      return "this libcuda is the toolkit's stub for linking: install the NVIDIA driver, or take the stub off the library path";
-    case Constant::CUDA_ERROR_DEVICE_UNAVAILABLE: return "another process has the device for itself (nvidia-smi shows its compute mode)";
-    case Constant::CUDA_ERROR_SYSTEM_NOT_READY: return "start the fabric manager of this system (nvidia-fabricmanager)";
-    case Constant::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: return "the driver was updated while loaded: restart the machine";
-    case Constant::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return "take the CUDA compatibility package off the library path, or update the driver";
+      return "this libcuda is the toolkit's stub for linking: install the NVIDIA driver, or take "
+             "the stub off the library path";
+    case Constant::CUDA_ERROR_DEVICE_UNAVAILABLE:
+      return "another process has the device for itself (nvidia-smi shows its compute mode)";
+    case Constant::CUDA_ERROR_SYSTEM_NOT_READY:
+      return "start the fabric manager of this system (nvidia-fabricmanager)";
+    case Constant::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+      return "the driver was updated while loaded: restart the machine";
+    case Constant::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+      return "take the CUDA compatibility package off the library path, or update the driver";
     case Constant::CUDA_ERROR_NO_BINARY_FOR_GPU:
     case Constant::CUDA_ERROR_INVALID_PTX:
     case Constant::CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-      return "NVRTC is newer than the driver: update the driver, or set VT_NVRTC_LIBRARY to an older NVRTC";
+      return "NVRTC is newer than the driver: update the driver, or set VT_NVRTC_LIBRARY to an "
+             "older NVRTC";
     case Constant::CUDA_ERROR_ECC_UNCORRECTABLE:
     case Constant::CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case Constant::CUDA_ERROR_CONTAINED: return "the device reports a fault of its hardware";
-    case Constant::CUDA_ERROR_LAUNCH_TIMEOUT: return "a kernel ran longer than the system lets one run on a device that drives a display";
+    case Constant::CUDA_ERROR_LAUNCH_TIMEOUT:
+      return "a kernel ran longer than the system lets one run on a device that drives a display";
     default: return nullptr;
   }
 }
@@ -99,7 +117,8 @@ bool ends_all_work(Result result) {
   }
 }
 
-// Leaked like the tables. Few errors happen: a list of texts under a lock, read through a flag that is nearly always 0.
+// Leaked like the tables. Few errors happen: a list of texts under a lock, read through a flag that
+// is nearly always 0.
 struct LostDevices {
   std::mutex mutex;
   Vec<int> devices;
@@ -112,14 +131,17 @@ LostDevices& lost_devices() {
   return *all;
 }
 
-// What the driver has logged since the last error that was worded: which kernel and address, which limit; empty where it logs nothing.
+// What the driver has logged since the last error that was worded: which kernel and address, which
+// limit; empty where it logs nothing.
 std::string newly_logged(const Driver& table) {
   if (!table.cuLogsDumpToMemory) return {};
   LostDevices& lost = lost_devices();
   const std::lock_guard lock(lost.mutex);
   std::string text(1500, 0);  // of more the driver leaves out the oldest
   std::size_t size = text.size();
-  if (table.cuLogsDumpToMemory(lost.log_begun ? &lost.log_read : nullptr, text.data(), &size, 0) != Constant::CUDA_SUCCESS) size = 0;
+  if (table.cuLogsDumpToMemory(lost.log_begun ? &lost.log_read : nullptr, text.data(), &size, 0) !=
+      Constant::CUDA_SUCCESS)
+    size = 0;
   lost.log_begun = table.cuLogsCurrent(&lost.log_read, 0) == Constant::CUDA_SUCCESS;
   text.resize(std::min(size, text.size()));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
@@ -134,26 +156,35 @@ std::string start_driver(const std::string& path, LoadedDriver& made) {
   std::memcpy(&made.table, pointers, sizeof(made.table));
   if (made.table.cuDriverGetVersion) made.table.cuDriverGetVersion(&made.version);
   // All of a list, or none of it.
-  const auto load_newer = [&](int since, const char* const* names, std::size_t count, std::size_t at) {
+  const auto load_newer = [&](int since, const char* const* names, std::size_t count,
+                              std::size_t at) {
     const char* lacks = nullptr;
-    if (missing || made.version < since || !load_functions(path, names, count, pointers + at, &lacks).empty()) return;
-    std::memcpy(reinterpret_cast<char*>(&made.table) + at * sizeof(void*), pointers + at, count * sizeof(void*));
+    if (missing || made.version < since ||
+        !load_functions(path, names, count, pointers + at, &lacks).empty())
+      return;
+    std::memcpy(reinterpret_cast<char*>(&made.table) + at * sizeof(void*), pointers + at,
+                count * sizeof(void*));
   };
   load_newer(driver_with_conditions, newer_names, newer_count, needed_count);
   load_newer(driver_with_logs, log_names, log_count, needed_count + newer_count);
   if (missing || made.version < oldest_driver) {
     if (made.version > 0 && made.version < oldest_driver)
-      return worded("the driver is for CUDA {}, vt needs one for {} or newer{}{}: update the NVIDIA driver", version_text(made.version),
-                    version_text(oldest_driver), missing ? ": it lacks " : "", missing ? missing : "");
+      return worded(
+          "the driver is for CUDA {}, vt needs one for {} or newer{}{}: update the NVIDIA driver",
+          version_text(made.version), version_text(oldest_driver), missing ? ": it lacks " : "",
+          missing ? missing : "");
     return wrong;
   }
   if (const Result result = made.table.cuInit(0)) {
     const char* what = advice(result);
-    return worded("cuInit: {}{}{}", result_text(made.table, result), what ? ": " : "", what ? what : "");
+    return worded("cuInit: {}{}{}", result_text(made.table, result), what ? ": " : "",
+                  what ? what : "");
   }
   int count = 0;
-  if (const Result result = made.table.cuDeviceGetCount(&count)) return worded("cuDeviceGetCount: {}", result_text(made.table, result));
-  if (count == 0) return worded("the driver finds no device: {}", advice(Constant::CUDA_ERROR_NO_DEVICE));
+  if (const Result result = made.table.cuDeviceGetCount(&count))
+    return worded("cuDeviceGetCount: {}", result_text(made.table, result));
+  if (count == 0)
+    return worded("the driver finds no device: {}", advice(Constant::CUDA_ERROR_NO_DEVICE));
   return {};
 }
 
@@ -165,11 +196,13 @@ const LoadedDriver& loaded_driver() {
       std::string why = start_driver(path, *made);
       if (why.empty()) return made;
       // A library that exists but does not fit says more than the last path that does not exist.
-      if (wrong.empty() || why.find("cannot open shared object") == std::string::npos) wrong = std::move(why);
+      if (wrong.empty() || why.find("cannot open shared object") == std::string::npos)
+        wrong = std::move(why);
     }
     made->reason = worded("CUDA is not usable: {}", wrong);
     if (wrong.find("cannot open shared object") != std::string::npos)
-      made->reason += " (install the NVIDIA driver, or set VT_CUDA_LIBRARY to the path of libcuda.so.1)";
+      made->reason +=
+          " (install the NVIDIA driver, or set VT_CUDA_LIBRARY to the path of libcuda.so.1)";
     return made;
   }();
   return *result;
@@ -187,8 +220,10 @@ const LoadedNvrtc& loaded_nvrtc() {
     auto* made = new LoadedNvrtc;
     const int driver_version = loaded_driver().reason.empty() ? loaded_driver().version : 0;
     std::string wrong;
-    Nvrtc newer;  // than the driver: better than none, as it may know how to compile for an older one
-    for (const std::string& path : toolkit_libraries("nvrtc", {"13", "12", "11.2"}, "VT_NVRTC_LIBRARY")) {
+    // than the driver: better than none, as it may know how to compile for an older one
+    Nvrtc newer;
+    for (const std::string& path :
+         toolkit_libraries("nvrtc", {"13", "12", "11.2"}, "VT_NVRTC_LIBRARY")) {
       std::string why = load_nvrtc(path, made->table);
       if (why.empty()) {
         int major = 0, minor = 0;
@@ -202,7 +237,8 @@ const LoadedNvrtc& loaded_nvrtc() {
     made->table = newer;
     if (!newer.nvrtcVersion)
       made->reason = worded(
-          "NVRTC is not usable: {} (install it, for example with pip install nvidia-cuda-nvrtc-cu12, or set VT_NVRTC_LIBRARY to the path of "
+          "NVRTC is not usable: {} (install it, for example with pip install "
+          "nvidia-cuda-nvrtc-cu12, or set VT_NVRTC_LIBRARY to the path of "
           "libnvrtc.so)",
           wrong);
     return made;
@@ -212,7 +248,8 @@ const LoadedNvrtc& loaded_nvrtc() {
 
 }  // namespace cuda_loading
 
-std::string load_functions(const std::string& path, const char* const* names, std::size_t count, void** pointers, const char** missing) {
+std::string load_functions(const std::string& path, const char* const* names, std::size_t count,
+                           void** pointers, const char** missing) {
   // RTLD_LOCAL keeps these symbols away from a copy that another library of the process brings.
   std::string why;
   void* handle = open_library(path, why);
@@ -226,23 +263,29 @@ std::string load_functions(const std::string& path, const char* const* names, st
   return {};
 }
 
-Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const char*> versions, const char* variable) {
-  if (const char* chosen = std::getenv(variable); chosen && *chosen) return {chosen};  // the user's word is final
+Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const char*> versions,
+                                   const char* variable) {
+  // the user's word is final
+  if (const char* chosen = std::getenv(variable); chosen && *chosen) return {chosen};
   Vec<std::string> found;
   const std::string name = worded("lib{}.so", stem);
   for (const char* version : versions) found.push_back(worded("{}.{}", name, version));
   Vec<std::string> folders;
   const auto from_variable = [&](const char* which, const char* below) {
-    if (const char* root = std::getenv(which); root && *root) folders.push_back(std::string(root) + below);
+    if (const char* root = std::getenv(which); root && *root)
+      folders.push_back(std::string(root) + below);
   };
   for (const char* which : {"VT_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"})
     for (const char* below : {"/lib64", "/targets/*/lib"}) from_variable(which, below);
   // What a distribution, NVIDIA's own packages, containers and Windows' Linux have.
-  for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64", "/opt/cuda/lib64",
-                             "/usr/lib/cuda/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"})
+  for (const char* folder :
+       {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64",
+        "/opt/cuda/lib64", "/usr/lib/cuda/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64",
+        "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"})
     folders.push_back(folder);
   from_variable("CONDA_PREFIX", "/lib");
-  for (const char* below : {"/lib/python3*/site-packages/nvidia/*/lib", "/lib/python3*/dist-packages/nvidia/*/lib"}) {
+  for (const char* below :
+       {"/lib/python3*/site-packages/nvidia/*/lib", "/lib/python3*/dist-packages/nvidia/*/lib"}) {
     from_variable("VIRTUAL_ENV", below);
     from_variable("CONDA_PREFIX", below);
     from_variable("HOME", (std::string("/.local") + below).c_str());
@@ -253,10 +296,12 @@ Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const
     ::glob_t matches{};
     if (::glob((folder + '/' + name + "*").c_str(), 0, nullptr, &matches) == 0)
       for (const char* version : versions)
-        for (std::size_t i = matches.gl_pathc; i-- > 0;) {  // sorted by name: the last has the newest version
+        // sorted by name: the last has the newest version
+        for (std::size_t i = matches.gl_pathc; i-- > 0;) {
           const std::string path = matches.gl_pathv[i];
           const std::size_t at = path.rfind(".so.");
-          if (at != path.npos && path.compare(at + 4, path.npos, version) == 0) found.push_back(path);
+          if (at != path.npos && path.compare(at + 4, path.npos, version) == 0)
+            found.push_back(path);
         }
     ::globfree(&matches);
   }
@@ -306,13 +351,17 @@ void require_device(int device, Where where) {
   const std::string reason = lost_device_reason(device);
   if (!reason.empty())
     fail(ErrorKind::backend,
-         worded("vt: cuda({}) is lost since {}; nothing can run on it in this process any more (the CPU stays usable)", device, reason), where);
+         worded("vt: cuda({}) is lost since {}; nothing can run on it in this process any more "
+                "(the CPU stays usable)",
+                device, reason),
+         where);
 }
 
 void fail_driver_call(Result result, const char* what, Where where, int device) {
   const Driver& table = cuda_loading::loaded_driver().table;
   std::string text = worded("{}: {}", what, cuda_loading::result_text(table, result));
-  if (const std::string logged = cuda_loading::newly_logged(table); !logged.empty()) text += worded("; the driver's log: {}", logged);
+  if (const std::string logged = cuda_loading::newly_logged(table); !logged.empty())
+    text += worded("; the driver's log: {}", logged);
   if (cuda_loading::ends_all_work(result)) {
     std::string first = lost_device_reason(device);
     if (first.empty()) {
@@ -321,13 +370,17 @@ void fail_driver_call(Result result, const char* what, Where where, int device) 
       lost.devices.push_back(device);
       lost.reasons.push_back(text);
     }
-    text += worded("; cuda({}) is lost: nothing can run on it in this process any more (the CPU stays usable)", device);
+    text += worded(
+        "; cuda({}) is lost: nothing can run on it in this process any more (the CPU stays usable)",
+        device);
   }
   std::size_t free = 0, total = 0;
-  if (result == Constant::CUDA_ERROR_OUT_OF_MEMORY && table.cuMemGetInfo_v2 && table.cuMemGetInfo_v2(&free, &total) == Constant::CUDA_SUCCESS)
+  if (result == Constant::CUDA_ERROR_OUT_OF_MEMORY && table.cuMemGetInfo_v2 &&
+      table.cuMemGetInfo_v2(&free, &total) == Constant::CUDA_SUCCESS)
     text += worded("; {} of {} MiB are free", free >> 20, total >> 20);
   if (const char* todo = cuda_loading::advice(result)) text += worded("; {}", todo);
-  fail(result == Constant::CUDA_ERROR_OUT_OF_MEMORY ? ErrorKind::memory : ErrorKind::backend, "vt: " + text, where);
+  fail(result == Constant::CUDA_ERROR_OUT_OF_MEMORY ? ErrorKind::memory : ErrorKind::backend,
+       "vt: " + text, where);
 }
 
 void check_nvrtc(Result result, const char* what, Where where) {

@@ -1,4 +1,5 @@
-// Owns the tables of CUDA driver and NVRTC functions that vt uses: declared here, loaded at run time, never linked.
+// Owns the tables of CUDA driver and NVRTC functions that vt uses: declared here, loaded at run
+// time, never linked.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +68,8 @@ struct ConditionalNodeParams {
   long long padding[25], reserved_too;
 };
 
-// The values of CUDA's enumerations that vt uses, by their names there (cuda_library_test.cpp compares them with cuda.h).
+// The values of CUDA's enumerations that vt uses, by their names there (cuda_library_test.cpp
+// compares them with cuda.h).
 // clang-format off
 #define VT_CUDA_CONSTANTS(X)                                                                                            \
   X(CUDA_SUCCESS, 0) X(CUDA_ERROR_INVALID_VALUE, 1) X(CUDA_ERROR_OUT_OF_MEMORY, 2) X(CUDA_ERROR_NOT_INITIALIZED, 3)     \
@@ -107,7 +109,8 @@ struct ConditionalNodeParams {
   X(NVRTC_ERROR_INTERNAL_ERROR, 11)
 // clang-format on
 
-/// `Constant::CUDA_SUCCESS` and so on. In a scope of their own: a user's file may include cuda.h beside the whole of vt.
+/// `Constant::CUDA_SUCCESS` and so on. In a scope of their own: a user's file may include cuda.h
+/// beside the whole of vt.
 struct Constant {
 #define VT_CUDA_CONSTANT(name, value) static constexpr int name = value;
   VT_CUDA_CONSTANTS(VT_CUDA_CONSTANT)
@@ -186,30 +189,38 @@ struct Nvrtc {
 };
 #undef VT_CUDA_MEMBER
 
-/// The driver, loaded and initialised on the first call; any thread. Null where there is none that can be used or no device: then
-/// `*reason` (unless null) is one line that says why.
+/// The driver, loaded and initialised on the first call; any thread. Null where there is none that
+/// can be used or no device: then `*reason` (unless null) is one line that says why.
 const Driver* driver(std::string* reason);
-/// NVRTC, loaded on the first call; any thread. Null where there is none: then `*reason` (unless null) says why. Of several the
-/// newest that is no newer than the driver, whose devices could not load its code.
+/// NVRTC, loaded on the first call; any thread. Null where there is none: then `*reason` (unless
+/// null) says why. Of several the newest that is no newer than the driver, whose devices could not
+/// load its code.
 const Nvrtc* nvrtc(std::string* reason);
 
-/// The outcome of one attempt, for tests of the refusals: `path` as given to dlopen, no fallbacks, nothing kept. Empty when the
-/// library has every function and, for the driver, starts and finds a device.
+/// The outcome of one attempt, for tests of the refusals: `path` as given to dlopen, no fallbacks,
+/// nothing kept. Empty when the library has every function and, for the driver, starts and finds a
+/// device.
 std::string driver_try_library(const std::string& path);
 std::string nvrtc_try_library(const std::string& path);
 
-/// Where a library of the CUDA toolkit may be, the best first: `$variable` alone if it is set; the dynamic loader's own paths;
-/// $VT_CUDA_HOME; the usual folders; pip's wheels in $VIRTUAL_ENV, $CONDA_PREFIX and the usual site-packages. Also cuBLAS and the like.
-/// `versions`: what may stand behind ".so.", newest first.
-Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const char*> versions, const char* variable);
+/// Where a library of the CUDA toolkit may be, the best first: `$variable` alone if it is set; the
+/// dynamic loader's own paths; $VT_CUDA_HOME; the usual folders; pip's wheels in $VIRTUAL_ENV,
+/// $CONDA_PREFIX and the usual site-packages. Also cuBLAS and the like. `versions`: what may stand
+/// behind ".so.", newest first.
+Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const char*> versions,
+                                   const char* variable);
 
-/// Loads `path` and looks `count` names up. Empty when it has all of them; else what is wrong, and `*missing` (unless null) names the
-/// function that it lacks. Of a library that lacks one it stays loaded, and the functions found before stand in `pointers`.
-std::string load_functions(const std::string& path, const char* const* names, std::size_t count, void** pointers, const char** missing = nullptr);
+/// Loads `path` and looks `count` names up. Empty when it has all of them; else what is wrong, and
+/// `*missing` (unless null) names the function that it lacks. Of a library that lacks one it stays
+/// loaded, and the functions found before stand in `pointers`.
+std::string load_functions(const std::string& path, const char* const* names, std::size_t count,
+                           void** pointers, const char** missing = nullptr);
 
-/// Throws where `result` is an error of the driver: Error(memory) for lack of memory, else Error(backend), with the call `what`,
-/// CUDA's name and text for it, what the driver (12.9 or newer) has logged since the last error, and what to do. After an error that ends all work on
-/// a device (an illegal address and the like) the device counts as lost, and `require_device` refuses it.
+/// Throws where `result` is an error of the driver: Error(memory) for lack of memory, else
+/// Error(backend), with the call `what`, CUDA's name and text for it, what the driver (12.9 or
+/// newer) has logged since the last error, and what to do. After an error that ends all work on a
+/// device (an illegal address and the like) the device counts as lost, and `require_device` refuses
+/// it.
 inline void check(Result result, const char* what, Where where = {}, int device = 0);
 /// The same for a result of NVRTC.
 void check_nvrtc(Result result, const char* what, Where where = {});

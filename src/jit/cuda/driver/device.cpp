@@ -6,9 +6,9 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/thread_state.hpp"
-#include "../../../trace/base/timeline.hpp"
 #include "../../fusion/plan.hpp"
 
 namespace vt::detail::cuda {
@@ -22,7 +22,8 @@ struct List {
   CudaDevice* devices[most_devices] = {};
 };
 List& list() {
-  static List* const made = new List;  // never destroyed: values may be let go while the process ends
+  // never destroyed: values may be let go while the process ends
+  static List* const made = new List;
   return *made;
 }
 
@@ -36,7 +37,8 @@ struct Block {
 void let_go(void* owner) {
   Block* const block = static_cast<Block*>(owner);
   const Driver& d = block->device->driver();
-  // Nobody can be told of an error here; one that ends the device's work shows at the next call. A driver that is being unloaded refuses.
+  // Nobody can be told of an error here; one that ends the device's work shows at the next call. A
+  // driver that is being unloaded refuses.
   if (d.cuCtxGetCurrent) {
     block->device->enter_quietly();
     if (block->pooled) static_cast<void>(d.cuMemFreeAsync(block->at, block->device->stream()));
@@ -50,19 +52,25 @@ void let_go(void* owner) {
 CudaDevice& CudaDevice::get(int index, const char* who, Where where) {
   std::string reason;
   const Driver* d = cuda::driver(&reason);
-  if (!d) fail(ErrorKind::backend, worded("{}: cuda({}) cannot be used: {}", who, index, reason), where);
+  if (!d)
+    fail(ErrorKind::backend, worded("{}: cuda({}) cannot be used: {}", who, index, reason), where);
   require_device(index, where);
   device_list::List& all = device_list::list();
   const std::lock_guard lock(all.mutex);
-  if (index >= 0 && index < device_list::most_devices && all.devices[index]) return *all.devices[index];
+  if (index >= 0 && index < device_list::most_devices && all.devices[index])
+    return *all.devices[index];
   int count = 0;
   cuda::check(d->cuDeviceGetCount(&count), "cuDeviceGetCount", where);
   if (index < 0 || index >= count || index >= device_list::most_devices)
-    fail(ErrorKind::backend, worded("{}: there is no cuda({}): the driver knows {} device{}", who, index, count, count == 1 ? "" : "s"), where);
+    fail(ErrorKind::backend,
+         worded("{}: there is no cuda({}): the driver knows {} device{}", who, index, count,
+                count == 1 ? "" : "s"),
+         where);
   return *(all.devices[index] = new CudaDevice(*d, index, where));
 }
 
-CudaDevice::CudaDevice(const Driver& driver, int index, Where where) : driver_(driver), index_(index) {
+CudaDevice::CudaDevice(const Driver& driver, int index, Where where)
+    : driver_(driver), index_(index) {
   Device_ device = 0;
   const auto need = [&](Result r, const char* what) { cuda::check(r, what, where, index); };
   need(driver_.cuDeviceGet(&device, index), "cuDeviceGet");
@@ -90,7 +98,8 @@ CudaDevice::CudaDevice(const Driver& driver, int index, Where where) : driver_(d
     MemPool pool = nullptr;
     unsigned long long keep = ~0ull;
     need(driver_.cuDeviceGetDefaultMemPool(&pool, device), "cuDeviceGetDefaultMemPool");
-    need(driver_.cuMemPoolSetAttribute(pool, Constant::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
+    need(driver_.cuMemPoolSetAttribute(pool, Constant::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+         "cuMemPoolSetAttribute");
   } catch (...) {  // whoever asks next starts anew
     if (stream_) static_cast<void>(driver_.cuStreamDestroy_v2(stream_));
     static_cast<void>(driver_.cuDevicePrimaryCtxRelease_v2(device));
@@ -105,11 +114,14 @@ BufferRef CudaDevice::allocate(std::size_t bytes, const char* what, const GraphB
   enter();
   auto block = new_box<device_list::Block>(device_list::Block{this, 0, pools_});
   const std::size_t wanted = bytes ? bytes : 1;
-  const Result r = pools_ ? driver_.cuMemAllocAsync(&block->at, wanted, stream_) : driver_.cuMemAlloc_v2(&block->at, wanted);
+  const Result r = pools_ ? driver_.cuMemAllocAsync(&block->at, wanted, stream_)
+                          : driver_.cuMemAlloc_v2(&block->at, wanted);
   if (r == Constant::CUDA_ERROR_OUT_OF_MEMORY) {
     std::size_t free = 0, total = 0;
     static_cast<void>(driver_.cuMemGetInfo_v2(&free, &total));
-    fail(ErrorKind::memory, worded("vt: {} of {} bytes does not fit on cuda({}), where {} of {} bytes are free", what, bytes, index_, free, total),
+    fail(ErrorKind::memory,
+         worded("vt: {} of {} bytes does not fit on cuda({}), where {} of {} bytes are free", what,
+                bytes, index_, free, total),
          asking ? line_of_largest(*asking) : thread_state().where);
   }
   check(r, pools_ ? "cuMemAllocAsync" : "cuMemAlloc");
@@ -124,7 +136,8 @@ BufferRef CudaDevice::upload(const Buffer& host) const {
   const Span span("copy", "to the device");
   BufferRef copy = allocate(host.bytes, "a copy");
   if (host.bytes && !staging_.upload(address(*copy), host.data, host.bytes)) {
-    check(driver_.cuMemcpyHtoDAsync_v2(address(*copy), host.data, host.bytes, stream_), "cuMemcpyHtoDAsync");
+    check(driver_.cuMemcpyHtoDAsync_v2(address(*copy), host.data, host.bytes, stream_),
+          "cuMemcpyHtoDAsync");
     synchronise();  // the host's memory may change or go once this returns
   }
   return copy;
@@ -135,17 +148,21 @@ BufferRef CudaDevice::download(const Buffer& device) const {
   enter();
   BufferRef copy = vt::detail::allocate(device.bytes, "a copy");
   if (device.bytes && !staging_.download(copy->data, address(device), device.bytes)) {
-    check(driver_.cuMemcpyDtoHAsync_v2(copy->data, address(device), device.bytes, stream_), "cuMemcpyDtoHAsync");
+    check(driver_.cuMemcpyDtoHAsync_v2(copy->data, address(device), device.bytes, stream_),
+          "cuMemcpyDtoHAsync");
     synchronise();
   }
   return copy;
 }
 
 void CudaDevice::copy(DevicePtr to, DevicePtr from, std::size_t bytes) const {
-  if (bytes && to != from) check(driver_.cuMemcpyDtoDAsync_v2(to, from, bytes, stream_), "cuMemcpyDtoDAsync");
+  if (bytes && to != from)
+    check(driver_.cuMemcpyDtoDAsync_v2(to, from, bytes, stream_), "cuMemcpyDtoDAsync");
 }
 
-void CudaDevice::synchronise() const { check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
+void CudaDevice::synchronise() const {
+  check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
 
 }  // namespace vt::detail::cuda
 
@@ -153,8 +170,10 @@ namespace vt::detail {
 
 BufferRef moved(const BufferRef& buffer, Device to) {
   if (buffer->device == to) return buffer;
-  if (to.kind == Device::Kind::cpu) return cuda::CudaDevice::get(buffer->device.index).download(*buffer);
-  if (buffer->device.kind == Device::Kind::cpu) return cuda::CudaDevice::get(to.index).upload(*buffer);
+  if (to.kind == Device::Kind::cpu)
+    return cuda::CudaDevice::get(buffer->device.index).download(*buffer);
+  if (buffer->device.kind == Device::Kind::cpu)
+    return cuda::CudaDevice::get(to.index).upload(*buffer);
   return moved(moved(buffer, vt::cpu()), to);
 }
 

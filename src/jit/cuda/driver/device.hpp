@@ -1,4 +1,5 @@
-// Devices: contexts, the stream that all work of a device goes through, its memory, and copies to and from the host.
+// Devices: contexts, the stream that all work of a device goes through, its memory, and copies to
+// and from the host.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,13 @@ struct DeviceFacts {
   std::size_t memory_bytes = 0;
 };
 
-/// One CUDA device. All kernels and copies go through one stream, in the order in which they were given: so memory that is let go may be handed out
-/// again at once, and nothing waits but who looks at a value. Lives as long as the process.
+/// One CUDA device. All kernels and copies go through one stream, in the order in which they were
+/// given: so memory that is let go may be handed out again at once, and nothing waits but who looks
+/// at a value. Lives as long as the process.
 class CudaDevice {
  public:
-  /// Throws: Error(backend) without a driver, without such a device, or if an earlier error has ended all work on it. `who` asks.
+  /// Throws: Error(backend) without a driver, without such a device, or if an earlier error has
+  /// ended all work on it. `who` asks.
   static CudaDevice& get(int index, const char* who = "vt", Where where = {});
 
   const Driver& driver() const { return driver_; }
@@ -40,7 +43,8 @@ class CudaDevice {
   /// Makes this the calling thread's context.
   void enter() const;
   void enter_quietly() const;  ///< whatever comes of it
-  /// Throws: Error(memory), with the line of `asking` that makes the largest array, or the running call's; Error(backend).
+  /// Throws: Error(memory), with the line of `asking` that makes the largest array, or the running
+  /// call's; Error(backend).
   BufferRef allocate(std::size_t bytes, const char* what, const GraphBody* asking = nullptr) const;
   /// Does not wait for the device, and is done with the host's memory when it returns.
   BufferRef upload(const Buffer& host) const;

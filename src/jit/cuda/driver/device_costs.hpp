@@ -1,5 +1,6 @@
-// What choices about a device's work are decided by: about how long things take, in nanoseconds. Estimates from published figures of data-centre
-// devices, not measured. They decide what runs where and, the same on every device, in which order a row is summed.
+// What choices about a device's work are decided by: about how long things take, in nanoseconds.
+// Estimates from published figures of data-centre devices, not measured. They decide what runs
+// where and, the same on every device, in which order a row is summed.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +10,25 @@ namespace vt::detail::cuda::device_costs {
 constexpr double graph_node = 1500;      ///< a kernel behind another one in a graph
 constexpr double graph_decision = 4000;  ///< what a conditional node adds to a round
 constexpr double launch = 5000;          ///< a kernel that the host gives to the stream
-constexpr double wait = 20000;           ///< until the host has seen a value, and the device hears from it again
+/// until the host has seen a value, and the device hears from it again
+constexpr double wait = 20000;
 
-constexpr double block_step = 600;           ///< a step of a kernel of one block, with its barrier
-constexpr double block_operations = 20;      ///< that one block does in a nanosecond, mostly waiting for memory
+constexpr double block_step = 600;  ///< a step of a kernel of one block, with its barrier
+/// that one block does in a nanosecond, mostly waiting for memory
+constexpr double block_operations = 20;
 constexpr std::int64_t most_in_graph = 512;  ///< nodes: graphs of more take long to make
 
 // A device of a usual size, which the cutting of rows goes by.
 constexpr double usual_threads = 100 * 2048;
 constexpr double usual_bandwidth = 2000;    ///< bytes in a nanosecond
 constexpr double usual_instructions = 500;  ///< of a warp each, in a nanosecond
-constexpr double load_wait = 100;           ///< until the next element of a row is there, with some on their way
+/// until the next element of a row is there, with some on their way
+constexpr double load_wait = 100;
 constexpr double shuffle = 16, barrier = 40, shared_read = 15;
 constexpr double round_instructions = 8, tree_instructions = 20;
 
-/// A round of so many steps that do `operations` in all (on elements, by all threads), in one kernel of one block.
+/// A round of so many steps that do `operations` in all (on elements, by all threads), in one
+/// kernel of one block.
 constexpr double in_one_block(std::int64_t steps, double operations) {
   return static_cast<double>(steps) * block_step + operations / block_operations;
 }

@@ -12,7 +12,8 @@ namespace vt::detail::cuda {
 
 namespace staging_sizes {
 
-// Numbers and small arguments; pieces of what is large, so that the host copies one while another is on its way.
+// Numbers and small arguments; pieces of what is large, so that the host copies one while another
+// is on its way.
 constexpr std::size_t small = std::size_t{64} << 10, large = std::size_t{4} << 20;
 constexpr std::size_t most_small = 256, most_large = 16;
 
@@ -35,7 +36,8 @@ Staging::Block* Staging::make(std::size_t bytes) const {
 
 Staging::Block* Staging::take(std::size_t bytes) {
   using namespace staging_sizes;
-  const std::size_t wanted = bytes <= small ? small : large, most = wanted == small ? most_small : most_large;
+  const std::size_t wanted = bytes <= small ? small : large,
+                    most = wanted == small ? most_small : most_large;
   for (;;) {
     Block* oldest = nullptr;
     {
@@ -47,7 +49,9 @@ Staging::Block* Staging::take(std::size_t bytes) {
         if (!b->busy && (!oldest || b->turn < oldest->turn)) oldest = b;
       }
       // Copies are done in the order in which they were given: if the oldest is not, none is.
-      if (oldest && oldest->pending && device_.driver().cuEventQuery(oldest->done) == Constant::CUDA_SUCCESS) oldest->pending = false;
+      if (oldest && oldest->pending &&
+          device_.driver().cuEventQuery(oldest->done) == Constant::CUDA_SUCCESS)
+        oldest->pending = false;
       if (!oldest || oldest->pending) {
         if (made < most) {
           Block* const fresh = make(wanted);
@@ -76,7 +80,8 @@ void Staging::give_back(Block* block, bool pending) {
 // Without an event nobody could wait for the copy that is under way: it ends here.
 Result Staging::mark(const Block& block) const {
   const Result r = device_.driver().cuEventRecord(block.done, device_.stream());
-  if (r != Constant::CUDA_SUCCESS) static_cast<void>(device_.driver().cuStreamSynchronize(device_.stream()));
+  if (r != Constant::CUDA_SUCCESS)
+    static_cast<void>(device_.driver().cuStreamSynchronize(device_.stream()));
   return r;
 }
 
@@ -107,7 +112,8 @@ bool Staging::download(void* to, DevicePtr from, std::size_t bytes) {
   const auto finish = [&](Piece& p) {
     if (!p.block) return;
     const Result r = d.cuEventSynchronize(p.block->done);
-    if (r == Constant::CUDA_SUCCESS) std::memcpy(static_cast<char*>(to) + p.at, p.block->data, p.bytes);
+    if (r == Constant::CUDA_SUCCESS)
+      std::memcpy(static_cast<char*>(to) + p.at, p.block->data, p.bytes);
     give_back(p.block, r != Constant::CUDA_SUCCESS);
     p.block = nullptr;
     device_.check(r, "cuEventSynchronize");

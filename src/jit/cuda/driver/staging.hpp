@@ -1,4 +1,5 @@
-// Staging: pinned memory of the host that copies to and from a device go through, so that the host does not wait for the device.
+// Staging: pinned memory of the host that copies to and from a device go through, so that the host
+// does not wait for the device.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ class CudaDevice;
 class Staging {
  public:
   explicit Staging(const CudaDevice& device) : device_(device) {}
-  /// Puts a copy of `bytes` from the host's memory, which may change at once, into the device's stream. False where no pinned memory can be had: then
-  /// nothing, or only a first part, has been done.
+  /// Puts a copy of `bytes` from the host's memory, which may change at once, into the device's
+  /// stream. False where no pinned memory can be had: then nothing, or only a first part, has been
+  /// done.
   bool upload(DevicePtr to, const void* from, std::size_t bytes);
   /// Waits until `bytes` of the device are in the host's memory. False as above.
   bool download(void* to, DevicePtr from, std::size_t bytes);

@@ -1,4 +1,5 @@
-// cuBLAS, where it is found: its functions, loaded at run time, and large matrix products through them.
+// cuBLAS, where it is found: its functions, loaded at run time, and large matrix products through
+// them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace vt::detail::cuda {
 
 using BlasHandle = struct BlasTag*;
 
-// The values of cuBLAS's enumerations that vt uses, by their names there (cuda_libraries_test.cpp compares them with cublas_v2.h).
+// The values of cuBLAS's enumerations that vt uses, by their names there (cuda_libraries_test.cpp
+// compares them with cublas_v2.h).
 // clang-format off
 #define VT_CUBLAS_CONSTANTS(X)                                                                                          \
   X(CUBLAS_STATUS_SUCCESS, 0) X(CUBLAS_STATUS_ALLOC_FAILED, 3) X(CUBLAS_OP_N, 0) X(CUBLAS_OP_T, 1)                      \
@@ -45,14 +47,16 @@ struct Blas {
   const char* (*cublasGetStatusString)(Result) = nullptr;
 };
 
-/// cuBLAS, loaded on the first call; any thread. Null where there is none: then `*reason` (unless null) says why. VT_CUBLAS_LIBRARY names a file,
-/// or "none".
+/// cuBLAS, loaded on the first call; any thread. Null where there is none: then `*reason` (unless
+/// null) says why. VT_CUBLAS_LIBRARY names a file, or "none".
 const Blas* blas(std::string* reason);
 
-/// The product c = a · b by cuBLAS, for addresses of a, b and c. Taken are floats with sums in f32 or f64, operands that are dense along rows or
-/// columns, and products large enough to win; all others, and all where there is no cuBLAS, are vt's own kernels: then null, and `*reason` says why
-/// where the product would have suited. A handle of the device is made, if there is none yet.
-std::shared_ptr<const LibraryCall> blas_call(const CudaDevice&, const MatmulSpec&, std::string* reason);
+/// The product c = a · b by cuBLAS, for addresses of a, b and c. Taken are floats with sums in f32
+/// or f64, operands that are dense along rows or columns, and products large enough to win; all
+/// others, and all where there is no cuBLAS, are vt's own kernels: then null, and `*reason` says
+/// why where the product would have suited. A handle of the device is made, if there is none yet.
+std::shared_ptr<const LibraryCall> blas_call(const CudaDevice&, const MatmulSpec&,
+                                             std::string* reason);
 
 /// Triangles of a batch of n × n matrices, and as many right sides of each; f32 or f64.
 struct TriangleSpec {
@@ -60,8 +64,10 @@ struct TriangleSpec {
   bool lower = true, transposed = false, unit_diagonal = false;
   std::int64_t batch = 0, n = 0, columns = 0;
 };
-/// x with t x = b (or tᵀ x = b) in b's place by cuBLAS, for addresses of the matrices and of b, both dense with rows one after the other; of a matrix
-/// only the triangle is read. Null where there is no cuBLAS or it does not count so far: then `*reason` says why.
-std::shared_ptr<const LibraryCall> triangle_call(const CudaDevice&, const TriangleSpec&, std::string* reason);
+/// x with t x = b (or tᵀ x = b) in b's place by cuBLAS, for addresses of the matrices and of b,
+/// both dense with rows one after the other; of a matrix only the triangle is read. Null where
+/// there is no cuBLAS or it does not count so far: then `*reason` says why.
+std::shared_ptr<const LibraryCall> triangle_call(const CudaDevice&, const TriangleSpec&,
+                                                 std::string* reason);
 
 }  // namespace vt::detail::cuda

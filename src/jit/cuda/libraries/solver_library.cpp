@@ -18,7 +18,8 @@ constexpr const char* names[] = {VT_CUSOLVER_FUNCTIONS(VT_CUDA_NAME)};
 #undef VT_CUDA_NAME
 
 const LoadedLibrary<Solver>& loaded() {
-  static const auto* const result = new LoadedLibrary<Solver>("cusolver", {"12", "11"}, "VT_CUSOLVER_LIBRARY", names);
+  static const auto* const result =
+      new LoadedLibrary<Solver>("cusolver", {"12", "11"}, "VT_CUSOLVER_LIBRARY", names);
   return *result;
 }
 
@@ -57,7 +58,9 @@ void make(const CudaDevice& device, Handle& h) {
 class Call : public LibraryCall {
  public:
   explicit Call(const SolverTask& task)
-      : t_(task), wide_(task.dtype == DType::f64), type_(wide_ ? SolverConstant::CUDA_R_64F : SolverConstant::CUDA_R_32F) {}
+      : t_(task),
+        wide_(task.dtype == DType::f64),
+        type_(wide_ ? SolverConstant::CUDA_R_64F : SolverConstant::CUDA_R_32F) {}
   const char* library() const override { return "cuSOLVER"; }
   // Some routines look at what the device found before they go on.
   bool may_be_captured() const override { return false; }
@@ -70,7 +73,8 @@ class Call : public LibraryCall {
     if (!h.reason.empty()) return h.reason;
     device.enter();
     const auto too_large = [](std::int64_t size) { return size > std::numeric_limits<int>::max(); };
-    if (t_.routine == Routine::orgqr && (too_large(t_.m) || too_large(t_.n))) return "orgqr counts to 2³¹";
+    if (t_.routine == Routine::orgqr && (too_large(t_.m) || too_large(t_.n)))
+      return "orgqr counts to 2³¹";
     if (const Result r = ask_sizes(h)) return worded("{}: error {}", size_name(), r);
     host_.resize(host_bytes_);
     *work_bytes = static_cast<std::int64_t>(device_bytes_);
@@ -94,47 +98,56 @@ class Call : public LibraryCall {
       switch (t_.routine) {
         case Routine::potrf: {
           auto* const info = static_cast<int*>(part(4));
-          status = table().cusolverDnXpotrf(h.handle, h.params, SolverConstant::CUBLAS_FILL_MODE_UPPER, t_.m, type_, a, t_.m, type_, part(0),
-                                            device_bytes_, host_.data(), host_bytes_, info);
+          status = table().cusolverDnXpotrf(
+              h.handle, h.params, SolverConstant::CUBLAS_FILL_MODE_UPPER, t_.m, type_, a, t_.m,
+              type_, part(0), device_bytes_, host_.data(), host_bytes_, info);
           break;
         }
         case Routine::getrf: {
           auto* const pivots = static_cast<std::int64_t*>(part(least * 8));
           auto* const info = static_cast<int*>(part(4));
-          status = table().cusolverDnXgetrf(h.handle, h.params, t_.m, t_.n, type_, a, t_.m, pivots, type_, part(0), device_bytes_, host_.data(),
+          status = table().cusolverDnXgetrf(h.handle, h.params, t_.m, t_.n, type_, a, t_.m, pivots,
+                                            type_, part(0), device_bytes_, host_.data(),
                                             host_bytes_, info);
           break;
         }
         case Routine::getrs: {
           const auto* const pivots = static_cast<const std::int64_t*>(part(least * 8));
           void* const b = part(t_.m * t_.k * number);
-          status = table().cusolverDnXgetrs(h.handle, h.params, t_.transposed ? SolverConstant::CUBLAS_OP_T : SolverConstant::CUBLAS_OP_N, t_.m, t_.k,
-                                            type_, a, t_.m, pivots, type_, b, t_.m, static_cast<int*>(part(4)));
+          status = table().cusolverDnXgetrs(
+              h.handle, h.params,
+              t_.transposed ? SolverConstant::CUBLAS_OP_T : SolverConstant::CUBLAS_OP_N, t_.m, t_.k,
+              type_, a, t_.m, pivots, type_, b, t_.m, static_cast<int*>(part(4)));
           break;
         }
         case Routine::geqrf: {
           void* const tau = part(least * number);
           auto* const info = static_cast<int*>(part(4));
-          status = table().cusolverDnXgeqrf(h.handle, h.params, t_.m, t_.n, type_, a, t_.m, type_, tau, type_, part(0), device_bytes_, host_.data(),
+          status = table().cusolverDnXgeqrf(h.handle, h.params, t_.m, t_.n, type_, a, t_.m, type_,
+                                            tau, type_, part(0), device_bytes_, host_.data(),
                                             host_bytes_, info);
           break;
         }
         case Routine::orgqr: {
           const void* const tau = part(t_.k * number);
           auto* const info = static_cast<int*>(part(4));
-          const int m = static_cast<int>(t_.m), n = static_cast<int>(t_.n), k = static_cast<int>(t_.k),
+          const int m = static_cast<int>(t_.m), n = static_cast<int>(t_.n),
+                    k = static_cast<int>(t_.k),
                     work = static_cast<int>(device_bytes_ / size_of(t_.dtype));
-          status = wide_ ? table().cusolverDnDorgqr(h.handle, m, n, k, static_cast<double*>(a), m, static_cast<const double*>(tau),
+          status = wide_ ? table().cusolverDnDorgqr(h.handle, m, n, k, static_cast<double*>(a), m,
+                                                    static_cast<const double*>(tau),
                                                     static_cast<double*>(part(0)), work, info)
-                         : table().cusolverDnSorgqr(h.handle, m, n, k, static_cast<float*>(a), m, static_cast<const float*>(tau),
+                         : table().cusolverDnSorgqr(h.handle, m, n, k, static_cast<float*>(a), m,
+                                                    static_cast<const float*>(tau),
                                                     static_cast<float*>(part(0)), work, info);
           break;
         }
         case Routine::syevd: {
           void* const values = part(t_.m * number);
           auto* const info = static_cast<int*>(part(4));
-          status = table().cusolverDnXsyevd(h.handle, h.params, mode(), SolverConstant::CUBLAS_FILL_MODE_LOWER, t_.m, type_, a, t_.m, type_, values,
-                                            type_, part(0), device_bytes_, host_.data(), host_bytes_, info);
+          status = table().cusolverDnXsyevd(
+              h.handle, h.params, mode(), SolverConstant::CUBLAS_FILL_MODE_LOWER, t_.m, type_, a,
+              t_.m, type_, values, type_, part(0), device_bytes_, host_.data(), host_bytes_, info);
           break;
         }
         case Routine::gesvd: {
@@ -142,15 +155,21 @@ class Call : public LibraryCall {
           void* const u = part(t_.m * t_.k * number);
           void* const vt = part(t_.n * t_.n * number);
           auto* const info = static_cast<int*>(part(4));
-          status = table().cusolverDnXgesvd(h.handle, h.params, job(), job(), t_.m, t_.n, type_, a, t_.m, type_, values, type_, u, t_.m, type_, vt,
-                                            t_.n, type_, part(0), device_bytes_, host_.data(), host_bytes_, info);
+          status =
+              table().cusolverDnXgesvd(h.handle, h.params, job(), job(), t_.m, t_.n, type_, a, t_.m,
+                                       type_, values, type_, u, t_.m, type_, vt, t_.n, type_,
+                                       part(0), device_bytes_, host_.data(), host_bytes_, info);
         }
       }
       if (status != SolverConstant::CUSOLVER_STATUS_SUCCESS)
-        fail(status == SolverConstant::CUSOLVER_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
-             worded("vt: {}: error {} of cuSOLVER; VT_CUSOLVER_LIBRARY=none does without cuSOLVER", name(), status), thread_state().where);
+        fail(status == SolverConstant::CUSOLVER_STATUS_ALLOC_FAILED ? ErrorKind::memory
+                                                                    : ErrorKind::backend,
+             worded("vt: {}: error {} of cuSOLVER; VT_CUSOLVER_LIBRARY=none does without cuSOLVER",
+                    name(), status),
+             thread_state().where);
       // What a routine keeps on the host the next one writes over.
-      if (host_bytes_) device.check(device.driver().cuStreamSynchronize(device.stream()), "cuStreamSynchronize");
+      if (host_bytes_)
+        device.check(device.driver().cuStreamSynchronize(device.stream()), "cuStreamSynchronize");
     }
   }
 
@@ -158,12 +177,16 @@ class Call : public LibraryCall {
   using Routine = SolverTask::Routine;
   static const Solver& table() { return loaded().table; }
   const char* name() const {
-    constexpr const char* all[] = {"cusolverDnXpotrf", "cusolverDnXgetrf", "cusolverDnXgetrs", "cusolverDnXgeqrf",
-                                   "cusolverDnXorgqr", "cusolverDnXsyevd", "cusolverDnXgesvd"};
+    constexpr const char* all[] = {"cusolverDnXpotrf", "cusolverDnXgetrf", "cusolverDnXgetrs",
+                                   "cusolverDnXgeqrf", "cusolverDnXorgqr", "cusolverDnXsyevd",
+                                   "cusolverDnXgesvd"};
     return all[static_cast<int>(t_.routine)];
   }
   std::string size_name() const { return worded("{}_bufferSize", name()); }
-  int mode() const { return t_.vectors ? SolverConstant::CUSOLVER_EIG_MODE_VECTOR : SolverConstant::CUSOLVER_EIG_MODE_NOVECTOR; }
+  int mode() const {
+    return t_.vectors ? SolverConstant::CUSOLVER_EIG_MODE_VECTOR
+                      : SolverConstant::CUSOLVER_EIG_MODE_NOVECTOR;
+  }
   signed char job() const { return t_.vectors ? t_.k > t_.n ? 'A' : 'S' : 'N'; }
 
   Result ask_sizes(const Handle& h) {
@@ -171,25 +194,33 @@ class Call : public LibraryCall {
     std::size_t *const on_device = &device_bytes_, *const on_host = &host_bytes_;
     switch (t_.routine) {
       case Routine::potrf:
-        return s.cusolverDnXpotrf_bufferSize(h.handle, h.params, SolverConstant::CUBLAS_FILL_MODE_UPPER, t_.m, type_, nullptr, t_.m, type_, on_device,
-                                             on_host);
-      case Routine::getrf: return s.cusolverDnXgetrf_bufferSize(h.handle, h.params, t_.m, t_.n, type_, nullptr, t_.m, type_, on_device, on_host);
+        return s.cusolverDnXpotrf_bufferSize(h.handle, h.params,
+                                             SolverConstant::CUBLAS_FILL_MODE_UPPER, t_.m, type_,
+                                             nullptr, t_.m, type_, on_device, on_host);
+      case Routine::getrf:
+        return s.cusolverDnXgetrf_bufferSize(h.handle, h.params, t_.m, t_.n, type_, nullptr, t_.m,
+                                             type_, on_device, on_host);
       case Routine::getrs: return 0;
       case Routine::geqrf:
-        return s.cusolverDnXgeqrf_bufferSize(h.handle, h.params, t_.m, t_.n, type_, nullptr, t_.m, type_, nullptr, type_, on_device, on_host);
+        return s.cusolverDnXgeqrf_bufferSize(h.handle, h.params, t_.m, t_.n, type_, nullptr, t_.m,
+                                             type_, nullptr, type_, on_device, on_host);
       case Routine::orgqr: {
-        const int m = static_cast<int>(t_.m), n = static_cast<int>(t_.n), k = static_cast<int>(t_.k);
+        const int m = static_cast<int>(t_.m), n = static_cast<int>(t_.n),
+                  k = static_cast<int>(t_.k);
         int numbers = 0;
-        const Result r = wide_ ? s.cusolverDnDorgqr_bufferSize(h.handle, m, n, k, nullptr, m, nullptr, &numbers)
-                               : s.cusolverDnSorgqr_bufferSize(h.handle, m, n, k, nullptr, m, nullptr, &numbers);
+        const Result r =
+            wide_ ? s.cusolverDnDorgqr_bufferSize(h.handle, m, n, k, nullptr, m, nullptr, &numbers)
+                  : s.cusolverDnSorgqr_bufferSize(h.handle, m, n, k, nullptr, m, nullptr, &numbers);
         device_bytes_ = static_cast<std::size_t>(numbers) * size_of(t_.dtype);
         return r;
       }
       case Routine::syevd:
-        return s.cusolverDnXsyevd_bufferSize(h.handle, h.params, mode(), SolverConstant::CUBLAS_FILL_MODE_LOWER, t_.m, type_, nullptr, t_.m, type_,
-                                             nullptr, type_, on_device, on_host);
+        return s.cusolverDnXsyevd_bufferSize(
+            h.handle, h.params, mode(), SolverConstant::CUBLAS_FILL_MODE_LOWER, t_.m, type_,
+            nullptr, t_.m, type_, nullptr, type_, on_device, on_host);
       case Routine::gesvd:
-        return s.cusolverDnXgesvd_bufferSize(h.handle, h.params, job(), job(), t_.m, t_.n, type_, nullptr, t_.m, type_, nullptr, type_, nullptr, t_.m,
+        return s.cusolverDnXgesvd_bufferSize(h.handle, h.params, job(), job(), t_.m, t_.n, type_,
+                                             nullptr, t_.m, type_, nullptr, type_, nullptr, t_.m,
                                              type_, nullptr, t_.n, type_, on_device, on_host);
     }
     return 0;

@@ -1,4 +1,5 @@
-// cuSOLVER, where it is found: its functions, loaded at run time, and decompositions of large matrices through them.
+// cuSOLVER, where it is found: its functions, loaded at run time, and decompositions of large
+// matrices through them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace vt::detail::cuda {
 using SolverHandle = struct SolverTag*;
 using SolverParams = struct SolverParamsTag*;
 
-// The values of cuSOLVER's enumerations that vt uses, by their names there (cuda_solver_test.cpp compares them with cusolverDn.h).
+// The values of cuSOLVER's enumerations that vt uses, by their names there (cuda_solver_test.cpp
+// compares them with cusolverDn.h).
 // clang-format off
 #define VT_CUSOLVER_CONSTANTS(X)                                                                                        \
   X(CUSOLVER_STATUS_SUCCESS, 0) X(CUSOLVER_STATUS_ALLOC_FAILED, 2) X(CUSOLVER_EIG_MODE_NOVECTOR, 0)                     \
@@ -65,8 +67,9 @@ struct Solver {
 #undef VT_CUDA_MEMBER
 };
 
-/// One routine for each matrix of a batch, all of them columns first and dense, one after the other; and what it is given (`info`: an i32 for each
-/// matrix, 0 where all went well; last of all comes memory to work in).
+/// One routine for each matrix of a batch, all of them columns first and dense, one after the
+/// other; and what it is given (`info`: an i32 for each matrix, 0 where all went well; last of all
+/// comes memory to work in).
 struct SolverTask {
   enum class Routine : std::uint8_t {
     potrf,  ///< a (m × m, its upper triangle), info
@@ -86,8 +89,9 @@ struct SolverCall {
   std::int64_t work_bytes = 0;
 };
 
-/// The task by cuSOLVER. No call where there is no cuSOLVER (VT_CUSOLVER_LIBRARY names a file, or "none") or it refuses: then `*reason` says why. A
-/// handle of the device is made, if there is none yet.
+/// The task by cuSOLVER. No call where there is no cuSOLVER (VT_CUSOLVER_LIBRARY names a file, or
+/// "none") or it refuses: then `*reason` says why. A handle of the device is made, if there is none
+/// yet.
 SolverCall solver_call(const CudaDevice&, const SolverTask&, std::string* reason);
 
 }  // namespace vt::detail::cuda

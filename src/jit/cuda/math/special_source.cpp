@@ -44,10 +44,13 @@ template <class Going, class Body> VT_FN f64 rounds(f64 state, f64, const Going&
 
 /// Is the word at `at` the whole of `name`?
 bool names(std::string_view list, std::string_view name) {
-  const auto is_word = [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_word = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
   for (std::size_t at = 0; (at = list.find(name, at)) != std::string_view::npos; ++at) {
     const std::size_t end = at + name.size();
-    if ((at == 0 || !is_word(list[at - 1])) && (end == list.size() || !is_word(list[end]))) return true;
+    if ((at == 0 || !is_word(list[at - 1])) && (end == list.size() || !is_word(list[end])))
+      return true;
   }
   return false;
 }
@@ -59,7 +62,8 @@ std::string special_source(std::string_view source) {
   std::size_t count = 0;
   while (!special_texts[count].name.empty()) ++count;
   Vec<char> wanted(count, 0);
-  // What others use stands before them: from the last to the first, each is known to be wanted when it is met.
+  // What others use stands before them: from the last to the first, each is known to be wanted when
+  // it is met.
   for (std::size_t i = count; i-- > 0;) {
     const std::string_view name = special_texts[i].name;
     if (special_parts::names(source, std::string("vt_special::").append(name))) wanted[i] = 1;

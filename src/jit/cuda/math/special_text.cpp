@@ -303,12 +303,14 @@ const SpecialText special_texts[] = {
  const N near = fitted(rest - 2.0, table_gamma_2) * factor / divisor;
  const N z = at_most(at_least(y, 8.5), 200.0);
  const N half = pow_of(z, z * 0.5 - 0.25);
- const N rest_of_stirling = half * exp_of(-z) * (fitted(1.0 / z, table_gamma_star) * 2.5066282746310005024);
+ const N rest_of_stirling =
+ half * exp_of(-z) * (fitted(1.0 / z, table_gamma_star) * 2.5066282746310005024);
  const auto far = y >= 8.5;
  const N nearest = round_of(y), r = y - nearest;
  const N parity = nearest * 0.5 - trunc(nearest * 0.5);
  const N sine = sin_of(r * pi);
- const N quotient = select(equal(parity, 0.0), like(y, -1.0), like(y, 1.0)) * (pi / (y * sine));
+ const N quotient =
+ select(equal(parity, 0.0), like(y, -1.0), like(y, 1.0)) * (pi / (y * sine));
  const N reflected = select(far, quotient / rest_of_stirling / half, quotient / near);
  N result = select(x < 0.0, reflected, select(far, rest_of_stirling * half, near));
  result = select((x < 0.0) & equal(x, trunc(x)), like(x, (f64)VT_NAN), result);
@@ -323,7 +325,8 @@ const SpecialText special_texts[] = {
  const N small = at_most(y, 30.0);
  const auto [square, low] = two_product(small, small);
  const N e = exp_of(square);
- return select(equal(x, 0.0), like(x, 1.0), select(x < 0.0, 2.0 * (e * (low + 1.0)) - right, right));
+ return select(equal(x, 0.0), like(x, 1.0),
+ select(x < 0.0, 2.0 * (e * (low + 1.0)) - right, right));
 }
 )cuda"},
     {"erfc_inv", "table_erf_inv_low table_erf_inv_middle table_erf_inv_high table_erf_inv_higher table_erf_inv_highest",
@@ -406,9 +409,12 @@ const SpecialText special_texts[] = {
      R"cuda(template <class N>
  static __device__ __noinline__ N bessel_k0e(N x) {
  const N s = at_most(x, 1.0), z = s * s * 0.25;
- const N small = exp_of(s) * (fitted(z, table_k0_small) - log_of(s * 0.5) * fitted(z, table_i0_small));
+ const N small = exp_of(s) * (fitted(z, table_k0_small) -
+ log_of(s * 0.5) * fitted(z, table_i0_small));
  const N b = at_least(x, 1.0), r = 1.0 / b;
- const N large = select(b < 3.0, fitted(r, table_k0e_middle), fitted(r, table_k0e_large)) / sqrt(b);
+ const N large =
+ select(b < 3.0, fitted(r, table_k0e_middle), fitted(r, table_k0e_large)) /
+ sqrt(b);
  return select(x < 1.0, small, large);
 }
 )cuda"},
@@ -419,7 +425,9 @@ const SpecialText special_texts[] = {
  const N log_term = s * log_of(s * 0.5) * (s * 0.5) * fitted(z, table_i1_small);
  const N small = exp_of(s) * (1.0 + (log_term + z * fitted(z, table_k1_small))) / s;
  const N b = at_least(x, 1.0), r = 1.0 / b;
- const N large = select(b < 3.0, fitted(r, table_k1e_middle), fitted(r, table_k1e_large)) / sqrt(b);
+ const N large =
+ select(b < 3.0, fitted(r, table_k1e_middle), fitted(r, table_k1e_large)) /
+ sqrt(b);
  return select(equal(x, 0.0), like(x, (f64)VT_INF), select(x < 1.0, small, large));
 }
 )cuda"},
@@ -440,14 +448,19 @@ const SpecialText special_texts[] = {
     {"j0_small", "table_j0_small table_j0_zero_1 table_j0_zero_2",
      R"cuda(template <class N>
  static __device__ N j0_small(N x) {
- const auto from = [&](const double(&zero)[2]) { return ((x - zero[0]) - zero[1]) * (x + zero[0]); };
- return from(table_j0_zero_1) * from(table_j0_zero_2) * fitted(x * x, table_j0_small);
+ const auto from = [&](const double(&zero)[2]) {
+ return ((x - zero[0]) - zero[1]) * (x + zero[0]);
+};
+ return from(table_j0_zero_1) * from(table_j0_zero_2) *
+ fitted(x * x, table_j0_small);
 }
 )cuda"},
     {"j1_small", "table_j1_small table_j1_zero_1",
      R"cuda(template <class N>
  static __device__ N j1_small(N x) {
- return x * (((x - table_j1_zero_1[0]) - table_j1_zero_1[1]) * (x + table_j1_zero_1[0])) *
+ return x *
+ (((x - table_j1_zero_1[0]) - table_j1_zero_1[1]) *
+ (x + table_j1_zero_1[0])) *
  fitted(x * x, table_j1_small);
 }
 )cuda"},
@@ -467,7 +480,8 @@ const SpecialText special_texts[] = {
  const N a = abs(x);
  const auto w = oscillation(a, table_p1, table_q1);
  const N large = (w.p * w.difference + w.q * w.sum) * w.size;
- const N right = select(a < 5.0, j1_small(at_most(a, 5.0)), select(equal(a, (f64)VT_INF), like(a, 0.0), large));
+ const N right =
+ select(a < 5.0, j1_small(at_most(a, 5.0)), select(equal(a, (f64)VT_INF), like(a, 0.0), large));
  return select(x < 0.0, -right, select(equal(x, 0.0), x, right));
 }
 )cuda"},
@@ -475,7 +489,8 @@ const SpecialText special_texts[] = {
      R"cuda(template <class N>
  static __device__ __noinline__ N bessel_y0(N x) {
  const N s = at_most(x, 5.0);
- const N small = log_of(s) * j0_small(s) * (2 * inv_pi) + fitted(s * s, table_y0_small);
+ const N small = log_of(s) * j0_small(s) * (2 * inv_pi) +
+ fitted(s * s, table_y0_small);
  const auto w = oscillation(x, table_p0, table_q0);
  const N large = (w.p * w.difference + w.q * w.sum) * w.size;
  return select(x < 5.0, small, select(equal(x, (f64)VT_INF), like(x, 0.0), large));
@@ -485,7 +500,8 @@ const SpecialText special_texts[] = {
      R"cuda(template <class N>
  static __device__ __noinline__ N bessel_y1(N x) {
  const N s = at_most(x, 5.0);
- const N small = (log_of(s) * j1_small(s) - 1.0 / s) * (2 * inv_pi) + s * fitted(s * s, table_y1_small);
+ const N small = (log_of(s) * j1_small(s) - 1.0 / s) * (2 * inv_pi) +
+ s * fitted(s * s, table_y1_small);
  const auto w = oscillation(x, table_p1, table_q1);
  const N large = (w.q * w.difference - w.p * w.sum) * w.size;
  const N right = select(x < 5.0, small, select(equal(x, (f64)VT_INF), like(x, 0.0), large));
@@ -496,16 +512,21 @@ const SpecialText special_texts[] = {
      R"cuda(template <class N>
  static __device__ __noinline__ N expi(N x) {
  const N y = abs(x), one = at_most(y, 1.0), capped = at_most(at_least(y, 1.0), 1e17);
- const N e1 = select(y < 1.0, fitted(one, table_e1_small) - log_of(one),
+ const N e1 =
+ select(y < 1.0, fitted(one, table_e1_small) - log_of(one),
  exp_of(-y) / y * fitted((capped - 3.0) / (capped + 3.0), table_e1_large));
  const N s = at_most(y, 6.0), d = (s - table_ei_zero[0]) - table_ei_zero[1];
- const N quotient = select(s < 0.2, log_of(s * (1 / table_ei_zero[0])), log1p_of(at_least(d * (1 / table_ei_zero[0]), -0.5)));
+ const N quotient = select(s < 0.2, log_of(s * (1 / table_ei_zero[0])),
+ log1p_of(at_least(d * (1 / table_ei_zero[0]), -0.5)));
  const N small = quotient + d * fitted(s, table_ei_small);
  const N r = 1.0 / at_least(y, 6.0);
  N series = select(y < 12.0, fitted(r, table_ei_6), fitted(r, table_ei_12));
- series = select(y < 24.0, series, select(y < 48.0, fitted(r, table_ei_24), fitted(r, table_ei_48)));
+ series =
+ select(y < 24.0, series,
+ select(y < 48.0, fitted(r, table_ei_24), fitted(r, table_ei_48)));
  const auto great = y > 690.0;
- const N growth = exp_of(select(great, y - 20.0, y)) * r * select(great, like(y, 485165195.40979027797), like(y, 1.0));
+ const N growth = exp_of(select(great, y - 20.0, y)) * r *
+ select(great, like(y, 485165195.40979027797), like(y, 1.0));
  const N positive = select(y < 6.0, small, select(equal(y, (f64)VT_INF), y, growth * series));
  return select(x < 0.0, -e1, select(equal(x, 0.0), like(x, -(f64)VT_INF), positive));
 }
@@ -521,7 +542,9 @@ const SpecialText special_texts[] = {
  constexpr double sixth = pi * pi / 6;
  const N near = sixth - select(equal(x, 0.0), x, product) - series;
  const N far = (series - product) - (l * l * 0.5 + sixth);
- return select(small, near, select(great, select(equal(x, (f64)VT_INF), -x, far), select(equal(x, 1.0), like(x, 0.0), series)));
+ return select(small, near,
+ select(great, select(equal(x, (f64)VT_INF), -x, far),
+ select(equal(x, 1.0), like(x, 0.0), series)));
 }
 )cuda"},
     {"FresnelTail", "",
@@ -538,7 +561,8 @@ const SpecialText special_texts[] = {
  const N turn = square - 4.0 * round_of(square * 0.25);
  const N angle = (turn + low) * (pi / 2), r = 1.0 / square;
  const N size = 1.0 / (b * pi);
- return {size * fitted(r, table_fresnel_f), size * r * inv_pi * fitted(r, table_fresnel_g), sin_of(angle),
+ return {size * fitted(r, table_fresnel_f),
+ size * r * inv_pi * fitted(r, table_fresnel_g), sin_of(angle),
  cos_of(angle)};
 }
 )cuda"},
@@ -547,7 +571,8 @@ const SpecialText special_texts[] = {
  static __device__ __noinline__ N fresnel_sin(N x) {
  const N a = abs(x), s = at_most(a, 1.6), z = s * s;
  const auto w = fresnel_tail(a);
- const N small = s * z * fitted(z * z, table_fresnel_s), large = 0.5 - (w.f * w.cosine + w.g * w.sine);
+ const N small = s * z * fitted(z * z, table_fresnel_s),
+ large = 0.5 - (w.f * w.cosine + w.g * w.sine);
  return copysign(select(a < 1.6, small, large), x);
 }
 )cuda"},
@@ -556,7 +581,8 @@ const SpecialText special_texts[] = {
  static __device__ __noinline__ N fresnel_cos(N x) {
  const N a = abs(x), s = at_most(a, 1.6), z = s * s;
  const auto w = fresnel_tail(a);
- const N small = s * fitted(z * z, table_fresnel_c), large = 0.5 + (w.f * w.sine - w.g * w.cosine);
+ const N small = s * fitted(z * z, table_fresnel_c),
+ large = 0.5 + (w.f * w.sine - w.g * w.cosine);
  return copysign(select(a < 1.6, small, large), x);
 }
 )cuda"},
@@ -582,11 +608,16 @@ const SpecialText special_texts[] = {
      R"cuda(template <class N>
  static __device__ __noinline__ N zeta(N s, N q) {
  const auto usable = (q > zeta_lowest) & (s > 1.0);
- const N from = select(usable, q, like(q, 1.0)), power = select(usable, -at_most(s, 1e30), like(s, -2.0));
+ const N from = select(usable, q, like(q, 1.0)),
+ power = select(usable, -at_most(s, 1e30), like(s, -2.0));
  const N sum = rounds(
- like(q, 0.0), from, [&](const N& k) { return (k < static_cast<double>(zeta_terms)) | (from + k < static_cast<double>(zeta_terms)); },
+ like(q, 0.0), from,
+ [&](const N& k) {
+ return (k < static_cast<double>(zeta_terms)) | (from + k < static_cast<double>(zeta_terms));
+},
  [&](const N& so_far, const N& k) {
- const N a = from + k, t = a - from, lost = (from - (a - t)) + (k - t), term = pow_of(a, power);
+ const N a = from + k, t = a - from, lost = (from - (a - t)) + (k - t),
+ term = pow_of(a, power);
  return so_far + term * (power * lost / a + 1.0);
 });
  const N missing = at_least(zeta_terms - from, static_cast<double>(zeta_terms));
@@ -602,7 +633,8 @@ const SpecialText special_texts[] = {
  result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, (f64)VT_NAN));
  result = select(q > 0.0, result, select(equal(q, trunc(q)), like(s, (f64)VT_INF), result));
  result = select(q > zeta_lowest, result, like(s, (f64)VT_NAN));
- return select(s > 1.0, select(equal(q, (f64)VT_INF), like(q, 0.0), result), select(equal(s, 1.0), like(s, (f64)VT_INF), like(s, (f64)VT_NAN)));
+ return select(s > 1.0, select(equal(q, (f64)VT_INF), like(q, 0.0), result),
+ select(equal(s, 1.0), like(s, (f64)VT_INF), like(s, (f64)VT_NAN)));
 }
 )cuda"},
     {"digamma_root_high", "",
@@ -612,11 +644,14 @@ const SpecialText special_texts[] = {
      R"cuda(constexpr double digamma_root_low = 9.549995429965697e-17;
 )cuda"},
     {"digamma_fit", "",
-     R"cuda(__constant__ double digamma_fit[] = {0.9676722454476212, -0.44276316898359214, 0.2584997609556509, -0.16394270544239933, 0.10782405069127954,
- -0.07219956125728176, 0.04880428816323914, -0.033161126430834756, 0.022597648248248545, -0.015424767205798105,
- 0.010538791788919843, -0.0072045109574719185, 0.004926769418388227, -0.0033700709071922902, 0.0023053483271584774,
- -0.0015749355480831084, 0.0010766128230576774, -0.000747499595599249, 0.0005180490833340102, -0.0003193696671207108,
- 0.00019075640343160688, -0.00019476490125987326, 0.00019426548768522768, -8.153978973309418e-05};
+     R"cuda(__constant__ double digamma_fit[] = {0.9676722454476212, -0.44276316898359214, 0.2584997609556509,
+ -0.16394270544239933, 0.10782405069127954, -0.07219956125728176,
+ 0.04880428816323914, -0.033161126430834756, 0.022597648248248545,
+ -0.015424767205798105, 0.010538791788919843, -0.0072045109574719185,
+ 0.004926769418388227, -0.0033700709071922902, 0.0023053483271584774,
+ -0.0015749355480831084, 0.0010766128230576774, -0.000747499595599249,
+ 0.0005180490833340102, -0.0003193696671207108, 0.00019075640343160688,
+ -0.00019476490125987326, 0.00019426548768522768, -8.153978973309418e-05};
 )cuda"},
     {"digamma_near_root", "digamma_root_high digamma_root_low digamma_fit",
      R"cuda(static __device__ double digamma_near_root(double x) {
@@ -628,7 +663,8 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"digamma_asymptotic", "",
      R"cuda(static __device__ double digamma_asymptotic(double x) {
- constexpr double terms[] = {1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132, -691. / 32760, 1. / 12, -3617. / 8160, 43867. / 14364};
+ constexpr double terms[] = {1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132,
+ -691. / 32760, 1. / 12, -3617. / 8160, 43867. / 14364};
  const double z = 1 / (x * x);
  double sum = 0;
  for (int k = 8; k >= 0; --k) sum = (sum + terms[k]) * z;
@@ -646,7 +682,8 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"digamma", "digamma_positive",
      R"cuda(static __device__ __noinline__ double digamma(double x) {
- if ((x != x) || x == -(f64)VT_INF) return (f64)VT_NAN;
+ if ((x != x) || x == -(f64)VT_INF)
+ return (f64)VT_NAN;
  if (x == 0) return -::copysign((f64)VT_INF, x);
  if (x > 0) return digamma_positive(x);
  const double r = x - round_of(x);

@@ -28,7 +28,8 @@ IndexId read_of(const Nest& nest, int buffer) {
 // Is an array walked through as the product is along its neighbours, or not at all?
 bool lies_with(const Nest& nest, IndexId index, int loop, bool may_stay) {
   const std::int64_t factor = nest.indices.factor_of_loop(index, loop);
-  return (factor == 1 || (may_stay && factor == 0)) && !nest.indices.loop_inside_division(index, loop);
+  return (factor == 1 || (may_stay && factor == 0)) &&
+         !nest.indices.loop_inside_division(index, loop);
 }
 
 // All loops of its only stage; others that the nest lists were joined with these.
@@ -41,24 +42,37 @@ SmallVec<int, 6> loops_of(const Nest& nest) {
 // Does a round of the loops stand for each of the `elements`, once?
 bool takes_elements(const Nest& nest, int buffer, std::int64_t elements) {
   const IndexId read = read_of(nest, buffer);
-  if (elements < 2 || read < 0 || nest.stages.size() != 1 || !nest.reductions.empty() || nest.indices[read].constant != 0) return false;
+  if (elements < 2 || read < 0 || nest.stages.size() != 1 || !nest.reductions.empty() ||
+      nest.indices[read].constant != 0)
+    return false;
   if (any_of(nest.buffers, [](const NestBuffer& b) { return b.local > 0; })) return false;
-  if (any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input || s.mask >= 0; })) return false;
-  if (any_of(nest.indices[read].terms, [&](const IndexTerm& t) { return nest.indices.atom(t.atom).kind != IndexAtom::Kind::loop; })) return false;
+  if (any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input || s.mask >= 0; }))
+    return false;
+  if (any_of(nest.indices[read].terms, [&](const IndexTerm& t) {
+        return nest.indices.atom(t.atom).kind != IndexAtom::Kind::loop;
+      }))
+    return false;
   SmallVec<int, 6> loops;
   for (int l : loops_of(nest)) {
     if (nest.loops[static_cast<std::size_t>(l)].block_of >= 0) return false;
     if (nest.loops[static_cast<std::size_t>(l)].extent != 1) loops.push_back(l);
   }
-  insertion_sort(loops, [&](int a, int b) { return nest.indices.factor_of_loop(read, a) < nest.indices.factor_of_loop(read, b); });
+  insertion_sort(loops, [&](int a, int b) {
+    return nest.indices.factor_of_loop(read, a) < nest.indices.factor_of_loop(read, b);
+  });
   std::int64_t passed = 1;
   for (int l : loops) {
     if (nest.indices.factor_of_loop(read, l) != passed) return false;
     passed *= nest.loops[static_cast<std::size_t>(l)].extent;
   }
-  // Neighbours stay neighbours: what is turned has a kernel of its own, which does that in shared memory.
-  return passed == elements && all_of(nest.stores, [&](const NestStore& s) { return lies_with(nest, s.index, loops[0], false); }) &&
-         all_of(nest.values, [&](const NestValue& v) { return v.kind != NestValue::Kind::load || lies_with(nest, v.index, loops[0], true); });
+  // Neighbours stay neighbours: what is turned has a kernel of its own, which does that in shared
+  // memory.
+  return passed == elements &&
+         all_of(nest.stores,
+                [&](const NestStore& s) { return lies_with(nest, s.index, loops[0], false); }) &&
+         all_of(nest.values, [&](const NestValue& v) {
+           return v.kind != NestValue::Kind::load || lies_with(nest, v.index, loops[0], true);
+         });
 }
 
 }  // namespace element_epilogues
@@ -67,8 +81,12 @@ void attach_element_epilogues(Fusion& fusion, FunctionRef<bool(const Equation&)>
   attach_to_products(fusion, [&](FusedStep& kernel, const FusedStep& product, bool alone) {
     const Equation& e = fusion.graph.equations[static_cast<std::size_t>(product.equation)];
     const Var result = fusion.storage[static_cast<std::size_t>(e.outputs[0])];
-    const auto buffer = static_cast<int>(std::find(kernel.buffers.begin(), kernel.buffers.end(), result) - kernel.buffers.begin());
-    if (!element_epilogues::takes_elements(kernel.nest, buffer, fusion.graph.aval(result).elements()) || !takes(e)) return false;
+    const auto buffer = static_cast<int>(
+        std::find(kernel.buffers.begin(), kernel.buffers.end(), result) - kernel.buffers.begin());
+    if (!element_epilogues::takes_elements(kernel.nest, buffer,
+                                           fusion.graph.aval(result).elements()) ||
+        !takes(e))
+      return false;
     kernel.equation = product.equation;
     kernel.row_loop = 0;
     kernel.rows_alone = alone;
@@ -90,18 +108,22 @@ ProductEpilogue NestWriter::epilogue(int buffer, std::int64_t columns) {
   }
   const IndexId read = element_epilogues::read_of(nest_, buffer);
   const DType product = nest_.buffers[static_cast<std::size_t>(buffer)].dtype;
-  text_ = worded("VT_FN void vt_epilogue(const idx row, const idx column, const {} product{}) {{\n", register_type(product), e.parameters);
+  text_ = worded("VT_FN void vt_epilogue(const idx row, const idx column, const {} product{}) {{\n",
+                 register_type(product), e.parameters);
   indent_ = 1;
   const SmallVec<int, 6> loops = element_epilogues::loops_of(nest_);
   std::int64_t elements = 1;
   for (int l : loops) elements *= loop(l).extent;
   for (int l : loops) {
-    // A loop within a row depends on the column alone, one over rows on the row, so that neither is computed again for each element of a tile.
+    // A loop within a row depends on the column alone, one over rows on the row, so that neither is
+    // computed again for each element of a tile.
     const std::int64_t extent = loop(l).extent, factor = nest_.indices.factor_of_loop(read, l);
-    const bool within = columns > 0 && factor * extent <= columns, over = columns > 0 && factor % columns == 0;
+    const bool within = columns > 0 && factor * extent <= columns,
+               over = columns > 0 && factor % columns == 0;
     std::string at = extent == 1 ? "0" : within ? "column" : over ? "row" : "(row + column)";
     if (extent != 1 && factor > 1) at += worded(" / (idx){}", factor);
-    if (extent != 1 && factor * extent != (within ? columns : elements)) at += worded(" % (idx){}", extent);
+    if (extent != 1 && factor * extent != (within ? columns : elements))
+      at += worded(" % (idx){}", extent);
     line(worded("const idx d{} = {};", l, at));
     open_ |= std::uint64_t{1} << l;
   }

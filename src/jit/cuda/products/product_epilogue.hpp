@@ -1,4 +1,5 @@
-// Element-wise kernels that read a product, inside the product's own kernel: bias, activation, residual and what else is done to each element.
+// Element-wise kernels that read a product, inside the product's own kernel: bias, activation,
+// residual and what else is done to each element.
 #pragma once
 
 #include "../../fusion/fuse.hpp"
@@ -6,11 +7,12 @@
 
 namespace vt::detail::cuda {
 
-/// Makes the kernels that read each element of a product once, where it lies, steps with this product (`row_loop` ≥ 0), if `takes(equation)`: its
-/// kernel is one of vt's own.
+/// Makes the kernels that read each element of a product once, where it lies, steps with this
+/// product (`row_loop` ≥ 0), if `takes(equation)`: its kernel is one of vt's own.
 void attach_element_epilogues(Fusion&, FunctionRef<bool(const Equation&)> takes);
 
-/// The text of such a kernel. `buffer`: the nest's, that is the product; `columns`: dense_columns of it; `keep`: others read the product, too.
+/// The text of such a kernel. `buffer`: the nest's, that is the product; `columns`: dense_columns
+/// of it; `keep`: others read the product, too.
 ProductEpilogue product_epilogue(const Nest&, int buffer, std::int64_t columns, bool keep);
 
 }  // namespace vt::detail::cuda

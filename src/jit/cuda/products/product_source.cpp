@@ -1,4 +1,5 @@
-// Matrix products and convolutions as CUDA kernels: c = Σ a · b over axes of four kinds (batch, rows, columns, depth), any of which may be images'.
+// Matrix products and convolutions as CUDA kernels: c = Σ a · b over axes of four kinds (batch,
+// rows, columns, depth), any of which may be images'.
 #include "product_source.hpp"
 
 #include <algorithm>
@@ -12,14 +13,17 @@ namespace vt::detail::cuda {
 
 namespace product_text {
 
-std::string multiply_add(DType d, const std::string& sum, const std::string& a, const std::string& b) {
+std::string multiply_add(DType d, const std::string& sum, const std::string& a,
+                         const std::string& b) {
   if (d == DType::f32) return worded("fmaf({}, {}, {})", a, b, sum);
   if (d == DType::f64) return worded("fma({}, {}, {})", a, b, sum);
   return worded("vt_add({}, vt_mul({}, {}))", sum, a, b);
 }
 
 std::string element(DType memory, DType sums, const std::string& place) {
-  return converted({from_memory(memory, "VT_LOAD(" + place + ")"), is_float(memory) && memory != DType::f64 ? DType::f32 : memory}, sums);
+  return converted({from_memory(memory, "VT_LOAD(" + place + ")"),
+                    is_float(memory) && memory != DType::f64 ? DType::f32 : memory},
+                   sums);
 }
 
 std::int64_t rounds_of(const AxisList& axes) {
@@ -30,15 +34,19 @@ std::int64_t rounds_of(const AxisList& axes) {
 std::int64_t nearest(const AxisList& axes, std::int64_t Axis::* distance) {
   std::int64_t least = std::int64_t{1} << 62;
   for (const Axis& x : axes)
-    if (x.extent > 1 && x.*distance != 0) least = std::min(least, x.*distance < 0 ? -(x.*distance) : x.*distance);
+    if (x.extent > 1 && x.*distance != 0)
+      least = std::min(least, x.*distance < 0 ? -(x.*distance) : x.*distance);
   return least;
 }
 void sort_by(AxisList& axes, std::int64_t Axis::* distance) {
   stable_sort(axes, [&](const Axis& x, const Axis& y) { return x.*distance > y.*distance; });
 }
 
-ProductWriter::ProductWriter(const ConvSpec& spec, bool tensor_cores, const ProductEpilogue* epilogue) : s_(spec), epilogue_(epilogue) {
-  tensor_ = tensor_cores && s_.a_dtype == s_.b_dtype && size_of(s_.a_dtype) == 2 && is_float(s_.a_dtype) && s_.accumulate == DType::f32;
+ProductWriter::ProductWriter(const ConvSpec& spec, bool tensor_cores,
+                             const ProductEpilogue* epilogue)
+    : s_(spec), epilogue_(epilogue) {
+  tensor_ = tensor_cores && s_.a_dtype == s_.b_dtype && size_of(s_.a_dtype) == 2 &&
+            is_float(s_.a_dtype) && s_.accumulate == DType::f32;
   const auto add = [](AxisList& list, const ConvAxes& axes) {
     for (const ConvAxis& x : axes)
       if (x.extent != 1) list.push_back({x.extent, x.a, x.b, x.c});
@@ -46,18 +54,23 @@ ProductWriter::ProductWriter(const ConvSpec& spec, bool tensor_cores, const Prod
   for (const ConvAxes* axes : {&s_.outer_batch, &s_.inner_batch}) add(batch_, *axes);
   for (const ConvAxes* axes : {&s_.outer_free, &s_.inner_free}) add(rows_, *axes);
   add(columns_, s_.b_free);
-  if (s_.columns.extent != 1) (s_.columns.a != 0 ? batch_ : columns_).push_back({s_.columns.extent, s_.columns.a, s_.columns.b, s_.columns.c});
+  if (s_.columns.extent != 1)
+    (s_.columns.a != 0 ? batch_ : columns_)
+        .push_back({s_.columns.extent, s_.columns.a, s_.columns.b, s_.columns.c});
   for (const ConvAxes* axes : {&s_.outer_contract, &s_.inner_contract}) add(depth_, *axes);
   results_ = s_.results();
   depth_count_ = rounds_of(depth_);
   std::int64_t last_a = 0, last_b = 0;  // as far as offsets go
   for (const AxisList* axes : {&batch_, &rows_, &columns_, &depth_})
-    for (const Axis& x : *axes) last_a += (x.extent - 1) * std::abs(x.a), last_b += (x.extent - 1) * std::abs(x.b);
+    for (const Axis& x : *axes)
+      last_a += (x.extent - 1) * std::abs(x.a), last_b += (x.extent - 1) * std::abs(x.b);
   for (const ConvWindow& w : s_.windows) {
-    last_a += (w.extent + (w.out + w.size) * w.stride * w.rhs_dilation) * std::abs(w.a), last_b += w.size * std::abs(w.b);
+    last_a += (w.extent + (w.out + w.size) * w.stride * w.rhs_dilation) * std::abs(w.a),
+        last_b += w.size * std::abs(w.b);
     depth_count_ *= w.size;
   }
-  wide_ = std::max({last_a, last_b, results_, depth_count_}) >= (std::int64_t{1} << 31) - 4096 || (epilogue && epilogue->wide);
+  wide_ = std::max({last_a, last_b, results_, depth_count_}) >= (std::int64_t{1} << 31) - 4096 ||
+          (epilogue && epilogue->wide);
   sums_ = register_type(s_.accumulate);
 }
 
@@ -65,11 +78,14 @@ ProductSource ProductWriter::write() {
   std::int64_t rows = rounds_of(rows_);
   for (const ConvWindow& w : s_.windows) rows *= w.out;
   const std::int64_t columns = rounds_of(columns_);
-  p_.name = worded("kernel_{}_{}", s_.windows.empty() ? "product" : "convolution", name_of(s_.accumulate)) + (epilogue_ ? epilogue_->name : "");
+  p_.name = worded("kernel_{}_{}", s_.windows.empty() ? "product" : "convolution",
+                   name_of(s_.accumulate)) +
+            (epilogue_ ? epilogue_->name : "");
   p_.threads = threads;
   // Fewer would leave most of a tile's threads idle.
   constexpr std::int64_t many = 32, some = 12;
-  const bool tiled = depth_count_ >= 8 && std::min(rows, columns) >= some && std::max(rows, columns) >= many;
+  const bool tiled =
+      depth_count_ >= 8 && std::min(rows, columns) >= some && std::max(rows, columns) >= many;
   if (results_ == 0) return p_;
   if (tiled) tiles();
   else elements();
@@ -97,7 +113,8 @@ AxisList ProductWriter::depth_axes() const {
   for (std::size_t k = 0; k < s_.windows.size(); ++k) {
     const ConvWindow& w = s_.windows[k];
     const std::int64_t step = phased(static_cast<int>(k)) ? w.lhs_dilation : 1;
-    axes.push_back({places(static_cast<int>(k)), w.rhs_dilation * w.a, step * w.b, 0, static_cast<int>(k)});
+    axes.push_back(
+        {places(static_cast<int>(k)), w.rhs_dilation * w.a, step * w.b, 0, static_cast<int>(k)});
   }
   sort_by(axes, &Axis::a);
   return axes;
@@ -107,8 +124,10 @@ void ProductWriter::begin() {
   text_ = worded("typedef {} idx;\n", wide_ ? "i64" : "i32");
   if (epilogue_ && p_.parts == 1) text_ += epilogue_->function;
   const std::string last = p_.parts > 1 ? worded(", {}* __restrict__ c", sums_) : last_parameters();
-  text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(const {}* __restrict__ a, const {}* __restrict__ b{}) {{\n", threads,
-                  p_.name, memory_type(s_.a_dtype), memory_type(s_.b_dtype), last);
+  text_ += worded(
+      "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}* __restrict__ a, const {}* "
+      "__restrict__ b{}) {{\n",
+      threads, p_.name, memory_type(s_.a_dtype), memory_type(s_.b_dtype), last);
   indent_ = 1;
 }
 
@@ -118,17 +137,21 @@ std::string ProductWriter::last_parameters() const {
   return epilogue_ ? text + epilogue_->parameters : text;
 }
 
-std::string ProductWriter::finished(const std::string& row, const std::string& column, const std::string& sum) const {
-  const std::string product = converted({sum, s_.accumulate}, s_.result), at = column == "0" ? row : row + " + " + column;
+std::string ProductWriter::finished(const std::string& row, const std::string& column,
+                                    const std::string& sum) const {
+  const std::string product = converted({sum, s_.accumulate}, s_.result),
+                    at = column == "0" ? row : row + " + " + column;
   if (!epilogue_) return worded("VT_STORE(c, {}, {});", at, to_memory(s_.result, product));
   std::string text = worded("{{ const {} product = {}; ", register_type(s_.result), product);
   if (epilogue_->keep) text += worded("VT_STORE(c, {}, {}); ", at, to_memory(s_.result, "product"));
   return text + worded("vt_epilogue({}, {}, product{}); }}", row, column, epilogue_->arguments);
 }
 
-std::string ProductWriter::store(const std::string& row, const std::string& column, const std::string& sum) const {
+std::string ProductWriter::store(const std::string& row, const std::string& column,
+                                 const std::string& sum) const {
   if (p_.parts == 1) return finished(row, column, sum);
-  return worded("VT_STORE(c, (i64)part * {}ll + {}{}{}, {});", results_, row, column == "0" ? "" : " + ", column == "0" ? "" : column, sum);
+  return worded("VT_STORE(c, (i64)part * {}ll + {}{}{}, {});", results_, row,
+                column == "0" ? "" : " + ", column == "0" ? "" : column, sum);
 }
 
 std::int64_t ProductWriter::dense_columns() const {
@@ -149,7 +172,8 @@ std::int64_t ProductWriter::dense_columns() const {
 
 void ProductWriter::choose_parts(std::int64_t parts) {
   p_.parts = std::max<std::int64_t>(parts, 1);
-  if (p_.parts > 1) p_.parts_bytes = p_.parts * results_ * static_cast<std::int64_t>(size_of(s_.accumulate));
+  if (p_.parts > 1)
+    p_.parts_bytes = p_.parts * results_ * static_cast<std::int64_t>(size_of(s_.accumulate));
 }
 
 void ProductWriter::decode(const std::string& of, const AxisList& axes, const std::string& prefix) {
@@ -160,12 +184,14 @@ void ProductWriter::decode(const std::string& of, const AxisList& axes, const st
       break;
     }
     const std::string next = worded("{}_{}", prefix, i);
-    line(worded("const idx {}{} = {} % {}, {} = {} / {};", prefix, i, rest, axes[i].extent, next, rest, axes[i].extent));
+    line(worded("const idx {}{} = {} % {}, {} = {} / {};", prefix, i, rest, axes[i].extent, next,
+                rest, axes[i].extent));
     rest = next;
   }
 }
 
-std::string ProductWriter::offset(const std::string& start, const AxisList& axes, const std::string& prefix, std::int64_t Axis::* distance) {
+std::string ProductWriter::offset(const std::string& start, const AxisList& axes,
+                                  const std::string& prefix, std::int64_t Axis::* distance) {
   std::string text = start;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     // A window's places say where they are in a by their elements.
@@ -175,9 +201,11 @@ std::string ProductWriter::offset(const std::string& start, const AxisList& axes
   return text;
 }
 
-std::string ProductWriter::first_place(int window, const std::string& o, const std::string& phase) const {
+std::string ProductWriter::first_place(int window, const std::string& o,
+                                       const std::string& phase) const {
   const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
-  if (phased(window)) return worded("{} + ({} + first{} - (idx){}) / {}", o, phase, window, w.low, w.lhs_dilation);
+  if (phased(window))
+    return worded("{} + ({} + first{} - (idx){}) / {}", o, phase, window, w.low, w.lhs_dilation);
   return worded("(idx){} * {} - (idx){}", w.stride, o, w.low);
 }
 
@@ -185,23 +213,27 @@ std::string ProductWriter::meet(int window, const std::string& first, const std:
   const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
   const bool asked = stretched(window) && !phased(window);
   const std::string at = worded("{} + (idx){} * {}", first, phased(window) ? 1 : w.rhs_dilation, p);
-  line(worded("const idx e{} = {};", window, asked ? worded("vt_floor_div<idx>({}, {})", at, w.lhs_dilation) : at));
+  line(worded("const idx e{} = {};", window,
+              asked ? worded("vt_floor_div<idx>({}, {})", at, w.lhs_dilation) : at));
   std::string met = worded("e{0} >= 0 && e{0} < {1}", window, w.extent);
   if (asked) met += worded(" && {} == e{} * {}", at, window, w.lhs_dilation);
-  if (phased(window)) met += worded(" && first{} + {} * {} < {}", window, w.lhs_dilation, p, w.size);
+  if (phased(window))
+    met += worded(" && first{} + {} * {} < {}", window, w.lhs_dilation, p, w.size);
   return met;
 }
 
 void ProductWriter::first_of_phase(int window, const std::string& phase) {
   const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
-  line(worded("const idx first{} = vt_floor_mod<idx>((idx){} - {}, {});", window, w.low, phase, w.lhs_dilation));
+  line(worded("const idx first{} = vt_floor_mod<idx>((idx){} - {}, {});", window, w.low, phase,
+              w.lhs_dilation));
 }
 
 void ProductWriter::elements() {
   AxisList c = batch_;
   c.append(rows_.begin(), rows_.end());
   c.append(columns_.begin(), columns_.end());
-  for (std::size_t k = 0; k < s_.windows.size(); ++k) c.push_back({s_.windows[k].out, 0, 0, s_.windows[k].c, static_cast<int>(k)});
+  for (std::size_t k = 0; k < s_.windows.size(); ++k)
+    c.push_back({s_.windows[k].out, 0, 0, s_.windows[k].c, static_cast<int>(k)});
   sort_by(c, &Axis::c);
   const AxisList depth = depth_axes();
   std::size_t longest = 0;
@@ -211,18 +243,21 @@ void ProductWriter::elements() {
   constexpr std::int64_t enough = 1 << 16, least = 128;  // threads; products for each
   if (!depth.empty() && results_ < enough / 4 && depth_count_ >= 4 * least) {
     const std::int64_t extent = depth[longest].extent;
-    const std::int64_t parts = std::min({(enough + results_ - 1) / results_, depth_count_ / least, extent});
+    const std::int64_t parts =
+        std::min({(enough + results_ - 1) / results_, depth_count_ / least, extent});
     each = (extent + parts - 1) / parts;
     choose_parts((extent + each - 1) / each);
   }
   const std::int64_t total = results_ * p_.parts;
   p_.blocks = (total + threads - 1) / threads;
-  p_.way = p_.parts > 1 ? worded("an element and one of {} parts of its sum per thread", p_.parts) : std::string("an element per thread");
+  p_.way = p_.parts > 1 ? worded("an element and one of {} parts of its sum per thread", p_.parts)
+                        : std::string("an element per thread");
   begin();
   line(worded("const i64 round = (i64)blockIdx.x * {} + threadIdx.x;", threads));
   line(worded("if (round >= {}ll) return;", total));
-  line(p_.parts > 1 ? worded("const idx at = (idx)(round % {0}ll), part = (idx)(round / {0}ll);", results_)
-                    : std::string("const idx at = (idx)round;"));
+  line(p_.parts > 1
+           ? worded("const idx at = (idx)(round % {0}ll), part = (idx)(round / {0}ll);", results_)
+           : std::string("const idx at = (idx)round;"));
   decode("at", c, "x");
   for (std::size_t i = 0; i < c.size(); ++i) {
     const int w = c[i].window;
@@ -239,12 +274,14 @@ void ProductWriter::elements() {
   std::string b_start = worded("(idx){}", s_.b_start);
   for (std::size_t k = 0; k < s_.windows.size(); ++k)
     if (phased(static_cast<int>(k))) b_start += worded(" + (idx){} * first{}", s_.windows[k].b, k);
-  line(worded("const idx first_a = {}, first_b = {};", offset("0", c, "x", &Axis::a), offset(b_start, c, "x", &Axis::b)));
+  line(worded("const idx first_a = {}, first_b = {};", offset("0", c, "x", &Axis::a),
+              offset(b_start, c, "x", &Axis::b)));
   line(worded("{} sum = 0;", sums_));
   std::string a_at = "first_a";
   for (std::size_t i = 0; i < depth.size(); ++i) {
     if (i == longest && p_.parts > 1)
-      open(worded("for (idx d{0} = part * {1}; d{0} < vt_min<idx>(part * {1} + {1}, {2}); ++d{0})", i, each, depth[i].extent));
+      open(worded("for (idx d{0} = part * {1}; d{0} < vt_min<idx>(part * {1} + {1}, {2}); ++d{0})",
+                  i, each, depth[i].extent));
     else open(worded("for (idx d{0} = 0; d{0} < {1}; ++d{0})", i, depth[i].extent));
     const int w = depth[i].window;
     if (w < 0) continue;
@@ -253,14 +290,17 @@ void ProductWriter::elements() {
   }
   a_at = offset(a_at, depth, "d", &Axis::a);
   line("sum = " +
-       multiply_add(s_.accumulate, "sum", element(s_.a_dtype, s_.accumulate, "a, " + a_at),
-                    element(s_.b_dtype, s_.accumulate, "b, " + offset("first_b", depth, "d", &Axis::b))) +
+       multiply_add(
+           s_.accumulate, "sum", element(s_.a_dtype, s_.accumulate, "a, " + a_at),
+           element(s_.b_dtype, s_.accumulate, "b, " + offset("first_b", depth, "d", &Axis::b))) +
        ";");
   for (std::size_t i = 0; i < depth.size(); ++i) close();
   // Results are numbered as they lie.
   const std::int64_t n = dense_columns();
   if (p_.parts > 1) line("VT_STORE(c, round, sum);");
-  else line(n ? finished(worded("at - at % {}", n), worded("at % {}", n), "sum") : finished("at", "0", "sum"));
+  else
+    line(n ? finished(worded("at - at % {}", n), worded("at % {}", n), "sum")
+           : finished("at", "0", "sum"));
   close();
   p_.source = std::move(text_);
 }
@@ -270,15 +310,19 @@ void ProductWriter::join() {
   p_.join_blocks = (results_ + threads - 1) / threads;
   text_ = worded("typedef {} idx;\n", wide_ ? "i64" : "i32");
   if (epilogue_) text_ += epilogue_->function;
-  text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(const {}* __restrict__ parts{}) {{\n", threads, p_.join_name, sums_,
-                  last_parameters());
+  text_ += worded(
+      "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}* __restrict__ parts{}) {{\n",
+      threads, p_.join_name, sums_, last_parameters());
   indent_ = 1;
   line(worded("const i64 at = (i64)blockIdx.x * {} + threadIdx.x;", threads));
   line(worded("if (at >= {}ll) return;", results_));
   line(worded("{} sum = VT_LOAD(parts, at);", sums_));
-  line(worded("for (i64 part = 1; part < {}; ++part) sum = vt_add(sum, VT_LOAD(parts, part * {}ll + at));", p_.parts, results_));
+  line(worded(
+      "for (i64 part = 1; part < {}; ++part) sum = vt_add(sum, VT_LOAD(parts, part * {}ll + at));",
+      p_.parts, results_));
   const std::int64_t n = dense_columns();
-  line("const idx row = (idx)(at" + (n ? worded(" - at % {}), column = (idx)(at % {});", n, n) : std::string("), column = 0;")));
+  line("const idx row = (idx)(at" +
+       (n ? worded(" - at % {}), column = (idx)(at % {});", n, n) : std::string("), column = 0;")));
   line(finished("row", "column", "sum"));
   close();
   p_.join_source = std::move(text_);
@@ -286,11 +330,14 @@ void ProductWriter::join() {
 
 }  // namespace product_text
 
-ProductSource product_source(const ConvSpec& s, bool tensor_cores, const ProductEpilogue* epilogue) {
+ProductSource product_source(const ConvSpec& s, bool tensor_cores,
+                             const ProductEpilogue* epilogue) {
   return product_text::ProductWriter(s, tensor_cores, epilogue).write();
 }
 
-std::int64_t dense_columns(const ConvSpec& s) { return product_text::ProductWriter(s, false, nullptr).dense_columns(); }
+std::int64_t dense_columns(const ConvSpec& s) {
+  return product_text::ProductWriter(s, false, nullptr).dense_columns();
+}
 
 ConvSpec as_convolution(const MatmulSpec& m) {
   ConvSpec s;

@@ -1,4 +1,5 @@
-// Products in tiles that a block keeps in shared memory, by the threads' own sums or on tensor cores.
+// Products in tiles that a block keeps in shared memory, by the threads' own sums or on tensor
+// cores.
 #include <algorithm>
 
 #include <vt/detail/message.hpp>
@@ -7,7 +8,8 @@
 
 namespace vt::detail::cuda::product_text {
 
-// What a warp's lanes hold of a product of 16 × 16 by 16 × 8 is told in the PTX manual (mma.m16n8k16).
+// What a warp's lanes hold of a product of 16 × 16 by 16 × 8 is told in the PTX manual
+// (mma.m16n8k16).
 constexpr const char* tensor_functions = R"cuda(
 #ifdef VT_EMULATED
 VT_FN u32 vt_two(const u16* p) { return (u32)p[0] | (u32)p[1] << 16; }
@@ -51,11 +53,16 @@ void ProductWriter::tiles() {
   sort_by(rows, &Axis::a);
   sort_by(columns_, &Axis::b);
   const AxisList depth = depth_axes();
-  const std::int64_t m = rounds_of(rows), n = rounds_of(columns_), k = rounds_of(depth), batches = rounds_of(batch);
+  const std::int64_t m = rounds_of(rows), n = rounds_of(columns_), k = rounds_of(depth),
+                     batches = rounds_of(batch);
   constexpr std::int64_t large = 128;
-  const int own = size_of(s_.accumulate) <= 4 && m >= large && n >= large && batches * m * n >= 64 * large * large ? 8 : 4;
+  const int own = size_of(s_.accumulate) <= 4 && m >= large && n >= large &&
+                          batches * m * n >= 64 * large * large
+                      ? 8
+                      : 4;
   const int side = 16 * own, deep = (tensor_ ? 128 : 64) / own;
-  const std::int64_t row_tiles = (m + side - 1) / side, column_tiles = (n + side - 1) / side, tiles = batches * row_tiles * column_tiles;
+  const std::int64_t row_tiles = (m + side - 1) / side, column_tiles = (n + side - 1) / side,
+                     tiles = batches * row_tiles * column_tiles;
   std::int64_t each = k;
   constexpr std::int64_t enough = 256, least = 256;  // blocks; steps of the sum for each
   if (tiles < enough / 2 && k >= 4 * least) {
@@ -68,23 +75,34 @@ void ProductWriter::tiles() {
            (p_.parts > 1 ? worded(", sums in {} parts", p_.parts) : std::string());
   begin();
   if (tensor_) text_.insert(0, tensor_functions);
-  const bool a_by_k = nearest(depth, &Axis::a) < nearest(rows, &Axis::a), b_by_k = nearest(depth, &Axis::b) < nearest(columns_, &Axis::b);
+  const bool a_by_k = nearest(depth, &Axis::a) < nearest(rows, &Axis::a),
+             b_by_k = nearest(depth, &Axis::b) < nearest(columns_, &Axis::b);
   const bool c_by_row = nearest(rows, &Axis::c) < nearest(columns_, &Axis::c);
   // The rows and columns of a tile whose results are a thread's, and each of these.
-  std::string row_of = "i / 4 * 64 + tr + i % 4", column_of = "i / 4 * 64 + tc + i % 4", sum_of = "sum[i][j]";
+  std::string row_of = "i / 4 * 64 + tr + i % 4", column_of = "i / 4 * 64 + tc + i % 4",
+              sum_of = "sum[i][j]";
   if (tensor_) {
-    row_of = "tr + i / 2 * 16 + i % 2 * 8", column_of = "tc + i / 2 * 8 + i % 2", sum_of = "sum[i / 2][j / 2][i % 2 * 2 + j % 2]";
+    row_of = "tr + i / 2 * 16 + i % 2 * 8", column_of = "tc + i / 2 * 8 + i % 2",
+    sum_of = "sum[i / 2][j / 2][i % 2 * 2 + j % 2]";
     line(worded("__shared__ __align__(16) u16 as[{0}][{1}], bs[{0}][{1}];", side, deep + 8));
     line(
-        worded("const int t = threadIdx.x, wr = t / 128 * {}, wc = t / 32 % 4 * {}, tr = wr + t % 32 / 4, tc = wc + t % 4 * 2;", side / 2, side / 4));
+        worded("const int t = threadIdx.x, wr = t / 128 * {}, wc = t / 32 % 4 * {}, tr = wr + t % "
+               "32 / 4, tc = wc + t % 4 * 2;",
+               side / 2, side / 4));
   } else {
     line(worded("__shared__ {0} as[{1}][{2}], bs[{1}][{2}];", sums_, deep, side + 4));
-    line(worded("const int t = threadIdx.x, tr = {} * 4, tc = {} * 4;", c_by_row ? "t % 16" : "t / 16", c_by_row ? "t / 16" : "t % 16"));
+    line(worded("const int t = threadIdx.x, tr = {} * 4, tc = {} * 4;",
+                c_by_row ? "t % 16" : "t / 16", c_by_row ? "t / 16" : "t % 16"));
   }
-  line(worded("const idx column0 = (idx)(blockIdx.x % {0}) * {1}, row0 = (idx)(blockIdx.x / {0} % {2}) * {1};", column_tiles, side, row_tiles));
-  line(worded("const idx rest = (idx)(blockIdx.x / {}){};", column_tiles * row_tiles, p_.parts > 1 ? worded(" / {}", p_.parts) : std::string()));
+  line(
+      worded("const idx column0 = (idx)(blockIdx.x % {0}) * {1}, row0 = (idx)(blockIdx.x / {0} % "
+             "{2}) * {1};",
+             column_tiles, side, row_tiles));
+  line(worded("const idx rest = (idx)(blockIdx.x / {}){};", column_tiles * row_tiles,
+              p_.parts > 1 ? worded(" / {}", p_.parts) : std::string()));
   if (p_.parts > 1) {
-    line(worded("const idx part = (idx)(blockIdx.x / {} % {}), k_begin = part * {};", column_tiles * row_tiles, p_.parts, each));
+    line(worded("const idx part = (idx)(blockIdx.x / {} % {}), k_begin = part * {};",
+                column_tiles * row_tiles, p_.parts, each));
     line(worded("const idx k_end = vt_min<idx>(k_begin + {}, {});", each, k));
   } else {
     line(worded("const idx k_begin = 0, k_end = {};", k));
@@ -100,11 +118,13 @@ void ProductWriter::tiles() {
     first_of_phase(w, worded("g{}", i));
     b_start += worded(" + (idx){} * first{}", s_.windows[static_cast<std::size_t>(w)].b, w);
   }
-  line(worded("const idx first_a = {}, first_b = {}, first_c = {};", offset("0", batch, "g", &Axis::a), offset(b_start, batch, "g", &Axis::b),
+  line(worded("const idx first_a = {}, first_b = {}, first_c = {};",
+              offset("0", batch, "g", &Axis::a), offset(b_start, batch, "g", &Axis::b),
               offset("0", batch, "g", &Axis::c)));
   operand_lines('a', a_by_k, side, deep, rows, m, phases);
   operand_lines('b', b_by_k, side, deep, columns_, n, phases);
-  line(tensor_ ? worded("f32 sum[{0}][{0}][4] = {{}};", own / 2) : worded("{} sum[{}][{}] = {{}};", sums_, own, own));
+  line(tensor_ ? worded("f32 sum[{0}][{0}][4] = {{}};", own / 2)
+               : worded("{} sum[{}][{}] = {{}};", sums_, own, own));
   open(worded("for (idx k0 = k_begin; k0 < k_end; k0 += {})", deep));
   fetch('a', a_by_k, side, deep, depth);
   fetch('b', b_by_k, side, deep, depth);
@@ -123,7 +143,8 @@ void ProductWriter::tiles() {
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].window >= 0 && phased(rows[i].window)) {
       const ConvWindow& w = s_.windows[static_cast<std::size_t>(rows[i].window)];
-      inside += worded(" && r{} * {} + {} < {}", i, w.lhs_dilation, phases[static_cast<std::size_t>(rows[i].window)], w.out);
+      inside += worded(" && r{} * {} + {} < {}", i, w.lhs_dilation,
+                       phases[static_cast<std::size_t>(rows[i].window)], w.out);
     }
   line(worded("row_at[i] = {} ? {} : -1;", inside, offset("first_c", rows, "r", &Axis::c)));
   line(worded("column_at[i] = column < {} ? {} : -1;", n, offset("0", columns_, "s", &Axis::c)));
@@ -146,7 +167,8 @@ void ProductWriter::multiply(int deep, int own) {
   close();
   unrolled(worded("for (int i = 0; i < {}; ++i)", own));
   text_ += "#pragma unroll\n";
-  line(worded("for (int j = 0; j < {}; ++j) sum[i][j] = {};", own, multiply_add(s_.accumulate, "sum[i][j]", "x[i]", "y[j]")));
+  line(worded("for (int j = 0; j < {}; ++j) sum[i][j] = {};", own,
+              multiply_add(s_.accumulate, "sum[i][j]", "x[i]", "y[j]")));
   close();
   close();
 }
@@ -157,18 +179,21 @@ void ProductWriter::multiply_on_tensor_cores(int deep, int each) {
   line("const int at = k + t % 4 * 2, beside = wc + t % 32 / 4;");
   unrolled(worded("for (int i = 0; i < {}; ++i)", each));
   line("x[i][0] = vt_two(&as[tr + i * 16][at]), x[i][1] = vt_two(&as[tr + i * 16 + 8][at]);");
-  line("x[i][2] = vt_two(&as[tr + i * 16][at + 8]), x[i][3] = vt_two(&as[tr + i * 16 + 8][at + 8]);");
+  line(
+      "x[i][2] = vt_two(&as[tr + i * 16][at + 8]), x[i][3] = vt_two(&as[tr + i * 16 + 8][at + "
+      "8]);");
   line("y[i][0] = vt_two(&bs[beside + i * 8][at]), y[i][1] = vt_two(&bs[beside + i * 8][at + 8]);");
   close();
   unrolled(worded("for (int i = 0; i < {}; ++i)", each));
   text_ += "#pragma unroll\n";
-  line(worded("for (int j = 0; j < {}; ++j) vt_multiply_{}(sum[i][j], x[i], y[j]);", each, name_of(s_.a_dtype)));
+  line(worded("for (int j = 0; j < {}; ++j) vt_multiply_{}(sum[i][j], x[i], y[j]);", each,
+              name_of(s_.a_dtype)));
   close();
   close();
 }
 
-void ProductWriter::operand_lines(char which, bool by_k, int side, int deep, const AxisList& axes, std::int64_t extent,
-                                  const SmallVec<std::string, 3>& phases) {
+void ProductWriter::operand_lines(char which, bool by_k, int side, int deep, const AxisList& axes,
+                                  std::int64_t extent, const SmallVec<std::string, 3>& phases) {
   const std::string start = which == 'a' ? "row0" : "column0";
   if (by_k) line(worded("const int {0}k = t % {1}, {0}r = t / {1};", which, deep));
   else line(worded("const int {0}k = t / {1}, {0}r = t % {1};", which, side));
@@ -181,15 +206,19 @@ void ProductWriter::operand_lines(char which, bool by_k, int side, int deep, con
   line(worded("const idx {0}row = {1} + {0}r + i * {2};", which, start, threads / deep));
   line(worded("{0}_in[i] = {0}row < {1};", which, extent));
   decode(worded("{}row", which), axes, "r");
-  line(worded("{0}_at[i] = {1};", which, offset(worded("first_{}", which), axes, "r", which == 'a' ? &Axis::a : &Axis::b)));
+  line(worded("{0}_at[i] = {1};", which,
+              offset(worded("first_{}", which), axes, "r", which == 'a' ? &Axis::a : &Axis::b)));
   for (std::size_t i = 0; which == 'a' && i < axes.size(); ++i)
-    if (const int w = axes[i].window; w >= 0) line(worded("w{}[i] = {};", w, first_place(w, worded("r{}", i), phases[static_cast<std::size_t>(w)])));
+    if (const int w = axes[i].window; w >= 0)
+      line(worded("w{}[i] = {};", w,
+                  first_place(w, worded("r{}", i), phases[static_cast<std::size_t>(w)])));
   close();
 }
 
 void ProductWriter::fetch(char which, bool by_k, int side, int deep, const AxisList& depth) {
   unrolled(worded("for (int i = 0; i < {}; ++i)", side * deep / threads));
-  const std::string k_step = by_k ? std::string() : worded(" + i * {}", threads / side), row_step = by_k ? worded(" + i * {}", threads / deep) : "";
+  const std::string k_step = by_k ? std::string() : worded(" + i * {}", threads / side),
+                    row_step = by_k ? worded(" + i * {}", threads / deep) : "";
   const char* kept = by_k ? "i" : "0";
   line(worded("const idx k = k0 + {}k{};", which, k_step));
   line(worded("{} x = 0;", tensor_ ? "u16" : sums_));
@@ -202,15 +231,18 @@ void ProductWriter::fetch(char which, bool by_k, int side, int deep, const AxisL
     if (which == 'b') {
       if (!phased(w)) continue;
       const ConvWindow& window = s_.windows[static_cast<std::size_t>(w)];
-      inside += worded("{}first{} + {} * d{} < {}", inside.empty() ? "" : " && ", w, window.lhs_dilation, i, window.size);
+      inside += worded("{}first{} + {} * d{} < {}", inside.empty() ? "" : " && ", w,
+                       window.lhs_dilation, i, window.size);
       continue;
     }
-    inside += (inside.empty() ? "" : " && ") + meet(w, worded("w{}[{}]", w, kept), worded("d{}", i));
+    inside +=
+        (inside.empty() ? "" : " && ") + meet(w, worded("w{}[{}]", w, kept), worded("d{}", i));
     at += worded(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
   }
   const DType d = which == 'a' ? s_.a_dtype : s_.b_dtype;
   at = offset(at, depth, "d", which == 'a' ? &Axis::a : &Axis::b);
-  const std::string place = worded("{}, {}", which, at), read = tensor_ ? "VT_LOAD(" + place + ")" : element(d, s_.accumulate, place);
+  const std::string place = worded("{}, {}", which, at),
+                    read = tensor_ ? "VT_LOAD(" + place + ")" : element(d, s_.accumulate, place);
   line((inside.empty() ? std::string() : "if (" + inside + ") ") + "x = " + read + ";");
   close();
   if (tensor_) line(worded("{0}s[{0}r{2}][{0}k{1}] = x;", which, k_step, row_step));

@@ -11,8 +11,8 @@
 #include "../../cpu/runtime/backend.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/disk_cache.hpp"
-#include "../source/prelude.hpp"
 #include "../math/special_text.hpp"
+#include "../source/prelude.hpp"
 
 namespace vt::detail::cuda {
 
@@ -27,11 +27,13 @@ struct Store {
   RecentMap<std::string, std::shared_ptr<Slot>> slots{most_kernels};
 };
 Store& store() {
-  static Store* const s = new Store;  // never destroyed: kernels may still run while the process ends
+  // never destroyed: kernels may still run while the process ends
+  static Store* const s = new Store;
   return *s;
 }
 
-// Products are fused only where the text says so: results are the interpreter's, and those of every device.
+// Products are fused only where the text says so: results are the interpreter's, and those of every
+// device.
 constexpr const char* options[] = {"--std=c++17", "--fmad=false", "--extra-device-vectorization"};
 
 const Nvrtc& compiler() {
@@ -57,23 +59,28 @@ std::string architecture_for(const CudaDevice& device) {
   check_nvrtc(n.nvrtcGetSupportedArchs(known.data()), "nvrtcGetSupportedArchs");
   int best = 0;
   for (int a : known)
-    if (a <= wanted && a > best && a / 10 == wanted / 10) best = a;  // machine code runs on devices of its own generation
+    // machine code runs on devices of its own generation
+    if (a <= wanted && a > best && a / 10 == wanted / 10) best = a;
   if (best == 0)
     fail(ErrorKind::backend,
-         worded("vt: NVRTC {} makes no code for {} (compute capability {}.{}); another version of NVRTC does", version(), device.facts().name,
-                device.facts().major, device.facts().minor),
+         worded("vt: NVRTC {} makes no code for {} (compute capability {}.{}); another version of "
+                "NVRTC does",
+                version(), device.facts().name, device.facts().major, device.facts().minor),
          {});
   return worded("sm_{}", best);
 }
 
-std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::string& source, const std::string& name) {
+std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::string& source,
+                                       const std::string& name) {
   const std::string architecture = architecture_for(device);
   const std::string shown = timeline_wanted() ? "code " + name : "";
   const Span span("compile", shown);
-  const CacheKey key =
-      cache_key(worded("vt cuda {}|{}|NVRTC {}|{}|", emitter_version, program_identity(), version(), architecture) + name + "|" + source);
+  const CacheKey key = cache_key(worded("vt cuda {}|{}|NVRTC {}|{}|", emitter_version,
+                                        program_identity(), version(), architecture) +
+                                 name + "|" + source);
   // Dumps have what only a compilation makes.
-  if (const std::optional<Vec<char>> cubin = dump_folder().empty() ? DiskCache::process().load(key) : std::nullopt) {
+  if (const std::optional<Vec<char>> cubin =
+          dump_folder().empty() ? DiskCache::process().load(key) : std::nullopt) {
     try {
       auto code = new_shared<const DeviceCode>(device, *cubin, name);
       count(counters().kernel_disk_hits);
@@ -91,14 +98,17 @@ std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::stri
 
 }  // namespace device_code_store
 
-Vec<char> compile_cubin(const std::string& source, const std::string& name, const std::string& architecture, std::string* log) {
+Vec<char> compile_cubin(const std::string& source, const std::string& name,
+                        const std::string& architecture, std::string* log) {
   using namespace device_code_store;
   const Nvrtc& n = compiler();
   const std::string text = std::string(prelude) + special_source(source) + source;
   const std::string stem = dump_folder().empty() ? "" : short_name(source) + "." + name;
   dump_text(stem + ".cu", text);
   RtcProgram program = nullptr;
-  check_nvrtc(n.nvrtcCreateProgram(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
+  check_nvrtc(
+      n.nvrtcCreateProgram(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr),
+      "nvrtcCreateProgram");
   struct Destroy {
     const Nvrtc& n;
     RtcProgram* program;
@@ -108,18 +118,22 @@ Vec<char> compile_cubin(const std::string& source, const std::string& name, cons
   Vec<const char*> all(std::begin(options), std::end(options));
   // Leaves out declarations that no kernel uses: a tenth of the time.
   int major = 0, minor = 0;
-  if (n.nvrtcVersion(&major, &minor) == Constant::NVRTC_SUCCESS && major * 100 + minor >= 1204) all.push_back("-minimal");
+  if (n.nvrtcVersion(&major, &minor) == Constant::NVRTC_SUCCESS && major * 100 + minor >= 1204)
+    all.push_back("-minimal");
   all.push_back(target.c_str());
   const Result r = n.nvrtcCompileProgram(program, static_cast<int>(all.size()), all.data());
   std::string said;
   std::size_t size = 0;
   if (n.nvrtcGetProgramLogSize(program, &size) == Constant::NVRTC_SUCCESS && size > 1) {
     said.resize(size);
-    said.resize(n.nvrtcGetProgramLog(program, said.data()) == Constant::NVRTC_SUCCESS ? size - 1 : 0);
+    said.resize(n.nvrtcGetProgramLog(program, said.data()) == Constant::NVRTC_SUCCESS ? size - 1
+                                                                                      : 0);
   }
   if (r != Constant::NVRTC_SUCCESS)
     fail(ErrorKind::backend,
-         worded("vt: NVRTC does not compile the kernel {} for {}: {}\n{}", name, architecture, n.nvrtcGetErrorString(r), said.substr(0, 1000)), {});
+         worded("vt: NVRTC does not compile the kernel {} for {}: {}\n{}", name, architecture,
+                n.nvrtcGetErrorString(r), said.substr(0, 1000)),
+         {});
   if (log) *log = std::move(said);
   check_nvrtc(n.nvrtcGetCUBINSize(program, &size), "nvrtcGetCUBINSize");
   Vec<char> cubin(size, 0);
@@ -128,13 +142,15 @@ Vec<char> compile_cubin(const std::string& source, const std::string& name, cons
   std::string ptx;
   if (n.nvrtcGetPTXSize(program, &size) == Constant::NVRTC_SUCCESS && size > 1) {
     ptx.resize(size);
-    ptx.resize(n.nvrtcGetPTX(program, ptx.data()) == Constant::NVRTC_SUCCESS ? size - 1 : 0);  // it ends with a zero
+    // it ends with a zero
+    ptx.resize(n.nvrtcGetPTX(program, ptx.data()) == Constant::NVRTC_SUCCESS ? size - 1 : 0);
   }
   dump_code(stem, ptx, cubin);
   return cubin;
 }
 
-DeviceCode::DeviceCode(const CudaDevice& device, const Vec<char>& cubin, const std::string& name) : device_(device) {
+DeviceCode::DeviceCode(const CudaDevice& device, const Vec<char>& cubin, const std::string& name)
+    : device_(device) {
   device_.enter();
   device_.check(device_.driver().cuModuleLoadData(&module_, cubin.data()), "cuModuleLoadData");
   const Result r = device_.driver().cuModuleGetFunction(&function_, module_, name.c_str());
@@ -153,26 +169,31 @@ DeviceCode::~DeviceCode() {
 void DeviceCode::allow_shared(std::int64_t bytes) const {
   if (bytes <= 48 << 10) return;
   device_.enter();
-  device_.check(device_.driver().cuFuncSetAttribute(function_, Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
+  device_.check(device_.driver().cuFuncSetAttribute(
+                    function_, Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    static_cast<int>(bytes)),
                 "cuFuncSetAttribute");
 }
 
 int DeviceCode::resident_blocks(const Grid& grid) const {
   device_.enter();
   int blocks = 0;
-  device_.check(
-      device_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, grid.threads, static_cast<std::size_t>(grid.shared_bytes)),
-      "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  device_.check(device_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                    &blocks, function_, grid.threads, static_cast<std::size_t>(grid.shared_bytes)),
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   return std::max(blocks, 1);
 }
 
 void DeviceCode::launch(const Grid& grid, void** parameters) const {
-  device_.check(device_.driver().cuLaunchKernel(function_, static_cast<unsigned>(grid.blocks), 1, 1, static_cast<unsigned>(grid.threads), 1, 1,
-                                                static_cast<unsigned>(grid.shared_bytes), device_.stream(), parameters, nullptr),
+  device_.check(device_.driver().cuLaunchKernel(function_, static_cast<unsigned>(grid.blocks), 1, 1,
+                                                static_cast<unsigned>(grid.threads), 1, 1,
+                                                static_cast<unsigned>(grid.shared_bytes),
+                                                device_.stream(), parameters, nullptr),
                 "cuLaunchKernel");
 }
 
-std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const std::string& source, const std::string& name) {
+std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const std::string& source,
+                                              const std::string& name) {
   using namespace device_code_store;
   const std::string key = worded("{}|{}|", device.index(), name) + source;
   std::shared_ptr<Slot> slot;

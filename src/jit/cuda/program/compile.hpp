@@ -38,9 +38,11 @@ class DeviceCode {
   Function function_ = nullptr;
 };
 
-/// The kernel `name` of `source`, which stands behind the prelude. Compiled once in a process for each device, and (through the disk cache) once on a
-/// machine for each kind of device. Any thread. Throws: Error(backend) with the compiler's own words.
-std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const std::string& source, const std::string& name);
+/// The kernel `name` of `source`, which stands behind the prelude. Compiled once in a process for
+/// each device, and (through the disk cache) once on a machine for each kind of device. Any thread.
+/// Throws: Error(backend) with the compiler's own words.
+std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const std::string& source,
+                                              const std::string& name);
 
 /// Kernels that are kept for the next program that wants them: those used last. Others stay for as
 /// long as a program has them.
@@ -48,10 +50,13 @@ inline constexpr std::size_t most_kernels = 4096;
 /// For tests: as many kernels are kept instead of most_kernels.
 void set_most_kernels(std::size_t most);
 
-/// The machine code of `source` for `architecture` ("sm_90"); `log`: what the compiler said, warnings. Throws as device_code.
-Vec<char> compile_cubin(const std::string& source, const std::string& name, const std::string& architecture, std::string* log = nullptr);
+/// The machine code of `source` for `architecture` ("sm_90"); `log`: what the compiler said,
+/// warnings. Throws as device_code.
+Vec<char> compile_cubin(const std::string& source, const std::string& name,
+                        const std::string& architecture, std::string* log = nullptr);
 
-/// Where VT_DUMP asks for it: files of that stem with PTX, machine code and, where cuobjdump or nvdisasm is found, SASS.
+/// Where VT_DUMP asks for it: files of that stem with PTX, machine code and, where cuobjdump or
+/// nvdisasm is found, SASS.
 void dump_code(const std::string& stem, const std::string& ptx, const Vec<char>& cubin);
 
 }  // namespace vt::detail::cuda

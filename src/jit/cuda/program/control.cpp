@@ -10,25 +10,33 @@
 #include "../../cpu/runtime/control_memory.hpp"
 #include "../../regions/register_loop.hpp"
 #include "../source/element_source.hpp"
-#include "program.hpp"
 #include "../source/register_source.hpp"
+#include "program.hpp"
 
 namespace vt::detail::cuda {
 
-// NVRTC's time grows with the square of straight-line code: 0.3 s for 2,000 machine instructions, 7 s for 10,000, of which each
-// product and sum counts for one here and the multiply-adds of matrices for two. Values of 96 elements lie in 255 registers with few of them
+// NVRTC's time grows with the square of straight-line code: 0.3 s for 2,000 machine instructions, 7
+// s for 10,000, of which each product and sum counts for one here and the multiply-adds of matrices
+// for two. Values of 96 elements lie in 255 registers with few of them
 // spilled: none of f32 (Jacobians of six joints, chains of 9 × 9), 6 % of the instructions of f64.
 const RegisterLimits& device_limits() {
-  static constexpr RegisterLimits limits{
-      .of_a_lane = 96, .moved = 96, .instructions = 6000, .instructions_of_many = 12000, .short_row = 0, .has_code = has_element_source};
+  static constexpr RegisterLimits limits{.of_a_lane = 96,
+                                         .moved = 96,
+                                         .instructions = 6000,
+                                         .instructions_of_many = 12000,
+                                         .short_row = 0,
+                                         .has_code = has_element_source};
   return limits;
 }
 
-std::optional<LaneForm> form_in_registers(const GraphBody& alone) { return register_form(alone, 0, device_limits()); }
+std::optional<LaneForm> form_in_registers(const GraphBody& alone) {
+  return register_form(alone, 0, device_limits());
+}
 
 bool runs_on_device(const GraphBody& graph, const Equation& e) {
   if (!is_control(e.op) || has_effect(e)) return false;
-  const bool lanes = (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes);
+  const bool lanes = (e.op == Op::cond && e.as<CondParams>().lanes) ||
+                     (e.op == Op::while_ && e.as<WhileParams>().lanes);
   return !lanes || form_in_registers(alone(graph, e));
 }
 
@@ -40,7 +48,8 @@ BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes)
   return part;
 }
 
-DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const CudaDevice& device, bool keep_texts)
+DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const CudaDevice& device,
+                             bool keep_texts)
     : equation_(e), alone_(alone(graph, e)), device_(device) {
   if (const std::optional<LaneForm> form = form_in_registers(alone_)) {
     const std::string name = worded("kernel_{}_in_registers", name_of(e.op));
@@ -79,7 +88,8 @@ void DeviceControl::join_into_kernel() {
 
 Vec<BufferRef> DeviceControl::run_in_one_kernel(std::span<const BufferRef> operands) const {
   Vec<BufferRef> results;
-  for (Var v : alone_.outputs) results.push_back(device_.allocate(alone_.aval(v).bytes(), "the results of a loop", &alone_));
+  for (Var v : alone_.outputs)
+    results.push_back(device_.allocate(alone_.aval(v).bytes(), "the results of a loop", &alone_));
   const BufferRef scratch = device_.allocate(loop_scratch_bytes_, "intermediate results", &alone_);
   SmallVec<DevicePtr, 16> addresses;
   for (const BufferRef& b : operands) addresses.push_back(address(*b));
@@ -98,18 +108,22 @@ bool DeviceControl::carried_in_memory(std::size_t result) const {
   const int carries = equation_.op == Op::while_ ? equation_.as<WhileParams>().carries
                       : equation_.op == Op::scan ? equation_.as<ScanParams>().carries
                                                  : 0;
-  return result < static_cast<std::size_t>(carries) && body.aval(body.inputs[result]).elements() > most_in_registers_;
+  return result < static_cast<std::size_t>(carries) &&
+         body.aval(body.inputs[result]).elements() > most_in_registers_;
 }
 
 DeviceCode::Grid DeviceControl::grid_in_registers() const {
-  return {lanes_ < 0 ? 1 : (lanes_ + register_loop_threads - 1) / register_loop_threads, register_loop_threads, 0};
+  return {lanes_ < 0 ? 1 : (lanes_ + register_loop_threads - 1) / register_loop_threads,
+          register_loop_threads, 0};
 }
 
 Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operands) const {
   Vec<BufferRef> results;
   for (std::size_t i = 0; i < alone_.outputs.size(); ++i) {
-    results.push_back(device_.allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop", &alone_));
-    if (carried_in_memory(i)) device_.copy(address(*results[i]), address(*operands[i]), results[i]->bytes);
+    results.push_back(
+        device_.allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop", &alone_));
+    if (carried_in_memory(i))
+      device_.copy(address(*results[i]), address(*operands[i]), results[i]->bytes);
   }
   if (lanes_ == 0) return results;
   SmallVec<DevicePtr, 16> addresses;
@@ -128,7 +142,9 @@ Vec<BufferRef> DeviceControl::run(std::span<const BufferRef> operands) const {
   if (equation_.op == Op::cond) {
     const BufferRef index = device_.download(*operands[0]);
     const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
-    return bodies_[static_cast<std::size_t>(std::clamp<std::int64_t>(*index->as<const std::int32_t>(), 0, last))]->run(operands.subspan(1));
+    return bodies_[static_cast<std::size_t>(
+                       std::clamp<std::int64_t>(*index->as<const std::int32_t>(), 0, last))]
+        ->run(operands.subspan(1));
   }
   const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
   Vec<BufferRef> values(operands.begin(), operands.end());
@@ -143,15 +159,18 @@ Vec<BufferRef> DeviceControl::run(std::span<const BufferRef> operands) const {
 Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   const auto length = static_cast<std::size_t>(p.length);
   const auto bytes = [&](Var v) { return graph.aval(v).bytes(); };
   Vec<BufferRef> values(operands.begin(), operands.end()), results(graph.outputs.size());
   for (std::size_t i = carries; i < results.size(); ++i)
-    results[i] = device_.allocate(bytes(graph.outputs[i]) * length, "the results of a scan", &alone_);
+    results[i] =
+        device_.allocate(bytes(graph.outputs[i]) * length, "the results of a scan", &alone_);
   for (std::size_t round = 0; round < length; ++round) {
     const std::size_t at = p.reverse ? length - 1 - round : round;
-    for (std::size_t i = carries; i < looped; ++i) values[i] = part_of(operands[i], at * bytes(graph.inputs[i]), bytes(graph.inputs[i]));
+    for (std::size_t i = carries; i < looped; ++i)
+      values[i] = part_of(operands[i], at * bytes(graph.inputs[i]), bytes(graph.inputs[i]));
     Vec<BufferRef> next = bodies_[0]->run(values);
     for (std::size_t i = 0; i < carries; ++i) values[i] = std::move(next[i]);
     for (std::size_t i = carries; i < results.size(); ++i) {
@@ -166,8 +185,9 @@ Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) cons
 std::string DeviceControl::describe() const {
   if (loop_code_) return worded("one kernel of one block of {} threads", loop_.grid.threads);
   if (!in_registers_) return "steered from the host";
-  return lanes_ < 0 ? "one kernel of one thread, its values in registers"
-                    : worded("one kernel, its values in registers, a thread for each of {} lanes", lanes_);
+  return lanes_ < 0
+             ? "one kernel of one thread, its values in registers"
+             : worded("one kernel, its values in registers, a thread for each of {} lanes", lanes_);
 }
 
 void DeviceControl::report(Report& report, int depth) const {

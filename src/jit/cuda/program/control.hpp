@@ -1,4 +1,5 @@
-// DeviceControl: a cond, while or scan on the device: as one kernel where its values fit in registers, else as programs steered from the host.
+// DeviceControl: a cond, while or scan on the device: as one kernel where its values fit in
+// registers, else as programs steered from the host.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 #include "../../../trace/ir/executable.hpp"
 #include "../../regions/lane_form.hpp"
 #include "../../regions/register_loop.hpp"
-#include "compile.hpp"
 #include "../driver/device.hpp"
+#include "compile.hpp"
 #include "loop_kernel.hpp"
 #include "replay_list.hpp"
 
@@ -18,26 +19,32 @@ namespace vt::detail::cuda {
 
 /// What a kernel of one thread for each lane may hold.
 const RegisterLimits& device_limits();
-/// The equation in the form of one kernel that keeps its values in registers, with a thread for each lane, if it can be compiled so.
+/// The equation in the form of one kernel that keeps its values in registers, with a thread for
+/// each lane, if it can be compiled so.
 std::optional<LaneForm> form_in_registers(const GraphBody& alone);
-/// Can the device run it? Not what has effects. Lanes that decide for themselves with more than fits in registers are masked before (mask_lanes).
+/// Can the device run it? Not what has effects. Lanes that decide for themselves with more than
+/// fits in registers are masked before (mask_lanes).
 bool runs_on_device(const GraphBody&, const Equation&);
 
 class DeviceControl {
  public:
   /// `keep_texts`: of kernels, which are to become parts of another one.
   DeviceControl(const GraphBody&, const Equation&, const CudaDevice&, bool keep_texts);
-  /// The equation's results; operands and results on the device. Only cond and while wait for it, to see which way they go.
+  /// The equation's results; operands and results on the device. Only cond and while wait for it,
+  /// to see which way they go.
   Vec<BufferRef> run(std::span<const BufferRef> operands) const;
-  /// Adds what `run` does, with results where they are wanted. False where only the host can steer it.
+  /// Adds what `run` does, with results where they are wanted. False where only the host can steer
+  /// it.
   bool list(ReplayList&, std::span<const Place> operands, std::span<const Place> results) const;
   std::string describe() const;
   /// Of the bodies' programs.
   void report(Report&, int depth) const;
 
  private:
-  bool list_rounds(ReplayList&, std::span<const Place> operands, std::span<const Place> results) const;
-  bool list_counted(ReplayList&, std::span<const Place> operands, std::span<const Place> results) const;
+  bool list_rounds(ReplayList&, std::span<const Place> operands,
+                   std::span<const Place> results) const;
+  bool list_counted(ReplayList&, std::span<const Place> operands,
+                    std::span<const Place> results) const;
   void join_into_kernel();
   Vec<BufferRef> run_in_one_kernel(std::span<const BufferRef> operands) const;
   Vec<BufferRef> run_in_registers(std::span<const BufferRef> operands) const;
@@ -60,7 +67,8 @@ class DeviceControl {
   Vec<std::shared_ptr<Executable>> bodies_;
 };
 
-/// What such a loop's counter and its rows take on the device (counted_loop.cpp): kernels behind the prelude.
+/// What such a loop's counter and its rows take on the device (counted_loop.cpp): kernels behind
+/// the prelude.
 extern const char* const counting_source;
 
 /// A part of a buffer on its device, which it keeps alive.

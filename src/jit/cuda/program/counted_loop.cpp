@@ -1,4 +1,5 @@
-// Scans of more rounds than a CUDA graph should have nodes: one round as the body of a loop that counts on the device.
+// Scans of more rounds than a CUDA graph should have nodes: one round as the body of a loop that
+// counts on the device.
 #include <algorithm>
 
 #include "../../../trace/record/node.hpp"
@@ -36,17 +37,25 @@ extern "C" __global__ void __launch_bounds__(256) kernel_row_to_round(const i64*
 }
 )cuda";
 
-bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands, std::span<const Place> results) const {
+bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
+                                 std::span<const Place> results) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   const std::int64_t last = p.reverse ? p.length - 1 : -1;
-  const auto bytes = [&](std::size_t i, bool result) { return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes(); };
-  const auto kernel = [&](const char* name, std::int64_t row_bytes, std::initializer_list<Place> places,
+  const auto bytes = [&](std::size_t i, bool result) {
+    return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes();
+  };
+  const auto kernel = [&](const char* name, std::int64_t row_bytes,
+                          std::initializer_list<Place> places,
                           std::initializer_list<std::int64_t> numbers) {
     ReplayStep s;
     s.code = device_code(device_, counting_source, name);
-    s.grid = row_bytes < 0 ? DeviceCode::Grid{1, 32, 0} : DeviceCode::Grid{std::clamp<std::int64_t>((row_bytes + 1023) / 1024, 1, 512), 256, 0};
+    s.grid =
+        row_bytes < 0
+            ? DeviceCode::Grid{1, 32, 0}
+            : DeviceCode::Grid{std::clamp<std::int64_t>((row_bytes + 1023) / 1024, 1, 512), 256, 0};
     for (const Place& place : places) s.places.push_back(place);
     for (std::int64_t n : numbers) s.numbers.push_back(n);
     return l.add(std::move(s));
@@ -54,14 +63,17 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
   const std::size_t taken = l.taken();
   const Place round = l.take(8), goes_on = l.take(1);
   Vec<Place> made, whole, values, next;
-  for (std::size_t i = 0; i < results.size(); ++i) made.push_back(l.settled(results[i], bytes(i, true)));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    made.push_back(l.settled(results[i], bytes(i, true)));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     // Carries live where the results will be.
     whole.push_back(i < carries ? made[i] : l.settled(operands[i], bytes(i, false)));
     if (!l.copy(whole[i], operands[i], bytes(i, false))) return false;
-    values.push_back(i < carries || i >= looped ? whole[i] : l.take(graph.aval(graph.inputs[i]).bytes()));
+    values.push_back(i < carries || i >= looped ? whole[i]
+                                                : l.take(graph.aval(graph.inputs[i]).bytes()));
   }
-  for (std::size_t i = 0; i < results.size(); ++i) next.push_back(l.take(graph.aval(graph.outputs[i]).bytes()));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    next.push_back(l.take(graph.aval(graph.outputs[i]).bytes()));
   if (!kernel("kernel_rounds_begin", -1, {round, goes_on}, {})) return false;
   ReplayStep loop;
   loop.kind = ReplayStep::Kind::loop;
@@ -70,13 +82,16 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
   const bool fits = l.add_with_body(std::move(loop), [&] {
     for (std::size_t i = carries; i < looped; ++i) {
       const auto row = static_cast<std::int64_t>(graph.aval(graph.inputs[i]).bytes());
-      if (row && !kernel("kernel_row_of_round", row, {round, whole[i], values[i]}, {row, last})) return false;
+      if (row && !kernel("kernel_row_of_round", row, {round, whole[i], values[i]}, {row, last}))
+        return false;
     }
     if (!static_cast<const CudaProgram*>(bodies_[0].get())->list(l, values, next)) return false;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const auto row = static_cast<std::int64_t>(graph.aval(graph.outputs[i]).bytes());
-      if (i < carries ? !l.copy(made[i], next[i], bytes(i, true))
-                      : row && made[i].base != Place::nowhere && !kernel("kernel_row_to_round", row, {round, made[i], next[i]}, {row, last}))
+      if (i < carries
+              ? !l.copy(made[i], next[i], bytes(i, true))
+              : row && made[i].base != Place::nowhere &&
+                    !kernel("kernel_row_to_round", row, {round, made[i], next[i]}, {row, last}))
         return false;
     }
     return kernel("kernel_round_is_over", -1, {round, goes_on}, {p.length});

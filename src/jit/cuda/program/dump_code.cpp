@@ -15,7 +15,8 @@ namespace code_dump {
 std::string disassembler() {
   Vec<std::string> folders;
   for (const char* variable : {"VT_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"})
-    if (const char* root = std::getenv(variable); root && *root) folders.push_back(std::string(root) + "/bin");
+    if (const char* root = std::getenv(variable); root && *root)
+      folders.push_back(std::string(root) + "/bin");
   const char* path = std::getenv("PATH");
   std::string rest = path ? path : "";
   while (!rest.empty()) {
@@ -26,7 +27,8 @@ std::string disassembler() {
   folders.push_back("/usr/local/cuda/bin");
   for (const char* tool : {"/cuobjdump", "/nvdisasm"})
     for (const std::string& folder : folders)
-      if (const std::string file = folder + tool; ::access(file.c_str(), X_OK) == 0 && file.find('\'') == file.npos)
+      if (const std::string file = folder + tool;
+          ::access(file.c_str(), X_OK) == 0 && file.find('\'') == file.npos)
         return "'" + file + "'" + (tool[1] == 'c' ? " -sass" : "");
   return {};
 }

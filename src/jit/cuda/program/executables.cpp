@@ -5,7 +5,8 @@
 
 namespace vt::detail {
 
-std::shared_ptr<Executable> cuda_executable(const GraphBody& graph, int device, std::span<const char> donated) {
+std::shared_ptr<Executable> cuda_executable(const GraphBody& graph, int device,
+                                            std::span<const char> donated) {
   const OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
   return new_shared<cuda::CudaProgram>(graph, cuda::CudaDevice::get(device), false, owned);
 }

@@ -1,5 +1,6 @@
-// Linear algebra on large matrices. The libraries count columns first and work in their operands' place: a kernel brings operands into scratch memory
-// in that order, the routines run there, and kernels make of it what the interpreter would give.
+// Linear algebra on large matrices. The libraries count columns first and work in their operands'
+// place: a kernel brings operands into scratch memory in that order, the routines run there, and
+// kernels make of it what the interpreter would give.
 #include "large_matrices.hpp"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ using Pointer = Launch::Pointer;
 using Pointers = SmallVec<Pointer, 8>;
 using Routine = SolverTask::Routine;
 
-// A matrix that is not finite has no decomposition: the library is given a one in its place, as it might look for one for long.
+// A matrix that is not finite has no decomposition: the library is given a one in its place, as it
+// might look for one for long.
 constexpr std::string_view finite_body = R"cuda(
   const i64 matrix = blockIdx.x;
   bool good = true;
@@ -80,7 +82,8 @@ constexpr std::string_view places_body = R"cuda(
   if (permutation)
     for (i64 i = threadIdx.x; i < m; i += 256) VT_STORE(permutation, matrix * m + i, VT_LOAD(places, matrix * m + i));
 )cuda";
-// Of places that a permutation should name, and one that is none may not: the last row that names a place.
+// Of places that a permutation should name, and one that is none may not: the last row that names a
+// place.
 constexpr std::string_view inverse_body = R"cuda(
   const i64 matrix = at / n;
   i32 from = -1;
@@ -93,8 +96,8 @@ constexpr std::string_view gather_body = R"cuda(
   const i32 from = vt_min<i32>(VT_LOAD(places, matrix * n + i), (i32)(n - 1)), row = clamp ? vt_max<i32>(from, 0) : from;
   VT_STORE(out, at, row < 0 ? (num)0 : VT_LOAD(b, matrix * (n * columns) + (i64)row * columns + at % columns));
 )cuda";
-// A column of the longer vectors (of a spectrum the only ones) in a block: its first element that is no smaller than 0.37 of its largest becomes
-// positive.
+// A column of the longer vectors (of a spectrum the only ones) in a block: its first element that
+// is no smaller than 0.37 of its largest becomes positive.
 constexpr std::string_view vectors_body = R"cuda(
   const i64 matrix = blockIdx.x / left, j = blockIdx.x % left;
   const bool found = VT_LOAD(finite, matrix) && VT_LOAD(info, matrix) == 0;
@@ -116,9 +119,14 @@ constexpr std::string_view vectors_body = R"cuda(
 
 class Steps {
  public:
-  Steps(const LinalgSpec& s, const Pointers& operands, const Pointers& results, const MatrixLibraries& libraries, ScratchLayout& scratch,
-        Vec<Launch>& launches)
-      : s_(s), in_(operands), out_(results), libraries_(libraries), scratch_(scratch), launches_(launches) {}
+  Steps(const LinalgSpec& s, const Pointers& operands, const Pointers& results,
+        const MatrixLibraries& libraries, ScratchLayout& scratch, Vec<Launch>& launches)
+      : s_(s),
+        in_(operands),
+        out_(results),
+        libraries_(libraries),
+        scratch_(scratch),
+        launches_(launches) {}
 
   std::string add() {
     const std::size_t before = launches_.size();
@@ -132,41 +140,54 @@ class Steps {
       case Op::svd: svd(); break;
       default: reason_ = "it has no such routine"; break;
     }
-    if (!reason_.empty()) launches_.erase(launches_.begin() + static_cast<std::ptrdiff_t>(before), launches_.end());
+    if (!reason_.empty())
+      launches_.erase(launches_.begin() + static_cast<std::ptrdiff_t>(before), launches_.end());
     return reason_;
   }
 
  private:
   void cholesky() {
     const Pointer finite = look(), w = numbers(size()), info = infos();
-    element_kernel("take", "const num* a, const i32* finite, num* w", size(), symmetric_body, {in_[0], finite, w});
+    element_kernel("take", "const num* a, const i32* finite, num* w", size(), symmetric_body,
+                   {in_[0], finite, w});
     call({.routine = Routine::potrf, .m = s_.n, .n = s_.n}, {w, info});
-    element_kernel("give", "const num* w, const i32* finite, const i32* info, num* out", size(), cholesky_body, {w, finite, info, out_[0]});
+    element_kernel("give", "const num* w, const i32* finite, const i32* info, num* out", size(),
+                   cholesky_body, {w, finite, info, out_[0]});
   }
 
   void lu() {
-    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, 0, "take", finite), exchanges = scratch_.take(s_.batch * least() * 8),
+    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, 0, "take", finite),
+                  exchanges = scratch_.take(s_.batch * least() * 8),
                   places = scratch_.take(s_.batch * s_.m * 4), info = infos();
     call({.routine = Routine::getrf, .m = s_.m, .n = s_.n}, {w, exchanges, info});
     turn_back(w, s_.m, s_.n, s_.m * s_.n, out_[0], finite);
-    block_kernel("exchanges", "const i64* exchanges, i32* places, i32* pivots, i32* permutation", s_.batch, 256, places_body,
-                 {exchanges, places, out_[1], out_[2]});
+    block_kernel("exchanges", "const i64* exchanges, i32* places, i32* pivots, i32* permutation",
+                 s_.batch, 256, places_body, {exchanges, places, out_[1], out_[2]});
   }
 
   void solve() {
-    const Pointer finite = look(), w = turned(in_[0], s_.n, s_.n, 0, "take", finite), exchanges = scratch_.take(s_.batch * s_.n * 8), info = infos();
+    const Pointer finite = look(), w = turned(in_[0], s_.n, s_.n, 0, "take", finite),
+                  exchanges = scratch_.take(s_.batch * s_.n * 8), info = infos();
     call({.routine = Routine::getrf, .m = s_.n, .n = s_.n}, {w, exchanges, info});
     const Pointer x = turned(in_[1], s_.n, s_.columns, 0, "take_right");
-    call({.routine = Routine::getrs, .m = s_.n, .n = s_.n, .k = s_.columns, .transposed = s_.transposed}, {w, exchanges, x, info});
+    call({.routine = Routine::getrs,
+          .m = s_.n,
+          .n = s_.n,
+          .k = s_.columns,
+          .transposed = s_.transposed},
+         {w, exchanges, x, info});
     turn_back(x, s_.n, s_.columns, s_.n * s_.columns, out_[0], finite);
   }
 
   void solve_factored() {
-    const Pointer lu = in_[1], permutation = in_[2], b = in_[3], x = s_.transposed ? numbers(right()) : out_[0];
+    const Pointer lu = in_[1], permutation = in_[2], b = in_[3],
+                  x = s_.transposed ? numbers(right()) : out_[0];
     const auto gather = [&](const char* what, Pointer places, Pointer from, Pointer to) {
-      element_kernel(what, "const i32* places, const num* b, num* out", right(), gather_body, {places, from, to});
+      element_kernel(what, "const i32* places, const num* b, num* out", right(), gather_body,
+                     {places, from, to});
     };
-    const TriangleSpec lower{.dtype = s_.dtype, .lower = true, .transposed = s_.transposed, .unit_diagonal = true},
+    const TriangleSpec lower{
+        .dtype = s_.dtype, .lower = true, .transposed = s_.transposed, .unit_diagonal = true},
         upper{.dtype = s_.dtype, .lower = false, .transposed = s_.transposed};
     if (!s_.transposed) {
       gather("take", permutation, b, x);
@@ -178,28 +199,39 @@ class Steps {
     copy(b, x);
     triangle(upper, lu, x);
     triangle(lower, lu, x);
-    element_kernel("places", "const i32* permutation, i32* places", s_.batch * s_.n, inverse_body, {permutation, places});
+    element_kernel("places", "const i32* permutation, i32* places", s_.batch * s_.n, inverse_body,
+                   {permutation, places});
     gather("give", places, x, out_[0]);
   }
 
   void triangular_solve() {
     copy(in_[1], out_[0]);
-    triangle({.dtype = s_.dtype, .lower = s_.lower, .transposed = s_.transposed, .unit_diagonal = s_.unit_diagonal}, in_[0], out_[0]);
+    triangle({.dtype = s_.dtype,
+              .lower = s_.lower,
+              .transposed = s_.transposed,
+              .unit_diagonal = s_.unit_diagonal},
+             in_[0], out_[0]);
   }
 
   void qr() {
     const std::int64_t left = s_.full ? s_.m : least(), width = std::max(s_.n, left);
-    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, s_.m * width, "take", finite), tau = numbers(s_.batch * least()), info = infos();
+    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, s_.m * width, "take", finite),
+                  tau = numbers(s_.batch * least()), info = infos();
     call({.routine = Routine::geqrf, .m = s_.m, .n = s_.n, .a_columns = width}, {w, tau, info});
-    element_kernel("triangle", "const num* w, const i32* finite, num* out", s_.batch * left * s_.n, triangle_body, {w, finite, out_[1]});
-    call({.routine = Routine::orgqr, .m = s_.m, .n = left, .k = least(), .a_columns = width}, {w, tau, info});
+    element_kernel("triangle", "const num* w, const i32* finite, num* out", s_.batch * left * s_.n,
+                   triangle_body, {w, finite, out_[1]});
+    call({.routine = Routine::orgqr, .m = s_.m, .n = left, .k = least(), .a_columns = width},
+         {w, tau, info});
     turn_back(w, s_.m, left, s_.m * width, out_[0], finite);
   }
 
   void eigh() {
-    const Pointer finite = look(), w = numbers(size()), values = numbers(s_.batch * s_.n), info = infos();
-    element_kernel("take", "const num* a, const i32* finite, num* w", size(), symmetric_body, {in_[0], finite, w});
-    call({.routine = Routine::syevd, .m = s_.n, .n = s_.n, .vectors = s_.vectors}, {w, values, info});
+    const Pointer finite = look(), w = numbers(size()), values = numbers(s_.batch * s_.n),
+                  info = infos();
+    element_kernel("take", "const num* a, const i32* finite, num* w", size(), symmetric_body,
+                   {in_[0], finite, w});
+    call({.routine = Routine::syevd, .m = s_.n, .n = s_.n, .vectors = s_.vectors},
+         {w, values, info});
     give_values(values, finite, info, out_[0]);
     if (s_.vectors) give_vectors(w, w, finite, info, out_[1], Pointer{nobody});
   }
@@ -207,10 +239,13 @@ class Steps {
   // A tall matrix, or a wide one transposed: then the longer vectors are vh's.
   void svd() {
     const std::int64_t rows = std::max(s_.m, s_.n), wide = least(), left = s_.full ? rows : wide;
-    const Pointer finite = look(), w = numbers(size()), values = numbers(s_.batch * wide), u = numbers(s_.vectors ? s_.batch * rows * left : 0),
+    const Pointer finite = look(), w = numbers(size()), values = numbers(s_.batch * wide),
+                  u = numbers(s_.vectors ? s_.batch * rows * left : 0),
                   v = numbers(s_.vectors ? s_.batch * wide * wide : 0), info = infos();
-    element_kernel("take", "const num* a, const i32* finite, num* w", size(), tall_body, {in_[0], finite, w});
-    call({.routine = Routine::gesvd, .m = rows, .n = wide, .k = left, .vectors = s_.vectors}, {w, values, u, v, info});
+    element_kernel("take", "const num* a, const i32* finite, num* w", size(), tall_body,
+                   {in_[0], finite, w});
+    call({.routine = Routine::gesvd, .m = rows, .n = wide, .k = left, .vectors = s_.vectors},
+         {w, values, u, v, info});
     give_values(values, finite, info, out_[s_.vectors ? 1 : 0]);
     if (!s_.vectors) return;
     if (s_.m < s_.n) give_vectors(u, v, finite, info, out_[2], out_[0]);
@@ -222,80 +257,123 @@ class Steps {
   std::int64_t least() const { return std::min(s_.m, s_.n); }
   std::int64_t size() const { return s_.batch * s_.m * s_.n; }
   std::int64_t right() const { return s_.batch * s_.n * s_.columns; }
-  Pointer numbers(std::int64_t count) { return scratch_.take(count * static_cast<std::int64_t>(size_of(s_.dtype))); }
+  Pointer numbers(std::int64_t count) {
+    return scratch_.take(count * static_cast<std::int64_t>(size_of(s_.dtype)));
+  }
   Pointer infos() { return scratch_.take(s_.batch * 4); }
   Pointer look() {
     const Pointer finite = scratch_.take(s_.batch * 4);
-    block_kernel("finite", "const num* a, i32* finite", s_.batch, 512, finite_body, {in_[0], finite});
+    block_kernel("finite", "const num* a, i32* finite", s_.batch, 512, finite_body,
+                 {in_[0], finite});
     return finite;
   }
-  // The matrices of rows as ones of columns, as many elements from each other as they have, or more. Ones in place of those that are not finite,
-  // where that is known, and NaN in place of what comes of these.
-  Pointer turned(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0, const char* what = "take", Pointer finite = {nobody}) {
+  // The matrices of rows as ones of columns, as many elements from each other as they have, or
+  // more. Ones in place of those that are not finite, where that is known, and NaN in place of what
+  // comes of these.
+  Pointer turned(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0,
+                 const char* what = "take", Pointer finite = {nobody}) {
     apart = std::max(apart, height * width);
     const Pointer w = numbers(s_.batch * apart);
-    turn(what, "const num* a, num* w", s_.batch * height * width, turn_body, {a, w}, finite, height, width, apart);
+    turn(what, "const num* a, num* w", s_.batch * height * width, turn_body, {a, w}, finite, height,
+         width, apart);
     return w;
   }
-  void turn_back(Pointer w, std::int64_t height, std::int64_t width, std::int64_t apart, Pointer out, Pointer finite) {
-    turn("give", "const num* w, num* out", s_.batch * height * width, turn_back_body, {w, out}, finite, height, width, apart);
+  void turn_back(Pointer w, std::int64_t height, std::int64_t width, std::int64_t apart,
+                 Pointer out, Pointer finite) {
+    turn("give", "const num* w, num* out", s_.batch * height * width, turn_back_body, {w, out},
+         finite, height, width, apart);
   }
-  void turn(const char* what, std::string_view parameters, std::int64_t count, std::string_view body, Pointers pointers, Pointer finite,
-            std::int64_t height, std::int64_t width, std::int64_t apart) {
+  void turn(const char* what, std::string_view parameters, std::int64_t count,
+            std::string_view body, Pointers pointers, Pointer finite, std::int64_t height,
+            std::int64_t width, std::int64_t apart) {
     const bool known = finite.var != nobody;
     if (known) pointers.push_back(finite);
     element_kernel(what, worded("{}{}", parameters, known ? ", const i32* finite" : ""), count,
-                   worded("{}{}", known ? "" : "  const i32* const finite = 0;\n", body), std::move(pointers), height, width, apart);
+                   worded("{}{}", known ? "" : "  const i32* const finite = 0;\n", body),
+                   std::move(pointers), height, width, apart);
   }
-  void copy(Pointer from, Pointer to) { element_kernel("copy", "const num* a, num* w", right(), "VT_STORE(w, at, VT_LOAD(a, at));\n", {from, to}); }
+  void copy(Pointer from, Pointer to) {
+    element_kernel("copy", "const num* a, num* w", right(), "VT_STORE(w, at, VT_LOAD(a, at));\n",
+                   {from, to});
+  }
   void give_values(Pointer values, Pointer finite, Pointer info, Pointer out) {
-    element_kernel("values", "const num* values, const i32* finite, const i32* info, num* out", s_.batch * least(), values_body,
-                   {values, finite, info, out});
+    element_kernel("values", "const num* values, const i32* finite, const i32* info, num* out",
+                   s_.batch * least(), values_body, {values, finite, info, out});
   }
-  void give_vectors(Pointer u, Pointer v, Pointer finite, Pointer info, Pointer longer, Pointer shorter) {
+  void give_vectors(Pointer u, Pointer v, Pointer finite, Pointer info, Pointer longer,
+                    Pointer shorter) {
     const bool both = shorter.var != nobody;
     const std::int64_t left = s_.op == Op::svd && s_.full ? std::max(s_.m, s_.n) : least();
     Pointers pointers = {u, v, finite, info, longer};
     if (both) pointers.push_back(shorter);
-    block_kernel("vectors", worded("const num* u, const num* v, const i32* finite, const i32* info, num* longer{}", both ? ", num* shorter" : ""),
-                 s_.batch * left, 128, worded("{}{}", both ? "" : "  num* const shorter = 0;\n", vectors_body), std::move(pointers));
+    block_kernel(
+        "vectors",
+        worded("const num* u, const num* v, const i32* finite, const i32* info, num* longer{}",
+               both ? ", num* shorter" : ""),
+        s_.batch * left, 128,
+        worded("{}{}", both ? "" : "  num* const shorter = 0;\n", vectors_body),
+        std::move(pointers));
   }
 
-  std::string head(const std::string& what, std::string_view parameters, int threads, std::int64_t height, std::int64_t width,
-                   std::int64_t apart) const {
-    const std::int64_t most = std::max(s_.m, s_.n), left = s_.op == Op::svd ? (s_.full ? most : least()) : s_.full ? s_.m : least();
-    std::string text = worded("typedef {} num;\nenum : long long {{ m = {}, n = {}, least = {}, wide = {}, rows = {}, left = {}, columns = {} }};\n",
-                              register_type(s_.dtype), s_.m, s_.n, least(), least(), most, left, s_.columns);
-    text += worded("enum : long long {{ height = {}, width = {}, apart = {}, turned = {}, clamp = {} }};\n", height, width,
-                   s_.op == Op::qr && apart == 0 ? s_.m * std::max(s_.n, left) : apart, s_.m < s_.n && s_.op == Op::svd, !s_.transposed);
-    return text + worded("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", threads, what, parameters);
+  std::string head(const std::string& what, std::string_view parameters, int threads,
+                   std::int64_t height, std::int64_t width, std::int64_t apart) const {
+    const std::int64_t most = std::max(s_.m, s_.n), left = s_.op == Op::svd
+                                                               ? (s_.full ? most : least())
+                                                           : s_.full ? s_.m
+                                                                     : least();
+    std::string text = worded(
+        "typedef {} num;\nenum : long long {{ m = {}, n = {}, least = {}, wide = {}, rows = {}, "
+        "left = {}, columns = {} }};\n",
+        register_type(s_.dtype), s_.m, s_.n, least(), least(), most, left, s_.columns);
+    text += worded(
+        "enum : long long {{ height = {}, width = {}, apart = {}, turned = {}, clamp = {} }};\n",
+        height, width, s_.op == Op::qr && apart == 0 ? s_.m * std::max(s_.n, left) : apart,
+        s_.m < s_.n && s_.op == Op::svd, !s_.transposed);
+    return text + worded("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", threads,
+                         what, parameters);
   }
-  std::string kernel_name(const char* what) const { return worded("kernel_{}_{}_{}", name_of(s_.op), name_of(s_.dtype), what); }
+  std::string kernel_name(const char* what) const {
+    return worded("kernel_{}_{}_{}", name_of(s_.op), name_of(s_.dtype), what);
+  }
   // One thread for each of `count` elements …
-  void element_kernel(const char* what, std::string_view parameters, std::int64_t count, std::string_view body, Pointers pointers,
-                      std::int64_t height = 0, std::int64_t width = 0, std::int64_t apart = 0) {
+  void element_kernel(const char* what, std::string_view parameters, std::int64_t count,
+                      std::string_view body, Pointers pointers, std::int64_t height = 0,
+                      std::int64_t width = 0, std::int64_t apart = 0) {
     const std::string name = kernel_name(what);
     std::string source = head(name, parameters, 256, height, width, apart);
-    source += worded("  const i64 at = (i64)blockIdx.x * 256 + threadIdx.x;\n  if (at >= {}ll) return;\n{}}}\n", count, body);
-    launches_.push_back({.name = name, .source = std::move(source), .grid = {(count + 255) / 256, 256, 0}, .pointers = std::move(pointers)});
+    source += worded(
+        "  const i64 at = (i64)blockIdx.x * 256 + threadIdx.x;\n  if (at >= {}ll) return;\n{}}}\n",
+        count, body);
+    launches_.push_back({.name = name,
+                         .source = std::move(source),
+                         .grid = {(count + 255) / 256, 256, 0},
+                         .pointers = std::move(pointers)});
   }
   // … or so many blocks.
-  void block_kernel(const char* what, std::string_view parameters, std::int64_t blocks, int threads, std::string_view body, Pointers pointers) {
+  void block_kernel(const char* what, std::string_view parameters, std::int64_t blocks, int threads,
+                    std::string_view body, Pointers pointers) {
     const std::string name = kernel_name(what);
     std::string source = worded("{}{}}}\n", head(name, parameters, threads, 0, 0, 0), body);
-    launches_.push_back({.name = name, .source = std::move(source), .grid = {blocks, threads, 0}, .pointers = std::move(pointers)});
+    launches_.push_back({.name = name,
+                         .source = std::move(source),
+                         .grid = {blocks, threads, 0},
+                         .pointers = std::move(pointers)});
   }
   void call(SolverTask task, Pointers pointers) {
     if (!reason_.empty()) return;
     task.dtype = s_.dtype, task.batch = s_.batch;
     SolverCall made = libraries_.solver(task, &reason_);
     pointers.push_back(scratch_.take(std::max<std::int64_t>(made.work_bytes, 1)));
-    launches_.push_back({.name = "cusolver_routine", .pointers = std::move(pointers), .library = std::move(made.call)});
+    launches_.push_back({.name = "cusolver_routine",
+                         .pointers = std::move(pointers),
+                         .library = std::move(made.call)});
   }
   void triangle(TriangleSpec spec, Pointer a, Pointer b) {
     if (!reason_.empty()) return;
     spec.batch = s_.batch, spec.n = s_.n, spec.columns = s_.columns;
-    launches_.push_back({.name = "cublas_triangle", .pointers = {a, b}, .library = libraries_.triangle(spec, &reason_)});
+    launches_.push_back({.name = "cublas_triangle",
+                         .pointers = {a, b},
+                         .library = libraries_.triangle(spec, &reason_)});
   }
 
   static constexpr Var nobody = -2;
@@ -309,8 +387,10 @@ class Steps {
 
 }  // namespace large_matrices
 
-std::string add_large_matrices(const LinalgSpec& s, const SmallVec<Launch::Pointer, 8>& operands, const SmallVec<Launch::Pointer, 8>& results,
-                               const MatrixLibraries& libraries, ScratchLayout& scratch, Vec<Launch>& launches) {
+std::string add_large_matrices(const LinalgSpec& s, const SmallVec<Launch::Pointer, 8>& operands,
+                               const SmallVec<Launch::Pointer, 8>& results,
+                               const MatrixLibraries& libraries, ScratchLayout& scratch,
+                               Vec<Launch>& launches) {
   if (is_complex(s.dtype)) return "complex matrices";
   return large_matrices::Steps(s, operands, results, libraries, scratch, launches).add();
 }

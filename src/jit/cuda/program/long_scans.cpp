@@ -26,7 +26,8 @@ Op combination(ReduceOp op) {
   }
 }
 
-/// A nest while its reduce loop is cut: loop `blocks` counts the blocks, loop `inside` goes through one.
+/// A nest while its reduce loop is cut: loop `blocks` counts the blocks, loop `inside` goes through
+/// one.
 struct Cut {
   Nest nest;
   int inside = -1, blocks = -1;
@@ -57,7 +58,8 @@ struct Cut {
     // Every index goes on from its block.
     Vec<IndexId> moved(nest.loops.size(), -1);
     moved[static_cast<std::size_t>(inside)] =
-        nest.indices.add(nest.indices.loop(inside, block), nest.indices.scale(nest.indices.loop(blocks, count), block));
+        nest.indices.add(nest.indices.loop(inside, block),
+                         nest.indices.scale(nest.indices.loop(blocks, count), block));
     for (NestValue& v : nest.values)
       if (v.index >= 0) v.index = nest.indices.substitute(v.index, moved);
     for (NestStore& s : nest.stores) s.index = nest.indices.substitute(s.index, moved);
@@ -77,14 +79,18 @@ struct Cut {
     return static_cast<int>(nest.values.size()) - 1;
   }
   /// Where block `counted` of a row is in an array of all blocks, those of a row side by side.
-  IndexId place(IndexId counted) { return nest.indices.add(nest.indices.scale(row, count), counted); }
+  IndexId place(IndexId counted) {
+    return nest.indices.add(nest.indices.scale(row, count), counted);
+  }
 };
 
 }  // namespace device_scan
 
 std::int64_t scan_block(const Nest& nest) {
   using namespace device_scan;
-  if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty() || nest.loops.size() > 60) return 0;
+  if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty() ||
+      nest.loops.size() > 60)
+    return 0;
   double rows = 1, rounds = 1;
   int reduced = 0;
   for (int l : nest.stages[0].loops) {
@@ -99,26 +105,33 @@ std::int64_t scan_block(const Nest& nest) {
     roots.push_back(r.value);
   }
   // Scans of scans, and results that come after, are made in one go.
-  if (any_of(needed_values(nest, roots), [&](int v) { return nest.values[static_cast<std::size_t>(v)].kind == Kind::state; })) return 0;
-  if (reduced != 1 || any_of(nest.stores, [](const NestStore& s) { return s.after || s.update != Op::input; })) return 0;
+  if (any_of(needed_values(nest, roots),
+             [&](int v) { return nest.values[static_cast<std::size_t>(v)].kind == Kind::state; }))
+    return 0;
+  if (reduced != 1 ||
+      any_of(nest.stores, [](const NestStore& s) { return s.after || s.update != Op::input; }))
+    return 0;
   if (any_of(nest.buffers, [](const NestBuffer& b) { return b.local > 0; })) return 0;
   // Values get other numbers below.
   bool computed = false;
   for (const NestValue& v : nest.values)
     if (v.index >= 0) nest.indices.each_value(v.index, [&](int) { computed = true; });
-  for (const NestStore& s : nest.stores) nest.indices.each_value(s.index, [&](int) { computed = true; });
+  for (const NestStore& s : nest.stores)
+    nest.indices.each_value(s.index, [&](int) { computed = true; });
   if (computed) return 0;
   if (choose_mapping(nest).team == 1) return rows <= 1 << 14 && rounds >= 1024 ? 256 : 0;
   return rows <= 512 && rounds >= 1 << 15 ? 4096 : 0;
 }
 
-void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch::Pointer> buffers, const Vec<std::int64_t>& numbers,
-                   const DeviceShape& device, ScratchLayout& scratch, Vec<Launch>& launches) {
+void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch::Pointer> buffers,
+                   const Vec<std::int64_t>& numbers, const DeviceShape& device,
+                   ScratchLayout& scratch, Vec<Launch>& launches) {
   using namespace device_scan;
   const std::size_t count = nest.reductions.size();
   SmallVec<Launch::Pointer, 4> totals, before;
   // `team`: threads of a row, 0 as for any nest.
-  const auto add = [&](const Nest& part, int team, const char* name, std::initializer_list<const SmallVec<Launch::Pointer, 4>*> more, bool own) {
+  const auto add = [&](const Nest& part, int team, const char* name,
+                       std::initializer_list<const SmallVec<Launch::Pointer, 4>*> more, bool own) {
     Mapping mapping = choose_mapping(part, false, device);
     if (team) {
       mapping.team = team;
@@ -173,7 +186,9 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
   carried.loops.push_back(rows);
   carried.loops.push_back(counted);
   carried.stages[0].loops = {0, 1};
-  const IndexId at = carried.indices.add(carried.indices.scale(carried.indices.loop(0, sums.rows), sums.count), carried.indices.loop(1, sums.count));
+  const IndexId at =
+      carried.indices.add(carried.indices.scale(carried.indices.loop(0, sums.rows), sums.count),
+                          carried.indices.loop(1, sums.count));
   for (std::size_t r = 0; r < 2 * count; ++r) {
     NestBuffer b;
     b.dtype = nest.reductions[r % count].dtype;
@@ -247,7 +262,8 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
     s.value = to(s.value);
     s.mask = to(s.mask);
   }
-  // Columns have a thread for each block, neighbours beside each other, as they have without blocks.
+  // Columns have a thread for each block, neighbours beside each other, as they have without
+  // blocks.
   add(whole.nest, choose_mapping(nest).team == 1 ? 1 : 0, "kernel_scan", {&before}, true);
 }
 

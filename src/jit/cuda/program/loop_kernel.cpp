@@ -27,18 +27,22 @@ VT_FN void vt_copy_bytes(unsigned char* to, const unsigned char* from, i64 bytes
 )cuda";
 
 void replace_all(std::string& text, const std::string& what, const std::string& with) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += with.size()) text.replace(at, what.size(), with);
+  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += with.size())
+    text.replace(at, what.size(), with);
 }
 
-// A kernel's text as a function `run`, whose block's number is a parameter. What it reads others have written in the same kernel, so that no pointer
-// is the only one to its memory. Empty: it is not written as vt's kernels are.
+// A kernel's text as a function `run`, whose block's number is a parameter. What it reads others
+// have written in the same kernel, so that no pointer is the only one to its memory. Empty: it is
+// not written as vt's kernels are.
 std::string as_function(std::string text) {
   const std::string head = "extern \"C\" __global__ void __launch_bounds__(";
   const std::size_t at = text.find(head);
   if (at == text.npos || text.find(head, at + 1) != text.npos) return {};
   const std::size_t open = text.find('(', at + head.size());
   const bool bare = text[open + 1] == ')';
-  text.replace(at, open + 1 - at, std::string("static __device__ void run(const i64 vt_block, const i64 vt_blocks") + (bare ? "" : ", "));
+  text.replace(at, open + 1 - at,
+               std::string("static __device__ void run(const i64 vt_block, const i64 vt_blocks") +
+                   (bare ? "" : ", "));
   replace_all(text, "blockIdx.x", "vt_block");
   replace_all(text, "gridDim.x", "vt_blocks");
   replace_all(text, " __restrict__", "");
@@ -104,7 +108,8 @@ class Writer : SourceWriter {
     // What all functions have of their own in shared memory must fit beside each other.
     const bool has_shared = source.find("__shared__") != source.npos;
     shared_ += has_shared;
-    possible_ = possible_ && !function.empty() && shared_ <= 3 && source.find("[32 * 33]") == source.npos;
+    possible_ =
+        possible_ && !function.empty() && shared_ <= 3 && source.find("[32 * 33]") == source.npos;
     sources_.push_back(&source);
     functions_ += worded("namespace vt_step{} {{\n", sources_.size() - 1) + function + "}\n";
     return sources_.size() - 1;
@@ -119,8 +124,13 @@ class Writer : SourceWriter {
     for (std::int64_t n : s.numbers) call += worded(", (i64){}ull", static_cast<std::uint64_t>(n));
     line(worded("for (i64 block = 0; block < {}; ++block) {{", s.grid.blocks));
     // Arrays of a block's own are used again.
-    line((s.grid.threads < threads_ ? worded("  if (threadIdx.x < {}) ", s.grid.threads) : std::string("  ")) + call + ");" +
-         (s.text->find("__shared__") != s.text->npos || s.text->find("VT_DYNAMIC_SHARED") != s.text->npos ? " __syncthreads();" : ""));
+    line((s.grid.threads < threads_ ? worded("  if (threadIdx.x < {}) ", s.grid.threads)
+                                    : std::string("  ")) +
+         call + ");" +
+         (s.text->find("__shared__") != s.text->npos ||
+                  s.text->find("VT_DYNAMIC_SHARED") != s.text->npos
+              ? " __syncthreads();"
+              : ""));
     line("}");
     barrier();
     ++made_.steps;
@@ -132,16 +142,18 @@ class Writer : SourceWriter {
       switch (s.kind) {
         case Kind::kernel: write_kernel(s); break;
         case Kind::copy:
-          line(worded("vt_copy_bytes({}, {}, {}ll);", address(s.places[0]), address(s.places[1]), s.numbers[0]));
+          line(worded("vt_copy_bytes({}, {}, {}ll);", address(s.places[0]), address(s.places[1]),
+                      s.numbers[0]));
           barrier();
           ++made_.steps;
           made_.operations += static_cast<double>(s.numbers[0]) / 4;
           break;
         case Kind::branch:
-          line(worded("if (vt_min<i64>(vt_max<i64>(VT_LOAD((const i32*)({}), 0), 0), {}) == {}) {{", address(s.places[0]), s.numbers[1],
-                      s.numbers[0]));
+          line(worded("if (vt_min<i64>(vt_max<i64>(VT_LOAD((const i32*)({}), 0), 0), {}) == {}) {{",
+                      address(s.places[0]), s.numbers[1], s.numbers[0]));
           inside(s);
-          if (s.numbers[0] == s.numbers[1]) barrier();  // what stands where the number was may be written next
+          // what stands where the number was may be written next
+          if (s.numbers[0] == s.numbers[1]) barrier();
           break;
         case Kind::loop:
           line(worded("while (VT_LOAD((const u8*)({}), 0)) {{", address(s.places[0])));
@@ -176,13 +188,16 @@ class Writer : SourceWriter {
 
 }  // namespace loop_kernels
 
-LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::string& name) { return loop_kernels::Writer(bases).kernel(list, name); }
+LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::string& name) {
+  return loop_kernels::Writer(bases).kernel(list, name);
+}
 
 bool is_worth_a_kernel(const LoopKernel& k, std::int64_t rounds, bool conditions) {
   using namespace device_costs;
   if (k.source.empty() || !cuda_loops_from_environment()) return false;
   const auto steps = static_cast<double>(k.steps);
-  const double otherwise = rounds > 0   ? steps * (k.steps * rounds <= most_in_graph ? graph_node : launch)
+  const double otherwise = rounds > 0
+                               ? steps * (k.steps * rounds <= most_in_graph ? graph_node : launch)
                            : conditions ? graph_decision + steps * graph_node
                                         : wait + steps * launch;
   return in_one_block(k.steps, k.operations) < otherwise;

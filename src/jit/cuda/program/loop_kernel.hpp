@@ -1,4 +1,5 @@
-// Loops and branches with small bodies as one kernel of one block: their steps' kernels as functions, one after the other.
+// Loops and branches with small bodies as one kernel of one block: their steps' kernels as
+// functions, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,18 @@ namespace vt::detail::cuda {
 struct LoopKernel {
   std::string source;  ///< empty: what `list` does cannot be one kernel
   DeviceCode::Grid grid;
-  Vec<DevicePtr> fixed;    ///< the kernel's last parameters, behind pointers to `bases` buffers and to scratch memory
+  /// the kernel's last parameters, behind pointers to `bases` buffers and to scratch memory
+  Vec<DevicePtr> fixed;
   std::int64_t steps = 0;  ///< of one round, without inner loops' further rounds …
   double operations = 0;   ///< … and what they do
 };
 
-/// A kernel `name` that does what `list` does, which was written for one (`ReplayList::for_kernel`), with these bases.
+/// A kernel `name` that does what `list` does, which was written for one
+/// (`ReplayList::for_kernel`), with these bases.
 LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::string& name);
 
-/// Is that worth it? `rounds`: as many as the host knows of; 0: the device decides. `conditions`: graphs have loops.
+/// Is that worth it? `rounds`: as many as the host knows of; 0: the device decides. `conditions`:
+/// graphs have loops.
 bool is_worth_a_kernel(const LoopKernel&, std::int64_t rounds, bool conditions);
 
 }  // namespace vt::detail::cuda

@@ -1,13 +1,14 @@
-// Loops and branches in which every lane decides for itself, as plain ones of all lanes under masks: a loop goes on as long as any lane does, and
-// lanes that have stopped keep their state; of branches each lane takes its own. The host gathers lanes that go the same way instead
+// Loops and branches in which every lane decides for itself, as plain ones of all lanes under
+// masks: a loop goes on as long as any lane does, and lanes that have stopped keep their state; of
+// branches each lane takes its own. The host gathers lanes that go the same way instead
 // (control_lanes.cpp), for which a device would have to tell it in every round how many these are.
 #include "masked_lanes.hpp"
 
 #include <vt/ops.hpp>
 #include <vt/tensor.hpp>
 
-#include "../../../trace/record/batching.hpp"
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/scope.hpp"
 #include "../../regions/register_loop.hpp"
@@ -20,15 +21,20 @@ namespace lane_masks {
 using Tensors = std::vector<Tensor>;
 
 const Lanes* lanes_of(const Equation& e) {
-  const Lanes* lanes = e.op == Op::cond ? &e.as<CondParams>().lanes : e.op == Op::while_ ? &e.as<WhileParams>().lanes : nullptr;
+  const Lanes* lanes = e.op == Op::cond     ? &e.as<CondParams>().lanes
+                       : e.op == Op::while_ ? &e.as<WhileParams>().lanes
+                                            : nullptr;
   return lanes && *lanes ? lanes : nullptr;
 }
 
-bool is_masked(const GraphBody& g, const Equation& e) { return lanes_of(e) && !has_effect(e) && !form_in_registers(alone(g, e)); }
+bool is_masked(const GraphBody& g, const Equation& e) {
+  return lanes_of(e) && !has_effect(e) && !form_in_registers(alone(g, e));
+}
 
 bool contains(const GraphBody& g, FunctionRef<bool(Op)> is) {
   return any_of(g.equations, [&](const Equation& e) {
-    return is(e.op) || any_of(bodies_of(e.params), [&](const GraphRef& body) { return contains(*body, is); });
+    return is(e.op) ||
+           any_of(bodies_of(e.params), [&](const GraphRef& body) { return contains(*body, is); });
   });
 }
 // Could it run for ever on a state that nobody asked it for?
@@ -39,7 +45,8 @@ bool may_not_end(const GraphBody& g) {
 bool is_large(const GraphBody& g) {
   return contains(g, [](Op op) {
     const Family f = family_of(op);
-    return f == Family::contract || f == Family::linalg || f == Family::spectral || f == Family::order || is_control(op);
+    return f == Family::contract || f == Family::linalg || f == Family::spectral ||
+           f == Family::order || is_control(op);
   });
 }
 
@@ -53,9 +60,11 @@ Tensor chosen(const Tensor& holds, const Tensor& a, const Tensor& b) {
   shape[0] = a.shape()[0];
   return vt::where(vt::reshape(holds, shape), a, b);
 }
-// No body sees a state that its condition refused, if that could matter: such lanes take the place of the first one that `holds`.
+// No body sees a state that its condition refused, if that could matter: such lanes take the place
+// of the first one that `holds`.
 void stand_in(Tensors& values, const Vec<bool>& mapped, const Tensor& holds) {
-  const Tensor from = vt::where(holds, vt::arange(holds.shape()[0]), vt::argmax(holds.astype(DType::i32)));
+  const Tensor from =
+      vt::where(holds, vt::arange(holds.shape()[0]), vt::argmax(holds.astype(DType::i32)));
   for (std::size_t i = 0; i < values.size(); ++i)
     if (mapped[i]) values[i] = vt::take(values[i], from, 0);
 }
@@ -63,7 +72,8 @@ void stand_in(Tensors& values, const Vec<bool>& mapped, const Tensor& holds) {
 GraphRef body_of(const FlatFunction& f, std::span<const Tensor> arguments) {
   Vec<Aval> avals;
   for (const Tensor& t : arguments) avals.push_back(aval_of(t));
-  return new_shared<const GraphBody>(closed(record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"})));
+  return new_shared<const GraphBody>(
+      closed(record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"})));
 }
 Tensors listed(const SmallVec<Tensor, 1>& all) { return Tensors(all.begin(), all.end()); }
 
@@ -77,10 +87,12 @@ Tensors masked_while(const Equation& e, std::span<const Tensor> operands) {
     mapped.push_back(i < carries || p.lanes.mapped[i]);
     values.push_back(mapped[i] && !p.lanes.mapped[i] ? for_all(operands[i], lanes) : operands[i]);
   }
-  const GraphBody condition = batch_body(*p.condition, mapped, lanes), body = batch_body(*p.body, mapped, lanes);
+  const GraphBody condition = batch_body(*p.condition, mapped, lanes),
+                  body = batch_body(*p.body, mapped, lanes);
   const bool stands_in = lanes > 0 && may_not_end(*p.body);
   // Which lanes go on is carried behind the others.
-  values.insert(values.begin() + static_cast<std::ptrdiff_t>(carries), replay(condition, values)[0]);
+  values.insert(values.begin() + static_cast<std::ptrdiff_t>(carries),
+                replay(condition, values)[0]);
   const auto without_mask = [&](std::span<const Tensor> all) {
     Tensors rest(all.begin(), all.end());
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(carries));
@@ -89,7 +101,8 @@ Tensors masked_while(const Equation& e, std::span<const Tensor> operands) {
   WhileParams masked;
   masked.carries = p.carries + 1;
   masked.checkpoints = p.checkpoints;
-  masked.condition = body_of([&](std::span<const Tensor> all) { return Tensors{vt::any(all[carries])}; }, values);
+  masked.condition =
+      body_of([&](std::span<const Tensor> all) { return Tensors{vt::any(all[carries])}; }, values);
   masked.body = body_of(
       [&](std::span<const Tensor> all) {
         const Tensor& holds = all[carries];
@@ -110,7 +123,8 @@ Tensors masked_while(const Equation& e, std::span<const Tensor> operands) {
 Tensors masked_cond(const Equation& e, std::span<const Tensor> operands) {
   const auto& p = e.as<CondParams>();
   const std::int64_t lanes = p.lanes.count, last = static_cast<std::int64_t>(p.branches.size()) - 1;
-  const Tensor index = vt::clip(p.lanes.mapped[0] ? operands[0] : for_all(operands[0], lanes), 0, last);
+  const Tensor index =
+      vt::clip(p.lanes.mapped[0] ? operands[0] : for_all(operands[0], lanes), 0, last);
   const Vec<bool> mapped(p.lanes.mapped.begin() + 1, p.lanes.mapped.end());
   const Tensors given(operands.begin() + 1, operands.end());
   Tensors results;
@@ -124,19 +138,24 @@ Tensors masked_cond(const Equation& e, std::span<const Tensor> operands) {
         results = std::move(made);  // of the lanes that another one takes it is written over
         continue;
       }
-      for (std::size_t k = 0; k < made.size(); ++k) results[k] = chosen(vt::equal(index, b), made[k], results[k]);
+      for (std::size_t k = 0; k < made.size(); ++k)
+        results[k] = chosen(vt::equal(index, b), made[k], results[k]);
       continue;
     }
     if (results.empty())
-      for (Var v : body.outputs) results.push_back(full_tensor(Scalar(false).converted(body.aval(v).dtype), body.aval(v)));
+      for (Var v : body.outputs)
+        results.push_back(full_tensor(Scalar(false).converted(body.aval(v).dtype), body.aval(v)));
     const std::size_t count = results.size();
     // Only if any lane takes it.
     Tensors own{vt::equal(index, b)};
     own.insert(own.end(), results.begin(), results.end());
     own.insert(own.end(), given.begin(), given.end());
     CondParams asked;
-    asked.branches.push_back(
-        body_of([&](std::span<const Tensor> all) { return Tensors(all.begin() + 1, all.begin() + 1 + static_cast<std::ptrdiff_t>(count)); }, own));
+    asked.branches.push_back(body_of(
+        [&](std::span<const Tensor> all) {
+          return Tensors(all.begin() + 1, all.begin() + 1 + static_cast<std::ptrdiff_t>(count));
+        },
+        own));
     asked.branches.push_back(body_of(
         [&](std::span<const Tensor> all) {
           Tensors x(all.begin() + 1 + static_cast<std::ptrdiff_t>(count), all.end());
@@ -155,23 +174,28 @@ Tensors masked_cond(const Equation& e, std::span<const Tensor> operands) {
 }  // namespace lane_masks
 
 GraphBody mask_lanes(const GraphBody& graph) {
-  if (none_of(graph.equations, [&](const Equation& e) { return lane_masks::is_masked(graph, e); })) return graph;
+  if (none_of(graph.equations, [&](const Equation& e) { return lane_masks::is_masked(graph, e); }))
+    return graph;
   Vec<Aval> avals;
   for (Var v : graph.inputs) avals.push_back(graph.aval(v));
   Recorded all = record(
       [&](std::span<const Tensor> inputs) {
         std::vector<Tensor> values(graph.avals.size()), operands, results;
-        for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+          values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
         for (const Equation& e : graph.equations) {
           operands.clear();
           for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
           if (!lane_masks::is_masked(graph, e)) {
-            repeat(graph, e, operands, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
+            repeat(graph, e, operands,
+                   [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
             continue;
           }
           const WhereScope line(e.where);
-          std::vector<Tensor> made = e.op == Op::while_ ? lane_masks::masked_while(e, operands) : lane_masks::masked_cond(e, operands);
-          for (std::size_t i = 0; i < made.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(made[i]);
+          std::vector<Tensor> made = e.op == Op::while_ ? lane_masks::masked_while(e, operands)
+                                                        : lane_masks::masked_cond(e, operands);
+          for (std::size_t i = 0; i < made.size(); ++i)
+            values[static_cast<std::size_t>(e.outputs[i])] = std::move(made[i]);
         }
         for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
         return results;

@@ -6,28 +6,34 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/node.hpp"
-#include "../../../trace/base/timeline.hpp"
 #include "../../cpu/runtime/backend.hpp"
-#include "../../services/counters.hpp"
 #include "../../executables.hpp"
-#include "../../regions/lane_regions.hpp"
 #include "../../passes/lower_complex.hpp"
-#include "../../regions/register_loop.hpp"
 #include "../../passes/scan_fission.hpp"
+#include "../../regions/lane_regions.hpp"
+#include "../../regions/register_loop.hpp"
+#include "../../services/counters.hpp"
 #include "../../services/threads.hpp"
-#include "../source/element_source.hpp"
-#include "masked_lanes.hpp"
-#include "../source/op_rows.hpp"
 #include "../products/product_epilogue.hpp"
+#include "../source/element_source.hpp"
+#include "../source/op_rows.hpp"
+#include "masked_lanes.hpp"
 
 namespace vt::detail::cuda {
 
-CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts, const OwnedInputs& owned) : device_(device) {
+CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts,
+                         const OwnedInputs& owned)
+    : device_(device) {
   const Span span("compile", "compile program for CUDA");
-  fusion_ = fuse(form_lane_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
-                 {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
+  fusion_ = fuse(
+      form_lane_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
+      {.matrix_products = true,
+       .vector_bytes = 64,
+       .on_host = false,
+       .has_code = has_element_source});
   attach_element_epilogues(fusion_, [&](const Equation& e) { return has_own_product(e); });
   prefer_owned(fusion_, owned);
   const GraphBody& g = fusion_.graph;
@@ -46,7 +52,8 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     const Family family = family_of(e.op);
-    if ((family == Family::contract && prepare_product(step, fused)) || (family == Family::linalg && prepare_matrices(step, e)) ||
+    if ((family == Family::contract && prepare_product(step, fused)) ||
+        (family == Family::linalg && prepare_matrices(step, e)) ||
         (family == Family::spectral && prepare_transform(step, e))) {
       fused.writes_given_memory = true;
     } else if (e.op == Op::sort) {
@@ -64,7 +71,8 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
   }
   plan_ = plan_buffers(fusion_, owned);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
-    if (lies_over_input(static_cast<Var>(v))) overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
+    if (lies_over_input(static_cast<Var>(v)))
+      overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
   for (Step& step : steps_)
     if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
       prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
@@ -72,7 +80,9 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
   constants_.resize(g.avals.size());
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
     if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
-      constants_[v] = moved(g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer, vt::cuda(device_.index()));
+      constants_[v] = moved(
+          g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer,
+          vt::cuda(device_.index()));
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
     launches_ += steps_[k].launches.size();
@@ -91,18 +101,21 @@ void CudaProgram::compile_kernels(bool keep_texts) {
   for (Step& step : steps_)
     for (Launch& launch : step.launches)
       if (!launch.library) all.push_back(&launch);
-  parallel_ranges(static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      Launch& launch = *all[static_cast<std::size_t>(i)];
-      launch.code = device_code(device_, launch.source, launch.name);
-      launch.code->allow_shared(launch.grid.shared_bytes);
-      // The driver knows how many blocks of this code fit on a multiprocessor, by its registers and shared memory.
-      if (launch.useful_blocks > 0)
-        launch.grid.blocks =
-            std::min(launch.useful_blocks, Mapping::times_over * device_.facts().multiprocessors * launch.code->resident_blocks(launch.grid));
-      if (!keep_texts) launch.source.clear();
-    }
-  });
+  parallel_ranges(
+      static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          Launch& launch = *all[static_cast<std::size_t>(i)];
+          launch.code = device_code(device_, launch.source, launch.name);
+          launch.code->allow_shared(launch.grid.shared_bytes);
+          // The driver knows how many blocks of this code fit on a multiprocessor, by its registers
+          // and shared memory.
+          if (launch.useful_blocks > 0)
+            launch.grid.blocks = std::min(launch.useful_blocks,
+                                          Mapping::times_over * device_.facts().multiprocessors *
+                                              launch.code->resident_blocks(launch.grid));
+          if (!keep_texts) launch.source.clear();
+        }
+      });
 }
 
 Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
@@ -130,7 +143,8 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) pointers[v] = address(*constants_[v]);
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const auto v =
+        static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind != Kind::output || s.index != static_cast<int>(i)) continue;
     results[i] = device_.allocate(s.bytes, "a result", &fusion_.graph);
@@ -138,15 +152,18 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   }
   const std::size_t arena_bytes = (plan_.arena_bytes + 255) / 256 * 256;
   const BufferRef arena =
-      arena_bytes + scratch_bytes_ ? device_.allocate(arena_bytes + scratch_bytes_, "intermediate results", &fusion_.graph) : BufferRef();
+      arena_bytes + scratch_bytes_
+          ? device_.allocate(arena_bytes + scratch_bytes_, "intermediate results", &fusion_.graph)
+          : BufferRef();
   const DevicePtr scratch = scratch_bytes_ ? address(*arena) + arena_bytes : 0;
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == Kind::input) pointers[v] = address(*inputs[static_cast<std::size_t>(s.index)]);
     if (s.kind == Kind::arena && arena) pointers[v] = address(*arena) + s.offset;
     if (s.kind == Kind::in_output)
-      pointers[v] =
-          pointers[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.index)])])] + s.offset;
+      pointers[v] = pointers[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(
+                        g.outputs[static_cast<std::size_t>(s.index)])])] +
+                    s.offset;
   }
   for (const Step& step : steps_) {
     if (step.kind == Step::Kind::kernel) run_kernels(step, pointers, scratch);
@@ -155,7 +172,8 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     if (results[i]) continue;
-    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const auto v =
+        static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
     else if (s.kind == Kind::constant) results[i] = constants_[v];
@@ -164,35 +182,41 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   }
 }
 
-void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const {
+void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers,
+                              DevicePtr scratch) const {
   for (const Launch& launch : step.launches) {
     const Span span("launch", launch.name);
     SmallVec<DevicePtr, 16> addresses;
     for (const Launch::Pointer& p : launch.pointers)
-      addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) + static_cast<DevicePtr>(p.offset));
+      addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) +
+                          static_cast<DevicePtr>(p.offset));
     if (launch.library) {
       launch.library->run(device_, device_.stream(), {addresses.data(), addresses.size()});
       continue;
     }
     SmallVec<void*, 24> parameters;
     for (DevicePtr& a : addresses) parameters.push_back(&a);
-    for (const std::int64_t& n : launch.numbers) parameters.push_back(const_cast<std::int64_t*>(&n));
+    for (const std::int64_t& n : launch.numbers)
+      parameters.push_back(const_cast<std::int64_t*>(&n));
     launch.code->launch(launch.grid, parameters.data());
   }
 }
 
-BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced,
+                          std::span<const BufferRef> inputs) const {
   const auto storage = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
   const BufferPlan::Slot& s = plan_.slots[storage];
   if (s.kind == BufferPlan::Slot::Kind::input) return inputs[static_cast<std::size_t>(s.index)];
   if (s.kind == BufferPlan::Slot::Kind::constant) return constants_[storage];
   if (s.kind == BufferPlan::Slot::Kind::produced) return produced[storage];
-  BufferRef view = borrow_memory(reinterpret_cast<void*>(pointers[storage]), fusion_.graph.aval(v).bytes());
+  BufferRef view =
+      borrow_memory(reinterpret_cast<void*>(pointers[storage]), fusion_.graph.aval(v).bytes());
   view->device = vt::cuda(device_.index());
   return view;
 }
 
-void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced,
+                               std::span<const BufferRef> inputs) const {
   const Span span("run", step.name);
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
@@ -203,8 +227,10 @@ void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<B
     made = step.control->run(operands);
     // What a branch or a loop hands on may lie in memory that is written again.
     for (BufferRef& b : made)
-      if (any_of(operands,
-                 [&](const BufferRef& o) { return address(*b) >= address(*o) && address(*b) < address(*o) + std::max<std::size_t>(o->bytes, 1); })) {
+      if (any_of(operands, [&](const BufferRef& o) {
+            return address(*b) >= address(*o) &&
+                   address(*b) < address(*o) + std::max<std::size_t>(o->bytes, 1);
+          })) {
         BufferRef copy = device_.allocate(b->bytes, "a result", &fusion_.graph);
         device_.copy(address(*copy), address(*b), b->bytes);
         b = std::move(copy);
@@ -225,8 +251,9 @@ void CudaProgram::report(Report& report, int depth) const {
   const DeviceFacts& f = device_.facts();
   ReportStep head;
   head.depth = depth;
-  head.title = worded("program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory", device_.index(), f.name, launches_,
-                      host_steps_, plan_.arena_bytes + scratch_bytes_);
+  head.title = worded(
+      "program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory",
+      device_.index(), f.name, launches_, host_steps_, plan_.arena_bytes + scratch_bytes_);
   if (is_replayed()) head.title += "; replayed as one CUDA graph";
   head.graph = &fusion_.graph;
   report.push_back(std::move(head));
@@ -239,15 +266,20 @@ void CudaProgram::report(Report& report, int depth) const {
     r.bytes = step.bytes;
     if (step.kind != Step::Kind::host) r.nest = step.text;
     if (step.kind == Step::Kind::kernel && step.launches.size() != 1)
-      r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(), step.bytes);
-    else if (step.kind == Step::Kind::kernel && step.launches[0].library)
-      r.title = worded("step {}: {} by {}, {} bytes", k, step.name, step.launches[0].library->library(), step.bytes);
-    else if (step.kind == Step::Kind::kernel)
-      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.launches[0].grid.blocks, step.launches[0].grid.threads,
+      r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(),
                        step.bytes);
-    else if (step.kind == Step::Kind::control) r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
+    else if (step.kind == Step::Kind::kernel && step.launches[0].library)
+      r.title = worded("step {}: {} by {}, {} bytes", k, step.name,
+                       step.launches[0].library->library(), step.bytes);
+    else if (step.kind == Step::Kind::kernel)
+      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name,
+                       step.launches[0].grid.blocks, step.launches[0].grid.threads, step.bytes);
+    else if (step.kind == Step::Kind::control)
+      r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
     else
-      r.title = worded("step {}: {} on the host ({}), its operands copied there and its results back, {} bytes", k, step.name, step.text, step.bytes);
+      r.title = worded(
+          "step {}: {} on the host ({}), its operands copied there and its results back, {} bytes",
+          k, step.name, step.text, step.bytes);
     report.push_back(std::move(r));
     if (step.control) step.control->report(report, depth + 1);
   }
@@ -256,7 +288,8 @@ void CudaProgram::report(Report& report, int depth) const {
 // A result in the place of an input, which is not that input itself.
 bool CudaProgram::lies_over_input(Var v) const {
   const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
-  return s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[static_cast<std::size_t>(s.index)] != v;
+  return s.kind == BufferPlan::Slot::Kind::input &&
+         fusion_.graph.inputs[static_cast<std::size_t>(s.index)] != v;
 }
 
 Memory CudaProgram::memory() const {
@@ -265,7 +298,8 @@ Memory CudaProgram::memory() const {
   Memory m;
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
-    constexpr const char* places[] = {"", "input", "constant", "result", "scratch", "within a result", "own"};
+    constexpr const char* places[] = {"",        "input",           "constant", "result",
+                                      "scratch", "within a result", "own"};
     if (s.kind == Kind::unused) continue;
     const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
     const bool over_input = lies_over_input(static_cast<Var>(v));
@@ -273,8 +307,12 @@ Memory CudaProgram::memory() const {
     if (s.kind == Kind::constant) m.constants += bytes;
     if (s.kind == Kind::output) m.results += bytes;
     if (s.kind == Kind::produced) m.scratch += bytes;
-    m.values.push_back(
-        {g.avals[v].str(), over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes, 0, static_cast<int>(steps_.size()), {}});
+    m.values.push_back({g.avals[v].str(),
+                        over_input ? "over an input" : places[static_cast<int>(s.kind)],
+                        bytes,
+                        0,
+                        static_cast<int>(steps_.size()),
+                        {}});
   }
   m.scratch += plan_.arena_bytes + scratch_bytes_;
   return m;

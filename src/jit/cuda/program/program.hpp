@@ -1,4 +1,5 @@
-// CudaProgram: a Graph made ready for a CUDA device: kernels, products, loops steered from the host, and what the host runs.
+// CudaProgram: a Graph made ready for a CUDA device: kernels, products, loops steered from the
+// host, and what the host runs.
 #pragma once
 
 #include <memory>
@@ -10,27 +11,33 @@
 #include "../../../trace/numerics/linalg_kernels.hpp"
 #include "../../fusion/fuse.hpp"
 #include "../../fusion/plan.hpp"
+#include "../source/nest_source.hpp"
 #include "compile.hpp"
 #include "control.hpp"
 #include "launch.hpp"
-#include "../source/nest_source.hpp"
 #include "replay_list.hpp"
 
 namespace vt::detail::cuda {
 
 class CudaProgram : public Executable {
  public:
-  /// Real dtypes only (lower_complex.hpp puts two numbers in the place of a complex one). Fuses, plans and compiles. Throws: Error(backend),
-  /// Error(memory).
-  /// `keep_texts`: of kernels, so that they may become parts of another one. `owned`: inputs which results may overwrite; see overwritten().
-  CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts = false, const OwnedInputs& owned = {});
+  /// Real dtypes only (lower_complex.hpp puts two numbers in the place of a complex one). Fuses,
+  /// plans and compiles. Throws: Error(backend), Error(memory).
+  /// `keep_texts`: of kernels, so that they may become parts of another one. `owned`: inputs which
+  /// results may overwrite; see overwritten().
+  CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts = false,
+              const OwnedInputs& owned = {});
   /// Returns when the work is given to the device, not when it is done.
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override;
-  std::span<const std::size_t> overwritten() const override { return {overwritten_.begin(), overwritten_.size()}; }
+  std::span<const std::size_t> overwritten() const override {
+    return {overwritten_.begin(), overwritten_.size()};
+  }
   void report(Report&, int depth) const override;
-  /// Of the device's memory, by the plan; what steps that are loops or run on the host take meanwhile is not counted.
+  /// Of the device's memory, by the plan; what steps that are loops or run on the host take
+  /// meanwhile is not counted.
   Memory memory() const override;
-  /// Adds what `run` does, with results where they are wanted (`nowhere`: none asks for it). False where something takes the host.
+  /// Adds what `run` does, with results where they are wanted (`nowhere`: none asks for it). False
+  /// where something takes the host.
   bool list(ReplayList&, std::span<const Place> inputs, std::span<const Place> outputs) const;
 
  private:
@@ -60,8 +67,10 @@ class CudaProgram : public Executable {
   void compile_kernels(bool keep_texts);
   void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
   void run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results);
-  void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
-  BufferRef at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
+  void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced,
+                    std::span<const BufferRef> inputs) const;
+  BufferRef at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced,
+               std::span<const BufferRef> inputs) const;
 
   // Programs that run again do so by one launch of a CUDA graph, where it saves time.
   struct Replay;

@@ -6,17 +6,17 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/node.hpp"
-#include "../../services/counters.hpp"
 #include "../../executables.hpp"
+#include "../../services/counters.hpp"
 #include "../libraries/blas_library.hpp"
 #include "../libraries/fft_library.hpp"
+#include "../products/product_epilogue.hpp"
 #include "../source/fft_source.hpp"
+#include "../source/matrix_source.hpp"
+#include "../source/register_source.hpp"
 #include "large_matrices.hpp"
 #include "long_scans.hpp"
-#include "../source/matrix_source.hpp"
-#include "../products/product_epilogue.hpp"
 #include "program.hpp"
-#include "../source/register_source.hpp"
 #include "scatter.hpp"
 #include "sort.hpp"
 
@@ -37,7 +37,8 @@ std::string kernel_name(const Nest& nest) {
     for (char c : text) name += c == '-' || c == ' ' ? '_' : c;
   };
   for (const NestValue& v : nest.values)
-    if (v.kind == NestValue::Kind::op && v.op != Op::convert && v.op != Op::select) add(v.op, name_of(v.op));
+    if (v.kind == NestValue::Kind::op && v.op != Op::convert && v.op != Op::select)
+      add(v.op, name_of(v.op));
   for (const NestReduction& r : nest.reductions) add(Op::count_, name_of(r.op));
   if (parts == 0) name += "_copy";
   return name;
@@ -45,7 +46,8 @@ std::string kernel_name(const Nest& nest) {
 
 std::string kernels_text(const Vec<Launch>& launches) {
   std::string text;
-  for (const Launch& l : launches) text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
+  for (const Launch& l : launches)
+    text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
   return text;
 }
 
@@ -58,7 +60,8 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
     const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(k)];
     return e.op >= Op::scatter && e.op <= Op::scatter_max && e.as<ScatterParams>().unique;
   });
-  const Mapping mapping = choose_mapping(nest, unique, {device_.facts().multiprocessors, device_.facts().threads});
+  const Mapping mapping =
+      choose_mapping(nest, unique, {device_.facts().multiprocessors, device_.facts().threads});
   step.name = cuda_program::kernel_name(nest);
   step.text = nest.str() + mapping.str(nest);
   Launch launch;
@@ -77,16 +80,21 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   if (mapping.teams == 0) return;  // no rounds
   if (const std::int64_t block = scan_block(nest)) {
     ScratchLayout scratch;
-    add_long_scan(nest, block, launch.pointers, launch.numbers, {device_.facts().multiprocessors, device_.facts().threads}, scratch, step.launches);
+    add_long_scan(nest, block, launch.pointers, launch.numbers,
+                  {device_.facts().multiprocessors, device_.facts().threads}, scratch,
+                  step.launches);
     step.scratch_bytes = scratch.bytes();
-    step.text = nest.str() + worded("rows are cut in blocks of {}\n", block) + cuda_program::kernels_text(step.launches);
+    step.text = nest.str() + worded("rows are cut in blocks of {}\n", block) +
+                cuda_program::kernels_text(step.launches);
     return;
   }
   if (mapping.updates == UpdatePlan::Way::sorted) {
     ScratchLayout scratch;
-    add_sorted_updates(nest, plan_updates(nest, unique), launch.pointers, launch.numbers, device_.facts().multiprocessors, scratch, step.launches);
+    add_sorted_updates(nest, plan_updates(nest, unique), launch.pointers, launch.numbers,
+                       device_.facts().multiprocessors, scratch, step.launches);
     step.scratch_bytes = scratch.bytes();
-    step.text = nest.str() + "updates are sorted by element\n" + cuda_program::kernels_text(step.launches);
+    step.text =
+        nest.str() + "updates are sorted by element\n" + cuda_program::kernels_text(step.launches);
     return;
   }
   launch.source = nest_source(nest, mapping, step.name);
@@ -103,13 +111,17 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
 void CudaProgram::add_lines(Step& step, const FusedStep& fused, const GraphBody& g) {
   for (int equation : fused.fused) {
     const Where w = g.equations[static_cast<std::size_t>(equation)].where;
-    if (w.file && none_of(step.lines, [&](const Where& known) { return known.line == w.line && known.file == w.file; })) step.lines.push_back(w);
+    if (w.file && none_of(step.lines, [&](const Where& known) {
+          return known.line == w.line && known.file == w.file;
+        }))
+      step.lines.push_back(w);
   }
 }
 
 bool CudaProgram::has_own_product(const Equation& e) const {
   if (e.op != Op::dot_general) return true;
-  const MatmulPlan plan = plan_matmul(e.as<DotParams>(), fusion_.graph.aval(e.inputs[0]), fusion_.graph.aval(e.inputs[1]));
+  const MatmulPlan plan = plan_matmul(e.as<DotParams>(), fusion_.graph.aval(e.inputs[0]),
+                                      fusion_.graph.aval(e.inputs[1]));
   std::string reason;
   return !plan.lhs_permutation && !plan.rhs_permutation && !blas_call(device_, plan.spec, &reason);
 }
@@ -118,7 +130,9 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
   const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
-  const auto memory = [&](Var v) { return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]}; };
+  const auto memory = [&](Var v) {
+    return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]};
+  };
   const Launch::Pointer a = memory(e.inputs[0]), b = memory(e.inputs[1]), c = memory(e.outputs[0]);
   ConvSpec spec;
   if (e.op == Op::conv_general) {
@@ -136,7 +150,8 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
     if (call && fused.row_loop < 0) {
       step.text += "by cuBLAS\n";
       step.equation = -1;
-      step.launches.push_back({.name = "cublas_product", .pointers = {a, b, c}, .library = std::move(call)});
+      step.launches.push_back(
+          {.name = "cublas_product", .pointers = {a, b, c}, .library = std::move(call)});
       return true;
     }
     if (!reason.empty()) step.text += "not by cuBLAS: " + reason + "\n";
@@ -147,8 +162,10 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
   std::optional<ProductEpilogue> epilogue;
   if (fused.row_loop < 0 || !fused.rows_alone) last.pointers.push_back(c);
   if (fused.row_loop >= 0) {
-    const auto product = static_cast<std::size_t>(std::find(fused.buffers.begin(), fused.buffers.end(), c.var) - fused.buffers.begin());
-    epilogue = product_epilogue(fused.nest, static_cast<int>(product), dense_columns(spec), !fused.rows_alone);
+    const auto product = static_cast<std::size_t>(
+        std::find(fused.buffers.begin(), fused.buffers.end(), c.var) - fused.buffers.begin());
+    epilogue = product_epilogue(fused.nest, static_cast<int>(product), dense_columns(spec),
+                                !fused.rows_alone);
     epilogue->name = cuda_program::kernel_name(fused.nest).substr(6);
     for (std::size_t i = 0; i < fused.buffers.size(); ++i)
       if (i != product) last.pointers.push_back({fused.buffers[i]});
@@ -160,7 +177,8 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
     add_lines(step, fused, g);
     count(counters().fused_ops, fused.fused.size());
   }
-  ProductSource p = product_source(spec, device_.facts().major >= 8, epilogue ? &*epilogue : nullptr);
+  ProductSource p =
+      product_source(spec, device_.facts().major >= 8, epilogue ? &*epilogue : nullptr);
   step.text += p.way + "\n";
   if (epilogue) step.text += "on its elements as they are done:\n" + fused.nest.str();
   step.equation = -1;
@@ -170,16 +188,23 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
     last.pointers.insert(last.pointers.begin(), operands.begin(), operands.end());
   };
   last.work = 2 * static_cast<double>(spec.multiply_adds());
-  if (epilogue) last.work += static_cast<double>(spec.results()) * static_cast<double>(fused.nest.values.size());
+  if (epilogue)
+    last.work +=
+        static_cast<double>(spec.results()) * static_cast<double>(fused.nest.values.size());
   if (p.parts > 1) {
     last.work = -1;
     const Launch::Pointer parts = scratch.take(p.parts_bytes);
-    step.launches.push_back({.name = std::move(p.name), .source = std::move(p.source), .grid = {p.blocks, p.threads, 0}, .pointers = {a, b, parts}});
+    step.launches.push_back({.name = std::move(p.name),
+                             .source = std::move(p.source),
+                             .grid = {p.blocks, p.threads, 0},
+                             .pointers = {a, b, parts}});
     with_operands({parts});
-    last.name = std::move(p.join_name), last.source = std::move(p.join_source), last.grid = {p.join_blocks, p.threads, 0};
+    last.name = std::move(p.join_name), last.source = std::move(p.join_source),
+    last.grid = {p.join_blocks, p.threads, 0};
   } else {
     with_operands({a, b});
-    last.name = std::move(p.name), last.source = std::move(p.source), last.grid = {p.blocks, p.threads, 0};
+    last.name = std::move(p.name), last.source = std::move(p.source),
+    last.grid = {p.blocks, p.threads, 0};
   }
   step.launches.push_back(std::move(last));
   step.scratch_bytes = scratch.bytes();
@@ -196,7 +221,9 @@ bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
   step.text = worded("{} matrices of {} × {}: {}\n", spec.batch, spec.m, spec.n, m.way);
   step.equation = -1;
   if (m.blocks == 0) return true;
-  Launch launch{.name = std::move(m.name), .source = std::move(m.source), .grid = {m.blocks, m.threads, m.shared_bytes}};
+  Launch launch{.name = std::move(m.name),
+                .source = std::move(m.source),
+                .grid = {m.blocks, m.threads, m.shared_bytes}};
   for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
   for (Var v : e.outputs) launch.pointers.push_back({v});
   step.launches.push_back(std::move(launch));
@@ -204,22 +231,28 @@ bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
 }
 
 // Where there are none, `text` says why not.
-bool CudaProgram::prepare_large_matrices(Step& step, const Equation& e, const LinalgSpec& spec) const {
+bool CudaProgram::prepare_large_matrices(Step& step, const Equation& e,
+                                         const LinalgSpec& spec) const {
   SmallVec<Launch::Pointer, 8> operands, results;
   for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
   for (Var v : e.outputs) results.push_back({v});
   ScratchLayout scratch;
-  const std::string reason =
-      add_large_matrices(spec, operands, results,
-                         {[&](const SolverTask& task, std::string* why) { return solver_call(device_, task, why); },
-                          [&](const TriangleSpec& triangle, std::string* why) { return triangle_call(device_, triangle, why); }},
-                         scratch, step.launches);
+  const std::string reason = add_large_matrices(
+      spec, operands, results,
+      {[&](const SolverTask& task, std::string* why) { return solver_call(device_, task, why); },
+       [&](const TriangleSpec& triangle, std::string* why) {
+         return triangle_call(device_, triangle, why);
+       }},
+      scratch, step.launches);
   if (!reason.empty()) {
     step.text = ", and not by cuSOLVER: " + reason;
     return false;
   }
-  const bool solver = any_of(step.launches, [](const Launch& l) { return l.library && std::string_view(l.library->library()) == "cuSOLVER"; });
-  step.text = worded("{} matrices of {} × {}: by {}\n", spec.batch, spec.m, spec.n, solver ? "cuSOLVER" : "cuBLAS");
+  const bool solver = any_of(step.launches, [](const Launch& l) {
+    return l.library && std::string_view(l.library->library()) == "cuSOLVER";
+  });
+  step.text = worded("{} matrices of {} × {}: by {}\n", spec.batch, spec.m, spec.n,
+                     solver ? "cuSOLVER" : "cuBLAS");
   step.scratch_bytes = scratch.bytes();
   step.equation = -1;
   return true;
@@ -229,7 +262,8 @@ bool CudaProgram::prepare_large_matrices(Step& step, const Equation& e, const Li
 bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
   const FftSpec spec = fft_spec(e.as<FftParams>(), fusion_.graph.aval(e.inputs[0]));
   FftSource f = fft_source(spec);
-  const Launch::Pointer operand{fusion_.storage[static_cast<std::size_t>(e.inputs[0])]}, result{e.outputs[0]};
+  const Launch::Pointer operand{fusion_.storage[static_cast<std::size_t>(e.inputs[0])]},
+      result{e.outputs[0]};
   ScratchLayout scratch;
   // Rows that do not fit in shared memory are the library's, if there is one.
   const std::int64_t elements = fusion_.graph.aval(e.outputs[0]).elements();
@@ -240,12 +274,15 @@ bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
       step.text = "transform: " + describe(e.op, e.params) + "\nby cuFFT\n";
       step.equation = -1;
       step.launches.push_back({.name = "cufft_transform",
-                               .pointers = {operand, result, scratch.take(by_library.work_bytes), scratch.take(by_library.copy_bytes)},
+                               .pointers = {operand, result, scratch.take(by_library.work_bytes),
+                                            scratch.take(by_library.copy_bytes)},
                                .library = std::move(by_library.call)});
       if (spec.kind == FftKind::ifft || spec.kind == FftKind::irfft) {
         FftPass divide = fft_division(spec);
-        step.launches.push_back(
-            {.name = std::move(divide.name), .source = std::move(divide.source), .grid = {divide.blocks, divide.threads, 0}, .pointers = {result}});
+        step.launches.push_back({.name = std::move(divide.name),
+                                 .source = std::move(divide.source),
+                                 .grid = {divide.blocks, divide.threads, 0},
+                                 .pointers = {result}});
       }
       step.scratch_bytes = scratch.bytes();
       return true;
@@ -260,7 +297,9 @@ bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
   step.equation = -1;
   SmallVec<Launch::Pointer, 2> pieces;
   for (std::int64_t bytes : f.bytes) pieces.push_back(scratch.take(bytes));
-  const auto memory = [&](int which) { return which == -1 ? operand : which == -2 ? result : pieces[static_cast<std::size_t>(which)]; };
+  const auto memory = [&](int which) {
+    return which == -1 ? operand : which == -2 ? result : pieces[static_cast<std::size_t>(which)];
+  };
   for (FftPass& p : f.passes) {
     step.text += worded("{} blocks of {} threads\n", p.blocks, p.threads);
     step.launches.push_back({.name = std::move(p.name),
@@ -272,17 +311,21 @@ bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
   return true;
 }
 
-// A loop or branch as one kernel like any other, unless it carries memory that has to be brought to where its results will be.
+// A loop or branch as one kernel like any other, unless it carries memory that has to be brought to
+// where its results will be.
 bool CudaProgram::prepare_in_registers(Step& step, const Equation& e) const {
   if (has_effect(e)) return false;
   const GraphBody one = alone(fusion_.graph, e);
   const std::optional<LaneForm> form = form_in_registers(one);
   if (!form || carries_memory(*form)) return false;
-  step.text =
-      form->count < 0 ? "one thread, its values in registers\n" : worded("a thread for each of {} lanes, its values in registers\n", form->count);
+  step.text = form->count < 0
+                  ? "one thread, its values in registers\n"
+                  : worded("a thread for each of {} lanes, its values in registers\n", form->count);
   step.equation = -1;
   if (form->count == 0) return true;
-  Launch launch{.name = worded("kernel_{}_in_registers", name_of(e.op)), .grid = register_loop_grid(*form), .work = register_work(*form)};
+  Launch launch{.name = worded("kernel_{}_in_registers", name_of(e.op)),
+                .grid = register_loop_grid(*form),
+                .work = register_work(*form)};
   launch.source = register_loop_source(*form, launch.name);
   launch.work *= static_cast<double>(std::max<std::int64_t>(form->count, 1));
   for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
@@ -296,13 +339,17 @@ void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
   for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
   for (Var o : e.outputs) {
     const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-    results.push_back(plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::unused ? unwanted : Launch::Pointer{v});
+    results.push_back(plan_.slots[static_cast<std::size_t>(v)].kind ==
+                              BufferPlan::Slot::Kind::unused
+                          ? unwanted
+                          : Launch::Pointer{v});
   }
   const SortSpec spec = sort_spec(fusion_, e);
   ScratchLayout scratch;
   add_sort(spec, operands, results, device_.facts().multiprocessors, scratch, step.launches);
   step.scratch_bytes = scratch.bytes();
-  step.text = worded("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length, spec.start, spec.limit);
+  step.text = worded("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length,
+                     spec.start, spec.limit);
   step.text += cuda_program::kernels_text(step.launches);
   step.equation = -1;
 }

@@ -1,4 +1,5 @@
-// ReplayGraph: making a CUDA graph node by node, and telling its nodes of new addresses. And how a program decides to be replayed.
+// ReplayGraph: making a CUDA graph node by node, and telling its nodes of new addresses. And how a
+// program decides to be replayed.
 #include "replay_graph.hpp"
 
 #include <mutex>
@@ -6,9 +7,9 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/base/environment.hpp"
-#include "../../../trace/record/node.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/base/warnings.hpp"
+#include "../../../trace/record/node.hpp"
 #include "../../services/counters.hpp"
 #include "program.hpp"
 
@@ -16,7 +17,8 @@ namespace vt::detail::cuda {
 
 namespace graph_replay {
 
-KernelNodeParams kernel_params(const DeviceCode& code, const DeviceCode::Grid& grid, void** parameters) {
+KernelNodeParams kernel_params(const DeviceCode& code, const DeviceCode::Grid& grid,
+                               void** parameters) {
   return {code.function(),
           static_cast<unsigned>(grid.blocks),
           1,
@@ -47,7 +49,8 @@ bool wanted() { return cuda_graphs_from_environment(); }
 bool has_conditions(const CudaDevice& device) {
   int major = 0, minor = 0;
   const Nvrtc* n = nvrtc(nullptr);
-  return device.driver().cuGraphAddNode_v2 && n && n->nvrtcVersion(&major, &minor) == Constant::NVRTC_SUCCESS && major * 100 + minor >= 1204;
+  return device.driver().cuGraphAddNode_v2 && n &&
+         n->nvrtcVersion(&major, &minor) == Constant::NVRTC_SUCCESS && major * 100 + minor >= 1204;
 }
 
 // Scratch memory up to here stays with the device between runs; more is asked for in each.
@@ -59,7 +62,8 @@ constexpr std::size_t least_steps = 3;
 
 DevicePtr ReplayGraph::resolve(Place place) const {
   if (place.base == Place::fixed) return place.offset;
-  return (place.base == Place::scratch ? scratch_ : bases_[static_cast<std::size_t>(place.base)]) + place.offset;
+  return (place.base == Place::scratch ? scratch_ : bases_[static_cast<std::size_t>(place.base)]) +
+         place.offset;
 }
 
 KernelNodeParams ReplayGraph::parameters_of(const ReplayStep& step, Parameters& p) const {
@@ -87,11 +91,14 @@ void ReplayGraph::drop() {
 
 void ReplayGraph::add_kernel(Graph graph, GraphNode& last, const KernelNodeParams& params) const {
   GraphNode node = nullptr;
-  device_.check(device_.driver().cuGraphAddKernelNode_v2(&node, graph, &last, last ? 1 : 0, &params), "cuGraphAddKernelNode");
+  device_.check(
+      device_.driver().cuGraphAddKernelNode_v2(&node, graph, &last, last ? 1 : 0, &params),
+      "cuGraphAddKernelNode");
   last = node;
 }
 
-void ReplayGraph::add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle) {
+void ReplayGraph::add_condition(Graph graph, GraphNode& last, const ReplayStep& step,
+                                unsigned long long handle) {
   const bool loop = step.kind == ReplayStep::Kind::loop;
   conditions_.push_back(device_code(device_, condition_source,
                                     loop ? "kernel_loop_goes_on" : "kernel_branch_is_taken"));
@@ -101,8 +108,10 @@ void ReplayGraph::add_condition(Graph graph, GraphNode& last, const ReplayStep& 
   add_kernel(graph, last, graph_replay::kernel_params(*conditions_.back(), {1, 1, 0}, parameters));
 }
 
-// One node behind the other. `again`: the handle of the loop whose body this is, whose condition is looked at in the end.
-void ReplayGraph::add_steps(Graph graph, const Vec<ReplayStep>& steps, const ReplayStep* loop, unsigned long long again) {
+// One node behind the other. `again`: the handle of the loop whose body this is, whose condition is
+// looked at in the end.
+void ReplayGraph::add_steps(Graph graph, const Vec<ReplayStep>& steps, const ReplayStep* loop,
+                            unsigned long long again) {
   using Kind = ReplayStep::Kind;
   const Driver& d = device_.driver();
   GraphNode last = nullptr;
@@ -118,17 +127,23 @@ void ReplayGraph::add_steps(Graph graph, const Vec<ReplayStep>& steps, const Rep
       device_.check(added, "cuGraphAddChildGraphNode");
       last = node;
     } else if (step.kind == Kind::copy) {
-      const CopyParams p = graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]), static_cast<std::size_t>(step.numbers[0]));
+      const CopyParams p =
+          graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]),
+                                    static_cast<std::size_t>(step.numbers[0]));
       GraphNode node = nullptr;
-      device_.check(d.cuGraphAddMemcpyNode(&node, graph, &last, last ? 1 : 0, &p, device_.context()), "cuGraphAddMemcpyNode");
+      device_.check(
+          d.cuGraphAddMemcpyNode(&node, graph, &last, last ? 1 : 0, &p, device_.context()),
+          "cuGraphAddMemcpyNode");
       last = node;
     } else {
       ConditionalNodeParams p{};
       p.node_type = Constant::CU_GRAPH_NODE_TYPE_CONDITIONAL;
-      p.kind = step.kind == Kind::loop ? Constant::CU_GRAPH_COND_TYPE_WHILE : Constant::CU_GRAPH_COND_TYPE_IF;
+      p.kind = step.kind == Kind::loop ? Constant::CU_GRAPH_COND_TYPE_WHILE
+                                       : Constant::CU_GRAPH_COND_TYPE_IF;
       p.size = 1;
       p.context = device_.context();
-      device_.check(d.cuGraphConditionalHandleCreate(&p.handle, graph, device_.context(), 0, 0), "cuGraphConditionalHandleCreate");
+      device_.check(d.cuGraphConditionalHandleCreate(&p.handle, graph, device_.context(), 0, 0),
+                    "cuGraphConditionalHandleCreate");
       add_condition(graph, last, step, p.handle);
       GraphNode node = nullptr;
       device_.check(d.cuGraphAddNode_v2(&node, graph, &last, nullptr, 1, &p), "cuGraphAddNode");
@@ -137,8 +152,10 @@ void ReplayGraph::add_steps(Graph graph, const Vec<ReplayStep>& steps, const Rep
     }
     for (const Place& place : step.places) {
       if (place.base < 0) continue;
-      if (graph != graph_ || step.kind >= Kind::branch) settled_[static_cast<std::size_t>(place.base)] = true;
-      else used_by_[static_cast<std::size_t>(place.base)].push_back(static_cast<int>(nodes_.size()));
+      if (graph != graph_ || step.kind >= Kind::branch)
+        settled_[static_cast<std::size_t>(place.base)] = true;
+      else
+        used_by_[static_cast<std::size_t>(place.base)].push_back(static_cast<int>(nodes_.size()));
     }
     if (graph == graph_) nodes_.push_back({last, &step, false});
   }
@@ -168,19 +185,23 @@ bool ReplayGraph::update(const Movable& node) const {
     return updated == Constant::CUDA_SUCCESS;
   }
   if (step.kind == ReplayStep::Kind::copy) {
-    const CopyParams p = graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]), static_cast<std::size_t>(step.numbers[0]));
-    device_.check(d.cuGraphExecMemcpyNodeSetParams(exec_, node.node, &p, device_.context()), "cuGraphExecMemcpyNodeSetParams");
+    const CopyParams p = graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]),
+                                                   static_cast<std::size_t>(step.numbers[0]));
+    device_.check(d.cuGraphExecMemcpyNodeSetParams(exec_, node.node, &p, device_.context()),
+                  "cuGraphExecMemcpyNodeSetParams");
     return true;
   }
   Parameters p;
   const KernelNodeParams params = parameters_of(step, p);
-  device_.check(d.cuGraphExecKernelNodeSetParams_v2(exec_, node.node, &params), "cuGraphExecKernelNodeSetParams");
+  device_.check(d.cuGraphExecKernelNodeSetParams_v2(exec_, node.node, &params),
+                "cuGraphExecKernelNodeSetParams");
   return true;
 }
 
 void ReplayGraph::prepare(std::span<const DevicePtr> bases, DevicePtr scratch) {
   bool anew = !exec_ || scratch != scratch_;
-  for (std::size_t b = 0; b < bases.size() && !anew; ++b) anew = bases[b] != bases_[b] && settled_[b];
+  for (std::size_t b = 0; b < bases.size() && !anew; ++b)
+    anew = bases[b] != bases_[b] && settled_[b];
   try {
     if (anew) {
       bases_ = Vec<DevicePtr>(bases.begin(), bases.end());
@@ -211,10 +232,13 @@ void ReplayGraph::prepare(std::span<const DevicePtr> bases, DevicePtr scratch) {
   }
 }
 
-void ReplayGraph::launch() const { device_.check(device_.driver().cuGraphLaunch(exec_, device_.stream()), "cuGraphLaunch"); }
+void ReplayGraph::launch() const {
+  device_.check(device_.driver().cuGraphLaunch(exec_, device_.stream()), "cuGraphLaunch");
+}
 
 ReplayScratch& replay_scratch(int device) {
-  static ReplayScratch* const all = new ReplayScratch[64];  // never destroyed: values may be let go while the process ends
+  // never destroyed: values may be let go while the process ends
+  static ReplayScratch* const all = new ReplayScratch[64];
   return all[device];
 }
 
@@ -224,18 +248,25 @@ struct CudaProgram::Replay {
   bool listed = false, direct = false;  // direct: it has run kernel by kernel
   ReplayList list;
   ReplayGraph graph;
-  Vec<int> results;  // per output: the place of its buffer among the bases; -1: it is an input, a constant, or an earlier result
-  explicit Replay(const CudaDevice& device) : list(graph_replay::has_conditions(device)), graph(device, list) {}
+  // per output: the place of its buffer among the bases; -1: it is an input, a constant, or an
+  // earlier result
+  Vec<int> results;
+  explicit Replay(const CudaDevice& device)
+      : list(graph_replay::has_conditions(device)), graph(device, list) {}
 };
 
-std::shared_ptr<CudaProgram::Replay> CudaProgram::new_replay() const { return new_shared<Replay>(device_); }
+std::shared_ptr<CudaProgram::Replay> CudaProgram::new_replay() const {
+  return new_shared<Replay>(device_);
+}
 
 bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& results) {
   using Kind = BufferPlan::Slot::Kind;
   Replay& r = *replay_;
   if (!r.possible) return false;
   const GraphBody& g = fusion_.graph;
-  const auto storage = [&](std::size_t i) { return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]); };
+  const auto storage = [&](std::size_t i) {
+    return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+  };
   ReplayScratch& scratch = replay_scratch(device_.index());
   const std::lock_guard lock(scratch.mutex);
   if (!r.listed) {
@@ -260,8 +291,8 @@ bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& resu
       return false;
     }
   }
-  // What runs once needs no graph, unless that saves waiting in the middle. A library is asked once before it is captured: then it has loaded what it
-  // needs.
+  // What runs once needs no graph, unless that saves waiting in the middle. A library is asked once
+  // before it is captured: then it has loaded what it needs.
   if (!r.direct && (!r.list.has_conditions || r.list.has_libraries)) {
     r.direct = true;
     return false;
@@ -289,7 +320,9 @@ bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& resu
   } catch (const Error& e) {
     if (!lost_device_reason(device_.index()).empty()) throw;
     // The driver makes no such graph: kernels one by one come to the same.
-    warn_once(worded("vt: a program on cuda({}) runs kernel by kernel, as no CUDA graph could be made of it: {}", device_.index(), e.what()));
+    warn_once(worded(
+        "vt: a program on cuda({}) runs kernel by kernel, as no CUDA graph could be made of it: {}",
+        device_.index(), e.what()));
     r.possible = false;
     results = Vec<BufferRef>(g.outputs.size());
     return false;

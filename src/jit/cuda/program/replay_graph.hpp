@@ -20,7 +20,8 @@ extern "C" __global__ void kernel_branch_is_taken(unsigned long long handle, con
 }
 )";
 
-/// One thread at a time. A graph that runs goes on with the addresses that it began with; later ones come behind it in the stream.
+/// One thread at a time. A graph that runs goes on with the addresses that it began with; later
+/// ones come behind it in the stream.
 class ReplayGraph {
  public:
   /// Reads `list` as long as it lives.
@@ -29,7 +30,8 @@ class ReplayGraph {
   ReplayGraph(const ReplayGraph&) = delete;
   ReplayGraph& operator=(const ReplayGraph&) = delete;
 
-  /// Makes the graph, or tells it of the addresses that changed. After an error it is made anew the next time. Throws: Error(backend), Error(memory).
+  /// Makes the graph, or tells it of the addresses that changed. After an error it is made anew the
+  /// next time. Throws: Error(backend), Error(memory).
   void prepare(std::span<const DevicePtr> bases, DevicePtr scratch);
   void launch() const;
 
@@ -42,12 +44,14 @@ class ReplayGraph {
   void make();
   /// Tells a node of new addresses. False where another graph is needed.
   bool update(const Movable& node) const;
-  void add_steps(Graph graph, const Vec<ReplayStep>& steps, const ReplayStep* loop, unsigned long long again);
+  void add_steps(Graph graph, const Vec<ReplayStep>& steps, const ReplayStep* loop,
+                 unsigned long long again);
   /// A kernel behind `last`, which it becomes.
   void add_kernel(Graph graph, GraphNode& last, const KernelNodeParams& params) const;
   /// What a step's library gives to a stream, for its present addresses.
   Graph capture(const ReplayStep& step) const;
-  void add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle);
+  void add_condition(Graph graph, GraphNode& last, const ReplayStep& step,
+                     unsigned long long handle);
   DevicePtr resolve(Place place) const;
   struct Parameters {
     SmallVec<DevicePtr, 16> addresses;
@@ -69,8 +73,8 @@ class ReplayGraph {
   Vec<char> settled_;      // per base: a branch or a loop uses it
 };
 
-/// The memory that all replayed programs of a device share as scratch, as its stream runs them one after the other; who holds `mutex` may use it for
-/// what it gives to the stream meanwhile.
+/// The memory that all replayed programs of a device share as scratch, as its stream runs them one
+/// after the other; who holds `mutex` may use it for what it gives to the stream meanwhile.
 struct ReplayScratch {
   std::mutex mutex;
   BufferRef memory;

@@ -5,9 +5,9 @@
 
 #include "../../../trace/record/node.hpp"
 #include "../../regions/register_loop.hpp"
+#include "../source/register_source.hpp"
 #include "control.hpp"
 #include "program.hpp"
-#include "../source/register_source.hpp"
 
 namespace vt::detail::cuda {
 
@@ -32,34 +32,43 @@ bool ReplayList::add_with_body(ReplayStep step, FunctionRef<bool()> write) {
 
 Place ReplayList::settled(Place place, std::size_t bytes) {
   if (kernel_) return place.step ? take(bytes) : place;
-  constexpr std::size_t small = std::size_t{16} << 20;  // copied in about the time that making a graph takes
+  // copied in about the time that making a graph takes
+  constexpr std::size_t small = std::size_t{16} << 20;
   return place.base >= 0 && bytes <= small ? take(bytes) : place;
 }
 
-bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<const Place> outputs) const {
+bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
+                       std::span<const Place> outputs) const {
   using Kind = BufferPlan::Slot::Kind;
   const GraphBody& g = fusion_.graph;
-  const auto storage = [&](Var v) { return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]); };
+  const auto storage = [&](Var v) {
+    return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
+  };
   const std::size_t taken = l.taken();
   const Place arena = plan_.arena_bytes ? l.take(plan_.arena_bytes) : Place();
-  const Place scratch = scratch_bytes_ ? l.take(scratch_bytes_) : Place();  // of one step after the other
+  // of one step after the other
+  const Place scratch = scratch_bytes_ ? l.take(scratch_bytes_) : Place();
   Vec<Place> places(g.avals.size());
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) places[v] = {Place::fixed, address(*constants_[v])};
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
-    if (plan_.slots[v].kind == Kind::input) places[v] = inputs[static_cast<std::size_t>(plan_.slots[v].index)];
+    if (plan_.slots[v].kind == Kind::input)
+      places[v] = inputs[static_cast<std::size_t>(plan_.slots[v].index)];
   // A result that a loop or a branch makes is made where it belongs.
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     const std::size_t v = storage(g.outputs[i]);
     const BufferPlan::Slot& s = plan_.slots[v];
-    const bool its_own = (s.kind == Kind::output && s.index == static_cast<int>(i)) || (s.kind == Kind::produced && places[v].base == Place::nowhere);
+    const bool its_own = (s.kind == Kind::output && s.index == static_cast<int>(i)) ||
+                         (s.kind == Kind::produced && places[v].base == Place::nowhere);
     if (!its_own) continue;
-    places[v] = outputs[i].base == Place::nowhere ? l.take(g.aval(g.outputs[i]).bytes()) : outputs[i];
+    places[v] =
+        outputs[i].base == Place::nowhere ? l.take(g.aval(g.outputs[i]).bytes()) : outputs[i];
   }
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == Kind::arena) places[v] = arena + s.offset;
-    if (s.kind == Kind::in_output) places[v] = places[storage(g.outputs[static_cast<std::size_t>(s.index)])] + s.offset;
+    if (s.kind == Kind::in_output)
+      places[v] = places[storage(g.outputs[static_cast<std::size_t>(s.index)])] + s.offset;
   }
   for (const Step& step : steps_) {
     if (step.kind == Step::Kind::kernel) {
@@ -73,7 +82,8 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<c
         kernel.work = launch.work;
         kernel.grid = launch.grid;
         for (const Launch::Pointer& p : launch.pointers)
-          kernel.places.push_back((p.var < 0 ? scratch : places[static_cast<std::size_t>(p.var)]) + static_cast<std::uint64_t>(p.offset));
+          kernel.places.push_back((p.var < 0 ? scratch : places[static_cast<std::size_t>(p.var)]) +
+                                  static_cast<std::uint64_t>(p.offset));
         kernel.numbers = launch.numbers;
         if (!l.add(std::move(kernel))) return false;
       }
@@ -92,12 +102,14 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<c
     }
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i)
-    if (!l.copy(outputs[i], places[storage(g.outputs[i])], g.aval(g.outputs[i]).bytes())) return false;
+    if (!l.copy(outputs[i], places[storage(g.outputs[i])], g.aval(g.outputs[i]).bytes()))
+      return false;
   l.give_back(taken);
   return true;
 }
 
-bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::span<const Place> results) const {
+bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
+                         std::span<const Place> results) const {
   const auto result_bytes = [&](std::size_t i) { return alone_.aval(alone_.outputs[i]).bytes(); };
   if (loop_code_ && !l.for_kernel()) {
     const std::size_t taken = l.taken();
@@ -124,28 +136,37 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     for (const Place& p : results) kernel.places.push_back(p);
     return l.add(std::move(kernel));
   }
-  const auto body = [&](std::size_t k) { return static_cast<const CudaProgram*>(bodies_[k].get()); };
+  const auto body = [&](std::size_t k) {
+    return static_cast<const CudaProgram*>(bodies_[k].get());
+  };
   const std::size_t taken = l.taken();
   if (equation_.op == Op::scan) {
     const auto& p = equation_.as<ScanParams>();
     const GraphBody& graph = *graphs_[0];
-    const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+    const auto carries = static_cast<std::size_t>(p.carries),
+               looped = carries + static_cast<std::size_t>(p.sequences);
     const auto length = static_cast<std::size_t>(p.length);
     if (l.for_kernel()) return list_rounds(l, operands, results);
     if (l.may_have_conditions() && length > 1) {
       ReplayList one(true);
       Vec<Place> any(operands.size(), {0, 0}), unwanted(results.size(), {0, 0});
       if (!body(0)->list(one, any, unwanted)) return false;
-      if (!l.has_room(one.steps_in_all() * static_cast<std::int64_t>(length))) return list_counted(l, operands, results);
+      if (!l.has_room(one.steps_in_all() * static_cast<std::int64_t>(length)))
+        return list_counted(l, operands, results);
     }
-    Vec<Place> values(operands.begin(), operands.end()), next(results.begin(), results.end()), others;
+    Vec<Place> values(operands.begin(), operands.end()), next(results.begin(), results.end()),
+        others;
     for (std::size_t i = 0; i < carries; ++i) others.push_back(l.take(result_bytes(i)));
     for (std::size_t round = 0; round < length; ++round) {
       const std::size_t at = p.reverse ? length - 1 - round : round;
-      const bool to_results = (length - 1 - round) % 2 == 0;  // carries change between two places, and end in the results
-      for (std::size_t i = carries; i < looped; ++i) values[i] = operands[i] + at * graph.aval(graph.inputs[i]).bytes();
+      // carries change between two places, and end in the results
+      const bool to_results = (length - 1 - round) % 2 == 0;
+      for (std::size_t i = carries; i < looped; ++i)
+        values[i] = operands[i] + at * graph.aval(graph.inputs[i]).bytes();
       for (std::size_t i = 0; i < results.size(); ++i)
-        next[i] = i >= carries ? results[i] + at * graph.aval(graph.outputs[i]).bytes() : to_results ? results[i] : others[i];
+        next[i] = i >= carries ? results[i] + at * graph.aval(graph.outputs[i]).bytes()
+                  : to_results ? results[i]
+                               : others[i];
       if (!body(0)->list(l, values, next)) return false;
       for (std::size_t i = 0; i < carries; ++i) values[i] = next[i];
     }
@@ -157,8 +178,11 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
   if (!l.may_have_conditions()) return false;
   l.has_conditions = true;
   Vec<Place> values, settled;
-  const std::size_t carries = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries) : 0;
-  for (std::size_t i = 0; i < results.size(); ++i) settled.push_back(l.settled(results[i], result_bytes(i)));
+  const std::size_t carries = equation_.op == Op::while_
+                                  ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
+                                  : 0;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    settled.push_back(l.settled(results[i], result_bytes(i)));
   // Carries live where the results will be, so that a round reads what the one before wrote.
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::size_t bytes = alone_.aval(alone_.inputs[i]).bytes();
@@ -197,26 +221,33 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
 }
 
 // A scan whose rounds are rounds of a kernel: sequences are read and written further on in each.
-bool DeviceControl::list_rounds(ReplayList& l, std::span<const Place> operands, std::span<const Place> results) const {
+bool DeviceControl::list_rounds(ReplayList& l, std::span<const Place> operands,
+                                std::span<const Place> results) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   const std::size_t taken = l.taken();
-  const auto bytes = [&](std::size_t i, bool result) { return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes(); };
+  const auto bytes = [&](std::size_t i, bool result) {
+    return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes();
+  };
   const auto stepping = [&](Place place, Var v) {
     const auto each = static_cast<std::int64_t>(graph.aval(v).bytes());
-    place.offset += p.reverse ? static_cast<std::uint64_t>(each * std::max<std::int64_t>(p.length - 1, 0)) : 0;
+    place.offset +=
+        p.reverse ? static_cast<std::uint64_t>(each * std::max<std::int64_t>(p.length - 1, 0)) : 0;
     place.step = p.reverse ? -each : each;
     return place;
   };
   Vec<Place> values, next, made;
-  for (std::size_t i = 0; i < results.size(); ++i) made.push_back(l.settled(results[i], bytes(i, true)));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    made.push_back(l.settled(results[i], bytes(i, true)));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     values.push_back(i < carries ? made[i] : l.settled(operands[i], bytes(i, false)));
     if (!l.copy(values[i], operands[i], bytes(i, false))) return false;
     if (i >= carries && i < looped) values[i] = stepping(values[i], graph.inputs[i]);
   }
-  for (std::size_t i = 0; i < results.size(); ++i) next.push_back(i < carries ? l.take(bytes(i, true)) : stepping(made[i], graph.outputs[i]));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    next.push_back(i < carries ? l.take(bytes(i, true)) : stepping(made[i], graph.outputs[i]));
   ReplayStep rounds;
   rounds.kind = ReplayStep::Kind::rounds;
   rounds.numbers = {p.length};

@@ -1,4 +1,5 @@
-// ReplayList: all that a program gives to the device, in its order, with addresses that are told later: what a CUDA graph is made of.
+// ReplayList: all that a program gives to the device, in its order, with addresses that are told
+// later: what a CUDA graph is made of.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +8,18 @@
 #include <vt/detail/function.hpp>
 #include <vt/small_vec.hpp>
 
-#include "compile.hpp"
 #include "../libraries/library_call.hpp"
+#include "compile.hpp"
 
 namespace vt::detail::cuda {
 
-/// Where something lies while a program is replayed: so many bytes behind a base that each run tells.
+/// Where something lies while a program is replayed: so many bytes behind a base that each run
+/// tells.
 struct Place {
   static constexpr int fixed = -1, scratch = -2, nowhere = -3;
-  int base = nowhere;  ///< an input or a result of the program by its number (inputs first); or `fixed`: `offset` is the address
+  /// an input or a result of the program by its number (inputs first); or `fixed`: `offset` is the
+  /// address
+  int base = nowhere;
   std::uint64_t offset = 0;
   std::int64_t step = 0;  ///< further by so many bytes in each of the `rounds` that it is used in
   Place operator+(std::uint64_t bytes) const { return {base, offset + bytes, step}; }
@@ -28,8 +32,10 @@ struct ReplayStep {
     library,  ///< `call`, for `places`
     copy,     ///< to places[0] from places[1], numbers[0] bytes
     branch,   ///< `body` runs if the i32 at places[0], within 0 … numbers[1], is numbers[0]
-    loop,     ///< `body` runs as long as the bool at places[0] holds, which stands there before and which it sets
-    rounds,   ///< `body` runs numbers[0] times; only in lists for one kernel
+    /// `body` runs as long as the bool at places[0] holds, which stands there before and which it
+    /// sets
+    loop,
+    rounds,  ///< `body` runs numbers[0] times; only in lists for one kernel
   } kind = Kind::kernel;
   std::shared_ptr<const DeviceCode> code;
   const std::string* text = nullptr;  ///< the kernel's source, where it is kept …
@@ -43,8 +49,10 @@ struct ReplayStep {
 
 class ReplayList {
  public:
-  /// `conditions`: whether the driver's graphs have branches and loops. `kernel`: it becomes one kernel, which has them anyway.
-  explicit ReplayList(bool conditions, bool kernel = false) : conditions_(conditions || kernel), kernel_(kernel) {}
+  /// `conditions`: whether the driver's graphs have branches and loops. `kernel`: it becomes one
+  /// kernel, which has them anyway.
+  explicit ReplayList(bool conditions, bool kernel = false)
+      : conditions_(conditions || kernel), kernel_(kernel) {}
 
   Vec<ReplayStep> steps;
   bool has_conditions = false;  ///< a branch or a loop is in it
@@ -74,8 +82,9 @@ class ReplayList {
   bool copy(Place to, Place from, std::size_t bytes);
   /// Steps that `write` adds become the body of `step`, which is added.
   bool add_with_body(ReplayStep step, FunctionRef<bool()> write);
-  /// A place that stays where it is from run to run: graphs of branches and loops are not changed once they are made. Small values that lie elsewhere
-  /// get scratch memory, large ones stay: then the graph is made anew when they move.
+  /// A place that stays where it is from run to run: graphs of branches and loops are not changed
+  /// once they are made. Small values that lie elsewhere get scratch memory, large ones stay: then
+  /// the graph is made anew when they move.
   Place settled(Place place, std::size_t bytes);
 
  private:

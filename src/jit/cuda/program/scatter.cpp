@@ -15,8 +15,8 @@ namespace device_scatter {
 
 constexpr double few_rounds = 32;  // that a thread makes sooner than others are put in order
 
-// Do the values of an index tell the values of all that it is made of? So they do where each term's steps are larger than all that smaller terms
-// together can make.
+// Do the values of an index tell the values of all that it is made of? So they do where each term's
+// steps are larger than all that smaller terms together can make.
 bool tells_all(const Nest& nest, IndexId index) {
   struct Digit {
     std::int64_t factor, extent;
@@ -50,7 +50,9 @@ bool has_atomic(Op update, DType d) {
   return update == Op::add || update == Op::min || update == Op::max;
 }
 
-std::int64_t target_elements(const Nest& nest) { return nest.indices.bounds(nest.stores[0].index).high + 1; }
+std::int64_t target_elements(const Nest& nest) {
+  return nest.indices.bounds(nest.stores[0].index).high + 1;
+}
 
 }  // namespace device_scatter
 
@@ -59,16 +61,19 @@ UpdatePlan plan_updates(const Nest& nest, bool unique) {
   UpdatePlan plan;
   if (none_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; })) return plan;
   const NestStore& store = nest.stores[0];
-  if (nest.stores.size() != 1 || nest.stages.size() != 1 || !nest.shared.empty() || !nest.reductions.empty()) {
+  if (nest.stores.size() != 1 || nest.stages.size() != 1 || !nest.shared.empty() ||
+      !nest.reductions.empty()) {
     plan.way = UpdatePlan::Way::in_order;
     return plan;
   }
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   std::uint64_t keys = store.mask >= 0 ? dependences[static_cast<std::size_t>(store.mask)] : 0;
-  nest.indices.each_value(store.index, [&](int v) { keys |= dependences[static_cast<std::size_t>(v)]; });
+  nest.indices.each_value(store.index,
+                          [&](int v) { keys |= dependences[static_cast<std::size_t>(v)]; });
   const bool all_told = tells_all(nest, store.index);
   for (int l : nest.stages[0].loops) {
-    const bool window = all_told && !(keys >> l & 1u) && nest.indices.factor_of_loop(store.index, l) > 0;
+    const bool window =
+        all_told && !(keys >> l & 1u) && nest.indices.factor_of_loop(store.index, l) > 0;
     (window ? plan.window_loops : plan.key_loops).push_back(l);
   }
   const DType d = nest.buffers[static_cast<std::size_t>(store.buffer)].dtype;
@@ -79,7 +84,8 @@ UpdatePlan plan_updates(const Nest& nest, bool unique) {
   return plan;
 }
 
-void add_sorted_updates(const Nest& nest, const UpdatePlan& plan, std::span<const Launch::Pointer> buffers, const Vec<std::int64_t>& numbers,
+void add_sorted_updates(const Nest& nest, const UpdatePlan& plan,
+                        std::span<const Launch::Pointer> buffers, const Vec<std::int64_t>& numbers,
                         int multiprocessors, ScratchLayout& scratch, Vec<Launch>& launches) {
   using namespace device_scatter;
   const NestStore& store = nest.stores[0];
@@ -92,7 +98,8 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan, std::span<cons
   const DType key = targets < 0xffff ? DType::u16 : targets < 0xffffffff ? DType::u32 : DType::u64;
   const DType place = n < 0xffffffff ? DType::u32 : DType::u64;
   const auto bytes = [&](DType d) { return n * static_cast<std::int64_t>(size_of(d)); };
-  const Launch::Pointer unordered = scratch.take(bytes(key)), keys = scratch.take(bytes(key)), places = scratch.take(bytes(place));
+  const Launch::Pointer unordered = scratch.take(bytes(key)), keys = scratch.take(bytes(key)),
+                        places = scratch.take(bytes(place));
   Nest index = nest;
   Vec<IndexId> without(nest.loops.size(), -1);
   for (int l : plan.window_loops) without[static_cast<std::size_t>(l)] = index.indices.constant(0);
@@ -106,7 +113,9 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan, std::span<cons
     NestValue none, chosen;
     none.kind = NestValue::Kind::literal;
     none.dtype = none.literal.dtype = key;
-    none.literal.natural = key == DType::u16 ? 0xffff : key == DType::u32 ? 0xffffffff : ~std::uint64_t{0};
+    none.literal.natural = key == DType::u16   ? 0xffff
+                           : key == DType::u32 ? 0xffffffff
+                                               : ~std::uint64_t{0};
     index.values.push_back(none);
     chosen.op = Op::select;
     chosen.dtype = key;
@@ -127,13 +136,15 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan, std::span<cons
   for (std::size_t i = plan.key_loops.size(); i-- > 0;) {
     const int l = plan.key_loops[i];
     const std::int64_t extent = nest.loops[static_cast<std::size_t>(l)].extent;
-    numbered.index = index.indices.add(numbered.index, index.indices.scale(index.indices.loop(l, extent), stride));
+    numbered.index = index.indices.add(numbered.index,
+                                       index.indices.scale(index.indices.loop(l, extent), stride));
     stride *= extent;
   }
   index.stores.clear();
   index.stores.push_back(numbered);
   index.stages[0].loops = plan.key_loops;
-  const auto add = [&](const std::string& name, std::string source, std::int64_t blocks, std::initializer_list<Launch::Pointer> more,
+  const auto add = [&](const std::string& name, std::string source, std::int64_t blocks,
+                       std::initializer_list<Launch::Pointer> more,
                        std::initializer_list<std::int64_t> last) {
     Launch l;
     l.name = name;
@@ -146,22 +157,28 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan, std::span<cons
     launches.push_back(std::move(l));
   };
   const Mapping mapping = choose_mapping(index);
-  add("kernel_scatter_indices", nest_source(index, mapping, "kernel_scatter_indices"), mapping.blocks(), {unordered}, {});
+  add("kernel_scatter_indices", nest_source(index, mapping, "kernel_scatter_indices"),
+      mapping.blocks(), {unordered}, {});
   SortSpec spec;
   spec.length = spec.limit = n;
   spec.dtypes = {key, place};
   spec.is_place = {0, 1};
   const Launch::Pointer from[] = {unordered, {}}, to[] = {keys, places};
   add_sort(spec, from, to, multiprocessors, scratch, launches);
-  const auto blocks = [&](std::int64_t rounds) { return std::min<std::int64_t>((rounds + 255) / 256, std::int64_t{32} * multiprocessors); };
+  const auto blocks = [&](std::int64_t rounds) {
+    return std::min<std::int64_t>((rounds + 255) / 256, std::int64_t{32} * multiprocessors);
+  };
   const SortedUpdates sorted{plan, key, place};
   const std::int64_t pieces = (n + SortedUpdates::piece - 1) / SortedUpdates::piece;
   const DType d = nest.buffers[static_cast<std::size_t>(store.buffer)].dtype;
-  const Launch::Pointer parts = scratch.take(pieces * window * static_cast<std::int64_t>(size_of(d)));
-  add("kernel_scatter_combine", sorted_updates_source(nest, sorted, false, "kernel_scatter_combine"), blocks(n * window), {keys, places, parts}, {n});
+  const Launch::Pointer parts =
+      scratch.take(pieces * window * static_cast<std::int64_t>(size_of(d)));
+  add("kernel_scatter_combine",
+      sorted_updates_source(nest, sorted, false, "kernel_scatter_combine"), blocks(n * window),
+      {keys, places, parts}, {n});
   if (pieces > 1 && store.update != Op::select)
-    add("kernel_scatter_join", sorted_updates_source(nest, sorted, true, "kernel_scatter_join"), blocks((pieces - 1) * window), {keys, places, parts},
-        {n});
+    add("kernel_scatter_join", sorted_updates_source(nest, sorted, true, "kernel_scatter_join"),
+        blocks((pieces - 1) * window), {keys, places, parts}, {n});
 }
 
 }  // namespace vt::detail::cuda

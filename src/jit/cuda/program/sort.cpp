@@ -11,9 +11,11 @@ namespace vt::detail::cuda {
 
 namespace device_sort {
 
-constexpr std::int64_t shared_bytes = 32 << 10;  // of a block that orders rows in shared memory: several blocks fit on a multiprocessor
+// of a block that orders rows in shared memory: several blocks fit on a multiprocessor
+constexpr std::int64_t shared_bytes = 32 << 10;
 constexpr std::int64_t most_selected = 1024;
-constexpr std::int64_t least_share = 8;  // a selection pays where it leaves so many elements for each that it takes
+// a selection pays where it leaves so many elements for each that it takes
+constexpr std::int64_t least_share = 8;
 constexpr std::int64_t least_part = 4096;
 
 bool is_wanted(const Launch::Pointer& p) { return p.var != unwanted.var; }
@@ -28,8 +30,8 @@ struct Sort {
   std::int64_t rows = 0;
   SmallVec<char, 4> wanted;
 
-  void add(std::string name, std::string source, std::int64_t blocks, int threads, SmallVec<Launch::Pointer, 8> pointers,
-           Vec<std::int64_t> numbers) const {
+  void add(std::string name, std::string source, std::int64_t blocks, int threads,
+           SmallVec<Launch::Pointer, 8> pointers, Vec<std::int64_t> numbers) const {
     Launch l;
     l.name = std::move(name);
     l.source = std::move(source);
@@ -48,7 +50,8 @@ struct Sort {
   }
   /// Blocks of a kernel whose threads take one element after the other.
   std::int64_t blocks_for(std::int64_t elements) const {
-    return std::min<std::int64_t>((elements + sort_threads - 1) / sort_threads, std::int64_t{16} * multiprocessors);
+    return std::min<std::int64_t>((elements + sort_threads - 1) / sort_threads,
+                                  std::int64_t{16} * multiprocessors);
   }
 
   void in_shared_memory(const RowWords& words) const {
@@ -58,8 +61,9 @@ struct Sort {
     add_operands(pointers, read);
     add_results(pointers);
     const std::string name = worded("kernel_sort_rows_{}", words.padded);
-    add(name, sort_rows_source(s, words, wanted, name), (rows + words.rows - 1) / words.rows, std::min(sort_threads, words.padded * words.rows / 2),
-        std::move(pointers), {rows, s.length, s.inner, s.start, s.limit});
+    add(name, sort_rows_source(s, words, wanted, name), (rows + words.rows - 1) / words.rows,
+        std::min(sort_threads, words.padded * words.rows / 2), std::move(pointers),
+        {rows, s.length, s.inner, s.start, s.limit});
   }
 
   Record record(bool places) const {
@@ -74,12 +78,15 @@ struct Sort {
     r.wide_key = size_of(s.dtypes[0]) == 8;
     int capacity = 512;
     while (capacity < 2 * s.limit) capacity *= 2;
-    // Parts of rows that keep all multiprocessors busy, no more than lets the second launch be short, too.
-    std::int64_t parts = std::min((4 * multiprocessors + rows - 1) / rows, s.length / std::max(least_share * s.limit, least_part));
+    // Parts of rows that keep all multiprocessors busy, no more than lets the second launch be
+    // short, too.
+    std::int64_t parts = std::min((4 * multiprocessors + rows - 1) / rows,
+                                  s.length / std::max(least_share * s.limit, least_part));
     while (parts > 1 && parts * parts > s.length / s.limit) --parts;
     if (parts < 1) parts = 1;
     const std::int64_t kept = parts * s.limit;
-    const auto launch = [&](bool of_records, bool last, Launch::Pointer keys, Launch::Pointer places, std::int64_t cut) {
+    const auto launch = [&](bool of_records, bool last, Launch::Pointer keys,
+                            Launch::Pointer places, std::int64_t cut) {
       SmallVec<Launch::Pointer, 8> pointers;
       SmallVec<char, 4> read = wanted;
       if (!last) std::fill(read.begin(), read.end(), 0);
@@ -88,12 +95,15 @@ struct Sort {
       for (const Launch::Pointer& p : {keys, places})
         if (of_records || !last) pointers.push_back(p);
       if (last) add_results(pointers);
-      const std::string name = worded("kernel_select{}{}", of_records ? "_again" : "", last ? "" : "_parts");
-      add(name, select_source(s, r, capacity, of_records, last, wanted, name), rows * cut, sort_threads, std::move(pointers),
+      const std::string name =
+          worded("kernel_select{}{}", of_records ? "_again" : "", last ? "" : "_parts");
+      add(name, select_source(s, r, capacity, of_records, last, wanted, name), rows * cut,
+          sort_threads, std::move(pointers),
           {rows, s.length, s.inner, s.start, s.limit, cut, of_records ? kept : 0});
     };
     if (parts == 1) return launch(false, true, {}, {}, 1);
-    const Launch::Pointer keys = scratch.take(rows * kept * r.key_bytes()), places = scratch.take(rows * kept * r.place_bytes());
+    const Launch::Pointer keys = scratch.take(rows * kept * r.key_bytes()),
+                          places = scratch.take(rows * kept * r.place_bytes());
     launch(false, false, keys, places, parts);
     launch(true, true, keys, places, 1);
   }
@@ -114,7 +124,9 @@ struct Sort {
     }
     // Keys of integers are all of them.
     const bool from_key = groups.back().end == 1 && !is_float(s.dtypes[0]);
-    const bool places = !from_key || groups.size() > 1 || any_of(std::span(wanted.data() + 1, wanted.size() - 1), [](char w) { return w != 0; });
+    const bool places =
+        !from_key || groups.size() > 1 ||
+        any_of(std::span(wanted.data() + 1, wanted.size() - 1), [](char w) { return w != 0; });
     Record r = record(places);
     for (const Group& g : groups) r.wide_key = r.wide_key || g.bits > 32;
     const std::int64_t tiles = (s.length + r.tile() - 1) / r.tile(), records = rows * s.length;
@@ -125,26 +137,30 @@ struct Sort {
     }
     const Launch::Pointer counts = scratch.take(rows * tiles * sort_threads * r.place_bytes());
     const Launch::Pointer totals = scratch.take(rows * sort_threads * r.place_bytes());
-    const std::string suffix = worded("_{}", r.wide_key ? 64 : 32), move = "kernel_sort_move" + suffix;
+    const std::string suffix = worded("_{}", r.wide_key ? 64 : 32),
+                      move = "kernel_sort_move" + suffix;
     int now = 0;
     bool begun = false;
     for (const Group& g : groups) {
       SmallVec<Launch::Pointer, 8> pointers;
       for (int k = g.first; k < g.end; ++k)
-        if (!s.is_place[static_cast<std::size_t>(k)]) pointers.push_back(operands[static_cast<std::size_t>(k)]);
+        if (!s.is_place[static_cast<std::size_t>(k)])
+          pointers.push_back(operands[static_cast<std::size_t>(k)]);
       pointers.push_back(places_[now]);
       pointers.push_back(keys[now]);
-      add("kernel_sort_keys", sort_keys_source(s, r, g.first, g.end, "kernel_sort_keys"), blocks_for(records), sort_threads, std::move(pointers),
-          {rows, s.length, s.inner, begun});
+      add("kernel_sort_keys", sort_keys_source(s, r, g.first, g.end, "kernel_sort_keys"),
+          blocks_for(records), sort_threads, std::move(pointers), {rows, s.length, s.inner, begun});
       for (int shift = 0; shift < g.bits; shift += 8) {
-        add("kernel_sort_count", sort_count_source(r, "kernel_sort_count"), rows * tiles, sort_threads, {keys[now], counts},
-            {s.length, tiles, shift});
-        add("kernel_sort_offsets", sort_offsets_source(r, "kernel_sort_offsets"), rows * 32, sort_threads, {counts, totals}, {tiles});
+        add("kernel_sort_count", sort_count_source(r, "kernel_sort_count"), rows * tiles,
+            sort_threads, {keys[now], counts}, {s.length, tiles, shift});
+        add("kernel_sort_offsets", sort_offsets_source(r, "kernel_sort_offsets"), rows * 32,
+            sort_threads, {counts, totals}, {tiles});
         SmallVec<Launch::Pointer, 8> moved = {keys[now]};
         if (places) moved.push_back(places_[now]);
         for (const Launch::Pointer& p : {counts, totals, keys[1 - now]}) moved.push_back(p);
         if (places) moved.push_back(places_[1 - now]);
-        add(move, sort_move_source(r, move), rows * tiles, sort_threads, std::move(moved), {s.length, tiles, shift, begun});
+        add(move, sort_move_source(r, move), rows * tiles, sort_threads, std::move(moved),
+            {s.length, tiles, shift, begun});
         now = 1 - now;
         begun = true;
       }
@@ -156,24 +172,29 @@ struct Sort {
     pointers.push_back(keys[now]);
     if (places) pointers.push_back(places_[now]);
     add_results(pointers);
-    add("kernel_sort_results", sort_results_source(s, r, wanted, from_key, "kernel_sort_results"), blocks_for(rows * (s.limit - s.start)),
-        sort_threads, std::move(pointers), {rows, s.length, s.inner, s.start, s.limit});
+    add("kernel_sort_results", sort_results_source(s, r, wanted, from_key, "kernel_sort_results"),
+        blocks_for(rows * (s.limit - s.start)), sort_threads, std::move(pointers),
+        {rows, s.length, s.inner, s.start, s.limit});
   }
 };
 
 }  // namespace device_sort
 
-void add_sort(const SortSpec& s, std::span<const Launch::Pointer> operands, std::span<const Launch::Pointer> results, int multiprocessors,
-              ScratchLayout& scratch, Vec<Launch>& launches) {
+void add_sort(const SortSpec& s, std::span<const Launch::Pointer> operands,
+              std::span<const Launch::Pointer> results, int multiprocessors, ScratchLayout& scratch,
+              Vec<Launch>& launches) {
   using namespace device_sort;
   Sort sort{s, operands, results, multiprocessors, scratch, launches, s.outer * s.inner, {}};
   for (const Launch::Pointer& p : results) sort.wanted.push_back(is_wanted(p));
-  if (sort.rows == 0 || s.limit == s.start || none_of(sort.wanted, [](char w) { return w != 0; })) return;
+  if (sort.rows == 0 || s.limit == s.start || none_of(sort.wanted, [](char w) { return w != 0; }))
+    return;
   if (s.length <= shared_bytes) {
     const RowWords words = row_words(s);
     if (words.bytes() <= shared_bytes) return sort.in_shared_memory(words);
   }
-  if (s.keys == 1 && !s.is_place[0] && s.limit <= most_selected && s.length >= least_share * s.limit) return sort.by_selection();
+  if (s.keys == 1 && !s.is_place[0] && s.limit <= most_selected &&
+      s.length >= least_share * s.limit)
+    return sort.by_selection();
   sort.by_digits();
 }
 

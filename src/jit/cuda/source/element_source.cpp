@@ -131,24 +131,32 @@ std::string from_bits(const std::string& text, DType to) {
 }  // namespace element_text
 
 const char* register_type(DType d) {
-  constexpr const char* names[] = {"bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f32", "f32", "f64"};
+  constexpr const char* names[] = {"bool", "i8",  "u8",  "i16", "u16", "i32", "u32",
+                                   "i64",  "u64", "f32", "f32", "f32", "f64"};
   return names[static_cast<int>(d)];
 }
 
 const char* memory_type(DType d) { return element_text::is_half(d) ? "u16" : register_type(d); }
 
 std::string from_memory(DType d, const std::string& element) {
-  return d == DType::f16 ? "vt_f16(" + element + ")" : d == DType::bf16 ? "vt_bf16(" + element + ")" : element;
+  return d == DType::f16    ? "vt_f16(" + element + ")"
+         : d == DType::bf16 ? "vt_bf16(" + element + ")"
+                            : element;
 }
 std::string to_memory(DType d, const std::string& number) {
-  return d == DType::f16 ? "vt_f16_bits(" + number + ")" : d == DType::bf16 ? "vt_bf16_bits(" + number + ")" : number;
+  return d == DType::f16    ? "vt_f16_bits(" + number + ")"
+         : d == DType::bf16 ? "vt_bf16_bits(" + number + ")"
+                            : number;
 }
 
 std::string number(DType d, double value) {
   if (__builtin_isnan(value)) return d == DType::f64 ? "(f64)VT_NAN" : "VT_NAN";
-  if (__builtin_isinf(value)) return std::string(value < 0 ? "-" : "") + (d == DType::f64 ? "(f64)VT_INF" : "VT_INF");
+  if (__builtin_isinf(value))
+    return std::string(value < 0 ? "-" : "") + (d == DType::f64 ? "(f64)VT_INF" : "VT_INF");
   if (is_float(d)) {
-    std::string text = d == DType::f64 ? worded("{}", value) : worded("{}", static_cast<float>(value));  // the shortest that reads back the same
+    // the shortest that reads back the same
+    std::string text =
+        d == DType::f64 ? worded("{}", value) : worded("{}", static_cast<float>(value));
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     if (d != DType::f64) text += "f";
     return "(" + text + ")";
@@ -185,14 +193,19 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
   const bool real = is_float(d);
   if (const char* sign = comparison(op)) return worded("({} {} {})", v[0].text, sign, v[1].text);
   if (const Named* n = find(op)) {
-    // bool and integers of some bits are added and multiplied as the interpreter does, in their own type.
+    // bool and integers of some bits are added and multiplied as the interpreter does, in their own
+    // type.
     if (!n->of_cuda || real) return rounded(dtype, call(n->name, d, v, n->of_cuda));
   }
-  if (op == Op::ndtr && d != DType::f64) return rounded(dtype, call("normcdf", d, v, true));  // gelu's, which is not to wait for f64
-  if ((op >= Op::digamma && op <= Op::bessel_y1) || op == Op::zeta) return through_f64(("vt_special::" + std::string(name_of(op))).c_str(), dtype, v);
+  // gelu's, which is not to wait for f64
+  if (op == Op::ndtr && d != DType::f64) return rounded(dtype, call("normcdf", d, v, true));
+  if ((op >= Op::digamma && op <= Op::bessel_y1) || op == Op::zeta)
+    return through_f64(("vt_special::" + std::string(name_of(op))).c_str(), dtype, v);
   switch (op) {
     case Op::lgamma: return through_f64("lgamma", dtype, v);
-    case Op::rsqrt: return rounded(dtype, worded("({} / sqrt{}({}))", number(d, 1), d == DType::f64 ? "" : "f", v[0].text));
+    case Op::rsqrt:
+      return rounded(
+          dtype, worded("({} / sqrt{}({}))", number(d, 1), d == DType::f64 ? "" : "f", v[0].text));
     case Op::floor: return real ? call("floor", d, v, true) : v[0].text;
     case Op::ceil: return real ? call("ceil", d, v, true) : v[0].text;
     case Op::round: return real ? call("rint", d, v, true) : v[0].text;
@@ -200,7 +213,8 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
     case Op::is_finite: return real ? worded("(vt_abs({}) < VT_INF)", v[0].text) : "true";
     case Op::is_nan: return worded("vt_nan({})", v[0].text);
     case Op::is_inf: return real ? worded("(vt_abs({}) == VT_INF)", v[0].text) : "false";
-    case Op::not_: return is_bool(d) ? "(!" + v[0].text + ")" : worded("({})~{}", register_type(d), v[0].text);
+    case Op::not_:
+      return is_bool(d) ? "(!" + v[0].text + ")" : worded("({})~{}", register_type(d), v[0].text);
     case Op::convert: return converted(v[0], dtype);
     case Op::bitcast:
       if (is_bool(d) || is_bool(dtype)) return converted(v[0], dtype);
@@ -209,7 +223,8 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
     case Op::select: return worded("({} ? {} : {})", v[0].text, v[1].text, v[2].text);
     case Op::reduce_precision: {
       const auto& p = params->as<PrecisionParams>();
-      return rounded(dtype, worded("vt_precision{}({}, {}, {})", d == DType::f16 ? "_f16" : "", v[0].text, p.mantissa_bits, p.exponent_bits));
+      return rounded(dtype, worded("vt_precision{}({}, {}, {})", d == DType::f16 ? "_f16" : "",
+                                   v[0].text, p.mantissa_bits, p.exponent_bits));
     }
     case Op::nextafter:
       if (d == DType::f16) return worded("vt_next_f16({}, {})", v[0].text, v[1].text);
@@ -219,13 +234,18 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
       const int n = params->as<IntegerPowParams>().exponent;
       const auto size = static_cast<unsigned>(n < 0 ? -static_cast<long>(n) : n);
       // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
-      if (n < 0 && is_signed_int(d)) return worded("vt_pow<{0}>({1}, ({0}){2})", register_type(d), v[0].text, n % 2 ? -1 : -2);
+      if (n < 0 && is_signed_int(d))
+        return worded("vt_pow<{0}>({1}, ({0}){2})", register_type(d), v[0].text, n % 2 ? -1 : -2);
       if (n < 0 && !real) return worded("({} == 1)", v[0].text);
       // Squaring adds up errors: beyond a few steps pow is as near as one rounding.
-      if (real && size > 16) return converted({worded("pow((f64){}, {}.0)", v[0].text, n), DType::f64}, dtype);
-      return rounded(dtype, worded("vt_{}({}, {}u)", n < 0 ? "inverse_power" : "power", v[0].text, size));
+      if (real && size > 16)
+        return converted({worded("pow((f64){}, {}.0)", v[0].text, n), DType::f64}, dtype);
+      return rounded(dtype,
+                     worded("vt_{}({}, {}u)", n < 0 ? "inverse_power" : "power", v[0].text, size));
     }
-    default: throw Error(ErrorKind::backend, "vt: internal fault: no CUDA text for " + std::string(name_of(op)));
+    default:
+      throw Error(ErrorKind::backend,
+                  "vt: internal fault: no CUDA text for " + std::string(name_of(op)));
   }
 }
 

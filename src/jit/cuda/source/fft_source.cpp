@@ -12,16 +12,19 @@ namespace vt::detail::cuda {
 
 namespace fft_writing {
 
-/// complex: pairs; real: numbers; half: the pairs of a spectrum that real numbers have up to the middle, as the others are their conjugates.
+/// complex: pairs; real: numbers; half: the pairs of a spectrum that real numbers have up to the
+/// middle, as the others are their conjugates.
 enum class Kind : std::uint8_t { complex, real, half };
 
-/// Rows of `n` elements: of row (o, m, i) the element j is that of place j · step + m · between of an array [outer, length, inner].
+/// Rows of `n` elements: of row (o, m, i) the element j is that of place j · step + m · between of
+/// an array [outer, length, inner].
 struct Pass {
   std::int64_t n = 1, outer = 1, middle = 1, inner = 1;
   std::int64_t length = 1;  ///< of the whole transform, of which this may be a step
   std::int64_t from_step = 1, from_between = 0, to_step = 1, to_between = 0;
   Kind from = Kind::complex, to = Kind::complex;
-  bool backward = false, turned = false;  ///< turned: element k of row m by the root of k · m (the first of two steps)
+  /// turned: element k of row m by the root of k · m (the first of two steps)
+  bool backward = false, turned = false;
   double scale = 1;
 };
 
@@ -44,9 +47,11 @@ class Writer {
     FftPass r;
     r.name = worded("kernel_fft_{}", name_of(part_));
     r.threads = 256;
-    const std::int64_t rows = p_.outer * p_.middle * p_.inner, row_bytes = 4 * p_.n * static_cast<std::int64_t>(size_of(part_));
+    const std::int64_t rows = p_.outer * p_.middle * p_.inner,
+                       row_bytes = 4 * p_.n * static_cast<std::int64_t>(size_of(part_));
     // Neighbouring rows together read whole lines where a row's elements are apart.
-    const std::int64_t wanted = std::max<std::int64_t>(1024 / p_.n, p_.inner > 1 || p_.middle > 1 ? 8 : 1);
+    const std::int64_t wanted =
+        std::max<std::int64_t>(1024 / p_.n, p_.inner > 1 || p_.middle > 1 ? 8 : 1);
     together_ = std::clamp<std::int64_t>(std::min(wanted, (shared / 2) / row_bytes), 1, rows);
     r.blocks = (rows + together_ - 1) / together_;
     r.shared_bytes = together_ * row_bytes;
@@ -55,7 +60,8 @@ class Writer {
     table("low", low, p_.n, 1);
     table("high", high, p_.n, 64);
     for (std::int64_t f : factors_of(p_.n))
-      if (f != 2 && f != 4 && f <= 13 && text_.find(worded("roots{}_re", f)) == std::string::npos) table(worded("roots{}", f), f, f, 1);
+      if (f != 2 && f != 4 && f <= 13 && text_.find(worded("roots{}_re", f)) == std::string::npos)
+        table(worded("roots{}", f), f, f, 1);
     text_ += R"cuda(
 VT_FN void vt_times(num* re, num* im, num c, num s) { const num x = *re * c - *im * s; *im = *re * s + *im * c; *re = x; }
 // x + iy by the root of number `at`.
@@ -65,9 +71,12 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
   vt_times(re, im, c, s);
 }
 )cuda";
-    text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(const num* from, num* to) {{\n", r.threads, r.name);
+    text_ += worded(
+        "extern \"C\" __global__ void __launch_bounds__({}) {}(const num* from, num* to) {{\n",
+        r.threads, r.name);
     line("VT_DYNAMIC_SHARED(vt_rows);");
-    line(worded("num *xr = (num*)vt_rows, *xi = xr + {0}, *yr = xi + {0}, *yi = yr + {0}, *t;", together_ * p_.n));
+    line(worded("num *xr = (num*)vt_rows, *xi = xr + {0}, *yr = xi + {0}, *yi = yr + {0}, *t;",
+                together_ * p_.n));
     line(worded("const i64 first = (i64)blockIdx.x * {};", together_));
     line(worded("const int rows = (int)vt_min<i64>({}ll - first, {});", rows, together_));
     load();
@@ -88,11 +97,14 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
   // count roots of unity, the n-th to the powers of `step`.
   void table(const std::string& name, std::int64_t count, std::int64_t n, std::int64_t step) {
     for (int part = 0; part < 2; ++part) {
-      text_ += worded("static __device__ const num {}_{}[{}] = {{", name, part ? "im" : "re", count);
+      text_ +=
+          worded("static __device__ const num {}_{}[{}] = {{", name, part ? "im" : "re", count);
       for (std::int64_t i = 0; i < count; ++i) {
-        const long double angle =
-            (p_.backward ? 2 : -2) * 3.14159265358979323846264338327950288L * static_cast<long double>(i * step % n) / static_cast<long double>(n);
-        text_ += number(part_, static_cast<double>(part ? std::sin(angle) : std::cos(angle))) + ", ";
+        const long double angle = (p_.backward ? 2 : -2) * 3.14159265358979323846264338327950288L *
+                                  static_cast<long double>(i * step % n) /
+                                  static_cast<long double>(n);
+        text_ +=
+            number(part_, static_cast<double>(part ? std::sin(angle) : std::cos(angle))) + ", ";
       }
       text_ += "};\n";
     }
@@ -100,8 +112,10 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
   // Opens a loop over the elements of all rows, next to each other in memory where that can be.
   void each_element(bool rows_beside, const std::string& j) {
     line(worded("for (int at = threadIdx.x; at < rows * {}; at += 256) {{", p_.n));
-    line(rows_beside ? worded("  const int row = at % rows, {} = at / rows;", j) : worded("  const int row = at / {0}, {1} = at % {0};", p_.n, j));
-    line(worded("  const i64 r = first + row, i = r % {0}ll, m = r / {0}ll % {1}ll, o = r / {2}ll;", p_.inner, p_.middle, p_.inner * p_.middle));
+    line(rows_beside ? worded("  const int row = at % rows, {} = at / rows;", j)
+                     : worded("  const int row = at / {0}, {1} = at % {0};", p_.n, j));
+    line(worded("  const i64 r = first + row, i = r % {0}ll, m = r / {0}ll % {1}ll, o = r / {2}ll;",
+                p_.inner, p_.middle, p_.inner * p_.middle));
   }
   void load() {
     each_element(p_.inner > 1 || (p_.middle > 1 && p_.from_between == 1), "j");
@@ -119,7 +133,9 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
       line(worded("  im = VT_LOAD(from, 2 * ({}) + 1);", at));
     }
     // The ends of half a spectrum are real.
-    if (p_.from == Kind::half) line(worded("  im = place == 0 || 2 * place == {}ll ? (num)0 : other ? -im : im;", p_.length));
+    if (p_.from == Kind::half)
+      line(
+          worded("  im = place == 0 || 2 * place == {}ll ? (num)0 : other ? -im : im;", p_.length));
     line(worded("  xr[row * {0} + j] = re;", p_.n));
     line(worded("  xi[row * {0} + j] = im;", p_.n));
     line("}");
@@ -131,7 +147,8 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
     line(worded("  num re = xr[row * {0} + k], im = xi[row * {0} + k];", p_.n));
     if (p_.turned) {
       line("  f64 c, s;");
-      line(worded("  sincospi({}2.0 * (f64)(k * m % {}ll) / {}.0, &s, &c);", p_.backward ? "" : "-", p_.length, p_.length));
+      line(worded("  sincospi({}2.0 * (f64)(k * m % {}ll) / {}.0, &s, &c);", p_.backward ? "" : "-",
+                  p_.length, p_.length));
       line("  vt_times(&re, &im, (num)c, (num)s);");
     }
     if (p_.scale != 1)
@@ -140,21 +157,28 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
     if (p_.to == Kind::real) {
       line(worded("  VT_STORE(to, {}, re);", at));
     } else {
-      if (p_.to == Kind::half) line(worded("  if (place == 0 || 2 * place == {}ll) im = 0;", p_.length));
+      if (p_.to == Kind::half)
+        line(worded("  if (place == 0 || 2 * place == {}ll) im = 0;", p_.length));
       line(worded("  VT_STORE(to, 2 * ({}), re);", at));
       line(worded("  VT_STORE(to, 2 * ({}) + 1, im);", at));
     }
     line("}");
   }
-  // y[q + s (f p + k)] = w^(p k) Σ_j x[q + s (p + m j)] v^(j k), with w of n / s elements and v of f (Stockham's order).
+  // y[q + s (f p + k)] = w^(p k) Σ_j x[q + s (p + m j)] v^(j k), with w of n / s elements and v of
+  // f (Stockham's order).
   void stage(std::int64_t f, std::int64_t s) {
     const std::int64_t n = p_.n, m = n / s / f;
     if (f > 13) {
       line(worded("for (int at = threadIdx.x; at < rows * {}; at += 256) {{", n));
-      line(worded("  const int row = at / {0}, i = at % {0} / {1}, k = at % {1}, q = i % {2}, p = i / {2};", n, f, s));
+      line(worded(
+          "  const int row = at / {0}, i = at % {0} / {1}, k = at % {1}, q = i % {2}, p = i / {2};",
+          n, f, s));
       line("  num re = 0, im = 0;");
       line(worded("  for (int j = 0; j < {}; ++j) {{", f));
-      line(worded("    num a = xr[row * {0} + q + {1} * (p + {2} * j)], b = xi[row * {0} + q + {1} * (p + {2} * j)];", n, s, m));
+      line(
+          worded("    num a = xr[row * {0} + q + {1} * (p + {2} * j)], b = xi[row * {0} + q + {1} "
+                 "* (p + {2} * j)];",
+                 n, s, m));
       line(worded("    vt_turn_by(&a, &b, j * k % {} * {});", f, n / f));
       line("    re += a;");
       line("    im += b;");
@@ -168,16 +192,22 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
       line(worded("  const int row = at / {0}, i = at % {0}, q = i % {1}, p = i / {1};", n / f, s));
       line(worded("  num a[{0}], b[{0}], c[{0}], d[{0}];", f));
       text_ += "#pragma unroll\n";
-      line(worded(
-          "  for (int j = 0; j < {0}; ++j) {{ a[j] = xr[row * {1} + q + {2} * (p + {3} * j)]; b[j] = xi[row * {1} + q + {2} * (p + {3} * j)]; }}", f,
-          n, s, m));
+      line(
+          worded("  for (int j = 0; j < {0}; ++j) {{ a[j] = xr[row * {1} + q + {2} * (p + {3} * "
+                 "j)]; b[j] = xi[row * {1} + q + {2} * (p + {3} * j)]; }}",
+                 f, n, s, m));
       if (f == 2) {
         line("  c[0] = a[0] + a[1]; d[0] = b[0] + b[1]; c[1] = a[0] - a[1]; d[1] = b[0] - b[1];");
       } else if (f == 4) {
-        line("  const num e = a[0] + a[2], g = b[0] + b[2], h = a[0] - a[2], l = b[0] - b[2], u = a[1] + a[3], v = b[1] + b[3];");
+        line(
+            "  const num e = a[0] + a[2], g = b[0] + b[2], h = a[0] - a[2], l = b[0] - b[2], u = "
+            "a[1] + a[3], v = b[1] + b[3];");
         // By −i, or by i going back.
-        line(p_.backward ? "  const num w = b[3] - b[1], z = a[1] - a[3];" : "  const num w = b[1] - b[3], z = a[3] - a[1];");
-        line("  c[0] = e + u; d[0] = g + v; c[1] = h + w; d[1] = l + z; c[2] = e - u; d[2] = g - v; c[3] = h - w; d[3] = l - z;");
+        line(p_.backward ? "  const num w = b[3] - b[1], z = a[1] - a[3];"
+                         : "  const num w = b[1] - b[3], z = a[3] - a[1];");
+        line(
+            "  c[0] = e + u; d[0] = g + v; c[1] = h + w; d[1] = l + z; c[2] = e - u; d[2] = g - v; "
+            "c[3] = h - w; d[3] = l - z;");
       } else {
         text_ += "#pragma unroll\n";
         line(worded("  for (int k = 0; k < {}; ++k) {{", f));
@@ -185,7 +215,8 @@ VT_FN void vt_turn_by(num* re, num* im, int at) {
         line("    d[k] = b[0];");
         text_ += "#pragma unroll\n";
         line(worded("    for (int j = 1; j < {}; ++j) {{", f));
-        line(worded("      const num x = roots{0}_re[j * k % {0}], y = roots{0}_im[j * k % {0}];", f));
+        line(worded("      const num x = roots{0}_re[j * k % {0}], y = roots{0}_im[j * k % {0}];",
+                    f));
         line("      c[k] += a[j] * x - b[j] * y;");
         line("      d[k] += a[j] * y + b[j] * x;");
         line("    }");
@@ -218,8 +249,10 @@ FftSource fft_source(const FftSpec& s) {
   std::int64_t all = 1, rows = s.batch;
   for (std::int64_t n : s.lengths) all *= n;
   if (rows * all == 0) return r;
-  const std::int64_t number = static_cast<std::int64_t>(size_of(s.part)), most = shared / (4 * number), last = s.lengths[axes - 1];
-  const bool backward = s.kind == FftKind::ifft || s.kind == FftKind::irfft, real = s.kind == FftKind::rfft || s.kind == FftKind::irfft;
+  const std::int64_t number = static_cast<std::int64_t>(size_of(s.part)),
+                     most = shared / (4 * number), last = s.lengths[axes - 1];
+  const bool backward = s.kind == FftKind::ifft || s.kind == FftKind::irfft,
+             real = s.kind == FftKind::rfft || s.kind == FftKind::irfft;
   const std::int64_t width = real ? last / 2 + 1 : last;
   for (std::size_t i = 0; i + 1 < axes; ++i) rows *= s.lengths[i];
   // One axis: a pass, or two by way of a piece of scratch memory.
@@ -244,7 +277,8 @@ FftSource fft_source(const FftSpec& s) {
     const auto between = static_cast<int>(r.bytes.size());
     r.bytes.push_back(2 * p.outer * n * p.inner * number);
     Pass one = p, two = p;
-    one.n = short_one, one.middle = long_one, one.turned = true, one.scale = 1, one.to = Kind::complex;
+    one.n = short_one, one.middle = long_one, one.turned = true, one.scale = 1,
+    one.to = Kind::complex;
     one.from_step = one.to_step = long_one, one.from_between = one.to_between = 1;
     two.n = long_one, two.middle = short_one, two.from = Kind::complex;
     two.from_step = 1, two.from_between = long_one, two.to_step = short_one, two.to_between = 1;
@@ -289,9 +323,13 @@ FftPass fft_division(const FftSpec& s) {
   p.name = worded("kernel_fft_division_{}", name_of(s.part));
   p.threads = 256;
   p.blocks = std::min<std::int64_t>((numbers + 255) / 256, 4096);
-  p.source = worded("extern \"C\" __global__ void __launch_bounds__(256) {}({}* x) {{\n", p.name, register_type(s.part));
-  p.source += worded("  for (i64 i = (i64)blockIdx.x * 256 + threadIdx.x; i < {}ll; i += (i64)gridDim.x * 256)\n", numbers);
-  p.source += worded("    VT_STORE(x, i, vt_div(VT_LOAD(x, i), {}));\n}}\n", number(s.part, static_cast<double>(all)));
+  p.source = worded("extern \"C\" __global__ void __launch_bounds__(256) {}({}* x) {{\n", p.name,
+                    register_type(s.part));
+  p.source += worded(
+      "  for (i64 i = (i64)blockIdx.x * 256 + threadIdx.x; i < {}ll; i += (i64)gridDim.x * 256)\n",
+      numbers);
+  p.source += worded("    VT_STORE(x, i, vt_div(VT_LOAD(x, i), {}));\n}}\n",
+                     number(s.part, static_cast<double>(all)));
   return p;
 }
 

@@ -16,7 +16,8 @@ struct FftPass {
   std::int64_t blocks = 0;
   int threads = 0;
   std::int64_t shared_bytes = 0;
-  /// What it reads and writes: the operand (−1), the result (−2), or a piece of scratch memory of its number.
+  /// What it reads and writes: the operand (−1), the result (−2), or a piece of scratch memory of
+  /// its number.
   int from = -1, to = -2;
 };
 
@@ -26,11 +27,13 @@ struct FftSource {
   std::string refusal;              ///< why there is no kernel; empty if there is one
 };
 
-/// Rows go through the Stockham passes in shared memory, several at a time where they are short. Rows that do not fit there are taken as a
-/// matrix in two steps (Bailey 1990): then the length must have two factors that do.
+/// Rows go through the Stockham passes in shared memory, several at a time where they are short.
+/// Rows that do not fit there are taken as a matrix in two steps (Bailey 1990): then the length
+/// must have two factors that do.
 FftSource fft_source(const FftSpec&);
 
-/// A kernel `name(x)` that divides the results of a backward transform by the number of elements that it goes over.
+/// A kernel `name(x)` that divides the results of a backward transform by the number of elements
+/// that it goes over.
 FftPass fft_division(const FftSpec&);
 
 }  // namespace vt::detail::cuda

@@ -27,7 +27,8 @@ double reach_of(const Nest& nest, IndexId e) {
     } else if (a.kind == IndexAtom::Kind::value) {
       most = static_cast<double>(nest.indices.limit_of_value(a.id));
     } else {
-      most = std::max(reach_of(nest, a.of), static_cast<double>(a.by));  // what is divided has the type of an index, too
+      // what is divided has the type of an index, too
+      most = std::max(reach_of(nest, a.of), static_cast<double>(a.by));
     }
     reach += most * std::abs(static_cast<double>(t.factor));
   }
@@ -36,12 +37,19 @@ double reach_of(const Nest& nest, IndexId e) {
 
 // Rows over these loops, as the choice of a team sees them.
 RowWork row_work(const Nest& nest, const SmallVec<int, 6>& reduced, double elements, double rows) {
-  RowWork w{.elements = std::max(elements, 1.0), .rows = std::max(rows, 1.0), .bytes = 0, .stages = static_cast<double>(nest.stages.size())};
+  RowWork w{.elements = std::max(elements, 1.0),
+            .rows = std::max(rows, 1.0),
+            .bytes = 0,
+            .stages = static_cast<double>(nest.stages.size())};
   Vec<int> seen;
   for (const NestValue& v : nest.values) {
-    if (v.kind != NestValue::Kind::load || std::find(seen.begin(), seen.end(), v.buffer) != seen.end()) continue;
-    const bool along =
-        any_of(reduced, [&](int l) { return nest.indices.factor_of_loop(v.index, l) != 0 || nest.indices.loop_inside_division(v.index, l); });
+    if (v.kind != NestValue::Kind::load ||
+        std::find(seen.begin(), seen.end(), v.buffer) != seen.end())
+      continue;
+    const bool along = any_of(reduced, [&](int l) {
+      return nest.indices.factor_of_loop(v.index, l) != 0 ||
+             nest.indices.loop_inside_division(v.index, l);
+    });
     if (!along) continue;
     seen.push_back(v.buffer);
     w.bytes += static_cast<double>(size_of(nest.buffers[static_cast<std::size_t>(v.buffer)].dtype));
@@ -53,13 +61,17 @@ RowWork row_work(const Nest& nest, const SmallVec<int, 6>& reduced, double eleme
 // Element-wise, with a thread for each element?
 bool is_plain(const Nest& nest, const Mapping& m) {
   if (any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; })) return false;
-  if (m.team != 1 || m.shared.empty() || nest.stages.size() != 1 || !nest.reductions.empty()) return false;
+  if (m.team != 1 || m.shared.empty() || nest.stages.size() != 1 || !nest.reductions.empty())
+    return false;
   if (any_of(nest.buffers, [](const NestBuffer& b) { return b.local > 0; })) return false;
   if (any_of(nest.loops, [](const NestLoop& l) { return l.block_of >= 0; })) return false;
-  return all_of(nest.stages[0].loops, [&](int l) { return std::find(m.shared.begin(), m.shared.end(), l) != m.shared.end(); });
+  return all_of(nest.stages[0].loops, [&](int l) {
+    return std::find(m.shared.begin(), m.shared.end(), l) != m.shared.end();
+  });
 }
 
-// The loop along which some arrays lie that the last shared loop jumps through, if squares of both pay.
+// The loop along which some arrays lie that the last shared loop jumps through, if squares of both
+// pay.
 int choose_tile_loop(const Nest& nest, const Mapping& m) {
   constexpr std::int64_t side = 16;
   const int inner = m.shared.back();
@@ -68,17 +80,22 @@ int choose_tile_loop(const Nest& nest, const Mapping& m) {
   for (const NestValue& v : nest.values) {
     if (v.kind != NestValue::Kind::load || v.mask >= 0) continue;
     for (int l : m.shared) {
-      if (l == inner || nest.loops[static_cast<std::size_t>(l)].extent < side || !lies_along(nest, v.index, l, inner)) continue;
+      if (l == inner || nest.loops[static_cast<std::size_t>(l)].extent < side ||
+          !lies_along(nest, v.index, l, inner))
+        continue;
       for (const NestValue& w : nest.values)
         if (w.kind == NestValue::Kind::load && w.mask < 0 && lies_along(nest, w.index, l, inner))
-          bytes += 32 * 33 * static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype));
+          bytes += 32 * 33 *
+                   static_cast<std::int64_t>(
+                       size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype));
       return bytes <= 32 << 10 ? l : -1;
     }
   }
   return -1;
 }
 
-// Neighbours that a thread takes at a time: as many as an access of 16 bytes holds of the widest dense array, if that leaves enough for all threads.
+// Neighbours that a thread takes at a time: as many as an access of 16 bytes holds of the widest
+// dense array, if that leaves enough for all threads.
 int choose_vector(const Nest& nest, const Mapping& m, const DeviceShape& device) {
   const std::int64_t inner = nest.loops[static_cast<std::size_t>(m.shared.back())].extent;
   for (int vector = 8; vector > 1; vector /= 2) {
@@ -88,7 +105,8 @@ int choose_vector(const Nest& nest, const Mapping& m, const DeviceShape& device)
     const auto look = [&](int buffer, IndexId index, int mask) {
       if (mask >= 0 || !is_packed(nest, m, vector, index)) return;
       ++packed;
-      widest = std::max(widest, static_cast<int>(size_of(nest.buffers[static_cast<std::size_t>(buffer)].dtype)));
+      widest = std::max(
+          widest, static_cast<int>(size_of(nest.buffers[static_cast<std::size_t>(buffer)].dtype)));
     };
     for (const NestValue& v : nest.values)
       if (v.kind == NestValue::Kind::load) look(v.buffer, v.index, v.mask);
@@ -102,7 +120,8 @@ int choose_vector(const Nest& nest, const Mapping& m, const DeviceShape& device)
 
 bool lies_along(const Nest& nest, IndexId index, int a, int b) {
   const IndexTable& t = nest.indices;
-  if (t.factor_of_loop(index, a) != 1 || t.factor_of_loop(index, b) < 2 || t.loop_inside_division(index, a) || t.loop_inside_division(index, b))
+  if (t.factor_of_loop(index, a) != 1 || t.factor_of_loop(index, b) < 2 ||
+      t.loop_inside_division(index, a) || t.loop_inside_division(index, b))
     return false;
   bool alone = true;
   t.each_value(index, [&](int) { alone = false; });
@@ -111,10 +130,14 @@ bool lies_along(const Nest& nest, IndexId index, int a, int b) {
 
 bool is_packed(const Nest& nest, const Mapping& m, int vector, IndexId index) {
   const int loop = m.shared.back();
-  if (nest.indices.factor_of_loop(index, loop) != 1 || nest.indices.loop_inside_division(index, loop)) return false;
+  if (nest.indices.factor_of_loop(index, loop) != 1 ||
+      nest.indices.loop_inside_division(index, loop))
+    return false;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   bool apart = nest.indices[index].constant % vector == 0;
-  nest.indices.each_value(index, [&](int v) { apart = apart && !(dependences[static_cast<std::size_t>(v)] >> loop & 1u); });
+  nest.indices.each_value(index, [&](int v) {
+    apart = apart && !(dependences[static_cast<std::size_t>(v)] >> loop & 1u);
+  });
   for (const IndexTerm& t : nest.indices[index].terms) {
     const IndexAtom& a = nest.indices.atom(t.atom);
     apart = apart && ((a.kind == IndexAtom::Kind::loop && a.id == loop) || t.factor % vector == 0);
@@ -131,8 +154,10 @@ double rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device) {
   using namespace nest_mapping;
   Mapping m;
-  const Schedule cpu = choose_schedule(nest, 64);  // whose directions of reductions and loops of updates hold here too
-  const bool updates = any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
+  // whose directions of reductions and loops of updates hold here too
+  const Schedule cpu = choose_schedule(nest, 64);
+  const bool updates =
+      any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
   m.shared = nest.shared;
   bool folds = false, running = false;
   for (const NestReduction& r : nest.reductions) {
@@ -140,7 +165,8 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     running = running || r.running;
   }
   std::int64_t local = 0;
-  for (const NestBuffer& b : nest.buffers) local += (b.local * static_cast<std::int64_t>(size_of(b.dtype)) + 15) / 16 * 16;
+  for (const NestBuffer& b : nest.buffers)
+    local += (b.local * static_cast<std::int64_t>(size_of(b.dtype)) + 15) / 16 * 16;
   if (updates) {
     const UpdatePlan plan = plan_updates(nest, unique);
     m.updates = plan.way;
@@ -155,7 +181,8 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     }
     const bool vertical = cpu.stages[0].mode == StageSchedule::Mode::vertical;
     const bool stores_inside = any_of(nest.stores, [](const NestStore& s) { return !s.after; });
-    if (!nest.reductions.empty() && !folds && vertical && !running && !stores_inside && local == 0) {
+    if (!nest.reductions.empty() && !folds && vertical && !running && !stores_inside &&
+        local == 0) {
       // Few columns are shared among threads that take every so-manieth row.
       const double rows = rounds_of(nest, reduced), results = rounds_of(nest, m.shared);
       RowWork work = row_work(nest, reduced, rows, results);
@@ -167,12 +194,15 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
       }
     }
     if (!nest.reductions.empty() && !folds && !vertical) {
-      m.choice = choose_team(row_work(nest, reduced, rounds_of(nest, reduced), rounds_of(nest, m.shared)));
+      m.choice =
+          choose_team(row_work(nest, reduced, rounds_of(nest, reduced), rounds_of(nest, m.shared)));
       m.team = m.choice.team;
     }
     // A block's extent depends on the number of its block, which is then known first.
     insertion_sort(m.shared, [&](int a, int b) {
-      const auto inner = [&](int l) { return nest.loops[static_cast<std::size_t>(l)].block_of >= 0; };
+      const auto inner = [&](int l) {
+        return nest.loops[static_cast<std::size_t>(l)].block_of >= 0;
+      };
       return !inner(a) && inner(b);
     });
   } else {
@@ -193,7 +223,8 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
   }
   m.teams = 1;
   for (int l : m.shared) m.teams *= nest.loops[static_cast<std::size_t>(l)].extent;
-  m.most_blocks = Mapping::times_over * device.multiprocessors * std::max(device.threads / m.block, 1);
+  m.most_blocks =
+      Mapping::times_over * device.multiprocessors * std::max(device.threads / m.block, 1);
   if (is_plain(nest, m)) {
     m.tile_loop = choose_tile_loop(nest, m);
     if (m.tile_loop < 0) m.vector = choose_vector(nest, m, device);
@@ -207,8 +238,10 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
   }
   const auto far = [&](IndexId e) { return reach_of(nest, e) >= 2e9; };
   m.wide_indices = rounds_of(nest, m.shared) >= 2e9;
-  for (const NestStage& s : nest.stages) m.wide_indices = m.wide_indices || rounds_of(nest, s.loops) >= 2e9;
-  for (const NestValue& v : nest.values) m.wide_indices = m.wide_indices || (v.index >= 0 && far(v.index));
+  for (const NestStage& s : nest.stages)
+    m.wide_indices = m.wide_indices || rounds_of(nest, s.loops) >= 2e9;
+  for (const NestValue& v : nest.values)
+    m.wide_indices = m.wide_indices || (v.index >= 0 && far(v.index));
   for (const NestStore& s : nest.stores) m.wide_indices = m.wide_indices || far(s.index);
   return m;
 }

@@ -1,4 +1,5 @@
-// Linear algebra on batches of small matrices as CUDA kernels: what a team reads, which algorithms it runs, and what it writes.
+// Linear algebra on batches of small matrices as CUDA kernels: what a team reads, which algorithms
+// it runs, and what it writes.
 #include "matrix_source.hpp"
 
 #include <algorithm>
@@ -12,8 +13,9 @@ namespace vt::detail::cuda {
 
 namespace matrix_writing {
 
-// `a` is the matrix in the team's room, i the number of an element. Sizes are constants of each kernel: m × n, rows of a `ld` apart, k right sides
-// of this team (of `columns`, from `first` on), least = min(m, n).
+// `a` is the matrix in the team's room, i the number of an element. Sizes are constants of each
+// kernel: m × n, rows of a `ld` apart, k right sides of this team (of `columns`, from `first` on),
+// least = min(m, n).
 constexpr std::string_view load_a = R"cuda(
   for (int i = lane; i < m * n; i += team) a[i / n * ld + i % n] = VT_LOAD(in0, matrix * (m * n) + i);
   vt_team();
@@ -56,7 +58,8 @@ constexpr std::string_view store_b = R"cuda(
   for (int i = lane; i < n * k; i += team)
     if (first + i % k < columns) VT_STORE(out0, matrix * (n * columns) + i / k * columns + first + i % k, b[i]);
 )cuda";
-// Of places that a permutation should name, and one that is none may not: the last row that names a place.
+// Of places that a permutation should name, and one that is none may not: the last row that names a
+// place.
 constexpr std::string_view load_factors = R"cuda(
   for (int i = lane; i < n * n; i += team) a[i / n * ld + i % n] = VT_LOAD(in1, matrix * (n * n) + i);
   for (int i = lane; i < n; i += team) permutation[i] = vt_min<i32>(vt_max<i32>(VT_LOAD(in2, matrix * n + i), 0), n - 1);
@@ -91,7 +94,8 @@ constexpr std::string_view run_qr = R"cuda(
       VT_STORE(out1, matrix * (left * n) + i, (memory)(scale == 0 ? (f64)VT_NAN : x / scale));
     }
 )cuda";
-// Values ascending; the first element of a vector that is no smaller than 0.37 of its largest is positive.
+// Values ascending; the first element of a vector that is no smaller than 0.37 of its largest is
+// positive.
 constexpr std::string_view run_eigh = R"cuda(
   const bool found = scale != 0 && vt_eigh<n, ld>(a, vectors ? v : (f64*)0, cs, lane);
   for (int j = lane; j < n; j += team) {
@@ -110,8 +114,9 @@ constexpr std::string_view run_eigh = R"cuda(
     for (int i = 0; i < n; ++i) VT_STORE(out1, matrix * (n * n) + i * n + rank, (memory)(found ? sign * v[i * ld + j] : (f64)VT_NAN));
   }
 )cuda";
-// A tall matrix (a wide one transposed) by way of its r; then columns of r at right angles, whose own qr makes them orthonormal, also those of no
-// length. The first element of a left vector that is no smaller than 0.37 of its largest is positive.
+// A tall matrix (a wide one transposed) by way of its r; then columns of r at right angles, whose
+// own qr makes them orthonormal, also those of no length. The first element of a left vector that
+// is no smaller than 0.37 of its largest is positive.
 constexpr std::string_view load_tall = R"cuda(
   for (int i = lane; i < m * n; i += team) {
     const int r = i / n, c = i % n;
@@ -211,7 +216,8 @@ class Writer {
     MatrixSource r;
     r.name = worded("kernel_{}_{}", name_of(s_.op), name_of(s_.dtype));
     const std::int64_t m = s_.m, n = s_.n, least = std::min(m, n), most = std::max(m, n);
-    const bool systems = s_.op == Op::solve || s_.op == Op::triangular_solve, tridiagonal = s_.op == Op::tridiagonal_solve;
+    const bool systems = s_.op == Op::solve || s_.op == Op::triangular_solve,
+               tridiagonal = s_.op == Op::tridiagonal_solve;
     if (is_complex(s_.dtype)) r.refusal = "complex matrices";
     else if (s_.op == Op::eig) r.refusal = "eigenvalues without symmetry";
     else if (least == 0) r.refusal = "matrices without elements";
@@ -221,10 +227,15 @@ class Writer {
     const DType number = own ? s_.dtype : DType::f64;
     const std::int64_t team = tridiagonal || most <= 4 ? 1 : most <= 32 ? 32 : 128;
     const std::int64_t k = tridiagonal ? 1 : std::min<std::int64_t>(s_.columns, team == 1 ? 4 : 32);
-    const std::int64_t chunks = systems || tridiagonal ? (s_.columns + k - 1) / std::max<std::int64_t>(k, 1) : 1;
+    const std::int64_t chunks =
+        systems || tridiagonal ? (s_.columns + k - 1) / std::max<std::int64_t>(k, 1) : 1;
     const std::int64_t count = s_.batch * chunks;
-    const std::int64_t rows = s_.op == Op::svd ? most : m, wide = s_.op == Op::svd ? least : n, ld = wide | 1;
-    const std::int64_t left = s_.op == Op::svd ? (s_.full ? most : least) : s_.full ? m : least, lq = left | 1;
+    const std::int64_t rows = s_.op == Op::svd ? most : m, wide = s_.op == Op::svd ? least : n,
+                       ld = wide | 1;
+    const std::int64_t left = s_.op == Op::svd ? (s_.full ? most : least)
+                              : s_.full        ? m
+                                               : least,
+                       lq = left | 1;
     choose();
     if (count == 0) return r;
     // The team's room: arrays of numbers, then of places.
@@ -252,43 +263,58 @@ class Writer {
       array("lengths", wide);
       places_array("places", wide);
     }
-    const std::int64_t bytes = (numbers * static_cast<std::int64_t>(size_of(number)) + places * 4 + 15) / 16 * 16;
-    constexpr std::int64_t most_shared = 64 << 10, most_local = 8 << 10;  // of the least that there is; of a thread
+    const std::int64_t bytes =
+        (numbers * static_cast<std::int64_t>(size_of(number)) + places * 4 + 15) / 16 * 16;
+    // of the least that there is; of a thread
+    constexpr std::int64_t most_shared = 64 << 10, most_local = 8 << 10;
     if (tridiagonal ? n > 256 : bytes > (team == 1 ? most_local : most_shared)) {
       r.refusal = "large matrices";
       r.too_large = true;
       return r;
     }
-    const std::int64_t together = team == 32 ? std::clamp<std::int64_t>((40 << 10) / bytes, 1, 4) : 1;
+    const std::int64_t together =
+        team == 32 ? std::clamp<std::int64_t>((40 << 10) / bytes, 1, 4) : 1;
     r.threads = static_cast<int>(team == 1 ? 64 : team * together);
     const std::int64_t per_block = r.threads / team;
     r.blocks = (count + per_block - 1) / per_block;
     r.shared_bytes = team == 1 ? 0 : bytes * together;
-    r.way = team == 1 ? "a thread per matrix" : team == 32 ? "a warp per matrix" : "a block per matrix";
+    r.way = team == 1    ? "a thread per matrix"
+            : team == 32 ? "a warp per matrix"
+                         : "a block per matrix";
     if (chunks > 1) r.way += worded(" and {} right side{}", k, k == 1 ? "" : "s");
 
     std::string& t = text_;
-    t = worded("enum {{ team = {}, m = {}, n = {}, least = {}, rows = {}, wide = {}, ld = {}, left = {}, lq = {}, k = {}, columns = {} }};\n", team,
-               m, n, least, rows, wide, ld, left, lq, k, s_.columns);
-    t +=
-        worded("enum {{ vectors = {} }};\ntypedef {} num;\ntypedef {} memory;\n", s_.vectors ? 1 : 0, register_type(number), register_type(s_.dtype));
+    t = worded(
+        "enum {{ team = {}, m = {}, n = {}, least = {}, rows = {}, wide = {}, ld = {}, left = {}, "
+        "lq = {}, k = {}, columns = {} }};\n",
+        team, m, n, least, rows, wide, ld, left, lq, k, s_.columns);
+    t += worded("enum {{ vectors = {} }};\ntypedef {} num;\ntypedef {} memory;\n",
+                s_.vectors ? 1 : 0, register_type(number), register_type(s_.dtype));
     t += matrix_basics;
     for (const std::string_view* part : parts_) t += *part;
-    t += worded("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", r.threads, r.name, parameters());
-    t += worded("  const i64 index = (i64)blockIdx.x{};\n", per_block == 1 ? std::string() : worded(" * {} + threadIdx.x / {}", per_block, team));
-    t += worded("  const int lane = {};\n", team == 1 ? std::string("0") : worded("threadIdx.x % {}", team));
+    t += worded("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", r.threads, r.name,
+                parameters());
+    t += worded(
+        "  const i64 index = (i64)blockIdx.x{};\n",
+        per_block == 1 ? std::string() : worded(" * {} + threadIdx.x / {}", per_block, team));
+    t += worded("  const int lane = {};\n",
+                team == 1 ? std::string("0") : worded("threadIdx.x % {}", team));
     if (team == 1) {
       if (numbers) t += worded("  num room[{}];\n", numbers);
       if (places) t += worded("  i32 numbers[{}];\n", places);
     } else {
       t += "  VT_DYNAMIC_SHARED(vt_rows);\n";
-      const std::string at = together == 1 ? "vt_rows" : worded("(vt_rows + threadIdx.x / 32 * {})", bytes);
+      const std::string at =
+          together == 1 ? "vt_rows" : worded("(vt_rows + threadIdx.x / 32 * {})", bytes);
       t += worded("  num* const room = (num*){};\n", at);
       if (places) t += worded("  i32* const numbers = (i32*)(room + {});\n", numbers);
     }
     t += arrays;
     t += worded("  if (index >= {}ll) return;\n", count);
-    if (chunks > 1) t += worded("  const i64 matrix = index / {0};\n  const int first = (int)(index % {0}) * k;\n", chunks);
+    if (chunks > 1)
+      t +=
+          worded("  const i64 matrix = index / {0};\n  const int first = (int)(index % {0}) * k;\n",
+                 chunks);
     else t += "  const i64 matrix = index;\n  const int first = 0;\n";
     if (systems) t += worded("  const memory* const right = in{};\n", s_.operands() - 1);
     if (s_.op == Op::eigh && !s_.vectors) t += "  memory* const out1 = 0;\n";
@@ -302,14 +328,19 @@ class Writer {
  private:
   // The parts of the text: functions, and what the kernel does one after the other.
   void choose() {
-    const auto need = [&](std::initializer_list<const std::string_view*> parts) { parts_.append(parts.begin(), parts.end()); };
-    const auto run = [&](std::initializer_list<const std::string_view*> parts) { body_.append(parts.begin(), parts.end()); };
+    const auto need = [&](std::initializer_list<const std::string_view*> parts) {
+      parts_.append(parts.begin(), parts.end());
+    };
+    const auto run = [&](std::initializer_list<const std::string_view*> parts) {
+      body_.append(parts.begin(), parts.end());
+    };
     switch (s_.op) {
       case Op::cholesky: return need({&matrix_cholesky}), run({&load_symmetric, &run_cholesky});
       case Op::lu: return need({&matrix_lu}), run({&load_a, &run_lu});
       case Op::triangular_solve:
         need({&matrix_triangle}), run({&load_a, &load_b});
-        triangle_ = worded("  vt_triangle<n, ld, k, {}, {}, {}>(a, b, lane);\n", s_.lower, s_.transposed, s_.unit_diagonal);
+        triangle_ = worded("  vt_triangle<n, ld, k, {}, {}, {}>(a, b, lane);\n", s_.lower,
+                           s_.transposed, s_.unit_diagonal);
         triangle_view_ = triangle_;
         return run({&triangle_view_, &store_b});
       case Op::solve:
@@ -318,7 +349,8 @@ class Writer {
         if (s_.transposed) return run({&load_b, &run_solve_transposed});
         return run({&run_solve, &store_b});
       case Op::qr: return need({&matrix_qr}), run({&load_a, &scale_a, &run_qr});
-      case Op::eigh: return need({&matrix_rotations, &matrix_eigh}), run({&load_symmetric, &scale_a, &run_eigh});
+      case Op::eigh:
+        return need({&matrix_rotations, &matrix_eigh}), run({&load_symmetric, &scale_a, &run_eigh});
       case Op::svd:
         need({&matrix_qr, &matrix_rotations, &matrix_svd}), run({&load_tall, &scale_a, &run_svd});
         if (s_.vectors) run({s_.m < s_.n ? &vectors_of_wide : &vectors_of_tall, &run_svd_vectors});
@@ -329,9 +361,13 @@ class Writer {
   std::string parameters() const {
     std::string text;
     const std::size_t operands = s_.operands();
-    for (std::size_t i = 0; i < operands; ++i) text += worded("{}const {}* in{}", i ? ", " : "", s_.factored && i == 2 ? "i32" : "memory", i);
-    const bool two = s_.op == Op::qr || (s_.op == Op::eigh && s_.vectors), three = s_.op == Op::lu || (s_.op == Op::svd && s_.vectors);
-    for (int i = 0; i < (three ? 3 : two ? 2 : 1); ++i) text += worded(", {}* out{}", s_.op == Op::lu && i ? "i32" : "memory", i);
+    for (std::size_t i = 0; i < operands; ++i)
+      text +=
+          worded("{}const {}* in{}", i ? ", " : "", s_.factored && i == 2 ? "i32" : "memory", i);
+    const bool two = s_.op == Op::qr || (s_.op == Op::eigh && s_.vectors),
+               three = s_.op == Op::lu || (s_.op == Op::svd && s_.vectors);
+    for (int i = 0; i < (three ? 3 : two ? 2 : 1); ++i)
+      text += worded(", {}* out{}", s_.op == Op::lu && i ? "i32" : "memory", i);
     return text;
   }
 

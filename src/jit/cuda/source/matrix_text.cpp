@@ -1,5 +1,6 @@
-// The CUDA text of the algorithms on small matrices. A kernel says before it: `team` threads share a matrix (1, a warp, or a block), whose numbers
-// are of type `num` and whose rows are an odd number apart, so that threads that walk rows meet no bank twice.
+// The CUDA text of the algorithms on small matrices. A kernel says before it: `team` threads share
+// a matrix (1, a warp, or a block), whose numbers are of type `num` and whose rows are an odd
+// number apart, so that threads that walk rows meet no bank twice.
 #include "matrix_text.hpp"
 
 namespace vt::detail::cuda {
@@ -34,7 +35,8 @@ template <int rows, int columns, int ld> VT_FN f64 vt_scale_of(const f64* a, int
 }
 )cuda";
 
-// Column after column; the diagonal keeps what its roots are taken of. False if the matrix is not positive definite.
+// Column after column; the diagonal keeps what its roots are taken of. False if the matrix is not
+// positive definite.
 const std::string_view matrix_cholesky = R"cuda(
 template <int n, int ld> VT_FN bool vt_cholesky(num* a, int lane) {
   for (int k = 0; k < n; ++k) {
@@ -53,7 +55,8 @@ template <int n, int ld> VT_FN bool vt_cholesky(num* a, int lane) {
 }
 )cuda";
 
-// The pivot is the first largest element. Row i of L U is row permutation[i] of a. All NaN, and nothing exchanged, if a is not finite.
+// The pivot is the first largest element. Row i of L U is row permutation[i] of a. All NaN, and
+// nothing exchanged, if a is not finite.
 const std::string_view matrix_lu = R"cuda(
 template <int m, int n, int ld> VT_FN void vt_lu(num* a, i32* pivots, i32* permutation, int lane) {
   for (int i = lane; i < m; i += team) permutation[i] = i;
@@ -114,7 +117,8 @@ template <int n, int ld, int k, bool lower, bool transposed, bool unit> VT_FN vo
 }
 )cuda";
 
-// Householder's: vectors below the diagonal of a, their first element 1; r's diagonal is `beta`, opposite in sign to what was above it.
+// Householder's: vectors below the diagonal of a, their first element 1; r's diagonal is `beta`,
+// opposite in sign to what was above it.
 const std::string_view matrix_qr = R"cuda(
 template <int m, int n, int ld> VT_FN void vt_qr(num* a, num* tau, num* beta, int lane) {
   for (int j = 0; j < (m < n ? m : n); ++j) {
@@ -173,7 +177,8 @@ template <int m, int ld, int steps, int columns, int width> VT_FN void vt_reflec
 }
 )cuda";
 
-// In each round the pairs of a round-robin tournament, which do not meet (Brent and Luk 1985); all pairs are a sweep.
+// In each round the pairs of a round-robin tournament, which do not meet (Brent and Luk 1985); all
+// pairs are a sweep.
 const std::string_view matrix_rotations = R"cuda(
 template <int n> VT_FN bool vt_pair(int round, int pair, int* p, int* q) {
   constexpr int others = n + n % 2 - 1;
@@ -195,7 +200,8 @@ VT_FN void vt_rotate(f64* x, f64* y, f64 c, f64 s) {
 }
 )cuda";
 
-// Symmetric a ← its eigenvalues on the diagonal; v ← eigenvectors as columns, unless null. `cs`: room for a pair's numbers each.
+// Symmetric a ← its eigenvalues on the diagonal; v ← eigenvectors as columns, unless null. `cs`:
+// room for a pair's numbers each.
 const std::string_view matrix_eigh = R"cuda(
 template <int n, int ld> VT_FN bool vt_eigh(f64* a, f64* v, f64* cs, int lane) {
   constexpr int pairs = (n + 1) / 2, rounds = n + n % 2 - 1;

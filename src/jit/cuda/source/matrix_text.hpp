@@ -5,7 +5,7 @@
 
 namespace vt::detail::cuda {
 
-extern const std::string_view matrix_basics, matrix_cholesky, matrix_lu, matrix_triangle, matrix_qr, matrix_rotations, matrix_eigh, matrix_svd,
-    matrix_tridiagonal;
+extern const std::string_view matrix_basics, matrix_cholesky, matrix_lu, matrix_triangle, matrix_qr,
+    matrix_rotations, matrix_eigh, matrix_svd, matrix_tridiagonal;
 
 }  // namespace vt::detail::cuda

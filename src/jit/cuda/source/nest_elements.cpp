@@ -1,4 +1,5 @@
-// Kernels of element-wise nests: neighbours by accesses of 16 bytes, and arrays that are turned in shared memory.
+// Kernels of element-wise nests: neighbours by accesses of 16 bytes, and arrays that are turned in
+// shared memory.
 #include "nest_writer.hpp"
 
 #include <algorithm>
@@ -13,12 +14,15 @@ namespace vt::detail::cuda {
 void NestWriter::neighbours() {
   const StageParts p = parts_of(0);
   const int loop = mapping_.shared.back(), n = mapping_.vector;
-  const auto packed = [&](IndexId index, int mask) { return mask < 0 && is_packed(nest_, mapping_, n, index); };
+  const auto packed = [&](IndexId index, int mask) {
+    return mask < 0 && is_packed(nest_, mapping_, n, index);
+  };
   read_as_.resize(nest_.values.size());
   std::string addresses;
   const auto note = [&](int buffer) {
     const std::string name = worded("(u64)b{}", buffer);
-    if (addresses.find(name + " ") == std::string::npos) addresses += (addresses.empty() ? "" : "| ") + name + " ";
+    if (addresses.find(name + " ") == std::string::npos)
+      addresses += (addresses.empty() ? "" : "| ") + name + " ";
   };
   Vec<int> loads, stores;
   for (int v : p.body.needed)
@@ -34,8 +38,10 @@ void NestWriter::neighbours() {
     note(store.buffer);
   }
   line("const bool aligned = (" + addresses + ") % 16 == 0;");
-  open(worded("for (idx team = (idx)blockIdx.x * {0} + threadIdx.x; team < (teams + {1}) / {2}; team += (idx)gridDim.x * {0})", mapping_.block, n - 1,
-              n));
+  open(
+      worded("for (idx team = (idx)blockIdx.x * {0} + threadIdx.x; team < (teams + {1}) / {2}; "
+             "team += (idx)gridDim.x * {0})",
+             mapping_.block, n - 1, n));
   line(worded("const idx first = team * {0};", n));
   line(worded("const int here = (int)vt_min<idx>({}, teams - first);", n));
   line(worded("const bool whole = aligned && here == {};", n));
@@ -54,16 +60,26 @@ void NestWriter::neighbours() {
     close();
     close();
   };
-  for (int v : loads) line(worded("{} x{}[{}];", memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v, n));
+  for (int v : loads)
+    line(worded("{} x{}[{}];",
+                memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v, n));
   for (int s : stores)
-    line(worded("{} y{}[{}];", memory_type(nest_.buffers[static_cast<std::size_t>(nest_.stores[static_cast<std::size_t>(s)].buffer)].dtype), s, n));
+    line(worded(
+        "{} y{}[{}];",
+        memory_type(
+            nest_
+                .buffers[static_cast<std::size_t>(nest_.stores[static_cast<std::size_t>(s)].buffer)]
+                .dtype),
+        s, n));
   if (!loads.empty()) {
     open("if (whole)");
-    for (int v : loads) line(worded("vt_load_pack(x{}, b{} + ({}));", v, value(v).buffer, index(value(v).index)));
+    for (int v : loads)
+      line(worded("vt_load_pack(x{}, b{} + ({}));", v, value(v).buffer, index(value(v).index)));
     close();
     open("else");
     lanes();
-    for (int v : loads) line(worded("x{}[k] = VT_LOAD({});", v, access(value(v).buffer, value(v).index)));
+    for (int v : loads)
+      line(worded("x{}[k] = VT_LOAD({});", v, access(value(v).buffer, value(v).index)));
     close_lanes();
     close();
   }
@@ -73,7 +89,10 @@ void NestWriter::neighbours() {
   for (int s : p.body.stores) {
     const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
     if (std::find(stores.begin(), stores.end(), s) == stores.end()) this->store(store);
-    else line(worded("y{}[k] = {};", s, to_memory(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype, name(store.value))));
+    else
+      line(worded("y{}[k] = {};", s,
+                  to_memory(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype,
+                            name(store.value))));
   }
   close_lanes();
   known_ = before;
@@ -102,18 +121,24 @@ void NestWriter::tiles() {
   read_as_.resize(nest_.values.size());
   Vec<int> turned;
   for (int v : p.body.needed)
-    if (value(v).kind == Kind::load && value(v).mask < 0 && lies_along(nest_, value(v).index, a, b)) {
+    if (value(v).kind == Kind::load && value(v).mask < 0 &&
+        lies_along(nest_, value(v).index, a, b)) {
       turned.push_back(v);
       read_as_[static_cast<std::size_t>(v)] = worded("VT_LOAD(tile{}, x * 33 + y)", v);
-      line(worded("__shared__ {} tile{}[32 * 33];", memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v));
+      line(worded("__shared__ {} tile{}[32 * 33];",
+                  memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v));
     }
   SmallVec<int, 6> outer;
   for (int l : mapping_.shared)
     if (l != a && l != b) outer.push_back(l);
   line("const int x = threadIdx.x % 32, y0 = threadIdx.x / 32;");
-  line(worded("const idx across = ((idx){} + 31) / 32, down = ((idx){} + 31) / 32;", extent(b), extent(a)));
-  open(worded("for (idx team = (idx)blockIdx.x; team < {} * across * down; team += (idx)gridDim.x)", rounds(outer)));
-  line("const idx left = team % across * 32, top = team / across % down * 32, rest = team / (across * down);");
+  line(worded("const idx across = ((idx){} + 31) / 32, down = ((idx){} + 31) / 32;", extent(b),
+              extent(a)));
+  open(worded("for (idx team = (idx)blockIdx.x; team < {} * across * down; team += (idx)gridDim.x)",
+              rounds(outer)));
+  line(
+      "const idx left = team % across * 32, top = team / across % down * 32, rest = team / (across "
+      "* down);");
   decompose("rest", outer);
   hoist(p.body.needed);
   const auto square = [&](const std::string& i, const std::string& j) {
@@ -123,7 +148,9 @@ void NestWriter::tiles() {
     open(worded("if (d{} < (idx){} && d{} < (idx){})", a, extent(a), b, extent(b)));
   };
   square("x", "y");
-  for (int v : turned) line(worded("VT_STORE(tile{}, y * 33 + x, VT_LOAD({}));", v, access(value(v).buffer, value(v).index)));
+  for (int v : turned)
+    line(worded("VT_STORE(tile{}, y * 33 + x, VT_LOAD({}));", v,
+                access(value(v).buffer, value(v).index)));
   close();
   close();
   line("__syncthreads();");

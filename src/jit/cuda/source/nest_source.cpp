@@ -31,12 +31,15 @@ std::string identity(ReduceOp op, DType d) {
   if (op == ReduceOp::any) return "false";
   if (op == ReduceOp::product) return number(d, 1);
   if (op == ReduceOp::sum) return number(d, 0);
-  if (is_float(d)) return number(d, least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
+  if (is_float(d))
+    return number(d, least ? -std::numeric_limits<double>::infinity()
+                           : std::numeric_limits<double>::infinity());
   if (is_bool(d)) return least ? "false" : "true";
   const char* type = register_type(d);
   const int bits = static_cast<int>(size_of(d)) * 8;
   if (is_unsigned(d)) return least ? worded("({})0", type) : worded("({})~0ull", type);
-  return least ? worded("({})(1ull << {})", type, bits - 1) : worded("({})((1ull << {}) - 1ull)", type, bits - 1);
+  return least ? worded("({})(1ull << {})", type, bits - 1)
+               : worded("({})((1ull << {}) - 1ull)", type, bits - 1);
 }
 
 constexpr std::int64_t sum_block = 128;  // elements that one thread adds up one after the other
@@ -60,12 +63,19 @@ std::string NestWriter::kernel(const std::string& name) {
     return std::move(text_);
   }
   if (columns) {
-    // All threads of a block go through the same rounds, the last of them perhaps without a column of their own.
-    open(worded("for (idx first = (idx)blockIdx.x * {0}; first < teams; first += (idx)gridDim.x * {0})", mapping_.columns));
-    line(worded("const idx column = first + threadIdx.x % {}, team = vt_min<idx>(column, teams - 1);", mapping_.columns));
+    // All threads of a block go through the same rounds, the last of them perhaps without a column
+    // of their own.
+    open(worded(
+        "for (idx first = (idx)blockIdx.x * {0}; first < teams; first += (idx)gridDim.x * {0})",
+        mapping_.columns));
+    line(worded(
+        "const idx column = first + threadIdx.x % {}, team = vt_min<idx>(column, teams - 1);",
+        mapping_.columns));
   } else {
     const std::string own =
-        mapping_.team == mapping_.block ? "" : worded(" * {} + threadIdx.x{}", mapping_.teams_in_block(), cooperates ? " / 32" : "");
+        mapping_.team == mapping_.block
+            ? ""
+            : worded(" * {} + threadIdx.x{}", mapping_.teams_in_block(), cooperates ? " / 32" : "");
     open(worded("for (idx team = (idx)blockIdx.x{}; team < teams; team += (idx)gridDim.x{})", own,
                 mapping_.team == mapping_.block ? "" : worded(" * {}", mapping_.teams_in_block())));
   }
@@ -87,7 +97,8 @@ void NestWriter::stage(int k) {
   both.append(p.after.needed.begin(), p.after.needed.end());
   insertion_sort(both);
   const bool cooperates = mapping_.team > 1;
-  // What only the thread that stores a result needs is read by it alone: the result may be written over it.
+  // What only the thread that stores a result needs is read by it alone: the result may be written
+  // over it.
   const Vec<int>& wanted = cooperates ? p.body.needed : both;
   hoist(wanted);
   const Vec<char> before = known_;
@@ -95,10 +106,15 @@ void NestWriter::stage(int k) {
     // Updates go in the loops' order: a team of one thread.
     SmallVec<int, 6> all = nest_.stages[static_cast<std::size_t>(k)].loops;
     all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](int l) { return std::find(mapping_.shared.begin(), mapping_.shared.end(), l) != mapping_.shared.end(); }),
+                             [&](int l) {
+                               return std::find(mapping_.shared.begin(), mapping_.shared.end(),
+                                                l) != mapping_.shared.end();
+                             }),
               all.end());
     const bool loops = !all.empty();
-    if (loops) open(worded("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, cooperates ? "lane" : "0", rounds(all), mapping_.team));
+    if (loops)
+      open(worded("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, cooperates ? "lane" : "0",
+                  rounds(all), mapping_.team));
     else if (cooperates) open("if (lane == 0)");
     decompose(worded("t{}", k), all);
     write_all(p.body.needed);
@@ -112,9 +128,11 @@ void NestWriter::stage(int k) {
     reduce(k, p, mapping_.team, cooperates ? "lane" : "0");
     return;
   }
-  // Kept loops of the stage's own: threads take results each, or the team takes one after the other.
+  // Kept loops of the stage's own: threads take results each, or the team takes one after the
+  // other.
   const bool alone = !cooperates || p.folds || p.running || per_thread(p);
-  open(worded("for (idx k{0} = {1}; k{0} < {2}; k{0} += {3})", k, alone && cooperates ? "lane" : "0", rounds(p.kept), alone ? mapping_.team : 1));
+  open(worded("for (idx k{0} = {1}; k{0} < {2}; k{0} += {3})", k,
+              alone && cooperates ? "lane" : "0", rounds(p.kept), alone ? mapping_.team : 1));
   decompose(worded("k{}", k), p.kept);
   hoist(alone ? both : wanted);
   reduce(k, p, alone ? 1 : mapping_.team, alone ? "0" : "lane");
@@ -133,16 +151,20 @@ bool NestWriter::per_thread(const StageParts& p) const {
 void NestWriter::reduce(int k, const StageParts& p, int team, const std::string& lane) {
   using namespace nest_reductions;
   const bool in_order = p.folds || (p.running && team == 1);
-  // A fold goes round by round: one thread of the team does all of it, as its results may be written over what it reads.
+  // A fold goes round by round: one thread of the team does all of it, as its results may be
+  // written over what it reads.
   const bool again = p.folds && team > 1;
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     if (reduction.position >= 0) {
       const DType d = value(reduction.value).dtype;
-      line(worded("vt_best<{0}, {1}> r{2} = {{{3}, ({1})-1}};", register_type(d), register_type(reduction.dtype), r, identity(reduction.op, d)));
+      line(worded("vt_best<{0}, {1}> r{2} = {{{3}, ({1})-1}};", register_type(d),
+                  register_type(reduction.dtype), r, identity(reduction.op, d)));
     } else {
       if (reduction.op == ReduceOp::fold) write_all(needed_values(nest_, {reduction.init}));
-      const std::string init = reduction.op == ReduceOp::fold ? name(reduction.init) : identity(reduction.op, reduction.dtype);
+      const std::string init = reduction.op == ReduceOp::fold
+                                   ? name(reduction.init)
+                                   : identity(reduction.op, reduction.dtype);
       line(worded("{} r{} = {};", register_type(reduction.dtype), r, init));
     }
   }
@@ -157,22 +179,29 @@ void NestWriter::reduce(int k, const StageParts& p, int team, const std::string&
     blocks = blocks && reduction.position < 0;
   }
   if (chunks) {
-    // All threads of the team go through the same number of rounds, the last of them perhaps without an element.
+    // All threads of the team go through the same number of rounds, the last of them perhaps
+    // without an element.
     line(worded("const idx n{} = {};", k, n));
     open(worded("for (idx c{0} = 0; c{0} < n{0}; c{0} += {1})", k, team));
     line(worded("const bool inside = c{0} + {1} < n{0};", k, lane));
     line(worded("const idx t{0} = inside ? c{0} + {1} : n{0} - 1;", k, lane));
   } else if (blocks) {
     // Long sums go in blocks, for their accuracy.
-    for (int r : p.reductions) line(worded("{0} s{1} = r{1};", register_type(nest_.reductions[static_cast<std::size_t>(r)].dtype), r));
+    for (int r : p.reductions)
+      line(worded("{0} s{1} = r{1};",
+                  register_type(nest_.reductions[static_cast<std::size_t>(r)].dtype), r));
     open(worded("for (idx c{0} = {1}; c{0} < {2}; c{0} += {3})", k, lane, n, sum_block * team));
     for (int r : p.reductions)
-      line(worded("r{0} = {1};", r, identity(nest_.reductions[static_cast<std::size_t>(r)].op, nest_.reductions[static_cast<std::size_t>(r)].dtype)));
+      line(worded("r{0} = {1};", r,
+                  identity(nest_.reductions[static_cast<std::size_t>(r)].op,
+                           nest_.reductions[static_cast<std::size_t>(r)].dtype)));
     line("#pragma unroll 4");
-    open(worded("for (idx t{0} = c{0}; t{0} < vt_min<idx>({1}, c{0} + {2}); t{0} += {3})", k, n, sum_block * team, team));
+    open(worded("for (idx t{0} = c{0}; t{0} < vt_min<idx>({1}, c{0} + {2}); t{0} += {3})", k, n,
+                sum_block * team, team));
   } else if (loops) {
     if (!again && !p.running && p.body.stores.empty()) line("#pragma unroll 4");
-    open(worded("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, again ? "0" : lane, n, again ? 1 : team));
+    open(worded("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, again ? "0" : lane, n,
+                again ? 1 : team));
   }
   decompose(worded("t{}", k), p.reduced);
   accumulate(p, team, chunks);
@@ -183,7 +212,9 @@ void NestWriter::reduce(int k, const StageParts& p, int team, const std::string&
   }
   if (chunks || loops) close();
   if (blocks) {
-    for (int r : p.reductions) line(worded("s{0} = {1}::of(s{0}, r{0});", r, functor(nest_.reductions[static_cast<std::size_t>(r)].op)));
+    for (int r : p.reductions)
+      line(worded("s{0} = {1}::of(s{0}, r{0});", r,
+                  functor(nest_.reductions[static_cast<std::size_t>(r)].op)));
     close();
     for (int r : p.reductions) line(worded("r{0} = s{0};", r));
   }
@@ -193,11 +224,13 @@ void NestWriter::reduce(int k, const StageParts& p, int team, const std::string&
     close();
     for (int r : p.reductions) line(worded("r{0} = vt_share<{1}>(r{0});", r, team));
   }
-  const std::string who = mapping_.columns > 1 ? worded("_columns<{}, {}", mapping_.columns, team) : worded("<{}", team);
+  const std::string who = mapping_.columns > 1 ? worded("_columns<{}, {}", mapping_.columns, team)
+                                               : worded("<{}", team);
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     if (reduction.position >= 0) {
-      bind_result(r, worded("vt_reduce_best{}, {}>(r{}).at", who, reduction.op == ReduceOp::argmax ? "true" : "false", r));
+      bind_result(r, worded("vt_reduce_best{}, {}>(r{}).at", who,
+                            reduction.op == ReduceOp::argmax ? "true" : "false", r));
     } else if (reduction.op == ReduceOp::fold || reduction.running) {
       bind_result(r, worded("r{}", r));
     } else {
@@ -208,7 +241,8 @@ void NestWriter::reduce(int k, const StageParts& p, int team, const std::string&
   stages_done_ = k + 1;
   if (!p.after.stores.empty()) {
     if (team > 1 && writes_over_operands()) synchronise();  // the others have read it
-    if (team > 1) open(mapping_.columns > 1 ? "if (lane == 0 && column < teams)" : "if (lane == 0)");
+    if (team > 1)
+      open(mapping_.columns > 1 ? "if (lane == 0 && column < teams)" : "if (lane == 0)");
     const Vec<char> outside = known_;
     write_all(p.after.needed);
     store_all(p.after.stores);
@@ -225,7 +259,8 @@ void NestWriter::accumulate(const StageParts& p, int team, bool chunks) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     if (reduction.op == ReduceOp::fold) bind(reduction.state, worded("r{}", r));
   }
-  // A running result follows what it is made of in the order of the values' numbers, and comes before what is made of it.
+  // A running result follows what it is made of in the order of the values' numbers, and comes
+  // before what is made of it.
   Vec<int> left = p.reductions;
   for (int v : p.body.needed) {
     if (value(v).kind == Kind::reduced || known_[static_cast<std::size_t>(v)]) continue;
@@ -237,12 +272,14 @@ void NestWriter::accumulate(const StageParts& p, int team, bool chunks) {
     left.erase(std::find(left.begin(), left.end(), value(v).argument));
   }
   for (int r : left)
-    if (nest_.reductions[static_cast<std::size_t>(r)].op != ReduceOp::fold) add_round(r, team, chunks);
+    if (nest_.reductions[static_cast<std::size_t>(r)].op != ReduceOp::fold)
+      add_round(r, team, chunks);
   // All states change at once.
   Vec<int> folds;
   for (int r : p.reductions)
     if (nest_.reductions[static_cast<std::size_t>(r)].op == ReduceOp::fold) folds.push_back(r);
-  for (int r : folds) line(worded("r{} = {};", r, name(nest_.reductions[static_cast<std::size_t>(r)].value)));
+  for (int r : folds)
+    line(worded("r{} = {};", r, name(nest_.reductions[static_cast<std::size_t>(r)].value)));
 }
 
 void NestWriter::add_round(int r, int team, bool chunks) {
@@ -251,21 +288,27 @@ void NestWriter::add_round(int r, int team, bool chunks) {
   const std::string x = name(reduction.value), own = worded("r{}", r);
   if (reduction.position >= 0) {
     const bool greatest = reduction.op == ReduceOp::argmax;
-    line(worded("if (vt_wins<{0}>({1}, ({2}){3}, {4}.x, {4}.at)) {{ {4}.x = {1}; {4}.at = ({2}){3}; }}", greatest ? "true" : "false", x,
-                register_type(reduction.dtype), name(reduction.position), own));
+    line(worded(
+        "if (vt_wins<{0}>({1}, ({2}){3}, {4}.x, {4}.at)) {{ {4}.x = {1}; {4}.at = ({2}){3}; }}",
+        greatest ? "true" : "false", x, register_type(reduction.dtype), name(reduction.position),
+        own));
     return;
   }
   const DType d = reduction.dtype;
   const std::string given =
-      chunks ? worded("(inside ? ({}){} : {})", register_type(d), x, identity(reduction.op, d)) : worded("({}){}", register_type(d), x);
+      chunks ? worded("(inside ? ({}){} : {})", register_type(d), x, identity(reduction.op, d))
+             : worded("({}){}", register_type(d), x);
   if (reduction.running && chunks) {
-    bind(reduction.state, worded("vt_running<{}, {}, {}>({}, {})", team, functor(reduction.op), register_type(d), given, own));
+    bind(reduction.state, worded("vt_running<{}, {}, {}>({}, {})", team, functor(reduction.op),
+                                 register_type(d), given, own));
     return;
   }
   line(worded("{0} = {1}::of({0}, {2});", own, functor(reduction.op), given));
   if (reduction.running) bind(reduction.state, own);
 }
 
-std::string nest_source(const Nest& nest, const Mapping& mapping, const std::string& name) { return NestWriter(nest, mapping).kernel(name); }
+std::string nest_source(const Nest& nest, const Mapping& mapping, const std::string& name) {
+  return NestWriter(nest, mapping).kernel(name);
+}
 
 }  // namespace vt::detail::cuda

@@ -10,7 +10,8 @@
 
 namespace vt::detail::cuda {
 
-NestWriter::NestWriter(const Nest& nest, const Mapping& mapping) : nest_(nest), mapping_(mapping), dependences_(loop_dependences(nest)) {
+NestWriter::NestWriter(const Nest& nest, const Mapping& mapping)
+    : nest_(nest), mapping_(mapping), dependences_(loop_dependences(nest)) {
   known_.assign(nest.values.size(), 0);
   ready_stage_.assign(nest.values.size(), 0);
   in_round_.assign(nest.values.size(), 0);
@@ -24,11 +25,13 @@ NestWriter::NestWriter(const Nest& nest, const Mapping& mapping) : nest_(nest), 
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
     if (value.kind == Kind::state) in_round_[v] = 1;
-    if (value.kind == Kind::reduced) ready_stage_[v] = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
+    if (value.kind == Kind::reduced)
+      ready_stage_[v] = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
   }
 }
 
-void NestWriter::head(const std::string& name, const std::string& pointers, const std::string& number) {
+void NestWriter::head(const std::string& name, const std::string& pointers,
+                      const std::string& number) {
   text_ += worded("typedef {} idx;\n", mapping_.wide_indices ? "i64" : "i32");
   text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", mapping_.block, name);
   bool first = true;
@@ -52,8 +55,10 @@ void NestWriter::head(const std::string& name, const std::string& pointers, cons
 
 std::string NestWriter::pointer(std::size_t b) const {
   const NestBuffer& buffer = nest_.buffers[b];
-  const bool alone = count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
-  return worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype), alone ? " __restrict__" : "", b);
+  const bool alone =
+      count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
+  return worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype),
+                alone ? " __restrict__" : "", b);
 }
 
 void NestWriter::prepare_local_arrays() {
@@ -68,7 +73,9 @@ void NestWriter::prepare_local_arrays() {
       continue;
     }
     const std::string own =
-        mapping_.team == mapping_.block ? "" : worded(" + threadIdx.x / 32 * {}", mapping_.local_bytes / mapping_.teams_in_block());
+        mapping_.team == mapping_.block
+            ? ""
+            : worded(" + threadIdx.x / 32 * {}", mapping_.local_bytes / mapping_.teams_in_block());
     line(worded("{0}* const b{1} = ({0}*)(vt_rows + {2}{3});", type, b, offset, own));
     offset += (buffer.local * static_cast<std::int64_t>(size_of(buffer.dtype)) + 15) / 16 * 16;
   }
@@ -90,7 +97,8 @@ void NestWriter::decompose(const std::string& of, const SmallVec<int, 6>& loops)
       line(worded("const idx d{} = {};", l, rest));
     } else {
       const std::string n = extent(l), next = worded("{}_{}", of, i);
-      line(worded("const idx d{} = {} % (idx)({}), {} = {} / (idx)({});", l, rest, n, next, rest, n));
+      line(worded("const idx d{} = {} % (idx)({}), {} = {} / (idx)({});", l, rest, n, next, rest,
+                  n));
       rest = next;
     }
   }
@@ -123,15 +131,19 @@ std::string NestWriter::index(IndexId e) const {
       case IndexAtom::Kind::loop: factor = worded("d{}", a.id); break;
       case IndexAtom::Kind::value: factor = "(idx)" + name(a.id); break;
       default: {
-        const bool whole = nest_.indices.bounds(a.of).low >= 0, quotient = a.kind == IndexAtom::Kind::quotient;
+        const bool whole = nest_.indices.bounds(a.of).low >= 0,
+                   quotient = a.kind == IndexAtom::Kind::quotient;
         if (whole) factor = worded("({}) {} (idx){}", index(a.of), quotient ? "/" : "%", a.by);
-        else factor = worded("vt_floor_{}<idx>({}, {})", quotient ? "div" : "mod", index(a.of), a.by);
+        else
+          factor = worded("vt_floor_{}<idx>({}, {})", quotient ? "div" : "mod", index(a.of), a.by);
       }
     }
     if (t.factor != 1) factor = worded("(idx){} * ({})", t.factor, factor);
-    text += (text.empty() ? "" : " + ") + (t.factor == 1 && a.kind != IndexAtom::Kind::loop ? "(" + factor + ")" : factor);
+    text += (text.empty() ? "" : " + ") +
+            (t.factor == 1 && a.kind != IndexAtom::Kind::loop ? "(" + factor + ")" : factor);
   }
-  if (expr.constant != 0 || text.empty()) text += (text.empty() ? "(idx)" : " + (idx)") + worded("{}", expr.constant);
+  if (expr.constant != 0 || text.empty())
+    text += (text.empty() ? "(idx)" : " + (idx)") + worded("{}", expr.constant);
   return text;
 }
 
@@ -142,23 +154,32 @@ std::string NestWriter::expression(int id) const {
       const std::string bits = worded("a{}", v.argument);
       if (v.dtype == DType::f64) return "__longlong_as_double(" + bits + ")";
       if (is_float(v.dtype)) return "__int_as_float((i32)" + bits + ")";
-      return is_bool(v.dtype) ? "((" + bits + " & 1) != 0)" : worded("({}){}", register_type(v.dtype), bits);
+      return is_bool(v.dtype) ? "((" + bits + " & 1) != 0)"
+                              : worded("({}){}", register_type(v.dtype), bits);
     }
-    case Kind::index: return converted({worded("((i64)({}))", index(v.index)), DType::i64}, v.dtype);
-    case Kind::in_range: return worded("({0} >= {1} && {0} < {2})", "(" + index(v.index) + ")", v.low, v.high);
+    case Kind::index:
+      return converted({worded("((i64)({}))", index(v.index)), DType::i64}, v.dtype);
+    case Kind::in_range:
+      return worded("({0} >= {1} && {0} < {2})", "(" + index(v.index) + ")", v.low, v.high);
     case Kind::load: {
       const DType d = nest_.buffers[static_cast<std::size_t>(v.buffer)].dtype;
-      const std::string* elsewhere = read_as_.empty() ? nullptr : &read_as_[static_cast<std::size_t>(id)];
-      const std::string read = from_memory(d, elsewhere && !elsewhere->empty() ? *elsewhere : "VT_LOAD(" + access(v.buffer, v.index) + ")");
+      const std::string* elsewhere =
+          read_as_.empty() ? nullptr : &read_as_[static_cast<std::size_t>(id)];
+      const std::string read = from_memory(d, elsewhere && !elsewhere->empty()
+                                                  ? *elsewhere
+                                                  : "VT_LOAD(" + access(v.buffer, v.index) + ")");
       if (v.mask < 0) return read;
-      return worded("({} ? {} : {})", name(v.mask), read, is_bool(d) ? std::string("false") : number(d, 0));
+      return worded("({} ? {} : {})", name(v.mask), read,
+                    is_bool(d) ? std::string("false") : number(d, 0));
     }
     case Kind::op: {
       SmallVec<Operand, 3> operands;
       for (int o : v.operands) operands.push_back({name(o), value(o).dtype});
       return element(v.op, v.dtype, v.params, {operands.data(), operands.size()});
     }
-    default: throw Error(ErrorKind::backend, "vt: internal fault: a reduction's result is used before it is known");
+    default:
+      throw Error(ErrorKind::backend,
+                  "vt: internal fault: a reduction's result is used before it is known");
   }
 }
 
@@ -189,7 +210,8 @@ void NestWriter::bind(int v, const std::string& text) {
 
 void NestWriter::bind_result(int reduction, const std::string& text) {
   for (std::size_t v = 0; v < nest_.values.size(); ++v)
-    if (nest_.values[v].kind == Kind::reduced && nest_.values[v].argument == reduction) bind(static_cast<int>(v), text);
+    if (nest_.values[v].kind == Kind::reduced && nest_.values[v].argument == reduction)
+      bind(static_cast<int>(v), text);
 }
 
 void NestWriter::store(const NestStore& s) {
@@ -197,20 +219,25 @@ void NestWriter::store(const NestStore& s) {
   const Operand x{name(s.value), value(s.value).dtype};
   const std::string target = access(s.buffer, s.index);
   if (s.update == Op::input || s.update == Op::select) {
-    line((s.mask >= 0 ? "if (" + name(s.mask) + ") " : std::string()) + "VT_STORE(" + target + ", " + to_memory(d, x.text) + ");");
+    line((s.mask >= 0 ? "if (" + name(s.mask) + ") " : std::string()) + "VT_STORE(" + target +
+         ", " + to_memory(d, x.text) + ");");
     return;
   }
   if (mapping_.updates == UpdatePlan::Way::atomic) {
     // Sums of signed integers are those of unsigned ones.
-    const char* call = s.update == Op::add ? "atomicAdd" : s.update == Op::min ? "atomicMin" : "atomicMax";
+    const char* call = s.update == Op::add   ? "atomicAdd"
+                       : s.update == Op::min ? "atomicMin"
+                                             : "atomicMax";
     const char* type = s.update == Op::add ? (size_of(d) == 8 ? "u64" : "u32") : register_type(d);
-    line(worded("{0}{1}(({2}*)b{3} + ({4}), ({2}){5});", s.mask >= 0 ? "if (" + name(s.mask) + ") " : "", call, type, s.buffer, index(s.index),
-                x.text));
+    line(worded("{0}{1}(({2}*)b{3} + ({4}), ({2}){5});",
+                s.mask >= 0 ? "if (" + name(s.mask) + ") " : "", call, type, s.buffer,
+                index(s.index), x.text));
     return;
   }
   open(s.mask >= 0 ? "if (" + name(s.mask) + ")" : "");
   line(worded("const idx at = {};", index(s.index)));
-  line(worded("const {} before = {};", register_type(d), from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
+  line(worded("const {} before = {};", register_type(d),
+              from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
   const Operand operands[] = {{"before", d}, x};
   line(worded("const {} after = {};", register_type(d), element(s.update, d, {}, operands)));
   line(worded("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "after")));
@@ -241,7 +268,8 @@ NestWriter::StageParts NestWriter::parts_of(int k) const {
   p.body.needed = needed_values(nest_, roots);
   p.after.needed = needed_values(nest_, after_roots);
   for (int l : nest_.stages[static_cast<std::size_t>(k)].loops) {
-    if (std::find(mapping_.shared.begin(), mapping_.shared.end(), l) != mapping_.shared.end()) continue;
+    if (std::find(mapping_.shared.begin(), mapping_.shared.end(), l) != mapping_.shared.end())
+      continue;
     (loop(l).reduce ? p.reduced : p.kept).push_back(l);
   }
   return p;
@@ -249,13 +277,15 @@ NestWriter::StageParts NestWriter::parts_of(int k) const {
 
 bool NestWriter::writes_over_operands() const {
   return any_of(nest_.buffers, [&](const NestBuffer& b) {
-    return b.written && count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == b.alias; }) > 1;
+    return b.written &&
+           count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == b.alias; }) > 1;
   });
 }
 
 void NestWriter::synchronise() {
   if (mapping_.team == 1) return;
-  line(mapping_.team == mapping_.block || mapping_.columns > 1 ? "__syncthreads();" : "__syncwarp();");
+  line(mapping_.team == mapping_.block || mapping_.columns > 1 ? "__syncthreads();"
+                                                               : "__syncwarp();");
 }
 
 }  // namespace vt::detail::cuda

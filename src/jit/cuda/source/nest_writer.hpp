@@ -1,4 +1,5 @@
-// NestWriter: the text of a nest's kernel while it is written: what is known where, and how values, accesses and stages are put.
+// NestWriter: the text of a nest's kernel while it is written: what is known where, and how values,
+// accesses and stages are put.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "nest_source.hpp"
 #include "../products/product_source.hpp"
+#include "nest_source.hpp"
 #include "source_writer.hpp"
 
 namespace vt::detail::cuda {
@@ -67,11 +68,12 @@ class NestWriter : SourceWriter {
   void accumulate(const StageParts& p, int team, bool chunks);
   // One more round of a reduction that is no fold.
   void add_round(int r, int team, bool chunks);
-  // Element-wise, some neighbours at a time: all that lies densely is read first and written last, by one access each where the arrays begin at
-  // multiples of 16 bytes and there are as many neighbours left.
+  // Element-wise, some neighbours at a time: all that lies densely is read first and written last,
+  // by one access each where the arrays begin at multiples of 16 bytes and there are as many
+  // neighbours left.
   void neighbours();
-  // Element-wise, a block for each square of 32 × 32 rounds of two loops: arrays that lie along the first of them are read along it, and turned in
-  // shared memory.
+  // Element-wise, a block for each square of 32 × 32 rounds of two loops: arrays that lie along the
+  // first of them are read along it, and turned in shared memory.
   void tiles();
 
   const NestLoop& loop(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }

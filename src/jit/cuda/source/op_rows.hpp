@@ -1,4 +1,5 @@
-// CUDA's row for every op of the op table: what runs it on a device, and why the host does where it does.
+// CUDA's row for every op of the op table: what runs it on a device, and why the host does where it
+// does.
 #pragma once
 
 #include <string_view>
@@ -8,16 +9,21 @@
 namespace vt::detail::cuda {
 
 enum class Way : std::uint8_t {
-  kernel,   ///< a loop nest's kernel, fused with its neighbours
-  product,  ///< a kernel for matrix products and convolutions, a nest's, or (large products) cuBLAS where it is found
-  control,  ///< a loop or branch: one kernel with its values in registers, or kernels in turn, steered from the host
+  kernel,  ///< a loop nest's kernel, fused with its neighbours
+  /// a kernel for matrix products and convolutions, a nest's, or (large products) cuBLAS where it
+  /// is found
+  product,
+  /// a loop or branch: one kernel with its values in registers, or kernels in turn, steered from
+  /// the host
+  control,
   host,     ///< the host: operands are copied there, results back
   lowered,  ///< other ops take its place before there is a program
 };
 
 struct OpRow {
   Way way;
-  /// Of Way::host the reason; of other ways what may still bring the op to the host, if anything does.
+  /// Of Way::host the reason; of other ways what may still bring the op to the host, if anything
+  /// does.
   std::string_view on_host = {};
 };
 
@@ -40,7 +46,8 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::bessel_i0e, {Way::kernel}}, {Op::bessel_i1e, {Way::kernel}}, {Op::bessel_k0e, {Way::kernel}},
     {Op::bessel_k1e, {Way::kernel}}, {Op::bessel_j0, {Way::kernel}}, {Op::bessel_j1, {Way::kernel}},
     {Op::bessel_y0, {Way::kernel}}, {Op::bessel_y1, {Way::kernel}},
-    {Op::real, {Way::lowered}}, {Op::imag, {Way::lowered}}, {Op::conj, {Way::lowered}},  // lower_complex.cpp: a number for each part
+    // lower_complex.cpp: a number for each part
+    {Op::real, {Way::lowered}}, {Op::imag, {Way::lowered}}, {Op::conj, {Way::lowered}},
     {Op::is_finite, {Way::kernel}}, {Op::is_nan, {Way::kernel}}, {Op::is_inf, {Way::kernel}}, {Op::integer_pow, {Way::kernel}},
     {Op::not_, {Way::kernel}}, {Op::popcount, {Way::kernel}}, {Op::clz, {Way::kernel}}, {Op::convert, {Way::kernel}}, {Op::bitcast, {Way::kernel}},
     {Op::reduce_precision, {Way::kernel}}, {Op::stop_gradient, {Way::kernel}},
@@ -78,7 +85,8 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::conv_general, {Way::product}},
     // spectral
     {Op::fft, {Way::kernel, "long rows without two factors that fit in shared memory"}},
-    // linear algebra (matrix_source.cpp), which says why a matrix is not for a thread, a warp or a block
+    // linear algebra (matrix_source.cpp), which says why a matrix is not for a thread, a warp or a
+    // block
     {Op::cholesky, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::triangular_solve, {Way::kernel, "a complex or large matrix"}},
     {Op::lu, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::solve, {Way::kernel, "a complex or large matrix"}},
     {Op::qr, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::eigh, {Way::kernel, "a complex or large matrix"}},

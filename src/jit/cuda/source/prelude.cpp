@@ -3,7 +3,8 @@
 
 namespace vt::detail::cuda {
 
-// Numbers in registers have these types; f16 and bf16 are floats that were rounded. `idx`: the type of offsets, chosen by each kernel.
+// Numbers in registers have these types; f16 and bf16 are floats that were rounded. `idx`: the type
+// of offsets, chosen by each kernel.
 const std::string_view prelude = R"cuda(
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16; typedef int i32; typedef unsigned int u32;
 typedef long long i64; typedef unsigned long long u64; typedef float f32; typedef double f64;

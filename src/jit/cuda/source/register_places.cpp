@@ -1,4 +1,5 @@
-// Parts of arrays at places that are known at run time, in loops in registers: slices, gathers and scatters.
+// Parts of arrays at places that are known at run time, in loops in registers: slices, gathers and
+// scatters.
 #include <vt/detail/message.hpp>
 
 #include "register_writer.hpp"
@@ -7,7 +8,8 @@ namespace vt::detail::cuda::register_text {
 
 std::string Writer::clamped(const std::string& start, DType d, std::int64_t most) {
   const std::string at = fresh_name();
-  const std::string wide = d == DType::u64 ? worded("(i64)({0} > {1}ull ? {1}ull : {0})", start, most) : "(i64)" + start;
+  const std::string wide =
+      d == DType::u64 ? worded("(i64)({0} > {1}ull ? {1}ull : {0})", start, most) : "(i64)" + start;
   line(worded("const i64 {0} = vt_max<i64>(vt_min<i64>({1}, {2}ll), 0ll);", at, wide, most));
   return at;
 }
@@ -21,7 +23,9 @@ std::int64_t Writer::stride_of(const Shape& shape, std::size_t axis) {
 std::string Writer::start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
   std::string sum = "(i64)0";
   for (std::size_t d = 0; d < shape.size(); ++d)
-    sum += worded(" + {} * {}ll", clamped(element(starts[d], 0), starts[d].dtype, shape[d] - sizes[d]), stride_of(shape, d));
+    sum +=
+        worded(" + {} * {}ll", clamped(element(starts[d], 0), starts[d].dtype, shape[d] - sizes[d]),
+               stride_of(shape, d));
   const std::string at = fresh_name();
   line("const i64 " + at + " = " + sum + ";");
   return at;
@@ -39,7 +43,9 @@ Val Writer::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>&
   Val v = empty(g.aval(e.outputs[0]));
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
   const Val from = own(in[0]);
-  for (std::int64_t k = 0; k < v.count; ++k) v.elements.push_back(named(v.dtype, read(from, worded("{} + {}", start, within(shape, sizes, k)))));
+  for (std::int64_t k = 0; k < v.count; ++k)
+    v.elements.push_back(
+        named(v.dtype, read(from, worded("{} + {}", start, within(shape, sizes, k)))));
   return v;
 }
 
@@ -49,21 +55,25 @@ Val Writer::dynamic_update_slice(const GraphBody& g, const Equation& e, const Ve
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
   const Val v = own(in[0]);
-  for (std::int64_t k = 0; k < in[1].count; ++k) write(v, worded("{} + {}", start, within(shape, sizes, k)), element(in[1], k));
+  for (std::int64_t k = 0; k < in[1].count; ++k)
+    write(v, worded("{} + {}", start, within(shape, sizes, k)), element(in[1], k));
   return v;
 }
 
-Writer::Target Writer::target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices) {
+Writer::Target Writer::target(const Shape& shape, const IndexedElement& at, IndexMode mode,
+                              const Val& indices) {
   Target t{"(i64)0", ""};
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (at.fixed[d] > 0) t.place += worded(" + {}ll", at.fixed[d] * stride_of(shape, d));
   for (std::size_t k = 0; k < at.moved.size(); ++k) {
     const std::string start = element(indices, at.first + static_cast<std::int64_t>(k));
     const std::string moved = clamped(start, indices.dtype, at.at_most[k]);
-    t.place += worded(" + {} * {}ll", moved, stride_of(shape, static_cast<std::size_t>(at.moved[k])));
+    t.place +=
+        worded(" + {} * {}ll", moved, stride_of(shape, static_cast<std::size_t>(at.moved[k])));
     if (mode != IndexMode::fill) continue;
     // Unchanged by clamping: inside.
-    t.inside += (t.inside.empty() ? "" : " && ") + worded("(({}){} == {})", register_type(indices.dtype), moved, start);
+    t.inside += (t.inside.empty() ? "" : " && ") +
+                worded("(({}){} == {})", register_type(indices.dtype), moved, start);
   }
   return t;
 }
@@ -72,22 +82,32 @@ Val Writer::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) 
   Val v = empty(g.aval(e.outputs[0]));
   const Val from = own(in[0]);
   for (std::int64_t n = 0; n < v.count; ++n) {
-    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n), e.as<GatherParams>().mode, in[1]);
+    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n),
+                            e.as<GatherParams>().mode, in[1]);
     const std::string x = read(from, t.place);
-    v.elements.push_back(named(v.dtype, t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))));
+    v.elements.push_back(named(
+        v.dtype,
+        t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))));
   }
   return v;
 }
 
 Val Writer::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
+  const Op combination = e.op == Op::scatter_add   ? Op::add
+                         : e.op == Op::scatter_mul ? Op::mul
+                         : e.op == Op::scatter_min ? Op::min
+                                                   : Op::max;
   const Val v = own(in[0]);
   for (std::int64_t n = 0; n < in[2].count; ++n) {
-    const Target t = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n), e.as<ScatterParams>().mode, in[1]);
+    const Target t = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n),
+                            e.as<ScatterParams>().mode, in[1]);
     const std::string update = element(in[2], n);
     open(t.inside.empty() ? "" : "if (" + t.inside + ")");
     line("const i64 at = " + t.place + ";");
-    write(v, "at", e.op == Op::scatter ? update : apply(combination, v.dtype, {}, {{read(v, "at"), v.dtype}, {update, v.dtype}}));
+    write(v, "at",
+          e.op == Op::scatter
+              ? update
+              : apply(combination, v.dtype, {}, {{read(v, "at"), v.dtype}, {update, v.dtype}}));
     close();
   }
   return v;

@@ -16,21 +16,27 @@ namespace vt::detail::cuda {
 
 namespace register_text {
 
-// Fewer lanes are a few warps for each multiprocessor at most: nothing then waits for memory's width.
+// Fewer lanes are a few warps for each multiprocessor at most: nothing then waits for memory's
+// width.
 constexpr std::int64_t fewest_in_tiles = 1024;
 
 std::string Writer::kernel(const std::string& name) {
   const std::size_t inputs = equation_.inputs.size();
-  text_ = worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", register_loop_threads, name);
+  text_ =
+      worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", register_loop_threads, name);
   for (std::size_t k = 0; k < inputs + equation_.outputs.size(); ++k) {
-    const DType d = graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).dtype;
+    const DType d =
+        graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).dtype;
     text_ += worded("{}{}{}* b{}", k ? ", " : "", k < inputs ? "const " : "", memory_type(d), k);
   }
   text_ += ") {\n";
   indent_ = 1;
   tiles_ = form_.count >= fewest_in_tiles && !carries_memory(form_);
   if (tiles_) {
-    line(worded("const i64 first = (i64)blockIdx.x * {} + threadIdx.x / 32 * 32, own = first + threadIdx.x % 32;", register_loop_threads));
+    line(
+        worded("const i64 first = (i64)blockIdx.x * {} + threadIdx.x / 32 * 32, own = first + "
+               "threadIdx.x % 32;",
+               register_loop_threads));
     line(worded("if (first >= {}ll) return;", form_.count));
     line(worded("const i64 lane = vt_min<i64>(own, {}ll);", form_.count - 1));
     line(worded("__shared__ u64 tiles[{}][{}];", register_loop_threads / 32, 32 * 17));
@@ -43,16 +49,25 @@ std::string Writer::kernel(const std::string& name) {
   Vec<Val> operands;
   for (std::size_t i = 0; i < inputs; ++i) {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
-    const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
-    Val v{.start = "0", .dtype = aval.dtype, .count = aval.elements(), .buffer = static_cast<int>(i)};
+    const bool sequence =
+        equation_.op == Op::scan && i >= carries_ &&
+        i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
+    Val v{
+        .start = "0", .dtype = aval.dtype, .count = aval.elements(), .buffer = static_cast<int>(i)};
     if (!sequence && form_.in_registers(aval)) v = loaded(v);
-    else if (i < carries_) v.buffer = static_cast<int>(inputs + i);  // updated in place, in the result
+    // updated in place, in the result
+    else if (i < carries_) v.buffer = static_cast<int>(inputs + i);
     operands.push_back(std::move(v));
   }
   const Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
-    if (results[k].buffer >= 0 || results[k].elements.empty()) continue;  // in place, or stored round by round
-    store_all({.start = "0", .dtype = results[k].dtype, .count = results[k].count, .buffer = static_cast<int>(inputs + k)}, results[k]);
+    // in place, or stored round by round
+    if (results[k].buffer >= 0 || results[k].elements.empty()) continue;
+    store_all({.start = "0",
+               .dtype = results[k].dtype,
+               .count = results[k].count,
+               .buffer = static_cast<int>(inputs + k)},
+              results[k]);
   }
   text_ += "}\n";
   return std::move(text_);
@@ -77,7 +92,8 @@ Val Writer::variables(DType d, std::int64_t count) {
 
 Val Writer::in_array(const Val& v) {
   Val a{.array = fresh_name(), .dtype = v.dtype, .count = v.count};
-  std::string text = worded("{} {}[{}] = {{", register_type(v.dtype), a.array, std::max<std::int64_t>(v.count, 1));
+  std::string text =
+      worded("{} {}[{}] = {{", register_type(v.dtype), a.array, std::max<std::int64_t>(v.count, 1));
   for (std::int64_t i = 0; i < v.count; ++i) {
     text += (i ? ", " : "") + element(v, i);
     a.elements.push_back(worded("{}[{}]", a.array, i));
@@ -91,14 +107,16 @@ std::int64_t Writer::block_of(int buffer) const {
   const std::size_t inputs = equation_.inputs.size(), k = static_cast<std::size_t>(buffer);
   const int axis = form_.axes[k];
   if (axis < 0) return 0;
-  const Shape& shape = graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).shape;
+  const Shape& shape =
+      graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).shape;
   std::int64_t block = 1;
   for (std::size_t d = static_cast<std::size_t>(axis); d < shape.size(); ++d) block *= shape[d];
   return block;
 }
 
 std::string Writer::place(const Val& v, const std::string& at) const {
-  const std::string linear = v.start == "0" ? worded("(i64)({})", at) : worded("((i64)({}) + ({}))", at, v.start);
+  const std::string linear =
+      v.start == "0" ? worded("(i64)({})", at) : worded("((i64)({}) + ({}))", at, v.start);
   const std::int64_t block = block_of(v.buffer);
   if (block == 0) return linear;
   if (block == 1) return worded("{} * {}ll + lane", linear, form_.count);
@@ -116,12 +134,16 @@ void Writer::write(const Val& v, const std::string& at, const std::string& x) {
 }
 
 bool Writer::goes_in_tiles(const Val& object) const {
-  constexpr std::int64_t bytes = 16;  // as close together as that, threads find what they read in lines that their neighbours have asked for
+  // as close together as that, threads find what they read in lines that their neighbours have
+  // asked for
+  constexpr std::int64_t bytes = 16;
   return tiles_ && object.start == "0" && block_of(object.buffer) == object.count &&
          object.count * static_cast<std::int64_t>(size_of(object.dtype)) >= bytes;
 }
 
-std::string Writer::tile(const Val& object) const { return worded("({}*)tiles[threadIdx.x / 32]", memory_type(object.dtype)); }
+std::string Writer::tile(const Val& object) const {
+  return worded("({}*)tiles[threadIdx.x / 32]", memory_type(object.dtype));
+}
 
 Val Writer::loaded(const Val& object) {
   Val v{.dtype = object.dtype, .count = object.count};
@@ -129,11 +151,15 @@ Val Writer::loaded(const Val& object) {
   const std::int64_t widest = in_tiles ? tile_width(object.dtype) : object.count;
   for (std::int64_t begin = 0; begin < object.count; begin += widest) {
     const std::int64_t width = std::min(widest, object.count - begin);
-    if (in_tiles) line(worded("vt_rows_in<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object), object.buffer, form_.count, object.count, begin));
+    if (in_tiles)
+      line(worded("vt_rows_in<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object),
+                  object.buffer, form_.count, object.count, begin));
     for (std::int64_t i = begin; i < begin + width; ++i)
-      v.elements.push_back(
-          named(v.dtype, in_tiles ? from_memory(v.dtype, worded("VT_LOAD({}, (int)(lane - first) * {} + {})", tile(object), width | 1, i - begin))
-                                  : read(object, worded("{}", i))));
+      v.elements.push_back(named(
+          v.dtype, in_tiles
+                       ? from_memory(v.dtype, worded("VT_LOAD({}, (int)(lane - first) * {} + {})",
+                                                     tile(object), width | 1, i - begin))
+                       : read(object, worded("{}", i))));
   }
   return v;
 }
@@ -147,11 +173,14 @@ void Writer::store_all(const Val& object, const Val& v) {
     else if (tiles_) open(worded("if (own < {}ll)", form_.count));
     for (std::int64_t i = begin; i < begin + width; ++i) {
       const std::string x = to_memory(v.dtype, element(v, i));
-      line(in_tiles ? worded("VT_STORE({}, (int)threadIdx.x % 32 * {} + {}, {});", tile(object), width | 1, i - begin, x)
-                    : worded("VT_STORE(b{}, {}, {});", object.buffer, place(object, worded("{}", i)), x));
+      line(in_tiles ? worded("VT_STORE({}, (int)threadIdx.x % 32 * {} + {}, {});", tile(object),
+                             width | 1, i - begin, x)
+                    : worded("VT_STORE(b{}, {}, {});", object.buffer,
+                             place(object, worded("{}", i)), x));
     }
     if (in_tiles)
-      line(worded("vt_rows_out<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object), object.buffer, form_.count, object.count, begin));
+      line(worded("vt_rows_out<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object),
+                  object.buffer, form_.count, object.count, begin));
     else if (tiles_) close();
   }
 }
@@ -166,11 +195,14 @@ void Writer::exchange(const Vec<Val>& carry, Vec<Val> next) {
   Vec<std::string> written;
   for (std::size_t i = 0; i < carry.size(); ++i)
     for (std::size_t k = 0; k < carry[i].elements.size(); ++k)
-      if (next[i].buffer < 0 && carry[i].elements[k] != next[i].elements[k]) written.push_back(carry[i].elements[k]);
+      if (next[i].buffer < 0 && carry[i].elements[k] != next[i].elements[k])
+        written.push_back(carry[i].elements[k]);
   for (std::size_t i = 0; i < carry.size(); ++i)
     for (std::size_t k = 0; k < carry[i].elements.size() && next[i].buffer < 0; ++k) {
       std::string& x = next[i].elements[k];
-      if (x != carry[i].elements[k] && std::find(written.begin(), written.end(), x) != written.end()) x = named(carry[i].dtype, x);
+      if (x != carry[i].elements[k] &&
+          std::find(written.begin(), written.end(), x) != written.end())
+        x = named(carry[i].dtype, x);
     }
   for (std::size_t i = 0; i < carry.size(); ++i) copy(carry[i], next[i]);
 }
@@ -194,7 +226,8 @@ Vec<Val> Writer::run(const GraphBody& g, const Vec<Val>& inputs) {
   return outputs;
 }
 
-Vec<Val> Writer::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
+Vec<Val> Writer::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                         bool outermost) {
   if (e.op == Op::cond) return branch(e, operands);
   return e.op == Op::while_ ? loop_while(e, operands) : loop_scan(g, e, operands, outermost);
 }
@@ -249,14 +282,18 @@ Vec<Val> Writer::loop_while(const Equation& e, const Vec<Val>& operands) {
   return carry;
 }
 
-Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
+Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                           bool outermost) {
   const auto& p = e.as<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   Vec<Val> carry = carried(operands, carries), sequences;
-  for (std::size_t i = carries; i < looped; ++i) sequences.push_back(operands[i].buffer >= 0 ? operands[i] : in_array(operands[i]));
+  for (std::size_t i = carries; i < looped; ++i)
+    sequences.push_back(operands[i].buffer >= 0 ? operands[i] : in_array(operands[i]));
   const std::string round = fresh_name(), row = fresh_name();
   open(worded("for (i64 {0} = 0; {0} < {1}ll; ++{0})", round, p.length));
-  line(p.reverse ? worded("const i64 {} = {}ll - {};", row, p.length - 1, round) : worded("const i64 {} = {};", row, round));
+  line(p.reverse ? worded("const i64 {} = {}ll - {};", row, p.length - 1, round)
+                 : worded("const i64 {} = {};", row, round));
   Vec<Val> inputs = operands;
   for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
   for (std::size_t i = carries; i < looped; ++i) {
@@ -269,14 +306,19 @@ Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>
       inputs[i] = form_.in_registers(one) ? loaded(part) : part;
     } else {
       inputs[i] = empty(one);
-      for (std::int64_t k = 0; k < n; ++k) inputs[i].elements.push_back(named(one.dtype, read(part, worded("{} * {} + {}", row, n, k))));
+      for (std::int64_t k = 0; k < n; ++k)
+        inputs[i].elements.push_back(
+            named(one.dtype, read(part, worded("{} * {} + {}", row, n, k))));
     }
   }
   const Vec<Val> next = run(*p.body, inputs);
   if (outermost)
     for (std::size_t k = carries; k < next.size(); ++k) {
       const std::int64_t n = next[k].count;
-      store_all({.start = worded("{} * {}ll", row, n), .dtype = next[k].dtype, .count = n, .buffer = static_cast<int>(equation_.inputs.size() + k)},
+      store_all({.start = worded("{} * {}ll", row, n),
+                 .dtype = next[k].dtype,
+                 .count = n,
+                 .buffer = static_cast<int>(equation_.inputs.size() + k)},
                 next[k]);
     }
   exchange(carry, next);
@@ -286,7 +328,8 @@ Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>
   return carry;
 }
 
-std::string Writer::apply(Op op, DType dtype, const ParamsRef& params, std::initializer_list<Operand> operands) {
+std::string Writer::apply(Op op, DType dtype, const ParamsRef& params,
+                          std::initializer_list<Operand> operands) {
   return cuda::element(op, dtype, params, {operands.begin(), operands.size()});
 }
 
@@ -301,12 +344,15 @@ Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
       for (std::int64_t i = 0; i < n; ++i) {
         SmallVec<Operand, 3> operands;
         for (const Val& x : in) operands.push_back({element(x, x.count == 1 ? 0 : i), x.dtype});
-        v.elements.push_back(named(out.dtype, cuda::element(e.op, out.dtype, e.params, {operands.data(), operands.size()})));
+        v.elements.push_back(named(out.dtype, cuda::element(e.op, out.dtype, e.params,
+                                                            {operands.data(), operands.size()})));
       }
       return v;
     }
     case Family::leaf: return leaf(e, out);
-    case Family::reduce: return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0]) : reduced(g, e, in[0]);
+    case Family::reduce:
+      return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0])
+                                                      : reduced(g, e, in[0]);
     case Family::cumulative: return running(g, e, in[0]);
     case Family::contract: return product(g, e, in);
     case Family::index:
@@ -324,13 +370,16 @@ Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
     for (std::size_t d = 0; d < axis; ++d) outer *= out.shape[d];
     for (std::int64_t o = 0; o < outer; ++o)
       for (const Val& part : in)
-        for (std::int64_t run = part.count / outer, i = 0; i < run; ++i) v.elements.push_back(element(part, o * run + i));
+        for (std::int64_t run = part.count / outer, i = 0; i < run; ++i)
+          v.elements.push_back(element(part, o * run + i));
     return v;
   }
   // What only moves elements.
   for (const std::int64_t source : source_elements(g, e)) {
     if (source < 0) v.elements.push_back(element(in[1], 0));  // pad's value where there is none
-    else v.elements.push_back(in[0].buffer < 0 ? element(in[0], source) : named(out.dtype, read(in[0], worded("{}", source))));
+    else
+      v.elements.push_back(in[0].buffer < 0 ? element(in[0], source)
+                                            : named(out.dtype, read(in[0], worded("{}", source))));
   }
   return v;
 }
@@ -344,10 +393,12 @@ Val Writer::leaf(const Equation& e, const Aval& out) {
     } else if (e.op == Op::iota) {
       std::int64_t inner = 1;
       const int axis = e.as<IotaParams>().axis;
-      for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[static_cast<std::size_t>(d)];
+      for (int d = axis + 1; d < out.shape.rank(); ++d)
+        inner *= out.shape[static_cast<std::size_t>(d)];
       x = Scalar(i / inner % out.shape[static_cast<std::size_t>(axis)]);
     } else {
-      x = load_scalar(out.dtype, e.as<ConstantParams>().buffer->as<const std::byte>() + static_cast<std::size_t>(i) * size_of(out.dtype));
+      x = load_scalar(out.dtype, e.as<ConstantParams>().buffer->as<const std::byte>() +
+                                     static_cast<std::size_t>(i) * size_of(out.dtype));
     }
     v.elements.push_back("(" + literal(x.converted(out.dtype)) + ")");
   }
@@ -362,9 +413,11 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
     double neutral;
   };
   constexpr double inf = std::numeric_limits<double>::infinity();
-  constexpr Row rows[] = {{Op::reduce_sum, Op::add, 0},   {Op::reduce_prod, Op::mul, 1}, {Op::reduce_max, Op::max, -inf},
-                          {Op::reduce_min, Op::min, inf}, {Op::reduce_any, Op::or_, 0},  {Op::reduce_all, Op::and_, 1}};
-  const Row& row = *std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.reduce == e.op; });
+  constexpr Row rows[] = {{Op::reduce_sum, Op::add, 0},    {Op::reduce_prod, Op::mul, 1},
+                          {Op::reduce_max, Op::max, -inf}, {Op::reduce_min, Op::min, inf},
+                          {Op::reduce_any, Op::or_, 0},    {Op::reduce_all, Op::and_, 1}};
+  const Row& row = *std::find_if(std::begin(rows), std::end(rows),
+                                 [&](const Row& r) { return r.reduce == e.op; });
   // 16-bit sums and products are made in f32.
   const bool half = to.dtype == DType::f16 || to.dtype == DType::bf16;
   const DType sums = half && (row.op == Op::add || row.op == Op::mul) ? DType::f32 : to.dtype;
@@ -373,13 +426,18 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   for (const std::int64_t at : reduced_elements(from.shape, axes)) {
     std::string& so_far = sum[static_cast<std::size_t>(at)];
     const std::string& next = element(x, k++);
-    if (row.op == Op::add && so_far.empty() && is_float(sums)) so_far = "(" + literal(Scalar(0).converted(sums)) + ")";  // of nothing but -0 it is +0
-    so_far = so_far.empty() ? next : named(sums, apply(row.op, sums, {}, {{so_far, sums}, {next, sums}}));
+    // of nothing but -0 it is +0
+    if (row.op == Op::add && so_far.empty() && is_float(sums))
+      so_far = "(" + literal(Scalar(0).converted(sums)) + ")";
+    so_far = so_far.empty() ? next
+                            : named(sums, apply(row.op, sums, {}, {{so_far, sums}, {next, sums}}));
   }
   Val v = empty(to);
   for (const std::string& s : sum) {
-    const std::string all = s.empty() ? "(" + literal(Scalar(row.neutral).converted(sums)) + ")" : s;
-    v.elements.push_back(sums == to.dtype ? all : named(to.dtype, converted({all, sums}, to.dtype)));
+    const std::string all =
+        s.empty() ? "(" + literal(Scalar(row.neutral).converted(sums)) + ")" : s;
+    v.elements.push_back(sums == to.dtype ? all
+                                          : named(to.dtype, converted({all, sums}, to.dtype)));
   }
   return v;
 }
@@ -389,15 +447,19 @@ Val Writer::position(const GraphBody& g, const Equation& e, const Val& x) {
   const AxisRuns runs(from.shape, e.as<ArgParams>().axis);
   Val v = empty(to);
   for (std::int64_t n = 0; n < runs.count; ++n) {
-    std::string best = element(x, runs.at(n, 0)), where = "(" + literal(Scalar(0).converted(to.dtype)) + ")";
+    std::string best = element(x, runs.at(n, 0)),
+                where = "(" + literal(Scalar(0).converted(to.dtype)) + ")";
     for (std::int64_t k = 1; k < runs.length; ++k) {
       const std::string next = element(x, runs.at(n, k));
       std::string better = worded("{} {} {}", next, e.op == Op::argmax ? ">" : "<", best);
       // NaN wins, the first of several.
-      if (is_float(from.dtype)) better = worded("{1} == {1} && !({0} {2} {1})", next, best, e.op == Op::argmax ? "<=" : ">=");
+      if (is_float(from.dtype))
+        better =
+            worded("{1} == {1} && !({0} {2} {1})", next, best, e.op == Op::argmax ? "<=" : ">=");
       const std::string wins = named(DType::bool_, better);
       best = named(from.dtype, worded("{} ? {} : {}", wins, next, best));
-      where = named(to.dtype, worded("{} ? {} : {}", wins, literal(Scalar(k).converted(to.dtype)), where));
+      where = named(to.dtype,
+                    worded("{} ? {} : {}", wins, literal(Scalar(k).converted(to.dtype)), where));
     }
     v.elements.push_back(where);
   }
@@ -412,11 +474,17 @@ Val Writer::running(const GraphBody& g, const Equation& e, const Val& x) {
   Val v = empty(out);
   v.elements.resize(static_cast<std::size_t>(v.count));
   for (std::int64_t n = 0; n < runs.count; ++n) {
-    std::string so_far = step.op == Op::add && is_float(out.dtype) ? "(" + literal(Scalar(0).converted(step.dtype)) + ")" : "";
+    std::string so_far = step.op == Op::add && is_float(out.dtype)
+                             ? "(" + literal(Scalar(0).converted(step.dtype)) + ")"
+                             : "";
     for (std::int64_t k = 0; k < runs.length; ++k) {
       const auto at = static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k));
-      const std::string next = named(step.dtype, converted({x.elements[at], out.dtype}, step.dtype));
-      so_far = so_far.empty() ? next : named(step.dtype, apply(step.op, step.dtype, {}, {{so_far, step.dtype}, {next, step.dtype}}));
+      const std::string next =
+          named(step.dtype, converted({x.elements[at], out.dtype}, step.dtype));
+      so_far = so_far.empty()
+                   ? next
+                   : named(step.dtype, apply(step.op, step.dtype, {},
+                                             {{so_far, step.dtype}, {next, step.dtype}}));
       v.elements[at] = named(out.dtype, converted({so_far, step.dtype}, out.dtype));
     }
   }
@@ -450,17 +518,22 @@ Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
 }  // namespace register_text
 
 DeviceCode::Grid register_loop_grid(const LaneForm& form) {
-  return {form.count < 0 ? 1 : (form.count + register_loop_threads - 1) / register_loop_threads, register_loop_threads, 0};
+  return {form.count < 0 ? 1 : (form.count + register_loop_threads - 1) / register_loop_threads,
+          register_loop_threads, 0};
 }
 
 bool carries_memory(const LaneForm& form) {
   const Equation& e = form.lane.equations[0];
-  const int carries = e.op == Op::while_ ? e.as<WhileParams>().carries : e.op == Op::scan ? e.as<ScanParams>().carries : 0;
+  const int carries = e.op == Op::while_ ? e.as<WhileParams>().carries
+                      : e.op == Op::scan ? e.as<ScanParams>().carries
+                                         : 0;
   for (int i = 0; i < carries; ++i)
     if (!form.in_registers(form.lane.aval(e.inputs[static_cast<std::size_t>(i)]))) return true;
   return false;
 }
 
-std::string register_loop_source(const LaneForm& form, const std::string& name) { return register_text::Writer(form).kernel(name); }
+std::string register_loop_source(const LaneForm& form, const std::string& name) {
+  return register_text::Writer(form).kernel(name);
+}
 
 }  // namespace vt::detail::cuda

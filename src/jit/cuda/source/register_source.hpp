@@ -1,4 +1,5 @@
-// Control-flow equations whose values fit in a thread's registers as CUDA kernels: a thread for each lane, with its own loops and branches.
+// Control-flow equations whose values fit in a thread's registers as CUDA kernels: a thread for
+// each lane, with its own loops and branches.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace vt::detail::cuda {
 
-/// A kernel `name(operands…, results…)` for what fits_registers. Large carries are updated in the memory of the results, which hold their first
-/// values.
+/// A kernel `name(operands…, results…)` for what fits_registers. Large carries are updated in the
+/// memory of the results, which hold their first values.
 std::string register_loop_source(const LaneForm& form, const std::string& name);
 inline constexpr int register_loop_threads = 64;  ///< of a block
 DeviceCode::Grid register_loop_grid(const LaneForm& form);

@@ -1,4 +1,5 @@
-// The text of a loop in registers while it is written: values, what is read and written, control flow.
+// The text of a loop in registers while it is written: values, what is read and written, control
+// flow.
 #pragma once
 
 #include <initializer_list>
@@ -14,11 +15,13 @@
 
 namespace vt::detail::cuda::register_text {
 
-/// A value: its elements, or a part of a buffer that begins at `start`. Elements are numbers or variables of their own, so that those which only
+/// A value: its elements, or a part of a buffer that begins at `start`. Elements are numbers or
+/// variables of their own, so that those which only
 /// move take no text: the compiler needs a quarter of the time that it takes for arrays.
 struct Val {
   Vec<std::string> elements = {};
-  std::string array = {};  ///< that the elements are in, if they are: then places known at run time can be read
+  /// that the elements are in, if they are: then places known at run time can be read
+  std::string array = {};
   std::string start = {};
   DType dtype = DType::f32;
   std::int64_t count = 0;
@@ -27,10 +30,12 @@ struct Val {
 
 class Writer : SourceWriter {
  public:
-  explicit Writer(const LaneForm& form) : form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
-    carries_ = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
-               : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
-                                          : 0;
+  explicit Writer(const LaneForm& form)
+      : form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
+    carries_ =
+        equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
+        : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
+                                   : 0;
   }
 
   std::string kernel(const std::string& name);
@@ -44,18 +49,22 @@ class Writer : SourceWriter {
   /// The elements in an array of the thread's own.
   Val in_array(const Val& v);
   static Val empty(const Aval& a) { return {.dtype = a.dtype, .count = a.elements()}; }
-  static const std::string& element(const Val& v, std::int64_t i) { return v.elements[static_cast<std::size_t>(i)]; }
+  static const std::string& element(const Val& v, std::int64_t i) {
+    return v.elements[static_cast<std::size_t>(i)];
+  }
 
   // --- memory: where lanes are, and the elements of one lane in row-major order
 
-  // Elements of a lane that lie together before those of the other lanes come; 0: the buffer is the same for all.
+  // Elements of a lane that lie together before those of the other lanes come; 0: the buffer is the
+  // same for all.
   std::int64_t block_of(int buffer) const;
   std::string place(const Val& v, const std::string& at) const;
   std::string read(const Val& v, const std::string& at) const;
   void write(const Val& v, const std::string& at, const std::string& x);
   Val loaded(const Val& object);
   void store_all(const Val& object, const Val& v);
-  // Does a warp bring these elements of its lanes through shared memory? Else each thread goes to its own lane's, which lie apart.
+  // Does a warp bring these elements of its lanes through shared memory? Else each thread goes to
+  // its own lane's, which lie apart.
   bool goes_in_tiles(const Val& object) const;
   std::int64_t tile_width(DType d) const { return size_of(d) > 4 ? 16 : 32; }
   std::string tile(const Val& object) const;
@@ -71,11 +80,13 @@ class Writer : SourceWriter {
   // Registers of the loop's own for what it carries.
   Vec<Val> carried(const Vec<Val>& operands, std::size_t carries);
   Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands);
-  Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost);
+  Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                     bool outermost);
 
   // --- values
 
-  std::string apply(Op op, DType dtype, const ParamsRef& params, std::initializer_list<Operand> operands);
+  std::string apply(Op op, DType dtype, const ParamsRef& params,
+                    std::initializer_list<Operand> operands);
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);
   Val reduced(const GraphBody& g, const Equation& e, const Val& x);
@@ -95,7 +106,8 @@ class Writer : SourceWriter {
   // A copy to write into, or the memory itself.
   Val own(const Val& x);
   Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  // A place in the operand: what the window says, moved by the index vector; `inside`: a condition, or nothing.
+  // A place in the operand: what the window says, moved by the index vector; `inside`: a condition,
+  // or nothing.
   struct Target {
     std::string place, inside;
   };
@@ -107,7 +119,9 @@ class Writer : SourceWriter {
   const GraphBody& graph_;  ///< as a lane sees it
   const Equation& equation_;
   std::size_t carries_ = 0;
-  bool tiles_ = false;  ///< all threads of a warp with any lane go through the kernel, those beyond the last lane with that one
+  /// all threads of a warp with any lane go through the kernel, those beyond the last lane with
+  /// that one
+  bool tiles_ = false;
   int names_ = 0;
 };
 

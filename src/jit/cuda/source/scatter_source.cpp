@@ -15,13 +15,20 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
   const char *key = memory_type(u.key), *type = register_type(d);
   head(name,
-       worded("const {0}* __restrict__ keys, const {1}* __restrict__ places, {2}* __restrict__ parts", key, memory_type(u.place), memory_type(d)),
+       worded(
+           "const {0}* __restrict__ keys, const {1}* __restrict__ places, {2}* __restrict__ parts",
+           key, memory_type(u.place), memory_type(d)),
        "n");
   line(worded("const {0} none = ({0})~0ull;", key));
-  line(worded("const idx window = {}, piece = {};", rounds(u.plan.window_loops), SortedUpdates::piece));
-  line(join ? "const idx all = ((idx)n - 1) / piece * window;" : "const idx all = (idx)n * window;");
-  open(worded("for (idx t = (idx)blockIdx.x * {0} + threadIdx.x; t < all; t += (idx)gridDim.x * {0})", mapping_.block));
-  line(join ? "const idx i = (t / window + 1) * piece, w = t % window;" : "const idx i = t / window, w = t % window;");
+  line(worded("const idx window = {}, piece = {};", rounds(u.plan.window_loops),
+              SortedUpdates::piece));
+  line(join ? "const idx all = ((idx)n - 1) / piece * window;"
+            : "const idx all = (idx)n * window;");
+  open(worded(
+      "for (idx t = (idx)blockIdx.x * {0} + threadIdx.x; t < all; t += (idx)gridDim.x * {0})",
+      mapping_.block));
+  line(join ? "const idx i = (t / window + 1) * piece, w = t % window;"
+            : "const idx i = t / window, w = t % window;");
   line(worded("const {} own = VT_LOAD(keys, i);", key));
   line("if (own == none) continue;");
   decompose("w", u.plan.window_loops);
@@ -42,13 +49,16 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
     line("VT_STORE(" + access(s.buffer, s.index) + ", " + to_memory(d, this->name(s.value)) + ");");
   } else if (join) {
     line("// The first of the pieces that go on with an element takes those after it.");
-    line("if (VT_LOAD(keys, i - 1) != own || (i > piece && VT_LOAD(keys, i - piece - 1) == own)) continue;");
+    line(
+        "if (VT_LOAD(keys, i - 1) != own || (i > piece && VT_LOAD(keys, i - piece - 1) == own)) "
+        "continue;");
     nest_.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
     round_at("i");
     line("const idx at = " + index(s.index) + ";");
     line(worded("{} sum = {};", type, from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
     open("for (idx j = i; j < (idx)n && VT_LOAD(keys, j) == own; j += piece)");
-    line(worded("const {} part = {};", type, from_memory(d, "VT_LOAD(parts, j / piece * window + w)")));
+    line(worded("const {} part = {};", type,
+                from_memory(d, "VT_LOAD(parts, j / piece * window + w)")));
     line("sum = " + combined("sum", "part", d) + ";");
     close();
     line(worded("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
@@ -62,8 +72,10 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
     add_roots(nest_, s, roots);
     round_at("j");
     line("at = " + index(s.index) + ";");
-    line(worded("if (j == i && first) sum = {};", from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
-    line(worded("sum = j == i && !first ? ({}){} : {};", type, this->name(s.value), combined("sum", this->name(s.value), value(s.value).dtype)));
+    line(worded("if (j == i && first) sum = {};",
+                from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
+    line(worded("sum = j == i && !first ? ({}){} : {};", type, this->name(s.value),
+                combined("sum", this->name(s.value), value(s.value).dtype)));
     close();
     line(worded("if (first) VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
     line(worded("else VT_STORE(parts, i / piece * window + w, {});", to_memory(d, "sum")));
@@ -73,7 +85,8 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
   return std::move(text_);
 }
 
-std::string sorted_updates_source(const Nest& nest, const SortedUpdates& updates, bool join, const std::string& name) {
+std::string sorted_updates_source(const Nest& nest, const SortedUpdates& updates, bool join,
+                                  const std::string& name) {
   const Mapping mapping = choose_mapping(nest);
   return NestWriter(nest, mapping).updates(updates, join, name);
 }

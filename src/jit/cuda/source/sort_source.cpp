@@ -9,7 +9,8 @@ namespace vt::detail::cuda {
 
 namespace sort_text {
 
-// Behind the prelude. Shared memory is read and written by VT_LOAD and VT_STORE, too, so that an emulator can watch it.
+// Behind the prelude. Shared memory is read and written by VT_LOAD and VT_STORE, too, so that an
+// emulator can watch it.
 constexpr std::string_view order_functions = R"cuda(
 // An element's bits as a number that orders as the elements do: NaN behind all others and equal to itself, -0 as +0.
 template <class U> VT_FN U vt_order_signed(U x) { return (U)(x ^ (U)1 << (8 * sizeof(U) - 1)); }
@@ -48,7 +49,10 @@ std::string ordered(const SortSpec& s, int key, const std::string& element) {
   const char* word = word_of(d);
   std::string text = worded("({}){}", word, element);
   if (is_float(d)) {
-    const char* infinity = d == DType::f16 ? "0x7c00" : d == DType::bf16 ? "0x7f80" : d == DType::f32 ? "0x7f800000u" : "0x7ff0000000000000ull";
+    const char* infinity = d == DType::f16    ? "0x7c00"
+                           : d == DType::bf16 ? "0x7f80"
+                           : d == DType::f32  ? "0x7f800000u"
+                                              : "0x7ff0000000000000ull";
     text = worded("vt_order_float<{}>({}, {})", word, text, infinity);
   } else if (is_signed_int(d)) {
     text = worded("vt_order_signed<{}>({})", word, text);
@@ -61,23 +65,28 @@ std::string element(const SortSpec& s, int k, const std::string& from, const std
   return worded("VT_LOAD(i{}, {} + (i64)({}) * inner)", k, from, place);
 }
 // Keys [first, end) at a place as one number of `type`.
-std::string joined(const SortSpec& s, int first, int end, const char* type, const std::string& from, const std::string& place) {
+std::string joined(const SortSpec& s, int first, int end, const char* type, const std::string& from,
+                   const std::string& place) {
   std::string text;
   for (int k = first; k < end; ++k) {
     const std::string key = worded("({}){}", type, ordered(s, k, element(s, k, from, place)));
-    text = text.empty() ? key : worded("(({}) << {} | {})", text, bits_of(s.dtypes[static_cast<std::size_t>(k)]), key);
+    text = text.empty() ? key
+                        : worded("(({}) << {} | {})", text,
+                                 bits_of(s.dtypes[static_cast<std::size_t>(k)]), key);
   }
   return text;
 }
 
 class Kernel {
  public:
-  Kernel(const std::string& name, int threads) : head_(worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, name)) {}
+  Kernel(const std::string& name, int threads)
+      : head_(worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, name)) {}
   void pointer(const std::string& type, const std::string& name, bool written) {
     add(worded("{}{}* __restrict__ {}", written ? "" : "const ", type, name));
   }
   void operand(const SortSpec& s, int k) {
-    if (!s.is_place[static_cast<std::size_t>(k)]) pointer(word_of(s.dtypes[static_cast<std::size_t>(k)]), worded("i{}", k), false);
+    if (!s.is_place[static_cast<std::size_t>(k)])
+      pointer(word_of(s.dtypes[static_cast<std::size_t>(k)]), worded("i{}", k), false);
   }
   void results(const SortSpec& s, const SmallVec<char, 4>& wanted) {
     for (std::size_t k = 0; k < wanted.size(); ++k)
@@ -96,21 +105,30 @@ class Kernel {
 };
 
 std::string types(const Record& r) {
-  return worded("typedef {} key;\ntypedef {} place;\n", r.wide_key ? "u64" : "u32", r.wide_place ? "u64" : "u32");
+  return worded("typedef {} key;\ntypedef {} place;\n", r.wide_key ? "u64" : "u32",
+                r.wide_place ? "u64" : "u32");
 }
 
-// Rows of words in shared memory in order, by a bitonic network. Threads whose steps reach no further than their warp's elements wait for it alone.
+// Rows of words in shared memory in order, by a bitonic network. Threads whose steps reach no
+// further than their warp's elements wait for it alone.
 std::string network(int words, const char* word, int threads) {
   std::string text = "VT_FN void vt_order_rows(", load, swap, before;
   for (int w = 0; w < words; ++w) {
     text += worded("{}* w{}, ", word, w);
-    load += worded("        const {0} a{1} = VT_LOAD(w{1}, i), b{1} = VT_LOAD(w{1}, j);\n", word, w);
+    load +=
+        worded("        const {0} a{1} = VT_LOAD(w{1}, i), b{1} = VT_LOAD(w{1}, j);\n", word, w);
     swap += worded(" VT_STORE(w{0}, i, b{0}); VT_STORE(w{0}, j, a{0});", w);
   }
-  for (int w = words; w-- > 0;) before = before.empty() ? worded("a{0} > b{0}", w) : worded("a{0} > b{0} || (a{0} == b{0} && ({1}))", w, before);
-  text += "int all, int padded) {\n  int last = 64;\n  for (int size = 2; size <= padded; size <<= 1)\n";
+  for (int w = words; w-- > 0;)
+    before = before.empty() ? worded("a{0} > b{0}", w)
+                            : worded("a{0} > b{0} || (a{0} == b{0} && ({1}))", w, before);
+  text +=
+      "int all, int padded) {\n  int last = 64;\n  for (int size = 2; size <= padded; size <<= "
+      "1)\n";
   text += "    for (int stride = size / 2; stride; stride >>= 1) {\n";
-  text += "      if (stride > 32 || last > 32) __syncthreads();\n      else __syncwarp();\n      last = stride;\n";
+  text +=
+      "      if (stride > 32 || last > 32) __syncthreads();\n      else __syncwarp();\n      last "
+      "= stride;\n";
   text += worded("      for (int t = threadIdx.x; t < all / 2; t += {}) {{\n", threads);
   text += "        const int i = 2 * t - (t & (stride - 1)), j = i + stride;\n" + load;
   text += "        if ((" + before + ") == ((i & (padded - 1) & size) == 0)) {" + swap + " }\n";
@@ -118,12 +136,14 @@ std::string network(int words, const char* word, int threads) {
   return text;
 }
 
-// `count` results of row `row`, which begins at `from`, go to `to`: this one, place `j` of them, comes from `place`.
+// `count` results of row `row`, which begins at `from`, go to `to`: this one, place `j` of them,
+// comes from `place`.
 std::string store_results(const SortSpec& s, const SmallVec<char, 4>& wanted) {
   std::string text;
   for (std::size_t k = 0; k < wanted.size(); ++k)
     if (wanted[k])
-      text += worded("    VT_STORE(o{}, to + (i64)j * inner, ({}){});\n", k, word_of(s.dtypes[k]), element(s, static_cast<int>(k), "from", "at"));
+      text += worded("    VT_STORE(o{}, to + (i64)j * inner, ({}){});\n", k, word_of(s.dtypes[k]),
+                     element(s, static_cast<int>(k), "from", "at"));
   return text;
 }
 
@@ -146,17 +166,21 @@ RowWords row_words(const SortSpec& s) {
   }
   if (in_word + place_bits > 64) words.first_keys.push_back(static_cast<char>(s.keys));
   words.narrow = all <= 32;
-  // Rows that lie side by side are read together; enough of them that all threads have a pair to compare.
+  // Rows that lie side by side are read together; enough of them that all threads have a pair to
+  // compare.
   const int wanted = s.inner > 1 ? 16 : 1;
-  while (words.padded * words.rows < 512 || (words.rows < wanted && words.bytes() * 2 <= 16 << 10)) words.rows *= 2;
+  while (words.padded * words.rows < 512 || (words.rows < wanted && words.bytes() * 2 <= 16 << 10))
+    words.rows *= 2;
   while (words.rows > 1 && words.rows / 2 >= s.outer * s.inner) words.rows /= 2;
   while (words.padded * words.rows < 64) words.rows *= 2;  // a warp has work
   return words;
 }
 
-std::string sort_rows_source(const SortSpec& s, const RowWords& words, const SmallVec<char, 4>& wanted, const std::string& name) {
+std::string sort_rows_source(const SortSpec& s, const RowWords& words,
+                             const SmallVec<char, 4>& wanted, const std::string& name) {
   using namespace sort_text;
-  const int all = words.padded * words.rows, threads = std::min(sort_threads, all / 2), count = static_cast<int>(words.first_keys.size());
+  const int all = words.padded * words.rows, threads = std::min(sort_threads, all / 2),
+            count = static_cast<int>(words.first_keys.size());
   const char* word = words.narrow ? "u32" : "u64";
   Kernel kernel(name, threads);
   for (std::size_t k = 0; k < s.dtypes.size(); ++k)
@@ -167,44 +191,69 @@ std::string sort_rows_source(const SortSpec& s, const RowWords& words, const Sma
   for (int w = 0; w < count; ++w) {
     arrays += worded("  __shared__ {} w{}[{}];\n", word, w, all);
     const int first = words.first_keys[static_cast<std::size_t>(w)];
-    std::string text = w + 1 < count ? joined(s, first, words.first_keys[static_cast<std::size_t>(w) + 1], word, "from", "i")
-                                     : joined(s, first, s.keys, word, "from", "i");
+    std::string text =
+        w + 1 < count
+            ? joined(s, first, words.first_keys[static_cast<std::size_t>(w) + 1], word, "from", "i")
+            : joined(s, first, s.keys, word, "from", "i");
     std::string pad = worded("({})~0ull", word);
     if (w + 1 == count) {
-      text = text.empty() ? worded("({})i", word) : worded("(({}) * {} | ({})i)", text, words.padded, word);
+      text = text.empty() ? worded("({})i", word)
+                          : worded("(({}) * {} | ({})i)", text, words.padded, word);
       pad = worded("(({})~0ull * {} | ({})i)", word, words.padded, word);
     }
     filled += worded("    VT_STORE(w{}, t, inside ? {} : {});\n", w, text, pad);
   }
   const std::string address = "    const i64 row = row0 + r, from = vt_row(row, length, inner);\n";
-  body = arrays + worded("  const i64 row0 = (i64)blockIdx.x * {0};\n  const int here = rows - row0 < {0} ? (int)(rows - row0) : {0};\n", words.rows);
+  body = arrays + worded(
+                      "  const i64 row0 = (i64)blockIdx.x * {0};\n  const int here = rows - row0 < "
+                      "{0} ? (int)(rows - row0) : {0};\n",
+                      words.rows);
   body += worded("  for (int u = threadIdx.x; u < {}; u += {}) {{\n", all, threads);
   body += "    // Rows that lie side by side are read together.\n";
-  body +=
-      worded("    const int r = inner == 1 ? u / {0} : u % {1}, i = inner == 1 ? u % {0} : u / {1}, t = r * {0} + i;\n", words.padded, words.rows);
-  body += address + "    const bool inside = r < here && i < length;\n" + filled + "  }\n  vt_order_rows(";
+  body += worded(
+      "    const int r = inner == 1 ? u / {0} : u % {1}, i = inner == 1 ? u % {0} : u / {1}, t = r "
+      "* {0} + i;\n",
+      words.padded, words.rows);
+  body += address + "    const bool inside = r < here && i < length;\n" + filled +
+          "  }\n  vt_order_rows(";
   for (int w = 0; w < count; ++w) body += worded("w{}, ", w);
   body += worded("{}, {});\n", all, words.padded);
-  body += worded("  const int count = (int)(limit - start);\n  for (int u = threadIdx.x; u < here * count; u += {}) {{\n", threads);
-  body += "    const int r = inner == 1 ? u / count : u % here, j = inner == 1 ? u % count : u / here;\n" + address;
+  body += worded(
+      "  const int count = (int)(limit - start);\n  for (int u = threadIdx.x; u < here * count; u "
+      "+= {}) {{\n",
+      threads);
+  body +=
+      "    const int r = inner == 1 ? u / count : u % here, j = inner == 1 ? u % count : u / "
+      "here;\n" +
+      address;
   body += "    const i64 to = vt_row(row, count, inner);\n";
-  body += worded("    const int at = (int)(VT_LOAD(w{0}, r * {1} + (int)start + j) % {1});\n", count - 1, words.padded);
+  body += worded("    const int at = (int)(VT_LOAD(w{0}, r * {1} + (int)start + j) % {1});\n",
+                 count - 1, words.padded);
   body += store_results(s, wanted) + "  }\n";
   return kernel.text(network(count, word, threads), body);
 }
 
-std::string sort_keys_source(const SortSpec& s, const Record& r, int first, int end, const std::string& name) {
+std::string sort_keys_source(const SortSpec& s, const Record& r, int first, int end,
+                             const std::string& name) {
   using namespace sort_text;
   Kernel kernel(name, sort_threads);
   for (int k = first; k < end; ++k) kernel.operand(s, k);
   kernel.pointer("place", "places", false);
   kernel.pointer("key", "keys", true);
   kernel.numbers({"rows", "length", "inner", "begun"});
-  std::string body = worded("  for (i64 t = (i64)blockIdx.x * {0} + threadIdx.x; t < rows * length; t += (i64)gridDim.x * {0}) {{\n", sort_threads);
+  std::string body = worded(
+      "  for (i64 t = (i64)blockIdx.x * {0} + threadIdx.x; t < rows * length; t += (i64)gridDim.x "
+      "* {0}) {{\n",
+      sort_threads);
   body += "    // In the operands' order at first, then in the records'.\n";
-  body += "    const i64 i = begun ? t % length : t / inner % length, row = begun ? t / length : t / (length * inner) * inner + t % inner;\n";
-  body += "    const i64 from = vt_row(row, length, inner), at = begun ? (i64)VT_LOAD(places, t) : i;\n";
-  body += worded("    VT_STORE(keys, row * length + i, {});\n  }}\n", joined(s, first, end, "key", "from", "at"));
+  body +=
+      "    const i64 i = begun ? t % length : t / inner % length, row = begun ? t / length : t / "
+      "(length * inner) * inner + t % inner;\n";
+  body +=
+      "    const i64 from = vt_row(row, length, inner), at = begun ? (i64)VT_LOAD(places, t) : "
+      "i;\n";
+  body += worded("    VT_STORE(keys, row * length + i, {});\n  }}\n",
+                 joined(s, first, end, "key", "from", "at"));
   return kernel.text(types(r), body);
 }
 
@@ -259,8 +308,10 @@ std::string sort_move_source(const Record& r, const std::string& name) {
   kernel.pointer("key", "keys_there", true);
   if (r.places) kernel.pointer("place", "places_there", true);
   kernel.numbers({"length", "tiles", "shift", "begun"});
-  const std::string constants = sort_text::types(r) + worded("constexpr int each = {0}, tile = {0} * 256;\n", r.tile() / 256);
-  // A warp ranks 32 elements at a time: after those of the same digit that it had before, and those in lanes before.
+  const std::string constants =
+      sort_text::types(r) + worded("constexpr int each = {0}, tile = {0} * 256;\n", r.tile() / 256);
+  // A warp ranks 32 elements at a time: after those of the same digit that it had before, and those
+  // in lanes before.
   std::string body = R"cuda(
   __shared__ u32 counters[8 * 256], first_here[256];
   __shared__ place first_there[256];
@@ -305,7 +356,10 @@ std::string sort_move_source(const Record& r, const std::string& name) {
       const int at = (int)(VT_LOAD(first_here, digit) + VT_LOAD(counters, warp * 256 + digit) + rank[e]);
       VT_STORE(ordered, at, own[e]);
 )cuda";
-  if (r.places) body += "      VT_STORE(ordered_places, at, begun ? VT_LOAD(places, base + i) : (place)(begin + i));\n";
+  if (r.places)
+    body +=
+        "      VT_STORE(ordered_places, at, begun ? VT_LOAD(places, base + i) : (place)(begin + "
+        "i));\n";
   body += R"cuda(    }
   }
   __syncthreads();
@@ -321,7 +375,8 @@ std::string sort_move_source(const Record& r, const std::string& name) {
   return kernel.text(constants, body);
 }
 
-std::string sort_results_source(const SortSpec& s, const Record& r, const SmallVec<char, 4>& wanted, bool from_key, const std::string& name) {
+std::string sort_results_source(const SortSpec& s, const Record& r, const SmallVec<char, 4>& wanted,
+                                bool from_key, const std::string& name) {
   using namespace sort_text;
   Kernel kernel(name, sort_threads);
   SmallVec<char, 4> gathered = wanted;
@@ -333,8 +388,13 @@ std::string sort_results_source(const SortSpec& s, const Record& r, const SmallV
   kernel.results(s, wanted);
   kernel.numbers({"rows", "length", "inner", "start", "limit"});
   std::string body = "  const i64 count = limit - start;\n";
-  body += worded("  for (i64 t = (i64)blockIdx.x * {0} + threadIdx.x; t < rows * count; t += (i64)gridDim.x * {0}) {{\n", sort_threads);
-  body += "    const i64 j = t / inner % count, row = t / (count * inner) * inner + t % inner, record = row * length + start + j;\n";
+  body += worded(
+      "  for (i64 t = (i64)blockIdx.x * {0} + threadIdx.x; t < rows * count; t += (i64)gridDim.x * "
+      "{0}) {{\n",
+      sort_threads);
+  body +=
+      "    const i64 j = t / inner % count, row = t / (count * inner) * inner + t % inner, record "
+      "= row * length + start + j;\n";
   body += "    const i64 from = vt_row(row, length, inner), to = vt_row(row, count, inner);\n";
   if (r.places) body += "    const i64 at = (i64)VT_LOAD(places, record);\n";
   if (from_key && wanted[0]) {
@@ -348,8 +408,8 @@ std::string sort_results_source(const SortSpec& s, const Record& r, const SmallV
   return kernel.text(types(r), body);
 }
 
-std::string select_source(const SortSpec& s, const Record& r, int capacity, bool of_records, bool last, const SmallVec<char, 4>& wanted,
-                          const std::string& name) {
+std::string select_source(const SortSpec& s, const Record& r, int capacity, bool of_records,
+                          bool last, const SmallVec<char, 4>& wanted, const std::string& name) {
   using namespace sort_text;
   Kernel kernel(name, sort_threads);
   for (std::size_t k = 0; k < s.dtypes.size(); ++k)
@@ -367,13 +427,21 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
   kernel.numbers({"rows", "length", "inner", "start", "limit", "parts", "records"});
   const bool one_word = !r.wide_key && !r.wide_place;
   std::string functions = types(r) + network(one_word ? 1 : 2, "u64", sort_threads);
-  functions += worded("constexpr int key_bits = {}, capacity = {};\n", bits_of(s.dtypes[0]), capacity);
+  functions +=
+      worded("constexpr int key_bits = {}, capacity = {};\n", bits_of(s.dtypes[0]), capacity);
   std::string body = "  __shared__ u64 w0[capacity];\n";
   if (!one_word) body += "  __shared__ u64 w1[capacity];\n";
-  body += "  const i64 row = (i64)blockIdx.x / parts, part = (i64)blockIdx.x % parts, from = vt_row(row, length, inner);\n";
-  body += "  const i64 all = records ? records : length, begin = part * all / parts, end = (part + 1) * all / parts;\n";
-  body += worded("#define VT_KEY(i) {}\n", of_records ? "VT_LOAD(keys, row * records + (i))" : "(key)" + ordered(s, 0, element(s, 0, "from", "(i)")));
-  body += worded("#define VT_PLACE(i) {}\n", of_records ? "VT_LOAD(places, row * records + (i))" : "(place)(i)");
+  body +=
+      "  const i64 row = (i64)blockIdx.x / parts, part = (i64)blockIdx.x % parts, from = "
+      "vt_row(row, length, inner);\n";
+  body +=
+      "  const i64 all = records ? records : length, begin = part * all / parts, end = (part + 1) "
+      "* all / parts;\n";
+  body += worded("#define VT_KEY(i) {}\n",
+                 of_records ? "VT_LOAD(keys, row * records + (i))"
+                            : "(key)" + ordered(s, 0, element(s, 0, "from", "(i)")));
+  body += worded("#define VT_PLACE(i) {}\n",
+                 of_records ? "VT_LOAD(places, row * records + (i))" : "(place)(i)");
   body += R"cuda(
   __shared__ u32 counts[256], chosen[3];
   // What is wanted begins with these digits, or is less; until so few elements do that they all can be kept.
@@ -424,17 +492,25 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
   int padded = 2;
   while (padded < kept) padded *= 2;
 )cuda";
-  body += "  for (int i = kept + threadIdx.x; i < padded; i += 256) {\n    VT_STORE(w0, i, ~0ull);\n";
+  body +=
+      "  for (int i = kept + threadIdx.x; i < padded; i += 256) {\n    VT_STORE(w0, i, ~0ull);\n";
   if (!one_word) body += "    VT_STORE(w1, i, ~0ull);\n";
   body += worded("  }}\n  vt_order_rows(w0, {}padded, padded);\n", one_word ? "" : "w1, ");
   const char* place = one_word ? "(place)VT_LOAD(w0, q)" : "(place)VT_LOAD(w1, q)";
   if (last) {
-    body += "  const i64 to = vt_row(row, limit - start, inner);\n  for (int q = (int)start + threadIdx.x; q < limit; q += 256) {\n";
-    body += worded("    const i64 j = q - start, at = (i64){};\n", place) + store_results(s, wanted) + "  }\n";
+    body +=
+        "  const i64 to = vt_row(row, limit - start, inner);\n  for (int q = (int)start + "
+        "threadIdx.x; q < limit; q += 256) {\n";
+    body += worded("    const i64 j = q - start, at = (i64){};\n", place) +
+            store_results(s, wanted) + "  }\n";
   } else {
-    body += "  for (int q = threadIdx.x; q < limit; q += 256) {\n    const i64 to = (i64)blockIdx.x * limit + q;\n";
-    body += worded("    VT_STORE(keys_there, to, (key)(VT_LOAD(w0, q){}));\n    VT_STORE(places_there, to, {});\n  }}\n", one_word ? " >> 32" : "",
-                   place);
+    body +=
+        "  for (int q = threadIdx.x; q < limit; q += 256) {\n    const i64 to = (i64)blockIdx.x * "
+        "limit + q;\n";
+    body += worded(
+        "    VT_STORE(keys_there, to, (key)(VT_LOAD(w0, q){}));\n    VT_STORE(places_there, to, "
+        "{});\n  }}\n",
+        one_word ? " >> 32" : "", place);
   }
   return kernel.text(functions, body);
 }

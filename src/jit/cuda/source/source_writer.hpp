@@ -8,7 +8,9 @@ namespace vt::detail::cuda {
 /// What writes a kernel derives from it; `text_` is the source so far.
 class SourceWriter {
  protected:
-  void line(const std::string& s) { text_.append(static_cast<std::size_t>(indent_) * 2, ' ').append(s) += '\n'; }
+  void line(const std::string& s) {
+    text_.append(static_cast<std::size_t>(indent_) * 2, ' ').append(s) += '\n';
+  }
   void open(const std::string& s) {
     line(s + " {");
     ++indent_;

@@ -13,17 +13,21 @@ namespace vt::detail::cuda {
 
 namespace team_choice {
 
-constexpr double sector = 32, line = 128;  // bytes that a device reads at least, and keeps together in its nearest cache
+// bytes that a device reads at least, and keeps together in its nearest cache
+constexpr double sector = 32, line = 128;
 
-// Until all threads of a team know a result: a tree of shuffles within a warp, beyond it shared memory and two barriers.
+// Until all threads of a team know a result: a tree of shuffles within a warp, beyond it shared
+// memory and two barriers.
 double combining(int team, bool beside) {
   if (team == 1) return 0;
   if (beside) return device_costs::barrier + team * device_costs::shared_read;
-  return 5 * device_costs::shuffle + (team > 32 ? 2 * device_costs::barrier + team / 32 * device_costs::shared_read : 0);
+  return 5 * device_costs::shuffle +
+         (team > 32 ? 2 * device_costs::barrier + team / 32 * device_costs::shared_read : 0);
 }
 
-// So many times the bytes are read: a thread that walks along a row of its own reads a sector where it wants an element, and the others of its warp
-// are elsewhere; short rows find the rest of it in the cache, as far as that holds all threads' lines.
+// So many times the bytes are read: a thread that walks along a row of its own reads a sector where
+// it wants an element, and the others of its warp are elsewhere; short rows find the rest of it in
+// the cache, as far as that holds all threads' lines.
 double repeated(const RowWork& w, int team) {
   if (team > 1 || w.beside) return 1;
   const double row = w.elements * w.bytes;
@@ -36,12 +40,16 @@ double repeated(const RowWork& w, int team) {
 
 double time_of_teams(const RowWork& w, int team) {
   using namespace device_costs;
-  const double rounds = std::ceil(w.elements / team), together = w.stages * team_choice::combining(team, w.beside);
+  const double rounds = std::ceil(w.elements / team),
+               together = w.stages * team_choice::combining(team, w.beside);
   const double waves = std::max(1.0, w.rows * team / usual_threads);
   const double waiting = waves * (rounds * load_wait + together);
-  const double memory = w.rows * w.elements * w.bytes * team_choice::repeated(w, team) / usual_bandwidth;
+  const double memory =
+      w.rows * w.elements * w.bytes * team_choice::repeated(w, team) / usual_bandwidth;
   const double warps = w.rows * team / 32;
-  const double instructions = warps * (rounds * round_instructions + (team > 1 ? w.stages * tree_instructions : 0)) / usual_instructions;
+  const double instructions =
+      warps * (rounds * round_instructions + (team > 1 ? w.stages * tree_instructions : 0)) /
+      usual_instructions;
   return std::max({waiting, memory, instructions});
 }
 
@@ -67,8 +75,9 @@ TeamChoice choose_team(const RowWork& w) {
 
 std::string TeamChoice::str() const {
   const auto microseconds = [](double ns) { return std::round(ns / 10) / 100; };
-  return worded("{} thread{} for a row (about {} µs) over {} ({} µs{})", team, team == 1 ? "" : "s", microseconds(time), runner_up,
-                microseconds(next_time), next_time < time ? ", which saves too little" : "");
+  return worded("{} thread{} for a row (about {} µs) over {} ({} µs{})", team, team == 1 ? "" : "s",
+                microseconds(time), runner_up, microseconds(next_time),
+                next_time < time ? ", which saves too little" : "");
 }
 
 }  // namespace vt::detail::cuda

@@ -1,4 +1,5 @@
-// How many threads work together on a row: by estimated times on a device of a usual size, so that the order of sums follows from shapes alone.
+// How many threads work together on a row: by estimated times on a device of a usual size, so that
+// the order of sums follows from shapes alone.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,11 @@ namespace vt::detail::cuda {
 struct RowWork {
   double elements = 1;  ///< of a row
   double rows = 1;
-  double bytes = 4;     ///< of an element, of all arrays that are read along it
-  double stages = 1;    ///< each of which ends with all of a team
-  bool beside = false;  ///< rows lie beside each other: neighbouring threads read neighbours, also where each has a row of its own
+  double bytes = 4;   ///< of an element, of all arrays that are read along it
+  double stages = 1;  ///< each of which ends with all of a team
+  /// rows lie beside each other: neighbouring threads read neighbours, also where each has a row of
+  /// its own
+  bool beside = false;
 };
 
 struct TeamChoice {
@@ -25,7 +28,8 @@ struct TeamChoice {
 
 /// About how long a kernel takes whose teams have so many threads, in nanoseconds.
 double time_of_teams(const RowWork&, int team);
-/// Of a thread, a warp and blocks; where rows lie beside each other of 1, 8 and 16 threads that share a row. Of about equal ones the smallest.
+/// Of a thread, a warp and blocks; where rows lie beside each other of 1, 8 and 16 threads that
+/// share a row. Of about equal ones the smallest.
 TeamChoice choose_team(const RowWork&);
 
 }  // namespace vt::detail::cuda

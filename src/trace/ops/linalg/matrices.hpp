@@ -1,4 +1,5 @@
-// What functions on matrices share: operands checked and brought to one dtype and batch, and the factors that solve and slogdet reuse.
+// What functions on matrices share: operands checked and brought to one dtype and batch, and the
+// factors that solve and slogdet reuse.
 #pragma once
 
 #include <string_view>

@@ -6,8 +6,8 @@
 #include <numbers>
 #include <span>
 
-#include "../element_functions.hpp"
 #include "../../numerics/special_tables.hpp"
+#include "../element_functions.hpp"
 
 namespace vt::detail::exact {
 
@@ -17,7 +17,8 @@ using element_functions::Leaves, element_functions::Tensors;
 
 // ln 2 in two parts: multiples of the first by small whole numbers are exact.
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 nan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor horner(const Tensor& x, std::span<const double> c) {
   Tensor r = x * c[c.size() - 1] + c[c.size() - 2];
@@ -25,15 +26,19 @@ Tensor horner(const Tensor& x, std::span<const double> c) {
   return r;
 }
 /// A polynomial of special_tables.hpp.
-Tensor fitted(const Tensor& x, std::span<const double> table) { return horner((x - table[0]) * table[1], table.subspan(2)); }
+Tensor fitted(const Tensor& x, std::span<const double> table) {
+  return horner((x - table[0]) * table[1], table.subspan(2));
+}
 
 // x = 2^k m with m from √½ to √2, and log m = 2 artanh((m − 1)/(m + 1)).
 Tensor log_value(const Tensor& x) {
-  constexpr double series[] = {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23};
+  constexpr double series[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11, 2.0 / 13,
+                               2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21, 2.0 / 23};
   const Tensor tiny = x < std::numeric_limits<double>::min();
   const Tensor bits = bitcast(where(tiny, x * 0x1p54, x), i64);
   const Tensor exponent = shift_right_arithmetic(bits - std::int64_t{0x3fe6a09e667f3bcd}, 52);
-  const Tensor m = bitcast(bits - shift_left(exponent, 52), f64), k = exponent.astype(f64) - where(tiny, 54.0, 0.0);
+  const Tensor m = bitcast(bits - shift_left(exponent, 52), f64),
+               k = exponent.astype(f64) - where(tiny, 54.0, 0.0);
   const Tensor s = (m - 1.0) / (m + 1.0), z = s * s;
   const Tensor value = k * ln2_high + (2.0 * s + (s * z * horner(z, series) + k * ln2_low));
   return where(x > 0.0, where(x < infinity, value, x), where(equal(x, 0.0), -infinity, nan));
@@ -54,27 +59,35 @@ Tensor exp_value(const Tensor& given) {
 Tensor erf_inv_value(const Tensor& x) {
   const Tensor w = -log_value((1.0 - x) * (1.0 + x)), s = sqrt(maximum(w, 4.0));
   const Tensor ratio = where(w < 5.0, fitted(w, special_tables::erf_inv_low),
-                             where(s > 3.6, fitted(s, special_tables::erf_inv_high), fitted(s, special_tables::erf_inv_middle)));
+                             where(s > 3.6, fitted(s, special_tables::erf_inv_high),
+                                   fitted(s, special_tables::erf_inv_middle)));
   return where(equal(abs(x), 1.0), x * infinity, x * ratio);
 }
 
 /// An equation whose derivative is `slope` of operand and value.
-Tensor with_derivative(Tensor (*f)(const Tensor&), Tensor (*slope)(const Tensor& x, const Tensor& value), const Tensor& x) {
+Tensor with_derivative(Tensor (*f)(const Tensor&),
+                       Tensor (*slope)(const Tensor& x, const Tensor& value), const Tensor& x) {
   const FlatFunction value = [f](Leaves in) -> Tensors { return {f(in[0])}; };
-  const auto slopes = [slope](std::size_t, Leaves in, const Tensor& at) { return slope(in[0], at); };
+  const auto slopes = [slope](std::size_t, Leaves in, const Tensor& at) {
+    return slope(in[0], at);
+  };
   return element_functions::with_slopes(value, slopes, std::span<const Tensor>(&x, 1), {});
 }
 
 }  // namespace exact_parts
 
 Tensor log(const Tensor& x) {
-  return exact_parts::with_derivative(exact_parts::log_value, [](const Tensor& at, const Tensor&) { return 1.0 / at; }, x);
+  return exact_parts::with_derivative(
+      exact_parts::log_value, [](const Tensor& at, const Tensor&) { return 1.0 / at; }, x);
 }
 Tensor exp(const Tensor& x) {
-  return exact_parts::with_derivative(exact_parts::exp_value, [](const Tensor&, const Tensor& value) { return value; }, x);
+  return exact_parts::with_derivative(
+      exact_parts::exp_value, [](const Tensor&, const Tensor& value) { return value; }, x);
 }
 Tensor erf_inv(const Tensor& x) {
-  const auto slope = [](const Tensor&, const Tensor& value) { return exp(value * value) * (std::sqrt(std::numbers::pi) / 2); };
+  const auto slope = [](const Tensor&, const Tensor& value) {
+    return exp(value * value) * (std::sqrt(std::numbers::pi) / 2);
+  };
   return exact_parts::with_derivative(exact_parts::erf_inv_value, slope, x);
 }
 
@@ -90,7 +103,8 @@ Tensor tan_pi(const Tensor& x) {
     sine[n] = -sine[n - 1] / (2 * n * (2 * n + 1));
     cosine[n] = -cosine[n - 1] / (2 * n * (2 * n - 1));
   }
-  const Tensor a = abs(x), steep = a > 0.25, b = where(steep, 0.5 - a, a) * std::numbers::pi, z = b * b;
+  const Tensor a = abs(x), steep = a > 0.25, b = where(steep, 0.5 - a, a) * std::numbers::pi,
+               z = b * b;
   const Tensor s = b * exact_parts::horner(z, sine), c = exact_parts::horner(z, cosine);
   return copysign(where(steep, c, s) / where(steep, s, c), x);
 }

@@ -1,11 +1,13 @@
-// Functions made of operations that IEEE 754 rounds, so that every backend gives the same bits: what random draws in f64 are made with.
+// Functions made of operations that IEEE 754 rounds, so that every backend gives the same bits:
+// what random draws in f64 are made with.
 #pragma once
 
 #include <vt/tensor.hpp>
 
 namespace vt::detail::exact {
 
-// Operands and results are f64, right to a few units in the last place. Values of Op::log and its like are each library's own.
+// Operands and results are f64, right to a few units in the last place. Values of Op::log and its
+// like are each library's own.
 
 Tensor log(const Tensor& x);      ///< NaN below 0
 Tensor log1p(const Tensor& x);    ///< of finite x; has no derivative

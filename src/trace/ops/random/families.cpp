@@ -1,4 +1,5 @@
-// The families of distributions that are drawn by rejection, or composed of such: gamma and its kin, counts.
+// The families of distributions that are drawn by rejection, or composed of such: gamma and its
+// kin, counts.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -14,29 +15,38 @@ namespace vt::detail::random_families {
 using namespace element_functions;
 using element_functions::Leaves;  // not the one around
 using namespace formulas;
-using randoms::Draw, randoms::part, randoms::wide, randoms::working, randoms::exp_of, randoms::log_of;
-inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+using randoms::Draw, randoms::part, randoms::wide, randoms::working, randoms::exp_of,
+    randoms::log_of;
+inline constexpr double infinity = std::numeric_limits<double>::infinity(),
+                        nan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor counter(std::uint64_t n) { return full_tensor(Scalar(n), Aval(u64, Shape{})); }
 
 /// (0, 1), symmetrical around one half: the upper bits of a word, or for f32 those of either half.
 Tensor fraction(const Tensor& word, DType dtype, bool lower_half = false) {
-  if (dtype == f64) return bitcast(bitwise_or(shift_right_logical(word, 12), 0x3ff0000000000000), f64) - (1.0 - 0x1p-53);
+  if (dtype == f64)
+    return bitcast(bitwise_or(shift_right_logical(word, 12), 0x3ff0000000000000), f64) -
+           (1.0 - 0x1p-53);
   const Tensor half = cast(lower_half ? word : shift_right_logical(word, 32), u32, {});
   return bitcast(bitwise_or(shift_right_logical(half, 9), 0x3f800000), f32) - (1.0 - 0x1p-24);
 }
 /// Two independent numbers in (0, 1) of an element's key and the number of the attempt.
-std::pair<Tensor, Tensor> fractions(const Tensor& key, const Tensor& attempt, DType dtype, Where where) {
+std::pair<Tensor, Tensor> fractions(const Tensor& key, const Tensor& attempt, DType dtype,
+                                    Where where) {
   const Tensor word = randoms::hashed(key, dtype == f64 ? attempt + attempt : attempt, where);
   if (dtype == f32) return {fraction(word, f32), fraction(word, f32, true)};
-  return {fraction(word, f64), fraction(randoms::hashed(key, attempt + attempt + counter(1), where), f64)};
+  return {fraction(word, f64),
+          fraction(randoms::hashed(key, attempt + attempt + counter(1), where), f64)};
 }
 
 /// (key, number of the attempt, parameters…) → value, accepted.
-using Attempt = std::pair<Tensor, Tensor> (*)(const Tensor& key, const Tensor& number, Leaves parameters, Where);
+using Attempt = std::pair<Tensor, Tensor> (*)(const Tensor& key, const Tensor& number,
+                                              Leaves parameters, Where);
 
-/// Attempts until one is accepted. The first is made for all elements at once, as most need no other; `exempt` elements need none.
-Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const Tensor& exempt, Attempt attempt, Where where) {
+/// Attempts until one is accepted. The first is made for all elements at once, as most need no
+/// other; `exempt` elements need none.
+Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const Tensor& exempt,
+                Attempt attempt, Where where) {
   const auto [first, good] = attempt(keys, counter(0), parameters, where);
   const FlatFunction loop = [attempt, name, where](Leaves in) -> Tensors {
     const Leaves own = in.subspan(3);
@@ -53,16 +63,20 @@ Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const T
   return for_each_element(loop, operands, where)[0];
 }
 
-// --- gamma -----------------------------------------------------------------------------------------------------------
+// --- gamma ---------------------------------------------------------------------------------------
 
 /// a ≥ 1; the value is d·v with d = a − 1/3, v = (1 + x/√(9d))³ and a normal x.
-std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number, Leaves parameters, Where where) {
+std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number, Leaves parameters,
+                                        Where where) {
   const Tensor d = parameters[0] - 1.0 / 3, width = 1.0 / sqrt(9.0 * d);
   const auto [u, w] = fractions(key, number, d.dtype(), where);
-  const Tensor x = randoms::normal_at(2.0 * u - 1.0, where), t = 1.0 + x * width, positive = t > 0.0;
+  const Tensor x = randoms::normal_at(2.0 * u - 1.0, where), t = 1.0 + x * width,
+               positive = t > 0.0;
   const Tensor v = vt::where(positive, t * t * t, 1.0);
-  const Tensor X = wide(x), V = wide(v);  // no value, only whether it is accepted, hangs on their logarithms' last digits
-  return {d * v, logical_and(positive, log(wide(w)) < 0.5 * (X * X) + wide(d) * (1.0 - V + log(V)))};
+  // no value, only whether it is accepted, hangs on their logarithms' last digits
+  const Tensor X = wide(x), V = wide(v);
+  return {d * v,
+          logical_and(positive, log(wide(w)) < 0.5 * (X * X) + wide(d) * (1.0 - V + log(V)))};
 }
 
 /// The least number of a float dtype, below which −∞ is.
@@ -75,12 +89,15 @@ double least_number(DType d) {
 
 /// A gamma variable and its logarithm, without derivatives.
 std::pair<Tensor, Tensor> gamma_pair(const Draw& draw, const Shape& shape, const Tensor& given) {
-  const Tensor a = stop_gradient(given), valid = logical_and(a > 0.0, a < infinity), A = vt::where(valid, a, 1.0), low = A < 1.0;
+  const Tensor a = stop_gradient(given), valid = logical_and(a > 0.0, a < infinity),
+               A = vt::where(valid, a, 1.0), low = A < 1.0;
   const Tensor keys = randoms::words(draw, shape);
   const Tensor parameters[] = {vt::where(low, A + 1.0, A)};
-  const Tensor value = accepted("vt::random::gamma", keys, parameters, logical_not(valid), gamma_attempt, draw.where);
+  const Tensor value = accepted("vt::random::gamma", keys, parameters, logical_not(valid),
+                                gamma_attempt, draw.where);
   // To a < 1 by a power of a uniform number, which is 1 elsewhere.
-  const Tensor u = fraction(randoms::hashed(keys, counter(~std::uint64_t{0}), draw.where), a.dtype());
+  const Tensor u =
+      fraction(randoms::hashed(keys, counter(~std::uint64_t{0}), draw.where), a.dtype());
   const Tensor power = vt::where(low, log_of(u, a.dtype()) / wide(A), 0.0), size = wide(value);
   const Tensor edge = vt::where(equal(a, 0.0), 0.0, vt::where(equal(a, infinity), infinity, nan));
   return {vt::where(valid, cast(size * exp_of(power, a.dtype()), a.dtype(), draw.where), edge),
@@ -104,25 +121,34 @@ Tensor gamma(const Draw& draw, const Shape& shape, const Tensor& a, bool logarit
   };
   return with_slopes(f, slope, std::span<const Tensor>(&a, 1), draw.where);
 }
-Tensor log_gamma(const Draw& d, const Shape& shape, const Tensor& a) { return gamma(d, shape, a, true); }
+Tensor log_gamma(const Draw& d, const Shape& shape, const Tensor& a) {
+  return gamma(d, shape, a, true);
+}
 
 /// ±x^(1/p) for x of the gamma distribution with 1/p.
 Tensor signed_power(const Draw& d, const Shape& shape, const Tensor& p, DType w) {
-  const Tensor x = cast(exp_of(wide(log_gamma(part(d, 0), shape, 1.0 / p)) / wide(p), w), w, d.where);
+  const Tensor x =
+      cast(exp_of(wide(log_gamma(part(d, 0), shape, 1.0 / p)) / wide(p), w), w, d.where);
   return x * random::rademacher(part(d, 1).key, shape, w);
 }
 
-// --- counts ----------------------------------------------------------------------------------------------------------
+// --- counts --------------------------------------------------------------------------------------
 
-/// Searches a distribution from 0 on, where `needed`: at k it has mass p, and at k + 1 p · ratio(k, parameters).
-Tensor searched(const char* name, const Tensor& u, const Tensor& at_zero, Leaves parameters, const Tensor& needed,
-                Tensor (*ratio)(const Tensor& k, Leaves parameters), Where where) {
+/// Searches a distribution from 0 on, where `needed`: at k it has mass p, and at k + 1 p · ratio(k,
+/// parameters).
+Tensor searched(const char* name, const Tensor& u, const Tensor& at_zero, Leaves parameters,
+                const Tensor& needed, Tensor (*ratio)(const Tensor& k, Leaves parameters),
+                Where where) {
   const FlatFunction loop = [ratio, name, where](Leaves in) -> Tensors {
     const Leaves own = in.subspan(3);
     const Tensor zero = full_tensor(Scalar(0.0), Aval(f64, Shape{}));
     const Tensors init = {zero, in[0], in[1]};
-    const auto going = [&](Leaves s) -> Tensors { return {logical_and(in[2], logical_and(s[1] > s[2], s[2] > 0.0))}; };
-    const auto body = [&](Leaves s) -> Tensors { return {s[0] + 1.0, s[1] - s[2], s[2] * ratio(s[0], own)}; };
+    const auto going = [&](Leaves s) -> Tensors {
+      return {logical_and(in[2], logical_and(s[1] > s[2], s[2] > 0.0))};
+    };
+    const auto body = [&](Leaves s) -> Tensors {
+      return {s[0] + 1.0, s[1] - s[2], s[2] * ratio(s[0], own)};
+    };
     return {run_while(name, going, body, init, where)[0]};
   };
   Tensors operands = {u, at_zero, needed};
@@ -130,7 +156,8 @@ Tensor searched(const char* name, const Tensor& u, const Tensor& at_zero, Leaves
   return for_each_element(loop, operands, where)[0];
 }
 
-std::pair<Tensor, Tensor> poisson_attempt(const Tensor& key, const Tensor& number, Leaves parameters, Where where) {
+std::pair<Tensor, Tensor> poisson_attempt(const Tensor& key, const Tensor& number,
+                                          Leaves parameters, Where where) {
   const Tensor &mean = parameters[0], b = 0.931 + 2.53 * sqrt(mean), a = -0.059 + 0.02483 * b;
   const auto [first, v] = fractions(key, number, f64, where);
   const Tensor u = first - 0.5, us = 0.5 - abs(u), k = floor((2.0 * a / us + b) * u + mean + 0.43);
@@ -138,29 +165,37 @@ std::pair<Tensor, Tensor> poisson_attempt(const Tensor& key, const Tensor& numbe
   const Tensor impossible = logical_or(k < 0.0, logical_and(us<0.013, v> us));
   const Tensor size = log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b));
   const Tensor inside = vt::where(impossible, 0.0, k);
-  return {k, logical_or(quick, logical_and(logical_not(impossible), size <= inside * log(mean) - mean - lgamma(inside + 1.0)))};
+  return {k,
+          logical_or(quick, logical_and(logical_not(impossible),
+                                        size <= inside * log(mean) - mean - lgamma(inside + 1.0)))};
 }
 
 /// In f64; NaN for an invalid mean.
 Tensor poisson(const Draw& d, const Shape& shape, const Tensor& mean) {
-  const Tensor valid = logical_and(mean >= 0.0, mean < infinity), low = mean < 10.0, keys = randoms::words(d, shape);
+  const Tensor valid = logical_and(mean >= 0.0, mean < infinity), low = mean < 10.0,
+               keys = randoms::words(d, shape);
   const Tensor small = vt::where(logical_and(valid, low), mean, 1.0);
   const Tensor large[] = {vt::where(logical_and(valid, logical_not(low)), mean, 10.0)};
   const auto ratio = [](const Tensor& k, Leaves p) { return p[0] / (k + 1.0); };
   const Tensor parameters[] = {small};
   const Tensor u = fraction(randoms::hashed(keys, counter(~std::uint64_t{0}), d.where), f64);
-  const Tensor few = searched("vt::random::poisson", u, exp(-small), parameters, logical_and(valid, low), ratio, d.where);
-  const Tensor many = accepted("vt::random::poisson", keys, large, logical_or(low, logical_not(valid)), poisson_attempt, d.where);
+  const Tensor few = searched("vt::random::poisson", u, exp(-small), parameters,
+                              logical_and(valid, low), ratio, d.where);
+  const Tensor many = accepted("vt::random::poisson", keys, large,
+                               logical_or(low, logical_not(valid)), poisson_attempt, d.where);
   return vt::where(valid, vt::where(low, few, many), nan);
 }
 
 /// Parameters: n and p ≤ ½.
-std::pair<Tensor, Tensor> binomial_attempt(const Tensor& key, const Tensor& number, Leaves parameters, Where where) {
+std::pair<Tensor, Tensor> binomial_attempt(const Tensor& key, const Tensor& number,
+                                           Leaves parameters, Where where) {
   const Tensor &n = parameters[0], &p = parameters[1];
-  const Tensor spread = sqrt(n * p * (1.0 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const Tensor spread = sqrt(n * p * (1.0 - p)), b = 1.15 + 2.53 * spread,
+               a = -0.0873 + 0.0248 * b + 0.01 * p;
   const auto [first, v] = fractions(key, number, f64, where);
   const Tensor u = first - 0.5, us = 0.5 - abs(u), k = floor((2.0 * a / us + b) * u + n * p + 0.5);
-  const Tensor quick = logical_and(us >= 0.07, v <= 0.92 - 4.2 / b), possible = logical_and(k >= 0.0, k <= n);
+  const Tensor quick = logical_and(us >= 0.07, v <= 0.92 - 4.2 / b),
+               possible = logical_and(k >= 0.0, k <= n);
   // The mass at k beside that at the mode.
   const Tensor mode = floor((n + 1.0) * p), at = vt::where(possible, k, mode);
   const auto weight = [&](const Tensor& m) { return lgamma(m + 1.0) + lgamma(n - m + 1.0); };
@@ -170,17 +205,23 @@ std::pair<Tensor, Tensor> binomial_attempt(const Tensor& key, const Tensor& numb
 }
 
 /// In f64; NaN for invalid parameters.
-Tensor binomial(const Draw& d, const Shape& shape, const Tensor& trials, const Tensor& probability) {
-  const Tensor valid = logical_and(logical_and(trials >= 0.0, trials < infinity), logical_and(probability >= 0.0, probability <= 1.0));
-  const Tensor n = vt::where(valid, floor(trials), 1.0), given = vt::where(valid, probability, 0.5), flipped = given > 0.5;
-  const Tensor p = vt::where(flipped, 1.0 - given, given), low = n * p < 10.0, keys = randoms::words(d, shape);
+Tensor binomial(const Draw& d, const Shape& shape, const Tensor& trials,
+                const Tensor& probability) {
+  const Tensor valid = logical_and(logical_and(trials >= 0.0, trials < infinity),
+                                   logical_and(probability >= 0.0, probability <= 1.0));
+  const Tensor n = vt::where(valid, floor(trials), 1.0), given = vt::where(valid, probability, 0.5),
+               flipped = given > 0.5;
+  const Tensor p = vt::where(flipped, 1.0 - given, given), low = n * p < 10.0,
+               keys = randoms::words(d, shape);
   const auto ratio = [](const Tensor& k, Leaves q) { return (q[0] - k) / (k + 1.0) * q[1]; };
   const Tensor small[] = {n, p / (1.0 - p)};
   const Tensor u = fraction(randoms::hashed(keys, counter(~std::uint64_t{0}), d.where), f64);
   const Tensor none = vt::where(low, exp(n * log1p(-p)), 1.0);
-  const Tensor few = searched("vt::random::binomial", u, none, small, logical_and(valid, low), ratio, d.where);
+  const Tensor few =
+      searched("vt::random::binomial", u, none, small, logical_and(valid, low), ratio, d.where);
   const Tensor large[] = {vt::where(low, 100.0, n), vt::where(low, 0.5, p)};
-  const Tensor many = accepted("vt::random::binomial", keys, large, logical_or(low, logical_not(valid)), binomial_attempt, d.where);
+  const Tensor many = accepted("vt::random::binomial", keys, large,
+                               logical_or(low, logical_not(valid)), binomial_attempt, d.where);
   const Tensor successes = minimum(vt::where(low, few, many), n);
   return vt::where(valid, vt::where(flipped, n - successes, successes), nan);
 }
@@ -189,11 +230,15 @@ Tensor binomial(const Draw& d, const Shape& shape, const Tensor& trials, const T
 Tensor as_counts(const Tensor& counts, DType dtype, Where where) {
   if (is_float(dtype)) return cast(counts, dtype, where);
   const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed_int(dtype) ? 1 : 0);
-  const double most = bits > 53 ? std::ldexp(1.0, bits) - std::ldexp(1.0, bits - 53) : std::ldexp(1.0, bits) - 1;
-  return cast(vt::where(isnan(counts), is_signed_int(dtype) ? -1.0 : 0.0, minimum(counts, most)), dtype, where);
+  const double most =
+      bits > 53 ? std::ldexp(1.0, bits) - std::ldexp(1.0, bits - 53) : std::ldexp(1.0, bits) - 1;
+  return cast(vt::where(isnan(counts), is_signed_int(dtype) ? -1.0 : 0.0, minimum(counts, most)),
+              dtype, where);
 }
 void want_counts(const Draw& d, DType dtype) {
-  if (!is_float(dtype) && !is_int(dtype)) refuse(ErrorKind::dtype, d.name, worded("{} is no dtype of counts", name_of(dtype)), d.key, d.where);
+  if (!is_float(dtype) && !is_int(dtype))
+    refuse(ErrorKind::dtype, d.name, worded("{} is no dtype of counts", name_of(dtype)), d.key,
+           d.where);
 }
 
 Shape with_last(Shape shape, std::int64_t n) {
@@ -203,7 +248,8 @@ Shape with_last(Shape shape, std::int64_t n) {
 /// The last axis of a parameter that has one.
 std::int64_t last_axis(const Draw& d, const char* what, const Tensor& t) {
   need(d.name, t, d.where);
-  if (t.rank() == 0) refuse(ErrorKind::shape, d.name, std::string(what) + " needs an axis of classes", t, d.where);
+  if (t.rank() == 0)
+    refuse(ErrorKind::shape, d.name, std::string(what) + " needs an axis of classes", t, d.where);
   return t.dim(-1);
 }
 
@@ -238,7 +284,8 @@ Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype) 
   const DType w = families::working(dtype);
   // By logarithms, as both may be too small for a number.
   const Tensor x = families::log_gamma(families::part(d, 0), shape, d.parameter(a, shape, w));
-  const Tensor z = families::wide(x) - families::wide(families::log_gamma(families::part(d, 1), shape, d.parameter(b, shape, w)));
+  const Tensor z = families::wide(x) - families::wide(families::log_gamma(
+                                           families::part(d, 1), shape, d.parameter(b, shape, w)));
   if (w != f64) return detail::cast(sigmoid(z), dtype, d.where);
   const Tensor e = families::exp_of(-abs(z), w);
   return vt::where(z < 0.0, e, 1.0) / (1.0 + e);
@@ -249,14 +296,19 @@ Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const Shape whole = families::with_last(shape, families::last_axis(d, "alpha", alpha.tensor));
-  return detail::cast(softmax(families::wide(families::log_gamma(d, whole, d.parameter(alpha, whole, families::working(dtype))))), dtype, d.where);
+  return detail::cast(softmax(families::wide(families::log_gamma(
+                          d, whole, d.parameter(alpha, whole, families::working(dtype))))),
+                      dtype, d.where);
 }
 
 Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype) {
   const Draw d("chisquare", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  return detail::cast(2.0 * families::gamma(d, shape, 0.5 * d.parameter(df, shape, families::working(dtype)), false), dtype, d.where);
+  return detail::cast(
+      2.0 *
+          families::gamma(d, shape, 0.5 * d.parameter(df, shape, families::working(dtype)), false),
+      dtype, d.where);
 }
 
 Tensor t(Operand key, const Shape& shape, Operand df, DType dtype) {
@@ -264,9 +316,12 @@ Tensor t(Operand key, const Shape& shape, Operand df, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = families::working(dtype);
-  const Tensor half = 0.5 * d.parameter(df, shape, w), n = detail::randoms::normal(families::part(d, 0), shape, w);
+  const Tensor half = 0.5 * d.parameter(df, shape, w),
+               n = detail::randoms::normal(families::part(d, 0), shape, w);
   const Tensor y = families::wide(families::log_gamma(families::part(d, 1), shape, half));
-  return detail::cast(families::wide(n) * families::exp_of(0.5 * (families::log_of(half, w) - y), w), dtype, d.where);
+  return detail::cast(
+      families::wide(n) * families::exp_of(0.5 * (families::log_of(half, w) - y), w), dtype,
+      d.where);
 }
 
 Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dtype) {
@@ -274,9 +329,13 @@ Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dt
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = families::working(dtype);
-  const Tensor above = 0.5 * d.parameter(dfnum, shape, w), below = 0.5 * d.parameter(dfden, shape, w);
-  const Tensor x = families::log_gamma(families::part(d, 0), shape, above), y = families::log_gamma(families::part(d, 1), shape, below);
-  return detail::cast(families::exp_of(families::wide(x) - families::wide(y), w) * families::wide(below / above), dtype, d.where);
+  const Tensor above = 0.5 * d.parameter(dfnum, shape, w),
+               below = 0.5 * d.parameter(dfden, shape, w);
+  const Tensor x = families::log_gamma(families::part(d, 0), shape, above),
+               y = families::log_gamma(families::part(d, 1), shape, below);
+  return detail::cast(
+      families::exp_of(families::wide(x) - families::wide(y), w) * families::wide(below / above),
+      dtype, d.where);
 }
 
 Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype) {
@@ -284,18 +343,23 @@ Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtyp
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = families::working(dtype);
-  return detail::cast(families::signed_power(d, shape, d.parameter(p, shape, w), w), dtype, d.where);
+  return detail::cast(families::signed_power(d, shape, d.parameter(p, shape, w), w), dtype,
+                      d.where);
 }
 
-Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> dimensions, Operand p, DType dtype) {
+Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> dimensions, Operand p,
+            DType dtype) {
   const Draw d("ball", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  if (dimensions < 1) detail::refuse(ErrorKind::value, d.name, detail::worded("there is no ball in {} dimensions", dimensions), d.key, d.where);
+  if (dimensions < 1)
+    detail::refuse(ErrorKind::value, d.name,
+                   detail::worded("there is no ball in {} dimensions", dimensions), d.key, d.where);
   const DType w = families::working(dtype);
   const Shape whole = families::with_last(shape, dimensions);
   const Tensor power = d.parameter(p, Shape{}, w);
-  const Tensor x = families::signed_power(families::part(d, 0), whole, power, w), e = detail::randoms::exponential(families::part(d, 1), shape, w);
+  const Tensor x = families::signed_power(families::part(d, 0), whole, power, w),
+               e = detail::randoms::exponential(families::part(d, 1), shape, w);
   const Tensor of = families::wide(power), X = families::wide(x);
   const Tensor size = pow(sum(pow(abs(X), of), -1) + families::wide(e), 1.0 / of);
   const Tensor inside = X / expand_dims(size, -1), rounded = detail::cast(inside, dtype, d.where);
@@ -309,16 +373,20 @@ Tensor maxwell(Operand key, const Shape& shape, DType dtype) {
   const Draw d("maxwell", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  const Tensor x = families::wide(detail::randoms::normal(d, families::with_last(shape, 3), families::working(dtype)));
+  const Tensor x = families::wide(
+      detail::randoms::normal(d, families::with_last(shape, 3), families::working(dtype)));
   return detail::cast(sqrt(sum(x * x, -1)), dtype, d.where);
 }
-Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale, DType dtype) {
+Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale,
+                            DType dtype) {
   const Draw d("double_sided_maxwell", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = families::working(dtype);
-  const Tensor size = maxwell(families::part(d, 0).key, shape, w) * rademacher(families::part(d, 1).key, shape, w);
-  return detail::cast(d.parameter(loc, shape, w) + d.parameter(scale, shape, w) * size, dtype, d.where);
+  const Tensor size =
+      maxwell(families::part(d, 0).key, shape, w) * rademacher(families::part(d, 1).key, shape, w);
+  return detail::cast(d.parameter(loc, shape, w) + d.parameter(scale, shape, w) * size, dtype,
+                      d.where);
 }
 
 Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype) {
@@ -326,15 +394,17 @@ Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = families::working(dtype);
-  const Tensor m = d.parameter(mean, shape, w), z = detail::randoms::normal(families::part(d, 0), shape, w);
-  // The smaller root of (x − m)²/(m² x) = z², or m² over it: Michael, Schucany, Haas 1976, Generating random variates using
-  // transformations with multiple roots.
+  const Tensor m = d.parameter(mean, shape, w),
+               z = detail::randoms::normal(families::part(d, 0), shape, w);
+  // The smaller root of (x − m)²/(m² x) = z², or m² over it: Michael, Schucany, Haas 1976,
+  // Generating random variates using transformations with multiple roots.
   const Tensor half = 0.5 * m * (z * z), root = m / (1.0 + half + sqrt(half * (half + 2.0)));
   const Tensor u = detail::randoms::unit(families::part(d, 1), shape, w);
   return detail::cast(vt::where(u * (m + root) <= m, root, m * (m / root)), dtype, d.where);
 }
 
-Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype) {
+Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration,
+                   DType dtype) {
   return weibull(std::move(key), shape, std::move(scale), std::move(concentration), dtype);
 }
 
@@ -342,14 +412,16 @@ Tensor poisson(Operand key, const Shape& shape, Operand mean, DType dtype) {
   const Draw d("poisson", key);
   const detail::UserLine line(d.where);
   families::want_counts(d, dtype);
-  return families::as_counts(families::poisson(d, shape, stop_gradient(d.parameter(mean, shape, f64))), dtype, d.where);
+  return families::as_counts(
+      families::poisson(d, shape, stop_gradient(d.parameter(mean, shape, f64))), dtype, d.where);
 }
 
 Tensor binomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype) {
   const Draw d("binomial", key);
   const detail::UserLine line(d.where);
   families::want_counts(d, dtype);
-  const Tensor counts = families::binomial(d, shape, stop_gradient(d.parameter(n, shape, f64)), stop_gradient(d.parameter(p, shape, f64)));
+  const Tensor counts = families::binomial(d, shape, stop_gradient(d.parameter(n, shape, f64)),
+                                           stop_gradient(d.parameter(p, shape, f64)));
   return families::as_counts(counts, dtype, d.where);
 }
 
@@ -357,9 +429,13 @@ Tensor geometric(Operand key, const Shape& shape, Operand p, DType dtype) {
   const Draw d("geometric", key);
   const detail::UserLine line(d.where);
   families::want_counts(d, dtype);
-  const Tensor q = stop_gradient(d.parameter(p, shape, f64)), valid = logical_and(q > 0.0, q <= 1.0);
+  const Tensor q = stop_gradient(d.parameter(p, shape, f64)),
+               valid = logical_and(q > 0.0, q <= 1.0);
   const Tensor u = families::fraction(detail::randoms::words(d, shape), f64);
-  return families::as_counts(vt::where(valid, maximum(ceil(log(u) / log1p(-vt::where(valid, q, 0.5))), 1.0), families::nan), dtype, d.where);
+  return families::as_counts(
+      vt::where(valid, maximum(ceil(log(u) / log1p(-vt::where(valid, q, 0.5))), 1.0),
+                families::nan),
+      dtype, d.where);
 }
 
 Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype) {
@@ -368,12 +444,17 @@ Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType 
   families::want_counts(d, dtype);
   const std::int64_t classes = families::last_axis(d, "p", p.tensor);
   const Shape whole = families::with_last(shape, classes);
-  if (classes == 0) detail::refuse(ErrorKind::shape, d.name, "there are no classes", p.tensor, d.where);
-  const Tensor mass = moveaxis(detail::broadcast(stop_gradient(d.parameter(p, whole, f64)), whole, d.where), -1, 0);
-  // Class by class: a binomial number of the trials that are left, with the class's part of the mass that is left.
-  const Tensor left = cumsum(mass, 0, true), share = minimum(vt::where(left > 0.0, mass / left, 0.0), 1.0);
+  if (classes == 0)
+    detail::refuse(ErrorKind::shape, d.name, "there are no classes", p.tensor, d.where);
+  const Tensor mass =
+      moveaxis(detail::broadcast(stop_gradient(d.parameter(p, whole, f64)), whole, d.where), -1, 0);
+  // Class by class: a binomial number of the trials that are left, with the class's part of the
+  // mass that is left.
+  const Tensor left = cumsum(mass, 0, true),
+               share = minimum(vt::where(left > 0.0, mass / left, 0.0), 1.0);
   const Tensor keys = detail::randoms::words(d, Shape{classes});
-  const Tensor trials = detail::broadcast(stop_gradient(d.parameter(n, shape, f64)), shape, d.where);
+  const Tensor trials =
+      detail::broadcast(stop_gradient(d.parameter(n, shape, f64)), shape, d.where);
   const detail::FlatFunction step = [&](families::Leaves s) -> families::Tensors {
     Draw one = d;
     one.key = s[1];
@@ -382,7 +463,8 @@ Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType 
   };
   const Tensor sequences[] = {keys, share};
   const auto out =
-      detail::scan_flat(step, std::span<const Tensor>(&trials, 1), sequences, ScanOptions{}, detail::ControlCall{"vt::random::multinomial", d.where});
+      detail::scan_flat(step, std::span<const Tensor>(&trials, 1), sequences, ScanOptions{},
+                        detail::ControlCall{"vt::random::multinomial", d.where});
   return families::as_counts(moveaxis(out[1], 0, -1), dtype, d.where);
 }
 

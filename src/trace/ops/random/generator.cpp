@@ -1,14 +1,17 @@
-// vt::Generator: its state as a variable whose value is a key and a count, and the keys that lanes go on with.
+// vt::Generator: its state as a variable whose value is a key and a count, and the keys that lanes
+// go on with.
 #include <vt/generator.hpp>
 
-#include "random_draw.hpp"
 #include "../../record/state.hpp"
+#include "random_draw.hpp"
 
 namespace vt::detail {
 
 namespace generators {
 
-Tensor number(std::uint64_t value, Where where) { return from_host(&value, u64, Shape{}, true, where); }
+Tensor number(std::uint64_t value, Where where) {
+  return from_host(&value, u64, Shape{}, true, where);
+}
 Tensor fresh(std::uint64_t key, std::uint64_t count, Where where) {
   const std::uint64_t state[] = {key, count};
   return from_host(state, u64, Shape{2}, true, where);
@@ -29,13 +32,15 @@ Tensor next_key(const VariableRef& stream, Where where) {
   const Tensor state = read_state(stream, where);
   const Tensor step = full_tensor(Scalar(std::uint64_t{1}), Aval(u64, Shape{}));
   const Tensor key = state[0], count = state[1];
-  update_state({stream, Update::assign, stack({key, emit(Op::add, {}, {count, step}, where)}), where});
+  update_state(
+      {stream, Update::assign, stack({key, emit(Op::add, {}, {count, step}, where)}), where});
   return randoms::hashed(key, count, where);
 }
 
 Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where where) {
   const Tensor key = next_key(stream, where);
-  const Tensor keys = randoms::hashed(broadcast(key, Shape{lanes}, where), counted(u64, Shape{lanes}, 0, where), where);
+  const Tensor keys = randoms::hashed(broadcast(key, Shape{lanes}, where),
+                                      counted(u64, Shape{lanes}, 0, where), where);
   return stack({keys, full_tensor(Scalar(std::uint64_t{0}), Aval(u64, Shape{lanes}))}, 1);
 }
 
@@ -43,7 +48,8 @@ Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where where) 
 
 namespace vt {
 
-Generator::Generator(std::uint64_t seed, Where where) : state_(detail::new_shared<detail::VariableState>()) {
+Generator::Generator(std::uint64_t seed, Where where)
+    : state_(detail::new_shared<detail::VariableState>()) {
   state_->name = "a generator";
   state_->stream = true;
   state_->aval = detail::Aval(u64, Shape{2});
@@ -53,18 +59,26 @@ Generator::Generator(const Tensor& key, Where where) : Generator(std::uint64_t{0
   where = detail::user_line(where);
   detail::need("Generator", key, where);
   if (key.dtype() != u64 || key.rank() != 0)
-    detail::refuse(ErrorKind::value, "Generator", "a key is one u64, made by vt::random::key or split", key, where);
+    detail::refuse(ErrorKind::value, "Generator",
+                   "a key is one u64, made by vt::random::key or split", key, where);
   state_->value = detail::generators::fresh(key.item<std::uint64_t>(where), 0, where);
 }
 
-Tensor Generator::next(Where where) const { return detail::next_key(state_, detail::user_line(where)); }
-void Generator::seed(Param<std::uint64_t> seed, Where where) const { set_state({detail::generators::fresh(seed, 0, where), where.file, where.line}); }
-Tensor Generator::state(Where where) const { return detail::read_state(state_, detail::user_line(where)); }
+Tensor Generator::next(Where where) const {
+  return detail::next_key(state_, detail::user_line(where));
+}
+void Generator::seed(Param<std::uint64_t> seed, Where where) const {
+  set_state({detail::generators::fresh(seed, 0, where), where.file, where.line});
+}
+Tensor Generator::state(Where where) const {
+  return detail::read_state(state_, detail::user_line(where));
+}
 void Generator::set_state(Operand state) const {
   const Where where = detail::user_line(state.where);
   detail::need("Generator::set_state", state.tensor, where);
   if (state.tensor.dtype() != u64 || state.tensor.shape() != Shape{2})
-    detail::refuse(ErrorKind::value, "Generator::set_state", "a state is u64[2], as Generator::state gives it", state.tensor, where);
+    detail::refuse(ErrorKind::value, "Generator::set_state",
+                   "a state is u64[2], as Generator::state gives it", state.tensor, where);
   detail::update_state({state_, detail::Update::assign, state.tensor, where});
 }
 

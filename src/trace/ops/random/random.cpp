@@ -10,20 +10,25 @@
 
 namespace vt::detail::randoms {
 
-Tensor hashed(const Tensor& key, const Tensor& counter, Where where) { return emit(Op::threefry, {}, {key, counter}, where); }
+Tensor hashed(const Tensor& key, const Tensor& counter, Where where) {
+  return emit(Op::threefry, {}, {key, counter}, where);
+}
 
 /// The hash of every element's number, u64.
 Tensor words(const Draw& d, const Shape& shape) {
   d.want_shape(shape);
-  const Tensor number = shape.rank() == 0 ? full_tensor(Scalar(std::uint64_t{0}), Aval(u64, Shape{}))
-                                          : reshaped(counted(u64, Shape{shape.elements()}, 0, d.where), shape, d.where);
+  const Tensor number =
+      shape.rank() == 0
+          ? full_tensor(Scalar(std::uint64_t{0}), Aval(u64, Shape{}))
+          : reshaped(counted(u64, Shape{shape.elements()}, 0, d.where), shape, d.where);
   return hashed(d.key, number, d.where);
 }
 
 Tensor bits(const Draw& d, const Shape& shape, DType dtype) {
   const Tensor w = words(d, shape);
   if (dtype == u64) return w;
-  return cast(bitwise_xor(w, shift_right_logical(w, 32)), dtype, d.where);  // narrowing keeps the low bits
+  // narrowing keeps the low bits
+  return cast(bitwise_xor(w, shift_right_logical(w, 32)), dtype, d.where);
 }
 
 /// [0, 1): random significands of numbers in [1, 2), less 1.
@@ -37,7 +42,9 @@ Tensor unit(const Draw& d, const Shape& shape, DType dtype) {
                    : dtype == f32 ? Format{u32, 9, 0x3f800000}
                    : dtype == f16 ? Format{u16, 6, 0x3c00}
                                   : Format{u16, 9, 0x3f80};
-  return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one), dtype) - 1.0;
+  return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one),
+                 dtype) -
+         1.0;
 }
 
 /// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and
@@ -51,7 +58,8 @@ bool reaches(double low, double high, DType dtype) {
 
 /// A number of the real interval [low, high), rounded to the nearest number of the dtype that is in
 /// it; `low` where it is empty.
-Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tensor& high, DType dtype) {
+Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tensor& high,
+               DType dtype) {
   const Tensor u = unit(d, shape, dtype), width = high - low,
                last = nextafter(high, -std::numeric_limits<double>::infinity());
   const std::optional<double> a = known_number(low), b = known_number(high);
@@ -83,7 +91,9 @@ void want_whole(const Draw& d, const Operand& bound) {
   if (!bound.tensor.defined() || !is_inexact(bound.tensor.dtype())) return;
   const Node* node = bound.tensor.node();
   const bool known = node->op == Op::full && !is_complex(bound.tensor.dtype());
-  if (known && std::trunc(node->params->as<FullParams>().value.to_double()) == node->params->as<FullParams>().value.to_double()) return;
+  if (known && std::trunc(node->params->as<FullParams>().value.to_double()) ==
+                   node->params->as<FullParams>().value.to_double())
+    return;
   refuse(ErrorKind::dtype, d.name, "the ends of the range must be integers", bound.tensor, d.where);
 }
 
@@ -105,31 +115,45 @@ Tensor below_wide(const Draw& d, const Shape& shape, const Tensor& span) {
   return high_product(upper, span) + cast(less(sum, low), u64, d.where);
 }
 
-double least_normal(DType d) { return d == f64 ? std::numeric_limits<double>::min() : static_cast<double>(std::numeric_limits<float>::min()); }
+double least_normal(DType d) {
+  return d == f64 ? std::numeric_limits<double>::min()
+                  : static_cast<double>(std::numeric_limits<float>::min());
+}
 
 /// (0, 1): for functions with a pole at 0.
-Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return between(d, shape, least_normal(dtype), 1.0, dtype); }
+Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) {
+  return between(d, shape, least_normal(dtype), 1.0, dtype);
+}
 
-Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return cast(-log1p_of(-unit(d, shape, dtype), dtype), dtype, d.where); }
+Tensor exponential(const Draw& d, const Shape& shape, DType dtype) {
+  return cast(-log1p_of(-unit(d, shape, dtype), dtype), dtype, d.where);
+}
 Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) {
   return cast(-log_of(-log_of(open_unit(d, shape, dtype), dtype), dtype), dtype, d.where);
 }
 void want_classes(const Draw& d, const Tensor& logits, int axis) {
-  if (logits.dim(axis) == 0) refuse(ErrorKind::shape, d.name, worded("there are no classes along axis {}", axis), logits, d.where);
+  if (logits.dim(axis) == 0)
+    refuse(ErrorKind::shape, d.name, worded("there are no classes along axis {}", axis), logits,
+           d.where);
 }
 Tensor normal_at(const Tensor& u, Where where) {
-  return (u.dtype() == f64 ? exact::erf_inv(u) : cast(erf_inv(wide(u)), u.dtype(), where)) * std::numbers::sqrt2;
+  return (u.dtype() == f64 ? exact::erf_inv(u) : cast(erf_inv(wide(u)), u.dtype(), where)) *
+         std::numbers::sqrt2;
 }
 Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
-  const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
+  const double low =
+      dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
   return normal_at(between(d, shape, low, 1.0, dtype), d.where);
 }
 
-/// x sorted along an axis by random bits, several times: each time, 32 bits may be equal for two elements, whose order then is that
-/// of the time before. With 3 log(size) / log(2^32) rounds all of them are equal for some pair with probability below 1 / size.
+/// x sorted along an axis by random bits, several times: each time, 32 bits may be equal for two
+/// elements, whose order then is that of the time before. With 3 log(size) / log(2^32) rounds all
+/// of them are equal for some pair with probability below 1 / size.
 Tensor shuffled(const Draw& d, Tensor x, int axis) {
   constexpr double most_bits = 4294967295.0, exponent = 3;
-  const int rounds = static_cast<int>(std::ceil(exponent * std::log(static_cast<double>(std::max<std::int64_t>(x.size(), 1))) / std::log(most_bits)));
+  const int rounds = static_cast<int>(
+      std::ceil(exponent * std::log(static_cast<double>(std::max<std::int64_t>(x.size(), 1))) /
+                std::log(most_bits)));
   Tensor key = d.key;
   for (int i = 0; i < rounds; ++i) {
     const Tensor keys = words(Draw{"permutation", Operand(key)}, Shape{2});
@@ -141,20 +165,28 @@ Tensor shuffled(const Draw& d, Tensor x, int axis) {
 }
 
 /// Indices of `shape` below n.
-Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::ChoiceOptions& options) {
+Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape,
+              const random::ChoiceOptions& options) {
   d.want_shape(shape);
   if (!options.replace) d.want_shape(Shape{std::max<std::int64_t>(n, 0)});
   const std::int64_t draws = shape.elements();
-  if (draws > 0 && n <= 0) refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
-  if (!options.replace && draws > n) refuse(ErrorKind::value, d.name, worded("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
+  if (draws > 0 && n <= 0)
+    refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
+  if (!options.replace && draws > n)
+    refuse(ErrorKind::value, d.name, worded("cannot draw {} of {} without replacement", draws, n),
+           d.key, d.where);
   const DType dtype = count_dtype(n);
   if (!options.p) {
     if (options.replace) return random::randint(Operand(d.key), shape, 0, n, dtype);
-    return reshaped(sliced(shuffled(d, counted(dtype, Shape{n}, 0, d.where), 0), 0, 0, draws, 1, d.where), shape, d.where);
+    return reshaped(
+        sliced(shuffled(d, counted(dtype, Shape{n}, 0, d.where), 0), 0, 0, draws, 1, d.where),
+        shape, d.where);
   }
   need(d.name, options.p->tensor, d.where);
   const Tensor p = widened(to_float(options.p->tensor, d.where), d.where);
-  if (p.shape() != Shape{n}) refuse(ErrorKind::shape, d.name, worded("the probabilities must have shape [{}]", n), options.p->tensor, d.where);
+  if (p.shape() != Shape{n})
+    refuse(ErrorKind::shape, d.name, worded("the probabilities must have shape [{}]", n),
+           options.p->tensor, d.where);
   if (options.replace) {
     const Tensor total = cumsum(p);
     // In (0, total], also of totals near the least number: what has no share is never met.
@@ -163,7 +195,8 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::C
     return cast(minimum(searchsorted(total, at), n - 1), dtype, d.where);
   }
   const Tensor noise = gumbel(d, Shape{n}, p.dtype());
-  return cast(reshaped(top_k(wide(noise) + log_of(p, p.dtype()), draws).second, shape, d.where), dtype, d.where);
+  return cast(reshaped(top_k(wide(noise) + log_of(p, p.dtype()), draws).second, shape, d.where),
+              dtype, d.where);
 }
 
 }  // namespace vt::detail::randoms
@@ -173,12 +206,16 @@ namespace vt::random {
 namespace parts = vt::detail::randoms;
 using parts::Draw;
 
-Tensor key(Param<std::uint64_t> seed, Where where) { return detail::filled("random::key", detail::Scalar(std::uint64_t{seed}), u64, Shape{}, where); }
+Tensor key(Param<std::uint64_t> seed, Where where) {
+  return detail::filled("random::key", detail::Scalar(std::uint64_t{seed}), u64, Shape{}, where);
+}
 
 Tensor split(Operand key, Param<std::int64_t> count) {
   const Draw d("split", key);
   const detail::UserLine line(d.where);
-  if (count < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot make {} keys", count), d.key, d.where);
+  if (count < 0)
+    detail::refuse(ErrorKind::value, d.name, detail::worded("cannot make {} keys", count), d.key,
+                   d.where);
   return parts::words(d, Shape{count});
 }
 
@@ -195,7 +232,9 @@ Tensor bits(Operand key, const Shape& shape, DType dtype) {
   const Draw d("bits", key);
   const detail::UserLine line(d.where);
   if (!is_unsigned(dtype))
-    detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} is no unsigned integer dtype", name_of(dtype)), d.key, d.where);
+    detail::refuse(ErrorKind::dtype, d.name,
+                   detail::worded("{} is no unsigned integer dtype", name_of(dtype)), d.key,
+                   d.where);
   return parts::bits(d, shape, dtype);
 }
 
@@ -209,41 +248,54 @@ Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType
   const Draw d("uniform", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  return parts::between(d, shape, d.parameter(low, shape, dtype), d.parameter(high, shape, dtype), dtype);
+  return parts::between(d, shape, d.parameter(low, shape, dtype), d.parameter(high, shape, dtype),
+                        dtype);
 }
 
 Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype) {
   const Draw d("randint", key);
   const detail::UserLine line(d.where);
-  if (!is_int(dtype)) detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} is no integer dtype", name_of(dtype)), d.key, d.where);
+  if (!is_int(dtype))
+    detail::refuse(ErrorKind::dtype, d.name,
+                   detail::worded("{} is no integer dtype", name_of(dtype)), d.key, d.where);
   parts::want_whole(d, low);
   parts::want_whole(d, high);
-  const DType same_size = size_of(dtype) == 8 ? u64 : size_of(dtype) == 4 ? u32 : size_of(dtype) == 2 ? u16 : u8;
+  const DType same_size = size_of(dtype) == 8   ? u64
+                          : size_of(dtype) == 4 ? u32
+                          : size_of(dtype) == 2 ? u16
+                                                : u8;
   const Operand* const given[2] = {&low, &high};
   Tensor ends[2], width;
   if (size_of(dtype) == 8) {
     for (int k = 0; k < 2; ++k) ends[k] = d.parameter(*given[k], shape, dtype);
-    width = bitcast(ends[1] - ends[0], same_size);  // wraps in the dtype, and is right as an unsigned number of the same size
+    // wraps in the dtype, and is right as an unsigned number of the same size
+    width = bitcast(ends[1] - ends[0], same_size);
   } else {
     // Ends beyond the dtype are its own, of which `high` may be one past the last.
-    const std::int64_t values = std::int64_t{1} << (8 * size_of(dtype)), least = is_unsigned(dtype) ? 0 : -values / 2;
+    const std::int64_t values = std::int64_t{1} << (8 * size_of(dtype)),
+                       least = is_unsigned(dtype) ? 0 : -values / 2;
     for (int k = 0; k < 2; ++k) {
       Operand within = *given[k];
       const std::int64_t most = least + values - 1 + k;
-      if (within.tensor.defined() && within.tensor.dtype() == u64) within.tensor = minimum(within.tensor, most);
+      if (within.tensor.defined() && within.tensor.dtype() == u64)
+        within.tensor = minimum(within.tensor, most);
       ends[k] = clip(d.parameter(within, shape, i64), least, most);
     }
     width = ends[1] - ends[0];
   }
-  const Tensor span = where(less_equal(ends[1], ends[0]), detail::cast(Tensor(1), u64, d.where), detail::cast(width, u64, d.where));
-  const Tensor offset = size_of(dtype) == 8 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
-  return detail::cast(ends[0], dtype, d.where) + bitcast(detail::cast(offset, same_size, d.where), dtype);
+  const Tensor span = where(less_equal(ends[1], ends[0]), detail::cast(Tensor(1), u64, d.where),
+                            detail::cast(width, u64, d.where));
+  const Tensor offset =
+      size_of(dtype) == 8 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
+  return detail::cast(ends[0], dtype, d.where) +
+         bitcast(detail::cast(offset, same_size, d.where), dtype);
 }
 
 Tensor bernoulli(Operand key, const Shape& shape, Operand p) {
   const Draw d("bernoulli", key);
   const detail::UserLine line(d.where);
-  const DType dtype = p.tensor.defined() && p.tensor.dtype() == f64 && !detail::aval_of(p.tensor).weak ? f64 : f32;
+  const DType dtype =
+      p.tensor.defined() && p.tensor.dtype() == f64 && !detail::aval_of(p.tensor).weak ? f64 : f32;
   return less(parts::unit(d, shape, dtype), d.parameter(p, shape, dtype));
 }
 
@@ -251,9 +303,10 @@ Tensor rademacher(Operand key, const Shape& shape, DType dtype) {
   const Draw d("rademacher", key);
   const detail::UserLine line(d.where);
   if (!is_float(dtype) && !is_signed_int(dtype))
-    detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} cannot hold -1", name_of(dtype)), d.key, d.where);
-  return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0), detail::cast(Tensor(-1), dtype, d.where),
-               detail::cast(Tensor(1), dtype, d.where));
+    detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} cannot hold -1", name_of(dtype)),
+                   d.key, d.where);
+  return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0),
+               detail::cast(Tensor(-1), dtype, d.where), detail::cast(Tensor(1), dtype, d.where));
 }
 
 Tensor categorical(Operand key, Operand logits, Param<int> axis) {
@@ -272,19 +325,23 @@ Tensor normal(Operand key, const Shape& shape, DType dtype) {
   if (is_complex(dtype)) {
     const Tensor keys = random::split(key, 2);
     const DType part = real_dtype(dtype);
-    return complex(normal(keys[0], shape, part), normal(keys[1], shape, part)) / std::numbers::sqrt2;
+    return complex(normal(keys[0], shape, part), normal(keys[1], shape, part)) /
+           std::numbers::sqrt2;
   }
   d.want_float(dtype);
   return detail::cast(parts::normal(d, shape, parts::working(dtype)), dtype, d.where);
 }
 
-Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype) {
+Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
+                        DType dtype) {
   const Draw d("truncated_normal", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
   const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
-  const auto mass = [&](const Tensor& at) { return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where); };
+  const auto mass = [&](const Tensor& at) {
+    return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where);
+  };
   // The mass far out rounds to ±1, where the quantile is infinite.
   const double last =
       w == f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));
@@ -301,7 +358,8 @@ Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(parts::exp_of(d.parameter(sigma, shape, w) * parts::normal(d, shape, w), w), dtype, d.where);
+  return detail::cast(parts::exp_of(d.parameter(sigma, shape, w) * parts::normal(d, shape, w), w),
+                      dtype, d.where);
 }
 
 Tensor exponential(Operand key, const Shape& shape, DType dtype) {
@@ -341,7 +399,9 @@ Tensor cauchy(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const Tensor u = parts::wide(parts::open_unit(d, shape, parts::working(dtype)));
-  return detail::cast(dtype == f64 ? detail::exact::tan_pi(u - 0.5) : tan((u - 0.5) * std::numbers::pi), dtype, d.where);
+  return detail::cast(
+      dtype == f64 ? detail::exact::tan_pi(u - 0.5) : tan((u - 0.5) * std::numbers::pi), dtype,
+      d.where);
 }
 
 Tensor rayleigh(Operand key, const Shape& shape, Operand scale, DType dtype) {
@@ -349,7 +409,8 @@ Tensor rayleigh(Operand key, const Shape& shape, Operand scale, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(d.parameter(scale, shape, w) * sqrt(2.0 * parts::exponential(d, shape, w)), dtype, d.where);
+  return detail::cast(d.parameter(scale, shape, w) * sqrt(2.0 * parts::exponential(d, shape, w)),
+                      dtype, d.where);
 }
 
 Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype) {
@@ -359,8 +420,12 @@ Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentra
   const DType w = parts::working(dtype);
   const Tensor power = 1.0 / parts::wide(d.parameter(concentration, shape, w));
   const Tensor e = parts::wide(parts::exponential(d, shape, w));
-  const auto exact_power = [&] { return where(e > 0.0, parts::exp_of(power * parts::log_of(where(e > 0.0, e, 1.0), w), w), 0.0); };
-  return detail::cast(parts::wide(d.parameter(scale, shape, w)) * (w == f64 ? exact_power() : pow(e, power)), dtype, d.where);
+  const auto exact_power = [&] {
+    return where(e > 0.0, parts::exp_of(power * parts::log_of(where(e > 0.0, e, 1.0), w), w), 0.0);
+  };
+  return detail::cast(
+      parts::wide(d.parameter(scale, shape, w)) * (w == f64 ? exact_power() : pow(e, power)), dtype,
+      d.where);
 }
 
 Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
@@ -368,24 +433,32 @@ Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(parts::exp_of(parts::wide(parts::exponential(d, shape, w)) / parts::wide(d.parameter(b, shape, w)), w), dtype, d.where);
+  return detail::cast(
+      parts::exp_of(
+          parts::wide(parts::exponential(d, shape, w)) / parts::wide(d.parameter(b, shape, w)), w),
+      dtype, d.where);
 }
 
-Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype) {
+Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right,
+                  DType dtype) {
   const Draw d("triangular", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  const Tensor a = d.parameter(left, shape, w), c = d.parameter(mode, shape, w), b = d.parameter(right, shape, w);
+  const Tensor a = d.parameter(left, shape, w), c = d.parameter(mode, shape, w),
+               b = d.parameter(right, shape, w);
   const Tensor u = parts::unit(d, shape, w), split_at = (c - a) / (b - a);
-  const Tensor rising = a + sqrt(u * (b - a) * (c - a)), falling = b - sqrt((1.0 - u) * (b - a) * (b - c));
+  const Tensor rising = a + sqrt(u * (b - a) * (c - a)),
+               falling = b - sqrt((1.0 - u) * (b - a) * (b - c));
   return detail::cast(where(less(u, split_at), rising, falling), dtype, d.where);
 }
 
 Tensor permutation(Operand key, std::int64_t n) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
-  if (n < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key, d.where);
+  if (n < 0)
+    detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key,
+                   d.where);
   d.want_shape(Shape{n});
   return parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0);
 }
@@ -427,9 +500,14 @@ Tensor dropout(Operand key, Operand x, Operand rate) {
   detail::need("dropout", rate.tensor, d.where);
   const Tensor t = detail::to_float(x.tensor, d.where);
   const Tensor keep = 1.0 - detail::cast(rate.tensor, f32, d.where);
-  if (keep.rank() != 0) detail::refuse(ErrorKind::shape, "dropout", "the rate must be a scalar", x.tensor, rate.tensor, d.where);
+  if (keep.rank() != 0)
+    detail::refuse(ErrorKind::shape, "dropout", "the rate must be a scalar", x.tensor, rate.tensor,
+                   d.where);
   const Tensor kept = detail::randoms::unit(d, t.shape(), f32) < keep;
-  return where(kept, t / detail::cast(where(keep > 0.0, keep, 1.0), is_complex(t.dtype()) ? real_dtype(t.dtype()) : t.dtype(), d.where), 0.0);
+  return where(kept,
+               t / detail::cast(where(keep > 0.0, keep, 1.0),
+                                is_complex(t.dtype()) ? real_dtype(t.dtype()) : t.dtype(), d.where),
+               0.0);
 }
 
 }  // namespace vt

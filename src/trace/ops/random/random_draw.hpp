@@ -7,8 +7,8 @@
 #include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
-#include "exact_functions.hpp"
 #include "../promote.hpp"
+#include "exact_functions.hpp"
 
 namespace vt::detail::randoms {
 
@@ -18,14 +18,17 @@ struct Draw {
   Tensor key;
   Where where;
 
-  Draw(const char* function, const Operand& k) : name(std::string("random::") + function), key(k.tensor), where(k.where) {
+  Draw(const char* function, const Operand& k)
+      : name(std::string("random::") + function), key(k.tensor), where(k.where) {
     need(name, key, where);
     if (key.dtype() != u64 || key.rank() != 0)
-      refuse(ErrorKind::value, name, "a key is one u64, made by vt::random::key or split; vmap over several", key, where);
+      refuse(ErrorKind::value, name,
+             "a key is one u64, made by vt::random::key or split; vmap over several", key, where);
   }
 
   void want_float(DType d) const {
-    if (!is_float(d)) refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
+    if (!is_float(d))
+      refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
   }
   void want_shape(const Shape& shape) const {
     need_size(name, u64, shape, {&key, 1}, where);  // of the bits
@@ -35,7 +38,8 @@ struct Draw {
     need(name, p.tensor, where);
     want_shape(shape);
     if (!stretches(p.tensor.shape(), shape))
-      refuse(ErrorKind::shape, name, worded("a parameter does not broadcast to {}", shape.str()), p.tensor, where);
+      refuse(ErrorKind::shape, name, worded("a parameter does not broadcast to {}", shape.str()),
+             p.tensor, where);
     const Tensor t = cast(p.tensor, d, where);
     return t.rank() == 0 ? t : broadcast(t, shape, where);
   }
@@ -60,12 +64,16 @@ Tensor normal(const Draw& d, const Shape& shape, DType dtype);
 Tensor normal_at(const Tensor& u, Where where);
 /// What distributions are computed in: f32 for the 16-bit floats, whose functions are too coarse.
 inline DType working(DType d) { return d == f64 ? f64 : f32; }
-/// For logarithms and the like of draws: a function's result in f64, rounded to f32, has the same bits on every backend, whose own functions of f32
-/// are right to two units in the last place but not equal.
+/// For logarithms and the like of draws: a function's result in f64, rounded to f32, has the same
+/// bits on every backend, whose own functions of f32 are right to two units in the last place but
+/// not equal.
 inline Tensor wide(const Tensor& t) { return cast(t, f64, {}); }
-/// Functions in f64 of numbers of dtype d. Where d is f64 itself nothing rounds the last digits away: then they are made of what all round alike.
+/// Functions in f64 of numbers of dtype d. Where d is f64 itself nothing rounds the last digits
+/// away: then they are made of what all round alike.
 inline Tensor log_of(const Tensor& x, DType d) { return d == f64 ? exact::log(x) : log(wide(x)); }
-inline Tensor log1p_of(const Tensor& x, DType d) { return d == f64 ? exact::log1p(x) : log1p(wide(x)); }
+inline Tensor log1p_of(const Tensor& x, DType d) {
+  return d == f64 ? exact::log1p(x) : log1p(wide(x));
+}
 inline Tensor exp_of(const Tensor& x, DType d) { return d == f64 ? exact::exp(x) : exp(wide(x)); }
 /// The key of part `number` of a draw.
 inline Draw part(const Draw& d, std::uint64_t number) {

@@ -15,7 +15,8 @@ Shape joined(Shape a, const Shape& b, std::size_t from, std::size_t to) {
 /// The extent of the last axis; throws if there is none.
 std::int64_t dimensions(const Draw& d, const char* what, const Tensor& t) {
   need(d.name, t, d.where);
-  if (t.rank() == 0) refuse(ErrorKind::shape, d.name, std::string(what) + " must have an axis", t, d.where);
+  if (t.rank() == 0)
+    refuse(ErrorKind::shape, d.name, std::string(what) + " must have an axis", t, d.where);
   return t.dim(-1);
 }
 
@@ -25,7 +26,8 @@ namespace vt::random {
 
 namespace vectors = vt::detail::random_vectors;
 
-Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operand covariance, DType dtype) {
+Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operand covariance,
+                           DType dtype) {
   const detail::randoms::Draw d("multivariate_normal", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
@@ -36,14 +38,21 @@ Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operan
   matrix.push_back(n);
   matrix.push_back(n);
   detail::need(d.name, covariance.tensor, d.where);
-  if (covariance.tensor.rank() < 2 || covariance.tensor.dim(-1) != n || covariance.tensor.dim(-2) != n)
-    detail::refuse(ErrorKind::shape, d.name, detail::worded("the covariance must be [..., {}, {}]", n, n), mean.tensor, covariance.tensor, d.where);
+  if (covariance.tensor.rank() < 2 || covariance.tensor.dim(-1) != n ||
+      covariance.tensor.dim(-2) != n)
+    detail::refuse(ErrorKind::shape, d.name,
+                   detail::worded("the covariance must be [..., {}, {}]", n, n), mean.tensor,
+                   covariance.tensor, d.where);
   if (!detail::stretches(covariance.tensor.shape(), matrix))
-    detail::refuse(ErrorKind::shape, d.name, detail::worded("the covariance does not broadcast to {}", matrix.str()), covariance.tensor, d.where);
-  const Tensor centre = d.parameter(mean, vector, w), root = linalg::cholesky(detail::cast(covariance.tensor, w, d.where));
+    detail::refuse(ErrorKind::shape, d.name,
+                   detail::worded("the covariance does not broadcast to {}", matrix.str()),
+                   covariance.tensor, d.where);
+  const Tensor centre = d.parameter(mean, vector, w),
+               root = linalg::cholesky(detail::cast(covariance.tensor, w, d.where));
   const Tensor z = detail::randoms::normal(d, vector, w);
   // One factor for all draws is one product.
-  const Tensor spread = root.rank() == 2 ? matmul(z, swapaxes(root, 0, 1)) : squeeze(matmul(root, expand_dims(z, -1)), -1);
+  const Tensor spread = root.rank() == 2 ? matmul(z, swapaxes(root, 0, 1))
+                                         : squeeze(matmul(root, expand_dims(z, -1)), -1);
   return detail::cast(centre + spread, dtype, d.where);
 }
 
@@ -51,7 +60,9 @@ Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType 
   const detail::randoms::Draw d("orthogonal", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  if (n < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("there is no matrix of {} rows", n), d.key, d.where);
+  if (n < 0)
+    detail::refuse(ErrorKind::value, d.name, detail::worded("there is no matrix of {} rows", n),
+                   d.key, d.where);
   Shape whole = shape;
   whole.push_back(n);
   whole.push_back(n);
@@ -61,21 +72,26 @@ Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType 
   return detail::cast(factors.q * expand_dims(where(signs, -1.0, 1.0), -2), dtype, d.where);
 }
 
-Tensor categorical(Operand key, Operand logits, const Shape& shape, const CategoricalOptions& options) {
+Tensor categorical(Operand key, Operand logits, const Shape& shape,
+                   const CategoricalOptions& options) {
   const detail::randoms::Draw d("categorical", key);
   const detail::UserLine line(d.where);
   detail::need(d.name, logits.tensor, d.where);
   d.want_shape(shape);
   const int at = detail::normal_axis(d.name, options.axis, logits.tensor, d.where);
   detail::randoms::want_classes(d, logits.tensor, at);
-  const Tensor l = moveaxis(detail::widened(detail::to_float(logits.tensor, d.where), d.where), at, -1);
+  const Tensor l =
+      moveaxis(detail::widened(detail::to_float(logits.tensor, d.where), d.where), at, -1);
   const std::int64_t draws = shape.elements(), classes = l.dim(-1);
   const Shape whole = vectors::joined(shape, l.shape(), 0, l.shape().size());
   if (options.replace) return argmax(l + detail::randoms::gumbel(d, whole, l.dtype()), -1);
   if (draws > classes)
-    detail::refuse(ErrorKind::value, d.name, detail::worded("cannot draw {} of {} without replacement", draws, classes), logits.tensor, d.where);
+    detail::refuse(ErrorKind::value, d.name,
+                   detail::worded("cannot draw {} of {} without replacement", draws, classes),
+                   logits.tensor, d.where);
   const Tensor order = top_k(l + detail::randoms::gumbel(d, l.shape(), l.dtype()), draws).second;
-  return detail::reshaped(moveaxis(order, -1, 0), vectors::joined(shape, l.shape(), 0, l.shape().size() - 1), d.where);
+  return detail::reshaped(moveaxis(order, -1, 0),
+                          vectors::joined(shape, l.shape(), 0, l.shape().size() - 1), d.where);
 }
 
 }  // namespace vt::random

@@ -1,5 +1,6 @@
-// Arithmetic of Tensors and doubles for long formulas: functions out of line, where the public operators make their operands on the spot
-// and so take twice as long to compile. A using-directive in the formulas' own namespace brings them in.
+// Arithmetic of Tensors and doubles for long formulas: functions out of line, where the public
+// operators make their operands on the spot and so take twice as long to compile. A using-directive
+// in the formulas' own namespace brings them in.
 #pragma once
 
 #include <vt/ops.hpp>

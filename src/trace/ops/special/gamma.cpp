@@ -1,13 +1,14 @@
-// beta, betaln and the incomplete gamma and beta functions: prefixes that keep their digits, and loops in which every lane stops on its own.
+// beta, betaln and the incomplete gamma and beta functions: prefixes that keep their digits, and
+// loops in which every lane stops on its own.
 #include <vt/special.hpp>
 
 #include <limits>
 #include <numbers>
 
+#include "../../numerics/special_math.hpp"
 #include "../composed.hpp"
 #include "../element_functions.hpp"
 #include "formulas.hpp"
-#include "../../numerics/special_math.hpp"
 
 namespace vt::detail::incomplete {
 
@@ -15,10 +16,12 @@ using elementwise::Composed;
 using namespace element_functions;
 using element_functions::Leaves;  // not the one around
 using namespace formulas;
-inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity(),
+                        nan = std::numeric_limits<double>::quiet_NaN();
 
 constexpr double least_normal = std::numeric_limits<double>::min();
-/// Terms below this part of the sum are its last digit; the derivatives' terms are larger by a logarithm.
+/// Terms below this part of the sum are its last digit; the derivatives' terms are larger by a
+/// logarithm.
 inline constexpr double least_part = 0x1p-62;
 
 /// Σ xⁿ / ((a + 1) … (a + n)) and its derivative by a, where `needed`; else 1 and 0.
@@ -27,9 +30,12 @@ Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, Whe
     const Tensor a = in[0], x = in[1], needed = in[2];
     // n, the term, its derivative, and the sums
     const Tensors init = {number(0), number(1), number(0), number(1), number(0)};
-    const auto going = [&](Leaves s) -> Tensors { return {logical_and(needed, s[1] > s[3] * least_part)}; };
+    const auto going = [&](Leaves s) -> Tensors {
+      return {logical_and(needed, s[1] > s[3] * least_part)};
+    };
     const auto body = [&](Leaves s) -> Tensors {
-      const Tensor n = s[0] + 1.0, below = a + n, ratio = x / below, term = s[1] * ratio, slope = s[2] * ratio - term / below;
+      const Tensor n = s[0] + 1.0, below = a + n, ratio = x / below, term = s[1] * ratio,
+                   slope = s[2] * ratio - term / below;
       return {n, term, slope, s[3] + term, s[4] + slope};
     };
     const Tensors s = run_while("vt::igamma", going, body, init, where);
@@ -39,7 +45,8 @@ Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, Whe
   return for_each_element(loop, operands, where);
 }
 
-/// The continued fraction of Γ(a, x) eˣ x⁻ᵃ and its derivative by a, where `needed`. By Steed's method: what is added gets ever smaller.
+/// The continued fraction of Γ(a, x) eˣ x⁻ᵃ and its derivative by a, where `needed`. By Steed's
+/// method: what is added gets ever smaller.
 Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, Where where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {
     const Tensor a = in[0], x = in[1], needed = in[2];
@@ -47,14 +54,16 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, W
     // i, the denominator's inverse, what was added last, the sum; and derivatives
     const Tensors init = {number(0), d, slope, d, slope, d, slope};
     const auto going = [&](Leaves s) -> Tensors {
-      const Tensor small = logical_and(abs(s[3]) <= abs(s[5]) * least_part, abs(s[4]) <= (abs(s[6]) + abs(s[5])) * least_part);
+      const Tensor small = logical_and(abs(s[3]) <= abs(s[5]) * least_part,
+                                       abs(s[4]) <= (abs(s[6]) + abs(s[5])) * least_part);
       return {logical_and(needed, logical_not(small))};
     };
     const auto body = [&](Leaves s) -> Tensors {
       const Tensor i = s[0] + 1.0, top = i * (a - i);  // top' = i, bottom' = −1
       const Tensor d = 1.0 / (top * s[1] + (first + 2.0 * i));
       const Tensor d_slope = d * d * (1.0 - i * s[1] - top * s[2]);
-      const Tensor factor = -(top * s[1] * d), factor_slope = -(i * s[1] * d + top * (s[2] * d + s[1] * d_slope));
+      const Tensor factor = -(top * s[1] * d),
+                   factor_slope = -(i * s[1] * d + top * (s[2] * d + s[1] * d_slope));
       const Tensor added = factor * s[3], added_slope = factor_slope * s[3] + factor * s[4];
       return {i, d, d_slope, added, added_slope, s[5] + added, s[6] + added_slope};
     };
@@ -65,16 +74,21 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, W
   return for_each_element(loop, operands, where);
 }
 
-/// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean; `lead` = a (1 − x) − b x + 1.
-Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead, const Tensor& needed, Where where) {
+/// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean; `lead` = a (1 −
+/// x) − b x + 1.
+Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead,
+                     const Tensor& needed, Where where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {
     const Tensor a = in[0], b = in[1], x = in[2], lead = in[3], needed = in[4];
     const Tensor d = 1.0 / (a * lead / (a + 1.0));
     const Tensors init = {number(0), d, d, d};
-    const auto going = [&](Leaves s) -> Tensors { return {logical_and(needed, abs(s[2]) > abs(s[3]) * least_part)}; };
+    const auto going = [&](Leaves s) -> Tensors {
+      return {logical_and(needed, abs(s[2]) > abs(s[3]) * least_part)};
+    };
     const auto body = [&](Leaves s) -> Tensors {
       const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, part = m * (b - m) * x / below;
-      const Tensor top = (a + s[0]) * (a + b + s[0]) / below * (x * part);  // not a + m − 1, which would forget a small a
+      // not a + m − 1, which would forget a small a
+      const Tensor top = (a + s[0]) * (a + b + s[0]) / below * (x * part);
       const Tensor bottom = m + part + (a + m) * (lead + m * (2.0 - x)) / (below + 2.0);
       const Tensor d = 1.0 / (top * s[1] + bottom), added = -(top * s[1] * d) * s[2];
       return {m, d, added, s[3] + added};
@@ -85,7 +99,7 @@ Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Te
   return for_each_element(loop, operands, where)[0];
 }
 
-// --- prefixes --------------------------------------------------------------------------------------------------------
+// --- prefixes ------------------------------------------------------------------------------------
 
 template <std::size_t size>
 Tensor fitted(const Tensor& x, const double (&table)[size]) {
@@ -95,7 +109,9 @@ Tensor fitted(const Tensor& x, const double (&table)[size]) {
   return sum;
 }
 /// Γ(x) / (√(2π) xˣ⁻½ e⁻ˣ) for x ≥ 8½.
-Tensor gamma_star(const Tensor& x) { return fitted(1.0 / maximum(x, 8.5), special_tables::gamma_star); }
+Tensor gamma_star(const Tensor& x) {
+  return fitted(1.0 / maximum(x, 8.5), special_tables::gamma_star);
+}
 
 /// What a + b is short of the sum of both.
 Tensor lost_in_sum(const Tensor& a, const Tensor& b, const Tensor& sum) {
@@ -117,12 +133,15 @@ Tensor lost_in_product(const Tensor& a, const Tensor& b, const Tensor& product) 
 
 /// ((top + lost) / bottom)^exponent as a power and what the quotient's rounding, which that
 /// magnifies, adds to its logarithm.
-std::pair<Tensor, Tensor> parts_of_power(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost) {
-  const Tensor quotient = top / bottom, product = quotient * bottom, rest = (top - product) - lost_in_product(quotient, bottom, product) + lost;
+std::pair<Tensor, Tensor> parts_of_power(const Tensor& top, const Tensor& bottom,
+                                         const Tensor& exponent, const Tensor& lost) {
+  const Tensor quotient = top / bottom, product = quotient * bottom,
+               rest = (top - product) - lost_in_product(quotient, bottom, product) + lost;
   return {pow(quotient, exponent), stop_gradient(exponent * rest / top)};
 }
 /// The same as one number, where the exponent is far below 2^52.
-Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost = number(0)) {
+Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& exponent,
+                         const Tensor& lost = number(0)) {
   const auto [power, added] = parts_of_power(top, bottom, exponent, lost);
   return power * (1.0 + added);
 }
@@ -131,31 +150,40 @@ Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& 
 struct Product {
   Tensor first, second;
 };
-/// B(a, b) for 0 < a, b: by gamma functions as long as these fit, else by what is left of them beside Stirling's powers.
+/// B(a, b) for 0 < a, b: by gamma functions as long as these fit, else by what is left of them
+/// beside Stirling's powers.
 Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor p = minimum(a, b), q = maximum(a, b), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor few = s <= 100.0, s_few = where(few, s, 1.0);
-  const Tensor near = gamma(where(few, p, 1.0)) * (gamma(where(few, q, 1.0)) / gamma(s_few)) * (1.0 - stop_gradient(digamma(s_few) * lost));
-  const Tensor large = p > 8.5, P = where(large, p, 8.5), Q = where(few, 100.0, q), S = where(few, 100.0, s);
+  const Tensor near = gamma(where(few, p, 1.0)) * (gamma(where(few, q, 1.0)) / gamma(s_few)) *
+                      (1.0 - stop_gradient(digamma(s_few) * lost));
+  const Tensor large = p > 8.5, P = where(large, p, 8.5), Q = where(few, 100.0, q),
+               S = where(few, 100.0, s);
   const Tensor stars = gamma_star(Q) / gamma_star(S);
-  const Tensor both = std::sqrt(2 * std::numbers::pi) * stars * gamma_star(P) * sqrt(S / (P * Q)) * power_of_quotient(P, S, P);
+  const Tensor both = std::sqrt(2 * std::numbers::pi) * stars * gamma_star(P) * sqrt(S / (P * Q)) *
+                      power_of_quotient(P, S, P);
   const Tensor little = where(large, 1.0, p);
   const Tensor one = gamma(little) * stars * pow(S, -little) * exp(little);
   // The exponents of both powers make nearly s; q may be so large that what is lost is a number of
   // some size.
   const auto [power, added] = parts_of_power(Q, S, where(large, Q, Q - 0.5), number(0));
-  return {where(few, near, where(large, both, one)), where(few, 1.0, power * exp(where(few, 0.0, added - lost)))};
+  return {where(few, near, where(large, both, one)),
+          where(few, 1.0, power * exp(where(few, 0.0, added - lost)))};
 }
 Tensor whole(const Product& p) { return p.first * p.second; }
 /// Its logarithm, also where B is no number any more.
 Tensor betaln_positive(const Tensor& a, const Tensor& b) {
   const Tensor p = minimum(a, b), q = maximum(a, b), s = a + b;
-  const Tensor few = s <= 100.0, large = p > 8.5, P = where(large, p, 8.5), Q = where(few, 100.0, q), S = where(few, 100.0, s);
+  const Tensor few = s <= 100.0, large = p > 8.5, P = where(large, p, 8.5),
+               Q = where(few, 100.0, q), S = where(few, 100.0, s);
   const Tensor near = log(beta_positive(where(few, a, 1.0), where(few, b, 1.0)).first);
   const Tensor stars = log(gamma_star(Q) / gamma_star(S));
-  const Tensor both = P * log(P / S) + Q * log1p(-P / S) + 0.5 * log(2 * std::numbers::pi * (S / (P * Q))) + (log(gamma_star(P)) + stars);
+  const Tensor both = P * log(P / S) + Q * log1p(-P / S) +
+                      0.5 * log(2 * std::numbers::pi * (S / (P * Q))) +
+                      (log(gamma_star(P)) + stars);
   const Tensor little = where(large, 1.0, p);
-  const Tensor one = lgamma(little) + (Q - 0.5) * log1p(-little / S) - little * (log(S) - 1.0) + stars;
+  const Tensor one =
+      lgamma(little) + (Q - 0.5) * log1p(-little / S) - little * (log(S) - 1.0) + stars;
   return where(few, near, where(large, both, one));
 }
 
@@ -175,47 +203,61 @@ Pair exponent_of_excess(const Tensor& a, const Tensor& d) {
   const Pair s = sum_of(2.0 * a, d);
   const auto [d_high, d_low] = halves(d);
   const Tensor s_high = halves(s.value).first, s_low = (s.value - s_high) + s.lost;
-  const Tensor t = d / s.value, t_high = reduce_precision(t, 11, 9), t_low = ((d - t_high * s_high) - t_high * s_low) / s.value;
-  const Tensor square = t_high * t_high, cube = square * t_high, a_high = reduce_precision(a, 11, 21), a_low = a - a_high;
+  const Tensor t = d / s.value, t_high = reduce_precision(t, 11, 9),
+               t_low = ((d - t_high * s_high) - t_high * s_low) / s.value;
+  const Tensor square = t_high * t_high, cube = square * t_high,
+               a_high = reduce_precision(a, 11, 21), a_low = a - a_high;
   const Tensor first = d_high * t_high, first_rest = d_low * t_high + d * t_low;
   const Tensor twice = 2.0 * (a_high * cube), second = halves(twice / 3.0).first;
-  const Tensor second_rest =
-      (twice - 3.0 * second) / 3.0 + 2.0 / 3.0 * (a_low * cube) + 2.0 * a * (t_low * (square + t_low * (t_high + t_low / 3.0)));
+  const Tensor second_rest = (twice - 3.0 * second) / 3.0 + 2.0 / 3.0 * (a_low * cube) +
+                             2.0 * a * (t_low * (square + t_low * (t_high + t_low / 3.0)));
   const Tensor z = t * t, mixed = t * t_high, third = 2.0 * (a * (cube * square)) / 5.0;
   constexpr int terms = 16;
   Tensor series = number(1.0 / (2 * terms + 5));
   for (int k = terms + 2; k-- > 3;) series = series * z + 1.0 / (2 * k + 1);
-  const Tensor third_rest = 2.0 * a * (t_low * (z * (z + mixed + square) + square * (mixed + square)) / 5.0 + t * (z * z * z) * series);
+  const Tensor third_rest = 2.0 * a *
+                            (t_low * (z * (z + mixed + square) + square * (mixed + square)) / 5.0 +
+                             t * (z * z * z) * series);
   const Pair high = sum_of(first, -second);
   return sum_of(high.value, (first_rest - (third + (second_rest + third_rest))) + high.lost);
 }
-Tensor exponential_of_less(const Pair& exponent) { return exp(-exponent.value) * (1.0 - exponent.lost); }
+Tensor exponential_of_less(const Pair& exponent) {
+  return exp(-exponent.value) * (1.0 - exponent.lost);
+}
 
 /// xᵃ e⁻ˣ / Γ(a + 1) for a, x > 0.
 Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
   // Powers and exponentials are taken in parts, which fit where the whole does not; where they do
   // not either, the result is 0.
   const Tensor direct = a <= 100.0;
-  const Tensor u = where(direct, maximum(a, 1e-300), 1.0), v = where(direct, minimum(x, number(4000)), 1.0);
+  const Tensor u = where(direct, maximum(a, 1e-300), 1.0),
+               v = where(direct, minimum(x, number(4000)), 1.0);
   const Tensor half = pow(v, 0.5 * u) * exp(-0.5 * v);
   const Tensor low = half * half / (u * gamma(u));
-  const Tensor A = where(direct, 100.0, a), X = where(direct, 100.0, x), near = logical_and(2.0 * X >= A, X <= 2.0 * A);
+  const Tensor A = where(direct, 100.0, a), X = where(direct, 100.0, x),
+               near = logical_and(2.0 * X >= A, X <= 2.0 * A);
   const Tensor far = where(near, A, X), difference = A - far;
   const Tensor power = power_of_quotient(far, A, 0.25 * A), rest = exp(0.25 * difference);
-  const Tensor fits = logical_and(logical_and(power > 0.0, power < infinity), logical_and(rest > 0.0, rest < infinity));
-  const Tensor quarter = where(fits, power, 0.0) * where(fits, rest, 0.0), square = quarter * quarter;
+  const Tensor fits = logical_and(logical_and(power > 0.0, power < infinity),
+                                  logical_and(rest > 0.0, rest < infinity));
+  const Tensor quarter = where(fits, power, 0.0) * where(fits, rest, 0.0),
+               square = quarter * quarter;
   const Tensor parts = square * (square * (1.0 + lost_in_sum(A, -far, difference)));
-  const Tensor high = where(near, exponential_of_less(exponent_of_excess(A, where(near, X - A, 0.0))), parts);
+  const Tensor high =
+      where(near, exponential_of_less(exponent_of_excess(A, where(near, X - A, 0.0))), parts);
   return where(direct, low, high / (sqrt(2 * std::numbers::pi * A) * gamma_star(A)));
 }
 
 /// 1 − x = mirror + this.
-Tensor lost_in_mirror(const Tensor& x, const Tensor& mirror) { return stop_gradient((1.0 - mirror) - x); }
+Tensor lost_in_mirror(const Tensor& x, const Tensor& mirror) {
+  return stop_gradient((1.0 - mirror) - x);
+}
 /// b x − a (1 − x), which is 0 at the mean: there the products cancel.
 Pair beyond_mean(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror) {
   const Tensor left = x * b, right = mirror * a;
   const Pair difference = sum_of(left, -right);
-  const Tensor lost = lost_in_product(x, b, left) - lost_in_product(mirror, a, right) - stop_gradient(lost_in_mirror(x, mirror) * a);
+  const Tensor lost = lost_in_product(x, b, left) - lost_in_product(mirror, a, right) -
+                      stop_gradient(lost_in_mirror(x, mirror) * a);
   return sum_of(difference.value, difference.lost + lost);
 }
 
@@ -224,27 +266,37 @@ Tensor beta_prefix_value(const Tensor& a, const Tensor& b, const Tensor& x) {
   const Tensor mirror = 1.0 - x, lost = lost_in_mirror(x, mirror);
   const Tensor direct = logical_or(a + b <= 100.0, minimum(a, b) <= 8.5);
   const Tensor u = where(direct, a, 1.0), v = where(direct, b, 1.0);
-  const Tensor low = pow(x, u) * (pow(mirror, v) * (1.0 + v * lost / mirror)) / whole(beta_positive(u, v));
+  const Tensor low =
+      pow(x, u) * (pow(mirror, v) * (1.0 + v * lost / mirror)) / whole(beta_positive(u, v));
   // (x s/a)ᵃ ((1 − x) s/b)ᵇ with s = a + b: what the bases differ from 1 by is d/a and −d/b.
   const Tensor A = where(direct, 50.0, a), B = where(direct, 51.0, b);
   const Pair S = sum_of(A, B), d = beyond_mean(A, B, x, mirror);
-  const Tensor size = d.value, near = logical_and(logical_and(2.0 * size >= -A, size <= A), logical_and(2.0 * size <= B, size >= -B));
+  const Tensor size = d.value, near = logical_and(logical_and(2.0 * size >= -A, size <= A),
+                                                  logical_and(2.0 * size <= B, size >= -B));
   const Tensor D = where(near, size, 0.0);
-  const Pair first = exponent_of_excess(A, D), second = exponent_of_excess(B, -D), both = sum_of(first.value, second.value);
-  const Tensor rest = first.lost + second.lost + both.lost + where(near, d.lost, 0.0) * (D / (A + D) + D / (B - D));
+  const Pair first = exponent_of_excess(A, D), second = exponent_of_excess(B, -D),
+             both = sum_of(first.value, second.value);
+  const Tensor rest =
+      first.lost + second.lost + both.lost + where(near, d.lost, 0.0) * (D / (A + D) + D / (B - D));
   // Far from there in eighths, which fit where the whole does not; where they do not either, the
   // result is 0.
   const Tensor top = x * S.value, top_lost = lost_in_product(x, S.value, top) + x * S.lost;
-  const Tensor other = mirror * S.value, other_lost = lost_in_product(mirror, S.value, other) + mirror * S.lost + lost * S.value;
-  const Tensor eighth = power_of_quotient(top, A, 0.125 * A, top_lost), ninth = power_of_quotient(other, B, 0.125 * B, other_lost);
-  const Tensor fits = logical_and(logical_and(eighth > 0.0, eighth < infinity), logical_and(ninth > 0.0, ninth < infinity));
-  const Tensor part = where(fits, eighth, 0.0) * where(fits, ninth, 0.0), square = part * part, fourth = square * square;
+  const Tensor other = mirror * S.value, other_lost = lost_in_product(mirror, S.value, other) +
+                                                      mirror * S.lost + lost * S.value;
+  const Tensor eighth = power_of_quotient(top, A, 0.125 * A, top_lost),
+               ninth = power_of_quotient(other, B, 0.125 * B, other_lost);
+  const Tensor fits = logical_and(logical_and(eighth > 0.0, eighth < infinity),
+                                  logical_and(ninth > 0.0, ninth < infinity));
+  const Tensor part = where(fits, eighth, 0.0) * where(fits, ninth, 0.0), square = part * part,
+               fourth = square * square;
   const Tensor high = where(near, exponential_of_less({both.value, rest}), fourth * fourth);
   const Tensor stars = gamma_star(S.value) / (gamma_star(A) * gamma_star(B));
   return where(direct, low, high * stars * sqrt(A * (B / (2 * std::numbers::pi * S.value))));
 }
 Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
-  const FlatFunction f = [](Leaves in) -> Tensors { return {beta_prefix_value(in[0], in[1], in[2])}; };
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {beta_prefix_value(in[0], in[1], in[2])};
+  };
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &a = in[0], &b = in[1], &x = in[2];
     if (i == 2) return value * (a / x - b / (1.0 - x));
@@ -254,14 +306,15 @@ Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, Where user
   return with_slopes(f, slope, operands, user);
 }
 
-// --- the incomplete gamma function -----------------------------------------------------------------------------------
+// --- the incomplete gamma function ---------------------------------------------------------------
 
 /// Where each form is used, and operands that every form can take.
 struct GammaRange {
   Tensor inside, by_series, small, a, x;
 };
 GammaRange gamma_range(const Tensor& a, const Tensor& x) {
-  const Tensor inside = logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
+  const Tensor inside =
+      logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
   const Tensor A = where(inside, a, 1.0), X = where(inside, x, 1.0);
   const Tensor small = logical_and(A < 1.0, X <= 1.1);
   return {inside, logical_or(small, X - 1.0 / (3.0 * maximum(X, 1.0)) < A), small, A, X};
@@ -271,15 +324,17 @@ GammaRange gamma_range(const Tensor& a, const Tensor& x) {
 Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, Where user) {
   const GammaRange r = gamma_range(a, x);
   const Tensor prefix = gamma_prefix(r.a, r.x);
-  const Tensor series = prefix * gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user)[0];
-  const Tensor fraction =
-      prefix * r.a *
-      gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x), logical_and(r.inside, logical_not(r.by_series)), user)[0];
+  const Tensor series =
+      prefix * gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user)[0];
+  const Tensor fraction = prefix * r.a *
+                          gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
+                                         logical_and(r.inside, logical_not(r.by_series)), user)[0];
   Tensor result;
   if (upper) {
-    // 1 − P = ((Γ(1 + a) − 1) − (xᵃ − 1) − a xᵃ Σ (−x)ⁿ/((a + n) n!)) / Γ(1 + a), of which nothing cancels for small a.
-    const Tensor A = where(r.small, r.a, 0.5), X = where(r.small, r.x, 0.5), power = expm1(A * log(X)),
-                 near = fitted(A, special_tables::gamma_near_1);
+    // 1 − P = ((Γ(1 + a) − 1) − (xᵃ − 1) − a xᵃ Σ (−x)ⁿ/((a + n) n!)) / Γ(1 + a), of which nothing
+    // cancels for small a.
+    const Tensor A = where(r.small, r.a, 0.5), X = where(r.small, r.x, 0.5),
+                 power = expm1(A * log(X)), near = fitted(A, special_tables::gamma_near_1);
     constexpr int terms = 18;
     Tensor factorial = -X, sum = factorial / (A + 1.0);
     for (int n = 2; n <= terms; ++n) {
@@ -294,7 +349,8 @@ Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, Where user
   const double at_zero = upper ? 1 : 0, at_infinity = upper ? 0 : 1;
   // On the edges: all mass is at 0 for a = 0, and beyond every x for a = ∞.
   const Tensor edge = where(equal(a, 0.0), where(equal(x, 0.0), nan, at_infinity),
-                            where(equal(a, infinity), where(equal(x, infinity), nan, at_zero), where(equal(x, 0.0), at_zero, at_infinity)));
+                            where(equal(a, infinity), where(equal(x, infinity), nan, at_zero),
+                                  where(equal(x, 0.0), at_zero, at_infinity)));
   const Tensor valid = logical_and(a >= 0.0, x >= 0.0);
   return where(r.inside, result, where(valid, edge, nan));
 }
@@ -304,7 +360,8 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, Where user) {
   const GammaRange r = gamma_range(a, x);
   const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
   const Tensors fraction =
-      gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x), logical_and(r.inside, logical_not(r.by_series)), user);
+      gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
+                     logical_and(r.inside, logical_not(r.by_series)), user);
   const Tensor logarithm = log(r.x);
   const Tensor below = -(r.x / r.a) * ((logarithm - digamma(r.a + 1.0)) * series[0] + series[1]);
   const Tensor above = r.x * ((logarithm - digamma(r.a)) * fraction[0] + fraction[1]);
@@ -313,40 +370,50 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, Where user) {
 }
 
 Tensor sample_slope_function(Leaves operands, Where where) {
-  const FlatFunction f = [where](Leaves in) -> Tensors { return {sample_slope(in[0], in[1], where)}; };
+  const FlatFunction f = [where](Leaves in) -> Tensors {
+    return {sample_slope(in[0], in[1], where)};
+  };
   return by_forward_mode(f, operands, where);
 }
 
 /// The density of the gamma distribution.
 Tensor gamma_density(const Tensor& a, const Tensor& x) {
-  const Tensor inside = logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
+  const Tensor inside =
+      logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
   const Tensor A = where(inside, a, 1.0), X = where(inside, x, 1.0);
   const Tensor at_zero = where(a < 1.0, infinity, where(equal(a, 1.0), 1.0, 0.0));
-  return where(inside, gamma_prefix(A, X) * (A / X), where(equal(x, 0.0), at_zero, where(isnan(x + a), nan, 0.0)));
+  return where(inside, gamma_prefix(A, X) * (A / X),
+               where(equal(x, 0.0), at_zero, where(isnan(x + a), nan, 0.0)));
 }
 Tensor gamma_density_function(Leaves operands, Where where) {
   const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_density(in[0], in[1])}; };
   // log x − ψ(a) and (a − 1)/x − 1 times the density
   return with_slopes(
-      f, [](std::size_t i, Leaves x, const Tensor& density) { return density * (i == 0 ? log(x[1]) - digamma(x[0]) : (x[0] - 1.0) / x[1] - 1.0); },
+      f,
+      [](std::size_t i, Leaves x, const Tensor& density) {
+        return density * (i == 0 ? log(x[1]) - digamma(x[0]) : (x[0] - 1.0) / x[1] - 1.0);
+      },
       operands, where);
 }
 
 Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool upper) {
   const Composed composed(name, a, x);
   const Where where = user_line(a.where);
-  const FlatFunction f = [upper, where](Leaves in) -> Tensors { return {incomplete_gamma(in[0], in[1], upper, where)}; };
+  const FlatFunction f = [upper, where](Leaves in) -> Tensors {
+    return {incomplete_gamma(in[0], in[1], upper, where)};
+  };
   const auto slope = [upper, where](std::size_t i, Leaves x, const Tensor&) {
     const Tensor density = gamma_density_function(x, where);
     const Tensor rising = i == 1 ? density : -(density * sample_slope_function(x, where));
     return upper ? -rising : rising;
   };
-  const Shape shape = broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
+  const Shape shape =
+      broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
   const Tensor operands[] = {broadcast(a.tensor, shape, where), broadcast(x.tensor, shape, where)};
   return composed(with_slopes(f, slope, operands, where));
 }
 
-// --- the exponential integrals ---------------------------------------------------------------------------------------
+// --- the exponential integrals -------------------------------------------------------------------
 
 /// For n ≥ 1: up to x = 1 by its series, beyond by the fraction of Γ(1 − n, x) = Eₙ(x) x¹⁻ⁿ.
 Tensor exponential_integral(const Tensor& n, const Tensor& x, Where user) {
@@ -361,15 +428,21 @@ Tensor exponential_integral(const Tensor& n, const Tensor& x, Where user) {
   }
   const Tensor series = special * (digamma(n) - log(X)) - sum;
   const Tensor at = where(logical_and(x > 1.0, x < infinity), x, 2.0);
-  const Tensor fraction = exp(-at) * gamma_fraction(1.0 - n, at, logical_and(x > 1.0, x < infinity), user)[0];
+  const Tensor fraction =
+      exp(-at) * gamma_fraction(1.0 - n, at, logical_and(x > 1.0, x < infinity), user)[0];
   const Tensor at_zero = where(n > 1.0, 1.0 / where(n > 1.0, n - 1.0, 1.0), infinity);
-  return where(equal(n, 1.0), -expi(-x), where(equal(x, 0.0), at_zero, where(small, series, where(equal(x, infinity), 0.0, fraction))));
+  return where(equal(n, 1.0), -expi(-x),
+               where(equal(x, 0.0), at_zero,
+                     where(small, series, where(equal(x, infinity), 0.0, fraction))));
 }
 
 Tensor exponential_integral_function(Leaves operands, Where user) {
   const FlatFunction f = [user](Leaves in) -> Tensors {
-    const Tensor &n = in[0], &x = in[1], valid = logical_and(logical_and(n >= 0.0, equal(n, floor(n))), x >= 0.0), none = equal(n, 0.0);
-    const Tensor order = where(logical_and(valid, logical_not(none)), n, 1.0), X = where(valid, x, 1.0);
+    const Tensor &n = in[0], &x = in[1],
+                 valid = logical_and(logical_and(n >= 0.0, equal(n, floor(n))), x >= 0.0),
+                 none = equal(n, 0.0);
+    const Tensor order = where(logical_and(valid, logical_not(none)), n, 1.0),
+                 X = where(valid, x, 1.0);
     return {where(valid, where(none, exp(-X) / X, exponential_integral(order, X, user)), nan)};
   };
   const auto slope = [user](std::size_t i, Leaves in, const Tensor& value) {
@@ -381,24 +454,33 @@ Tensor exponential_integral_function(Leaves operands, Where user) {
   return with_slopes(f, slope, operands, user);
 }
 
-// --- the incomplete beta function ------------------------------------------------------------------------------------
+// --- the incomplete beta function ----------------------------------------------------------------
 
 Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
   const auto positive = [](const Tensor& t) { return logical_and(t > 0.0, t < infinity); };
-  const Tensor inside = logical_and(logical_and(positive(a), positive(b)), logical_and(x > 0.0, x < 1.0));
-  const Tensor A = where(inside, a, 1.0), B = where(inside, b, 1.0), X = where(inside, x, 0.5), mirror = 1.0 - X;
+  const Tensor inside =
+      logical_and(logical_and(positive(a), positive(b)), logical_and(x > 0.0, x < 1.0));
+  const Tensor A = where(inside, a, 1.0), B = where(inside, b, 1.0), X = where(inside, x, 0.5),
+               mirror = 1.0 - X;
   // From beyond the mean, where 1 − I is not nearly all there is.
   const Tensor beyond =
-      logical_and(X > maximum((A + 1.0) / (A + B + 2.0), A / (A + B)), logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
+      logical_and(X > maximum((A + 1.0) / (A + B + 2.0), A / (A + B)),
+                  logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
   const Tensor d = beyond_mean(A, B, X, mirror).value, lead = 1.0 - where(beyond, -d, d);
-  const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B), where(beyond, mirror, X), lead, inside, user);
+  const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B),
+                                        where(beyond, mirror, X), lead, inside, user);
   const Tensor part = beta_prefix(A, B, X, user) * fraction;
   const Tensor edge_a = equal(a, 0.0), edge_b = equal(b, 0.0);
   const Tensor at_zero = where(equal(x, 0.0), 0.0, 1.0);
-  const Tensor edge = where(logical_and(edge_a, edge_b), nan, where(edge_a, 1.0, where(edge_b, 0.0, at_zero)));
-  const Tensor ends = where(equal(x, 0.0), 0.0, where(equal(x, 1.0), 1.0, where(logical_and(a < infinity, b < infinity), edge, nan)));
-  const Tensor valid = logical_and(logical_and(a >= 0.0, b >= 0.0), logical_and(x >= 0.0, x <= 1.0));
-  return where(inside, where(beyond, 1.0 - part, part), where(logical_and(valid, logical_not(logical_and(edge_a, edge_b))), ends, nan));
+  const Tensor edge =
+      where(logical_and(edge_a, edge_b), nan, where(edge_a, 1.0, where(edge_b, 0.0, at_zero)));
+  const Tensor ends =
+      where(equal(x, 0.0), 0.0,
+            where(equal(x, 1.0), 1.0, where(logical_and(a < infinity, b < infinity), edge, nan)));
+  const Tensor valid =
+      logical_and(logical_and(a >= 0.0, b >= 0.0), logical_and(x >= 0.0, x <= 1.0));
+  return where(inside, where(beyond, 1.0 - part, part),
+               where(logical_and(valid, logical_not(logical_and(edge_a, edge_b))), ends, nan));
 }
 
 /// The density of the beta distribution.
@@ -412,15 +494,19 @@ Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, Where use
 }
 
 Tensor incomplete_beta_function(Leaves operands, Where where) {
-  const FlatFunction f = [where](Leaves in) -> Tensors { return {incomplete_beta(in[0], in[1], in[2], where)}; };
-  const FlatFunction density = [where](Leaves in) -> Tensors { return {beta_density(in[0], in[1], in[2], where)}; };
+  const FlatFunction f = [where](Leaves in) -> Tensors {
+    return {incomplete_beta(in[0], in[1], in[2], where)};
+  };
+  const FlatFunction density = [where](Leaves in) -> Tensors {
+    return {beta_density(in[0], in[1], in[2], where)};
+  };
   const auto slope = [f, density, where](std::size_t i, Leaves x, const Tensor&) {
     return by_forward_mode(i == 2 ? density : partial(f, i, where), x, where);
   };
   return with_slopes(f, slope, operands, where);
 }
 
-// --- the beta function, binomials and quotients of gamma functions ------------------------------------------------------
+// --- the beta function, binomials and quotients of gamma functions -------------------------------
 
 /// sin(π (x + lost))
 Tensor sine_of_turns(const Tensor& x, const Tensor& lost) {
@@ -437,7 +523,8 @@ Tensor rise_of_digamma(const Tensor& a, const Tensor& b) {
     const Tensor at = a + static_cast<double>(k);
     steps = steps + b / (at * (at + b));
   }
-  constexpr double terms[] = {1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132, -691. / 32760, 1. / 12, -3617. / 8160};
+  constexpr double terms[] = {1. / 12,  -1. / 120,     1. / 252, -1. / 240,
+                              1. / 132, -691. / 32760, 1. / 12,  -3617. / 8160};
   const Tensor u = 1.0 / (a + 8.0), v = 1.0 / (a + 8.0 + b), step = b * u * v;
   const Tensor z = u * u, w = v * v, first = step * (u + v);  // z − w
   Tensor difference = first, power = w, tail = terms[0] * first;
@@ -451,8 +538,10 @@ Tensor rise_of_digamma(const Tensor& a, const Tensor& b) {
 /// ψ(x + n) − ψ(x).
 Tensor difference_of_digamma(const Tensor& x, const Tensor& n, const Tensor& end) {
   const Tensor up = n >= 0.0, positive = logical_and(x > 0.0, end > 0.0);
-  const Tensor rise = rise_of_digamma(where(positive, where(up, x, end), 1.0), where(positive, abs(n), 1.0));
-  return where(positive, where(up, rise, -rise), digamma(where(positive, 1.0, end)) - digamma(where(positive, 1.0, x)));
+  const Tensor rise =
+      rise_of_digamma(where(positive, where(up, x, end), 1.0), where(positive, abs(n), 1.0));
+  return where(positive, where(up, rise, -rise),
+               digamma(where(positive, 1.0, end)) - digamma(where(positive, 1.0, x)));
 }
 
 /// What B(p, q) changes by, as a part of it, where its operands are off by these.
@@ -466,7 +555,8 @@ struct Reflected {
   Tensor front, p, q, inverse, change;
   Tensor value() const {
     const Product beta = beta_positive(p, q);
-    return where(inverse, front / beta.first / beta.second * (1.0 - change), front * beta.first * beta.second * (1.0 + change));
+    return where(inverse, front / beta.first / beta.second * (1.0 - change),
+                 front * beta.first * beta.second * (1.0 + change));
   }
   Tensor logarithm() const {
     const Product beta = beta_positive(p, q);
@@ -483,68 +573,97 @@ Reflected reflected_beta(const Tensor& x, const Tensor& y) {
   const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };
   const Tensor p = where(inverse, -a, b), q = where(both, -b, where(above, s, -s));
   const Tensor q_off = where(both, 0.0, where(above, lost, -lost));
-  const Tensor sine_a = sine_of_turns(a, number(0)), sine_b = sine_of_turns(where(both, b, 0.5), number(0)), sine_s = sine_of_turns(s, lost);
+  const Tensor sine_a = sine_of_turns(a, number(0)),
+               sine_b = sine_of_turns(where(both, b, 0.5), number(0)),
+               sine_s = sine_of_turns(s, lost);
   const Tensor pi = number(std::numbers::pi);
-  const Tensor front = where(both, -(pi * sine_s * (s / a) / b) / (sine_a * sine_b), where(above, -(pi / a) / sine_a, s / a * (sine_s / sine_a)));
+  const Tensor front = where(both, -(pi * sine_s * (s / a) / b) / (sine_a * sine_b),
+                             where(above, -(pi / a) / sine_a, s / a * (sine_s / sine_a)));
   const auto negative_pole = [](const Tensor& t) { return logical_and(t < 0.0, is_pole(t)); };
-  const Tensor zero = logical_or(equal(x, 0.0), equal(y, 0.0)), poles = logical_or(negative_pole(a), negative_pole(b));
-  return {where(poles, nan, where(zero, 1.0 / x + 1.0 / y, front)), where(zero, 1.0, positive(p)), where(zero, 1.0, positive(q)),
-          logical_and(inverse, logical_not(zero)), where(zero, 0.0, (digamma(positive(q)) - digamma(positive(p) + positive(q))) * q_off)};
+  const Tensor zero = logical_or(equal(x, 0.0), equal(y, 0.0)),
+               poles = logical_or(negative_pole(a), negative_pole(b));
+  return {where(poles, nan, where(zero, 1.0 / x + 1.0 / y, front)), where(zero, 1.0, positive(p)),
+          where(zero, 1.0, positive(q)), logical_and(inverse, logical_not(zero)),
+          where(zero, 0.0, (digamma(positive(q)) - digamma(positive(p) + positive(q))) * q_off)};
 }
 
 /// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)) by B(k + 1, n − k + 1), or by the beta function that is left
 /// when the negative ones of these are reflected.
 Tensor binomial(const Tensor& n, const Tensor& k) {
-  const Tensor rest = n - k, lost = lost_in_sum(n, -k, rest), inside = logical_and(k > -1.0, rest > -1.0);
+  const Tensor rest = n - k, lost = lost_in_sum(n, -k, rest),
+               inside = logical_and(k > -1.0, rest > -1.0);
   // y is the larger one of both, which either may be rest.
   const Tensor k_larger = k >= rest, y = where(k_larger, k, rest), z = where(k_larger, rest, k);
   const Tensor y_off = where(k_larger, 0.0, lost), z_off = where(k_larger, lost, 0.0);
-  const Tensor one = n >= 0.0, both = y < 0.0, inverse = logical_or(inside, logical_not(logical_or(one, both)));
+  const Tensor one = n >= 0.0, both = y < 0.0,
+               inverse = logical_or(inside, logical_not(logical_or(one, both)));
   const Tensor a = k + 1.0, b = rest + 1.0, c = n + 1.0;
-  const Tensor p = where(inside, a, where(inverse, y, -z)), q = where(inside, b, where(both, -y, abs(n)));
+  const Tensor p = where(inside, a, where(inverse, y, -z)),
+               q = where(inside, b, where(both, -y, abs(n)));
   const Tensor p_off = where(inside, (k - a) + 1.0, where(inverse, y_off, -z_off));
   const Tensor q_off = where(inside, ((rest - b) + 1.0) + lost, where(both, -y_off, 0.0));
-  const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };  // limits at 0 are those close by
+  // limits at 0 are those close by
+  const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };
   const Tensor P = positive(p), Q = positive(q);
   const Tensor sine_z = sine_of_turns(z, z_off), sine_y = sine_of_turns(y, y_off);
   const Tensor sine_n = sine_of_turns(where(one, 0.5, n), number(0)), pi = number(std::numbers::pi);
-  const Tensor outside = where(both, -(sine_z * (sine_y / pi) / sine_n), where(one, -(Q * (sine_z / y) / pi), sine_z / sine_n / P));
+  const Tensor outside = where(both, -(sine_z * (sine_y / pi) / sine_n),
+                               where(one, -(Q * (sine_z / y) / pi), sine_z / sine_n / P));
   const Tensor front = where(inside, (1.0 - ((n - c) + 1.0) / c) / c, outside);
   const Reflected result{front, P, Q, inverse, change_of_beta(P, Q, p_off, q_off)};
   const Tensor none = logical_and(logical_not(inside), logical_or(is_pole(y), is_pole(z)));
-  const Tensor value = where(logical_and(n < 0.0, is_pole(n)), nan, where(logical_and(none, logical_not(equal(y, 0.0))), 0.0, result.value()));
+  const Tensor value =
+      where(logical_and(n < 0.0, is_pole(n)), nan,
+            where(logical_and(none, logical_not(equal(y, 0.0))), 0.0, result.value()));
   const Tensor whole_numbers = logical_and(equal(n - floor(n), 0.0), equal(k - floor(k), 0.0));
-  return where(isnan(n + k), nan, where(logical_and(whole_numbers, abs(value) < 0x1p50), round(value), value));
+  return where(isnan(n + k), nan,
+               where(logical_and(whole_numbers, abs(value) < 0x1p50), round(value), value));
 }
 
 /// Γ(x + n) / Γ(x).
 Tensor rising_factorial(const Tensor& x, const Tensor& n) {
   const Tensor end = x + n, lost = lost_in_sum(x, n, end), up = n > 0.0;
-  const Tensor pole = is_pole(x), end_pole = logical_and(is_pole(end), equal(lost, 0.0)), poles = logical_and(pole, end_pole);
-  const Tensor left = x <= 0.0, end_left = end <= 0.0, both = logical_and(left, end_left), crossing = logical_xor(left, end_left);
+  const Tensor pole = is_pole(x), end_pole = logical_and(is_pole(end), equal(lost, 0.0)),
+               poles = logical_and(pole, end_pole);
+  const Tensor left = x <= 0.0, end_left = end <= 0.0, both = logical_and(left, end_left),
+               crossing = logical_xor(left, end_left);
 
   // Γ(low + gap) / Γ(low) of positive numbers, or its inverse; where x and x + n are negative both
   // are reflected.
-  const Tensor bottom = where(both, where(poles, 1.0, 0.0) - end, x), top = where(both, where(poles, 1.0, 0.0) - x, end);
+  const Tensor bottom = where(both, where(poles, 1.0, 0.0) - end, x),
+               top = where(both, where(poles, 1.0, 0.0) - x, end);
   const Tensor low = where(crossing, 1.0, maximum(where(up, bottom, top), least_normal));
-  const Tensor gap = where(crossing, 1.0, maximum(abs(n), least_normal)), many = gap > 170.0, few_gap = where(many, 1.0, gap);
+  const Tensor gap = where(crossing, 1.0, maximum(abs(n), least_normal)), many = gap > 170.0,
+               few_gap = where(many, 1.0, gap);
   const Product beta = beta_positive(low, few_gap);
-  const Tensor gaps = gamma(few_gap), few = where(up, gaps / beta.first / beta.second, beta.first * beta.second / gaps);
+  const Tensor gaps = gamma(few_gap),
+               few = where(up, gaps / beta.first / beta.second, beta.first * beta.second / gaps);
   // Where Γ(gap) is no number: by Stirling's powers in quarters. Only for small `low` the result
   // may be one.
-  const Tensor from = minimum(low, number(3)), much = where(many, minimum(gap, number(500)), 170.0), at = from + much;
-  const Tensor quarter = pow(at, 0.25 * at - 0.125), base = gamma(from), log_slope = log(at) - 0.5 / at;
-  const Tensor start = quarter * exp(-at) * (std::sqrt(2 * std::numbers::pi) * gamma_star(at) * (1.0 + log_slope * lost_in_sum(from, much, at)));
-  const Tensor great = where(up, start / base * quarter * quarter * quarter, base / start / quarter / quarter / quarter);
+  const Tensor from = minimum(low, number(3)), much = where(many, minimum(gap, number(500)), 170.0),
+               at = from + much;
+  const Tensor quarter = pow(at, 0.25 * at - 0.125), base = gamma(from),
+               log_slope = log(at) - 0.5 / at;
+  const Tensor start = quarter * exp(-at) *
+                       (std::sqrt(2 * std::numbers::pi) * gamma_star(at) *
+                        (1.0 + log_slope * lost_in_sum(from, much, at)));
+  const Tensor great = where(up, start / base * quarter * quarter * quarter,
+                             base / start / quarter / quarter / quarter);
   const Tensor front =
-      where(both, where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0), x / end * (sine_of_turns(x, number(0)) / sine_of_turns(end, lost))), 1.0);
+      where(both,
+            where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0),
+                  x / end * (sine_of_turns(x, number(0)) / sine_of_turns(end, lost))),
+            1.0);
 
   // One of both negative: that one is reflected.
-  const Tensor a = where(crossing, where(left, end, -end), 1.0), b = where(crossing, where(left, -x, x), 1.0);
-  const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);  // Γ(a) = (a − 1) Γ(a − 1), which may be no number
-  const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b), sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
-  const Tensor across =
-      where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor, -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
+  const Tensor a = where(crossing, where(left, end, -end), 1.0),
+               b = where(crossing, where(left, -x, x), 1.0);
+  // Γ(a) = (a − 1) Γ(a − 1), which may be no number
+  const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);
+  const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b),
+               sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
+  const Tensor across = where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor,
+                              -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
 
   // What the sum was rounded by.
   const Tensor high = digamma(where(crossing, where(left, a, 1.0 + a), low + gap));
@@ -561,7 +680,8 @@ Tensor of_two(const char* name, Operand& x, Operand& y, Function function, Slope
   const Composed composed(name, x, y);
   const Where user = user_line(x.where);
   const FlatFunction f = [function](Leaves in) -> Tensors { return {function(in[0], in[1])}; };
-  const Shape shape = broadcast_shape(name, std::initializer_list<Tensor>{x.tensor, y.tensor}, user);
+  const Shape shape =
+      broadcast_shape(name, std::initializer_list<Tensor>{x.tensor, y.tensor}, user);
   const Tensor operands[] = {broadcast(x.tensor, shape, user), broadcast(y.tensor, shape, user)};
   return composed(with_slopes(f, slope, operands, user));
 }
@@ -569,16 +689,19 @@ Tensor of_two(const char* name, Operand& x, Operand& y, Function function, Slope
 /// B(a, b) or log |B(a, b)|; the slopes are ψ(a) − ψ(a + b), times the result for B itself.
 Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
   const auto f = [logarithm](const Tensor& x, const Tensor& y) {
-    const Tensor both = logical_and(x > 0.0, y > 0.0), finite = logical_and(both, logical_and(x < infinity, y < infinity));
+    const Tensor both = logical_and(x > 0.0, y > 0.0),
+                 finite = logical_and(both, logical_and(x < infinity, y < infinity));
     const Reflected r = reflected_beta(where(both, -0.5, x), where(both, -0.25, y));
     if (!logarithm) {
-      const Reflected any{where(finite, 1.0, r.front), where(finite, x, r.p), where(finite, y, r.q), logical_and(r.inverse, logical_not(finite)),
+      const Reflected any{where(finite, 1.0, r.front), where(finite, x, r.p), where(finite, y, r.q),
+                          logical_and(r.inverse, logical_not(finite)),
                           where(finite, 0.0, r.change)};
       return where(logical_and(both, logical_not(finite)), nan, any.value());
     }
     const Tensor size = abs(r.value()), plain = logical_and(size > 1e-290, size < 1e290);
     const Tensor otherwise = where(plain, log(where(plain, size, 1.0)), r.logarithm());
-    return where(finite, betaln_positive(where(finite, x, 1.0), where(finite, y, 1.0)), where(both, nan, otherwise));
+    return where(finite, betaln_positive(where(finite, x, 1.0), where(finite, y, 1.0)),
+                 where(both, nan, otherwise));
   };
   const auto slope = [logarithm](std::size_t i, Leaves x, const Tensor& value) {
     const Tensor relative = -difference_of_digamma(x[i], x[1 - i], x[0] + x[1]);
@@ -592,8 +715,12 @@ Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
 namespace vt {
 
 namespace parts_of_gamma = detail::incomplete;
-Tensor igamma(Operand a, Operand x) { return parts_of_gamma::incomplete_gamma_function("igamma", a, x, false); }
-Tensor igammac(Operand a, Operand x) { return parts_of_gamma::incomplete_gamma_function("igammac", a, x, true); }
+Tensor igamma(Operand a, Operand x) {
+  return parts_of_gamma::incomplete_gamma_function("igamma", a, x, false);
+}
+Tensor igammac(Operand a, Operand x) {
+  return parts_of_gamma::incomplete_gamma_function("igammac", a, x, true);
+}
 
 Tensor beta(Operand a, Operand b) { return parts_of_gamma::beta_or_log("beta", a, b, false); }
 Tensor betaln(Operand a, Operand b) { return parts_of_gamma::beta_or_log("betaln", a, b, true); }
@@ -602,10 +729,16 @@ Tensor poch(Operand a, Operand m) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &x = in[0], end = x + in[1];
-    const Tensor pole = is_pole(x), end_pole = is_pole(end), poles = logical_and(pole, end_pole), none = logical_xor(pole, end_pole);
-    const auto reflected = [&](const Tensor& t) { return where(none, 1.0, where(poles, 1.0 - t, t)); };
+    const Tensor pole = is_pole(x), end_pole = is_pole(end), poles = logical_and(pole, end_pole),
+                 none = logical_xor(pole, end_pole);
+    const auto reflected = [&](const Tensor& t) {
+      return where(none, 1.0, where(poles, 1.0 - t, t));
+    };
     if (i == 1) return where(none, 0.0, value * digamma(reflected(end)));
-    return where(none, 0.0, value * difference_of_digamma(reflected(x), where(none, 0.0, where(poles, -in[1], in[1])), reflected(end)));
+    return where(
+        none, 0.0,
+        value * difference_of_digamma(reflected(x), where(none, 0.0, where(poles, -in[1], in[1])),
+                                      reflected(end)));
   };
   return of_two("poch", a, m, rising_factorial, slope);
 }
@@ -614,10 +747,14 @@ Tensor binom(Operand n, Operand k) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &x = in[0], &y = in[1], rest = x - y;
-    const Tensor none = logical_or(is_pole(y + 1.0), logical_or(is_pole(rest + 1.0), is_pole(x + 1.0)));  // 0 or NaN there
+    // 0 or NaN there
+    const Tensor none =
+        logical_or(is_pole(y + 1.0), logical_or(is_pole(rest + 1.0), is_pole(x + 1.0)));
     const auto next = [&](const Tensor& t) { return where(none, 1.0, t + 1.0); };
     const Tensor &from = i == 0 ? rest : y, &to = i == 0 ? x : rest;
-    return where(none, 0.0, value * difference_of_digamma(next(from), where(none, 0.0, i == 0 ? y : rest - y), next(to)));
+    return where(none, 0.0,
+                 value * difference_of_digamma(next(from), where(none, 0.0, i == 0 ? y : rest - y),
+                                               next(to)));
   };
   return of_two("binom", n, k, binomial, slope);
 }
@@ -625,24 +762,30 @@ Tensor binom(Operand n, Operand k) {
 Tensor random_gamma_grad(Operand a, Operand x) {
   const detail::elementwise::Composed composed("random_gamma_grad", a, x);
   const Where where = detail::user_line(a.where);
-  const Shape shape = detail::broadcast_shape("random_gamma_grad", std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
-  const Tensor operands[] = {detail::broadcast(a.tensor, shape, where), detail::broadcast(x.tensor, shape, where)};
+  const Shape shape = detail::broadcast_shape(
+      "random_gamma_grad", std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
+  const Tensor operands[] = {detail::broadcast(a.tensor, shape, where),
+                             detail::broadcast(x.tensor, shape, where)};
   return composed(parts_of_gamma::sample_slope_function(operands, where));
 }
 
 Tensor expn(Operand n, Operand x) {
   const detail::elementwise::Composed composed("expn", n, x);
   const Where where = detail::user_line(n.where);
-  const Shape shape = detail::broadcast_shape("expn", std::initializer_list<Tensor>{n.tensor, x.tensor}, where);
-  const Tensor operands[] = {detail::broadcast(n.tensor, shape, where), detail::broadcast(x.tensor, shape, where)};
+  const Shape shape =
+      detail::broadcast_shape("expn", std::initializer_list<Tensor>{n.tensor, x.tensor}, where);
+  const Tensor operands[] = {detail::broadcast(n.tensor, shape, where),
+                             detail::broadcast(x.tensor, shape, where)};
   return composed(parts_of_gamma::exponential_integral_function(operands, where));
 }
 
 Tensor betainc(Operand a, Operand b, Operand x) {
   const detail::elementwise::Composed composed("betainc", a, b, x);
   const Where where = detail::user_line(a.where);
-  const Shape shape = detail::broadcast_shape("betainc", std::initializer_list<Tensor>{a.tensor, b.tensor, x.tensor}, where);
-  const Tensor operands[] = {detail::broadcast(a.tensor, shape, where), detail::broadcast(b.tensor, shape, where),
+  const Shape shape = detail::broadcast_shape(
+      "betainc", std::initializer_list<Tensor>{a.tensor, b.tensor, x.tensor}, where);
+  const Tensor operands[] = {detail::broadcast(a.tensor, shape, where),
+                             detail::broadcast(b.tensor, shape, where),
                              detail::broadcast(x.tensor, shape, where)};
   return composed(parts_of_gamma::incomplete_beta_function(operands, where));
 }

@@ -5,15 +5,16 @@
 #include <limits>
 #include <numbers>
 
+#include "../../numerics/special_math.hpp"
+#include "../../numerics/special_tables.hpp"
 #include "../composed.hpp"
 #include "../element_functions.hpp"
 #include "formulas.hpp"
-#include "../../numerics/special_math.hpp"
-#include "../../numerics/special_tables.hpp"
 
 namespace vt::detail::special_ops {
 
-inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity(),
+                        nan = std::numeric_limits<double>::quiet_NaN();
 
 /// e^|x| · scaled(x): in two steps, of which the first does not overflow before the product does.
 Tensor unscaled(Tensor (*scaled)(Operand), const Tensor& x) {
@@ -21,9 +22,11 @@ Tensor unscaled(Tensor (*scaled)(Operand), const Tensor& x) {
   return half * (scaled(t) * half);
 }
 
-/// x·log(x / y) where both are positive: near 1 the quotient's logarithm is taken of what it differs by.
+/// x·log(x / y) where both are positive: near 1 the quotient's logarithm is taken of what it
+/// differs by.
 Tensor relative(const Tensor& x, const Tensor& y, const Tensor& positive) {
-  const Tensor a = where(positive, x, 1.0), b = where(positive, y, 1.0), near = logical_and(a < 2.0 * b, b < 2.0 * a);
+  const Tensor a = where(positive, x, 1.0), b = where(positive, y, 1.0),
+               near = logical_and(a < 2.0 * b, b < 2.0 * a);
   const Tensor ratio = a / b, fits = logical_and(ratio > 1e-300, ratio < 1e300);
   const Tensor far = where(fits, log(where(fits, ratio, 1.0)), log(a) - log(b));
   return a * where(near, log1p(where(near, (a - b) / b, 0.0)), far);
@@ -39,20 +42,30 @@ Tensor polynomial(const Tensor& x, std::span<const double> table) {
 /// The sine integral, or the cosine integral of |x|.
 Tensor trigonometric_integral(const Tensor& x, bool sine) {
   namespace tables = special_tables;
-  const Tensor a = abs(x), near = a < 4.0, s = where(near, a, 1.0), z = s * s, b = clip(where(near, 4.0, a), 4.0, 1e300), r = 1.0 / (b * b);
-  const Tensor small = sine ? s * polynomial(z, tables::si_small) : std::numbers::egamma + log(s) + z * polynomial(z, tables::ci_small);
+  const Tensor a = abs(x), near = a < 4.0, s = where(near, a, 1.0), z = s * s,
+               b = clip(where(near, 4.0, a), 4.0, 1e300), r = 1.0 / (b * b);
+  const Tensor small = sine ? s * polynomial(z, tables::si_small)
+                            : std::numbers::egamma + log(s) + z * polynomial(z, tables::ci_small);
   const Tensor far = b > 10.0, low = where(far, 0.01, r), high = where(far, r, 0.01);
-  const Tensor f = where(far, polynomial(high, tables::sici_f_10), polynomial(low, tables::sici_f_4)) / b;
-  const Tensor g = where(far, polynomial(high, tables::sici_g_10), polynomial(low, tables::sici_g_4)) * r;
-  const Tensor large = sine ? std::numbers::pi / 2 - (f * cos(b) + g * sin(b)) : f * sin(b) - g * cos(b);
-  const Tensor value = where(near, small, where(isinf(x), sine ? std::numbers::pi / 2 : 0.0, large));
+  const Tensor f =
+      where(far, polynomial(high, tables::sici_f_10), polynomial(low, tables::sici_f_4)) / b;
+  const Tensor g =
+      where(far, polynomial(high, tables::sici_g_10), polynomial(low, tables::sici_g_4)) * r;
+  const Tensor large =
+      sine ? std::numbers::pi / 2 - (f * cos(b) + g * sin(b)) : f * sin(b) - g * cos(b);
+  const Tensor value =
+      where(near, small, where(isinf(x), sine ? std::numbers::pi / 2 : 0.0, large));
   return where(isnan(x), x, sine ? where(less(x, 0.0), -value, value) : value);
 }
 /// The same with its derivative, sin(x)/x or cos(x)/x.
 Tensor trigonometric_integral(const Tensor& x, bool sine, Where user) {
   namespace ef = element_functions;
-  const FlatFunction f = [sine](ef::Leaves in) -> ef::Tensors { return {trigonometric_integral(in[0], sine)}; };
-  const auto slope = [sine](std::size_t, ef::Leaves at, const Tensor&) { return sine ? sinc(at[0] * (1 / std::numbers::pi)) : cos(at[0]) / at[0]; };
+  const FlatFunction f = [sine](ef::Leaves in) -> ef::Tensors {
+    return {trigonometric_integral(in[0], sine)};
+  };
+  const auto slope = [sine](std::size_t, ef::Leaves at, const Tensor&) {
+    return sine ? sinc(at[0] * (1 / std::numbers::pi)) : cos(at[0]) / at[0];
+  };
   return ef::with_slopes(f, slope, {&x, 1}, user);
 }
 
@@ -84,15 +97,19 @@ Tensor bessel_j0(Operand x) { return ew::real(detail::Op::bessel_j0, "bessel_j0"
 Tensor bessel_j1(Operand x) { return ew::real(detail::Op::bessel_j1, "bessel_j1", x); }
 Tensor bessel_y0(Operand x) { return ew::real(detail::Op::bessel_y0, "bessel_y0", x); }
 Tensor bessel_y1(Operand x) { return ew::real(detail::Op::bessel_y1, "bessel_y1", x); }
-Tensor zeta(Operand s, Operand q) { return ew::binary(detail::Op::zeta, "zeta", ew::Takes::floats, s, q); }
+Tensor zeta(Operand s, Operand q) {
+  return ew::binary(detail::Op::zeta, "zeta", ew::Takes::floats, s, q);
+}
 
 Tensor polygamma(Operand n, Operand x) {
   const Composed f("polygamma", n, x);
   const Tensor &order = n.tensor, &t = x.tensor, zero = equal(order, 0.0);
-  const Tensor s = where(zero, 1.0, order) + 1.0, sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
+  const Tensor s = where(zero, 1.0, order) + 1.0,
+               sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
   // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and
   // Maclaurin without its first sum, in two halves.
-  const Tensor far = logical_and(logical_not(zero), t > order + 16.0), at = where(far, t, 64.0), degree = where(far, order, 1.0), half = pow(at, -0.5 * degree);
+  const Tensor far = logical_and(logical_not(zero), t > order + 16.0), at = where(far, t, 64.0),
+               degree = where(far, order, 1.0), half = pow(at, -0.5 * degree);
   Tensor series = 1.0, term = degree / (at * 2.0);
   series = series + term;
   term = degree * (degree + 1.0) / (at * at);
@@ -100,9 +117,11 @@ Tensor polygamma(Operand n, Operand x) {
     series = series + term * detail::special_math::bernoulli_over_factorial[k];
     term = term * ((degree + (2.0 * k + 2.0)) / at) * ((degree + (2.0 * k + 3.0)) / at);
   }
-  const Tensor higher = sign * where(far, gamma(degree) * half * half * series, gamma(s) * zeta(s, where(far, 1.0, t)));
+  const Tensor higher = sign * where(far, gamma(degree) * half * half * series,
+                                     gamma(s) * zeta(s, where(far, 1.0, t)));
   const Tensor result = where(zero, digamma(where(zero, t, 1.0)), higher);
-  return f(where(logical_and(greater_equal(order, 0.0), equal(order, floor(order))), result, parts::nan));
+  return f(where(logical_and(greater_equal(order, 0.0), equal(order, floor(order))), result,
+                 parts::nan));
 }
 Tensor trigamma(Operand x) {
   Operand order(1.0);
@@ -112,7 +131,9 @@ Tensor trigamma(Operand x) {
 
 Tensor multigammaln(Operand a, Param<int> d) {
   const Composed f("multigammaln", a);
-  if (d < 1) detail::refuse(ErrorKind::value, "multigammaln", "the dimension must be at least 1", a.tensor, a.where);
+  if (d < 1)
+    detail::refuse(ErrorKind::value, "multigammaln", "the dimension must be at least 1", a.tensor,
+                   a.where);
   Tensor sum = lgamma(a.tensor) + 0.25 * d * (d - 1) * std::log(std::numbers::pi);
   for (int j = 2; j <= d; ++j) sum = sum + lgamma(a.tensor + 0.5 * (1 - j));
   return f(sum);
@@ -122,7 +143,8 @@ Tensor factorial(Operand n) {
   const Composed f("factorial", n);
   const Tensor& t = n.tensor;
   // n Γ(n) for larger ones: what n + 1 is rounded by, Γ would magnify.
-  const Tensor large = t > 1.0, value = where(large, t * gamma(where(large, t, 1.0)), gamma(where(large, 0.0, maximum(t, 0.0)) + 1.0));
+  const Tensor large = t > 1.0, value = where(large, t * gamma(where(large, t, 1.0)),
+                                              gamma(where(large, 0.0, maximum(t, 0.0)) + 1.0));
   // Products below 2^50, whose error is less than one half, are exact.
   const Tensor whole = logical_and(equal(t, floor(t)), t <= 17.0);
   return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
@@ -132,7 +154,9 @@ Tensor gammasgn(Operand x) {
   const Composed f("gammasgn", x);
   const Tensor& t = x.tensor;
   const Tensor below = where(equal(mod(floor(t), 2.0), 0.0), 1.0, -1.0);
-  return f(where(t > 0.0, 1.0, where(equal(t, 0.0), copysign(1.0, t), where(parts::is_whole(t) | isnan(t), parts::nan, below))));
+  return f(where(t > 0.0, 1.0,
+                 where(equal(t, 0.0), copysign(1.0, t),
+                       where(parts::is_whole(t) | isnan(t), parts::nan, below))));
 }
 
 Tensor ndtri(Operand p) {
@@ -170,7 +194,8 @@ std::pair<Tensor, Tensor> fresnel(Operand x) {
 std::pair<Tensor, Tensor> sici(Operand x) {
   const Composed f("sici", x);
   const Where user = detail::user_line(x.where);
-  return {f(parts::trigonometric_integral(x.tensor, true, user)), f(parts::trigonometric_integral(x.tensor, false, user))};
+  return {f(parts::trigonometric_integral(x.tensor, true, user)),
+          f(parts::trigonometric_integral(x.tensor, false, user))};
 }
 
 Tensor xdivy(Operand x, Operand y) {
@@ -182,34 +207,43 @@ Tensor xdivy(Operand x, Operand y) {
 Tensor entr(Operand x) {
   const Composed f("entr", x);
   const Tensor &t = x.tensor, positive = logical_not(t <= 0.0);
-  return f(where(positive, -t * log(where(positive, t, 1.0)), where(equal(t, 0.0), 0.0, -parts::infinity)));
+  return f(where(positive, -t * log(where(positive, t, 1.0)),
+                 where(equal(t, 0.0), 0.0, -parts::infinity)));
 }
 Tensor rel_entr(Operand x, Operand y) {
   const Composed f("rel_entr", x, y);
   const Tensor &p = x.tensor, &q = y.tensor, positive = logical_and(p > 0.0, q > 0.0);
-  const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan, where(logical_and(equal(p, 0.0), q >= 0.0), 0.0, parts::infinity));
+  const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
+                                 where(logical_and(equal(p, 0.0), q >= 0.0), 0.0, parts::infinity));
   return f(where(positive, parts::relative(p, q, positive), otherwise));
 }
 Tensor kl_div(Operand x, Operand y) {
   const Composed f("kl_div", x, y);
   const Tensor &p = x.tensor, &q = y.tensor, positive = logical_and(p > 0.0, q > 0.0);
-  const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan, where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
+  const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
+                                 where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
   // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing
   // cancels.
-  const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a, near = abs(t) < 0.5;
-  const Tensor excess = detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
-  return f(where(positive, where(near, a * excess, parts::relative(p, q, positive) - p + q), otherwise));
+  const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a,
+               near = abs(t) < 0.5;
+  const Tensor excess =
+      detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
+  return f(
+      where(positive, where(near, a * excess, parts::relative(p, q, positive) - p + q), otherwise));
 }
 
 Tensor sinc(Operand x) {
   const Composed f("sinc", x);
   const Tensor &t = x.tensor, near = abs(t) < 0.25;
-  // Its series at 0, so that all derivatives exist there; else the sine of the distance to the nearest integer.
-  const Tensor inside = where(near, t, 0.0), outside = where(near, 1.0, t), z = square(inside * std::numbers::pi);
+  // Its series at 0, so that all derivatives exist there; else the sine of the distance to the
+  // nearest integer.
+  const Tensor inside = where(near, t, 0.0), outside = where(near, 1.0, t),
+               z = square(inside * std::numbers::pi);
   Tensor series = 1.0;
   for (int k = 9; k >= 1; --k) series = 1.0 - z / (2.0 * k * (2.0 * k + 1)) * series;
   const Tensor nearest = round(outside), sign = where(equal(mod(nearest, 2.0), 0.0), 1.0, -1.0);
-  const Tensor quotient = sign * sin(std::numbers::pi * (outside - nearest)) / (std::numbers::pi * outside);
+  const Tensor quotient =
+      sign * sin(std::numbers::pi * (outside - nearest)) / (std::numbers::pi * outside);
   return f(where(near, series, where(isinf(t), 0.0, quotient)));
 }
 

@@ -1,13 +1,14 @@
-// The derivative of cond: what the derivative of the branch taken needs is kept, so that no branch runs twice.
+// The derivative of cond: what the derivative of the branch taken needs is kept, so that no branch
+// runs twice.
 #include <algorithm>
 #include <memory>
 
 #include <vt/small_vec.hpp>
 
 #include "../build.hpp"
+#include "../linearize.hpp"
 #include "linear.hpp"
 #include "residuals.hpp"
-#include "../linearize.hpp"
 
 namespace vt::detail::control_linear {
 
@@ -20,7 +21,8 @@ struct Branch {
   Vec<std::size_t> made_of;  // slots
 };
 
-/// A slot is one more result of the cond: it holds a residual of each branch that has one of this type, and zeros from the others.
+/// A slot is one more result of the cond: it holds a residual of each branch that has one of this
+/// type, and zeros from the others.
 struct Linear {
   Equation equation;
   Flags wanted;  // operands with a tangent
@@ -31,7 +33,8 @@ struct Linear {
   const CondParams& params() const { return equation.as<CondParams>(); }
   Flags inner() const { return Flags(wanted.begin() + 1, wanted.end()); }
   std::size_t kept_operand(std::size_t i) {
-    const auto at = static_cast<std::size_t>(std::find(operands.begin(), operands.end(), i) - operands.begin());
+    const auto at =
+        static_cast<std::size_t>(std::find(operands.begin(), operands.end(), i) - operands.begin());
     if (at == operands.size()) operands.push_back(i);
     return at;
   }
@@ -64,7 +67,8 @@ Recorded linearized_branch(Linear& l, const GraphBody& body, Branch& branch) {
 }
 
 /// Gives each residual a slot: the first of its type that the branch has not used yet.
-void place_residuals(Linear& l, Branch& branch, GraphBody& graph, std::size_t results, Vec<Var>& in_slots) {
+void place_residuals(Linear& l, Branch& branch, GraphBody& graph, std::size_t results,
+                     Vec<Var>& in_slots) {
   const Derived derived = derive(graph, std::span<const Var>(graph.outputs).subspan(results));
   for (Var v : derived.graph.inputs) {
     std::size_t slot = 0;
@@ -80,8 +84,10 @@ void place_residuals(Linear& l, Branch& branch, GraphBody& graph, std::size_t re
   for (Residual& r : branch.residuals) {
     if (r.from != Residual::From::kept) continue;
     const int place = derived.place[r.index];
-    const auto kept = static_cast<std::size_t>(std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
-    r = place >= 0 ? Residual{Residual::From::derived, static_cast<std::size_t>(place)} : Residual{Residual::From::kept, branch.made_of[kept]};
+    const auto kept = static_cast<std::size_t>(
+        std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
+    r = place >= 0 ? Residual{Residual::From::derived, static_cast<std::size_t>(place)}
+                   : Residual{Residual::From::kept, branch.made_of[kept]};
   }
   branch.derived = derived.graph;
   graph.outputs.resize(results);
@@ -103,8 +109,10 @@ void fill_slots(const Linear& l, GraphBody& graph, const Vec<Var>& in_slots) {
   }
 }
 
-/// The derivative of a branch with its residuals as it finds them: the kept operands, then the slots.
-LinearPart at(const Branch& branch, std::span<const Tensor> operands, std::span<const Tensor> slots) {
+/// The derivative of a branch with its residuals as it finds them: the kept operands, then the
+/// slots.
+LinearPart at(const Branch& branch, std::span<const Tensor> operands,
+              std::span<const Tensor> slots) {
   std::vector<Tensor> made_of, derived;
   for (std::size_t s : branch.made_of) made_of.push_back(slots[s]);
   if (!branch.derived.outputs.empty()) derived = replay(branch.derived, made_of);
@@ -119,10 +127,13 @@ LinearPart at(const Branch& branch, std::span<const Tensor> operands, std::span<
   return part;
 }
 
-/// One cond over what the branches' derivatives make of `in`, (co)tangents of which those without a value are zero. `saved`: the index, the
-/// kept operands, the slots. `mapped`: which of `in` hold a value for each lane. `apply`: of one branch.
-std::vector<Tensor> applied(const Linear& l, std::span<const Tensor> saved, std::span<const Tensor> in, std::span<const Aval> avals,
-                            const Flags& mapped, FunctionRef<std::vector<Tensor>(const LinearPart&, std::span<const Tensor>)> apply) {
+/// One cond over what the branches' derivatives make of `in`, (co)tangents of which those without a
+/// value are zero. `saved`: the index, the kept operands, the slots. `mapped`: which of `in` hold a
+/// value for each lane. `apply`: of one branch.
+std::vector<Tensor> applied(
+    const Linear& l, std::span<const Tensor> saved, std::span<const Tensor> in,
+    std::span<const Aval> avals, const Flags& mapped,
+    FunctionRef<std::vector<Tensor>(const LinearPart&, std::span<const Tensor>)> apply) {
   const CondParams& p = l.params();
   const std::size_t operands = l.operands.size(), slots = l.slots.size();
   const GraphBody& any = *p.branches[0];
@@ -151,7 +162,8 @@ std::vector<Tensor> applied(const Linear& l, std::span<const Tensor> saved, std:
     bodies.push_back(record(
         [&](std::span<const Tensor> tracers) {
           std::vector<Tensor> here(in.size());
-          for (std::size_t k = 0; k < given.size(); ++k) here[given[k]] = tracers[operands + slots + k];
+          for (std::size_t k = 0; k < given.size(); ++k)
+            here[given[k]] = tracers[operands + slots + k];
           return apply(at(branch, tracers.first(operands), tracers.subspan(operands, slots)), here);
         },
         inputs, {.kind = ScopeKind::branch, .transform = "vt::grad"}));
@@ -166,11 +178,13 @@ std::vector<Tensor> applied(const Linear& l, std::span<const Tensor> saved, std:
 }
 
 /// Tangents of the operands → tangents of the results.
-std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::span<const Tensor> ts) {
+std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved,
+                         std::span<const Tensor> ts) {
   const GraphBody& any = *l.params().branches[0];
   Flags varies(any.outputs.size()), mapped;
   for (const Branch& branch : l.branches)
-    for (std::size_t i = 0; i < varies.size(); ++i) varies[i] = varies[i] || branch.part.tangent_of[i] >= 0;
+    for (std::size_t i = 0; i < varies.size(); ++i)
+      varies[i] = varies[i] || branch.part.tangent_of[i] >= 0;
   std::vector<Tensor> given;  // of the wanted operands
   Vec<Aval> avals;
   for (std::size_t i = 1; i < l.wanted.size(); ++i) {
@@ -179,13 +193,14 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
     avals.push_back(any.aval(any.inputs[i - 1]));
     mapped.push_back(l.params().lanes && l.params().lanes.mapped[i]);
   }
-  const std::vector<Tensor> pushed = applied(l, saved, given, avals, mapped, [&](const LinearPart& part, std::span<const Tensor> here) {
-    const std::vector<Tensor> of_branch = push_linear(part, here);
-    std::vector<Tensor> out;
-    for (std::size_t i = 0; i < varies.size(); ++i)
-      if (varies[i]) out.push_back(or_zeros(of_branch[i], any.aval(any.outputs[i])));
-    return out;
-  });
+  const std::vector<Tensor> pushed = applied(
+      l, saved, given, avals, mapped, [&](const LinearPart& part, std::span<const Tensor> here) {
+        const std::vector<Tensor> of_branch = push_linear(part, here);
+        std::vector<Tensor> out;
+        for (std::size_t i = 0; i < varies.size(); ++i)
+          if (varies[i]) out.push_back(or_zeros(of_branch[i], any.aval(any.outputs[i])));
+        return out;
+      });
   std::vector<Tensor> all(varies.size());
   std::size_t next = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -194,17 +209,20 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
 }
 
 /// Cotangents of the results → cotangents of the operands.
-std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::span<const Tensor> cts) {
+std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved,
+                         std::span<const Tensor> cts) {
   const CondParams& p = l.params();
   const GraphBody& any = *p.branches[0];
   Vec<Aval> avals;
   for (Var v : any.outputs) avals.push_back(any.aval(v));
   const std::vector<Tensor> pulled =
-      applied(l, saved, cts, avals, Flags(cts.size(), true), [&](const LinearPart& part, std::span<const Tensor> here) {
-        std::vector<Tensor> out = pull_linear(part, here);
-        for (std::size_t k = 0; k < out.size(); ++k) out[k] = or_zeros(out[k], part.wanted[k]);
-        return out;
-      });
+      applied(l, saved, cts, avals, Flags(cts.size(), true),
+              [&](const LinearPart& part, std::span<const Tensor> here) {
+                std::vector<Tensor> out = pull_linear(part, here);
+                for (std::size_t k = 0; k < out.size(); ++k)
+                  out[k] = or_zeros(out[k], part.wanted[k]);
+                return out;
+              });
   std::vector<Tensor> all(l.wanted.size());
   std::size_t next = 0;
   for (std::size_t i = 0; i < all.size() && !pulled.empty(); ++i) {
@@ -225,7 +243,8 @@ ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const
   l->wanted = wanted;
   l->branches.resize(p.branches.size());
   Vec<Recorded> bodies;
-  for (std::size_t b = 0; b < p.branches.size(); ++b) bodies.push_back(linearized_branch(*l, *p.branches[b], l->branches[b]));
+  for (std::size_t b = 0; b < p.branches.size(); ++b)
+    bodies.push_back(linearized_branch(*l, *p.branches[b], l->branches[b]));
   const std::size_t results = p.branches[0]->outputs.size();
   Vec<Vec<Var>> in_slots(bodies.size());
   for (std::size_t b = 0; b < bodies.size(); ++b) {
@@ -248,9 +267,14 @@ ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const
   c.call.name = "vt::cond";
   c.call.residuals.push_back(x[0]);
   for (std::size_t i : l->operands) c.call.residuals.push_back(x[i]);
-  c.call.residuals.insert(c.call.residuals.end(), out.begin() + static_cast<std::ptrdiff_t>(results), out.end());
-  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) { return push(*l, saved, ts); };
-  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) { return pull(*l, saved, cts); };
+  c.call.residuals.insert(c.call.residuals.end(),
+                          out.begin() + static_cast<std::ptrdiff_t>(results), out.end());
+  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) {
+    return push(*l, saved, ts);
+  };
+  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) {
+    return pull(*l, saved, cts);
+  };
   return c;
 }
 

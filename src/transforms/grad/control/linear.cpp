@@ -9,17 +9,19 @@
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/thread_state.hpp"
 #include "../build.hpp"
-#include "residuals.hpp"
 #include "../jvp.hpp"
 #include "../linearize.hpp"
 #include "../transpose.hpp"
+#include "residuals.hpp"
 
 namespace vt::detail::control_linear {
 
 using grad_build::zeros;
 
 GraphRef shared(GraphBody&& g) { return new_shared<const GraphBody>(std::move(g)); }
-Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : zeros(Aval(a.dtype, a.shape)); }
+Tensor or_zeros(const Tensor& t, const Aval& a) {
+  return t.defined() ? t : zeros(Aval(a.dtype, a.shape));
+}
 Vec<Aval> input_avals(const GraphBody& g) {
   Vec<Aval> avals;
   for (Var v : g.inputs) avals.push_back(g.aval(v));
@@ -30,7 +32,8 @@ Aval with_lanes(const Lanes& lanes, const Aval& lane) {
   if (lanes) a.shape.insert(a.shape.begin(), lanes.count);
   return a;
 }
-std::vector<Tensor> emitted(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
+std::vector<Tensor> emitted(Op op, ParamsRef params, std::span<const Tensor> operands,
+                            Where where) {
   const SmallVec<Tensor, 1> out = emit_all(op, std::move(params), operands, where);
   return {out.begin(), out.end()};
 }
@@ -44,11 +47,12 @@ Dependence differentiable() {
   });
 }
 
-// --- forward ---------------------------------------------------------------------------------------------------------
+// --- forward -------------------------------------------------------------------------------------
 
 namespace forward_parts {
 
-/// Operands with their tangents behind them, in one group of the equation's operands (carries, sequences or the rest).
+/// Operands with their tangents behind them, in one group of the equation's operands (carries,
+/// sequences or the rest).
 struct Group {
   std::size_t first, count;
 };
@@ -69,7 +73,8 @@ Split split(std::span<const Tensor> given, std::span<const Group> groups, const 
   return s;
 }
 template <class T, class OfValue, class OfTangent>
-Vec<T> woven(std::span<const Group> groups, const Flags& flags, const OfValue& of_value, const OfTangent& of_tangent) {
+Vec<T> woven(std::span<const Group> groups, const Flags& flags, const OfValue& of_value,
+             const OfTangent& of_tangent) {
   Vec<T> all;
   for (const Group& g : groups) {
     for (std::size_t i = g.first; i < g.first + g.count; ++i) all.push_back(of_value(i));
@@ -108,8 +113,11 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
   if (e.op != Op::cond) flags = dependence.loop_operands(e, std::move(flags));
   const Flags inner(flags.begin() + static_cast<std::ptrdiff_t>(skip), flags.end());
   const std::size_t inputs = inner.size();
-  const Group groups[3] = {{0, carries}, {carries, sequences}, {carries + sequences, inputs - carries - sequences}};
-  const Lanes lanes = e.op == Op::cond ? e.as<CondParams>().lanes : e.op == Op::while_ ? e.as<WhileParams>().lanes : Lanes{};
+  const Group groups[3] = {
+      {0, carries}, {carries, sequences}, {carries + sequences, inputs - carries - sequences}};
+  const Lanes lanes = e.op == Op::cond     ? e.as<CondParams>().lanes
+                      : e.op == Op::while_ ? e.as<WhileParams>().lanes
+                                           : Lanes{};
 
   // Which results get a tangent: the same in all branches.
   const GraphBody& last = *bodies.back();
@@ -122,8 +130,9 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
   for (std::size_t i = 0; i < carries; ++i) out[i] = flags[i];
 
   const Vec<Aval> values = input_avals(last);
-  const auto avals =
-      woven<Aval>(groups, inner, [&](std::size_t i) { return values[i]; }, [&](std::size_t i) { return Aval(values[i].dtype, values[i].shape); });
+  const auto avals = woven<Aval>(
+      groups, inner, [&](std::size_t i) { return values[i]; },
+      [&](std::size_t i) { return Aval(values[i].dtype, values[i].shape); });
   Bodies made;
   for (std::size_t b = 0; b < bodies.size(); ++b) {
     const GraphBody& body = *bodies[b];
@@ -208,17 +217,20 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
   return form;
 }
 
-void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tensor> t, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tensor> t,
+             std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const TangentForm form = with_tangents(e, x, t);
   const std::vector<Tensor> all = emitted(e.op, form.params, form.operands, e.where);
   results.clear();
   tangents.clear();
   for (int i : form.result_at) results.push_back(all[static_cast<std::size_t>(i)]);
-  for (int i : form.result_tangent_at) tangents.push_back(i < 0 ? Tensor() : all[static_cast<std::size_t>(i)]);
+  for (int i : form.result_tangent_at)
+    tangents.push_back(i < 0 ? Tensor() : all[static_cast<std::size_t>(i)]);
 }
 
 LinearRule forward_push(const Equation& equation, const Flags& wanted) {
-  return [e = without_effects(equation), wanted](std::span<const Tensor> x, std::span<const Tensor> in) {
+  return [e = without_effects(equation), wanted](std::span<const Tensor> x,
+                                                 std::span<const Tensor> in) {
     std::vector<Tensor> results, tangents;
     forward(e, x.first(wanted.size()), in, results, tangents);
     return tangents;
@@ -230,7 +242,7 @@ ControlLinear linearize(const Equation& e, std::span<const Tensor> x, const Flag
   return e.op == Op::while_ ? linearize_while(e, x, wanted) : linearize_scan(e, x, wanted);
 }
 
-// --- scan ------------------------------------------------------------------------------------------------------------
+// --- scan ----------------------------------------------------------------------------------------
 
 namespace scan_parts {
 
@@ -267,11 +279,14 @@ ResidualOperands residual_operands(const Linear& l, std::span<const Tensor> save
     if (r.from == Residual::From::derived) continue;
     const bool rest = r.from == Residual::From::operand;
     o.place.emplace_back(!rest, rest ? o.rest.size() : o.sequences.size());
-    (rest ? o.rest : o.sequences).push_back(saved[r.from == Residual::From::kept ? count + r.index : r.index]);
+    (rest ? o.rest : o.sequences)
+        .push_back(saved[r.from == Residual::From::kept ? count + r.index : r.index]);
   }
   return o;
 }
-std::vector<Tensor> round_residuals(const Linear& l, const ResidualOperands& o, std::span<const Tensor> sequences, std::span<const Tensor> rest) {
+std::vector<Tensor> round_residuals(const Linear& l, const ResidualOperands& o,
+                                    std::span<const Tensor> sequences,
+                                    std::span<const Tensor> rest) {
   std::vector<Tensor> all, stacked(l.derived.inputs.size()), derived;
   std::size_t next = 0;
   for (const Residual& r : l.residuals) {
@@ -294,14 +309,17 @@ Aval element_of(const Tensor& xs) {
 }
 
 /// Cotangents of the results → cotangents of the operands: the loop in the other direction.
-std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::span<const Tensor> cts) {
+std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved,
+                         std::span<const Tensor> cts) {
   const ScanParams& p = l.params();
   const GraphBody& body = *p.body;
   const ResidualOperands res = residual_operands(l, saved);
-  // Carried: cotangents of the carries that vary, and the sums for the operands that all rounds share.
+  // Carried: cotangents of the carries that vary, and the sums for the operands that all rounds
+  // share.
   Vec<std::size_t> carried, elements, shared_operands, given;
   for (std::size_t i = 0; i < l.operands.size(); ++i)
-    if (l.operands[i]) (i < l.carries ? carried : i < l.looped ? elements : shared_operands).push_back(i);
+    if (l.operands[i])
+      (i < l.carries ? carried : i < l.looped ? elements : shared_operands).push_back(i);
   for (std::size_t i = l.carries; i < cts.size(); ++i)
     if (cts[i].defined()) given.push_back(i);
 
@@ -323,20 +341,25 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::sp
     operands.push_back(t);
     avals.push_back(aval_of(t));
   }
-  const std::size_t first_given = carries, first_residual = first_given + given.size(), first_rest = first_residual + res.sequences.size();
+  const std::size_t first_given = carries, first_residual = first_given + given.size(),
+                    first_rest = first_residual + res.sequences.size();
   Recorded step = record(
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> of_results(body.outputs.size());
         for (std::size_t k = 0; k < carried.size(); ++k) of_results[carried[k]] = in[k];
         for (std::size_t k = 0; k < given.size(); ++k) of_results[given[k]] = in[first_given + k];
-        const LinearPart part = l.at(round_residuals(l, res, in.subspan(first_residual, res.sequences.size()), in.subspan(first_rest)));
+        const LinearPart part = l.at(round_residuals(
+            l, res, in.subspan(first_residual, res.sequences.size()), in.subspan(first_rest)));
         const std::vector<Tensor> pulled = pull_linear(part, of_results);
         std::vector<Tensor> out;
         std::size_t next = 0;
-        for (std::size_t k = 0; k < carried.size(); ++k, ++next) out.push_back(or_zeros(pulled[next], part.wanted[next]));
+        for (std::size_t k = 0; k < carried.size(); ++k, ++next)
+          out.push_back(or_zeros(pulled[next], part.wanted[next]));
         std::vector<Tensor> ys;
-        for (std::size_t k = 0; k < elements.size(); ++k, ++next) ys.push_back(or_zeros(pulled[next], part.wanted[next]));
-        for (std::size_t k = 0; k < shared_operands.size(); ++k, ++next) out.push_back(grad_build::sum_of(in[carried.size() + k], pulled[next]));
+        for (std::size_t k = 0; k < elements.size(); ++k, ++next)
+          ys.push_back(or_zeros(pulled[next], part.wanted[next]));
+        for (std::size_t k = 0; k < shared_operands.size(); ++k, ++next)
+          out.push_back(grad_build::sum_of(in[carried.size() + k], pulled[next]));
         out.insert(out.end(), ys.begin(), ys.end());
         return out;
       },
@@ -350,7 +373,8 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::sp
   q.length = p.length;
   q.reverse = !p.reverse;
   q.body = shared(std::move(step.graph));
-  const std::vector<Tensor> out = emitted(Op::scan, make_params(std::move(q)), operands, l.equation.where);
+  const std::vector<Tensor> out =
+      emitted(Op::scan, make_params(std::move(q)), operands, l.equation.where);
   std::size_t next = 0;
   for (std::size_t i : carried) all[i] = out[next++];
   for (std::size_t i : shared_operands) all[i] = out[next++];
@@ -359,7 +383,8 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::sp
 }
 
 /// Tangents of the operands → tangents of the results.
-std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::span<const Tensor> ts) {
+std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved,
+                         std::span<const Tensor> ts) {
   const ScanParams& p = l.params();
   const GraphBody& body = *p.body;
   const ResidualOperands res = residual_operands(l, saved);
@@ -372,20 +397,26 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
     operands.push_back(t);
     avals.push_back(element ? element_of(t) : Aval(t.dtype(), t.shape()));
   };
-  const auto tangent = [&](std::size_t i) { return or_zeros(i < ts.size() ? ts[i] : Tensor(), aval_of(saved[i])); };
+  const auto tangent = [&](std::size_t i) {
+    return or_zeros(i < ts.size() ? ts[i] : Tensor(), aval_of(saved[i]));
+  };
   for (std::size_t i : of_group[0]) add(tangent(i), false);
   for (std::size_t i : of_group[1]) add(tangent(i), true);
   for (const Tensor& t : res.sequences) add(t, true);
   for (std::size_t i : of_group[2]) add(tangent(i), false);
   for (const Tensor& t : res.rest) add(t, false);
-  const std::size_t c = of_group[0].size(), s = of_group[1].size(), r = of_group[2].size(), rs = res.sequences.size();
+  const std::size_t c = of_group[0].size(), s = of_group[1].size(), r = of_group[2].size(),
+                    rs = res.sequences.size();
   Flags varies(body.outputs.size());
-  for (std::size_t i = 0; i < varies.size(); ++i) varies[i] = i < l.carries ? l.operands[i] : l.part.tangent_of[i] >= 0;
+  for (std::size_t i = 0; i < varies.size(); ++i)
+    varies[i] = i < l.carries ? l.operands[i] : l.part.tangent_of[i] >= 0;
   Recorded step = record(
       [&](std::span<const Tensor> in) {
-        const LinearPart part = l.at(round_residuals(l, res, in.subspan(c + s, rs), in.subspan(c + s + rs + r)));
+        const LinearPart part =
+            l.at(round_residuals(l, res, in.subspan(c + s, rs), in.subspan(c + s + rs + r)));
         std::vector<Tensor> given(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(c + s));
-        given.insert(given.end(), in.begin() + static_cast<std::ptrdiff_t>(c + s + rs), in.begin() + static_cast<std::ptrdiff_t>(c + s + rs + r));
+        given.insert(given.end(), in.begin() + static_cast<std::ptrdiff_t>(c + s + rs),
+                     in.begin() + static_cast<std::ptrdiff_t>(c + s + rs + r));
         const std::vector<Tensor> pushed = push_linear(part, given);
         std::vector<Tensor> out;
         for (std::size_t i = 0; i < varies.size(); ++i)
@@ -402,7 +433,8 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
   q.length = p.length;
   q.reverse = p.reverse;
   q.body = shared(std::move(step.graph));
-  const std::vector<Tensor> out = emitted(Op::scan, make_params(std::move(q)), operands, l.equation.where);
+  const std::vector<Tensor> out =
+      emitted(Op::scan, make_params(std::move(q)), operands, l.equation.where);
   std::size_t next = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (varies[i]) all[i] = out[next++];
@@ -426,7 +458,8 @@ class Stacking {
 
 }  // namespace scan_parts
 
-// Each round's residuals become a sequence; those that are elements of the sequences or shared by all rounds are not copied.
+// Each round's residuals become a sequence; those that are elements of the sequences or shared by
+// all rounds are not copied.
 ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace scan_parts;
   const auto& p = e.as<ScanParams>();
@@ -437,7 +470,8 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   l->looped = l->carries + static_cast<std::size_t>(p.sequences);
   Dependence dependence = differentiable();
   l->operands = dependence.loop_operands(e, wanted);
-  for (std::size_t i = 0; i < l->operands.size(); ++i) l->operands[i] = l->operands[i] && has_derivative(aval_of(x[i]));
+  for (std::size_t i = 0; i < l->operands.size(); ++i)
+    l->operands[i] = l->operands[i] && has_derivative(aval_of(x[i]));
 
   const std::size_t results = body.outputs.size();
   Recorded step = record(
@@ -452,7 +486,8 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
           for (std::size_t i = l->carries; i < in.size(); ++i)
             if (same_value(in[i], r)) at = i;
           if (at < in.size()) {
-            l->residuals.push_back({at < l->looped ? Residual::From::sequence : Residual::From::operand, at});
+            l->residuals.push_back(
+                {at < l->looped ? Residual::From::sequence : Residual::From::operand, at});
             continue;
           }
           std::size_t k = 0;
@@ -466,12 +501,15 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
         return out;
       },
       input_avals(body), {.kind = ScopeKind::branch, .transform = "vt::grad"});
-  const Derived derived = derive(step.graph, std::span<const Var>(step.graph.outputs).subspan(results));
+  const Derived derived =
+      derive(step.graph, std::span<const Var>(step.graph.outputs).subspan(results));
   for (Residual& r : l->residuals) {
     if (r.from != Residual::From::kept) continue;
     const int place = derived.place[r.index];
     if (place >= 0) r = {Residual::From::derived, static_cast<std::size_t>(place)};
-    else r.index = static_cast<std::size_t>(std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
+    else
+      r.index = static_cast<std::size_t>(
+          std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
   }
   step.graph.outputs.resize(results);
   step.graph.outputs.append(derived.graph.inputs.begin(), derived.graph.inputs.end());
@@ -485,9 +523,14 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   c.results.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(results));
   c.call.name = "vt::scan";
   c.call.residuals.assign(x.begin(), x.end());
-  c.call.residuals.insert(c.call.residuals.end(), out.begin() + static_cast<std::ptrdiff_t>(results), out.end());
-  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) { return push(*l, saved, ts); };
-  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) { return pull(*l, saved, cts); };
+  c.call.residuals.insert(c.call.residuals.end(),
+                          out.begin() + static_cast<std::ptrdiff_t>(results), out.end());
+  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) {
+    return push(*l, saved, ts);
+  };
+  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) {
+    return pull(*l, saved, cts);
+  };
   return c;
 }
 

@@ -1,4 +1,5 @@
-// The derivatives of cond, while and scan: forward, and as linear calls whose transposes run the loops backwards.
+// The derivatives of cond, while and scan: forward, and as linear calls whose transposes run the
+// loops backwards.
 #pragma once
 
 #include <span>
@@ -11,7 +12,8 @@
 
 namespace vt::detail {
 
-/// An equation at a point: its results, and its derivative as a call that can be pushed through and pulled back.
+/// An equation at a point: its results, and its derivative as a call that can be pushed through and
+/// pulled back.
 struct ControlLinear {
   std::vector<Tensor> results;
   LinearCall call;
@@ -21,11 +23,13 @@ namespace control_linear {
 
 using Flags = Dependence::Flags;
 
-/// Dependence through what has a derivative: floats, and ops whose derivative is not zero everywhere.
+/// Dependence through what has a derivative: floats, and ops whose derivative is not zero
+/// everywhere.
 Dependence differentiable();
 
-/// The equation with tangents beside its values. Where each operand and its tangent went among its operands, and each result and its tangent
-/// among its results; −1: no tangent. Operands whose tangents are zero have one where the equation makes others of theirs.
+/// The equation with tangents beside its values. Where each operand and its tangent went among its
+/// operands, and each result and its tangent among its results; −1: no tangent. Operands whose
+/// tangents are zero have one where the equation makes others of theirs.
 struct TangentForm {
   ParamsRef params;
   std::vector<Tensor> operands;
@@ -34,10 +38,13 @@ struct TangentForm {
 /// `t`: one per operand, undefined: zero.
 TangentForm with_tangents(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t);
 
-/// Emits the equation with tangents beside its values: results, then tangents (undefined: zero). `t`: one per operand.
-void forward(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t, std::vector<Tensor>& results, std::vector<Tensor>& tangents);
+/// Emits the equation with tangents beside its values: results, then tangents (undefined: zero).
+/// `t`: one per operand.
+void forward(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t,
+             std::vector<Tensor>& results, std::vector<Tensor>& tangents);
 
-/// Emits the equation so that what its transpose needs is kept. `wanted`: which operands have a tangent.
+/// Emits the equation so that what its transpose needs is kept. `wanted`: which operands have a
+/// tangent.
 ControlLinear linearize(const Equation&, std::span<const Tensor> x, const Flags& wanted);
 
 // By op. control/cond.cpp

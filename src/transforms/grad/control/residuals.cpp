@@ -1,4 +1,5 @@
-// What the derivatives of branches and rounds keep of what was computed on the way, and what of it they compute again.
+// What the derivatives of branches and rounds keep of what was computed on the way, and what of it
+// they compute again.
 #include "residuals.hpp"
 
 #include <algorithm>
@@ -7,7 +8,10 @@ namespace vt::detail::control_linear {
 
 namespace residual_parts {
 
-bool is_cheap(Op op) { return op == Op::add || op == Op::sub || op == Op::mul || op == Op::neg || op == Op::integer_pow || op == Op::full; }
+bool is_cheap(Op op) {
+  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::neg ||
+         op == Op::integer_pow || op == Op::full;
+}
 
 }  // namespace residual_parts
 
@@ -17,10 +21,15 @@ Derived derive(const GraphBody& body, std::span<const Var> candidates) {
   d.graph.avals = body.avals;
   Vec<int> maker(body.avals.size(), -1);
   for (std::size_t k = 0; k < body.equations.size(); ++k)
-    for (Var v : body.equations[k].outputs) maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
-  const auto number = [&](Var v) { return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), v) - candidates.begin()); };
+    for (Var v : body.equations[k].outputs)
+      maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
+  const auto number = [&](Var v) {
+    return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), v) -
+                                    candidates.begin());
+  };
   Vec<int> needed;
-  // Is `v` made of candidates that are made before equation `before`? A candidate is a leaf but where the search begins.
+  // Is `v` made of candidates that are made before equation `before`? A candidate is a leaf but
+  // where the search begins.
   const auto made_of_others = [&](auto& self, Var v, int& left, Vec<int>& equations) -> bool {
     const int k = maker[static_cast<std::size_t>(v)];
     if (k < 0) return false;
@@ -47,7 +56,8 @@ Derived derive(const GraphBody& body, std::span<const Var> candidates) {
   }
   // In their order in the body, in which operands come first; each once.
   for (std::size_t k = 0; k < body.equations.size(); ++k)
-    if (std::find(needed.begin(), needed.end(), static_cast<int>(k)) != needed.end()) d.graph.equations.push_back(body.equations[k]);
+    if (std::find(needed.begin(), needed.end(), static_cast<int>(k)) != needed.end())
+      d.graph.equations.push_back(body.equations[k]);
   return d;
 }
 

@@ -1,4 +1,5 @@
-// What the derivatives of branches and rounds keep of what was computed on the way, and what of it they compute again.
+// What the derivatives of branches and rounds keep of what was computed on the way, and what of it
+// they compute again.
 #pragma once
 
 #include <span>
@@ -10,15 +11,15 @@
 
 namespace vt::detail::control_linear {
 
-/// Where a residual of a derivative comes from when the derivative is applied. `index`: of the kept ones, of the equation's operands (as its file
-/// counts them), of the derived ones.
+/// Where a residual of a derivative comes from when the derivative is applied. `index`: of the kept
+/// ones, of the equation's operands (as its file counts them), of the derived ones.
 struct Residual {
   enum class From : std::uint8_t { kept, sequence, operand, derived } from;
   std::size_t index;
 };
 
-/// Residuals that a few element-wise operations make of others (1 − t² beside t, s (1 − s) beside s): cheaper to compute again than to write
-/// to memory and read back.
+/// Residuals that a few element-wise operations make of others (1 − t² beside t, s (1 − s) beside
+/// s): cheaper to compute again than to write to memory and read back.
 struct Derived {
   GraphBody graph;        ///< from the residuals that are kept, in order
   Vec<std::size_t> kept;  ///< of the candidates
@@ -27,6 +28,8 @@ struct Derived {
 /// `candidates`: Vars of `body`.
 Derived derive(const GraphBody& body, std::span<const Var> candidates);
 
-inline bool same_value(const Tensor& a, const Tensor& b) { return a.node() == b.node() && a.output() == b.output(); }
+inline bool same_value(const Tensor& a, const Tensor& b) {
+  return a.node() == b.node() && a.output() == b.output();
+}
 
 }  // namespace vt::detail::control_linear

@@ -22,7 +22,8 @@ std::int64_t slots_for(const WhileParams&, std::span<const Tensor> x);
 bool too_many_states(const ReversedLoop&, std::span<const Tensor> x);
 /// (carry…, rest…) → (last carry…, kept states…, number of rounds, rounds between kept states).
 std::vector<Tensor> run_keeping(const ReversedLoop&, std::span<const Tensor> x);
-/// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of those and of the shared operands.
+/// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of
+/// those and of the shared operands.
 std::vector<Tensor> run_back(const ReversedLoop&, std::span<const Tensor> operands);
 
 }  // namespace vt::detail::control_linear

@@ -1,10 +1,13 @@
-// The derivatives of while loops as two equations: one runs the loop and keeps states, the other runs it backward. Their bodies are loops, but
-// differentiated as such they would keep arrays of states in each state. Instead they know their derivatives, in terms of the loop that
-// carries tangents beside its values, w(x, t) = (f(x), f′(x) t):
+// The derivatives of while loops as two equations: one runs the loop and keeps states, the other
+// runs it backward. Their bodies are loops, but differentiated as such they would keep arrays of
+// states in each state. Instead they know their derivatives, in terms of the loop that carries
+// tangents beside its values, w(x, t) = (f(x), f′(x) t):
 //
 //   - run forward with tangents, a loop that keeps its states is w, which keeps its own;
-//   - with b(x, c) = cᵀ f′(x) the loop run backward, w run backward from the cotangents (c₂, c) gives, for t, b(x, c), and for x,
-//     c₂ᵀ f′(x) + the derivative of b(x, c) along t. So the derivatives of b, forward and (as second derivatives are symmetric) reverse, are
+//   - with b(x, c) = cᵀ f′(x) the loop run backward, w run backward from the cotangents (c₂, c)
+//   gives, for t, b(x, c), and for x,
+//     c₂ᵀ f′(x) + the derivative of b(x, c) along t. So the derivatives of b, forward and (as
+//     second derivatives are symmetric) reverse, are
 //     w run backward.
 //
 // So each order of derivatives doubles the carry, and the memory for states with it.
@@ -29,7 +32,9 @@ bool any_defined(Tensors tensors) {
   return any;
 }
 std::vector<Tensor> list(Tensors tensors) { return {tensors.begin(), tensors.end()}; }
-void append(std::vector<Tensor>& to, Tensors tensors) { to.insert(to.end(), tensors.begin(), tensors.end()); }
+void append(std::vector<Tensor>& to, Tensors tensors) {
+  to.insert(to.end(), tensors.begin(), tensors.end());
+}
 Tensor& at(std::vector<Tensor>& tensors, int i) { return tensors[static_cast<std::size_t>(i)]; }
 
 /// `slots` 0: as many as the sizes of the operands allow.
@@ -56,7 +61,8 @@ Equation loud(const ReversedLoop& l) {
   return e;
 }
 
-/// The loop with cotangents for those carries only that the given ones reach: others stay zero in all rounds.
+/// The loop with cotangents for those carries only that the given ones reach: others stay zero in
+/// all rounds.
 LoopRef reached_from(const LoopRef& l, Tensors cts) {
   const GraphBody& body = *l->params().body;
   Dependence dependence = differentiable();
@@ -69,7 +75,8 @@ LoopRef reached_from(const LoopRef& l, Tensors cts) {
       Flags alone(body.inputs.size());
       alone[i] = true;
       const Flags next = dependence.outputs(body, alone);
-      for (std::size_t k = 0; k < reached.size(); ++k) reached[i] = reached[i] || (next[k] && reached[k]);
+      for (std::size_t k = 0; k < reached.size(); ++k)
+        reached[i] = reached[i] || (next[k] && reached[k]);
       grew = grew || reached[i];
     }
   }
@@ -88,18 +95,23 @@ bool traced(Tensors tensors) {
   return any;
 }
 
-/// Rules of the user's need be no true derivatives, so that theirs are not symmetric, which ours of the second order count on.
+/// Rules of the user's need be no true derivatives, so that theirs are not symmetric, which ours of
+/// the second order count on.
 bool has_users_rule(const GraphBody& g) {
   return any_of(g.equations, [](const Equation& e) {
     const CallParams* call = e.params ? e.params->get_if<CallParams>() : nullptr;
-    if ((e.op == Op::custom_jvp || e.op == Op::custom_vjp) && call && call->rule && !call->rule->own) return true;
+    if ((e.op == Op::custom_jvp || e.op == Op::custom_vjp) && call && call->rule &&
+        !call->rule->own)
+      return true;
     return any_of(bodies_of(e.params), [](const GraphRef& body) { return has_users_rule(*body); });
   });
 }
 
-/// `f` of the operands as an equation with a rule, where a transform may ask for it. A rule of the user's in the body may also capture Tensors,
-/// which are no operands of ours; where a transform may want to know what depends on them, it is given `open` equations.
-std::vector<Tensor> as_equation(const ReversedLoop& l, const FlatFunction& f, const FlatFunction& open, Tensors operands,
+/// `f` of the operands as an equation with a rule, where a transform may ask for it. A rule of the
+/// user's in the body may also capture Tensors, which are no operands of ours; where a transform
+/// may want to know what depends on them, it is given `open` equations.
+std::vector<Tensor> as_equation(const ReversedLoop& l, const FlatFunction& f,
+                                const FlatFunction& open, Tensors operands,
                                 const std::shared_ptr<const CustomRule>& rule) {
   if (current_level() == 0 && !traced(operands)) return f(operands);
   if (has_users_rule(*l.body)) return open(operands);
@@ -123,16 +135,21 @@ std::shared_ptr<const CustomRule> rule_of(std::shared_ptr<const OwnDerivative> o
   return rule;
 }
 
-// --- the loop that keeps states: (x…) → (carry…, kept states…, rounds, stride) ---------------------------------------
+// --- the loop that keeps states: (x…) → (carry…, kept states…, rounds, stride) -------------------
 
 std::vector<Tensor> keeping(const LoopRef& l, Tensors x);
-/// (x…, kept states…, rounds, stride), cotangents of the carries → cotangents of the operands that have one.
+/// (x…, kept states…, rounds, stride), cotangents of the carries → cotangents of the operands that
+/// have one.
 std::vector<Tensor> pulled_back(const LoopRef& l, std::vector<Tensor> saved, Tensors cts);
 
-LoopRef quiet_loop(const LoopRef& l, Tensors x) { return loop_of(l->equation, x, l->operands, l->slots); }
+LoopRef quiet_loop(const LoopRef& l, Tensors x) {
+  return loop_of(l->equation, x, l->operands, l->slots);
+}
 
-/// `results`: of the loop that keeps its states; without them if they are too many. Then the way back runs the loop once more.
-ControlLinear linearized(const LoopRef& l, const Flags& wanted, Tensors x, std::vector<Tensor> results) {
+/// `results`: of the loop that keeps its states; without them if they are too many. Then the way
+/// back runs the loop once more.
+ControlLinear linearized(const LoopRef& l, const Flags& wanted, Tensors x,
+                         std::vector<Tensor> results) {
   ControlLinear c;
   c.call.name = "vt::while_loop";
   c.call.residuals = list(x);
@@ -158,7 +175,8 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
     TangentForm form = with_tangents(loud(*l), x, t);
     Equation e = l->equation;
     e.params = form.params;
-    const std::vector<Tensor> made = keeping(loop_of(e, form.operands, Flags(form.operands.size()), l->slots), form.operands);
+    const std::vector<Tensor> made =
+        keeping(loop_of(e, form.operands, Flags(form.operands.size()), l->slots), form.operands);
     const std::size_t carries = (made.size() - 2) / 2;
     std::vector<Tensor> out, tangents;
     for (std::size_t first : {std::size_t{0}, carries})
@@ -175,7 +193,8 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
   own->linearize = [l](Tensors x, const Vec<bool>& wanted) {
     const LoopRef own_loop = loop_of(loud(*l), x, wanted, l->slots);
     ControlLinear c = linearized(own_loop, wanted, x, keeping(own_loop, x));
-    return Linearization{std::move(c.results), std::move(c.call.residuals), l->carries(), std::move(c.call.push), std::move(c.call.pull)};
+    return Linearization{std::move(c.results), std::move(c.call.residuals), l->carries(),
+                         std::move(c.call.push), std::move(c.call.pull)};
   };
   return rule_of(std::move(own));
 }
@@ -191,7 +210,7 @@ std::vector<Tensor> keeping(const LoopRef& l, Tensors x) {
   return as_equation(*l, run, run, x, rule);
 }
 
-// --- the loop run backward: (x…, kept states…, rounds, stride, cotangents…) → cotangents… -----------------------------
+// --- the loop run backward: (x…, kept states…, rounds, stride, cotangents…) → cotangents… --------
 
 /// The loop with tangents, run backward.
 struct Second {
@@ -200,8 +219,9 @@ struct Second {
 };
 struct SecondCall {
   const ReversedLoop& l;
-  Tensors x, t;          ///< the operands and their tangents
-  Tensors kept, kept_t;  ///< what the loop kept, with rounds and stride, and the tangents of that; may be missing
+  Tensors x, t;  ///< the operands and their tangents
+  /// what the loop kept, with rounds and stride, and the tangents of that; may be missing
+  Tensors kept, kept_t;
   Flags want_value, want_tangent;
   std::vector<Tensor> of_values, of_tangents;  ///< cotangents of the carries
 };
@@ -218,7 +238,8 @@ Second run_second(const SecondCall& c) {
   want(c.want_value, form.value_at);
   want(c.want_tangent, form.tangent_at);
   bool known = !c.kept.empty();
-  for (std::size_t i = 0; i < n; ++i) known = known && (form.result_tangent_at[i] < 0 || c.kept_t[i].defined());
+  for (std::size_t i = 0; i < n; ++i)
+    known = known && (form.result_tangent_at[i] < 0 || c.kept_t[i].defined());
   const LoopRef l = loop_of(e, form.operands, wanted, known ? c.l.slots : 0);
   const std::size_t carries = l->carries();
 
@@ -234,13 +255,15 @@ Second run_second(const SecondCall& c) {
     append(saved, c.kept.subspan(n));
   } else {
     const std::vector<Tensor> made = keeping(l, form.operands);
-    for (int i : form.result_tangent_at) s.tangents.push_back(i < 0 ? Tensor() : made[static_cast<std::size_t>(i)]);
+    for (int i : form.result_tangent_at)
+      s.tangents.push_back(i < 0 ? Tensor() : made[static_cast<std::size_t>(i)]);
     append(saved, Tensors(made).subspan(carries));
   }
   std::vector<Tensor> cts(carries);
   for (std::size_t i = 0; i < n; ++i) {
     if (!c.of_values.empty()) at(cts, form.result_at[i]) = c.of_values[i];
-    if (form.result_tangent_at[i] >= 0 && !c.of_tangents.empty()) at(cts, form.result_tangent_at[i]) = c.of_tangents[i];
+    if (form.result_tangent_at[i] >= 0 && !c.of_tangents.empty())
+      at(cts, form.result_tangent_at[i]) = c.of_tangents[i];
   }
   std::vector<Tensor> pulled(form.operands.size());
   if (any(wanted)) pulled = pulled_back(l, std::move(saved), cts);
@@ -251,7 +274,8 @@ Second run_second(const SecondCall& c) {
   return s;
 }
 
-/// The operands of the equation, or their tangents. `kept` comes with rounds and stride, and may be missing.
+/// The operands of the equation, or their tangents. `kept` comes with rounds and stride, and may be
+/// missing.
 struct Parts {
   Tensors x, kept, cts;
 };
@@ -282,12 +306,15 @@ std::vector<Tensor> results_of(const ReversedLoop& l, Tensors operands) {
 }
 
 /// Tangents of the results, and where it costs nothing the results.
-std::vector<Tensor> tangents_of_pull(const LoopRef& l, const Parts& x, const Parts& t, std::vector<Tensor>* results) {
+std::vector<Tensor> tangents_of_pull(const LoopRef& l, const Parts& x, const Parts& t,
+                                     std::vector<Tensor>* results) {
   const std::vector<Tensor> cts_t = among_carries(*l, t.cts);
   if (!any_defined(t.x)) {
-    if (!any_defined(t.cts)) return std::vector<Tensor>(l->varying.size() + l->shared_operands.size());
+    if (!any_defined(t.cts))
+      return std::vector<Tensor>(l->varying.size() + l->shared_operands.size());
     std::vector<Tensor> saved = list(x.x);
-    if (x.kept.empty()) append(saved, Tensors(keeping(quiet_loop(l, x.x), x.x)).subspan(l->carries()));
+    if (x.kept.empty())
+      append(saved, Tensors(keeping(quiet_loop(l, x.x), x.x)).subspan(l->carries()));
     else append(saved, x.kept);
     return results_of(*l, pulled_back(l, std::move(saved), cts_t));
   }
@@ -311,7 +338,8 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
   own->first_linear = m + n + 2;
   own->forward = [l](Tensors given, Tensors t) {
     std::vector<Tensor> results;
-    const std::vector<Tensor> tangents = tangents_of_pull(l, parts_of(*l, given), parts_of(*l, t), &results);
+    const std::vector<Tensor> tangents =
+        tangents_of_pull(l, parts_of(*l, given), parts_of(*l, t), &results);
     if (results.empty()) results = backward_equation(l, given);
     append(results, tangents);
     return results;
@@ -324,13 +352,16 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
     made.tangents = made.results.size();
     made.residuals = list(parts.x);
     append(made.residuals, parts.cts);
-    made.push = [l, m](Tensors saved, Tensors t) { return tangents_of_pull(l, {saved.first(m), {}, saved.subspan(m)}, parts_of(*l, t), nullptr); };
+    made.push = [l, m](Tensors saved, Tensors t) {
+      return tangents_of_pull(l, {saved.first(m), {}, saved.subspan(m)}, parts_of(*l, t), nullptr);
+    };
     made.pull = [l, m, n, wanted](Tensors saved, Tensors cts) {
       const std::vector<Tensor> along = among_operands(*l, cts);
       std::vector<Tensor> all(wanted.size());
       if (!any_defined(along)) return all;
       const Flags by_x(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(m));
-      const Second s = run_second({*l, saved.first(m), along, {}, {}, by_x, {}, {}, among_carries(*l, saved.subspan(m))});
+      const Second s = run_second(
+          {*l, saved.first(m), along, {}, {}, by_x, {}, {}, among_carries(*l, saved.subspan(m))});
       for (std::size_t i = 0; i < m; ++i) all[i] = s.by_value[i];
       for (std::size_t k = 0; k < l->varying.size(); ++k)
         if (wanted[m + n + 2 + k]) all[m + n + 2 + k] = s.tangents[l->varying[k]];
@@ -341,14 +372,16 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
   own->transpose = [l, m, n](Tensors x, Tensors cts) {
     std::vector<Tensor> all(x.size()), results, tangents;
     forward(l->equation, x.first(m), among_operands(*l, cts), results, tangents);
-    for (std::size_t k = 0; k < l->varying.size(); ++k) all[m + n + 2 + k] = tangents[l->varying[k]];
+    for (std::size_t k = 0; k < l->varying.size(); ++k)
+      all[m + n + 2 + k] = tangents[l->varying[k]];
     return all;
   };
   return rule_of(std::move(own));
 }
 
 std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given) {
-  // What the equation before has kept depends on the operands only by the rules of both. Loops for themselves need it from loops.
+  // What the equation before has kept depends on the operands only by the rules of both. Loops for
+  // themselves need it from loops.
   const FlatFunction open = [&](Tensors own) {
     const Parts parts = parts_of(*l, own);
     std::vector<Tensor> all = list(parts.x);
@@ -356,7 +389,8 @@ std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given) {
     append(all, parts.cts);
     return run_back(*l, all);
   };
-  return as_equation(*l, [&](Tensors own) { return run_back(*l, own); }, open, given, backward_rule(l));
+  return as_equation(
+      *l, [&](Tensors own) { return run_back(*l, own); }, open, given, backward_rule(l));
 }
 
 std::vector<Tensor> pulled_back(const LoopRef& loop, std::vector<Tensor> saved, Tensors cts) {
@@ -371,7 +405,9 @@ std::vector<Tensor> pulled_back(const LoopRef& loop, std::vector<Tensor> saved, 
 ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace while_rules;
   const LoopRef l = loop_of(e, x, wanted);
-  ControlLinear c = linearized(l, wanted, x, too_many_states(*l, x) ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
+  ControlLinear c = linearized(
+      l, wanted, x,
+      too_many_states(*l, x) ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
   c.results.resize(l->carries());
   return c;
 }

@@ -29,7 +29,8 @@ void control(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>
 
 namespace transpose_rules {
 
-// A control-flow equation that is linear in some operands is its own derivative with respect to them, at zero as anywhere.
+// A control-flow equation that is linear in some operands is its own derivative with respect to
+// them, at zero as anywhere.
 void control(const TransposeCall& c) {
   Vec<bool> wanted;
   std::vector<Tensor> x;

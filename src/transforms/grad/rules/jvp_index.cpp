@@ -8,20 +8,25 @@ namespace vt::detail::jvp_rules {
 Tensor same_op(const JvpCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
   operands[0] = c.t[0];
-  return emit(c.equation.op, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
+  return emit(c.equation.op, c.equation.params,
+              std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
 /// Linear in all float operands jointly: missing tangents are zeros of the operand's shape.
 Tensor with_zeros(const JvpCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
   for (std::size_t i = 0; i < operands.size(); ++i)
-    if (is_inexact(operands[i].dtype())) operands[i] = c.has(i) ? c.t[i] : grad_build::zeros_like(c.x[i]);
-  return emit(c.equation.op, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
+    if (is_inexact(operands[i].dtype()))
+      operands[i] = c.has(i) ? c.t[i] : grad_build::zeros_like(c.x[i]);
+  return emit(c.equation.op, c.equation.params,
+              std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
-Tensor met_by_updates(const ScatterParams& p, const Tensor& operand, const Tensor& indices, const Shape& updates) {
+Tensor met_by_updates(const ScatterParams& p, const Tensor& operand, const Tensor& indices,
+                      const Shape& updates) {
   const Shape& shape = operand.shape();
-  if (shape.elements() == 0) return grad_build::zeros(Aval(operand.dtype(), updates));  // no window fits in it
+  // no window fits in it
+  if (shape.elements() == 0) return grad_build::zeros(Aval(operand.dtype(), updates));
   GatherParams g;
   g.offset_dims = p.update_window_dims;
   g.collapsed_slice_dims = p.inserted_window_dims;
@@ -32,7 +37,8 @@ Tensor met_by_updates(const ScatterParams& p, const Tensor& operand, const Tenso
   std::size_t window = 0;
   for (int d = 0; d < shape.rank(); ++d) {
     const bool absent = p.inserted_window_dims.contains(d) || p.operand_batching_dims.contains(d);
-    g.slice_sizes.push_back(absent ? 1 : updates[static_cast<std::size_t>(p.update_window_dims[window++])]);
+    g.slice_sizes.push_back(
+        absent ? 1 : updates[static_cast<std::size_t>(p.update_window_dims[window++])]);
   }
   return emit(Op::gather, make_params(std::move(g)), {operand, indices}, {});
 }
@@ -54,12 +60,15 @@ using namespace grad_build;
 inline Tensor scattered(Op op, const JvpCall& c, const Tensor& operand, const Tensor& updates) {
   return emit(op, c.equation.params, {operand, c.x[1], updates}, {});
 }
-inline Tensor gathered(const JvpCall& c, const Tensor& operand) { return met_by_updates(c.as<ScatterParams>(), operand, c.x[1], c.x[2].shape()); }
+inline Tensor gathered(const JvpCall& c, const Tensor& operand) {
+  return met_by_updates(c.as<ScatterParams>(), operand, c.x[1], c.x[2].shape());
+}
 }  // namespace scatter_parts
 
-// The factor of an update is the operand times all other updates of the same element. With several updates of one element it
-// is the product of the nonzero ones over its own, with zeros counted apart, so that zeros give no 0/0. (The second derivative
-// between two updates of one element that are both exactly zero is the one case that this form gets as 0.)
+// The factor of an update is the operand times all other updates of the same element. With several
+// updates of one element it is the product of the nonzero ones over its own, with zeros counted
+// apart, so that zeros give no 0/0. (The second derivative between two updates of one element that
+// are both exactly zero is the one case that this form gets as 0.)
 Tensor scatter_mul(const JvpCall& c) {
   using namespace scatter_parts;
   Tensor sum;
@@ -72,8 +81,10 @@ Tensor scatter_mul(const JvpCall& c) {
     const Val update = c.x[2];
     const Tensor is_zero = binary(Op::eq, update, zero);
     const Val nonzero = choose(is_zero, one, update);
-    const Tensor zeros_met = gathered(c, scattered(Op::scatter_add, c, zeros_like(c.x[0]), convert_to(is_zero, d)));
-    const Val product = gathered(c, scattered(Op::scatter_mul, c, filled(aval_of(c.x[0]), 1), nonzero));
+    const Tensor zeros_met =
+        gathered(c, scattered(Op::scatter_add, c, zeros_like(c.x[0]), convert_to(is_zero, d)));
+    const Val product =
+        gathered(c, scattered(Op::scatter_mul, c, filled(aval_of(c.x[0]), 1), nonzero));
     const Tensor others_nonzero = binary(Op::eq, zeros_met, convert_to(is_zero, d));
     factor = factor * Val(choose(others_nonzero, product / nonzero, zero));
   }
@@ -92,7 +103,8 @@ Tensor scatter_extremum(const JvpCall& c) {
   if (c.has(2)) {
     // An update that was dropped met nobody; 1 keeps its (unused) share finite.
     const Tensor met = gathered(c, winners);
-    const Val share = update_wins / Val(choose(binary(Op::gt, met, scalar(d, 0)), met, scalar(d, 1)));
+    const Val share =
+        update_wins / Val(choose(binary(Op::gt, met, scalar(d, 0)), met, scalar(d, 1)));
     sum = sum_of(sum, scattered(Op::scatter_add, c, zeros_like(c.x[0]), Val(c.t[2]) * share));
   }
   return sum;
@@ -102,7 +114,8 @@ Tensor scatter_extremum(const JvpCall& c) {
 Tensor bilinear(const JvpCall& c) {
   Tensor sum;
   if (c.has(0)) sum = emit(c.equation.op, c.equation.params, {c.t[0], c.x[1]}, {});
-  if (c.has(1)) sum = grad_build::sum_of(sum, emit(c.equation.op, c.equation.params, {c.x[0], c.t[1]}, {}));
+  if (c.has(1))
+    sum = grad_build::sum_of(sum, emit(c.equation.op, c.equation.params, {c.x[0], c.t[1]}, {}));
   return sum;
 }
 

@@ -9,7 +9,8 @@ namespace vt::detail::jvp_rules {
 namespace reduce_parts {
 using namespace grad_build;
 
-/// h with h_i = a_i · h_{i−1} + b_i along an axis, by doubling: log₂ n steps, each of plain differentiable ops, linear in b.
+/// h with h_i = a_i · h_{i−1} + b_i along an axis, by doubling: log₂ n steps, each of plain
+/// differentiable ops, linear in b.
 inline Tensor linear_recurrence(Tensor a, Tensor b, int axis, bool reverse) {
   const std::int64_t n = a.shape()[at(axis)];
   for (std::int64_t step = 1; step < n; step *= 2) {
@@ -39,7 +40,8 @@ inline Tensor joined(const Tensor& x, const Axes& reduced) {
 inline bool is_liftable(const GraphBody& body) {
   for (const Equation& e : body.equations) {
     const bool leaf = e.op == Op::full || e.op == Op::constant;
-    const bool inner = e.op == Op::call && !e.as<CallParams>().rule && is_liftable(*e.as<CallParams>().body);
+    const bool inner =
+        e.op == Op::call && !e.as<CallParams>().rule && is_liftable(*e.as<CallParams>().body);
     if (!leaf && !inner && !is_elementwise(e.op)) return false;
   }
   return true;
@@ -48,7 +50,8 @@ inline bool is_liftable(const GraphBody& body) {
 
 using namespace reduce_parts;
 
-// Each element's factor is the product of all others, got without division: products of what is before and what is behind.
+// Each element's factor is the product of all others, got without division: products of what is
+// before and what is behind.
 Tensor reduce_prod(const JvpCall& c) {
   const Axes& axes = c.as<AxesParams>().axes;
   const Val x = joined(c.x[0], axes), t = joined(c.t[0], axes);
@@ -74,15 +77,18 @@ Tensor lanes_extremum(const JvpCall& c) {
   return summed(Val(c.t[0]) * hit) / summed(hit);
 }
 
-// The user's function on pairs (value, tangent), combined as a tree over the reduced elements: associative functions do not
-// mind the order, and every level is element-wise.
+// The user's function on pairs (value, tangent), combined as a tree over the reduced elements:
+// associative functions do not mind the order, and every level is element-wise.
 void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const auto& p = c.as<ReduceParams>();
   const std::size_t n = c.x.size() / 2;
   const SmallVec<Tensor, 1> outputs = emit_all(c.equation.op, c.equation.params, c.x, {});
   results.assign(outputs.begin(), outputs.end());
   if (!is_liftable(*p.body))
-    fail(ErrorKind::transform, "vt::reduce: the function must be element-wise to be differentiated; it is\n" + to_text(*p.body), c.equation.where);
+    fail(ErrorKind::transform,
+         "vt::reduce: the function must be element-wise to be differentiated; it is\n" +
+             to_text(*p.body),
+         c.equation.where);
 
   const int rank = c.x[0].rank();
   Axes order = p.axes;
@@ -92,20 +98,24 @@ void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>&
     if (p.axes.contains(d)) shape[0] *= c.x[0].shape()[at(d)];
     else shape.push_back(c.x[0].shape()[at(d)]);
   }
-  auto lined_up = [&](const Tensor& x) { return x.defined() ? with_shape(permuted(x, order), shape) : x; };
+  auto lined_up = [&](const Tensor& x) {
+    return x.defined() ? with_shape(permuted(x, order), shape) : x;
+  };
   std::vector<Tensor> x, t;
   for (std::size_t i = 0; i < n; ++i) {
     x.push_back(lined_up(c.x[i]));
     t.push_back(lined_up(c.t[i]));
   }
 
-  auto combine = [&](std::span<const Tensor> accumulated, std::span<const Tensor> accumulated_t, std::span<const Tensor> next,
-                     std::span<const Tensor> next_t) {
-    std::vector<Tensor> primal(accumulated.begin(), accumulated.end()), tangent(accumulated_t.begin(), accumulated_t.end());
+  auto combine = [&](std::span<const Tensor> accumulated, std::span<const Tensor> accumulated_t,
+                     std::span<const Tensor> next, std::span<const Tensor> next_t) {
+    std::vector<Tensor> primal(accumulated.begin(), accumulated.end()),
+        tangent(accumulated_t.begin(), accumulated_t.end());
     primal.insert(primal.end(), next.begin(), next.end());
     tangent.insert(tangent.end(), next_t.begin(), next_t.end());
     JvpResult r = jvp_graph(*p.body, primal, tangent, c.mode, JvpShapes::lifted);
-    // A body that ignores its arguments, or returns a scalar among arrays, gives less than the full shape.
+    // A body that ignores its arguments, or returns a scalar among arrays, gives less than the full
+    // shape.
     const Shape& full = next[0].shape();
     for (std::size_t i = 0; i < n; ++i) {
       r.primals[i] = spread(r.primals[i], full);
@@ -113,21 +123,27 @@ void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>&
     }
     return r;
   };
-  auto part = [&](const std::vector<Tensor>& all, std::int64_t start, std::int64_t limit, std::int64_t stride) {
+  auto part = [&](const std::vector<Tensor>& all, std::int64_t start, std::int64_t limit,
+                  std::int64_t stride) {
     std::vector<Tensor> parts;
-    for (const Tensor& v : all) parts.push_back(v.defined() ? slice_axis(v, 0, start, limit, stride) : v);
+    for (const Tensor& v : all)
+      parts.push_back(v.defined() ? slice_axis(v, 0, start, limit, stride) : v);
     return parts;
   };
-  auto append = [&](const Tensor& head, const Tensor& tail) { return emit(Op::concatenate, make_params(AxisParams{0}), {head, tail}, {}); };
+  auto append = [&](const Tensor& head, const Tensor& tail) {
+    return emit(Op::concatenate, make_params(AxisParams{0}), {head, tail}, {});
+  };
   for (std::int64_t count = shape[0]; count > 1; count = (count + 1) / 2) {
     const std::int64_t even = count / 2 * 2;
-    JvpResult r = combine(part(x, 0, even, 2), part(t, 0, even, 2), part(x, 1, even, 2), part(t, 1, even, 2));
+    JvpResult r =
+        combine(part(x, 0, even, 2), part(t, 0, even, 2), part(x, 1, even, 2), part(t, 1, even, 2));
     if (even != count) {
       const std::vector<Tensor> last = part(x, even, count, 1), last_t = part(t, even, count, 1);
       for (std::size_t i = 0; i < n; ++i) {
         const Tensor &head_t = r.tangents[i], &tail_t = last_t[i];
         if (head_t.defined() || tail_t.defined())
-          r.tangents[i] = append(head_t.defined() ? head_t : zeros_like(r.primals[i]), tail_t.defined() ? tail_t : zeros_like(last[i]));
+          r.tangents[i] = append(head_t.defined() ? head_t : zeros_like(r.primals[i]),
+                                 tail_t.defined() ? tail_t : zeros_like(last[i]));
         r.primals[i] = append(r.primals[i], last[i]);
       }
     }
@@ -154,7 +170,8 @@ Tensor cumprod(const JvpCall& c) {
   return linear_recurrence(c.x[0], Val(c.t[0]) * before, p.axis, p.reverse);
 }
 
-// Each result is one element of the operand: the first that reached it. Which one is found with integers, then read.
+// Each result is one element of the operand: the first that reached it. Which one is found with
+// integers, then read.
 Tensor cum_extremum(const JvpCall& c) {
   const auto& p = c.as<CumulativeParams>();
   const Tensor &x = c.x[0], &y = c.y;
@@ -166,21 +183,27 @@ Tensor cum_extremum(const JvpCall& c) {
   // New: not (x ≤ the extreme so far), which a first NaN is as well; nothing is new after a NaN.
   const Tensor fails = binary(c.equation.op == Op::cummax ? Op::le : Op::ge, x, before);
   const Tensor is_new = binary(Op::and_, unary(Op::not_, fails), binary(Op::eq, before, before));
-  const Tensor is_first = binary(Op::eq, place, scalar(index, p.reverse ? static_cast<double>(n - 1) : 0.0));
-  const Tensor marked = choose(binary(Op::or_, is_first, is_new), place, scalar(index, p.reverse ? static_cast<double>(n) : -1.0));
+  const Tensor is_first =
+      binary(Op::eq, place, scalar(index, p.reverse ? static_cast<double>(n - 1) : 0.0));
+  const Tensor marked = choose(binary(Op::or_, is_first, is_new), place,
+                               scalar(index, p.reverse ? static_cast<double>(n) : -1.0));
   const Tensor source = cumulate(p.reverse ? Op::cummin : Op::cummax, marked, p.axis, p.reverse);
   return read_along(c.t[0], source, p.axis);
 }
 
-// dy_i = σ(y_{i−1} − x_i) · dy_{i−1} + σ(x_i − y_{i−1}) · t_i. The shares sum to 1 also where y is so large that rounding it would tell in e^{x − y}.
+// dy_i = σ(y_{i−1} − x_i) · dy_{i−1} + σ(x_i − y_{i−1}) · t_i. The shares sum to 1 also where y is
+// so large that rounding it would tell in e^{x − y}.
 Tensor cumlogsumexp(const JvpCall& c) {
   const auto& p = c.as<CumulativeParams>();
   const double infinity = __builtin_inf();
   // Where all so far is −∞ the shares are 0, not those of −∞ + ∞.
-  const Tensor zero = scalar(c.y.dtype(), 0), empty = binary(Op::eq, c.y, scalar(c.y.dtype(), -infinity));
+  const Tensor zero = scalar(c.y.dtype(), 0),
+               empty = binary(Op::eq, c.y, scalar(c.y.dtype(), -infinity));
   const Val before = shifted(c.y, p.axis, p.reverse ? -1 : 1, -infinity);
   const Val ahead = choose(empty, zero, Val(c.x[0]) - before);
-  const auto share = [&](const Val& of) { return Val(choose(empty, zero, unary(Op::sigmoid, of))); };
+  const auto share = [&](const Val& of) {
+    return Val(choose(empty, zero, unary(Op::sigmoid, of)));
+  };
   return linear_recurrence(share(-ahead), Val(c.t[0]) * share(ahead), p.axis, p.reverse);
 }
 

@@ -1,4 +1,5 @@
-// Derivatives that are functions of their own, composed of primitives so that they differentiate further: trigamma, Bessel functions, zeta.
+// Derivatives that are functions of their own, composed of primitives so that they differentiate
+// further: trigamma, Bessel functions, zeta.
 #include <numbers>
 
 #include "../../../trace/numerics/special_math.hpp"
@@ -7,9 +8,9 @@
 
 namespace vt::detail::jvp_rules {
 
-// ψ₁(x) for x ≥ 1/2: eight steps of ψ₁(x) = 1/x² + ψ₁(x + 1), then the asymptotic series at z = x + 8 ≥ 8.5 with Bernoulli
-// numbers up to B₂₀, whose first dropped term is below 1e-17. Every term differentiates well, so the next derivatives
-// (tetragamma …) hold too.
+// ψ₁(x) for x ≥ 1/2: eight steps of ψ₁(x) = 1/x² + ψ₁(x + 1), then the asymptotic series at z = x +
+// 8 ≥ 8.5 with Bernoulli numbers up to B₂₀, whose first dropped term is below 1e-17. Every term
+// differentiates well, so the next derivatives (tetragamma …) hold too.
 inline grad_build::Val trigamma_right(const grad_build::Val& x) {
   using namespace grad_build;
   Val sum = 1.0 / (x * x);
@@ -18,8 +19,9 @@ inline grad_build::Val trigamma_right(const grad_build::Val& x) {
     sum = sum + 1.0 / (shifted * shifted);
   }
   const Val r = 1.0 / (x + 8.0), r2 = r * r;
-  constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
-                                  -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+  constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30,      1.0 / 42, -1.0 / 30,
+                                  5.0 / 66,      -691.0 / 2730,  7.0 / 6,  -3617.0 / 510,
+                                  43867.0 / 798, -174611.0 / 330};
   Val series = bernoulli[9] * r2;
   for (int k = 8; k >= 0; --k) series = (series + bernoulli[k]) * r2;
   return sum + r * (1.0 + 0.5 * r + series);
@@ -34,8 +36,8 @@ Tensor trigamma(const Tensor& operand) {
   const DType d = x.t.dtype();
   const Tensor left = binary(Op::lt, x, scalar(d, 0.5));
   const Val right = trigamma_right(choose(left, 1.0 - x, x));
-  // The sine is taken of the distance to the nearest integer, so that poles are poles; away from the left half it sees a
-  // harmless constant, so that no infinity meets a zero cotangent.
+  // The sine is taken of the distance to the nearest integer, so that poles are poles; away from
+  // the left half it sees a harmless constant, so that no infinity meets a zero cotangent.
   const Val near = choose(left, x - Val(unary(Op::round, x)), scalar(d, 0.5));
   const Val cosecant = std::numbers::pi / sin_of(std::numbers::pi * near);
   return convert_to(choose(left, cosecant * cosecant - right, right), own);
@@ -54,8 +56,10 @@ Tensor spence(const JvpCall& c) {
   return Val(c.t[0]) * -Val(choose(near, series, far));
 }
 
-// I₁(x)/x and J₁(x)/x are even and smooth, of which the quotients show nothing at 0: there by the series Σ (±x²/4)ᵏ / (2 k! (k + 1)!).
-inline grad_build::Val bessel_quotient(const grad_build::Val& x, const grad_build::Val& y, double sign, bool scaled) {
+// I₁(x)/x and J₁(x)/x are even and smooth, of which the quotients show nothing at 0: there by the
+// series Σ (±x²/4)ᵏ / (2 k! (k + 1)!).
+inline grad_build::Val bessel_quotient(const grad_build::Val& x, const grad_build::Val& y,
+                                       double sign, bool scaled) {
   using namespace grad_build;
   const DType dtype = x.t.dtype();
   const Val size = unary(Op::abs, x);
@@ -71,20 +75,24 @@ inline grad_build::Val bessel_quotient(const grad_build::Val& x, const grad_buil
 
 Tensor bessel_i0e(const JvpCall& c) {
   using namespace grad_build;
-  return Val(c.t[0]) * (Val(unary(Op::bessel_i1e, c.x[0])) - Val(unary(Op::sign, c.x[0])) * Val(c.y));
+  return Val(c.t[0]) *
+         (Val(unary(Op::bessel_i1e, c.x[0])) - Val(unary(Op::sign, c.x[0])) * Val(c.y));
 }
 Tensor bessel_i1e(const JvpCall& c) {
   using namespace grad_build;
   const Val i0e = unary(Op::bessel_i0e, c.x[0]);
-  return Val(c.t[0]) * (i0e - Val(unary(Op::sign, c.x[0])) * Val(c.y) - bessel_quotient(c.x[0], c.y, 1, true));
+  return Val(c.t[0]) *
+         (i0e - Val(unary(Op::sign, c.x[0])) * Val(c.y) - bessel_quotient(c.x[0], c.y, 1, true));
 }
 Tensor bessel_j1(const JvpCall& c) {
   using namespace grad_build;
-  return Val(c.t[0]) * (Val(unary(Op::bessel_j0, c.x[0])) - bessel_quotient(c.x[0], c.y, -1, false));
+  return Val(c.t[0]) *
+         (Val(unary(Op::bessel_j0, c.x[0])) - bessel_quotient(c.x[0], c.y, -1, false));
 }
 
-// By s: the sum of Euler and Maclaurin, term by term. With b = a^−s and T = b·(a/(s − 1) + ½ + Σ cₖ s(s + 1)…(s + 2k − 2) / a^(2k−1)) its
-// tail from a = q + n on, T' has − log a and Σ 1/(s + i) as further factors.
+// By s: the sum of Euler and Maclaurin, term by term. With b = a^−s and T = b·(a/(s − 1) + ½ + Σ cₖ
+// s(s + 1)…(s + 2k − 2) / a^(2k−1)) its tail from a = q + n on, T' has − log a and Σ 1/(s + i) as
+// further factors.
 inline grad_build::Val zeta_by_s(const grad_build::Val& s, const grad_build::Val& q) {
   using namespace grad_build;
   const auto power = [&](const Val& a) { return Val(binary(Op::pow, a, -s)); };
@@ -94,7 +102,8 @@ inline grad_build::Val zeta_by_s(const grad_build::Val& s, const grad_build::Val
     const Val a = q + static_cast<double>(k);
     sum = sum - log_of(a) * power(a);
   }
-  const Val a = q + static_cast<double>(special_math::zeta_terms), l = log_of(a), inverse = 1.0 / a, square = inverse * inverse;
+  const Val a = q + static_cast<double>(special_math::zeta_terms), l = log_of(a), inverse = 1.0 / a,
+            square = inverse * inverse;
   const Val less = 1.0 / (s - 1.0);
   Val tail = -(a * less * (l + less)) - 0.5 * l;
   Val term = s * inverse, slopes = 1.0 / s;
@@ -112,7 +121,8 @@ Tensor zeta(const JvpCall& c) {
   const Val s = c.x[0], q = c.x[1];
   const DType own = c.y.dtype(), wide = size_of(own) < 4 ? DType::f32 : own;  // as for trigamma
   Tensor sum;
-  if (c.has(0)) sum = Val(c.t[0]) * Val(convert_to(zeta_by_s(convert_to(s, wide), convert_to(q, wide)), own));
+  if (c.has(0))
+    sum = Val(c.t[0]) * Val(convert_to(zeta_by_s(convert_to(s, wide), convert_to(q, wide)), own));
   if (c.has(1)) sum = sum_of(sum, Val(c.t[1]) * -(s * Val(binary(Op::zeta, s + 1.0, q))));
   return sum;
 }

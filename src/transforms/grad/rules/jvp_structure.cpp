@@ -15,24 +15,38 @@ namespace vt::detail::jvp_rules {
 
 namespace structure_parts {
 
-inline void need_count(const char* what, const CustomRule& rule, std::size_t got, std::size_t wanted, Where where) {
+inline void need_count(const char* what, const CustomRule& rule, std::size_t got,
+                       std::size_t wanted, Where where) {
   if (got == wanted) return;
-  fail(ErrorKind::tree, rule.name + ": the " + what + " gives " + std::to_string(got) + " Tensors, not " + std::to_string(wanted), where);
+  fail(ErrorKind::tree,
+       rule.name + ": the " + what + " gives " + std::to_string(got) + " Tensors, not " +
+           std::to_string(wanted),
+       where);
 }
 
-/// A Tensor that a user's rule returned, as `wanted` must be: rank-0 weak numbers adopt its dtype, anything else is an error.
-inline Tensor checked(const char* what, const CustomRule& rule, const Tensor& got, const Aval& wanted, std::size_t i, Where where) {
-  if (!got.defined()) fail(ErrorKind::tree, rule.name + ": the " + std::string(what) + " leaves result " + std::to_string(i) + " empty", where);
+/// A Tensor that a user's rule returned, as `wanted` must be: rank-0 weak numbers adopt its dtype,
+/// anything else is an error.
+inline Tensor checked(const char* what, const CustomRule& rule, const Tensor& got,
+                      const Aval& wanted, std::size_t i, Where where) {
+  if (!got.defined())
+    fail(
+        ErrorKind::tree,
+        rule.name + ": the " + std::string(what) + " leaves result " + std::to_string(i) + " empty",
+        where);
   const Aval& a = aval_of(got);
   Tensor t = got;
-  if (a.weak && a.shape.rank() == 0) t = grad_build::spread(grad_build::convert_to(t, wanted.dtype), wanted.shape);
+  if (a.weak && a.shape.rank() == 0)
+    t = grad_build::spread(grad_build::convert_to(t, wanted.dtype), wanted.shape);
   if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
-    fail(ErrorKind::shape, rule.name + ": the " + what + " gives " + a.str() + " for result " + std::to_string(i) + ", which must be " + wanted.str(),
+    fail(ErrorKind::shape,
+         rule.name + ": the " + what + " gives " + a.str() + " for result " + std::to_string(i) +
+             ", which must be " + wanted.str(),
          where);
   return t;
 }
 
-/// Custom rules see the explicit operands only; a derivative through what the function captured would be lost.
+/// Custom rules see the explicit operands only; a derivative through what the function captured
+/// would be lost.
 inline void refuse_captured(const JvpCall& c) {
   const auto& p = c.as<CallParams>();
   for (std::size_t i = static_cast<std::size_t>(p.explicit_operands); i < c.t.size(); ++i)
@@ -56,10 +70,12 @@ inline Vec<Aval> avals_of(std::span<const Tensor> tensors) {
 }
 
 /// Undefined Tensors become zeros like their patterns.
-inline std::vector<Tensor> instantiated(std::span<const Tensor> tensors, std::span<const Aval> avals) {
+inline std::vector<Tensor> instantiated(std::span<const Tensor> tensors,
+                                        std::span<const Aval> avals) {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    all.push_back(tensors[i].defined() ? tensors[i] : grad_build::zeros(Aval(avals[i].dtype, avals[i].shape)));
+    all.push_back(tensors[i].defined() ? tensors[i]
+                                       : grad_build::zeros(Aval(avals[i].dtype, avals[i].shape)));
   return all;
 }
 
@@ -67,8 +83,9 @@ inline std::vector<Tensor> instantiated(std::span<const Tensor> tensors, std::sp
 
 using namespace structure_parts;
 
-// The equations of the body, differentiated where the call stands. A custom batch rule does not survive this: it speaks of the
-// function, not of its derivative; the body's own ops carry the derivative through vmap.
+// The equations of the body, differentiated where the call stands. A custom batch rule does not
+// survive this: it speaks of the function, not of its derivative; the body's own ops carry the
+// derivative through vmap.
 void inlined(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   JvpResult r = jvp_graph(*c.as<CallParams>().body, c.x, c.t, c.mode);
   results = std::move(r.primals);
@@ -91,15 +108,19 @@ void custom_jvp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   for (std::size_t i = 0; i < n; ++i) {
     const Aval& wanted = p.body->aval(p.body->outputs[i]);
     results.push_back(checked("jvp rule", *p.rule, out[i], wanted, i, c.equation.where));
-    if (is_inexact(wanted.dtype)) tangents[i] = checked("jvp rule's tangent", *p.rule, out[n + i], wanted, i, c.equation.where);
+    if (is_inexact(wanted.dtype))
+      tangents[i] = checked("jvp rule's tangent", *p.rule, out[n + i], wanted, i, c.equation.where);
   }
 }
 
 namespace structure_parts {
 
-/// Cotangents of the results → cotangents of the explicit operands, by the user's backward function.
-inline std::vector<Tensor> run_backward(const CustomRule& rule, std::span<const Tensor> residuals, std::span<const Tensor> cotangents,
-                                        std::span<const Aval> results, std::span<const Aval> operands, Where where) {
+/// Cotangents of the results → cotangents of the explicit operands, by the user's backward
+/// function.
+inline std::vector<Tensor> run_backward(const CustomRule& rule, std::span<const Tensor> residuals,
+                                        std::span<const Tensor> cotangents,
+                                        std::span<const Aval> results,
+                                        std::span<const Aval> operands, Where where) {
   const std::vector<Tensor> given = instantiated(cotangents, results);
   std::vector<Tensor> out;
   {
@@ -108,13 +129,19 @@ inline std::vector<Tensor> run_backward(const CustomRule& rule, std::span<const 
   }
   need_count("backward function", rule, out.size(), operands.size(), where);
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = is_inexact(operands[i].dtype) ? checked("backward function", rule, out[i], operands[i], i, where) : Tensor();
+    out[i] = is_inexact(operands[i].dtype)
+                 ? checked("backward function", rule, out[i], operands[i], i, where)
+                 : Tensor();
   return out;
 }
 
-/// Tangents of the operands → tangents of the results: the backward function is linear, so its transpose is the derivative.
-inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span<const Tensor> residuals, std::span<const Tensor> tangents,
-                                               std::span<const Aval> results, std::span<const Aval> operands, Where where) {
+/// Tangents of the operands → tangents of the results: the backward function is linear, so its
+/// transpose is the derivative.
+inline std::vector<Tensor> transposed_backward(const CustomRule& rule,
+                                               std::span<const Tensor> residuals,
+                                               std::span<const Tensor> tangents,
+                                               std::span<const Aval> results,
+                                               std::span<const Aval> operands, Where where) {
   RecordingScope scope({.kind = ScopeKind::linear, .transform = "vt::custom_vjp"});
   std::vector<Tensor> cotangents;
   std::size_t linear = 0;
@@ -122,7 +149,8 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span
     cotangents.push_back(is_inexact(a.dtype) ? scope.input(Aval(a.dtype, a.shape)) : Tensor());
     linear += is_inexact(a.dtype);
   }
-  const std::vector<Tensor> backward = run_backward(rule, residuals, cotangents, results, operands, where);
+  const std::vector<Tensor> backward =
+      run_backward(rule, residuals, cotangents, results, operands, where);
   std::vector<Tensor> numbers, number_tangents;
   for (std::size_t i = 0; i < backward.size(); ++i) {
     if (!backward[i].defined() || !tangents[i].defined()) continue;
@@ -131,7 +159,8 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span
   }
   cotangents.clear();
   const Recorded recorded = scope.finish(numbers);
-  const std::vector<Tensor> pulled = transpose_graph(recorded.graph, linear, recorded.captured, number_tangents);
+  const std::vector<Tensor> pulled =
+      transpose_graph(recorded.graph, linear, recorded.captured, number_tangents);
   std::vector<Tensor> all;
   std::size_t next = 0;
   for (const Aval& a : results) all.push_back(is_inexact(a.dtype) ? pulled[next++] : Tensor());
@@ -143,7 +172,8 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span
 namespace structure_parts {
 
 /// Of an equation that knows its derivatives itself.
-inline void own_derivative(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+inline void own_derivative(const JvpCall& c, std::vector<Tensor>& results,
+                           std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
   const auto count = static_cast<std::size_t>(p.explicit_operands);
   const std::span<const Tensor> x = c.x.first(count), t = c.t.first(count);
@@ -159,7 +189,9 @@ inline void own_derivative(const JvpCall& c, std::vector<Tensor>& results, std::
   Linearization l = p.rule->own->linearize(x, wanted);
   results = std::move(l.results);
   const Vec<Aval> avals = avals_of({results.data(), l.tangents});
-  tangents = emit_linear_call({p.rule->name, std::move(l.push), std::move(l.pull), std::move(l.residuals)}, t, avals, c.equation.where);
+  tangents =
+      emit_linear_call({p.rule->name, std::move(l.push), std::move(l.pull), std::move(l.residuals)},
+                       t, avals, c.equation.where);
   tangents.resize(results.size());
 }
 
@@ -170,7 +202,8 @@ void custom_vjp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   if (p.rule->own) return own_derivative(c, results, tangents);
   refuse_captured(c);
   const auto explicit_count = static_cast<std::size_t>(p.explicit_operands);
-  const std::span<const Tensor> primals = c.x.first(explicit_count), given = c.t.first(explicit_count);
+  const std::span<const Tensor> primals = c.x.first(explicit_count),
+                                given = c.t.first(explicit_count);
   const Where where = c.equation.where;
   Vec<Aval> wanted, operands = avals_of(primals);
   for (Var v : p.body->outputs) wanted.push_back(p.body->aval(v));
@@ -180,27 +213,35 @@ void custom_vjp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
     WhereScope own_lines(Where{});
     out = p.rule->forward(primals);
   }
-  if (out.size() < wanted.size()) need_count("forward function", *p.rule, out.size(), wanted.size(), where);
-  for (std::size_t i = 0; i < wanted.size(); ++i) results.push_back(checked("forward function", *p.rule, out[i], wanted[i], i, where));
-  std::vector<Tensor> residuals(out.begin() + static_cast<std::ptrdiff_t>(wanted.size()), out.end());
+  if (out.size() < wanted.size())
+    need_count("forward function", *p.rule, out.size(), wanted.size(), where);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    results.push_back(checked("forward function", *p.rule, out[i], wanted[i], i, where));
+  std::vector<Tensor> residuals(out.begin() + static_cast<std::ptrdiff_t>(wanted.size()),
+                                out.end());
 
-  auto push = [rule = p.rule, wanted, operands, where](std::span<const Tensor> saved, std::span<const Tensor> in) {
+  auto push = [rule = p.rule, wanted, operands, where](std::span<const Tensor> saved,
+                                                       std::span<const Tensor> in) {
     return transposed_backward(*rule, saved, in, wanted, operands, where);
   };
   if (c.mode == JvpMode::forward) {
     tangents = push(residuals, given);
     return;
   }
-  auto pull = [rule = p.rule, wanted, operands, where](std::span<const Tensor> saved, std::span<const Tensor> in) {
+  auto pull = [rule = p.rule, wanted, operands, where](std::span<const Tensor> saved,
+                                                       std::span<const Tensor> in) {
     return run_backward(*rule, saved, in, wanted, operands, where);
   };
-  tangents = emit_linear_call({p.rule->name, push, pull, std::move(residuals)}, given, wanted, where);
+  tangents =
+      emit_linear_call({p.rule->name, push, pull, std::move(residuals)}, given, wanted, where);
 }
 
 namespace structure_parts {
 
-/// A checkpoint equation around `f` of `arguments`, so that later passes keep its inside apart. Undefined results stay so.
-inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
+/// A checkpoint equation around `f` of `arguments`, so that later passes keep its inside apart.
+/// Undefined results stay so.
+inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const Tensor> arguments,
+                                        Where where) {
   Vec<bool> defined;
   Vec<Aval> avals;
   for (const Tensor& t : arguments) avals.push_back(aval_of(t));
@@ -219,7 +260,8 @@ inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const T
   CallParams p;
   p.body = new_shared<GraphBody>(r.graph);
   p.explicit_operands = static_cast<int>(arguments.size());
-  const SmallVec<Tensor, 1> out = emit_all(Op::checkpoint, make_params(std::move(p)), concatenated(arguments, r.captured), where);
+  const SmallVec<Tensor, 1> out = emit_all(Op::checkpoint, make_params(std::move(p)),
+                                           concatenated(arguments, r.captured), where);
   std::size_t next = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (defined[i]) all[i] = out[next++];
@@ -245,17 +287,23 @@ struct Holes {
 };
 
 /// Tangents of a checkpoint, from its operands alone.
-inline std::vector<Tensor> push_checkpoint(const GraphBody& body, std::span<const Tensor> primals, std::span<const Tensor> tangents, Where where) {
+inline std::vector<Tensor> push_checkpoint(const GraphBody& body, std::span<const Tensor> primals,
+                                           std::span<const Tensor> tangents, Where where) {
   const Holes holes(tangents);
   std::vector<Tensor> arguments(primals.begin(), primals.end());
   Holes::append_filled(arguments, tangents);
   return checkpointed(
-      [&](std::span<const Tensor> a) { return jvp_graph(body, a.first(primals.size()), holes.restored(a.subspan(primals.size()))).tangents; },
+      [&](std::span<const Tensor> a) {
+        return jvp_graph(body, a.first(primals.size()), holes.restored(a.subspan(primals.size())))
+            .tangents;
+      },
       arguments, where);
 }
 
-/// Cotangents of the operands with `wanted`: the body is run again and transposed, inside one equation.
-inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const Vec<bool>& wanted, std::span<const Tensor> primals,
+/// Cotangents of the operands with `wanted`: the body is run again and transposed, inside one
+/// equation.
+inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const Vec<bool>& wanted,
+                                           std::span<const Tensor> primals,
                                            std::span<const Tensor> cotangents, Where where) {
   const Holes holes(cotangents);
   std::vector<Tensor> arguments(primals.begin(), primals.end());
@@ -270,8 +318,9 @@ inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const Vec<bool
 
 }  // namespace structure_parts
 
-// Nothing inside is saved for the backward pass: it is computed again from the operands, in an equation of its own, which
-// common sub-expression elimination cannot merge with the first computation.
+// Nothing inside is saved for the backward pass: it is computed again from the operands, in an
+// equation of its own, which common sub-expression elimination cannot merge with the first
+// computation.
 void checkpoint(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
   const Where where = c.equation.where;
@@ -289,14 +338,17 @@ void checkpoint(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   auto push = [body = again, where](std::span<const Tensor> primals, std::span<const Tensor> in) {
     return push_checkpoint(*body, primals, in, where);
   };
-  auto pull = [body = again, wanted, where](std::span<const Tensor> primals, std::span<const Tensor> in) {
+  auto pull = [body = again, wanted, where](std::span<const Tensor> primals,
+                                            std::span<const Tensor> in) {
     // One cotangent per operand, undefined where it was not wanted.
     std::vector<Tensor> given = pull_checkpoint(*body, wanted, primals, in, where), all;
     std::size_t next = 0;
     for (bool w : wanted) all.push_back(w ? given[next++] : Tensor());
     return all;
   };
-  tangents = emit_linear_call({"vt::checkpoint", push, pull, std::vector<Tensor>(c.x.begin(), c.x.end())}, c.t, outputs, where);
+  tangents =
+      emit_linear_call({"vt::checkpoint", push, pull, std::vector<Tensor>(c.x.begin(), c.x.end())},
+                       c.t, outputs, where);
 }
 
 // Nobody knows what the host does. Results that are no numbers have no derivative anyway.
@@ -305,7 +357,9 @@ void callback(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor
   for (const Aval& a : p.results)
     if (is_inexact(a.dtype))
       fail(ErrorKind::transform,
-           p.function->name + " has no derivative; use vt::stop_gradient on its arguments, or give it a rule with vt::custom_jvp or vt::custom_vjp",
+           p.function->name +
+               " has no derivative; use vt::stop_gradient on its arguments, or give it a rule with "
+               "vt::custom_jvp or vt::custom_vjp",
            c.equation.where);
   const SmallVec<Tensor, 1> out = emit_all(Op::callback, c.equation.params, c.x, c.equation.where);
   results.assign(out.begin(), out.end());

@@ -1,6 +1,7 @@
-// Derivatives of linear algebra. Formulas: Giles 2008 (An extended collection of matrix derivative results for forward and reverse mode
-// algorithmic differentiation); Seeger, Hetzel, Dai, Meissner and Lawrence 2017 (Auto-differentiating linear algebra); for lu
-// de Hoog, Anderssen and Lukas 2011. All are written in ops that have derivatives themselves, so any order follows.
+// Derivatives of linear algebra. Formulas: Giles 2008 (An extended collection of matrix derivative
+// results for forward and reverse mode algorithmic differentiation); Seeger, Hetzel, Dai, Meissner
+// and Lawrence 2017 (Auto-differentiating linear algebra); for lu de Hoog, Anderssen and Lukas
+// 2011. All are written in ops that have derivatives themselves, so any order follows.
 #include <algorithm>
 #include <string>
 
@@ -40,33 +41,47 @@ inline Tensor product(const Tensor& a, const Tensor& b) {
 }
 inline Tensor difference(const Tensor& a, const Tensor& b) { return binary(Op::sub, a, b); }
 inline Tensor sum(const Tensor& a, const Tensor& b) { return binary(Op::add, a, b); }
-inline Tensor times(double factor, const Tensor& a) { return binary(Op::mul, scalar(a.dtype(), factor), a); }
+inline Tensor times(double factor, const Tensor& a) {
+  return binary(Op::mul, scalar(a.dtype(), factor), a);
+}
 inline Tensor symmetric_part(const Tensor& a) { return times(0.5, sum(a, adjoint(a))); }
 
 /// Where row − column compares with `k`: gt is the strict lower triangle for 0.
 inline Tensor where_below(Op comparison, const Tensor& like, std::int64_t k) {
   const int rank = like.rank();
-  const Tensor i = index_along(DType::i64, like.shape(), rank - 2), j = index_along(DType::i64, like.shape(), rank - 1);
+  const Tensor i = index_along(DType::i64, like.shape(), rank - 2),
+               j = index_along(DType::i64, like.shape(), rank - 1);
   return binary(comparison, binary(Op::sub, i, j), scalar(DType::i64, static_cast<double>(k)));
 }
-inline Tensor kept(const Tensor& mask, const Tensor& x) { return choose(mask, x, scalar(x.dtype(), 0)); }
+inline Tensor kept(const Tensor& mask, const Tensor& x) {
+  return choose(mask, x, scalar(x.dtype(), 0));
+}
 inline Tensor strictly_lower(const Tensor& x) { return kept(where_below(Op::gt, x, 0), x); }
 inline Tensor upper(const Tensor& x) { return kept(where_below(Op::le, x, 0), x); }
-inline Tensor identity_like(const Tensor& x) { return choose(where_below(Op::eq, x, 0), scalar(x.dtype(), 1), scalar(x.dtype(), 0)); }
+inline Tensor identity_like(const Tensor& x) {
+  return choose(where_below(Op::eq, x, 0), scalar(x.dtype(), 1), scalar(x.dtype(), 0));
+}
 /// The diagonals of square matrices, as vectors.
-inline Tensor diagonal(const Tensor& x) { return sum_over(kept(where_below(Op::eq, x, 0), x), Axes(x.rank() - 1)); }
+inline Tensor diagonal(const Tensor& x) {
+  return sum_over(kept(where_below(Op::eq, x, 0), x), Axes(x.rank() - 1));
+}
 /// Vectors repeated: element j in column j (or row j) of matrices like `shape`.
 inline Tensor in_columns(const Tensor& v, const Shape& shape) {
   Axes axes = Axes::first(shape.rank() - 2);
   axes.push_back(shape.rank() - 1);
   return in_dim(v, shape, axes);
 }
-inline Tensor in_rows(const Tensor& v, const Shape& shape) { return in_dim(v, shape, Axes::first(shape.rank() - 1)); }
+inline Tensor in_rows(const Tensor& v, const Shape& shape) {
+  return in_dim(v, shape, Axes::first(shape.rank() - 1));
+}
 
-inline Tensor triangular(const Tensor& a, const Tensor& b, TriangularParams p) { return emit(Op::triangular_solve, make_params(p), {a, b}, {}); }
+inline Tensor triangular(const Tensor& a, const Tensor& b, TriangularParams p) {
+  return emit(Op::triangular_solve, make_params(p), {a, b}, {});
+}
 /// a u⁻¹ for upper triangular u.
 inline Tensor over_upper(const Tensor& a, const Tensor& u) {
-  return turned(triangular(u, turned(a), {.lower = false, .transposed = true, .unit_diagonal = false}));
+  return turned(
+      triangular(u, turned(a), {.lower = false, .transposed = true, .unit_diagonal = false}));
 }
 /// Rows of x in the order that `permutation` (one for each matrix) gives.
 inline Tensor permuted_rows(const Tensor& x, const Tensor& permutation) {
@@ -90,15 +105,19 @@ inline Tensor enlarged(const Tensor& x, std::int64_t more_rows, std::int64_t mor
   p.high[p.high.size() - 1] = more_columns;
   return padded(x, scalar(x.dtype(), 0), std::move(p));
 }
-/// 1 / (b_j − b_i) off the diagonal, 0 on it: infinite where two are equal, as the derivatives of their vectors are.
+/// 1 / (b_j − b_i) off the diagonal, 0 on it: infinite where two are equal, as the derivatives of
+/// their vectors are.
 inline Tensor inverse_gaps(const Tensor& b, const Tensor& like) {
   const Tensor on = where_below(Op::eq, like, 0);
   const Tensor gaps = difference(in_columns(b, like.shape()), in_rows(b, like.shape()));
-  return choose(on, scalar(b.dtype(), 0), binary(Op::div, scalar(b.dtype(), 1), choose(on, scalar(b.dtype(), 1), gaps)));
+  return choose(on, scalar(b.dtype(), 0),
+                binary(Op::div, scalar(b.dtype(), 1), choose(on, scalar(b.dtype(), 1), gaps)));
 }
 
 [[noreturn]] inline void refuse(const JvpCall& c, const char* what) {
-  fail(ErrorKind::transform, "vt::" + std::string(name_of(c.equation.op)) + ": " + what + ": " + aval_of(c.x[0]).str(), c.equation.where);
+  fail(ErrorKind::transform,
+       "vt::" + std::string(name_of(c.equation.op)) + ": " + what + ": " + aval_of(c.x[0]).str(),
+       c.equation.where);
 }
 inline std::vector<Tensor> run_again(const JvpCall& c, const ParamsRef& params) {
   const SmallVec<Tensor, 1> results = emit_all(c.equation.op, params, c.x, {});
@@ -115,7 +134,8 @@ Tensor cholesky(const JvpCall& c) {
   const TriangularParams lower;
   const Tensor left = triangular(c.y, symmetric_part(c.t[0]), lower);
   const Tensor both = triangular(c.y, adjoint(left), lower);
-  const Tensor phi = sum(strictly_lower(both), kept(where_below(Op::eq, both, 0), times(0.5, both)));
+  const Tensor phi =
+      sum(strictly_lower(both), kept(where_below(Op::eq, both, 0), times(0.5, both)));
   return product(c.y, phi);
 }
 
@@ -139,14 +159,17 @@ void lu(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tan
   const Tensor& factors = results[0];
   const std::int64_t m = rows(factors), n = columns(factors), k = std::min(m, n);
   const int rank = factors.rank();
-  const Tensor l = enlarged(slice_axis(factors, rank - 1, 0, k), 0, m - k);  // its upper triangle is never read
+  // its upper triangle is never read
+  const Tensor l = enlarged(slice_axis(factors, rank - 1, 0, k), 0, m - k);
   Tensor u = enlarged(upper(slice_axis(factors, rank - 2, 0, k)), n - k, 0);
   if (n > k) {  // ones below make it a square matrix with an inverse
-    const Tensor is_below = binary(Op::ge, index_along(DType::i64, u.shape(), rank - 2), scalar(DType::i64, static_cast<double>(k)));
+    const Tensor is_below = binary(Op::ge, index_along(DType::i64, u.shape(), rank - 2),
+                                   scalar(DType::i64, static_cast<double>(k)));
     u = choose(is_below, identity_like(u), u);
   }
   const Tensor unit_l = sum(strictly_lower(l), identity_like(l));
-  const Tensor left = triangular(l, permuted_rows(c.t[0], results[2]), {.lower = true, .transposed = false, .unit_diagonal = true});
+  const Tensor left = triangular(l, permuted_rows(c.t[0], results[2]),
+                                 {.lower = true, .transposed = false, .unit_diagonal = true});
   const Tensor both = over_upper(left, u);
   tangents[0] = sum(product(unit_l, strictly_lower(both)), product(upper(both), u));
 }
@@ -164,17 +187,21 @@ Tensor solve(const JvpCall& c) {
   if (!right.defined()) return {};  // only the factors vary, and they are constants here
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
   operands[last] = right;
-  return emit(Op::solve, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
+  return emit(Op::solve, c.equation.params,
+              std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
-// For m ≥ n: Q̇ = Q (Ω − QᴴȦR⁻¹) + ȦR⁻¹, Ṙ = (QᴴȦR⁻¹ − Ω) R with skew Ω that has the strict lower triangle of QᴴȦR⁻¹, and the
-// imaginary part of its diagonal, as that of R is real. A wide matrix is its first m columns and QᴴA of the others.
+// For m ≥ n: Q̇ = Q (Ω − QᴴȦR⁻¹) + ȦR⁻¹, Ṙ = (QᴴȦR⁻¹ − Ω) R with skew Ω that has the strict lower
+// triangle of QᴴȦR⁻¹, and the imaginary part of its diagonal, as that of R is real. A wide matrix
+// is its first m columns and QᴴA of the others.
 void qr(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   const std::int64_t m = rows(c.x[0]), n = columns(c.x[0]);
   const int last = c.x[0].rank() - 1;
   if (c.as<DecompositionParams>().full && m > n)
-    refuse(c, "the columns of a full Q beyond those of the matrix have no derivative; use reduced factors");
+    refuse(c,
+           "the columns of a full Q beyond those of the matrix have no derivative; use reduced "
+           "factors");
   results = run_again(c, c.equation.params);
   const Tensor &q = results[0], &whole = results[1];
   const Tensor r = n > m ? slice_axis(whole, last, 0, m) : whole;
@@ -201,17 +228,21 @@ void eigh(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
   const Tensor &w = results[0], &v = results[1];
   const Tensor inside = product(product(adjoint(v), symmetric_part(c.t[0])), v);
   tangents[0] = real_part(diagonal(inside));
-  if (c.as<DecompositionParams>().vectors) tangents[1] = product(v, binary(Op::mul, inverse_gaps(convert_to(w, inside.dtype()), inside), inside));
+  if (c.as<DecompositionParams>().vectors)
+    tangents[1] =
+        product(v, binary(Op::mul, inverse_gaps(convert_to(w, inside.dtype()), inside), inside));
   else results.pop_back();
 }
 
-// With D = Uᴴ Ȧ V: ṡ = Re diag D; U̇ = U (F ∘ (D S + S Dᴴ)), V̇ = V (F ∘ (S D + Dᴴ S)), F = 1 / (s_j² − s_i²), and what Ȧ does outside the spaces of
-// U and V. What turns the phases of both is given to U (as in JAX).
+// With D = Uᴴ Ȧ V: ṡ = Re diag D; U̇ = U (F ∘ (D S + S Dᴴ)), V̇ = V (F ∘ (S D + Dᴴ S)), F = 1 /
+// (s_j² − s_i²), and what Ȧ does outside the spaces of U and V. What turns the phases of both is
+// given to U (as in JAX).
 void svd(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   const auto& p = c.as<DecompositionParams>();
   const std::int64_t m = rows(c.x[0]), n = columns(c.x[0]);
-  if (p.full && p.vectors && m != n) refuse(c, "full factors of a matrix that is not square have no derivative; use reduced ones");
+  if (p.full && p.vectors && m != n)
+    refuse(c, "full factors of a matrix that is not square have no derivative; use reduced ones");
   const std::vector<Tensor> all = run_again(c, make_params(DecompositionParams{}));
   const Tensor &u = all[0], &s = all[1], &vt = all[2], &da = c.t[0], v = adjoint(vt);
   const Tensor inside = product(product(adjoint(u), da), v);
@@ -230,23 +261,27 @@ void svd(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& ta
   Tensor inner = binary(Op::mul, gaps, sum(by_column, adjoint(by_column)));
   if (is_complex(inside.dtype())) {
     const Tensor on = kept(where_below(Op::eq, inside, 0), inside);
-    inner = sum(inner, binary(Op::div, times(0.5, difference(on, unary(Op::conj, on))), in_columns(lengths, inside.shape())));
+    inner = sum(inner, binary(Op::div, times(0.5, difference(on, unary(Op::conj, on))),
+                              in_columns(lengths, inside.shape())));
   }
   Tensor du = product(u, inner);
   Tensor dv = product(v, binary(Op::mul, gaps, sum(by_row, adjoint(by_row))));
   if (m > n) {
     const Tensor right = product(da, v);
-    du = sum(du, binary(Op::div, difference(right, product(u, product(adjoint(u), right))), in_columns(lengths, right.shape())));
+    du = sum(du, binary(Op::div, difference(right, product(u, product(adjoint(u), right))),
+                        in_columns(lengths, right.shape())));
   }
   if (n > m) {
     const Tensor left = product(adjoint(da), u);
-    dv = sum(dv, binary(Op::div, difference(left, product(v, product(vt, left))), in_columns(lengths, left.shape())));
+    dv = sum(dv, binary(Op::div, difference(left, product(v, product(vt, left))),
+                        in_columns(lengths, left.shape())));
   }
   tangents[0] = du;
   tangents[2] = adjoint(dv);
 }
 
-// With C = V⁻¹ Ȧ V: λ̇ = diag C, V̇ = V (C / (λ_j − λ_i)) + V diag c, where c keeps each vector's length and its largest element real.
+// With C = V⁻¹ Ȧ V: λ̇ = diag C, V̇ = V (C / (λ_j − λ_i)) + V diag c, where c keeps each vector's
+// length and its largest element real.
 void eig(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   results = run_again(c, make_params(DecompositionParams{}));
@@ -262,11 +297,15 @@ void eig(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& ta
   const int row_axis = v.rank() - 2;
   const Axes rows_axis(row_axis);
   // Of elements of one size the real one is the largest.
-  const Tensor place = emit(Op::argmax, make_params(ArgParams{row_axis, DType::i64}), {unary(Op::real, v)}, {});
-  const Tensor largest = binary(Op::eq, index_along(DType::i64, v.shape(), row_axis), in_columns(place, v.shape()));
+  const Tensor place =
+      emit(Op::argmax, make_params(ArgParams{row_axis, DType::i64}), {unary(Op::real, v)}, {});
+  const Tensor largest =
+      binary(Op::eq, index_along(DType::i64, v.shape(), row_axis), in_columns(place, v.shape()));
   const auto of_largest = [&](const Tensor& x) { return sum_over(kept(largest, x), rows_axis); };
-  const Tensor along = unary(Op::neg, unary(Op::real, sum_over(binary(Op::mul, unary(Op::conj, v), across), rows_axis)));
-  const Tensor turning = unary(Op::neg, binary(Op::div, unary(Op::imag, of_largest(across)), unary(Op::real, of_largest(v))));
+  const Tensor along = unary(
+      Op::neg, unary(Op::real, sum_over(binary(Op::mul, unary(Op::conj, v), across), rows_axis)));
+  const Tensor turning = unary(Op::neg, binary(Op::div, unary(Op::imag, of_largest(across)),
+                                               unary(Op::real, of_largest(v))));
   const Tensor factor = emit(Op::complex, {}, {along, turning}, {});
   tangents[1] = sum(across, binary(Op::mul, v, in_columns(factor, v.shape())));
 }
@@ -276,7 +315,8 @@ Tensor tridiagonal_solve(const JvpCall& c) {
   using namespace matrix_build;
   const int axis = c.y.rank() - 2;
   Tensor right = c.t[3];
-  const Tensor neighbours[3] = {c.has(0) ? shifted(c.y, axis, 1, 0) : Tensor(), c.y, c.has(2) ? shifted(c.y, axis, -1, 0) : Tensor()};
+  const Tensor neighbours[3] = {c.has(0) ? shifted(c.y, axis, 1, 0) : Tensor(), c.y,
+                                c.has(2) ? shifted(c.y, axis, -1, 0) : Tensor()};
   for (std::size_t i = 0; i < 3; ++i) {
     if (!c.has(i)) continue;
     const Tensor moved = binary(Op::mul, in_rows(c.t[i], c.y.shape()), neighbours[i]);
@@ -303,7 +343,8 @@ void solve(const TransposeCall& c) {
     if (c.linear(i)) refuse(c);
   operands[last] = c.ct();
   const ParamsRef turned = make_params(SolveParams{!c.as<SolveParams>().transposed});
-  c.cotangents[last] = emit(Op::solve, turned, std::span<const Tensor>(operands.data(), operands.size()), {});
+  c.cotangents[last] =
+      emit(Op::solve, turned, std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
 // What stood below the diagonal of row i stands above that of row i − 1.
@@ -311,8 +352,10 @@ void tridiagonal_solve(const TransposeCall& c) {
   for (std::size_t i = 0; i < 3; ++i)
     if (c.linear(i)) refuse(c);
   const int axis = c.x[1].rank() - 1;
-  c.cotangents[3] =
-      emit(Op::tridiagonal_solve, {}, {grad_build::shifted(c.x[2], axis, 1, 0), c.x[1], grad_build::shifted(c.x[0], axis, -1, 0), c.ct()}, {});
+  c.cotangents[3] = emit(Op::tridiagonal_solve, {},
+                         {grad_build::shifted(c.x[2], axis, 1, 0), c.x[1],
+                          grad_build::shifted(c.x[0], axis, -1, 0), c.ct()},
+                         {});
 }
 
 }  // namespace transpose_rules

@@ -19,16 +19,20 @@ using namespace grad_build;
 void refuse(const TransposeCall& c) {
   fail(ErrorKind::transform,
        "vt::" + std::string(name_of(c.equation.op)) +
-           " is used on a tangent or cotangent in a way that is not linear, so it cannot be transposed; what custom rules make of tangents "
+           " is used on a tangent or cotangent in a way that is not linear, so it cannot be "
+           "transposed; what custom rules make of tangents "
            "and cotangents must be linear in them",
        c.equation.where);
 }
 
-/// Sums what was spread: a cotangent of the result's shape brought to operand i, which may be a scalar.
-inline Tensor onto(const TransposeCall& c, std::size_t i, Tensor ct) { return c.shape(i).rank() == 0 ? sum_all(ct) : std::move(ct); }
+/// Sums what was spread: a cotangent of the result's shape brought to operand i, which may be a
+/// scalar.
+inline Tensor onto(const TransposeCall& c, std::size_t i, Tensor ct) {
+  return c.shape(i).rank() == 0 ? sum_all(ct) : std::move(ct);
+}
 
-/// An operand that does not depend on a tangent should be zero here, and is: zeros that custom rules were given in place of
-/// symbolic ones, times something.
+/// An operand that does not depend on a tangent should be zero here, and is: zeros that custom
+/// rules were given in place of symbolic ones, times something.
 inline void add(const TransposeCall& c) {
   for (std::size_t i : {0u, 1u})
     if (c.linear(i)) c.cotangents[i] = onto(c, i, c.ct());
@@ -43,7 +47,8 @@ inline void mul(const TransposeCall& c) {
   const Tensor& factor = c.x[1 - i];
   // A scalar factor is applied after the sum, to one number.
   const bool late = c.shape(i).rank() == 0 && factor.rank() == 0;
-  c.cotangents[i] = late ? binary(Op::mul, onto(c, i, c.ct()), factor) : onto(c, i, binary(Op::mul, c.ct(), factor));
+  c.cotangents[i] = late ? binary(Op::mul, onto(c, i, c.ct()), factor)
+                         : onto(c, i, binary(Op::mul, c.ct(), factor));
 }
 inline void div(const TransposeCall& c) {
   if (c.linear(1)) refuse(c);
@@ -65,30 +70,43 @@ inline void convert(const TransposeCall& c) {
   c.cotangents[0] = convert_to(dropped ? unary(Op::real, c.ct()) : c.ct(), own);
 }
 
-// Cotangents go with tangents by the real part of the plain product, without conjugation: the cotangent of z stands for
-// ∂/∂re z − i·∂/∂im z, and linear maps of complex numbers are transposed as they are.
-inline void real(const TransposeCall& c) { c.cotangents[0] = binary(Op::complex, c.ct(), scalar(c.ct().dtype(), 0)); }
-inline void imag(const TransposeCall& c) { c.cotangents[0] = binary(Op::complex, scalar(c.ct().dtype(), 0), unary(Op::neg, c.ct())); }
+// Cotangents go with tangents by the real part of the plain product, without conjugation: the
+// cotangent of z stands for ∂/∂re z − i·∂/∂im z, and linear maps of complex numbers are transposed
+// as they are.
+inline void real(const TransposeCall& c) {
+  c.cotangents[0] = binary(Op::complex, c.ct(), scalar(c.ct().dtype(), 0));
+}
+inline void imag(const TransposeCall& c) {
+  c.cotangents[0] = binary(Op::complex, scalar(c.ct().dtype(), 0), unary(Op::neg, c.ct()));
+}
 inline void conj(const TransposeCall& c) { c.cotangents[0] = unary(Op::conj, c.ct()); }
 inline void complex(const TransposeCall& c) {
   if (c.linear(0)) c.cotangents[0] = onto(c, 0, unary(Op::real, c.ct()));
   if (c.linear(1)) c.cotangents[1] = onto(c, 1, unary(Op::neg, unary(Op::imag, c.ct())));
 }
-inline void reduce_precision(const TransposeCall& c) { c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {}); }
+inline void reduce_precision(const TransposeCall& c) {
+  c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {});
+}
 
 /// Of the sum of what all lanes make of it: psum and all_to_all are their own transposes.
-inline void psum(const TransposeCall& c) { c.cotangents[0] = emit(c.equation.op, c.equation.params, {c.ct()}, {}); }
-inline void all_gather(const TransposeCall& c) { c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0}); }
+inline void psum(const TransposeCall& c) {
+  c.cotangents[0] = emit(c.equation.op, c.equation.params, {c.ct()}, {});
+}
+inline void all_gather(const TransposeCall& c) {
+  c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0});
+}
 inline void ppermute(const TransposeCall& c) {
   const auto& p = c.as<CollectiveParams>();
   CollectiveParams back{p.axis, Vec<std::int64_t>(p.sources.size(), -1)};
   for (std::size_t i = 0; i < p.sources.size(); ++i)
-    if (p.sources[i] >= 0) back.sources[static_cast<std::size_t>(p.sources[i])] = static_cast<std::int64_t>(i);
+    if (p.sources[i] >= 0)
+      back.sources[static_cast<std::size_t>(p.sources[i])] = static_cast<std::int64_t>(i);
   c.cotangents[0] = emit(Op::ppermute, make_params(std::move(back)), {c.ct()}, {});
 }
 
-// A call is transposed as if its equations stood here. Rules of custom functions do not apply: they speak of the function, and
-// what is transposed here is a derivative of which that function is a part.
+// A call is transposed as if its equations stood here. Rules of custom functions do not apply: they
+// speak of the function, and what is transposed here is a derivative of which that function is a
+// part.
 inline void inlined(const TransposeCall& c) {
   const GraphBody& body = *c.as<CallParams>().body;
   // transpose_graph wants the linear inputs first.
@@ -115,7 +133,8 @@ inline void custom_jvp(const TransposeCall& c) {
   const auto linear = static_cast<std::size_t>(p.rule->linear);
   std::vector<Tensor> arguments;
   for (std::size_t i = 0; i < c.results.size(); ++i)
-    arguments.push_back(c.results[i].defined() ? c.results[i] : zeros(c.graph.aval(c.equation.outputs[i])));
+    arguments.push_back(c.results[i].defined() ? c.results[i]
+                                               : zeros(c.graph.aval(c.equation.outputs[i])));
   for (std::size_t i = linear; i < c.x.size(); ++i) {
     if (c.linear(i)) refuse(c);
     if (i < static_cast<std::size_t>(p.explicit_operands)) arguments.push_back(c.x[i]);
@@ -129,7 +148,8 @@ inline void custom_vjp(const TransposeCall& c) {
   const std::shared_ptr<const OwnDerivative>& own = p.rule->own;
   const auto count = static_cast<std::size_t>(p.explicit_operands);
   bool known = own && own->transpose;
-  for (std::size_t i = 0; known && i < c.x.size(); ++i) known = (i >= own->first_linear && i < count) || !c.linear(i);
+  for (std::size_t i = 0; known && i < c.x.size(); ++i)
+    known = (i >= own->first_linear && i < count) || !c.linear(i);
   if (!known) return inlined(c);
   const std::vector<Tensor> cts = own->transpose(c.x.first(count), c.results);
   for (std::size_t i = 0; i < cts.size(); ++i)

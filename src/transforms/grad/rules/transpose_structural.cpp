@@ -11,7 +11,9 @@ namespace vt::detail::transpose_rules {
 
 using namespace grad_build;
 
-void reduce_sum(const TransposeCall& c) { c.cotangents[0] = unreduced(c.ct(), c.shape(0), c.as<AxesParams>().axes); }
+void reduce_sum(const TransposeCall& c) {
+  c.cotangents[0] = unreduced(c.ct(), c.shape(0), c.as<AxesParams>().axes);
+}
 
 void cumsum(const TransposeCall& c) {
   const auto& p = c.as<CumulativeParams>();
@@ -23,7 +25,8 @@ void reshape(const TransposeCall& c) { c.cotangents[0] = with_shape(c.ct(), c.sh
 void transpose(const TransposeCall& c) {
   const Axes& permutation = c.as<PermutationParams>().permutation;
   Axes inverse = permutation;
-  for (std::size_t i = 0; i < permutation.size(); ++i) inverse[at(permutation[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    inverse[at(permutation[i])] = static_cast<int>(i);
   c.cotangents[0] = permuted(c.ct(), inverse);
 }
 
@@ -60,16 +63,20 @@ void pad(const TransposeCall& c) {
       inner.stride[d] = p.interior[d] + 1;
       inner.limit[d] = c.shape(0)[d] > 0 ? (c.shape(0)[d] - 1) * inner.stride[d] + 1 : 0;
     }
-    c.cotangents[0] = sliced(padded(c.ct(), scalar(c.ct().dtype(), 0), std::move(edges)), std::move(inner));
+    c.cotangents[0] =
+        sliced(padded(c.ct(), scalar(c.ct().dtype(), 0), std::move(edges)), std::move(inner));
   }
   if (c.linear(1)) {
     // Summing a mask's choice, not the difference of two sums, which would cancel.
-    const Tensor is_padding = padded(zeros(Aval(DType::bool_, c.shape(0))), scalar(DType::bool_, 1), p);
+    const Tensor is_padding =
+        padded(zeros(Aval(DType::bool_, c.shape(0))), scalar(DType::bool_, 1), p);
     c.cotangents[1] = sum_all(choose(is_padding, c.ct(), scalar(c.ct().dtype(), 0)));
   }
 }
 
-void rev(const TransposeCall& c) { c.cotangents[0] = emit(Op::rev, c.equation.params, {c.ct()}, {}); }
+void rev(const TransposeCall& c) {
+  c.cotangents[0] = emit(Op::rev, c.equation.params, {c.ct()}, {});
+}
 
 void slice(const TransposeCall& c) {
   const auto& p = c.as<SliceParams>();
@@ -86,7 +93,8 @@ void dynamic_slice(const TransposeCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
   operands[0] = c.ct();
   operands.insert(operands.begin(), zeros(c.operand(0)));
-  c.cotangents[0] = emit(Op::dynamic_update_slice, {}, std::span<const Tensor>(operands.data(), operands.size()), {});
+  c.cotangents[0] = emit(Op::dynamic_update_slice, {},
+                         std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
 void dynamic_update_slice(const TransposeCall& c) {
@@ -94,17 +102,20 @@ void dynamic_update_slice(const TransposeCall& c) {
   operands[0] = c.ct();
   if (c.linear(0)) {
     operands[1] = zeros(c.operand(1));
-    c.cotangents[0] = emit(Op::dynamic_update_slice, {}, std::span<const Tensor>(operands.data(), operands.size()), {});
+    c.cotangents[0] = emit(Op::dynamic_update_slice, {},
+                           std::span<const Tensor>(operands.data(), operands.size()), {});
   }
   if (c.linear(1)) {
     operands.erase(operands.begin() + 1);
-    c.cotangents[1] = emit(Op::dynamic_slice, make_params(ShapeParams{c.shape(1)}), std::span<const Tensor>(operands.data(), operands.size()), {});
+    c.cotangents[1] = emit(Op::dynamic_slice, make_params(ShapeParams{c.shape(1)}),
+                           std::span<const Tensor>(operands.data(), operands.size()), {});
   }
 }
 
 void gather(const TransposeCall& c) {
   const ScatterParams p = jvp_rules::scatter_of(c.as<GatherParams>());
-  c.cotangents[0] = emit(Op::scatter_add, make_params(p), {zeros(c.operand(0)), c.x[1], c.ct()}, {});
+  c.cotangents[0] =
+      emit(Op::scatter_add, make_params(p), {zeros(c.operand(0)), c.x[1], c.ct()}, {});
 }
 
 namespace scatter_transpose {
@@ -118,16 +129,20 @@ void scatter_add(const TransposeCall& c) {
   if (c.linear(2)) c.cotangents[2] = scatter_transpose::gathered(c, c.ct());
 }
 
-// Overwritten elements of the operand get nothing; of several updates of one element the last gets all.
+// Overwritten elements of the operand get nothing; of several updates of one element the last gets
+// all.
 void scatter(const TransposeCall& c) {
-  if (c.linear(0)) c.cotangents[0] = emit(Op::scatter, c.equation.params, {c.ct(), c.x[1], zeros(c.operand(2))}, {});
+  if (c.linear(0))
+    c.cotangents[0] =
+        emit(Op::scatter, c.equation.params, {c.ct(), c.x[1], zeros(c.operand(2))}, {});
   if (!c.linear(2)) return;
   Tensor ct = scatter_transpose::gathered(c, c.ct());
   if (!c.as<ScatterParams>().unique) {
     const std::int64_t n = c.shape(2).elements();
     const DType index = index_type(n);
     const Tensor names = with_shape(index_along(index, Shape{n}, 0), c.shape(2));
-    const Tensor last = emit(Op::scatter, c.equation.params, {filled(Aval(index, c.shape(0)), -1), c.x[1], names}, {});
+    const Tensor last = emit(Op::scatter, c.equation.params,
+                             {filled(Aval(index, c.shape(0)), -1), c.x[1], names}, {});
     const Tensor won = binary(Op::eq, scatter_transpose::gathered(c, last), names);
     ct = choose(won, ct, scalar(ct.dtype(), 0));
   }
@@ -140,8 +155,9 @@ void scatter_mul(const TransposeCall& c) {
   c.cotangents[0] = emit(Op::scatter_mul, c.equation.params, {c.ct(), c.x[1], c.x[2]}, {});
 }
 
-// The matrices of fft and ifft are symmetric. rfft is a real part of fft's rows: what it leaves out is zero in the cotangent. irfft
-// counts every number twice that has a conjugate which it does not see.
+// The matrices of fft and ifft are symmetric. rfft is a real part of fft's rows: what it leaves out
+// is zero in the cotangent. irfft counts every number twice that has a conjugate which it does not
+// see.
 void fft(const TransposeCall& c) {
   FftParams p = c.as<FftParams>();
   const auto transformed = [&](FftKind kind, const Tensor& t) {
@@ -153,45 +169,56 @@ void fft(const TransposeCall& c) {
     case FftKind::fft:
     case FftKind::ifft: c.cotangents[0] = emit(Op::fft, c.equation.params, {c.ct()}, {}); return;
     case FftKind::rfft: {
-      PadParams more{Shape::filled(c.ct().shape().size(), 0), Shape::filled(c.ct().shape().size(), 0), Shape::filled(c.ct().shape().size(), 0)};
+      PadParams more{Shape::filled(c.ct().shape().size(), 0),
+                     Shape::filled(c.ct().shape().size(), 0),
+                     Shape::filled(c.ct().shape().size(), 0)};
       more.high.back() = n - half;
-      c.cotangents[0] = unary(Op::real, transformed(FftKind::fft, padded(c.ct(), scalar(c.ct().dtype(), 0), std::move(more))));
+      c.cotangents[0] = unary(
+          Op::real,
+          transformed(FftKind::fft, padded(c.ct(), scalar(c.ct().dtype(), 0), std::move(more))));
       return;
     }
     case FftKind::irfft: {
       const Val spectrum = transformed(FftKind::rfft, c.ct());
       const Shape& shape = spectrum.t.shape();
       const Tensor k = index_along(DType::i64, shape, shape.rank() - 1);
-      const Tensor alone = binary(Op::or_, binary(Op::eq, k, scalar(DType::i64, 0)),
-                                  binary(Op::eq, binary(Op::add, k, k), scalar(DType::i64, static_cast<double>(n))));
+      const Tensor alone =
+          binary(Op::or_, binary(Op::eq, k, scalar(DType::i64, 0)),
+                 binary(Op::eq, binary(Op::add, k, k), scalar(DType::i64, static_cast<double>(n))));
       double elements = 1;
       for (std::int64_t length : p.lengths) elements *= static_cast<double>(length);
       const DType d = spectrum.t.dtype();
-      c.cotangents[0] = Val(unary(Op::conj, spectrum)) * Val(choose(alone, scalar(d, 1 / elements), scalar(d, 2 / elements)));
+      c.cotangents[0] = Val(unary(Op::conj, spectrum)) *
+                        Val(choose(alone, scalar(d, 1 / elements), scalar(d, 2 / elements)));
       return;
     }
   }
 }
 
-// The cotangent has axes [batch, lhs free, rhs free]. Contracted with the other operand over that operand's free axes it leaves
-// the operand's batch, free and contracting axes; the two factors stand in the order that needs no transpose, if one of them does.
+// The cotangent has axes [batch, lhs free, rhs free]. Contracted with the other operand over that
+// operand's free axes it leaves the operand's batch, free and contracting axes; the two factors
+// stand in the order that needs no transpose, if one of them does.
 void dot_general(const TransposeCall& c) {
   const auto& p = c.as<DotParams>();
   if (c.linear(0) && c.linear(1)) refuse(c);
   const bool left = c.linear(0);
   const std::size_t own = left ? 0 : 1, other = 1 - own;
-  const Axes &own_contract = left ? p.lhs_contract : p.rhs_contract, &own_batch = left ? p.lhs_batch : p.rhs_batch;
-  const Axes &other_contract = left ? p.rhs_contract : p.lhs_contract, &other_batch = left ? p.rhs_batch : p.lhs_batch;
+  const Axes &own_contract = left ? p.lhs_contract : p.rhs_contract,
+             &own_batch = left ? p.lhs_batch : p.rhs_batch;
+  const Axes &other_contract = left ? p.rhs_contract : p.lhs_contract,
+             &other_batch = left ? p.rhs_batch : p.lhs_batch;
   const Axes own_free = free_axes(c.shape(own).rank(), own_contract, own_batch);
   const Axes other_free = free_axes(c.shape(other).rank(), other_contract, other_batch);
   const int batches = static_cast<int>(own_batch.size());
 
-  // Where the operand's axes are in the product: free ones from `first_free`, contracting ones, in the order in which the other
-  // operand has them, from `first_contract`.
+  // Where the operand's axes are in the product: free ones from `first_free`, contracting ones, in
+  // the order in which the other operand has them, from `first_contract`.
   auto places = [&](int first_free, int first_contract) {
     Axes order = Axes::first(c.shape(own).rank());
-    for (std::size_t k = 0; k < own_batch.size(); ++k) order[at(own_batch[k])] = static_cast<int>(k);
-    for (std::size_t k = 0; k < own_free.size(); ++k) order[at(own_free[k])] = first_free + static_cast<int>(k);
+    for (std::size_t k = 0; k < own_batch.size(); ++k)
+      order[at(own_batch[k])] = static_cast<int>(k);
+    for (std::size_t k = 0; k < own_free.size(); ++k)
+      order[at(own_free[k])] = first_free + static_cast<int>(k);
     for (std::size_t k = 0; k < own_contract.size(); ++k) {
       int place = 0;
       for (int axis : other_contract) place += axis < other_contract[k];
@@ -208,7 +235,8 @@ void dot_general(const TransposeCall& c) {
   d.lhs_batch = Axes::first(batches);
   d.rhs_batch = other_batch;
   const int skipped = batches + (left ? static_cast<int>(own_free.size()) : 0);
-  for (std::size_t k = 0; k < other_free.size(); ++k) d.lhs_contract.push_back(skipped + static_cast<int>(k));
+  for (std::size_t k = 0; k < other_free.size(); ++k)
+    d.lhs_contract.push_back(skipped + static_cast<int>(k));
   d.rhs_contract = other_free;
   Tensor first = c.ct(), second = convert_to(c.x[other], p.dtype);
   if (swap) {
@@ -217,7 +245,8 @@ void dot_general(const TransposeCall& c) {
     std::swap(first, second);
   }
   const Tensor product = emit(Op::dot_general, make_params(d), {first, second}, {});
-  c.cotangents[own] = convert_to(permuted(product, swap ? ct_second : ct_first), c.operand(own).dtype);
+  c.cotangents[own] =
+      convert_to(permuted(product, swap ? ct_second : ct_first), c.operand(own).dtype);
 }
 
 }  // namespace vt::detail::transpose_rules

@@ -1,5 +1,5 @@
-// Transpose rules of windows, of their sum and of convolutions: a convolution with respect to either operand is a convolution of the
-// cotangent with the other one.
+// Transpose rules of windows, of their sum and of convolutions: a convolution with respect to
+// either operand is a convolution of the cotangent with the other one.
 #include <algorithm>
 
 #include "../../../trace/ir/axis_map.hpp"
@@ -10,9 +10,13 @@ namespace vt::detail::transpose_rules {
 
 using namespace grad_build;
 
-void windows(const TransposeCall& c) { c.cotangents[0] = emit(Op::overlap_add, c.equation.params, {c.ct()}, {}); }
+void windows(const TransposeCall& c) {
+  c.cotangents[0] = emit(Op::overlap_add, c.equation.params, {c.ct()}, {});
+}
 
-void overlap_add(const TransposeCall& c) { c.cotangents[0] = emit(Op::windows, c.equation.params, {c.ct()}, {}); }
+void overlap_add(const TransposeCall& c) {
+  c.cotangents[0] = emit(Op::windows, c.equation.params, {c.ct()}, {});
+}
 
 namespace conv_transpose {
 
@@ -28,12 +32,15 @@ inline int rank_among(const Axes& axes, int axis) {
 /// One operand's axes by what they are.
 struct Roles {
   Axes batch, contract, window, free;
-  Roles(const Axes& b, const Axes& c, const Axes& w, int rank) : batch(b), contract(c), window(w), free(free_axes(rank, joined(c, w), b)) {}
+  Roles(const Axes& b, const Axes& c, const Axes& w, int rank)
+      : batch(b), contract(c), window(w), free(free_axes(rank, joined(c, w), b)) {}
 };
 
-/// The product of a transposed convolution has axes [batch, contracted ones of `other` in order, window, free] or, with `free_first`,
-/// [batch, free, window, contracted ones in order]; this brings them to where the operand has them.
-inline Tensor placed(const Tensor& product, const Roles& own, const Axes& other_contract, bool free_first) {
+/// The product of a transposed convolution has axes [batch, contracted ones of `other` in order,
+/// window, free] or, with `free_first`, [batch, free, window, contracted ones in order]; this
+/// brings them to where the operand has them.
+inline Tensor placed(const Tensor& product, const Roles& own, const Axes& other_contract,
+                     bool free_first) {
   Axes order = Axes::first(product.rank());
   int next = 0;
   for (int axis : own.batch) order[at(axis)] = next++;
@@ -41,7 +48,8 @@ inline Tensor placed(const Tensor& product, const Roles& own, const Axes& other_
     for (int axis : own.free) order[at(axis)] = next++;
   };
   const auto contract = [&] {
-    for (std::size_t k = 0; k < own.contract.size(); ++k) order[at(own.contract[k])] = next + rank_among(other_contract, other_contract[k]);
+    for (std::size_t k = 0; k < own.contract.size(); ++k)
+      order[at(own.contract[k])] = next + rank_among(other_contract, other_contract[k]);
     next += static_cast<int>(own.contract.size());
   };
   if (free_first) free();
@@ -60,16 +68,18 @@ inline Axes range(int first, std::size_t count) {
 
 }  // namespace conv_transpose
 
-// y[o] = Σ x[s·o + r·p − low] w[p], x stretched by l. With q = l·n the place of x[n]: x̄[n] = Σ ȳ[(q + low − r·p) / s] w[p], a convolution of
-// ȳ stretched by s with w turned around; and w̄[p] = Σ x[r·p + s·o − low] ȳ[o], one of x with the window ȳ, whose dilation is s and whose
-// stride is r. The high padding is what gives the operand's extents.
+// y[o] = Σ x[s·o + r·p − low] w[p], x stretched by l. With q = l·n the place of x[n]: x̄[n] = Σ
+// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ stretched by s with w turned around; and w̄[p] =
+// Σ x[r·p + s·o − low] ȳ[o], one of x with the window ȳ, whose dilation is s and whose stride is r.
+// The high padding is what gives the operand's extents.
 void conv_general(const TransposeCall& c) {
   using namespace conv_transpose;
   const auto& p = c.as<ConvParams>();
   if (c.linear(0) && c.linear(1)) refuse(c);
   const Roles lhs(p.dot.lhs_batch, p.dot.lhs_contract, p.lhs_window, c.shape(0).rank());
   const Roles rhs(p.dot.rhs_batch, p.dot.rhs_contract, p.rhs_window, c.shape(1).rank());
-  const int batches = static_cast<int>(lhs.batch.size()), windows_at = batches + static_cast<int>(lhs.free.size()),
+  const int batches = static_cast<int>(lhs.batch.size()),
+            windows_at = batches + static_cast<int>(lhs.free.size()),
             rhs_free_at = windows_at + static_cast<int>(lhs.window.size());
   const std::size_t n = lhs.window.size();
   const bool left = c.linear(0);
@@ -79,16 +89,19 @@ void conv_general(const TransposeCall& c) {
   const Shape& out = ct.shape();
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t extent = c.shape(0)[at(lhs.window[k])], size = c.shape(1)[at(rhs.window[k])];
-    const std::int64_t places = out[at(windows_at) + k], window = stretched(size, p.rhs_dilation[k]);
+    const std::int64_t places = out[at(windows_at) + k],
+                       window = stretched(size, p.rhs_dilation[k]);
     if (left) {
       t.strides[k] = p.lhs_dilation[k];
       t.lhs_dilation[k] = p.strides[k];
       t.low[k] = window - 1 - p.low[k];
-      t.high[k] = window + (extent - 1) * p.lhs_dilation[k] - stretched(places, p.strides[k]) - t.low[k];
+      t.high[k] =
+          window + (extent - 1) * p.lhs_dilation[k] - stretched(places, p.strides[k]) - t.low[k];
     } else {
       t.strides[k] = p.rhs_dilation[k];
       t.rhs_dilation[k] = p.strides[k];
-      t.high[k] = stretched(places, p.strides[k]) + (size - 1) * p.rhs_dilation[k] - stretched(extent, p.lhs_dilation[k]) - p.low[k];
+      t.high[k] = stretched(places, p.strides[k]) + (size - 1) * p.rhs_dilation[k] -
+                  stretched(extent, p.lhs_dilation[k]) - p.low[k];
     }
   }
   if (left) {
@@ -107,7 +120,8 @@ void conv_general(const TransposeCall& c) {
     t.dot.lhs_contract = lhs.free;
     t.dot.rhs_contract = range(batches, lhs.free.size());
     t.rhs_window = range(windows_at, n);
-    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {convert_to(c.x[0], p.dot.dtype), ct}, {});
+    const Tensor product = emit(Op::conv_general, make_params(std::move(t)),
+                                {convert_to(c.x[0], p.dot.dtype), ct}, {});
     c.cotangents[1] = convert_to(placed(product, rhs, lhs.contract, false), c.operand(1).dtype);
   }
 }

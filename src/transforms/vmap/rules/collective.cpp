@@ -1,5 +1,5 @@
-// Batch rules of the collectives. Over the lanes at hand they become ordinary ops on the axis of lanes; over lanes further out they
-// stay, for all lanes at hand at once.
+// Batch rules of the collectives. Over the lanes at hand they become ordinary ops on the axis of
+// lanes; over lanes further out they stay, for all lanes at hand at once.
 #include <algorithm>
 #include <limits>
 
@@ -12,33 +12,44 @@ namespace vt::detail::batch_rules {
 
 namespace collective_batch {
 
-/// Over an axis further out: the lanes at hand are part of each of its lanes. New or exchanged elements lie along axis 0.
+/// Over an axis further out: the lanes at hand are part of each of its lanes. New or exchanged
+/// elements lie along axis 0.
 Batched over_outer(const BatchCall& c) {
   Batched x = c.operands[0];
-  if (c.equation.op == Op::all_to_all && *x.axis == 0) x = {lanes::moved(x.value, 0, 1, c.where()), 1};
-  return {emit(c.equation.op, c.equation.params, {x.value}, c.where()), *x.axis + (c.equation.op == Op::all_gather)};
+  if (c.equation.op == Op::all_to_all && *x.axis == 0)
+    x = {lanes::moved(x.value, 0, 1, c.where()), 1};
+  return {emit(c.equation.op, c.equation.params, {x.value}, c.where()),
+          *x.axis + (c.equation.op == Op::all_gather)};
 }
 
 /// `lanes` times a value that they share; 16-bit floats hold few such numbers.
 Tensor times(const Tensor& x, std::int64_t lanes, Where where) {
   const DType own = x.dtype(), wide = own == DType::f16 || own == DType::bf16 ? DType::f32 : own;
-  const auto as = [&](const Tensor& t, DType d) { return t.dtype() == d ? t : emit(Op::convert, make_params(ConvertParams{d}), {t}, where); };
+  const auto as = [&](const Tensor& t, DType d) {
+    return t.dtype() == d ? t : emit(Op::convert, make_params(ConvertParams{d}), {t}, where);
+  };
   const Tensor count = full_tensor(Scalar(lanes).converted(wide), Aval(wide, Shape{}));
   return as(emit(Op::mul, {}, {as(x, wide), count}, where), own);
 }
 
 /// A reduction over the axis of lanes.
-Tensor reduced(Op op, const Batched& x, Where where) { return emit(op, make_params(AxesParams{Axes{*x.axis}}), {x.value}, where); }
+Tensor reduced(Op op, const Batched& x, Where where) {
+  return emit(op, make_params(AxesParams{Axes{*x.axis}}), {x.value}, where);
+}
 
 /// The greatest or least of no lanes.
 Tensor extremum_of_none(Op op, const Aval& lane) {
   const double sign = op == Op::pmax ? -1 : 1;
-  const Scalar end = is_bool(lane.dtype) ? Scalar(op == Op::pmin) : Scalar(sign * std::numeric_limits<double>::infinity()).converted(lane.dtype);
+  const Scalar end =
+      is_bool(lane.dtype)
+          ? Scalar(op == Op::pmin)
+          : Scalar(sign * std::numeric_limits<double>::infinity()).converted(lane.dtype);
   return full_tensor(end, Aval(lane.dtype, lane.shape));
 }
 
 /// Lane l of the result is lane sources[l] of the operand, or zeros.
-Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_t lanes, Where where) {
+Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_t lanes,
+                 Where where) {
   const int axis = *x.axis;
   const Shape& shape = x.value.shape();
   const auto at = static_cast<std::size_t>(axis);
@@ -48,7 +59,9 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
   };
   Vec<Run> runs;
   for (std::int64_t s : sources) {
-    const bool joins = !runs.empty() && (s < 0 ? runs.back().source < 0 : runs.back().source >= 0 && s == runs.back().source + runs.back().count);
+    const bool joins = !runs.empty() && (s < 0 ? runs.back().source < 0
+                                               : runs.back().source >= 0 &&
+                                                     s == runs.back().source + runs.back().count);
     if (joins) ++runs.back().count;
     else runs.push_back({s, 1});
   }
@@ -60,7 +73,8 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
       Shape part = shape;
       part[at] = run.count;
       if (run.source < 0) {
-        parts.push_back(full_tensor(Scalar(false).converted(x.value.dtype()), Aval(x.value.dtype(), part)));
+        parts.push_back(
+            full_tensor(Scalar(false).converted(x.value.dtype()), Aval(x.value.dtype(), part)));
         continue;
       }
       SliceParams p{Shape::filled(shape.size(), 0), shape, Shape::filled(shape.size(), 1)};
@@ -68,7 +82,9 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
       p.limit[at] = run.source + run.count;
       parts.push_back(emit(Op::slice, make_params(std::move(p)), {x.value}, where));
     }
-    return {parts.size() == 1 ? parts[0] : emit(Op::concatenate, make_params(AxisParams{axis}), parts, where), axis};
+    return {parts.size() == 1 ? parts[0]
+                              : emit(Op::concatenate, make_params(AxisParams{axis}), parts, where),
+            axis};
   }
   const BufferRef places = allocate(sources.size() * sizeof(std::int64_t));
   std::copy(sources.begin(), sources.end(), places->as<std::int64_t>());
@@ -79,7 +95,9 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
   p.slice_sizes = shape;
   p.slice_sizes[at] = 1;
   p.mode = IndexMode::fill;  // −1 is no lane
-  return {emit(Op::gather, make_params(std::move(p)), {x.value, from_buffer(places, Aval(DType::i64, Shape{lanes, 1}))}, where), axis};
+  return {emit(Op::gather, make_params(std::move(p)),
+               {x.value, from_buffer(places, Aval(DType::i64, Shape{lanes, 1}))}, where),
+          axis};
 }
 
 Batched over_lanes(const BatchCall& c) {
@@ -88,15 +106,22 @@ Batched over_lanes(const BatchCall& c) {
   const auto& p = c.as<CollectiveParams>();
   switch (c.equation.op) {
     case Op::psum:
-      if (c.lanes == 0) return {full_tensor(Scalar(false).converted(x.value.dtype()), c.result_aval()), std::nullopt};
-      return {x.axis ? reduced(Op::reduce_sum, x, where) : times(x.value, c.lanes, where), std::nullopt};
+      if (c.lanes == 0)
+        return {full_tensor(Scalar(false).converted(x.value.dtype()), c.result_aval()),
+                std::nullopt};
+      return {x.axis ? reduced(Op::reduce_sum, x, where) : times(x.value, c.lanes, where),
+              std::nullopt};
     case Op::pmax:
     case Op::pmin:
       if (c.lanes == 0) return {extremum_of_none(c.equation.op, c.result_aval()), std::nullopt};
-      return {x.axis ? reduced(c.equation.op == Op::pmax ? Op::reduce_max : Op::reduce_min, x, where) : x.value, std::nullopt};
+      return {x.axis
+                  ? reduced(c.equation.op == Op::pmax ? Op::reduce_max : Op::reduce_min, x, where)
+                  : x.value,
+              std::nullopt};
     case Op::all_gather: return {lanes::at_axis(x, 0, c.lanes, where), std::nullopt};
     case Op::all_to_all: {
-      // The axis of lanes and the lanes' own axis 0 change places; shared elements are handed out, one to each lane.
+      // The axis of lanes and the lanes' own axis 0 change places; shared elements are handed out,
+      // one to each lane.
       if (!x.axis) return {lanes::spread(x.value, c.lanes, 1, where), 0};
       return {lanes::moved(x.value, *x.axis, 0, where), 1};
     }
@@ -112,7 +137,8 @@ Batched over_lanes(const BatchCall& c) {
 
 BatchedList collective(const BatchCall& c) {
   BatchedList result;
-  result.push_back(c.as<CollectiveParams>().axis == c.axis ? collective_batch::over_lanes(c) : collective_batch::over_outer(c));
+  result.push_back(c.as<CollectiveParams>().axis == c.axis ? collective_batch::over_lanes(c)
+                                                           : collective_batch::over_outer(c));
   return result;
 }
 

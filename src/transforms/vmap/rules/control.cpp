@@ -1,5 +1,6 @@
-// Batch rules of cond, while and scan. A predicate that all lanes share stays one branch or one loop, of bodies for all lanes; one
-// that differs between lanes turns the equation into one with lanes, whose bodies stay those of a single lane.
+// Batch rules of cond, while and scan. A predicate that all lanes share stays one branch or one
+// loop, of bodies for all lanes; one that differs between lanes turns the equation into one with
+// lanes, whose bodies stay those of a single lane.
 #include <memory>
 #include <string>
 
@@ -22,22 +23,25 @@ Flags mapped_flags(const BatchCall& c) {
   return flags;
 }
 
-/// A body for all lanes: inputs of the given types carry the lanes at `axes`, results that are `wanted` at axis 0.
-Recorded batched_body(const BatchCall& c, const GraphBody& body, std::span<const Aval> avals, std::span<const MappedAxis> axes, const Flags& wanted) {
+/// A body for all lanes: inputs of the given types carry the lanes at `axes`, results that are
+/// `wanted` at axis 0.
+Recorded batched_body(const BatchCall& c, const GraphBody& body, std::span<const Aval> avals,
+                      std::span<const MappedAxis> axes, const Flags& wanted) {
   return record(
       [&](std::span<const Tensor> tracers) {
         Vec<Batched> inputs;
         for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], axes[i]});
         std::vector<Tensor> outputs;
         for (const Batched& out : batch_graph(body, inputs, c.lanes, c.axis))
-          outputs.push_back(wanted[outputs.size()] ? lanes::at_axis(out, 0, c.lanes, c.where()) : out.value);
+          outputs.push_back(wanted[outputs.size()] ? lanes::at_axis(out, 0, c.lanes, c.where())
+                                                   : out.value);
         return outputs;
       },
       avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});
 }
 
-/// The operands of an equation whose bodies become bodies for all lanes. Inside a body with lanes of its own, which lie at axis 0,
-/// the new ones come next.
+/// The operands of an equation whose bodies become bodies for all lanes. Inside a body with lanes
+/// of its own, which lie at axis 0, the new ones come next.
 struct Operands {
   std::vector<Tensor> values;
   Vec<Aval> avals;       ///< as a body sees them
@@ -57,7 +61,8 @@ Operands body_operands(const BatchCall& c, const Lanes& own, const Flags& mapped
   return o;
 }
 
-void append_captured(std::vector<Tensor>& operands, Lanes& own, const std::vector<Tensor>& captured) {
+void append_captured(std::vector<Tensor>& operands, Lanes& own,
+                     const std::vector<Tensor>& captured) {
   operands.insert(operands.end(), captured.begin(), captured.end());
   if (own)
     for (std::size_t i = 0; i < captured.size(); ++i) own.mapped.push_back(false);
@@ -65,7 +70,8 @@ void append_captured(std::vector<Tensor>& operands, Lanes& own, const std::vecto
 
 GraphRef body_of(Recorded&& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
 
-BatchedList emit_batched(const BatchCall& c, ParamsRef params, std::span<const Tensor> operands, const Flags& mapped, int axis) {
+BatchedList emit_batched(const BatchCall& c, ParamsRef params, std::span<const Tensor> operands,
+                         const Flags& mapped, int axis) {
   BatchedList results;
   for (Tensor& t : emit_all(c.equation.op, std::move(params), operands, c.where())) {
     const bool m = mapped[results.size()];
@@ -74,8 +80,9 @@ BatchedList emit_batched(const BatchCall& c, ParamsRef params, std::span<const T
   return results;
 }
 
-/// The operands of an equation that gets lanes: at axis 0 where they have any. `always`: that many must have them. Lanes that the
-/// equation has already and the new ones become one axis, the new ones slowest.
+/// The operands of an equation that gets lanes: at axis 0 where they have any. `always`: that many
+/// must have them. Lanes that the equation has already and the new ones become one axis, the new
+/// ones slowest.
 struct LaneOperands {
   std::vector<Tensor> values;
   Lanes lanes;
@@ -105,7 +112,8 @@ LaneOperands lane_operands(const BatchCall& c, const Lanes& own, std::size_t alw
   }
   return o;
 }
-BatchedList emit_lanes(const BatchCall& c, const Lanes& own, ParamsRef params, std::span<const Tensor> operands) {
+BatchedList emit_lanes(const BatchCall& c, const Lanes& own, ParamsRef params,
+                       std::span<const Tensor> operands) {
   BatchedList results;
   for (Tensor& t : emit_all(c.equation.op, std::move(params), operands, c.where())) {
     if (own) {
@@ -122,8 +130,10 @@ BatchedList emit_lanes(const BatchCall& c, const Lanes& own, ParamsRef params, s
 void refuse_collectives(const BatchCall& c, const char* what) {
   if (c.axis && works_over(c.equation.op, c.equation.params, *c.axis))
     fail(ErrorKind::transform,
-         std::string("vt::vmap: a collective over \"") + c.axis->name + "\" stands inside a vt::" + what +
-             " whose predicate differs between those lanes; only lanes that all go the same way can meet, so compute it outside",
+         std::string("vt::vmap: a collective over \"") + c.axis->name +
+             "\" stands inside a vt::" + what +
+             " whose predicate differs between those lanes; only lanes that all go the same way "
+             "can meet, so compute it outside",
          c.where());
 }
 
@@ -151,7 +161,8 @@ BatchedList cond(const BatchCall& c) {
   Vec<Recorded> bodies;
   Vec<Recorded*> parts;
   for (const GraphRef& branch : p.branches)
-    bodies.push_back(batched_body(c, *branch, std::span<const Aval>(o.avals).subspan(1), std::span<const MappedAxis>(o.axes).subspan(1), out));
+    bodies.push_back(batched_body(c, *branch, std::span<const Aval>(o.avals).subspan(1),
+                                  std::span<const MappedAxis>(o.axes).subspan(1), out));
   for (Recorded& b : bodies) parts.push_back(&b);
   append_captured(o.values, p.lanes, share_captures(parts));
   for (std::size_t k = 0; k < bodies.size(); ++k) p.branches[k] = body_of(std::move(bodies[k]));
@@ -172,7 +183,8 @@ BatchedList while_loop(const BatchCall& c) {
     return emit_lanes(c, own, make_params(std::move(p)), o.values);
   }
   Operands o = body_operands(c, own, mapped);
-  Recorded condition = batched_body(c, *p.condition, o.avals, o.axes, Flags(1, false)), body = batched_body(c, *p.body, o.avals, o.axes, mapped);
+  Recorded condition = batched_body(c, *p.condition, o.avals, o.axes, Flags(1, false)),
+           body = batched_body(c, *p.body, o.avals, o.axes, mapped);
   Recorded* const parts[2] = {&condition, &body};
   append_captured(o.values, p.lanes, share_captures(parts));
   p.condition = body_of(std::move(condition));
@@ -185,7 +197,8 @@ BatchedList scan(const BatchCall& c) {
   ScanParams p = c.as<ScanParams>();
   Dependence dependence(c.axis.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto carries = static_cast<std::size_t>(p.carries),
+             looped = carries + static_cast<std::size_t>(p.sequences);
   Flags out = dependence.outputs(*p.body, mapped);
   for (std::size_t i = 0; i < carries; ++i) out[i] = mapped[i];
   std::vector<Tensor> operands;
@@ -195,8 +208,10 @@ BatchedList scan(const BatchCall& c) {
     Batched x = c.operands[i];
     const bool element = i >= carries && i < looped;
     if (mapped[i] && i < carries) x = {lanes::at_axis(x, 0, c.lanes, c.where()), 0};
-    if (mapped[i] && element && *x.axis == 0) x = {lanes::moved(x.value, 0, 1, c.where()), 1};  // axis 0 is the loop's
-    avals.emplace_back(x.value.dtype(), element ? lanes::removed(x.value.shape(), 0) : x.value.shape());
+    // axis 0 is the loop's
+    if (mapped[i] && element && *x.axis == 0) x = {lanes::moved(x.value, 0, 1, c.where()), 1};
+    avals.emplace_back(x.value.dtype(),
+                       element ? lanes::removed(x.value.shape(), 0) : x.value.shape());
     axes.push_back(!x.axis ? std::nullopt : MappedAxis(*x.axis - element));
     operands.push_back(std::move(x.value));
   }

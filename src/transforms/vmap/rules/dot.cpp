@@ -1,5 +1,6 @@
-// Batch rules of products: lanes of both operands become a batch axis; lanes of one become a free axis of one larger product. In a
-// convolution these are groups, more images or more features, and nothing has to be moved for it.
+// Batch rules of products: lanes of both operands become a batch axis; lanes of one become a free
+// axis of one larger product. In a convolution these are groups, more images or more features, and
+// nothing has to be moved for it.
 #include <algorithm>
 #include <utility>
 
@@ -34,19 +35,24 @@ Product of(const BatchCall& c, const ConvParams& lane) {
     contract.append(window.begin(), window.end());
     return free_axes(rank, contract, batch);
   };
-  const auto before = [](const Axes& axes, int axis) { return static_cast<int>(std::find(axes.begin(), axes.end(), axis) - axes.begin()); };
+  const auto before = [](const Axes& axes, int axis) {
+    return static_cast<int>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
+  };
   const Axes left = free(lhs.value.rank(), p.dot.lhs_contract, p.lhs_window, p.dot.lhs_batch);
   all.axis = static_cast<int>(p.dot.lhs_batch.size());
   if (lhs.axis) all.axis += before(left, *lhs.axis);
   else
     all.axis += static_cast<int>(left.size() + p.lhs_window.size()) +
-                before(free(rhs.value.rank(), p.dot.rhs_contract, p.rhs_window, p.dot.rhs_batch), *rhs.axis);
+                before(free(rhs.value.rank(), p.dot.rhs_contract, p.rhs_window, p.dot.rhs_batch),
+                       *rhs.axis);
   return all;
 }
 
 BatchedList emitted(const BatchCall& c, ParamsRef params, int axis) {
   BatchedList results;
-  results.push_back({emit(c.equation.op, std::move(params), {c.operands[0].value, c.operands[1].value}, c.where()), axis});
+  results.push_back({emit(c.equation.op, std::move(params),
+                          {c.operands[0].value, c.operands[1].value}, c.where()),
+                     axis});
   return results;
 }
 

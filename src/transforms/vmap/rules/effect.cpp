@@ -1,4 +1,5 @@
-// Batch rules of effects: a print shows all lanes or each, a check and a callback know the lanes and go through them when they run.
+// Batch rules of effects: a print shows all lanes or each, a check and a callback know the lanes
+// and go through them when they run.
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -10,20 +11,25 @@ namespace vt::detail::batch_rules {
 
 namespace effect_batch {
 
-/// The operands, with the new lanes in front of what they carry already. `all`: also of those that are the same for every lane.
+/// The operands, with the new lanes in front of what they carry already. `all`: also of those that
+/// are the same for every lane.
 std::vector<Tensor> operands_of(const BatchCall& c, bool all) {
   std::vector<Tensor> operands;
-  for (const Batched& x : c.operands) operands.push_back(x.axis || all ? lanes::at_axis(x, 0, c.lanes, c.where()) : x.value);
+  for (const Batched& x : c.operands)
+    operands.push_back(x.axis || all ? lanes::at_axis(x, 0, c.lanes, c.where()) : x.value);
   return operands;
 }
 
 /// The new lanes are outside of those that there are.
 void add_lanes(const BatchCall& c, EffectLanes& own) {
   constexpr std::size_t most = 32;
-  if (own.extents.size() >= most) fail(ErrorKind::transform, "vt::vmap: more than 32 vmaps around " + std::string(name_of(c.equation.op)), c.where());
+  if (own.extents.size() >= most)
+    fail(ErrorKind::transform,
+         "vt::vmap: more than 32 vmaps around " + std::string(name_of(c.equation.op)), c.where());
   own.extents.insert(own.extents.begin(), c.lanes);
   own.carried.resize(c.operands.size(), 0u);
-  for (std::size_t i = 0; i < c.operands.size(); ++i) own.carried[i] = own.carried[i] << 1 | (c.mapped(i) ? 1u : 0u);
+  for (std::size_t i = 0; i < c.operands.size(); ++i)
+    own.carried[i] = own.carried[i] << 1 | (c.mapped(i) ? 1u : 0u);
 }
 
 }  // namespace effect_batch
@@ -31,7 +37,8 @@ void add_lanes(const BatchCall& c, EffectLanes& own) {
 BatchedList debug_print(const BatchCall& c) {
   PrintParams p = c.as<PrintParams>();
   if (p.per_lane) effect_batch::add_lanes(c, p.lanes);
-  emit_all(Op::debug_print, make_params(std::move(p)), effect_batch::operands_of(c, false), c.where());
+  emit_all(Op::debug_print, make_params(std::move(p)), effect_batch::operands_of(c, false),
+           c.where());
   return {};
 }
 
@@ -48,7 +55,8 @@ BatchedList callback(const BatchCall& c) {
   if (!p.takes_lanes) cannot_vectorize(c, p.function->name + " takes one lane at a time");
   const bool whole = p.takes_lanes;
   BatchedList results;
-  for (Tensor& t : emit_all(Op::callback, make_params(std::move(p)), effect_batch::operands_of(c, whole), c.where()))
+  for (Tensor& t : emit_all(Op::callback, make_params(std::move(p)),
+                            effect_batch::operands_of(c, whole), c.where()))
     results.push_back({std::move(t), 0});
   return results;
 }

@@ -1,4 +1,5 @@
-// Batch rules of linear algebra: the lanes are one more axis in front; right sides of one shared matrix are more columns.
+// Batch rules of linear algebra: the lanes are one more axis in front; right sides of one shared
+// matrix are more columns.
 #include "../lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -6,9 +7,12 @@ namespace vt::detail::batch_rules {
 BatchedList linalg(const BatchCall& c) {
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    operands.push_back(c.mapped(i) ? lanes::moved(c.operands[i].value, *c.operands[i].axis, 0, c.where()) : c.spread(i, 0));
+    operands.push_back(c.mapped(i)
+                           ? lanes::moved(c.operands[i].value, *c.operands[i].axis, 0, c.where())
+                           : c.spread(i, 0));
   BatchedList results;
-  for (Tensor& t : emit_all(c.equation.op, c.equation.params, operands, c.where())) results.push_back({std::move(t), 0});
+  for (Tensor& t : emit_all(c.equation.op, c.equation.params, operands, c.where()))
+    results.push_back({std::move(t), 0});
   return results;
 }
 
@@ -21,12 +25,14 @@ BatchedList linear_systems(const BatchCall& c) {
   const int columns = lane.rank() - 1;
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < last; ++i) operands.push_back(c.operands[i].value);
-  const Tensor apart = lanes::moved(c.operands[last].value, *c.operands[last].axis, columns, c.where());
+  const Tensor apart =
+      lanes::moved(c.operands[last].value, *c.operands[last].axis, columns, c.where());
   Shape together = lane;
   together.back() *= c.lanes;
   operands.push_back(emit(Op::reshape, make_params(ShapeParams{together}), {apart}, c.where()));
   const Tensor solved = emit(c.equation.op, c.equation.params, operands, c.where());
-  return {Batched{emit(Op::reshape, make_params(ShapeParams{apart.shape()}), {solved}, c.where()), columns}};
+  return {Batched{emit(Op::reshape, make_params(ShapeParams{apart.shape()}), {solved}, c.where()),
+                  columns}};
 }
 
 }  // namespace vt::detail::batch_rules

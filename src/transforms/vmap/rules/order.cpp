@@ -19,8 +19,11 @@ Batched read_along(const Batched& x, const Tensor& places, int axis, Where where
     p.indices_batching_dims.push_back(a);
   }
   p.slice_sizes = Shape::filled(x.value.shape().size(), 1);
-  p.slice_sizes[static_cast<std::size_t>(*x.axis)] = x.value.shape()[static_cast<std::size_t>(*x.axis)];
-  const Tensor vectors = emit(Op::reshape, make_params(ShapeParams{lanes::inserted(places.shape(), rank, 1)}), {places}, where);
+  p.slice_sizes[static_cast<std::size_t>(*x.axis)] =
+      x.value.shape()[static_cast<std::size_t>(*x.axis)];
+  const Tensor vectors =
+      emit(Op::reshape, make_params(ShapeParams{lanes::inserted(places.shape(), rank, 1)}),
+           {places}, where);
   return {emit(Op::gather, make_params(std::move(p)), {x.value, vectors}, where), x.axis};
 }
 
@@ -33,7 +36,8 @@ BatchedList shared_order(const BatchCall& c) {
   for (const Batched& x : c.operands)
     if (!x.axis) operands.push_back(x.value);
   const DType index = n > std::numeric_limits<std::int32_t>::max() ? DType::i64 : DType::i32;
-  operands.push_back(emit(Op::iota, make_params(IotaParams{Aval(index, shape), p.axis}), {}, c.where()));
+  operands.push_back(
+      emit(Op::iota, make_params(IotaParams{Aval(index, shape), p.axis}), {}, c.where()));
   const SmallVec<Tensor, 1> sorted = emit_all(Op::sort, c.equation.params, operands, c.where());
   BatchedList results;
   std::size_t next = 0;
@@ -54,9 +58,12 @@ BatchedList sort(const BatchCall& c) {
   p.axis = lanes::shifted(p.axis, *axis);
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    operands.push_back(c.mapped(i) ? lanes::moved(c.operands[i].value, *c.operands[i].axis, *axis, c.where()) : c.spread(i, *axis));
+    operands.push_back(
+        c.mapped(i) ? lanes::moved(c.operands[i].value, *c.operands[i].axis, *axis, c.where())
+                    : c.spread(i, *axis));
   BatchedList results;
-  for (Tensor& t : emit_all(Op::sort, make_params(p), operands, c.where())) results.push_back({std::move(t), *axis});
+  for (Tensor& t : emit_all(Op::sort, make_params(p), operands, c.where()))
+    results.push_back({std::move(t), *axis});
   return results;
 }
 

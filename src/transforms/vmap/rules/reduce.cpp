@@ -20,11 +20,13 @@ BatchedList one(Tensor value, int axis) {
   return results;
 }
 
-// The reduction when its start values differ between lanes, for which the op has no place: start value and elements become one
-// row per result element, and neighbours are combined until one is left, which the body's associativity allows.
+// The reduction when its start values differ between lanes, for which the op has no place: start
+// value and elements become one row per result element, and neighbours are combined until one is
+// left, which the body's associativity allows.
 class RowReduction {
  public:
-  explicit RowReduction(const BatchCall& c) : c_(c), body_(*c.as<ReduceParams>().body), count_(c.equation.outputs.size()) {
+  explicit RowReduction(const BatchCall& c)
+      : c_(c), body_(*c.as<ReduceParams>().body), count_(c.equation.outputs.size()) {
     for (std::size_t i = 0; i < count_; ++i) rows_.push_back(row(i));
     length_ = rows_[0].shape().back();
   }
@@ -32,7 +34,8 @@ class RowReduction {
   BatchedList run() {
     while (length_ > 1) halve();
     BatchedList results;
-    for (const Tensor& r : rows_) results.push_back({emit(Op::reshape, make_params(ShapeParams{kept_}), {r}, c_.where()), 0});
+    for (const Tensor& r : rows_)
+      results.push_back({emit(Op::reshape, make_params(ShapeParams{kept_}), {r}, c_.where()), 0});
     return results;
   }
 
@@ -53,17 +56,23 @@ class RowReduction {
       permutation.push_back(a + 1);
       reduced *= x.shape()[static_cast<std::size_t>(a) + 1];
     }
-    const Tensor turned = emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, c_.where());
-    const Tensor elements = emit(Op::reshape, make_params(ShapeParams{lanes::inserted(kept_, kept_.rank(), reduced)}), {turned}, c_.where());
+    const Tensor turned =
+        emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, c_.where());
+    const Tensor elements =
+        emit(Op::reshape, make_params(ShapeParams{lanes::inserted(kept_, kept_.rank(), reduced)}),
+             {turned}, c_.where());
     const Batched& start = c_.operands[count_ + i];
-    const Tensor first =
-        emit(Op::broadcast_in_dim, make_params(BroadcastParams{lanes::inserted(kept_, kept_.rank(), 1), start.axis ? Axes{0} : Axes{}}),
-             {start.value}, c_.where());
-    return emit(Op::concatenate, make_params(AxisParams{kept_.rank()}), {first, elements}, c_.where());
+    const Tensor first = emit(Op::broadcast_in_dim,
+                              make_params(BroadcastParams{lanes::inserted(kept_, kept_.rank(), 1),
+                                                          start.axis ? Axes{0} : Axes{}}),
+                              {start.value}, c_.where());
+    return emit(Op::concatenate, make_params(AxisParams{kept_.rank()}), {first, elements},
+                c_.where());
   }
 
   Tensor part(const Tensor& x, std::int64_t start, std::int64_t limit, std::int64_t stride) const {
-    SliceParams p{Shape::filled(x.shape().size(), 0), x.shape(), Shape::filled(x.shape().size(), 1)};
+    SliceParams p{Shape::filled(x.shape().size(), 0), x.shape(),
+                  Shape::filled(x.shape().size(), 1)};
     p.start.back() = start;
     p.limit.back() = limit;
     p.stride.back() = stride;
@@ -76,12 +85,16 @@ class RowReduction {
     Vec<Batched> inputs;  // the body takes scalars: every pair is a lane of its own
     for (std::int64_t side : {0, 1})
       for (const Tensor& r : rows_)
-        inputs.push_back({emit(Op::reshape, make_params(ShapeParams{flat}), {part(r, side, side + 2 * half - 1, 2)}, c_.where()), 0});
+        inputs.push_back({emit(Op::reshape, make_params(ShapeParams{flat}),
+                               {part(r, side, side + 2 * half - 1, 2)}, c_.where()),
+                          0});
     const Vec<Batched> combined = batch_graph(body_, inputs, flat[0]);
     for (std::size_t i = 0; i < count_; ++i) {
-      Tensor next = emit(Op::reshape, make_params(ShapeParams{shape}), {lanes::at_axis(combined[i], 0, flat[0], c_.where())}, c_.where());
+      Tensor next = emit(Op::reshape, make_params(ShapeParams{shape}),
+                         {lanes::at_axis(combined[i], 0, flat[0], c_.where())}, c_.where());
       if (length_ % 2)
-        next = emit(Op::concatenate, make_params(AxisParams{kept_.rank()}), {next, part(rows_[i], length_ - 1, length_, 1)}, c_.where());
+        next = emit(Op::concatenate, make_params(AxisParams{kept_.rank()}),
+                    {next, part(rows_[i], length_ - 1, length_, 1)}, c_.where());
       rows_[i] = next;
     }
     length_ -= half;
@@ -100,7 +113,8 @@ class RowReduction {
 BatchedList reduce_axes(const BatchCall& c) {
   const Batched& x = c.operands[0];
   const Axes axes = lanes::shifted(c.as<AxesParams>().axes, *x.axis);
-  return reduce_batch::one(emit(c.equation.op, make_params(AxesParams{axes}), {x.value}, c.where()), reduce_batch::axis_after(axes, *x.axis));
+  return reduce_batch::one(emit(c.equation.op, make_params(AxesParams{axes}), {x.value}, c.where()),
+                           reduce_batch::axis_after(axes, *x.axis));
 }
 
 BatchedList arg_extreme(const BatchCall& c) {
@@ -113,19 +127,26 @@ BatchedList arg_extreme(const BatchCall& c) {
 
 BatchedList reduce(const BatchCall& c) {
   if (c.axis && works_over(*c.as<ReduceParams>().body, *c.axis))
-    fail(ErrorKind::transform, "vt::reduce: a collective over \"" + c.axis->name + "\" has no meaning inside the function of a reduction", c.where());
+    fail(ErrorKind::transform,
+         "vt::reduce: a collective over \"" + c.axis->name +
+             "\" has no meaning inside the function of a reduction",
+         c.where());
   const std::size_t values = c.equation.outputs.size();
   for (std::size_t i = values; i < c.operands.size(); ++i)
     if (c.mapped(i)) return reduce_batch::RowReduction(c).run();
   ReduceParams p = c.as<ReduceParams>();
-  const int axis = *std::find_if(c.operands.begin(), c.operands.end(), [](const Batched& x) { return x.axis.has_value(); })->axis;
+  const int axis = *std::find_if(c.operands.begin(), c.operands.end(), [](const Batched& x) {
+                      return x.axis.has_value();
+                    })->axis;
   p.axes = lanes::shifted(p.axes, axis);
   const int after = reduce_batch::axis_after(p.axes, axis);
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    operands.push_back(i < values ? lanes::at_axis(c.operands[i], axis, c.lanes, c.where()) : c.operands[i].value);
+    operands.push_back(i < values ? lanes::at_axis(c.operands[i], axis, c.lanes, c.where())
+                                  : c.operands[i].value);
   BatchedList results;
-  for (Tensor& t : emit_all(Op::reduce, make_params(std::move(p)), operands, c.where())) results.push_back({std::move(t), after});
+  for (Tensor& t : emit_all(Op::reduce, make_params(std::move(p)), operands, c.where()))
+    results.push_back({std::move(t), after});
   return results;
 }
 

@@ -1,5 +1,5 @@
-// Batch rules of equations that own a sub-graph: the body is batched and stays a body, and custom derivative rules are batched
-// with it, so that differentiating afterwards still uses them.
+// Batch rules of equations that own a sub-graph: the body is batched and stays a body, and custom
+// derivative rules are batched with it, so that differentiating afterwards still uses them.
 #include <memory>
 #include <mutex>
 
@@ -19,7 +19,8 @@ struct BatchedBody {
   MappedAxes axes;  // of the results
 };
 
-// The body for all lanes, as a Graph of the equation's operands. `all_mapped`: every result gets a lane axis.
+// The body for all lanes, as a Graph of the equation's operands. `all_mapped`: every result gets a
+// lane axis.
 BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
   Vec<Aval> avals;
   for (const Batched& x : c.operands) avals.push_back(aval_of(x.value));
@@ -27,7 +28,8 @@ BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
   result.recorded = record(
       [&](std::span<const Tensor> tracers) {
         Vec<Batched> inputs;
-        for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], c.operands[i].axis});
+        for (std::size_t i = 0; i < tracers.size(); ++i)
+          inputs.push_back({tracers[i], c.operands[i].axis});
         std::vector<Tensor> outputs;
         for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, c.axis)) {
           if (all_mapped && !out.axis) out = {lanes::spread(out.value, c.lanes, 0, c.where()), 0};
@@ -40,7 +42,8 @@ BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
   return result;
 }
 
-BatchedList emit_body(const BatchCall& c, BatchedBody body, std::shared_ptr<const CustomRule> rule) {
+BatchedList emit_body(const BatchCall& c, BatchedBody body,
+                      std::shared_ptr<const CustomRule> rule) {
   std::vector<Tensor> operands;
   for (const Batched& x : c.operands) operands.push_back(x.value);
   operands.insert(operands.end(), body.recorded.captured.begin(), body.recorded.captured.end());
@@ -49,30 +52,44 @@ BatchedList emit_body(const BatchCall& c, BatchedBody body, std::shared_ptr<cons
   p.rule = std::move(rule);
   BatchedList results;
   std::size_t k = 0;
-  for (Tensor& t : emit_all(c.equation.op, make_params(std::move(p)), operands, c.where())) results.push_back({std::move(t), body.axes[k++]});
+  for (Tensor& t : emit_all(c.equation.op, make_params(std::move(p)), operands, c.where()))
+    results.push_back({std::move(t), body.axes[k++]});
   return results;
 }
 
 MappedAxes explicit_axes(const BatchCall& c) {
   MappedAxes axes;
-  for (int i = 0; i < c.as<CallParams>().explicit_operands; ++i) axes.push_back(c.operands[static_cast<std::size_t>(i)].axis);
+  for (int i = 0; i < c.as<CallParams>().explicit_operands; ++i)
+    axes.push_back(c.operands[static_cast<std::size_t>(i)].axis);
   return axes;
 }
 
-// A cotangent as its operand needs it: lanes at the operand's axis, or summed when all lanes share the operand.
-Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes, Where where) {
+// A cotangent as its operand needs it: lanes at the operand's axis, or summed when all lanes share
+// the operand.
+Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes,
+                     Where where) {
   if (axis) return lanes::at_axis(cotangent, *axis, lanes, where);
-  if (!is_inexact(cotangent.value.dtype())) return full_tensor(Scalar(false).converted(cotangent.value.dtype()), lanes::lane_aval(cotangent));
-  if (cotangent.axis) return emit(Op::reduce_sum, make_params(AxesParams{Axes{*cotangent.axis}}), {cotangent.value}, where);
+  if (!is_inexact(cotangent.value.dtype()))
+    return full_tensor(Scalar(false).converted(cotangent.value.dtype()),
+                       lanes::lane_aval(cotangent));
+  if (cotangent.axis)
+    return emit(Op::reduce_sum, make_params(AxesParams{Axes{*cotangent.axis}}), {cotangent.value},
+                where);
   const DType dtype = cotangent.value.dtype();  // every lane gives the same
-  return emit(Op::mul, {}, {cotangent.value, full_tensor(Scalar(static_cast<double>(lanes)).converted(dtype), Aval(dtype, Shape{}))}, where);
+  return emit(Op::mul, {},
+              {cotangent.value, full_tensor(Scalar(static_cast<double>(lanes)).converted(dtype),
+                                            Aval(dtype, Shape{}))},
+              where);
 }
 
-// A derivative rule has run on the wrong number of values: the user's, or of the transform that calls it.
-void check_count(const CustomRule& rule, const char* part, std::size_t got, std::size_t wanted, Where where) {
+// A derivative rule has run on the wrong number of values: the user's, or of the transform that
+// calls it.
+void check_count(const CustomRule& rule, const char* part, std::size_t got, std::size_t wanted,
+                 Where where) {
   if (got == wanted) return;
   fail(ErrorKind::tree,
-       "vt::vmap: the " + std::string(part) + " rule of " + (rule.name.empty() ? "a custom function" : rule.name) + " gave " + std::to_string(got) +
+       "vt::vmap: the " + std::string(part) + " rule of " +
+           (rule.name.empty() ? "a custom function" : rule.name) + " gave " + std::to_string(got) +
            " values, not " + std::to_string(wanted),
        where);
 }
@@ -105,8 +122,9 @@ BatchedList call(const BatchCall& c) {
   return results;
 }
 
-// The body for all lanes, which lie at axis 0 of what they differ in. Where they part inside, vt::cond sends each its own way: to calls of
-// the function for one lane, which the executor brings together again.
+// The body for all lanes, which lie at axis 0 of what they differ in. Where they part inside,
+// vt::cond sends each its own way: to calls of the function for one lane, which the executor brings
+// together again.
 BatchedList recursive_call(const BatchCall& c) {
   const auto& p = c.as<RecursionParams>();
   const RecursiveFunction& f = *p.function;
@@ -120,18 +138,22 @@ BatchedList recursive_call(const BatchCall& c) {
   const auto of_lanes = [&](const Vec<Aval>& avals, const Dependence::Flags& flags) {
     Vec<Aval> all;
     for (std::size_t i = 0; i < avals.size(); ++i)
-      all.push_back(flags[i] ? Aval(avals[i].dtype, lanes::inserted(avals[i].shape, 0, c.lanes)) : avals[i]);
+      all.push_back(flags[i] ? Aval(avals[i].dtype, lanes::inserted(avals[i].shape, 0, c.lanes))
+                             : avals[i]);
     return all;
   };
-  const DerivedKey key = DerivedKey("vmap").add(c.lanes).add(thread_state().must_vectorize).add_all(mapped);
+  const DerivedKey key =
+      DerivedKey("vmap").add(c.lanes).add(thread_state().must_vectorize).add_all(mapped);
   const RecursionParams d = derive_recursive(p, key, of_lanes(f.outputs, out), f.effects, [&] {
     return record(
         [&](std::span<const Tensor> in) {
           Vec<Batched> inputs;
-          for (std::size_t i = 0; i < in.size(); ++i) inputs.push_back({in[i], mapped[i] ? MappedAxis(0) : std::nullopt});
+          for (std::size_t i = 0; i < in.size(); ++i)
+            inputs.push_back({in[i], mapped[i] ? MappedAxis(0) : std::nullopt});
           std::vector<Tensor> results;
           for (const Batched& b : batch_graph(*f.body, inputs, c.lanes))
-            results.push_back(out[results.size()] ? lanes::at_axis(b, 0, c.lanes, c.where()) : b.value);
+            results.push_back(out[results.size()] ? lanes::at_axis(b, 0, c.lanes, c.where())
+                                                  : b.value);
           return results;
         },
         of_lanes(f.inputs, mapped), {.kind = ScopeKind::branch, .transform = "vt::vmap"});
@@ -148,24 +170,30 @@ BatchedList custom_jvp(const BatchCall& c) {
   using namespace structure_batch;
   BatchedBody body = batch_body(c, true);
   auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
-  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes,
+                  lanes = c.lanes, axis = c.axis,
                   where = c.where()](std::span<const Tensor> arguments) {
     // A tangent has its primal's lanes.
     Vec<Batched> inputs;
-    for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
     std::vector<Tensor> results;
     for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap", axis))
-      results.push_back(lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], lanes, where));
+      results.push_back(
+          lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], lanes, where));
     check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), where);
     return results;
   };
   if (batched->transpose)
-    batched->transpose = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+    batched->transpose = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c),
+                          out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                           where = c.where()](std::span<const Tensor> arguments) {
       const auto linear = static_cast<std::size_t>(rule->linear);
       Vec<Batched> inputs;
       for (std::size_t i = 0; i < arguments.size(); ++i)
-        inputs.push_back({arguments[i], i < out_axes.size() ? out_axes[i] : in_axes[linear + i - out_axes.size()]});
+        inputs.push_back({arguments[i], i < out_axes.size()
+                                            ? out_axes[i]
+                                            : in_axes[linear + i - out_axes.size()]});
       std::vector<Tensor> results;
       for (const Batched& out : batch_function(rule->transpose, inputs, lanes, "vt::vmap", axis))
         results.push_back(cotangent_for(out, in_axes[results.size()], lanes, where));
@@ -176,7 +204,8 @@ BatchedList custom_jvp(const BatchCall& c) {
 
 namespace structure_batch {
 
-// The rules of an equation that knows its derivatives itself, for all lanes. Tensors that are zero (undefined) stay so.
+// The rules of an equation that knows its derivatives itself, for all lanes. Tensors that are zero
+// (undefined) stay so.
 struct OwnLanes {
   std::shared_ptr<const OwnDerivative> own;
   MappedAxes in, out;
@@ -184,9 +213,10 @@ struct OwnLanes {
   AxisRef axis;
   Where where;
 
-  /// rule(a, b) for all lanes: `a` and `b` have theirs at those axes. Results that are zero are empty.
-  Vec<Batched> run(const LinearRule& rule, std::span<const Tensor> a, const MappedAxes& a_axes, std::span<const Tensor> b,
-                   const MappedAxes& b_axes) const {
+  /// rule(a, b) for all lanes: `a` and `b` have theirs at those axes. Results that are zero are
+  /// empty.
+  Vec<Batched> run(const LinearRule& rule, std::span<const Tensor> a, const MappedAxes& a_axes,
+                   std::span<const Tensor> b, const MappedAxes& b_axes) const {
     Vec<Batched> inputs;
     Vec<bool> given, made;
     const auto add = [&](std::span<const Tensor> tensors, const MappedAxes& axes) {
@@ -202,7 +232,8 @@ struct OwnLanes {
       std::size_t next = 0;
       for (bool g : given) all.push_back(g ? in[next++] : Tensor());
       made.clear();
-      for (Tensor& t : rule(std::span<const Tensor>(all).first(a.size()), std::span<const Tensor>(all).subspan(a.size()))) {
+      for (Tensor& t : rule(std::span<const Tensor>(all).first(a.size()),
+                            std::span<const Tensor>(all).subspan(a.size()))) {
         made.push_back(t.defined());
         if (t.defined()) kept.push_back(std::move(t));
       }
@@ -218,7 +249,9 @@ struct OwnLanes {
   Tensor placed(const Batched& x, const MappedAxis& at) const {
     if (!x.value.defined()) return {};
     if (at) return lanes::at_axis(x, *at, lanes, where);
-    if (x.axis) fail(ErrorKind::transform, "internal: a value that lanes share has a derivative that they do not", where);
+    if (x.axis)
+      fail(ErrorKind::transform,
+           "internal: a value that lanes share has a derivative that they do not", where);
     return x.value;
   }
   std::vector<Tensor> placed(const Vec<Batched>& all) const {
@@ -228,20 +261,27 @@ struct OwnLanes {
   }
   std::vector<Tensor> cotangents(const Vec<Batched>& all) const {
     std::vector<Tensor> values;
-    for (const Batched& x : all) values.push_back(x.value.defined() ? cotangent_for(x, in[values.size()], lanes, where) : Tensor());
+    for (const Batched& x : all)
+      values.push_back(x.value.defined() ? cotangent_for(x, in[values.size()], lanes, where)
+                                         : Tensor());
     return values;
   }
-  /// The cotangents of results, of which those that lanes share are given to the first lane alone: what the lanes make of them is summed.
+  /// The cotangents of results, of which those that lanes share are given to the first lane alone:
+  /// what the lanes make of them is summed.
   std::vector<Tensor> of_one_lane(std::span<const Tensor> cts, MappedAxes& axes) const {
     std::vector<Tensor> values(cts.begin(), cts.end());
     axes = out;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (axes[i] || !values[i].defined()) continue;
       const Aval one(values[i].dtype(), lanes::inserted(values[i].shape(), 0, 1));
-      PadParams p{Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0)};
+      PadParams p{Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0),
+                  Shape::filled(one.shape.size(), 0)};
       p.high[0] = lanes - 1;
       const Tensor zero = full_tensor(Scalar(0.0).converted(one.dtype), Aval(one.dtype, Shape{}));
-      values[i] = emit(Op::pad, make_params(std::move(p)), {emit(Op::reshape, make_params(ShapeParams{one.shape}), {values[i]}, where), zero}, where);
+      values[i] =
+          emit(Op::pad, make_params(std::move(p)),
+               {emit(Op::reshape, make_params(ShapeParams{one.shape}), {values[i]}, where), zero},
+               where);
       axes[i] = 0;
     }
     return values;
@@ -268,10 +308,12 @@ struct OwnLanes {
       saved.push_back(made[i].axis);
     }
     l.tangents = lane->tangents;
-    l.push = [self = *this, lane, saved](std::span<const Tensor> residuals, std::span<const Tensor> t) {
+    l.push = [self = *this, lane, saved](std::span<const Tensor> residuals,
+                                         std::span<const Tensor> t) {
       return self.placed(self.run(lane->push, residuals, saved, t, self.in));
     };
-    l.pull = [self = *this, lane, saved](std::span<const Tensor> residuals, std::span<const Tensor> cts) {
+    l.pull = [self = *this, lane, saved](std::span<const Tensor> residuals,
+                                         std::span<const Tensor> cts) {
       MappedAxes axes;
       const std::vector<Tensor> given = self.of_one_lane(cts, axes);
       return self.cotangents(self.run(lane->pull, residuals, saved, given, axes));
@@ -288,7 +330,9 @@ std::shared_ptr<const CustomRule> own_rule(const CustomRule& rule, const OwnLane
   own->forward = [self](std::span<const Tensor> x, std::span<const Tensor> t) {
     return self.placed(self.run(self.own->forward, x, self.in, t, self.in));
   };
-  own->linearize = [self](std::span<const Tensor> x, const Vec<bool>& wanted) { return self.linearized(x, wanted); };
+  own->linearize = [self](std::span<const Tensor> x, const Vec<bool>& wanted) {
+    return self.linearized(x, wanted);
+  };
   if (own->transpose)
     own->transpose = [self](std::span<const Tensor> x, std::span<const Tensor> cts) {
       MappedAxes axes;
@@ -310,7 +354,8 @@ BatchedList custom_vjp(const BatchCall& c) {
     return emit_body(c, std::move(body), own_rule(*rule, lanes));
   }
   BatchedBody body = batch_body(c, true);
-  // Where the lanes of the residuals lie, found when the forward rule runs. The same on every run, so any of them may tell.
+  // Where the lanes of the residuals lie, found when the forward rule runs. The same on every run,
+  // so any of them may tell.
   struct Residuals {
     std::mutex mutex;
     MappedAxes axes;
@@ -318,7 +363,8 @@ BatchedList custom_vjp(const BatchCall& c) {
   auto residuals = new_shared<Residuals>();
   auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
   const auto rule = c.as<CallParams>().rule;
-  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes,
+                      lanes = c.lanes, axis = c.axis,
                       where = c.where()](std::span<const Tensor> primals) {
     Vec<Batched> inputs;
     for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
@@ -336,7 +382,8 @@ BatchedList custom_vjp(const BatchCall& c) {
     residuals->axes = std::move(axes);
     return results;
   };
-  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes,
+                       lanes = c.lanes, axis = c.axis,
                        where = c.where()](std::span<const Tensor> arguments) {
     MappedAxes axes;
     {
@@ -350,7 +397,8 @@ BatchedList custom_vjp(const BatchCall& c) {
     const Vec<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap", axis);
     check_count(*rule, "backward", cotangents.size(), in_axes.size(), where);
     std::vector<Tensor> results;
-    for (std::size_t i = 0; i < cotangents.size(); ++i) results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));
+    for (std::size_t i = 0; i < cotangents.size(); ++i)
+      results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));
     return results;
   };
   return emit_body(c, std::move(body), std::move(batched));
@@ -359,7 +407,8 @@ BatchedList custom_vjp(const BatchCall& c) {
 BatchedList custom_vmap(const BatchCall& c) {
   using namespace structure_batch;
   const auto& p = c.as<CallParams>();
-  // The user's rule knows nothing of captured values; when lanes differ in one of those, the body decides.
+  // The user's rule knows nothing of captured values; when lanes differ in one of those, the body
+  // decides.
   for (std::size_t i = static_cast<std::size_t>(p.explicit_operands); i < c.operands.size(); ++i)
     if (c.mapped(i)) return call(c);
   Vec<bool> mapped, out_mapped;
@@ -369,7 +418,8 @@ BatchedList custom_vmap(const BatchCall& c) {
     mapped.push_back(x.axis.has_value());
     arguments.push_back(x.axis ? lanes::moved(x.value, *x.axis, 0, c.where()) : x.value);
   }
-  const std::string name = "the rule of " + (p.rule->name.empty() ? std::string("vt::custom_vmap") : p.rule->name);
+  const std::string name =
+      "the rule of " + (p.rule->name.empty() ? std::string("vt::custom_vmap") : p.rule->name);
   std::vector<Tensor> values;
   {
     const WhereScope own_lines(Where{});
@@ -378,19 +428,24 @@ BatchedList custom_vmap(const BatchCall& c) {
   const std::size_t count = c.equation.outputs.size();
   if (values.size() != count || out_mapped.size() != count)
     fail(ErrorKind::tree,
-         "vt::vmap: " + name + " gave " + std::to_string(values.size()) + " results and " + std::to_string(out_mapped.size()) +
-             " out_mapped flags; the function has " + std::to_string(count) + " results",
+         "vt::vmap: " + name + " gave " + std::to_string(values.size()) + " results and " +
+             std::to_string(out_mapped.size()) + " out_mapped flags; the function has " +
+             std::to_string(count) + " results",
          c.where());
   BatchedList results;
   for (std::size_t k = 0; k < count; ++k) {
     const Aval& lane = c.result_aval(k);
-    const Aval wanted = out_mapped[k] ? Aval(lane.dtype, lanes::inserted(lane.shape, 0, c.lanes)) : lane;
-    if (!values[k].defined()) fail(ErrorKind::tree, "vt::vmap: " + name + " gave an empty Tensor as result " + std::to_string(k), c.where());
+    const Aval wanted =
+        out_mapped[k] ? Aval(lane.dtype, lanes::inserted(lane.shape, 0, c.lanes)) : lane;
+    if (!values[k].defined())
+      fail(ErrorKind::tree,
+           "vt::vmap: " + name + " gave an empty Tensor as result " + std::to_string(k), c.where());
     const Aval& got = aval_of(values[k]);
     if (got.dtype != wanted.dtype || got.shape != wanted.shape)
       fail(ErrorKind::shape,
-           "vt::vmap: " + name + " gave result " + std::to_string(k) + " as " + got.str() + "; " + std::to_string(c.lanes) +
-               " lanes of the function's " + lane.str() + (out_mapped[k] ? " are " : ", unmapped, are ") + wanted.str(),
+           "vt::vmap: " + name + " gave result " + std::to_string(k) + " as " + got.str() + "; " +
+               std::to_string(c.lanes) + " lanes of the function's " + lane.str() +
+               (out_mapped[k] ? " are " : ", unmapped, are ") + wanted.str(),
            c.where());
     results.push_back({values[k], out_mapped[k] ? MappedAxis(0) : std::nullopt});
   }

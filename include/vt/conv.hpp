@@ -76,10 +76,10 @@ Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options = {}
 Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options = {});
 
 /// The convolution with stride 1 / strides. Explicit padding is what is added to x after it is
-/// stretched; "SAME" gives extent · stride, "VALID" what has a VALID convolution of that stride
+/// broadcast; "SAME" gives extent · stride, "VALID" what has a VALID convolution of that stride
 /// giving x's extent.
 /// `transpose_kernel`: the filter is that of the convolution whose derivative this is; it is
-/// turned, and its features change places.
+/// flipped, and its features change places.
 /// Throws: as conv; lhs_dilation and groups are refused.
 /// Source: JAX `lax.conv_transpose`.
 Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options = {},

@@ -201,7 +201,7 @@ inline Tensor matrix_power(Operand x, Param<int> n) { return vt::matrix_power(st
 Tensor expm(Operand x);
 /// The product of several matrices (the first and the last may be vectors) in the cheapest order.
 /// Source: NumPy `linalg.multi_dot`.
-Tensor multi_dot(TensorSpan factors, Where where = Where::here());
+Tensor multi_dot(TensorSpan factors, CallSite where = CallSite::here());
 
 }  // namespace vt::linalg
 

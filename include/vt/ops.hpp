@@ -318,13 +318,13 @@ Tensor sort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& o
 /// Throws: Error if the shapes differ or there are fewer operands than keys.
 /// Source: JAX `lax.sort`.
 std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1, Param<int> num_keys = 1,
-                         const SortOptions& options = {}, Where where = Where::here());
+                         const SortOptions& options = {}, CallSite where = CallSite::here());
 /// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
 /// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
 Tensor argsort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
 /// argsort by several keys of one shape: the last is the first to decide.
 /// Source: NumPy `lexsort`.
-Tensor lexsort(TensorSpan keys, Param<int> axis = -1, Where where = Where::here());
+Tensor lexsort(TensorSpan keys, Param<int> axis = -1, CallSite where = CallSite::here());
 /// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals
 /// the first ones.
 /// Shapes: [… n …] → [… k …] twice.
@@ -399,8 +399,8 @@ Tensor broadcast_to(Operand x, const Shape& shape);
 Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
 Tensor expand_dims(Operand x, const Axes& axes);
 Tensor squeeze(Operand x, const ReduceAxes& axes = {});
-Tensor concatenate(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
-Tensor stack(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
+Tensor concatenate(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
+Tensor stack(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
 std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
 std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
 /// Cut in front of each of these indices; braces are indices too: split(x, {2}) are x[:2] and
@@ -438,7 +438,7 @@ Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 Tensor tile(Operand x, const Shape& repetitions);
 Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis = std::nullopt);
 std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false,
-                             Where where = Where::here());
+                             CallSite where = CallSite::here());
 Tensor space_to_depth(Operand x, Param<int> block);  ///< [N,H,W,C]
 Tensor depth_to_space(Operand x, Param<int> block);
 /// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become
@@ -536,7 +536,7 @@ Tensor inner(Operand a, Operand b);
 Tensor outer(Operand a, Operand b);
 Tensor tensordot(Operand a, Operand b, Param<int> axes = 2);
 Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
-Tensor einsum(std::string_view expression, TensorSpan operands, Where where = Where::here());
+Tensor einsum(std::string_view expression, TensorSpan operands, CallSite where = CallSite::here());
 template <class... Rest>
   requires(std::convertible_to<Rest, Tensor> && ...)
 Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {

@@ -6,7 +6,7 @@
 #include "../services/planning.hpp"
 #include "emit/matrices.hpp"
 #include "emit/nest.hpp"
-#include "emit/register_loop.hpp"
+#include "emit/register_kernel.hpp"
 #include "llvm/code_cache.hpp"
 #include "machine_costs.hpp"
 #include "machine_limits.hpp"
@@ -32,7 +32,7 @@ class CpuBackend : public Backend {
     if (!made.code) return {};
     const AccessCounts accesses = count_accesses(nest, schedule);
     Counters& c = counters();
-    count(c.vector_kernels, schedule.lanes > 1);
+    count(c.vector_kernels, schedule.simd_lanes > 1);
     count(c.contiguous_accesses, static_cast<std::uint64_t>(accesses.contiguous));
     count(c.strided_accesses, static_cast<std::uint64_t>(accesses.strided));
     count(c.gathers, static_cast<std::uint64_t>(accesses.gathers));
@@ -42,9 +42,9 @@ class CpuBackend : public Backend {
     return kernel;
   }
 
-  Kernel compile_register_loop(const LaneForm& form, bool hurry) const override {
-    const std::string key = register_loop_key(form);
-    const auto emit = [=](IrBuilder& b) { emit_register_loop(b, "loop", form); };
+  Kernel compile_register_kernel(const LaneForm& form, bool hurry) const override {
+    const std::string key = register_kernel_key(form);
+    const auto emit = [=](IrBuilder& b) { emit_register_kernel(b, "loop", form); };
     return Code::as_kernel(cached_code(key, "loop", emit, hurry));
   }
 

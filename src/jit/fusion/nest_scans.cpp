@@ -103,7 +103,7 @@ int log_sum_exp(NestBuilder& b, int x, int stage) {
   return n.add(next_greatest, n.unary(Op::log, next_scaled));
 }
 
-// Scans whose rounds may be grouped: the emitter does several lanes at once.
+// Scans whose iterations may be grouped: the emitter does several SIMD lanes at once.
 int running(NestBuilder& b, ReduceOp op, int x, int stage) {
   NestReduction r;
   r.op = op;

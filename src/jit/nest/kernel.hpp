@@ -15,8 +15,8 @@ struct Kernel {
                         std::int64_t end);
   /// another from one run to the next, once better code was made
   void* const* entry = nullptr;
-  const bool* hasty = nullptr;       ///< is it to be replaced?
-  std::shared_ptr<const void> keep;  ///< owns the code and both
+  const bool* unoptimised = nullptr;  ///< is it to be replaced?
+  std::shared_ptr<const void> keep;   ///< owns the code and both
   /// extents and distances of this nest, which its code does not know
   Vec<std::int64_t> numbers;
   explicit operator bool() const { return entry != nullptr; }
@@ -25,7 +25,7 @@ struct Kernel {
     reinterpret_cast<Function*>(__atomic_load_n(entry, __ATOMIC_ACQUIRE))(buffers, arguments, begin,
                                                                           end);
   }
-  bool optimised() const { return !__atomic_load_n(hasty, __ATOMIC_RELAXED); }
+  bool optimised() const { return !__atomic_load_n(unoptimised, __ATOMIC_RELAXED); }
 };
 
 }  // namespace vt::detail

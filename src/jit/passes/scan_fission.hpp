@@ -1,5 +1,5 @@
-// Work that need not be done round by round: products of a scan's sequences move in front of it, as
-// one product for all rounds; sums over the rounds of products move behind it.
+// Work that need not be done iteration by iteration: products of a scan's sequences move in front
+// of it, as one product for all iterations; sums over the iterations of products move behind it.
 #pragma once
 
 #include "../../trace/ir/graph.hpp"

@@ -94,7 +94,7 @@ class Rewriter {
   }
 
   Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval,
-          Where where) {
+          CallSite where) {
     Equation e;
     e.op = op;
     e.where = where;
@@ -106,7 +106,7 @@ class Rewriter {
   }
 
   // Sums the operand over its free axes number `summed` and renumbers the others.
-  Var summed_operand(Var operand, const Axes& summed, Axes& contract, Axes& batch, Where where) {
+  Var summed_operand(Var operand, const Axes& summed, Axes& contract, Axes& batch, CallSite where) {
     if (summed.empty()) return operand;
     const Aval& aval = graph_.aval(operand);
     const Axes free = free_axes(aval.shape.rank(), contract, batch);

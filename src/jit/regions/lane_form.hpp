@@ -64,8 +64,8 @@ class LaneAxes {
 /// other equations.
 Axes reduced_axes(const Equation&);
 
-/// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without
-/// lanes meeting.
+/// A scan whose iterations do the same along one axis of all that it carries, takes and gives,
+/// without lanes meeting.
 std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits);
 
 }  // namespace vt::detail

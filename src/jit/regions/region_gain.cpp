@@ -1,4 +1,4 @@
-// What a region of lanes gains.
+// What a fused region gains.
 #include "region_gain.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a region of lanes gains: which equations are steps of their own or put short rows together,
+// What a fused region gains: which equations are steps of their own or put short rows together,
 // and whether some of them are worth one loop.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "../../trace/ir/graph.hpp"
 #include "lane_form.hpp"
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 namespace vt::detail {
 

@@ -15,7 +15,7 @@ bool gdb_wanted();
 struct CodeLabel {
   std::string operations;  ///< "sub exp sum"
   std::string kernel;      ///< the name that explain gives it, or empty
-  Where where;             ///< the user's line
+  CallSite where;          ///< the user's line
   /// with gdb: those of all that the code does, on which its line table depends
   std::string lines;
   /// "sub exp sum softmax.cpp:12 [0123456789abcdef]"

@@ -6,7 +6,7 @@
 
 namespace vt::detail {
 
-std::string at(Where where) {
+std::string at(CallSite where) {
   if (!where.file) return {};
   // The base name: messages stay the same wherever the sources lie.
   const char* slash = std::strrchr(where.file, '/');
@@ -17,7 +17,7 @@ std::string at(Where where) {
   return text;
 }
 
-void fail(ErrorKind kind, std::string message, Where where) {
+void fail(ErrorKind kind, std::string message, CallSite where) {
   throw Error(kind, message + at(where));
 }
 

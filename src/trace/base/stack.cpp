@@ -27,7 +27,7 @@ std::size_t stack_left() {
   return std::numeric_limits<std::size_t>::max();
 }
 
-void need_stack(Where where) {
+void need_stack(CallSite where) {
   // An op at the innermost level, or an error.
 #if defined(__SANITIZE_ADDRESS__)
   constexpr std::size_t needed = 128 * 1024;

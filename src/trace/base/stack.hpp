@@ -13,6 +13,6 @@ std::size_t stack_left();
 inline constexpr std::size_t stack_to_record = 512 * 1024;
 /// For walks over bodies of bodies, by recursion. Throws: Error if this thread's stack holds no
 /// more levels of them: the thread may not be the one that recorded them.
-void need_stack(Where);
+void need_stack(CallSite);
 
 }  // namespace vt::detail

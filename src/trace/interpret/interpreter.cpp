@@ -184,7 +184,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 
 /// Of the user's call; of what asked for the value, where the equation knows none.
-inline Where line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
+inline CallSite line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
 
 /// The rule that the dtypes of an equation ask for.
 void run(Frame& frame) {

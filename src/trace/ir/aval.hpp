@@ -25,7 +25,7 @@ inline std::int64_t plus(std::int64_t a, std::int64_t b) {
                : std::numeric_limits<std::int64_t>::min();
 }
 /// Extent of an axis whose elements are moved to a distance of `step`.
-inline std::int64_t stretched(std::int64_t extent, std::int64_t step) {
+inline std::int64_t dilated(std::int64_t extent, std::int64_t step) {
   return extent == 0 ? 0 : plus(times(extent - 1, step), 1);
 }
 

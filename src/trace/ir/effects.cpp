@@ -36,9 +36,9 @@ bool effect_search::found(Op op, const ParamsRef& params) {
 
 // --- texts ---------------------------------------------------------------------------------------
 
-Vec<TextPart> parts_of(std::string_view format, const char* function, Where where) {
+Vec<TextPart> parts_of(std::string_view format, const char* function, CallSite where) {
   const auto refuse = [&](const char* what) {
-    fail(ErrorKind::value, worded("{}: {} in the format \"{}\"", function, what, format), where);
+    fail(ErrorKind::value, formatted("{}: {} in the format \"{}\"", function, what, format), where);
   };
   Vec<TextPart> parts;
   const auto text = [&]() -> std::string& {

@@ -33,7 +33,7 @@ struct TextPart {
 };
 /// Takes a format string of fmt's kind apart; values without an index are counted. Throws
 /// Error(value) if its braces do not match.
-Vec<TextPart> parts_of(std::string_view format, const char* function, Where);
+Vec<TextPart> parts_of(std::string_view format, const char* function, CallSite);
 /// What stands behind the values of a format string.
 struct TextValue {
   Aval aval;

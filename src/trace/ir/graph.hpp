@@ -20,7 +20,7 @@ using Var = std::int32_t;  ///< index into GraphBody::avals
 
 struct Equation {
   Op op = Op::input;
-  Where where;  ///< the user's call
+  CallSite where;  ///< the user's call
   ParamsRef params;
   SmallVec<Var, 3> inputs;
   SmallVec<Var, 1> outputs;
@@ -83,7 +83,7 @@ inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] co
 
 /// Shapes and dtypes of the results of `op`; throws Error with the op, the operands and the user's
 /// line if they do not fit.
-SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> operands, Where);
+SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> operands, CallSite);
 
 /// What a simplified Graph is for. `running`: it is not transformed any more, so that custom rules
 /// and stop_gradient have done their work; their bodies take their place. (A checkpoint stays:

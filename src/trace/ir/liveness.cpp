@@ -25,7 +25,7 @@ inline void join(Liveness::Flags& flags, std::size_t first, const Liveness::Flag
 }
 }  // namespace liveness_parts
 
-void Liveness::spread(const GraphBody& graph, Flags& live) {
+void Liveness::propagate(const GraphBody& graph, Flags& live) {
   using liveness_parts::at;
   Flags results;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
@@ -51,7 +51,7 @@ Liveness::Flags Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
   Flags live(graph->avals.size()), result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i]) live[at(graph->outputs[i])] = true;
-  spread(*graph, live);
+  propagate(*graph, live);
   for (Var v : graph->inputs) result.push_back(live[at(v)]);
   return known_.emplace(std::move(key), Answer{graph, std::move(result)}).entry->second.inputs;
 }
@@ -92,7 +92,7 @@ Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
         join(needed, 0, inputs(body, live));
         grew = grew || needed != before;
       }
-      // A carry whose last value is wanted begins somewhere, even if no round reads it.
+      // A carry whose last value is wanted begins somewhere, even if no iteration reads it.
       for (std::size_t i = 0; i < carries; ++i) needed[i] = needed[i] || live[i];
       break;
     }

@@ -100,7 +100,7 @@ struct PermutationParams {  ///< transpose: result axis i is operand axis permut
   bool operator==(const PermutationParams&) const = default;
 };
 /// broadcast_in_dim: operand axis i becomes result axis axes[i] (strictly increasing); size 1
-/// stretches
+/// broadcasts
 struct BroadcastParams {
   Shape shape;
   Axes axes;
@@ -149,7 +149,7 @@ struct WindowParams {
   Shape sizes, strides, dilations, extents;
   /// How many windows there are along axes[k].
   std::int64_t count(std::size_t k) const {
-    const std::int64_t last = extents[k] - stretched(sizes[k], dilations[k]);
+    const std::int64_t last = extents[k] - dilated(sizes[k], dilations[k]);
     return last < 0 ? 0 : last / strides[k] + 1;
   }
   bool operator==(const WindowParams&) const = default;
@@ -162,7 +162,7 @@ struct DotParams {
   bool operator==(const DotParams&) const = default;
 };
 /// conv_general: a dot_general in which further pairs of axes, `lhs_window` and `rhs_window`, slide
-/// along each other. The left one is stretched by zeros between its elements (lhs_dilation) and
+/// along each other. The left one is dilated by zeros between its elements (lhs_dilation) and
 /// edged by zeros (low, high; cropped where negative); result element o adds up lhs[strides · o +
 /// rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free; with
 /// `order`, axis order[i] of these as result axis i.
@@ -173,7 +173,7 @@ struct ConvParams {
   Axes order = {};
   /// pairs of windows whose right one is read from its end; only programs have them
   /// (src/jit/fusion/conv_spec.hpp)
-  Axes turned = {};
+  Axes flipped = {};
   bool operator==(const ConvParams&) const = default;
 };
 
@@ -363,7 +363,7 @@ struct PrintParams {
 /// The line is a part of it, as a program made for one line must not speak for another.
 struct CheckParams {
   std::string text;
-  Where line;
+  CallSite line;
   EffectLanes lanes;
   bool operator==(const CheckParams& o) const {
     return text == o.text && line.file == o.line.file && line.line == o.line.line &&

@@ -4,9 +4,9 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/recycled.hpp"
-#include "matrix_lanes.hpp"
+#include "simd_rows.hpp"
 
-namespace vt::detail::matrix_lanes {
+namespace vt::detail::simd_rows {
 
 namespace complex_loops {
 
@@ -104,4 +104,4 @@ void substitute(const Complex* t, Index rows, Complex* b, Index step, Index n) {
   }
 }
 
-}  // namespace vt::detail::matrix_lanes
+}  // namespace vt::detail::simd_rows

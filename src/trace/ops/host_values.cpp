@@ -14,16 +14,16 @@
 namespace vt::detail {
 
 namespace {
-void need_integer(const Scalar& number, DType dtype, Where where) {
+void need_integer(const Scalar& number, DType dtype, CallSite where) {
   if (integer_fits(number, dtype, Literal::value)) return;
   fail(ErrorKind::dtype,
-       worded("vt::tensor: {} does not fit {}; conversion by astype wraps", integer_text(number),
-              name_of(dtype)),
+       formatted("vt::tensor: {} does not fit {}; conversion by astype wraps", integer_text(number),
+                 name_of(dtype)),
        where);
 }
 }  // namespace
 
-Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
+Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, CallSite where) {
   if (!addressable(dtype, shape))
     fail(ErrorKind::shape,
          std::string(copy ? "vt::tensor: " : "vt::borrow: ") + size_fault(dtype, shape), where);
@@ -37,7 +37,7 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, W
 }
 
 Tensor from_numbers(const void* data, DType given, const Shape& shape, std::optional<DType> dtype,
-                    Where where) {
+                    CallSite where) {
   const Tensor all = from_host(data, given, shape, true, where);
   if (!dtype || *dtype == given) return all;
   const auto* next = static_cast<const std::byte*>(data);
@@ -48,7 +48,7 @@ Tensor from_numbers(const void* data, DType given, const Shape& shape, std::opti
 }
 
 Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::optional<DType> dtype,
-                  Where where) {
+                  CallSite where) {
   if (any_of(items, [](const BraceItem& i) { return !i.is_number; })) {
     std::vector<Tensor> parts;
     for (const BraceItem& i : items) parts.push_back(i.is_number ? make_weak(i.number) : i.tensor);

@@ -15,8 +15,8 @@ namespace variables {
 
 /// A value as the variable takes it.
 void update(const VariableRef& variable, Update kind, const char* function, const Operand& given) {
-  const Where where = user_line(given.where);
-  const std::string name = worded("Variable::{}", function);
+  const CallSite where = user_line(given.where);
+  const std::string name = formatted("Variable::{}", function);
   need(name, given.tensor, where);
   const Aval& wanted = variable->aval;
   Tensor value = given.tensor;
@@ -24,7 +24,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
   if (a.dtype != wanted.dtype) {
     if (!a.weak || category(a.dtype) > category(wanted.dtype))
       refuse(ErrorKind::dtype, name,
-             worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
+             formatted("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
              where);
     check_literals(name, {&value, 1}, wanted.dtype, Literal::value, where);
     value = cast(value, wanted.dtype, where);
@@ -40,7 +40,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
     }
     if (!fits)
       refuse(ErrorKind::shape, name,
-             worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
+             formatted("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
              where);
     value = vt::broadcast_to({value, where.file, where.line}, wanted.shape);
   }
@@ -54,7 +54,7 @@ namespace vt {
 
 Variable::Variable(Operand initial, std::string name)
     : state_(detail::new_shared<detail::VariableState>()) {
-  const Where where = detail::user_line(initial.where);
+  const CallSite where = detail::user_line(initial.where);
   detail::need("Variable", initial.tensor, where);
   state_->name = std::move(name);
   const detail::Aval a = detail::aval_of(initial.tensor);
@@ -62,10 +62,10 @@ Variable::Variable(Operand initial, std::string name)
   state_->value = detail::from_buffer(detail::value_of(initial.tensor, where), state_->aval);
 }
 
-Tensor Variable::read(Where where) const {
+Tensor Variable::read(CallSite where) const {
   return detail::read_state(state_, detail::user_line(where));
 }
-Tensor Variable::value(Where) const {
+Tensor Variable::value(CallSite) const {
   std::lock_guard lock(state_->mutex);
   return state_->value;
 }
@@ -77,7 +77,7 @@ void Variable::assign_add(Operand value) const {
   detail::variables::update(state_, detail::Update::add, "assign_add", value);
 }
 void Variable::assign_sub(Operand value) const {
-  const Where where = detail::user_line(value.where);
+  const CallSite where = detail::user_line(value.where);
   detail::need("Variable::assign_sub", value.tensor, where);
   detail::variables::update(
       state_, detail::Update::add, "assign_sub",

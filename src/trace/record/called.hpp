@@ -58,6 +58,6 @@ class DerivedKey {
 /// What `make` gives, or has given before for this body. What captures tracers is not kept.
 DerivedRef derive(const CallParams&, const DerivedKey&, FunctionRef<DerivedFunction()> make);
 /// Calls it.
-SmallVec<Tensor, 1> emit_call(const DerivedFunction&, std::vector<Tensor> operands, Where);
+SmallVec<Tensor, 1> emit_call(const DerivedFunction&, std::vector<Tensor> operands, CallSite);
 
 }  // namespace vt::detail

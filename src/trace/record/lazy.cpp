@@ -32,7 +32,7 @@ namespace lazy_run {
 bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); }
 
 // The value of an evaluated Tensor, unless it was given away.
-const BufferRef& kept_buffer(const Tensor& t, Where where) {
+const BufferRef& kept_buffer(const Tensor& t, CallSite where) {
   const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
   if (b->donated.file)
     fail(ErrorKind::value,
@@ -54,7 +54,7 @@ struct Batch {
 class Collector {
  public:
   /// `where`: of whoever asks for values.
-  explicit Collector(Where where) : where_(where), epoch_(next_epoch()) {}
+  explicit Collector(CallSite where) : where_(where), epoch_(next_epoch()) {}
 
   Batch collect(std::span<const Tensor> wanted) {
     for (const Tensor& t : wanted)
@@ -129,7 +129,7 @@ class Collector {
     return v;
   }
 
-  Where where_;
+  CallSite where_;
   std::uint32_t epoch_;
   Vec<Node*> order_;
   Vec<std::uint32_t> uses_;
@@ -179,7 +179,7 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
 
 // The Tensor of the enclosing scope that a tracer of a grad scope stands for: the ops below it
 // replayed on the arguments.
-Tensor look_through(const Tensor& t, Where where) {
+Tensor look_through(const Tensor& t, CallSite where) {
   ThreadState& state = thread_state();
   const int level = t.node()->level;
   auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
@@ -240,7 +240,7 @@ Tensor look_through(const Tensor& t, Where where) {
 
 }  // namespace lazy_run
 
-void evaluate(std::span<const Tensor> wanted, Where where) {
+void evaluate(std::span<const Tensor> wanted, CallSite where) {
   std::vector<Tensor> here;
   for (const Tensor& t : wanted) {
     Tensor outer = t;
@@ -260,7 +260,7 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
   lazy_run::publish(batch, run_graph(batch.graph, batch.inputs, batch.compiled));
 }
 
-void evaluate_leaves(std::span<const Tensor> leaves, Where where) {
+void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {
   std::vector<Tensor> there;
   for (const Tensor& t : leaves)
     if (t.defined()) there.push_back(t);
@@ -273,7 +273,7 @@ void compile_at_first_sight(std::span<const Tensor> results) {
     if (t.defined() && t.node()->level == 0) t.node()->compiled = true;
 }
 
-BufferRef buffer_of(const Tensor& t, Where where) {
+BufferRef buffer_of(const Tensor& t, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   Tensor outer = t;
@@ -293,7 +293,7 @@ BufferRef buffer_of(const Tensor& t, Where where) {
   return lazy_run::kept_buffer(outer, where);
 }
 
-void donate(const Tensor& t, Where to) {
+void donate(const Tensor& t, CallSite to) {
   Tensor outer = t;
   while (outer.node()->level > 0) outer = lazy_run::look_through(outer, to);
   Node* n = outer.node();
@@ -306,7 +306,7 @@ void donate(const Tensor& t, Where to) {
   if (n->op == Op::full) n->op = Op::constant;  // its number is not asked for without its value
 }
 
-BufferRef value_of(const Tensor& t, Where where) { return on_host(buffer_of(t, where)); }
+BufferRef value_of(const Tensor& t, CallSite where) { return on_host(buffer_of(t, where)); }
 
 Tensor number_argument(Scalar value) {
   Tensor number = make_weak(value);
@@ -315,12 +315,12 @@ Tensor number_argument(Scalar value) {
   return number;
 }
 
-Tensor made_at(Where where, Tensor value) {
+Tensor made_at(CallSite where, Tensor value) {
   value.node()->where = where;
   return value;
 }
 
-void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
+void copy_out(const Tensor& t, DType dtype, void* out, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (is_complex(t.dtype()) && !is_complex(dtype) && !is_bool(dtype))
@@ -338,7 +338,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
   convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
 }
 
-const void* host_data(const Tensor& t, DType wanted, Where where) {
+const void* host_data(const Tensor& t, DType wanted, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (t.dtype() != wanted)
@@ -352,14 +352,14 @@ const void* host_data(const Tensor& t, DType wanted, Where where) {
   return buffer->data;
 }
 
-void not_one_element(const Tensor& t, Where where) {
+void not_one_element(const Tensor& t, CallSite where) {
   fail(ErrorKind::shape,
        "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) +
            " elements, not one",
        where);
 }
 
-void no_room_for_elements(const Tensor& t, Where where) {
+void no_room_for_elements(const Tensor& t, CallSite where) {
   fail(ErrorKind::memory,
        "vt::Tensor::to_vector: there is no memory for the elements of " + aval_of(t).str(), where);
 }
@@ -367,7 +367,7 @@ void no_room_for_elements(const Tensor& t, Where where) {
 bool truth_of(const Tensor& t) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
-  const Where made = t.node()->where;
+  const CallSite made = t.node()->where;
   if (t.size() != 1)
     fail(ErrorKind::shape,
          "vt::Tensor: " + aval_of(t).str() +
@@ -379,7 +379,7 @@ bool truth_of(const Tensor& t) {
   return truth;
 }
 
-void ragged_braces(Where where) {
+void ragged_braces(CallSite where) {
   fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where);
 }
 
@@ -387,19 +387,19 @@ void ragged_braces(Where where) {
 
 namespace vt {
 
-const Shape& Tensor::shape(Where where) const& {
+const Shape& Tensor::shape(CallSite where) const& {
   if (!node_)
     detail::fail(ErrorKind::value, "vt::Tensor: the shape of an empty Tensor was asked for",
                  detail::user_line(where));
   return detail::aval_of(*this).shape;
 }
-DType Tensor::dtype(Where where) const {
+DType Tensor::dtype(CallSite where) const {
   if (!node_)
     detail::fail(ErrorKind::value, "vt::Tensor: the dtype of an empty Tensor was asked for",
                  detail::user_line(where));
   return detail::aval_of(*this).dtype;
 }
-std::int64_t Tensor::dim(Param<int> axis, Where where) const {
+std::int64_t Tensor::dim(Param<int> axis, CallSite where) const {
   const int r = rank(where);
   if (axis < -r || axis >= r)
     detail::fail(
@@ -408,7 +408,7 @@ std::int64_t Tensor::dim(Param<int> axis, Where where) const {
         where);
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : int{axis})];
 }
-const Tensor& Tensor::eval(Where where) const& {
+const Tensor& Tensor::eval(CallSite where) const& {
   detail::buffer_of(*this, where);  // of a device: given to it, not waited for
   return *this;
 }

@@ -19,7 +19,7 @@ bool integer_fits(const Scalar& value, DType dtype, Literal as) {
   return value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
 }
 std::string integer_text(const Scalar& value) {
-  return is_unsigned(value.dtype) ? worded("{}", value.natural) : worded("{}", value.integer);
+  return is_unsigned(value.dtype) ? formatted("{}", value.natural) : formatted("{}", value.integer);
 }
 
 namespace literals {

@@ -17,7 +17,7 @@ inline int used(ThreadState& state, std::size_t scope) {
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state,
-                         Where where) {
+                         CallSite where) {
   std::string text =
       "vt::" + std::string(function) + ": no axis is named \"" + std::string(name) + "\" here; ";
   std::string known;
@@ -32,7 +32,7 @@ inline int used(ThreadState& state, std::size_t scope) {
 
 }  // namespace axis_lookup
 
-LiveAxis live_axis(std::string_view name, std::string_view function, Where where) {
+LiveAxis live_axis(std::string_view name, std::string_view function, CallSite where) {
   ThreadState& state = thread_state();
   for (std::size_t k = state.scopes.size(); k-- > 0;) {
     const ScopeState& scope = state.scopes[k];
@@ -43,7 +43,7 @@ LiveAxis live_axis(std::string_view name, std::string_view function, Where where
   axis_lookup::refuse(name, function, state, where);
 }
 
-int level_of_axes(Op op, const ParamsRef& params, Where where) {
+int level_of_axes(Op op, const ParamsRef& params, CallSite where) {
   if (is_collective(op)) {
     ThreadState& state = thread_state();
     const NamedAxis* axis = params->as<CollectiveParams>().axis.get();

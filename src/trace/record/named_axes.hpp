@@ -14,12 +14,12 @@ struct LiveAxis {
   AxisRef axis;
   Tensor index;
 };
-LiveAxis live_axis(std::string_view name, std::string_view function, Where);
+LiveAxis live_axis(std::string_view name, std::string_view function, CallSite);
 
 /// The level of the deepest scope whose lanes the equation works over, itself or in a sub-graph: it
 /// cannot be recorded further out, whatever its operands are. Throws if a collective's axis is not
 /// alive.
-int level_of_axes(Op, const ParamsRef&, Where);
+int level_of_axes(Op, const ParamsRef&, CallSite);
 
 /// Tells whether what is recorded while it lives used an axis from outside: then it is good for
 /// these lanes only.

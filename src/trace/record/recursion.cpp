@@ -77,11 +77,12 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
   for (const auto& [known, made] : source.derived)
     if (known == text) return {made, p.owner};
   if (!source.body)
-    fail(ErrorKind::transform,
-         worded("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is "
-                "known; transform it where it is called from outside",
-                source.name, key.transform()),
-         thread_state().where);
+    fail(
+        ErrorKind::transform,
+        formatted("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is "
+                  "known; transform it where it is called from outside",
+                  source.name, key.transform()),
+        thread_state().where);
   RecursiveFamily& family = *source.family;
   const std::size_t before = family.functions.size();
   RecursiveFunction& made = family.add(source.name + "." + key.transform());
@@ -100,7 +101,7 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
 }
 
 std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Tensor> operands,
-                                   Where where) {
+                                   CallSite where) {
   const SmallVec<Tensor, 1> out = emit_all(Op::recursive_call, make_params(p), operands, where);
   return {out.begin(), out.end()};
 }
@@ -114,18 +115,20 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 // --- depth ---------------------------------------------------------------------------------------
 
-RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
+RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
   int& depth = thread_state().recursion;
   if (depth >= f.max_depth)
     fail(ErrorKind::value,
-         worded("vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it "
-                "a greater max_depth",
-                f.name, depth),
+         formatted(
+             "vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it "
+             "a greater max_depth",
+             f.name, depth),
          where);
   if (stack_left() < stack_to_record)
     fail(ErrorKind::value,
-         worded("vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more",
-                f.name, depth),
+         formatted(
+             "vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more",
+             f.name, depth),
          where);
   ++depth;
 }

@@ -16,7 +16,7 @@ namespace vt::detail {
 /// is recorded for the first time; branches that do not call it tell its types.
 struct UnknownResult {
   std::size_t recording;  ///< whose, from the outermost
-  Where where;
+  CallSite where;
 };
 
 /// The function that `make` records, or has recorded before, with results like `outputs`. Its body
@@ -24,7 +24,8 @@ struct UnknownResult {
 /// Throws: Error if the function is transformed while it is recorded itself.
 RecursionParams derive_recursive(const RecursionParams&, const DerivedKey&, Vec<Aval> outputs,
                                  bool effects, FunctionRef<Recorded()> make);
-std::vector<Tensor> emit_recursive(const RecursionParams&, std::span<const Tensor> operands, Where);
+std::vector<Tensor> emit_recursive(const RecursionParams&, std::span<const Tensor> operands,
+                                   CallSite);
 /// The same function without its effects.
 RecursionParams without_effects(const RecursionParams&);
 /// Gives a body that has been recorded to its function.
@@ -33,7 +34,7 @@ void finish_recursive(RecursiveFunction&, GraphBody&&);
 /// While it lives, a recursive function runs. Throws: Error if it is too deep inside of others.
 class RecursionGuard {
  public:
-  RecursionGuard(const RecursiveFunction&, Where);
+  RecursionGuard(const RecursiveFunction&, CallSite);
   ~RecursionGuard();
   RecursionGuard(const RecursionGuard&) = delete;
   RecursionGuard& operator=(const RecursionGuard&) = delete;

@@ -18,7 +18,7 @@ Op op_of(Update u) {
          : u == Update::max ? Op::max
                             : Op::min;
 }
-Tensor combined(Update u, const Tensor& a, const Tensor& b, Where where) {
+Tensor combined(Update u, const Tensor& a, const Tensor& b, CallSite where) {
   return emit(op_of(u), {}, {a, b}, where);
 }
 Tensor neutral(Update u, const Aval& a) {
@@ -28,7 +28,7 @@ Tensor neutral(Update u, const Aval& a) {
       is_bool(a.dtype) ? Scalar(u == Update::min) : Scalar(value).converted(a.dtype);
   return full_tensor(scalar, Aval(a.dtype, a.shape));
 }
-Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, Where where) {
+Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, CallSite where) {
   if (count == 0) return neutral(u, aval_of(value));
   if (count == 1 || u == Update::max || u == Update::min) return value;
   Shape shape{count};
@@ -62,7 +62,7 @@ bool owns(int k, const VariableRef& variable) {
   return scope(k).stateful && (scope(k).kind != ScopeKind::vmap || variable->stream);
 }
 /// A scope with states of its own gets an input with the first touch.
-StateEntry& entry(int k, const VariableRef& variable, Where where) {
+StateEntry& entry(int k, const VariableRef& variable, CallSite where) {
   if (StateEntry* e = find(scope(k), variable)) return *e;
   StateEntry fresh;
   fresh.variable = variable;
@@ -77,20 +77,20 @@ StateEntry& entry(int k, const VariableRef& variable, Where where) {
   return scope(k).states.back();
 }
 
-Tensor read_from(int k, const VariableRef& variable, Where where);
+Tensor read_from(int k, const VariableRef& variable, CallSite where);
 
 /// The value behind the log of scope k. `start`: before it.
-Tensor folded(const StateEntry& e, Tensor start, Where where) {
+Tensor folded(const StateEntry& e, Tensor start, CallSite where) {
   for (const StateUpdate& u : e.log)
     start = accumulates(u.kind) ? combined(u.kind, start, u.value, where) : u.value;
   return start;
 }
-Tensor start_of(int k, StateEntry& e, Where where) {
+Tensor start_of(int k, StateEntry& e, CallSite where) {
   e.read = true;
   return e.input.defined() ? e.input : read_from(k - 1, e.variable, where);
 }
 
-Tensor read_from(int k, const VariableRef& variable, Where where) {
+Tensor read_from(int k, const VariableRef& variable, CallSite where) {
   for (; k >= 0; --k) {
     StateEntry* e = owns(k, variable) ? &entry(k, variable, where) : find(scope(k), variable);
     if (!e || (e->log.empty() && !e->input.defined())) continue;
@@ -99,9 +99,10 @@ Tensor read_from(int k, const VariableRef& variable, Where where) {
     if (known && e->log.size() == 1) return e->log[0].value;
     if (scope(k).kind == ScopeKind::vmap)
       fail(ErrorKind::transform,
-           worded("vt::Variable: {} is read under {} behind an update{}, which is not done before "
-                  "all lanes have come by; read it before, or outside",
-                  variable->name, scope(k).transform, at(e->log.back().where)),
+           formatted(
+               "vt::Variable: {} is read under {} behind an update{}, which is not done before "
+               "all lanes have come by; read it before, or outside",
+               variable->name, scope(k).transform, at(e->log.back().where)),
            where);
     const StateUpdate last = e->log.back();
     Tensor start;
@@ -125,7 +126,7 @@ Turns::~Turns() {
   for (void* v : held_) static_cast<VariableState*>(v)->turn.unlock();
 }
 
-Tensor read_state(const VariableRef& variable, Where where) {
+Tensor read_state(const VariableRef& variable, CallSite where) {
   return state_logs::read_from(static_cast<int>(thread_state().scopes.size()) - 1, variable, where);
 }
 
@@ -166,7 +167,7 @@ Vec<StateUpdate> take_updates(bool single) {
     StateEntry* e = &scope(k).states[i];
     if (single && e->log.size() > 1) {
       const VariableRef variable = e->variable;
-      const Where where = e->log.back().where;
+      const CallSite where = e->log.back().where;
       read_from(k, variable, where);  // leaves one assignment
       e = find(scope(k), variable);
     }
@@ -219,11 +220,11 @@ FlatFunction with_states(const FlatFunction& f, Vec<OwnState>& states) {
 void refuse_updates(const char* what) {
   for (const StateEntry& e : thread_state().scopes.back().states)
     if (!e.log.empty())
-      fail(
-          ErrorKind::transform,
-          worded("{}: the function updates {}, which cannot be done here; return the value instead",
-                 what, e.variable->name),
-          e.log.back().where);
+      fail(ErrorKind::transform,
+           formatted(
+               "{}: the function updates {}, which cannot be done here; return the value instead",
+               what, e.variable->name),
+           e.log.back().where);
 }
 
 }  // namespace vt::detail

@@ -7,8 +7,8 @@ namespace vt::detail {
 
 /// The line to blame: that of the pass or the composed function at work if there is one, else
 /// `where`.
-inline Where user_line(Where where) {
-  const Where& outer = thread_state().where;
+inline CallSite user_line(CallSite where) {
+  const CallSite& outer = thread_state().where;
   return outer.file ? outer : where;
 }
 
@@ -16,7 +16,7 @@ inline Where user_line(Where where) {
 /// has set one already).
 class UserLine {
  public:
-  explicit UserLine(Where where) : state_(thread_state()), before_(state_.where) {
+  explicit UserLine(CallSite where) : state_(thread_state()), before_(state_.where) {
     if (!before_.file) state_.where = where;
   }
   ~UserLine() { state_.where = before_; }
@@ -25,7 +25,7 @@ class UserLine {
 
  private:
   ThreadState& state_;
-  Where before_;
+  CallSite before_;
 };
 
 }  // namespace vt::detail

@@ -1,5 +1,5 @@
 // Rewrites of cond, while, scan and checkpoint by what is known of operands and results: given
-// twice, the same for all lanes or rounds, numbers, handed through.
+// twice, the same for all lanes or iterations, numbers, handed through.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -87,8 +87,8 @@ void ControlRewrite::stand_in_with_full(Operand& o, const Scalar& value) {
   o.role = Role::gone;
 }
 
-/// Numbers go into the bodies; what is the same for all lanes or all rounds becomes an operand that
-/// they share.
+/// Numbers go into the bodies; what is the same for all lanes or all iterations becomes an operand
+/// that they share.
 bool ControlRewrite::share_operands() {
   bool shared = false;
   if (index_mapped_) {

@@ -34,7 +34,7 @@ struct DatasetPlan {
   std::shared_ptr<const FlatFunction> element;  ///< map, as it was given, or for a batch
   std::string label;
   double interval = 0;
-  Where where;  ///< batch, shuffle: the user's line
+  CallSite where;  ///< batch, shuffle: the user's line
 };
 
 namespace dataset_parts {

@@ -39,8 +39,8 @@ inline Tensor power(const Tensor& x, int exponent) {
 inline Tensor in_dim(const Tensor& x, const Shape& shape, const Axes& axes) {
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {x}, {});
 }
-/// A scalar spread over `shape`; anything else unchanged.
-inline Tensor spread(const Tensor& x, const Shape& shape) {
+/// A scalar broadcast over `shape`; anything else unchanged.
+inline Tensor broadcast_along(const Tensor& x, const Shape& shape) {
   return x.rank() == 0 && shape.rank() > 0 ? in_dim(x, shape, {}) : x;
 }
 inline Tensor with_shape(const Tensor& x, const Shape& shape) {

@@ -21,7 +21,7 @@ struct LinearCall {
 /// Records the call on those of `tangents` that are defined. `results`: what the tangents of the
 /// results look like. Results of integer dtype get an undefined tangent.
 std::vector<Tensor> emit_linear_call(LinearCall, std::span<const Tensor> tangents,
-                                     std::span<const Aval> results, Where);
+                                     std::span<const Aval> results, CallSite);
 
 /// Is this an equation that emit_linear_call made? It is an Op::call with a rule.
 bool is_linear_call(const Equation&);

@@ -9,7 +9,7 @@ namespace vt::detail::cpu {
 
 /// A convolution made ready to run, as a product of its operands. Null when there is no LLVM.
 std::shared_ptr<const Matmul> make_convolution(const ConvSpec& spec);
-/// One of a stretched image, of what phases_of makes of it.
+/// One of a dilated image, of what phases_of makes of it.
 std::shared_ptr<const Matmul> make_phases(const ConvSpec& spec, const Vec<ConvSpec>& phases);
 
 }  // namespace vt::detail::cpu

@@ -1,4 +1,4 @@
-// Convolutions of stretched images on the CPU: one of the image itself for each place between two
+// Convolutions of dilated images on the CPU: one of the image itself for each place between two
 // elements, so that no zero is multiplied.
 #include "conv.hpp"
 

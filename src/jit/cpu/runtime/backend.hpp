@@ -26,9 +26,9 @@ class Backend {
   /// thread makes the same code; to be asked for again when there is nothing else to do. Throws:
   /// Error(backend).
   virtual Kernel compile(const Nest&, const Schedule&, bool hurry, bool wait) const = 0;
-  /// An equation that fits_registers as one function; see register_loop.hpp. Buffers: operands,
+  /// An equation that fits_registers as one function; see register_kernel.hpp. Buffers: operands,
   /// then results.
-  virtual Kernel compile_register_loop(const LaneForm& form, bool hurry) const = 0;
+  virtual Kernel compile_register_kernel(const LaneForm& form, bool hurry) const = 0;
   /// Code for batches of small matrices, a block of `lanes` of them at a time; no function where
   /// there is none for this spec. Buffers: operands, then results; [begin, end): matrices, whole
   /// blocks.

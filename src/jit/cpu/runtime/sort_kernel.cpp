@@ -1,6 +1,6 @@
 // sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back;
 // neighbouring columns together. Where only the first few places of a long row are wanted, only
-// candidates for them are kept; short rows get a lane each.
+// candidates for them are kept; short rows get a SIMD lane each.
 #include "sort_kernel.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::int64_t block = 64;  // elements whose keys are made at a time
 // elements that are looked at one by one where few are kept and one is a candidate
 constexpr std::int64_t line = 16;
 // elements that are passed by at once if none is a candidate
-constexpr std::int64_t stretch = 512;
+constexpr std::int64_t extend = 512;
 constexpr std::int64_t worth_a_range = 1 << 13;  // elements
 constexpr std::int64_t worth_threads_inside = 1 << 16;
 
@@ -83,13 +83,13 @@ class Sorter {
     if (values_alone_ && is_int(s_.dtypes[0]))
       record = size_of(s_.dtypes[0]) <= 4 ? sizeof(std::uint32_t) : sizeof(Word);
     if (strips_ && (is_int(s_.dtypes[0]) ? values_alone_ : has_room_for_places(s_))) return 0;
-    return static_cast<std::size_t>(blocks_ > 1 ? 1 : threads_for(rounds(), grain())) *
+    return static_cast<std::size_t>(blocks_ > 1 ? 1 : threads_for(iterations(), grain())) *
            room_for(static_cast<std::size_t>((columns + 1) * records * record));
   }
 
   void run() {
     if (nothing()) return;
-    const std::int64_t n = rounds();
+    const std::int64_t n = iterations();
     if (blocks_ > 1) {
       sort_tiles(0, n);
       return;
@@ -103,7 +103,7 @@ class Sorter {
  private:
   std::int64_t tiles_per_row() const { return (s_.inner + columns_ - 1) / columns_; }
   std::int64_t tiles() const { return s_.outer * tiles_per_row(); }
-  std::int64_t rounds() const {
+  std::int64_t iterations() const {
     return strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles();
   }
   std::int64_t grain() const {
@@ -156,7 +156,7 @@ class Sorter {
     for (std::int64_t t = begin; t < end; ++t) {
       if (sorter.sort(t, rows)) continue;
       // minus zeros and NaN among numbers as wide as a word
-      for (std::int64_t c = 0; c < rows.lanes; ++c) {
+      for (std::int64_t c = 0; c < rows.simd_lanes; ++c) {
         Tile tile;
         tile.from = rows.from[c];
         tile.to = rows.to[c];
@@ -334,11 +334,11 @@ class Sorter {
       else return !machine().before64(in, n, form, bar);
     };
     for (std::int64_t i = begin; i < end;) {
-      if (passes_by(i, stretch)) {
-        i += stretch;
+      if (passes_by(i, extend)) {
+        i += extend;
         continue;
       }
-      const std::int64_t stop = std::min(i + stretch, end),
+      const std::int64_t stop = std::min(i + extend, end),
                          step = few && full && skips ? line : block;
       for (; i < stop; i += step) {
         const std::int64_t size = std::min(step, stop - i);

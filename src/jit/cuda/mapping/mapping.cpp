@@ -34,7 +34,7 @@ double reach_of(const Nest& nest, IndexId e) {
   return reach;
 }
 
-// Rows over these loops, as the choice of a team sees them.
+// Rows over these loops, as the choice of a thread group sees them.
 RowWork row_work(const Nest& nest, const SmallVec<int, 6>& reduced, double elements, double rows) {
   RowWork w{.elements = std::max(elements, 1.0),
             .rows = std::max(rows, 1.0),
@@ -60,7 +60,8 @@ RowWork row_work(const Nest& nest, const SmallVec<int, 6>& reduced, double eleme
 // Element-wise, with a thread for each element?
 bool is_plain(const Nest& nest, const Mapping& m) {
   if (any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; })) return false;
-  if (m.team != 1 || m.shared.empty() || nest.stages.size() != 1 || !nest.reductions.empty())
+  if (m.thread_group != 1 || m.shared.empty() || nest.stages.size() != 1 ||
+      !nest.reductions.empty())
     return false;
   if (any_of(nest.buffers, [](const NestBuffer& b) { return b.local > 0; })) return false;
   if (any_of(nest.loops, [](const NestLoop& l) { return l.block_of >= 0; })) return false;
@@ -99,7 +100,7 @@ int choose_vector(const Nest& nest, const Mapping& m, const DeviceShape& device)
   const std::int64_t inner = nest.loops[static_cast<std::size_t>(m.shared.back())].extent;
   for (int vector = 8; vector > 1; vector /= 2) {
     if (m.shared.size() > 1 && inner % vector != 0) continue;
-    if (m.teams < std::int64_t{device.multiprocessors} * device.threads * vector) continue;
+    if (m.thread_groups < std::int64_t{device.multiprocessors} * device.threads * vector) continue;
     int packed = 0, widest = 0;
     const auto look = [&](int buffer, IndexId index, int mask) {
       if (mask >= 0 || !is_packed(nest, m, vector, index)) return;
@@ -144,7 +145,7 @@ bool is_packed(const Nest& nest, const Mapping& m, int vector, IndexId index) {
   return apart;
 }
 
-double rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
+double iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
   double n = 1;
   for (int l : loops) n *= static_cast<double>(nest.loops[static_cast<std::size_t>(l)].extent);
   return n;
@@ -183,19 +184,19 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     if (!nest.reductions.empty() && !folds && vertical && !running && !stores_inside &&
         local == 0) {
       // Few columns are shared among threads that take every so-manieth row.
-      const double rows = rounds_of(nest, reduced), results = rounds_of(nest, m.shared);
+      const double rows = iterations_of(nest, reduced), results = iterations_of(nest, m.shared);
       RowWork work = row_work(nest, reduced, rows, results);
       work.beside = true;
-      m.choice = choose_team(work);
-      if (m.choice.team > 1) {
+      m.choice = choose_thread_group(work);
+      if (m.choice.thread_group > 1) {
         m.columns = 32;
-        m.team = m.choice.team;
+        m.thread_group = m.choice.thread_group;
       }
     }
     if (!nest.reductions.empty() && !folds && !vertical) {
-      m.choice =
-          choose_team(row_work(nest, reduced, rounds_of(nest, reduced), rounds_of(nest, m.shared)));
-      m.team = m.choice.team;
+      m.choice = choose_thread_group(
+          row_work(nest, reduced, iterations_of(nest, reduced), iterations_of(nest, m.shared)));
+      m.thread_group = m.choice.thread_group;
     }
     // A block's extent depends on the number of its block, which is then known first.
     insertion_sort(m.shared, [&](int a, int b) {
@@ -208,20 +209,24 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     double most = 1;
     SmallVec<int, 6> along;
     for (const NestStage& s : nest.stages) {
-      most = std::max(most, rounds_of(nest, s.loops));
+      most = std::max(most, iterations_of(nest, s.loops));
       along.append(s.loops.begin(), s.loops.end());
     }
-    m.choice = choose_team(row_work(nest, along, most, rounds_of(nest, m.shared)));
-    m.team = m.choice.team;
+    m.choice = choose_thread_group(row_work(nest, along, most, iterations_of(nest, m.shared)));
+    m.thread_group = m.choice.thread_group;
   }
-  if (local > 0 && m.team == 1 && local > 1024) m.team = 32;
-  m.block = m.columns > 1 ? m.columns * m.team : m.team > 32 ? m.team : m.team == 32 ? 128 : 256;
-  if (local > 0 && m.team > 1) {
-    if (m.team == 32 && local * 4 > (std::int64_t{40} << 10)) m.team = m.block = 256;
-    m.local_bytes = local * m.teams_in_block();
+  if (local > 0 && m.thread_group == 1 && local > 1024) m.thread_group = 32;
+  m.block = m.columns > 1          ? m.columns * m.thread_group
+            : m.thread_group > 32  ? m.thread_group
+            : m.thread_group == 32 ? 128
+                                   : 256;
+  if (local > 0 && m.thread_group > 1) {
+    if (m.thread_group == 32 && local * 4 > (std::int64_t{40} << 10))
+      m.thread_group = m.block = 256;
+    m.local_bytes = local * m.thread_groups_in_block();
   }
-  m.teams = 1;
-  for (int l : m.shared) m.teams *= nest.loops[static_cast<std::size_t>(l)].extent;
+  m.thread_groups = 1;
+  for (int l : m.shared) m.thread_groups *= nest.loops[static_cast<std::size_t>(l)].extent;
   m.most_blocks =
       Mapping::times_over * device.multiprocessors * std::max(device.threads / m.block, 1);
   if (is_plain(nest, m)) {
@@ -236,9 +241,9 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     }
   }
   const auto far = [&](IndexId e) { return reach_of(nest, e) >= 2e9; };
-  m.wide_indices = rounds_of(nest, m.shared) >= 2e9;
+  m.wide_indices = iterations_of(nest, m.shared) >= 2e9;
   for (const NestStage& s : nest.stages)
-    m.wide_indices = m.wide_indices || rounds_of(nest, s.loops) >= 2e9;
+    m.wide_indices = m.wide_indices || iterations_of(nest, s.loops) >= 2e9;
   for (const NestValue& v : nest.values)
     m.wide_indices = m.wide_indices || (v.index >= 0 && far(v.index));
   for (const NestStore& s : nest.stores) m.wide_indices = m.wide_indices || far(s.index);
@@ -246,17 +251,18 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
 }
 
 std::string Mapping::str(const Nest& nest) const {
-  std::string text = worded("mapping: {} thread{} for a round of", team, team == 1 ? "" : "s");
+  std::string text =
+      formatted("mapping: {} thread{} for a round of", thread_group, thread_group == 1 ? "" : "s");
   if (shared.empty()) text += " all";
-  for (int l : shared) text += worded(" d{}", l);
-  text += worded(", blocks of {}", block);
-  if (local_bytes) text += worded(", {} bytes of shared memory", local_bytes);
-  if (columns > 1) text += worded(", {} beside each other", columns);
-  if (tile_loop >= 0) text += worded(", squares of d{} turned in shared memory", tile_loop);
-  if (vector > 1) text += worded(", {} neighbours at a time", vector);
+  for (int l : shared) text += formatted(" d{}", l);
+  text += formatted(", blocks of {}", block);
+  if (local_bytes) text += formatted(", {} bytes of shared memory", local_bytes);
+  if (columns > 1) text += formatted(", {} beside each other", columns);
+  if (tile_loop >= 0) text += formatted(", squares of d{} turned in shared memory", tile_loop);
+  if (vector > 1) text += formatted(", {} neighbours at a time", vector);
   if (updates == UpdatePlan::Way::atomic) text += ", atomic updates";
-  if (nest.stages.size() > 1) text += worded(", {} stages", nest.stages.size());
-  if (choice.time > 0 && team == choice.team) text += "\nchosen: " + choice.str();
+  if (nest.stages.size() > 1) text += formatted(", {} stages", nest.stages.size());
+  if (choice.time > 0 && thread_group == choice.thread_group) text += "\nchosen: " + choice.str();
   return text + "\n";
 }
 

@@ -7,11 +7,11 @@ namespace vt::detail::cuda {
 
 namespace update_plans {
 
-constexpr double few_rounds = 32;  // that a thread makes sooner than others are put in order
+constexpr double few_iterations = 32;  // that a thread makes sooner than others are put in order
 
 // Do the values of an index tell the values of all that it is made of? So they do where each term's
 // steps are larger than all that smaller terms together can make.
-bool tells_all(const Nest& nest, IndexId index) {
+bool is_injective(const Nest& nest, IndexId index) {
   struct Digit {
     std::int64_t factor, extent;
   };
@@ -60,16 +60,17 @@ UpdatePlan plan_updates(const Nest& nest, bool unique) {
   std::uint64_t keys = store.mask >= 0 ? dependences[static_cast<std::size_t>(store.mask)] : 0;
   nest.indices.each_value(store.index,
                           [&](int v) { keys |= dependences[static_cast<std::size_t>(v)]; });
-  const bool all_told = tells_all(nest, store.index);
+  const bool injective = is_injective(nest, store.index);
   for (int l : nest.stages[0].loops) {
     const bool window =
-        all_told && !(keys >> l & 1u) && nest.indices.factor_of_loop(store.index, l) > 0;
+        injective && !(keys >> l & 1u) && nest.indices.factor_of_loop(store.index, l) > 0;
     (window ? plan.window_loops : plan.key_loops).push_back(l);
   }
   const DType d = nest.buffers[static_cast<std::size_t>(store.buffer)].dtype;
   if (unique || plan.key_loops.empty()) plan.way = UpdatePlan::Way::apart;
   else if (has_atomic(store.update, d)) plan.way = UpdatePlan::Way::atomic;
-  else if (rounds_of(nest, plan.key_loops) <= few_rounds) plan.way = UpdatePlan::Way::in_order;
+  else if (iterations_of(nest, plan.key_loops) <= few_iterations)
+    plan.way = UpdatePlan::Way::in_order;
   else plan.way = UpdatePlan::Way::sorted;
   return plan;
 }

@@ -17,7 +17,7 @@ struct UpdatePlan {
     in_order,  ///< one after the other
     sorted,    ///< by element; see scatter.hpp
   } way = Way::apart;
-  /// Rounds of the window loops never meet; those of the key loops may, and go in the order of
+  /// Iterations of the window loops never meet; those of the key loops may, and go in the order of
   /// these loops where they do.
   SmallVec<int, 6> key_loops, window_loops;
 };

@@ -9,7 +9,7 @@
 
 #include "../../../trace/ir/executable.hpp"
 #include "../../regions/lane_form.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "../driver/device.hpp"
 #include "compile.hpp"
 #include "loop_kernel.hpp"
@@ -41,8 +41,8 @@ class DeviceControl {
   void report(Report&, int depth) const;
 
  private:
-  bool list_rounds(ReplayList&, std::span<const Place> operands,
-                   std::span<const Place> results) const;
+  bool list_iterations(ReplayList&, std::span<const Place> operands,
+                       std::span<const Place> results) const;
   bool list_counted(ReplayList&, std::span<const Place> operands,
                     std::span<const Place> results) const;
   void join_into_kernel();

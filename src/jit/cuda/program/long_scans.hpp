@@ -8,9 +8,9 @@
 
 namespace vt::detail::cuda {
 
-/// Into how many rounds of its reduce loop a block of a nest of running sums, products or extremes
-/// is to be cut, as its rows are too few to keep a device busy; 0: not at all. From the nest's
-/// shapes alone, as it decides over the last bits.
+/// Into how many iterations of its reduce loop a block of a nest of running sums, products or
+/// extremes is to be cut, as its rows are too few to keep a device busy; 0: not at all. From the
+/// nest's shapes alone, as it decides over the last bits.
 std::int64_t scan_block(const Nest&);
 
 /// Adds the launches of such a nest: what each block comes to, what all blocks before each come to,

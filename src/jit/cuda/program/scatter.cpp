@@ -100,8 +100,8 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan,
   spec.is_place = {0, 1};
   const Launch::Pointer from[] = {unordered, {}}, to[] = {keys, places};
   add_sort(spec, from, to, multiprocessors, scratch, launches);
-  const auto blocks = [&](std::int64_t rounds) {
-    return std::min<std::int64_t>((rounds + 255) / 256, std::int64_t{32} * multiprocessors);
+  const auto blocks = [&](std::int64_t iterations) {
+    return std::min<std::int64_t>((iterations + 255) / 256, std::int64_t{32} * multiprocessors);
   };
   const SortedUpdates sorted{plan, key, place};
   const std::int64_t pieces = (n + SortedUpdates::piece - 1) / SortedUpdates::piece;

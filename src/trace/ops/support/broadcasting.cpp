@@ -12,7 +12,7 @@
 
 namespace vt::detail {
 
-Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, Where where) {
+Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, CallSite where) {
   std::size_t rank = 0;
   DType widest = bool_;
   for (const Tensor& t : operands) {
@@ -34,7 +34,7 @@ Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, W
   return result;
 }
 
-bool stretches(const Shape& from, const Shape& to) {
+bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.size() > to.size()) return false;
   const std::size_t shift = to.size() - from.size();
   for (std::size_t i = 0; i < from.size(); ++i)
@@ -42,7 +42,7 @@ bool stretches(const Shape& from, const Shape& to) {
   return all_of(to, [](std::int64_t d) { return d >= 0; });
 }
 
-Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where) {
+Tensor broadcast_along(const Tensor& t, const Shape& shape, const Axes& axes, CallSite where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
   if (t.node()->op == Op::full) {
@@ -52,16 +52,16 @@ Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, where);
 }
 
-Tensor broadcast(const Tensor& t, const Shape& shape, Where where) {
+Tensor broadcast(const Tensor& t, const Shape& shape, CallSite where) {
   const Shape& from = aval_of(t).shape;
   if (from == shape) return t;
   const int shift = shape.rank() - from.rank();
   Axes axes;
   for (int i = 0; i < from.rank(); ++i) axes.push_back(i + shift);
-  return spread(t, shape, axes, where);
+  return broadcast_along(t, shape, axes, where);
 }
 
-Tensor reshaped(const Tensor& t, const Shape& shape, Where where) {
+Tensor reshaped(const Tensor& t, const Shape& shape, CallSite where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
   if (t.node()->op == Op::full && shape.elements() == a.elements())
@@ -69,7 +69,7 @@ Tensor reshaped(const Tensor& t, const Shape& shape, Where where) {
   return emit(Op::reshape, make_params(ShapeParams{shape}), {t}, where);
 }
 
-Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
+Tensor permuted(const Tensor& t, const Axes& permutation, CallSite where) {
   bool identity = true;
   for (std::size_t i = 0; i < permutation.size(); ++i)
     identity = identity && permutation[i] == static_cast<int>(i);
@@ -78,23 +78,24 @@ Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
 }
 
 void need_size(std::string_view name, DType dtype, const Shape& shape,
-               std::span<const Tensor> operands, Where where) {
+               std::span<const Tensor> operands, CallSite where) {
   if (!addressable(dtype, shape))
     refuse(ErrorKind::shape, name, size_fault(dtype, shape), operands, where);
 }
 
-Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where) {
+Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape,
+              CallSite where) {
   need_size(name, dtype, shape, {}, where);
   return full_tensor(value.converted(dtype), Aval(dtype, shape));
 }
 
-Tensor counted(DType dtype, const Shape& shape, int axis, Where where) {
+Tensor counted(DType dtype, const Shape& shape, int axis, CallSite where) {
   return emit(Op::iota, make_params(IotaParams{Aval(dtype, shape), axis}),
               std::span<const Tensor>(), where);
 }
 
 Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
-              std::int64_t stride, Where where) {
+              std::int64_t stride, CallSite where) {
   const Shape& shape = aval_of(t).shape;
   if (start == 0 && limit == extent(shape, axis) && stride == 1) return t;
   SliceParams p;
@@ -108,24 +109,24 @@ Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
   return emit(Op::slice, make_params(std::move(p)), {t}, where);
 }
 
-int normal_axis(std::string_view name, int axis, int rank, const Tensor& operand, Where where) {
+int normal_axis(std::string_view name, int axis, int rank, const Tensor& operand, CallSite where) {
   const int normal = axis < 0 ? axis + rank : axis;
   if (normal < 0 || normal >= rank)
-    refuse(ErrorKind::shape, name, worded("axis {} out of range for rank {}", axis, rank), operand,
-           where);
+    refuse(ErrorKind::shape, name, formatted("axis {} out of range for rank {}", axis, rank),
+           operand, where);
   return normal;
 }
-int normal_axis(std::string_view name, int axis, const Tensor& operand, Where where) {
+int normal_axis(std::string_view name, int axis, const Tensor& operand, CallSite where) {
   return normal_axis(name, axis, aval_of(operand).shape.rank(), operand, where);
 }
 
 Axes normal_axes(std::string_view name, const Axes& axes, int rank, const Tensor& operand,
-                 Where where) {
+                 CallSite where) {
   Axes result;
   for (int axis : axes) {
     const int normal = normal_axis(name, axis, rank, operand, where);
     if (result.contains(normal))
-      refuse(ErrorKind::shape, name, worded("axes {} name axis {} twice", axes.str(), normal),
+      refuse(ErrorKind::shape, name, formatted("axes {} name axis {} twice", axes.str(), normal),
              operand, where);
     result.push_back(normal);
   }
@@ -133,7 +134,7 @@ Axes normal_axes(std::string_view name, const Axes& axes, int rank, const Tensor
 }
 
 Axes reduction_axes(std::string_view name, const ReduceAxes& axes, const Tensor& operand,
-                    Where where) {
+                    CallSite where) {
   const int rank = aval_of(operand).shape.rank();
   if (axes.all()) return Axes::first(rank);
   Axes result = normal_axes(name, axes.axes(), rank, operand, where);
@@ -155,7 +156,7 @@ std::int64_t extent_along(const Shape& s, const Axes& axes) {
 }
 
 Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, DType dtype,
-                    bool weak, Where where) {
+                    bool weak, CallSite where) {
   const Shape* shape = &aval_of(operands[0]).shape;
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;
@@ -167,7 +168,7 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   return Tensor::adopt(n);
 }
 
-Tensor reduced(Op op, const Tensor& t, const Axes& axes, Where where) {
+Tensor reduced(Op op, const Tensor& t, const Axes& axes, CallSite where) {
   if (axes.empty()) return t;
   return emit(op, make_params(AxesParams{axes}), {t}, where);
 }

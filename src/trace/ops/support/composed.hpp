@@ -44,7 +44,7 @@ class Composed {
     x.tensor = cast(std::move(t), f64, weak_, where_);
   }
   UserLine line_;
-  Where where_;
+  CallSite where_;
   DType own_ = f64;
   bool weak_ = false;
 };

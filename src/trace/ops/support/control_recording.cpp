@@ -53,7 +53,7 @@ Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const C
     for (std::size_t i = 0; i < out.size(); ++i)
       if (!out[i].defined())
         refuse(ErrorKind::tree, call,
-               (call.result_name ? call.result_name(i) : worded("result {} of the body", i)) +
+               (call.result_name ? call.result_name(i) : formatted("result {} of the body", i)) +
                    " is an empty Tensor");
     return out;
   };
@@ -67,9 +67,9 @@ Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const C
 [[noreturn]] void refuse_literal(const ControlCall& call, const Scalar& number,
                                  const std::string& what, DType dtype) {
   refuse(ErrorKind::dtype, call,
-         worded("{}, {}, does not fit the {} that it meets; convert that one first, as with "
-                ".astype(vt::i64)",
-                what, integer_text(number), name_of(dtype)));
+         formatted("{}, {}, does not fit the {} that it meets; convert that one first, as with "
+                   ".astype(vt::i64)",
+                   what, integer_text(number), name_of(dtype)));
 }
 
 /// Output `i`, called `what`, as another dtype, or no longer weak. Throws if it is a C++ integer
@@ -105,10 +105,10 @@ void unify_results(std::span<Recorded> branches, std::size_t changes, const Cont
       return branches[k].graph.aval(branches[k].graph.outputs[result]).str();
     };
     const auto name = [&](std::size_t k) { return leaf_name(call.branch_name, k, "function"); };
-    refuse(
-        kind, call,
-        worded("the functions must give the same {}: {} is {} in {} and {} in {}", what,
-               leaf_name(call.result_name, result, "result"), type(a), name(a), type(b), name(b)));
+    refuse(kind, call,
+           formatted("the functions must give the same {}: {} is {} in {} and {} in {}", what,
+                     leaf_name(call.result_name, result, "result"), type(a), name(a), type(b),
+                     name(b)));
   };
   for (std::size_t i = 0; i + changes < branches[0].graph.outputs.size(); ++i) {
     const auto aval = [&](std::size_t k) -> const Aval& {
@@ -266,7 +266,7 @@ Vec<Aval> input_types(std::span<const Tensor> init, std::span<const Aval> more) 
 
 Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init,
                      std::span<const Aval> more, const ControlCall& call) {
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   LoopTypes* const outer = thread_state().loop;
   LoopTypes own;
   own.given = input_types(init, more);
@@ -279,8 +279,8 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init,
       init[i] = cast(init[i], before.found[i].dtype, before.found[i].weak, line);
     own.before = std::move(before.inner);
   }
-  // Each round makes one carry strong at least.
-  for (std::size_t round = 0;; ++round) {
+  // Each iteration makes one carry strong at least.
+  for (std::size_t iteration = 0;; ++iteration) {
     const Vec<Aval> avals = input_types(init, more);
     Recorded r = [&] {
       const InsideLoop inside(own);
@@ -292,8 +292,8 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init,
       const Aval before = avals[i], after = g.aval(g.outputs[i]);
       if (before.shape != after.shape)
         refuse(ErrorKind::shape, call,
-               worded("the body must keep the carry's shapes, but makes {} of {}, which is {}",
-                      after.str(), carry_name(call, i), before.str()));
+               formatted("the body must keep the carry's shapes, but makes {} of {}, which is {}",
+                         after.str(), carry_name(call, i), before.str()));
       if (before.dtype == after.dtype && before.weak == after.weak) continue;
       if (foreseen) {  // what the body captures has changed: once more from the start
         foreseen = false;
@@ -301,7 +301,7 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init,
         init = as_given;
         break;
       }
-      if (before.weak && round <= init.size() + 1) {
+      if (before.weak && iteration <= init.size() + 1) {
         const Common met = common_dtype(before, after);
         if (met.dtype != before.dtype || met.weak != before.weak) {
           if (const Scalar* number = misfit(init[i], met.dtype, Literal::value))
@@ -313,9 +313,9 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init,
       }
       if (!after.weak || category(after.dtype) > category(before.dtype))
         refuse(ErrorKind::dtype, call,
-               worded("the body must keep the carry's dtypes, but makes {} of {}, which is {}; "
-                      "convert one of them with astype",
-                      after.str(), carry_name(call, i), before.str()));
+               formatted("the body must keep the carry's dtypes, but makes {} of {}, which is {}; "
+                         "convert one of them with astype",
+                         after.str(), carry_name(call, i), before.str()));
       convert_output(g, i, before.dtype, before.weak, call, carry_name(call, i));
     }
     if (again) {

@@ -24,7 +24,7 @@ inline bool is_zero(const Tensor& t) {
 /// f as one equation with known partial derivatives: slope(i, operands, value) is that by operand
 /// i.
 template <class Slope>
-Tensor with_slopes(const FlatFunction& f, Slope slope, Leaves operands, Where where) {
+Tensor with_slopes(const FlatFunction& f, Slope slope, Leaves operands, CallSite where) {
   const FlatFunction rule = [f, slope, where](Leaves both) -> Tensors {
     const std::size_t n = both.size() / 2;
     const Leaves x = both.first(n), t = both.subspan(n);
@@ -38,7 +38,7 @@ Tensor with_slopes(const FlatFunction& f, Slope slope, Leaves operands, Where wh
 }
 
 /// The derivative of f by operand i, by forward mode.
-inline FlatFunction partial(const FlatFunction& f, std::size_t i, Where where) {
+inline FlatFunction partial(const FlatFunction& f, std::size_t i, CallSite where) {
   return [f, i, where](Leaves at) -> Tensors {
     bool wanted[4] = {};
     wanted[i] = true;
@@ -53,8 +53,8 @@ inline FlatFunction partial(const FlatFunction& f, std::size_t i, Where where) {
 
 /// An element-wise f whose derivatives are all made by forward mode, of whatever order and by
 /// whatever mode they are asked for: its loops then carry a few numbers more, where reverse mode
-/// would have to go back through their rounds.
-inline Tensor by_forward_mode(const FlatFunction& f, Leaves operands, Where where) {
+/// would have to go back through their iterations.
+inline Tensor by_forward_mode(const FlatFunction& f, Leaves operands, CallSite where) {
   const auto slope = [f, where](std::size_t i, Leaves x, const Tensor&) {
     return by_forward_mode(partial(f, i, where), x, where);
   };
@@ -65,7 +65,7 @@ inline Tensor by_forward_mode(const FlatFunction& f, Leaves operands, Where wher
 
 /// A loop on scalars, run for every element of the operands, which are scalars or of one shape:
 /// each element stops by itself.
-inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, Where where) {
+inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, CallSite where) {
   Shape shape;
   for (const Tensor& t : operands)
     if (t.rank() > 0) shape = t.shape();
@@ -86,7 +86,7 @@ inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, Where
 }
 
 inline Tensors run_while(const char* name, const FlatFunction& going, const FlatFunction& body,
-                         Leaves init, Where where) {
+                         Leaves init, CallSite where) {
   return while_flat(going, body, init, WhileOptions{}, ControlCall{name, where});
 }
 inline Tensor number(double x) { return full_tensor(Scalar(x), Aval(f64, Shape{})); }

@@ -37,7 +37,7 @@ inline bool as_it_is(Takes takes, DType d) {
 }
 
 [[noreturn]] inline void refuse_complex(bool order, std::string_view name,
-                                        std::span<const Tensor> operands, Where where) {
+                                        std::span<const Tensor> operands, CallSite where) {
   refuse(ErrorKind::dtype, name,
          order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs"
                : "not defined for complex numbers",
@@ -46,7 +46,7 @@ inline bool as_it_is(Takes takes, DType d) {
 
 /// The dtype that `takes` makes of `c`; throws if it refuses.
 inline Common adjusted(Takes takes, Common c, std::string_view name,
-                       std::span<const Tensor> operands, Where where) {
+                       std::span<const Tensor> operands, CallSite where) {
   if (as_it_is(takes, c.dtype)) return c;
   if (is_complex(c.dtype) &&
       (takes == Takes::floats || takes == Takes::reals || takes == Takes::choice))
@@ -84,7 +84,7 @@ inline Tensor real_part(Op op, Operand& x) {
                       x.where);
 }
 
-/// floor, ceil, round, trunc: nothing to do for integers.
+/// floor, ceil, iteration, trunc: nothing to do for integers.
 inline Tensor rounding(Op op, std::string_view name, Operand& x) {
   need(name, x.tensor, x.where);
   if (!is_inexact(aval_of(x.tensor).dtype)) return to_number(std::move(x.tensor), x.where);
@@ -99,7 +99,7 @@ inline Tensor classify(Op op, std::string_view name, Operand& x, bool of_integer
 }
 
 /// Brings two operands to one dtype and to shapes that an element-wise primitive takes.
-inline Common fit(std::string_view name, Takes takes, Literal literal, Tensor* xy, Where where) {
+inline Common fit(std::string_view name, Takes takes, Literal literal, Tensor* xy, CallSite where) {
   need(name, xy[0], where);
   need(name, xy[1], where);
   const Aval *a = &aval_of(xy[0]), *b = &aval_of(xy[1]);

@@ -8,12 +8,12 @@
 namespace vt::detail {
 
 void refuse(ErrorKind kind, std::string_view name, const std::string& what,
-            std::span<const Tensor> operands, Where where) {
-  std::string message = worded("vt::{}: {}", name, what);
+            std::span<const Tensor> operands, CallSite where) {
+  std::string message = formatted("vt::{}: {}", name, what);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     message += i ? " · " : ": ";
     if (i == 8 && operands.size() > 9) {
-      message += worded("… ({} operands)", operands.size());
+      message += formatted("… ({} operands)", operands.size());
       break;
     }
     message += operands[i].defined() ? aval_of(operands[i]).str() : std::string("(empty)");
@@ -21,11 +21,11 @@ void refuse(ErrorKind kind, std::string_view name, const std::string& what,
   fail(kind, std::move(message), user_line(where));
 }
 void refuse(ErrorKind kind, std::string_view name, const std::string& what, const Tensor& a,
-            const Tensor& b, Where where) {
+            const Tensor& b, CallSite where) {
   const Tensor both[2] = {a, b};
   refuse(kind, name, what, std::span<const Tensor>(both, 2), where);
 }
-void refuse_empty(std::string_view name, Where where) {
+void refuse_empty(std::string_view name, CallSite where) {
   refuse(ErrorKind::value, name, "an operand is an empty Tensor", std::span<const Tensor>(), where);
 }
 

@@ -9,11 +9,11 @@
 namespace vt::detail::ordering {
 
 /// The operands, of one shape, sorted together; see SortParams.
-std::vector<Tensor> sorted(TensorSpan operands, SortParams, Where);
+std::vector<Tensor> sorted(TensorSpan operands, SortParams, CallSite);
 /// 0, 1, … along `axis`: the place of each element.
-Tensor places(const Shape& shape, int axis, Where);
+Tensor places(const Shape& shape, int axis, CallSite);
 /// The number that a result's shape depends on. Throws, saying what to give instead, where values
 /// are not known.
-std::int64_t known_count(std::string_view name, const Tensor& count, Where);
+std::int64_t known_count(std::string_view name, const Tensor& count, CallSite);
 
 }  // namespace vt::detail::ordering

@@ -47,14 +47,14 @@ Common common_dtype(std::span<const Tensor> operands) {
   return {all.dtype, all.weak};
 }
 
-Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
+Tensor cast(Tensor t, DType dtype, bool weak, CallSite where) {
   Node* n = t.node();
   const Aval& aval = aval_of(t);
   if (aval.dtype == dtype && aval.weak == weak) return t;
   if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))
     refuse(ErrorKind::dtype, "astype",
-           worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs",
-                  name_of(dtype)),
+           formatted("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs",
+                     name_of(dtype)),
            t, where);
   if (n->op != Op::full)
     return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
@@ -75,37 +75,38 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
 }
 
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype,
-                    Literal as, Where where) {
+                    Literal as, CallSite where) {
   for (const Tensor& t : operands) {
     if (const Scalar* number = misfit(t, dtype, as))
-      refuse(ErrorKind::dtype, name,
-             worded(operands.size() == 1 ? "{} does not fit {}"
+      refuse(
+          ErrorKind::dtype, name,
+          formatted(operands.size() == 1 ? "{} does not fit {}"
                                          : "{} does not fit the {} of the other operand; convert "
                                            "that one first, as with .astype(vt::i64)",
                     integer_text(*number), name_of(dtype)),
-             operands, where);
+          operands, where);
   }
 }
 
-Tensor to_float(Tensor t, Where where) {
+Tensor to_float(Tensor t, CallSite where) {
   const Aval& a = aval_of(t);
   if (is_inexact(a.dtype)) return t;
   const bool weak = a.weak;
   return cast(std::move(t), weak ? f64 : f32, weak, where);
 }
-Tensor squared_magnitude(const Tensor& t, Where) {
+Tensor squared_magnitude(const Tensor& t, CallSite) {
   return is_complex(aval_of(t).dtype) ? square(real(t)) + square(imag(t)) : square(t);
 }
-Tensor to_number(Tensor t, Where where) {
+Tensor to_number(Tensor t, CallSite where) {
   const Aval& a = aval_of(t);
   if (!is_bool(a.dtype)) return t;
   const bool weak = a.weak;
   return cast(std::move(t), i32, weak, where);
 }
-Tensor to_bool(Tensor t, Where where) {
+Tensor to_bool(Tensor t, CallSite where) {
   return is_bool(aval_of(t).dtype) ? std::move(t) : cast(std::move(t), bool_, where);
 }
-Tensor widened(Tensor t, Where where) {
+Tensor widened(Tensor t, CallSite where) {
   const Aval& a = aval_of(t);
   return a.dtype == f16 || a.dtype == bf16 ? cast(std::move(t), f32, where) : std::move(t);
 }

@@ -28,26 +28,26 @@ Common common_dtype(std::span<const Tensor> operands);
 
 /// `t` as `dtype`. A `full` converts now; it is edited in place if nobody else holds it. Throws:
 /// complex numbers do not become real ones.
-Tensor cast(Tensor t, DType dtype, bool weak, Where where);
-inline Tensor cast(Tensor t, DType dtype, Where where) {
+Tensor cast(Tensor t, DType dtype, bool weak, CallSite where);
+inline Tensor cast(Tensor t, DType dtype, CallSite where) {
   return cast(std::move(t), dtype, false, where);
 }
 /// Throws if an operand is a C++ integer, not yet converted, that `dtype` cannot hold: nothing
 /// sensible could come of wrapping it.
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal,
-                    Where where);
+                    CallSite where);
 /// Integers and bools become f32 (f64 if weak, so that a float operand met later gets all its
 /// digits). Complex numbers stay.
-Tensor to_float(Tensor t, Where where);
+Tensor to_float(Tensor t, CallSite where);
 /// |t|², a real Tensor.
-Tensor squared_magnitude(const Tensor& t, Where where);
+Tensor squared_magnitude(const Tensor& t, CallSite where);
 /// Bools become i32.
-Tensor to_number(Tensor t, Where where);
+Tensor to_number(Tensor t, CallSite where);
 /// Nonzero → true.
-Tensor to_bool(Tensor t, Where where);
+Tensor to_bool(Tensor t, CallSite where);
 /// f16 and bf16 become f32: composed functions compute in it and convert back, as sums of many
 /// 16-bit roundings are useless.
-Tensor widened(Tensor t, Where where);
+Tensor widened(Tensor t, CallSite where);
 /// bool, i8, i16 → i32; u8, u16 → u32: the dtype of sums and products.
 DType sum_dtype(DType d);
 /// What every element is, if that is known while recording.

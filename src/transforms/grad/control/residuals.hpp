@@ -1,5 +1,5 @@
-// What the derivatives of branches and rounds keep of what was computed on the way, and what of it
-// they compute again.
+// What the derivatives of branches and iterations keep of what was computed on the way, and what of
+// it they compute again.
 #pragma once
 
 #include <span>

@@ -43,7 +43,7 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
       // A scalar goes with any shape; the other unmapped ones are read in place, lane by lane, once
       // this is fused.
       if (x.value.rank() == 0) operands.add(x.value);
-      else add(c.spread(i, axis));
+      else add(c.broadcast(i, axis));
     } else if (x.value.rank() == rank + 1) {
       if (*x.axis == axis) operands.add(x.value);
       else add(lanes::moved(x.value, *x.axis, axis, c.where()));

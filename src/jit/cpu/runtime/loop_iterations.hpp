@@ -1,4 +1,4 @@
-// LoopRounds: a loop's rounds, one after the other, on one thread. Where its bodies are plain
+// LoopRounds: a loop's iterations, one after the other, on one thread. Where its bodies are plain
 // programs all memory is taken before the first.
 #pragma once
 
@@ -10,23 +10,23 @@
 
 namespace vt::detail {
 
-class LoopRounds {
+class LoopIterations {
  public:
   /// `condition`: null where it is never asked. `packed`: what the body's pack() makes of the
   /// inputs that stay the same, if the caller has it.
-  LoopRounds(Program& body, std::size_t carries, Program* condition = nullptr,
-             const Program::Packed* packed = nullptr);
-  ~LoopRounds();
-  LoopRounds(const LoopRounds&) = delete;
-  LoopRounds& operator=(const LoopRounds&) = delete;
+  LoopIterations(Program& body, std::size_t carries, Program* condition = nullptr,
+                 const Program::Packed* packed = nullptr);
+  ~LoopIterations();
+  LoopIterations(const LoopIterations&) = delete;
+  LoopIterations& operator=(const LoopIterations&) = delete;
 
   /// What carry i begins with. Memory that nobody else holds becomes the loop's, other is copied
   /// only if the body writes over it.
   void begin(std::size_t i, BufferRef&& value);
   void begin(std::size_t i, const void* value);
-  /// What else the bodies read, in all rounds the same.
+  /// What else the bodies read, in all iterations the same.
   void same(std::size_t i, const void* at);
-  /// What they read in the next round, and where the results beside the carries go then.
+  /// What they read in the next iteration, and where the results beside the carries go then.
   void input(std::size_t i, const void* at) { inputs_[i] = at; }
   void result(std::size_t i, void* at) { results_[i] = at; }
 
@@ -39,8 +39,8 @@ class LoopRounds {
   const BufferRef& own_state(std::size_t i);
 
  private:
-  void plain_round();
-  void round_of_steps();
+  void plain_iteration();
+  void iteration_of_steps();
   void keep();
   void exchange();
   Vec<BufferRef> as_buffers() const;

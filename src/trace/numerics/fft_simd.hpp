@@ -1,5 +1,5 @@
-// Fourier transforms of one length for several rows at once, a row to a lane of a vector: plans,
-// and the kernel that runs them.
+// Fourier transforms of one length for several rows at once, a row to a SIMD lane of a vector:
+// plans, and the kernel that runs them.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace vt::detail::fft {
 
 /// Rows that go side by side: what fills 32 bytes.
 template <class R>
-inline constexpr int lanes = static_cast<int>(32 / sizeof(R));
+inline constexpr int simd_lanes = static_cast<int>(32 / sizeof(R));
 
 /// One pass of a Stockham transform: `radix` parts of length `part`, interleaved by `stride`.
 struct Pass {
@@ -23,7 +23,7 @@ struct Pass {
 };
 /// A transform whose length has no prime factor above largest_prime.
 template <class R>
-struct LanePlan {
+struct SimdPlan {
   std::int64_t n = 1;
   Vec<Pass> passes;
   Vec<R> twiddles;
@@ -38,12 +38,12 @@ Root root_of_unity(std::int64_t k, std::int64_t n);
 /// Factors: eights, fours or a two, and primes up to largest_prime; `rest`: what is left.
 Vec<int> radices_of(std::int64_t n, std::int64_t* rest);
 template <class R>
-LanePlan<R> make_lane_plan(std::int64_t n);
+SimdPlan<R> make_simd_plan(std::int64_t n);
 
-/// Up to lanes<R> rows. Distances are in complex numbers. The transform is the forward one,
+/// Up to SIMD lanes<R> rows. Distances are in complex numbers. The transform is the forward one,
 /// unscaled; with parts swapped on both sides it is the backward one.
 template <class R>
-struct LaneJob {
+struct SimdJob {
   const R* in = nullptr;
   R* out = nullptr;
   std::int64_t in_step = 1, in_row = 0, out_step = 1, out_row = 0;
@@ -52,7 +52,7 @@ struct LaneJob {
   R scale = 1;
   /// Not null: rows of 2 n real numbers, there (n + 1 come out) or, where swap_out is set, back.
   const R* turns = nullptr;
-  /// Not null: element k of row l is also multiplied by between[k] · along[k · lanes + l].
+  /// Not null: element k of row l is also multiplied by between[k] · along[k · SIMD lanes + l].
   const R *between = nullptr, *along = nullptr;
 };
 
@@ -101,9 +101,9 @@ inline __attribute__((always_inline)) void part_spectra(const N* x, N* z, std::i
   }
 }
 
-/// `work`: memory for (4 n + 2) · lanes numbers, at a multiple of 32 bytes. In and out may be the
-/// same.
+/// `work`: memory for (4 n + 2) · SIMD lanes numbers, at a multiple of 32 bytes. In and out may be
+/// the same.
 template <class R>
-void run_lanes(const LanePlan<R>&, const LaneJob<R>&, R* work);
+void run_simd_lanes(const SimdPlan<R>&, const SimdJob<R>&, R* work);
 
 }  // namespace vt::detail::fft

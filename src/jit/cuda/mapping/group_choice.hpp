@@ -12,24 +12,24 @@ struct RowWork {
   double elements = 1;  ///< of a row
   double rows = 1;
   double bytes = 4;   ///< of an element, of all arrays that are read along it
-  double stages = 1;  ///< each of which ends with all of a team
+  double stages = 1;  ///< each of which ends with all of a thread group
   /// rows lie beside each other: neighbouring threads read neighbours, also where each has a row of
   /// its own
   bool beside = false;
 };
 
-struct TeamChoice {
-  int team = 1;
+struct ThreadGroupChoice {
+  int thread_group = 1;
   int runner_up = 1;               ///< the next best
   double time = 0, next_time = 0;  ///< nanoseconds, about
   /// "256 threads for a row (about 3.1 µs) over 32 (7.5 µs)"
   std::string str() const;
 };
 
-/// About how long a kernel takes whose teams have so many threads, in nanoseconds.
-double time_of_teams(const RowWork&, int team);
+/// About how long a kernel takes whose thread groups have so many threads, in nanoseconds.
+double time_of_thread_groups(const RowWork&, int thread_group);
 /// Of a thread, a warp and blocks; where rows lie beside each other of 1, 8 and 16 threads that
 /// share a row. Of about equal ones the smallest.
-TeamChoice choose_team(const RowWork&);
+ThreadGroupChoice choose_thread_group(const RowWork&);
 
 }  // namespace vt::detail::cuda

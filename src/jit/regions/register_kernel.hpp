@@ -1,6 +1,6 @@
-// Register loops: control-flow equations whose values are few enough to live in registers. Each is
-// compiled into one function, with its loops and branches, and with a vector's worth of lanes side
-// by side where it has lanes.
+// Register kernels: control-flow equations whose values are few enough to live in registers. Each
+// is compiled into one function, with its loops and branches, and with a vector's worth of lanes
+// side by side where it has lanes.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ struct RegisterLimits {
 /// its own.
 GraphBody alone(const GraphBody&, const Equation&);
 
-/// Loops inside a loop may make arrays (what a scan inside gives in its rounds, and the rows that
-/// are made of that). Where there are no lanes and the executor has memory for them in the
+/// Loops inside a loop may make arrays (what a scan inside gives in its iterations, and the rows
+/// that are made of that). Where there are no lanes and the executor has memory for them in the
 /// function's frame, they lie there, so many bytes at most.
 constexpr std::int64_t most_in_frame = std::int64_t{1} << 16;
 
@@ -55,7 +55,7 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Vec<int>
                                                 const Equation&);
 
 /// The (only) equation of `alone` in the form to compile, if it can be compiled so: for each lane
-/// if it has lanes of its own or rounds that do the same along an axis, else as it is. `frame`:
+/// if it has lanes of its own or iterations that do the same along an axis, else as it is. `frame`:
 /// bytes of arrays that the function may have of its own.
 std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0,
                                       const RegisterLimits& limits = {});

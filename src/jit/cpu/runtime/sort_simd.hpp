@@ -14,10 +14,10 @@
 
 namespace vt::detail::sorting {
 
-// rows beside each other, a lane for each: place i of lane c is element i · strip + c
+// rows beside each other, a SIMD lane for each: place i of SIMD lane c is element i · strip + c
 constexpr std::int64_t strip = 64;
 
-namespace lane_loops {
+namespace simd_loops {
 
 template <class T, int bytes>
 struct Vector {
@@ -29,7 +29,7 @@ struct Vector {
 // vector is ever handed from one to the other.
 template <class T, int bytes>
 inline __attribute__((always_inline)) void network(T* rows, std::int64_t places,
-                                                   std::int64_t lanes) {
+                                                   std::int64_t simd_lanes) {
   using V = typename Vector<T, bytes>::type;
   constexpr std::int64_t width = bytes / static_cast<std::int64_t>(sizeof(T));
   std::int64_t top = 1;
@@ -39,7 +39,7 @@ inline __attribute__((always_inline)) void network(T* rows, std::int64_t places,
     while (true) {
       for (std::int64_t i = 0; i + d < places; ++i) {
         if ((i & p) != r) continue;
-        for (T *a = rows + i * strip, *end = a + lanes; a < end; a += width) {
+        for (T *a = rows + i * strip, *end = a + simd_lanes; a < end; a += width) {
           V &low = *reinterpret_cast<V*>(a), &high = *reinterpret_cast<V*>(a + d * strip);
           const V x = low, y = high;
           low = x < y ? x : y;
@@ -82,35 +82,36 @@ inline __attribute__((always_inline)) bool any_before(const T* x, std::int64_t n
   return found != 0;
 }
 
-}  // namespace lane_loops
+}  // namespace simd_loops
 
 struct Machine {
-  /// lanes: a multiple of 16
-  void (*network32)(std::uint32_t* rows, std::int64_t places, std::int64_t lanes);
-  void (*network64)(Word* rows, std::int64_t places, std::int64_t lanes);
+  /// SIMD lanes: a multiple of 16
+  void (*network32)(std::uint32_t* rows, std::int64_t places, std::int64_t simd_lanes);
+  void (*network64)(Word* rows, std::int64_t places, std::int64_t simd_lanes);
   /// Has one of n elements, a multiple of 16, a key before `bar`, or is it NaN?
   bool (*before32)(const std::uint32_t*, std::int64_t n, const KeyForm<std::uint32_t>&,
                    std::uint32_t bar);
   bool (*before64)(const Word*, std::int64_t n, const KeyForm<Word>&, Word bar);
 };
 
-#define VT_SORT_MACHINE(name, target, bytes)                                                   \
-  namespace name {                                                                             \
-  target inline void network32(std::uint32_t* rows, std::int64_t places, std::int64_t lanes) { \
-    lane_loops::network<std::uint32_t, bytes>(rows, places, lanes);                            \
-  }                                                                                            \
-  target inline void network64(Word* rows, std::int64_t places, std::int64_t lanes) {          \
-    lane_loops::network<Word, bytes>(rows, places, lanes);                                     \
-  }                                                                                            \
-  target inline bool before32(const std::uint32_t* x, std::int64_t n,                          \
-                              const KeyForm<std::uint32_t>& form, std::uint32_t bar) {         \
-    return lane_loops::any_before<std::uint32_t, bytes>(x, n, form, bar);                      \
-  }                                                                                            \
-  target inline bool before64(const Word* x, std::int64_t n, const KeyForm<Word>& form,        \
-                              Word bar) {                                                      \
-    return lane_loops::any_before<Word, bytes>(x, n, form, bar);                               \
-  }                                                                                            \
-  inline constexpr Machine machine = {network32, network64, before32, before64};               \
+#define VT_SORT_MACHINE(name, target, bytes)                                               \
+  namespace name {                                                                         \
+  target inline void network32(std::uint32_t* rows, std::int64_t places,                   \
+                               std::int64_t simd_lanes) {                                  \
+    simd_loops::network<std::uint32_t, bytes>(rows, places, simd_lanes);                   \
+  }                                                                                        \
+  target inline void network64(Word* rows, std::int64_t places, std::int64_t simd_lanes) { \
+    simd_loops::network<Word, bytes>(rows, places, simd_lanes);                            \
+  }                                                                                        \
+  target inline bool before32(const std::uint32_t* x, std::int64_t n,                      \
+                              const KeyForm<std::uint32_t>& form, std::uint32_t bar) {     \
+    return simd_loops::any_before<std::uint32_t, bytes>(x, n, form, bar);                  \
+  }                                                                                        \
+  target inline bool before64(const Word* x, std::int64_t n, const KeyForm<Word>& form,    \
+                              Word bar) {                                                  \
+    return simd_loops::any_before<Word, bytes>(x, n, form, bar);                           \
+  }                                                                                        \
+  inline constexpr Machine machine = {network32, network64, before32, before64};           \
   }
 
 VT_SORT_MACHINE(any, , 16)

@@ -1,5 +1,5 @@
 // Which equations go together lane by lane, and the equation that stands for them.
-#include "lane_regions.hpp"
+#include "fused_regions.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,11 +10,11 @@
 #include "lane_form.hpp"
 #include "merge_axes.hpp"
 #include "region_gain.hpp"
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 namespace vt::detail {
 
-namespace lane_regions {
+namespace fused_regions {
 
 constexpr std::int64_t fewest_lanes = 8;
 const std::int64_t usual_elements = LaneForm().most_in_registers;
@@ -405,20 +405,20 @@ GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) 
   return graph;
 }
 
-}  // namespace lane_regions
+}  // namespace fused_regions
 
 bool lanes_in_groups() {
   static const bool groups = lanes_from_environment() == "groups";
   return groups;
 }
 
-GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
+GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits) {
   if (lanes_in_groups()) return graph;
   for (const Equation& e : graph.equations)
     if (has_effect(e)) return graph;  // which would have to keep their order
-  if (none_of(graph.equations, lane_regions::is_seed)) return graph;
-  return lane_regions::form_over_leading_axes(lane_regions::Former(std::move(graph), limits).run(),
-                                              limits);
+  if (none_of(graph.equations, fused_regions::is_seed)) return graph;
+  return fused_regions::form_over_leading_axes(
+      fused_regions::Former(std::move(graph), limits).run(), limits);
 }
 
 }  // namespace vt::detail

@@ -1,16 +1,16 @@
-// Regions of lanes: neighbouring equations that a vmap of a small function has left, with branches
-// and products among them, become one equation for a register loop, in which each lane goes all the
+// Fused regions: neighbouring equations that a vmap of a small function has left, with branches and
+// products among them, become one equation for a register kernel, in which each lane goes all the
 // way through at once.
 #pragma once
 
 #include "../../trace/ir/graph.hpp"
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 namespace vt::detail {
 
 /// The Graph with such regions as conds of one branch, with lanes. Others stay as they are: what is
 /// fused in loop nests anyway, and what has too many elements for each lane.
-GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits = {});
+GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits = {});
 
 /// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under
 /// masks.

@@ -1,5 +1,5 @@
 // What fits in registers, and where the elements of moved values come from.
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace vt::detail {
 
-namespace register_loops {
+namespace register_kernels {
 
 constexpr int deepest = 12;
 
-// A while inside a loop is taken to have so many rounds where work is compared.
-constexpr double usual_rounds = 100;
+// A while inside a loop is taken to have so many iterations where work is compared.
+constexpr double usual_iterations = 100;
 
 /// Which memory a large value is. It is readable as long as the object has the version that it had
 /// when the value was made.
-struct Place {
+struct ValuePlace {
   int object = -1;  // −1: in registers
   int version = 0;
   bool whole = true;    ///< all of the object, not a part
@@ -35,7 +35,7 @@ class FitCheck {
   bool run() {
     const GraphBody& g = form_.lane;
     const Equation& e = g.equations[0];
-    Vec<Place> operands, results;
+    Vec<ValuePlace> operands, results;
     for (Var v : e.inputs)
       operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
     const std::int64_t most =
@@ -70,20 +70,20 @@ class FitCheck {
     }
     return all;
   }
-  Place place_for(const Aval& a, bool writable) {
+  ValuePlace place_for(const Aval& a, bool writable) {
     if (in_registers(a)) return {};
     objects_.push_back({writable, false, 0});
     return {static_cast<int>(objects_.size()) - 1, 0, true};
   }
-  Object& object(Place p) { return objects_[static_cast<std::size_t>(p.object)]; }
-  bool stale(Place p) { return p.object >= 0 && p.version != object(p).version; }
-  void overwrite(Place p) {
+  Object& object(ValuePlace p) { return objects_[static_cast<std::size_t>(p.object)]; }
+  bool stale(ValuePlace p) { return p.object >= 0 && p.version != object(p).version; }
+  void overwrite(ValuePlace p) {
     object(p).written = true;
     ++object(p).version;
   }
 
   /// An array in the function's frame, if there is room.
-  bool own_array(const Aval& a, Place& place) {
+  bool own_array(const Aval& a, ValuePlace& place) {
     unused_ -= static_cast<std::int64_t>(a.bytes());
     objects_.push_back({true, false, 0});
     place = {static_cast<int>(objects_.size()) - 1, 0, true};
@@ -91,22 +91,22 @@ class FitCheck {
   }
   void spend(std::int64_t instructions) {
     cost_ += instructions;
-    scalar_work_ += rounds_ * static_cast<double>(instructions);
+    scalar_work_ += iterations_ * static_cast<double>(instructions);
   }
   /// On every element of an array, vector by vector.
   void spend_on_array(const Aval& a, int weight) {
     cost_ += 12 + 2 * weight;
-    array_work_ += rounds_ * static_cast<double>(a.elements() * weight) / 8;
+    array_work_ += iterations_ * static_cast<double>(a.elements() * weight) / 8;
   }
 
   struct Scope {
     const GraphBody& graph;
-    Vec<Place> places;
+    Vec<ValuePlace> places;
   };
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-  bool body(const GraphBody& g, const Vec<Place>& inputs, Vec<Place>& outputs) {
-    Scope s{g, Vec<Place>(g.avals.size())};
+  bool body(const GraphBody& g, const Vec<ValuePlace>& inputs, Vec<ValuePlace>& outputs) {
+    Scope s{g, Vec<ValuePlace>(g.avals.size())};
     for (std::size_t i = 0; i < inputs.size(); ++i) s.places[at(g.inputs[i])] = inputs[i];
     for (const Equation& e : g.equations)
       if (!equation(s, e)) return false;
@@ -121,7 +121,7 @@ class FitCheck {
     const GraphBody& g = s.graph;
     if (has_effect(e) || family_of(e.op) == Family::effect) return false;
     if (limits_.has_code && is_elementwise(e.op) && !limits_.has_code(e.op)) return false;
-    Vec<Place> operands;
+    Vec<ValuePlace> operands;
     int large = 0;
     for (Var v : e.inputs) {
       operands.push_back(s.places[at(v)]);
@@ -129,19 +129,20 @@ class FitCheck {
       large += operands.back().object >= 0;
     }
     if (is_control(e.op)) {
-      Vec<Place> results;
+      Vec<ValuePlace> results;
       if (!control(g, e, operands, results, false)) return false;
       for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
       return true;
     }
     const Aval& out = g.aval(e.outputs[0]);
-    Place& result = s.places[at(e.outputs[0])];
+    ValuePlace& result = s.places[at(e.outputs[0])];
     if (large == 0 && in_registers(out)) {
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, out.dtype) <= 1
                                 : family_of(e.op) == Family::shape || e.op == Op::slice;
-      result.number = e.op == Op::full || e.op == Op::iota ||
-                      (is_cheap && none_of(operands, [](const Place& p) { return !p.number; }));
+      result.number =
+          e.op == Op::full || e.op == Op::iota ||
+          (is_cheap && none_of(operands, [](const ValuePlace& p) { return !p.number; }));
       return result.number || small(g, e);
     }
     const bool first_only = large == 1 && operands[0].object >= 0;
@@ -162,7 +163,8 @@ class FitCheck {
   }
 
   /// What has an array as its result: part of another one, or one in the frame.
-  bool array(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Place& result) {
+  bool array(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
+             ValuePlace& result) {
     const Aval& out = g.aval(e.outputs[0]);
     const auto shape_of = [&](std::size_t i) -> const Shape& { return g.aval(e.inputs[i]).shape; };
     switch (family_of(e.op)) {
@@ -267,8 +269,8 @@ class FitCheck {
     }
   }
 
-  bool control(const GraphBody& g, const Equation& e, const Vec<Place>& operands,
-               Vec<Place>& results, bool outermost) {
+  bool control(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
+               Vec<ValuePlace>& results, bool outermost) {
     if (++depth_ > deepest) return false;
     if (!outermost && bodies_have_lanes(e)) return false;
     const bool fits = e.op == Op::cond ? branches(e, operands, results)
@@ -282,14 +284,14 @@ class FitCheck {
   }
 
   // What a branch overwrites is what every branch hands on, in the same place.
-  bool branches(const Equation& e, const Vec<Place>& operands, Vec<Place>& results) {
-    const Vec<Place> inputs(operands.begin() + 1, operands.end());
+  bool branches(const Equation& e, const Vec<ValuePlace>& operands, Vec<ValuePlace>& results) {
+    const Vec<ValuePlace> inputs(operands.begin() + 1, operands.end());
     Vec<int> written;
-    std::optional<Vec<Place>> first;
+    std::optional<Vec<ValuePlace>> first;
     for (const GraphRef& branch : e.as<CondParams>().branches) {
       const Vec<Object> before = objects_;
       for (Object& o : objects_) o.written = false;
-      Vec<Place> out;
+      Vec<ValuePlace> out;
       if (!body(*branch, inputs, out)) return false;
       for (std::size_t k = 0; k < before.size(); ++k) {
         if (objects_[k].written) written.push_back(static_cast<int>(k));
@@ -302,23 +304,23 @@ class FitCheck {
     }
     results = *first;
     for (int k : written) {
-      if (none_of(results, [&](const Place& p) { return p.object == k; })) return false;
+      if (none_of(results, [&](const ValuePlace& p) { return p.object == k; })) return false;
       ++objects_[static_cast<std::size_t>(k)].version;
     }
-    for (Place& p : results)
+    for (ValuePlace& p : results)
       if (p.object >= 0) p.version = object(p).version;
     return !handed_on_twice(results);
   }
 
-  static bool handed_on_twice(const Vec<Place>& places) {
-    for (const Place& p : places)
-      for (const Place* q = places.begin(); q != &p; ++q)
+  static bool handed_on_twice(const Vec<ValuePlace>& places) {
+    for (const ValuePlace& p : places)
+      for (const ValuePlace* q = places.begin(); q != &p; ++q)
         if (p.object >= 0 && p.object == q->object) return true;
     return false;
   }
 
-  bool loop(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Vec<Place>& results,
-            bool outermost) {
+  bool loop(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
+            Vec<ValuePlace>& results, bool outermost) {
     const std::size_t carries = carries_of(e);
     const std::size_t sequences =
         e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
@@ -326,25 +328,26 @@ class FitCheck {
     for (std::size_t i = 0; i < carries; ++i)
       if (in_registers(g.aval(e.inputs[i])) && g.aval(e.inputs[i]).elements() > limits_.of_a_lane)
         return false;
-    Vec<Place> inputs = operands, carried;
+    Vec<ValuePlace> inputs = operands, carried;
     // What is carried is updated where it lies, if nothing else reads it there; else in a copy.
     for (std::size_t i = 0; i < carries; ++i) {
-      const Place p = operands[i];
+      const ValuePlace p = operands[i];
       int users = 0;
-      for (const Place& q : operands) users += q.object == p.object;
+      for (const ValuePlace& q : operands) users += q.object == p.object;
       if (p.object >= 0 && !(object(p).writable && p.whole && users == 1)) {
         spend_on_array(g.aval(e.inputs[i]), 1);
         if (!own_array(g.aval(e.inputs[i]), inputs[i])) return false;
       }
       carried.push_back(inputs[i]);
     }
-    const double rounds_outside = rounds_;
-    rounds_ *= e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : usual_rounds;
+    const double iterations_outside = iterations_;
+    iterations_ *=
+        e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : usual_iterations;
     for (std::size_t i = carries; i < carries + sequences; ++i) {
       const Aval& element = step.aval(step.inputs[i]);
       if (operands[i].object < 0) cost_ += 2 * g.aval(e.inputs[i]).elements();
       scalar_work_ +=
-          rounds_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
+          iterations_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
       if (in_registers(element)) inputs[i] = {};
       else inputs[i].whole = false;
     }
@@ -353,12 +356,12 @@ class FitCheck {
     for (std::size_t k = 0; k < objects_.size(); ++k) was[k] = objects_[k].writable;
     for (Object& o : objects_) o.writable = false;
     if (e.op == Op::while_) {
-      Vec<Place> ignored;
+      Vec<ValuePlace> ignored;
       if (!body(*e.as<WhileParams>().condition, inputs, ignored)) return false;
     }
-    for (const Place& p : carried)
+    for (const ValuePlace& p : carried)
       if (p.object >= 0) object(p).writable = true;
-    Vec<Place> out;
+    Vec<ValuePlace> out;
     if (!body(step, inputs, out)) return false;
     for (std::size_t k = 0; k < was.size(); ++k) objects_[k].writable = was[k];
     results.resize(out.size());
@@ -380,7 +383,7 @@ class FitCheck {
       overwrite(carried[i]);
     }
     if (!copy_order(to, from)) return false;
-    rounds_ = rounds_outside;
+    iterations_ = iterations_outside;
     for (std::size_t i = 0; i < carries; ++i) {
       results[i] = carried[i];
       if (carried[i].object >= 0) results[i].version = object(carried[i]).version;
@@ -394,7 +397,7 @@ class FitCheck {
   const RegisterLimits& limits_;
   const std::int64_t frame_;  ///< bytes for arrays of its own
   std::int64_t unused_;       ///< of these
-  double rounds_ = 1, scalar_work_ = 0, array_work_ = 0;
+  double iterations_ = 1, scalar_work_ = 0, array_work_ = 0;
   int depth_ = 0;
 };
 
@@ -410,20 +413,20 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than) {
   });
 }
 
-/// Of loops that are inside one another, all their rounds.
-double most_rounds(const GraphBody& g) {
+/// Of loops that are inside one another, all their iterations.
+double most_iterations(const GraphBody& g) {
   double most = 1;
   for (const Equation& e : g.equations) {
     const double own = e.op == Op::while_ ? 1e15
                        : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length)
                                           : 1;
     for (const GraphRef& body : bodies_of(e.params))
-      most = std::max(most, own * most_rounds(*body));
+      most = std::max(most, own * most_iterations(*body));
   }
   return most;
 }
 
-}  // namespace register_loops
+}  // namespace register_kernels
 
 GraphBody alone(const GraphBody& g, const Equation& e) {
   GraphBody one;
@@ -487,24 +490,24 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
       form.lane.equations[0].params = make_params(std::move(p));
     }
   }
-  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers))
+  if (form && !register_kernels::picks_elements(form.lane, form.most_in_registers))
     form.most_in_registers = limits.moved;
   if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;
   return form;
 }
 
 bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) {
-  return register_loops::FitCheck(form, frame, limits).run();
+  return register_kernels::FitCheck(form, frame, limits).run();
 }
 std::int64_t register_cost(const LaneForm& form) {
   const RegisterLimits any;
-  register_loops::FitCheck check(form, most_in_frame, any);
+  register_kernels::FitCheck check(form, most_in_frame, any);
   check.run();
   return check.cost();
 }
 
 double register_work(const LaneForm& form) {
-  return static_cast<double>(register_cost(form)) * register_loops::most_rounds(form.lane) *
+  return static_cast<double>(register_cost(form)) * register_kernels::most_iterations(form.lane) *
          (form ? static_cast<double>(form.count / 8 + 1) : 1.0);
 }
 

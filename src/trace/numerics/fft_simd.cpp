@@ -1,7 +1,7 @@
 // The Stockham passes of Fourier transforms, on vectors that hold one element of several rows each.
 // Passes as in C. Van Loan, "Computational Frameworks for the Fast Fourier Transform" (1992),
 // section 1.7.
-#include "fft_lanes.hpp"
+#include "fft_simd.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -55,8 +55,8 @@ Vec<int> radices_of(std::int64_t n, std::int64_t* rest) {
 }
 
 template <class R>
-LanePlan<R> make_lane_plan(std::int64_t n) {
-  LanePlan<R> plan;
+SimdPlan<R> make_simd_plan(std::int64_t n) {
+  SimdPlan<R> plan;
   plan.n = n;
   std::int64_t rest = 1, length = n, stride = 1;
   for (int radix : radices_of(n, &rest)) {
@@ -79,10 +79,10 @@ LanePlan<R> make_lane_plan(std::int64_t n) {
   }
   return plan;
 }
-template LanePlan<float> make_lane_plan(std::int64_t);
-template LanePlan<double> make_lane_plan(std::int64_t);
+template SimdPlan<float> make_simd_plan(std::int64_t);
+template SimdPlan<double> make_simd_plan(std::int64_t);
 
-namespace lane_kernel {
+namespace simd_kernel {
 
 template <class R>
 struct VectorOf;
@@ -254,19 +254,20 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
   }
 }
 
-// Rows of vectors become columns: after the step at distance d, lanes and vectors have exchanged
-// the bit d of their numbers.
-template <int d, class R, int... lane>
+// Rows of vectors become columns: after the step at distance d, SIMD lanes and vectors have
+// exchanged the bit d of their numbers.
+template <int d, class R, int... simd_lane>
 VT_FFT_INLINE void exchange(typename VectorOf<R>::type& a, typename VectorOf<R>::type& b,
-                            std::integer_sequence<int, lane...>) {
-  constexpr int L = lanes<R>;
-  const auto first = __builtin_shufflevector(a, b, ((lane & d) ? L + lane - d : lane)...);
-  b = __builtin_shufflevector(a, b, ((lane & d) ? L + lane : lane + d)...);
+                            std::integer_sequence<int, simd_lane...>) {
+  constexpr int L = simd_lanes<R>;
+  const auto first =
+      __builtin_shufflevector(a, b, ((simd_lane & d) ? L + simd_lane - d : simd_lane)...);
+  b = __builtin_shufflevector(a, b, ((simd_lane & d) ? L + simd_lane : simd_lane + d)...);
   a = first;
 }
 template <class R>
 VT_FFT_INLINE void turn(typename VectorOf<R>::type* v) {
-  constexpr int L = lanes<R>;
+  constexpr int L = simd_lanes<R>;
   constexpr auto all = std::make_integer_sequence<int, L>();
 #pragma GCC unroll 8
   for (int i = 0; i < L; ++i)
@@ -279,36 +280,38 @@ VT_FFT_INLINE void turn(typename VectorOf<R>::type* v) {
     for (int i = 0; i < 4; ++i) exchange<4, R>(v[i], v[i + 4], all);
 }
 
-template <class R, int... lane>
-VT_FFT_INLINE void parts_of(const R* x, R* re, R* im, std::integer_sequence<int, lane...>) {
+template <class R, int... simd_lane>
+VT_FFT_INLINE void parts_of(const R* x, R* re, R* im, std::integer_sequence<int, simd_lane...>) {
   typename VectorOf<R>::type a, b;
   std::memcpy(&a, x, sizeof a);
-  std::memcpy(&b, x + lanes<R>, sizeof b);
-  const auto even = __builtin_shufflevector(a, b, (2 * lane)...),
-             odd = __builtin_shufflevector(a, b, (2 * lane + 1)...);
+  std::memcpy(&b, x + simd_lanes<R>, sizeof b);
+  const auto even = __builtin_shufflevector(a, b, (2 * simd_lane)...),
+             odd = __builtin_shufflevector(a, b, (2 * simd_lane + 1)...);
   std::memcpy(re, &even, sizeof even);
   std::memcpy(im, &odd, sizeof odd);
 }
-template <class R, int... lane>
-VT_FFT_INLINE void joined(const R* re, const R* im, R* y, std::integer_sequence<int, lane...>) {
-  constexpr int L = lanes<R>;
+template <class R, int... simd_lane>
+VT_FFT_INLINE void joined(const R* re, const R* im, R* y,
+                          std::integer_sequence<int, simd_lane...>) {
+  constexpr int L = simd_lanes<R>;
   typename VectorOf<R>::type a, b;
   std::memcpy(&a, re, sizeof a);
   std::memcpy(&b, im, sizeof b);
-  const auto low = __builtin_shufflevector(a, b, ((lane & 1) ? L + lane / 2 : lane / 2)...);
-  const auto high =
-      __builtin_shufflevector(a, b, ((lane & 1) ? L + (L + lane) / 2 : (L + lane) / 2)...);
+  const auto low =
+      __builtin_shufflevector(a, b, ((simd_lane & 1) ? L + simd_lane / 2 : simd_lane / 2)...);
+  const auto high = __builtin_shufflevector(
+      a, b, ((simd_lane & 1) ? L + (L + simd_lane) / 2 : (L + simd_lane) / 2)...);
   std::memcpy(y, &low, sizeof low);
   std::memcpy(y + L, &high, sizeof high);
 }
 
 /// Complex numbers in a vector.
 template <class R>
-inline constexpr int together = lanes<R> / 2;
+inline constexpr int together = simd_lanes<R> / 2;
 
 template <class R>
-VT_FFT_INLINE void load(const LaneJob<R>& job, std::int64_t n, R* work) {
-  constexpr int L = lanes<R>;
+VT_FFT_INLINE void load(const SimdJob<R>& job, std::int64_t n, R* work) {
+  constexpr int L = simd_lanes<R>;
   constexpr auto all = std::make_integer_sequence<int, L>();
   const int first = job.swap_in ? L : 0, second = L - first;
   std::int64_t done = 0;
@@ -341,8 +344,8 @@ VT_FFT_INLINE void load(const LaneJob<R>& job, std::int64_t n, R* work) {
 }
 
 template <class R>
-VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
-  constexpr int L = lanes<R>;
+VT_FFT_INLINE void store(const SimdJob<R>& job, std::int64_t n, const R* work) {
+  constexpr int L = simd_lanes<R>;
   constexpr auto all = std::make_integer_sequence<int, L>();
   const int first = job.swap_out ? L : 0, second = L - first;
   std::int64_t done = 0;
@@ -373,9 +376,9 @@ VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
 }
 
 template <class R>
-VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) {
+VT_FFT_INLINE void run(const SimdPlan<R>& plan, const SimdJob<R>& job, R* work) {
   using V = typename VectorOf<R>::type;
-  constexpr int L = lanes<R>;
+  constexpr int L = simd_lanes<R>;
   auto* in = reinterpret_cast<Number<R>*>(work);
   auto* out = in + plan.n;
   const bool parts = job.turns && job.swap_out, joins = job.turns && !job.swap_out;
@@ -416,25 +419,25 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
 }
 
 #if defined(VT_FFT_AVX2)
-VT_FFT_AVX2 void run_avx2(const LanePlan<float>& plan, const LaneJob<float>& job, float* work) {
+VT_FFT_AVX2 void run_avx2(const SimdPlan<float>& plan, const SimdJob<float>& job, float* work) {
   run(plan, job, work);
 }
-VT_FFT_AVX2 void run_avx2(const LanePlan<double>& plan, const LaneJob<double>& job, double* work) {
+VT_FFT_AVX2 void run_avx2(const SimdPlan<double>& plan, const SimdJob<double>& job, double* work) {
   run(plan, job, work);
 }
 #endif
 
-}  // namespace lane_kernel
+}  // namespace simd_kernel
 
 template <class R>
-void run_lanes(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) {
+void run_simd_lanes(const SimdPlan<R>& plan, const SimdJob<R>& job, R* work) {
 #if defined(VT_FFT_AVX2)
-  if (machine_level() != MachineLevel::any) return lane_kernel::run_avx2(plan, job, work);
+  if (machine_level() != MachineLevel::any) return simd_kernel::run_avx2(plan, job, work);
 #endif
-  lane_kernel::run(plan, job, work);
+  simd_kernel::run(plan, job, work);
 }
-template void run_lanes(const LanePlan<float>&, const LaneJob<float>&, float*);
-template void run_lanes(const LanePlan<double>&, const LaneJob<double>&, double*);
+template void run_simd_lanes(const SimdPlan<float>&, const SimdJob<float>&, float*);
+template void run_simd_lanes(const SimdPlan<double>&, const SimdJob<double>&, double*);
 
 }  // namespace vt::detail::fft
 

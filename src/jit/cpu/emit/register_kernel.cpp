@@ -1,4 +1,4 @@
-// From a register loop to LLVM code: its branches and loops, and where its values lie. Lanes run
+// From a register kernel to LLVM code: its branches and loops, and where its values lie. Lanes run
 // side by side in vectors: where they part, each side runs under the mask of those that take it, if
 // there are any, and a loop goes on until its last lane has stopped. A value that is the same for
 // all lanes is a scalar, and a predicate made of such is an ordinary branch.
@@ -23,7 +23,7 @@ bool fills_caches(const LaneForm& form) {
   return bytes > beyond_all_caches / 2;
 }
 
-Emitter::Emitter(IrBuilder& b, const LaneForm& form)
+RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
     : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
   carries_ =
       equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
@@ -41,10 +41,10 @@ Emitter::Emitter(IrBuilder& b, const LaneForm& form)
   // the elements of a row.
   const std::int64_t cost = register_cost(form);
   const int vectors = cost <= 60 && row <= 4 ? 4 : cost <= 200 && row <= 8 ? 2 : 1;
-  width_ = std::max(2, vectors * b.target().lanes(std::max<std::size_t>(widest, 4)));
+  width_ = std::max(2, vectors * b.target().simd_lanes(std::max<std::size_t>(widest, 4)));
 }
 
-void Emitter::emit(const std::string& name) {
+void RegisterEmitter::emit(const std::string& name) {
   b_.begin_function(name,
                     {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   if (!form_) b_.set_counting_loops();
@@ -67,7 +67,7 @@ void Emitter::emit(const std::string& name) {
 
 // ---- the equation itself ------------------------------------------------------------------------
 
-void Emitter::whole() {
+void RegisterEmitter::whole() {
   Vec<Val> operands;
   const std::size_t inputs = equation_.inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
@@ -91,13 +91,13 @@ void Emitter::whole() {
   }
   Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
-    // in place, or stored round by round
+    // in place, or stored iteration by iteration
     if (results[k].object >= 0 || results[k].e.empty()) continue;
     store_elements(object_for(inputs + k, graph_.aval(equation_.outputs[k])), results[k]);
   }
 }
 
-Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
+Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs) {
   Env env(g.avals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) env[at(g.inputs[i])] = inputs[i];
   for (const Equation& e : g.equations) {
@@ -121,24 +121,24 @@ Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
 
 // ---- branches and loops -------------------------------------------------------------------------
 
-bool Emitter::is_wide(const Val& v) const {
+bool RegisterEmitter::is_wide(const Val& v) const {
   if (v.object >= 0) return objects_[static_cast<std::size_t>(v.object)].row > 0;
-  return any_of(v.e, [&](const Value& x) { return width_ > 1 && x.lanes == width_; });
+  return any_of(v.e, [&](const Value& x) { return width_ > 1 && x.simd_lanes == width_; });
 }
 
-Emitter::Flags Emitter::wide_flags(const Vec<Val>& values) const {
+RegisterEmitter::Flags RegisterEmitter::wide_flags(const Vec<Val>& values) const {
   Flags flags;
   for (const Val& v : values) flags.push_back(is_wide(v));
   return flags;
 }
 
-Elements Emitter::flat(const Vec<Val>& values, std::size_t count) const {
+Elements RegisterEmitter::flat(const Vec<Val>& values, std::size_t count) const {
   Elements all;
   for (std::size_t i = 0; i < count; ++i) all.append(values[i].e.begin(), values[i].e.end());
   return all;
 }
 
-Vec<Val> Emitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t count) {
+Vec<Val> RegisterEmitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t count) {
   Vec<Val> values(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(count));
   std::size_t next = 0;
   for (Val& v : values)
@@ -146,15 +146,15 @@ Vec<Val> Emitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t 
   return values;
 }
 
-Elements Emitter::selected(Value mask, const Elements& on_true, const Elements& on_false) {
+Elements RegisterEmitter::selected(Value mask, const Elements& on_true, const Elements& on_false) {
   Elements all;
   for (std::size_t i = 0; i < on_true.size(); ++i)
     all.push_back(b_.select(mask, wide(on_true[i]), wide(on_false[i])));
   return all;
 }
 
-Vec<Val> Emitter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
-                          bool outermost) {
+Vec<Val> RegisterEmitter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                                  bool outermost) {
   switch (e.op) {
     case Op::cond: return branch(e, operands);
     case Op::while_: return loop_while(e, operands, outermost);
@@ -162,12 +162,12 @@ Vec<Val> Emitter::control(const GraphBody& g, const Equation& e, const Vec<Val>&
   }
 }
 
-Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
+Vec<Val> RegisterEmitter::branch(const Equation& e, const Vec<Val>& operands) {
   const auto& branches = e.as<CondParams>().branches;
   const Vec<Val> inputs(operands.begin() + 1, operands.end());
   const Value index = operands[0].e[0];
   const auto last = static_cast<std::int64_t>(branches.size()) - 1;
-  const bool varies = width_ > 1 && index.lanes == width_;
+  const bool varies = width_ > 1 && index.simd_lanes == width_;
   // The types of what comes out: as wide as the widest branch makes it.
   const GraphBody& first = *branches[0];
   Flags wide_out(first.outputs.size(), varies);
@@ -228,7 +228,7 @@ Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
   return unflat(all, like, like.size());
 }
 
-Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool outermost) {
+Vec<Val> RegisterEmitter::loop_while(const Equation& e, const Vec<Val>& operands, bool outermost) {
   const auto& p = e.as<WhileParams>();
   const auto carries = static_cast<std::size_t>(p.carries);
   Dependence dependence;
@@ -286,8 +286,8 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
   return unflat(last, init, carries);
 }
 
-Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
-                            bool outermost) {
+Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                                    bool outermost) {
   const auto& p = e.as<ScanParams>();
   const auto carries = static_cast<std::size_t>(p.carries),
              looped = carries + static_cast<std::size_t>(p.sequences);
@@ -302,30 +302,30 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
     given.push_back(outermost
                         ? object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k]))
                         : own_array(g.aval(e.outputs[k])));
-  const Elements last =
-      b_.loop(index_number(0), index_number(p.length), 1, flat(init, carries),
-              [&](Value round, const Elements& c) {
-                const Value row = p.reverse ? b_.sub(index_number(p.length - 1), round) : round;
-                Vec<Val> inputs = unflat(c, init, carries);
-                for (std::size_t i = carries; i < operands.size(); ++i)
-                  inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i],
-                                                        p.body->aval(p.body->inputs[i]), row)
-                                              : operands[i]);
-                const Flags outside = restrict_writes(init);
-                Vec<Val> next = run(*p.body, inputs);
-                restore_writes(outside);
-                for (std::size_t i = 0; i < carries; ++i)
-                  if (is_wide(init[i])) next[i] = wide(next[i]);
-                for (std::size_t k = carries; k < results; ++k) {
-                  Object o = given[k - carries];
-                  const Shape& one = p.body->aval(p.body->outputs[k]).shape;
-                  o.start = b_.mul(row, index_number(place(o, one.elements())));
-                  o.shape = one;
-                  next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
-                }
-                hand_on(init, next);
-                return flat(next, carries);
-              });
+  const Elements last = b_.loop(
+      index_number(0), index_number(p.length), 1, flat(init, carries),
+      [&](Value iteration, const Elements& c) {
+        const Value row = p.reverse ? b_.sub(index_number(p.length - 1), iteration) : iteration;
+        Vec<Val> inputs = unflat(c, init, carries);
+        for (std::size_t i = carries; i < operands.size(); ++i)
+          inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i],
+                                                p.body->aval(p.body->inputs[i]), row)
+                                      : operands[i]);
+        const Flags outside = restrict_writes(init);
+        Vec<Val> next = run(*p.body, inputs);
+        restore_writes(outside);
+        for (std::size_t i = 0; i < carries; ++i)
+          if (is_wide(init[i])) next[i] = wide(next[i]);
+        for (std::size_t k = carries; k < results; ++k) {
+          Object o = given[k - carries];
+          const Shape& one = p.body->aval(p.body->outputs[k]).shape;
+          o.start = b_.mul(row, index_number(place(o, one.elements())));
+          o.shape = one;
+          next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
+        }
+        hand_on(init, next);
+        return flat(next, carries);
+      });
   Vec<Val> out = unflat(last, init, carries);
   out.resize(results);
   for (std::size_t k = carries; k < results && !outermost; ++k) {
@@ -335,7 +335,7 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
   return out;
 }
 
-Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Value row) {
+Val RegisterEmitter::element(const Aval& whole, const Val& sequence, const Aval& one, Value row) {
   const std::int64_t n = one.elements();
   if (sequence.object < 0) {
     Val v;
@@ -357,8 +357,8 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
 
 }  // namespace register_emission
 
-std::string register_loop_key(const LaneForm& form) {
-  std::string key = "register loop\n" + to_text(form.lane);
+std::string register_kernel_key(const LaneForm& form) {
+  std::string key = "register kernel\n" + to_text(form.lane);
   if (form) key += "lanes ";
   int last = 0;
   for (int axis : form.axes) last = std::max(last, axis);
@@ -371,8 +371,8 @@ std::string register_loop_key(const LaneForm& form) {
   return key;
 }
 
-void emit_register_loop(IrBuilder& b, const std::string& name, const LaneForm& form) {
-  register_emission::Emitter(b, form).emit(name);
+void emit_register_kernel(IrBuilder& b, const std::string& name, const LaneForm& form) {
+  register_emission::RegisterEmitter(b, form).emit(name);
 }
 
 }  // namespace vt::detail::cpu

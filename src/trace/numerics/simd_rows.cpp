@@ -1,14 +1,14 @@
 // The inner loops of linear algebra, written once for any width of vectors and compiled for several
 // machines.
-#include "matrix_lanes.hpp"
+#include "simd_rows.hpp"
 
 #include <algorithm>
 
-namespace vt::detail::matrix_lanes {
+namespace vt::detail::simd_rows {
 
-namespace lane_loops {
+namespace simd_loops {
 
-VT_LANE_LOOP Element<L> dot_rest(const Element<L>* x, const Element<L>* y, Index i, Index n) {
+VT_SIMD_LOOP Element<L> dot_rest(const Element<L>* x, const Element<L>* y, Index i, Index n) {
   if constexpr (L::width == 1) {
     Element<L> sum = 0;
     for (; i < n; ++i) sum += x[i] * y[i];
@@ -19,7 +19,7 @@ VT_LANE_LOOP Element<L> dot_rest(const Element<L>* x, const Element<L>* y, Index
     return i + L::width == n ? sum : sum + dot_rest<typename L::Half>(x, y, i + L::width, n);
   }
 }
-VT_LANE_LOOP Element<L> dot(const Element<L>* x, const Element<L>* y, Index n) {
+VT_SIMD_LOOP Element<L> dot(const Element<L>* x, const Element<L>* y, Index n) {
   using V = typename L::type;
   constexpr Index w = L::width;
   Index i = 0;
@@ -36,7 +36,7 @@ VT_LANE_LOOP Element<L> dot(const Element<L>* x, const Element<L>* y, Index n) {
   const Element<L> sum = sum_of<L>(a);
   return i == n ? sum : sum + dot_rest<typename L::Half>(x, y, i, n);
 }
-VT_LANE_LOOP void add_to(Element<L>* y, Element<L> a, const Element<L>* x, Index n) {
+VT_SIMD_LOOP void add_to(Element<L>* y, Element<L> a, const Element<L>* x, Index n) {
   constexpr Index w = L::width;
   Index i = 0;
   if constexpr (w > 4)
@@ -48,7 +48,7 @@ VT_LANE_LOOP void add_to(Element<L>* y, Element<L> a, const Element<L>* x, Index
   if constexpr (w > 1)
     if (i < n) add_to<typename L::Half>(y + i, a, x + i, n - i);
 }
-VT_LANE_LOOP Element<L> add_two(Element<L>* y, Element<L> a, const Element<L>* x, Element<L> b,
+VT_SIMD_LOOP Element<L> add_two(Element<L>* y, Element<L> a, const Element<L>* x, Element<L> b,
                                 const Element<L>* z, const Element<L>* t, Index n) {
   using V = typename L::type;
   constexpr Index w = L::width;
@@ -74,7 +74,7 @@ VT_LANE_LOOP Element<L> add_two(Element<L>* y, Element<L> a, const Element<L>* x
     if (i < n) return sum + add_two<typename L::Half>(y + i, a, x + i, b, z + i, t + i, n - i);
   return sum;
 }
-VT_LANE_LOOP void add_on(Element<L>* y, Element<L> a, const Element<L>* x, Element<L>* z,
+VT_SIMD_LOOP void add_on(Element<L>* y, Element<L> a, const Element<L>* x, Element<L>* z,
                          Element<L> b, Index n) {
   using V = typename L::type;
   constexpr Index w = L::width;
@@ -88,7 +88,7 @@ VT_LANE_LOOP void add_on(Element<L>* y, Element<L> a, const Element<L>* x, Eleme
     if (i < n) add_on<typename L::Half>(y + i, a, x + i, z + i, b, n - i);
 }
 /// Four rows at a time, which share what they read of x.
-VT_LANE_LOOP void row_dots(const Element<L>* a, Index step, Index rows, const Element<L>* x,
+VT_SIMD_LOOP void row_dots(const Element<L>* a, Index step, Index rows, const Element<L>* x,
                            Index n, Element<L>* y) {
   using V = typename L::type;
   constexpr Index w = L::width;
@@ -111,9 +111,9 @@ VT_LANE_LOOP void row_dots(const Element<L>* a, Index step, Index rows, const El
       y[r] += p[i] * v, y[r + 1] += q[i] * v, y[r + 2] += s[i] * v, y[r + 3] += t[i] * v;
     }
   }
-  for (; r < rows; ++r) y[r] = lane_loops::dot<L>(a + r * step, x, n);
+  for (; r < rows; ++r) y[r] = simd_loops::dot<L>(a + r * step, x, n);
 }
-VT_LANE_LOOP void add_four(Element<L>* y, const Element<L>* f, const Element<L>* a, Index step,
+VT_SIMD_LOOP void add_four(Element<L>* y, const Element<L>* f, const Element<L>* a, Index step,
                            Index n) {
   constexpr Index w = L::width;
   const Element<L> f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
@@ -125,13 +125,13 @@ VT_LANE_LOOP void add_four(Element<L>* y, const Element<L>* f, const Element<L>*
   if constexpr (w > 1)
     if (i < n) add_four<typename L::Half>(y + i, f, a + i, step, n - i);
 }
-VT_LANE_LOOP void add_rows(Element<L>* y, const Element<L>* factors, const Element<L>* a,
+VT_SIMD_LOOP void add_rows(Element<L>* y, const Element<L>* factors, const Element<L>* a,
                            Index step, Index rows, Index n) {
   Index r = 0;
   for (; r + 4 <= rows; r += 4) add_four<L>(y, factors + r, a + r * step, step, n);
-  for (; r < rows; ++r) lane_loops::add_to<L>(y, factors[r], a + r * step, n);
+  for (; r < rows; ++r) simd_loops::add_to<L>(y, factors[r], a + r * step, n);
 }
-VT_LANE_LOOP void add_to_four(Element<L>* a, Index step, Element<L> f0, Element<L> f1,
+VT_SIMD_LOOP void add_to_four(Element<L>* a, Index step, Element<L> f0, Element<L> f1,
                               Element<L> f2, Element<L> f3, const Element<L>* x, Index n) {
   constexpr Index w = L::width;
   Element<L>*p = a, *q = p + step, *s = q + step, *t = s + step;
@@ -146,14 +146,14 @@ VT_LANE_LOOP void add_to_four(Element<L>* a, Index step, Element<L> f0, Element<
   if constexpr (w > 1)
     if (i < n) add_to_four<typename L::Half>(a + i, step, f0, f1, f2, f3, x + i, n - i);
 }
-VT_LANE_LOOP void add_to_rows(Element<L>* a, Index step, Index rows, const Element<L>* f,
+VT_SIMD_LOOP void add_to_rows(Element<L>* a, Index step, Index rows, const Element<L>* f,
                               Index f_step, const Element<L>* x, Index n) {
   Index r = 0;
   for (; r + 4 <= rows; r += 4, f += 4 * f_step)
     add_to_four<L>(a + r * step, step, f[0], f[f_step], f[2 * f_step], f[3 * f_step], x, n);
-  for (; r < rows; ++r, f += f_step) lane_loops::add_to<L>(a + r * step, *f, x, n);
+  for (; r < rows; ++r, f += f_step) simd_loops::add_to<L>(a + r * step, *f, x, n);
 }
-VT_LANE_LOOP void reflect(Element<L>* x, Index step, const Element<L>* v, Element<L> factor,
+VT_SIMD_LOOP void reflect(Element<L>* x, Index step, const Element<L>* v, Element<L> factor,
                           Index rows, Index n) {
   using V = typename L::type;
   constexpr Index w = L::width;
@@ -171,7 +171,7 @@ VT_LANE_LOOP void reflect(Element<L>* x, Index step, const Element<L>* v, Elemen
     if (i < n) reflect<typename L::Half>(x + i, step, v, factor, rows, n - i);
 }
 /// What two rotations share stays in registers, a few vectors of it side by side.
-VT_LANE_LOOP void rotate(Element<L>* rows, Index width, const Rotation* r, Index count, bool down,
+VT_SIMD_LOOP void rotate(Element<L>* rows, Index width, const Rotation* r, Index count, bool down,
                          Index n) {
   using V = typename L::type;
   using E = Element<L>;
@@ -217,19 +217,19 @@ VT_LANE_LOOP void rotate(Element<L>* rows, Index width, const Rotation* r, Index
   if constexpr (w > 1)
     if (k < n) rotate<typename L::Half>(rows + k, width, r, count, down, n - k);
 }
-VT_LANE_LOOP Index largest(const Element<L>* x, Index n) {
+VT_SIMD_LOOP Index largest(const Element<L>* x, Index n) {
   using V = typename L::type;
   using E = Element<L>;
   constexpr Index w = L::width;
   E most = x[0] < 0 ? -x[0] : x[0];
   Index i = 0;
   if (n >= w) {
-    V lanes = V{} + most;
+    V simd_lanes = V{} + most;
     for (; i + w <= n; i += w) {
       const V u = VT_AT(L, x + i), v = u < 0 ? -u : u;
-      lanes = v > lanes ? v : lanes;
+      simd_lanes = v > simd_lanes ? v : simd_lanes;
     }
-    for (Index l = 0; l < w; ++l) most = lanes[l] > most ? lanes[l] : most;
+    for (Index l = 0; l < w; ++l) most = simd_lanes[l] > most ? simd_lanes[l] : most;
   }
   for (; i < n; ++i) {
     const E v = x[i] < 0 ? -x[i] : x[i];
@@ -240,7 +240,7 @@ VT_LANE_LOOP Index largest(const Element<L>* x, Index n) {
   return 0;  // NaN comes first
 }
 /// Zeros times what is not finite are NaN, which stays in a sum.
-VT_LANE_LOOP Element<L> extent(const Element<L>* x, Index n) {
+VT_SIMD_LOOP Element<L> extent(const Element<L>* x, Index n) {
   using V = typename L::type;
   using E = Element<L>;
   constexpr Index w = L::width;
@@ -266,18 +266,18 @@ VT_LANE_LOOP Element<L> extent(const Element<L>* x, Index n) {
   }
   return most + zero;
 }
-VT_LANE_LOOP void divide(Element<L>* x, Element<L> a, Index n) {
+VT_SIMD_LOOP void divide(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
   for (; i + L::width <= n; i += L::width) VT_AT(L, x + i) /= a;
   for (; i < n; ++i) x[i] /= a;
 }
-VT_LANE_LOOP void multiply(Element<L>* x, Element<L> a, Index n) {
+VT_SIMD_LOOP void multiply(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
   for (; i + L::width <= n; i += L::width) VT_AT(L, x + i) *= a;
   for (; i < n; ++i) x[i] *= a;
 }
 /// Squares of 4 × 4 in registers.
-VT_LANE_LOOP void turn(const Element<L>* from, Index from_step, Index m, Index n, Element<L>* to,
+VT_SIMD_LOOP void turn(const Element<L>* from, Index from_step, Index m, Index n, Element<L>* to,
                        Index to_step) {
   Index i = 0;
   if constexpr (L::width >= 4) {
@@ -308,14 +308,14 @@ VT_LANE_LOOP void turn(const Element<L>* from, Index from_step, Index m, Index n
     for (Index j = 0; j < n; ++j) to[j * to_step + i] = from[i * from_step + j];
 }
 /// Square blocks of it and of its transpose at a time.
-VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
+VT_SIMD_LOOP void symmetrize(Element<L>* a, Index n) {
   using E = Element<L>;
   constexpr Index square = 16, w = L::width;
   E block[square * square];
   for (Index top = 0; top < n; top += square)
     for (Index left = top; left < n; left += square) {
       const Index rows = std::min(square, n - top), columns = std::min(square, n - left);
-      lane_loops::turn<L>(a + left * n + top, n, columns, rows, block, square);
+      simd_loops::turn<L>(a + left * n + top, n, columns, rows, block, square);
       for (Index i = 0; i < rows; ++i) {
         E *row = a + (top + i) * n + left, *other = block + i * square;
         Index j = 0;
@@ -324,7 +324,7 @@ VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
               E(0.5) * VT_AT(L, row + j) + E(0.5) * VT_AT(L, other + j);
         for (; j < columns; ++j) row[j] = other[j] = E(0.5) * row[j] + E(0.5) * other[j];
       }
-      if (left > top) lane_loops::turn<L>(block, square, rows, columns, a + left * n + top, n);
+      if (left > top) simd_loops::turn<L>(block, square, rows, columns, a + left * n + top, n);
     }
 }
 
@@ -332,67 +332,67 @@ VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
   namespace name {                                                                               \
   template <class E>                                                                             \
   target E dot(const E* x, const E* y, Index n) {                                                \
-    return lane_loops::dot<Lanes<E, bytes>>(x, y, n);                                            \
+    return simd_loops::dot<SimdLanes<E, bytes>>(x, y, n);                                        \
   }                                                                                              \
   template <class E>                                                                             \
   target void add_to(E* y, E a, const E* x, Index n) {                                           \
-    lane_loops::add_to<Lanes<E, bytes>>(y, a, x, n);                                             \
+    simd_loops::add_to<SimdLanes<E, bytes>>(y, a, x, n);                                         \
   }                                                                                              \
   template <class E>                                                                             \
   target E add_two(E* y, E a, const E* x, E b, const E* z, const E* t, Index n) {                \
-    return lane_loops::add_two<Lanes<E, bytes>>(y, a, x, b, z, t, n);                            \
+    return simd_loops::add_two<SimdLanes<E, bytes>>(y, a, x, b, z, t, n);                        \
   }                                                                                              \
   template <class E>                                                                             \
   target void add_on(E* y, E a, const E* x, E* z, E b, Index n) {                                \
-    lane_loops::add_on<Lanes<E, bytes>>(y, a, x, z, b, n);                                       \
+    simd_loops::add_on<SimdLanes<E, bytes>>(y, a, x, z, b, n);                                   \
   }                                                                                              \
   template <class E>                                                                             \
   target void row_dots(const E* a, Index step, Index rows, const E* x, Index n, E* y) {          \
-    lane_loops::row_dots<Lanes<E, bytes>>(a, step, rows, x, n, y);                               \
+    simd_loops::row_dots<SimdLanes<E, bytes>>(a, step, rows, x, n, y);                           \
   }                                                                                              \
   template <class E>                                                                             \
   target void add_rows(E* y, const E* factors, const E* a, Index step, Index rows, Index n) {    \
-    lane_loops::add_rows<Lanes<E, bytes>>(y, factors, a, step, rows, n);                         \
+    simd_loops::add_rows<SimdLanes<E, bytes>>(y, factors, a, step, rows, n);                     \
   }                                                                                              \
   template <class E>                                                                             \
   target void add_to_rows(E* a, Index step, Index rows, const E* factors, Index factor_step,     \
                           const E* x, Index n) {                                                 \
-    lane_loops::add_to_rows<Lanes<E, bytes>>(a, step, rows, factors, factor_step, x, n);         \
+    simd_loops::add_to_rows<SimdLanes<E, bytes>>(a, step, rows, factors, factor_step, x, n);     \
   }                                                                                              \
   template <class E>                                                                             \
   target void rotate(E* rows, Index width, const Rotation* r, Index count, bool down, Index n) { \
-    lane_loops::rotate<Lanes<E, bytes>>(rows, width, r, count, down, n);                         \
+    simd_loops::rotate<SimdLanes<E, bytes>>(rows, width, r, count, down, n);                     \
   }                                                                                              \
   template <class E>                                                                             \
   target void reflect(E* x, Index step, const E* v, E factor, Index rows, Index n) {             \
-    lane_loops::reflect<Lanes<E, bytes>>(x, step, v, factor, rows, n);                           \
+    simd_loops::reflect<SimdLanes<E, bytes>>(x, step, v, factor, rows, n);                       \
   }                                                                                              \
   template <class E>                                                                             \
   target Index largest(const E* x, Index n) {                                                    \
-    return lane_loops::largest<Lanes<E, bytes>>(x, n);                                           \
+    return simd_loops::largest<SimdLanes<E, bytes>>(x, n);                                       \
   }                                                                                              \
   template <class E>                                                                             \
   target E extent(const E* x, Index n) {                                                         \
-    return lane_loops::extent<Lanes<E, bytes>>(x, n);                                            \
+    return simd_loops::extent<SimdLanes<E, bytes>>(x, n);                                        \
   }                                                                                              \
   template <class E>                                                                             \
   target void divide(E* x, E a, Index n) {                                                       \
-    lane_loops::divide<Lanes<E, bytes>>(x, a, n);                                                \
+    simd_loops::divide<SimdLanes<E, bytes>>(x, a, n);                                            \
   }                                                                                              \
   template <class E>                                                                             \
   target void multiply(E* x, E a, Index n) {                                                     \
-    lane_loops::multiply<Lanes<E, bytes>>(x, a, n);                                              \
+    simd_loops::multiply<SimdLanes<E, bytes>>(x, a, n);                                          \
   }                                                                                              \
   template <class E>                                                                             \
   target void turn(const E* from, Index from_step, Index m, Index n, E* to, Index to_step) {     \
-    lane_loops::turn<Lanes<E, bytes>>(from, from_step, m, n, to, to_step);                       \
+    simd_loops::turn<SimdLanes<E, bytes>>(from, from_step, m, n, to, to_step);                   \
   }                                                                                              \
   template <class E>                                                                             \
   target void symmetrize(E* a, Index n) {                                                        \
-    lane_loops::symmetrize<Lanes<E, bytes>>(a, n);                                               \
+    simd_loops::symmetrize<SimdLanes<E, bytes>>(a, n);                                           \
   }                                                                                              \
   template <class E>                                                                             \
-  inline constexpr matrix_lanes::Loops<E> loops = {                                              \
+  inline constexpr simd_rows::Loops<E> loops = {                                                 \
       dot<E>,      add_to<E>,      add_two<E>,  add_on<E>,  row_dots<E>,                         \
       add_rows<E>, add_to_rows<E>, rotate<E>,   reflect<E>, largest<E>,                          \
       extent<E>,   divide<E>,      multiply<E>, turn<E>,    symmetrize<E>};                      \
@@ -400,7 +400,7 @@ VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
 VT_FOR_MACHINES(VT_MACHINE_LOOPS)
 #undef VT_MACHINE_LOOPS
 
-}  // namespace lane_loops
+}  // namespace simd_loops
 
 template <class T>
 const Loops<T>& loops() {
@@ -409,4 +409,4 @@ const Loops<T>& loops() {
 template const Loops<float>& loops<float>();
 template const Loops<double>& loops<double>();
 
-}  // namespace vt::detail::matrix_lanes
+}  // namespace vt::detail::simd_rows

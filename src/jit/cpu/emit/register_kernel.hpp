@@ -1,10 +1,10 @@
-// From a register loop (register_loop.hpp) to LLVM code: one function, its values in registers, a
-// vector of lanes at a time.
+// From a register kernel (register_kernel.hpp) to LLVM code: one function, its values in registers,
+// a vector of lanes at a time.
 #pragma once
 
 #include <string>
 
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "../llvm/ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -14,11 +14,11 @@ namespace vt::detail::cpu {
 /// Emits `void name(buffers, -, begin, end)` for an equation that fits_registers. Buffers: the
 /// operands, then the results; carried values that stay in memory are updated in the result's
 /// buffer, which holds their initial contents. [begin, end): lanes; ignored where there are none.
-void emit_register_loop(IrBuilder&, const std::string& name, const LaneForm& form);
+void emit_register_kernel(IrBuilder&, const std::string& name, const LaneForm& form);
 
 /// What the code is made for besides the form's Graph. The number of lanes is part of it only where
 /// elements of a lane lie behind those of others.
-std::string register_loop_key(const LaneForm& form);
+std::string register_kernel_key(const LaneForm& form);
 
 }  // namespace vt::detail::cpu
 

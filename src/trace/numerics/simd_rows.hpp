@@ -6,7 +6,7 @@
 
 #include "matrix_vectors.hpp"
 
-namespace vt::detail::matrix_lanes {
+namespace vt::detail::simd_rows {
 
 /// A complex number whose products are four multiplications, whatever flags say of infinities.
 struct Complex {
@@ -61,7 +61,7 @@ View<T> adjoint(const T* a, Index width) {
   return {a, 1, width, true};
 }
 template <class T>
-View<T> turned(const T* a, Index width) {
+View<T> transposed(const T* a, Index width) {
   return {a, 1, width};
 }
 /// Of rows i and j: (x, y) ← (c x − s y, s x + c y)
@@ -187,4 +187,4 @@ void substitute(const float* t, Index rows, float* b, Index step, Index n);
 void substitute(const double* t, Index rows, double* b, Index step, Index n);
 void substitute(const Complex* t, Index rows, Complex* b, Index step, Index n);
 
-}  // namespace vt::detail::matrix_lanes
+}  // namespace vt::detail::simd_rows

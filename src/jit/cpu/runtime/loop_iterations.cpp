@@ -1,6 +1,6 @@
-// LoopRounds: a loop's rounds, one after the other, on one thread. Where its bodies are plain
+// LoopRounds: a loop's iterations, one after the other, on one thread. Where its bodies are plain
 // programs all memory is taken before the first.
-#include "loop_rounds.hpp"
+#include "loop_iterations.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -19,8 +19,8 @@ BufferRef copied(const void* from, std::size_t bytes) {
 
 }  // namespace loop_memory
 
-LoopRounds::LoopRounds(Program& body, std::size_t carries, Program* condition,
-                       const Program::Packed* packed)
+LoopIterations::LoopIterations(Program& body, std::size_t carries, Program* condition,
+                               const Program::Packed* packed)
     : body_(body),
       condition_(condition),
       current_(carries),
@@ -41,28 +41,28 @@ LoopRounds::LoopRounds(Program& body, std::size_t carries, Program* condition,
   }
 }
 
-LoopRounds::~LoopRounds() {
+LoopIterations::~LoopIterations() {
   if (frame_.runs) body_.count_runs(frame_);
   if (asking_.runs) condition_->count_runs(asking_);
 }
 
-void LoopRounds::begin(std::size_t i, BufferRef&& value) {
+void LoopIterations::begin(std::size_t i, BufferRef&& value) {
   if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1)
     return begin(i, value->data);
   inputs_[i] = value->data;
   current_[i] = std::move(value);
 }
 
-void LoopRounds::begin(std::size_t i, const void* value) {
+void LoopIterations::begin(std::size_t i, const void* value) {
   inputs_[i] = value;
   if (std::find(body_.overwritten().begin(), body_.overwritten().end(), i) !=
       body_.overwritten().end())
     own_state(i);
 }
 
-void LoopRounds::same(std::size_t i, const void* at) { inputs_[i] = same_[i] = at; }
+void LoopIterations::same(std::size_t i, const void* at) { inputs_[i] = same_[i] = at; }
 
-const BufferRef& LoopRounds::own_state(std::size_t i) {
+const BufferRef& LoopIterations::own_state(std::size_t i) {
   if (!current_[i] || current_[i]->data != inputs_[i]) {
     current_[i] = loop_memory::copied(inputs_[i], body_.input_bytes(i));
     inputs_[i] = current_[i]->data;
@@ -70,7 +70,7 @@ const BufferRef& LoopRounds::own_state(std::size_t i) {
   return current_[i];
 }
 
-const std::uint8_t* LoopRounds::ask() {
+const std::uint8_t* LoopIterations::ask() {
   if (!condition_->plain()) {
     answer_ = condition_->run(as_buffers())[0];
     return answer_->as<const std::uint8_t>();
@@ -80,9 +80,9 @@ const std::uint8_t* LoopRounds::ask() {
   return static_cast<const std::uint8_t*>(answer);
 }
 
-void LoopRounds::round() { body_.plain() ? plain_round() : round_of_steps(); }
+void LoopIterations::round() { body_.plain() ? plain_iteration() : iteration_of_steps(); }
 
-void LoopRounds::plain_round() {
+void LoopIterations::plain_iteration() {
   const std::size_t carries = current_.size();
   if (!frame_.packed) {
     own_packed_ = body_.pack(same_);
@@ -100,7 +100,7 @@ void LoopRounds::plain_round() {
 }
 
 // What was made becomes the state.
-void LoopRounds::keep() {
+void LoopIterations::keep() {
   const std::size_t carries = current_.size();
   const auto lies_in = [&](std::size_t i, const BufferRef& b) { return b && made_[i] == b->data; };
   for (std::size_t i = 0; i < carries; ++i)
@@ -117,7 +117,7 @@ void LoopRounds::keep() {
 
 // Some carry's next state lies in another's memory, or is something else that was handed on: memory
 // changes hands, what cannot is copied.
-void LoopRounds::exchange() {
+void LoopIterations::exchange() {
   const std::size_t carries = current_.size();
   Vec<BufferRef> free, next(carries);
   for (Vec<BufferRef>* all : {&current_, &spare_})
@@ -144,7 +144,7 @@ void LoopRounds::exchange() {
   }
 }
 
-Vec<BufferRef> LoopRounds::as_buffers() const {
+Vec<BufferRef> LoopIterations::as_buffers() const {
   Vec<BufferRef> values;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     values.push_back(i < current_.size() && current_[i]
@@ -154,13 +154,13 @@ Vec<BufferRef> LoopRounds::as_buffers() const {
 }
 
 // Loops inside may take the carries' memory, so they get the only hold on it.
-void LoopRounds::round_of_steps() {
+void LoopIterations::iteration_of_steps() {
   Vec<BufferRef> values = as_buffers();
   const std::size_t carries = current_.size();
   current_.assign(carries, {});
   Vec<BufferRef> next = body_.run(values, results_, values);
   for (std::size_t i = 0; i < carries; ++i) {
-    // Views of memory that changes or goes with the round become buffers of their own.
+    // Views of memory that changes or goes with the iteration become buffers of their own.
     current_[i] = next[i]->capacity == 0 && next[i]->bytes > 0
                       ? loop_memory::copied(next[i]->data, next[i]->bytes)
                       : std::move(next[i]);

@@ -5,7 +5,7 @@
 #include <vt/error.hpp>
 
 #include "../trace/record/devices.hpp"
-#include "executables.hpp"
+#include "services/executables.hpp"
 
 namespace vt::detail {
 

@@ -21,9 +21,11 @@
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
 #include "cpu/runtime/program.hpp"
-#include "executables.hpp"
 #include "passes/lower_complex.hpp"
 #include "services/counters.hpp"
+#include "services/executables.hpp"
+#include "services/machine_limits.hpp"
+#include "services/planning.hpp"
 
 namespace vt::detail {
 

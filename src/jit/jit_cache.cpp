@@ -13,6 +13,7 @@
 #include "../trace/ir/effects.hpp"
 #include "../trace/ir/executable.hpp"
 #include "../trace/record/devices.hpp"
+#include "../trace/record/literals.hpp"
 #include "../trace/record/named_axes.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/signature_changes.hpp"

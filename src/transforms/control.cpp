@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../trace/ops/promote.hpp"
+#include "../trace/ops/support/operands.hpp"
 #include "../trace/record/scope.hpp"
 
 namespace vt::detail {

@@ -10,7 +10,7 @@
 #include <vt/solvers.hpp>
 
 #include "../trace/ir/dependence.hpp"
-#include "../trace/ops/promote.hpp"
+#include "../trace/ops/support/operands.hpp"
 #include "../trace/record/scope.hpp"
 #include "grad/build.hpp"
 #include "grad/jvp.hpp"

@@ -2,7 +2,7 @@
 // their stabilized biconjugate relatives.
 #include <vt/solvers.hpp>
 
-#include "../trace/ops/promote.hpp"
+#include "../trace/ops/support/operands.hpp"
 
 namespace vt::detail {
 

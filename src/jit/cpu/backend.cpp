@@ -3,6 +3,7 @@
 #include "runtime/backend.hpp"
 
 #include "../services/counters.hpp"
+#include "../services/planning.hpp"
 #include "emit/matrices.hpp"
 #include "emit/nest.hpp"
 #include "emit/register_loop.hpp"
@@ -78,16 +79,6 @@ class CpuBackend : public Backend {
 #endif
 
 }  // namespace cpu
-
-namespace plan_scope {
-int& depth() {
-  static thread_local int count = 0;
-  return count;
-}
-}  // namespace plan_scope
-Planning::Planning() { ++plan_scope::depth(); }
-Planning::~Planning() { --plan_scope::depth(); }
-bool Planning::now() { return plan_scope::depth() > 0; }
 
 const Backend* cpu_backend(std::string* reason) {
   *reason = cpu::llvm_missing_reason();  // loads nothing: kernels may all come from the disk cache

@@ -3,9 +3,9 @@
 #include "fusion_groups.hpp"
 
 #include "../../trace/ir/effects.hpp"
-#include "../cpu/runtime/sort_kernel.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/schedule.hpp"
+#include "sort_spec.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -7,7 +7,6 @@
 
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
-#include "../cpu/runtime/control.hpp"
 #include "lane_form.hpp"
 #include "merge_axes.hpp"
 #include "region_gain.hpp"
@@ -407,6 +406,11 @@ GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) 
 }
 
 }  // namespace lane_regions
+
+bool lanes_in_groups() {
+  static const bool groups = lanes_from_environment() == "groups";
+  return groups;
+}
 
 GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
   if (lanes_in_groups()) return graph;

@@ -12,4 +12,8 @@ namespace vt::detail {
 /// fused in loop nests anyway, and what has too many elements for each lane.
 GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits = {});
 
+/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under
+/// masks.
+bool lanes_in_groups();
+
 }  // namespace vt::detail

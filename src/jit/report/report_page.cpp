@@ -11,7 +11,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/executable.hpp"
-#include "../cpu/runtime/backend.hpp"
+#include "../services/machine_limits.hpp"
 #include "../services/step_time.hpp"
 #include "../services/threads.hpp"
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "../ir/graph.hpp"
+#include <vt/error.hpp>
 
 namespace vt::detail {
 

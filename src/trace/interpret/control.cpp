@@ -6,6 +6,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../ir/effects.hpp"
+#include "../record/lane_scope.hpp"
 #include "interpreter.hpp"
 
 namespace vt::detail::interp_control {

@@ -7,6 +7,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../base/stack.hpp"
 #include "../numerics/special_functions.hpp"
 #include "../numerics/special_math.hpp"
 #include "../record/recursion.hpp"

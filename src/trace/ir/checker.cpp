@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
 #include "printer.hpp"
 
 namespace vt::detail {

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
-#include "../record/recursion.hpp"
-#include "../simplify/simplify.hpp"
+#include "../base/stack.hpp"
+#include "effects.hpp"
 
 namespace vt::detail {
 
 namespace liveness_parts {
 /// Has the simplifier dropped what nobody needs?
 inline bool is_simple(const GraphBody& g) {
-  using simplification::is_simple;
-  return is_simple(g, SimplifyFor::running) || is_simple(g, SimplifyFor::transforming);
+  return g.facts.simple_to_run.load(std::memory_order_relaxed) ||
+         g.facts.simple_to_transform.load(std::memory_order_relaxed);
 }
 inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 inline bool any(const Liveness::Flags& flags) {

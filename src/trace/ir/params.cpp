@@ -7,8 +7,9 @@
 #include <string>
 #include <type_traits>
 
-#include "../record/called.hpp"
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
+#include "called_function.hpp"
+#include "recursive_function.hpp"
 
 namespace vt {
 

@@ -11,9 +11,10 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/convert.hpp"
-#include "../record/called.hpp"
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
+#include "called_function.hpp"
 #include "printer.hpp"
+#include "recursive_function.hpp"
 
 namespace vt::detail {
 

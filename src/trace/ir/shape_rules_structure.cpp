@@ -5,7 +5,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../record/recursion.hpp"
+#include "recursive_function.hpp"
 #include "shape_rules.hpp"
 
 namespace vt::detail::shape_rules {

@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../record/named_axes.hpp"
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail {
 

@@ -11,8 +11,8 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
-#include "control_recording.hpp"
-#include "promote.hpp"
+#include "support/control_recording.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail {
 

@@ -2,7 +2,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/axis_map.hpp"
-#include "window_options.hpp"
+#include "support/window_options.hpp"
 
 namespace vt::detail::convolutions {
 

@@ -4,7 +4,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "contract.hpp"
+#include "support/contract.hpp"
 
 namespace vt::detail {
 

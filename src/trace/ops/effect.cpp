@@ -12,7 +12,7 @@
 #include "../ir/effects.hpp"
 #include "../ir/printer.hpp"
 #include "../record/scope.hpp"
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail {
 

@@ -9,7 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
-#include "contract.hpp"
+#include "support/contract.hpp"
 
 namespace vt::detail::einsum_steps {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "elementwise.hpp"
+#include "support/elementwise.hpp"
 
 namespace vt::detail::elementwise {
 

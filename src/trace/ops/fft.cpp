@@ -7,7 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::fourier {
 

@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "indexing.hpp"
+#include "support/indexing.hpp"
 
 namespace vt::detail {
 

@@ -7,7 +7,7 @@
 #include <vt/effects.hpp>
 #include <vt/ops.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt {
 

@@ -5,7 +5,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/special.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::networks {
 

@@ -5,7 +5,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "ordering.hpp"
+#include "support/ordering.hpp"
 
 namespace vt::detail::ordering {
 

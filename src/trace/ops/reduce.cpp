@@ -8,7 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../record/scope.hpp"
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::reductions {
 

@@ -6,8 +6,8 @@
 
 #include <vt/detail/message.hpp>
 
-#include "indexing.hpp"
-#include "ordering.hpp"
+#include "support/indexing.hpp"
+#include "support/ordering.hpp"
 
 namespace vt::detail::segments {
 

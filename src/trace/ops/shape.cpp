@@ -6,7 +6,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::shapes {
 

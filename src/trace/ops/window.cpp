@@ -1,6 +1,6 @@
 // Functions of windows: reductions over them, pools, and what these share with convolutions of
 // their options.
-#include "window_options.hpp"
+#include "support/window_options.hpp"
 
 #include <cmath>
 #include <limits>

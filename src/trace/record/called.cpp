@@ -7,12 +7,6 @@
 
 namespace vt::detail {
 
-CalledRef called_function(std::string name) {
-  auto f = new_shared<CalledFunction>();
-  f->name = std::move(name);
-  return f;
-}
-
 DerivedFunction derived_of(Recorded&& r) {
   return {new_shared<const GraphBody>(std::move(r.graph)), std::move(r.captured)};
 }

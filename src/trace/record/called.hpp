@@ -3,26 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../ir/called_function.hpp"
 #include "node.hpp"
 #include "scope.hpp"
 
 namespace vt::detail {
-
-struct DerivedFunction;
-
-/// The function that a call names. One object for all calls of one body.
-struct CalledFunction {
-  std::string name;
-  mutable std::mutex mutex;
-  /// by what was asked for
-  mutable Vec<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;
-};
-CalledRef called_function(std::string name);
 
 /// What a transform made of a body: a body again.
 struct DerivedFunction {

@@ -61,19 +61,6 @@ int level_of_axes(Op op, const ParamsRef& params, Where where) {
   return level;
 }
 
-bool works_over(Op op, const ParamsRef& params, const NamedAxis& axis) {
-  if (is_collective(op)) return params->as<CollectiveParams>().axis.get() == &axis;
-  if (!has_axes(op)) return false;
-  for (const GraphRef& body : bodies_of(params))
-    if (works_over(*body, axis)) return true;
-  return false;
-}
-
-bool works_over(const GraphBody& graph, const NamedAxis& axis) {
-  return any_of(graph.equations,
-                [&](const Equation& e) { return works_over(e.op, e.params, axis); });
-}
-
 OuterAxes::OuterAxes()
     : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())) {}
 OuterAxes::~OuterAxes() {

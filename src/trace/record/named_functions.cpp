@@ -8,12 +8,13 @@
 
 #include "../base/recent_map.hpp"
 #include "../ir/effects.hpp"
-#include "../ops/promote.hpp"
+#include "literals.hpp"
 #include "named_axes.hpp"
 #include "recursion.hpp"
 #include "signature_changes.hpp"
 #include "state.hpp"
 #include "thread_state.hpp"
+#include "user_line.hpp"
 
 namespace vt::detail {
 

@@ -2,15 +2,12 @@
 #include "recursion.hpp"
 
 #include <algorithm>
-#include <limits>
-#if defined(__linux__)
-#include <pthread.h>
-#endif
 
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
 #include "thread_state.hpp"
+#include "without_effects.hpp"
 
 namespace vt::detail {
 
@@ -67,13 +64,6 @@ void forget(RecursiveFamily& family, std::size_t count) {
 
 }  // namespace recursion
 
-RecursiveFunction& RecursiveFamily::add(std::string name) {
-  functions.push_back(new_box<RecursiveFunction>());
-  functions.back()->name = std::move(name);
-  functions.back()->family = this;
-  return *functions.back();
-}
-
 void finish_recursive(RecursiveFunction& f, GraphBody&& body) {
   if (recursion::owns(body, f.family)) recursion::disown(body, f.family);
   f.body = new_shared<const GraphBody>(std::move(body));
@@ -123,40 +113,6 @@ RecursionParams without_effects(const RecursionParams& p) {
 }
 
 // --- depth ---------------------------------------------------------------------------------------
-
-std::size_t stack_left() {
-#if defined(__linux__)
-  static thread_local const char* lowest = [] {
-    pthread_attr_t attributes;
-    void* begin = nullptr;
-    std::size_t size = 0;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-      pthread_attr_getstack(&attributes, &begin, &size);
-      pthread_attr_destroy(&attributes);
-    }
-    return static_cast<const char*>(begin);
-  }();
-  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
-  const char* here = static_cast<const char*>(__builtin_frame_address(0));
-  if (lowest) return here < lowest ? 0 : static_cast<std::size_t>(here - lowest);
-#endif
-  return std::numeric_limits<std::size_t>::max();
-}
-
-void need_stack(Where where) {
-  // An op at the innermost level, or an error.
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr std::size_t needed = 128 * 1024;
-#else
-  constexpr std::size_t needed = 48 * 1024;
-#endif
-  if (stack_left() < needed)
-    fail(ErrorKind::transform,
-         "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
-         "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
-         "thread with a larger stack",
-         where);
-}
 
 RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
   int& depth = thread_state().recursion;

@@ -3,36 +3,14 @@
 // equations refer to members without owning them, so that nothing owns itself.
 #pragma once
 
-#include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
+#include <span>
 #include <vector>
 
-#include "../ir/executable.hpp"
+#include "../base/stack.hpp"
+#include "../ir/recursive_function.hpp"
 #include "called.hpp"
 
 namespace vt::detail {
-
-struct RecursiveFamily;
-
-/// One function at one signature.
-struct RecursiveFunction {
-  std::string name;
-  Vec<Aval> inputs, outputs;  ///< known before the body is
-  GraphRef body;              ///< null while it is being recorded
-  bool effects = false;
-  int max_depth = 1000;
-  RecursiveFamily* family = nullptr;
-  /// by DerivedKey; guarded by one mutex of all families
-  Vec<std::pair<std::string, RecursiveFunction*>> derived;
-  mutable std::mutex mutex;
-  mutable std::shared_ptr<Executable> compiled;  ///< guarded by the mutex
-};
-struct RecursiveFamily {
-  Vec<Box<RecursiveFunction>> functions;
-  RecursiveFunction& add(std::string name);
-};
 
 /// What is recorded refers to a function whose results are not known yet. Thrown while a function
 /// is recorded for the first time; branches that do not call it tell its types.
@@ -60,12 +38,5 @@ class RecursionGuard {
   RecursionGuard(const RecursionGuard&) = delete;
   RecursionGuard& operator=(const RecursionGuard&) = delete;
 };
-/// Bytes left on this thread's stack; very many where that is not known.
-std::size_t stack_left();
-/// What recording one more function, and an error on top of it, may take of the stack.
-inline constexpr std::size_t stack_to_record = 512 * 1024;
-/// For walks over bodies of bodies, by recursion. Throws: Error if this thread's stack holds no
-/// more levels of them: the thread may not be the one that recorded them.
-void need_stack(Where);
 
 }  // namespace vt::detail

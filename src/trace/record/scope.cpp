@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../base/stack.hpp"
 #include "../base/timeline.hpp"
 #include "../base/warnings.hpp"
 #include "recursion.hpp"

@@ -48,9 +48,6 @@ struct MetNumber {
   friend bool operator==(const MetNumber&, const MetNumber&) = default;
 };
 using MetNumbers = Vec<MetNumber>;
-/// Is one of these arguments a number that does not fit?
-bool have_misfit(std::span<const Tensor> arguments, const MetNumbers&);
-
 /// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or
 /// values).
 struct Recorded {

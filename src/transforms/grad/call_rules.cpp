@@ -7,6 +7,7 @@
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/recursion.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "../../trace/record/without_effects.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linear_call.hpp"

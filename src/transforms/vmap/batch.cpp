@@ -9,6 +9,7 @@
 
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/named_axes.hpp"

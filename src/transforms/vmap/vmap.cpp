@@ -7,6 +7,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/blocks.hpp"
 #include "../../trace/record/named_axes.hpp"

@@ -15,12 +15,13 @@
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/base/warnings.hpp"
-#include "../../executables.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/background.hpp"
 #include "../../services/code_label.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/disk_cache.hpp"
-#include "../runtime/backend.hpp"
+#include "../../services/executables.hpp"
+#include "../../services/planning.hpp"
 
 namespace vt::detail::cpu {
 

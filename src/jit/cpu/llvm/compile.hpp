@@ -8,7 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../runtime/backend.hpp"
+#include "../../nest/kernel.hpp"
 #include "ir_builder.hpp"
 #include "object_loader.hpp"
 

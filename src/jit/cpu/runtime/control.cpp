@@ -9,22 +9,20 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/environment.hpp"
+#include "../../../trace/base/stack.hpp"
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/recursion.hpp"
+#include "../../regions/lane_regions.hpp"
 #include "../../regions/register_loop.hpp"
+#include "../../services/control_memory.hpp"
+#include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
-#include "control_memory.hpp"
 #include "loop_rounds.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
-
-bool lanes_in_groups() {
-  static const bool groups = lanes_from_environment() == "groups";
-  return groups;
-}
 
 ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {

@@ -22,10 +22,6 @@ namespace vt::detail {
 
 class Program;
 
-/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under
-/// masks.
-bool lanes_in_groups();
-
 class ControlRunner {
  public:
   /// Compiles the bodies. Throws: Error(backend).

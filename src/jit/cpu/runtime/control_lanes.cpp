@@ -5,8 +5,9 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/batching.hpp"
+#include "../../../trace/record/lane_scope.hpp"
+#include "../../services/control_memory.hpp"
 #include "control.hpp"
-#include "control_memory.hpp"
 #include "loop_rounds.hpp"
 #include "program.hpp"
 

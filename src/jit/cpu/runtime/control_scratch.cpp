@@ -3,6 +3,7 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../regions/register_loop.hpp"
+#include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
 #include "control.hpp"
 #include "program.hpp"

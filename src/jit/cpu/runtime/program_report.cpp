@@ -7,6 +7,7 @@
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/ir/printer.hpp"
 #include "../../fusion/epilogue.hpp"
+#include "../../report/dump.hpp"
 #include "program.hpp"
 
 namespace vt::detail {

@@ -8,7 +8,7 @@
 
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
-#include "../../cpu/runtime/backend.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/disk_cache.hpp"
 #include "../math/special_text.hpp"

@@ -7,8 +7,8 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/ir/effects.hpp"
-#include "../../cpu/runtime/control_memory.hpp"
 #include "../../regions/register_loop.hpp"
+#include "../../services/control_memory.hpp"
 #include "../source/element_source.hpp"
 #include "../source/register_source.hpp"
 #include "program.hpp"

@@ -1,5 +1,5 @@
 // What execution asks of the CUDA backend.
-#include "../../executables.hpp"
+#include "../../services/executables.hpp"
 
 #include "program.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "../source/mapping.hpp"
+#include "../mapping/mapping.hpp"
 #include "launch.hpp"
 
 namespace vt::detail::cuda {

@@ -6,8 +6,9 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/node.hpp"
-#include "../../executables.hpp"
+#include "../../fusion/sort_spec.hpp"
 #include "../../services/counters.hpp"
+#include "../../services/executables.hpp"
 #include "../libraries/blas_library.hpp"
 #include "../libraries/fft_library.hpp"
 #include "../products/product_epilogue.hpp"

@@ -4,14 +4,10 @@
 
 #include <span>
 
-#include "../source/mapping.hpp"
+#include "../mapping/mapping.hpp"
 #include "launch.hpp"
 
 namespace vt::detail::cuda {
-
-/// How the updates of a nest are made. `unique`: the user promises that no element is updated
-/// twice.
-UpdatePlan plan_updates(const Nest&, bool unique);
 
 /// Adds the launches of a nest whose updates are sorted: each index (a round of the key loops)
 /// becomes a number, these are sorted with their rounds, and the updates of each element are

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "mapping.hpp"
+#include "../mapping/mapping.hpp"
 
 namespace vt::detail::cuda {
 

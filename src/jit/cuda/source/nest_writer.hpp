@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../products/product_source.hpp"
+#include "epilogue_function.hpp"
 #include "nest_source.hpp"
 #include "source_writer.hpp"
 

@@ -517,7 +517,7 @@ Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
 
 }  // namespace register_text
 
-DeviceCode::Grid register_loop_grid(const LaneForm& form) {
+LaunchGrid register_loop_grid(const LaneForm& form) {
   return {form.count < 0 ? 1 : (form.count + register_loop_threads - 1) / register_loop_threads,
           register_loop_threads, 0};
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "../../regions/lane_form.hpp"
-#include "../program/compile.hpp"
+#include "../driver/launch_grid.hpp"
 
 namespace vt::detail::cuda {
 
@@ -13,7 +13,7 @@ namespace vt::detail::cuda {
 /// memory of the results, which hold their first values.
 std::string register_loop_source(const LaneForm& form, const std::string& name);
 inline constexpr int register_loop_threads = 64;  ///< of a block
-DeviceCode::Grid register_loop_grid(const LaneForm& form);
+LaunchGrid register_loop_grid(const LaneForm& form);
 /// Is anything carried larger than what registers hold?
 bool carries_memory(const LaneForm& form);
 

@@ -5,7 +5,7 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../cpu/runtime/sort_kernel.hpp"
+#include "../../fusion/sort_spec.hpp"
 
 namespace vt::detail::cuda {
 

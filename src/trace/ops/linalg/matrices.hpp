@@ -7,7 +7,7 @@
 #include <vt/linalg.hpp>
 
 #include <vt/detail/function.hpp>
-#include "../promote.hpp"
+#include "../support/operands.hpp"
 
 namespace vt::detail::linalg {
 

@@ -9,7 +9,7 @@
 
 #include <vt/linalg.hpp>
 
-#include "../contract.hpp"
+#include "../support/contract.hpp"
 
 namespace vt::detail {
 

@@ -9,7 +9,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../contract.hpp"
+#include "../support/contract.hpp"
 #include "matrices.hpp"
 
 namespace vt::detail::linalg {

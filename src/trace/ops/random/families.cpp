@@ -6,8 +6,8 @@
 
 #include <vt/special.hpp>
 
-#include "../element_functions.hpp"
 #include "../special/formulas.hpp"
+#include "../support/element_functions.hpp"
 #include "random_draw.hpp"
 
 namespace vt::detail::random_families {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <optional>
 
-#include "../ordering.hpp"
+#include "../support/ordering.hpp"
 #include "random_draw.hpp"
 
 namespace vt::detail::randoms {

@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
-#include "../promote.hpp"
+#include "../support/operands.hpp"
 #include "exact_functions.hpp"
 
 namespace vt::detail::randoms {

@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "../../numerics/special_math.hpp"
-#include "../composed.hpp"
-#include "../element_functions.hpp"
+#include "../support/composed.hpp"
+#include "../support/element_functions.hpp"
 #include "formulas.hpp"
 
 namespace vt::detail::incomplete {

@@ -7,8 +7,8 @@
 
 #include "../../numerics/special_math.hpp"
 #include "../../numerics/special_tables.hpp"
-#include "../composed.hpp"
-#include "../element_functions.hpp"
+#include "../support/composed.hpp"
+#include "../support/element_functions.hpp"
 #include "formulas.hpp"
 
 namespace vt::detail::special_ops {

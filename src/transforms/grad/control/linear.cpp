@@ -8,6 +8,7 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/thread_state.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../jvp.hpp"
 #include "../linearize.hpp"

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "while.hpp"
 

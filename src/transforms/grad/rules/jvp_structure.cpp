@@ -5,6 +5,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../jvp.hpp"
 #include "../linear_call.hpp"

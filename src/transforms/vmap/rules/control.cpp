@@ -6,6 +6,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/dependence.hpp"
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/named_axes.hpp"

@@ -3,6 +3,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/record/named_axes.hpp"
 #include "../lanes.hpp"
 

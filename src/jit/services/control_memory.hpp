@@ -8,8 +8,8 @@
 
 #include <vt/detail/function.hpp>
 
-#include "../../../trace/base/buffer.hpp"
-#include "../../services/threads.hpp"
+#include "../../trace/base/buffer.hpp"
+#include "threads.hpp"
 
 namespace vt::detail::control_memory {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "promote.hpp"
+#include "operands.hpp"
 
 namespace vt::detail::ordering {
 

@@ -7,7 +7,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "promote.hpp"
+#include "operands.hpp"
 
 namespace vt::detail::element_functions {
 

@@ -7,9 +7,9 @@
 
 #include <string>
 
-#include "../record/recursion.hpp"
-#include "../record/scope.hpp"
-#include "../record/state.hpp"
+#include "../../record/recursion.hpp"
+#include "../../record/scope.hpp"
+#include "../../record/state.hpp"
 
 namespace vt::detail::control_ops {
 

@@ -1,7 +1,7 @@
 // Contraction of two labelled operands, which matmul, tensordot and einsum are made of.
 #pragma once
 
-#include "promote.hpp"
+#include "operands.hpp"
 
 namespace vt::detail {
 

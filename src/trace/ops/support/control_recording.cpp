@@ -6,9 +6,9 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../ir/effects.hpp"
-#include "../record/thread_state.hpp"
-#include "promote.hpp"
+#include "../../ir/effects.hpp"
+#include "../../record/thread_state.hpp"
+#include "operands.hpp"
 
 namespace vt::detail {
 

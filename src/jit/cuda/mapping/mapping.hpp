@@ -9,21 +9,9 @@
 
 #include "../../nest/loop_nest.hpp"
 #include "team_choice.hpp"
+#include "update_plan.hpp"
 
 namespace vt::detail::cuda {
-
-/// How the updates of a nest are made, which may meet at one element.
-struct UpdatePlan {
-  enum class Way : std::uint8_t {
-    apart,     ///< they never meet, or there are none
-    atomic,    ///< at once, each by one instruction: the result does not depend on the order
-    in_order,  ///< one after the other
-    sorted,    ///< by element; see scatter.hpp
-  } way = Way::apart;
-  /// Rounds of the window loops never meet; those of the key loops may, and go in the order of
-  /// these loops where they do.
-  SmallVec<int, 6> key_loops, window_loops;
-};
 
 /// A team is the threads that work together on one round of the loops that are shared out: one
 /// thread, a warp, a block, or a column of a block. What is known of a device when work is shared

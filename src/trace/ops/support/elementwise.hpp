@@ -5,7 +5,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "promote.hpp"
+#include "operands.hpp"
 
 namespace vt::detail::elementwise {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "../trace/ir/executable.hpp"
+#include "../../trace/ir/executable.hpp"
 
 namespace vt::detail {
 

@@ -1,7 +1,7 @@
 // Index Tensors brought into the form that gather and scatter take.
 #pragma once
 
-#include "promote.hpp"
+#include "operands.hpp"
 
 namespace vt::detail {
 

@@ -6,7 +6,7 @@
 
 #include <vt/conv.hpp>
 
-#include "promote.hpp"
+#include "operands.hpp"
 
 namespace vt::detail {
 

@@ -8,7 +8,6 @@
 #include <vt/detail/message.hpp>
 
 #include "../../nest/schedule.hpp"
-#include "../program/scatter.hpp"
 
 namespace vt::detail::cuda {
 

@@ -1,5 +1,5 @@
-// Owns the emission of one kernel: its loops, vector bodies, turned tiles and reductions, on top of
-// the values. Internal to the files that implement it.
+// Owns the emission of one kernel: its loops, vector bodies, transposed tiles and reductions, on
+// top of the values. Internal to the files that implement it.
 #pragma once
 
 #include <string>

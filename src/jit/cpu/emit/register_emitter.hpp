@@ -1,4 +1,4 @@
-// Owns the emission of one register loop: its branches, loops and values. Internal to the files
+// Owns the emission of one register kernel: its branches, loops and values. Internal to the files
 // that implement it.
 #pragma once
 

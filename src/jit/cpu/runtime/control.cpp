@@ -1,5 +1,5 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by
-// round.
+// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
+// iteration.
 #include "control.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a loop nest's loops are shared out among the blocks and threads of a kernel.
+// How the iterations of a loop nest are shared among the blocks and threads of a kernel.
 #include "mapping.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a row costs by the number of its threads.
+// The time of a row by the number of threads that share it.
 #include "team_choice.hpp"
 
 #include <algorithm>

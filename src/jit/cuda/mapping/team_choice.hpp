@@ -1,5 +1,5 @@
-// How many threads work together on a row: by estimated times on a device of a usual size, so that
-// the order of sums follows from shapes alone.
+// How many threads share a row: by estimated times on a device of a usual size, so that the order
+// of sums follows from shapes alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// UpdatePlan: how the updates of a nest are made, which may meet at one element.
+// UpdatePlan: how the updates of a scatter are made, which may write the same element.
 #pragma once
 
 #include <cstdint>

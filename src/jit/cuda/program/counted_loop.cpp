@@ -1,4 +1,4 @@
-// Scans of more rounds than a CUDA graph should have nodes: one round as the body of a loop that
+// Scans with more iterations than a CUDA graph should have nodes: a loop in the graph whose body
 // counts on the device.
 #include <algorithm>
 

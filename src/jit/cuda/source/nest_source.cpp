@@ -1,4 +1,4 @@
-// From a mapped loop nest to a CUDA kernel: teams, stages and reductions.
+// From a mapped loop nest to a CUDA kernel: thread groups, stages and reductions.
 #include "nest_source.hpp"
 
 #include <algorithm>

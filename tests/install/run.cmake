@@ -34,8 +34,8 @@ endforeach()
 # object is linked here.
 set(bare ${CXX} -std=c++20 -I ${WORK}/prefix/include ${includes})
 run(${bare} -E -o ${WORK}/text.ii ${SOURCE}/examples/vt.cpp)
-file(GLOB_RECURSE implementation ${WORK}/outside/CMakeFiles/proto.dir/*/vt.cpp.o)
-run(${bare} ${SOURCE}/examples/prototype.cpp ${implementation} -o ${WORK}/bare -ldl -pthread)
+file(GLOB_RECURSE object ${WORK}/outside/CMakeFiles/proto.dir/*/vt.cpp.o)
+run(${bare} ${SOURCE}/examples/prototype.cpp ${object} -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)
 
 # Without VT_CUDA a prototype leaves the sources for CUDA out, and says so when it is sent to a device.

@@ -1,5 +1,5 @@
-// AxisSpec: what in_axes and out_axes say: an axis, vt::unmapped, or a list that follows the
-// arguments' tree.
+// AxisSpec: a value of in_axes or out_axes: an axis, vt::unmapped, or a list that follows the
+// structure of the arguments.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Collectives: functions of one lane that meet the other lanes of a vt::vmap or vt::pfor whose axis
-// has a name.
+// Collectives: functions that combine values of different lanes of a vt::vmap or vt::pfor whose
+// axis has a name.
 #pragma once
 
 #include <initializer_list>

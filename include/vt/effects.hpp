@@ -1,4 +1,5 @@
-// Effects: printing, checking and calling the host from inside transformed and compiled functions.
+// Effects: printing, checks, and calls of host functions from inside transformed and compiled
+// functions.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// function: a function with a name, recorded once for each signature and called by one equation
-// from then on; Recursive: one that may call itself.
+// function: a named function, recorded once per signature and then called by one equation;
+// Recursive: one that may call itself.
 #pragma once
 
 #include <memory>

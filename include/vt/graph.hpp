@@ -1,4 +1,4 @@
-// Graph: a recorded function as users see it: printable, drawable, applicable.
+// Graph: a recorded function that users can print, draw and apply.
 #pragma once
 
 #include <iosfwd>

@@ -1,4 +1,4 @@
-// Solutions of equations, differentiated by the equation and not by the way they were found:
+// Solvers that are differentiated through the equation they solve, not through their iterations:
 // linear_solve with cg and bicgstab; root with newton and fixed_point.
 #pragma once
 

@@ -1,4 +1,4 @@
-// map and associative_scan: compositions of scan and vmap.
+// map and associative_scan, composed of scan and vmap.
 #include <vt/control.hpp>
 #include <vt/small_vec.hpp>
 

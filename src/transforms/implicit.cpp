@@ -1,4 +1,4 @@
-// linear_solve and root: solutions as equations whose derivative comes from what they solve.
+// linear_solve and root: solutions whose derivative comes from the equation that they solve.
 #include <algorithm>
 #include <memory>
 #include <optional>

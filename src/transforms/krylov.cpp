@@ -1,5 +1,5 @@
-// Solutions of linear systems that need products with the matrix only: conjugate gradients, and
-// their stabilized biconjugate relatives.
+// Iterative solvers of linear systems that need only products with the matrix: conjugate gradients
+// and bicgstab.
 #include <vt/solvers.hpp>
 
 #include "../trace/ops/support/operands.hpp"

@@ -1,5 +1,5 @@
-// Messages: fmt behind a function that is no template, as the sources word some two hundred of
-// them.
+// Messages: fmt behind one function that is no template, as some two hundred places format
+// messages.
 #pragma once
 
 #include <concepts>

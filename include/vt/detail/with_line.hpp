@@ -1,4 +1,4 @@
-// VT_WITH_LINE: functions of any number of arguments that know the line of their caller.
+// VT_WITH_LINE: functions with any number of arguments that know their caller's file and line.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Short loops in generated code, each run a few times, of which the fastest counts: other work on
-// the machine only makes them slower.
+// Measures the costs of machine operations with short generated loops. Each runs a few times and
+// the fastest run counts, as other work on the machine only makes them slower.
 #include "machine_costs.hpp"
 
 #include "llvm/code_cache.hpp"

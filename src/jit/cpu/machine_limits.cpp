@@ -1,4 +1,5 @@
-// Two loops in generated code: multiply-adds in registers, and reading of memory of several sizes.
+// Measures the CPU's limits with two generated loops: multiply-adds in registers, and reading
+// memory of several sizes.
 #include "machine_limits.hpp"
 
 #include "llvm/code_cache.hpp"

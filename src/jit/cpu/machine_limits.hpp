@@ -1,4 +1,5 @@
-// What the CPU can do at most: measured once, and kept on disk.
+// The highest rates of the CPU (arithmetic, memory), which explain compares with: measured once and
+// kept on disk.
 #pragma once
 
 #include "runtime/backend.hpp"

@@ -1,4 +1,4 @@
-// A conv_general as kernels take it: the plan of its axes, and the loops that it becomes.
+// ConvSpec: how the axes of a conv_general are planned, and which loops it becomes.
 #include "conv_spec.hpp"
 
 #include <algorithm>

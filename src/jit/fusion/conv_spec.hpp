@@ -1,5 +1,5 @@
-// A conv_general as kernels take it: its axes by what they do and where they lie, with their
-// distances in both operands and the result.
+// ConvSpec: a convolution in the form that kernels take: its axes by kind, with their distances in
+// both operands and the result.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Epilogues: kernels that run inside a matrix product, on rows of its result that were just
 // finished.
 //
-// Any kernel qualifies that reads the result one row per iteration of an ordinary loop:
+// Any kernel qualifies that reads one row of the result per iteration of an ordinary loop:
 // element-wise chains with broadcast operands, but also softmax over a row. The rows are then still
 // in the cache of the thread that made them.
 #include "epilogue.hpp"

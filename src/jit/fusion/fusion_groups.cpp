@@ -1,5 +1,5 @@
-// Makes the groups of equations that become one kernel each: what is stored, and what is computed
-// again on the spot.
+// Forms the groups of equations that become one kernel each: which values are stored, and which are
+// computed again where they are used.
 #include "fusion_groups.hpp"
 
 #include "../../trace/ir/effects.hpp"

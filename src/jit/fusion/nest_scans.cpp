@@ -1,4 +1,4 @@
-// Scans and user reductions as loop-carried values of a nest.
+// Scans and user reductions as values that the loops of a nest carry.
 #include "nest_scans.hpp"
 
 #include <limits>

@@ -1,5 +1,5 @@
-// Liveness and placement of intermediate results: in the memory of outputs not yet written, over
-// operands that end here, or in one scratch block.
+// The buffer plan: liveness and placement of intermediate results: in outputs that are not yet
+// written, over operands that end here, or in one scratch block.
 #include "plan.hpp"
 
 #include <algorithm>

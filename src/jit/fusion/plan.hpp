@@ -1,4 +1,4 @@
-// The buffer plan of a program: where every Var in memory lives.
+// The buffer plan of a program: where every Var lies in memory.
 #pragma once
 
 #include <cstdint>

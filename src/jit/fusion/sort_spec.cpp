@@ -1,4 +1,5 @@
-// A sort as kernels take it: rows in memory, and what of the order is wanted.
+// SortSpec: a sort in the form that kernels take: rows in memory, and which part of the order is
+// wanted.
 #include "sort_spec.hpp"
 
 #include "fuse.hpp"

@@ -1,4 +1,4 @@
-// The costs that schedules are decided by.
+// The cost model: costs of ops and accesses, by which schedules and fusion are chosen.
 #include "cost_model.hpp"
 
 #include <algorithm>

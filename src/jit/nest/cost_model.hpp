@@ -1,4 +1,4 @@
-// What schedules are decided by: costs of operations and accesses in units of a vector addition,
+// The cost model of schedules and fusion: costs of ops and accesses in units of a vector addition,
 // and the sizes from which something pays.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Sections of a loop inside which conditions on its position are known: what padding, concatenation
-// and slices of a sum leave behind.
+// Sections: parts of a loop inside which conditions on its position are known, as left by padding,
+// concatenation and slices of a sum.
 #include "nest_sections.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Chooses a kernel's schedule, one decision after the other, each of which can say what it chose
+// Chooses a kernel's schedule, one decision after the other. Each decision can say what it chose
 // over what.
 #include "schedule.hpp"
 

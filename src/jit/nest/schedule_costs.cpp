@@ -1,5 +1,5 @@
-// What schedules are decided by: the body of a stage, what it costs with SIMD lanes along a loop,
-// which squares it could be read in, its bytes.
+// What the decisions of a schedule go by: the body of a stage, its cost with SIMD lanes along a
+// given loop, tiles it could be read in, its bytes.
 #include "schedule_costs.hpp"
 
 #include <algorithm>

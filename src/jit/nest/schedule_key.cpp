@@ -1,4 +1,4 @@
-// Schedules as text: part of a kernel's identity in the caches.
+// Schedules as text: a part of the key of a kernel in the caches.
 #include "schedule.hpp"
 
 namespace vt::detail {

@@ -1,4 +1,5 @@
-// How indices move from SIMD lane to SIMD lane of a vector, and which arrays lie across it.
+// How far an index moves from one SIMD lane to the next, and which arrays are contiguous along
+// another loop.
 #include "schedule.hpp"
 
 #include <algorithm>

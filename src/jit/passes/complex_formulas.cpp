@@ -1,8 +1,8 @@
 // Complex functions in real arithmetic, with the branch cuts and special values of C99's Annex G.
-// Errors are small next to the length of the result, not next to each part. Inverse functions after
-// W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit"
-// (1987). Where Annex G leaves a sign open it is that of the C library, which the interpreter
-// calls.
+// Errors are small relative to the absolute value of the result, not to each part. Inverse
+// functions after W. Kahan, "Branch cuts for complex elementary functions, or much ado about
+// nothing's sign bit" (1987). Where Annex G leaves a sign open it is that of the C library, which
+// the interpreter calls.
 #include "complex_formulas.hpp"
 
 #include <cmath>

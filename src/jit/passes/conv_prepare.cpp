@@ -1,5 +1,5 @@
 // Rewrites the convolutions of a Graph for compiled programs: operands in the order that kernels
-// read, few columns as loop nests.
+// read, convolutions of few columns as loop nests.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>

@@ -1,8 +1,7 @@
-// Work that need not be done iteration by iteration: products of a scan's sequences move in front
-// of it, as one product for all iterations; sums over the iterations of products move behind it,
-// out of whatever else is added to the same carry. For a recurrent cell the first is the product of
-// its input with the weights, the second the gradient of the weights: few large matrix products
-// instead of many small ones, and no sum of matrices per iteration.
+// Moves work out of scans. A product with a sequence moves in front, as one product for all
+// iterations; a sum over iterations of products moves behind, also out of other sums in the same
+// carry. For a recurrent cell the first is the product of inputs and weights, the second the
+// gradient of the weights: few large matrix products instead of many small ones.
 #include "scan_fission.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Loops whose rows never meet: how they are cut, and their body for a few rows.
+// Scans whose rows are independent: how they are cut, and their body for a few rows.
 #include "scan_tiling.hpp"
 
 #include <algorithm>

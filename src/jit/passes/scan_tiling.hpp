@@ -1,8 +1,7 @@
-// Loops whose rows never meet: every iteration computes each row of the state (along its axis 0)
-// from the same row of the last state and of the iteration's elements, and from what all rows
-// share, as the batch of a recurrent network does. Such a loop is cut into loops over a few rows
-// each: threads run all iterations of theirs without waiting for each other, and a state of few
-// rows stays in the nearest cache.
+// Scans whose rows are independent: each iteration computes a row of the state (along axis 0) from
+// the same row of the last state and of the sequences, as the batch of a recurrent network does.
+// Such a scan is cut into scans over a few rows each: threads run all iterations of their rows
+// without waiting for each other, and a state of few rows stays in the nearest cache.
 #pragma once
 
 #include <cstdint>

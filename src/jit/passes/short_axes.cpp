@@ -1,6 +1,6 @@
-// Short last axes between which and the long ones others stay (the channels of a group, in group
-// norm with channels last): sums over both go over the long axes first, and what is broadcast over
-// both is laid out along the short one first. Lanes then go along the last axes as one.
+// Reductions and broadcasts over long axes and short last ones with other axes in between, as the
+// channels of a group in group norm: in two steps, long axes first for sums, short ones first for
+// broadcasts. SIMD lanes can then go along all last axes as one.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>

@@ -1,5 +1,5 @@
-// Sums over rows or columns of a matrix product are taken of its operand: Σ over m of (a · b) = (Σ
-// over m of a) · b.
+// Takes sums over rows or columns of a matrix product of its operand instead: Σ over m of (a · b) =
+// (Σ over m of a) · b.
 //
 // Derivatives by what is shared between the rows of a batch (a bias, a mean) come out as such sums,
 // and the product is never needed. In floats the terms are added in another order, as in every

@@ -1,4 +1,4 @@
-// Which equations go together lane by lane, and the equation that stands for them.
+// Fused regions: which equations join one, and the equation that stands for it.
 #include "fused_regions.hpp"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
-// Fused regions: neighbouring equations that a vmap of a small function has left, with branches and
-// products among them, become one equation for a register kernel, in which each lane goes all the
-// way through at once.
+// Fused regions: neighbouring equations, as vmap of a small function leaves them, that become one
+// equation for a register kernel. Each lane goes all the way through at once.
 #pragma once
 
 #include "../../trace/ir/graph.hpp"

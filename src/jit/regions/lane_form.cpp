@@ -1,4 +1,4 @@
-// Which axes run in step, and equations without one of them.
+// Finds axes along which elements are independent, and rewrites equations without such an axis.
 #include "lane_form.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Lanes in plain equations: an axis along which every element is computed in the same way and apart
-// from the others, and what one of these elements sees of the equations: the inverse of vmap.
+// Finds lanes in plain equations, the inverse of vmap: an axis along which all elements are
+// computed alike and independently, and the equations as one of these lanes sees them.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Which equations treat two axes alike, and the same equations on one axis.
+// Which equations treat two neighbouring axes alike, and the same equations with one axis.
 #include "merge_axes.hpp"
 
 #include <optional>

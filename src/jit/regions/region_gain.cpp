@@ -1,4 +1,4 @@
-// What a fused region gains.
+// Whether a fused region is worth it.
 #include "region_gain.hpp"
 
 #include <algorithm>

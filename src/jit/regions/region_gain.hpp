@@ -1,5 +1,5 @@
-// What a fused region gains: which equations are steps of their own or put short rows together,
-// and whether some of them are worth one loop.
+// Whether a fused region is worth it: which equations would be steps of their own or work on short
+// rows, and what one kernel saves.
 #pragma once
 
 #include <cstdint>

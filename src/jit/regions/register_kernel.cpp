@@ -1,4 +1,5 @@
-// What fits in registers, and where the elements of moved values come from.
+// Register kernels: which values fit in registers, and where the elements of moved values come
+// from.
 #include "register_kernel.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Register kernels: control-flow equations whose values are few enough to live in registers. Each
-// is compiled into one function, with its loops and branches, and with a vector's worth of lanes
-// side by side where it has lanes.
+// Register kernels: control-flow equations and fused regions whose values are few enough for
+// registers. Each becomes one function with its loops and branches, which runs a vector of lanes at
+// a time if it has lanes.
 #pragma once
 
 #include <cstdint>

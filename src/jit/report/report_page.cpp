@@ -1,4 +1,4 @@
-// explain's page: one file of HTML without scripts, well-formed as XML too.
+// The page of explain: one HTML file without scripts, also well-formed XML.
 #include <algorithm>
 #include <chrono>
 #include <iterator>

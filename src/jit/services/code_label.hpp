@@ -1,4 +1,5 @@
-// What the code that a thread is making belongs to, as perf and gdb show it.
+// Labels of generated code: which step the code belongs to that a thread is compiling, as perf and
+// gdb show it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What running loops and branches do with memory and threads: rows of lanes, copies, parts on all
-// threads.
+// Memory and threads of loops and branches that run: rows of lanes, copies, and parts of the work
+// on all threads.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Programs that other parts of the JIT ask for: of a CUDA device for execution, of the host for
-// what that device has no code for.
+// Entry points of the two backends: a Graph as a program for a CUDA device, or for the host.
 #pragma once
 
 #include <memory>

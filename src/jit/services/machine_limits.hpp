@@ -1,4 +1,4 @@
-// MachineLimits: the most that a device does a second.
+// MachineLimits: the highest rates of a device: bytes and operations per second.
 #pragma once
 
 #include <cstdint>

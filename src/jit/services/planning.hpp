@@ -1,4 +1,5 @@
-// Planning: programs that are made to be looked at, not to be run.
+// Planning: while one exists, this thread's programs are planned but not compiled, to see what
+// memory they take.
 #pragma once
 
 namespace vt::detail {

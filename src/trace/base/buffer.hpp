@@ -1,4 +1,4 @@
-// Buffer: a block of host memory (or another device's), 64-byte aligned, from a caching pool.
+// Buffer: a block of memory of the host or of another device, 64-byte aligned, from a caching pool.
 #pragma once
 
 #include <cstddef>

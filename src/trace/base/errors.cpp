@@ -1,4 +1,4 @@
-// Failing: how a message gets the user's line, and the one place that throws vt::Error.
+// Throwing: how a message gets the user's line, and the one place that throws vt::Error.
 #include <cstring>
 #include <string>
 

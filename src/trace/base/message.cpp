@@ -1,4 +1,4 @@
-// Texts: messages filled in by fmt, and copies of the texts in trees that are kept.
+// Messages filled in by fmt, and copies of texts that outlive their source.
 #include <vt/detail/message.hpp>
 
 #include <mutex>

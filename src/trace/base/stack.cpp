@@ -1,4 +1,4 @@
-// What is left of this thread's stack.
+// How much is left of this thread's stack.
 #include "stack.hpp"
 
 #include <limits>

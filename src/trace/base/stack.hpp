@@ -1,4 +1,4 @@
-// What is left of this thread's stack, for walks that call themselves.
+// How much is left of this thread's stack, for recursive walks.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// CalledFunction: the function that a call names, with what transforms have made of it.
+// CalledFunction: the function of a call equation, with what transforms have made of it.
 #pragma once
 
 #include <memory>

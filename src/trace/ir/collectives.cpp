@@ -1,4 +1,4 @@
-// Collectives: which equations work over a named axis of lanes.
+// Collectives: finding the equations that work over a named axis.
 #include "collectives.hpp"
 
 namespace vt::detail {

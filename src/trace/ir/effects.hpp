@@ -1,6 +1,6 @@
-// Effects: equations that do something besides giving results (print, check, call the host).
-// Wherever a Graph goes they happen once, in their order, and only where the program goes: nobody
-// removes, merges, repeats or passes them by.
+// Effects: equations that do something besides giving results (print, check, call the host). They
+// happen once, in their order, and only where the program goes: no pass removes, merges, repeats or
+// skips them.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
-// RecursiveFunction: what a recursive_call refers to. A function, those derived from it and all
-// their bodies belong to one family; inside of the bodies equations refer to members without owning
-// them, so that nothing owns itself.
+// RecursiveFunction: what a recursive_call refers to. A function and all that is derived from it
+// belong to one family, which owns them; equations in the bodies refer to members without owning
+// them, so that there is no cycle of ownership.
 #pragma once
 
 #include <memory>

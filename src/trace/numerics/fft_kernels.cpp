@@ -1,6 +1,6 @@
-// Fourier transforms of arrays: rows in groups of SIMD lanes; long rows in two steps (Bailey 1990,
-// "FFTs in external or hierarchical memory"); lengths with large prime factors as convolutions
-// (Bluestein 1970); real rows as complex ones of half the length.
+// Fourier transforms of arrays: several rows side by side in SIMD lanes; long rows in two steps
+// (Bailey 1990, "FFTs in external or hierarchical memory"); lengths with large prime factors as
+// convolutions (Bluestein 1970); real rows as complex ones of half the length.
 #include "fft_kernels.hpp"
 
 #include <algorithm>

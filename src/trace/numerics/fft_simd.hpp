@@ -1,5 +1,5 @@
-// Fourier transforms of one length for several rows at once, a row to a SIMD lane of a vector:
-// plans, and the kernel that runs them.
+// Fourier transforms of one length for several rows at once, one row per SIMD lane: plans, and the
+// kernel that runs them.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Eigenvalues of one matrix without symmetry in memory: Hessenberg's and Schur's forms, and the
-// vectors of triangular ones.
+// eig of one matrix in memory: Hessenberg form, Schur form, and the eigenvectors of triangular
+// matrices.
 #pragma once
 
 #include "linalg_factors.hpp"

@@ -1,5 +1,4 @@
-// Eigenvalues of one symmetric matrix in memory: reduction to three diagonals, and QL steps on
-// these.
+// eigh of one symmetric matrix in memory: reduction to tridiagonal form, and implicit QL steps.
 #pragma once
 
 #include "linalg_rotations.hpp"

@@ -1,5 +1,5 @@
-// What QR steps on few diagonals leave for the vectors: rotations, kept and applied many at a time;
-// and the order of what comes out.
+// Rotations of QR steps: collected, and applied to the vectors many at a time; and the order of
+// eigenvalues and singular values.
 #pragma once
 
 #include "../base/stable_sort.hpp"

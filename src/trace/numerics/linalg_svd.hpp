@@ -1,4 +1,4 @@
-// Singular values of one matrix in memory: reduction to two diagonals, and QR steps on these.
+// svd of one matrix in memory: reduction to bidiagonal form, and QR steps.
 #pragma once
 
 #include "linalg_rotations.hpp"

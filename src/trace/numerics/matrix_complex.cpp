@@ -1,4 +1,4 @@
-// The loops of linear algebra on complex numbers, which are the same on all machines.
+// The inner loops of linear algebra for complex numbers: the same code on all machines.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>

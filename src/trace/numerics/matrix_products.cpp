@@ -1,5 +1,5 @@
-// Products of matrices in memory and triangular substitution, of any shape without padding: what
-// factorisations spend most of their time in.
+// Matrix products in memory and triangular substitution, of any shape without padding: where
+// factorisations spend most of their time.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>

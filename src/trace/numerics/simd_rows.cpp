@@ -1,4 +1,4 @@
-// The inner loops of linear algebra, written once for any width of vectors and compiled for several
+// The inner loops of linear algebra, written once for any vector width and compiled for several
 // machines.
 #include "simd_rows.hpp"
 

@@ -1,5 +1,5 @@
-// Inner loops of linear algebra on rows in memory: for floats and doubles in vectors as wide as the
-// machine has, for complex numbers plain.
+// Inner loops of linear algebra on rows in memory: for floats and doubles in vectors of the
+// machine's width, for complex numbers plain.
 #pragma once
 
 #include <cmath>

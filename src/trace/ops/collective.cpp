@@ -1,4 +1,4 @@
-// Functions between the lanes of named axes: psum and its relatives, on one Tensor each.
+// Collectives on one Tensor: psum and its relatives over the lanes of a named axis.
 #include <utility>
 
 #include <vt/collectives.hpp>

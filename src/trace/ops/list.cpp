@@ -1,4 +1,4 @@
-// TensorList: a buffer of places and a count, with the checks that an index needs.
+// TensorList: a buffer of elements and a count, with checks of indices.
 #include <vt/tensor_list.hpp>
 
 #include <string>

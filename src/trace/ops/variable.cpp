@@ -1,4 +1,4 @@
-// vt::Variable: values as the variable takes them, and the entry points.
+// vt::Variable: its entry points, and conversion of values to its dtype and shape.
 #include <mutex>
 #include <string>
 

@@ -1,4 +1,4 @@
-// Lanes in blocks: how many at a time a limit of memory allows, and the blocks' results joined.
+// vmap in blocks: how many lanes at a time a memory limit allows, and the blocks' results joined.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Where values live, and the device that work without operands goes to.
+// The device that a value is on, and the device for ops without operands.
 #include "devices.hpp"
 
 #include <atomic>

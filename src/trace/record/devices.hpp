@@ -1,5 +1,5 @@
-// Where values live: copies between devices, and the device that work without operands goes to. The
-// copies are defined by src/jit/cuda.
+// The device that a value is on, copies between devices, and the device for ops without operands.
+// The copies are defined by src/jit/cuda.
 #pragma once
 
 #include "../base/buffer.hpp"

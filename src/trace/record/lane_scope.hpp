@@ -1,4 +1,4 @@
-// LaneScope: in which lane what runs on this thread happens.
+// LaneScope: the lane that this thread is in while the lanes of an equation run one by one.
 #pragma once
 
 #include "../ir/effects.hpp"

@@ -1,4 +1,5 @@
-// C++ numbers among Tensors: which a Tensor is, and the dtypes that bare integers have met.
+// Numbers written in C++ that became Tensors: whether a dtype can hold them, and which dtypes bare
+// integers have met.
 #include "literals.hpp"
 
 #include <algorithm>

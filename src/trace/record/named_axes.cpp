@@ -1,4 +1,4 @@
-// Named axes of lanes: looking them up in the stack of scopes, and in Graphs.
+// Named axes: looking them up in the stack of scopes, and in Graphs.
 #include "named_axes.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Named axes of lanes: which are alive on this thread.
+// Named axes: which exist on this thread.
 #pragma once
 
 #include <string_view>

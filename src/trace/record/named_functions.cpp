@@ -1,5 +1,5 @@
-// FunctionCache: records the functions that users name, once for each signature; those that call
-// themselves as often as it takes to know what they give.
+// FunctionCache: records named functions, once per signature; recursive ones as often as it takes
+// to find their result types.
 #include <algorithm>
 #include <exception>
 #include <limits>

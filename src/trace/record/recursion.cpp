@@ -1,4 +1,5 @@
-// Recursive functions: deriving them, without owning themselves; how deep they may run.
+// Recursive functions: what transforms make of them, without cycles of ownership; and how deep they
+// may run.
 #include "recursion.hpp"
 
 #include <algorithm>

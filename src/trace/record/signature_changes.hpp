@@ -1,5 +1,5 @@
-// What differs between the signatures that a function is called with: it is recorded, and compiled,
-// for each of them.
+// Finds the part of a function's signature that keeps changing from call to call, for which it is
+// recorded and compiled again each time.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // The one piece of thread-local state: the stack of open recording scopes, and the line that passes
-// attribute ops to.
+// give to the ops they emit.
 #pragma once
 
 #include <limits>

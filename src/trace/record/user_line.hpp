@@ -1,4 +1,4 @@
-// The user's line that ops inside of passes and composed functions are attributed to.
+// The user's line that ops in passes and composed functions get.
 #pragma once
 
 #include "thread_state.hpp"

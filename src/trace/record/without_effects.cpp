@@ -1,4 +1,4 @@
-// Graphs that give the same values without the effects.
+// Graphs with the same values but without effects.
 #include "without_effects.hpp"
 
 #include "../ir/effects.hpp"

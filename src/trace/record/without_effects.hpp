@@ -1,4 +1,4 @@
-// Graphs that give the same values without the effects.
+// Graphs with the same values but without effects.
 #pragma once
 
 #include "../ir/graph.hpp"

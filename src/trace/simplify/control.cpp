@@ -1,5 +1,5 @@
-// Rewrites of cond, while, scan and checkpoint: taking them apart and placing what is left; what
-// nobody needs goes, what is decided runs in place.
+// Rewrites of cond, while, scan and checkpoint: drops unneeded parts, runs decided ones in place,
+// and puts the equation together again.
 #include "control.hpp"
 
 #include <algorithm>

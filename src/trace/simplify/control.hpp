@@ -1,5 +1,5 @@
-// A cond, while, scan or checkpoint taken apart for the simplifier: operands, bodies and results as
-// lists of their own, so that each can go or move without the others noticing.
+// A cond, while, scan or checkpoint taken apart for the simplifier: separate lists of operands,
+// bodies and results, so that each can be dropped or moved by itself.
 #pragma once
 
 #include <memory>

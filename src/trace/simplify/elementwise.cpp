@@ -1,5 +1,5 @@
-// Rewrite rules that hold for every element-wise op: scalars are used as scalars, work is done
-// before values are broadcast.
+// Rewrite rules of every element-wise op: scalars are used as scalars, and ops move in front of
+// broadcasts.
 #include "simplify.hpp"
 
 namespace vt::detail::simplification {

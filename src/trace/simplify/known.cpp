@@ -1,5 +1,6 @@
-// Rewrites of cond, while, scan and checkpoint by what is known of operands and results: given
-// twice, the same for all lanes or iterations, numbers, handed through.
+// Rewrites of cond, while, scan and checkpoint by what is known of operands and results:
+// duplicates, values shared by all lanes or iterations, numbers, results that are only passed
+// through.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>

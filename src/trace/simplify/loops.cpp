@@ -1,5 +1,5 @@
-// Rewrites that only loops have: what no iteration changes moves in front of the loop, and carries
-// that are always alike become one.
+// Rewrites of loops: invariants move in front of the loop, and carries that are always equal become
+// one.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>

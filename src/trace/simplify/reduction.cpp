@@ -1,5 +1,5 @@
-// Rewrite rules of reductions, cumulative ops and products: views and repetitions of their operands
-// are looked through.
+// Rewrite rules of reductions, scans along an axis and products: they look through views and
+// broadcasts of their operands.
 #include <algorithm>
 #include <cmath>
 

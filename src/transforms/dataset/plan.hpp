@@ -1,5 +1,4 @@
-// What a dataset is to do, step by step: made by dataset.cpp, run by the streams of
-// dataset/streams.cpp.
+// The plan of a dataset, step by step: made by dataset.cpp, run by streams.cpp.
 #pragma once
 
 #include <vt/dataset.hpp>

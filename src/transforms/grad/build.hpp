@@ -1,7 +1,6 @@
 // Short names for emitting primitives, which the differentiation rules are written in. No promotion
-// and no broadcasting happens
-// here: every operand already has the result's dtype, and its shape or rank 0. That keeps dtypes of
-// tangents exact and is fast.
+// and no broadcasting happens here: every operand already has the result's dtype, and its shape or
+// rank 0. That keeps dtypes of tangents exact and is fast.
 #pragma once
 
 #include <cstddef>

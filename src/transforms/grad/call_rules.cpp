@@ -1,5 +1,5 @@
-// The derivatives of calls, also of recursive ones: each of a called function's is made once, as a
-// function that is called in its turn.
+// Derivatives of calls, also of recursive ones: each derivative of a called function is made once,
+// as a function that is called in its turn.
 #include "call_rules.hpp"
 
 #include <algorithm>

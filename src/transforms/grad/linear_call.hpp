@@ -1,6 +1,6 @@
-// Linear calls: equations of a linear Graph that are known only by what they do, forward and
-// transposed. linearize leaves them for custom_vjp and checkpoint, whose transposes must run user
-// code or recompute, and must not do so before they are asked to.
+// Linear calls: linear equations known only by how they are applied and how they are transposed.
+// linearize leaves them for custom_vjp and checkpoint, whose transposes run user code or compute
+// values again, and must not do so before they are asked to.
 #pragma once
 
 #include <span>

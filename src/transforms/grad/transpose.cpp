@@ -1,4 +1,4 @@
-// The transpose walk over a linear Graph, and the way forward through one.
+// The transpose walk over a linear Graph, and applying one forward.
 #include "transpose.hpp"
 
 #include <algorithm>

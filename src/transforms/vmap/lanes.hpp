@@ -1,4 +1,4 @@
-// What the batch rules share: moving and making the axis of lanes, shifting axis numbers past it,
+// What the batch rules share: moving and adding the axis of lanes, shifting axis numbers past it,
 // and recognising the loop index.
 #pragma once
 

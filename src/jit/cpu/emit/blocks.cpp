@@ -1,4 +1,5 @@
-// Blocks of transposed squares: rows are read on end, and what is made of them written on end.
+// Transposed tiles collected into blocks, so that rows are read and written in long contiguous
+// runs.
 #include <vt/small_vec.hpp>
 
 #include "../../nest/cost_model.hpp"

@@ -1,5 +1,5 @@
-// Between row-major matrices in memory and vectors of one element of each: square tiles transposed
-// in registers.
+// Loads and stores between row-major matrices in memory and vectors with one element of each
+// matrix: square tiles are transposed in registers.
 #include "lane_matrices.hpp"
 
 #if VT_HAS_LLVM_HEADERS

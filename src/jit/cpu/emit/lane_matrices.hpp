@@ -1,5 +1,5 @@
-// Matrices side by side in vector registers: their elements as vectors of one element of each, read
-// from and written to row-major memory.
+// Several matrices in vector registers, one per SIMD lane: access to their elements, read from and
+// written to row-major memory.
 #pragma once
 
 #include <array>

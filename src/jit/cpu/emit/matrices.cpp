@@ -1,6 +1,6 @@
-// cholesky, lu, solve and triangular_solve of small matrices, a matrix in each lane: the algorithms
-// of linalg_kernels.cpp without branches that lanes could take differently. eigh:
-// emit/matrices_eigh.cpp.
+// cholesky, lu, solve and triangular_solve of small matrices, one matrix per SIMD lane: the
+// algorithms of linalg_kernels.cpp without branches that depend on the matrix. eigh:
+// matrices_eigh.cpp.
 #include "matrices.hpp"
 
 #include <algorithm>

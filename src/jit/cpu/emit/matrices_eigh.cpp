@@ -1,6 +1,6 @@
-// eigh of small symmetric matrices, a matrix in each lane: cyclic Jacobi rotations for the smallest
-// ones; larger ones become tridiagonal, and implicit QL steps as in linalg_eigh.hpp run over the
-// block that each lane has come to.
+// eigh of small symmetric matrices, one matrix per SIMD lane: cyclic Jacobi rotations for the
+// smallest ones; larger ones become tridiagonal, and implicit QL steps as in linalg_eigh.hpp run
+// over the block that each SIMD lane has come to.
 #include <algorithm>
 #include <limits>
 #include <tuple>

@@ -1,4 +1,4 @@
-// Element-wise ops on registers: the CPU's row for every op of the op table.
+// Element-wise ops on registers: LLVM code for every element-wise op of the op table.
 #include "nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,5 +1,5 @@
-// Arrays of a register kernel as wholes: those in the function's frame, parts of others, and what
-// loops carry of them.
+// Arrays of a register kernel that are used as wholes: those in the function's stack frame, views
+// of others, and those that loops carry.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS

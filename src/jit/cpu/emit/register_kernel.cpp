@@ -1,7 +1,8 @@
-// From a register kernel to LLVM code: its branches and loops, and where its values lie. Lanes run
-// side by side in vectors: where they part, each side runs under the mask of those that take it, if
-// there are any, and a loop goes on until its last lane has stopped. A value that is the same for
-// all lanes is a scalar, and a predicate made of such is an ordinary branch.
+// From a register kernel to LLVM code: its branches and loops, and where its values are kept. Lanes
+// run side by side in vectors. Where they take different branches, each branch runs under the mask
+// of the lanes that take it, if there are any; a loop goes on until its last lane has stopped. A
+// value that is the same for all lanes is a scalar, and a predicate made of such values is an
+// ordinary branch.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS

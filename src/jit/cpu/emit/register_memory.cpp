@@ -1,5 +1,5 @@
-// Where the values of a register kernel lie in memory: elements of lanes beside each other, rows of
-// lanes that are transposed in registers, and single elements anywhere.
+// The memory accesses of a register kernel: elements of neighbouring lanes, rows of lanes that are
+// transposed in registers, and single elements anywhere.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS

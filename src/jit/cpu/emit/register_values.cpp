@@ -1,5 +1,5 @@
-// The values of a register kernel: each op on elements in registers, places that are known at run
-// time by comparing them or, in memory, by reading and writing there.
+// The values of a register kernel: each op on elements in registers. An index known only at run
+// time selects by comparisons, or reads and writes memory.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS

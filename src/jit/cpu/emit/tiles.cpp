@@ -1,4 +1,5 @@
-// Operands that lie across the vector loop: read in square tiles, transposed in registers.
+// Operands that are contiguous along another loop than the vector loop: read in square tiles that
+// are transposed in registers.
 #include <vt/small_vec.hpp>
 
 #include "kernel_emitter.hpp"

@@ -1,4 +1,4 @@
-// Values of a nest as registers: index arithmetic, loads by kind of access, masks, stores.
+// Values of a nest in registers: index arithmetic, loads by kind of access, masks, stores.
 #include "nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,5 +1,5 @@
-// The builder's arithmetic: every operation for every dtype with vt's semantics, selections and
-// SIMD lane reductions.
+// The builder's arithmetic: every operation for every dtype with vt's semantics, selections, and
+// reductions over the SIMD lanes of a vector.
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,4 +1,4 @@
-// The builder's frame: module, functions, control flow, constants and SIMD lane movement.
+// The builder's basis: module, functions, control flow, constants, and moves between SIMD lanes.
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -3,22 +3,20 @@
 //
 // Semantics, the same on every backend:
 //  - integers wrap; x / 0 = 0 and x % 0 = 0; the least integer / -1 wraps to itself, remainder 0;
-//  `rem` has the sign of
-//    the dividend (C); shifting by the width or more gives 0, or the sign for an arithmetic right
-//    shift;
+//    `rem` has the sign of the dividend (C); shifting by the width or more gives 0, or the sign for
+//    an arithmetic right shift;
 //  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x !=
-//  0`; all other
-//    conversions round once, to nearest even;
+//    0`; all other conversions round once, to nearest even;
 //  - max and min give NaN when either operand is NaN, the first of two equal numbers; float
-//  arithmetic is strict IEEE, nothing is contracted or
-//  reordered;
+//    arithmetic is strict IEEE, nothing is contracted or reordered;
 //  - f16 and bf16 are storage: a Value of these dtypes is an f32 register that holds a
-//  representable number, and every
-//    arithmetic result is rounded back (to nearest even) when it is made;
+//    representable number, and every arithmetic result is rounded back (to nearest even) when it is
+//    made;
 //  - bool is one byte in memory, 0 or 1, and one bit in a register; bool + * max min are or, and,
-//  or, and. A Value of 1 SIMD lane is an LLVM scalar, of more an LLVM vector of any length (LLVM
-//  splits
-//  it into registers).
+//    or, and.
+//
+// A Value of one SIMD lane is an LLVM scalar, of more an LLVM vector of any length (LLVM splits it
+// into registers).
 #pragma once
 
 #include <cstdint>

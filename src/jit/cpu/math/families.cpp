@@ -1,4 +1,4 @@
-// Inner functions of the special functions: src/trace/numerics/special_math.hpp on vectors of f64.
+// Vector code of the special functions: special_math.hpp of src/trace/numerics on vectors of f64.
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/numerics/special_math.hpp"

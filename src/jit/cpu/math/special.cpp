@@ -1,4 +1,4 @@
-// Inner functions of statistics and the rest: erf, erfc, cbrt, rsqrt, fmod, nextafter.
+// Vector code of erf, erfc, cbrt, rsqrt, fmod, nextafter.
 #include "../../../trace/numerics/special_tables.hpp"
 #include "math.hpp"
 #include "tables.hpp"

@@ -1,5 +1,4 @@
-// Inner functions on angles: sin, cos, tan with argument reduction of any size, and the inverse
-// functions.
+// Vector code of sin, cos, tan with argument reduction of any size, and of the inverse functions.
 #include "math.hpp"
 #include "tables.hpp"
 #include "value.hpp"

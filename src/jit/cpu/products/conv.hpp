@@ -1,5 +1,5 @@
-// Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads
-// share the work.
+// Convolutions on the CPU: the kernel of one image, and how images and blocks of rows are shared
+// among threads.
 #pragma once
 
 #include "../../fusion/conv_spec.hpp"

@@ -1,7 +1,7 @@
 // The code of one register tile of a convolution, which reads the image where it is.
 //
-// The elements of a that one step of a tile multiplies lie at equal distances from a few pointers,
-// so that they are operands of the multiply-adds and nothing is packed; patches are never laid out.
+// The elements of the image that one step of a tile multiplies lie at equal distances from a few
+// pointers. So they are operands of the multiply-adds, and no patches are copied out or packed.
 #include "conv_tile.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,6 +1,6 @@
-// Matrix products whose operands both run along k: sums run along vectors and are added up at the
-// end. For few rows or few columns, where every element of the large operand is used only a few
-// times and copying it in another order would take longer than the product.
+// Matrix products whose operands are both contiguous along k: sums run along vectors and are
+// combined at the end. For few rows or few columns, where each element of the large operand is used
+// only a few times, so that packing it would take longer than the product.
 #include "matmul_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,4 +1,5 @@
-// The code that brings operands of matrix products into the order in which their kernels read them.
+// Packing: code that copies operands of matrix products into the order in which their kernels read
+// them.
 #include "matmul_pack.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,5 +1,5 @@
-// Batches of tiny matrix products: each product lies in a vector register as a whole, often several
-// of them side by side.
+// Batches of tiny matrix products: each whole product lies in a vector register, often several side
+// by side.
 #include "matmul_emit.hpp"
 
 #if VT_HAS_LLVM_HEADERS

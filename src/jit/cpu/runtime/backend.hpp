@@ -1,4 +1,4 @@
-// Backend: what a device must offer to programs: kernels from loop nests, matrix products and
+// Backend: what a device must offer to programs: kernels from loop nests, matrix products,
 // convolutions.
 #pragma once
 

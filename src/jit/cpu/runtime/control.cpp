@@ -1,5 +1,5 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here iteration
-// by iteration.
+// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
+// iteration.
 #include "control.hpp"
 
 #include <algorithm>

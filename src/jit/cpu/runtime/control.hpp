@@ -1,6 +1,6 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here iteration
-// by iteration; or a call of a recursive function. Where lanes decide for themselves, those that go
-// the same way are brought together and run as one batch.
+// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
+// iteration; and calls of recursive functions. Where each lane has a predicate of its own, lanes
+// that go the same way are gathered and run as one batch.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// ControlRunner's lanes: equations in which every lane decides for itself. Those that go the same
-// way are brought together and run as one batch.
+// ControlRunner's lanes: equations in which each lane has a predicate of its own. Lanes that go the
+// same way are gathered and run as one batch.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// ControlRunner: what a loop or branch takes of memory while it runs.
+// ControlRunner: how much memory a loop or branch takes while it runs.
 #include <algorithm>
 
 #include "../../../trace/ir/effects.hpp"

@@ -1,5 +1,5 @@
-// LoopRounds: a loop's iterations, one after the other, on one thread. Where its bodies are plain
-// programs all memory is taken before the first.
+// LoopRounds: the iterations of a loop, one after the other, on one thread. If its bodies are plain
+// programs, all memory is taken before the first iteration.
 #include "loop_iterations.hpp"
 
 #include <algorithm>

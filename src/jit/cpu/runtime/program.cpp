@@ -1,4 +1,4 @@
-// Program: building from a Graph. program_run.cpp runs it, runtime/program_report.cpp describes it.
+// Program: building one from a Graph. program_run.cpp runs it, program_report.cpp describes it.
 #include "program.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a program takes of memory, by its plan: jit(f).memory(…).
+// How much memory a program takes, by its buffer plan: jit(f).memory(…).
 #include <algorithm>
 #include <vector>
 

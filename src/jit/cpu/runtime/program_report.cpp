@@ -1,4 +1,4 @@
-// What a Program says of itself: explain, and the names of its steps in timelines.
+// A Program's description of itself: explain, and the names of its steps in timelines.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Program: the short path that runs it.
+// Program: running it, on the shortest path.
 #include <algorithm>
 #include <cstring>
 

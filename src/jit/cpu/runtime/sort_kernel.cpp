@@ -1,6 +1,7 @@
-// sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back;
-// neighbouring columns together. Where only the first few places of a long row are wanted, only
-// candidates for them are kept; short rows get a SIMD lane each.
+// sort_rows: makes a record of each element, its key as an unsigned integer and its place in the
+// row, sorts the records and writes the operands in that order. Neighbouring columns go together.
+// If only the first few elements of a long row are wanted, only candidates are kept. Short rows are
+// sorted one per SIMD lane.
 #include "sort_kernel.hpp"
 
 #include <algorithm>

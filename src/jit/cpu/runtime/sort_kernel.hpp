@@ -1,4 +1,4 @@
-// Sorting rows in host memory: the step that a program runs for a sort equation.
+// Sorting rows in host memory: the step of a program for a sort equation.
 #pragma once
 
 #include <cstdint>

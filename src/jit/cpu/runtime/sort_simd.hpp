@@ -1,6 +1,6 @@
-// Loops of sorting that fill vectors, written once for any width of them and compiled for several
-// machines: networks over short rows beside each other, and the search for elements that come
-// early. Internal to sort_kernel.cpp.
+// The vectorized loops of sorting, written once for any vector width and compiled for several
+// machines: networks over short rows beside each other, and the search for the first elements.
+// Internal to sort_kernel.cpp.
 #pragma once
 
 #include <type_traits>

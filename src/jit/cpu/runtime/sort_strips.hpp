@@ -1,5 +1,5 @@
-// Short rows in strips: a SIMD lane of vectors for each, sorted by networks, wherever the rows lie
-// in memory. Internal to sort_kernel.cpp.
+// Short rows sorted by networks, one row per SIMD lane, wherever the rows lie in memory. Internal
+// to sort_kernel.cpp.
 #pragma once
 
 #include <algorithm>

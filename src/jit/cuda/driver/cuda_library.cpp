@@ -1,5 +1,5 @@
-// Finds libcuda and NVRTC with dlopen, fills their tables of functions, and words what the driver
-// reports as errors.
+// Finds libcuda and NVRTC with dlopen, fills their tables of functions, and formats the driver's
+// errors.
 #include "cuda_library.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Devices: contexts, streams, memory, copies; and where Tensors live.
+// Devices: contexts, streams, memory and copies; which device a Tensor is on.
 #include "device.hpp"
 
 #include <mutex>

@@ -1,6 +1,6 @@
-// What choices about a device's work are decided by: about how long things take, in nanoseconds.
-// Estimates from published figures of data-centre devices, not measured. They decide what runs
-// where and, the same on every device, in which order a row is summed.
+// Estimated times of a device's work, in nanoseconds, from published figures of data-centre
+// devices, not measured. They decide what runs where and in which order a row is summed; so they
+// are the same for every device.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Loading the toolkit's libraries, and capturing what they give to a stream.
+// Loading the toolkit's libraries, and capturing the work that they put on a stream.
 #include "library_call.hpp"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Element-wise kernels that read a product, inside the product's own kernel.
+// Epilogues of products: element-wise kernels that run inside the product's own kernel.
 #include "product_epilogue.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Matrix products and convolutions as CUDA kernels: c = Σ a · b over axes of four kinds (batch,
-// rows, columns, depth), any of which may be images'.
+// rows, columns, depth), each of which may be an axis of an image.
 #include "product_source.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Products in tiles that a block keeps in shared memory, by the threads' own sums or on tensor
+// Products in tiles that a block keeps in shared memory, computed by the threads or on tensor
 // cores.
 #include <algorithm>
 

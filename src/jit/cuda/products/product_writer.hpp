@@ -1,5 +1,5 @@
-// ProductWriter: the text of a product's kernel while it is written: c = Σ a · b over axes of four
-// kinds (batch, rows, columns, depth), any of which may be images'.
+// ProductWriter: writes the text of a product's kernel: c = Σ a · b over axes of four kinds (batch,
+// rows, columns, depth), each of which may be an axis of an image.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// DeviceControl: branches and loops of a device, steered from the host.
+// DeviceControl: branches and loops on a device whose kernels the host launches.
 #include "control.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// DeviceControl: a cond, while or scan on the device: as one kernel where its values fit in
-// registers, else as programs steered from the host.
+// DeviceControl: a cond, while or scan on the device: one kernel if its values fit in registers,
+// otherwise programs that the host launches iteration by iteration.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Scans of more iterations than a CUDA graph should have nodes: one iteration as the body of a loop
-// that counts on the device.
+// Scans with more iterations than a CUDA graph should have nodes: a loop in the graph whose body
+// counts on the device.
 #include <algorithm>
 
 #include "../../../trace/record/node.hpp"

@@ -1,4 +1,4 @@
-// What execution asks of the CUDA backend.
+// The functions by which src/jit/execute.cpp calls the CUDA backend.
 #include "../../services/executables.hpp"
 
 #include "program.hpp"

@@ -1,6 +1,6 @@
-// Linear algebra on large matrices. The libraries count columns first and work in their operands'
-// place: a kernel brings operands into scratch memory in that order, the routines run there, and
-// kernels make of it what the interpreter would give.
+// Linear algebra on large matrices. The libraries want column-major matrices and overwrite their
+// operands: a kernel copies operands into scratch memory in that order, the routines run there, and
+// kernels turn the results into what the interpreter would give.
 #include "large_matrices.hpp"
 
 #include <algorithm>

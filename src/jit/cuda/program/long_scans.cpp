@@ -1,4 +1,4 @@
-// Scans along few long rows.
+// Scans along few long rows, each cut into blocks that run in parallel.
 #include "long_scans.hpp"
 
 #include <algorithm>

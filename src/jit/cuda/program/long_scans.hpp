@@ -1,4 +1,4 @@
-// Scans along few long rows: each row is cut in blocks that threads share.
+// Scans along few long rows, each cut into blocks that run in parallel.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Loops and branches with small bodies as one kernel of one block: their steps' kernels as
-// functions, one after the other.
+// Loops and branches with small bodies as one kernel of one block, in which the kernels of their
+// steps are functions.
 #pragma once
 
 #include <cstdint>

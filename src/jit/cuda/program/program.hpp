@@ -1,5 +1,5 @@
-// CudaProgram: a Graph made ready for a CUDA device: kernels, products, loops steered from the
-// host, and what the host runs.
+// CudaProgram: a Graph compiled for a CUDA device: kernels, products, loops launched by the host,
+// and equations that the host runs.
 #pragma once
 
 #include <memory>

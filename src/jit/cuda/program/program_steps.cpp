@@ -1,4 +1,4 @@
-// CudaProgram: which kernels and calls of libraries each step becomes.
+// CudaProgram: the kernels and library calls of each step.
 #include <algorithm>
 #include <optional>
 

@@ -1,5 +1,5 @@
-// ReplayGraph: making a CUDA graph node by node, and telling its nodes of new addresses. And how a
-// program decides to be replayed.
+// ReplayGraph: building a CUDA graph node by node, and updating addresses in its nodes; and the
+// choice whether a program is replayed.
 #include "replay_graph.hpp"
 
 #include <mutex>

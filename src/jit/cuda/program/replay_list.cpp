@@ -1,4 +1,4 @@
-// What programs, loops and branches of a device write into a ReplayList.
+// Writes the work of programs, loops and branches of a device into a ReplayList.
 #include "replay_list.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// ReplayList: all that a program gives to the device, in its order, with addresses that are told
-// later: what a CUDA graph is made of.
+// ReplayList: all work that a program gives to the device, in order, with symbolic addresses that
+// each run fills in. CUDA graphs are made of it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Updates of elements that may meet.
+// Scatters whose updates may write the same element.
 #include "scatter.hpp"
 
 #include <algorithm>

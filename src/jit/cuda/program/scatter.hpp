@@ -1,5 +1,5 @@
-// Updates of elements that may meet (scatters): which of them go at once, and the kernels that put
-// the others in order.
+// Scatters whose updates may write the same element: which of them run in parallel, and the kernels
+// that put the others in order.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// ProductEpilogue: the text of what a product's kernel does with each element.
+// ProductEpilogue: the text of what a product's kernel does to each element of its result.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Linear algebra on batches of small matrices as CUDA kernels: what a team reads, which algorithms
-// it runs, and what it writes.
+// Linear algebra on batches of small matrices as CUDA kernels: what a thread group reads, which
+// algorithms it runs, and what it writes.
 #include "matrix_source.hpp"
 
 #include <algorithm>

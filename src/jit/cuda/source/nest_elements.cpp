@@ -1,5 +1,5 @@
-// Kernels of element-wise nests: neighbours by accesses of 16 bytes, and arrays that are transposed
-// in shared memory.
+// Kernels of element-wise nests: neighbouring elements in accesses of 16 bytes, and arrays
+// transposed in shared memory.
 #include "nest_writer.hpp"
 
 #include <algorithm>

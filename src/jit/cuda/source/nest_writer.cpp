@@ -1,4 +1,4 @@
-// NestWriter: a kernel's head, loop variables, values and accesses.
+// NestWriter: a kernel's signature, loop variables, values and accesses.
 #include "nest_writer.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// NestWriter: the text of a nest's kernel while it is written: what is known where, and how values,
-// accesses and stages are put.
+// NestWriter: writes the text of a nest's kernel: its values, accesses and stages.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Parts of arrays at places that are known at run time, in loops in registers: slices, gathers and
-// scatters.
+// Register kernels: slices, gathers and scatters at indices that are known only at run time.
 #include <vt/detail/message.hpp>
 
 #include "register_writer.hpp"

@@ -1,4 +1,4 @@
-// Register kernels as CUDA text. A value of few elements is as many variables of the thread's own.
+// Register kernels as CUDA text. Each element of a value is a variable of the thread.
 #include "register_source.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Control-flow equations whose values fit in a thread's registers as CUDA kernels: a thread for
-// each lane, with its own loops and branches.
+// Register kernels as CUDA text: one thread per lane, with its own loops and branches.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// The text of a loop in registers while it is written: values, what is read and written, control
-// flow.
+// Writes the text of a register kernel: values, reads and writes, control flow.
 #pragma once
 
 #include <initializer_list>

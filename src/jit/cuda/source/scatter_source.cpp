@@ -1,4 +1,4 @@
-// Kernels that combine sorted updates with the elements that they meet at; see scatter.cpp.
+// Kernels that combine sorted updates of the same element; see scatter.cpp.
 #include "nest_writer.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The text of kernels that put rows in order.
+// The text of the kernels that sort rows.
 #include "sort_source.hpp"
 
 #include <string_view>

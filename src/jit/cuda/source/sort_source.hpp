@@ -1,4 +1,4 @@
-// The text of kernels that put rows in order; see sort.cpp for which of them run when.
+// The text of the kernels that sort rows; program/sort.cpp chooses among them.
 #pragma once
 
 #include <string>

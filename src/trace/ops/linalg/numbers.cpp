@@ -1,4 +1,4 @@
-// Functions of matrices made of the decompositions: determinants, norms, rank, least squares,
+// Functions of matrices composed of the decompositions: determinants, norms, rank, least squares,
 // matrix exponential, chains of products.
 #include <algorithm>
 #include <cmath>

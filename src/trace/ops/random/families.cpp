@@ -1,5 +1,4 @@
-// The families of distributions that are drawn by rejection, or composed of such: gamma and its
-// kin, counts.
+// Distributions that are drawn by rejection, or composed of such: the gamma family and counts.
 #include <cmath>
 #include <limits>
 #include <numbers>

@@ -1,5 +1,5 @@
-// vt::Generator: its state as a variable whose value is a key and a count, and the keys that lanes
-// go on with.
+// vt::Generator: its state, a variable with a key and a count, and the keys that lanes continue
+// with.
 #include <vt/generator.hpp>
 
 #include "../../record/state.hpp"

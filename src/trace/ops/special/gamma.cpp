@@ -1,5 +1,5 @@
-// beta, betaln and the incomplete gamma and beta functions: prefixes that keep their digits, and
-// loops in which every lane stops on its own.
+// beta, betaln and the incomplete gamma and beta functions: prefactors computed without
+// cancellation, and loops in which every element stops on its own.
 #include <vt/special.hpp>
 
 #include <limits>

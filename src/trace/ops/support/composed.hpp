@@ -1,5 +1,5 @@
-// A function of floats that is composed of others: computed in f64 whatever its operands are, and
-// rounded once.
+// Functions of floats composed of others: computed in f64 whatever their operands are, and rounded
+// once.
 #pragma once
 
 #include "elementwise.hpp"

@@ -1,4 +1,4 @@
-// What the functions given to control flow become.
+// Records the functions given to control flow as sub-graphs.
 #include "control_recording.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the functions given to control flow become: recorded sub-graphs whose types meet, with the
-// variables that they change.
+// Records the functions given to control flow as sub-graphs: their types are unified, and the
+// variables that they change become results.
 #pragma once
 
 #include <vt/control.hpp>

@@ -1,4 +1,5 @@
-// Element-wise functions that run a loop for every element, and such with derivatives of their own.
+// Element-wise functions that run a loop for every element, some with derivative rules of their
+// own.
 #pragma once
 
 #include <vector>

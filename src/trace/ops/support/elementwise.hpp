@@ -1,4 +1,4 @@
-// How element-wise functions of the interface meet their operands' dtypes and shapes.
+// What the element-wise functions do to their operands: promotion of dtypes and broadcasting.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Index Tensors brought into the form that gather and scatter take.
+// Index Tensors in the form that gather and scatter take.
 #pragma once
 
 #include "operands.hpp"

@@ -1,4 +1,4 @@
-// What every public function says of operands that it refuses.
+// Messages of the public functions about operands that they refuse.
 #include "messages.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What convolutions and pools make of their options: numbers per axis, padding, layouts.
+// The options of convolutions and pools in one form: numbers per axis, padding, layouts.
 #pragma once
 
 #include <string>

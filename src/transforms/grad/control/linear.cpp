@@ -1,4 +1,4 @@
-// The derivative of scan, and the forward ones of cond and while as well.
+// The derivative of scan, and the forward derivatives of cond and while.
 #include "linear.hpp"
 
 #include <algorithm>

@@ -1,10 +1,9 @@
-// The derivative of while loops whose number of iterations is not known. Going forward, every s-th
-// state is kept in a fixed number of slots; when they are full, every other one is dropped and s
-// doubles. Going backward, the iterations between two kept states are run again, where there are
-// more of them than slots into a second set and from that into a third. So a loop of up to `slots`
-// iterations runs once, one of up to slots² iterations twice, one of up to slots³ three times, in
-// memory for 3·slots states, and all of it is while loops
-// again: it can be vectorized in its turn. How it is differentiated says control/while_rules.cpp.
+// Reverse mode of while loops, whose number of iterations is not known. Forward keeps every s-th
+// state in a fixed number of slots; when they are full, every other one is dropped and s doubles.
+// Backward runs the iterations between two kept states again; if there are more of them than slots,
+// into a second set, and from that into a third. So up to `slots` iterations run once, up to slots²
+// twice, up to slots³ three times, in memory for 3·slots states. All of it is while loops again and
+// can be vectorized. Its own derivatives: while_rules.cpp.
 #include <algorithm>
 
 #include <vt/control.hpp>

@@ -1,4 +1,4 @@
-// A while loop whose number of iterations is not known, run forward so that it can be run backward.
+// Reverse mode of while loops, whose number of iterations is not known.
 #pragma once
 
 #include "linear.hpp"

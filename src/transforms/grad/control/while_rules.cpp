@@ -2,13 +2,11 @@
 // runs it backward. Their bodies are loops, but differentiated as such they would keep arrays of
 // states in each state. Instead they know their derivatives, in terms of the loop that carries
 // tangents beside its values, w(x, t) = (f(x), f′(x) t):
-//
-//   - run forward with tangents, a loop that keeps its states is w, which keeps its own;
-//   - with b(x, c) = cᵀ f′(x) the loop run backward, w run backward from the cotangents (c₂, c)
-//   gives, for t, b(x, c), and for x,
-//     c₂ᵀ f′(x) + the derivative of b(x, c) along t. So the derivatives of b, forward and (as
-//     second derivatives are symmetric) reverse, are
-//     w run backward.
+//  - The derivative of the loop that keeps its states is w, which keeps its own states.
+//  - Let b(x, c) = cᵀ f′(x) be the loop run backward. w run backward from the cotangents (c₂, c)
+//    gives b(x, c) for t, and for x it gives c₂ᵀ f′(x) plus the derivative of b(x, c) along t. So
+//    the derivatives of b, forward and (as second derivatives are symmetric) reverse, are w run
+//    backward.
 //
 // So each order of derivatives doubles the carry, and the memory for states with it.
 #include <algorithm>

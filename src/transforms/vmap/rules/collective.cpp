@@ -1,5 +1,5 @@
-// Batch rules of the collectives. Over the lanes at hand they become ordinary ops on the axis of
-// lanes; over lanes further out they stay, for all lanes at hand at once.
+// Batch rules of the collectives. Over the axis being batched they become ordinary ops; over outer
+// axes they stay collectives, for all lanes at once.
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// Batch rules of the element-wise families: every operand is brought to one lane axis, and scalars
-// of all lanes stay scalars.
+// Batch rules of the element-wise families: all operands get the same axis of lanes; operands that
+// are one number per lane are not broadcast.
 #include "../lanes.hpp"
 
 #include "../../../trace/record/thread_state.hpp"

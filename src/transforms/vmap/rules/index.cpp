@@ -1,6 +1,6 @@
-// Batch rules of dynamic slices, gather and scatter: lanes of the operand alone are part of the
-// window, lanes of the indices alone are more index vectors, lanes of both run in step as batching
-// dimensions. The loop's own index is a slice.
+// Batch rules of dynamic slices, gather and scatter. Lanes of the operand alone become part of the
+// window, lanes of the indices alone more index vectors, lanes of both batching dimensions. A read
+// at the loop's own index becomes a slice.
 #include <algorithm>
 #include <limits>
 

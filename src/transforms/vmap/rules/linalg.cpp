@@ -1,5 +1,5 @@
-// Batch rules of linear algebra: the lanes are one more axis in front; right sides of one shared
-// matrix are more columns.
+// Batch rules of linear algebra: the lanes are one more axis in front; if the matrix is shared,
+// they are more right sides.
 #include "../lanes.hpp"
 
 namespace vt::detail::batch_rules {

@@ -1,4 +1,4 @@
-// Batch rule of sort: lanes are rows of their own; keys that all lanes share are sorted once.
+// Batch rule of sort: lanes are further rows; keys that all lanes share are sorted once.
 #include <limits>
 
 #include "../lanes.hpp"

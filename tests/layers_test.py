@@ -38,7 +38,7 @@ rows = [
     (J + "nest", [BASE, IR]),
     (J + "fusion", [BASE, IR, RECORD, J + "nest"]),
     (J + "regions", [BASE, IR, RECORD, J + "nest"]),
-    (J + "passes", [BASE, IR, RECORD, J + "fusion", J + "regions"]),
+    (J + "passes", [BASE, IR, RECORD, J + "report", J + "fusion", J + "regions"]),
     (C + "llvm", [BASE, J + "services", J + "report", J + "nest"]),
     (C + "math", [T + "numerics", C + "llvm"]),
     (C + "emit", [BASE, IR, T + "numerics", J + "nest", J + "regions", C + "llvm", C + "math"]),

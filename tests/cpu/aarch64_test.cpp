@@ -53,7 +53,7 @@ TEST_F(AArch64, ProductsBecomeMultiplyAddsOfVectors) {
        {std::tuple{vt::f32, 4, ".4s"}, std::tuple{vt::f64, 2, ".2d"},
         std::tuple{vt::i32, 4, ".4s"}}) {
     const TileShape shape = best_tile(make_target(Isa::neon), dtype);
-    EXPECT_EQ(shape.lanes, lanes);
+    EXPECT_EQ(shape.simd_lanes, lanes);
     const std::string packed = assembly(
         [&](IrBuilder& b) { emit_packed_tile(b, "tile", dtype, dtype, shape.rows, shape); });
     EXPECT_NE(packed.find(dtype == vt::i32 ? of_integers : "fmla\t"), std::string::npos) << packed;
@@ -73,7 +73,7 @@ TEST_F(AArch64, ConvolutionsBecomeMultiplyAddsOfVectors) {
     for (const bool by_lanes : {true, false}) {
       ConvTile t;
       t.outer = 2, t.inner = 5, t.levels = 2;
-      t.vectors = shape.vectors, t.lanes = shape.lanes, t.panel = shape.columns();
+      t.vectors = shape.vectors, t.lanes = shape.simd_lanes, t.panel = shape.columns();
       t.rows_adjacent = rows_adjacent, t.depth_adjacent = !rows_adjacent, t.by_lanes = by_lanes;
       const std::string text = assembly([&](IrBuilder& b) { emit_conv_tile(b, "tile", t); });
       EXPECT_NE(text.find("fmla\t"), std::string::npos) << text;

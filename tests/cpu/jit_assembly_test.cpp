@@ -7,12 +7,12 @@
 #include "src/jit/cpu/emit/nest.hpp"
 #include "src/jit/cpu/emit/register_kernel.hpp"
 #include "src/jit/cpu/llvm/compile.hpp"
-#include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
 #include "src/jit/regions/fused_regions.hpp"
 #include "src/jit/regions/register_kernel.hpp"
 #include "src/trace/ir/graph.hpp"
 #include "src/trace/record/scope.hpp"
+#include "support/fused.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
@@ -26,7 +26,7 @@ using S = std::span<const Tensor>;
 /// A function that becomes one kernel, for this machine.
 void emit(cpu::IrBuilder& b, const FlatFunction& f, const std::vector<Aval>& avals) {
   const vt::Vec<FusedStep> steps =
-      fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
+      vt_test::fused(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
   EXPECT_EQ(steps.size(), 1u);
   cpu::emit_nest(b, "kernel", steps[0].nest,
                  choose_schedule(steps[0].nest, cpu::host_target().vector_bytes));

@@ -24,8 +24,7 @@
 #include "src/jit/cuda/source/matrix_source.hpp"
 #include "src/jit/cuda/source/nest_source.hpp"
 #include "src/jit/cuda/source/register_source.hpp"
-#include "src/jit/fusion/fuse.hpp"
-#include "src/jit/regions/fused_regions.hpp"
+#include "src/jit/passes/pipeline.hpp"
 #include "src/jit/regions/register_kernel.hpp"
 #include "src/jit/services/threads.hpp"
 #include "src/trace/simplify/simplify.hpp"
@@ -43,14 +42,23 @@ GraphBody graph_of(const FlatFunction& f, const Tensors& arguments) {
   return simplify(record(f, avals, {}).graph, SimplifyFor::running);
 }
 
+/// A device whose products all have kernels of vt's own.
+class SourcesTarget : public PipelineTarget {
+ public:
+  SourcesTarget() {
+    fuse = {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source};
+    registers = cuda::device_limits();
+  }
+  bool wants(std::string_view pass) const override {
+    return pass != "split_scans" && pass != "mask_lanes";
+  }
+};
+
 /// The kernels of a Graph, each once.
 void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
   for (const Aval& a : graph.avals)
     if (vt::is_complex(a.dtype)) return;
-  Fusion fusion =
-      fuse(form_fused_regions(graph, cuda::device_limits()),
-           {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
-  cuda::attach_element_epilogues(fusion, [](const Equation&) { return true; });
+  const Fusion fusion = run_pipeline(graph, SourcesTarget()).fusion;
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
       const cuda::Mapping mapping = cuda::choose_mapping(step.nest);
@@ -73,12 +81,7 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
     }
     const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
     if (family_of(e.op) == Family::contract) {
-      const Aval &lhs = fusion.graph.aval(e.inputs[0]), &rhs = fusion.graph.aval(e.inputs[1]);
-      const ConvSpec spec =
-          e.op == Op::dot_general
-              ? cuda::as_convolution(plan_matmul(e.as<DotParams>(), lhs, rhs).spec)
-              : plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)
-                    ->spec;
+      const ConvSpec spec = step.product ? cuda::as_convolution(*step.product) : *step.convolution;
       std::optional<cuda::ProductEpilogue> epilogue;
       if (step.row_loop >= 0) {
         const Var c = fusion.storage[static_cast<std::size_t>(e.outputs[0])];

@@ -296,7 +296,7 @@ TEST(JitConv, ImagesSideBySideAndPanelByPanel) {
   }
 }
 
-// Filters transposed iteration, as in derivatives by the image, are read from their ends: no copy
+// Filters flipped, as in derivatives by the image, are read from their ends: no copy
 // of them is made.
 TEST(JitConv, TransposedFiltersAreReadInPlace) {
   const auto transposed = [](const Axes& axes, const ConvOptions& options) {

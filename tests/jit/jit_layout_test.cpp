@@ -4,10 +4,10 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
 #include "src/trace/record/scope.hpp"
 #include "support/compare_executors.hpp"
+#include "support/fused.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -18,7 +18,8 @@ using Tensors = std::vector<Tensor>;
 using S = std::span<const Tensor>;
 
 vt::Vec<FusedStep> steps_of(const FlatFunction& f, const std::vector<Aval>& avals) {
-  return fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running), {.matrix_products = true})
+  return vt_test::fused(simplify(record(f, avals, {}).graph, SimplifyFor::running),
+                        {.matrix_products = true})
       .steps;
 }
 
@@ -41,7 +42,7 @@ TEST(JitLayout, ShortLastAxesAreInterleaved) {
     EXPECT_EQ(nest.stores.size(), parts) << nest.str();
     const auto dependences = loop_dependences(nest);
     for (const NestStore& store : nest.stores)
-      EXPECT_EQ(interleaved_with(nest, store, s.stages[0].vector_loop, s.lanes, dependences).size(),
+      EXPECT_EQ(interleaved_with(nest, store, s.stages[0].vector_loop, s.simd_lanes, dependences).size(),
                 parts)
           << nest.str() << s.str(nest);
   };

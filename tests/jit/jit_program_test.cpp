@@ -6,7 +6,6 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
 #include "src/trace/base/buffer.hpp"
 #include "src/trace/ir/executable.hpp"
@@ -14,6 +13,7 @@
 #include "src/trace/record/node.hpp"
 #include "src/trace/record/scope.hpp"
 #include "support/compare_executors.hpp"
+#include "support/fused.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -30,7 +30,7 @@ GraphBody graph_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& a
 }
 
 vt::Vec<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
-  return fuse(graph_of(f, avals)).steps;
+  return vt_test::fused(graph_of(f, avals)).steps;
 }
 
 // Nest and schedule of a function that becomes one kernel, for AVX-512.

@@ -6,10 +6,10 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
 #include "src/trace/record/devices.hpp"
 #include "support/compare_executors.hpp"
+#include "support/fused.hpp"
 
 namespace {
 
@@ -25,7 +25,7 @@ Tensor scan(Op op, const Tensor& x, int axis, bool reverse) {
 }
 
 vt::Vec<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
-  return fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
+  return vt_test::fused(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
 }
 std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
   const vt::Vec<FusedStep> steps = steps_of(f, avals);

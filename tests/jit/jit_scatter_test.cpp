@@ -5,10 +5,10 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
 #include "src/trace/record/devices.hpp"
 #include "support/compare_executors.hpp"
+#include "support/fused.hpp"
 
 namespace {
 
@@ -21,7 +21,7 @@ using S = std::span<const Tensor>;
 // The update nest of a function that scatters once: the last step.
 std::string update_text(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
   const vt::Vec<FusedStep> steps =
-      fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
+      vt_test::fused(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
   for (const FusedStep& s : steps)
     for (const NestStore& w : s.nest.stores)
       if (w.update != Op::input) return s.nest.str() + choose_schedule(s.nest, 64).str(s.nest);

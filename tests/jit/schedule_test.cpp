@@ -12,10 +12,10 @@
 #include "src/jit/cpu/machine_costs.hpp"
 #include "src/jit/cpu/runtime/backend.hpp"
 #include "src/jit/cpu/runtime/program.hpp"
-#include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
 #include "src/trace/record/node.hpp"
 #include "src/trace/record/scope.hpp"
+#include "support/fused.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -32,7 +32,7 @@ GraphBody graph_of(const FlatFunction& f, const std::vector<Aval>& avals) {
 // The decisions about the only kernel of a function, for AVX-512 or shorter vectors.
 std::string decisions_of(const FlatFunction& f, const std::vector<Aval>& avals,
                          const MachineCosts& costs = {}, int vector_bytes = 64) {
-  const Fusion fusion = fuse(graph_of(f, avals));
+  const Fusion fusion = vt_test::fused(graph_of(f, avals));
   EXPECT_EQ(fusion.steps.size(), 1u);
   std::string log;
   static_cast<void>(choose_schedule(fusion.steps[0].nest, vector_bytes, costs, &log));

@@ -4,7 +4,7 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/fusion/fuse.hpp"
+#include "src/jit/passes/passes.hpp"
 #include "src/trace/record/scope.hpp"
 #include "support/compare_executors.hpp"
 

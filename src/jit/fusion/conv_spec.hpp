@@ -56,8 +56,8 @@ struct ConvPlan {
   std::optional<Axes> lhs_permutation;
 };
 /// A dilated image as convolutions of the image itself, one for each place of a result between
-/// two elements, without the zeros that stretching puts there: each has a part of c and of the
-/// filter. Empty if it is not broadcast, or too much; phases of nothing have windows of size 0.
+/// two elements, without the zeros that dilation puts there: each has a part of c and of the
+/// filter. Empty if it is not dilated, or too much; phases of nothing have windows of size 0.
 Vec<ConvSpec> phases_of(const ConvSpec&);
 /// Whose kernels take it: rows of the host's read an image from one end to the other and write
 /// features side by side; a device's go by distances alone.
@@ -66,12 +66,6 @@ enum class ConvTarget : std::uint8_t { host, device };
 /// plan, and nothing to copy.
 std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs,
                                   DType operands, ConvTarget target = ConvTarget::host);
-
-/// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
-/// windows, which become loop nests; operands of the others in an order that plan_conv takes,
-/// filters that are transposed iteration read from their ends. For a device all stay convolutions,
-/// and operands that were transposed for them are read as they were.
-GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
 
 /// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its
 /// elements loops over what is added up, in the order in which b is packed. Either of one image,

@@ -139,8 +139,7 @@ class Attacher {
 
   bool attach(FusedStep& kernel, const FusedStep& product, bool alone) {
     const Equation& e = equation_of(product);
-    const std::optional<Matrix> result =
-        e.op == Op::dot_general ? of_product(e) : of_convolution(e);
+    const std::optional<Matrix> result = matrix_of(product);
     if (!result) return false;
     const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
     const int buffer = static_cast<int>(at - kernel.buffers.begin());
@@ -158,7 +157,7 @@ class Attacher {
     for (const StageSchedule& s : schedule_epilogue(nest, row, vector_bytes_).stages)
       if (s.vector_loop == row || s.tile_loop == row) return false;
     kernel.nest = std::move(nest);
-    kernel.equation = product.equation;
+    kernel.join(product);
     kernel.row_loop = row;
     kernel.row_group = group;
     const DType d = fusion_.graph.aval(e.outputs[0]).dtype;
@@ -188,29 +187,21 @@ class Attacher {
     /// rows that are finished together at the latest: groups of them must divide it
     std::int64_t image = 1;
   };
-  std::optional<Matrix> of_product(const Equation& e) const {
-    const GraphBody& g = fusion_.graph;
-    const MatmulSpec spec =
-        plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
-    if (spec.batch * spec.m * spec.n * spec.k == 0) return std::nullopt;
-    return Matrix{spec.batch * spec.m, spec.n};
-  }
-  std::optional<Matrix> of_convolution(const Equation& e) const {
-    const GraphBody& g = fusion_.graph;
-    const auto plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape,
-                                g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
-    if (!plan || plan->lhs_permutation || !plan->spec.rows_in_order ||
-        plan->spec.multiply_adds() == 0)
-      return std::nullopt;
+  std::optional<Matrix> matrix_of(const FusedStep& step) const {
+    if (const MatmulSpec* p = step.product.get()) {
+      if (p->batch * p->m * p->n * p->k == 0) return std::nullopt;
+      return Matrix{p->batch * p->m, p->n};
+    }
+    const ConvSpec* c = step.convolution.get();
+    if (!c || !c->rows_in_order || c->multiply_adds() == 0) return std::nullopt;
     std::int64_t image = 1;
-    for (const ConvWindow& w : plan->spec.windows) image *= w.out;
-    return Matrix{g.aval(e.outputs[0]).elements() / plan->spec.columns.extent,
-                  plan->spec.columns.extent, image};
+    for (const ConvWindow& w : c->windows) image *= w.out;
+    const Aval& out = fusion_.graph.aval(equation_of(step).outputs[0]);
+    return Matrix{out.elements() / c->columns.extent, c->columns.extent, image};
   }
 
   // As wide as a row, or as several of them that the kernel reads in one iteration of a loop, as
-  // those
-  // under a pool: the fewest first.
+  // those under a pool: the fewest first.
   SmallVec<std::int64_t, 4> widths(const Nest& nest, int buffer, const Matrix& m) const {
     SmallVec<std::int64_t, 4> found{m.columns};
     const Vec<IndexId> reads = reads_of(nest, buffer);

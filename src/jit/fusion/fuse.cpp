@@ -6,7 +6,6 @@
 
 #include "../nest/nest_transform.hpp"
 #include "conv_spec.hpp"
-#include "epilogue.hpp"
 #include "fusion_groups.hpp"
 #include "matmul_spec.hpp"
 
@@ -92,77 +91,51 @@ void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedS
   });
 }
 
-// Matrix products take operands whose axes collapse to (batch, rows, columns); others get a
-// transposition in front.
-GraphBody order_product_operands(const GraphBody& graph) {
-  GraphBody result = graph;
-  result.equations.clear();
-  for (const Equation& e : graph.equations) {
-    if (e.op != Op::dot_general) {
-      result.equations.push_back(e);
-      continue;
-    }
-    DotParams p = e.as<DotParams>();
-    const MatmulPlan plan = plan_matmul(p, graph.aval(e.inputs[0]), graph.aval(e.inputs[1]));
-    Equation product = e;
-    const auto reorder = [&](std::size_t operand, const Axes& permutation, Axes& contract,
-                             Axes& batch) {
-      const Aval& old = graph.aval(e.inputs[operand]);
-      Aval fresh(old.dtype, {});
-      for (int axis : permutation) fresh.shape.push_back(old.shape[static_cast<std::size_t>(axis)]);
-      Equation t;
-      t.op = Op::transpose;
-      t.where = e.where;
-      t.params = make_params(PermutationParams{permutation});
-      t.inputs.push_back(e.inputs[operand]);
-      t.outputs.push_back(result.fresh(fresh));
-      product.inputs[operand] = t.outputs[0];
-      result.equations.push_back(std::move(t));
-      for (Axes* axes : {&contract, &batch})
-        for (int& axis : *axes)
-          axis = static_cast<int>(std::find(permutation.begin(), permutation.end(), axis) -
-                                  permutation.begin());
-    };
-    if (plan.lhs_permutation) reorder(0, *plan.lhs_permutation, p.lhs_contract, p.lhs_batch);
-    if (plan.rhs_permutation) reorder(1, *plan.rhs_permutation, p.rhs_contract, p.rhs_batch);
-    if (plan.lhs_permutation || plan.rhs_permutation) product.params = make_params(std::move(p));
-    result.equations.push_back(std::move(product));
+// What kernels of products take of it: once, for all that ask.
+void plan_product(FusedStep& step, const GraphBody& g, const Equation& e,
+                  const FuseOptions& options) {
+  if (family_of(e.op) != Family::contract) return;
+  const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
+  if (e.op == Op::dot_general) {
+    MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
+    if (!plan.lhs_permutation && !plan.rhs_permutation)
+      step.product = new_shared<const MatmulSpec>(std::move(plan.spec));
+    return;
   }
-  return result;
+  std::optional<ConvPlan> plan = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype,
+                                           options.on_host ? ConvTarget::host : ConvTarget::device);
+  if (plan && !plan->lhs_permutation)
+    step.convolution = new_shared<const ConvSpec>(std::move(plan->spec));
 }
 
 }  // namespace nest_assembly
 
 Fusion fuse(GraphBody graph, const FuseOptions& options) {
   Fusion fusion;
-  fusion.graph = inline_calls(graph);
-  if (options.matrix_products)
-    fusion.graph = nest_assembly::order_product_operands(sum_before_products(prepare_convolutions(
-        std::move(fusion.graph), options.on_host ? ConvTarget::host : ConvTarget::device)));
-  if (options.on_host) fusion.graph = split_short_axes(std::move(fusion.graph));
+  fusion.graph = std::move(graph);
   FusionPlanner planner(fusion.graph, options);
   planner.run();
   NestSource source = planner.source;
   for (int g : planner.order) {
     const FusionGroup& group = planner.groups[static_cast<std::size_t>(g)];
     if (group.joins) continue;
-    if (group.equation >= 0 &&
-        writes_window(fusion.graph,
-                      fusion.graph.equations[static_cast<std::size_t>(group.equation)])) {
-      nest_assembly::build_update(source, fusion.graph, group.equation, fusion.steps);
-    } else if (group.equation >= 0) {
-      FusedStep step;
-      step.equation = group.equation;
-      fusion.steps.push_back(std::move(step));
-    } else {
+    if (group.equation < 0) {
       build_steps(planner, group, fusion.graph, source, options, fusion.steps);
+      continue;
     }
+    const Equation& e = fusion.graph.equations[static_cast<std::size_t>(group.equation)];
+    if (writes_window(fusion.graph, e)) {
+      nest_assembly::build_update(source, fusion.graph, group.equation, fusion.steps);
+      continue;
+    }
+    FusedStep step;
+    step.equation = group.equation;
+    nest_assembly::plan_product(step, fusion.graph, e, options);
+    fusion.steps.push_back(std::move(step));
   }
   fusion.storage = std::move(source.storage);
   fusion.maker = std::move(source.definition);
   fusion.again = std::move(planner.again);
-  keep_rows_local(fusion);
-  if (options.matrix_products && options.on_host) attach_epilogues(fusion, options.vector_bytes);
   return fusion;
 }
 

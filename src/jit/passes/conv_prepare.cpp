@@ -6,6 +6,7 @@
 
 #include "../../trace/ir/axis_map.hpp"
 #include "../fusion/conv_spec.hpp"
+#include "passes.hpp"
 
 namespace vt::detail {
 
@@ -56,7 +57,7 @@ class Preparation {
       if (e.op == op && e.outputs[0] == v) return &e;
     return nullptr;
   }
-  // The filter itself in the place of one that is transposed iteration, which the kernel reads from
+  // The filter itself in the place of one that is flipped, which the kernel reads from
   // its end.
   Var filter_of(Var b, ConvParams& p) const {
     const Equation* e = maker_of(b, Op::rev);

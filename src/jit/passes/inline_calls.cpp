@@ -2,7 +2,7 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../fusion/fuse.hpp"
+#include "passes.hpp"
 
 namespace vt::detail {
 

@@ -11,7 +11,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/axis_map.hpp"
-#include "../fusion/fuse.hpp"
+#include "passes.hpp"
 
 namespace vt::detail {
 

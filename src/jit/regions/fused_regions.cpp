@@ -29,10 +29,7 @@ bool is_seed(const Equation& e) {
 class Former {
  public:
   Former(GraphBody graph, const RegisterLimits& limits)
-      : limits_(limits),
-        graph_(std::move(graph)),
-        zero_(graph_.fresh(Aval(DType::i32, {}))),
-        lanes_(graph_) {}
+      : limits_(limits), graph_(std::move(graph)), lanes_(graph_) {}
 
   GraphBody run() {
     find_makers();
@@ -53,7 +50,7 @@ class Former {
         continue;
       }
       if (!stands_alone(e) && e.op != Op::concatenate) continue;
-      const int axes = has_own_lanes(e) ? std::min(shape.rank(), 1) : shape.rank();
+      const int axes = lanes_of(e) ? std::min(shape.rank(), 1) : shape.rank();
       for (int d = 0; d < axes; ++d)
         if (shape[axis_index(d)] >= fewest_lanes &&
             !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
@@ -87,7 +84,6 @@ class Former {
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
       }
-    if (formed_) make_zero();
     return std::move(graph_);
   }
   bool formed() const { return formed_; }
@@ -253,10 +249,8 @@ class Former {
       lane->equations.push_back(std::move(e));
     };
     Equation e;
-    CondParams p;
-    e.op = Op::cond;
-    e.inputs.push_back(zero_);
-    p.lanes.mapped.push_back(false);
+    RegionParams p;
+    e.op = Op::fused_region;
     for (int i : members)
       for (Var v : graph_.equations[at(i)].inputs) {
         if (is_made(v) || names.contains(v)) continue;
@@ -283,7 +277,7 @@ class Former {
     }
     if (e.outputs.empty()) return false;  // nobody asks
     p.lanes.count = graph_.aval(e.outputs[0]).shape[0];
-    p.branches.push_back(std::move(lane));
+    p.body = std::move(lane);
     e.params = make_params(std::move(p));
     if (!register_form(alone(graph_, e), 0, limits_)) {
       for (int i : members)
@@ -334,20 +328,8 @@ class Former {
     graph_.equations = std::move(left);
   }
 
-  void make_zero() {
-    const Aval& aval = graph_.aval(zero_);
-    Equation constant;
-    constant.op = Op::constant;
-    BufferRef buffer = allocate(aval.bytes(), "an index");
-    std::memset(buffer->data, 0, aval.bytes());
-    constant.params = make_params(ConstantParams{std::move(buffer), aval});
-    constant.outputs.push_back(zero_);
-    graph_.equations.insert(graph_.equations.begin(), std::move(constant));
-  }
-
   const RegisterLimits& limits_;
   GraphBody graph_;
-  Var zero_;  ///< the index of the only branch
   LaneAxes lanes_;
   Vec<bool> numbers_;
   Vec<int> reads_;  ///< how often a value is read, or given as a result

@@ -7,7 +7,7 @@
 
 namespace vt::detail {
 
-/// The Graph with such regions as conds of one branch, with lanes. Others stay as they are: what is
+/// The Graph with such regions as equations of their own. Others stay as they are: what is
 /// fused in loop nests anyway, and what has too many elements for each lane.
 GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits = {});
 

@@ -66,9 +66,8 @@ int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
       return -1;
     }
     case Op::cond:
-      return e.as<CondParams>().lanes && e.as<CondParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
     case Op::while_:
-      return e.as<WhileParams>().lanes && e.as<WhileParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
+    case Op::fused_region: return lanes_of(e) && lanes_of(e)->mapped[k] && a == 0 ? 0 : -1;
     default: break;
   }
   if (family_of(e.op) == Family::cumulative) return e.as<CumulativeParams>().axis == a ? -1 : a;
@@ -238,6 +237,7 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
     }
     case Op::cond: return of_one_lane(e.as<CondParams>());
     case Op::while_: return of_one_lane(e.as<WhileParams>());
+    case Op::fused_region: return of_one_lane(e.as<RegionParams>());
     default: break;
   }
   if (family_of(e.op) == Family::cumulative) {

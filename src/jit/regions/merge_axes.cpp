@@ -66,7 +66,8 @@ class Merger {
 
   // The equation without the inner axis, the outer one being longer.
   std::optional<Equation> merged(const Equation& e) const {
-    if (e.outputs.empty() || is_control(e.op) || e.op == Op::gather) return std::nullopt;
+    if (e.outputs.empty() || may_be_register_kernel(e.op) || e.op == Op::gather)
+      return std::nullopt;
     for (Var v : e.outputs)
       if (!has_both(v)) return std::nullopt;
     for (Var v : e.inputs)

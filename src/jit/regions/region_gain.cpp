@@ -9,11 +9,7 @@
 
 namespace vt::detail {
 
-bool has_own_lanes(const Equation& e) {
-  return (e.op == Op::cond && e.as<CondParams>().lanes) ||
-         (e.op == Op::while_ && e.as<WhileParams>().lanes);
-}
-bool stands_alone(const Equation& e) { return has_own_lanes(e) || e.op == Op::dot_general; }
+bool stands_alone(const Equation& e) { return lanes_of(e) || e.op == Op::dot_general; }
 bool is_of_rows(const Equation& e) {
   return !reduced_axes(e).empty() || family_of(e.op) == Family::cumulative ||
          e.op == Op::dot_general;
@@ -54,7 +50,7 @@ class Gain {
 
   bool worth_it(std::span<const int> members) const {
     const bool branches =
-        any_of(members, [&](int i) { return has_own_lanes(of_.graph.equations[at(i)]); });
+        any_of(members, [&](int i) { return lanes_of(of_.graph.equations[at(i)]); });
     return (products_meet(members) && !plain_products(members)) ||
            (branches && members.size() >= 2) || in_short_rows(members) || computes_parts(members);
   }

@@ -11,7 +11,6 @@
 
 namespace vt::detail {
 
-bool has_own_lanes(const Equation&);
 /// A step of its own, if it is not in a region.
 bool stands_alone(const Equation&);
 /// Puts elements of rows together: what a nest does with lanes along a row, of which a short one

@@ -129,7 +129,7 @@ class FitCheck {
       if (stale(operands.back())) return false;  // overwritten meanwhile
       large += operands.back().object >= 0;
     }
-    if (is_control(e.op)) {
+    if (may_be_register_kernel(e.op)) {
       Vec<ValuePlace> results;
       if (!control(g, e, operands, results, false)) return false;
       for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
@@ -273,23 +273,21 @@ class FitCheck {
   bool control(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
                Vec<ValuePlace>& results, bool outermost) {
     if (++depth_ > deepest) return false;
-    if (!outermost && bodies_have_lanes(e)) return false;
-    const bool fits = e.op == Op::cond ? branches(e, operands, results)
-                                       : loop(g, e, operands, results, outermost);
+    if (!outermost && lanes_of(e)) return false;
+    const bool fits = e.op == Op::while_ || e.op == Op::scan
+                          ? loop(g, e, operands, results, outermost)
+                          : branches(e, operands, results);
     --depth_;
     return fits;
   }
-  static bool bodies_have_lanes(const Equation& e) {
-    return (e.op == Op::cond && e.as<CondParams>().lanes) ||
-           (e.op == Op::while_ && e.as<WhileParams>().lanes);
-  }
 
-  // What a branch overwrites is what every branch hands on, in the same place.
+  // Of a cond or, as its only branch, the body of a fused region. What a branch overwrites is what
+  // every branch hands on, in the same place.
   bool branches(const Equation& e, const Vec<ValuePlace>& operands, Vec<ValuePlace>& results) {
-    const Vec<ValuePlace> inputs(operands.begin() + 1, operands.end());
+    const Vec<ValuePlace> inputs(operands.begin() + (e.op == Op::cond ? 1 : 0), operands.end());
     Vec<int> written;
     std::optional<Vec<ValuePlace>> first;
-    for (const GraphRef& branch : e.as<CondParams>().branches) {
+    for (const GraphRef& branch : bodies_of(e.params)) {
       const Vec<Object> before = objects_;
       for (Object& o : objects_) o.written = false;
       Vec<ValuePlace> out;
@@ -467,9 +465,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   if (e.op == Op::scan)
     if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
   LaneForm form{alone};
-  const Lanes lanes = e.op == Op::cond     ? e.as<CondParams>().lanes
-                      : e.op == Op::while_ ? e.as<WhileParams>().lanes
-                                           : Lanes{};
+  const Lanes lanes = lanes_of(e) ? *lanes_of(e) : Lanes{};
   if (lanes) {
     form.count = lanes.count;
     const auto first_axis = [&](Var v) {
@@ -481,15 +477,13 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
       form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
     // A lane knows nothing of the others.
-    if (e.op == Op::cond) {
-      CondParams p = e.as<CondParams>();
+    const auto without_lanes = [&](auto p) {
       p.lanes = {};
       form.lane.equations[0].params = make_params(std::move(p));
-    } else {
-      WhileParams p = e.as<WhileParams>();
-      p.lanes = {};
-      form.lane.equations[0].params = make_params(std::move(p));
-    }
+    };
+    if (e.op == Op::cond) without_lanes(e.as<CondParams>());
+    else if (e.op == Op::while_) without_lanes(e.as<WhileParams>());
+    else without_lanes(e.as<RegionParams>());
   }
   if (form && !register_kernels::picks_elements(form.lane, form.most_in_registers))
     form.most_in_registers = limits.moved;

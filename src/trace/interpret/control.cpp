@@ -59,6 +59,19 @@ void cond(Frame& frame) {
   }
 }
 
+void fused_region(Frame& frame) {
+  const auto& p = frame.params<RegionParams>();
+  if (!p.lanes) {
+    const auto results = interpret(*p.body, frame.inputs);
+    std::copy(results.begin(), results.end(), frame.outputs.begin());
+    return;
+  }
+  for (std::size_t i = 0; i < frame.outputs.size(); ++i) frame.make_bytes(i);
+  for (std::int64_t lane = 0; lane < p.lanes.count; ++lane)
+    store_results(frame, 0, lane, p.lanes.count,
+                  interpret(*p.body, lane_operands(frame, p.lanes, lane, 0)));
+}
+
 /// Runs the loop on `values` (carries, then the rest); leaves the carries there.
 inline void run_while(const WhileParams& p, Vec<BufferRef>& values) {
   while (*interpret(*p.condition, values)[0]->as<const std::uint8_t>()) {

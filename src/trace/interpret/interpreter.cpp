@@ -175,6 +175,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::custom_vmap, interp_structure::call},
     {Op::checkpoint, interp_structure::call},
     {Op::cond, interp_control::cond},
+    {Op::fused_region, interp_control::fused_region},
     {Op::while_, interp_control::while_loop},
     {Op::scan, interp_control::scan},
     {Op::debug_print, interp_effect::debug_print},

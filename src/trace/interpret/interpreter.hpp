@@ -188,7 +188,7 @@ void call(Frame&);
 void recursive_call(Frame&);
 }  // namespace interp_structure
 namespace interp_control {
-void cond(Frame&), while_loop(Frame&), scan(Frame&);
+void cond(Frame&), while_loop(Frame&), fused_region(Frame&), scan(Frame&);
 }
 namespace interp_effect {
 void debug_print(Frame&), check(Frame&), callback(Frame&);

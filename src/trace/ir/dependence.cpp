@@ -99,6 +99,7 @@ Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e,
       }
       break;
     }
+    case Op::fused_region: made = outputs(*e.as<RegionParams>().body, operands); break;
     case Op::while_: {
       const Flags looped = loop_operands(e, operands);
       std::copy_n(looped.begin(), made.size(), made.begin());

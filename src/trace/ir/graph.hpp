@@ -32,6 +32,15 @@ struct Equation {
   }
 };
 
+/// The lanes of a cond, while or fused_region in which each lane goes its own way; none of others.
+inline const Lanes* lanes_of(const Equation& e) {
+  const Lanes* lanes = e.op == Op::cond           ? &e.as<CondParams>().lanes
+                       : e.op == Op::while_       ? &e.as<WhileParams>().lanes
+                       : e.op == Op::fused_region ? &e.as<RegionParams>().lanes
+                                                  : nullptr;
+  return lanes && *lanes ? lanes : nullptr;
+}
+
 /// What has been found out about a Graph. A copy may be about to change: nothing is known of it.
 struct GraphFacts {
   mutable std::atomic<signed char> effects{-1};  ///< does it have any? −1: nobody has asked

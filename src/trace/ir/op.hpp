@@ -48,6 +48,7 @@ enum class Op : std::uint8_t {
   psum, pmax, pmin, all_gather, all_to_all, ppermute,
   // structure: equations that own a sub-graph
   call, recursive_call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
+  fused_region,
   // effect: what happens besides results; callback has results, the others have none
   debug_print, check, callback,
   count_
@@ -291,6 +292,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::cond, "cond", -1, structure);
   row(Op::while_, "while", -1, structure);
   row(Op::scan, "scan", -1, structure);
+  row(Op::fused_region, "fused_region", -1, structure);
   row(Op::debug_print, "debug_print", -1, effect);
   row(Op::check, "check", -1, effect);
   row(Op::callback, "callback", -1, effect);
@@ -307,6 +309,8 @@ constexpr bool is_elementwise(Op op) {
 }
 /// Equations that decide which of their sub-graphs run, and how often.
 constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || op == Op::scan; }
+/// Equations that may become one function, with their sub-graphs inside.
+constexpr bool may_be_register_kernel(Op op) { return is_control(op) || op == Op::fused_region; }
 /// Works between the lanes of a named axis; vmap resolves it, nothing ever runs it.
 constexpr bool is_collective(Op op) { return family_of(op) == Family::collective; }
 constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }

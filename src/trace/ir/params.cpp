@@ -150,6 +150,7 @@ struct Hasher {
   }
   void add(const WhileParams& p) { all(p.condition, p.body, p.carries, p.lanes, p.checkpoints); }
   void add(const ScanParams& p) { all(p.body, p.carries, p.sequences, p.length, p.reverse); }
+  void add(const RegionParams& p) { all(p.body, p.lanes); }
   void add(const std::string& s) { mix(std::hash<std::string>()(s)); }
   void add(const EffectLanes& l) { all(l.extents, l.carried); }
   void add(const PrintParams& p) { all(p.text, p.per_lane, p.lanes); }
@@ -211,6 +212,7 @@ Vec<GraphRef> bodies_of(const ParamsRef& params) {
   if (const auto* p = params->get_if<CondParams>()) return p->branches;
   if (const auto* p = params->get_if<WhileParams>()) return {p->condition, p->body};
   if (const auto* p = params->get_if<ScanParams>()) return {p->body};
+  if (const auto* p = params->get_if<RegionParams>()) return {p->body};
   return {};
 }
 
@@ -236,6 +238,8 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
     });
   if (const auto* p = params->get_if<ScanParams>())
     return changed(*p, [&](ScanParams& c) { c.body = bodies[0]; });
+  if (const auto* p = params->get_if<RegionParams>())
+    return changed(*p, [&](RegionParams& c) { c.body = bodies[0]; });
   return params;
 }
 

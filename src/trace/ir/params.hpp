@@ -344,6 +344,13 @@ struct ScanParams {
   bool reverse = false;  ///< from the last element to the first; ys lie as xs do
   bool operator==(const ScanParams&) const = default;
 };
+/// fused_region: (x…) → the results of `body` on x…, for each lane. Formed while a program is
+/// compiled, after all transforms.
+struct RegionParams {
+  GraphRef body;
+  Lanes lanes;
+  bool operator==(const RegionParams&) const = default;
+};
 
 /// The lanes that vmap has given an effect: it happens for each of them, the last extent fastest.
 struct EffectLanes {
@@ -400,7 +407,7 @@ struct CallbackParams {
   X(ArgParams) X(ReduceParams) X(CumulativeParams) X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
   X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) X(ConvParams) X(FftParams) \
   X(TriangularParams) X(SolveParams) X(DecompositionParams) X(PartsParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) X(WhileParams) \
-  X(ScanParams) X(PrintParams) X(CheckParams) X(CallbackParams)
+  X(ScanParams) X(RegionParams) X(PrintParams) X(CheckParams) X(CallbackParams)
 // clang-format on
 
 enum class ParamsKind : std::uint8_t {

@@ -220,6 +220,7 @@ struct ParamsText {
   }
   std::string operator()(const RecursionParams& p) const { return "name=" + p.function->name; }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
+  std::string operator()(const RegionParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const PrintParams& p) const {
     return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes);
   }

@@ -493,6 +493,7 @@ inline constexpr auto table = rule_table<Row>({
     {Op::custom_vmap, {structure, any_dtype}},
     {Op::checkpoint, {structure, any_dtype}},
     {Op::cond, {cond, any_dtype}},
+    {Op::fused_region, {fused_region, any_dtype}},
     {Op::while_, {while_loop, any_dtype}},
     {Op::scan, {scan, any_dtype}},
     {Op::debug_print, {debug_print, any_dtype}},

@@ -100,6 +100,7 @@ Avals structure(const Call&);
 Avals recursive_call(const Call&);
 Avals cond(const Call&);
 Avals while_loop(const Call&);
+Avals fused_region(const Call&);
 Avals scan(const Call&);
 Avals debug_print(const Call&);
 Avals check(const Call&);

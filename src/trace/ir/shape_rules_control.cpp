@@ -89,6 +89,19 @@ Avals cond(const Call& c) {
   return avals;
 }
 
+Avals fused_region(const Call& c) {
+  using namespace control_rules;
+  const auto& p = c.as<RegionParams>();
+  const GraphBody& body = body_of(c, p.body);
+  check_lanes(c, p.lanes);
+  check_count(c, "operands of the region", body.inputs.size(), c.operands.size());
+  for (std::size_t i = 0; i < body.inputs.size(); ++i)
+    check_input(c, "region", body, i, lane_operand(c, p.lanes, i));
+  Avals avals;
+  for (Var v : body.outputs) avals.push_back(with_lanes(p.lanes, body.aval(v), body.aval(v).weak));
+  return avals;
+}
+
 Avals while_loop(const Call& c) {
   using namespace control_rules;
   const auto& p = c.as<WhileParams>();

@@ -291,6 +291,11 @@ inline Tensor convert(const JvpCall& c) { return convert_to(c.t[0], c.y.dtype())
 inline Tensor max(const JvpCall& c) { return greater(c, Op::gt); }
 inline Tensor min(const JvpCall& c) { return greater(c, Op::lt); }
 
+/// Fused regions are formed when a program is compiled, and nothing transforms that Graph any more.
+inline void not_transformed(const JvpCall& c, std::vector<Tensor>&, std::vector<Tensor>&) {
+  fail(ErrorKind::transform, "vt: internal: the derivative of a fused region", c.equation.where);
+}
+
 inline constexpr auto table = rule_table<JvpRule>({
     {Op::input, zero_tangent},
     {Op::constant, zero_tangent},
@@ -453,6 +458,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::checkpoint, checkpoint},
     {Op::cond, control},
     {Op::while_, control},
+    {Op::fused_region, not_transformed},
     {Op::scan, control},
     {Op::debug_print, zero_tangent},
     {Op::check, zero_tangent},

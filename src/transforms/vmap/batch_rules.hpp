@@ -80,6 +80,7 @@ BatchedList custom_vjp(const BatchCall&);
 BatchedList custom_vmap(const BatchCall&);
 BatchedList cond(const BatchCall&);
 BatchedList while_loop(const BatchCall&);
+BatchedList fused_region(const BatchCall&);
 BatchedList scan(const BatchCall&);
 BatchedList debug_print(const BatchCall&);
 BatchedList check(const BatchCall&);
@@ -163,6 +164,7 @@ consteval RuleTable<BatchRule> make() {
       {Op::checkpoint, call},
       {Op::cond, cond},
       {Op::while_, while_loop},
+      {Op::fused_region, fused_region},
       {Op::scan, scan},
       {Op::debug_print, debug_print},
       {Op::check, check},

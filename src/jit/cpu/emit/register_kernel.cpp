@@ -105,7 +105,7 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs) {
     Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(env[at(v)]);
     b_.at(e.where);
-    if (is_control(e.op)) {
+    if (may_be_register_kernel(e.op)) {
       Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k)
         env[at(e.outputs[k])] = std::move(results[k]);
@@ -159,6 +159,7 @@ Vec<Val> RegisterEmitter::control(const GraphBody& g, const Equation& e, const V
   switch (e.op) {
     case Op::cond: return branch(e, operands);
     case Op::while_: return loop_while(e, operands, outermost);
+    case Op::fused_region: return run(*e.as<RegionParams>().body, operands);
     default: return loop_scan(g, e, operands, outermost);
   }
 }

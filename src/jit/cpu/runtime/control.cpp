@@ -29,8 +29,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   need_stack(e.where);
   // compiled when it first runs: its program has such steps itself
   if (e.op == Op::recursive_call) return;
-  if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
-  if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
+  if (lanes_of(e)) lanes_ = *lanes_of(e);
   if (lanes_)
     mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
   for (const GraphRef& body : bodies_of(e.params)) {
@@ -53,6 +52,8 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
       if (!form->in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
     return;
   }
+  if (e.op == Op::fused_region)
+    fail(ErrorKind::backend, "vt: internal: a fused region that no register kernel holds", e.where);
   // arrays of one lane are arrays of that lane
   if (lanes_.count == 1 && !has_effect(e)) lanes_ = {};
   if (lanes_) return;

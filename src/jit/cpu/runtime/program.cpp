@@ -9,15 +9,13 @@
 #include "../../../trace/record/node.hpp"
 #include "../../fusion/epilogue.hpp"
 #include "../../fusion/sort_spec.hpp"
-#include "../../passes/scan_fission.hpp"
-#include "../../regions/fused_regions.hpp"
+#include "../../passes/pipeline.hpp"
 #include "../../regions/register_kernel.hpp"
 #include "../../report/dump.hpp"
 #include "../../services/background.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
-#include "chain_products.hpp"
 
 namespace vt::detail {
 
@@ -38,15 +36,29 @@ std::uint64_t iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 
 }  // namespace program_cost
 
+/// The host, as the passes see it.
+class HostTarget : public PipelineTarget {
+ public:
+  explicit HostTarget(const Backend& backend) : backend_(backend) {
+    fuse.vector_bytes = backend.vector_bytes();
+    frame = most_in_frame;
+  }
+  bool chains(const MatmulSpec& first, const MatmulSpec& second) const override {
+    return backend_.chains(first, second);
+  }
+
+ private:
+  const Backend& backend_;
+};
+
 Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned)
     : vector_bytes_(backend.vector_bytes()), costs_(backend.costs()), planned_(Planning::now()) {
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
-    fusion_ = fuse(form_fused_regions(move_out_of_scans(graph, most_in_frame)),
-                   {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
-    chain_products(fusion_, backend);
-    prefer_owned(fusion_, owned);
+    PipelineResult result = run_pipeline(graph, HostTarget(backend), owned);
+    fusion_ = std::move(result.fusion);
+    passes_ = std::move(result.notes);
   }
   compile_steps(backend);
   plan_ = plan_buffers(fusion_, owned);
@@ -83,10 +95,14 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     chains_ += steps_[k].chain != nullptr;
     epilogues_ += steps_[k].has_epilogue();
     interpreted_ += steps_[k].kind == Step::Kind::equation;
-    loops_ += steps_[k].kind == Step::Kind::control;
+    const bool region =
+        steps_[k].kind == Step::Kind::control &&
+        g.equations[static_cast<std::size_t>(steps_[k].equation)].op == Op::fused_region;
+    regions_ += region;
+    loops_ += steps_[k].kind == Step::Kind::control && !region;
     bytes_ += steps_[k].bytes;
   }
-  makes_buffers_ = interpreted_ > 0 || loops_ > 0;
+  makes_buffers_ = interpreted_ + loops_ + regions_ > 0;
   if (timeline_wanted()) name_steps();
   if (planned_) return;
   count(counters().programs);
@@ -149,7 +165,7 @@ void Program::compile_steps(const Backend& backend) {
       work += least_waking_work;
       continue;
     }
-    if (is_control(e.op) || e.op == Op::recursive_call) {
+    if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
       step.kind = Step::Kind::control;
       const CodeLabelScope label(label_of(step, false));
       step.control = new_shared<const ControlRunner>(fusion_, e, backend);
@@ -178,27 +194,23 @@ void Program::compile_steps(const Backend& backend) {
     }
     if (e.op == Op::conv_general) {
       work += least_waking_work;
-      makes.push_back([this, &step, &e, &backend] {
-        const std::optional<ConvPlan> conv =
-            plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
-                      fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
+      makes.push_back([this, &step, &fused, &backend] {
         const CodeLabelScope label(label_of(step, false));
-        if (!conv || conv->lhs_permutation || conv->spec.multiply_adds() == 0) return;
-        step.product = backend.convolution(conv->spec);
+        const ConvSpec* conv = fused.convolution.get();
+        if (!conv || conv->multiply_adds() == 0) return;
+        step.product = backend.convolution(*conv);
         if (!step.product) return;
-        step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
-        step.row_bytes =
-            conv->spec.columns.extent * static_cast<std::int64_t>(size_of(conv->spec.result));
+        step.work = static_cast<std::uint64_t>(2 * conv->multiply_adds());
+        step.row_bytes = conv->columns.extent * static_cast<std::int64_t>(size_of(conv->result));
       });
     }
     if (e.op != Op::dot_general) continue;
-    MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
-    MatmulSpec& spec = plan.spec;
-    const bool empty = spec.batch * spec.m * spec.n * spec.k == 0;
+    if (!fused.product) continue;
+    MatmulSpec spec = *fused.product;
+    if (spec.batch * spec.m * spec.n * spec.k == 0) continue;
     // A vector's worth of element-wise work is about one of multiply-adds.
-    if (!empty && fused.row_loop >= 0)
+    if (fused.row_loop >= 0)
       spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
-    if (empty || plan.lhs_permutation || plan.rhs_permutation) continue;
     work += static_cast<std::uint64_t>(spec.batch * spec.m * spec.n * spec.k) /
             lanes_of(spec.accumulate);
     makes.push_back([this, &step, spec, &backend, &hurry] {
@@ -244,11 +256,7 @@ void Program::compile_steps(const Backend& backend) {
 void Program::make_chain(Step& step, const FusedStep& fused, const Backend& backend,
                          Vec<Function<void()>>& makes) const {
   const GraphBody& g = fusion_.graph;
-  const auto spec_of = [&](int equation) {
-    const Equation& e = g.equations[static_cast<std::size_t>(equation)];
-    return plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
-  };
-  const MatmulSpec first = spec_of(fused.equation), second = spec_of(fused.then);
+  const MatmulSpec first = *fused.product, second = *fused.product_then;
   const Equation& then = g.equations[static_cast<std::size_t>(fused.then)];
   step.then = fused.then;
   // What lies between the products stays in caches.

@@ -11,8 +11,8 @@
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/numerics/fft_kernels.hpp"
 #include "../../../trace/numerics/linalg_kernels.hpp"
-#include "../../fusion/fuse.hpp"
 #include "../../fusion/plan.hpp"
+#include "../../passes/pipeline.hpp"
 #include "../../services/code_label.hpp"
 #include "../../services/step_time.hpp"
 #include "backend.hpp"
@@ -196,6 +196,7 @@ class Program : public Executable {
   const int vector_bytes_;
   const MachineCosts costs_;  // those that this program was scheduled by
   Fusion fusion_;
+  Vec<PassNote> passes_;  ///< for explain
   BufferPlan plan_;
   Vec<Step> steps_;
   // What run() needs, in flat lists.
@@ -216,8 +217,8 @@ class Program : public Executable {
   Vec<std::size_t> overwritten_;
   const bool planned_;          // while Planning: it cannot run
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
-  std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, chains_ = 0, bytes_ = 0,
-                interpreted_ = 0;
+  std::uint64_t launches_ = 0, loops_ = 0, regions_ = 0, products_ = 0, epilogues_ = 0, chains_ = 0,
+                bytes_ = 0, interpreted_ = 0;
 };
 
 /// What the interpreter takes for a Graph: each value lives from the equation that makes it to the

@@ -128,10 +128,11 @@ void Program::report(Report& report, int depth) const {
   head.title = "program: " + counted(launches_, "kernel") + ", " +
                counted(products_, "matrix product") + ", " +
                (loops_ ? counted(loops_, "loop or branch") + ", " : "") +
+               (regions_ ? counted(regions_, "fused region") + ", " : "") +
                counted(interpreted_, "interpreted equation") + ", " +
                std::to_string(plan_.arena_bytes) + " bytes of scratch memory";
   head.graph = &g;
-  if (depth == 0) head.nest = costs_.str();
+  head.nest = "passes: " + text_of(passes_) + "\n" + (depth == 0 ? costs_.str() : "");
   report.push_back(head);
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& s = steps_[k];
@@ -160,6 +161,7 @@ void Program::report(Report& report, int depth) const {
                      ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: "
                                 : std::string("matrices: "))
                  : s.kind == Step::Kind::fft ? "transform: "
+                 : e.op == Op::fused_region  ? ""
                  : s.control                 ? "loop or branch: "
                                              : "interpreter: ";
       r.title += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";

@@ -34,10 +34,8 @@ std::optional<LaneForm> form_in_registers(const GraphBody& alone) {
 }
 
 bool runs_on_device(const GraphBody& graph, const Equation& e) {
-  if (!is_control(e.op) || has_effect(e)) return false;
-  const bool lanes = (e.op == Op::cond && e.as<CondParams>().lanes) ||
-                     (e.op == Op::while_ && e.as<WhileParams>().lanes);
-  return !lanes || form_in_registers(alone(graph, e));
+  if (!may_be_register_kernel(e.op) || has_effect(e)) return false;
+  return !lanes_of(e) || form_in_registers(alone(graph, e));
 }
 
 BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes) {

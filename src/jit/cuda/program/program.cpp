@@ -10,32 +10,45 @@
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../passes/lower_complex.hpp"
-#include "../../passes/scan_fission.hpp"
-#include "../../regions/fused_regions.hpp"
+#include "../../passes/pipeline.hpp"
 #include "../../regions/register_kernel.hpp"
 #include "../../report/dump.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
-#include "../products/product_epilogue.hpp"
+#include "../libraries/blas_library.hpp"
 #include "../source/element_source.hpp"
 #include "../source/op_rows.hpp"
-#include "masked_lanes.hpp"
 
 namespace vt::detail::cuda {
+
+/// A device, as the passes see it.
+class DeviceTarget : public PipelineTarget {
+ public:
+  explicit DeviceTarget(const CudaDevice& device) : device_(device) {
+    fuse = {.matrix_products = true,
+            .vector_bytes = 64,
+            .on_host = false,
+            .has_code = has_element_source};
+    registers = device_limits();
+  }
+  // Kernels of libraries take none.
+  bool takes_epilogue(const FusedStep& s) const override {
+    std::string reason;
+    return s.convolution || (s.product && !blas_call(device_, *s.product, &reason));
+  }
+
+ private:
+  const CudaDevice& device_;
+};
 
 CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts,
                          const OwnedInputs& owned)
     : device_(device) {
   const Span span("compile", "compile program for CUDA");
-  fusion_ = fuse(
-      form_fused_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
-      {.matrix_products = true,
-       .vector_bytes = 64,
-       .on_host = false,
-       .has_code = has_element_source});
-  attach_element_epilogues(fusion_, [&](const Equation& e) { return has_own_product(e); });
-  prefer_owned(fusion_, owned);
+  PipelineResult result = run_pipeline(graph, DeviceTarget(device), owned);
+  fusion_ = std::move(result.fusion);
+  passes_ = std::move(result.notes);
   const GraphBody& g = fusion_.graph;
   steps_.resize(fusion_.steps.size());
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -58,7 +71,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
       fused.writes_given_memory = true;
     } else if (e.op == Op::sort) {
       fused.writes_given_memory = true;
-    } else if (is_control(e.op) && prepare_in_registers(step, e)) {
+    } else if (may_be_register_kernel(e.op) && prepare_in_registers(step, e)) {
       fused.writes_given_memory = true;
     } else if (runs_on_device(g, e)) {
       step.kind = DeviceStep::Kind::control;
@@ -256,6 +269,7 @@ void CudaProgram::report(Report& report, int depth) const {
       device_.index(), f.name, launches_, host_steps_, plan_.arena_bytes + scratch_bytes_);
   if (is_replayed()) head.title += "; replayed as one CUDA graph";
   head.graph = &fusion_.graph;
+  head.nest = "passes: " + text_of(passes_) + "\n";
   report.push_back(std::move(head));
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const DeviceStep& step = steps_[k];

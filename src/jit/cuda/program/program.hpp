@@ -11,6 +11,7 @@
 #include "../../../trace/numerics/linalg_kernels.hpp"
 #include "../../fusion/fuse.hpp"
 #include "../../fusion/plan.hpp"
+#include "../../passes/pipeline.hpp"
 #include "../source/nest_source.hpp"
 #include "compile.hpp"
 #include "control.hpp"
@@ -56,7 +57,6 @@ class CudaProgram : public Executable {
   bool lies_over_input(Var v) const;
   void prepare_kernel(DeviceStep& step, const FusedStep& fused) const;
   /// Is there a kernel of vt's own for this product, and none of a library's?
-  bool has_own_product(const Equation& e) const;
   bool prepare_product(DeviceStep& step, const FusedStep& fused) const;
   static void add_lines(DeviceStep& step, const FusedStep& fused, const GraphBody& g);
   bool prepare_matrices(DeviceStep& step, const Equation& e) const;
@@ -81,6 +81,7 @@ class CudaProgram : public Executable {
 
   const CudaDevice& device_;
   Fusion fusion_;
+  Vec<PassNote> passes_;  ///< for explain
   BufferPlan plan_;
   Vec<DeviceStep> steps_;
   Vec<BufferRef> constants_;       // per Var: on the device

@@ -119,30 +119,20 @@ void CudaProgram::add_lines(DeviceStep& step, const FusedStep& fused, const Grap
   }
 }
 
-bool CudaProgram::has_own_product(const Equation& e) const {
-  if (e.op != Op::dot_general) return true;
-  const MatmulPlan plan = plan_matmul(e.as<DotParams>(), fusion_.graph.aval(e.inputs[0]),
-                                      fusion_.graph.aval(e.inputs[1]));
-  std::string reason;
-  return !plan.lhs_permutation && !plan.rhs_permutation && !blas_call(device_, plan.spec, &reason);
-}
-
 bool CudaProgram::prepare_product(DeviceStep& step, const FusedStep& fused) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
-  const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
   const auto memory = [&](Var v) {
     return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]};
   };
   const Launch::Pointer a = memory(e.inputs[0]), b = memory(e.inputs[1]), c = memory(e.outputs[0]);
   ConvSpec spec;
   if (e.op == Op::conv_general) {
-    spec = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec;
+    spec = *fused.convolution;
     step.text = formatted("{} results, {} products\n", spec.results(), spec.multiply_adds());
   } else {
-    const MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
-    const MatmulSpec& s = plan.spec;
-    if (plan.lhs_permutation || plan.rhs_permutation) return false;
+    if (!fused.product) return false;
+    const MatmulSpec& s = *fused.product;
     step.text = formatted("{} matrices {} × {} × {}\n", s.batch, s.m, s.k, s.n);
     std::string reason;
     std::shared_ptr<const LibraryCall> call = blas_call(device_, s, &reason);

@@ -99,6 +99,7 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::checkpoint, {Way::lowered}}, {Op::recursive_call, {Way::host, "a recursion asks for a stack"}},
     {Op::cond, {Way::control, "it has effects, or its lanes hold more than registers do"}},
     {Op::while_, {Way::control, "it has effects, or its lanes hold more than registers do"}},
+    {Op::fused_region, {Way::control}},
     {Op::scan, {Way::control, "it has effects"}},
     // effect
     {Op::debug_print, {Way::host, "it prints"}}, {Op::check, {Way::host, "it throws"}}, {Op::callback, {Way::host, "it calls the user's code"}},

@@ -216,7 +216,7 @@ Vec<Val> RegisterWriter::run(const GraphBody& g, const Vec<Val>& inputs) {
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(at(v));
-    if (!is_control(e.op)) {
+    if (!may_be_register_kernel(e.op)) {
       at(e.outputs[0]) = value(g, e, operands);
       continue;
     }
@@ -231,6 +231,7 @@ Vec<Val> RegisterWriter::run(const GraphBody& g, const Vec<Val>& inputs) {
 Vec<Val> RegisterWriter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                                  bool outermost) {
   if (e.op == Op::cond) return branch(e, operands);
+  if (e.op == Op::fused_region) return run(*e.as<RegionParams>().body, operands);
   return e.op == Op::while_ ? loop_while(e, operands) : loop_scan(g, e, operands, outermost);
 }
 

@@ -324,6 +324,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::checkpoint, inlined},
     {Op::cond, control},
     {Op::while_, control},
+    {Op::fused_region, not_linear},
     {Op::scan, control},
     {Op::debug_print, not_linear},
     {Op::check, not_linear},

@@ -170,6 +170,15 @@ BatchedList cond(const BatchCall& c) {
   return emit_batched(c, make_params(std::move(p)), o.values, out, own ? 1 : 0);
 }
 
+BatchedList fused_region(const BatchCall& c) {
+  using namespace control_batch;
+  RegionParams p = c.as<RegionParams>();
+  const Lanes own = p.lanes;
+  LaneOperands o = lane_operands(c, own, 0);
+  p.lanes = std::move(o.lanes);
+  return emit_lanes(c, own, make_params(std::move(p)), o.values);
+}
+
 BatchedList while_loop(const BatchCall& c) {
   using namespace control_batch;
   WhileParams p = c.as<WhileParams>();

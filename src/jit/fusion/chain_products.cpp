@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "../../fusion/epilogue.hpp"
-#include "../../fusion/matmul_spec.hpp"
+#include "epilogue.hpp"
+#include "matmul_spec.hpp"
 
 namespace vt::detail {
 
@@ -12,7 +12,8 @@ namespace product_chains {
 
 class Chainer {
  public:
-  Chainer(Fusion& fusion, const Backend& backend) : fusion_(fusion), backend_(backend) {}
+  using Chains = FunctionRef<bool(const MatmulSpec&, const MatmulSpec&)>;
+  Chainer(Fusion& fusion, Chains chains) : fusion_(fusion), chains_(chains) {}
 
   void run() {
     Vec<FusedStep>& steps = fusion_.steps;
@@ -22,10 +23,15 @@ class Chainer {
       if (taker < 0) continue;
       FusedStep& later = steps[static_cast<std::size_t>(taker)];
       steps[k].then = later.equation;
+      steps[k].product_then = later.product;
       steps[k].handed_on = storage(equation(later.equation).inputs[0]);
       // A kernel on the second product's rows runs by itself again.
-      if (later.row_loop >= 0) later.equation = later.row_loop = -1, later.row_group = 1;
-      else moved[static_cast<std::size_t>(taker)] = 1;
+      if (later.row_loop >= 0) {
+        later.join({});
+        later.row_loop = -1, later.row_group = 1;
+      } else {
+        moved[static_cast<std::size_t>(taker)] = 1;
+      }
     }
     Vec<FusedStep> kept;
     for (std::size_t k = 0; k < steps.size(); ++k)
@@ -38,11 +44,6 @@ class Chainer {
     return fusion_.graph.equations[static_cast<std::size_t>(e)];
   }
   Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
-  MatmulPlan plan_of(const Equation& e) const {
-    return plan_matmul(e.as<DotParams>(), fusion_.graph.aval(e.inputs[0]),
-                       fusion_.graph.aval(e.inputs[1]));
-  }
-
   bool among(std::span<const Var> list, Var v) const {
     for (Var other : list)
       if (storage(other) == v) return true;
@@ -83,8 +84,7 @@ class Chainer {
         if (storage(second.inputs[0]) != rows || touches(later, rows, 0) ||
             used_elsewhere(rows, k, t))
           continue;
-        if (fits(step, static_cast<int>(b), first, second) &&
-            known_before(storage(second.inputs[1]), k))
+        if (fits(step, static_cast<int>(b), later) && known_before(storage(second.inputs[1]), k))
           return static_cast<int>(t);
       }
     }
@@ -109,13 +109,10 @@ class Chainer {
     return true;
   }
 
-  bool fits(const FusedStep& step, int buffer, const Equation& first,
-            const Equation& second) const {
-    const MatmulPlan one = plan_of(first), two = plan_of(second);
-    if (one.lhs_permutation || one.rhs_permutation || two.lhs_permutation || two.rhs_permutation)
-      return false;
-    return whole_rows(step.nest, step.row_loop, buffer, two.spec.k) &&
-           backend_.chains(one.spec, two.spec);
+  bool fits(const FusedStep& step, int buffer, const FusedStep& later) const {
+    return step.product && later.product &&
+           whole_rows(step.nest, step.row_loop, buffer, later.product->k) &&
+           chains_(*step.product, *later.product);
   }
 
   // Does each iteration of the row loop write its own row of `columns` elements, and read no other?
@@ -129,13 +126,14 @@ class Chainer {
   }
 
   Fusion& fusion_;
-  const Backend& backend_;
+  Chains chains_;
 };
 
 }  // namespace product_chains
 
-void chain_products(Fusion& fusion, const Backend& backend) {
-  product_chains::Chainer(fusion, backend).run();
+void chain_products(Fusion& fusion,
+                    FunctionRef<bool(const MatmulSpec&, const MatmulSpec&)> chains) {
+  product_chains::Chainer(fusion, chains).run();
 }
 
 }  // namespace vt::detail

@@ -7,28 +7,20 @@
 #include <vt/ops.hpp>
 #include <vt/tensor.hpp>
 
-#include "../../../trace/ir/effects.hpp"
-#include "../../../trace/record/batching.hpp"
-#include "../../../trace/record/node.hpp"
-#include "../../../trace/record/scope.hpp"
-#include "../../regions/register_kernel.hpp"
-#include "control.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/batching.hpp"
+#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
+#include "../regions/register_kernel.hpp"
 
-namespace vt::detail::cuda {
+namespace vt::detail {
 
 namespace lane_masks {
 
 using Tensors = std::vector<Tensor>;
 
-const Lanes* lanes_of(const Equation& e) {
-  const Lanes* lanes = e.op == Op::cond     ? &e.as<CondParams>().lanes
-                       : e.op == Op::while_ ? &e.as<WhileParams>().lanes
-                                            : nullptr;
-  return lanes && *lanes ? lanes : nullptr;
-}
-
-bool is_masked(const GraphBody& g, const Equation& e) {
-  return lanes_of(e) && !has_effect(e) && !form_in_registers(alone(g, e));
+bool is_masked(const GraphBody& g, const Equation& e, const RegisterLimits& limits) {
+  return lanes_of(e) && !has_effect(e) && !register_form(alone(g, e), 0, limits);
 }
 
 bool contains(const GraphBody& g, FunctionRef<bool(Op)> is) {
@@ -173,8 +165,9 @@ Tensors masked_cond(const Equation& e, std::span<const Tensor> operands) {
 
 }  // namespace lane_masks
 
-GraphBody mask_lanes(const GraphBody& graph) {
-  if (none_of(graph.equations, [&](const Equation& e) { return lane_masks::is_masked(graph, e); }))
+GraphBody mask_lanes(const GraphBody& graph, const RegisterLimits& limits) {
+  if (none_of(graph.equations,
+              [&](const Equation& e) { return lane_masks::is_masked(graph, e, limits); }))
     return graph;
   Vec<Aval> avals;
   for (Var v : graph.inputs) avals.push_back(graph.aval(v));
@@ -186,7 +179,7 @@ GraphBody mask_lanes(const GraphBody& graph) {
         for (const Equation& e : graph.equations) {
           operands.clear();
           for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
-          if (!lane_masks::is_masked(graph, e)) {
+          if (!lane_masks::is_masked(graph, e, limits)) {
             repeat(graph, e, operands,
                    [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
             continue;
@@ -204,4 +197,4 @@ GraphBody mask_lanes(const GraphBody& graph) {
   return closed(std::move(all));
 }
 
-}  // namespace vt::detail::cuda
+}  // namespace vt::detail

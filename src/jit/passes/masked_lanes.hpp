@@ -2,13 +2,13 @@
 // lanes under masks.
 #pragma once
 
-#include "../../../trace/ir/graph.hpp"
+#include "../regions/register_kernel.hpp"
 
-namespace vt::detail::cuda {
+namespace vt::detail {
 
 /// The same function without equations that have lanes of their own, but for those that become one
 /// kernel with a thread for each lane and those with effects, which happen lane by lane. Calls must
 /// be inlined.
-GraphBody mask_lanes(const GraphBody&);
+GraphBody mask_lanes(const GraphBody&, const RegisterLimits&);
 
-}  // namespace vt::detail::cuda
+}  // namespace vt::detail

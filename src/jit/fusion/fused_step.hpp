@@ -1,0 +1,67 @@
+// FusedStep: a step of a program, as fusion gives it; Fusion: all of them, and their Graph.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/ir/graph.hpp"
+#include "../nest/loop_nest.hpp"
+#include "conv_spec.hpp"
+#include "matmul_spec.hpp"
+
+namespace vt::detail {
+
+/// A step of a program: a kernel, or one equation that is run by other means (a matrix product with
+/// or without a kernel on its rows, the interpreter).
+struct FusedStep {
+  int equation = -1;  ///< ≥ 0: that equation of Fusion::graph instead of a kernel
+  /// Of a dot_general, or a conv_general: what kernels of products take; null: none can.
+  std::shared_ptr<const MatmulSpec> product;
+  std::shared_ptr<const ConvSpec> convolution;
+  Nest nest;
+  /// the Var (of Fusion::graph) behind each of the nest's buffers
+  Vec<Var> buffers;
+  Vec<std::int64_t> arguments;  ///< the nest's scalar arguments, as bits
+  Vec<int> fused;               ///< equations in the kernel, for explain
+  bool partial = false;         ///< the first half of a reduction that was cut in two
+  /// an equation whose result goes to planned memory (a matrix product)
+  bool writes_given_memory = false;
+  /// ≥ 0: `equation` is a matrix product, and the nest runs on its rows as they are finished; this
+  /// loop of the nest counts them.
+  int row_loop = -1;
+  std::int64_t row_group = 1;  ///< rows that one iteration of it works on
+  bool rows_alone = false;     ///< nothing else reads the product: its rows need not be kept
+  /// ≥ 0: a second product, whose left operand `handed_on` is what the kernel makes of the rows.
+  /// Neither is ever in memory as a whole.
+  int then = -1;
+  Var handed_on = -1;
+  std::shared_ptr<const MatmulSpec> product_then;  ///< of `then`
+  /// Makes this kernel one step with the product of `other`.
+  void join(const FusedStep& other) {
+    equation = other.equation;
+    product = other.product;
+    convolution = other.convolution;
+  }
+  /// `equation` and `then`, as far as there are any.
+  SmallVec<int, 2> equations() const {
+    SmallVec<int, 2> all;
+    for (int e : {equation, then})
+      if (e >= 0) all.push_back(e);
+    return all;
+  }
+};
+
+struct Fusion {
+  GraphBody graph;  ///< as given; with extra Vars for partial results
+  /// per Var: the Var whose buffer holds its elements (reshapes share), itself mostly
+  Vec<Var> storage;
+  Vec<int> maker;  ///< per Var: the equation that makes it; −1: none
+  Vec<FusedStep> steps;
+  /// Per Var of the graph as given: what each reader would take to compute it again (in the cost
+  /// model's operations an element), where it was stored for that reason; else 0.
+  Vec<int> again;
+};
+
+}  // namespace vt::detail

@@ -1,0 +1,25 @@
+// The passes from Graph to Graph that need no more than the Graph. pipeline.hpp has their order.
+#pragma once
+
+#include "../../trace/ir/graph.hpp"
+#include "../fusion/conv_spec.hpp"
+
+namespace vt::detail {
+
+/// Replaces equations that own a sub-graph they merely run (call, checkpoint, custom_*) by its
+/// equations.
+GraphBody inline_calls(const GraphBody&);
+/// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
+/// windows, which become loop nests; operands of the others in an order that plan_conv takes,
+/// filters that are flipped are read from their ends. For a device all stay convolutions,
+/// and operands that were transposed for them are read as they were.
+GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
+/// Takes sums over rows or columns of matrix products before the products.
+GraphBody sum_before_products(GraphBody);
+/// Matrix products take operands whose axes collapse to (batch, rows, columns); others get a
+/// transposition in front.
+GraphBody order_product_operands(const GraphBody&);
+/// Reductions and broadcasts over long axes and short last ones with others between them, in two.
+GraphBody split_short_axes(GraphBody);
+
+}  // namespace vt::detail

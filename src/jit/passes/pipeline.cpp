@@ -1,0 +1,141 @@
+// The pipeline: the list of passes of each target.
+#include "pipeline.hpp"
+
+#include <vt/detail/message.hpp>
+
+#include "../fusion/chain_products.hpp"
+#include "../fusion/element_epilogue.hpp"
+#include "../fusion/epilogue.hpp"
+#include "../fusion/fusion_groups.hpp"
+#include "../regions/fused_regions.hpp"
+#include "../report/dump.hpp"
+#include "masked_lanes.hpp"
+#include "passes.hpp"
+#include "scan_fission.hpp"
+
+namespace vt::detail {
+
+namespace pipeline {
+
+/// A Graph on its way: passes before fuse rewrite `graph`, later ones `fusion`.
+struct Work {
+  const PipelineTarget& target;
+  const OwnedInputs& owned;
+  GraphBody graph;
+  Fusion fusion;
+  bool fused = false;
+};
+struct Pass {
+  const char* name;
+  void (*run)(Work&);
+};
+
+// --- the passes ----------------------------------------------------------------------------------
+
+constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(w.graph); }};
+constexpr Pass masks{"mask_lanes",
+                     [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};
+constexpr Pass scans{"split_scans",
+                     [](Work& w) { w.graph = move_out_of_scans(w.graph, w.target.frame); }};
+constexpr Pass regions{"form_fused_regions", [](Work& w) {
+                         w.graph = form_fused_regions(std::move(w.graph), w.target.registers);
+                       }};
+constexpr Pass convolutions{"prepare_convolutions", [](Work& w) {
+                              w.graph = prepare_convolutions(
+                                  std::move(w.graph),
+                                  w.target.fuse.on_host ? ConvTarget::host : ConvTarget::device);
+                            }};
+constexpr Pass sums{"sum_before_products",
+                    [](Work& w) { w.graph = sum_before_products(std::move(w.graph)); }};
+constexpr Pass operands{"order_product_operands",
+                        [](Work& w) { w.graph = order_product_operands(w.graph); }};
+constexpr Pass short_axes{"split_short_axes",
+                          [](Work& w) { w.graph = split_short_axes(std::move(w.graph)); }};
+constexpr Pass fusion{"fuse", [](Work& w) {
+                        w.fusion = fuse(std::move(w.graph), w.target.fuse);
+                        w.fused = true;
+                      }};
+constexpr Pass rows{"keep_rows_local", [](Work& w) { keep_rows_local(w.fusion); }};
+constexpr Pass row_epilogues{
+    "attach_epilogues", [](Work& w) { attach_epilogues(w.fusion, w.target.fuse.vector_bytes); }};
+constexpr Pass element_epilogues{"attach_element_epilogues", [](Work& w) {
+                                   attach_element_epilogues(w.fusion, [&](const FusedStep& s) {
+                                     return w.target.takes_epilogue(s);
+                                   });
+                                 }};
+constexpr Pass chains{"chain_products", [](Work& w) {
+                        chain_products(w.fusion, [&](const MatmulSpec& a, const MatmulSpec& b) {
+                          return w.target.chains(a, b);
+                        });
+                      }};
+constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owned); }};
+
+// --- their order ---------------------------------------------------------------------------------
+
+constexpr Pass of_host[] = {calls,      scans,  regions, convolutions,  sums,   operands,
+                            short_axes, fusion, rows,    row_epilogues, chains, owned};
+constexpr Pass of_device[] = {calls,    masks,  scans, regions,           convolutions, sums,
+                              operands, fusion, rows,  element_epilogues, owned};
+
+std::size_t size_of(const Work& w) {
+  return w.fused ? w.fusion.steps.size() : w.graph.equations.size();
+}
+
+std::string text_of(const Work& w) {
+  if (!w.fused) return to_text(w.graph);
+  std::string text = to_text(w.fusion.graph) + "\n";
+  for (const FusedStep& s : w.fusion.steps) {
+    text += "step";
+    for (int e : s.equations()) {
+      const Equation& equation = w.fusion.graph.equations[static_cast<std::size_t>(e)];
+      text += " " + describe(equation.op, equation.params);
+    }
+    text += "\n" + (s.nest.stages.empty() ? "" : s.nest.str());
+  }
+  return text;
+}
+
+}  // namespace pipeline
+
+PipelineResult run_pipeline(GraphBody graph, const PipelineTarget& target,
+                            const OwnedInputs& owned) {
+  using namespace pipeline;
+  PipelineResult result;
+  Work work{target, owned, std::move(graph), {}};
+  const bool dumps = !dump_folder().empty();
+  std::string before = dumps ? text_of(work) : "";
+  const std::string name = dumps ? short_name(before) : "";
+  int number = 0;
+  const std::span<const Pass> passes =
+      target.fuse.on_host ? std::span<const Pass>(of_host) : std::span<const Pass>(of_device);
+  for (const Pass& pass : passes) {
+    ++number;
+    if (!target.wants(pass.name)) continue;
+    const std::size_t size = pipeline::size_of(work);
+    pass.run(work);
+    const std::size_t now = pipeline::size_of(work);
+    if (now != size || pass.run == fusion.run) result.notes.push_back({pass.name, size, now});
+    if (!dumps) continue;
+    std::string after = text_of(work);
+    if (after != before)
+      dump_text(formatted("{}.{}{}-{}.txt", name, number < 10 ? "0" : "", number, pass.name),
+                after);
+    before = std::move(after);
+  }
+  result.fusion = std::move(work.fusion);
+  return result;
+}
+
+std::string text_of(const Vec<PassNote>& notes) {
+  std::string text;
+  const char* unit = "equations";
+  for (const PassNote& n : notes) {
+    const bool fuses = n.pass == std::string_view("fuse");
+    text += formatted("{}{} {}{} → {} {}", text.empty() ? "" : ", ", n.pass, n.before,
+                      fuses ? " equations" : "", n.after, fuses ? "steps" : unit);
+    if (fuses) unit = "steps";
+  }
+  return text;
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,47 @@
+// The pipeline: which passes a Graph goes through on its way to the steps of a program, by target.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "../fusion/fuse.hpp"
+#include "../fusion/plan.hpp"
+#include "../regions/register_kernel.hpp"
+
+namespace vt::detail {
+
+/// What the passes ask of the target.
+class PipelineTarget {
+ public:
+  FuseOptions fuse{.matrix_products = true};
+  RegisterLimits registers;
+  std::int64_t frame = 0;  ///< bytes of arrays that a register kernel may have of its own
+
+  virtual ~PipelineTarget() = default;
+  /// Does it pay to run two matrix products as one step, block of rows by block of rows?
+  virtual bool chains(const MatmulSpec& /*first*/, const MatmulSpec& /*second*/) const {
+    return false;
+  }
+  /// May an element-wise kernel run inside the kernel of this product?
+  virtual bool takes_epilogue(const FusedStep& /*product*/) const { return true; }
+  /// Does the pass run? Tests of single passes leave out others.
+  virtual bool wants(std::string_view /*pass*/) const { return true; }
+};
+
+/// A pass that has changed how many equations, or steps, there are.
+struct PassNote {
+  const char* pass;
+  std::size_t before, after;
+};
+struct PipelineResult {
+  Fusion fusion;
+  Vec<PassNote> notes;
+};
+
+/// Runs all passes of the target, in the order of pipeline.cpp. With VT_DUMP the Graph or the steps
+/// after each pass that changes them become files that are named after the pass.
+PipelineResult run_pipeline(GraphBody, const PipelineTarget&, const OwnedInputs& = {});
+/// "inline_calls 12 → 15 equations, fuse 15 equations → 4 steps"
+std::string text_of(const Vec<PassNote>&);
+
+}  // namespace vt::detail

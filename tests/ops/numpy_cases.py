@@ -4,6 +4,7 @@
     python3 numpy_cases.py > ops_numpy_cases.inc        (needs numpy and scipy; the tests themselves do not)
 """
 import colorsys
+import re
 
 import numpy as np
 from scipy import special
@@ -36,11 +37,27 @@ def tensor(a):
     return f't("{names[a.dtype.name]}[{shape}] {values}")'
 
 
+def wrapped(line):
+    """A statement broken at 100 columns: behind commas, and strings that are longer between words."""
+    parts = re.findall(r'(?:"[^"]*"|[^",]|,(?! ))+(?:, )?', line.strip())
+    lines = ["  "]
+    for part in parts:
+        if len(lines[-1]) + len(part.rstrip()) > 100 and lines[-1].strip():
+            lines.append(" " * 8)
+        while len(lines[-1]) + len(part.rstrip()) > 100:
+            end = part.rindex(" ", 0, 99 - len(lines[-1])) + 1
+            lines[-1] += part[:end] + '"'
+            lines.append(" " * 10)
+            part = '"' + part[end:]
+        lines[-1] += part
+    return "\n".join(text.rstrip() for text in lines)
+
+
 def case(call, args, expected, ulps=0):
     name = call.replace('"', "'")
     for k, a in enumerate(args):
         call = call.replace(f"${k}", tensor(a))
-    lines.append(f'  check("{name}", {call}, {tensor(expected)}, {ulps});')
+    lines.append(wrapped(f'check("{name}", {call}, {tensor(expected)}, {ulps});'))
 
 
 def group(name):
@@ -633,5 +650,5 @@ near = lambda n, m: np.floor((np.arange(m) + 0.5) * n / m).astype(int)
 case("vt::resize($0, {3, 9, 2}, vt::Resize::nearest)", [picture], picture[near(5, 3)][:, near(4, 9)])
 case("vt::resize($0, {6, 2}, vt::Resize::nearest)", [e2], e2[near(3, 6)][:, near(4, 2)])
 
-print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give for them. Do not edit.")
+print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give. Do not edit.")
 print("\n".join(lines + ["}"]))

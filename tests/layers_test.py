@@ -1,4 +1,4 @@
-"""Checks every include in include/ and src/ against the layer order, the size and the opening of files."""
+"""Checks every include in include/ and src/ against the layer order, and the opening of files."""
 import re
 import sys
 from pathlib import Path
@@ -26,7 +26,8 @@ def layer_of(path):
 
 errors = []
 count = 0
-files = sorted(p for d in ("include", "src") for p in (root / d).rglob("*") if p.suffix in (".hpp", ".cpp", ".inc"))
+files = sorted(p for d in ("include", "src") for p in (root / d).rglob("*")
+               if p.suffix in (".hpp", ".cpp", ".inc"))
 for file in files:
     name = file.relative_to(root).as_posix()
     text = file.read_text(encoding="utf-8")
@@ -54,7 +55,10 @@ for file in files:
             errors.append(f"{name}:{number}: a public header includes {target}")
         if kind == "<" and not target.startswith("vt/"):
             continue
-        resolved = ("include/" + target) if kind == "<" else (file.parent / target).resolve().relative_to(root.resolve()).as_posix()
+        if kind == "<":
+            resolved = "include/" + target
+        else:
+            resolved = (file.parent / target).resolve().relative_to(root.resolve()).as_posix()
         if not (root / resolved).exists():
             errors.append(f"{name}:{number}: {target} does not exist")
             continue
@@ -66,21 +70,28 @@ for file in files:
 
 
 def defines_before(name, macro, seen):
-    """Whether what `name` includes in front of the first use of `macro` defines it: an unknown macro counts as 0 and drops all that it guards."""
+    """Whether what `name` includes in front of the first use of `macro` defines it: an unknown
+    macro counts as 0 and drops all that it guards."""
     text = (root / name).read_text(encoding="utf-8")
     if re.search(rf"^#define {macro}\b", text, re.M):
         return True
     for target in re.findall(r'^#include "([^"]+)"', text.split(f"#if {macro}")[0], re.M):
         included = ((root / name).parent / target).resolve().relative_to(root.resolve()).as_posix()
-        if included not in seen and (root / included).exists() and (seen.add(included) or defines_before(included, macro, seen)):
+        if included in seen or not (root / included).exists():
+            continue
+        seen.add(included)
+        if defines_before(included, macro, seen):
             return True
     return False
 
 
 for file in files:
-    if "#if VT_HAS_LLVM_HEADERS" in file.read_text(encoding="utf-8") and not defines_before(file.relative_to(root).as_posix(), "VT_HAS_LLVM_HEADERS", set()):
-        errors.append(f"{file.relative_to(root)}: asks for VT_HAS_LLVM_HEADERS, which nothing that it includes before defines")
+    name = file.relative_to(root).as_posix()
+    asks = "#if VT_HAS_LLVM_HEADERS" in file.read_text(encoding="utf-8")
+    if asks and not defines_before(name, "VT_HAS_LLVM_HEADERS", set()):
+        errors.append(f"{name}: asks for VT_HAS_LLVM_HEADERS, which no include before it defines")
 if count == 0:
     errors.append("no include was found: the check itself is broken")
-print("\n".join(errors) if errors else f"{len(files)} files, {count} includes, all within the layer order")
+print("\n".join(errors) if errors
+      else f"{len(files)} files, {count} includes, all within the layer order")
 sys.exit(1 if errors else 0)

@@ -81,14 +81,14 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 
 /// The assertions on what a solver is given, besides VT_ASSERT_CALL.
 // clang-format off
-#define VT_ASSERT_SOLVER(name, Check)                                                                \
-  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::parameters> &&                    \
-                    ::vt::detail::fits<Check, ::vt::detail::CallFault::type>,                        \
-                name ": the function must take a tree like the second argument and return one like " \
-                     "it: write [&](vt::Tensor x) { return ...; }, for a matrix A "                  \
-                     "[&](vt::Tensor x) { return vt::matmul(A, x); }");                              \
-  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::solver>,                          \
-                name ": a solver must take the function and a tree like the second argument and "    \
+#define VT_ASSERT_SOLVER(name, Check)                                                              \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::parameters> &&                  \
+                    ::vt::detail::fits<Check, ::vt::detail::CallFault::type>,                      \
+                name ": the function must take a tree like the second argument and return one "    \
+                     "like it: write [&](vt::Tensor x) { return ...; }, for a matrix A "           \
+                     "[&](vt::Tensor x) { return vt::matmul(A, x); }");                            \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::solver>,                        \
+                name ": a solver must take the function and a tree like the second argument and "  \
                      "return one like it: write [](auto f, vt::Tensor b) { return x; }")
 // clang-format on
 

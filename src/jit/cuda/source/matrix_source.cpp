@@ -17,12 +17,14 @@ namespace matrix_writing {
 // kernel: m × n, rows of a `ld` apart, k right sides of this team (of `columns`, from `first` on),
 // least = min(m, n).
 constexpr std::string_view load_a = R"cuda(
-  for (int i = lane; i < m * n; i += team) a[i / n * ld + i % n] = VT_LOAD(in0, matrix * (m * n) + i);
+  for (int i = lane; i < m * n; i += team)
+    a[i / n * ld + i % n] = VT_LOAD(in0, matrix * (m * n) + i);
   vt_team();
 )cuda";
 constexpr std::string_view load_symmetric = R"cuda(
   for (int i = lane; i < n * n; i += team)
-    a[i / n * ld + i % n] = (num)0.5 * VT_LOAD(in0, matrix * (n * n) + i) + (num)0.5 * VT_LOAD(in0, matrix * (n * n) + i % n * n + i / n);
+    a[i / n * ld + i % n] = (num)0.5 * VT_LOAD(in0, matrix * (n * n) + i) +
+                            (num)0.5 * VT_LOAD(in0, matrix * (n * n) + i % n * n + i / n);
   vt_team();
 )cuda";
 constexpr std::string_view scale_a = R"cuda(
@@ -37,13 +39,18 @@ constexpr std::string_view run_cholesky = R"cuda(
   const bool positive = vt_cholesky<n, ld>(a, lane);
   for (int i = lane; i < n * n; i += team) {
     const num x = a[i / n * ld + i % n];
-    VT_STORE(out0, matrix * (n * n) + i, i / n < i % n ? (num)0 : !positive ? (num)VT_NAN : i / n == i % n ? vt_root(x) : x);
+    VT_STORE(out0, matrix * (n * n) + i,
+             i / n < i % n    ? (num)0
+             : !positive      ? (num)VT_NAN
+             : i / n == i % n ? vt_root(x)
+                              : x);
   }
 )cuda";
 constexpr std::string_view run_lu = R"cuda(
   vt_lu<m, n, ld>(a, pivots, permutation, lane);
   if (out0)
-    for (int i = lane; i < m * n; i += team) VT_STORE(out0, matrix * (m * n) + i, a[i / n * ld + i % n]);
+    for (int i = lane; i < m * n; i += team)
+      VT_STORE(out0, matrix * (m * n) + i, a[i / n * ld + i % n]);
   if (out1)
     for (int i = lane; i < least; i += team) VT_STORE(out1, matrix * least + i, pivots[i]);
   if (out2)
@@ -51,23 +58,32 @@ constexpr std::string_view run_lu = R"cuda(
 )cuda";
 constexpr std::string_view factorize = "  vt_lu<n, n, ld>(a, pivots, permutation, lane);\n";
 constexpr std::string_view load_b = R"cuda(
-  for (int i = lane; i < n * k; i += team) b[i] = first + i % k < columns ? VT_LOAD(right, matrix * (n * columns) + i / k * columns + first + i % k) : (num)0;
+  for (int i = lane; i < n * k; i += team)
+    b[i] = first + i % k < columns
+               ? VT_LOAD(right, matrix * (n * columns) + i / k * columns + first + i % k)
+               : (num)0;
   vt_team();
 )cuda";
 constexpr std::string_view store_b = R"cuda(
   for (int i = lane; i < n * k; i += team)
-    if (first + i % k < columns) VT_STORE(out0, matrix * (n * columns) + i / k * columns + first + i % k, b[i]);
+    if (first + i % k < columns)
+      VT_STORE(out0, matrix * (n * columns) + i / k * columns + first + i % k, b[i]);
 )cuda";
 // Of places that a permutation should name, and one that is none may not: the last row that names a
 // place.
 constexpr std::string_view load_factors = R"cuda(
-  for (int i = lane; i < n * n; i += team) a[i / n * ld + i % n] = VT_LOAD(in1, matrix * (n * n) + i);
-  for (int i = lane; i < n; i += team) permutation[i] = vt_min<i32>(vt_max<i32>(VT_LOAD(in2, matrix * n + i), 0), n - 1);
+  for (int i = lane; i < n * n; i += team)
+    a[i / n * ld + i % n] = VT_LOAD(in1, matrix * (n * n) + i);
+  for (int i = lane; i < n; i += team)
+    permutation[i] = vt_min<i32>(vt_max<i32>(VT_LOAD(in2, matrix * n + i), 0), n - 1);
   vt_team();
 )cuda";
 constexpr std::string_view run_solve = R"cuda(
   for (int i = lane; i < n * k; i += team)
-    b[i] = first + i % k < columns ? VT_LOAD(right, matrix * (n * columns) + (i64)permutation[i / k] * columns + first + i % k) : (num)0;
+    b[i] = first + i % k < columns
+               ? VT_LOAD(right,
+                         matrix * (n * columns) + (i64)permutation[i / k] * columns + first + i % k)
+               : (num)0;
   vt_team();
   vt_triangle<n, ld, k, true, false, true>(a, b, lane);
   vt_triangle<n, ld, k, false, false, false>(a, b, lane);
@@ -79,14 +95,17 @@ constexpr std::string_view run_solve_transposed = R"cuda(
     num x = 0;
     for (int j = 0; j < n; ++j)
       if (permutation[j] == i / k) x = b[j * k + i % k];
-    if (first + i % k < columns) VT_STORE(out0, matrix * (n * columns) + i / k * columns + first + i % k, x);
+    if (first + i % k < columns)
+      VT_STORE(out0, matrix * (n * columns) + i / k * columns + first + i % k, x);
   }
 )cuda";
 constexpr std::string_view run_qr = R"cuda(
   vt_qr<m, n, ld>(a, tau, beta, lane);
   vt_reflections<m, ld, least, left, lq>(a, tau, q, lane);
   if (out0)
-    for (int i = lane; i < m * left; i += team) VT_STORE(out0, matrix * (m * left) + i, (memory)(scale == 0 ? (f64)VT_NAN : q[i / left * lq + i % left]));
+    for (int i = lane; i < m * left; i += team)
+      VT_STORE(out0, matrix * (m * left) + i,
+               (memory)(scale == 0 ? (f64)VT_NAN : q[i / left * lq + i % left]));
   if (out1)
     for (int i = lane; i < left * n; i += team) {
       const int r = i / n, c = i % n;
@@ -103,7 +122,8 @@ constexpr std::string_view run_eigh = R"cuda(
     int rank = j;
     if (found) {
       rank = 0;
-      for (int i = 0; i < n; ++i) rank += a[i * ld + i] < value || (a[i * ld + i] == value && i < j);
+      for (int i = 0; i < n; ++i)
+        rank += a[i * ld + i] < value || (a[i * ld + i] == value && i < j);
     }
     if (out0) VT_STORE(out0, matrix * n + rank, (memory)(found ? value / scale : (f64)VT_NAN));
     if (!vectors || !out1) continue;
@@ -111,7 +131,9 @@ constexpr std::string_view run_eigh = R"cuda(
     for (int i = 0; i < n; ++i) most = vt_max(most, vt_abs(v[i * ld + j]));
     for (int i = n - 1; i >= 0; --i)
       if (vt_abs(v[i * ld + j]) >= 0.37 * most) sign = v[i * ld + j] < 0 ? -1.0 : 1.0;
-    for (int i = 0; i < n; ++i) VT_STORE(out1, matrix * (n * n) + i * n + rank, (memory)(found ? sign * v[i * ld + j] : (f64)VT_NAN));
+    for (int i = 0; i < n; ++i)
+      VT_STORE(out1, matrix * (n * n) + i * n + rank,
+               (memory)(found ? sign * v[i * ld + j] : (f64)VT_NAN));
   }
 )cuda";
 // A tall matrix (a wide one transposed) by way of its r; then columns of r at right angles, whose
@@ -133,7 +155,8 @@ constexpr std::string_view run_svd = R"cuda(
       w[r * ld + c] = r < c ? a[r * ld + c] : r == c ? beta[r] : 0.0;
     }
   } else {
-    for (int i = lane; i < wide * wide; i += team) w[i / wide * ld + i % wide] = a[i / wide * ld + i % wide];
+    for (int i = lane; i < wide * wide; i += team)
+      w[i / wide * ld + i % wide] = a[i / wide * ld + i % wide];
   }
   vt_team();
   const bool found = scale != 0 && vt_turn_columns<wide, ld>(w, v, lane);
@@ -145,7 +168,8 @@ constexpr std::string_view run_svd = R"cuda(
   vt_team();
   for (int j = lane; j < wide; j += team) {
     int rank = 0;
-    for (int i = 0; i < wide; ++i) rank += lengths[i] > lengths[j] || (lengths[i] == lengths[j] && i < j);
+    for (int i = 0; i < wide; ++i)
+      rank += lengths[i] > lengths[j] || (lengths[i] == lengths[j] && i < j);
     if (!found) rank = j;
     places[rank] = j;
     if (values) VT_STORE(values, matrix * wide + rank, (memory)(lengths[j] / scale));
@@ -165,7 +189,8 @@ constexpr std::string_view vectors_of_wide = R"cuda(
 )cuda";
 constexpr std::string_view run_svd_vectors = R"cuda(
   // The columns in order, and what makes them orthonormal; a is free by now.
-  for (int i = lane; i < wide * wide; i += team) x[i / wide * ld + i % wide] = w[i / wide * ld + places[i % wide]];
+  for (int i = lane; i < wide * wide; i += team)
+    x[i / wide * ld + i % wide] = w[i / wide * ld + places[i % wide]];
   vt_team();
   vt_qr<wide, wide, ld>(x, tau, beta, lane);
   vt_reflections<wide, ld, wide, wide, ld>(x, tau, w, lane);
@@ -181,7 +206,9 @@ constexpr std::string_view run_svd_vectors = R"cuda(
     }
     if (long_vectors)
       for (int i = lane; i < rows * left; i += team)
-        if (i % left >= wide) VT_STORE(long_vectors, VT_LONG(i / left, i % left), (memory)(found ? q[i / left * lq + i % left] : (f64)VT_NAN));
+        if (i % left >= wide)
+          VT_STORE(long_vectors, VT_LONG(i / left, i % left),
+                   (memory)(found ? q[i / left * lq + i % left] : (f64)VT_NAN));
   }
   vt_team();
   for (int j = lane; j < wide; j += team) {
@@ -191,9 +218,13 @@ constexpr std::string_view run_svd_vectors = R"cuda(
     for (int r = rows - 1; r >= 0; --r)
       if (vt_abs(column[r * ld]) >= 0.37 * most) sign = column[r * ld] < 0 ? -1.0 : 1.0;
     if (long_vectors)
-      for (int r = 0; r < rows; ++r) VT_STORE(long_vectors, VT_LONG(r, j), (memory)(found ? sign * column[r * ld] : (f64)VT_NAN));
+      for (int r = 0; r < rows; ++r)
+        VT_STORE(long_vectors, VT_LONG(r, j),
+                 (memory)(found ? sign * column[r * ld] : (f64)VT_NAN));
     if (short_vectors)
-      for (int r = 0; r < wide; ++r) VT_STORE(short_vectors, VT_SHORT(r, j), (memory)(found ? sign * v[r * ld + places[j]] : (f64)VT_NAN));
+      for (int r = 0; r < wide; ++r)
+        VT_STORE(short_vectors, VT_SHORT(r, j),
+                 (memory)(found ? sign * v[r * ld + places[j]] : (f64)VT_NAN));
   }
 )cuda";
 constexpr std::string_view run_tridiagonal = R"cuda(

@@ -25,10 +25,12 @@ VT_FN f64 vt_power_near_one(f64 most) {
   frexp(most, &exponent);
   return ldexp(1.0, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
 }
-// The power of two that brings the largest element near 1, so that squares neither overflow nor vanish; 0 if an element is not finite.
+// The power of two that brings the largest element near 1, so that squares neither overflow nor
+// vanish; 0 if an element is not finite.
 template <int rows, int columns, int ld> VT_FN f64 vt_scale_of(const f64* a, int lane) {
   f64 most = 0;
-  for (int i = lane; i < rows * columns; i += team) most = vt_max(most, vt_abs(a[i / columns * ld + i % columns]));
+  for (int i = lane; i < rows * columns; i += team)
+    most = vt_max(most, vt_abs(a[i / columns * ld + i % columns]));
   most = vt_reduce<team, vt_maximum>(most);
   if (!(most < VT_INF)) return 0;
   return most == 0 ? 1 : vt_power_near_one(most);
@@ -77,7 +79,11 @@ template <int m, int n, int ld> VT_FN void vt_lu(num* a, i32* pivots, i32* permu
     const int p = vt_reduce_best<team, true>(best).at;
     vt_team();
     if (p != k)
-      for (int j = lane; j < n; j += team) { const num x = a[k * ld + j]; a[k * ld + j] = a[p * ld + j]; a[p * ld + j] = x; }
+      for (int j = lane; j < n; j += team) {
+        const num x = a[k * ld + j];
+        a[k * ld + j] = a[p * ld + j];
+        a[p * ld + j] = x;
+      }
     if (lane == 0) {
       const i32 x = permutation[k];
       permutation[k] = permutation[p];
@@ -99,7 +105,8 @@ template <int m, int n, int ld> VT_FN void vt_lu(num* a, i32* pivots, i32* permu
 
 // b (n × k) ← x with a x = b, or aᵀ x = b.
 const std::string_view matrix_triangle = R"cuda(
-template <int n, int ld, int k, bool lower, bool transposed, bool unit> VT_FN void vt_triangle(const num* a, num* b, int lane) {
+template <int n, int ld, int k, bool lower, bool transposed, bool unit>
+VT_FN void vt_triangle(const num* a, num* b, int lane) {
   const bool forward = lower != transposed;
   for (int s = 0; s < n; ++s) {
     const int i = forward ? s : n - 1 - s;
@@ -110,7 +117,8 @@ template <int n, int ld, int k, bool lower, bool transposed, bool unit> VT_FN vo
     }
     for (int at = lane; at < (n - 1 - s) * k; at += team) {
       const int j = forward ? i + 1 + at / k : i - 1 - at / k, c = at % k;
-      b[j * k + c] = vt_plus(b[j * k + c], -(transposed ? a[i * ld + j] : a[j * ld + i]), b[i * k + c]);
+      b[j * k + c] =
+          vt_plus(b[j * k + c], -(transposed ? a[i * ld + j] : a[j * ld + i]), b[i * k + c]);
     }
     vt_team();
   }
@@ -123,11 +131,13 @@ const std::string_view matrix_qr = R"cuda(
 template <int m, int n, int ld> VT_FN void vt_qr(num* a, num* tau, num* beta, int lane) {
   for (int j = 0; j < (m < n ? m : n); ++j) {
     num below = 0;
-    for (int i = j + 1 + lane; i < m; i += team) below = vt_plus(below, a[i * ld + j], a[i * ld + j]);
+    for (int i = j + 1 + lane; i < m; i += team)
+      below = vt_plus(below, a[i * ld + j], a[i * ld + j]);
     below = vt_reduce<team, vt_sum>(below);
     num head = a[j * ld + j], by = 1;
     if (below < 1e-292) {
-      // Squares that have lost digits are of numbers that are small beside the head, or else all of them are brought near 1.
+      // Squares that have lost digits are of numbers that are small beside the head, or else all of
+      // them are brought near 1.
       num most = vt_abs(head);
       for (int i = j + 1 + lane; i < m; i += team) most = vt_max(most, vt_abs(a[i * ld + j]));
       most = vt_reduce<team, vt_maximum>(most);
@@ -161,8 +171,10 @@ template <int m, int n, int ld> VT_FN void vt_qr(num* a, num* tau, num* beta, in
     vt_team();
   }
 }
-// q (m × columns) ← the first columns of the product of `steps` reflections; each thread has columns of its own.
-template <int m, int ld, int steps, int columns, int width> VT_FN void vt_reflections(const num* a, const num* tau, num* q, int lane) {
+// q (m × columns) ← the first columns of the product of `steps` reflections; each thread has
+// columns of its own.
+template <int m, int ld, int steps, int columns, int width>
+VT_FN void vt_reflections(const num* a, const num* tau, num* q, int lane) {
   for (int c = lane; c < columns; c += team) {
     for (int i = 0; i < m; ++i) q[i * width + c] = i == c;
     for (int j = steps - 1; j >= 0; --j) {
@@ -170,7 +182,8 @@ template <int m, int ld, int steps, int columns, int width> VT_FN void vt_reflec
       for (int i = j + 1; i < m; ++i) s = vt_plus(s, a[i * ld + j], q[i * width + c]);
       s = -tau[j] * s;
       q[j * width + c] = q[j * width + c] + s;
-      for (int i = j + 1; i < m; ++i) q[i * width + c] = vt_plus(q[i * width + c], s, a[i * ld + j]);
+      for (int i = j + 1; i < m; ++i)
+        q[i * width + c] = vt_plus(q[i * width + c], s, a[i * ld + j]);
     }
   }
   vt_team();
@@ -189,7 +202,8 @@ template <int n> VT_FN bool vt_pair(int round, int pair, int* p, int* q) {
 }
 // cos and sin with which the half of `difference` and the off-diagonal element become a diagonal.
 VT_FN void vt_rotation(f64 difference, f64 off, f64* c, f64* s) {
-  const f64 zeta = difference / (2 * off), t = copysign(1.0, zeta) / (vt_abs(zeta) + sqrt(1 + zeta * zeta));
+  const f64 zeta = difference / (2 * off),
+            t = copysign(1.0, zeta) / (vt_abs(zeta) + sqrt(1 + zeta * zeta));
   *c = 1 / sqrt(1 + t * t);
   *s = t * *c;
 }

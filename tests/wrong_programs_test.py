@@ -5,10 +5,10 @@ Usage: wrong_programs_test.py INCLUDE_DIR COMPILER… [-- FLAG…]
 
 Every file in tests/wrong_programs is compiled by each compiler. Its first lines, "// expect: TEXT",
 must be found in the first error, that is in the first twenty lines of the output (runs of white
-space count as one space, quotation marks of any sort are alike). A file with "// only: clang" or
-"// only: g++" among these lines is for that compiler. "// compiles" instead of an expectation says
-that the program does compile: it keeps a check from being too strict. The whole output must be
-short, and hold one error.
+space count as one space, quotation marks of any sort are alike); a comment line that begins with
+several spaces continues the one above. A file with "// only: clang" or "// only: g++" among these
+lines is for that compiler. "// compiles" instead of an expectation says that the program does
+compile: it keeps a check from being too strict. The whole output must be short, and hold one error.
 """
 
 import concurrent.futures
@@ -47,7 +47,10 @@ def complaint(program, compiler, clang, flags):
     for line in program.read_text().splitlines():
         if not line.startswith("//"):
             break
-        head.append(line[2:].strip())
+        if head and line.startswith("//    "):  # goes on with the line above
+            head[-1] += " " + line[2:].strip()
+        else:
+            head.append(line[2:].strip())
     expected = [line.removeprefix("expect:").strip() for line in head if line.startswith("expect:")]
     only = [line.removeprefix("only:").strip() for line in head if line.startswith("only:")]
     if only and not any(("clang" in name) == clang for name in only):

@@ -1,5 +1,4 @@
-// A whole prototype in one file: g++ -std=c++20 -O1 -I include examples/header_only.cpp -ldl
-// -pthread
+// A prototype in one file: g++ -std=c++20 -O1 -I include examples/header_only.cpp -ldl -pthread
 #define VT_IMPLEMENTATION
 #include <vt/vt.hpp>
 

@@ -1,5 +1,4 @@
-// Plain aggregates as tuples: how many fields a struct has, and references to them, without a
-// macro.
+// Plain aggregates as tuples, without a macro: how many fields a struct has, references to them.
 #pragma once
 
 #include <array>
@@ -171,14 +170,12 @@ template <class T>
 FieldAddress(T) -> FieldAddress<T>;
 template <auto...>
 struct Addresses;
-/// A text that ends with the field's name, but for closing brackets and, by g++, what else it
-/// knows.
+/// A text that ends with the field's name, closing brackets and what else g++ knows.
 template <auto field>
 constexpr const char* field_text() {
   return __PRETTY_FUNCTION__;
 }
-/// Is a field of T a reference? Then it has no address as long as T is nowhere; a bit-field has
-/// none.
+/// Is a field of T a reference? Then it has no address while T is nowhere; a bit-field never has.
 template <class T, std::size_t... I>
 constexpr bool has_reference(std::index_sequence<I...>) {
   return !requires {

@@ -53,8 +53,7 @@ struct FunctionOfTrees {
   const T& like;
   T operator()(const T& x) const { return with_leaves(like, flat(tree_leaves(x))); }
 };
-/// solve(function, tree), where the function that it gets takes and gives trees. It may outlive the
-/// call.
+/// solve(function, tree), where that function takes and gives trees. It may outlive the call.
 template <class Solve, class T>
 auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call) {
   return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f,

@@ -217,8 +217,7 @@ template <class Check, CallFault never>
 inline constexpr bool fits = Check::fault != never;
 
 /// The assertions on a call, a message for each thing that can be wrong. Nothing of the call may be
-/// compiled unless Check::holds. There is no macro inside: compilers show each on the way to an
-/// assertion.
+/// compiled unless Check::holds. There is no macro inside, as compilers show each on the way.
 // clang-format off
 #define VT_ASSERT_CALL(name, Check)                                                                \
   static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
@@ -294,8 +293,8 @@ constexpr bool is_tree_type() {
   return Check::holds;
 }
 
-/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]",
-/// "[\"key\"]".
+/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]"
+/// and "[\"key\"]".
 template <class T, class Visit>
 void for_each_child(T& tree, Visit&& visit) {
   using Plain = std::remove_const_t<T>;
@@ -490,8 +489,7 @@ inline void append_text(std::string& key, std::string_view text) {
   key.append(text);
 }
 
-/// Appends what is static about a tree: numbers, strings, container sizes and keys. Tensors add
-/// nothing.
+/// Appends what is static about a tree: numbers, strings, sizes and keys of containers; no Tensors.
 template <class T>
 void append_static(std::string& key, const T& tree) {
   if constexpr (std::is_same_v<T, Tensor>) {

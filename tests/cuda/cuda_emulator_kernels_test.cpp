@@ -1,5 +1,5 @@
-// The emulated CUDA driver: kernels written by hand give right results in every order of blocks and
-// threads.
+// The emulated CUDA driver: kernels written by hand give right results in every order
+// of blocks and threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

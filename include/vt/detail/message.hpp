@@ -1,5 +1,4 @@
-// Messages: fmt behind a function that is no template, as the sources word some two hundred of
-// them.
+// Messages: fmt behind a function that is no template, as the sources have some two hundred.
 #pragma once
 
 #include <concepts>

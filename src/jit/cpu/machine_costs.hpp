@@ -1,5 +1,5 @@
-// What the machine's parts take, for the cost model: measured by the background thread, and kept on
-// disk.
+// What the machine's parts take, for the cost model: measured by the background thread,
+// and kept on disk.
 #pragma once
 
 #include "../nest/cost_model.hpp"

@@ -1,5 +1,5 @@
-// Complex numbers out of a Graph: each becomes its real and its imaginary part before anything is
-// fused.
+// Complex numbers out of a Graph: each becomes its real
+// and its imaginary part before anything is fused.
 #pragma once
 
 #include <optional>

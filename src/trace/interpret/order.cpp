@@ -1,5 +1,5 @@
-// Interpreter rule of sort: rows of places, put in order by a stable sort that compares as the op
-// defines.
+// Interpreter rule of sort: rows of places, put in order by a stable sort that compares
+// as the op defines.
 #include <cmath>
 #include <numeric>
 

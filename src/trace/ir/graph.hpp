@@ -215,9 +215,9 @@ struct DotParams {
 };
 /// conv_general: a dot_general in which further pairs of axes, `lhs_window` and `rhs_window`, slide
 /// along each other. The left one is stretched by zeros between its elements (lhs_dilation) and
-/// edged by zeros (low, high; cropped where negative); result element o adds up lhs[strides · o +
-/// rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free; with
-/// `order`, axis order[i] of these as result axis i.
+/// edged by zeros (low, high; cropped where negative); result element o adds up
+/// lhs[strides · o + rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs
+/// free; with `order`, axis order[i] of these as result axis i.
 struct ConvParams {
   DotParams dot;
   Axes lhs_window = {}, rhs_window = {};
@@ -377,8 +377,8 @@ struct CondParams {
   Lanes lanes;
   bool operator==(const CondParams&) const = default;
 };
-/// while: (carry…, rest…) → carry…; as long as condition(carry…, rest…) gives true, carry… =
-/// body(carry…, rest…). With lanes all carries hold them at axis 0.
+/// while: (carry…, rest…) → carry…; as long as condition(carry…, rest…) gives
+/// true, carry… = body(carry…, rest…). With lanes all carries hold them at axis 0.
 struct WhileParams {
   GraphRef condition, body;
   int carries = 0;
@@ -387,8 +387,8 @@ struct WhileParams {
   std::int64_t checkpoints = 0;
   bool operator==(const WhileParams&) const = default;
 };
-/// scan: (carry…, xs…, rest…) → (carry…, ys…): for each element along axis 0 of xs, (carry…, y…) =
-/// body(carry…, x…, rest…).
+/// scan: (carry…, xs…, rest…) → (carry…, ys…): for each element along axis 0 of
+/// xs, (carry…, y…) = body(carry…, x…, rest…).
 struct ScanParams {
   GraphRef body;
   int carries = 0, sequences = 0;

@@ -1,5 +1,5 @@
-// The closed set of primitive ops: the Op enum and its definition table (name, arity, family,
-// linearity).
+// The closed set of primitive ops: the Op enum and its definition table (name, arity,
+// family, linearity).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Eigenvalues of one symmetric matrix in memory: reduction to three diagonals, and QL steps on
-// these.
+// Eigenvalues of one symmetric matrix in memory: reduction to three diagonals,
+// and QL steps on these.
 #pragma once
 
 #include "linalg_rotations.hpp"

@@ -1,5 +1,5 @@
-// The inner loops of linear algebra, written once for any width of vectors and compiled for several
-// machines.
+// The inner loops of linear algebra, written once for any width of vectors and compiled
+// for several machines.
 #include "matrix_lanes.hpp"
 
 #include <algorithm>

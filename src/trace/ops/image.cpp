@@ -1,5 +1,5 @@
-// Functions on images: contrast, saturation, hue, the way to HSV and back; other sizes, and
-// windows.
+// Functions on images: contrast, saturation, hue, the way to HSV and back; other sizes,
+// and windows.
 #include <algorithm>
 #include <numbers>
 

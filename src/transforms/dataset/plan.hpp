@@ -1,5 +1,5 @@
-// What a dataset is to do, step by step: made by dataset.cpp, run by the streams of
-// dataset/streams.cpp.
+// What a dataset is to do, step by step: made by dataset.cpp,
+// run by the streams of dataset/streams.cpp.
 #pragma once
 
 #include <vt/dataset.hpp>

@@ -1,5 +1,5 @@
-// Between row-major matrices in memory and vectors of one element of each: square tiles turned in
-// registers.
+// Between row-major matrices in memory and vectors of one element of each:
+// square tiles turned in registers.
 #include "lane_matrices.hpp"
 
 #if VT_HAS_LLVM_HEADERS

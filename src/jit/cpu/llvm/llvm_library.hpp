@@ -1,5 +1,5 @@
-// Owns the table of LLVM C functions that vt uses, loaded from libLLVM at run time and never
-// linked.
+// Owns the table of LLVM C functions that vt uses,
+// loaded from libLLVM at run time and never linked.
 #pragma once
 
 #include <string>

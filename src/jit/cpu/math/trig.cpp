@@ -1,5 +1,5 @@
-// Inner functions on angles: sin, cos, tan with argument reduction of any size, and the inverse
-// functions.
+// Inner functions on angles: sin, cos, tan with argument reduction of any size,
+// and the inverse functions.
 #include "math.hpp"
 #include "tables.hpp"
 #include "value.hpp"
@@ -148,8 +148,8 @@ V cot_pi(V r) {  // -tan of a quarter turn more
 
 namespace arc_parts {
 
-/// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with s = √((1 -
-/// |x|)/2).
+/// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with
+/// s = √((1 - |x|)/2).
 struct Arc {
   V beyond, s, rest;
 };

@@ -1,5 +1,5 @@
-// How a convolution is cut into register tiles: their heights, what that costs, and the loops over
-// them.
+// How a convolution is cut into register tiles: their heights, what that costs,
+// and the loops over them.
 #include "conv_kernel.hpp"
 
 #if VT_HAS_LLVM_HEADERS

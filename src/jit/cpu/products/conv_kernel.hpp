@@ -1,5 +1,5 @@
-// How a convolution is cut into register tiles: their heights, what that costs, and the loops over
-// them.
+// How a convolution is cut into register tiles: their heights, what that costs,
+// and the loops over them.
 #pragma once
 
 #include "../../fusion/conv_spec.hpp"

@@ -1,5 +1,5 @@
-// Backend: what a device must offer to programs: kernels from loop nests, matrix products and
-// convolutions.
+// Backend: what a device must offer to programs: kernels from loop nests,
+// matrix products and convolutions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by
-// round.
+// ControlRunner: a cond, while or scan whose bodies are compiled programs,
+// run from here round by round.
 #include "control.hpp"
 
 #include <algorithm>

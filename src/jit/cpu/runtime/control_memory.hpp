@@ -1,5 +1,5 @@
-// What running loops and branches do with memory and threads: rows of lanes, copies, parts on all
-// threads.
+// What running loops and branches do with memory and threads: rows of lanes, copies,
+// parts on all threads.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// cuBLAS, where it is found: its functions, loaded at run time, and large matrix products through
-// them.
+// cuBLAS, where it is found: its functions, loaded at run time,
+// and large matrix products through them.
 #pragma once
 
 #include <cstddef>

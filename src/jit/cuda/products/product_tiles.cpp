@@ -1,5 +1,5 @@
-// Products in tiles that a block keeps in shared memory, by the threads' own sums or on tensor
-// cores.
+// Products in tiles that a block keeps in shared memory,
+// by the threads' own sums or on tensor cores.
 #include <algorithm>
 
 #include <vt/detail/message.hpp>

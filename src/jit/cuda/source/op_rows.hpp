@@ -1,5 +1,5 @@
-// CUDA's row for every op of the op table: what runs it on a device, and why the host does where it
-// does.
+// CUDA's row for every op of the op table: what runs it on a device,
+// and why the host does where it does.
 #pragma once
 
 #include <string_view>

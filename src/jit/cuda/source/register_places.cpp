@@ -1,5 +1,5 @@
-// Parts of arrays at places that are known at run time, in loops in registers: slices, gathers and
-// scatters.
+// Parts of arrays at places that are known at run time, in loops in registers: slices,
+// gathers and scatters.
 #include <vt/detail/message.hpp>
 
 #include "register_writer.hpp"

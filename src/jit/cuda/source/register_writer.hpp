@@ -1,5 +1,5 @@
-// The text of a loop in registers while it is written: values, what is read and written, control
-// flow.
+// The text of a loop in registers while it is written: values, what is read and written,
+// control flow.
 #pragma once
 
 #include <initializer_list>

@@ -69,9 +69,9 @@ inline Axes range(int first, std::size_t count) {
 }  // namespace conv_transpose
 
 // y[o] = Σ x[s·o + r·p − low] w[p], x stretched by l. With q = l·n the place of x[n]: x̄[n] = Σ
-// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ stretched by s with w turned around; and w̄[p] =
-// Σ x[r·p + s·o − low] ȳ[o], one of x with the window ȳ, whose dilation is s and whose stride is r.
-// The high padding is what gives the operand's extents.
+// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ stretched by s with w turned around; and
+// w̄[p] = Σ x[r·p + s·o − low] ȳ[o], one of x with the window ȳ, whose dilation is s and whose
+// stride is r. The high padding is what gives the operand's extents.
 void conv_general(const TransposeCall& c) {
   using namespace conv_transpose;
   const auto& p = c.as<ConvParams>();

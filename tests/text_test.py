@@ -41,7 +41,7 @@ if formatter and sources:
         found = re.match(r"(.*?):(\d+):\d+: error:", line)
         if found:
             wrong.setdefault(found[1], found[2])
-    errors += [f"{n}:{number}: clang-format-19 writes this otherwise" for n, number in wrong.items()]
+    errors += [f"{n}:{line}: clang-format-19 writes this otherwise" for n, line in wrong.items()]
     if run.returncode and not wrong:
         errors.append(f"clang-format-19 fails: {run.stderr[:1000]}")
 if errors:

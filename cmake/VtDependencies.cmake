@@ -1,5 +1,6 @@
-# Finds the headers vt uses (none is linked; libLLVM is loaded at run time). Shared by vt's build and by its installed config.
-# Sets VT_LLVM_INCLUDE_DIR, VT_EIGEN_INCLUDE_DIR, VT_FMT_INCLUDE_DIR (cache) and VT_HEADER_DIRS (those that are not default paths).
+# Finds the headers vt uses (none is linked; libLLVM is loaded at run time). Shared by vt's build
+# and by its installed config. Sets VT_LLVM_INCLUDE_DIR, VT_EIGEN_INCLUDE_DIR, VT_FMT_INCLUDE_DIR
+# (cache) and VT_HEADER_DIRS (those that are not default paths).
 
 set(_vt_llvm_hints)
 foreach(_vt_version 19 20 18)  # developed on 19; the others are supported
@@ -14,7 +15,8 @@ if(NOT VT_LLVM_INCLUDE_DIR)
     list(APPEND _vt_llvm_hints ${_vt_llvm_config_dir})
   endif()
 endif()
-find_path(VT_LLVM_INCLUDE_DIR llvm-c/LLJIT.h HINTS ${_vt_llvm_hints} DOC "Folder that holds llvm-c/ (LLVM 18 to 20)")
+find_path(VT_LLVM_INCLUDE_DIR llvm-c/LLJIT.h HINTS ${_vt_llvm_hints}
+  DOC "Folder that holds llvm-c/ (LLVM 18 to 20)")
 find_path(VT_EIGEN_INCLUDE_DIR Eigen/Core PATH_SUFFIXES eigen3 DOC "Folder that holds Eigen/")
 find_path(VT_FMT_INCLUDE_DIR fmt/format.h DOC "Folder that holds fmt/")
 mark_as_advanced(VT_LLVM_CONFIG VT_LLVM_INCLUDE_DIR VT_EIGEN_INCLUDE_DIR VT_FMT_INCLUDE_DIR)

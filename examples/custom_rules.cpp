@@ -10,8 +10,7 @@ int main() {
   int failures = 0;
   const vt::Tensor x = vt::tensor({-2.0, 0.0, 50.0, 800.0});
 
-  // log(1 + exp(x)) overflows where its derivative is plain; the rule gives derivatives of every
-  // order.
+  // log(1 + exp(x)) overflows where its derivative is plain; the rule gives those of every order.
   auto rule = [](auto primals, auto tangents) {
     const vt::Tensor t = std::get<0>(primals);
     return std::pair(vt::softplus(t), vt::sigmoid(t) * std::get<0>(tangents));

@@ -29,8 +29,7 @@ Model make_model(double dt) {
   return m;
 }
 
-/// One filter: measurements [steps, 2] → the last state [4] and the log-likelihood of what was
-/// measured.
+/// One filter: measurements [steps, 2] → the last state [4] and the log-likelihood of them.
 std::pair<vt::Tensor, vt::Tensor> filter(const Model& m, const vt::Tensor& measurements) {
   const auto step = [&](std::tuple<vt::Tensor, vt::Tensor> state, vt::Tensor measured) {
     const auto& [mean, spread] = state;

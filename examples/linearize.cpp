@@ -1,5 +1,4 @@
-// linearize: evaluates once and returns the linear map of derivatives there, to be applied many
-// times.
+// linearize: evaluates once and returns the linear map of derivatives there, to apply often.
 #include <vt/vt.hpp>
 
 #include <iostream>

@@ -1,6 +1,5 @@
 // An LSTM written for one sequence whose length is data: vmap runs it on sequences of different
-// lengths, each until its own end, and the Jacobian of the last state follows every one of them
-// back.
+// lengths, each until its own end, and the Jacobian of the last state follows each of them back.
 #include <vt/vt.hpp>
 
 #include <iostream>

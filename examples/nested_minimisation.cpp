@@ -14,8 +14,8 @@ vt::Tensor smallest(F f, vt::Tensor start) {
                         [&](vt::Tensor v) { return v - 0.2 * slope(v); }, start);
 }
 
-/// The x that minimizes (x − 1)² + y², where y in its turn minimizes (y − p·x)². So y = p·x and x =
-/// 1 / (1 + p²).
+/// The x that minimizes (x − 1)² + y², where y in its turn minimizes (y − p·x)². So y = p·x and
+/// x = 1 / (1 + p²).
 vt::Tensor outer(vt::Tensor p) {
   const auto inner = [=](vt::Tensor x) {
     return smallest([=](vt::Tensor y) { return vt::square(y - p * x); }, vt::tensor(0.0));

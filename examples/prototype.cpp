@@ -1,5 +1,5 @@
-// A prototype without a build of vt. vt.cpp beside it holds the implementation and is compiled once;
-// this file is compiled in seconds after every change:
+// A prototype without a build of vt. vt.cpp beside it holds the implementation and is compiled
+// once; this file is compiled in seconds after every change:
 //   g++ -std=c++20 -O1 -I include -c examples/vt.cpp
 //   g++ -std=c++20 -O2 -I include examples/prototype.cpp vt.o -ldl -pthread
 #include <vt/vt.hpp>

@@ -26,8 +26,7 @@ int main() {
   const Tensor from = vt::random::uniform(vt::random::key(5), {starts, n}, -1.0, 1.0, vt::f64);
   const Tensor found = vt::jit(vt::vmap(find, {.in_axes = {0, vt::unmapped}}))(from, b);
   const Tensor error = vt::vmap([&](Tensor h) { return vt::max(vt::abs(cell(h, b) - h)); })(found);
-  // The spectral radius of a symmetric matrix times a positive diagonal: √D W √D has the same
-  // eigenvalues.
+  // The spectral radius of a symmetric matrix times a positive diagonal: that of √D W √D.
   const auto radius = [&](Tensor h) {
     const Tensor d = vt::sqrt(1.0 - vt::square(cell(h, b)));
     return vt::max(vt::abs(vt::linalg::eigvalsh(vt::reshape(d, {n, 1}) * w * d)));

@@ -1,5 +1,4 @@
-// vmap: a function written for one vector, applied to every row of a batch, with one argument
-// shared.
+// vmap: a function written for one vector, applied to every row of a batch; one argument is shared.
 #include <vt/vt.hpp>
 
 #include <iostream>

@@ -1,10 +1,11 @@
-"""Turns the benchmarks' JSON into one table: every row beside its peer or limit, from the same run, with what is to be reached."""
+"""Turns the benchmarks' JSON into one table: every row beside its peer or limit, from the same run,
+with what is to be reached."""
 import math
 
 
 class Row:
-    """The figure is peer time / our time. `peer`: a row name, seconds, or ("flops", count, row name of the peak). `rate`: the counter that is shown
-    in place of times."""
+    """The figure is peer time / our time. `peer`: a row name, seconds, or ("flops", count, row name
+    of the peak). `rate`: the counter that is shown in place of times."""
 
     def __init__(self, title, ours, peer, target, rate=None):
         self.title, self.ours, self.peer, self.target, self.rate = title, ours, peer, target, rate
@@ -18,86 +19,128 @@ def rows():
         Row("… against JAX", "call/10/vt", "call/10/jax", 10.0),
         Row("first call, 20 ops, cold, against 12 ms", "first_call/20_ops/cold", 12e-3, 1.0),
         Row("… from the disk cache, against 1 ms", "first_call/20_ops/disk", 1e-3, 1.0),
-        Row("… cold, and the first compilation of the process, which loads libLLVM", "first_call/20_ops/first_of_process", 12e-3, None),
+        Row("… cold, and the first compilation of the process, which loads libLLVM",
+            "first_call/20_ops/first_of_process", 12e-3, None),
         Row("… cold, against JAX", "first_call/20_ops/cold", "first_call/20_ops/jax", None),
-        Row("first call of VGG16's logits and of their gradient, cold, against 0.7 s", "first_call/vgg16/forward_and_gradient/cold", 0.7, 1.0),
-        Row("… against JAX's compile time", "first_call/vgg16/forward_and_gradient/cold", "first_call/vgg16/forward_and_gradient/jax", 10.0),
-        Row("… from the disk cache, against 2 · 30 ms", "first_call/vgg16/forward_and_gradient/disk", 60e-3, 1.0),
-        Row("… the logits alone, cold, against JAX's compile time", "first_call/vgg16/forward/cold", "first_call/vgg16/forward/jax", 10.0),
+        Row("first call of VGG16's logits and of their gradient, cold, against 0.7 s",
+            "first_call/vgg16/forward_and_gradient/cold", 0.7, 1.0),
+        Row("… against JAX's compile time", "first_call/vgg16/forward_and_gradient/cold",
+            "first_call/vgg16/forward_and_gradient/jax", 10.0),
+        Row("… from the disk cache, against 2 · 30 ms",
+            "first_call/vgg16/forward_and_gradient/disk", 60e-3, 1.0),
+        Row("… the logits alone, cold, against JAX's compile time", "first_call/vgg16/forward/cold",
+            "first_call/vgg16/forward/jax", 10.0),
         Row("… from the disk cache, against 30 ms", "first_call/vgg16/forward/disk", 30e-3, 1.0),
     ]
     for t in (1, 2):
-        out.append(Row(f"fused chain, 1e7 f32, {t} threads, share of copy bandwidth", f"chain/f32/10000000/threads:{t}/vt",
+        out.append(Row(f"fused chain, 1e7 f32, {t} threads, share of copy bandwidth",
+                       f"chain/f32/10000000/threads:{t}/vt",
                        f"chain/f32/10000000/threads:{t}/memcpy", 0.85))
-    out.append(Row("… against JAX", "chain/f32/10000000/threads:2/vt", "chain/f32/10000000/jax", None))
+    out.append(Row("… against JAX", "chain/f32/10000000/threads:2/vt", "chain/f32/10000000/jax",
+                   None))
     for t in (1, 2):
         for what in ("axis0", "axis1", "all"):
-            out.append(Row(f"sum {what}, 4096x4096 f32, {t} threads, share of read bandwidth", f"sum/{what}/threads:{t}/vt",
+            out.append(Row(f"sum {what}, 4096x4096 f32, {t} threads, share of read bandwidth",
+                           f"sum/{what}/threads:{t}/vt",
                            f"sum/limit/threads:{t}/read", 0.85))
     for what in ("axis0", "axis1", "all"):
-        out.append(Row(f"sum {what}, 2 threads, against JAX", f"sum/{what}/threads:2/vt", f"sum/{what}/jax", None))
+        out.append(Row(f"sum {what}, 2 threads, against JAX", f"sum/{what}/threads:2/vt",
+                       f"sum/{what}/jax", None))
     for t in (1, 2):
         for limit, walks in (("read", ("max0", "argmax0", "sum0_f64", "sum0_bf16", "sum_middle")),
-                             ("copy", ("transpose_f32", "transpose_f64", "transpose_batched", "transpose_chain", "cumsum0", "cumsum1", "cummax1",
+                             ("copy", ("transpose_f32", "transpose_f64", "transpose_batched",
+                                       "transpose_chain", "cumsum0", "cumsum1", "cummax1",
                                        "softmax", "segment_sum"))):
             for walk in walks:
-                out.append(Row(f"{walk}, 64 MiB, {t} threads, share of {limit} bandwidth", f"walk/{walk}/threads:{t}/vt",
+                out.append(Row(f"{walk}, 64 MiB, {t} threads, share of {limit} bandwidth",
+                               f"walk/{walk}/threads:{t}/vt",
                                f"walk/limit/threads:{t}/{limit}", None))
     for dtype in ("f32", "f64"):
         for n in (256, 512, 1024, 2048):
             for t in (1, 2):
                 name = f"matmul/{dtype}/{n}/threads:{t}"
-                out.append(Row(f"matmul {dtype} n={n}, {t} threads, against Eigen native", name + "/vt", name + "/eigen", 1.1))
-                out.append(Row("… share of FMA peak", name + "/vt", ("flops", 2.0 * n ** 3, f"fma_peak/{dtype}/threads:{t}"), 0.8))
-            out.append(Row("… 2 threads, against JAX", f"matmul/{dtype}/{n}/threads:2/vt", f"matmul/{dtype}/{n}/jax", None))
+                out.append(Row(f"matmul {dtype} n={n}, {t} threads, against Eigen native",
+                               name + "/vt", name + "/eigen", 1.1))
+                out.append(Row("… share of FMA peak", name + "/vt",
+                               ("flops", 2.0 * n ** 3, f"fma_peak/{dtype}/threads:{t}"), 0.8))
+            out.append(Row("… 2 threads, against JAX", f"matmul/{dtype}/{n}/threads:2/vt",
+                           f"matmul/{dtype}/{n}/jax", None))
     for n in (4, 8, 16, 32, 64):
-        out.append(Row(f"batched matmul f32 n={n}, 1 thread, against Eigen native loop", f"batched_matmul/f32/{n}/vt",
+        out.append(Row(f"batched matmul f32 n={n}, 1 thread, against Eigen native loop",
+                       f"batched_matmul/f32/{n}/vt",
                        f"batched_matmul/f32/{n}/eigen", 2.0))
     for what in ("relu", "tanh"):
         for size in ("512x512x512", "2048x1024x64"):
             name = f"product_epilogue/{what}/f32/{size}"
-            out.append(Row(f"{what}(x·w + b) f32 {size}, inside the product, against a kernel of its own", name + "/inside", name + "/apart", None))
-    out.append(Row("exp, 1e6 f32, 2 threads, against 2.5 G/s", "function/exp/f32/threads:2/vt", 1e6 / 2.5e9, 1.0))
+            title = f"{what}(x·w + b) f32 {size}, inside the product, against a kernel of its own"
+            out.append(Row(title, name + "/inside", name + "/apart", None))
+    out.append(Row("exp, 1e6 f32, 2 threads, against 2.5 G/s", "function/exp/f32/threads:2/vt",
+                   1e6 / 2.5e9, 1.0))
     for name in ("exp", "log", "sin", "tanh"):
-        out.append(Row(f"{name}, 1e6 f32, 2 threads, against JAX", f"function/{name}/f32/threads:2/vt", f"function/{name}/f32/jax", 1.0))
-        out.append(Row(f"{name}, 1 thread, against libm", f"function/{name}/f32/threads:1/vt", f"function/{name}/f32/threads:1/libm", None))
+        out.append(Row(f"{name}, 1e6 f32, 2 threads, against JAX",
+                       f"function/{name}/f32/threads:2/vt", f"function/{name}/f32/jax", 1.0))
+        out.append(Row(f"{name}, 1 thread, against libm", f"function/{name}/f32/threads:1/vt",
+                       f"function/{name}/f32/threads:1/libm", None))
     for dtype in ("f32", "f64"):
         for t in (1, 2):
-            out.append(Row(f"sort 1e6 {dtype}, {t} threads, against std::sort", f"sort/{dtype}/1000000/threads:{t}/vt", f"sort/{dtype}/1000000/std", 1.0))
-        out.append(Row("… 2 threads, against JAX", f"sort/{dtype}/1000000/threads:2/vt", f"sort/{dtype}/1000000/jax", 4.0))
-    out.append(Row("… f32, 2 threads, against NumPy", "sort/f32/1000000/threads:2/vt", "sort/f32/1000000/numpy", None))
+            out.append(Row(f"sort 1e6 {dtype}, {t} threads, against std::sort",
+                           f"sort/{dtype}/1000000/threads:{t}/vt", f"sort/{dtype}/1000000/std",
+                           1.0))
+        out.append(Row("… 2 threads, against JAX", f"sort/{dtype}/1000000/threads:2/vt",
+                       f"sort/{dtype}/1000000/jax", 4.0))
+    out.append(Row("… f32, 2 threads, against NumPy", "sort/f32/1000000/threads:2/vt",
+                   "sort/f32/1000000/numpy", None))
     for t in (1, 2):
-        out.append(Row(f"argsort 16 x 1e5 f32, {t} threads, against std::stable_sort", f"argsort/f32/16x100000/threads:{t}/vt",
+        out.append(Row(f"argsort 16 x 1e5 f32, {t} threads, against std::stable_sort",
+                       f"argsort/f32/16x100000/threads:{t}/vt",
                        "argsort/f32/16x100000/std", 1.0))
-        out.append(Row("… along columns", f"argsort/f32/100000x16/axis0/threads:{t}/vt", "argsort/f32/16x100000/std", 1.0))
-    out.append(Row("… 2 threads, against JAX", "argsort/f32/16x100000/threads:2/vt", "argsort/f32/16x100000/jax", 4.0))
-    out.append(Row("100 greatest of 1e6 f32, 1 thread, against std::partial_sort", "top_k/100/f32/1000000/threads:1/vt",
+        out.append(Row("… along columns", f"argsort/f32/100000x16/axis0/threads:{t}/vt",
+                       "argsort/f32/16x100000/std", 1.0))
+    out.append(Row("… 2 threads, against JAX", "argsort/f32/16x100000/threads:2/vt",
+                   "argsort/f32/16x100000/jax", 4.0))
+    out.append(Row("100 greatest of 1e6 f32, 1 thread, against std::partial_sort",
+                   "top_k/100/f32/1000000/threads:1/vt",
                    "top_k/100/f32/1000000/std", None))
-    out.append(Row("… 2 threads, against JAX", "top_k/100/f32/1000000/threads:2/vt", "top_k/100/f32/1000000/jax", None))
-    out.append(Row("median of 1e6 f32, 2 threads, against JAX", "median/f32/1000000/threads:2/vt", "median/f32/1000000/jax", None))
-    out.append(Row("sort 1e5 rows of 10 f32, 1 thread, against std::sort", "sort/f32/100000x10/threads:1/vt", "sort/f32/100000x10/std", None))
-    out.append(Row("… 2 threads, against JAX", "sort/f32/100000x10/threads:2/vt", "sort/f32/100000x10/jax", None))
+    out.append(Row("… 2 threads, against JAX", "top_k/100/f32/1000000/threads:2/vt",
+                   "top_k/100/f32/1000000/jax", None))
+    out.append(Row("median of 1e6 f32, 2 threads, against JAX", "median/f32/1000000/threads:2/vt",
+                   "median/f32/1000000/jax", None))
+    out.append(Row("sort 1e5 rows of 10 f32, 1 thread, against std::sort",
+                   "sort/f32/100000x10/threads:1/vt", "sort/f32/100000x10/std", None))
+    out.append(Row("… 2 threads, against JAX", "sort/f32/100000x10/threads:2/vt",
+                   "sort/f32/100000x10/jax", None))
     for t in (1, 2):
-        out.append(Row(f"1e8 normal draws f32, {t} threads, against JAX", f"random/normal/f32/100000000/threads:{t}/vt", "random/normal/f32/100000000/jax",
+        out.append(Row(f"1e8 normal draws f32, {t} threads, against JAX",
+                       f"random/normal/f32/100000000/threads:{t}/vt",
+                       "random/normal/f32/100000000/jax",
                        2.0 if t == 2 else None))
-    for name, title in (("random/gamma/f32/1000000", "1e6 gamma draws, a = 0.7"), ("random/poisson/1000000", "1e6 Poisson draws, mean 20"),
-                        ("special/igamma/f32/1000000", "igamma of 1e6 f32"), ("special/i0e/f32/1000000", "i0e of 1e6 f32")):
-        out.append(Row(f"{title}, 2 threads, against JAX", f"{name}/threads:2/vt", f"{name}/jax", None))
+    for name, title in (("random/gamma/f32/1000000", "1e6 gamma draws, a = 0.7"),
+                        ("random/poisson/1000000", "1e6 Poisson draws, mean 20"),
+                        ("special/igamma/f32/1000000", "igamma of 1e6 f32"),
+                        ("special/i0e/f32/1000000", "i0e of 1e6 f32")):
+        out.append(Row(f"{title}, 2 threads, against JAX", f"{name}/threads:2/vt", f"{name}/jax",
+                       None))
     out += control()
     out += linalg()
     out += spectral()
     out += convolutions()
     out += jacobians()
     out += [
-        Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
-        Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),
+        Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt",
+            "per_example_gradients/256/loop", 30.0),
+        Row("… against a loop of compiled calls", "per_example_gradients/256/vt",
+            "per_example_gradients/256/compiled_loop", None),
         Row("… against JAX", "per_example_gradients/256/vt", "per_example_gradients/256/jax", 1.5),
-        Row("Jacobian of the logits, 359 images, against JAX", "jacobian/logits/359/vt", "jacobian/logits/359/jax", 1.5),
-        Row("Hessian of the softmax regression, against JAX", "hessian/softmax/650/vt", "hessian/softmax/650/jax", 1.5),
+        Row("Jacobian of the logits, 359 images, against JAX", "jacobian/logits/359/vt",
+            "jacobian/logits/359/jax", 1.5),
+        Row("Hessian of the softmax regression, against JAX", "hessian/softmax/650/vt",
+            "hessian/softmax/650/jax", 1.5),
     ]
     for size in ("d10_K25", "d20_K50", "d64_K25"):
-        out.append(Row(f"GMM {size} f64: gradient, at most 3 objectives", f"gmm/{size}/gradient/vt", f"gmm/{size}/objective/vt", 1 / 3))
-        out.append(Row("… gradient against JAX", f"gmm/{size}/gradient/vt", f"gmm/{size}/gradient/jax", 1.0))
+        out.append(Row(f"GMM {size} f64: gradient, at most 3 objectives", f"gmm/{size}/gradient/vt",
+                       f"gmm/{size}/objective/vt", 1 / 3))
+        out.append(Row("… gradient against JAX", f"gmm/{size}/gradient/vt",
+                       f"gmm/{size}/gradient/jax", 1.0))
     out += adbench()
     return out
 
@@ -106,13 +149,20 @@ def adbench():
     """Of the suite's other objectives; a Jacobian may cost so many objectives."""
     out = []
     for name, title, derivative, objectives in (
-            [(f"text/{size}", f"character LSTM, {size[1]} layers", "gradient", 3) for size in ("l2", "l4")] +
-            [(f"hand/{kind}/{size}", f"hand tracking, {kind}, {size[1:]} points", "jacobian", 0.6 * columns)
-             for kind, columns in (("simple", 26), ("complicated", 28)) for size in ("c100", "c800")] +
-            [(f"bundle/{size}", f"bundle adjustment, {count} observations", "jacobian", 3) for size, count in (("ba1", "31,843"), ("ba5", "225,911"))]):
-        out.append(Row(f"{title}: {derivative}, at most {objectives:.3g} objectives", f"{name}/{derivative}/vt", f"{name}/objective/vt", 1 / objectives))
-        out.append(Row(f"… {derivative} against JAX", f"{name}/{derivative}/vt", f"{name}/{derivative}/jax", None))
-        out.append(Row("… objective against JAX", f"{name}/objective/vt", f"{name}/objective/jax", None))
+            [(f"text/{size}", f"character LSTM, {size[1]} layers", "gradient", 3)
+             for size in ("l2", "l4")] +
+            [(f"hand/{kind}/{size}", f"hand tracking, {kind}, {size[1:]} points", "jacobian",
+              0.6 * columns)
+             for kind, columns in (("simple", 26), ("complicated", 28))
+             for size in ("c100", "c800")] +
+            [(f"bundle/{size}", f"bundle adjustment, {count} observations", "jacobian", 3)
+             for size, count in (("ba1", "31,843"), ("ba5", "225,911"))]):
+        out.append(Row(f"{title}: {derivative}, at most {objectives:.3g} objectives",
+                       f"{name}/{derivative}/vt", f"{name}/objective/vt", 1 / objectives))
+        out.append(Row(f"… {derivative} against JAX", f"{name}/{derivative}/vt",
+                       f"{name}/{derivative}/jax", None))
+        out.append(Row("… objective against JAX", f"{name}/objective/vt", f"{name}/objective/jax",
+                       None))
     return out
 
 
@@ -120,26 +170,34 @@ def control():
     out = []
     for what in ("value", "gradient"):
         for t in (1, 2):
-            out.append(Row(f"scan of an LSTM cell, {what}, {t} threads, against JAX", f"scan/lstm/{what}/threads:{t}/vt", f"scan/lstm/{what}/jax",
+            out.append(Row(f"scan of an LSTM cell, {what}, {t} threads, against JAX",
+                           f"scan/lstm/{what}/threads:{t}/vt", f"scan/lstm/{what}/jax",
                            3.0 if t == 2 else None))
     for loop in ("while", "fori"):
         name = f"{loop}/value/vt"
-        out.append(Row(f"{loop}, 1e6 rounds of 10 ops f64, at most 1.5 times g++ -O2", name, "while/value/plain", 1 / 1.5))
+        out.append(Row(f"{loop}, 1e6 rounds of 10 ops f64, at most 1.5 times g++ -O2", name,
+                       "while/value/plain", 1 / 1.5))
         out.append(Row("… against JAX", name, f"{loop}/value/jax", 10.0))
-        out.append(Row("… its gradient, against g++ -O2 carrying the derivative along", f"{loop}/gradient/vt", "while/gradient/plain", None))
+        out.append(Row("… its gradient, against g++ -O2 carrying the derivative along",
+                       f"{loop}/gradient/vt", "while/gradient/plain", None))
     out.append(Row("… its gradient, against JAX", "fori/gradient/vt", "fori/gradient/jax", None))
     for t in (1, 2):
         name = f"while/lanes/value/threads:{t}/vt"
-        out.append(Row(f"vmap of a while of 1 to 1,000 rounds, 4,096 lanes, {t} threads, against a g++ -O2 loop", name, "while/lanes/value/plain", None))
+        out.append(Row(f"vmap of a while of 1 to 1,000 rounds, 4,096 lanes, {t} threads, "
+                       "against a g++ -O2 loop", name, "while/lanes/value/plain", None))
         out.append(Row("… against JAX", name, "while/lanes/value/jax", 3.0 if t == 2 else None))
-        out.append(Row("… its gradient, against a g++ -O2 loop carrying the derivative along", f"while/lanes/gradient/threads:{t}/vt",
+        out.append(Row("… its gradient, against a g++ -O2 loop carrying the derivative along",
+                       f"while/lanes/gradient/threads:{t}/vt",
                        "while/lanes/gradient/plain", None))
-    for what, title in (("one", "1e6 updates in a loop"), ("lanes", "… in a loop of 4 lanes, each to its own end")):
+    for what, title in (("one", "1e6 updates in a loop"),
+                        ("lanes", "… in a loop of 4 lanes, each to its own end")):
         for size in (100_000, 1_000_000):
-            out.append(Row(f"{title}, array of {size:,} f64, against one of 1,000", f"update/{what}/{size}/vt", f"update/{what}/1000/vt", 0.9))
+            out.append(Row(f"{title}, array of {size:,} f64, against one of 1,000",
+                           f"update/{what}/{size}/vt", f"update/{what}/1000/vt", 0.9))
     for n in (1, 16, 256):
         name = f"ragged/lstm/{n}"
-        out.append(Row(f"vmap of an LSTM by while, {n} sequences of 1 to 100, against the loop over them", name + "/vt", name + "/loop",
+        out.append(Row(f"vmap of an LSTM by while, {n} sequences of 1 to 100, "
+                       "against the loop over them", name + "/vt", name + "/loop",
                        10.0 if n == 256 else 1.0, "Gtoken/s"))
         out.append(Row("… against JAX", name + "/vt", name + "/jax", None))
     return out
@@ -151,13 +209,16 @@ def linalg():
         for n in (2, 3, 4, 8, 16):
             for what in ("cholesky", "solve", "eigh"):
                 row = f"{what}/{name}/100000x{n}x{n}"
-                out.append(Row(f"100,000 times {what} {n}x{n} {name}, 1 thread, against Eigen's loop", f"{row}/threads:1/vt", f"{row}/eigen", None))
-                out.append(Row("… 2 threads, against Eigen's loop", f"{row}/threads:2/vt", f"{row}/eigen", 4.0))
+                title = f"100,000 times {what} {n}x{n} {name}, 1 thread, against Eigen's loop"
+                out.append(Row(title, f"{row}/threads:1/vt", f"{row}/eigen", None))
+                out.append(Row("… 2 threads, against Eigen's loop", f"{row}/threads:2/vt",
+                               f"{row}/eigen", 4.0))
                 out.append(Row("… against JAX", f"{row}/threads:2/vt", f"{row}/jax", 10.0))
     for n in (32, 64, 128, 300):
         for what in ("cholesky", "lu", "solve", "qr", "eigh", "svd"):
             row = f"{what}/f64/{n}x{n}"
-            out.append(Row(f"{what} {n}x{n} f64, 1 thread, against Eigen", f"{row}/threads:1/vt", f"{row}/eigen", 1.0))
+            out.append(Row(f"{what} {n}x{n} f64, 1 thread, against Eigen", f"{row}/threads:1/vt",
+                           f"{row}/eigen", 1.0))
             out.append(Row("… against JAX", f"{row}/threads:1/vt", f"{row}/jax", None))
     return out
 
@@ -166,12 +227,17 @@ def spectral():
     out = []
     for name in ("c64", "c128"):
         for what in [f"fft/{name}/{1 << p}" for p in (10, 12, 14, 16, 18, 20)] + [
-                f"{kind}/{name}/{size}" for kind, size in (("fft", "1000x1024"), ("fft", "1000x1000"), ("fft", "100x10007"), ("fft2", "1024x1024"),
-                                                           ("rfft", "1000x1024"), ("filter", "1000x1024"))]:
-            out.append(Row(f"{what}, 1 thread, against NumPy", f"{what}/threads:1/vt", f"{what}/numpy", 1.0))
+                f"{kind}/{name}/{size}"
+                for kind, size in (("fft", "1000x1024"), ("fft", "1000x1000"), ("fft", "100x10007"),
+                                   ("fft2", "1024x1024"),
+                                                           ("rfft", "1000x1024"),
+                                                           ("filter", "1000x1024"))]:
+            out.append(Row(f"{what}, 1 thread, against NumPy", f"{what}/threads:1/vt",
+                           f"{what}/numpy", 1.0))
             out.append(Row("… 2 threads, against JAX", f"{what}/threads:2/vt", f"{what}/jax", None))
     for what in ("exp/c64/1000000", "chain/c64/1000000", "matmul/c64/512"):
-        out.append(Row(f"complex {what}, 2 threads, against JAX", f"complex/{what}/threads:2/vt", f"complex/{what}/jax", None))
+        out.append(Row(f"complex {what}, 2 threads, against JAX", f"complex/{what}/threads:2/vt",
+                       f"complex/{what}/jax", None))
     return out
 
 
@@ -179,16 +245,23 @@ def convolutions():
     out = []
     for n in (1, 16, 64, 256):
         name = f"convnet/{n}"
-        out.append(Row(f"network for 28x28 images: gradients of each of {n}, against JAX", f"{name}/each/vt", f"{name}/each/jax", 1.5 if n >= 64 else None))
+        out.append(Row(f"network for 28x28 images: gradients of each of {n}, against JAX",
+                       f"{name}/each/vt", f"{name}/each/jax", 1.5 if n >= 64 else None))
         out.append(Row("… of their mean, against JAX", f"{name}/mean/vt", f"{name}/mean/jax", None))
-        out.append(Row("… its logits, against JAX", f"{name}/logits/vt", f"{name}/logits/jax", None))
-    out.append(Row("… gradients of each of 64, against a loop of compiled calls", "convnet/64/each/vt", "convnet/64/each/loop", None))
-    for layer in ("28x28x1*5x5x32", "14x14x32*5x5x64", "14x14x128*3x3x128", "56x56x32*3x3x64/2", "28x28x64*3x3 in 8 groups", "28x28x64*3x3 in 64 groups"):
-        for what, title in (("value", "convolution " + layer), ("by_x", "… its derivative by x"), ("by_filter", "… by the filter")):
-            out.append(Row(f"{title}, against JAX", f"conv/{layer}/{what}/vt", f"conv/{layer}/{what}/jax", None))
+        out.append(Row("… its logits, against JAX", f"{name}/logits/vt", f"{name}/logits/jax",
+                       None))
+    out.append(Row("… gradients of each of 64, against a loop of compiled calls",
+                   "convnet/64/each/vt", "convnet/64/each/loop", None))
+    for layer in ("28x28x1*5x5x32", "14x14x32*5x5x64", "14x14x128*3x3x128", "56x56x32*3x3x64/2",
+                  "28x28x64*3x3 in 8 groups", "28x28x64*3x3 in 64 groups"):
+        for what, title in (("value", "convolution " + layer), ("by_x", "… its derivative by x"),
+                            ("by_filter", "… by the filter")):
+            out.append(Row(f"{title}, against JAX", f"conv/{layer}/{what}/vt",
+                           f"conv/{layer}/{what}/jax", None))
     for window in ("2x2", "3x3/2"):
         for what in ("value", "gradient"):
-            out.append(Row(f"max_pool {window} of 64 28x28x32, {what}, against JAX", f"max_pool/{window}/{what}/vt", f"max_pool/{window}/{what}/jax", None))
+            out.append(Row(f"max_pool {window} of 64 28x28x32, {what}, against JAX",
+                           f"max_pool/{window}/{what}/vt", f"max_pool/{window}/{what}/jax", None))
     return out
 
 
@@ -197,7 +270,8 @@ def jacobians():
     for name, title in (("vgg16", "VGG16, 48x48 pixels"), ("lstm", "LSTM unrolled 10 steps")):
         for outputs in (1, 8, 32, 128):
             row = f"jacobian/{name}/{outputs}"
-            out.append(Row(f"Jacobian of {outputs} logits by the input, {title}, against the loop over rows", row + "/vt", row + "/loop",
+            out.append(Row(f"Jacobian of {outputs} logits by the input, {title}, against the loop "
+                           "over rows", row + "/vt", row + "/loop",
                            20.0 if name == "lstm" and outputs == 128 else None))
             out.append(Row("… against JAX", row + "/vt", row + "/jax", 1.2))
     return out
@@ -217,13 +291,17 @@ def speed(per_second, unit):
 
 def laid_out(head, lines, markdown):
     if markdown:
-        return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ("---",) * len(head), *lines])
+        return "\n".join("| " + " | ".join(cells) + " |"
+                         for cells in [head, ("---",) * len(head), *lines])
     widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in [head, *lines])
+    return "\n".join(
+        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
+                  for i, (cell, w) in enumerate(zip(line, widths))) for line in [head, *lines])
 
 
 def codegen_text(times, markdown=False):
-    """The suite `codegen`: each row beside the best of its peers and beside JAX, and what all of it amounts to."""
+    """The suite `codegen`: each row beside the best of its peers and beside JAX, and what all of it
+    amounts to."""
     peers = ("jax", "torch", "inductor", "numpy")
     lines, ratios, jax_ratios = [], [], []
     for ours, seconds in times.items():
@@ -247,12 +325,15 @@ def codegen_text(times, markdown=False):
     for what, all_ratios, least in (("the best peer", ratios, 0.9), ("JAX", jax_ratios, 1.0)):
         if all_ratios:
             mean = math.exp(sum(map(math.log, all_ratios)) / len(all_ratios))
-            out += f"\n{len(all_ratios)} rows beside {what}: geometric mean {mean:.2f}, {sum(r < least for r in all_ratios)} below {least}"
+            below = sum(r < least for r in all_ratios)
+            out += (f"\n{len(all_ratios)} rows beside {what}: geometric mean {mean:.2f}, "
+                    f"{below} below {least}")
     return out
 
 
 def text(times, counters, markdown=False):
-    """`times`: seconds by row name; `counters`: further figures by row name. Rows without both sides are left out."""
+    """`times`: seconds by row name; `counters`: further figures by row name. Rows without both
+    sides are left out."""
     lines = []
     for row in rows():
         ours = times.get(row.ours)
@@ -269,8 +350,10 @@ def text(times, counters, markdown=False):
         shown = [duration(ours), duration(peer)]
         if row.rate:
             shown = [speed(counters[name][row.rate], row.rate) for name in (row.ours, row.peer)]
-        lines.append((row.title, *shown, f"{ratio:.2f}", "" if row.target is None else f"{row.target:.2f}", verdict))
+        lines.append((row.title, *shown, f"{ratio:.2f}",
+                      "" if row.target is None else f"{row.target:.2f}", verdict))
     memory = counters.get("memory/chain50/f32/4000000", {}).get("extra_KB")
     if memory is not None:
-        lines.append(("memory of a 50-op chain beyond inputs and outputs", f"{memory:.0f} KB", "128 KB", "", "", "yes" if memory <= 128 else "NO"))
+        lines.append(("memory of a 50-op chain beyond inputs and outputs", f"{memory:.0f} KB",
+                      "128 KB", "", "", "yes" if memory <= 128 else "NO"))
     return laid_out(("what", "vt", "peer or limit", "ratio", "wanted", "reached"), lines, markdown)

@@ -1,6 +1,7 @@
 # Sourced by the other scripts: installs what is missing, or names it and stops.
 
-# need PACKAGE=PROBE ...: PROBE is a command, or a file (several patterns with |) that shows the package to be there.
+# need PACKAGE=PROBE ...: PROBE is a command, or a file (several patterns with |) that shows the
+# package to be there.
 need() {
   local missing=() entry package probe pattern found
   for entry in "$@"; do
@@ -21,26 +22,34 @@ need() {
 
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
-    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then as_root=(sudo); else as_root=(none); fi
+    as_root=(none)
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+      as_root=(sudo)
+    fi
   fi
   if ! command -v apt-get >/dev/null || [ "${as_root[0]:-}" = none ]; then
     echo "vt needs these packages (Debian names): ${missing[*]}" >&2
-    echo "They cannot be installed from here (no apt-get, or neither root nor sudo); install them and run this again." >&2
+    echo "They cannot be installed from here (no apt-get, or neither root nor sudo):" \
+      "install them and run this again." >&2
     exit 3
   fi
   echo "installing ${missing[*]}"
   # A machine that never fetched the package lists, or has old ones, needs them first.
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1 || {
+  local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+    apt-get install -qq -y --no-install-recommends "${missing[@]}")
+  "${install[@]}" >/dev/null 2>&1 || {
     "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+    "${install[@]}" >/dev/null
   }
 }
 
 multiarch=/usr/lib/$(uname -m)-linux-gnu
 # What compiling a program with vt in it takes, and what building vt with CMake takes beyond that.
+llvm_headers=/usr/lib/llvm-19/include/llvm-c
+llvm_headers+="|/usr/lib/llvm-20/include/llvm-c|/usr/lib/llvm-18/include/llvm-c"
 compile_packages=(
   "g++=g++"
-  "llvm-19-dev=/usr/lib/llvm-19/include/llvm-c|/usr/lib/llvm-20/include/llvm-c|/usr/lib/llvm-18/include/llvm-c"
+  "llvm-19-dev=$llvm_headers"
   "libeigen3-dev=/usr/include/eigen3|/usr/local/include/eigen3"
   "libfmt-dev=/usr/include/fmt|/usr/local/include/fmt"
 )
@@ -53,4 +62,7 @@ test_packages=(
   "libgmp-dev=/usr/include/gmp.h|/usr/include/*/gmp.h"
   python3=python3
 )
-bench_packages=("libbenchmark-dev=/usr/include/benchmark|/usr/local/include/benchmark" python3=python3)
+bench_packages=(
+  "libbenchmark-dev=/usr/include/benchmark|/usr/local/include/benchmark"
+  python3=python3
+)

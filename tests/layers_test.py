@@ -75,7 +75,8 @@ def layer_of(path):
 
 errors = []
 count = 0
-files = sorted(p for d in ("include", "src") for p in (root / d).rglob("*") if p.suffix in (".hpp", ".cpp", ".inc"))
+files = sorted(p for d in ("include", "src") for p in (root / d).rglob("*")
+               if p.suffix in (".hpp", ".cpp", ".inc"))
 for file in files:
     name = file.relative_to(root).as_posix()
     text = file.read_text(encoding="utf-8")
@@ -99,11 +100,15 @@ for file in files:
             continue
         count += 1
         kind, target = match.groups()
-        if heavy.search(f"<{target}") and (layer.startswith("include/vt") and name not in heavy_allowed):
+        public = layer.startswith("include/vt") and name not in heavy_allowed
+        if heavy.search(f"<{target}") and public:
             errors.append(f"{name}:{number}: a public header includes {target}")
         if kind == "<" and not target.startswith("vt/"):
             continue
-        resolved = ("include/" + target) if kind == "<" else (file.parent / target).resolve().relative_to(root.resolve()).as_posix()
+        if kind == "<":
+            resolved = "include/" + target
+        else:
+            resolved = (file.parent / target).resolve().relative_to(root.resolve()).as_posix()
         if not (root / resolved).exists():
             errors.append(f"{name}:{number}: {target} does not exist")
             continue
@@ -115,27 +120,37 @@ for file in files:
 
 
 def defines_before(name, macro, seen):
-    """Whether what `name` includes in front of the first use of `macro` defines it: an unknown macro counts as 0 and drops all that it guards."""
+    """Whether what `name` includes in front of the first use of `macro` defines it: an unknown
+    macro counts as 0 and drops all that it guards."""
     text = (root / name).read_text(encoding="utf-8")
     if re.search(rf"^#define {macro}\b", text, re.M):
         return True
     for target in re.findall(r'^#include "([^"]+)"', text.split(f"#if {macro}")[0], re.M):
         included = ((root / name).parent / target).resolve().relative_to(root.resolve()).as_posix()
-        if included not in seen and (root / included).exists() and (seen.add(included) or defines_before(included, macro, seen)):
+        if included in seen or not (root / included).exists():
+            continue
+        seen.add(included)
+        if defines_before(included, macro, seen):
             return True
     return False
 
 
 for file in files:
-    if "#if VT_HAS_LLVM_HEADERS" in file.read_text(encoding="utf-8") and not defines_before(file.relative_to(root).as_posix(), "VT_HAS_LLVM_HEADERS", set()):
-        errors.append(f"{file.relative_to(root)}: asks for VT_HAS_LLVM_HEADERS, which nothing that it includes before defines")
-for folder in [*may_include, "tests", *(f"tests/{d.name}" for d in (root / "tests").iterdir() if d.is_dir()), "perf", "examples", "scripts"]:
-    held = [p for p in (root / folder).iterdir() if p.is_file()] if (root / folder).is_dir() else []
+    name = file.relative_to(root).as_posix()
+    asks = "#if VT_HAS_LLVM_HEADERS" in file.read_text(encoding="utf-8")
+    if asks and not defines_before(name, "VT_HAS_LLVM_HEADERS", set()):
+        errors.append(f"{name}: nothing that it includes before defines VT_HAS_LLVM_HEADERS")
+others = {p.parent for top in ("tests", "perf", "examples") for p in (root / top).rglob("*.?pp")}
+others = {p.relative_to(root).as_posix() for p in others if ".venv" not in p.parts}
+for folder in sorted({*may_include, *others, "scripts"}):
+    place = root / folder
+    held = [p for p in place.iterdir() if p.is_file()] if place.is_dir() else []
     if not held and folder in may_include:
         errors.append(f"{folder}: has a row here and no files")
     if len(held) > most_files and folder != "include/vt":
         errors.append(f"{folder}: {len(held)} files, more than {most_files}")
 if count == 0:
     errors.append("no include was found: the check itself is broken")
-print("\n".join(errors) if errors else f"{len(files)} files, {count} includes, all within the layer order")
+print("\n".join(errors) if errors
+      else f"{len(files)} files, {count} includes, all within the layer order")
 sys.exit(1 if errors else 0)

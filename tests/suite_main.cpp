@@ -41,10 +41,15 @@ std::vector<std::string> tests_outside(const std::string& source) {
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
     const ::testing::TestSuite& suite = *all.GetTestSuite(i);
     const std::string name = suite.name();
-    std::vector<std::string> tests;
+    bool begun_here = false;  // then tests of a file that is included belong to this source as well
     for (int k = 0; k < suite.total_test_count(); ++k)
-      if (file_of(*suite.GetTestInfo(k)) != source)
+      begun_here |= file_of(*suite.GetTestInfo(k)) == source;
+    std::vector<std::string> tests;
+    for (int k = 0; k < suite.total_test_count(); ++k) {
+      const std::string file = file_of(*suite.GetTestInfo(k));
+      if (file != source && !(begun_here && file.ends_with(".inc")))
         tests.push_back(name + "." + suite.GetTestInfo(k)->name());
+    }
     if (static_cast<int>(tests.size()) == suite.total_test_count()) tests = {name + ".*"};
     outside.insert(outside.end(), tests.begin(), tests.end());
   }

@@ -3,10 +3,12 @@
 
 Usage: wrong_programs_test.py INCLUDE_DIR COMPILER… [-- FLAG…]
 
-Every file in tests/wrong_programs is compiled by each compiler. Its first lines, "// expect: TEXT", must be found in the first error,
-that is in the first twenty lines of the output (runs of white space count as one space, quotation marks of any sort are alike). A file
-with "// only: clang" or "// only: g++" among these lines is for that compiler. "// compiles" instead of an expectation says that the
-program does compile: it keeps a check from being too strict. The whole output must be short, and hold one error.
+Every file in tests/wrong_programs is compiled by each compiler. Its first lines, "// expect: TEXT",
+must be found in the first error, that is in the first twenty lines of the output (runs of white
+space count as one space, quotation marks of any sort are alike); a comment line that begins with
+several spaces continues the one above. A file with "// only: clang" or "// only: g++" among these
+lines is for that compiler. "// compiles" instead of an expectation says that the program does
+compile: it keeps a check from being too strict. The whole output must be short, and hold one error.
 """
 
 import concurrent.futures
@@ -30,7 +32,8 @@ def precompiled(compiler, clang, flags, folder):
     header = folder / "pre.hpp"
     header.write_text("#include <vt/vt.hpp>\n")
     out = folder / ("pre.hpp.pch" if clang else "pre.hpp.gch")
-    subprocess.run([compiler, *flags, "-Werror", "-x", "c++-header", str(header), "-o", str(out)], check=True)
+    subprocess.run([compiler, *flags, "-Werror", "-x", "c++-header", str(header), "-o", str(out)],
+                   check=True)
     return ["-include-pch", str(out)] if clang else ["-include", str(header)]
 
 
@@ -44,18 +47,24 @@ def complaint(program, compiler, clang, flags):
     for line in program.read_text().splitlines():
         if not line.startswith("//"):
             break
-        head.append(line[2:].strip())
+        if head and line.startswith("//    "):  # goes on with the line above
+            head[-1] += " " + line[2:].strip()
+        else:
+            head.append(line[2:].strip())
     expected = [line.removeprefix("expect:").strip() for line in head if line.startswith("expect:")]
     only = [line.removeprefix("only:").strip() for line in head if line.startswith("only:")]
     if only and not any(("clang" in name) == clang for name in only):
         return None
-    run = subprocess.run([compiler, *flags, "-fsyntax-only", str(program)], capture_output=True, text=True,
+    run = subprocess.run([compiler, *flags, "-fsyntax-only", str(program)], capture_output=True,
+                         text=True,
                          env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"})
     # What a reader sees: the output without the list of files that include each other.
-    shown = [line for line in run.stderr.splitlines() if not re.match(r"(In file included from|\s+from) ", line)]
+    shown = [line for line in run.stderr.splitlines()
+             if not re.match(r"(In file included from|\s+from) ", line)]
     text = "\n".join(shown[:LINES_READ])
     if "compiles" in head:
-        return None if run.returncode == 0 and not run.stderr else f"does not compile without a word:\n{text}"
+        good = run.returncode == 0 and not run.stderr
+        return None if good else f"does not compile without a word:\n{text}"
     if not expected:
         return "has no line '// expect: TEXT'"
     if run.returncode == 0:
@@ -83,11 +92,13 @@ def main():
     failed = 0
     for compiler in compilers:
         clang = is_clang(compiler)
-        every = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wold-style-cast",
+        every = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
+                 "-Wold-style-cast",
                  "-I", include, *flags]
         if clang:
             every.append("-Wno-unknown-warning-option")
-        with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        pool = concurrent.futures.ThreadPoolExecutor(2)
+        with tempfile.TemporaryDirectory() as folder, pool:
             every += precompiled(compiler, clang, every, pathlib.Path(folder))
             answers = pool.map(lambda p: complaint(p, compiler, clang, every), programs)
             for program, answer in zip(programs, answers):

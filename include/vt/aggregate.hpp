@@ -1,5 +1,4 @@
-// Plain aggregates as tuples: how many fields a struct has, and references to them, without a
-// macro.
+// Plain aggregates as tuples, without a macro: how many fields a struct has, references to them.
 #pragma once
 
 #include <array>
@@ -119,20 +118,34 @@ constexpr auto fields_of(T& v) {
   else if constexpr (n == 4) { auto& [a, b, c, d] = v; return std::tie(a, b, c, d); }
   else if constexpr (n == 5) { auto& [a, b, c, d, e] = v; return std::tie(a, b, c, d, e); }
   else if constexpr (n == 6) { auto& [a, b, c, d, e, f] = v; return std::tie(a, b, c, d, e, f); }
-  else if constexpr (n == 7) { auto& [a, b, c, d, e, f, g] = v; return std::tie(a, b, c, d, e, f, g); }
-  else if constexpr (n == 8) { auto& [a, b, c, d, e, f, g, h] = v; return std::tie(a, b, c, d, e, f, g, h); }
-  else if constexpr (n == 9) { auto& [a, b, c, d, e, f, g, h, i] = v; return std::tie(a, b, c, d, e, f, g, h, i); }
-  else if constexpr (n == 10) { auto& [a, b, c, d, e, f, g, h, i, j] = v; return std::tie(a, b, c, d, e, f, g, h, i, j); }
-  else if constexpr (n == 11) { auto& [a, b, c, d, e, f, g, h, i, j, k] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k); }
-  else if constexpr (n == 12) { auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l); }
-  else if constexpr (n == 13) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m); }
-  else if constexpr (n == 14) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o); }
-  else if constexpr (n == 15) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p); }
-  else if constexpr (n == 16) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q); }
-  else if constexpr (n == 17) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r); }
-  else if constexpr (n == 18) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s); }
-  else if constexpr (n == 19) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t); }
-  else { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u); }
+  else if constexpr (n == 7) { auto& [a, b, c, d, e, f, g] = v;
+    return std::tie(a, b, c, d, e, f, g); }
+  else if constexpr (n == 8) { auto& [a, b, c, d, e, f, g, h] = v;
+    return std::tie(a, b, c, d, e, f, g, h); }
+  else if constexpr (n == 9) { auto& [a, b, c, d, e, f, g, h, i] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i); }
+  else if constexpr (n == 10) { auto& [a, b, c, d, e, f, g, h, i, j] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j); }
+  else if constexpr (n == 11) { auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k); }
+  else if constexpr (n == 12) { auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l); }
+  else if constexpr (n == 13) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m); }
+  else if constexpr (n == 14) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o); }
+  else if constexpr (n == 15) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p); }
+  else if constexpr (n == 16) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q); }
+  else if constexpr (n == 17) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r); }
+  else if constexpr (n == 18) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s); }
+  else if constexpr (n == 19) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t); }
+  else { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u] = v;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u); }
   // clang-format on
 }
 
@@ -157,14 +170,12 @@ template <class T>
 FieldAddress(T) -> FieldAddress<T>;
 template <auto...>
 struct Addresses;
-/// A text that ends with the field's name, but for closing brackets and, by g++, what else it
-/// knows.
+/// A text that ends with the field's name, closing brackets and what else g++ knows.
 template <auto field>
 constexpr const char* field_text() {
   return __PRETTY_FUNCTION__;
 }
-/// Is a field of T a reference? Then it has no address as long as T is nowhere; a bit-field has
-/// none.
+/// Is a field of T a reference? Then it has no address while T is nowhere; a bit-field never has.
 template <class T, std::size_t... I>
 constexpr bool has_reference(std::index_sequence<I...>) {
   return !requires {

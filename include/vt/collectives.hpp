@@ -32,8 +32,7 @@ struct AllGatherOptions {
   bool tiled = false;
 };
 struct AllToAllOptions {
-  /// split_axis is cut in a block for each lane, and blocks come one behind the other along
-  /// concat_axis
+  /// split_axis is cut in a block for each lane; blocks are joined along concat_axis
   bool tiled = false;
 };
 struct PsumScatterOptions {
@@ -90,8 +89,7 @@ template <class T>
 auto pmean(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::pmean_flat(t, names, where); });
 }
-/// The greatest x of all lanes, element by element; NaN if any is. Lanes that tie share the
-/// derivative.
+/// The greatest x of all lanes, element by element; NaN if any is. Ties share the derivative.
 template <class T>
 auto pmax(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(

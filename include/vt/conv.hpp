@@ -11,8 +11,8 @@
 namespace vt {
 
 /// What is added around the axes that windows slide along: a scheme, or (low, high) for each of
-/// them; negative edges crop. "VALID": nothing. "SAME": as many windows as fit into ⌈extent /
-/// stride⌉, the odd one behind; "SAME_LOWER": in front.
+/// them; negative edges crop. "VALID": nothing. "SAME": as many windows as fit into
+/// ⌈extent / stride⌉, the odd one behind; "SAME_LOWER": in front.
 class Padding {
  public:
   using Edges = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -52,8 +52,8 @@ struct ConvOptions {
   std::optional<DType> dtype = std::nullopt;
 };
 
-/// Convolution as networks have it, without turning the filter: y[n, s, o] = Σ x[n, s · stride + p
-/// · dilation − low, i] · filter[p, i, o].
+/// Convolution as networks have it, without turning the filter:
+/// y[n, s, o] = Σ x[n, s · stride + p · dilation − low, i] · filter[p, i, o].
 /// Shapes: x [N, spatial…, C], filter [spatial…, C / groups, O] → [N, spatial…, O]; x may lack N.
 /// Of any number of spatial axes. Dtypes meet as in matmul; f16 and bf16 accumulate in f32, bools
 /// count in i32. feature_group_count g: the channels in g parts, each with its own part of the

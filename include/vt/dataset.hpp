@@ -1,5 +1,4 @@
-// Datasets: examples from memory or files, shuffled, mapped and put in batches as they are asked
-// for.
+// Datasets: examples from memory or files, shuffled, mapped and batched when asked for.
 #pragma once
 
 #include <iterator>

@@ -59,8 +59,7 @@ constexpr bool is_inexact(DType d) { return d >= DType::f16; }
 constexpr DType real_dtype(DType d) {
   return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d;
 }
-/// The complex dtype that a float one goes with: c128 for f64, c64 for narrower ones; any other
-/// itself.
+/// The complex dtype that a float one goes with: c128 for f64, c64 for narrower; else itself.
 constexpr DType complex_dtype(DType d) {
   return d == DType::f64 ? DType::c128 : is_float(d) ? DType::c64 : d;
 }

@@ -98,8 +98,8 @@ void check(Operand holds, TextFormat format, const A&... values) {
 
 struct CallbackOptions {
   /// The function also takes arguments that all have an axis of lanes in front, and then gives
-  /// results with one; vmap calls it once. Else vmap calls it for each lane (and says so in
-  /// vt::warnings()).
+  /// results with one; vmap calls it once. Else vmap calls it for each lane and says so
+  /// in vt::warnings().
   bool takes_lanes = false;
   std::string name = "a callback";  ///< for messages
 };

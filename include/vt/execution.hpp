@@ -1,5 +1,4 @@
-// How vt runs things: the number of threads, and counters that say what was compiled, reused and
-// run.
+// How vt runs things: the number of threads, and counters of what was compiled, reused and run.
 #pragma once
 
 #include <cstdint>
@@ -80,8 +79,7 @@ struct Memory {
     int from = 0, until = 0;
     CallSite where;  ///< the user's line
   };
-  /// What lies in memory at some time, the largest first. What kernels keep in registers is not
-  /// there.
+  /// What lies in memory at some time, the largest first. What is only in registers is left out.
   std::vector<Value> values;
   /// The sums, and a line for each of the largest values.
   std::string str() const;

@@ -33,8 +33,7 @@ Tensor rfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm 
 /// Complex → real: the inverse of rfft, of n elements (2·(m − 1) of m unless given). What belongs
 /// to conjugates is not read.
 Tensor irfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
-/// The real spectrum of a signal that equals its mirrored conjugate, given by its first half; and
-/// back.
+/// The real spectrum of a signal that equals its mirrored conjugate, from its first half; and back.
 Tensor hfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 Tensor ihfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 

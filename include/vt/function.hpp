@@ -19,8 +19,7 @@ class Named {
         cache_(
             detail::new_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {}
 
-  /// f(arguments…), as one equation. Numbers for parameters of type Tensor are Tensors, as with
-  /// jit.
+  /// f(arguments…), as one equation. Numbers for Tensor parameters are Tensors, as with jit.
   template <class... A>
   auto operator()(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;

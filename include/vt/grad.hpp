@@ -11,8 +11,7 @@ namespace vt {
 struct HasAux {
   constexpr explicit HasAux(int) {}
 };
-/// Says that the function returns pair(value, anything else); the rest is handed back
-/// undifferentiated.
+/// Says that the function returns pair(value, other): `other` is handed back, not differentiated.
 inline constexpr HasAux has_aux{0};
 
 using JacobianMode = detail::JacobianMode;
@@ -36,8 +35,7 @@ namespace detail {
 template <std::size_t K, std::size_t... Wanted>
 inline constexpr bool one_of = ((K == Wanted) || ...);
 
-/// A floating-point or complex number given where the function takes a Tensor is differentiated as
-/// one.
+/// A float or complex number given where the function takes a Tensor is differentiated as one.
 template <class F, std::size_t I, class Arguments>
 struct LiftedArgument;
 template <class F, std::size_t I, class... A>
@@ -101,8 +99,7 @@ template <std::size_t W, std::size_t... Wanted, class... A>
 std::size_t leaves_before(const std::tuple<A...>& arguments) {
   return ((Wanted < W ? count_leaves(std::get<Wanted>(arguments)) : 0) + ...);
 }
-/// The arguments `I…` holding `leaves`, their numbers zero: the bare tree when there is one, else a
-/// tuple.
+/// The arguments `I…` with `leaves`, their numbers zero: one bare tree, or a tuple of several.
 template <std::size_t... Wanted, class... A>
 auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
   auto one = [&](auto tree, std::size_t before) {
@@ -177,8 +174,7 @@ constexpr auto check_gradient() {
   if constexpr (std::is_same_v<Result, Tensor>) return GradFaultOf<GradFault::none>();
   else return GradFaultOf<GradFault::value, Result>();
 }
-/// What keeps the derivative of a function of Arguments by those of the numbers `I…` from being
-/// taken.
+/// Why a function of Arguments cannot be differentiated by those of the numbers `I…`.
 template <Derivative what, class Result, class Arguments, std::size_t... I>
 constexpr auto check_derivative() {
   if constexpr (!((I < std::tuple_size_v<Arguments>) && ...))
@@ -408,8 +404,8 @@ auto jacrev(F f, JacobianOptions options = {}, CallSite where = CallSite::here()
 /// Shapes: results [b, m…], arguments [b, n…] → [b, m…, n…], in trees as jacobian's. What is not
 /// differentiated may have any shape.
 /// Throws: Error if an argument or a result has no axis 0 or another number of examples there.
-/// Source: TensorFlow `GradientTape.batch_jacobian`. For a function of one example use
-/// vmap(jacobian(f)).
+/// For a function of one example use vmap(jacobian(f)).
+/// Source: TensorFlow `GradientTape.batch_jacobian`.
 template <std::size_t... I, class F>
 auto batch_jacobian(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   constexpr auto mode = detail::JacobianMode::automatic;

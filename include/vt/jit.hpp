@@ -50,8 +50,7 @@ struct JitOptions {
   /// Arguments, counted from 0, whose values the caller gives up: results may be written over them,
   /// and their memory is free once the function has run. All Tensors of such an argument, and
   /// copies of them, have no value after the call; asking for one is an Error(value). Inside other
-  /// transforms nothing is given up. See Jitted::memory: results that lie "over an input" take no
-  /// memory.
+  /// transforms nothing is given up. See Jitted::memory: results "over an input" take no memory.
   std::vector<int> donate = {};
   /// The most programs that are kept, those used last: a call with the signature of one that went
   /// is traced and compiled again.

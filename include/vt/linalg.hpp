@@ -61,8 +61,8 @@ struct QrResult {
 };
 /// x = q r with orthonormal columns in q and an upper triangle r, signed as LAPACK does.
 /// Shapes: [..., m, n] → q [..., m, k], r [..., k, n]; k is min(m, n), or m if `mode` is "complete"
-/// instead of "reduced". Has a derivative unless q is complete and m > n. Source: NumPy
-/// `linalg.qr`.
+/// instead of "reduced". Has a derivative unless q is complete and m > n.
+/// Source: NumPy `linalg.qr`.
 QrResult qr(Operand x, std::string_view mode = "reduced");
 
 struct EighResult {
@@ -71,8 +71,8 @@ struct EighResult {
 };
 /// Of the symmetric (Hermitian) part of x; the eigenvalues are real. The sign (phase) of a vector
 /// is such that its first element that is at least 0.37 of its largest is positive. The vectors'
-/// derivative is infinite or NaN where eigenvalues are equal, the values' is not. Source: NumPy
-/// `linalg.eigh`.
+/// derivative is infinite or NaN where eigenvalues are equal, the values' is not.
+/// Source: NumPy `linalg.eigh`.
 EighResult eigh(Operand x);
 /// eigh's eigenvalues alone.
 Tensor eigvalsh(Operand x);
@@ -85,8 +85,8 @@ struct EigResult {
 /// spoil vectors. Vectors have length 1 and a real positive largest element; those of a real matrix
 /// are real, or conjugate to each other, exactly. By Hessenberg's form and shifted QR steps.
 /// The derivative is infinite or NaN where eigenvalues are equal, but the eigenvalues' own where x
-/// is normal; the vectors' keeps their length and phase. Source: NumPy `linalg.eig`, JAX
-/// `lax.linalg.eig`.
+/// is normal; the vectors' keeps their length and phase.
+/// Source: NumPy `linalg.eig`, JAX `lax.linalg.eig`.
 EigResult eig(Operand x);
 /// eig's eigenvalues alone.
 Tensor eigvals(Operand x);
@@ -120,8 +120,8 @@ struct TriangularSolveOptions {
   bool transpose_a = false;
   bool unit_diagonal = false;  ///< the diagonal is not read but taken for ones
 };
-/// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]). Source: JAX
-/// `lax.linalg.triangular_solve`.
+/// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]).
+/// Source: JAX `lax.linalg.triangular_solve`.
 Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& options = {});
 /// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k].
 /// Source: SciPy.
@@ -139,8 +139,8 @@ struct LstsqResult {
   Tensor s;          ///< singular values of a
 };
 /// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the
-/// largest count as 0; by default rcond is the machine's epsilon times max(m, n). Source: NumPy
-/// `linalg.lstsq`.
+/// largest count as 0; by default rcond is the machine's epsilon times max(m, n).
+/// Source: NumPy `linalg.lstsq`.
 LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond = std::nullopt);
 /// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by
 /// default).
@@ -166,8 +166,8 @@ struct SlogdetResult {
 /// determinant is 0 the logarithm has no derivative: it is infinite or NaN, in that matrix only.
 /// Of subnormal matrices it has only as many digits as their LU.
 SlogdetResult slogdet(Operand a);
-/// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as
-/// i32.
+/// How many singular values are above `rtol` · the largest; i32. By default `rtol` is
+/// epsilon · max(m, n).
 Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 
 /// What norm measures: a number p, "fro" or "nuc".

@@ -194,8 +194,7 @@ inline Tensor operator+(Operand x) { return x.tensor; }
 // `a op= b` is `a = a op b`: a new value for a named Tensor, with the dtype and the shape of a op
 // b; other Tensors that share the old one keep it.
 namespace detail {
-/// What assignment leaves in a temporary is gone: elements are changed by functions that give a new
-/// Tensor.
+/// Assigning to a temporary has no effect: functions that change elements give a new Tensor.
 template <class T>
 concept Temporary = std::same_as<T, Tensor>;
 inline Operand beside(const Tensor& a, const Operand& b) {
@@ -232,8 +231,7 @@ inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 
 // --- choose --------------------------------------------------------------------------------------
 
-/// `if_true` where `condition` holds, else `if_false`. The gradient flows only into the chosen
-/// side.
+/// `if_true` where `condition` holds, else `if_false`. Only the chosen side has a gradient.
 Tensor where(Operand condition, Operand if_true, Operand if_false);
 Tensor select(Operand condition, Operand if_true, Operand if_false);
 Tensor clamp(Operand low, Operand x, Operand high);
@@ -255,8 +253,7 @@ Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// Index of the first extreme element; of the flattened Tensor without an axis. NaN counts as
-/// extreme.
+/// Index of the first extreme element; without an axis in the flattened Tensor. NaN is extreme.
 Tensor argmax(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
 Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
@@ -360,8 +357,7 @@ Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes = {},
 Tensor nanmedian(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 
 struct UniqueOptions {
-  /// How many values to give; without it, as many as there are, which is known only outside jit and
-  /// vmap.
+  /// How many values to give; by default all of them, a number known only outside jit and vmap.
   std::optional<Param<std::int64_t>> size = std::nullopt;
   /// where there are fewer than `size`; the least value unless given
   std::optional<Operand> fill_value = std::nullopt;
@@ -403,8 +399,7 @@ Tensor concatenate(TensorSpan parts, Param<int> axis = 0, CallSite where = CallS
 Tensor stack(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
 std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
 std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
-/// Cut in front of each of these indices; braces are indices too: split(x, {2}) are x[:2] and
-/// x[2:].
+/// Cut in front of each of these indices; braces are indices: split(x, {2}) gives x[:2] and x[2:].
 std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<int> axis = 0);
 inline std::vector<Tensor> split(Operand x, std::initializer_list<Param<std::int64_t>> at,
                                  Param<int> axis = 0) {
@@ -443,8 +438,8 @@ Tensor space_to_depth(Operand x, Param<int> block);  ///< [N,H,W,C]
 Tensor depth_to_space(Operand x, Param<int> block);
 /// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become
 /// images, a block's first element first.
-/// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…]. Source: TensorFlow
-/// `space_to_batch_nd`.
+/// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…].
+/// Source: TensorFlow `space_to_batch_nd`.
 Tensor space_to_batch(Operand x, const Shape& block,
                       const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
 /// The way back; `crops` are what padding there was.
@@ -488,8 +483,8 @@ Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments
 Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments);
-/// How often each of 0 … length − 1 stands in x; other numbers are left out. i32 (i64 beyond 2^31
-/// elements).
+/// How often each of 0 … length − 1 occurs in x; other numbers are left out.
+/// i32, or i64 for more than 2^31 elements.
 Tensor bincount(Operand x, Param<std::int64_t> length);
 Tensor diag(Operand x, Param<int> k = 0);
 Tensor diagonal(Operand x, Param<int> offset = 0, Param<int> axis1 = 0, Param<int> axis2 = 1);
@@ -507,9 +502,9 @@ Tensor bucketize(Operand x, Operand boundaries, bool right = false);
 /// Where `values` would stand in the sorted vector: before its equals, or after them with `right`;
 /// NaN behind all numbers. i32 (i64 beyond 2^31).
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
-/// How many elements each of `bins` bins of one width has. The edges are linspace(low, high, bins +
-/// 1) in the dtype of x (f64 for integers): bin i holds edges[i] <= x < edges[i + 1], and the last
-/// one its upper edge too. What lies beyond or is NaN is left out.
+/// How many elements each of `bins` bins of one width has. The edges are
+/// linspace(low, high, bins + 1) in the dtype of x (f64 for integers): bin i holds edges[i] <= x <
+/// edges[i + 1], and the last one its upper edge too. What lies beyond or is NaN is left out.
 /// Shapes: any → [bins]; i32 (i64 beyond 2^31 elements).
 /// Throws: Error unless there is a bin, and low < high are finite.
 /// Source: NumPy `histogram` with a range.
@@ -559,8 +554,7 @@ Tensor relu6(Operand x);
 Tensor elu(Operand x, Param<double> alpha = 1.0);
 Tensor selu(Operand x);
 /// x Φ(x), to all digits of the left tail as far as results are normal numbers. `approximate`: with
-/// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose tail's relative error grows with the
-/// exponent.
+/// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose relative error grows along the left tail.
 Tensor gelu(Operand x, bool approximate = false);
 Tensor silu(Operand x);
 Tensor leaky_relu(Operand x, Param<double> slope = 0.01);

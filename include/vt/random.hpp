@@ -88,13 +88,12 @@ Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, O
 
 /// The gamma distribution with shape parameter a and scale 1; its logarithm, which is a number
 /// however small a is. Derivatives by a are implicit: see random_gamma_grad.
-/// Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables; for a < 1 from a
-/// + 1 by a power of a uniform number.
+/// Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables; a below 1 by way
+/// of a + 1 and a power of a uniform number.
 Tensor gamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
 Tensor loggamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
 Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype = f32);
-/// Vectors of positive numbers with sum 1. alpha: […, n]; shapes: `shape` ⧺ [n], to which alpha
-/// broadcasts.
+/// Vectors of positive numbers with sum 1. alpha: […, n], broadcast to the result, `shape` ⧺ [n].
 Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype = f32);
 Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype = f32);
 Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = f32);  ///< Student's
@@ -162,8 +161,7 @@ struct ChoiceOptions {
 /// Shapes: the shape given; i32 (i64 beyond 2^31).
 /// Throws: Error if there is nothing to draw from, or too little without replacement, or if p has
 /// another shape than [n].
-/// Source: JAX `random.choice`; without replacement and with p the greatest of log p + Gumbel
-/// noise.
+/// Source: JAX `random.choice`; without replacement and with p: the greatest log p + Gumbel noise.
 Tensor choice(Operand key, std::int64_t n, const Shape& shape = {},
               const ChoiceOptions& options = {});
 template <std::same_as<bool> T>
@@ -178,8 +176,8 @@ Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptio
 namespace vt {
 
 /// x with each element 0 with probability `rate`, the others divided by 1 − rate, so that the mean
-/// stays. Floats; the derivative passes where an element stayed. Source: Srivastava et al. 2014,
-/// Dropout.
+/// stays. Floats; the derivative passes where an element stayed.
+/// Source: Srivastava et al. 2014, Dropout.
 Tensor dropout(Operand key, Operand x, Operand rate = 0.5);
 
 }  // namespace vt

@@ -53,8 +53,7 @@ struct FunctionOfTrees {
   const T& like;
   T operator()(const T& x) const { return with_leaves(like, flat(tree_leaves(x))); }
 };
-/// solve(function, tree), where the function that it gets takes and gives trees. It may outlive the
-/// call.
+/// solve(function, tree), where that function takes and gives trees. It may outlive the call.
 template <class Solve, class T>
 auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call) {
   return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f,
@@ -81,14 +80,14 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 
 /// The assertions on what a solver is given, besides VT_ASSERT_CALL.
 // clang-format off
-#define VT_ASSERT_SOLVER(name, Check)                                                                \
-  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::parameters> &&                    \
-                    ::vt::detail::fits<Check, ::vt::detail::CallFault::type>,                        \
-                name ": the function must take a tree like the second argument and return one like " \
-                     "it: write [&](vt::Tensor x) { return ...; }, for a matrix A "                  \
-                     "[&](vt::Tensor x) { return vt::matmul(A, x); }");                              \
-  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::solver>,                          \
-                name ": a solver must take the function and a tree like the second argument and "    \
+#define VT_ASSERT_SOLVER(name, Check)                                                              \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::parameters> &&                  \
+                    ::vt::detail::fits<Check, ::vt::detail::CallFault::type>,                      \
+                name ": the function must take a tree like the second argument and return one "    \
+                     "like it: write [&](vt::Tensor x) { return ...; }, for a matrix A "           \
+                     "[&](vt::Tensor x) { return vt::matmul(A, x); }");                            \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::solver>,                        \
+                name ": a solver must take the function and a tree like the second argument and "  \
                      "return one like it: write [](auto f, vt::Tensor b) { return x; }")
 // clang-format on
 

@@ -87,8 +87,7 @@ Tensor fresnel_sin(Operand x);                 ///< S(x) = ∫₀ˣ sin(½πt²)
 Tensor fresnel_cos(Operand x);                 ///< C(x) = ∫₀ˣ cos(½πt²) dt
 std::pair<Tensor, Tensor> fresnel(Operand x);  ///< S and C
 /// Si(x) = ∫₀ˣ sin(t)/t dt, and Ci(x) = γ + log|x| + ∫₀ˣ (cos(t) − 1)/t dt, which is −∞ at 0.
-/// Ci within 16 units in the last place of the larger of the result and the smaller of 1 and
-/// √(2/πx).
+/// Ci within 16 units in the last place of the larger of the result and min(1, √(2/πx)).
 std::pair<Tensor, Tensor> sici(Operand x);
 Tensor spence(Operand x);  ///< −∫₁ˣ log(t)/(t − 1) dt = Li₂(1 − x)
 

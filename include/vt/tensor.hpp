@@ -1,5 +1,4 @@
-// Tensor: an immutable n-dimensional value, cheap to copy; what makes one, and how its numbers are
-// read.
+// Tensor: an immutable n-dimensional value, cheap to copy; how to make one and read its numbers.
 #pragma once
 
 #include <atomic>
@@ -57,8 +56,8 @@ struct Slice {
   std::optional<std::int64_t> start, stop;
   std::int64_t step = 1;
 };
-/// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt is an open
-/// end.
+/// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt leaves an
+/// end open.
 inline Slice slice(std::optional<Param<std::int64_t>> stop) { return {std::nullopt, stop, 1}; }
 inline Slice slice(std::optional<Param<std::int64_t>> start,
                    std::optional<Param<std::int64_t>> stop, Param<std::int64_t> step = 1) {
@@ -297,8 +296,7 @@ template <class T, std::size_t N>
 struct Innermost<T[N]> : Innermost<T> {};
 template <class T>
 using InnermostOf = std::remove_cv_t<typename Innermost<T>::type>;
-/// Containers of elements or Tensors, and containers of such. A text is none, whatever its letters
-/// are.
+/// Containers of elements or Tensors, and containers of such. Texts of any character are none.
 template <class R>
 concept Nested =
     !Element<R> && !std::same_as<R, Tensor> && !std::convertible_to<const R&, std::string_view> &&

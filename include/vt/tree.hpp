@@ -217,72 +217,71 @@ template <class Check, CallFault never>
 inline constexpr bool fits = Check::fault != never;
 
 /// The assertions on a call, a message for each thing that can be wrong. Nothing of the call may be
-/// compiled unless Check::holds. There is no macro inside: compilers show each on the way to an
-/// assertion.
+/// compiled unless Check::holds. There is no macro inside, as compilers show each on the way.
 // clang-format off
-#define VT_ASSERT_CALL(name, Check)                                                                 \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::is_void>,                         \
-                name ": a function returns nothing: return its results, std::tuple<>() for none");  \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::eigen>,                           \
-                name ": an argument or result is or holds an Eigen matrix, which is no tree: "      \
-                     "pass vt::from_eigen(matrix), return a vt::Tensor; see vt/eigen.hpp");         \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::pointer>,                         \
-                name ": an argument or result is or holds a pointer, which is no tree: pass "       \
-                     "what it points to, or capture it in the function");                           \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::unordered>,                       \
-                name ": an argument or result is or holds an unordered map or a set, which is "     \
-                     "no tree: use std::map or std::vector");                                       \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::vector_bool>,                     \
-                name ": an argument or result is or holds a std::vector<bool>, which is no "        \
-                     "tree: use std::vector<int>");                                                 \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::many_fields>,                     \
-                name ": an argument or result is or holds a struct with more than 20 fields "       \
-                     "(each element of a C array is one): nest structs, or use std::array, "        \
-                     "std::vector or std::map");                                                    \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::c_array>,                         \
-                name ": an argument or result is or holds a struct with a C array as a member: "    \
-                     "use std::array");                                                             \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::base>,                            \
-                name ": an argument or result is or holds a struct with a base class, which is "    \
-                     "no tree: make the base a member");                                            \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::reference>,                       \
-                name ": an argument or result holds a reference or a bit-field, which is no tree: " \
-                     "hold the value (copies of a vt::Tensor share its memory)");                   \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::constant>,                        \
-                name ": an argument or result holds a const vt::Tensor or a const container of "    \
-                     "them, in whose place others are put: leave const off");                       \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::recursive>,                       \
-                name ": an argument or result holds a struct that is a part of itself: use a "      \
-                     "std::vector<vt::Tensor>, with indices for the structure");                    \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::uncopyable>,                      \
-                name ": an argument or result is or holds a struct that cannot be copied, as one "  \
-                     "with a std::unique_ptr or a std::mutex: leave that member out, or capture "   \
-                     "the struct in the function");                                                 \
-  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
-                    Check::tree_fault != ::vt::detail::TreeFault::other>,                           \
-                name ": an argument or result is or holds what is no tree. Trees are "              \
-                     "vt::Tensor, numbers, enums, strings, std::pair, tuple, array, vector, "       \
-                     "map, optional and structs of them with public members only, without "         \
-                     "constructors. Capture other values in the function");                         \
-  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::reference>,                      \
-                name ": the function takes a reference that may change its argument: take it by "   \
-                     "value or as const&, and return changes");                                     \
-  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::arguments>,                      \
-                name ": the function cannot be called with these arguments: compare their "         \
-                     "number and their types, which stand in the lines around this one, with "      \
-                     "its parameters. Numbers convert to vt::Tensor, containers do not: "           \
+#define VT_ASSERT_CALL(name, Check)                                                                \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::is_void>,                        \
+                name ": a function returns nothing: return its results, std::tuple<>() for none"); \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::eigen>,                          \
+                name ": an argument or result is or holds an Eigen matrix, which is no tree: "     \
+                     "pass vt::from_eigen(matrix), return a vt::Tensor; see vt/eigen.hpp");        \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::pointer>,                        \
+                name ": an argument or result is or holds a pointer, which is no tree: pass "      \
+                     "what it points to, or capture it in the function");                          \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::unordered>,                      \
+                name ": an argument or result is or holds an unordered map or a set, which is "    \
+                     "no tree: use std::map or std::vector");                                      \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::vector_bool>,                    \
+                name ": an argument or result is or holds a std::vector<bool>, which is no "       \
+                     "tree: use std::vector<int>");                                                \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::many_fields>,                    \
+                name ": an argument or result is or holds a struct with more than 20 fields "      \
+                     "(each element of a C array is one): nest structs, or use std::array, "       \
+                     "std::vector or std::map");                                                   \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::c_array>,                        \
+                name ": an argument or result is or holds a struct with a C array as a member: "   \
+                     "use std::array");                                                            \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::base>,                           \
+                name ": an argument or result is or holds a struct with a base class, which is "   \
+                     "no tree: make the base a member");                                           \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::reference>,                      \
+                name ": an argument or result holds a reference or a bit-field, which is no tree: "\
+                     "hold the value (copies of a vt::Tensor share its memory)");                  \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::constant>,                       \
+                name ": an argument or result holds a const vt::Tensor or a const container of "   \
+                     "them, in whose place others are put: leave const off");                      \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::recursive>,                      \
+                name ": an argument or result holds a struct that is a part of itself: use a "     \
+                     "std::vector<vt::Tensor>, with indices for the structure");                   \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::uncopyable>,                     \
+                name ": an argument or result is or holds a struct that cannot be copied, as one " \
+                     "with a std::unique_ptr or a std::mutex: leave that member out, or capture "  \
+                     "the struct in the function");                                                \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
+                    Check::tree_fault != ::vt::detail::TreeFault::other>,                          \
+                name ": an argument or result is or holds what is no tree. Trees are "             \
+                     "vt::Tensor, numbers, enums, strings, std::pair, tuple, array, vector, "      \
+                     "map, optional and structs of them with public members only, without "        \
+                     "constructors. Capture other values in the function");                        \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::reference>,                     \
+                name ": the function takes a reference that may change its argument: take it by "  \
+                     "value or as const&, and return changes");                                    \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::arguments>,                     \
+                name ": the function cannot be called with these arguments: compare their "        \
+                     "number and their types, which stand in the lines around this one, with "     \
+                     "its parameters. Numbers convert to vt::Tensor, containers do not: "          \
                      "vt::tensor(values)")
 // clang-format on
 
@@ -294,8 +293,8 @@ constexpr bool is_tree_type() {
   return Check::holds;
 }
 
-/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]",
-/// "[\"key\"]".
+/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]"
+/// and "[\"key\"]".
 template <class T, class Visit>
 void for_each_child(T& tree, Visit&& visit) {
   using Plain = std::remove_const_t<T>;
@@ -490,8 +489,7 @@ inline void append_text(std::string& key, std::string_view text) {
   key.append(text);
 }
 
-/// Appends what is static about a tree: numbers, strings, container sizes and keys. Tensors add
-/// nothing.
+/// Appends what is static about a tree: numbers, strings, sizes and keys of containers; no Tensors.
 template <class T>
 void append_static(std::string& key, const T& tree) {
   if constexpr (std::is_same_v<T, Tensor>) {

@@ -9,8 +9,7 @@
 
 namespace vt {
 
-/// What happens where an operation cannot be vectorized, as a callback that takes one lane at a
-/// time.
+/// What happens where an operation cannot be vectorized, such as a callback that takes one lane.
 enum class Fallback {
   loop,   ///< it runs once per lane, and vt::warnings() says so
   error,  ///< Error(transform) that names it

@@ -9,7 +9,8 @@
      defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0)
 #error \
     "vt: compile the file with VT_IMPLEMENTATION without -ffast-math, -Ofast, -ffinite-math-only, \
--funsafe-math-optimizations and -fno-signed-zeros (give it a file of its own; the program's other files may keep them)"
+-funsafe-math-optimizations and -fno-signed-zeros (give it a file of its own; the program's other \
+files may keep them)"
 #endif
 
 #if !defined(__cpp_exceptions)

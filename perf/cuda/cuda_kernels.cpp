@@ -1,5 +1,5 @@
-// CUDA benchmarks of single kernels: bandwidth of copies and of fused kernels, softmax, layer norm,
-// products.
+// CUDA benchmarks of single kernels: bandwidth of copies and of fused kernels, softmax,
+// layer norm, products.
 #include "cuda_rows.hpp"
 #include "src/jit/cuda/driver/device.hpp"
 

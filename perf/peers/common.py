@@ -1,4 +1,5 @@
-"""What the peers share: timing (median of at least five runs) and the result file: a JSON object from row name to seconds."""
+"""What the peers share: timing (median of at least five runs) and the result file: a JSON object
+from row name to seconds."""
 import json
 import statistics
 import sys
@@ -10,7 +11,8 @@ results = {}
 
 
 def row(name, call, seconds=0.3):
-    """Times `call`, which must return something to wait for; repeats it until `seconds` are spent, at least five times."""
+    """Times `call`, which must return something to wait for; repeats it until `seconds` are spent,
+    at least five times."""
     jax.block_until_ready(call())
     times = []
     started = time.perf_counter()

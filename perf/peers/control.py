@@ -1,4 +1,4 @@
-"""The rows of perf/control in JAX, on the same numbers; each result is first compared with a plain loop's."""
+"""The rows of perf/control in JAX, on the same numbers; a plain loop checks each result first."""
 import sys
 
 import jax
@@ -21,7 +21,8 @@ def numbers(shape, seed, dtype):
 
 
 def counts(n, most, seed):
-    return (1 + np.minimum(most - 1, ((numbers((n,), seed, np.float64) + 1) / 2 * most).astype(int))).astype(np.int32)
+    drawn = ((numbers((n,), seed, np.float64) + 1) / 2 * most).astype(int)
+    return (1 + np.minimum(most - 1, drawn)).astype(np.int32)
 
 
 def expect(what, actual, expected, tolerance):
@@ -32,7 +33,8 @@ def expect(what, actual, expected, tolerance):
 
 def weights(width):
     return tuple(numbers(shape, seed, np.float32) * np.float32(0.1)
-                 for seed, shape in ((1, (width, 4 * width)), (2, (width, 4 * width)), (3, (4 * width,))))
+                 for seed, shape in ((1, (width, 4 * width)), (2, (width, 4 * width)),
+                                     (3, (4 * width,))))
 
 
 def cell(w, state, x, xp=jnp, sigmoid=jax.nn.sigmoid):
@@ -74,7 +76,8 @@ total = plain_objective(wide, xs)
 expect("LSTM by scan", value(w, xs), total, 1e-5 * total)
 g = [np.asarray(v, np.float64) for v in gradient(w, xs)]
 sides = [plain_objective([v + h * s for v, s in zip(wide, signs)], xs) for h in (1e-5, -1e-5)]
-expect("gradient of the LSTM along a direction", sum(np.sum(v * s) for v, s in zip(g, signs)), (sides[0] - sides[1]) / 2e-5,
+expect("gradient of the LSTM along a direction", sum(np.sum(v * s) for v, s in zip(g, signs)),
+       (sides[0] - sides[1]) / 2e-5,
        1e-4 * np.sqrt(sum(np.sum(v * v) for v in g)))
 w, xs = jax.device_put(w), jax.device_put(xs)
 row("scan/lstm/value/jax", lambda: value(w, xs))
@@ -113,7 +116,8 @@ def by_while(start, trips):
 
 
 def by_fori(start):
-    return sum(jax.lax.fori_loop(0, MILLION, lambda _, c: oscillate(*c), (start, jnp.float64(0.5), jnp.float64(0))))
+    return sum(jax.lax.fori_loop(0, MILLION, lambda _, c: oscillate(*c),
+                                 (start, jnp.float64(0.5), jnp.float64(0))))
 
 
 looped, counted, counted_gradient = jax.jit(by_while), jax.jit(by_fori), jax.jit(jax.grad(by_fori))
@@ -137,7 +141,9 @@ row("while/lanes/value/jax", lambda: lanes(starts, trips))
 # Sequences of different lengths.
 def last_output(w, xs, length):
     start = jnp.zeros(w[1].shape[0], jnp.float32)
-    return jax.lax.while_loop(lambda c: c[0] < length, lambda c: (c[0] + 1, cell(w, c[1], xs[c[0]])), (jnp.int32(0), (start, start)))[1][0]
+    return jax.lax.while_loop(lambda c: c[0] < length,
+                              lambda c: (c[0] + 1, cell(w, c[1], xs[c[0]])),
+                              (jnp.int32(0), (start, start)))[1][0]
 
 
 w = weights(64)

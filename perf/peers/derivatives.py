@@ -17,7 +17,8 @@ table = np.loadtxt(root / "examples/data/digits.csv", delimiter=",")
 x = jnp.asarray(table[:, :64] / 16, jnp.float32)
 y = jnp.asarray(table[:, 64], jnp.int32)
 params = tuple(jnp.asarray(v, jnp.float32) for v in
-               (rng.uniform(-.2, .2, (64, 64)), np.zeros(64), rng.uniform(-.2, .2, (64, 10)), np.zeros(10)))
+               (rng.uniform(-.2, .2, (64, 64)), np.zeros(64), rng.uniform(-.2, .2, (64, 10)),
+                np.zeros(10)))
 
 
 def logits(p, image):
@@ -43,7 +44,8 @@ def softmax_loss(theta, image, label):
 
 
 def objective(theta):
-    return jnp.mean(jax.vmap(softmax_loss, (None, 0, 0))(theta, x64, y64)) + 0.0005 * jnp.sum(theta ** 2)
+    losses = jax.vmap(softmax_loss, (None, 0, 0))(theta, x64, y64)
+    return jnp.mean(losses) + 0.0005 * jnp.sum(theta ** 2)
 
 
 theta = jnp.asarray(rng.uniform(-.1, .1, 650))
@@ -57,7 +59,8 @@ def read_gmm(path):
     values = np.array(words[3:-2], dtype=np.float64)
     sizes = [k, k * d, k * d * (d + 1) // 2, n * d]
     alphas, means, factors, points = np.split(values, np.cumsum(sizes)[:-1])
-    return (d, k, n, float(words[-2]), int(words[-1]), jnp.asarray(alphas), jnp.asarray(means.reshape(k, d)),
+    return (d, k, n, float(words[-2]), int(words[-1]), jnp.asarray(alphas),
+            jnp.asarray(means.reshape(k, d)),
             jnp.asarray(factors.reshape(k, -1)), jnp.asarray(points.reshape(n, d)))
 
 
@@ -70,13 +73,17 @@ for size in ("d10_K25", "d20_K50", "d64_K25"):
             place[line, column] = following
             following += 1
     degrees = d + m + 1
-    log_gamma = 0.25 * d * (d - 1) * math.log(math.pi) + sum(math.lgamma(0.5 * degrees + 0.5 * (1 - j)) for j in range(1, d + 1))
-    constant = -0.5 * n * d * math.log(2 * math.pi) - k * (degrees * d * (math.log(gamma) - 0.5 * math.log(2)) - log_gamma)
+    log_gamma = 0.25 * d * (d - 1) * math.log(math.pi) + sum(
+        math.lgamma(0.5 * degrees + 0.5 * (1 - j)) for j in range(1, d + 1))
+    constant = -0.5 * n * d * math.log(2 * math.pi) - k * (
+        degrees * d * (math.log(gamma) - 0.5 * math.log(2)) - log_gamma)
 
-    def gmm(alphas, means, factors, d=d, n=n, m=m, gamma=gamma, place=place, points=points, constant=constant):
+    def gmm(alphas, means, factors, d=d, n=n, m=m, gamma=gamma, place=place, points=points,
+            constant=constant):
         log_diagonal = factors[:, :d]
         log_determinant = log_diagonal.sum(1)
-        q = jax.vmap(lambda row, diagonal: jnp.tril(row[place], -1) + jnp.diag(jnp.exp(diagonal)))(factors, log_diagonal)
+        q = jax.vmap(lambda row, diagonal: jnp.tril(row[place], -1) + jnp.diag(jnp.exp(diagonal)))(
+            factors, log_diagonal)
         one = lambda x, mean, q: jnp.sum((q @ (x - mean)) ** 2)
         distances = jax.vmap(jax.vmap(one, (None, 0, 0)), (0, None, None))(points, means, q)
         terms = alphas + log_determinant - 0.5 * distances

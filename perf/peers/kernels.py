@@ -23,7 +23,8 @@ row("call/10/jax", lambda: f(x, y))
 def long_function(x, count, seed):
     for i in range(count):
         kind = (i + seed // (1 << (2 * (i % 12)))) % 4
-        x = jnp.sin(x) if kind == 0 else x * 1.5 if kind == 1 else x + 0.25 if kind == 2 else jnp.tanh(x)
+        of_kind = (jnp.sin, lambda x: x * 1.5, lambda x: x + 0.25, jnp.tanh)
+        x = of_kind[kind](x)
     return x
 
 
@@ -57,7 +58,8 @@ for name, axis in (("axis0", 0), ("axis1", 1), ("all", None)):
 product = jax.jit(jnp.matmul)
 for dtype in ("f32", "f64"):
     for size in (256, 512, 1024, 2048):
-        a, b = (numbers((size, size), {"f32": np.float32, "f64": np.float64}[dtype]) for _ in range(2))
+        a, b = (numbers((size, size), {"f32": np.float32, "f64": np.float64}[dtype])
+                for _ in range(2))
         row(f"matmul/{dtype}/{size}/jax", lambda: product(a, b))
 for size in (4, 8, 16, 32, 64):
     count = 1000 if size >= 32 else 4000
@@ -66,7 +68,8 @@ for size in (4, 8, 16, 32, 64):
 
 million = 5 * numbers(1_000_000)
 positive = jnp.abs(million) + 1e-3
-for name, function, argument in (("exp", jnp.exp, million), ("log", jnp.log, positive), ("sin", jnp.sin, million), ("tanh", jnp.tanh, million)):
+for name, function, argument in (("exp", jnp.exp, million), ("log", jnp.log, positive),
+                                 ("sin", jnp.sin, million), ("tanh", jnp.tanh, million)):
     fast = jax.jit(function)
     row(f"function/{name}/f32/jax", lambda: fast(argument))
 

@@ -1,4 +1,5 @@
-"""The networks of several rows in JAX: parameters, made by the caller's `weights` and `numbers`, and what they compute of one example."""
+"""The networks of several rows in JAX: parameters, made by the caller's `weights` and `numbers`,
+and what they compute of one example."""
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -7,7 +8,8 @@ stages = (2, 2, 3, 3, 3)  # VGG16's convolutions before each pooling
 
 
 def conv(x, w):
-    return lax.conv_general_dilated(x[None], w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))[0]
+    return lax.conv_general_dilated(x[None], w, (1, 1), "SAME",
+                                    dimension_numbers=("NHWC", "HWIO", "NHWC"))[0]
 
 
 def pool(x):
@@ -44,7 +46,8 @@ def vgg16_logits(p, x):
 
 
 def lstm(width, outputs, weights, numbers):
-    return [weights(2 * width, 4 * width), numbers(4 * width, scale=0.1), weights(width, outputs), numbers(outputs, scale=0.1)]
+    return [weights(2 * width, 4 * width), numbers(4 * width, scale=0.1), weights(width, outputs),
+            numbers(outputs, scale=0.1)]
 
 
 def lstm_cell(p, x, state):

@@ -1,9 +1,11 @@
-"""The rows of perf/cuda in JAX and PyTorch (eager, compiled) on the same GPU, and the table of ratios.
+"""The rows of perf/cuda in JAX and PyTorch (eager, compiled) on the same GPU; a table of ratios.
 
-The name is not cuda.py: PyTorch imports a module `cuda` (NVIDIA's bindings) and would find this one.
+The name is not cuda.py: PyTorch imports a module `cuda`, NVIDIA's bindings, and would find this.
 
-Usage: on_cuda.py PROGRAM [--peers] [--tiny] [--filter REGEX] [--out FOLDER]. Runs the program, then, with --peers, the same work in whichever of the two
-are installed and find a GPU; prints the table and writes a JSON named after the device and the date into FOLDER.
+Usage: on_cuda.py PROGRAM [--peers] [--tiny] [--filter REGEX] [--out FOLDER]
+
+Runs the program, then, with --peers, the same work in whichever of the two are installed and find a
+GPU; prints the table and writes a JSON named after the device and the date into FOLDER.
 """
 import argparse
 import datetime
@@ -36,7 +38,8 @@ def wanted(name):
 
 def run_program():
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [arguments.program, "--json", file.name, "--filter", arguments.filter] + ["--tiny"] * tiny
+        command = [arguments.program, "--json", file.name, "--filter",
+                   arguments.filter] + ["--tiny"] * tiny
         status = subprocess.run(command).returncode
         if status:
             sys.exit(status)
@@ -54,7 +57,8 @@ def by_clock(call, wait, calls):
 
 
 def timed(call, wait, group):
-    """Seconds a call, many of which are given to the device before anybody waits: the median of groups, each of them timed by `group`."""
+    """Seconds a call, many of which are given to the device before anybody waits: the median of
+    groups, each of them timed by `group`."""
     for _ in range(2 if tiny else 4):
         wait(call())
     once = max(group(call, wait, 1), 1e-6)
@@ -111,11 +115,13 @@ def jax_rows():
         add("reduce/columns/1GB", lambda x: jnp.max(x, 0), x)
         add("transpose/1GB", lambda x: x.T + 1.0, x)
     rows, columns = size(8192, 8), size(4096, 40)
-    x, up, scale, shift = numbers(rows, columns), numbers(rows, columns), numbers(columns), numbers(columns)
+    x, up = numbers(rows, columns), numbers(rows, columns)
+    scale, shift = numbers(columns), numbers(columns)
 
     def norm(x, scale, shift):
         mean = x.mean(-1, keepdims=True)
-        return (x - mean) * lax.rsqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5) * scale + shift
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return (x - mean) * lax.rsqrt(variance + 1e-5) * scale + shift
 
     add("softmax/forward", jax.nn.softmax, x)
     add("softmax/backward", vjp(jax.nn.softmax), x, up)
@@ -132,32 +138,41 @@ def jax_rows():
         return cross_entropy(h @ p[6] + p[7], label)
 
     f, dense, width, steps = size(32, 2), size(1024, 8), size(128, 8), size(10, 2)
-    convnet = [weights(5, 5, 1, f), numbers(f), weights(5, 5, f, 2 * f), numbers(2 * f), weights(98 * f, dense), numbers(dense), weights(dense, 10),
+    convnet = [weights(5, 5, 1, f), numbers(f), weights(5, 5, f, 2 * f), numbers(2 * f),
+               weights(98 * f, dense), numbers(dense), weights(dense, 10),
                numbers(10)]
     net = lstm(width, 10, weights, numbers)
     for batch in (2,) if tiny else (1, 16, 64, 256, 1024):
         y, kept = jnp.arange(batch) % 10, (numbers(batch, dense) > 0).astype(jnp.float32)
-        add(f"per_example/convnet/{batch}", jax.vmap(jax.grad(convnet_loss), (None, 0, 0, 0)), convnet, numbers(batch, 28, 28, 1), kept, y)
-        add(f"per_example/lstm/{batch}", jax.vmap(jax.grad(lambda p, x, y: cross_entropy(lstm_logits(p, x), y)), (None, 0, 0)), net,
+        add(f"per_example/convnet/{batch}", jax.vmap(jax.grad(convnet_loss), (None, 0, 0, 0)),
+            convnet, numbers(batch, 28, 28, 1), kept, y)
+        add(f"per_example/lstm/{batch}",
+            jax.vmap(jax.grad(lambda p, x, y: cross_entropy(lstm_logits(p, x), y)), (None, 0, 0)),
+            net,
             numbers(batch, steps, width), y)
 
     for outputs in () if tiny else (1, 8, 32, 128):
         for pixels in (48, 224):
             row = f"jacobian/vgg16_{pixels}/{outputs}"
             if wanted(row):
-                add(row, lambda p, x: jax.jacrev(lambda v: vgg16_logits(p, v))(x), vgg16(outputs, pixels, weights, numbers), numbers(pixels, pixels, 3))
-        add(f"jacobian/lstm/{outputs}", lambda p, x: jax.jacrev(lambda v: lstm_logits(p, v))(x), lstm(128, outputs, weights, numbers), numbers(10, 128))
+                add(row, lambda p, x: jax.jacrev(lambda v: vgg16_logits(p, v))(x),
+                    vgg16(outputs, pixels, weights, numbers), numbers(pixels, pixels, 3))
+        add(f"jacobian/lstm/{outputs}", lambda p, x: jax.jacrev(lambda v: lstm_logits(p, v))(x),
+            lstm(128, outputs, weights, numbers), numbers(10, 128))
 
     longest = size(100, 3)
 
     def last(p, xs, length):
         start = jnp.zeros(width)
-        return lax.while_loop(lambda s: s[0] < length, lambda s: (s[0] + 1, *lstm_cell(p, xs[s[0]], s[1:])), (0, start, start))[1]
+        return lax.while_loop(lambda s: s[0] < length,
+                              lambda s: (s[0] + 1, *lstm_cell(p, xs[s[0]], s[1:])),
+                              (0, start, start))[1]
 
     p = lstm(width, 1, weights, numbers)
     for batch in (3,) if tiny else (1, 10, 100, 1000, 10000):
         if wanted(f"ragged_lstm/{batch}"):
-            add(f"ragged_lstm/{batch}", jax.vmap(last, (None, 0, 0)), p, numbers(batch, longest, width), jnp.arange(batch) * 37 % longest + 1)
+            add(f"ragged_lstm/{batch}", jax.vmap(last, (None, 0, 0)), p,
+                numbers(batch, longest, width), jnp.arange(batch) * 37 % longest + 1)
 
 
 # --- PyTorch: cuBLAS itself for products, its compiled kernels for softmax and layer norm
@@ -190,7 +205,8 @@ def torch_rows():
     def numbers(*shape, dtype=torch.float32):
         return (torch.rand(*shape, device=place) * 2 - 1).to(dtype)
 
-    def add(row, function, *operands, compiled=True, call=lambda function, operands: function(*operands)):
+    def add(row, function, *operands, compiled=True,
+            call=lambda function, operands: function(*operands)):
         if not wanted(row):
             return
         peer(row, "torch", lambda: call(function, operands), wait, by_events)
@@ -198,7 +214,9 @@ def torch_rows():
             faster = torch.compile(function)
             peer(row, "torch.compile", lambda: call(faster, operands), wait, by_events)
 
-    def pulled(function, operands):  # compiled is the function, with it its gradient: torch.compile does not look into torch.autograd.grad
+    # Compiled is the function, with it its gradient: torch.compile does not look into
+    # torch.autograd.grad.
+    def pulled(function, operands):
         return torch.autograd.grad(function(*operands[:-1]), operands[:-1], operands[-1])
 
     if any(map(wanted, ("elementwise/1GB", "reduce/", "transpose/"))):
@@ -210,7 +228,8 @@ def torch_rows():
         add("reduce/columns/1GB", lambda x: x.amax(0), x)
         add("transpose/1GB", lambda x: x.t().contiguous() + 1.0, x)
     rows, columns = size(8192, 8), size(4096, 40)
-    x, up, scale, shift = numbers(rows, columns), numbers(rows, columns), numbers(columns), numbers(columns)
+    x, up = numbers(rows, columns), numbers(rows, columns)
+    scale, shift = numbers(columns), numbers(columns)
     x.requires_grad_()
     scale.requires_grad_()
     shift.requires_grad_()
@@ -224,11 +243,13 @@ def torch_rows():
     add("layer_norm/backward", norm, x, scale, shift, up, call=pulled)
     n = size(4096, 24)
     for name, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
-        add(f"matmul/{name}/4096", torch.matmul, numbers(n, n, dtype=dtype), numbers(n, n, dtype=dtype), compiled=False)
+        add(f"matmul/{name}/4096", torch.matmul, numbers(n, n, dtype=dtype),
+            numbers(n, n, dtype=dtype), compiled=False)
     for k in (16, 32, 64):
         if wanted(f"batched_matmul/f32/{k}"):
             batch = size((1 << 26) // (k * k), 3)
-            add(f"batched_matmul/f32/{k}", torch.bmm, numbers(batch, k, k), numbers(batch, k, k), compiled=False)
+            add(f"batched_matmul/f32/{k}", torch.bmm, numbers(batch, k, k), numbers(batch, k, k),
+                compiled=False)
 
     def ten_kernels(x):
         for _ in range(5):
@@ -252,18 +273,24 @@ def targets(rows):
 
     out = []
     copy = rows.get("copy/1GB")
-    for name in ("elementwise/1GB", "reduce/all/1GB", "reduce/rows/1GB", "reduce/columns/1GB", "transpose/1GB"):
+    for name in ("elementwise/1GB", "reduce/all/1GB", "reduce/rows/1GB", "reduce/columns/1GB",
+                 "transpose/1GB"):
         limit = copy and rows.get(name) and copy["seconds"] / copy["bytes"] * rows[name]["bytes"]
         out.append((f"{name}, share of copy bandwidth", get(name), limit, 0.88))
-    for name in ("softmax/forward", "softmax/backward", "layer_norm/forward", "layer_norm/backward"):
+    for name in ("softmax/forward", "softmax/backward", "layer_norm/forward",
+                 "layer_norm/backward"):
         out.append((f"{name} against torch.compile", get(name), of(name, "torch.compile"), 1.0))
         out.append((f"{name} against JAX", get(name), of(name, "jax"), None))
-    out.append(("CPU time of a launch of 10 kernels, against 6 us", get("launch/10_kernels"), 6e-6, 1.0))
+    out.append(("CPU time of a launch of 10 kernels, against 6 us", get("launch/10_kernels"), 6e-6,
+                1.0))
     for name in ("matmul/f32/4096", "matmul/bf16/4096"):
         out.append((f"{name} against cuBLAS", get(name), of(name, "torch"), 0.97))
     for k in (16, 32, 64):
-        out.append((f"batched_matmul/f32/{k} against cuBLAS", get(f"batched_matmul/f32/{k}"), of(f"batched_matmul/f32/{k}", "torch"), 1.5))
-    for name in sorted(rows, key=lambda n: (n.split("/")[:2], int(n.split("/")[2]) if n.count("/") > 1 and n.split("/")[2].isdigit() else 0)):
+        out.append((f"batched_matmul/f32/{k} against cuBLAS", get(f"batched_matmul/f32/{k}"),
+                    of(f"batched_matmul/f32/{k}", "torch"), 1.5))
+    for name in sorted(rows,
+                       key=lambda n: (n.split("/")[:2], int(n.split("/")[2])
+                                      if n.count("/") > 1 and n.split("/")[2].isdigit() else 0)):
         loop = get(name + "/loop")
         if name.startswith("per_example/") and not name.endswith("/loop"):
             out.append((f"{name} against JAX", get(name), of(name, "jax"), 1.2))
@@ -272,10 +299,12 @@ def targets(rows):
         if name.startswith("jacobian/") and not name.endswith("/loop"):
             out.append((f"{name} against JAX", get(name), of(name, "jax"), 1.0))
             if loop:
-                out.append((f"{name} against the loop", get(name), loop, 60.0 if name.endswith("/128") else None))
+                out.append((f"{name} against the loop", get(name), loop,
+                            60.0 if name.endswith("/128") else None))
         if name.startswith("ragged_lstm/"):
             out.append((f"{name} against JAX", get(name), of(name, "jax"), 5.0))
-    out.append(("first call of 20 ops, cold, against 60 ms", get("first_call/20_ops/cold"), 60e-3, 1.0))
+    out.append(("first call of 20 ops, cold, against 60 ms", get("first_call/20_ops/cold"), 60e-3,
+                1.0))
     out.append(("… from the disk cache, against 2 ms", get("first_call/20_ops/disk"), 2e-3, 1.0))
     return [row for row in out if row[1]]
 
@@ -296,10 +325,12 @@ if arguments.peers:
             print(f"peers: {missing}", file=sys.stderr)
 table = targets(measured["rows"])
 print(f"\n{measured['device']}, driver for CUDA {measured['driver']}, NVRTC {measured['nvrtc']}\n")
-print("| what | vt | peer or limit | ratio | wanted | reached |\n| --- | --- | --- | --- | --- | --- |")
+print("| what | vt | peer or limit | ratio | wanted | reached |")
+print("| --- | --- | --- | --- | --- | --- |")
 for what, ours, theirs, least in table:
     ratio = theirs / ours if theirs else None
-    print(f"| {what} | {shown(ours)} | {shown(theirs) if theirs else ''} | {f'{ratio:.2f}' if ratio else ''} | {f'{least:.2f}' if least else ''} | "
+    print(f"| {what} | {shown(ours)} | {shown(theirs) if theirs else ''} "
+          f"| {f'{ratio:.2f}' if ratio else ''} | {f'{least:.2f}' if least else ''} | "
           f"{'' if not (ratio and least) else 'yes' if ratio >= least else 'NO'} |")
 measured["peers"] = peers
 measured["table"] = [{"what": w, "seconds": o, "peer": t, "wanted": l} for w, o, t, l in table]

@@ -13,7 +13,8 @@ def numbers(shape, dtype=np.float32):
     return jnp.asarray(rng.uniform(-1, 1, shape).astype(dtype))
 
 
-x, wide, rows, small = numbers(1_000_000), numbers(1_000_000, np.float64), numbers((16, 100_000)), numbers((100_000, 10))
+x, wide = numbers(1_000_000), numbers(1_000_000, np.float64)
+rows, small = numbers((16, 100_000)), numbers((100_000, 10))
 sort, argsort, median = jax.jit(jnp.sort), jax.jit(jnp.argsort), jax.jit(jnp.median)
 top = jax.jit(lambda x: jax.lax.top_k(x, 100))
 host = np.asarray(x)

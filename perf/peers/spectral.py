@@ -22,7 +22,8 @@ def rows(name, x, f):
 
 for name, part in (("c64", np.float32), ("c128", np.float64)):
     def signal(shape):
-        return (real(shape, part) + 1j * real(shape, part)).astype(np.complex64 if part == np.float32 else np.complex128)
+        return (real(shape, part) + 1j * real(shape, part)).astype(
+            np.complex64 if part == np.float32 else np.complex128)
 
     def fft(lib, v):
         return lib.fft.fft(v)
@@ -35,7 +36,8 @@ for name, part in (("c64", np.float32), ("c128", np.float64)):
     rows(f"rfft/{name}/1000x1024", real((1000, 1024), part), lambda lib, v: lib.fft.rfft(v))
     rows(f"rfft/{name}/1048576", real(1 << 20, part), lambda lib, v: lib.fft.rfft(v))
     decay = np.exp(-np.fft.rfftfreq(1024)).astype(part)
-    rows(f"filter/{name}/1000x1024", real((1000, 1024), part), lambda lib, v: lib.tanh(lib.fft.irfft(lib.fft.rfft(v) * decay)))
+    rows(f"filter/{name}/1000x1024", real((1000, 1024), part),
+         lambda lib, v: lib.tanh(lib.fft.irfft(lib.fft.rfft(v) * decay)))
 
 z = (real(1_000_000, np.float32) + 1j * real(1_000_000, np.float32)).astype(np.complex64)
 a = (real((512, 512), np.float32) + 1j * real((512, 512), np.float32)).astype(np.complex64)

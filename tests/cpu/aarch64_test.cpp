@@ -74,7 +74,8 @@ TEST_F(AArch64, ConvolutionsBecomeMultiplyAddsOfVectors) {
       ConvTile t;
       t.outer = 2, t.inner = 5, t.levels = 2;
       t.vectors = shape.vectors, t.simd_lanes = shape.simd_lanes, t.panel = shape.columns();
-      t.rows_adjacent = rows_adjacent, t.depth_adjacent = !rows_adjacent, t.by_simd_lanes = by_lanes;
+      t.rows_adjacent = rows_adjacent, t.depth_adjacent = !rows_adjacent,
+      t.by_simd_lanes = by_lanes;
       const std::string text = assembly([&](IrBuilder& b) { emit_conv_tile(b, "tile", t); });
       EXPECT_NE(text.find("fmla\t"), std::string::npos) << text;
     }

@@ -1,5 +1,5 @@
-// The table of inner functions with their references, and the measure of error in units in the last
-// place.
+// The table of inner functions with their references,
+// and the measure of error in units in the last place.
 #pragma once
 
 #include <mpfr.h>

@@ -120,9 +120,10 @@ TEST_F(CudaEmulator, AnAccessOutOfBoundsEndsAllWork) {
 }
 
 TEST_F(CudaEmulator, AnIndexBeyondItsOwnArrayIsNoticedInsideOfAnother) {
-  const cuda::Function f = load(
-      {"far",
-       R"(extern "C" __global__ void far(float* x, long long index) { VT_STORE(x, index, 1.0f); })"});
+  const cuda::Function f = load({"far",
+                                 R"(extern "C" __global__ void far(float* x, long long index) {
+  VT_STORE(x, index, 1.0f);
+})"});
   const DevicePtr dx = allocate(400), other = allocate(400);
   EXPECT_EQ(run(f, {1}, {1}, 0, dx, static_cast<long long>(other - dx) / 4),
             Constant::CUDA_ERROR_ILLEGAL_ADDRESS);

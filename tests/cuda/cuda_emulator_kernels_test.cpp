@@ -1,5 +1,5 @@
-// The emulated CUDA driver: kernels written by hand give right results in every order of blocks and
-// threads.
+// The emulated CUDA driver: kernels written by hand give right results in every order
+// of blocks and threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -211,7 +211,11 @@ template <int n, class T> static __device__ __forceinline__ T sum(T x) {
   for (int i = 0; i < n; ++i) all += parts[i];
   return all;
 }
-template <class T> static __device__ T first_garbage() { __shared__ T unset[2]; return VT_LOAD(unset, 1); }
+template <class T>
+static __device__ T first_garbage() {
+  __shared__ T unset[2];
+  return VT_LOAD(unset, 1);
+}
 extern "C" __global__ void templates(float* x, double* y) {
   const float a = sum<64>((float)threadIdx.x);
   const double b = sum<64>((double)a);

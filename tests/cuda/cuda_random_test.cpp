@@ -1,5 +1,5 @@
-// Random numbers: what the interpreter draws is what compiled code and a CUDA device draw, bit for
-// bit.
+// Random numbers: what the interpreter draws is what compiled code and a CUDA device draw,
+// bit for bit.
 #include <gtest/gtest.h>
 
 #include <string>

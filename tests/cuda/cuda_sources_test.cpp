@@ -211,11 +211,15 @@ TEST(CudaSources, AnElementIsAThread) {
       kernels_of([](std::span<const Tensor> a) { return Tensors{vt::exp(a[0]) * 2 + 1}; },
                  {vt::ones({20, 30})});
   ASSERT_EQ(sources.size(), 1u);
-  EXPECT_EQ(*sources.begin(), R"(typedef i32 idx;
-extern "C" __global__ void __launch_bounds__(256) kernel(const f32* b0, f32* b1, long long e0, long long e1) {
-  const idx teams = 1 * (idx)e1;
-  for (idx team = (idx)blockIdx.x * 256 + threadIdx.x; team < teams; team += (idx)gridDim.x * 256) {
-    const idx d1 = team;
+  EXPECT_EQ(*sources.begin(),
+            "typedef i32 idx;\n"
+            "extern \"C\" __global__ void __launch_bounds__(256) "
+            R"(kernel(const f32* b0, f32* b1, long long e0, long long e1) {
+  const idx groups = 1 * (idx)e1;
+)"
+            "  for (idx group = (idx)blockIdx.x * 256 + threadIdx.x; group < groups; "
+            "group += (idx)gridDim.x * 256) {\n"
+            R"(    const idx d1 = group;
     const f32 v0 = VT_LOAD(b0, d1);
     const f32 v1 = expf(v0);
     const f32 v3 = vt_mul(v1, (2.0f));

@@ -33,17 +33,21 @@ extern const vt_services vt_emulator __asm__("vt_services_now");
 #define VT_DECLARE2(name)      \
   double name(double, double); \
   float name##f(float, float);
-VT_DECLARE1(sin)
-VT_DECLARE1(cos)
-VT_DECLARE1(tan)
-VT_DECLARE1(asin)
-VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh) VT_DECLARE1(acosh) VT_DECLARE1(atanh)
-    VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10) VT_DECLARE1(log1p) VT_DECLARE1(logb)
-        VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma) VT_DECLARE1(tgamma) VT_DECLARE1(floor)
-            VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint) VT_DECLARE1(nearbyint) VT_DECLARE1(fabs) VT_DECLARE1(j0)
-                VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2) VT_DECLARE2(fmod) VT_DECLARE2(remainder)
-                    VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot) VT_DECLARE2(copysign)
-                        VT_DECLARE2(nextafter) double fma(double, double, double);
+// clang-format off
+VT_DECLARE1(sin) VT_DECLARE1(cos) VT_DECLARE1(tan) VT_DECLARE1(asin) VT_DECLARE1(acos)
+VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh)
+VT_DECLARE1(acosh) VT_DECLARE1(atanh) VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1)
+VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10) VT_DECLARE1(log1p) VT_DECLARE1(logb)
+VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma)
+VT_DECLARE1(tgamma) VT_DECLARE1(floor) VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round)
+VT_DECLARE1(rint) VT_DECLARE1(nearbyint) VT_DECLARE1(fabs) VT_DECLARE1(j0) VT_DECLARE1(j1)
+VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2) VT_DECLARE2(fmod)
+VT_DECLARE2(remainder) VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot)
+VT_DECLARE2(copysign) VT_DECLARE2(nextafter)
+double fma(double, double, double);
+// clang-format on
+#undef VT_DECLARE1
+#undef VT_DECLARE2
 float fmaf(float, float, float);
 double ldexp(double, int);
 float ldexpf(float, int);
@@ -72,8 +76,6 @@ int printf(const char*, ...);
 void* memcpy(void*, const void*, size_t);
 void* memset(void*, int, size_t);
 }
-#undef VT_DECLARE1
-#undef VT_DECLARE2
 
 // ---- what the compiler calls in front of accesses (-fsanitize=thread)
 
@@ -89,8 +91,12 @@ VT_TOLD_OF(2)
 VT_TOLD_OF(4)
 VT_TOLD_OF(8)
 VT_TOLD_OF(16)
-VT_TOLD void __tsan_read_range(void* p, long bytes) { vt_emulator.plain(p, static_cast<unsigned>(bytes), 0); }
-VT_TOLD void __tsan_write_range(void* p, long bytes) { vt_emulator.plain(p, static_cast<unsigned>(bytes), 1); }
+VT_TOLD void __tsan_read_range(void* p, long bytes) {
+  vt_emulator.plain(p, static_cast<unsigned>(bytes), 0);
+}
+VT_TOLD void __tsan_write_range(void* p, long bytes) {
+  vt_emulator.plain(p, static_cast<unsigned>(bytes), 1);
+}
 VT_TOLD void __tsan_func_entry(void*) {}
 VT_TOLD void __tsan_func_exit() {}
 VT_TOLD void __tsan_init() {}
@@ -117,8 +123,11 @@ struct vt_same {
 #define VT_UNTOLD __attribute__((noinline, no_sanitize("thread")))
 
 template <class T>
-__attribute__((no_sanitize("thread"))) inline T* vt_checked(const volatile T* p, long index, int writes) {
-  return static_cast<T*>(vt_emulator.at(reinterpret_cast<unsigned long>(p), index * static_cast<long>(sizeof(T)), sizeof(T), alignof(T), writes));
+__attribute__((no_sanitize("thread"))) inline T* vt_checked(const volatile T* p, long index,
+                                                            int writes) {
+  return static_cast<T*>(vt_emulator.at(reinterpret_cast<unsigned long>(p),
+                                        index * static_cast<long>(sizeof(T)), sizeof(T), alignof(T),
+                                        writes));
 }
 template <class T>
 VT_UNTOLD inline T vt_load(const volatile T* p, long index) {
@@ -152,9 +161,12 @@ inline void __stcs(T* p, typename vt_same<T>::type value) {
 // ---- waiting for each other
 
 #define __syncthreads() (vt_emulator.sync_threads(__LINE__), vt_fence())
-#define __syncthreads_count(predicate) vt_emulator.sync_threads_with(vt_block_count, (predicate) != 0, __LINE__)
-#define __syncthreads_and(predicate) vt_emulator.sync_threads_with(vt_block_and, (predicate) != 0, __LINE__)
-#define __syncthreads_or(predicate) vt_emulator.sync_threads_with(vt_block_or, (predicate) != 0, __LINE__)
+#define __syncthreads_count(predicate) \
+  vt_emulator.sync_threads_with(vt_block_count, (predicate) != 0, __LINE__)
+#define __syncthreads_and(predicate) \
+  vt_emulator.sync_threads_with(vt_block_and, (predicate) != 0, __LINE__)
+#define __syncthreads_or(predicate) \
+  vt_emulator.sync_threads_with(vt_block_or, (predicate) != 0, __LINE__)
 inline void vt_fence() { VT_FENCE(); }
 inline void __threadfence() { VT_FENCE(); }
 inline void __threadfence_block() { VT_FENCE(); }
@@ -237,7 +249,8 @@ VT_ATOMIC(atomicInc, old >= value ? T(0) : static_cast<T>(old + 1))
 VT_ATOMIC(atomicDec, old == 0 || old > value ? value : static_cast<T>(old - 1))
 #undef VT_ATOMIC
 template <class T>
-VT_UNTOLD inline T atomicCAS(T* p, typename vt_same<T>::type expected, typename vt_same<T>::type value) {
+VT_UNTOLD inline T atomicCAS(T* p, typename vt_same<T>::type expected,
+                             typename vt_same<T>::type value) {
   T* at = vt_checked(p, 0, 2);
   const T old = *at;
   if (old == expected) *at = value;
@@ -253,7 +266,9 @@ inline void __nanosleep(unsigned) {}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
+}
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline unsigned __brev(unsigned x) {
@@ -262,16 +277,22 @@ inline unsigned __brev(unsigned x) {
   return y;
 }
 inline unsigned long long __brevll(unsigned long long x) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 | __brev(static_cast<unsigned>(x >> 32));
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 |
+         __brev(static_cast<unsigned>(x >> 32));
 }
 inline int __mulhi(int a, int b) { return static_cast<int>((static_cast<long long>(a) * b) >> 32); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32); }
-inline long long __mul64hi(long long a, long long b) { return static_cast<long long>((static_cast<__int128>(a) * b) >> 64); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32);
+}
+inline long long __mul64hi(long long a, long long b) {
+  return static_cast<long long>((static_cast<__int128>(a) * b) >> 64);
+}
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
 }
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
-  return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32 | low) << (by & 31)) >> 32);
+  return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32 | low) << (by & 31)) >>
+                               32);
 }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
   return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> (by & 31));
@@ -295,11 +316,10 @@ VT_MIN_MAX(int)
 VT_MIN_MAX(unsigned)
 VT_MIN_MAX(long)
 VT_MIN_MAX(unsigned long)
-VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
+VT_MIN_MAX(long long)
+VT_MIN_MAX(unsigned long long)
 #undef VT_MIN_MAX
-    inline float min(float a, float b) {
-  return fminf(a, b);
-}
+inline float min(float a, float b) { return fminf(a, b); }
 inline float max(float a, float b) { return fmaxf(a, b); }
 inline double min(double a, double b) { return fmin(a, b); }
 inline double max(double a, double b) { return fmax(a, b); }
@@ -327,7 +347,8 @@ inline int __double2hiint(double x) { return static_cast<int>(__double_as_longlo
 inline int __double2loint(double x) { return static_cast<int>(__double_as_longlong(x)); }
 inline double __hiloint2double(int high, int low) {
   return __longlong_as_double(
-      static_cast<long long>(static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32 | static_cast<unsigned>(low)));
+      static_cast<long long>(static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32 |
+                             static_cast<unsigned>(low)));
 }
 
 // ---- conversions to integers: the device's end at the ends of the range; NaN is 0, or the least n
@@ -336,25 +357,37 @@ template <class To, class From>
 inline To vt_to_integer(From x, To nan) {
   constexpr bool is_signed = static_cast<To>(-1) < static_cast<To>(0);
   constexpr int bits = sizeof(To) * 8 - (is_signed ? 1 : 0);
-  const To largest =
-      static_cast<To>(~static_cast<To>(0)) ^ (is_signed ? static_cast<To>(static_cast<To>(1) << (sizeof(To) * 8 - 1)) : static_cast<To>(0));
+  const To largest = static_cast<To>(~static_cast<To>(0)) ^
+                     (is_signed ? static_cast<To>(static_cast<To>(1) << (sizeof(To) * 8 - 1))
+                                : static_cast<To>(0));
   if (x != x) return nan;
   const From end = static_cast<From>(static_cast<unsigned long long>(1) << (bits - 1)) * 2;
   if (x >= end) return largest;
-  if (x < (is_signed ? -end : static_cast<From>(0))) return is_signed ? static_cast<To>(-largest - 1) : static_cast<To>(0);
+  if (x < (is_signed ? -end : static_cast<From>(0)))
+    return is_signed ? static_cast<To>(-largest - 1) : static_cast<To>(0);
   return static_cast<To>(x);
 }
-#define VT_TO_INTEGERS(from, From, suffix)                                                                                            \
-  inline int __##from##2int_rz(From x) { return vt_to_integer<int>(x, 0); }                                                           \
-  inline int __##from##2int_rn(From x) { return vt_to_integer<int>(rint##suffix(x), 0); }                                             \
-  inline int __##from##2int_rd(From x) { return vt_to_integer<int>(floor##suffix(x), 0); }                                            \
-  inline int __##from##2int_ru(From x) { return vt_to_integer<int>(ceil##suffix(x), 0); }                                             \
-  inline unsigned __##from##2uint_rz(From x) { return vt_to_integer<unsigned>(x, 0u); }                                               \
-  inline unsigned __##from##2uint_rn(From x) { return vt_to_integer<unsigned>(rint##suffix(x), 0u); }                                 \
-  inline long long __##from##2ll_rz(From x) { return vt_to_integer<long long>(x, static_cast<long long>(1ull << 63)); }               \
-  inline long long __##from##2ll_rn(From x) { return vt_to_integer<long long>(rint##suffix(x), static_cast<long long>(1ull << 63)); } \
-  inline unsigned long long __##from##2ull_rz(From x) { return vt_to_integer<unsigned long long>(x, 1ull << 63); }                    \
-  inline unsigned long long __##from##2ull_rn(From x) { return vt_to_integer<unsigned long long>(rint##suffix(x), 1ull << 63); }
+#define VT_TO_INTEGERS(from, From, suffix)                                                 \
+  inline int __##from##2int_rz(From x) { return vt_to_integer<int>(x, 0); }                \
+  inline int __##from##2int_rn(From x) { return vt_to_integer<int>(rint##suffix(x), 0); }  \
+  inline int __##from##2int_rd(From x) { return vt_to_integer<int>(floor##suffix(x), 0); } \
+  inline int __##from##2int_ru(From x) { return vt_to_integer<int>(ceil##suffix(x), 0); }  \
+  inline unsigned __##from##2uint_rz(From x) { return vt_to_integer<unsigned>(x, 0u); }    \
+  inline unsigned __##from##2uint_rn(From x) {                                             \
+    return vt_to_integer<unsigned>(rint##suffix(x), 0u);                                   \
+  }                                                                                        \
+  inline long long __##from##2ll_rz(From x) {                                              \
+    return vt_to_integer<long long>(x, static_cast<long long>(1ull << 63));                \
+  }                                                                                        \
+  inline long long __##from##2ll_rn(From x) {                                              \
+    return vt_to_integer<long long>(rint##suffix(x), static_cast<long long>(1ull << 63));  \
+  }                                                                                        \
+  inline unsigned long long __##from##2ull_rz(From x) {                                    \
+    return vt_to_integer<unsigned long long>(x, 1ull << 63);                               \
+  }                                                                                        \
+  inline unsigned long long __##from##2ull_rn(From x) {                                    \
+    return vt_to_integer<unsigned long long>(rint##suffix(x), 1ull << 63);                 \
+  }
 VT_TO_INTEGERS(float, float, f)
 VT_TO_INTEGERS(double, double, )
 #undef VT_TO_INTEGERS
@@ -387,9 +420,11 @@ inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.
 
 // ---- functions that C does not have
 
-#define VT_SPECIAL(name, number)                                          \
-  inline double name(double x) { return vt_emulator.special(number, x); } \
-  inline float name##f(float x) { return static_cast<float>(vt_emulator.special(number, static_cast<double>(x))); }
+#define VT_SPECIAL(name, number)                                                    \
+  inline double name(double x) { return vt_emulator.special(number, x); }           \
+  inline float name##f(float x) {                                                   \
+    return static_cast<float>(vt_emulator.special(number, static_cast<double>(x))); \
+  }
 VT_SPECIAL(erfinv, 0)
 VT_SPECIAL(erfcinv, 1)
 VT_SPECIAL(normcdf, 2)
@@ -425,7 +460,9 @@ inline double sinpi(double x) {
 inline double cospi(double x) {
   double r = fabs(fmod(x, 2.0));
   if (r > 1.0) r = 2.0 - r;
-  return r == 0.5 ? 0.0 : r < 0.5 ? cos(r * 3.141592653589793) : -cos((1.0 - r) * 3.141592653589793);
+  return r == 0.5  ? 0.0
+         : r < 0.5 ? cos(r * 3.141592653589793)
+                   : -cos((1.0 - r) * 3.141592653589793);
 }
 inline float sinpif(float x) { return static_cast<float>(sinpi(x)); }
 inline float cospif(float x) { return static_cast<float>(cospi(x)); }
@@ -453,12 +490,11 @@ inline bool signbit(float x) { return __builtin_signbit(x); }
 #define VT_OVERLOAD2(name) \
   using ::name;            \
   inline float name(float x, float y) { return name##f(x, y); }
-VT_OVERLOAD1(sin)
-VT_OVERLOAD1(cos)
-VT_OVERLOAD1(tan)
-VT_OVERLOAD1(tanh)
-VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil) VT_OVERLOAD1(trunc)
-    VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
+// clang-format off
+VT_OVERLOAD1(sin) VT_OVERLOAD1(cos) VT_OVERLOAD1(tan) VT_OVERLOAD1(tanh) VT_OVERLOAD1(exp)
+VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil)
+VT_OVERLOAD1(trunc) VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
+// clang-format on
 #undef VT_OVERLOAD1
 #undef VT_OVERLOAD2
 
@@ -477,12 +513,15 @@ VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVE
 #define VT_ALIGN2(n) 2 * n
 #define VT_ALIGN4(n) 4 * n
 #define VT_ALIGN8(n) 8 * n > 16 ? 16 : 8 * n
-        VT_VECTOR(signed char, char, VT_ALIGN1) VT_VECTOR(unsigned char, uchar, VT_ALIGN1) VT_VECTOR(short, short, VT_ALIGN2)
-            VT_VECTOR(unsigned short, ushort, VT_ALIGN2) VT_VECTOR(int, int, VT_ALIGN4) VT_VECTOR(float, float, VT_ALIGN4)
-                VT_VECTOR(double, double, VT_ALIGN8) VT_VECTOR(long long, longlong, VT_ALIGN8)
-                    VT_VECTOR(unsigned long long, ulonglong, VT_ALIGN8) struct uint1 {
-  unsigned x;
-};
+    // clang-format off
+VT_VECTOR(signed char, char, VT_ALIGN1) VT_VECTOR(unsigned char, uchar, VT_ALIGN1)
+VT_VECTOR(short, short, VT_ALIGN2) VT_VECTOR(unsigned short, ushort, VT_ALIGN2)
+VT_VECTOR(int, int, VT_ALIGN4) VT_VECTOR(float, float, VT_ALIGN4)
+VT_VECTOR(double, double, VT_ALIGN8) VT_VECTOR(long long, longlong, VT_ALIGN8)
+VT_VECTOR(unsigned long long, ulonglong, VT_ALIGN8)
+struct uint1 { unsigned x; };
+// clang-format on
+#undef VT_VECTOR
 struct __align__(8) uint2 {
   unsigned x, y;
 };
@@ -492,9 +531,10 @@ struct __align__(16) uint4 {
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-#undef VT_VECTOR
 
-extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsigned value) { vt_emulator.set_condition(handle, value); }
+extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
+  vt_emulator.set_condition(handle, value);
+}
 
 // ---- how the emulator calls a kernel
 
@@ -519,6 +559,7 @@ using vt_count = vt_indices<__integer_pack(n)...>;
 #endif
 template <auto kernel, class... T>
 constexpr vt_kernel vt_describe(const char* name, int max_threads, void (*)(T...)) {
-  return {name, [](void** p) { vt_call_with<kernel>(kernel, vt_count<sizeof...(T)>{}, p); }, vt_sizes<T...>::of, sizeof...(T), max_threads};
+  return {name, [](void** p) { vt_call_with<kernel>(kernel, vt_count<sizeof...(T)>{}, p); },
+          vt_sizes<T...>::of, sizeof...(T), max_threads};
 }
 }  // namespace

@@ -1,5 +1,5 @@
-// Switching of stacks: a few instructions on x86-64 and AArch64, ucontext elsewhere; told to the
-// sanitizers.
+// Switching of stacks: a few instructions on x86-64 and AArch64, ucontext elsewhere;
+// told to the sanitizers.
 #include "fiber.hpp"
 
 #include <sys/mman.h>

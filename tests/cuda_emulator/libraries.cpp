@@ -93,14 +93,16 @@ Function kernel_for(const Type& operand, const Type& result) {
   source +=
       std::string("#define FROM(x) ") + operand.from + "(x)\n#define TO(x) " + result.to + "(x)\n";
   source += R"(
-extern "C" __global__ void __launch_bounds__(64) gemm(const in* a, const in* b, out* c, int ta, int tb, int m, int n, int k, i64 lda, i64 ldb, i64 ldc, i64 sa,
-                                                      i64 sb, i64 sc, int batch) {
+extern "C" __global__ void __launch_bounds__(64)
+    gemm(const in* a, const in* b, out* c, int ta, int tb, int m, int n, int k, i64 lda, i64 ldb,
+         i64 ldc, i64 sa, i64 sb, i64 sc, int batch) {
   const i64 at = (i64)blockIdx.x * 64 + threadIdx.x;
   if (at >= (i64)m * n * batch) return;
   const i64 i = at % m, j = at / m % n, p = at / m / n;
   num sum = 0;
   for (i64 l = 0; l < k; ++l)
-    sum += FROM(VT_LOAD(a, p * sa + (ta ? l + i * lda : i + l * lda))) * FROM(VT_LOAD(b, p * sb + (tb ? j + l * ldb : l + j * ldb)));
+    sum += FROM(VT_LOAD(a, p * sa + (ta ? l + i * lda : i + l * lda))) *
+           FROM(VT_LOAD(b, p * sb + (tb ? j + l * ldb : l + j * ldb)));
   VT_STORE(c, p * sc + i + j * ldc, TO(sum));
 }
 )";
@@ -143,14 +145,16 @@ int triangle(const char* function, BlasHandle handle, int side, int uplo, int op
     Function& known = s.kernels[of_device(function)];
     if (!known)
       known = compiled(std::string("typedef ") + (sizeof(T) == 8 ? "f64" : "f32") + " num;" + R"(
-extern "C" __global__ void __launch_bounds__(64) trsm(const num* t, num* b, int upper, int turned, int unit, int m, int n, int ldt, int ldb) {
+extern "C" __global__ void __launch_bounds__(64)
+    trsm(const num* t, num* b, int upper, int turned, int unit, int m, int n, int ldt, int ldb) {
   const int r = (int)blockIdx.x * 64 + threadIdx.x;
   if (r >= m) return;
   const bool up = (upper != 0) != (turned != 0);  // the triangle that b is multiplied with
   for (int s = 0; s < n; ++s) {
     const int j = up ? s : n - 1 - s;
     num x = VT_LOAD(b, (i64)j * ldb + r);
-    for (int k = up ? 0 : j + 1; k < (up ? j : n); ++k) x -= VT_LOAD(b, (i64)k * ldb + r) * VT_LOAD(t, turned ? (i64)k * ldt + j : (i64)j * ldt + k);
+    for (int k = up ? 0 : j + 1; k < (up ? j : n); ++k)
+      x -= VT_LOAD(b, (i64)k * ldb + r) * VT_LOAD(t, turned ? (i64)k * ldt + j : (i64)j * ldt + k);
     VT_STORE(b, (i64)j * ldb + r, unit ? x : x / VT_LOAD(t, (i64)j * ldt + j));
   }
 }
@@ -306,11 +310,15 @@ int transform(const char* function, FftHandle handle, int type, void* from, void
 struct __align__(2 * sizeof(num)) pair {
   num re, im;
 };
-// A thread makes up to eight neighbours of a row: what it loads costs more than what it does with it.
-extern "C" __global__ void __launch_bounds__(64) fft(num* x, num* y, i64 n0, i64 n1, i64 n2, i64 batch, i64 sign) {
-  const i64 half = n2 / 2 + 1, across = FROM_REAL ? half : n2, parts = (across + 7) / 8, at = (i64)blockIdx.x * 64 + threadIdx.x;
+// A thread makes up to eight neighbours of a row: what it loads costs more than what it does with
+// it.
+extern "C" __global__ void __launch_bounds__(64)
+    fft(num* x, num* y, i64 n0, i64 n1, i64 n2, i64 batch, i64 sign) {
+  const i64 half = n2 / 2 + 1, across = FROM_REAL ? half : n2, parts = (across + 7) / 8,
+            at = (i64)blockIdx.x * 64 + threadIdx.x;
   if (at >= batch * n0 * n1 * parts) return;
-  const i64 b = at / (n0 * n1 * parts), k0 = at / (n1 * parts) % n0, k1 = at / parts % n1, first = at % parts * 8;
+  const i64 b = at / (n0 * n1 * parts), k0 = at / (n1 * parts) % n0, k1 = at / parts % n1,
+            first = at % parts * 8;
   const f64 turn = (f64)sign * 6.283185307179586476925;
   const pair* z = (const pair*)x;
   f64 re[8], im[8], u[8], v[8], du[8], dv[8];
@@ -324,14 +332,16 @@ extern "C" __global__ void __launch_bounds__(64) fft(num* x, num* y, i64 n0, i64
         const i64 row = (b * n0 + j0) * n1 + j1;
         // The angle turns by one step; computed anew every 64 steps, before roundings add up.
         for (int r = 0; r < 8 && j2 % 64 == 0; ++r) {
-          const f64 angle = turn * ((f64)(j0 * k0 % n0) / (f64)n0 + (f64)(j1 * k1 % n1) / (f64)n1 + (f64)(j2 * (first + r) % n2) / (f64)n2);
+          const f64 angle = turn * ((f64)(j0 * k0 % n0) / (f64)n0 + (f64)(j1 * k1 % n1) / (f64)n1 +
+                                    (f64)(j2 * (first + r) % n2) / (f64)n2);
           u[r] = cos(angle), v[r] = sin(angle);
         }
         f64 a, c = 0;
         if (FROM_REAL) {
           a = VT_LOAD(x, row * n2 + j2);
         } else {
-          const pair p = VT_LOAD(z, TO_REAL ? row * half + (j2 < half ? j2 : n2 - j2) : row * n2 + j2);
+          const pair p =
+              VT_LOAD(z, TO_REAL ? row * half + (j2 < half ? j2 : n2 - j2) : row * n2 + j2);
           a = p.re, c = TO_REAL && j2 >= half ? -p.im : p.im;
         }
         for (int r = 0; r < 8; ++r) {

@@ -1,5 +1,5 @@
-// What tests ask of the stand-ins for the toolkit's libraries (libraries.cpp), exported under these
-// names.
+// What tests ask of the stand-ins for the toolkit's libraries (libraries.cpp),
+// exported under these names.
 #pragma once
 
 extern "C" {

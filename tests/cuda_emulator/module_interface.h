@@ -34,7 +34,8 @@ struct vt_services {
   int (*sync_threads_with)(int operation, int predicate, int line);
   // Waits for all lanes of `mask`. A shuffle gives the value of lane `source`, a ballot the lanes
   // whose value is not 0, a match those with the same value.
-  unsigned long (*warp)(int operation, unsigned mask, unsigned long value, unsigned source, int line);
+  unsigned long (*warp)(int operation, unsigned mask, unsigned long value, unsigned source,
+                        int line);
   void (*stop)(int error, const char* text, int line);
   double (*special)(int function, double x);
   // The value behind the handle of a graph's conditional nodes.

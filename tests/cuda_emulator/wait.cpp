@@ -1,5 +1,5 @@
-// Waiting for each other: barriers of a block, votes and shuffles of a warp; who waits for ever is
-// told.
+// Waiting for each other: barriers of a block, votes and shuffles of a warp;
+// who waits for ever is told.
 #include "engine.hpp"
 
 namespace emulator {

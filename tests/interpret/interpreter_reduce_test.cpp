@@ -1,5 +1,5 @@
-// Reductions, argmax and argmin, general reduce and the cumulative ops, against sums over explicit
-// multi-indices.
+// Reductions, argmax and argmin, general reduce and the cumulative ops,
+// against sums over explicit multi-indices.
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -369,9 +369,9 @@ TEST(LanesOfRegions, OfLimitedTraffic) {
   }
 }
 
-// A state of parts that are computed in different ways: a rigid body's step, its Jacobian, whose 13
-// × 13 elements only come to other places, and directions, for which the loop over parts knows no
-// sum. Long parts are rows of their own.
+// A state of parts that are computed in different ways: a rigid body's step, its Jacobian, whose
+// 13 × 13 elements only come to other places, and directions, for which the loop over parts knows
+// no sum. Long parts are rows of their own.
 TEST(LanesOfRegions, PartsComputedInDifferentWays) {
   const auto transposed = [](Tensor p, Tensor q) {
     return vt::stack({p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],

@@ -42,8 +42,9 @@ TEST(JitLayout, ShortLastAxesAreInterleaved) {
     EXPECT_EQ(nest.stores.size(), parts) << nest.str();
     const auto dependences = loop_dependences(nest);
     for (const NestStore& store : nest.stores)
-      EXPECT_EQ(interleaved_with(nest, store, s.stages[0].vector_loop, s.simd_lanes, dependences).size(),
-                parts)
+      EXPECT_EQ(
+          interleaved_with(nest, store, s.stages[0].vector_loop, s.simd_lanes, dependences).size(),
+          parts)
           << nest.str() << s.str(nest);
   };
   interleaved(stacked, {Aval(f32, {1000}), Aval(f32, {1000})}, 3);

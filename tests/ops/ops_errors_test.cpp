@@ -1,5 +1,5 @@
-// What the public functions refuse: each message names the function, the operands and the user's
-// line.
+// What the public functions refuse: each message names the function,
+// the operands and the user's line.
 #include <limits>
 
 #include <vt/vt.hpp>

@@ -844,8 +844,8 @@ TEST(SpecialLanes, AsAlone) {
   EXPECT_EQ(vt::igamma(vt::zeros({0, 3}), vt::ones({3})).shape(), (vt::Shape{0, 3}));
 }
 
-// Where the distribution is nearly 1 its logarithm's derivatives are the density's: φ, −xφ and (x²
-// − 1)φ, up to terms of φ².
+// Where the distribution is nearly 1 its logarithm's derivatives are the density's: φ, −xφ
+// and (x² − 1)φ, up to terms of φ².
 TEST(SpecialDerivatives, LogNdtrOnTheRight) {
   const auto slope = [](const auto& f) {
     return [f](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(vt::ones_like(x))).second; };

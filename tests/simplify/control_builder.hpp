@@ -1,5 +1,5 @@
-// Control flow made by hand, for the simplifier's tests: equations from functions that add to a
-// Builder.
+// Control flow made by hand, for the simplifier's tests:
+// equations from functions that add to a Builder.
 #pragma once
 
 #include <functional>

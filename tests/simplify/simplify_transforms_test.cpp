@@ -1,5 +1,5 @@
-// The simplifier on Graphs as users and transforms make them: what must vanish, vanishes; values
-// stay.
+// The simplifier on Graphs as users and transforms make them: what must vanish, vanishes;
+// values stay.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// What suites of CUDA programs share: the device, and functions on it beside the interpreter's
-// results.
+// What suites of CUDA programs share: the device,
+// and functions on it beside the interpreter's results.
 #pragma once
 
 #include <gtest/gtest.h>

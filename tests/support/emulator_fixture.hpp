@@ -1,5 +1,5 @@
-// The fixture of the emulator's tests: a driver, a compiler, a stream, and that nothing is left
-// behind.
+// The fixture of the emulator's tests: a driver, a compiler, a stream,
+// and that nothing is left behind.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -16,7 +16,8 @@ struct Source {
   const char *name, *text;
 };
 inline const Source saxpy = {"saxpy", R"(
-extern "C" __global__ void __launch_bounds__(256) saxpy(const float* __restrict__ x, float* __restrict__ y, float a, int n) {
+extern "C" __global__ void __launch_bounds__(256)
+    saxpy(const float* __restrict__ x, float* __restrict__ y, float a, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) VT_STORE(y, i, a * VT_LOAD(x, i) + VT_LOAD(y, i));
 }
@@ -25,11 +26,13 @@ inline const Source block_sum = {"block_sum", R"(
 extern "C" __global__ void block_sum(const float* x, float* y, int n) {
   __shared__ float part[256];
   float sum = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += VT_LOAD(x, i);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    sum += VT_LOAD(x, i);
   VT_STORE(part, threadIdx.x, sum);
   __syncthreads();
   for (int half = blockDim.x / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) VT_STORE(part, threadIdx.x, VT_LOAD(part, threadIdx.x) + VT_LOAD(part, threadIdx.x + half));
+    if (threadIdx.x < half)
+      VT_STORE(part, threadIdx.x, VT_LOAD(part, threadIdx.x) + VT_LOAD(part, threadIdx.x + half));
     __syncthreads();
   }
   if (threadIdx.x == 0) VT_STORE(y, blockIdx.x, VT_LOAD(part, 0));
@@ -57,12 +60,15 @@ extern "C" __global__ void warp_scan(const int* x, int* sums, unsigned* votes, i
   }
   VT_STORE(sums, i, value);
   VT_STORE(votes, i, odd);
-  VT_STORE(below, i, __shfl_down_sync(0xffffffffu, value, 1, 8) + __popc(odd & ((1u << lane) - 1)) + (__any_sync(0xffffffffu, lane == 5) ? 1000 : 0) +
-                         (__all_sync(0xffffffffu, lane < 31) ? 5000 : 0));
+  VT_STORE(below, i,
+           __shfl_down_sync(0xffffffffu, value, 1, 8) + __popc(odd & ((1u << lane) - 1)) +
+               (__any_sync(0xffffffffu, lane == 5) ? 1000 : 0) +
+               (__all_sync(0xffffffffu, lane < 31) ? 5000 : 0));
 }
 )"};
 inline const Source histogram = {"histogram", R"(
-extern "C" __global__ void histogram(const unsigned char* x, int* bins, int n, float* total, unsigned long long* largest) {
+extern "C" __global__ void histogram(const unsigned char* x, int* bins, int n, float* total,
+                                     unsigned long long* largest) {
   __shared__ int local[16];
   if (threadIdx.x < 16) local[threadIdx.x] = 0;
   __syncthreads();
@@ -81,12 +87,14 @@ extern "C" __global__ void transpose(const float* x, float* y, int rows, int col
   float* tile = (float*)memory;
   int c = blockIdx.x * 32 + threadIdx.x, r = blockIdx.y * 32 + threadIdx.y;
   for (int k = 0; k < 32; k += 8)
-    if (c < columns && r + k < rows) VT_STORE(tile, (threadIdx.y + k) * 33 + threadIdx.x, VT_LOAD(x, (r + k) * columns + c));
+    if (c < columns && r + k < rows)
+      VT_STORE(tile, (threadIdx.y + k) * 33 + threadIdx.x, VT_LOAD(x, (r + k) * columns + c));
   __syncthreads();
   c = blockIdx.y * 32 + threadIdx.x;
   r = blockIdx.x * 32 + threadIdx.y;
   for (int k = 0; k < 32; k += 8)
-    if (c < rows && r + k < columns) VT_STORE(y, (r + k) * rows + c, VT_LOAD(tile, threadIdx.x * 33 + threadIdx.y + k));
+    if (c < rows && r + k < columns)
+      VT_STORE(y, (r + k) * rows + c, VT_LOAD(tile, threadIdx.x * 33 + threadIdx.y + k));
 }
 )"};
 inline const Source divergent = {"divergent", R"(
@@ -117,16 +125,22 @@ extern "C" __global__ void functions(const double* x, double* y, float* z, unsig
   const double a = VT_LOAD(x, i);
   double s, c;
   sincospi(a, &s, &c);
-  const double results[] = {erfinv(a), erfcinv(a + 0.5), normcdf(a), rcbrt(a + 2.0), s, c, cyl_bessel_i0(a), cyl_bessel_i1(a), rsqrt(a + 1.5), exp10(a), erfcx(a), normcdfinv(a * 0.5 + 0.5)};
+  const double results[] = {
+      erfinv(a), erfcinv(a + 0.5),         normcdf(a),       rcbrt(a + 2.0), s,
+      c,         cyl_bessel_i0(a),         cyl_bessel_i1(a), rsqrt(a + 1.5), exp10(a),
+      erfcx(a),  normcdfinv(a * 0.5 + 0.5)};
   const float b = (float)a;
-  const float narrow[] = {erfinvf(b), erfcinvf(b + 0.5f), rsqrtf(b + 1.5f), exp10f(b), __fmaf_rn(b, b, 1.0f), fmaxf(b, 0.25f), tgammaf(b + 2.0f)};
+  const float narrow[] = {erfinvf(b),       erfcinvf(b + 0.5f),    rsqrtf(b + 1.5f),
+                          exp10f(b),        __fmaf_rn(b, b, 1.0f), fmaxf(b, 0.25f),
+                          tgammaf(b + 2.0f)};
   for (int k = 0; k < 12; ++k) VT_STORE(y, i * 12 + k, results[k]);
   for (int k = 0; k < 7; ++k) VT_STORE(z, i * 7 + k, narrow[k]);
   VT_STORE(w, i * 8, __float_as_uint(b));
   VT_STORE(w, i * 8 + 1, (unsigned)__float2int_rz(b * 1e20f));
   VT_STORE(w, i * 8 + 2, (unsigned)(__double_as_longlong(a) >> 32));
   VT_STORE(w, i * 8 + 3, __umulhi(0x80000001u + i, 6u));
-  VT_STORE(w, i * 8 + 4, (unsigned)(__clz(i + 1) * 100 + __ffs(i + 8) * 10000 + __popcll(0xffffffffffull + i)));
+  VT_STORE(w, i * 8 + 4,
+           (unsigned)(__clz(i + 1) * 100 + __ffs(i + 8) * 10000 + __popcll(0xffffffffffull + i)));
   VT_STORE(w, i * 8 + 5, (unsigned)__double2ll_rn(a * 1000.5));
   VT_STORE(w, i * 8 + 6, __brev(i + 1));
   VT_STORE(w, i * 8 + 7, (unsigned)min(i, 3) + max(i, 2));

@@ -1,5 +1,5 @@
-// Settings of the environment: what is taken, and that what is not understood is named and left
-// out.
+// Settings of the environment: what is taken, and that what is not understood is named
+// and left out.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>

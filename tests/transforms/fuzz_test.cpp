@@ -1,6 +1,6 @@
-// Random programs with nested transforms: backend = interpreter, vmap = loop, derivatives =
-// differences and inner products, vmap of grad = loop of grads. VT_FUZZ_COUNT programs from
-// VT_FUZZ_SEED; a failure names the seed that repeats it alone.
+// Random programs with nested transforms: backend = interpreter, vmap = loop,
+// derivatives = differences and inner products, vmap of grad = loop of grads. VT_FUZZ_COUNT
+// programs from VT_FUZZ_SEED; a failure names the seed that repeats it alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

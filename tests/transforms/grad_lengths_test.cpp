@@ -96,8 +96,8 @@ TEST(Lengths, DerivativesAreZeroAtZero) {
     }
 }
 
-// The kink of one element is not that of the length: where others are not 0, it is smooth for p =
-// 2, 4 …, and hypot is.
+// The kink of one element is not that of the length: where others are not 0, it is smooth
+// for p = 2, 4 …, and hypot is.
 TEST(Lengths, ElementsThatAreZeroOrEqual) {
   const Tensor x =
       vt::tensor({{1.0, 0.0, 0.0, 2.0}, {0.0, 1.5, 0.0, 2.0}, {0.25, -0.25, 3.0, -3.0}});

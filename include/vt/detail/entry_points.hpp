@@ -42,8 +42,7 @@ std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
 /// f(i) for i in 0 … n − 1, each i a scalar i32. `call`: what pfor's options and results say of it.
 std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, VmapCall call);
 
-/// A function being differentiated at `arguments`, with respect to those leaves whose `wanted` is
-/// true.
+/// A function being differentiated at `arguments`, by those leaves whose `wanted` is true.
 struct GradCall {
   std::span<const Tensor> arguments;
   std::span<const bool> wanted;
@@ -82,8 +81,7 @@ struct LinearizedFlat {
 LinearizedFlat linearize_flat(const FlatFunction&, const GradCall&);
 
 struct GradFlat {
-  /// gradients of outputs[0], which must be a float scalar (or a complex one); the rest is
-  /// auxiliary
+  /// gradients of outputs[0], which must be a float or complex scalar; the rest is auxiliary
   std::vector<Tensor> outputs, gradients;
 };
 GradFlat value_and_grad_flat(const FlatFunction&, const GradCall&);
@@ -132,8 +130,7 @@ struct NamedParts {
 /// What decides which compiled program a call uses: the static parts of the arguments as bytes.
 struct StaticKey {
   std::string bytes = {};
-  /// Tells of the arguments, which these pointers are to; null: they are Tensors. Valid during the
-  /// call.
+  /// Tells of the arguments that these pointers are to; null: they are Tensors. Valid in the call.
   void (*describe)(const void* const* arguments, NamedParts&) = nullptr;
   const void* const* arguments = nullptr;
 };

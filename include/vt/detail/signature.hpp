@@ -79,8 +79,7 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
   return use(std::span<const Tensor>(leaves.data(), leaves.size()), key, flat, keep);
 }
 
-/// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is
-/// new.
+/// f(arguments…) by what `cache` keeps for their signature; f itself runs only if that is new.
 template <class Cache, class F, class... A>
 auto call_by_signature(Cache& cache, F& f, CallSite where, const A&... arguments) {
   using Result = typename TreeFunction<F, Owned<A>...>::Result;

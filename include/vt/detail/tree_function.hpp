@@ -74,8 +74,8 @@ constexpr auto given_by() {
 template <class F, class... A>
 using GivenBy = typename decltype(given_by<F, A...>())::type;
 
-/// A user's function as a transform keeps it: called through const, so that `const auto g =
-/// vt::grad(f)` works for every f.
+/// A user's function as a transform keeps it: called through const, so that
+/// `const auto g = vt::grad(f)` works for every f.
 template <class F>
 class Callable {
  public:

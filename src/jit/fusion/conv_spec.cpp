@@ -46,8 +46,8 @@ Vec<ConvSpec> phases_of(const ConvSpec& s) {
     Vec<ConvSpec> finer;
     for (const ConvSpec& phase : phases)
       for (std::int64_t r = 0; r < std::min(d, w.out); ++r) {
-        // Results o = d · q + r see places p = first + d · t, and there elements q + t + (r + first
-        // − low) / d.
+        // Results o = d · q + r see places p = first + d · t, and there elements
+        // q + t + (r + first − low) / d.
         const std::int64_t first = ((w.low - r) % d + d) % d;
         ConvSpec one = phase;
         ConvWindow& mine = one.windows[k];

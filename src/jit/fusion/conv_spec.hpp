@@ -16,8 +16,8 @@ struct ConvAxis {
 };
 using ConvAxes = SmallVec<ConvAxis, 4>;
 
-/// A pair of axes that slide along each other: c's `out` places o see a's elements (stride · o +
-/// rhs_dilation · p − low) / lhs_dilation through b's `size` places p.
+/// A pair of axes that slide along each other: c's `out` places o see a's elements
+/// (stride · o + rhs_dilation · p − low) / lhs_dilation through b's `size` places p.
 struct ConvWindow {
   std::int64_t extent = 1, size = 1, out = 1, stride = 1, low = 0, lhs_dilation = 1,
                rhs_dilation = 1;

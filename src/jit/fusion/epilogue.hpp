@@ -1,5 +1,5 @@
-// Epilogues: kernels that run inside a matrix product, on rows of its result that were just
-// finished.
+// Epilogues: kernels that run inside a matrix product,
+// on rows of its result that were just finished.
 #pragma once
 
 #include <vt/detail/function.hpp>

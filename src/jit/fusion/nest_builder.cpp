@@ -1,5 +1,5 @@
-// Writes the values of a kernel by walking back from what it stores, turning shape ops into index
-// expressions.
+// Writes the values of a kernel by walking back from what it stores,
+// turning shape ops into index expressions.
 #include "nest_builder.hpp"
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long
-// reductions.
+// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions,
+// cutting long reductions.
 #include "nest_transform.hpp"
 
 #include <algorithm>
@@ -62,8 +62,8 @@ void join_in(Nest& nest, SmallVec<int, 6>& list) {
   }
 }
 
-// A loop d whose variable occurs as (f·d + …)/k or %k with f | k is split into d = (k/f)·outer +
-// inner.
+// A loop d whose variable occurs as (f·d + …)/k or %k with f | k is split into
+// d = (k/f)·outer + inner.
 struct Cut {
   int loop = -1;
   std::int64_t by = 0;

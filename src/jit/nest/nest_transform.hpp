@@ -1,5 +1,5 @@
-// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long
-// reductions.
+// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions,
+// cutting long reductions.
 #pragma once
 
 #include <span>

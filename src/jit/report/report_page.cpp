@@ -20,20 +20,31 @@ namespace vt::detail {
 namespace report_page {
 
 constexpr char style[] = R"(
-:root{--ink:#1c2330;--faint:#687385;--line:#dfe4ec;--paper:#fff;--panel:#f5f7fa;--time:#3b6fd4;--roof:#2f9e6e;--poor:#d98a29}
-@media(prefers-color-scheme:dark){:root{--ink:#e4e8ef;--faint:#94a0b3;--line:#333c4b;--paper:#161b24;--panel:#1f2632;--time:#6d9bf1;--roof:#4cc290;--poor:#e6a04a}}
+:root{--ink:#1c2330;--faint:#687385;--line:#dfe4ec;--paper:#fff;--panel:#f5f7fa;--time:#3b6fd4;
+  --roof:#2f9e6e;--poor:#d98a29}
+@media(prefers-color-scheme:dark){:root{--ink:#e4e8ef;--faint:#94a0b3;--line:#333c4b;
+  --paper:#161b24;--panel:#1f2632;--time:#6d9bf1;--roof:#4cc290;--poor:#e6a04a}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1180px;padding:2rem 1.5rem 4rem;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.4rem 0 .6rem}p{margin:.3rem 0}.faint{color:var(--faint)}
-code,pre{font:12.5px/1.45 ui-monospace,Consolas,monospace}pre{margin:.4rem 0;padding:.7rem .9rem;background:var(--panel);border-radius:6px;overflow-x:auto}
-.tiles{display:flex;flex-wrap:wrap;gap:.7rem;margin:1.2rem 0}.tile{background:var(--panel);border-radius:8px;padding:.6rem 1rem;min-width:8.5rem}
+body{margin:0 auto;max-width:1180px;padding:2rem 1.5rem 4rem;background:var(--paper);
+  color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.4rem 0 .6rem}p{margin:.3rem 0}
+.faint{color:var(--faint)}
+code,pre{font:12.5px/1.45 ui-monospace,Consolas,monospace}
+pre{margin:.4rem 0;padding:.7rem .9rem;background:var(--panel);border-radius:6px;overflow-x:auto}
+.tiles{display:flex;flex-wrap:wrap;gap:.7rem;margin:1.2rem 0}
+.tile{background:var(--panel);border-radius:8px;padding:.6rem 1rem;min-width:8.5rem}
 .tile b{display:block;font-size:1.25rem}.tile span{color:var(--faint);font-size:.85rem}
-table{border-collapse:collapse;width:100%}th{font-weight:500;font-size:.85rem;color:var(--faint);text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line)}
-td{padding:.5rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;width:100%}
+th{font-weight:500;font-size:.85rem;color:var(--faint);text-align:left;padding:.3rem .6rem;
+  border-bottom:1px solid var(--line)}
+td{padding:.5rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
+td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 td small{color:var(--faint);display:block}tr.head td{background:var(--panel);font-weight:500}
-.bar{display:block;height:6px;border-radius:3px;background:var(--line);margin-top:.3rem;width:7rem;margin-left:auto}.bar i{display:block;height:6px;border-radius:3px;background:var(--time)}
+.bar{display:block;height:6px;border-radius:3px;background:var(--line);margin-top:.3rem;width:7rem;
+  margin-left:auto}.bar i{display:block;height:6px;border-radius:3px;background:var(--time)}
 .bar.roof i{background:var(--roof)}.bar.poor i{background:var(--poor)}
-summary{cursor:pointer;color:var(--faint);font-size:.85rem}.src{display:block;white-space:pre-wrap}.src em{font-style:normal;color:var(--faint)}
+summary{cursor:pointer;color:var(--faint);font-size:.85rem}.src{display:block;white-space:pre-wrap}
+.src em{font-style:normal;color:var(--faint)}
 )";
 
 std::string escaped(std::string_view text) {

@@ -1,5 +1,5 @@
-// Reads, writes, checks and evicts cache entries; POSIX calls relative to one checked folder
-// descriptor.
+// Reads, writes, checks and evicts cache entries;
+// POSIX calls relative to one checked folder descriptor.
 #include "disk_cache.hpp"
 
 #include <dirent.h>

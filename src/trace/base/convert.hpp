@@ -1,5 +1,6 @@
-// Conversion of numbers among all dtypes: rounds once, saturates float → integer, wraps integer →
-// integer; real numbers become complex ones with a zero imaginary part, complex ones lose theirs.
+// Conversion of numbers among all dtypes: rounds once, saturates float → integer,
+// wraps integer → integer; real numbers become complex ones with a zero imaginary part, complex
+// ones lose theirs.
 #pragma once
 
 #include <bit>

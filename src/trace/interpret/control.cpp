@@ -1,5 +1,5 @@
-// Interpreter rules of cond, while and scan: the loops as they are defined, one lane after the
-// other.
+// Interpreter rules of cond, while and scan: the loops as they are defined,
+// one lane after the other.
 #include <algorithm>
 #include <cstring>
 

@@ -88,7 +88,7 @@ struct Windows {
         const std::int64_t index = components[v * axes.size() + k],
                            last = operand[axis] - sizes[axis];
         inside = inside && index >= 0 && index <= last;
-        // last < 0: an empty axis
+        // Of an empty axis `last` is negative.
         start +=
             std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(last, 0)) * strides[axis];
       }

@@ -1,5 +1,5 @@
-// Dependence: which results of a Graph depend on which of its inputs, through loops to their
-// fixpoint.
+// Dependence: which results of a Graph depend on which of its inputs,
+// through loops to their fixpoint.
 #include "dependence.hpp"
 
 #include <algorithm>

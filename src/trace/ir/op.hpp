@@ -1,5 +1,5 @@
-// The closed set of primitive ops: the Op enum and its definition table (name, arity, family,
-// linearity).
+// The closed set of primitive ops: the Op enum and its definition table (name, arity,
+// family, linearity).
 #pragma once
 
 #include <array>
@@ -16,10 +16,12 @@ enum class Op : std::uint8_t {
   input, constant, full, iota,
   // element-wise, one operand
   neg, abs, sign, floor, ceil, round, trunc, exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt, cbrt,
-  sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid, erf, erfc, erf_inv, lgamma, digamma,
+  sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid,
+  erf, erfc, erf_inv, lgamma, digamma,
   gamma, erfcx, erfc_inv, ndtr, log_ndtr, dawsn, expi, spence, fresnel_sin, fresnel_cos,
   bessel_i0e, bessel_i1e, bessel_k0e, bessel_k1e, bessel_j0, bessel_j1, bessel_y0, bessel_y1,
-  real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz, convert, bitcast, reduce_precision, stop_gradient,
+  real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz,
+  convert, bitcast, reduce_precision, stop_gradient,
   // element-wise, two operands
   add, sub, mul, div, rem, pow, max, min, atan2, nextafter, zeta, eq, ne, lt, le, gt, ge,
   and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
@@ -35,7 +37,8 @@ enum class Op : std::uint8_t {
   // shape
   reshape, transpose, broadcast_in_dim, concatenate, pad, rev,
   // index
-  slice, dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
+  slice, dynamic_slice, dynamic_update_slice, gather,
+  scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
   // windows
   windows, overlap_add,
   // contract

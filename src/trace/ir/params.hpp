@@ -403,11 +403,13 @@ struct CallbackParams {
 /// printer.cpp.
 // clang-format off
 #define VT_PARAMS(X) \
-  X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) X(IntegerPowParams) X(AxesParams) \
-  X(ArgParams) X(ReduceParams) X(CumulativeParams) X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
-  X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) X(ConvParams) X(FftParams) \
-  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(PartsParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) X(WhileParams) \
-  X(ScanParams) X(RegionParams) X(PrintParams) X(CheckParams) X(CallbackParams)
+  X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) \
+  X(IntegerPowParams) X(AxesParams) X(ArgParams) X(ReduceParams) X(CumulativeParams) \
+  X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
+  X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) \
+  X(ConvParams) X(FftParams) X(TriangularParams) X(SolveParams) X(DecompositionParams) \
+  X(PartsParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) \
+  X(WhileParams) X(ScanParams) X(RegionParams) X(PrintParams) X(CheckParams) X(CallbackParams)
 // clang-format on
 
 enum class ParamsKind : std::uint8_t {

@@ -1,5 +1,5 @@
-// Pieces of the printer that the checker shows faults with: names of Vars and the text of one
-// equation.
+// Pieces of the printer that the checker shows faults with:
+// names of Vars and the text of one equation.
 #pragma once
 
 #include <string>

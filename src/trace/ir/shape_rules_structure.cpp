@@ -1,5 +1,5 @@
-// Shape rules of dot_general, of sort, of collectives, of effects and of the equations that own a
-// sub-graph.
+// Shape rules of dot_general, of sort, of collectives,
+// of effects and of the equations that own a sub-graph.
 #include <string>
 
 #include <vt/detail/message.hpp>

@@ -57,9 +57,10 @@ struct SimdJob {
 };
 
 /// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two
-/// spectra are the parts that are even and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 −
-/// i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n), for k up to h / 2 in `w`. x has h + 1
-/// numbers; x and z may be the same. Of k from `begin` to `end` ≤ h / 2 + 1 and the h − k.
+/// spectra are the parts that are even and odd in frequency.
+/// X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n), for k up to
+/// h / 2 in `w`. x has h + 1 numbers; x and z may be the same. Of k from `begin` to
+/// `end` ≤ h / 2 + 1 and the h − k.
 template <class N, class R>
 inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::int64_t h,
                                                         const R* w, std::int64_t begin,

@@ -442,8 +442,8 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   product_of_reflections(vectors.data(), factors.data(), steps, m, q, k, 0);
 }
 
-/// b ← x with T x = b, T having `below`[i] at (i, i − 1), `d`[i] at (i, i) and `above`[i] at (i, i
-/// + 1). Elimination with exchanges of neighbouring rows.
+/// b ← x with T x = b, T having `below`[i] at (i, i − 1), `d`[i] at (i, i) and
+/// `above`[i] at (i, i + 1). Elimination with exchanges of neighbouring rows.
 template <class T>
 void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, Index n, Index k) {
   if (n == 0) return;

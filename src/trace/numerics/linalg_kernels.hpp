@@ -1,5 +1,5 @@
-// Linear algebra on matrices in memory: what an equation of the linalg family computes, matrix by
-// matrix.
+// Linear algebra on matrices in memory: what an equation of the linalg family computes,
+// matrix by matrix.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Control flow on flat lists of Tensors: each emits an equation with the recorded functions as
-// sub-graphs.
+// Control flow on flat lists of Tensors: each emits an equation
+// with the recorded functions as sub-graphs.
 #include <vt/control.hpp>
 #include <vt/small_vec.hpp>
 

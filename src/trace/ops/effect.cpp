@@ -1,5 +1,5 @@
-// The entry points of debug_print, check and callback: checks formats and types, and emits the
-// equations.
+// The entry points of debug_print, check and callback: checks formats and types,
+// and emits the equations.
 #include <vt/effects.hpp>
 #include <vt/small_vec.hpp>
 

@@ -1,5 +1,5 @@
-// The functions that rearrange, join, cut and repeat: reshape … tile, concatenate, pad, roll,
-// meshgrid.
+// The functions that rearrange, join, cut and repeat: reshape … tile, concatenate, pad,
+// roll, meshgrid.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
-// What the simplifier knows of integer values without computing them: bounds, and which are index ·
-// step + start.
+// What the simplifier knows of integer values without computing them: bounds, and which are
+// index · step + start.
 #pragma once
 
 #include <cstdint>

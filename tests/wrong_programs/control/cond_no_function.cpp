@@ -1,6 +1,4 @@
 // expect: vt::cond: the function cannot be called
 #include <vt/vt.hpp>
 
-int main() {
-  vt::cond(true, vt::tensor(1.0), vt::tensor(2.0));
-}
+int main() { vt::cond(true, vt::tensor(1.0), vt::tensor(2.0)); }

@@ -2,5 +2,7 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::cond(true, [](vt::Tensor c) { return c; }, [](vt::Tensor c) { return std::pair(c, c); }, vt::tensor(0.0));
+  vt::cond(
+      true, [](vt::Tensor c) { return c; }, [](vt::Tensor c) { return std::pair(c, c); },
+      vt::tensor(0.0));
 }

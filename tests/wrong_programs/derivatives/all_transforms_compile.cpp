@@ -24,7 +24,8 @@ int main() {
   vt::jacobian(wave)(ys).eval();
   vt::hessian([&](Tensor a) { return vt::sum(wave(a)); })(ys).eval();
   vt::custom_jvp(wave, [](Tensor a, Tensor da) { return std::pair(a, da); })(ys).eval();
-  vt::while_loop([](Tensor a) { return vt::sum(a) < 10.0; }, [](Tensor a) { return a + 1.0; }, xs).eval();
+  vt::while_loop([](Tensor a) { return vt::sum(a) < 10.0; }, [](Tensor a) { return a + 1.0; }, xs)
+      .eval();
   vt::cond(vt::sum(xs) > 1.0, wave, [](Tensor a) { return -a; }, xs).eval();
   const auto [last, all] =
       vt::scan([](Tensor sum, Tensor x) { return std::pair(sum + x, sum); }, vt::tensor(0.0), ys);

@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::custom_jvp([](vt::Tensor a, vt::Tensor b) { return a; }, [](vt::Tensor a, vt::Tensor da) { return std::pair(a, da); })(vt::tensor(1.0));
+  vt::custom_jvp([](vt::Tensor a, vt::Tensor b) { return a; },
+                 [](vt::Tensor a, vt::Tensor da) { return std::pair(a, da); })(vt::tensor(1.0));
 }

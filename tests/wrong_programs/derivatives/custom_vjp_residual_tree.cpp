@@ -2,5 +2,7 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::custom_vjp([](vt::Tensor a) { return a; }, [](vt::Tensor a) { return std::pair(a, std::make_shared<int>(1)); }, [](std::shared_ptr<int>, vt::Tensor c) { return c; })(vt::tensor(1.0));
+  vt::custom_vjp([](vt::Tensor a) { return a; },
+                 [](vt::Tensor a) { return std::pair(a, std::make_shared<int>(1)); },
+                 [](std::shared_ptr<int>, vt::Tensor c) { return c; })(vt::tensor(1.0));
 }

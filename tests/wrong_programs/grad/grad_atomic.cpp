@@ -2,7 +2,10 @@
 #include <atomic>
 
 #include <vt/vt.hpp>
-struct P { vt::Tensor a; std::atomic<int> b; };
+struct P {
+  vt::Tensor a;
+  std::atomic<int> b;
+};
 
 int main() {
   P p{};

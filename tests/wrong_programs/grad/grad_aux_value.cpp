@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::grad([](vt::Tensor a) { return std::pair(std::pair(a, a), a); }, vt::has_aux)(vt::tensor(1.0));
+  vt::grad([](vt::Tensor a) { return std::pair(std::pair(a, a), a); },
+           vt::has_aux)(vt::tensor(1.0));
 }

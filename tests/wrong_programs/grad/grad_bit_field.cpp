@@ -1,6 +1,9 @@
 // expect: a reference or a bit-field
 #include <vt/vt.hpp>
-struct P { vt::Tensor a; int b : 3; };
+struct P {
+  vt::Tensor a;
+  int b : 3;
+};
 
 int main() {
   P p{};

@@ -1,6 +1,9 @@
 // expect: holds a const vt::Tensor
 #include <vt/vt.hpp>
-struct P { const std::vector<vt::Tensor> a; double b; };
+struct P {
+  const std::vector<vt::Tensor> a;
+  double b;
+};
 
 int main() {
   P p{{vt::tensor(1.0)}, 1};

@@ -2,7 +2,10 @@
 #include <functional>
 
 #include <vt/vt.hpp>
-struct P { std::function<vt::Tensor(vt::Tensor)> a; vt::Tensor b; };
+struct P {
+  std::function<vt::Tensor(vt::Tensor)> a;
+  vt::Tensor b;
+};
 
 int main() {
   P p;

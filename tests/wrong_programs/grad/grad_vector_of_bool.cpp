@@ -1,6 +1,9 @@
 // expect: std::vector<bool>
 #include <vt/vt.hpp>
-struct P { vt::Tensor a; std::vector<bool> b; };
+struct P {
+  vt::Tensor a;
+  std::vector<bool> b;
+};
 
 int main() {
   P p;

@@ -1,6 +1,9 @@
 // expect: a struct with a C array as a member
 #include <vt/vt.hpp>
-struct P { vt::Tensor b; double a[2]; };
+struct P {
+  vt::Tensor b;
+  double a[2];
+};
 
 int main() {
   P p{};

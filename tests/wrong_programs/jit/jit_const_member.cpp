@@ -1,6 +1,8 @@
 // expect: holds a const vt::Tensor
 #include <vt/vt.hpp>
-struct P { const vt::Tensor a; };
+struct P {
+  const vt::Tensor a;
+};
 
 int main() {
   P p{vt::tensor(1.0)};

@@ -1,6 +1,8 @@
 // expect: is or holds what is no tree
 #include <vt/vt.hpp>
-class P { vt::Tensor a; };
+class P {
+  vt::Tensor a;
+};
 
 int main() {
   P p;

@@ -1,6 +1,8 @@
 // expect: holds a reference
 #include <vt/vt.hpp>
-struct P { vt::Tensor& a; };
+struct P {
+  vt::Tensor& a;
+};
 
 int main() {
   vt::Tensor t;

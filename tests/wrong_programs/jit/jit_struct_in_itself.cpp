@@ -1,6 +1,9 @@
 // expect: a struct that is a part of itself
 #include <vt/vt.hpp>
-struct P { vt::Tensor a; std::vector<P> kids; };
+struct P {
+  vt::Tensor a;
+  std::vector<P> kids;
+};
 
 int main() {
   P p{};

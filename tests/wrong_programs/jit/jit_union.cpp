@@ -1,7 +1,13 @@
 // expect: is or holds what is no tree
 #include <vt/vt.hpp>
-union U { int a; double b; };
-struct P { vt::Tensor a; U u; };
+union U {
+  int a;
+  double b;
+};
+struct P {
+  vt::Tensor a;
+  U u;
+};
 
 int main() {
   P p{};

@@ -1,6 +1,8 @@
 // expect: a struct that cannot be copied
 #include <vt/vt.hpp>
-struct P { std::unique_ptr<vt::Tensor> a; };
+struct P {
+  std::unique_ptr<vt::Tensor> a;
+};
 
 int main() {
   P p{};

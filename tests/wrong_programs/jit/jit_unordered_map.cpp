@@ -1,6 +1,6 @@
 // expect: is or holds an unordered map
-#include <vt/vt.hpp>
 #include <unordered_map>
+#include <vt/vt.hpp>
 using M = std::unordered_map<std::string, vt::Tensor>;
 
 int main() {

@@ -3,7 +3,10 @@
 #include <variant>
 
 #include <vt/vt.hpp>
-struct P { std::variant<int, vt::Tensor> a; vt::Tensor b; };
+struct P {
+  std::variant<int, vt::Tensor> a;
+  vt::Tensor b;
+};
 
 int main() {
   P p;

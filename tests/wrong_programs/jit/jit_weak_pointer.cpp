@@ -1,6 +1,9 @@
 // expect: is or holds a pointer
 #include <vt/vt.hpp>
-struct P { std::weak_ptr<vt::Tensor> a; vt::Tensor b; };
+struct P {
+  std::weak_ptr<vt::Tensor> a;
+  vt::Tensor b;
+};
 
 int main() {
   P p{};

@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::scan([](std::pair<vt::Tensor, vt::Tensor> c, vt::Tensor x) { return std::pair(x, c); }, std::pair(vt::tensor(0.0), vt::tensor(1.0)), vt::arange(3));
+  vt::scan([](std::pair<vt::Tensor, vt::Tensor> c, vt::Tensor x) { return std::pair(x, c); },
+           std::pair(vt::tensor(0.0), vt::tensor(1.0)), vt::arange(3));
 }

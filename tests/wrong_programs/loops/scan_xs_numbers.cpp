@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::scan([](vt::Tensor c, double x) { return std::pair(c, c); }, vt::tensor(0.0), std::vector<double>{1, 2});
+  vt::scan([](vt::Tensor c, double x) { return std::pair(c, c); }, vt::tensor(0.0),
+           std::vector<double>{1, 2});
 }

@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::while_loop([](vt::Tensor c) { return c < 3; }, [](vt::Tensor c) { c = c + 1; }, vt::tensor(0.0));
+  vt::while_loop([](vt::Tensor c) { return c < 3; }, [](vt::Tensor c) { c = c + 1; },
+                 vt::tensor(0.0));
 }

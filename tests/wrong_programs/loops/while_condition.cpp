@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::while_loop([](vt::Tensor) { return std::string(); }, [](vt::Tensor c) { return c; }, vt::tensor(0.0));
+  vt::while_loop([](vt::Tensor) { return std::string(); }, [](vt::Tensor c) { return c; },
+                 vt::tensor(0.0));
 }

@@ -1,4 +1,5 @@
-// expect: a bool given where a number belongs (an axis, a count, a seed, ord or ddof): give the numbers first and true or false in its own place
+// expect: a bool given where a number belongs (an axis, a count, a seed, ord or ddof): give the
+//         numbers first and true or false in its own place
 #include <vt/vt.hpp>
 
 int main() {

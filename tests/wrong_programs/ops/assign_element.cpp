@@ -1,4 +1,5 @@
-// expect: assignment to an element or another temporary changes nothing: write x = vt::index_update(x, index, value)
+// expect: assignment to an element or another temporary changes nothing: write x =
+//         vt::index_update(x, index, value)
 #include <vt/vt.hpp>
 
 int main() {

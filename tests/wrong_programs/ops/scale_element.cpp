@@ -1,4 +1,5 @@
-// expect: *= on a temporary changes nothing: write x = vt::index_update(x, index, value), or vt::index_add and its like
+// expect: *= on a temporary changes nothing: write x = vt::index_update(x, index, value), or
+//         vt::index_add and its like
 #include <vt/vt.hpp>
 
 int main() {

@@ -1,4 +1,5 @@
-// expect: data() of a temporary would point to memory that is gone: keep the Tensor in a variable, or call to_vector
+// expect: data() of a temporary would point to memory that is gone: keep the Tensor in a variable,
+//         or call to_vector
 #include <vt/vt.hpp>
 
 int main() {

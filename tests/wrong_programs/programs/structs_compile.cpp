@@ -22,6 +22,7 @@ int main() {
     vt::Tensor x;
     Outer outer;
   };
-  vt::jit([](const Local& p) { return p.x; })(Local{vt::tensor(1.0), {std::nullopt, {vt::tensor(1.0), 1}, {}, {}, {}, 1.0}});
+  vt::jit([](const Local& p) { return p.x; })(
+      Local{vt::tensor(1.0), {std::nullopt, {vt::tensor(1.0), 1}, {}, {}, {}, 1.0}});
   vt::grad([](Outer p) { return p.inner.a; });
 }

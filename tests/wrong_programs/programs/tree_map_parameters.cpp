@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::tree_map([](vt::Tensor a, vt::Tensor b) { return a; }, std::pair(vt::tensor(1.0), vt::tensor(2.0)));
+  vt::tree_map([](vt::Tensor a, vt::Tensor b) { return a; },
+               std::pair(vt::tensor(1.0), vt::tensor(2.0)));
 }

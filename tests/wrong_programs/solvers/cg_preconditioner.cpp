@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::cg([](vt::Tensor x) { return x; }, vt::ones({2}), [](vt::Tensor a, vt::Tensor b) { return a; });
+  vt::cg([](vt::Tensor x) { return x; }, vt::ones({2}),
+         [](vt::Tensor a, vt::Tensor b) { return a; });
 }

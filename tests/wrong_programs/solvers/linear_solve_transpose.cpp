@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::linear_solve([](vt::Tensor x) { return x; }, vt::ones({2}), [](auto f, vt::Tensor x) { return x; }, [](vt::Tensor x) { return x; });
+  vt::linear_solve([](vt::Tensor x) { return x; }, vt::ones({2}),
+                   [](auto f, vt::Tensor x) { return x; }, [](vt::Tensor x) { return x; });
 }

@@ -2,5 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::root([](vt::Tensor x) { return x; }, vt::tensor(1.0), [](auto f, vt::Tensor x) { return x; }, [](vt::Tensor x) { return x; });
+  vt::root([](vt::Tensor x) { return x; }, vt::tensor(1.0), [](auto f, vt::Tensor x) { return x; },
+           [](vt::Tensor x) { return x; });
 }

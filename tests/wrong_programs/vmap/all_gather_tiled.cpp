@@ -1,7 +1,9 @@
-// expect: a bool given where a number belongs (an axis, a count, a seed, ord or ddof): give the numbers first and true or false in its own place
+// expect: a bool given where a number belongs (an axis, a count, a seed, ord or ddof): give the
+//         numbers first and true or false in its own place
 #include <vt/vt.hpp>
 
 int main() {
   vt::Tensor u = vt::ones({3});
-  vt::vmap([](vt::Tensor x) { return vt::all_gather(x, "lanes", {true}); }, {.axis_name = "lanes"})(u);
+  vt::vmap([](vt::Tensor x) { return vt::all_gather(x, "lanes", {true}); },
+           {.axis_name = "lanes"})(u);
 }

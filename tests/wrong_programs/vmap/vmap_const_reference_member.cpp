@@ -1,6 +1,9 @@
 // expect: holds a reference
 #include <vt/vt.hpp>
-struct P { const vt::Tensor& a; double b; };
+struct P {
+  const vt::Tensor& a;
+  double b;
+};
 
 int main() {
   vt::Tensor t;

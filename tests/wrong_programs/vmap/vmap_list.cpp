@@ -2,7 +2,9 @@
 #include <list>
 
 #include <vt/vt.hpp>
-struct P { std::list<vt::Tensor> a; };
+struct P {
+  std::list<vt::Tensor> a;
+};
 
 int main() {
   P p{};

@@ -1,6 +1,8 @@
 // expect: is or holds a pointer
 #include <vt/vt.hpp>
-struct P { vt::Tensor* a; };
+struct P {
+  vt::Tensor* a;
+};
 
 int main() {
   P p{};

@@ -2,7 +2,10 @@
 #include <set>
 
 #include <vt/vt.hpp>
-struct P { std::set<int> a; vt::Tensor b; };
+struct P {
+  std::set<int> a;
+  vt::Tensor b;
+};
 
 int main() {
   P p;

@@ -123,7 +123,7 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
     Value& sum = v.e[static_cast<std::size_t>(place)];
     Value next = x.e[k++];
     if (through_f32) next = b_.convert(next, DType::f32);
-    // of nothing but -0 it is +0
+    // The sum starts at +0: a sum of nothing but -0 is +0.
     if (op == Op::add && !sum && is_float(carried)) sum = b_.integer(carried, 0);
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
@@ -173,7 +173,7 @@ Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x
   const RunningOp step(e.op, out.dtype, runs.length);
   Val v = x;
   for (std::int64_t n = 0; n < runs.count; ++n) {
-    // of nothing but -0 it is +0
+    // The sum starts at +0: a sum of nothing but -0 is +0.
     Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();
     for (std::int64_t k = 0; k < runs.length; ++k) {
       Value& element =

@@ -1,5 +1,5 @@
-// Owns the way from a finished IR module to callable machine code: passes, object bytes, linking,
-// unloading.
+// Owns the way from a finished IR module to callable machine code: passes, object bytes,
+// linking, unloading.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The builder's memory side: contiguous, masked, strided and indexed accesses, alias scopes, frame
-// arrays.
+// The builder's memory side: contiguous, masked, strided and indexed accesses, alias scopes,
+// frame arrays.
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,14 +1,15 @@
-// Owns the table of LLVM C functions that vt uses, loaded from libLLVM at run time and never
-// linked.
+// Owns the table of LLVM C functions that vt uses,
+// loaded from libLLVM at run time and never linked.
 #pragma once
 
 #include <string>
 
-// Header-only users may not have the llvm-c headers: everything that needs them is inside `#if
-// VT_HAS_LLVM_HEADERS`.
+// Header-only users may not have the llvm-c headers: what needs them asks for VT_HAS_LLVM_HEADERS.
 #if defined(__has_include)
-#if __has_include( \
-    <llvm-c/Core.h>) && __has_include(<llvm-c/LLJIT.h>) && __has_include(<llvm/Config/llvm-config.h>)
+// clang-format off
+#if __has_include(<llvm-c/Core.h>) && __has_include(<llvm-c/LLJIT.h>) && \
+    __has_include(<llvm/Config/llvm-config.h>)
+// clang-format on
 #define VT_HAS_LLVM_HEADERS 1
 #endif
 #endif
@@ -43,52 +44,59 @@ namespace vt::detail::cpu {
 
 // The one list of functions: members of `Llvm` and the names to look up are both made from it.
 // clang-format off
-#define VT_LLVM_FUNCTIONS(X)                                                                                            \
-  X(GetVersion) X(DisposeMessage) X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler)                     \
-  X(GetDiagInfoDescription) X(GetDiagInfoSeverity) X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget)       \
-  X(SetModuleDataLayout) X(PrintModuleToString) X(VerifyModule) X(CloneModule) X(WriteBitcodeToMemoryBuffer)                                                         \
-  /* types */                                                                                                           \
-  X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext) X(BFloatTypeInContext) X(VoidTypeInContext)            \
-  X(PointerTypeInContext) X(VectorType) X(ArrayType2) X(FunctionType) X(TypeOf) X(GlobalGetValueType)                   \
-  /* constants and globals */                                                                                           \
-  X(ConstInt) X(ConstReal) X(ConstNull) X(ConstVector) X(ConstBitCast) X(ConstArray2) X(GetPoison) X(IsConstant)        \
-  X(IsNull) X(AddGlobal) X(GetNamedGlobal) X(SetInitializer) X(SetGlobalConstant) X(SetLinkage) X(SetUnnamedAddress)    \
-  X(SetAlignment)                                                                                                       \
-  /* functions and attributes */                                                                                        \
-  X(AddFunction) X(GetNamedFunction) X(GetParam) X(CreateEnumAttribute) X(CreateStringAttribute)                        \
-  X(GetEnumAttributeKindForName) X(AddAttributeAtIndex) X(LookupIntrinsicID) X(GetIntrinsicDeclaration)                 \
-  /* blocks */                                                                                                          \
-  X(AppendBasicBlockInContext) X(GetInsertBlock) X(GetBasicBlockParent) X(GetEntryBasicBlock) X(GetFirstInstruction)    \
-  X(CreateBuilderInContext) X(DisposeBuilder) X(PositionBuilderAtEnd) X(PositionBuilderBefore) X(BuildBr)               \
-  X(BuildCondBr) X(BuildRetVoid) X(BuildRet) X(BuildPhi) X(AddIncoming) X(BuildUnreachable)                             \
-  /* arithmetic */                                                                                                      \
-  X(BuildAdd) X(BuildNSWAdd) X(BuildSub) X(BuildMul) X(BuildNSWMul) X(BuildSDiv) X(BuildUDiv) X(BuildSRem) X(BuildURem) \
-  X(BuildNeg) X(BuildAnd) X(BuildOr) X(BuildXor) X(BuildNot) X(BuildShl) X(BuildLShr) X(BuildAShr) X(BuildFAdd)         \
-  X(BuildFSub) X(BuildFMul) X(BuildFDiv) X(BuildFNeg) X(BuildICmp) X(BuildFCmp) X(BuildSelect) X(BuildFreeze)           \
-  /* conversions */                                                                                                     \
-  X(BuildTrunc) X(BuildZExt) X(BuildSExt) X(BuildFPTrunc) X(BuildFPExt) X(BuildSIToFP) X(BuildUIToFP) X(BuildFPToSI)    \
-  X(BuildFPToUI) X(BuildBitCast)                                                                                        \
-  /* vectors and memory */                                                                                              \
-  X(BuildExtractElement) X(BuildInsertElement) X(BuildShuffleVector) X(BuildLoad2) X(BuildStore) X(BuildGEP2)           \
-  X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy) X(BuildMemSet)                                       \
-  X(MDStringInContext2) X(MDNodeInContext2) X(MetadataAsValue) X(SetMetadata) X(GetMDKindIDInContext)                   \
-  X(ValueAsMetadata) X(BuildFence)                                                                                      \
-  /* lines */                                                                                                           \
-  X(GetModuleContext) X(AddModuleFlag) X(CreateDIBuilder) X(DisposeDIBuilder) X(DIBuilderFinalize)                      \
-  X(DIBuilderCreateFile) X(DIBuilderCreateCompileUnit) X(DIBuilderCreateSubroutineType) X(DIBuilderCreateFunction)      \
-  X(DIBuilderCreateLexicalBlockFile) X(DIBuilderCreateDebugLocation) X(SetSubprogram) X(SetCurrentDebugLocation2)       \
-  X(GetCurrentDebugLocation2)                                                                                           \
-  /* target and object code */                                                                                          \
-  X(GetDefaultTargetTriple) X(GetTargetFromTriple) X(GetHostCPUName) X(GetHostCPUFeatures) X(CreateTargetMachine)       \
-  X(DisposeTargetMachine) X(CreateTargetDataLayout) X(DisposeTargetData) X(TargetMachineEmitToMemoryBuffer)             \
-  X(GetBufferStart) X(GetBufferSize) X(DisposeMemoryBuffer) X(CreateMemoryBufferWithMemoryRangeCopy)                    \
-  X(CreatePassBuilderOptions) X(DisposePassBuilderOptions) X(RunPasses) X(GetErrorMessage) X(DisposeErrorMessage)       \
-  X(ConsumeError)                                                                                                       \
-  /* just-in-time linking */                                                                                            \
-  X(OrcCreateLLJIT) X(OrcCreateLLJITBuilder) X(OrcLLJITGetExecutionSession)                  \
-  X(OrcLLJITMangleAndIntern) X(OrcLLJITAddObjectFileWithRT) X(OrcExecutionSessionCreateBareJITDylib)                    \
-  X(OrcExecutionSessionSetErrorReporter) X(OrcJITDylibCreateResourceTracker) X(OrcResourceTrackerRemove)                \
-  X(OrcReleaseResourceTracker) X(OrcExecutionSessionLookup) X(OrcAbsoluteSymbols) X(OrcJITDylibDefine)                  \
+#define VT_LLVM_FUNCTIONS(X)                                                                       \
+  X(GetVersion) X(DisposeMessage) X(ContextCreate) X(ContextDispose)                               \
+  X(ContextSetDiagnosticHandler) X(GetDiagInfoDescription) X(GetDiagInfoSeverity)                  \
+  X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget) X(SetModuleDataLayout)            \
+  X(PrintModuleToString) X(VerifyModule) X(CloneModule) X(WriteBitcodeToMemoryBuffer)              \
+  /* types */                                                                                      \
+  X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext)            \
+  X(BFloatTypeInContext) X(VoidTypeInContext) X(PointerTypeInContext) X(VectorType) X(ArrayType2)  \
+  X(FunctionType) X(TypeOf) X(GlobalGetValueType)                                                  \
+  /* constants and globals */                                                                      \
+  X(ConstInt) X(ConstReal) X(ConstNull) X(ConstVector) X(ConstBitCast) X(ConstArray2) X(GetPoison) \
+  X(IsConstant) X(IsNull) X(AddGlobal) X(GetNamedGlobal) X(SetInitializer) X(SetGlobalConstant)    \
+  X(SetLinkage) X(SetUnnamedAddress) X(SetAlignment)                                               \
+  /* functions and attributes */                                                                   \
+  X(AddFunction) X(GetNamedFunction) X(GetParam) X(CreateEnumAttribute) X(CreateStringAttribute)   \
+  X(GetEnumAttributeKindForName) X(AddAttributeAtIndex) X(LookupIntrinsicID)                       \
+  X(GetIntrinsicDeclaration)                                                                       \
+  /* blocks */                                                                                     \
+  X(AppendBasicBlockInContext) X(GetInsertBlock) X(GetBasicBlockParent) X(GetEntryBasicBlock)      \
+  X(GetFirstInstruction) X(CreateBuilderInContext) X(DisposeBuilder) X(PositionBuilderAtEnd)       \
+  X(PositionBuilderBefore) X(BuildBr) X(BuildCondBr) X(BuildRetVoid) X(BuildRet) X(BuildPhi)       \
+  X(AddIncoming) X(BuildUnreachable)                                                               \
+  /* arithmetic */                                                                                 \
+  X(BuildAdd) X(BuildNSWAdd) X(BuildSub) X(BuildMul) X(BuildNSWMul) X(BuildSDiv) X(BuildUDiv)      \
+  X(BuildSRem) X(BuildURem) X(BuildNeg) X(BuildAnd) X(BuildOr) X(BuildXor) X(BuildNot) X(BuildShl) \
+  X(BuildLShr) X(BuildAShr) X(BuildFAdd) X(BuildFSub) X(BuildFMul) X(BuildFDiv) X(BuildFNeg)       \
+  X(BuildICmp) X(BuildFCmp) X(BuildSelect) X(BuildFreeze)                                          \
+  /* conversions */                                                                                \
+  X(BuildTrunc) X(BuildZExt) X(BuildSExt) X(BuildFPTrunc) X(BuildFPExt) X(BuildSIToFP)             \
+  X(BuildUIToFP) X(BuildFPToSI) X(BuildFPToUI) X(BuildBitCast)                                     \
+  /* vectors and memory */                                                                         \
+  X(BuildExtractElement) X(BuildInsertElement) X(BuildShuffleVector) X(BuildLoad2) X(BuildStore)   \
+  X(BuildGEP2) X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy) X(BuildMemSet)     \
+  X(MDStringInContext2) X(MDNodeInContext2) X(MetadataAsValue) X(SetMetadata)                      \
+  X(GetMDKindIDInContext) X(ValueAsMetadata) X(BuildFence)                                         \
+  /* lines */                                                                                      \
+  X(GetModuleContext) X(AddModuleFlag) X(CreateDIBuilder) X(DisposeDIBuilder) X(DIBuilderFinalize) \
+  X(DIBuilderCreateFile) X(DIBuilderCreateCompileUnit) X(DIBuilderCreateSubroutineType)            \
+  X(DIBuilderCreateFunction) X(DIBuilderCreateLexicalBlockFile) X(DIBuilderCreateDebugLocation)    \
+  X(SetSubprogram) X(SetCurrentDebugLocation2) X(GetCurrentDebugLocation2)                         \
+  /* target and object code */                                                                     \
+  X(GetDefaultTargetTriple) X(GetTargetFromTriple) X(GetHostCPUName) X(GetHostCPUFeatures)         \
+  X(CreateTargetMachine) X(DisposeTargetMachine) X(CreateTargetDataLayout) X(DisposeTargetData)    \
+  X(TargetMachineEmitToMemoryBuffer) X(GetBufferStart) X(GetBufferSize) X(DisposeMemoryBuffer)     \
+  X(CreateMemoryBufferWithMemoryRangeCopy) X(CreatePassBuilderOptions)                             \
+  X(DisposePassBuilderOptions) X(RunPasses) X(GetErrorMessage) X(DisposeErrorMessage)              \
+  X(ConsumeError)                                                                                  \
+  /* just-in-time linking */                                                                       \
+  X(OrcCreateLLJIT) X(OrcCreateLLJITBuilder) X(OrcLLJITGetExecutionSession)                        \
+  X(OrcLLJITMangleAndIntern) X(OrcLLJITAddObjectFileWithRT)                                        \
+  X(OrcExecutionSessionCreateBareJITDylib) X(OrcExecutionSessionSetErrorReporter)                  \
+  X(OrcJITDylibCreateResourceTracker) X(OrcResourceTrackerRemove) X(OrcReleaseResourceTracker)     \
+  X(OrcExecutionSessionLookup) X(OrcAbsoluteSymbols) X(OrcJITDylibDefine)                          \
   X(OrcDisposeMaterializationUnit) X(OrcReleaseSymbolStringPoolEntry)
 // clang-format on
 

@@ -42,12 +42,12 @@ std::span<const RuntimeSymbol> runtime_symbols() {
       {"fmaxf", reinterpret_cast<void*>(static_cast<G1>(::fmaxf))},
       {"fmin", reinterpret_cast<void*>(static_cast<G2>(::fmin))},
       {"fmax", reinterpret_cast<void*>(static_cast<G2>(::fmax))},
-      {"vt_lanes_sin", each_of<double, std::sin>()},
-      {"vt_lanes_cos", each_of<double, std::cos>()},
-      {"vt_lanes_tan", each_of<double, std::tan>()},
-      {"vt_lanes_sinf", each_of<float, std::sin>()},
-      {"vt_lanes_cosf", each_of<float, std::cos>()},
-      {"vt_lanes_tanf", each_of<float, std::tan>()},
+      {"vt_simd_sin", each_of<double, std::sin>()},
+      {"vt_simd_cos", each_of<double, std::cos>()},
+      {"vt_simd_tan", each_of<double, std::tan>()},
+      {"vt_simd_sinf", each_of<float, std::sin>()},
+      {"vt_simd_cosf", each_of<float, std::cos>()},
+      {"vt_simd_tanf", each_of<float, std::tan>()},
   };
   return table;
 }

@@ -42,8 +42,8 @@ V remainder(V f) {
   return mad(s, half_square + r, -half_square);
 }
 
-/// Puts in what log gives where x is no positive finite number: log 0 = -inf, log of negative =
-/// NaN, inf and NaN stay.
+/// Puts in what log gives where x is no positive finite number: log 0 = -inf,
+/// log of negative = NaN, inf and NaN stay.
 V with_specials(V x, V result) {
   const V regular = (x > 0.0) & (x < infinity);
   return select(regular, result, select(equal(x, 0.0), -infinity, select(x < 0.0, quiet_nan, x)));

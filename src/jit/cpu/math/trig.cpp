@@ -96,7 +96,7 @@ V large(V x, Which which) {
   IrBuilder& b = *x.b;
   const DType d = x.v.dtype;
   const int simd_lanes = x.v.simd_lanes;
-  const std::string name = std::string("vt_lanes_") +
+  const std::string name = std::string("vt_simd_") +
                            (which == Which::sin   ? "sin"
                             : which == Which::cos ? "cos"
                                                   : "tan") +
@@ -147,8 +147,8 @@ V cot_pi(V r) {  // -tan of a quarter turn more
 
 namespace arc_parts {
 
-/// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with s = √((1 -
-/// |x|)/2).
+/// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with
+/// s = √((1 - |x|)/2).
 struct Arc {
   V beyond, s, rest;
 };

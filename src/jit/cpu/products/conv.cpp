@@ -176,8 +176,8 @@ class Convolution : public Matmul {
   }
   std::int64_t size() const { return static_cast<std::int64_t>(size_of(s_.accumulate)); }
 
-  // Copies one image into zeros, of which its elements' places are the same each time; begin … end
-  // − 1 of the outermost axis.
+  // Copies one image into zeros, of which its elements' places are the same each time;
+  // begin … end − 1 of the outermost axis.
   void edge(const char* image, char* to, std::size_t level = 0, std::int64_t begin = 0,
             std::int64_t end = -1) const {
     if (level == s_.windows.size())

@@ -1,5 +1,5 @@
-// The code of matrix products that read their operands where they are, in tiles over rows and
-// columns.
+// The code of matrix products that read their operands where they are,
+// in tiles over rows and columns.
 #include "matmul_emit.hpp"
 
 #if VT_HAS_LLVM_HEADERS

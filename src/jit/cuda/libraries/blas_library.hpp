@@ -1,5 +1,5 @@
-// cuBLAS, where it is found: its functions, loaded at run time, and large matrix products through
-// them.
+// cuBLAS, where it is found: its functions, loaded at run time,
+// and large matrix products through them.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,25 @@ using BlasHandle = struct BlasTag*;
 // The values of cuBLAS's enumerations that vt uses, by their names there (cuda_libraries_test.cpp
 // compares them with cublas_v2.h).
 // clang-format off
-#define VT_CUBLAS_CONSTANTS(X)                                                                                          \
-  X(CUBLAS_STATUS_SUCCESS, 0) X(CUBLAS_STATUS_ALLOC_FAILED, 3) X(CUBLAS_OP_N, 0) X(CUBLAS_OP_T, 1)                      \
-  X(CUBLAS_DEFAULT_MATH, 0) X(CUBLAS_TF32_TENSOR_OP_MATH, 3) X(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, 16)    \
-  X(CUBLAS_SIDE_RIGHT, 1) X(CUBLAS_FILL_MODE_LOWER, 0) X(CUBLAS_FILL_MODE_UPPER, 1) X(CUBLAS_DIAG_NON_UNIT, 0)          \
-  X(CUBLAS_DIAG_UNIT, 1) X(CUBLAS_COMPUTE_32F, 68) X(CUBLAS_COMPUTE_64F, 70) X(CUBLAS_GEMM_DEFAULT, -1)                                        \
-  X(CUDA_R_32F, 0) X(CUDA_R_64F, 1) X(CUDA_R_16F, 2) X(CUDA_R_16BF, 14)
-#define VT_CUBLAS_FUNCTIONS(X)                                                                                          \
-  X(cublasCreate_v2, (BlasHandle*)) X(cublasDestroy_v2, (BlasHandle)) X(cublasGetVersion_v2, (BlasHandle, int*))        \
-  X(cublasSetStream_v2, (BlasHandle, Stream)) X(cublasSetWorkspace_v2, (BlasHandle, void*, std::size_t))                \
-  X(cublasSetMathMode, (BlasHandle, int))                                                                               \
-  X(cublasGemmStridedBatchedEx, (BlasHandle, int, int, int, int, int, const void*, const void*, int, int, long long,    \
-    const void*, int, int, long long, const void*, void*, int, int, long long, int, int, int))                          \
-  X(cublasStrsm_v2, (BlasHandle, int, int, int, int, int, int, const float*, const float*, int, float*, int))           \
-  X(cublasDtrsm_v2, (BlasHandle, int, int, int, int, int, int, const double*, const double*, int, double*, int))
+#define VT_CUBLAS_CONSTANTS(X)                                                                     \
+  X(CUBLAS_STATUS_SUCCESS, 0) X(CUBLAS_STATUS_ALLOC_FAILED, 3) X(CUBLAS_OP_N, 0) X(CUBLAS_OP_T, 1) \
+  X(CUBLAS_DEFAULT_MATH, 0) X(CUBLAS_TF32_TENSOR_OP_MATH, 3)                                       \
+  X(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, 16) X(CUBLAS_SIDE_RIGHT, 1)                  \
+  X(CUBLAS_FILL_MODE_LOWER, 0) X(CUBLAS_FILL_MODE_UPPER, 1) X(CUBLAS_DIAG_NON_UNIT, 0)             \
+  X(CUBLAS_DIAG_UNIT, 1) X(CUBLAS_COMPUTE_32F, 68) X(CUBLAS_COMPUTE_64F, 70)                       \
+  X(CUBLAS_GEMM_DEFAULT, -1) X(CUDA_R_32F, 0) X(CUDA_R_64F, 1) X(CUDA_R_16F, 2) X(CUDA_R_16BF, 14)
+#define VT_CUBLAS_FUNCTIONS(X)                                                                     \
+  X(cublasCreate_v2, (BlasHandle*)) X(cublasDestroy_v2, (BlasHandle))                              \
+  X(cublasGetVersion_v2, (BlasHandle, int*)) X(cublasSetStream_v2, (BlasHandle, Stream))           \
+  X(cublasSetWorkspace_v2, (BlasHandle, void*, std::size_t))                                       \
+  X(cublasSetMathMode, (BlasHandle, int))                                                          \
+  X(cublasGemmStridedBatchedEx, (BlasHandle, int, int, int, int, int, const void*, const void*,    \
+    int, int, long long, const void*, int, int, long long, const void*, void*, int, int,           \
+    long long, int, int, int))                                                                     \
+  X(cublasStrsm_v2, (BlasHandle, int, int, int, int, int, int, const float*, const float*, int,    \
+    float*, int))                                                                                  \
+  X(cublasDtrsm_v2, (BlasHandle, int, int, int, int, int, int, const double*, const double*,       \
+    int, double*, int))
 // clang-format on
 
 struct BlasConstant {

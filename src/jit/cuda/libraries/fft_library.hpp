@@ -16,16 +16,17 @@ using FftHandle = int;
 // The values of cuFFT's enumerations that vt uses, by their names there (cuda_libraries_test.cpp
 // compares them with cufft.h).
 // clang-format off
-#define VT_CUFFT_CONSTANTS(X)                                                                                           \
-  X(CUFFT_SUCCESS, 0) X(CUFFT_ALLOC_FAILED, 2) X(CUFFT_R2C, 0x2a) X(CUFFT_C2R, 0x2c) X(CUFFT_C2C, 0x29)                 \
-  X(CUFFT_D2Z, 0x6a) X(CUFFT_Z2D, 0x6c) X(CUFFT_Z2Z, 0x69)
-#define VT_CUFFT_FUNCTIONS(X)                                                                                           \
-  X(cufftCreate, (FftHandle*)) X(cufftDestroy, (FftHandle)) X(cufftSetAutoAllocation, (FftHandle, int))                 \
-  X(cufftMakePlanMany64, (FftHandle, int, long long*, long long*, long long, long long, long long*, long long,          \
-    long long, int, long long, std::size_t*))                                                                           \
-  X(cufftSetStream, (FftHandle, Stream)) X(cufftSetWorkArea, (FftHandle, void*))                                        \
-  X(cufftExecC2C, (FftHandle, void*, void*, int)) X(cufftExecR2C, (FftHandle, float*, void*))                            \
-  X(cufftExecC2R, (FftHandle, void*, float*)) X(cufftExecZ2Z, (FftHandle, void*, void*, int))                            \
+#define VT_CUFFT_CONSTANTS(X)                                                                      \
+  X(CUFFT_SUCCESS, 0) X(CUFFT_ALLOC_FAILED, 2) X(CUFFT_R2C, 0x2a) X(CUFFT_C2R, 0x2c)               \
+  X(CUFFT_C2C, 0x29) X(CUFFT_D2Z, 0x6a) X(CUFFT_Z2D, 0x6c) X(CUFFT_Z2Z, 0x69)
+#define VT_CUFFT_FUNCTIONS(X)                                                                      \
+  X(cufftCreate, (FftHandle*)) X(cufftDestroy, (FftHandle))                                        \
+  X(cufftSetAutoAllocation, (FftHandle, int))                                                      \
+  X(cufftMakePlanMany64, (FftHandle, int, long long*, long long*, long long, long long,            \
+    long long*, long long, long long, int, long long, std::size_t*))                               \
+  X(cufftSetStream, (FftHandle, Stream)) X(cufftSetWorkArea, (FftHandle, void*))                   \
+  X(cufftExecC2C, (FftHandle, void*, void*, int)) X(cufftExecR2C, (FftHandle, float*, void*))      \
+  X(cufftExecC2R, (FftHandle, void*, float*)) X(cufftExecZ2Z, (FftHandle, void*, void*, int))      \
   X(cufftExecD2Z, (FftHandle, double*, void*)) X(cufftExecZ2D, (FftHandle, void*, double*))
 // clang-format on
 

@@ -17,41 +17,46 @@ using SolverParams = struct SolverParamsTag*;
 // The values of cuSOLVER's enumerations that vt uses, by their names there (cuda_solver_test.cpp
 // compares them with cusolverDn.h).
 // clang-format off
-#define VT_CUSOLVER_CONSTANTS(X)                                                                                        \
-  X(CUSOLVER_STATUS_SUCCESS, 0) X(CUSOLVER_STATUS_ALLOC_FAILED, 2) X(CUSOLVER_EIG_MODE_NOVECTOR, 0)                     \
-  X(CUSOLVER_EIG_MODE_VECTOR, 1) X(CUBLAS_FILL_MODE_LOWER, 0) X(CUBLAS_FILL_MODE_UPPER, 1) X(CUBLAS_OP_N, 0)            \
-  X(CUBLAS_OP_T, 1) X(CUDA_R_32F, 0) X(CUDA_R_64F, 1)
-#define VT_CUSOLVER_FUNCTIONS(X)                                                                                        \
-  X(cusolverDnCreate, (SolverHandle*)) X(cusolverDnDestroy, (SolverHandle)) X(cusolverDnSetStream, (SolverHandle, Stream)) \
-  X(cusolverDnCreateParams, (SolverParams*)) X(cusolverDnDestroyParams, (SolverParams))                                 \
-  X(cusolverDnXpotrf_bufferSize, (SolverHandle, SolverParams, int, std::int64_t, int, const void*, std::int64_t, int,   \
-    std::size_t*, std::size_t*))                                                                                        \
-  X(cusolverDnXpotrf, (SolverHandle, SolverParams, int, std::int64_t, int, void*, std::int64_t, int, void*,             \
-    std::size_t, void*, std::size_t, int*))                                                                             \
-  X(cusolverDnXgetrf_bufferSize, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int, const void*,             \
-    std::int64_t, int, std::size_t*, std::size_t*))                                                                     \
-  X(cusolverDnXgetrf, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int, void*, std::int64_t,                \
-    std::int64_t*, int, void*, std::size_t, void*, std::size_t, int*))                                                  \
-  X(cusolverDnXgetrs, (SolverHandle, SolverParams, int, std::int64_t, std::int64_t, int, const void*, std::int64_t,     \
-    const std::int64_t*, int, void*, std::int64_t, int*))                                                               \
-  X(cusolverDnXgeqrf_bufferSize, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int, const void*,             \
-    std::int64_t, int, const void*, int, std::size_t*, std::size_t*))                                                   \
-  X(cusolverDnXgeqrf, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int, void*, std::int64_t, int, void*,    \
-    int, void*, std::size_t, void*, std::size_t, int*))                                                                 \
-  X(cusolverDnSorgqr_bufferSize, (SolverHandle, int, int, int, const float*, int, const float*, int*))                  \
-  X(cusolverDnSorgqr, (SolverHandle, int, int, int, float*, int, const float*, float*, int, int*))                      \
-  X(cusolverDnDorgqr_bufferSize, (SolverHandle, int, int, int, const double*, int, const double*, int*))                \
-  X(cusolverDnDorgqr, (SolverHandle, int, int, int, double*, int, const double*, double*, int, int*))                   \
-  X(cusolverDnXsyevd_bufferSize, (SolverHandle, SolverParams, int, int, std::int64_t, int, const void*, std::int64_t,   \
-    int, const void*, int, std::size_t*, std::size_t*))                                                                 \
-  X(cusolverDnXsyevd, (SolverHandle, SolverParams, int, int, std::int64_t, int, void*, std::int64_t, int, void*, int,   \
-    void*, std::size_t, void*, std::size_t, int*))                                                                      \
-  X(cusolverDnXgesvd_bufferSize, (SolverHandle, SolverParams, signed char, signed char, std::int64_t, std::int64_t,     \
-    int, const void*, std::int64_t, int, const void*, int, const void*, std::int64_t, int, const void*, std::int64_t,   \
-    int, std::size_t*, std::size_t*))                                                                                   \
-  X(cusolverDnXgesvd, (SolverHandle, SolverParams, signed char, signed char, std::int64_t, std::int64_t, int, void*,    \
-    std::int64_t, int, void*, int, void*, std::int64_t, int, void*, std::int64_t, int, void*, std::size_t, void*,       \
-    std::size_t, int*))
+#define VT_CUSOLVER_CONSTANTS(X)                                                                   \
+  X(CUSOLVER_STATUS_SUCCESS, 0) X(CUSOLVER_STATUS_ALLOC_FAILED, 2)                                 \
+  X(CUSOLVER_EIG_MODE_NOVECTOR, 0) X(CUSOLVER_EIG_MODE_VECTOR, 1) X(CUBLAS_FILL_MODE_LOWER, 0)     \
+  X(CUBLAS_FILL_MODE_UPPER, 1) X(CUBLAS_OP_N, 0) X(CUBLAS_OP_T, 1) X(CUDA_R_32F, 0)                \
+  X(CUDA_R_64F, 1)
+#define VT_CUSOLVER_FUNCTIONS(X)                                                                   \
+  X(cusolverDnCreate, (SolverHandle*)) X(cusolverDnDestroy, (SolverHandle))                        \
+  X(cusolverDnSetStream, (SolverHandle, Stream)) X(cusolverDnCreateParams, (SolverParams*))        \
+  X(cusolverDnDestroyParams, (SolverParams))                                                       \
+  X(cusolverDnXpotrf_bufferSize, (SolverHandle, SolverParams, int, std::int64_t, int,              \
+    const void*, std::int64_t, int, std::size_t*, std::size_t*))                                   \
+  X(cusolverDnXpotrf, (SolverHandle, SolverParams, int, std::int64_t, int, void*, std::int64_t,    \
+    int, void*, std::size_t, void*, std::size_t, int*))                                            \
+  X(cusolverDnXgetrf_bufferSize, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int,     \
+    const void*, std::int64_t, int, std::size_t*, std::size_t*))                                   \
+  X(cusolverDnXgetrf, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int, void*,         \
+    std::int64_t, std::int64_t*, int, void*, std::size_t, void*, std::size_t, int*))               \
+  X(cusolverDnXgetrs, (SolverHandle, SolverParams, int, std::int64_t, std::int64_t, int,           \
+    const void*, std::int64_t, const std::int64_t*, int, void*, std::int64_t, int*))               \
+  X(cusolverDnXgeqrf_bufferSize, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int,     \
+    const void*, std::int64_t, int, const void*, int, std::size_t*, std::size_t*))                 \
+  X(cusolverDnXgeqrf, (SolverHandle, SolverParams, std::int64_t, std::int64_t, int, void*,         \
+    std::int64_t, int, void*, int, void*, std::size_t, void*, std::size_t, int*))                  \
+  X(cusolverDnSorgqr_bufferSize, (SolverHandle, int, int, int, const float*, int, const float*,    \
+    int*))                                                                                         \
+  X(cusolverDnSorgqr, (SolverHandle, int, int, int, float*, int, const float*, float*, int, int*)) \
+  X(cusolverDnDorgqr_bufferSize, (SolverHandle, int, int, int, const double*, int,                 \
+    const double*, int*))                                                                          \
+  X(cusolverDnDorgqr, (SolverHandle, int, int, int, double*, int, const double*, double*, int,     \
+    int*))                                                                                         \
+  X(cusolverDnXsyevd_bufferSize, (SolverHandle, SolverParams, int, int, std::int64_t, int,         \
+    const void*, std::int64_t, int, const void*, int, std::size_t*, std::size_t*))                 \
+  X(cusolverDnXsyevd, (SolverHandle, SolverParams, int, int, std::int64_t, int, void*,             \
+    std::int64_t, int, void*, int, void*, std::size_t, void*, std::size_t, int*))                  \
+  X(cusolverDnXgesvd_bufferSize, (SolverHandle, SolverParams, signed char, signed char,            \
+    std::int64_t, std::int64_t, int, const void*, std::int64_t, int, const void*, int,             \
+    const void*, std::int64_t, int, const void*, std::int64_t, int, std::size_t*, std::size_t*))   \
+  X(cusolverDnXgesvd, (SolverHandle, SolverParams, signed char, signed char, std::int64_t,         \
+    std::int64_t, int, void*, std::int64_t, int, void*, int, void*, std::int64_t, int, void*,      \
+    std::int64_t, int, void*, std::size_t, void*, std::size_t, int*))
 // clang-format on
 
 struct SolverConstant {

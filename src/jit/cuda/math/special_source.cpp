@@ -36,7 +36,8 @@ template <class Table> VT_FN f64 fitted(f64 x, const Table& table) {
   for (int k = (int)(sizeof(Table) / sizeof(f64)) - 2; k >= 2; --k) r = r * u + table[k];
   return r;
 }
-template <class Going, class Body> VT_FN f64 rounds(f64 state, f64, const Going& going, const Body& body) {
+template <class Going, class Body>
+VT_FN f64 rounds(f64 state, f64, const Going& going, const Body& body) {
   for (f64 k = 0; going(k); k += 1) state = body(state, k);
   return state;
 }

@@ -14,27 +14,31 @@ constexpr const char* tensor_functions = R"cuda(
 #ifdef VT_EMULATED
 VT_FN u32 vt_two(const u16* p) { return (u32)p[0] | (u32)p[1] << 16; }
 template <f32 (*value)(u16)> VT_FN void vt_multiply(f32* sum, const u32* x, const u32* y) {
-  const int lane = threadIdx.x % 32;
+  const int in_warp = threadIdx.x % 32;
   for (int step = 0; step < 4; ++step) {
     u32 a[4], b[4];
     for (int i = 0; i < 4; ++i) {
-      a[i] = __shfl_sync(0xffffffffu, x[i], lane / 4 * 4 + step);
-      b[i] = __shfl_sync(0xffffffffu, y[i / 2], (lane % 4 * 2 + i % 2) * 4 + step);
+      a[i] = __shfl_sync(0xffffffffu, x[i], in_warp / 4 * 4 + step);
+      b[i] = __shfl_sync(0xffffffffu, y[i / 2], (in_warp % 4 * 2 + i % 2) * 4 + step);
     }
     for (int k = 0; k < 4; ++k)
       for (int i = 0; i < 4; ++i)
-        sum[i] = fmaf(value((u16)(a[i / 2 + k / 2 * 2] >> k % 2 * 16)), value((u16)(b[i % 2 + k / 2 * 2] >> k % 2 * 16)), sum[i]);
+        sum[i] = fmaf(value((u16)(a[i / 2 + k / 2 * 2] >> k % 2 * 16)),
+                      value((u16)(b[i % 2 + k / 2 * 2] >> k % 2 * 16)), sum[i]);
   }
 }
 VT_FN void vt_multiply_f16(f32* sum, const u32* x, const u32* y) { vt_multiply<vt_f16>(sum, x, y); }
-VT_FN void vt_multiply_bf16(f32* sum, const u32* x, const u32* y) { vt_multiply<vt_bf16>(sum, x, y); }
+VT_FN void vt_multiply_bf16(f32* sum, const u32* x, const u32* y) {
+  vt_multiply<vt_bf16>(sum, x, y);
+}
 #else
 VT_FN u32 vt_two(const u16* p) { return *(const u32*)p; }
-#define VT_MULTIPLY(type)                                                                                                              \
-  VT_FN void vt_multiply_##type(f32* sum, const u32* x, const u32* y) {                                                                \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #type "." #type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                                              \
-                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));                                                  \
+#define VT_MULTIPLY(type)                                                               \
+  VT_FN void vt_multiply_##type(f32* sum, const u32* x, const u32* y) {                 \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #type "." #type               \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])               \
+                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));   \
   }
 VT_MULTIPLY(f16)
 VT_MULTIPLY(bf16)

@@ -15,7 +15,8 @@ extern "C" __global__ void __launch_bounds__(32) kernel_rounds_begin(i64* round,
   VT_STORE(round, 0, 0ll);
   VT_STORE(goes_on, 0, true);
 }
-extern "C" __global__ void __launch_bounds__(32) kernel_round_is_over(i64* round, bool* goes_on, long long rounds) {
+extern "C" __global__ void __launch_bounds__(32)
+    kernel_round_is_over(i64* round, bool* goes_on, long long rounds) {
   if (threadIdx.x != 0) return;
   const i64 next = VT_LOAD(round, 0) + 1;
   VT_STORE(round, 0, next);
@@ -25,14 +26,19 @@ VT_FN i64 vt_row(i64 round, i64 last) { return last < 0 ? round : last - round; 
 VT_FN void vt_copy_row(u8* to, const u8* from, i64 bytes) {
   const i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
   if ((((u64)to | (u64)from | (u64)bytes) & 3) == 0)
-    for (i64 i = first; i < bytes / 4; i += step) VT_STORE((u32*)to, i, VT_LOAD((const u32*)from, i));
+    for (i64 i = first; i < bytes / 4; i += step)
+      VT_STORE((u32*)to, i, VT_LOAD((const u32*)from, i));
   else
     for (i64 i = first; i < bytes; i += step) VT_STORE(to, i, VT_LOAD(from, i));
 }
-extern "C" __global__ void __launch_bounds__(256) kernel_row_of_round(const i64* round, const u8* rows, u8* row, long long bytes, long long last) {
+extern "C" __global__ void __launch_bounds__(256)
+    kernel_row_of_round(const i64* round, const u8* rows, u8* row, long long bytes,
+                        long long last) {
   vt_copy_row(row, rows + vt_row(VT_LOAD(round, 0), last) * bytes, bytes);
 }
-extern "C" __global__ void __launch_bounds__(256) kernel_row_to_round(const i64* round, u8* rows, const u8* row, long long bytes, long long last) {
+extern "C" __global__ void __launch_bounds__(256)
+    kernel_row_to_round(const i64* round, u8* rows, const u8* row, long long bytes,
+                        long long last) {
   vt_copy_row(rows + vt_row(VT_LOAD(round, 0), last) * bytes, row, bytes);
 }
 )cuda";

@@ -32,7 +32,8 @@ constexpr std::string_view finite_body = R"cuda(
 constexpr std::string_view symmetric_body = R"cuda(
   const i64 matrix = at / (n * n), i = at % (n * n) / n, j = at % n;
   num x = (num)(i == j);
-  if (VT_LOAD(finite, matrix)) x = (num)0.5 * VT_LOAD(a, at) + (num)0.5 * VT_LOAD(a, matrix * (n * n) + j * n + i);
+  if (VT_LOAD(finite, matrix))
+    x = (num)0.5 * VT_LOAD(a, at) + (num)0.5 * VT_LOAD(a, matrix * (n * n) + j * n + i);
   VT_STORE(w, at, x);
 )cuda";
 constexpr std::string_view cholesky_body = R"cuda(
@@ -44,15 +45,23 @@ constexpr std::string_view cholesky_body = R"cuda(
 constexpr std::string_view turn_body = R"cuda(
   const i64 matrix = at / (height * width), i = at % height, j = at % (height * width) / height;
   const bool one = finite && !VT_LOAD(finite, matrix);
-  VT_STORE(w, matrix * apart + i + j * height, one ? (num)(i == j) : VT_LOAD(a, matrix * (height * width) + i * width + j));
+  VT_STORE(w, matrix * apart + i + j * height,
+           one ? (num)(i == j) : VT_LOAD(a, matrix * (height * width) + i * width + j));
 )cuda";
 constexpr std::string_view turn_back_body = R"cuda(
   const i64 matrix = at / (height * width), i = at % (height * width) / width, j = at % width;
-  if (out) VT_STORE(out, at, finite && !VT_LOAD(finite, matrix) ? (num)VT_NAN : VT_LOAD(w, matrix * apart + i + j * height));
+  if (out)
+    VT_STORE(out, at,
+             finite && !VT_LOAD(finite, matrix) ? (num)VT_NAN
+                                                : VT_LOAD(w, matrix * apart + i + j * height));
 )cuda";
 constexpr std::string_view triangle_body = R"cuda(
   const i64 matrix = at / (left * n), i = at % (left * n) / n, j = at % n;
-  if (out) VT_STORE(out, at, !VT_LOAD(finite, matrix) ? (num)VT_NAN : i <= j ? VT_LOAD(w, matrix * apart + i + j * m) : (num)0);
+  if (out)
+    VT_STORE(out, at,
+             !VT_LOAD(finite, matrix) ? (num)VT_NAN
+             : i <= j                 ? VT_LOAD(w, matrix * apart + i + j * m)
+                                      : (num)0);
 )cuda";
 constexpr std::string_view tall_body = R"cuda(
   const i64 matrix = at / (m * n), i = at % (m * n) / n, j = at % n;
@@ -69,7 +78,8 @@ constexpr std::string_view places_body = R"cuda(
   const i64 matrix = blockIdx.x;
   for (i64 i = threadIdx.x; i < m; i += 256) VT_STORE(places, matrix * m + i, (i32)i);
   if (pivots)
-    for (i64 i = threadIdx.x; i < least; i += 256) VT_STORE(pivots, matrix * least + i, (i32)(VT_LOAD(exchanges, matrix * least + i) - 1));
+    for (i64 i = threadIdx.x; i < least; i += 256)
+      VT_STORE(pivots, matrix * least + i, (i32)(VT_LOAD(exchanges, matrix * least + i) - 1));
   __syncthreads();
   if (threadIdx.x == 0)
     for (i64 i = 0; i < least; ++i) {
@@ -80,7 +90,8 @@ constexpr std::string_view places_body = R"cuda(
     }
   __syncthreads();
   if (permutation)
-    for (i64 i = threadIdx.x; i < m; i += 256) VT_STORE(permutation, matrix * m + i, VT_LOAD(places, matrix * m + i));
+    for (i64 i = threadIdx.x; i < m; i += 256)
+      VT_STORE(permutation, matrix * m + i, VT_LOAD(places, matrix * m + i));
 )cuda";
 // Of places that a permutation should name, and one that is none may not: the last row that names a
 // place.
@@ -88,13 +99,18 @@ constexpr std::string_view inverse_body = R"cuda(
   const i64 matrix = at / n;
   i32 from = -1;
   for (i64 j = 0; j < n; ++j)
-    if (vt_min<i32>(vt_max<i32>(VT_LOAD(permutation, matrix * n + j), 0), (i32)(n - 1)) == (i32)(at % n)) from = (i32)j;
+    if (vt_min<i32>(vt_max<i32>(VT_LOAD(permutation, matrix * n + j), 0), (i32)(n - 1)) ==
+        (i32)(at % n))
+      from = (i32)j;
   VT_STORE(places, at, from);
 )cuda";
 constexpr std::string_view gather_body = R"cuda(
   const i64 matrix = at / (n * columns), i = at % (n * columns) / columns;
-  const i32 from = vt_min<i32>(VT_LOAD(places, matrix * n + i), (i32)(n - 1)), row = clamp ? vt_max<i32>(from, 0) : from;
-  VT_STORE(out, at, row < 0 ? (num)0 : VT_LOAD(b, matrix * (n * columns) + (i64)row * columns + at % columns));
+  const i32 from = vt_min<i32>(VT_LOAD(places, matrix * n + i), (i32)(n - 1)),
+            row = clamp ? vt_max<i32>(from, 0) : from;
+  VT_STORE(
+      out, at,
+      row < 0 ? (num)0 : VT_LOAD(b, matrix * (n * columns) + (i64)row * columns + at % columns));
 )cuda";
 // A column of the longer vectors (of a spectrum the only ones) in a block: its first element that
 // is no smaller than 0.37 of its largest becomes positive.
@@ -102,19 +118,25 @@ constexpr std::string_view vectors_body = R"cuda(
   const i64 matrix = blockIdx.x / left, j = blockIdx.x % left;
   const bool found = VT_LOAD(finite, matrix) && VT_LOAD(info, matrix) == 0;
   num most = 0;
-  for (i64 i = threadIdx.x; i < rows; i += 128) most = vt_max(most, vt_abs(VT_LOAD(u, (matrix * left + j) * rows + i)));
+  for (i64 i = threadIdx.x; i < rows; i += 128)
+    most = vt_max(most, vt_abs(VT_LOAD(u, (matrix * left + j) * rows + i)));
   most = vt_reduce<128, vt_maximum>(most);
   i64 first = rows;
   for (i64 i = threadIdx.x; i < rows && first == rows; i += 128)
     if (vt_abs(VT_LOAD(u, (matrix * left + j) * rows + i)) >= (num)0.37 * most) first = i;
   first = vt_reduce<128, vt_minimum>(first);
-  const num sign = j >= wide || first == rows || VT_LOAD(u, (matrix * left + j) * rows + first) >= (num)0 ? (num)1 : (num)-1;
+  const num sign =
+      j >= wide || first == rows || VT_LOAD(u, (matrix * left + j) * rows + first) >= (num)0
+          ? (num)1
+          : (num)-1;
   if (longer)
     for (i64 i = threadIdx.x; i < rows; i += 128)
-      VT_STORE(longer, matrix * (rows * left) + (turned ? j * rows + i : i * left + j), found ? sign * VT_LOAD(u, (matrix * left + j) * rows + i) : (num)VT_NAN);
+      VT_STORE(longer, matrix * (rows * left) + (turned ? j * rows + i : i * left + j),
+               found ? sign * VT_LOAD(u, (matrix * left + j) * rows + i) : (num)VT_NAN);
   if (shorter && j < wide)
     for (i64 i = threadIdx.x; i < wide; i += 128)
-      VT_STORE(shorter, matrix * (wide * wide) + (turned ? i * wide + j : j * wide + i), found ? sign * VT_LOAD(v, matrix * (wide * wide) + j + i * wide) : (num)VT_NAN);
+      VT_STORE(shorter, matrix * (wide * wide) + (turned ? i * wide + j : j * wide + i),
+               found ? sign * VT_LOAD(v, matrix * (wide * wide) + j + i * wide) : (num)VT_NAN);
 )cuda";
 
 class Steps {
@@ -156,7 +178,7 @@ class Steps {
   }
 
   void lu() {
-    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, 0, "take", finite),
+    const Pointer finite = look(), w = transposed(in_[0], s_.m, s_.n, 0, "take", finite),
                   exchanges = scratch_.take(s_.batch * least() * 8),
                   places = scratch_.take(s_.batch * s_.m * 4), info = infos();
     call({.routine = Routine::getrf, .m = s_.m, .n = s_.n}, {w, exchanges, info});
@@ -166,10 +188,10 @@ class Steps {
   }
 
   void solve() {
-    const Pointer finite = look(), w = turned(in_[0], s_.n, s_.n, 0, "take", finite),
+    const Pointer finite = look(), w = transposed(in_[0], s_.n, s_.n, 0, "take", finite),
                   exchanges = scratch_.take(s_.batch * s_.n * 8), info = infos();
     call({.routine = Routine::getrf, .m = s_.n, .n = s_.n}, {w, exchanges, info});
-    const Pointer x = turned(in_[1], s_.n, s_.columns, 0, "take_right");
+    const Pointer x = transposed(in_[1], s_.n, s_.columns, 0, "take_right");
     call({.routine = Routine::getrs,
           .m = s_.n,
           .n = s_.n,
@@ -215,7 +237,7 @@ class Steps {
 
   void qr() {
     const std::int64_t left = s_.full ? s_.m : least(), width = std::max(s_.n, left);
-    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, s_.m * width, "take", finite),
+    const Pointer finite = look(), w = transposed(in_[0], s_.m, s_.n, s_.m * width, "take", finite),
                   tau = numbers(s_.batch * least()), info = infos();
     call({.routine = Routine::geqrf, .m = s_.m, .n = s_.n, .a_columns = width}, {w, tau, info});
     element_kernel("triangle", "const num* w, const i32* finite, num* out", s_.batch * left * s_.n,
@@ -270,8 +292,8 @@ class Steps {
   // The matrices of rows as ones of columns, as many elements from each other as they have, or
   // more. Ones in place of those that are not finite, where that is known, and NaN in place of what
   // comes of these.
-  Pointer turned(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0,
-                 const char* what = "take", Pointer finite = {nobody}) {
+  Pointer transposed(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0,
+                     const char* what = "take", Pointer finite = {nobody}) {
     apart = std::max(apart, height * width);
     const Pointer w = numbers(s_.batch * apart);
     turn(what, "const num* a, num* w", s_.batch * height * width, turn_body, {a, w}, finite, height,

@@ -20,7 +20,8 @@ struct vt_at {
 };
 VT_FN void vt_copy_bytes(unsigned char* to, const unsigned char* from, i64 bytes) {
   if ((((u64)to | (u64)from | (u64)bytes) & 3) == 0)
-    for (i64 i = threadIdx.x; i < bytes / 4; i += blockDim.x) VT_STORE((u32*)to, i, VT_LOAD((const u32*)from, i));
+    for (i64 i = threadIdx.x; i < bytes / 4; i += blockDim.x)
+      VT_STORE((u32*)to, i, VT_LOAD((const u32*)from, i));
   else
     for (i64 i = threadIdx.x; i < bytes; i += blockDim.x) VT_STORE(to, i, VT_LOAD(from, i));
 }

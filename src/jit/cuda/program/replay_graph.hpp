@@ -11,10 +11,12 @@ namespace vt::detail::cuda {
 /// What a conditional node looks at is set by a kernel in front of it.
 constexpr const char* condition_source = R"(
 extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned value);
-extern "C" __global__ void kernel_loop_goes_on(unsigned long long handle, const unsigned char* holds) {
+extern "C" __global__ void kernel_loop_goes_on(unsigned long long handle,
+                                               const unsigned char* holds) {
   cudaGraphSetConditional(handle, VT_LOAD(holds, 0));
 }
-extern "C" __global__ void kernel_branch_is_taken(unsigned long long handle, const int* index, long long branch, long long last) {
+extern "C" __global__ void kernel_branch_is_taken(unsigned long long handle, const int* index,
+                                                  long long branch, long long last) {
   const int i = VT_LOAD(index, 0);
   cudaGraphSetConditional(handle, (i < 0 ? 0 : i > last ? last : i) == branch);
 }

@@ -64,7 +64,11 @@ class FftWriter {
           text_.find(formatted("roots{}_re", f)) == std::string::npos)
         table(formatted("roots{}", f), f, f, 1);
     text_ += R"cuda(
-VT_FN void vt_times(num* re, num* im, num c, num s) { const num x = *re * c - *im * s; *im = *re * s + *im * c; *re = x; }
+VT_FN void vt_times(num* re, num* im, num c, num s) {
+  const num x = *re * c - *im * s;
+  *im = *re * s + *im * c;
+  *re = x;
+}
 // x + iy by the root of number `at`.
 VT_FN void vt_turn_by(num* re, num* im, int at) {
   num c = low_re[at & 63], s = low_im[at & 63];

@@ -38,12 +38,12 @@ void NestWriter::neighbours() {
     note(store.buffer);
   }
   line("const bool aligned = (" + addresses + ") % 16 == 0;");
-  open(
-      formatted("for (idx team = (idx)blockIdx.x * {0} + threadIdx.x; team < (teams + {1}) / {2}; "
-                "team += (idx)gridDim.x * {0})",
-                mapping_.block, n - 1, n));
-  line(formatted("const idx first = team * {0};", n));
-  line(formatted("const int here = (int)vt_min<idx>({}, teams - first);", n));
+  open(formatted(
+      "for (idx group = (idx)blockIdx.x * {0} + threadIdx.x; group < (groups + {1}) / {2}; "
+      "group += (idx)gridDim.x * {0})",
+      mapping_.block, n - 1, n));
+  line(formatted("const idx first = group * {0};", n));
+  line(formatted("const int here = (int)vt_min<idx>({}, groups - first);", n));
   line(formatted("const bool whole = aligned && here == {};", n));
   decompose("first", mapping_.shared);
   open_ &= ~(std::uint64_t{1} << loop);
@@ -137,10 +137,11 @@ void NestWriter::tiles() {
   line(formatted("const idx across = ((idx){} + 31) / 32, down = ((idx){} + 31) / 32;", extent(b),
                  extent(a)));
   open(formatted(
-      "for (idx team = (idx)blockIdx.x; team < {} * across * down; team += (idx)gridDim.x)",
+      "for (idx group = (idx)blockIdx.x; group < {} * across * down; group += (idx)gridDim.x)",
       iterations(outer)));
   line(
-      "const idx left = team % across * 32, top = team / across % down * 32, rest = team / (across "
+      "const idx left = group % across * 32, top = group / across % down * 32, rest = group / "
+      "(across "
       "* down);");
   decompose("rest", outer);
   hoist(p.body.needed);

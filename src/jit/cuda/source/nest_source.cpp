@@ -51,11 +51,12 @@ std::string NestWriter::kernel(const std::string& name) {
   prepare_local_arrays();
   const bool cooperates = mapping_.thread_group > 1;
   const bool columns = mapping_.columns > 1;
-  if (columns) line(formatted("const int lane = threadIdx.x / {};", mapping_.columns));
-  else if (cooperates) line(formatted("const int lane = threadIdx.x % {};", mapping_.thread_group));
+  if (columns) line(formatted("const int member = threadIdx.x / {};", mapping_.columns));
+  else if (cooperates)
+    line(formatted("const int member = threadIdx.x % {};", mapping_.thread_group));
   std::string total = "1";
   for (int l : mapping_.shared) total += " * (idx)" + extent(l);
-  line("const idx teams = " + total + ";");
+  line("const idx groups = " + total + ";");
   if (mapping_.vector > 1 || mapping_.tile_loop >= 0) {
     if (mapping_.tile_loop >= 0) tiles();
     else neighbours();
@@ -66,10 +67,10 @@ std::string NestWriter::kernel(const std::string& name) {
     // All threads of a block go through the same iterations, the last of them perhaps without a
     // column of their own.
     open(formatted(
-        "for (idx first = (idx)blockIdx.x * {0}; first < teams; first += (idx)gridDim.x * {0})",
+        "for (idx first = (idx)blockIdx.x * {0}; first < groups; first += (idx)gridDim.x * {0})",
         mapping_.columns));
     line(formatted(
-        "const idx column = first + threadIdx.x % {}, team = vt_min<idx>(column, teams - 1);",
+        "const idx column = first + threadIdx.x % {}, group = vt_min<idx>(column, groups - 1);",
         mapping_.columns));
   } else {
     const std::string own =
@@ -77,13 +78,13 @@ std::string NestWriter::kernel(const std::string& name) {
             ? ""
             : formatted(" * {} + threadIdx.x{}", mapping_.thread_groups_in_block(),
                         cooperates ? " / 32" : "");
-    open(formatted("for (idx team = (idx)blockIdx.x{}; team < teams; team += (idx)gridDim.x{})",
+    open(formatted("for (idx group = (idx)blockIdx.x{}; group < groups; group += (idx)gridDim.x{})",
                    own,
                    mapping_.thread_group == mapping_.block
                        ? ""
                        : formatted(" * {}", mapping_.thread_groups_in_block())));
   }
-  decompose("team", mapping_.shared);
+  decompose("group", mapping_.shared);
   for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
     if (k) synchronise();
     stage(static_cast<int>(k));
@@ -117,9 +118,9 @@ void NestWriter::stage(int k) {
               all.end());
     const bool loops = !all.empty();
     if (loops)
-      open(formatted("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, cooperates ? "lane" : "0",
-                     iterations(all), mapping_.thread_group));
-    else if (cooperates) open("if (lane == 0)");
+      open(formatted("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k,
+                     cooperates ? "member" : "0", iterations(all), mapping_.thread_group));
+    else if (cooperates) open("if (member == 0)");
     decompose(formatted("t{}", k), all);
     write_all(p.body.needed);
     store_all(p.body.stores);
@@ -129,18 +130,18 @@ void NestWriter::stage(int k) {
     return;
   }
   if (p.kept.empty()) {
-    reduce(k, p, mapping_.thread_group, cooperates ? "lane" : "0");
+    reduce(k, p, mapping_.thread_group, cooperates ? "member" : "0");
     return;
   }
   // Kept loops of the stage's own: threads take results each, or the thread group takes one after
   // the other.
   const bool alone = !cooperates || p.folds || p.running || per_thread(p);
   open(formatted("for (idx k{0} = {1}; k{0} < {2}; k{0} += {3})", k,
-                 alone && cooperates ? "lane" : "0", iterations(p.kept),
+                 alone && cooperates ? "member" : "0", iterations(p.kept),
                  alone ? mapping_.thread_group : 1));
   decompose(formatted("k{}", k), p.kept);
   hoist(alone ? both : wanted);
-  reduce(k, p, alone ? 1 : mapping_.thread_group, alone ? "0" : "lane");
+  reduce(k, p, alone ? 1 : mapping_.thread_group, alone ? "0" : "member");
   close();
   leave(p.kept);
   known_ = before;
@@ -173,7 +174,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
       line(formatted("{} r{} = {};", register_type(reduction.dtype), r, init));
     }
   }
-  if (again) open("if (lane == 0)");
+  if (again) open("if (member == 0)");
   const Vec<char> before = known_;
   const bool chunks = p.running && !in_order;
   const std::string n = iterations(p.reduced);
@@ -250,7 +251,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
   if (!p.after.stores.empty()) {
     if (thread_group > 1 && writes_over_operands()) synchronise();  // the others have read it
     if (thread_group > 1)
-      open(mapping_.columns > 1 ? "if (lane == 0 && column < teams)" : "if (lane == 0)");
+      open(mapping_.columns > 1 ? "if (member == 0 && column < groups)" : "if (member == 0)");
     const Vec<char> outside = known_;
     write_all(p.after.needed);
     store_all(p.after.stores);

@@ -430,7 +430,7 @@ Val RegisterWriter::reduced(const GraphBody& g, const Equation& e, const Val& x)
   for (const std::int64_t at : reduced_elements(from.shape, axes)) {
     std::string& so_far = sum[static_cast<std::size_t>(at)];
     const std::string& next = element(x, k++);
-    // of nothing but -0 it is +0
+    // The sum starts at +0: a sum of nothing but -0 is +0.
     if (row.op == Op::add && so_far.empty() && is_float(sums))
       so_far = "(" + literal(Scalar(0).converted(sums)) + ")";
     so_far = so_far.empty() ? next

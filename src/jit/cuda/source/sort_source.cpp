@@ -12,7 +12,8 @@ namespace sort_text {
 // Behind the prelude. Shared memory is read and written by VT_LOAD and VT_STORE, too, so that an
 // emulator can watch it.
 constexpr std::string_view order_functions = R"cuda(
-// An element's bits as a number that orders as the elements do: NaN behind all others and equal to itself, -0 as +0.
+// An element's bits as a number that orders as the elements do: NaN behind all others and equal to
+// itself, -0 as +0.
 template <class U> VT_FN U vt_order_signed(U x) { return (U)(x ^ (U)1 << (8 * sizeof(U) - 1)); }
 template <class U> VT_FN U vt_order_float(U x, U infinity) {
   const U sign = (U)((U)1 << (8 * sizeof(U) - 1));
@@ -22,20 +23,22 @@ template <class U> VT_FN U vt_order_float(U x, U infinity) {
 // The sums of what a block's threads give, each up to its own.
 template <class T> VT_FN T vt_sums(T x) {
   __shared__ T ends[32];
-  const int lane = threadIdx.x % 32;
+  const int in_warp = threadIdx.x % 32;
 #pragma unroll
   for (int by = 1; by < 32; by <<= 1) {
-    const T y = vt_lanes<sizeof(T)>::up(x, by);
-    if (lane >= by) x += y;
+    const T y = vt_warp<sizeof(T)>::up(x, by);
+    if (in_warp >= by) x += y;
   }
   __syncthreads();
-  if (lane == 31) VT_STORE(ends, threadIdx.x / 32, x);
+  if (in_warp == 31) VT_STORE(ends, threadIdx.x / 32, x);
   __syncthreads();
   for (int w = 0; w < (int)threadIdx.x / 32; ++w) x += VT_LOAD(ends, w);
   return x;
 }
 // Where row `row` of a [outer, length, inner] array begins.
-VT_FN i64 vt_row(i64 row, i64 length, i64 inner) { return inner == 1 ? row * length : row / inner * (length * inner) + row % inner; }
+VT_FN i64 vt_row(i64 row, i64 length, i64 inner) {
+  return inner == 1 ? row * length : row / inner * (length * inner) + row % inner;
+}
 )cuda";
 
 const char* word_of(DType d) {
@@ -269,9 +272,11 @@ std::string sort_count_source(const Record& r, const std::string& name) {
   __syncthreads();
   const i64 row = (i64)blockIdx.x / tiles, begin = (i64)blockIdx.x % tiles * tile;
   const int n = length - begin < tile ? (int)(length - begin) : tile;
-  for (int i = threadIdx.x; i < n; i += 256) atomicAdd(&own[(int)(VT_LOAD(keys, row * length + begin + i) >> shift) & 255], 1u);
+  for (int i = threadIdx.x; i < n; i += 256)
+    atomicAdd(&own[(int)(VT_LOAD(keys, row * length + begin + i) >> shift) & 255], 1u);
   __syncthreads();
-  VT_STORE(counts, (row * 256 + threadIdx.x) * tiles + (i64)blockIdx.x % tiles, (place)VT_LOAD(own, threadIdx.x));
+  VT_STORE(counts, (row * 256 + threadIdx.x) * tiles + (i64)blockIdx.x % tiles,
+           (place)VT_LOAD(own, threadIdx.x));
 )cuda");
 }
 
@@ -281,22 +286,22 @@ std::string sort_offsets_source(const Record& r, const std::string& name) {
   kernel.pointer("place", "totals", true);
   kernel.numbers({"tiles"});
   return kernel.text(sort_text::types(r), R"cuda(
-  const int lane = threadIdx.x % 32;
+  const int in_warp = threadIdx.x % 32;
   const i64 digit = (i64)blockIdx.x * 8 + threadIdx.x / 32, first = digit * tiles;
   place before = 0;
   for (i64 c = 0; c < tiles; c += 32) {
-    const bool inside = c + lane < tiles;
-    const place own = inside ? VT_LOAD(counts, first + c + lane) : (place)0;
+    const bool inside = c + in_warp < tiles;
+    const place own = inside ? VT_LOAD(counts, first + c + in_warp) : (place)0;
     place sum = own;
 #pragma unroll
     for (int by = 1; by < 32; by <<= 1) {
-      const place y = vt_lanes<sizeof(place)>::up(sum, by);
-      if (lane >= by) sum += y;
+      const place y = vt_warp<sizeof(place)>::up(sum, by);
+      if (in_warp >= by) sum += y;
     }
-    if (inside) VT_STORE(counts, first + c + lane, before + sum - own);
-    before += vt_lanes<sizeof(place)>::from(sum, 31);
+    if (inside) VT_STORE(counts, first + c + in_warp, before + sum - own);
+    before += vt_warp<sizeof(place)>::from(sum, 31);
   }
-  if (lane == 0) VT_STORE(totals, digit, before);
+  if (in_warp == 0) VT_STORE(totals, digit, before);
 )cuda");
 }
 
@@ -321,8 +326,9 @@ std::string sort_move_source(const Record& r, const std::string& name) {
 )cuda";
   if (r.places) body += "  __shared__ place ordered_places[tile];\n";
   body += R"cuda(
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const i64 row = (i64)blockIdx.x / tiles, begin = (i64)blockIdx.x % tiles * tile, base = row * length + begin;
+  const int in_warp = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 row = (i64)blockIdx.x / tiles, begin = (i64)blockIdx.x % tiles * tile,
+            base = row * length + begin;
   const int n = length - begin < tile ? (int)(length - begin) : tile;
   for (int i = 0; i < 8; ++i) VT_STORE(counters, i * 256 + threadIdx.x, 0u);
   __syncthreads();
@@ -330,10 +336,11 @@ std::string sort_move_source(const Record& r, const std::string& name) {
   u32 rank[each];
 #pragma unroll
   for (int e = 0; e < each; ++e) {
-    const int i = (warp * each + e) * 32 + lane;
+    const int i = (warp * each + e) * 32 + in_warp;
     own[e] = i < n ? VT_LOAD(keys, base + i) : (key)0;
     const int digit = i < n ? (int)(own[e] >> shift) & 255 : 256;
-    const u32 alike = __match_any_sync(0xffffffffu, digit), earlier = alike & ((1u << lane) - 1u);
+    const u32 alike = __match_any_sync(0xffffffffu, digit),
+              earlier = alike & ((1u << in_warp) - 1u);
     rank[e] = (i < n ? VT_LOAD(counters, warp * 256 + digit) : 0u) + (u32)__popc(earlier);
     __syncwarp();
     if (i < n && earlier == 0) VT_STORE(counters, warp * 256 + digit, rank[e] + (u32)__popc(alike));
@@ -348,14 +355,17 @@ std::string sort_move_source(const Record& r, const std::string& name) {
   }
   VT_STORE(first_here, threadIdx.x, vt_sums<u32>(here) - here);
   const place all = VT_LOAD(totals, row * 256 + threadIdx.x);
-  VT_STORE(first_there, threadIdx.x, vt_sums<place>(all) - all + VT_LOAD(counts, (row * 256 + threadIdx.x) * tiles + (i64)blockIdx.x % tiles));
+  VT_STORE(first_there, threadIdx.x,
+           vt_sums<place>(all) - all +
+               VT_LOAD(counts, (row * 256 + threadIdx.x) * tiles + (i64)blockIdx.x % tiles));
   __syncthreads();
 #pragma unroll
   for (int e = 0; e < each; ++e) {
-    const int i = (warp * each + e) * 32 + lane;
+    const int i = (warp * each + e) * 32 + in_warp;
     if (i < n) {
       const int digit = (int)(own[e] >> shift) & 255;
-      const int at = (int)(VT_LOAD(first_here, digit) + VT_LOAD(counters, warp * 256 + digit) + rank[e]);
+      const int at =
+          (int)(VT_LOAD(first_here, digit) + VT_LOAD(counters, warp * 256 + digit) + rank[e]);
       VT_STORE(ordered, at, own[e]);
 )cuda";
   if (r.places)
@@ -369,7 +379,8 @@ std::string sort_move_source(const Record& r, const std::string& name) {
   for (int i = threadIdx.x; i < n; i += 256) {
     const key x = VT_LOAD(ordered, i);
     const int digit = (int)(x >> shift) & 255;
-    const i64 to = row * length + (i64)(VT_LOAD(first_there, digit) + (place)i - (place)VT_LOAD(first_here, digit));
+    const i64 to = row * length + (i64)(VT_LOAD(first_there, digit) + (place)i -
+                                        (place)VT_LOAD(first_here, digit));
     VT_STORE(keys_there, to, x);
 )cuda";
   if (r.places) body += "    VT_STORE(places_there, to, VT_LOAD(ordered_places, i));\n";
@@ -446,7 +457,8 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
                     of_records ? "VT_LOAD(places, row * records + (i))" : "(place)(i)");
   body += R"cuda(
   __shared__ u32 counts[256], chosen[3];
-  // What is wanted begins with these digits, or is less; until so few elements do that they all can be kept.
+  // What is wanted begins with these digits, or is less; until so few elements do that they all can
+  // be kept.
   key prefix = 0;
   i64 less = 0, alike = 0;
   int shift = key_bits;
@@ -456,7 +468,8 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
     __syncthreads();
     for (i64 i = begin + threadIdx.x; i < end; i += 256) {
       const key x = VT_KEY(i);
-      if (shift + 8 == key_bits || (x >> (shift + 8)) == prefix) atomicAdd(&counts[(int)(x >> shift) & 255], 1u);
+      if (shift + 8 == key_bits || (x >> (shift + 8)) == prefix)
+        atomicAdd(&counts[(int)(x >> shift) & 255], 1u);
     }
     __syncthreads();
     const u32 own = VT_LOAD(counts, threadIdx.x), sum = vt_sums<u32>(own);
@@ -477,8 +490,10 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
   for (i64 c = begin; c < end; c += 256) {
     const i64 i = c + threadIdx.x;
     const key x = i < end ? VT_KEY(i) : (key)0, head = x >> shift;
-    const u32 flags = i < end ? (u32)(head < prefix) | (u32)(head == prefix) << 16 : 0u, before = vt_sums<u32>(flags);
-    const i64 at = flags & 0xffffu ? (i64)(lesser + (before & 0xffffu)) - 1 : less + equal + (before >> 16) - 1;
+    const u32 flags = i < end ? (u32)(head < prefix) | (u32)(head == prefix) << 16 : 0u,
+              before = vt_sums<u32>(flags);
+    const i64 at = flags & 0xffffu ? (i64)(lesser + (before & 0xffffu)) - 1
+                                   : less + equal + (before >> 16) - 1;
     if (flags && (flags == 1u || at < less + alike)) {
 )cuda";
   body += one_word ? "      VT_STORE(w0, at, (u64)x << 32 | VT_PLACE(i));\n"

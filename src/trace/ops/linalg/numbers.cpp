@@ -201,8 +201,8 @@ inline Tensor products_of_others(const Tensor& s, int k, CallSite where) {
 }
 
 /// The matrix C with Σ C ∘ X = the derivative of det, of order k, along X and k − 1 directions, at
-/// the a with left a right = diag(s). x: the directions, then left, s, right, and factor = det(a) /
-/// Π s. With Y = left X right of all k matrices that derivative is
+/// the a with left a right = diag(s). x: the directions, then left, s, right, and
+/// factor = det(a) / Π s. With Y = left X right of all k matrices that derivative is
 /// factor · Σ (Π_{j not in i} s_j) det [Y_p at (i_p, i_q)]_{p, q ≤ k} over all i₁ … i_k:
 /// sums and products alone, so that nothing is divided by where a is singular.
 inline Tensor cofactors(std::span<const Tensor> x, CallSite where) {

@@ -74,8 +74,8 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, C
   return for_each_element(loop, operands, where);
 }
 
-/// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean; `lead` = a (1 −
-/// x) − b x + 1.
+/// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean;
+/// `lead` = a (1 − x) − b x + 1.
 Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead,
                      const Tensor& needed, CallSite where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {

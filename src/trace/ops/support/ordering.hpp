@@ -1,5 +1,5 @@
-// What the functions on order share: sorting several Tensors together, and counts that decide a
-// shape.
+// What the functions on order share: sorting several Tensors together,
+// and counts that decide a shape.
 #pragma once
 
 #include <vector>

@@ -8,9 +8,9 @@
 
 namespace vt::detail::jvp_rules {
 
-// ψ₁(x) for x ≥ 1/2: eight steps of ψ₁(x) = 1/x² + ψ₁(x + 1), then the asymptotic series at z = x +
-// 8 ≥ 8.5 with Bernoulli numbers up to B₂₀, whose first dropped term is below 1e-17. Every term
-// differentiates well, so the next derivatives (tetragamma …) hold too.
+// ψ₁(x) for x ≥ 1/2: eight steps of ψ₁(x) = 1/x² + ψ₁(x + 1), then the asymptotic series at
+// z = x + 8 ≥ 8.5 with Bernoulli numbers up to B₂₀, whose first dropped term is below 1e-17. Every
+// term differentiates well, so the next derivatives (tetragamma …) hold too.
 inline grad_build::Val trigamma_right(const grad_build::Val& x) {
   using namespace grad_build;
   Val sum = 1.0 / (x * x);

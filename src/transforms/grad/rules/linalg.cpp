@@ -234,9 +234,9 @@ void eigh(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
   else results.pop_back();
 }
 
-// With D = Uᴴ Ȧ V: ṡ = Re diag D; U̇ = U (F ∘ (D S + S Dᴴ)), V̇ = V (F ∘ (S D + Dᴴ S)), F = 1 /
-// (s_j² − s_i²), and what Ȧ does outside the spaces of U and V. What turns the phases of both is
-// given to U (as in JAX).
+// With D = Uᴴ Ȧ V: ṡ = Re diag D; U̇ = U (F ∘ (D S + S Dᴴ)), V̇ = V (F ∘ (S D + Dᴴ S)),
+// F = 1 / (s_j² − s_i²), and what Ȧ does outside the spaces of U and V. What turns the phases of
+// both is given to U (as in JAX).
 void svd(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   const auto& p = c.as<DecompositionParams>();

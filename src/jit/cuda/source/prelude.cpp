@@ -325,8 +325,8 @@ template <int n, class T> VT_FN void vt_store_pack(T* to, const T (&from)[n]) {
   VT_STORE((raw*)to, 0, r);
 }
 
-// --- thread groups: the threads that work on one iteration of a kernel's shared loops. Sums go over
-// the same tree whatever the grid.
+// --- thread groups: the threads that work on one iteration of a kernel's shared loops. Sums go
+// over the same tree whatever the grid.
 struct vt_sum { template <class T> VT_FN T of(T a, T b) { return vt_add(a, b); } };
 struct vt_product { template <class T> VT_FN T of(T a, T b) { return vt_mul(a, b); } };
 struct vt_maximum { template <class T> VT_FN T of(T a, T b) { return vt_max(a, b); } };

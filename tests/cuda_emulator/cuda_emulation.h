@@ -351,7 +351,8 @@ inline double __hiloint2double(int high, int low) {
                              static_cast<unsigned>(low)));
 }
 
-// ---- conversions to integers: the device's end at the ends of the range; NaN is 0, or the least n
+// ---- conversions to integers: the device's end at the ends of the range; NaN is 0,
+// or the least number of 64 bits
 
 template <class To, class From>
 inline To vt_to_integer(From x, To nan) {

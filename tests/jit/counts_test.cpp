@@ -130,6 +130,7 @@ TEST(Linspace, OfWidthsBeyondF64AndStepsBelowIt) {
 }
 
 // --- beyond 2^31 ---------------------------------------------------------------------------------
+// All of values that are broadcast and not stored.
 
 constexpr std::int64_t many = std::int64_t{3} << 30;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "../../trace/ir/axis_map.hpp"
@@ -236,7 +237,7 @@ class Former {
       return reads_[at(v)] > (inside == read_inside.end() ? 0 : inside->second);
     };
 
-    auto lane = new_shared<GraphBody>();
+    auto lane = std::make_shared<GraphBody>();
     HashMap<Var, Var> names;
     const auto inner = [&](Var v) {
       const auto name = names.emplace(v, -1);

@@ -108,6 +108,8 @@ Tensor log_softmax(Operand x, Param<int> axis) {
 }
 
 // --- activations ---------------------------------------------------------------------------------
+// The bends are `where`s whose unused side is fed a harmless argument, so that neither values nor
+// gradients turn NaN there.
 
 Tensor relu(Operand x) {
   const detail::UserLine line(x.where);

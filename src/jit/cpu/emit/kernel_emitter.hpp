@@ -67,6 +67,7 @@ class KernelEmitter {
   void elementwise();
 
   // ---- transposed tiles (emit/tiles.cpp, emit/blocks.cpp) ---------------------------------------
+  // Transposing only moves bits: bools and 16-bit floats travel as integers.
   static DType moved_as(DType d) {
     return d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
   }

@@ -10,21 +10,26 @@
 
 namespace vt {
 
+/// Of while_loop and fori_loop.
 struct WhileOptions {
   /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB,
-  /// but 16 to 256. A loop of more rounds is run a second time, from one kept state to the next.
+  /// but 16 to 256. A loop of more iterations is run a second time, from one kept state to the
+  /// next.
   Param<std::int64_t> checkpoint = 0;
 };
+/// Of scan.
 struct ScanOptions {
   /// needed only when there are no sequences
   std::optional<Param<std::int64_t>> length = std::nullopt;
   /// from the last element to the first; results lie as the sequences do
   bool reverse = false;
-  Param<std::int64_t> unroll = 1;  ///< elements per round of the loop
+  Param<std::int64_t> unroll = 1;  ///< elements per iteration of the loop
 };
+/// Of map.
 struct MapOptions {
   Param<std::int64_t> batch_size = 0;  ///< elements at a time, vectorized by vmap; 0: one by one
 };
+/// Of associative_scan.
 struct AssociativeScanOptions {
   Param<int> axis = 0;
   bool reverse = false;
@@ -315,7 +320,7 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
     }
   }
 }
-/// Functions that stand in no tuple.
+// Internal: functions that stand in no tuple are refused with a message.
 template <class First, class... More>
   requires(!detail::is_tuple<First>)
 auto switch_(Operand, const First&, const More&...) {
@@ -328,12 +333,11 @@ auto switch_(Operand, const First&, const More&...) {
 /// carry = init; while (condition(carry)) carry = body(carry). The carry keeps its structure,
 /// shapes and dtypes; numbers in `init` become Tensors, which adopt the dtype that the body gives
 /// them. Functions may take the parts of a tuple as parameters. Reverse-differentiable whatever the
-/// number of rounds: some states on the way are kept, see WhileOptions. Under vmap each lane stops
-/// by its own condition and keeps its value from then on.
-/// Shapes: condition(carry) → bool[] (a number counts as true unless it is 0).
-/// Throws: Error if the condition is no scalar, or the body changes the structure, a shape or a
-/// dtype.
-/// Source: JAX `lax.while_loop`, which has no reverse mode.
+/// number of iterations: some states on the way are kept, see WhileOptions. Under vmap each lane
+/// stops by its own condition and keeps its value from then on. Shapes: condition(carry) → bool[]
+/// (a number counts as true unless it is 0). Throws: Error if the condition is no scalar, or the
+/// body changes the structure, a shape or a dtype. Source: JAX `lax.while_loop`, which has no
+/// reverse mode.
 template <class Condition, class Body, class T>
 auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {},
                 Where where = Where::here()) {

@@ -12,6 +12,7 @@
 
 namespace vt {
 
+/// Of load_csv.
 struct CsvOptions {
   DType dtype = f32;
   char separator = ',';
@@ -26,9 +27,11 @@ struct CsvOptions {
 /// of another length, no number.
 Tensor load_csv(const std::string& path, CsvOptions options = {}, Where where = Where::here());
 
+/// Of Dataset::batch.
 struct BatchOptions {
   bool drop_remainder = false;  ///< leave out a last batch that is not full
 };
+/// Of Dataset::progress.
 struct ProgressOptions {
   std::string label = "vt";
   Param<double> interval = 0.2;  ///< seconds between two updates of the line on stderr
@@ -100,6 +103,7 @@ class Dataset {
   Dataset take(Param<std::int64_t> count, Where where = Where::here()) const {
     return {detail::taken_plan(plan_, 0, count, where), like_};
   }
+  /// All but the first `count`.
   Dataset skip(Param<std::int64_t> count, Where where = Where::here()) const {
     return {detail::taken_plan(plan_, count, -1, where), like_};
   }

@@ -16,6 +16,7 @@ namespace vt {
 /// VT_NUM_THREADS, or the number of processors. Throws: Error(value) if `count` is not between 1
 /// and 1024.
 void set_num_threads(Param<int> count, Where where = Where::here());
+/// How many there are.
 int num_threads();
 
 /// What happened since the process began (or since `reset_stats`), over all threads.
@@ -86,8 +87,10 @@ struct Memory {
   /// The sums, and a line for each of the largest values.
   std::string str() const;
 };
+/// The counters now.
 Stats stats();
 std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
+/// Sets all counters to 0.
 void reset_stats();
 /// Waits until all kernels run that were compiled without optimisation at first have been replaced
 /// by optimised ones, for example before something is timed. Results are the same before and after.

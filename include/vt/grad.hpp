@@ -7,7 +7,7 @@
 
 namespace vt {
 
-/// Not made of {}, which are default options.
+/// The type of vt::has_aux.
 struct HasAux {
   constexpr explicit HasAux(int) {}
 };
@@ -15,6 +15,7 @@ struct HasAux {
 /// undifferentiated.
 inline constexpr HasAux has_aux{0};
 
+/// In which direction a Jacobian is computed.
 using JacobianMode = detail::JacobianMode;
 struct GradOptions {
   /// a complex function of complex arguments with one complex derivative, not two real ones
@@ -343,6 +344,7 @@ auto grad(F f, GradOptions options = {}, Where where = Where::here()) {
   else
     return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
 }
+/// Of a function that returns std::pair(value, aux): → pair(gradient, aux).
 template <std::size_t... I, class F>
 auto grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0)
@@ -350,6 +352,7 @@ auto grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
   else
     return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
 }
+/// → pair(value, gradient); with vt::has_aux pair(pair(value, aux), gradient). Otherwise as grad.
 template <std::size_t... I, class F>
 auto value_and_grad(F f, GradOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0)
@@ -382,6 +385,8 @@ auto jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
     return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options,
                                                                             "vt::jacobian", where);
 }
+/// The same, always forward (a pass per element of the arguments), always reverse (a pass per
+/// element of the results).
 template <std::size_t... I, class F>
 auto jacfwd(F f, JacobianOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0)
@@ -464,8 +469,9 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   }
 }
 
-/// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several
-/// arguments as std::tuple).
+/// → pair(f's value at `primals`, its derivative along `tangents`): forward mode. Both are trees of
+/// the same structure, several arguments a std::tuple. Throws: Error (tree) if the structures
+/// differ. Source: JAX `jvp`.
 template <class F, class P, class T>
 auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) {
   using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
@@ -595,13 +601,13 @@ auto vjp_at(Where where, F f, const A&... arguments) {
 
 }  // namespace detail
 
-/// linearize(f, arguments…): f's value there, and its derivative there as a function of tangents
-/// (one per argument).
+/// → pair(f's value there, its derivative there as a function of tangents, one per argument).
+/// Source: JAX `linearize`.
 VT_WITH_LINE(linearize, detail::linearize_at)
 
-/// vjp(f, arguments…): f's value there, and a function from a cotangent of the value to the
-/// cotangents of the arguments (one
-/// argument: bare; several: a std::tuple).
+/// → pair(f's value there, a function from a cotangent of the value to the cotangents of the
+/// arguments): reverse mode. One argument's cotangent is bare, several are a std::tuple. Source:
+/// JAX `vjp`.
 VT_WITH_LINE(vjp, detail::vjp_at)
 
 }  // namespace vt

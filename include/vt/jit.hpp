@@ -43,6 +43,7 @@ struct DonatingCache {
 
 }  // namespace detail
 
+/// Of jit.
 struct JitOptions {
   /// where it runs, and where its results lie; arguments are brought there. Nothing: where the
   /// arguments are
@@ -164,6 +165,8 @@ template <class F>
 struct Parameters<Jitted<F>> : Parameters<F> {};
 }  // namespace detail
 
+/// f as a compiled function: it is traced and compiled in the first call with each signature. See
+/// Jitted. Source: JAX `jit`.
 template <class F>
 Jitted<F> jit(F f, JitOptions options = {}, Where where = Where::here()) {
   return Jitted<F>(std::move(f), options, where);

@@ -63,17 +63,17 @@ Tensor dawsn(Operand x);     ///< exp(−x²) ∫₀ˣ exp(t²) dt
 
 // --- Bessel functions. J and Y: within 8 units in the last place of the larger of the result and t
 
-Tensor bessel_i0(Operand x);
+Tensor bessel_i0(Operand x);  ///< modified, of the first kind
 Tensor bessel_i1(Operand x);
 Tensor bessel_i0e(Operand x);  ///< exp(−|x|)·I₀(x)
 Tensor bessel_i1e(Operand x);
-Tensor bessel_j0(Operand x);
+Tensor bessel_j0(Operand x);  ///< of the first kind
 Tensor bessel_j1(Operand x);
-Tensor bessel_k0(Operand x);  ///< K and Y: ±∞ at 0, NaN below
+Tensor bessel_k0(Operand x);  ///< modified, of the second kind: ∞ at 0, NaN below
 Tensor bessel_k1(Operand x);
 Tensor bessel_k0e(Operand x);  ///< exp(x)·K₀(x)
 Tensor bessel_k1e(Operand x);
-Tensor bessel_y0(Operand x);
+Tensor bessel_y0(Operand x);  ///< of the second kind: −∞ at 0, NaN below
 Tensor bessel_y1(Operand x);
 
 // --- integrals -----------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ const void* host_data(const Tensor&, DType wanted, Where);
 bool truth_of(const Tensor&);
 }  // namespace detail
 
+/// An immutable value of one dtype and shape: elements in row-major order. Copies are cheap and
+/// share the elements. Operations on it are recorded, and run when a value is asked for.
 class Tensor {
  public:
   /// An empty handle; every op on it is an error. `defined()` tells.
@@ -151,9 +153,11 @@ class Tensor {
     if (node_) detail::release(node_);
   }
 
+  /// false for the empty handle.
   bool defined() const { return node_ != nullptr; }
 
-  /// Under vmap these are the per-lane, logical ones. Throws: Error if the Tensor is empty.
+  /// Shape, dtype, number of axes, number of elements. Under vmap those of one lane. Throws: Error
+  /// if the Tensor is empty.
   const Shape& shape(Where where = Where::here()) const&;
   Shape shape(Where where = Where::here()) const&& { return shape(where); }
   DType dtype(Where where = Where::here()) const;
@@ -193,7 +197,9 @@ class Tensor {
     return std::move(*this);
   }
 
+  /// The elements converted: see vt::convert.
   Tensor astype(DType dtype, Where where = Where::here()) const;
+  /// See vt::reshape.
   Tensor reshape(const Shape& shape, Where where = Where::here()) const;
   /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend),
   /// Error(memory), or Error(tracer) where values have no device of their own, inside a transformed
@@ -220,7 +226,8 @@ class Tensor {
   int output_ = 0;
 };
 
-/// An operand with the line that wrote it; made implicitly from a Tensor or a number.
+/// A parameter for a Tensor or a number, which becomes a weak Tensor; it knows the line that wrote
+/// it. These pages show it as Tensor.
 struct Operand {
   Tensor tensor;
   Where where;
@@ -257,6 +264,7 @@ struct Index {
       : kind(Kind::slice), range(s), where{file, line} {}
 };
 
+/// Prints the elements as NumPy does, with dtype and shape: [1. 2.] f64[2].
 std::ostream& operator<<(std::ostream&, const Tensor&);
 
 namespace detail {
@@ -336,12 +344,16 @@ Tensor from_braces(const Nested& nested, std::optional<DType> dtype, Where where
 }
 }  // namespace detail
 
+// Internal: what nested braces are, given to vt::tensor.
 template <class T>
 using Braces1 = std::initializer_list<T>;
+// Internal:
 template <class T>
 using Braces2 = std::initializer_list<std::initializer_list<T>>;
+// Internal:
 template <class T>
 using Braces3 = std::initializer_list<std::initializer_list<std::initializer_list<T>>>;
+// Internal:
 template <class T>
 using Braces4 =
     std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>;
@@ -386,12 +398,12 @@ inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dty
                      Where where = Where::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-/// A strong scalar of T's own dtype.
+/// A scalar of T's own dtype, which is not weak: tensor(2.0) is f64.
 template <Element T>
 Tensor tensor(T value, Where where = Where::here()) {
   return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
 }
-/// … converted to `dtype`.
+/// A scalar converted to `dtype`. Throws: Error (dtype) if that one cannot hold an integer.
 template <Element T>
 Tensor tensor(T value, DType dtype, Where where = Where::here()) {
   return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
@@ -414,7 +426,8 @@ Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
     return detail::from_braces<T>(values, dtype, where);
   }
 }
-/// The elements of a container (row-major) as a Tensor of `shape`.
+/// The elements of a container (row-major) as a Tensor of `shape`, which braces may give.
+/// Throws: Error (shape) if they do not fill it.
 template <detail::Nested R>
 Tensor tensor(const R& values, const Shape& shape, Where where = Where::here()) {
   using T = detail::InnermostOf<R>;
@@ -445,7 +458,9 @@ Tensor tensor(T value, std::initializer_list<Dim> shape, Where where = Where::he
   return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
-/// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged.
+/// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged while
+/// the Tensor or what was made of it lives. Throws: Error (shape) if the values do not fill the
+/// shape.
 template <class T>
   requires Element<std::remove_const_t<T>>
 Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here()) {
@@ -457,10 +472,14 @@ Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here
   return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, false, where);
 }
 
+/// All zeros, all ones. Throws: Error (shape) if the size is negative or cannot be addressed.
 Tensor zeros(const Shape&, DType = f32, Where = Where::here());
 Tensor ones(const Shape&, DType = f32, Where = Where::here());
-/// Without a dtype: that of `value` (a plain double gives f64).
+/// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
+/// double gives f64). Throws: Error (dtype) if the dtype cannot hold an integer.
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
+/// Ones on diagonal number `diagonal` (0 is the main one, 1 the one above), zeros elsewhere; square
+/// without `columns`.
 Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt,
            Param<int> diagonal = 0, DType = f32, Where = Where::here());
 // Templates, so that {} is no dtype.
@@ -468,6 +487,7 @@ template <std::same_as<DType> D>
 Tensor eye(Param<std::int64_t> rows, D dtype, Where where = Where::here()) {
   return eye(rows, std::nullopt, 0, dtype, where);
 }
+/// As zeros, ones and full, of x's shape and dtype.
 Tensor zeros_like(Operand);
 Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
@@ -511,6 +531,7 @@ Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> cou
                 Where where = Where::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
+/// Each element is its index along `axis`. Source: JAX `lax.broadcasted_iota`.
 Tensor iota(DType, const Shape&, Param<int> axis, Where = Where::here());
 
 // --- reading -------------------------------------------------------------------------------------

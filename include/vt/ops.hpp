@@ -46,6 +46,8 @@ class ReduceAxes {
 };
 
 // --- element-wise, one operand -------------------------------------------------------------------
+// Integer and bool operands of the float functions become f32. Shapes: any → the same. Lengths
+// (abs, hypot, norm, std) have a kink where they are 0; all their derivatives are 0 there.
 
 Tensor negative(Operand x);  ///< operator-
 Tensor abs(Operand x);       ///< of complex numbers the modulus, which is real
@@ -121,6 +123,10 @@ Tensor deg2rad(Operand x);  ///< degrees to radians
 Tensor rad2deg(Operand x);  ///< and back
 
 // --- complex numbers -----------------------------------------------------------------------------
+// c64 and c128. exp, log, log10, sqrt and sin … atanh have the branch cuts and special values of
+// C99's Annex G, on every backend, where the sign of a zero tells the side of a cut; finite results
+// are within a few ulps of their length (not of each part), up to the ends of the range. pow is
+// exp(b · log a), whose error grows with |b · log a|. Products are (ac − bd, ad + bc) and nothing
 // more: they may overflow on the way, and infinities become NaN. Quotients are scaled and do
 // neither for finite operands; each part over a zero is divided by itself. What needs an order (<,
 // maximum, sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does
@@ -258,13 +264,16 @@ Tensor clamp(Operand low, Operand x, Operand high);
 Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
 // --- reduce --------------------------------------------------------------------------------------
-// Sums of floats add in pieces and these in pieces again: the error of n numbers is at most about
-// (log₂ n + 200) · u · Σ|x|, mostly a few u · Σ|x|, where u is 2⁻²⁴ (f32; f16 and bf16, which are
-// summed in f32 and rounded once) or 2⁻⁵³, of complex numbers for each part. It holds over any axes
-// and for what sums (mean, var, norm, logsumexp …), and the bits do not depend on the number of
-// threads. Interpreted sums are exact but for the last rounding; on a CUDA device a thread may add
-// some hundreds of numbers one after the other. Elements of matrix products are at most about
-// k · u · Σ|a b| off.
+// Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and
+// products: bool, i8 … i32 give i32 (u8 … u32 give u32); max and min of nothing are an error. What
+// counts elements, sums of bools too, and what gives their indices is i32, and i64 where there are
+// more than 2^31 − 1 to be counted. Sums of floats add in pieces and these in pieces again: the
+// error of n numbers is at most about (log₂ n + 200) · u · Σ|x|, mostly a few u · Σ|x|, where u is
+// 2⁻²⁴ (f32; f16 and bf16, which are summed in f32 and rounded once) or 2⁻⁵³, of complex numbers
+// for each part. It holds over any axes and for what sums (mean, var, norm, logsumexp …), and the
+// bits do not depend on the number of threads. Interpreted sums are exact but for the last
+// rounding; on a CUDA device a thread may add some hundreds of numbers one after the other.
+// Elements of matrix products are at most about k · u · Σ|a b| off.
 
 /// Sums and products. Integers and bools narrower than 32 bits become i32 (u32) first; a sum of
 /// bools is their count. Of no elements: 0 and 1.
@@ -340,6 +349,8 @@ Tensor cumlogsumexp(Operand x, Param<int> axis = 0, bool reverse = false);
 Tensor diff(Operand x, Param<int> n = 1, Param<int> axis = -1);
 
 // --- order ---------------------------------------------------------------------------------------
+// Ascending; NaN comes after all numbers, −0 equals +0 and every NaN every other. Equal elements
+// keep their order.
 
 struct SortOptions {
   bool descending = false;  ///< NaN first; equals keep their order all the same

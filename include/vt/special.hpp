@@ -61,7 +61,9 @@ Tensor log_ndtr(Operand x);  ///< its logarithm, with all digits of both tails
 Tensor ndtri(Operand p);     ///< its inverse
 Tensor dawsn(Operand x);     ///< exp(−x²) ∫₀ˣ exp(t²) dt
 
-// --- Bessel functions. J and Y: within 8 units in the last place of the larger of the result and t
+// --- Bessel functions ----------------------------------------------------------------------------
+// J and Y are within 8 units in the last place of the larger of the result and the smaller of 1 and
+// √(2/πx).
 
 Tensor bessel_i0(Operand x);  ///< modified, of the first kind
 Tensor bessel_i1(Operand x);

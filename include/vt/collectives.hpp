@@ -26,19 +26,19 @@ class AxisNames {
   std::vector<std::string> names_;
 };
 
-/// Of all_gather.
+/// Options of all_gather.
 struct AllGatherOptions {
   Param<int> axis = 0;  ///< of the result
   /// the lanes' values one behind the other along `axis`, instead of along a new axis there
   bool tiled = false;
 };
-/// Of all_to_all.
+/// Options of all_to_all.
 struct AllToAllOptions {
   /// split_axis is cut in a block for each lane, and blocks come one behind the other along
   /// concat_axis
   bool tiled = false;
 };
-/// Of psum_scatter.
+/// Options of psum_scatter.
 struct PsumScatterOptions {
   Param<int> axis = 0;  ///< of the operand
   bool tiled = false;   ///< `axis` stays, cut in a block for each lane

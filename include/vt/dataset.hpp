@@ -12,7 +12,7 @@
 
 namespace vt {
 
-/// Of load_csv.
+/// Options of load_csv.
 struct CsvOptions {
   DType dtype = f32;
   char separator = ',';
@@ -27,11 +27,11 @@ struct CsvOptions {
 /// of another length, no number.
 Tensor load_csv(const std::string& path, CsvOptions options = {}, Where where = Where::here());
 
-/// Of Dataset::batch.
+/// Options of Dataset::batch.
 struct BatchOptions {
   bool drop_remainder = false;  ///< leave out a last batch that is not full
 };
-/// Of Dataset::progress.
+/// Options of Dataset::progress.
 struct ProgressOptions {
   std::string label = "vt";
   Param<double> interval = 0.2;  ///< seconds between two updates of the line on stderr

@@ -24,7 +24,7 @@ struct TextFormat {
       : text(format), where{file, line} {}
 };
 
-/// Of debug_print.
+/// Options of debug_print.
 struct PrintOptions {
   bool per_lane = false;  ///< under vmap a line for each lane; else one with the values of all
 };
@@ -96,7 +96,7 @@ void check(Operand holds, TextFormat format, const A&... values) {
   }
 }
 
-/// Of callback and pure_callback.
+/// Options of callback and pure_callback.
 struct CallbackOptions {
   /// The function also takes arguments that all have an axis of lanes in front, and then gives
   /// results with one; vmap calls it once. Else vmap calls it for each lane (and says so in

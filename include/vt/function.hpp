@@ -55,7 +55,7 @@ Named<F> function(std::string name, F f, Where where = Where::here()) {
   return Named<F>(std::move(name), std::move(f), where);
 }
 
-/// Of Recursive.
+/// Options of Recursive.
 struct RecursionOptions {
   /// how many calls may wait for each other's results; running deeper is an error
   Param<int> max_depth = 1000;

@@ -43,7 +43,7 @@ struct DonatingCache {
 
 }  // namespace detail
 
-/// Of jit.
+/// Options of jit.
 struct JitOptions {
   /// where it runs, and where its results lie; arguments are brought there. Nothing: where the
   /// arguments are

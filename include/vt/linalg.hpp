@@ -41,7 +41,7 @@ namespace vt::linalg {
 /// Source: NumPy `linalg.cholesky`, with JAX's NaN.
 Tensor cholesky(Operand x, bool upper = false);
 
-/// What lu gives.
+/// The result of lu.
 struct LuResult {
   Tensor lu;  ///< [..., m, n]: U, and below its diagonal L, whose own diagonal is 1
   /// i32[..., min(m, n)]: row i was exchanged with row pivots[i], one after the other
@@ -60,7 +60,7 @@ std::pair<Tensor, bool> cho_factor(Operand x, bool lower = false);
 /// x with a x = b, from cho_factor(a). b is [n] or [..., n, k].
 Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b);
 
-/// What qr gives.
+/// The result of qr.
 struct QrResult {
   Tensor q, r;
 };
@@ -70,7 +70,7 @@ struct QrResult {
 /// `linalg.qr`.
 QrResult qr(Operand x, std::string_view mode = "reduced");
 
-/// What eigh gives.
+/// The result of eigh.
 struct EighResult {
   Tensor eigenvalues;   ///< [..., n], ascending
   Tensor eigenvectors;  ///< [..., n, n], in columns
@@ -83,7 +83,7 @@ EighResult eigh(Operand x);
 /// eigh's eigenvalues alone.
 Tensor eigvalsh(Operand x);
 
-/// What eig gives.
+/// The result of eig.
 struct EigResult {
   Tensor eigenvalues;   ///< [..., n], in no particular order
   Tensor eigenvectors;  ///< [..., n, n], in columns
@@ -98,7 +98,7 @@ EigResult eig(Operand x);
 /// eig's eigenvalues alone.
 Tensor eigvals(Operand x);
 
-/// What svd gives.
+/// The result of svd.
 struct SvdResult {
   Tensor u, s, vh;
 };
@@ -122,7 +122,7 @@ Tensor solve(Operand a, Operand b);
 /// a⁻¹ of square matrices; inf or NaN where there is none.
 Tensor inv(Operand a);
 
-/// Of triangular_solve.
+/// Options of triangular_solve.
 struct TriangularSolveOptions {
   bool left_side = false;  ///< op(a) x = b; else x op(a) = b
   bool lower = false;      ///< which triangle of a is read
@@ -142,7 +142,7 @@ Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower =
 /// `lax.linalg.tridiagonal_solve`.
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
-/// What lstsq gives.
+/// The result of lstsq.
 struct LstsqResult {
   Tensor x;          ///< [n] or [n, k]: the shortest of the vectors for which |a x − b| is least
   Tensor residuals;  ///< |b − a x|², one for each right side
@@ -169,7 +169,7 @@ Tensor tensorinv(Operand a, Param<int> ind = 2);
 /// too, whatever its rank: there they need the singular values, of all matrices of the batch (under
 /// vmap: of the lanes that are), which takes longer.
 Tensor det(Operand a);
-/// What slogdet gives.
+/// The result of slogdet.
 struct SlogdetResult {
   Tensor sign;       ///< −1, 0 or 1
   Tensor logabsdet;  ///< −∞ where the determinant is 0

@@ -95,7 +95,8 @@ Tensor integer_pow(Operand x, Param<int> exponent);
 Tensor logical_not(Operand x);
 /// `~x`. Throws: Error (dtype) unless x holds integers or bools.
 Tensor bitwise_not(Operand x);
-/// How many bits of an integer are 1; how many leading ones are 0 (clz). The dtype is kept.
+/// How many bits of an integer are 1 (popcount), how many of its highest bits are 0 before the
+/// first 1 (clz). The dtype is kept.
 Tensor popcount(Operand x);
 Tensor clz(Operand x);
 /// x.astype(dtype). Floats become integers by truncation, clamped to the integer dtype's range, NaN

@@ -33,15 +33,15 @@ Tensor fold_in(Operand key, Operand data);
 /// dtype: u8, u16, u32 or u64.
 Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 
-/// Numbers in [low, high), `low` where the range is empty. dtype: a float, to which the ends are
-/// rounded first. The shape is always the second argument; parameters broadcast to it. A number has
-/// as many random bits as the dtype's significand, and is then rounded to the nearest number of the
-/// dtype that is in the range; differentiable in the ends.
+/// Numbers in [low, high), `low` where the range is empty. The shape is always the second argument;
+/// parameters broadcast to it. A number has as many random bits as the dtype's significand, and is
+/// then rounded to the nearest number of the dtype that is in the range; differentiable in the
+/// ends. dtype: a float, to which the ends are rounded first.
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
-/// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities
-/// differ by less than 2^-32 of themselves. Ends beyond a dtype of at most 32 bits are its own: (0,
-/// 256) draws all of u8.
+/// Integers in [low, high); `low` where the range is empty. Probabilities differ by less than 2^-32
+/// of themselves. Ends beyond a dtype of at most 32 bits are its own: (0, 256) draws all of u8.
+/// dtype: any integer.
 /// Throws: Error if `low` or `high` is a float that is not known to be whole.
 Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = i64);
 /// bool, true with probability p.
@@ -52,7 +52,7 @@ Tensor rademacher(Operand key, const Shape& shape = {}, DType dtype = i32);
 /// without that axis.
 Tensor categorical(Operand key, Operand logits, Param<int> axis = -1);
 
-/// Of categorical with a shape.
+/// Options of categorical with a shape.
 struct CategoricalOptions {
   Param<int> axis = -1;  ///< of the logits
   bool replace = true;   ///< may a draw of `shape` repeat another one of the same row?
@@ -68,7 +68,7 @@ Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);
 /// Normal, given lower < x < upper, which are rounded to the dtype first.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
                         DType dtype = f32);
-/// exp(sigma · normal)
+/// exp(sigma · normal).
 Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);
 /// Density e⁻ˣ for x > 0.
 Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);
@@ -160,7 +160,7 @@ Tensor permutation(Operand key, Operand x, Param<int> axis = 0, bool independent
 /// permutation with `independent`.
 Tensor shuffle(Operand key, Operand x, Param<int> axis = 0);
 
-/// Of choice.
+/// Options of choice.
 struct ChoiceOptions {
   bool replace = true;  ///< may an element be drawn more than once?
   /// [n], how likely each one is, up to a factor; equally without it

@@ -7,7 +7,7 @@
 
 namespace vt {
 
-/// Of cg, bicgstab, newton and fixed_point.
+/// Options of cg, bicgstab, newton and fixed_point.
 struct IterationOptions {
   double tolerance = 0;             ///< 0: 1e-10 in f64, 1e-5 in f32
   std::int64_t max_iterations = 0;  ///< 0: a number that suits the method
@@ -124,7 +124,7 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpo
                                        detail::Transposed::other, "vt::linear_solve", where));
   }
 }
-/// Of linear_solve without transpose_solve.
+/// Options of linear_solve without transpose_solve.
 struct LinearSolveOptions {
   /// matvec is its own transpose (a Hermitian one of complex numbers is not), so that `solve`
   /// serves reverse mode too; else there is none

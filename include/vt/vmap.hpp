@@ -31,7 +31,7 @@ struct ByNameOnly {
 };
 }  // namespace detail
 
-/// Of vmap.
+/// Options of vmap.
 struct VmapOptions {
   /// One entry for all arguments or a list with one per argument: an axis (negative from the end),
   /// vt::unmapped, or a nested list that follows the argument's tree.
@@ -113,7 +113,7 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
   };
 }
 
-/// Of pfor.
+/// Options of pfor.
 struct PforOptions {
   Param<std::int64_t> chunk = 0;         ///< iterations at a time; 0: all. See VmapOptions
   Param<std::int64_t> memory_limit = 0;  ///< bytes; chooses `chunk`, see VmapOptions

@@ -4,6 +4,7 @@ The sources are read as they are in the repository. Two things are done to each 
 read: the README gets the list of pages for the sidebar, and links to files that are not pages
 (examples, results, headers) lead to the files of this checkout. A link to a file that does not
 exist is a warning, as Sphinx's own are, and scripts/docs fails on warnings."""
+
 import os
 import re
 from pathlib import Path

@@ -40,7 +40,7 @@ struct Stats {
   std::uint64_t contiguous_accesses = 0;
   std::uint64_t strided_accesses = 0;     ///< vector accesses with another stride
   std::uint64_t gathers = 0;              ///< vector accesses at computed indices
-  std::uint64_t scalarised_accesses = 0;  ///< accesses of a vector loop done one lane at a time
+  std::uint64_t scalarised_accesses = 0;  ///< accesses of a vector loop done one element at a time
   std::uint64_t parallel_reductions = 0;  ///< reductions cut into partial ones
   std::uint64_t programs_run = 0;
   std::uint64_t launches = 0;           ///< kernels run

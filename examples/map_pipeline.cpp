@@ -11,7 +11,7 @@ using vt::Tensor;
 
 namespace {
 
-/// One image, 8×8: brightness between 0 and 1, turned a little, with its gradient's length as a
+/// One image, 8×8: brightness between 0 and 1, transposed a little, with its gradient's length as a
 /// second channel.
 std::pair<Tensor, Tensor> prepare(Tensor row) {
   const Tensor image = vt::reshape(row[vt::slice(0, 64)], {8, 8}) / 16.0f;

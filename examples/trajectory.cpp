@@ -35,7 +35,7 @@ vt::Tensor cost(const vt::Tensor& start, const vt::Tensor& controls) {
   return vt::sum(each) + 0.5 * vt::dot(end, vt::matmul(c.last, end));
 }
 
-/// One round: forwards along the controls, backwards for the gains, forwards with them.
+/// One iteration: forwards along the controls, backwards for the gains, forwards with them.
 vt::Tensor improved(const vt::Tensor& start, const vt::Tensor& controls) {
   const Costs c;
   const auto [end, states] = vt::scan(
@@ -88,7 +88,7 @@ int main() {
                 starts[i][0].item<double>(), costs[i].item<double>(), slopes[i].item<double>());
 
   // At an optimum the cost depends on the start as if the controls stayed (the envelope theorem):
-  // all sixty rounds, differentiated.
+  // all sixty iterations, differentiated.
   const vt::Tensor through = vt::grad([](vt::Tensor x) { return cost(x, solved(x)); })(starts[0]),
                    fixed = vt::grad(cost)(starts[0], controls[0]);
   const double apart = vt::max(vt::abs(through - fixed)).item<double>();

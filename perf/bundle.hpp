@@ -51,7 +51,7 @@ inline Bundle read_bundle(const std::string& path, double spread = 0) {
   return b;
 }
 
-/// `v` turned by |rotation| about the axis `rotation` (Rodrigues' formula).
+/// `v` transposed by |rotation| about the axis `rotation` (Rodrigues' formula).
 inline vt::Tensor rotate(const vt::Tensor& rotation, const vt::Tensor& v) {
   const vt::Tensor squared = vt::dot(rotation, rotation);
   return vt::cond(

@@ -156,8 +156,8 @@ void scalar_loops() {
   const auto counted = vt::jit(by_fori);
   const auto counted_gradient = vt::jit(vt::grad(by_fori));
   const Tensor start = vt::tensor(1.5), trips = vt::tensor(million);
-  // A million rounds enlarge what rounding each operation once or twice makes of a value, but not
-  // what its derivative is about.
+  // A million iterations enlarge what rounding each operation once or twice makes of a value, but
+  // not what its derivative is about.
   const auto check = [](const char* what, const Tensor& t, double expected) {
     expect(what, t.item<double>(), expected, 1e-6 * std::abs(expected));
   };
@@ -231,15 +231,15 @@ void lanes() {
   perf::row("while/lanes/gradient/plain", [=] { plain_lanes(plain::oscillate_derivative, *out); });
 }
 
-/// Times a million rounds of a loop less one, so that the copy of the array that the loop begins
-/// with does not count.
+/// Times a million iterations of a loop less one, so that the copy of the array that the loop
+/// begins with does not count.
 template <class F>
-void row_of_rounds(const std::string& name, F run, const Tensor& all, const Tensor& first) {
+void row_of_iterations(const std::string& name, F run, const Tensor& all, const Tensor& first) {
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
     if (vt::num_threads() != 1) vt::set_num_threads(1);
-    const auto seconds = [&](const Tensor& rounds) {
+    const auto seconds = [&](const Tensor& iterations) {
       const auto begin = std::chrono::steady_clock::now();
-      run(rounds);
+      run(iterations);
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     seconds(all);
@@ -253,18 +253,18 @@ void row_of_rounds(const std::string& name, F run, const Tensor& all, const Tens
 void updates() {
   constexpr int part = 16, places = 1'000 - part + 1, lanes = 4;
   for (const int size : {1'000, 100'000, 1'000'000}) {
-    const auto fill = [](Tensor a, Tensor rounds) {
+    const auto fill = [](Tensor a, Tensor iterations) {
       return vt::fori_loop(
-          0, rounds,
+          0, iterations,
           [](Tensor i, Tensor a) {
             return vt::dynamic_update_slice(a, vt::arange(part).astype(vt::f64) + i.astype(vt::f64),
                                             {i % places});
           },
           a);
     };
-    const auto expect_filled = [size](const double* actual, int rounds) {
+    const auto expect_filled = [size](const double* actual, int iterations) {
       std::vector<double> expected(size);
-      for (int i = 0; i < rounds; ++i)
+      for (int i = 0; i < iterations; ++i)
         for (int k = 0; k < part; ++k) expected[i % places + k] = i + k;
       for (int i = 0; i < size; ++i) expect("updates in a loop", actual[i], expected[i], 0);
     };
@@ -272,21 +272,21 @@ void updates() {
     const auto many = vt::jit(vt::vmap(fill));
     const Tensor a = vt::zeros({size}, vt::f64).eval(),
                  as = vt::zeros({lanes, size}, vt::f64).eval();
-    const Tensor rounds = vt::tensor(million),
-                 lane_rounds = vt::tensor({million, million - 1, million - 2, million - 3});
+    const Tensor iterations = vt::tensor(million),
+                 lane_iterations = vt::tensor({million, million - 1, million - 2, million - 3});
     const auto check = [=] {
-      expect_filled(one(a, rounds).template to_vector<double>().data(), million);
+      expect_filled(one(a, iterations).template to_vector<double>().data(), million);
     };
     const auto check_lanes = [=] {
-      const std::vector<double> all = many(as, lane_rounds).template to_vector<double>();
+      const std::vector<double> all = many(as, lane_iterations).template to_vector<double>();
       for (int i = 0; i < lanes; ++i) expect_filled(all.data() + i * size, million - i);
     };
     const std::string of = "/" + std::to_string(size) + "/vt";
-    row_of_rounds("update/one" + of, checked(check, [=](const Tensor& n) { one(a, n).eval(); }),
-                  rounds, vt::tensor(1));
-    row_of_rounds("update/lanes" + of,
-                  checked(check_lanes, [=](const Tensor& n) { many(as, n).eval(); }), lane_rounds,
-                  vt::ones({lanes}, vt::i32).eval());
+    row_of_iterations("update/one" + of, checked(check, [=](const Tensor& n) { one(a, n).eval(); }),
+                      iterations, vt::tensor(1));
+    row_of_iterations("update/lanes" + of,
+                      checked(check_lanes, [=](const Tensor& n) { many(as, n).eval(); }),
+                      lane_iterations, vt::ones({lanes}, vt::i32).eval());
   }
 }
 

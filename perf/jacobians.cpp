@@ -95,9 +95,9 @@ Tensor tip(const Tensor& angles) {
 /// Ten damped steps of Gauss and Newton to the angles at which the tip is where it should be.
 Tensor inverse_kinematics(const Tensor& angles, const Tensor& target) {
   const auto step = [&](Tensor, Tensor q) {
-    const Tensor j = vt::jacrev(tip)(q), turned = vt::transpose(j);
-    return q - vt::linalg::solve(vt::matmul(turned, j) + 0.01f * vt::eye(joints),
-                                 vt::matmul(turned, tip(q) - target));
+    const Tensor j = vt::jacrev(tip)(q), transposed = vt::transpose(j);
+    return q - vt::linalg::solve(vt::matmul(transposed, j) + 0.01f * vt::eye(joints),
+                                 vt::matmul(transposed, tip(q) - target));
   };
   return vt::fori_loop(0, 10, step, angles);
 }
@@ -116,9 +116,9 @@ Tensor fly(const Tensor& state, const Tensor& forces) {
                  w * rate[1] - x * rate[2] + z * rate[0], w * rate[2] + x * rate[1] - y * rate[0]});
   const Tensor torque = vt::stack({0.2f * (forces[1] - forces[3]), 0.2f * (forces[2] - forces[0]),
                                    0.01f * (forces[0] - forces[1] + forces[2] - forces[3])});
-  const Tensor turned = q + 0.005f * turn;
+  const Tensor transposed = q + 0.005f * turn;
   return vt::concatenate({state[vt::slice(0, 3)] + 0.01f * velocity, velocity + 0.01f * pull,
-                          turned / vt::norm(turned),
+                          transposed / vt::norm(transposed),
                           rate + 0.01f * (torque - vt::cross(rate, inertia * rate)) / inertia});
 }
 

@@ -37,14 +37,14 @@ need() {
 }
 
 multiarch=/usr/lib/$(uname -m)-linux-gnu
-build_packages=(
-  "g++=g++|c++"
-  cmake=cmake
-  ninja-build=ninja
+# What compiling a program with vt in it takes, and what building vt with CMake takes beyond that.
+compile_packages=(
+  "g++=g++"
   "llvm-19-dev=/usr/lib/llvm-19/include/llvm-c|/usr/lib/llvm-20/include/llvm-c|/usr/lib/llvm-18/include/llvm-c"
   "libeigen3-dev=/usr/include/eigen3|/usr/local/include/eigen3"
   "libfmt-dev=/usr/include/fmt|/usr/local/include/fmt"
 )
+build_packages=("${compile_packages[@]}" cmake=cmake ninja-build=ninja)
 test_packages=(
   "libgtest-dev=$multiarch/libgtest.a|/usr/lib/libgtest.*|/usr/local/lib/libgtest.*"
   "libmpfr-dev=/usr/include/mpfr.h"

@@ -7,13 +7,13 @@
 #include <thread>
 
 int main(int, char** arguments) {
-  for (int round = 1; round <= 3; ++round) {
+  for (int iteration = 1; iteration <= 3; ++iteration) {
     void* const plugin = ::dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
     if (!plugin) return std::printf("%s\n", ::dlerror()), 1;
     const auto work = reinterpret_cast<double (*)(int)>(::dlsym(plugin, "plugin_work"));
     std::thread([&] {
-      if (const double sum = work(round); sum < 114239 * round || sum > 114240 * round)
-        std::printf("round %d: %g\n", round, sum);
+      if (const double sum = work(iteration); sum < 114239 * iteration || sum > 114240 * iteration)
+        std::printf("round %d: %g\n", iteration, sum);
     }).join();
     ::dlclose(plugin);
     // Time for the pool's threads to go wrong.

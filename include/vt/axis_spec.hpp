@@ -1,5 +1,5 @@
-// AxisSpec: what in_axes and out_axes say: an axis, vt::unmapped, or a list that follows the
-// arguments' tree.
+// AxisSpec: a value of in_axes or out_axes: an axis, vt::unmapped, or a list that follows the
+// structure of the arguments.
 #pragma once
 
 #include <optional>
@@ -50,8 +50,8 @@ namespace detail {
 /// One axis per Tensor of `tree`. `path` and `what` are for the message when the list does not
 /// follow the tree.
 template <class T>
-void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& out,
-                 const std::string& path, const char* what, Where where) {
+void expand_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& out,
+                 const std::string& path, const char* what, CallSite where) {
   if (!spec.is_list()) {
     if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
       if constexpr (std::is_same_v<T, Tensor>) out.push_back(spec.axis());
@@ -60,7 +60,7 @@ void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& o
       for (const std::optional<int>& axis : tree.axes_of_lanes(spec.axis())) out.push_back(axis);
     } else {
       for_each_child(tree, [&](const auto& child, auto&&) {
-        spread_axes(child, spec, out, path, what, where);
+        expand_axes(child, spec, out, path, what, where);
       });
     }
     return;
@@ -81,7 +81,7 @@ void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& o
            where);
     std::size_t i = 0;
     for_each_child(tree, [&](const auto& child, auto&& name) {
-      spread_axes(child, spec.items()[i++], out,
+      expand_axes(child, spec.items()[i++], out,
                   path + (path.empty() || path.back() == ']' ? "" : " ") + name(), what, where);
     });
   }
@@ -89,8 +89,9 @@ void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& o
 
 /// The same for a whole argument list: a list has an entry per argument.
 template <class... T>
-Vec<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments,
-                                             const AxisSpec& spec, const char* what, Where where) {
+Vec<std::optional<int>> expand_argument_axes(const std::tuple<T...>& arguments,
+                                             const AxisSpec& spec, const char* what,
+                                             CallSite where) {
   Vec<std::optional<int>> axes;
   if (spec.is_list() && spec.items().size() != sizeof...(T))
     fail(ErrorKind::tree,
@@ -100,7 +101,7 @@ Vec<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments,
          where);
   std::size_t i = 0;
   auto one = [&](const auto& argument) {
-    spread_axes(argument, spec.is_list() ? spec.items()[i] : spec, axes,
+    expand_axes(argument, spec.is_list() ? spec.items()[i] : spec, axes,
                 "argument " + std::to_string(i), what, where);
     ++i;
   };

@@ -1,5 +1,5 @@
-// Collectives: functions of one lane that meet the other lanes of a vt::vmap or vt::pfor whose axis
-// has a name.
+// Collectives: functions that combine values of different lanes of a vt::vmap or vt::pfor whose
+// axis has a name.
 #pragma once
 
 #include <initializer_list>
@@ -46,17 +46,19 @@ struct PsumScatterOptions {
 
 namespace detail {
 
-Tensor psum_flat(const Tensor&, const AxisNames&, Where);
-Tensor pmean_flat(const Tensor&, const AxisNames&, Where);
-Tensor extremum_of_lanes(const Tensor&, const AxisNames&, bool greatest, Where);
-Tensor all_gather_flat(const Tensor&, const AxisNames&, const AllGatherOptions&, Where);
+Tensor psum_flat(const Tensor&, const AxisNames&, CallSite);
+Tensor pmean_flat(const Tensor&, const AxisNames&, CallSite);
+Tensor extremum_of_lanes(const Tensor&, const AxisNames&, bool greatest, CallSite);
+Tensor all_gather_flat(const Tensor&, const AxisNames&, const AllGatherOptions&, CallSite);
 Tensor all_to_all_flat(const Tensor&, const std::string& name, int split_axis, int concat_axis,
-                       const AllToAllOptions&, Where);
-Tensor psum_scatter_flat(const Tensor&, const std::string& name, const PsumScatterOptions&, Where);
+                       const AllToAllOptions&, CallSite);
+Tensor psum_scatter_flat(const Tensor&, const std::string& name, const PsumScatterOptions&,
+                         CallSite);
 Tensor ppermute_flat(const Tensor&, const std::string& name,
-                     const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation, Where);
+                     const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
+                     CallSite);
 Tensor pshuffle_flat(const Tensor&, const std::string& name,
-                     const std::vector<std::int64_t>& sources, Where);
+                     const std::vector<std::int64_t>& sources, CallSite);
 
 /// `f` of every Tensor; numbers are Tensors.
 template <class T, class F>
@@ -83,24 +85,24 @@ auto on_leaves(const T& tree, const F& f) {
 /// Throws: Error that names the axes alive here if there is none of that name.
 /// Source: JAX `lax.psum`, as are the others.
 template <class T>
-auto psum(const T& x, const AxisNames& names, Where where = Where::here()) {
+auto psum(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::psum_flat(t, names, where); });
 }
 /// psum divided by the number of lanes; integers become f32.
 template <class T>
-auto pmean(const T& x, const AxisNames& names, Where where = Where::here()) {
+auto pmean(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::pmean_flat(t, names, where); });
 }
 /// The greatest x of all lanes, element by element; NaN if any is. Lanes that tie share the
 /// derivative.
 template <class T>
-auto pmax(const T& x, const AxisNames& names, Where where = Where::here()) {
+auto pmax(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, true, where); });
 }
 /// The least x of all lanes.
 template <class T>
-auto pmin(const T& x, const AxisNames& names, Where where = Where::here()) {
+auto pmin(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, false, where); });
 }
@@ -109,7 +111,7 @@ auto pmin(const T& x, const AxisNames& names, Where where = Where::here()) {
 /// Shapes: x[…] → [lanes, …] with `axis` 0.
 template <class T>
 auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {},
-                Where where = Where::here()) {
+                CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::all_gather_flat(t, names, options, where); });
 }
@@ -118,7 +120,7 @@ auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {
 /// concat_axis (tiled: both stay).
 template <class T>
 auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Param<int> concat_axis,
-                AllToAllOptions options = {}, Where where = Where::here()) {
+                AllToAllOptions options = {}, CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) {
     return detail::all_to_all_flat(t, name, split_axis, concat_axis, options, where);
   });
@@ -127,7 +129,7 @@ auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Para
 /// Shapes: x.dim(axis) is the number of lanes; that axis goes (tiled: it keeps a block).
 template <class T>
 auto psum_scatter(const T& x, const std::string& name, PsumScatterOptions options = {},
-                  Where where = Where::here()) {
+                  CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::psum_scatter_flat(t, name, options, where); });
 }
@@ -137,21 +139,21 @@ auto psum_scatter(const T& x, const std::string& name, PsumScatterOptions option
 template <class T>
 auto ppermute(const T& x, const std::string& name,
               const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::ppermute_flat(t, name, permutation, where); });
 }
 /// Lane i gets the x of lane sources[i]: a permutation of all lanes.
 template <class T>
 auto pshuffle(const T& x, const std::string& name, const std::vector<std::int64_t>& sources,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::pshuffle_flat(t, name, sources, where); });
 }
 
 /// The index of this lane, i32[]; of several names as if they were one axis, the first the slowest.
-Tensor axis_index(const AxisNames& names, Where where = Where::here());
+Tensor axis_index(const AxisNames& names, CallSite where = CallSite::here());
 /// The number of lanes, known while the function is recorded.
-std::int64_t axis_size(const AxisNames& names, Where where = Where::here());
+std::int64_t axis_size(const AxisNames& names, CallSite where = CallSite::here());
 
 }  // namespace vt

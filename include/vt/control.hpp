@@ -106,7 +106,7 @@ template <class F, class Carry, class... More>
 using GivenByCarry = typename decltype(given_by_carry<F, Carry, More...>())::type;
 /// f with the index in front: as a function of the carry it is one like others.
 template <class F>
-struct RoundOf {
+struct IterationOf {
   F& f;
   const Tensor& index;
   template <class... Part>
@@ -161,7 +161,7 @@ T with_leaves(T tree, std::span<const Tensor> leaves) {
 /// What a control-flow call says of itself in messages.
 struct ControlCall {
   const char* name;
-  Where where;
+  CallSite where;
   LeafName carry_name = {}, result_name = {}, sequence_name = {};
   LeafName branch_name = {};  ///< of function i
 };
@@ -334,13 +334,14 @@ auto switch_(Operand, const First&, const More&...) {
 /// shapes and dtypes; numbers in `init` become Tensors, which adopt the dtype that the body gives
 /// them. Functions may take the parts of a tuple as parameters. Reverse-differentiable whatever the
 /// number of iterations: some states on the way are kept, see WhileOptions. Under vmap each lane
-/// stops by its own condition and keeps its value from then on. Shapes: condition(carry) → bool[]
-/// (a number counts as true unless it is 0). Throws: Error if the condition is no scalar, or the
-/// body changes the structure, a shape or a dtype. Source: JAX `lax.while_loop`, which has no
-/// reverse mode.
+/// stops by its own condition and keeps its value from then on.
+/// Shapes: condition(carry) → bool[] (a number counts as true unless it is 0).
+/// Throws: Error if the condition is no scalar, or the body changes the structure, a shape or a
+/// dtype.
+/// Source: JAX `lax.while_loop`, which has no reverse mode.
 template <class Condition, class Body, class T>
 auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {},
-                Where where = Where::here()) {
+                CallSite where = CallSite::here()) {
   using Start = detail::TreesCheck<T>;
   VT_ASSERT_CALL("vt::while_loop", Start);
   if constexpr (!Start::holds) {
@@ -361,16 +362,17 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
       return detail::Refused();
     } else {
       using Next = detail::GivenByCarry<Body, Carry>;
-      using Round = detail::GivenCheck<Next, Carry>;
-      VT_ASSERT_CALL("vt::while_loop", Round);
-      static_assert(detail::fits<Round, detail::CallFault::parameters>,
+      using Iteration = detail::GivenCheck<Next, Carry>;
+      VT_ASSERT_CALL("vt::while_loop", Iteration);
+      static_assert(detail::fits<Iteration, detail::CallFault::parameters>,
                     "vt::while_loop: the body cannot be called with the carry: write [](Carry "
                     "carry) { return carry; }; numbers of the carry are vt::Tensor, the parts of a "
                     "tuple may be parameters of their own");
-      static_assert(detail::same_type<Next, Carry, detail::fits<Round, detail::CallFault::type>>,
-                    "vt::while_loop: the body returns another type than that of the carry: return "
-                    "the next carry, of the type of the initial one");
-      if constexpr (!Round::holds) {
+      static_assert(
+          detail::same_type<Next, Carry, detail::fits<Iteration, detail::CallFault::type>>,
+          "vt::while_loop: the body returns another type than that of the carry: return "
+          "the next carry, of the type of the initial one");
+      if constexpr (!Iteration::holds) {
         return detail::Refused();
       } else {
         const Carry carry = detail::lifted(init);
@@ -397,7 +399,7 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
 /// Source: JAX `lax.fori_loop`.
 template <class Lower, class Upper, class Body, class T>
 auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
-               WhileOptions options = {}, Where where = Where::here()) {
+               WhileOptions options = {}, CallSite where = CallSite::here()) {
   constexpr bool counts = std::is_constructible_v<Tensor, const Lower&> &&
                           std::is_constructible_v<Tensor, const Upper&>;
   static_assert(counts, "vt::fori_loop: the bounds must be integers: numbers or scalar Tensors");
@@ -407,17 +409,17 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
     return detail::Refused();
   } else {
     using Carry = detail::LiftedTree<T>;
-    using Next = detail::GivenByCarry<const detail::RoundOf<Body>, Carry>;
-    using Round = detail::GivenCheck<Next, Carry>;
-    VT_ASSERT_CALL("vt::fori_loop", Round);
-    static_assert(detail::fits<Round, detail::CallFault::parameters>,
+    using Next = detail::GivenByCarry<const detail::IterationOf<Body>, Carry>;
+    using Iteration = detail::GivenCheck<Next, Carry>;
+    VT_ASSERT_CALL("vt::fori_loop", Iteration);
+    static_assert(detail::fits<Iteration, detail::CallFault::parameters>,
                   "vt::fori_loop: the body cannot be called with the index and the carry: write "
                   "[](vt::Tensor i, Carry carry) { return carry; }; numbers of the carry are "
                   "vt::Tensor, the parts of a tuple may be parameters of their own");
-    static_assert(detail::same_type<Next, Carry, detail::fits<Round, detail::CallFault::type>>,
+    static_assert(detail::same_type<Next, Carry, detail::fits<Iteration, detail::CallFault::type>>,
                   "vt::fori_loop: the body returns another type than that of the carry: return the "
                   "next carry, of the type of the initial one");
-    if constexpr (!Round::holds) {
+    if constexpr (!Iteration::holds) {
       return detail::Refused();
     } else {
       const Carry carry = detail::lifted(init);
@@ -425,8 +427,8 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
           .name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
       const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
         const Carry now = detail::with_leaves(carry, leaves.subspan(1));
-        const detail::RoundOf<Body> round{body, leaves[0]};
-        return detail::next_carry(carry, detail::call_on_carry(round, now), call);
+        const detail::IterationOf<Body> iteration{body, leaves[0]};
+        return detail::next_carry(carry, detail::call_on_carry(iteration, now), call);
       };
       if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
         return detail::with_leaves(carry, detail::fori_flat(static_cast<std::int64_t>(lower),
@@ -448,7 +450,7 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
 /// Source: JAX `lax.scan`.
 template <class Body, class T, class Xs>
 auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
-          Where where = Where::here()) {
+          CallSite where = CallSite::here()) {
   using Start = detail::TreesCheck<T, Xs>;
   VT_ASSERT_CALL("vt::scan", Start);
   if constexpr (!Start::holds) {
@@ -470,13 +472,15 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
     } else {
       using Next = std::tuple_element_t<0, Pair>;
       using Results = std::tuple_element_t<1, Pair>;
-      using Round = detail::FirstOf<detail::GivenCheck<Next, Carry>, detail::ResultCheck<Results>>;
-      VT_ASSERT_CALL("vt::scan", Round);
-      static_assert(detail::same_type<Next, Carry, detail::fits<Round, detail::CallFault::type>>,
-                    "vt::scan: the first of the pair that the body returns is of another type than "
-                    "the carry: return std::pair(carry, y), the next carry of the type of the "
-                    "initial one");
-      if constexpr (!Round::holds) {
+      using Iteration =
+          detail::FirstOf<detail::GivenCheck<Next, Carry>, detail::ResultCheck<Results>>;
+      VT_ASSERT_CALL("vt::scan", Iteration);
+      static_assert(
+          detail::same_type<Next, Carry, detail::fits<Iteration, detail::CallFault::type>>,
+          "vt::scan: the first of the pair that the body returns is of another type than "
+          "the carry: return std::pair(carry, y), the next carry of the type of the "
+          "initial one");
+      if constexpr (!Iteration::holds) {
         return detail::Refused();
       } else {
         using Ys = detail::LiftedTree<Results>;
@@ -517,7 +521,7 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
 /// needs memory for all at once.
 /// Source: JAX `lax.map`.
 template <class F, class Xs>
-auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()) {
+auto map(F f, const Xs& xs, MapOptions options = {}, CallSite where = CallSite::here()) {
   using Check = detail::CallCheck<F, Xs>;
   VT_ASSERT_CALL("vt::map", Check);
   if constexpr (!Check::holds) {
@@ -544,7 +548,7 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
 /// `op` is written for one element here.
 template <class F, class T>
 auto associative_scan(F op, const T& elements, AssociativeScanOptions options = {},
-                      Where where = Where::here()) {
+                      CallSite where = CallSite::here()) {
   using Start = detail::TreesCheck<T>;
   VT_ASSERT_CALL("vt::associative_scan", Start);
   if constexpr (!Start::holds) {

@@ -78,9 +78,11 @@ Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options = 
 
 /// The convolution with stride 1 / strides: x is dilated by `strides`. Explicit padding is what is
 /// added to x after that; "SAME" gives extent · stride, "VALID" what has a VALID convolution of
-/// that stride giving x's extent. `transpose_kernel`: the filter is that of the convolution whose
-/// derivative this is; it is flipped, and its features change places. Throws: as conv; lhs_dilation
-/// and groups are refused. Source: JAX `lax.conv_transpose`.
+/// that stride giving x's extent.
+/// `transpose_kernel`: the filter is that of the convolution whose derivative this is; it is
+/// flipped, and its features change places.
+/// Throws: as conv; lhs_dilation and groups are refused.
+/// Source: JAX `lax.conv_transpose`.
 Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options = {},
                       bool transpose_kernel = false);
 

@@ -31,7 +31,7 @@ constexpr auto given_by_rule() {
     return std::type_identity<GivenBy<Rule, std::tuple<A...>, std::tuple<A...>>>();
   else return std::type_identity<GivenBy<Rule, A..., A...>>();
 }
-inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what, Where where) {
+inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what, CallSite where) {
   if (got != wanted)
     fail(ErrorKind::tree,
          std::string(what) + " returned " + std::to_string(got) + " Tensors; " +
@@ -47,7 +47,7 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 /// derivatives of the rule itself do. A rule with captures is called once where the function is
 /// traced, and may be called again.
 template <class F, class Rule>
-auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
+auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -104,7 +104,7 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
 /// Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose of
 /// `backward`, which must be linear in the cotangent for that.
 template <class F, class Forward, class Backward>
-auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
+auto custom_vjp(F f, Forward forward, Backward backward, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)),
           backward = detail::Callable(std::move(backward)),
           where]<class... A>(const A&... arguments) {
@@ -188,7 +188,7 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
 /// so must the result if result_mapped (a bool) says so. The rule may not capture a Tensor of the
 /// function being vectorized: it would have lanes of its own. Make it an argument.
 template <class F, class Rule>
-auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
+auto custom_vmap(F f, Rule rule, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -251,7 +251,7 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
 
 /// f, whose intermediate values are computed again in the backward pass instead of being kept.
 template <class F>
-auto checkpoint(F f, Where where = Where::here()) {
+auto checkpoint(F f, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::checkpoint", Check);

@@ -25,7 +25,8 @@ struct CsvOptions {
 /// smallest 0.
 /// Shapes: [rows, columns]. Throws: Error(io) that names file and row: no such file, no rows, a row
 /// of another length, no number.
-Tensor load_csv(const std::string& path, CsvOptions options = {}, Where where = Where::here());
+Tensor load_csv(const std::string& path, CsvOptions options = {},
+                CallSite where = CallSite::here());
 
 /// Options of Dataset::batch.
 struct BatchOptions {
@@ -52,13 +53,13 @@ class LeafStream {
 struct DatasetPlan;
 using PlanRef = std::shared_ptr<const DatasetPlan>;
 
-PlanRef rows_plan(std::span<const Tensor> arrays, Where);
-PlanRef shuffled_plan(const PlanRef&, const Tensor& key, Where);
-PlanRef taken_plan(const PlanRef&, std::int64_t skip, std::int64_t take, Where);
-PlanRef repeated_plan(const PlanRef&, std::int64_t times, Where);
-PlanRef mapped_plan(const PlanRef&, FlatFunction f, Where);
-PlanRef batched_plan(const PlanRef&, std::int64_t size, const BatchOptions&, Where);
-PlanRef prefetched_plan(const PlanRef&, std::int64_t elements, Where);
+PlanRef rows_plan(std::span<const Tensor> arrays, CallSite);
+PlanRef shuffled_plan(const PlanRef&, const Tensor& key, CallSite);
+PlanRef taken_plan(const PlanRef&, std::int64_t skip, std::int64_t take, CallSite);
+PlanRef repeated_plan(const PlanRef&, std::int64_t times, CallSite);
+PlanRef mapped_plan(const PlanRef&, FlatFunction f, CallSite);
+PlanRef batched_plan(const PlanRef&, std::int64_t size, const BatchOptions&, CallSite);
+PlanRef prefetched_plan(const PlanRef&, std::int64_t elements, CallSite);
 PlanRef progress_plan(const PlanRef&, const ProgressOptions&);
 detail::Box<LeafStream> open_stream(const PlanRef&);
 /// −1: without end.
@@ -79,7 +80,7 @@ class Dataset {
  public:
   /// Examples along axis 0 of every Tensor of the tree.
   /// Throws: Error if there is no Tensor, or one is a scalar or of another length.
-  explicit Dataset(const T& arrays, Where where = Where::here()) : like_(arrays) {
+  explicit Dataset(const T& arrays, CallSite where = CallSite::here()) : like_(arrays) {
     using Check = detail::TreesCheck<T>;
     VT_ASSERT_CALL("vt::Dataset", Check);
     if constexpr (Check::holds) {
@@ -96,25 +97,25 @@ class Dataset {
   std::string str() const { return detail::text_of(plan_); }
 
   /// In an order drawn with the key: another one in each repetition, the same in each pass.
-  Dataset shuffle(const Tensor& key, Where where = Where::here()) const {
+  Dataset shuffle(const Tensor& key, CallSite where = CallSite::here()) const {
     return {detail::shuffled_plan(plan_, key, where), like_};
   }
   /// The first `count`; −1: all.
-  Dataset take(Param<std::int64_t> count, Where where = Where::here()) const {
+  Dataset take(Param<std::int64_t> count, CallSite where = CallSite::here()) const {
     return {detail::taken_plan(plan_, 0, count, where), like_};
   }
   /// All but the first `count`.
-  Dataset skip(Param<std::int64_t> count, Where where = Where::here()) const {
+  Dataset skip(Param<std::int64_t> count, CallSite where = CallSite::here()) const {
     return {detail::taken_plan(plan_, count, -1, where), like_};
   }
   /// So many times over; −1: without end.
-  Dataset repeat(Param<std::int64_t> times = -1, Where where = Where::here()) const {
+  Dataset repeat(Param<std::int64_t> times = -1, CallSite where = CallSite::here()) const {
     return {detail::repeated_plan(plan_, times, where), like_};
   }
   /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or
   /// pair), and compiled.
   template <class F>
-  auto map(F f, Where where = Where::here()) const {
+  auto map(F f, CallSite where = CallSite::here()) const {
     using Result = detail::GivenByCarry<F, T>;
     constexpr bool called = !std::is_same_v<Result, detail::NotCallable>;
     static_assert(detail::same_type<F, T, called>,
@@ -139,11 +140,11 @@ class Dataset {
   }
   /// Elements in groups of `size`, along a new axis 0 of every Tensor.
   Dataset batch(Param<std::int64_t> size, BatchOptions options = {},
-                Where where = Where::here()) const {
+                CallSite where = CallSite::here()) const {
     return {detail::batched_plan(plan_, size, options, where), like_};
   }
   /// Makes up to so many elements ahead, on a thread of their own.
-  Dataset prefetch(Param<std::int64_t> elements, Where where = Where::here()) const {
+  Dataset prefetch(Param<std::int64_t> elements, CallSite where = CallSite::here()) const {
     return {detail::prefetched_plan(plan_, elements, where), like_};
   }
   /// Shows on stderr, in one line, how far a pass over this is. Nothing is ever printed without it.
@@ -179,7 +180,7 @@ class Dataset {
   std::default_sentinel_t end() const { return {}; }
 
   /// All elements of one pass. Throws: Error if they never end.
-  std::vector<T> to_vector(Where where = Where::here()) const {
+  std::vector<T> to_vector(CallSite where = CallSite::here()) const {
     if (size() < 0)
       detail::fail(ErrorKind::value,
                    "vt::Dataset::to_vector: the elements never end; take some of them first",

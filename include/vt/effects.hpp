@@ -1,4 +1,5 @@
-// Effects: printing, checking and calling the host from inside transformed and compiled functions.
+// Effects: printing, checks, and calls of host functions from inside transformed and compiled
+// functions.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ namespace vt {
 /// specification is used for each element.
 struct TextFormat {
   std::string_view text;
-  Where where;
+  CallSite where;
   TextFormat(const char* format, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : text(format), where{file, line} {}
   TextFormat(const std::string& format, const char* file = __builtin_FILE(),
@@ -113,7 +114,8 @@ struct HostCall {
   bool pure;
 };
 std::vector<Tensor> callback_flat(const HostCall&, std::span<const Tensor> like,
-                                  std::span<const Tensor> arguments, const CallbackOptions&, Where);
+                                  std::span<const Tensor> arguments, const CallbackOptions&,
+                                  CallSite);
 
 /// Is what the function gives like `like`? Nothing is, where there are no Tensors.
 template <class Given, class Like>
@@ -122,7 +124,7 @@ constexpr bool gives_like() {
   else return std::is_convertible_v<Given, Like>;
 }
 template <bool pure, class F, class Like>
-auto host_function(F f, Like like, CallbackOptions options, Where where) {
+auto host_function(F f, Like like, CallbackOptions options, CallSite where) {
   return [identity = detail::new_shared<const char>(), f = std::move(f), like = std::move(like),
           options = std::move(options), where]<class... A>(const A&... arguments) {
     using Arguments = std::tuple<std::decay_t<const A>...>;
@@ -181,13 +183,14 @@ auto host_function(F f, Like like, CallbackOptions options, Where where) {
 /// vt::stop_gradient its arguments, or give it a rule with vt::custom_jvp.
 /// Throws: what the function throws; Error if its results are not like `like`.
 template <class F, class Like>
-auto callback(F f, Like like, CallbackOptions options = {}, Where where = Where::here()) {
+auto callback(F f, Like like, CallbackOptions options = {}, CallSite where = CallSite::here()) {
   return detail::host_function<false>(std::move(f), std::move(like), std::move(options), where);
 }
 /// The same for functions that do nothing but give results: they may be called any number of times,
 /// or not at all.
 template <class F, class Like>
-auto pure_callback(F f, Like like, CallbackOptions options = {}, Where where = Where::here()) {
+auto pure_callback(F f, Like like, CallbackOptions options = {},
+                   CallSite where = CallSite::here()) {
   return detail::host_function<true>(std::move(f), std::move(like), std::move(options), where);
 }
 

@@ -13,7 +13,7 @@
 namespace vt {
 
 namespace detail {
-[[noreturn]] inline void not_a_matrix(const Tensor& t, Where where) {
+[[noreturn]] inline void not_a_matrix(const Tensor& t, CallSite where) {
   throw Error(ErrorKind::shape, std::string("vt::as_eigen: rank 0 to 2 wanted, not ") +
                                     name_of(t.dtype()) + t.shape().str() + "; at " +
                                     (where.file ? where.file : "?") + ":" +
@@ -25,7 +25,7 @@ namespace detail {
 /// its scalar.
 template <class Derived>
   requires Element<typename Derived::Scalar>
-Tensor from_eigen(const Eigen::DenseBase<Derived>& m, Where where = Where::here()) {
+Tensor from_eigen(const Eigen::DenseBase<Derived>& m, CallSite where = CallSite::here()) {
   using Scalar = typename Derived::Scalar;
   using RowMajor = Eigen::Array<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   // Named as an array so that both matrices and arrays convert.
@@ -44,7 +44,7 @@ class EigenView
  public:
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Map = Eigen::Map<const Matrix>;
-  EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, Where where)
+  EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, CallSite where)
       : Map(t.data<T>(where).data(), rows, columns), tensor_(t) {}
 
  private:
@@ -54,7 +54,7 @@ class EigenView
 /// A view of the elements, without a copy; forces evaluation. T must be the dtype's own type.
 /// Shapes: [rows,columns]; [n] is a column; a scalar is 1×1. Throws: Error for other ranks.
 template <Element T>
-const EigenView<T> as_eigen(const Tensor& t, Where where = Where::here()) {
+const EigenView<T> as_eigen(const Tensor& t, CallSite where = CallSite::here()) {
   if (t.rank() > 2) detail::not_a_matrix(t, where);
   const Eigen::Index rows = t.rank() > 0 ? t.dim(0) : 1, columns = t.rank() > 1 ? t.dim(1) : 1;
   return EigenView<T>(t, rows, columns, where);

@@ -30,19 +30,19 @@ class Error : public std::runtime_error {
 };
 
 /// A line of the user's source.
-struct Where {
+struct CallSite {
   const char* file = nullptr;
   int line = 0;
-  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  static constexpr CallSite here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
 };
 
 namespace detail {
 /// Throws Error(kind, message + "; at file:line"); the line is left out when it is not known.
-[[noreturn]] void fail(ErrorKind kind, std::string message, Where where);
+[[noreturn]] void fail(ErrorKind kind, std::string message, CallSite where);
 /// "; at file:line", or nothing.
-std::string at(Where where);
+std::string at(CallSite where);
 }  // namespace detail
 
 }  // namespace vt

@@ -15,7 +15,7 @@ namespace vt {
 /// Threads that kernels may use, the calling one included. Results do not depend on it. Default:
 /// VT_NUM_THREADS, or the number of processors. Throws: Error(value) if `count` is not between 1
 /// and 1024.
-void set_num_threads(Param<int> count, Where where = Where::here());
+void set_num_threads(Param<int> count, CallSite where = CallSite::here());
 /// How many there are.
 int num_threads();
 
@@ -79,7 +79,7 @@ struct Memory {
     std::uint64_t bytes = 0;
     /// the steps that write it first and read it last, as numbered by vt::explain
     int from = 0, until = 0;
-    Where where;  ///< the user's line
+    CallSite where;  ///< the user's line
   };
   /// What lies in memory at some time, the largest first. What kernels keep in registers is not
   /// there.

@@ -60,8 +60,10 @@ Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& a
               Norm norm = Norm::backward);
 
 /// The frequencies of the results of fft (0, 1, …, −1) and rfft (0, 1, …, n/2), over n·d.
-Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32, Where = Where::here());
-Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32, Where = Where::here());
+Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
+               CallSite = CallSite::here());
+Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
+                CallSite = CallSite::here());
 using vt::fftshift;
 using vt::ifftshift;
 

@@ -1,5 +1,5 @@
-// function: a function with a name, recorded once for each signature and called by one equation
-// from then on; Recursive: one that may call itself.
+// function: a named function, recorded once per signature and then called by one equation;
+// Recursive: one that may call itself.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace vt {
 template <class F>
 class Named {
  public:
-  Named(std::string name, F f, Where where)
+  Named(std::string name, F f, CallSite where)
       : f_(std::move(f)),
         where_(where),
         cache_(
@@ -35,7 +35,7 @@ class Named {
 
  private:
   mutable F f_;
-  Where where_;
+  CallSite where_;
   std::shared_ptr<detail::FunctionCache> cache_;
 };
 
@@ -51,7 +51,7 @@ struct Parameters<Named<F>> : Parameters<F> {};
 /// at values.
 /// Throws: Error if the name is empty.
 template <class F>
-Named<F> function(std::string name, F f, Where where = Where::here()) {
+Named<F> function(std::string name, F f, CallSite where = CallSite::here()) {
   return Named<F>(std::move(name), std::move(f), where);
 }
 
@@ -82,11 +82,12 @@ class Recursive<R(A...)> {
   VT_ASSERT_CALL("vt::Recursive", Check);
 
  public:
-  explicit Recursive(std::string name, RecursionOptions options = {}, Where where = Where::here())
+  explicit Recursive(std::string name, RecursionOptions options = {},
+                     CallSite where = CallSite::here())
       : state_(detail::new_shared<State>(std::move(name), options, where)) {}
   template <class F>
     requires(!std::is_same_v<F, RecursionOptions>)
-  Recursive(std::string name, F f, RecursionOptions options = {}, Where where = Where::here())
+  Recursive(std::string name, F f, RecursionOptions options = {}, CallSite where = CallSite::here())
       : Recursive(std::move(name), options, where) {
     define(std::move(f));
   }
@@ -106,10 +107,10 @@ class Recursive<R(A...)> {
 
  private:
   struct State {
-    State(std::string name, RecursionOptions options, Where line)
+    State(std::string name, RecursionOptions options, CallSite line)
         : cache(std::move(name), "vt::Recursive", options.max_depth, line), where(line) {}
     detail::FunctionCache cache;
-    Where where;
+    CallSite where;
     detail::Function<R(const A&...)> f;
   };
   template <class F>

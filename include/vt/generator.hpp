@@ -23,26 +23,27 @@ struct VariableState;
 /// rules of their own, make_graph.
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed = 0, Where where = Where::here());
+  explicit Generator(std::uint64_t seed = 0, CallSite where = CallSite::here());
   template <std::same_as<bool> T>
   explicit Generator(T seed) : Generator(std::uint64_t{Param<std::uint64_t>(seed)}) {}
   /// Goes on from a key of vt::random.
-  explicit Generator(const Tensor& key, Where where = Where::here());
+  explicit Generator(const Tensor& key, CallSite where = CallSite::here());
 
   /// The next key, for any function of vt::random, each of which has its key as the first argument.
-  Tensor next(Where where = Where::here()) const;
+  Tensor next(CallSite where = CallSite::here()) const;
   /// As if made anew.
-  void seed(Param<std::uint64_t> seed, Where where = Where::here()) const;
+  void seed(Param<std::uint64_t> seed, CallSite where = CallSite::here()) const;
   /// u64[2], the key and the count: what to save, and to go on from. Throws: Error if `state` is
   /// something else.
-  Tensor state(Where where = Where::here()) const;
+  Tensor state(CallSite where = CallSite::here()) const;
   void set_state(Operand state) const;
 
   // The functions of vt::random with that key.
-  Tensor bits(const Shape& shape = {}, DType dtype = u32, Where where = Where::here()) const {
+  Tensor bits(const Shape& shape = {}, DType dtype = u32, CallSite where = CallSite::here()) const {
     return random::bits(drawn(where), shape, dtype);
   }
-  Tensor uniform(const Shape& shape = {}, DType dtype = f32, Where where = Where::here()) const {
+  Tensor uniform(const Shape& shape = {}, DType dtype = f32,
+                 CallSite where = CallSite::here()) const {
     return random::uniform(drawn(where), shape, dtype);
   }
   Tensor uniform(const Shape& shape, Operand low, Operand high, DType dtype = f32) const {
@@ -57,7 +58,8 @@ class Generator {
   Tensor categorical(Operand logits, Param<int> axis = -1) const {
     return random::categorical(drawn(logits.where), std::move(logits), axis);
   }
-  Tensor normal(const Shape& shape = {}, DType dtype = f32, Where where = Where::here()) const {
+  Tensor normal(const Shape& shape = {}, DType dtype = f32,
+                CallSite where = CallSite::here()) const {
     return random::normal(drawn(where), shape, dtype);
   }
   Tensor truncated_normal(const Shape& shape, Operand lower, Operand upper,
@@ -66,10 +68,11 @@ class Generator {
                                     dtype);
   }
   Tensor exponential(const Shape& shape = {}, DType dtype = f32,
-                     Where where = Where::here()) const {
+                     CallSite where = CallSite::here()) const {
     return random::exponential(drawn(where), shape, dtype);
   }
-  Tensor gumbel(const Shape& shape = {}, DType dtype = f32, Where where = Where::here()) const {
+  Tensor gumbel(const Shape& shape = {}, DType dtype = f32,
+                CallSite where = CallSite::here()) const {
     return random::gumbel(drawn(where), shape, dtype);
   }
   Tensor gamma(const Shape& shape, Operand a, DType dtype = f32) const {
@@ -91,11 +94,11 @@ class Generator {
   Tensor permutation(T n) const {
     return permutation(std::int64_t{Param<std::int64_t>(n)});
   }
-  Tensor permutation(std::int64_t n, Where where = Where::here()) const {
+  Tensor permutation(std::int64_t n, CallSite where = CallSite::here()) const {
     return random::permutation(drawn(where), n);
   }
   Tensor permutation(const Tensor& x, Param<int> axis = 0, bool independent = false,
-                     Where where = Where::here()) const {
+                     CallSite where = CallSite::here()) const {
     return random::permutation(drawn(where), Operand(x, where.file, where.line), axis, independent);
   }
   template <std::same_as<bool> T>
@@ -103,11 +106,11 @@ class Generator {
     return choice(std::int64_t{Param<std::int64_t>(n)}, shape, options);
   }
   Tensor choice(std::int64_t n, const Shape& shape = {}, const random::ChoiceOptions& options = {},
-                Where where = Where::here()) const {
+                CallSite where = CallSite::here()) const {
     return random::choice(drawn(where), n, shape, options);
   }
   Tensor choice(const Tensor& x, const Shape& shape = {}, const random::ChoiceOptions& options = {},
-                Where where = Where::here()) const {
+                CallSite where = CallSite::here()) const {
     return random::choice(drawn(where), Operand(x, where.file, where.line), shape, options);
   }
   Tensor dropout(const Tensor& x, Operand rate = 0.5) const {
@@ -115,7 +118,7 @@ class Generator {
   }
 
  private:
-  Operand drawn(Where where) const { return {next(where), where.file, where.line}; }
+  Operand drawn(CallSite where) const { return {next(where), where.file, where.line}; }
 
   std::shared_ptr<detail::VariableState> state_;
 };

@@ -150,7 +150,7 @@ auto as_arguments(const T& t) {
 
 template <class Result, class... A>
 GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const char* transform,
-                   Where where) {
+                   CallSite where) {
   return {.arguments = g.leaves(),
           .wanted = {wanted.data(), wanted.size()},
           .argument_name = g.argument_names(),
@@ -253,7 +253,7 @@ inline constexpr bool are_tangents<std::tuple<T...>, std::tuple<A...>> =
 /// the same types.
 template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
 auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g,
-                        const GradOptions& options, const char* transform, Where where) {
+                        const GradOptions& options, const char* transform, CallSite where) {
   const Mask wanted = wanted_leaves<I...>(g.arguments());
   GradCall call = grad_call(g, wanted, transform, where);
   call.holomorphic = options.holomorphic;
@@ -272,7 +272,7 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g,
 
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F>
-auto gradient_function(F f, GradOptions options, const char* transform, Where where) {
+auto gradient_function(F f, GradOptions options, const char* transform, CallSite where) {
   return [f = Callable(std::move(f)), options, transform,
           where]<class... A>(const A&... arguments) {
     using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
@@ -294,7 +294,7 @@ auto gradient_function(F f, GradOptions options, const char* transform, Where wh
 template <std::size_t... I, class Result, class... A>
 auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g,
                      const JacobianOptions& options, JacobianMode mode, const char* transform,
-                     Where where, bool by_example) {
+                     CallSite where, bool by_example) {
   const Mask wanted = wanted_leaves<I...>(g.arguments());
   GradCall call = grad_call(g, wanted, transform, where);
   call.holomorphic = options.holomorphic;
@@ -308,7 +308,7 @@ auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g,
 }
 
 template <JacobianMode mode, std::size_t... I, class F>
-auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where,
+auto jacobian_function(F f, JacobianOptions options, const char* transform, CallSite where,
                        bool by_example = false) {
   return [f = Callable(std::move(f)), options, transform, where,
           by_example]<class... A>(const A&... arguments) {
@@ -338,7 +338,7 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Wher
 /// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument
 /// has a leaf that is not a float or complex Tensor.
 template <std::size_t... I, class F>
-auto grad(F f, GradOptions options = {}, Where where = Where::here()) {
+auto grad(F f, GradOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::gradient_function<false, false, 0>(std::move(f), options, "vt::grad", where);
   else
@@ -346,7 +346,7 @@ auto grad(F f, GradOptions options = {}, Where where = Where::here()) {
 }
 /// Of a function that returns std::pair(value, aux): → pair(gradient, aux).
 template <std::size_t... I, class F>
-auto grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
+auto grad(F f, HasAux, GradOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::gradient_function<false, true, 0>(std::move(f), options, "vt::grad", where);
   else
@@ -354,7 +354,7 @@ auto grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
 }
 /// → pair(value, gradient); with vt::has_aux pair(pair(value, aux), gradient). Otherwise as grad.
 template <std::size_t... I, class F>
-auto value_and_grad(F f, GradOptions options = {}, Where where = Where::here()) {
+auto value_and_grad(F f, GradOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::gradient_function<true, false, 0>(std::move(f), options, "vt::value_and_grad",
                                                      where);
@@ -363,7 +363,7 @@ auto value_and_grad(F f, GradOptions options = {}, Where where = Where::here()) 
                                                         where);
 }
 template <std::size_t... I, class F>
-auto value_and_grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
+auto value_and_grad(F f, HasAux, GradOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::gradient_function<true, true, 0>(std::move(f), options, "vt::value_and_grad",
                                                     where);
@@ -377,7 +377,7 @@ auto value_and_grad(F f, HasAux, GradOptions options = {}, Where where = Where::
 /// reverse, whichever needs fewer passes. Without `holomorphic` complex arguments need reverse mode
 /// and real results (rows are gradients), complex results forward mode and real arguments.
 template <std::size_t... I, class F>
-auto jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
+auto jacobian(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::jacobian_function<detail::JacobianMode::automatic, 0>(std::move(f), options,
                                                                          "vt::jacobian", where);
@@ -388,7 +388,7 @@ auto jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
 /// The same, always forward (a pass per element of the arguments), always reverse (a pass per
 /// element of the results).
 template <std::size_t... I, class F>
-auto jacfwd(F f, JacobianOptions options = {}, Where where = Where::here()) {
+auto jacfwd(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::jacobian_function<detail::JacobianMode::forward, 0>(std::move(f), options,
                                                                        "vt::jacfwd", where);
@@ -397,7 +397,7 @@ auto jacfwd(F f, JacobianOptions options = {}, Where where = Where::here()) {
                                                                           "vt::jacfwd", where);
 }
 template <std::size_t... I, class F>
-auto jacrev(F f, JacobianOptions options = {}, Where where = Where::here()) {
+auto jacrev(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
     return detail::jacobian_function<detail::JacobianMode::reverse, 0>(std::move(f), options,
                                                                        "vt::jacrev", where);
@@ -416,7 +416,7 @@ auto jacrev(F f, JacobianOptions options = {}, Where where = Where::here()) {
 /// Source: TensorFlow `GradientTape.batch_jacobian`. For a function of one example use
 /// vmap(jacobian(f)).
 template <std::size_t... I, class F>
-auto batch_jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
+auto batch_jacobian(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   constexpr auto mode = detail::JacobianMode::automatic;
   if constexpr (sizeof...(I) == 0)
     return detail::jacobian_function<mode, 0>(std::move(f), options, "vt::batch_jacobian", where,
@@ -429,7 +429,7 @@ auto batch_jacobian(F f, JacobianOptions options = {}, Where where = Where::here
 /// Second derivatives: for results [m…] and arguments [a…], [b…] blocks [m…, a…, b…], as the
 /// Jacobian of the Jacobian.
 template <std::size_t... I, class F>
-auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
+auto hessian(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0) {
     return hessian<0>(std::move(f), options, where);
   } else {
@@ -473,7 +473,7 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
 /// the same structure, several arguments a std::tuple. Throws: Error (tree) if the structures
 /// differ. Source: JAX `jvp`.
 template <class F, class P, class T>
-auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) {
+auto jvp(F f, const P& primals, const T& tangents, CallSite where = CallSite::here()) {
   using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
   using Tangents = decltype(detail::lift_all(f, detail::as_arguments(tangents)));
   using Check = detail::GradCheck<detail::Derivative::by_all, F, Arguments>;
@@ -523,7 +523,7 @@ template <class Value, class... A>
 class Push {
  public:
   Push(LinearMap map, Value value) : map_(std::move(map)), value_(std::move(value)) {}
-  Value operator()(const A&... tangents, Where where = Where::here()) const {
+  Value operator()(const A&... tangents, CallSite where = CallSite::here()) const {
     std::vector<Tensor> leaves;
     (append_leaves(tangents, leaves), ...);
     Value result = value_;
@@ -533,7 +533,7 @@ class Push {
     return result;
   }
   template <class... T>
-    requires(!may_be_tangents<std::tuple<T...>, A...> && !(std::is_same_v<T, Where> || ...))
+    requires(!may_be_tangents<std::tuple<T...>, A...> && !(std::is_same_v<T, CallSite> || ...))
   Refused operator()(const T&...) const {
     static_assert(same_type < std::tuple<T...>, std::tuple<A...>,
                   sizeof...(T) == 0 && sizeof...(A) == 0 >,
@@ -548,7 +548,7 @@ class Push {
 };
 
 template <class F, class... A>
-auto linearize_at(Where where, F f, const A&... arguments) {
+auto linearize_at(CallSite where, F f, const A&... arguments) {
   return [&]<class... L>(const std::tuple<L...>& lifted) {
     using Check = GradCheck<Derivative::by_all, F, std::tuple<L...>>;
     using Call = typename Check::Call;
@@ -568,7 +568,7 @@ auto linearize_at(Where where, F f, const A&... arguments) {
 }
 
 template <class F, class... A>
-auto vjp_at(Where where, F f, const A&... arguments) {
+auto vjp_at(CallSite where, F f, const A&... arguments) {
   using Check = GradCheck<Derivative::by_all, F, decltype(lift_all(f, own(arguments...)))>;
   using Call = typename Check::Call;
   VT_ASSERT_CALL("vt::vjp", Call);
@@ -582,7 +582,7 @@ auto vjp_at(Where where, F f, const A&... arguments) {
     auto value = g.rebuild(flat.outputs);
     using Value = decltype(value);
     auto pull = [map = std::move(flat.map), like = g.arguments()]<class C>(
-                    const C& cotangent, Where line = Where::here()) {
+                    const C& cotangent, CallSite line = CallSite::here()) {
       constexpr bool fitting = TreesCheck<C>::holds && std::is_convertible_v<C, Value>;
       static_assert(same_type<C, Value, fitting>,
                     "vt::vjp: the cotangent must be a tree like the function's result");

@@ -1,4 +1,4 @@
-// Graph: a recorded function as users see it: printable, drawable, applicable.
+// Graph: a recorded function that users can print, draw and apply.
 #pragma once
 
 #include <iosfwd>
@@ -31,7 +31,7 @@ class Graph {
   std::size_t size() const;
   /// Runs the Graph on flat arguments (the captured Tensors are added by itself).
   std::vector<Tensor> operator()(std::span<const Tensor> arguments,
-                                 Where where = Where::here()) const;
+                                 CallSite where = CallSite::here()) const;
 
   const detail::GraphBody& body() const { return *body_; }
   const std::vector<Tensor>& captured() const& { return captured_; }

@@ -15,7 +15,7 @@ namespace detail {
 
 /// Per Tensor of the arguments: is it of one that `donate` names? Empty where none is named.
 template <class... A>
-Vec<char> donated_leaves(const std::vector<int>& donate, Where where, const A&... arguments) {
+Vec<char> donated_leaves(const std::vector<int>& donate, CallSite where, const A&... arguments) {
   Vec<char> donated;
   if (donate.empty()) return donated;
   check_donated(donate, sizeof...(A), where);
@@ -36,7 +36,7 @@ struct DonatingCache {
   Vec<char> donated;
   std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
                            const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
-                           std::shared_ptr<void>& kept, Where where) const {
+                           std::shared_ptr<void>& kept, CallSite where) const {
     return cache.call(arguments, key, f, keep, kept, where, {donated.begin(), donated.size()});
   }
 };
@@ -63,7 +63,7 @@ struct JitOptions {
 template <class F>
 class Jitted {
  public:
-  Jitted(F f, JitOptions options, Where where)
+  Jitted(F f, JitOptions options, CallSite where)
       : f_(std::move(f)),
         where_(where),
         donate_(std::move(options.donate)),
@@ -155,7 +155,7 @@ class Jitted {
   using Listed = typename detail::Parameters<F>::type;
 
   mutable F f_;
-  Where where_;
+  CallSite where_;
   std::vector<int> donate_;
   std::shared_ptr<detail::JitCache> cache_;
 };
@@ -168,7 +168,7 @@ struct Parameters<Jitted<F>> : Parameters<F> {};
 /// f as a compiled function: it is traced and compiled in the first call with each signature. See
 /// Jitted. Source: JAX `jit`.
 template <class F>
-Jitted<F> jit(F f, JitOptions options = {}, Where where = Where::here()) {
+Jitted<F> jit(F f, JitOptions options = {}, CallSite where = CallSite::here()) {
   return Jitted<F>(std::move(f), options, where);
 }
 
@@ -186,7 +186,7 @@ auto explain(const Jitted<F>& f) {
   };
 }
 template <class F>
-auto explain(F f, Where where = Where::here()) {
+auto explain(F f, CallSite where = CallSite::here()) {
   return explain(jit(std::move(f), {}, where));
 }
 
@@ -206,13 +206,13 @@ auto explain_html(const Jitted<F>& f) {
   };
 }
 template <class F>
-auto explain_html(F f, Where where = Where::here()) {
+auto explain_html(F f, CallSite where = CallSite::here()) {
   return explain_html(jit(std::move(f), {}, where));
 }
 
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.
 template <class F>
-auto make_graph(F f, Where where = Where::here()) {
+auto make_graph(F f, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::make_graph", Check);
@@ -227,7 +227,7 @@ auto make_graph(F f, Where where = Where::here()) {
 
 namespace detail {
 template <class F, class... A>
-auto eval_shape_at(Where where, F f, const A&... arguments) {
+auto eval_shape_at(CallSite where, F f, const A&... arguments) {
   using Check = CallCheck<F, Owned<A>...>;
   VT_ASSERT_CALL("vt::eval_shape", Check);
   if constexpr (!Check::holds) {

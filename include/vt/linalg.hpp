@@ -1,25 +1,22 @@
-// Linear algebra under its NumPy, SciPy and JAX names. Matrices stand in the last two axes,
-// whatever is in front is a batch, and batches broadcast. Floats of 32 and 64 bits and complex
-// numbers of them; integers and bools become f32, f16 and bf16 are refused. Everything works under
-// every transform; what has a derivative has it to any order. Below, ᴴ conjugates too: in real
-// matrices it is ᵀ.
+// Linear algebra under its NumPy, SciPy and JAX names. Matrices are the last two axes; axes in
+// front are a batch, and batches broadcast. Dtypes are floats of 32 and 64 bits and complex numbers
+// of them; integers and bools become f32; f16 and bf16 are refused. Everything works under every
+// transform; what has a derivative has it to any order. Below, ᴴ is the conjugate transpose: of
+// real matrices it is ᵀ.
 //
 // What is promised of any finite matrix a, alone or in a batch, compiled or not (n is its longer
 // side, eps the machine's epsilon of its dtype, |·| the 1-norm):
-//  - factors multiply to a, and eigenvectors fit their values, up to 30 n eps |a| (lu: times the
-//  growth of its
-//    pivots); columns of q, u, v and of eigenvectors of symmetric matrices are orthonormal up to 30
-//    n eps; singular
-//    values and eigenvalues of symmetric matrices are right up to 30 n eps |a|, whatever the rank
-//    and the distance of
-//    values from each other;
-//  - solve, inv, lstsq and pinv are as right as the condition number times that lets them be;
-//  - neither large nor small elements spoil this: matrices near overflow or underflow are brought
-//  near 1 by a power of
-//    two, and back. Results that are subnormal are rounded as these are; results beyond the largest
-//    number are infinite. A matrix that is not finite gives NaN in all its results (but the zeros
-//    of a triangle, and lu's row numbers), at once, and leaves the others of its batch alone. A
-//    right side that is not finite spoils its own column.
+//  - Factors multiply to a, and eigenvectors fit their values, up to 30 n eps |a| (lu: times the
+//    growth of its pivots). Columns of q, u, v and of eigenvectors of symmetric matrices are
+//    orthonormal up to 30 n eps. Singular values, and eigenvalues of symmetric matrices, are right
+//    up to 30 n eps |a|, whatever the rank and the distance of values from each other.
+//  - solve, inv, lstsq and pinv are right up to the condition number times that.
+//  - Large and small elements do not spoil this: matrices near overflow or underflow are scaled to
+//    near 1 by a power of two, and back. Results that are subnormal are rounded as these are;
+//    results beyond the largest number are infinite.
+//  - A matrix that is not finite gives NaN in all its results (but the zeros of a triangle, and
+//    lu's row numbers), without long iterations, and leaves the others of its batch alone. A right
+//    side that is not finite spoils its own column only.
 #pragma once
 
 #include <optional>
@@ -210,7 +207,7 @@ inline Tensor matrix_power(Operand x, Param<int> n) { return vt::matrix_power(st
 Tensor expm(Operand x);
 /// The product of several matrices (the first and the last may be vectors) in the cheapest order.
 /// Source: NumPy `linalg.multi_dot`.
-Tensor multi_dot(TensorSpan factors, Where where = Where::here());
+Tensor multi_dot(TensorSpan factors, CallSite where = CallSite::here());
 
 }  // namespace vt::linalg
 

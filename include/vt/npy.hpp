@@ -10,7 +10,7 @@ namespace vt {
 /// The array in the file at `path`, of any shape, in C or Fortran order and either byte order.
 /// dtypes: bool and the integers and floats of vt; others (complex, text, records) are refused.
 /// Throws: Error(io) naming the file and what is wrong with it.
-Tensor load_npy(const std::string& path, Where where = Where::here());
+Tensor load_npy(const std::string& path, CallSite where = CallSite::here());
 
 /// Writes `t` to `path` in C order (format version 1.0 or 2.0). The file is written beside it,
 /// forced to the disk and
@@ -18,6 +18,6 @@ Tensor load_npy(const std::string& path, Where where = Where::here());
 /// processes save to one path. The mode of a file that is there is kept; a link is replaced, not
 /// followed. Forces evaluation. bf16, which NumPy has not, is refused.
 /// Throws: Error(io) naming the file.
-void save_npy(const std::string& path, const Tensor& t, Where where = Where::here());
+void save_npy(const std::string& path, const Tensor& t, CallSite where = CallSite::here());
 
 }  // namespace vt

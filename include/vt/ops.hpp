@@ -368,13 +368,13 @@ Tensor sort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& o
 /// Throws: Error if the shapes differ or there are fewer operands than keys.
 /// Source: JAX `lax.sort`.
 std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1, Param<int> num_keys = 1,
-                         const SortOptions& options = {}, Where where = Where::here());
+                         const SortOptions& options = {}, CallSite where = CallSite::here());
 /// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
 /// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
 Tensor argsort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
 /// argsort by several keys of one shape: the last is the first to decide.
 /// Source: NumPy `lexsort`.
-Tensor lexsort(TensorSpan keys, Param<int> axis = -1, Where where = Where::here());
+Tensor lexsort(TensorSpan keys, Param<int> axis = -1, CallSite where = CallSite::here());
 /// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals
 /// the first ones.
 /// Shapes: [… n …] → [… k …] twice.
@@ -462,10 +462,10 @@ Tensor expand_dims(Operand x, const Axes& axes);
 Tensor squeeze(Operand x, const ReduceAxes& axes = {});
 /// Tensors one behind the other along an axis; dtypes meet.
 /// Throws: Error (shape) if there are none, or shapes differ elsewhere.
-Tensor concatenate(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
+Tensor concatenate(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
 /// Tensors of one shape side by side along a new axis; numbers count as Tensors.
 /// Throws: Error (shape) if shapes differ.
-Tensor stack(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
+Tensor stack(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
 /// The slices along an axis, which is dropped.
 std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
 /// `sections` equal parts along an axis. Throws: Error (shape) if it does not divide.
@@ -517,7 +517,7 @@ Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> ax
 /// Vectors broadcast against each other: grid k has the elements of vector k along axis k; the
 /// first two axes change places unless `matrix_indexing`. Source: NumPy `meshgrid` ("xy", "ij").
 std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false,
-                             Where where = Where::here());
+                             CallSite where = CallSite::here());
 /// Blocks of pixels become channels, and back.
 /// Shapes: [N, H, W, C] → [N, H/b, W/b, C·b²]. Source: TensorFlow `space_to_depth`.
 Tensor space_to_depth(Operand x, Param<int> block);
@@ -665,7 +665,7 @@ Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
 /// NumPy's einsum: "ij,jk->ik"; letters, "..." for further axes, a letter twice in one operand for
 /// its diagonal, no arrow for the letters that occur once. The cheapest pair is contracted first.
 /// Throws: Error (value) for a bad expression, (shape) for extents that do not fit.
-Tensor einsum(std::string_view expression, TensorSpan operands, Where where = Where::here());
+Tensor einsum(std::string_view expression, TensorSpan operands, CallSite where = CallSite::here());
 template <class... Rest>
   requires(std::convertible_to<Rest, Tensor> && ...)
 Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {

@@ -1,5 +1,4 @@
-// Param: a number in the parameter list of a function or among its options, which is never made of
-// a bool.
+// Param: a number among a function's parameters or options that refuses a bool.
 #pragma once
 
 #include <concepts>

@@ -12,7 +12,7 @@ namespace vt::random {
 
 /// A key is one u64. Use each for one draw, or to make further keys with `split` or `fold_in`.
 /// vmap over an array of keys gives every lane what it would draw alone with its key.
-Tensor key(Param<std::uint64_t> seed, Where where = Where::here());
+Tensor key(Param<std::uint64_t> seed, CallSite where = CallSite::here());
 /// `count` new keys, u64[count]. Throws: Error if `key` is not a u64 scalar, as every function here
 /// does.
 Tensor split(Operand key, Param<std::int64_t> count);

@@ -1,9 +1,7 @@
 // SmallVec: a vector whose first N elements live inside the object, so that shapes and operand
-// lists need no allocation;
-// Vec: the one without any inside, which vt's internals use in place of std::vector. The standard
-// one costs a program that compiles vt's implementation some seventy functions for every type of
-// element, this one about seven: iterators are pointers, and what is one load is inlined even where
-// nothing else is.
+// lists need no allocation. Vec: the same with none inside, which vt's sources use in place of
+// std::vector: that costs a program that compiles the implementation some seventy functions for
+// every type of element, this one about seven.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Solutions of equations, differentiated by the equation and not by the way they were found:
+// Solvers that are differentiated through the equation they solve, not through their iterations:
 // linear_solve with cg and bicgstab; root with newton and fixed_point.
 #pragma once
 
@@ -26,18 +26,18 @@ enum class Transposed : std::uint8_t { other, same, conjugate };
 /// `transpose_solve` is for another one, and may be empty: then the solution has no reverse mode.
 std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b,
                                       const FlatSolve& solve, const FlatSolve& transpose_solve,
-                                      Transposed transposed, const char* name, Where);
+                                      Transposed transposed, const char* name, CallSite);
 std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess,
                               const FlatRootFinder& solve, const FlatSolve& tangent_solve,
-                              const char* name, Where);
+                              const char* name, CallSite);
 /// `preconditioner` may be empty.
-FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions&, Where);
-FlatSolve bicgstab_solver(const IterationOptions&, Where);
+FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions&, CallSite);
+FlatSolve bicgstab_solver(const IterationOptions&, CallSite);
 /// Throws Error(value) unless the limits are positive, or 0.
-void check_limits(const IterationOptions&, const char* name, Where);
-FlatRootFinder newton_solver(const IterationOptions&, Where);
+void check_limits(const IterationOptions&, const char* name, CallSite);
+FlatRootFinder newton_solver(const IterationOptions&, CallSite);
 /// Repeats f(x) + x, that is the function whose fixed point is looked for.
-FlatRootFinder repetition_solver(const IterationOptions&, Where);
+FlatRootFinder repetition_solver(const IterationOptions&, CallSite);
 
 /// A function of a tree like `like`, which gives such a tree, on flat leaves.
 template <class F, class T>
@@ -106,7 +106,7 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 /// Source: JAX `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve,
-                  Where where = Where::here()) {
+                  CallSite where = CallSite::here()) {
   using Check =
       detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
                       detail::SolveCheck<Solve, T>, detail::SolveCheck<TransposeSolve, T>>;
@@ -132,7 +132,7 @@ struct LinearSolveOptions {
 };
 template <class MatVec, class T, class Solve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {},
-                  Where where = Where::here()) {
+                  CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
                                 detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::linear_solve", Check);
@@ -157,7 +157,8 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions opt
 /// refusals are linear_solve's. Under vmap each lane ends on its own.
 /// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
 template <class MatVec, class T>
-auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
+auto cg(MatVec matvec, const T& b, IterationOptions options = {},
+        CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
   VT_ASSERT_SOLVER("vt::cg", Check);
@@ -177,7 +178,7 @@ auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = 
 template <class MatVec, class T, class Preconditioner>
   requires(!std::is_same_v<Preconditioner, IterationOptions>)
 auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {},
-        Where where = Where::here()) {
+        CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
                                 detail::EquationCheck<Preconditioner, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
@@ -201,7 +202,7 @@ auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptio
 /// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
 template <class MatVec, class T>
 auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::bicgstab", Check);
   VT_ASSERT_SOLVER("vt::bicgstab", Check);
@@ -225,7 +226,7 @@ auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
 /// guess: a tree of floats; f gives such a tree.
 /// Source: JAX `lax.custom_root`.
 template <class F, class T, class Solve>
-auto root(F f, const T& guess, Solve solve, Where where = Where::here()) {
+auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
                                 detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
@@ -243,9 +244,9 @@ auto root(F f, const T& guess, Solve solve, Where where = Where::here()) {
 /// The same with a way to solve the linear equation of the derivative: tangent_solve(v ↦ ∂f/∂x · v,
 /// b). It must be linear in b.
 template <class F, class T, class Solve, class TangentSolve>
-  requires(!std::is_same_v<TangentSolve, Where>)
+  requires(!std::is_same_v<TangentSolve, CallSite>)
 auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
-          Where where = Where::here()) {
+          CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
                                 detail::SolveCheck<Solve, T>, detail::SolveCheck<TangentSolve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
@@ -266,7 +267,7 @@ auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
 /// max_iterations (50). Each step solves with the whole Jacobian. Where it does not converge, the
 /// last x; NaN once the Jacobian is singular.
 template <class F, class T>
-auto newton(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
+auto newton(F f, const T& guess, IterationOptions options = {}, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
   VT_ASSERT_CALL("vt::newton", Check);
   VT_ASSERT_SOLVER("vt::newton", Check);
@@ -283,7 +284,8 @@ auto newton(F f, const T& guess, IterationOptions options = {}, Where where = Wh
 /// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or
 /// max_iterations times (1000). Differentiable as root.
 template <class F, class T>
-auto fixed_point(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
+auto fixed_point(F f, const T& guess, IterationOptions options = {},
+                 CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
   VT_ASSERT_CALL("vt::fixed_point", Check);
   VT_ASSERT_SOLVER("vt::fixed_point", Check);

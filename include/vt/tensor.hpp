@@ -49,7 +49,7 @@ constexpr Device cuda(Param<int> index = 0) { return {Device::Kind::cuda, index}
 /// `set_default_device` says. Operands on the host are copied to a default device as they are used.
 Device default_device();
 /// Throws: Error(backend) if nothing can run there.
-void set_default_device(Device device, Where where = Where::here());
+void set_default_device(Device device, CallSite where = CallSite::here());
 
 /// A half-open range of indices of one axis, `start:stop:step`, with Python's rules for negative
 /// and missing ends.
@@ -118,7 +118,7 @@ struct Scalar {
 };
 
 Tensor make_weak(Scalar);
-const void* host_data(const Tensor&, DType wanted, Where);
+const void* host_data(const Tensor&, DType wanted, CallSite);
 bool truth_of(const Tensor&);
 }  // namespace detail
 
@@ -158,28 +158,28 @@ class Tensor {
 
   /// Shape, dtype, number of axes, number of elements. Under vmap those of one lane. Throws: Error
   /// if the Tensor is empty.
-  const Shape& shape(Where where = Where::here()) const&;
-  Shape shape(Where where = Where::here()) const&& { return shape(where); }
-  DType dtype(Where where = Where::here()) const;
-  int rank(Where where = Where::here()) const { return shape(where).rank(); }
-  std::int64_t size(Where where = Where::here()) const { return shape(where).elements(); }
+  const Shape& shape(CallSite where = CallSite::here()) const&;
+  Shape shape(CallSite where = CallSite::here()) const&& { return shape(where); }
+  DType dtype(CallSite where = CallSite::here()) const;
+  int rank(CallSite where = CallSite::here()) const { return shape(where).rank(); }
+  std::int64_t size(CallSite where = CallSite::here()) const { return shape(where).elements(); }
   /// Extent of one axis; negative counts from the end.
-  std::int64_t dim(Param<int> axis, Where where = Where::here()) const;
+  std::int64_t dim(Param<int> axis, CallSite where = CallSite::here()) const;
 
   /// The single element, converted to T. Forces evaluation. Throws: Error if there is not exactly
   /// one element, or if the value is not known yet (under jit or vmap).
   template <Element T>
-  T item(Where where = Where::here()) const;
+  T item(CallSite where = CallSite::here()) const;
   /// All elements in row-major order, converted to T. Forces evaluation. Throws: Error(memory) if
   /// there is no room for them.
   template <Element T>
-  std::vector<T> to_vector(Where where = Where::here()) const;
+  std::vector<T> to_vector(CallSite where = CallSite::here()) const;
   /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while
   /// this Tensor lives.
   template <Element T>
-  std::span<const T> data(Where where = Where::here()) const&;
+  std::span<const T> data(CallSite where = CallSite::here()) const&;
   template <Element T>
-  std::span<const T> data(Where = Where::here()) const&& {
+  std::span<const T> data(CallSite = CallSite::here()) const&& {
     static_assert(!sizeof(T),
                   "vt: data() of a temporary would point to memory that is gone: keep the Tensor "
                   "in a variable, or call to_vector");
@@ -191,20 +191,20 @@ class Tensor {
   explicit operator bool() const { return detail::truth_of(*this); }
   /// Computes the value now; returns *this, a temporary by value. On a device: gives the work to
   /// it, and does not wait for it.
-  const Tensor& eval(Where where = Where::here()) const&;
-  Tensor eval(Where where = Where::here()) && {
+  const Tensor& eval(CallSite where = CallSite::here()) const&;
+  Tensor eval(CallSite where = CallSite::here()) && {
     static_cast<const Tensor&>(*this).eval(where);
     return std::move(*this);
   }
 
   /// The elements converted: see vt::convert.
-  Tensor astype(DType dtype, Where where = Where::here()) const;
+  Tensor astype(DType dtype, CallSite where = CallSite::here()) const;
   /// See vt::reshape.
-  Tensor reshape(const Shape& shape, Where where = Where::here()) const;
+  Tensor reshape(const Shape& shape, CallSite where = CallSite::here()) const;
   /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend),
   /// Error(memory), or Error(tracer) where values have no device of their own, inside a transformed
   /// function.
-  Tensor to(Device device, Where where = Where::here()) const;
+  Tensor to(Device device, CallSite where = CallSite::here()) const;
   /// Where the value is, or will be once it is computed.
   Device device() const;
 
@@ -230,7 +230,7 @@ class Tensor {
 /// it. These pages show it as Tensor.
 struct Operand {
   Tensor tensor;
-  Where where;
+  CallSite where;
   Operand(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : tensor(t), where{file, line} {}
   Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
@@ -247,7 +247,7 @@ struct Index {
   std::int64_t number = 0;
   Tensor tensor;
   Slice range;
-  Where where;
+  CallSite where;
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   Index(I i, const char* file = __builtin_FILE(), int line = __builtin_LINE())
@@ -274,7 +274,7 @@ std::string text_of(const Axes&);
 std::string text_of(const Graph&);
 inline std::string text_of(DType d) { return name_of(d); }
 
-Tensor from_host(const void* data, DType, const Shape&, bool copy, Where);
+Tensor from_host(const void* data, DType, const Shape&, bool copy, CallSite);
 /// What stands in braces where no one type fits all: numbers of several types, Tensors beside
 /// numbers.
 struct BraceItem {
@@ -286,11 +286,12 @@ struct BraceItem {
   BraceItem(const Tensor& t) : tensor(t), is_number(false) {}
 };
 /// The items, where one is a Tensor all of them as Tensors side by side.
-Tensor from_items(std::span<const BraceItem> items, const Shape&, std::optional<DType>, Where);
-[[noreturn]] void ragged_braces(Where);
+Tensor from_items(std::span<const BraceItem> items, const Shape&, std::optional<DType>, CallSite);
+[[noreturn]] void ragged_braces(CallSite);
 /// Copies numbers of dtype `given`, as `dtype` if there is one. Throws: Error(dtype) if that one
 /// cannot hold an integer among them.
-Tensor from_numbers(const void* data, DType given, const Shape&, std::optional<DType> dtype, Where);
+Tensor from_numbers(const void* data, DType given, const Shape&, std::optional<DType> dtype,
+                    CallSite);
 
 /// The element of nested containers.
 template <class T>
@@ -318,7 +319,7 @@ concept ContiguousOf = std::convertible_to<const R&, std::span<const T>>;
 
 template <class T, class Nested>
 void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth,
-                    Where where) {
+                    CallSite where) {
   const auto n = static_cast<std::int64_t>(std::size(nested));
   if (dims.size() <= depth) dims.push_back(n);
   else if (dims[depth] != n) ragged_braces(where);
@@ -329,7 +330,7 @@ void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, 
   }
 }
 template <class T, class Nested>
-Tensor from_braces(const Nested& nested, std::optional<DType> dtype, Where where) {
+Tensor from_braces(const Nested& nested, std::optional<DType> dtype, CallSite where) {
   Vec<T> flat;
   Vec<std::int64_t> dims;
   flatten_braces<T>(nested, flat, dims, 0, where);
@@ -362,50 +363,50 @@ using Braces4 =
 /// of several types, the one they meet in), unless one is given.
 template <Element T>
 Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
 Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
 Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
 Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 // Chosen where no one type fits all numbers, as in {1.0, 0}, and for Tensors: {x[0], 2 * y, 1.0}
 // are stacked, {{a, b}, {c, d}} too.
 inline Tensor tensor(Braces1<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     Where where = Where::here()) {
+                     CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 inline Tensor tensor(Braces2<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     Where where = Where::here()) {
+                     CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 inline Tensor tensor(Braces3<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     Where where = Where::here()) {
+                     CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     Where where = Where::here()) {
+                     CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 /// A scalar of T's own dtype, which is not weak: tensor(2.0) is f64.
 template <Element T>
-Tensor tensor(T value, Where where = Where::here()) {
+Tensor tensor(T value, CallSite where = CallSite::here()) {
   return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
 }
 /// A scalar converted to `dtype`. Throws: Error (dtype) if that one cannot hold an integer.
 template <Element T>
-Tensor tensor(T value, DType dtype, Where where = Where::here()) {
+Tensor tensor(T value, DType dtype, CallSite where = CallSite::here()) {
   return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
 }
 /// The elements of a container (std::vector, std::array, std::span, a C array), of nested ones with
@@ -415,7 +416,7 @@ Tensor tensor(T value, DType dtype, Where where = Where::here()) {
 /// that is asked for.
 template <detail::Nested R>
 Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   using T = detail::InnermostOf<R>;
   if constexpr (std::is_same_v<T, Tensor>) {
     return detail::from_braces<detail::BraceItem>(values, dtype, where);
@@ -429,7 +430,7 @@ Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
 /// The elements of a container (row-major) as a Tensor of `shape`, which braces may give.
 /// Throws: Error (shape) if they do not fill it.
 template <detail::Nested R>
-Tensor tensor(const R& values, const Shape& shape, Where where = Where::here()) {
+Tensor tensor(const R& values, const Shape& shape, CallSite where = CallSite::here()) {
   using T = detail::InnermostOf<R>;
   if constexpr (detail::ContiguousOf<R, T>) {
     const std::span<const T> all(values);
@@ -449,12 +450,13 @@ Tensor tensor(const R& values, const Shape& shape, Where where = Where::here()) 
 }
 // Braces are a shape, {} that of a scalar.
 template <detail::Nested R>
-Tensor tensor(const R& values, std::initializer_list<Dim> shape, Where where = Where::here()) {
+Tensor tensor(const R& values, std::initializer_list<Dim> shape,
+              CallSite where = CallSite::here()) {
   return tensor(values, Shape(shape), where);
 }
 
 template <Element T>
-Tensor tensor(T value, std::initializer_list<Dim> shape, Where where = Where::here()) {
+Tensor tensor(T value, std::initializer_list<Dim> shape, CallSite where = CallSite::here()) {
   return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
@@ -463,7 +465,7 @@ Tensor tensor(T value, std::initializer_list<Dim> shape, Where where = Where::he
 /// shape.
 template <class T>
   requires Element<std::remove_const_t<T>>
-Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here()) {
+Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite::here()) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements())
     detail::fail(
         ErrorKind::shape,
@@ -473,18 +475,18 @@ Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here
 }
 
 /// All zeros, all ones. Throws: Error (shape) if the size is negative or cannot be addressed.
-Tensor zeros(const Shape&, DType = f32, Where = Where::here());
-Tensor ones(const Shape&, DType = f32, Where = Where::here());
+Tensor zeros(const Shape&, DType = f32, CallSite = CallSite::here());
+Tensor ones(const Shape&, DType = f32, CallSite = CallSite::here());
 /// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
 /// double gives f64). Throws: Error (dtype) if the dtype cannot hold an integer.
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
 /// Ones on diagonal number `diagonal` (0 is the main one, 1 the one above), zeros elsewhere; square
 /// without `columns`.
 Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt,
-           Param<int> diagonal = 0, DType = f32, Where = Where::here());
+           Param<int> diagonal = 0, DType = f32, CallSite = CallSite::here());
 // Templates, so that {} is no dtype.
 template <std::same_as<DType> D>
-Tensor eye(Param<std::int64_t> rows, D dtype, Where where = Where::here()) {
+Tensor eye(Param<std::int64_t> rows, D dtype, CallSite where = CallSite::here()) {
   return eye(rows, std::nullopt, 0, dtype, where);
 }
 /// As zeros, ones and full, of x's shape and dtype.
@@ -493,18 +495,18 @@ Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
 /// 0, 1, …, n − 1 as i32.
 Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt,
-              Where = Where::here());
+              CallSite = CallSite::here());
 namespace detail {
 Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step,
-                     std::optional<DType> dtype, Where);
-Tensor real_range(double start, double stop, double step, std::optional<DType> dtype, Where);
+                     std::optional<DType> dtype, CallSite);
+Tensor real_range(double start, double stop, double step, std::optional<DType> dtype, CallSite);
 }  // namespace detail
 /// start, start + step, … below stop (above, for a negative step). Integers give i32, floats f32,
 /// unless a dtype is given.
 template <class A, class B, class Step = int>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<Step>
 Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt,
-              Where where = Where::here()) {
+              CallSite where = CallSite::here()) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<Step>)
     return detail::integer_range(Param<std::int64_t>(start), Param<std::int64_t>(stop),
                                  Param<std::int64_t>(step), dtype, where);
@@ -514,36 +516,37 @@ Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::
 }
 template <class A, class B>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B>
-Tensor arange(A start, B stop, DType dtype, Where where = Where::here()) {
+Tensor arange(A start, B stop, DType dtype, CallSite where = CallSite::here()) {
   return arange(start, stop, 1, dtype, where);
 }
 template <std::floating_point A>
-Tensor arange(A stop, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+Tensor arange(A stop, std::optional<DType> dtype = std::nullopt,
+              CallSite where = CallSite::here()) {
   return arange(0, stop, 1, dtype, where);
 }
 /// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32
 /// unless given. Computed in f64, also where the width is beyond it or the steps are below its
 /// normal numbers, and rounded once.
 Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
-                bool endpoint = true, DType = f32, Where = Where::here());
+                bool endpoint = true, DType = f32, CallSite = CallSite::here());
 template <std::same_as<DType> D>
 Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, D dtype,
-                Where where = Where::here()) {
+                CallSite where = CallSite::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
 /// Each element is its index along `axis`. Source: JAX `lax.broadcasted_iota`.
-Tensor iota(DType, const Shape&, Param<int> axis, Where = Where::here());
+Tensor iota(DType, const Shape&, Param<int> axis, CallSite = CallSite::here());
 
 // --- reading -------------------------------------------------------------------------------------
 
 namespace detail {
 /// Evaluates, converts to `dtype` on the host and copies all elements to `out` (bool_ as one byte).
-void copy_out(const Tensor&, DType dtype, void* out, Where);
-[[noreturn]] void not_one_element(const Tensor&, Where);
-[[noreturn]] void no_room_for_elements(const Tensor&, Where);
+void copy_out(const Tensor&, DType dtype, void* out, CallSite);
+[[noreturn]] void not_one_element(const Tensor&, CallSite);
+[[noreturn]] void no_room_for_elements(const Tensor&, CallSite);
 /// As many elements as the Tensor has. Throws: Error(memory).
 template <class Elements>
-Elements room_for(const Tensor& t, Where where) {
+Elements room_for(const Tensor& t, CallSite where) {
   const auto count = static_cast<std::size_t>(t.size(where));
   try {
     return Elements(count);
@@ -554,7 +557,7 @@ Elements room_for(const Tensor& t, Where where) {
 }  // namespace detail
 
 template <Element T>
-T Tensor::item(Where where) const {
+T Tensor::item(CallSite where) const {
   if (size(where) != 1) detail::not_one_element(*this, where);
   T value{};
   detail::copy_out(*this, dtype_of<T>(), &value, where);
@@ -562,7 +565,7 @@ T Tensor::item(Where where) const {
 }
 
 template <Element T>
-std::vector<T> Tensor::to_vector(Where where) const {
+std::vector<T> Tensor::to_vector(CallSite where) const {
   if constexpr (std::is_same_v<T, bool>) {
     auto bytes = detail::room_for<Vec<std::uint8_t>>(*this, where);
     detail::copy_out(*this, DType::bool_, bytes.data(), where);
@@ -575,7 +578,7 @@ std::vector<T> Tensor::to_vector(Where where) const {
 }
 
 template <Element T>
-std::span<const T> Tensor::data(Where where) const& {
+std::span<const T> Tensor::data(CallSite where) const& {
   return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where)),
           static_cast<std::size_t>(size())};
 }

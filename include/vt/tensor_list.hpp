@@ -25,9 +25,10 @@ struct TensorList {
 
   /// Room for `capacity` elements, and none there yet. Throws: Error if the capacity is negative.
   static TensorList fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype = f32,
-                          Where where = Where::here());
+                          CallSite where = CallSite::here());
   /// Empty, with room for whatever is pushed.
-  static TensorList growable(const Shape& element, DType dtype = f32, Where where = Where::here());
+  static TensorList growable(const Shape& element, DType dtype = f32,
+                             CallSite where = CallSite::here());
   /// The elements of `values` along axis 0, which is full then.
   static TensorList from(Operand values);
 
@@ -38,7 +39,7 @@ struct TensorList {
   /// Shapes: x: that of an element, or one that broadcasts to it; numbers adopt the dtype.
   void push(Operand x);
   /// The last element, which is taken off.
-  Tensor pop(Where where = Where::here());
+  Tensor pop(CallSite where = CallSite::here());
   /// Element i of 0 … size − 1: any integer scalar.
   Tensor read(Operand i) const;
   /// Puts x at place i of 0 … capacity − 1 (growing: size − 1). Elements up to i exist then; those
@@ -51,7 +52,7 @@ struct TensorList {
   /// All places, [capacity, shape…].
   Tensor stack() const { return elements; }
   /// All places one behind the other along their axis 0, [capacity · n, …].
-  Tensor concat(Where where = Where::here()) const;
+  Tensor concat(CallSite where = CallSite::here()) const;
 
   // Internal: for in_axes and out_axes, where lanes lie in the two Tensors.
   std::array<std::optional<int>, 2> axes_of_lanes(std::optional<int> axis) const {

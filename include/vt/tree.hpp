@@ -635,7 +635,7 @@ namespace detail {
 template <class>
 using TensorFor = Tensor;
 template <class F, class T, class... Rest>
-auto tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
+auto tree_map_at(CallSite where, F f, const T& tree, const Rest&... rest) {
   using Check = TreesCheck<T, Rest...>;
   VT_ASSERT_CALL("vt::tree_map", Check);
   constexpr bool fitting =
@@ -674,9 +674,9 @@ auto tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
 VT_WITH_LINE(tree_map, detail::tree_map_at)
 
 namespace detail {
-void evaluate_leaves(std::span<const Tensor> leaves, Where where);
+void evaluate_leaves(std::span<const Tensor> leaves, CallSite where);
 template <class T>
-T eval_at(Where where, T tree) {
+T eval_at(CallSite where, T tree) {
   using Check = TreesCheck<T>;
   VT_ASSERT_CALL("vt::eval", Check);
   if constexpr (Check::holds) evaluate_leaves(tree_leaves(tree), where);
@@ -684,7 +684,7 @@ T eval_at(Where where, T tree) {
 }
 template <class... T>
   requires(sizeof...(T) > 1)
-std::tuple<T...> eval_at(Where where, T... trees) {
+std::tuple<T...> eval_at(CallSite where, T... trees) {
   return eval_at(where, std::tuple<T...>(std::move(trees)...));
 }
 }  // namespace detail

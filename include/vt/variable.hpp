@@ -30,9 +30,9 @@ class Variable {
   /// Throws: Error if `initial` is empty or not a value.
   explicit Variable(Operand initial, std::string name = "a variable");
 
-  Tensor read(Where where = Where::here()) const;
+  Tensor read(CallSite where = CallSite::here()) const;
   /// The value now, outside of all functions that are being recorded.
-  Tensor value(Where where = Where::here()) const;
+  Tensor value(CallSite where = CallSite::here()) const;
 
   /// Each takes a value of the variable's shape or one that broadcasts to it, of its dtype (numbers
   /// adopt it). Throws: Error if it does not fit.

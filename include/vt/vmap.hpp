@@ -60,16 +60,16 @@ namespace detail {
 /// The results of vmap, of `f` with these trees: the same code for all functions of the same types.
 template <class Result, class... A>
 Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOptions& options,
-               Where where) {
+               CallSite where) {
   const Vec<MappedAxis> in_axes =
-      spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
+      expand_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
   const VmapCall call{
       .arguments = g.leaves(),
       .in_axes = in_axes,
       .out_axes =
           [&](std::size_t) {
             Vec<MappedAxis> axes;
-            spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes",
+            expand_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes",
                         where);
             return axes;
           },
@@ -94,7 +94,7 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
 /// Numbers among the arguments have no lanes, in_axes or not.
 /// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
 template <class F>
-auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
+auto vmap(F f, VmapOptions options = {}, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), options = std::move(options),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -123,12 +123,12 @@ struct PforOptions {
 
 namespace detail {
 template <class F>
-auto pfor_of(F& f, std::int64_t n, PforOptions options, Where where) {
+auto pfor_of(F& f, std::int64_t n, PforOptions options, CallSite where) {
   auto g = tree_function(f, std::tuple<Tensor>(Tensor(0)));
   VmapCall call;
   call.out_axes = [&](std::size_t) {
     Vec<MappedAxis> axes;
-    spread_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
+    expand_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
     return axes;
   };
   call.axis_name = options.axis_name;
@@ -146,7 +146,7 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, Where where) {
 /// under vmap. A bare number is a Tensor, as there.
 /// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
-auto pfor(F f, Param<std::int64_t> n, PforOptions options = {}, Where where = Where::here()) {
+auto pfor(F f, Param<std::int64_t> n, PforOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (std::is_void_v<detail::GivenBy<F, Tensor>>) {
     return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options),
                 where),

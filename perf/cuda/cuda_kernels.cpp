@@ -47,8 +47,8 @@ void bandwidth_rows(CudaBenchmark& b) {
   b.device("reduce/all/1GB", [=] { all(x); }, square);
   b.device("reduce/rows/1GB", [=] { rows(x); }, square);
   b.device("reduce/columns/1GB", [=] { columns(x); }, square);
-  const auto turned = vt::jit([](Tensor x) { return vt::transpose(x) + 1.0f; });
-  b.device("transpose/1GB", [=] { turned(x); }, 2 * square);
+  const auto transposed = vt::jit([](Tensor x) { return vt::transpose(x) + 1.0f; });
+  b.device("transpose/1GB", [=] { transposed(x); }, 2 * square);
 }
 
 void normalisation_rows(CudaBenchmark& b) {

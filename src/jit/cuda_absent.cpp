@@ -5,17 +5,17 @@
 #include <vt/error.hpp>
 
 #include "../trace/record/devices.hpp"
-#include "executables.hpp"
+#include "services/executables.hpp"
 
 namespace vt::detail {
 
 namespace cuda_absent {
 
-[[noreturn]] void fail(Device device, const char* who, Where where) {
+[[noreturn]] void fail(Device device, const char* who, CallSite where) {
   detail::fail(ErrorKind::backend,
-               worded("{}: {} cannot be used, as this program was compiled without vt's sources "
-                      "for CUDA: define VT_CUDA beside VT_IMPLEMENTATION",
-                      who, text_of(device)),
+               formatted("{}: {} cannot be used, as this program was compiled without vt's sources "
+                         "for CUDA: define VT_CUDA beside VT_IMPLEMENTATION",
+                         who, text_of(device)),
                where);
 }
 
@@ -32,7 +32,7 @@ BufferRef moved(const BufferRef& buffer, Device to) {
 
 BufferRef sole_on_device(BufferRef buffer) { cuda_absent::fail(buffer->device, "to", {}); }
 
-void require_usable(Device device, const char* who, Where where) {
+void require_usable(Device device, const char* who, CallSite where) {
   if (device.kind == Device::Kind::cuda) cuda_absent::fail(device, who, where);
 }
 

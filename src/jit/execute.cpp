@@ -21,9 +21,11 @@
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
 #include "cpu/runtime/program.hpp"
-#include "executables.hpp"
 #include "passes/lower_complex.hpp"
 #include "services/counters.hpp"
+#include "services/executables.hpp"
+#include "services/machine_limits.hpp"
+#include "services/planning.hpp"
 
 namespace vt::detail {
 
@@ -268,10 +270,10 @@ Device device_of(const GraphBody& graph, std::span<const Device> given) {
       if (here.second < 0) continue;
       if (first.second >= 0 && !(first.first == here.first))
         fail(ErrorKind::backend,
-             worded("vt::{}: operands lie on different devices: {} on {}, {} on {}; bring them "
-                    "together with .to(device)",
-                    name_of(e.op), graph.aval(first.second).str(), text_of(first.first),
-                    graph.aval(here.second).str(), text_of(here.first)),
+             formatted("vt::{}: operands lie on different devices: {} on {}, {} on {}; bring them "
+                       "together with .to(device)",
+                       name_of(e.op), graph.aval(first.second).str(), text_of(first.first),
+                       graph.aval(here.second).str(), text_of(here.first)),
              e.where);
       if (first.second < 0) first = here;
     }

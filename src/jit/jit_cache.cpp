@@ -13,6 +13,7 @@
 #include "../trace/ir/effects.hpp"
 #include "../trace/ir/executable.hpp"
 #include "../trace/record/devices.hpp"
+#include "../trace/record/literals.hpp"
 #include "../trace/record/named_axes.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/signature_changes.hpp"
@@ -35,7 +36,7 @@ struct JitCache::Entry {
   MetNumbers met;
 
   /// What the program reads, in order: arguments, states, what was captured.
-  SmallVec<BufferRef, 8> inputs(std::span<const Tensor> arguments, Where where) const {
+  SmallVec<BufferRef, 8> inputs(std::span<const Tensor> arguments, CallSite where) const {
     SmallVec<BufferRef, 8> all;
     all.reserve(arguments.size() + captured_values.size());
     for (const Tensor& t : arguments) all.push_back(buffer_of(t, where));
@@ -44,7 +45,7 @@ struct JitCache::Entry {
     return all;
   }
   void compile(std::span<const Tensor> arguments, const std::optional<Device>& wanted,
-               std::span<const char> donated, Where);
+               std::span<const char> donated, CallSite);
 };
 
 namespace jit_program {
@@ -87,7 +88,7 @@ std::string key_of(const StaticKey& static_key, std::span<const Tensor> argument
 
 void JitCache::Entry::compile(std::span<const Tensor> arguments,
                               const std::optional<Device>& wanted, std::span<const char> donated,
-                              Where where) {
+                              CallSite where) {
   for (const Tensor& t : captured) captured_values.push_back(buffer_of(t, where));
   const WhereScope line(where);  // what messages name where an equation knows no line
   device = wanted ? *wanted : device_of(*graph, jit_program::places_of(arguments));
@@ -117,15 +118,16 @@ namespace jit_program {
 // written over keeps it: the program gets a copy.
 void take_donated(std::span<const Tensor> arguments, std::span<const char> donated,
                   std::span<BufferRef> inputs, std::span<const std::size_t> overwritten,
-                  Where where) {
+                  CallSite where) {
   for (std::size_t i = 0; i < donated.size(); ++i)
     for (std::size_t j = 0; donated[i] && j < arguments.size(); ++j)
       if (j != i && arguments[j].node() == arguments[i].node() &&
           arguments[j].output() == arguments[i].output())
         fail(ErrorKind::value,
-             worded("vt::jit: {} is donated, and is another argument too (leaves {} and {}): pass "
-                    "a copy",
-                    aval_of(arguments[i]).str(), i, j),
+             formatted(
+                 "vt::jit: {} is donated, and is another argument too (leaves {} and {}): pass "
+                 "a copy",
+                 aval_of(arguments[i]).str(), i, j),
              where);
   for (std::size_t i = 0; i < donated.size(); ++i)
     if (donated[i]) donate(arguments[i], where);
@@ -144,18 +146,19 @@ void take_donated(std::span<const Tensor> arguments, std::span<const char> donat
 
 }  // namespace jit_program
 
-void check_donated(const std::vector<int>& donate, std::size_t arguments, Where where) {
+void check_donated(const std::vector<int>& donate, std::size_t arguments, CallSite where) {
   for (int position : donate)
     if (position < 0 || static_cast<std::size_t>(position) >= arguments)
       fail(ErrorKind::value,
-           worded("vt::jit: donate names argument {}, counted from 0, but this call has only {}",
-                  position, arguments),
+           formatted("vt::jit: donate names argument {}, counted from 0, but this call has only {}",
+                     position, arguments),
            where);
 }
 
-JitCache::JitCache(std::optional<Device> device, int programs, Where where) {
+JitCache::JitCache(std::optional<Device> device, int programs, CallSite where) {
   if (programs < 1)
-    fail(ErrorKind::value, worded("vt::jit: programs is {}; at least 1 is kept", programs), where);
+    fail(ErrorKind::value, formatted("vt::jit: programs is {}; at least 1 is kept", programs),
+         where);
   state_ = new_box<State>(device, static_cast<std::size_t>(programs));
 }
 JitCache::~JitCache() = default;
@@ -165,7 +168,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
                                                        const FlatFunction& f,
                                                        FunctionRef<std::shared_ptr<void>()> keep,
                                                        bool& traced, std::span<const char> donated,
-                                                       Where where) {
+                                                       CallSite where) {
   // inside another jit: its equations are taken over, and compiled with the rest
   traced = thread_state().floor > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -213,7 +216,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
 
 std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key,
                                    const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
-                                   std::shared_ptr<void>& kept, Where where,
+                                   std::shared_ptr<void>& kept, CallSite where,
                                    std::span<const char> donated) {
   bool traced = false;
   const std::shared_ptr<const Entry> program =
@@ -260,7 +263,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
 }
 
 std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key,
-                                   const FlatFunction& f, Where where) const {
+                                   const FlatFunction& f, CallSite where) const {
   const std::shared_ptr<const Entry> program =
       state_->program(jit_program::key_of(static_key, arguments, state_->device));
   if (!program || !program->executable) return "";
@@ -291,7 +294,7 @@ std::string JitCache::explain(std::span<const Tensor> arguments,
 
 Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key,
                         const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
-                        Where where, std::span<const char> donated) {
+                        CallSite where, std::span<const char> donated) {
   bool traced = false;
   const std::shared_ptr<const Entry> program =
       entry(arguments, static_key, f, keep, traced, donated, where);

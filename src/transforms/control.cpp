@@ -1,10 +1,10 @@
-// map and associative_scan: compositions of scan and vmap.
+// map and associative_scan, composed of scan and vmap.
 #include <vt/control.hpp>
 #include <vt/small_vec.hpp>
 
 #include <algorithm>
 
-#include "../trace/ops/promote.hpp"
+#include "../trace/ops/support/operands.hpp"
 #include "../trace/record/scope.hpp"
 
 namespace vt::detail {
@@ -60,7 +60,7 @@ std::int64_t common_length(std::span<const Tensor> xs, int axis, const ControlCa
 /// the elements between them follow with one combination each.
 std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& xs,
                              const ControlCall& call) {
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   const std::int64_t n = xs[0].shape()[0];
   if (n < 2) return xs;
   const auto strided = [&](const std::vector<Tensor>& all, std::int64_t start, std::int64_t limit,
@@ -103,9 +103,10 @@ std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& 
     const Tensor both = stack({sliced(even[i], 0, 0, m, 1, line), odd[i]}, 1, line);
     Shape shape{2 * m};
     shape.append(xs[i].shape().begin() + 1, xs[i].shape().end());
-    Tensor woven = reshaped(both, shape, line);
-    if (n % 2) woven = concatenate({woven, sliced(even[i], 0, m, m + 1, 1, line)}, 0, line);
-    result.push_back(std::move(woven));
+    Tensor interleaved = reshaped(both, shape, line);
+    if (n % 2)
+      interleaved = concatenate({interleaved, sliced(even[i], 0, m, m + 1, 1, line)}, 0, line);
+    result.push_back(std::move(interleaved));
   }
   return result;
 }
@@ -115,7 +116,7 @@ std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& 
 std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs,
                              const MapOptions& options, const ControlCall& call) {
   using namespace control_compositions;
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   const std::int64_t n = common_length(xs, 0, call), block = options.batch_size;
   if (block < 0)
     refuse(ErrorKind::value, call,
@@ -148,7 +149,7 @@ std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<cons
                                           const AssociativeScanOptions& options,
                                           const ControlCall& call) {
   using namespace control_compositions;
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   common_length(elements, options.axis, call);
   const auto moved = [&](const Tensor& t, int from, int to) {
     return moveaxis({t, line.file, line.line}, Axes{from}, Axes{to});

@@ -1,4 +1,4 @@
-// linear_solve and root: solutions as equations whose derivative comes from what they solve.
+// linear_solve and root: solutions whose derivative comes from the equation that they solve.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vt/solvers.hpp>
 
 #include "../trace/ir/dependence.hpp"
-#include "../trace/ops/promote.hpp"
+#include "../trace/ops/support/operands.hpp"
 #include "../trace/record/scope.hpp"
 #include "grad/build.hpp"
 #include "grad/jvp.hpp"
@@ -31,7 +31,7 @@ std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b)
 
 /// Records `f` of Tensors like `avals`, which must give such Tensors.
 Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char* name,
-                  const char* part, Where where) {
+                  const char* part, CallSite where) {
   const FlatFunction checked = [&](std::span<const Tensor> x) {
     std::vector<Tensor> out = f(x);
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -68,7 +68,7 @@ FlatFunction conjugated(const FlatFunction& f) {
 }
 GraphRef shared(Recorded& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
 
-Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, Where where) {
+Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, CallSite where) {
   Vec<Aval> avals;
   for (const Tensor& t : tensors) {
     if (!t.defined())
@@ -97,7 +97,7 @@ std::vector<Tensor> by_captured(const GraphBody& graph, std::span<const Tensor> 
 }
 
 std::vector<Tensor> emitted(GraphRef body, std::shared_ptr<CustomRule> rule,
-                            std::span<const Tensor> operands, Where where) {
+                            std::span<const Tensor> operands, CallSite where) {
   if (body->outputs.empty()) return {};
   CallParams p;
   p.body = std::move(body);
@@ -110,11 +110,11 @@ std::vector<Tensor> emitted(GraphRef body, std::shared_ptr<CustomRule> rule,
 
 /// Throws unless the derivative is the same everywhere. Of what does not depend on the argument
 /// only numbers are seen to be added: a captured Tensor may be zero.
-void need_linear(const Recorded& f, std::span<const Aval> avals, const char* name, Where where) {
+void need_linear(const Recorded& f, std::span<const Aval> avals, const char* name, CallSite where) {
   const std::size_t n = avals.size();
-  const auto refuse = [&](const char* why, Where line) {
+  const auto refuse = [&](const char* why, CallSite line) {
     fail(ErrorKind::transform,
-         worded("{}: matvec must be linear, a product v ↦ A·v; {}", name, why), line);
+         formatted("{}: matvec must be linear, a product v ↦ A·v; {}", name, why), line);
   };
   Dependence dependence;
   Dependence::Flags depends(f.graph.avals.size(), false), numbers = depends, operands;
@@ -162,7 +162,7 @@ void need_linear(const Recorded& f, std::span<const Aval> avals, const char* nam
 struct LinearSystem {
   std::size_t leaves;
   const char* name;
-  Where where;
+  CallSite where;
   GraphRef product[2], solution[2];
 };
 using LinearSystemRef = std::shared_ptr<const LinearSystem>;
@@ -203,7 +203,7 @@ std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const
 
 std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b,
                                       const FlatSolve& solve, const FlatSolve& transpose_solve,
-                                      Transposed transposed, const char* name, Where where) {
+                                      Transposed transposed, const char* name, CallSite where) {
   using namespace implicit_parts;
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(b, name, where);
@@ -259,7 +259,7 @@ namespace implicit_parts {
 struct RootProblem {
   std::size_t leaves;
   const char* name;
-  Where where;
+  CallSite where;
   GraphRef function, solution;  ///< of (leaves…, captured…)
   FlatSolve tangent_solve;
   /// in its place, if it captures what will be gone: (x…, right side…, captured…) → tangents
@@ -347,7 +347,7 @@ std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tenso
   Tensor matrix = out.value;
   if (!out.axis) matrix = grad_build::in_dim(matrix, square, Axes{0});
   else if (*out.axis == 0) matrix = grad_build::permuted(matrix, Axes{1, 0});  // lanes are columns
-  const Where line = user_line({});
+  const CallSite line = user_line({});
   return unraveled(vt::linalg::solve({matrix, line.file, line.line}, {right, line.file, line.line}),
                    b);
 }
@@ -356,7 +356,7 @@ std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tenso
 
 std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess,
                               const FlatRootFinder& solve, const FlatSolve& tangent_solve,
-                              const char* name, Where where) {
+                              const char* name, CallSite where) {
   using namespace implicit_parts;
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(guess, name, where);
@@ -396,20 +396,21 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
   return solution(r, joined(operands, captured));
 }
 
-void check_limits(const IterationOptions& options, const char* name, Where where) {
+void check_limits(const IterationOptions& options, const char* name, CallSite where) {
   if (!(options.tolerance >= 0))
     fail(ErrorKind::value,
-         worded("{}: tolerance is {}; it is at least 0, which leaves the choice to the method",
-                name, options.tolerance),
+         formatted("{}: tolerance is {}; it is at least 0, which leaves the choice to the method",
+                   name, options.tolerance),
          where);
   if (options.max_iterations < 0)
     fail(ErrorKind::value,
-         worded("{}: max_iterations is {}; it is at least 0, which leaves the choice to the method",
-                name, options.max_iterations),
+         formatted(
+             "{}: max_iterations is {}; it is at least 0, which leaves the choice to the method",
+             name, options.max_iterations),
          where);
 }
 
-FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
+FlatRootFinder newton_solver(const IterationOptions& options, CallSite where) {
   check_limits(options, "vt::newton", where);
   return [options, where](const FlatFunction& f, std::span<const Tensor> guess) {
     using namespace implicit_parts;
@@ -423,7 +424,7 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
       Tensor all = vt::max(vt::abs(raveled(y)));
       return all;
     };
-    // (round, x…, f(x)…)
+    // (iteration, x…, f(x)…)
     std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
     for (const Tensor& t : guess) carry.push_back(t);
     for (const Tensor& t : f(guess)) carry.push_back(t);
@@ -449,7 +450,7 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
   };
 }
 
-FlatRootFinder repetition_solver(const IterationOptions& options, Where where) {
+FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where) {
   check_limits(options, "vt::fixed_point", where);
   return [options, where](const FlatFunction& change, std::span<const Tensor> guess) {
     const std::size_t n = guess.size();
@@ -458,7 +459,7 @@ FlatRootFinder repetition_solver(const IterationOptions& options, Where where) {
                              : guess[0].dtype() == f64 ? 1e-10
                                                        : 1e-5;
     const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 1000;
-    // (round, x…, f(x) − x…)
+    // (iteration, x…, f(x) − x…)
     std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
     for (const Tensor& t : guess) carry.push_back(t);
     for (const Tensor& t : change(guess)) carry.push_back(t);

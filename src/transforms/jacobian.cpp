@@ -201,8 +201,8 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   const bool forward =
       mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
 
-  // Blocks of the result that one call of along_basis does not make; those of examples are turned
-  // once more.
+  // Blocks of the result that one call of along_basis does not make; those of examples are
+  // transposed once more.
   const auto others = [&](std::size_t o, std::size_t k) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < out.size(); ++i)

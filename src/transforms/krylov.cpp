@@ -1,8 +1,8 @@
-// Solutions of linear systems that need products with the matrix only: conjugate gradients, and
-// their stabilized biconjugate relatives.
+// Iterative solvers of linear systems that need only products with the matrix: conjugate gradients
+// and bicgstab.
 #include <vt/solvers.hpp>
 
-#include "../trace/ops/promote.hpp"
+#include "../trace/ops/support/operands.hpp"
 
 namespace vt::detail {
 
@@ -43,7 +43,7 @@ Vector zeros_like_all(const Vector& b) {
 
 struct Limits {
   Tensor length2;  ///< of the residual, at the end
-  std::int64_t rounds;
+  std::int64_t iterations;
 };
 Limits limits(const Vector& b, const IterationOptions& options, std::int64_t factor) {
   std::int64_t n = 0;
@@ -76,12 +76,12 @@ struct Packed {
   /// Numbers come behind all vectors; k-th from the end.
   const Tensor& number(std::size_t k) const { return all[all.size() - 1 - k]; }
 };
-Tensor zero_rounds() { return full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{})); }
+Tensor zero_iterations() { return full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{})); }
 
 }  // namespace krylov
 
 FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& options,
-                    Where where) {
+                    CallSite where) {
   check_limits(options, "vt::cg", where);
   return [preconditioner, options, where](const FlatFunction& matvec,
                                           std::span<const Tensor> given) {
@@ -92,13 +92,13 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
     const Limits end = limits(b, options, 10);
     const auto towards = [&](const Vector& r) { return preconditioner ? preconditioner(r) : r; };
     const Vector z = towards(b);
-    // x, r, p, r·z, round
+    // x, r, p, r·z, iteration
     const Packed init =
-        Packed(n).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z)).add(zero_rounds());
+        Packed(n).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z)).add(zero_iterations());
     const Vector out = while_flat(
         [&](std::span<const Tensor> c) {
           const Packed now(c, n);
-          return Vector{(now.number(0) < end.rounds) & (length2(now.vector(1)) > end.length2)};
+          return Vector{(now.number(0) < end.iterations) & (length2(now.vector(1)) > end.length2)};
         },
         [&](std::span<const Tensor> c) {
           const Packed now(c, n);
@@ -119,7 +119,7 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
   };
 }
 
-FlatSolve bicgstab_solver(const IterationOptions& options, Where where) {
+FlatSolve bicgstab_solver(const IterationOptions& options, CallSite where) {
   check_limits(options, "vt::bicgstab", where);
   return [options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
     using namespace krylov;
@@ -127,13 +127,13 @@ FlatSolve bicgstab_solver(const IterationOptions& options, Where where) {
     const Vector b(given.begin(), given.end());
     const std::size_t n = b.size();
     const Limits end = limits(b, options, 10);
-    // x, r, p, b·r, round
+    // x, r, p, b·r, iteration
     const Packed init =
-        Packed(n).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b)).add(zero_rounds());
+        Packed(n).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b)).add(zero_iterations());
     const Vector out = while_flat(
         [&](std::span<const Tensor> c) {
           const Packed now(c, n);
-          return Vector{(now.number(0) < end.rounds) & (length2(now.vector(1)) > end.length2)};
+          return Vector{(now.number(0) < end.iterations) & (length2(now.vector(1)) > end.length2)};
         },
         [&](std::span<const Tensor> c) {
           const Packed now(c, n);

@@ -153,25 +153,29 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
   for (int lanes : counts)
     for (const auto& [op, name] : ops) {
       kernels.open(std::string(name) + std::to_string(lanes));
-      b.store(kernels.buffer(1), b.reduce_lanes(op, b.load(kernels.buffer(0), vt::f32, lanes)));
+      b.store(kernels.buffer(1),
+              b.reduce_simd_lanes(op, b.load(kernels.buffer(0), vt::f32, lanes)));
       kernels.done();
       kernels.open(std::string("int_") + name + std::to_string(lanes));
-      b.store(kernels.buffer(1), b.reduce_lanes(op, b.load(kernels.buffer(0), vt::i16, lanes)));
+      b.store(kernels.buffer(1),
+              b.reduce_simd_lanes(op, b.load(kernels.buffer(0), vt::i16, lanes)));
       kernels.done();
     }
   const std::pair<Reduce, const char*> bit_ops[] = {
       {Reduce::bit_and, "and"}, {Reduce::bit_or, "or"}, {Reduce::bit_xor, "xor"}};
   for (const auto& [op, name] : bit_ops) {
     kernels.open(name);
-    b.store(kernels.buffer(1), b.reduce_lanes(op, b.load(kernels.buffer(0), vt::u32, 13)));
+    b.store(kernels.buffer(1), b.reduce_simd_lanes(op, b.load(kernels.buffer(0), vt::u32, 13)));
     kernels.done();
   }
   kernels.open("any_all");
   const Value mask = b.load(kernels.buffer(0), vt::bool_, 13);
   b.store(kernels.buffer(1), b.any(mask));
   b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(1)), b.all(mask));
-  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(2)), b.reduce_lanes(Reduce::max, mask));
-  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(3)), b.reduce_lanes(Reduce::mul, mask));
+  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(2)),
+          b.reduce_simd_lanes(Reduce::max, mask));
+  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(3)),
+          b.reduce_simd_lanes(Reduce::mul, mask));
   kernels.done();
   kernels.compile();
   std::mt19937 random(3);
@@ -253,7 +257,7 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
             "add8", vt::f64, 8, {c[0], b.load(b.offset(array, vt::f64, i), vt::f64, 8)},
             [&](const vt::Vec<Value>& a) { return b.add(a[0], a[1]); })};
       })[0];
-  b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_lanes(Reduce::add, total));
+  b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_simd_lanes(Reduce::add, total));
   kernels.done();
   kernels.open("runtime");
   b.call_runtime_void("vt_lanes_sin", {kernels.buffer(0), b.index(1)});

@@ -5,12 +5,12 @@
 #include <vt/vt.hpp>
 
 #include "src/jit/cpu/emit/nest.hpp"
-#include "src/jit/cpu/emit/register_loop.hpp"
+#include "src/jit/cpu/emit/register_kernel.hpp"
 #include "src/jit/cpu/llvm/compile.hpp"
 #include "src/jit/fusion/fuse.hpp"
 #include "src/jit/nest/schedule.hpp"
-#include "src/jit/regions/lane_regions.hpp"
-#include "src/jit/regions/register_loop.hpp"
+#include "src/jit/regions/fused_regions.hpp"
+#include "src/jit/regions/register_kernel.hpp"
 #include "src/trace/ir/graph.hpp"
 #include "src/trace/record/scope.hpp"
 
@@ -103,9 +103,9 @@ TEST_F(JitAssembly, PartsAreReadWithoutMasks) {
   }
 }
 
-// Squares are turned by interleaving rows; taking turns with a neighbour's elements shifted and
+// Squares are transposed by interleaving rows; taking turns with a neighbour's elements shifted and
 // blended those of 16 bits and fewer.
-TEST_F(JitAssembly, SquaresAreTurnedByInterleaving) {
+TEST_F(JitAssembly, SquaresAreTransposedByInterleaving) {
   for (DType d : {bf16, f16}) {
     const std::string text = assembly_of([](S t) -> Tensors { return {transpose(t[0], {1, 0})}; },
                                          {Aval(d, {256, 256})});
@@ -147,11 +147,12 @@ TEST_F(JitAssembly, LongFunctionsOfShortRowsAreCalled) {
   const auto f = [](S t) -> Tensors { return {digamma(t[0]) - sum(t[0], 1, true)}; };
   const auto text_of = [&](std::int64_t row) {
     const std::vector<Aval> rows{Aval(f32, {400, row})};
-    const GraphBody g = form_lane_regions(simplify(record(f, rows, {}).graph, SimplifyFor::running),
-                                          RegisterLimits());
+    const GraphBody g = form_fused_regions(
+        simplify(record(f, rows, {}).graph, SimplifyFor::running), RegisterLimits());
     cpu::IrBuilder b;
     for (const Equation& e : g.equations)
-      if (e.op == Op::cond) cpu::emit_register_loop(b, "loop", register_form(alone(g, e)).value());
+      if (e.op == Op::cond)
+        cpu::emit_register_kernel(b, "loop", register_form(alone(g, e)).value());
     return b.text();
   };
   const std::string five = text_of(5), ten = text_of(10);

@@ -150,8 +150,8 @@ TEST(JitBounds, ReductionsOfNothing) {
   }
 }
 
-TEST(JitBounds, EdgesOfTurnedSquares) {
-  const auto turned = vt::jit([](Tensor x) { return vt::transpose(x) + 1.0; });
+TEST(JitBounds, EdgesOfTransposedSquares) {
+  const auto transposed = vt::jit([](Tensor x) { return vt::transpose(x) + 1.0; });
   const auto padded =
       vt::jit([](Tensor x) { return vt::transpose(vt::pad(x, {{3, 2}, {9, 20}})); });
   const std::int64_t columns = 64;
@@ -159,7 +159,8 @@ TEST(JitBounds, EdgesOfTurnedSquares) {
     const Fenced x(rows * columns, true);
     const Tensor a = x.tensor({rows, columns});
     for (int run = 0; run < 2; ++run) {
-      const std::vector<double> from = a.to_vector<double>(), to = turned(a).to_vector<double>(),
+      const std::vector<double> from = a.to_vector<double>(),
+                                to = transposed(a).to_vector<double>(),
                                 wide = padded(a).to_vector<double>();
       for (std::int64_t r = -3; r < rows + 2; ++r)
         for (std::int64_t c = -9; c < columns + 20; ++c) {

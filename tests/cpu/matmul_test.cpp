@@ -353,10 +353,10 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
       std::vector<float> first(static_cast<std::size_t>(m * n)), c = first;
       vt::set_num_threads(1);
       kernel->run(a.data(), b.data(), first.data());
-      std::vector<std::atomic<int>> told(static_cast<std::size_t>(m));
+      std::vector<std::atomic<int>> log(static_cast<std::size_t>(m));
       const auto count_rows = [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
-          ++told[static_cast<std::size_t>(r)];
+          ++log[static_cast<std::size_t>(r)];
           // What is said to be finished is.
           EXPECT_TRUE(
               std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n))
@@ -368,11 +368,11 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
         kernel->run(a.data(), b.data(), c.data());
         EXPECT_EQ(c, first) << threads << " threads, " << kernel->describe() << " of " << m << 'x'
                             << n << 'x' << k;
-        for (auto& t : told) t = 0;
+        for (auto& t : log) t = 0;
         std::fill(c.begin(), c.end(), -7.0f);
         kernel->run(a.data(), b.data(), c.data(), vt::detail::RowsDone(count_rows), kept);
         for (std::int64_t r = 0; r < m; ++r)
-          EXPECT_EQ(told[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
+          EXPECT_EQ(log[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
       }
     }
   vt::set_num_threads(before);

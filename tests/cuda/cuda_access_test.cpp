@@ -1,5 +1,5 @@
 // How kernels reach memory on a CUDA device, here the emulated one: neighbours by one access, with
-// what is left over, arrays that begin anywhere and those that cannot be read so; turned arrays
+// what is left over, arrays that begin anywhere and those that cannot be read so; transposed arrays
 // through shared memory; reductions down columns. All as the interpreter has it.
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(CudaAccess, NeighboursOfSeveralDtypesAndBroadcasts) {
       {x}, {}, "pads");
 }
 
-// The rounds of a scan lie anywhere in its operands and results.
+// The iterations of a scan lie anywhere in its operands and results.
 TEST(CudaAccess, ArraysThatBeginAnywhere) {
   const Tensor xs = vt_test::random_tensor(vt::f32, {3, 20001}, -2, 2, 7);
   const auto f = [](Tensor xs) {
@@ -109,7 +109,7 @@ TEST(CudaAccess, ArraysThatBeginAnywhere) {
 }
 
 // Squares of 32 × 32, and what is left of them.
-TEST(CudaAccess, TurnedArrays) {
+TEST(CudaAccess, TransposedArrays) {
   const Tensor x = vt_test::random_tensor(vt::f32, {3, 70, 45}, -2, 2, 8),
                y = vt_test::random_tensor(vt::f32, {3, 45, 70}, -2, 2, 9);
   const std::string text = expect_same_and_report(
@@ -143,11 +143,11 @@ TEST(CudaAccess, ReductionsDownColumns) {
 
 // How many threads a row gets, by estimated times: the same on every device, as it decides in which
 // order a sum is made.
-TEST(CudaAccess, TeamsOfRows) {
+TEST(CudaAccess, ThreadGroupsOfRows) {
   struct Case {
     Shape shape;
-    int axis, team;
-    const char* told;
+    int axis, thread_group;
+    const char* log;
   };
   for (const Case& c : {Case{{300000, 4}, 1, 1, "chosen: 1 thread for a row"},
                         {{40000, 96}, 1, 32, "chosen: 32 threads for a row"},
@@ -158,16 +158,16 @@ TEST(CudaAccess, TeamsOfRows) {
         .elements = static_cast<double>(c.shape[static_cast<std::size_t>(c.axis)]),
         .rows = rows,
         .beside = c.axis == 0};
-    const vt::detail::cuda::TeamChoice choice = vt::detail::cuda::choose_team(work);
-    EXPECT_EQ(choice.team, c.team) << choice.str();
-    EXPECT_NE(choice.runner_up, choice.team);
+    const vt::detail::cuda::ThreadGroupChoice choice = vt::detail::cuda::choose_thread_group(work);
+    EXPECT_EQ(choice.thread_group, c.thread_group) << choice.str();
+    EXPECT_NE(choice.runner_up, choice.thread_group);
     EXPECT_LE(choice.time, choice.next_time + 300) << choice.str();
-    EXPECT_EQ(choice.time, vt::detail::cuda::time_of_teams(work, choice.team));
+    EXPECT_EQ(choice.time, vt::detail::cuda::time_of_thread_groups(work, choice.thread_group));
     if (rows > 5000) continue;
     const std::string text = expect_same_and_report(
         [&](std::span<const Tensor> a) { return Tensors{vt::sum(a[0], c.axis)}; },
         {vt_test::random_quarters(vt::f32, c.shape, 15)}, {}, c.shape.str());
-    EXPECT_TRUE(says(text, c.told)) << text;
+    EXPECT_TRUE(says(text, c.log)) << text;
   }
 }
 

@@ -134,9 +134,9 @@ TEST(CudaConv, Layouts) {
     o.layout = layout, o.filter_layout = filter_layout, o.out_layout = out_layout;
     // The letters of `layout` give the order of strides and edges.
     if (o.layout.find('H') > o.layout.find('W')) o.strides = {1, 2};
-    const Tensor turned = vt::transpose(x, axes("NHWC", layout)),
-                 turned_filter = vt::transpose(filter, axes("HWIO", filter_layout));
-    expect_same(convolution(o), {turned.eval(), turned_filter.eval()},
+    const Tensor transposed = vt::transpose(x, axes("NHWC", layout)),
+                 transposed_filter = vt::transpose(filter, axes("HWIO", filter_layout));
+    expect_same(convolution(o), {transposed.eval(), transposed_filter.eval()},
                 std::string(layout) + filter_layout);
   }
 }

@@ -169,7 +169,7 @@ TEST_F(CudaEmulator, ThreadsOfTheHostWorkSideBySide) {
         EXPECT_EQ(driver_->cuCtxSetCurrent(context), 0);
         cuda::Stream stream = nullptr;
         EXPECT_EQ(driver_->cuStreamCreate(&stream, Constant::CU_STREAM_NON_BLOCKING), 0);
-        for (int round = 0; round < 10; ++round) {
+        for (int iteration = 0; iteration < 10; ++iteration) {
           const int n = 500 + t;
           std::vector<float> x(static_cast<std::size_t>(n), static_cast<float>(t + 1)), y(1);
           DevicePtr dx = 0, dy = 0;

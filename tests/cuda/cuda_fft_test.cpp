@@ -23,9 +23,9 @@ Tensor numbers(vt::DType d, const Shape& shape) {
   return vt_test::random_tensor(d, shape, -1, 1, 5);
 }
 
-/// `steps` of the host are expected, and `told` by explain.
+/// `steps` of the host are expected, and `log` by explain.
 void expect_same(const Function& function, const Tensors& arguments, const std::string& what,
-                 bool on_host = false, const std::string& told = {}) {
+                 bool on_host = false, const std::string& log = {}) {
   const auto [actual, expected, text] = vt_test::on_both(function, arguments, what);
   const double epsilon = vt::real_dtype(arguments[0].dtype()) == vt::f64 ? 0x1p-52 : 0x1p-23;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -40,7 +40,7 @@ void expect_same(const Function& function, const Tensors& arguments, const std::
         what + " result " + std::to_string(i));
   }
   EXPECT_EQ(vt::stats().host_steps > 0, on_host) << what << "\n" << text;
-  EXPECT_NE(text.find(told), std::string::npos) << text;
+  EXPECT_NE(text.find(log), std::string::npos) << text;
 }
 
 TEST(CudaFft, LengthsOfAllFactors) {

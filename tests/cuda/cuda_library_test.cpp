@@ -155,7 +155,7 @@ TEST(CudaLibrary, OneErrorOfManyEndsAllWorkOnADevice) {
   cuda::forget_lost_devices();
   EXPECT_NO_THROW(cuda::check(Constant::CUDA_SUCCESS, "cuInit"));
   const std::string memory = message([] {
-    cuda::check(Constant::CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocAsync", vt::Where{"user.cpp", 7});
+    cuda::check(Constant::CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocAsync", vt::CallSite{"user.cpp", 7});
   });
   EXPECT_NE(memory.find("vt: cuMemAllocAsync: "), std::string::npos) << memory;
   EXPECT_NE(memory.find("use smaller batches"), std::string::npos) << memory;

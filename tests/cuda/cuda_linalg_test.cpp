@@ -22,10 +22,10 @@ using Function = vt_test::TensorFunction;
 Tensor general(const Shape& shape, std::uint64_t seed, vt::DType d = vt::f64) {
   return vt_test::random_tensor(d, shape, -1, 1, seed);
 }
-Tensor turned(const Tensor& x) { return vt::swapaxes(x, -1, -2); }
+Tensor transposed(const Tensor& x) { return vt::swapaxes(x, -1, -2); }
 Tensor positive(const Shape& shape, std::uint64_t seed, vt::DType d = vt::f64) {
   const Tensor x = general(shape, seed, d);
-  return (vt::matmul(x, turned(x)) + vt::eye(shape.back(), d)).eval();
+  return (vt::matmul(x, transposed(x)) + vt::eye(shape.back(), d)).eval();
 }
 
 /// f on the device and on the host; no step on the host, and explain tells `way`.
@@ -105,7 +105,7 @@ TEST(CudaLinalg, EigenvaluesAndVectors) {
           return Tensors{la::eigh(a[0]).eigenvalues, la::eigh(a[0]).eigenvectors,
                          la::eigvalsh(a[0] * 1e-200) * 1e200};
         },
-        {(x + turned(x)).eval()}, s.way, 1e-9, std::to_string(s.n));
+        {(x + transposed(x)).eval()}, s.way, 1e-9, std::to_string(s.n));
   }
 }
 
@@ -143,9 +143,9 @@ TEST(CudaLinalg, SingularMatrices) {
   EXPECT_EQ(there.u.device(), device);
   const Tensor u = there.u.to(vt::cpu()), s = there.s.to(vt::cpu()), vh = there.vh.to(vt::cpu());
   vt_test::expect_close(vt::matmul(u * vt::expand_dims(s, -2), vh), x, {.absolute = 1e-13});
-  vt_test::expect_close(vt::matmul(turned(u), u), vt::broadcast_to(vt::eye(6, vt::f64), {2, 6, 6}),
-                        {.absolute = 1e-13});
-  vt_test::expect_close(vt::matmul(vh, turned(vh)),
+  vt_test::expect_close(vt::matmul(transposed(u), u),
+                        vt::broadcast_to(vt::eye(6, vt::f64), {2, 6, 6}), {.absolute = 1e-13});
+  vt_test::expect_close(vt::matmul(vh, transposed(vh)),
                         vt::broadcast_to(vt::eye(6, vt::f64), {2, 6, 6}), {.absolute = 1e-13});
   // Not positive definite; no inverse; no numbers; nothing but zeros. Others of the batch are what
   // they would be alone.
@@ -167,7 +167,7 @@ TEST(CudaLinalg, SingularMatrices) {
                           general({20, 20}, 8) * vt::exp(-30.0 * vt::arange(20).astype(vt::f64))}) {
     const la::QrResult f = la::qr(a.to(device));
     const Tensor q = f.q.to(vt::cpu());
-    vt_test::expect_close(vt::matmul(turned(q), q), vt::eye(20, vt::f64), {.absolute = 1e-14});
+    vt_test::expect_close(vt::matmul(transposed(q), q), vt::eye(20, vt::f64), {.absolute = 1e-14});
     vt_test::expect_close(vt::matmul(q, f.r.to(vt::cpu())), a, {.absolute = 1e-13});
   }
   const auto twin = vt::eye(7, vt::f64) * 3.0;
@@ -175,7 +175,7 @@ TEST(CudaLinalg, SingularMatrices) {
       [](const Tensors& a) {
         return Tensors{
             la::eigvalsh(a[0]), la::svdvals(a[0]),
-            vt::matmul(turned(la::eigh(a[0]).eigenvectors), la::eigh(a[0]).eigenvectors)};
+            vt::matmul(transposed(la::eigh(a[0]).eigenvectors), la::eigh(a[0]).eigenvectors)};
       },
       {twin.eval()}, "a warp", 1e-13, "equal values");
 }
@@ -195,7 +195,7 @@ TEST(CudaLinalg, ManyRightSidesAndTridiagonalSystems) {
 
 TEST(CudaLinalg, Derivatives) {
   const auto loss = [](Tensor a, Tensor b) {
-    const Tensor s = vt::matmul(a, turned(a)) + vt::eye(5, vt::f64);
+    const Tensor s = vt::matmul(a, transposed(a)) + vt::eye(5, vt::f64);
     const la::EighResult e = la::eigh(s);
     return vt::sum(la::solve(s, b)) + vt::sum(la::cholesky(s)) +
            vt::sum(vt::square(e.eigenvalues)) + vt::sum(la::svdvals(a));

@@ -151,7 +151,7 @@ TEST(CudaReplay, LoopsThatTheDeviceSteers) {
         all_close(result, collatz_like(a, x * static_cast<float>(seed + 1), limit), rounding))
         << seed;
   }
-  // None of its rounds.
+  // None of its iterations.
   EXPECT_TRUE(all_close(f(a.to(device), x.to(device), vt::tensor(1e9f).to(device)), x, {}));
   if (emulator) emulator->set_seed(0);
 }
@@ -339,8 +339,8 @@ TEST(CudaReplay, ResultsLieOverDonatedArguments) {
   }
 }
 
-// More rounds than a graph should have nodes are a loop of it, which counts on the device.
-TEST(CudaReplay, ScansOfManyRounds) {
+// More iterations than a graph should have nodes are a loop of it, which counts on the device.
+TEST(CudaReplay, ScansOfManyIterations) {
   for (bool reverse : {false, true}) {
     const auto f = [reverse](Tensor state, Tensor xs) {
       const auto step = [](Tensor s, Tensor x) {
@@ -360,7 +360,7 @@ TEST(CudaReplay, ScansOfManyRounds) {
       if (has_conditions()) {
         EXPECT_EQ(vt::stats().graph_launches, 1u);
       } else {
-        // the host gives the graph of a round as often, but for the first time
+        // the host gives the graph of an iteration as often, but for the first time
         EXPECT_GE(vt::stats().graph_launches, 419u);
       }
       if (emulator) {

@@ -48,10 +48,11 @@ const vt_test::LibraryControls* controls() { return vt_test::library_controls();
 Tensor general(const Shape& shape, std::uint64_t seed, vt::DType d = vt::f64) {
   return vt_test::random_tensor(d, shape, -1, 1, seed);
 }
-Tensor turned(const Tensor& x) { return vt::swapaxes(x, -1, -2); }
+Tensor transposed(const Tensor& x) { return vt::swapaxes(x, -1, -2); }
 Tensor positive(const Shape& shape, std::uint64_t seed, vt::DType d = vt::f64) {
   const Tensor x = general(shape, seed, d);
-  return (vt::matmul(x, turned(x)) / static_cast<double>(shape.back()) + vt::eye(shape.back(), d))
+  return (vt::matmul(x, transposed(x)) / static_cast<double>(shape.back()) +
+          vt::eye(shape.back(), d))
       .eval();
 }
 
@@ -139,7 +140,7 @@ TEST_F(CudaSolver, Spectra) {
         return Tensors{la::eigh(a[0]).eigenvalues, la::eigh(a[0]).eigenvectors,
                        la::eigvalsh(a[0] * 2.0)};
       },
-      {(x + turned(x)).eval()}, 1e-8, "eigh");
+      {(x + transposed(x)).eval()}, 1e-8, "eigh");
   for (const auto& [m, n] : {std::pair{100, 70}, {70, 100}, {90, 90}}) {
     const Tensor y = general({2, m, n}, 9);
     const std::string what = std::to_string(m) + " x " + std::to_string(n);
@@ -157,10 +158,10 @@ TEST_F(CudaSolver, Spectra) {
         vt::matmul(vt::slice(u, {0, 0, 0}, {2, m, least}) * vt::expand_dims(s, -2),
                    vt::slice(vh, {0, 0, 0}, {2, least, n}));
     vt_test::expect_close(product, y, {.absolute = 1e-11}, what);
-    vt_test::expect_close(vt::matmul(turned(u), u),
+    vt_test::expect_close(vt::matmul(transposed(u), u),
                           vt::broadcast_to(vt::eye(m, vt::f64), {2, m, m}), {.absolute = 1e-11},
                           what);
-    vt_test::expect_close(vt::matmul(vh, turned(vh)),
+    vt_test::expect_close(vt::matmul(vh, transposed(vh)),
                           vt::broadcast_to(vt::eye(n, vt::f64), {2, n, n}), {.absolute = 1e-11},
                           what);
   }
@@ -195,7 +196,7 @@ TEST_F(CudaSolver, WhatHasNoDecompositionIsNan) {
 
 TEST_F(CudaSolver, Derivatives) {
   const auto loss = [](Tensor a, Tensor b) {
-    const Tensor s = vt::matmul(a, turned(a)) / 90.0 + vt::eye(90, vt::f64);
+    const Tensor s = vt::matmul(a, transposed(a)) / 90.0 + vt::eye(90, vt::f64);
     return vt::sum(la::solve(s, b)) + vt::sum(la::cholesky(s)) +
            vt::sum(vt::square(la::eigh(s).eigenvalues)) + la::slogdet(s).logabsdet;
   };
@@ -213,7 +214,7 @@ TEST_F(CudaSolver, InALoop) {
     return Tensors{vt::fori_loop(
         0, 3,
         [](Tensor, Tensor x) {
-          return la::cholesky(vt::matmul(x, turned(x)) / 100.0 + vt::eye(100, vt::f64));
+          return la::cholesky(vt::matmul(x, transposed(x)) / 100.0 + vt::eye(100, vt::f64));
         },
         a[0])};
   };

@@ -25,8 +25,8 @@
 #include "src/jit/cuda/source/nest_source.hpp"
 #include "src/jit/cuda/source/register_source.hpp"
 #include "src/jit/fusion/fuse.hpp"
-#include "src/jit/regions/lane_regions.hpp"
-#include "src/jit/regions/register_loop.hpp"
+#include "src/jit/regions/fused_regions.hpp"
+#include "src/jit/regions/register_kernel.hpp"
 #include "src/jit/services/threads.hpp"
 #include "src/trace/simplify/simplify.hpp"
 #include "support/primitive_cases.hpp"
@@ -48,7 +48,7 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
   for (const Aval& a : graph.avals)
     if (vt::is_complex(a.dtype)) return;
   Fusion fusion =
-      fuse(form_lane_regions(graph, cuda::device_limits()),
+      fuse(form_fused_regions(graph, cuda::device_limits()),
            {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
   cuda::attach_element_epilogues(fusion, [](const Equation&) { return true; });
   for (const FusedStep& step : fusion.steps) {
@@ -101,7 +101,7 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
       sources.insert(m.source);
     } else if (is_control(e.op)) {
       if (const std::optional<LaneForm> form = cuda::form_in_registers(alone(fusion.graph, e)))
-        sources.insert(cuda::register_loop_source(*form, "kernel"));
+        sources.insert(cuda::register_kernel_source(*form, "kernel"));
       else
         for (const GraphRef& body : bodies_of(e.params))
           add_kernels(simplify(*body, SimplifyFor::running), sources);
@@ -112,10 +112,10 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
 std::string as_one_kernel(const std::set<std::string>& parts) {
   using Kind = cuda::ReplayStep::Kind;
   cuda::ReplayList all(false, true);
-  cuda::ReplayStep rounds, branch, loop, copy;
-  rounds.kind = Kind::rounds, branch.kind = Kind::branch, loop.kind = Kind::loop,
+  cuda::ReplayStep iterations, branch, loop, copy;
+  iterations.kind = Kind::iterations, branch.kind = Kind::branch, loop.kind = Kind::loop,
   copy.kind = Kind::copy;
-  rounds.numbers = {7}, branch.numbers = {1, 2}, copy.numbers = {12};
+  iterations.numbers = {7}, branch.numbers = {1, 2}, copy.numbers = {12};
   for (cuda::ReplayStep* s : {&branch, &loop}) s->places.push_back({0, 4});
   copy.places.push_back({cuda::Place::scratch, 16});
   copy.places.push_back({cuda::Place::fixed, 1 << 20});
@@ -130,12 +130,12 @@ std::string as_one_kernel(const std::set<std::string>& parts) {
       if (c == '*') step.places.push_back({1, 256, -8});
     for (std::size_t at = 0; (at = head.find("long long", at)) != head.npos; ++at)
       step.numbers.push_back(-5);
-    rounds.body.push_back(std::move(step));
+    iterations.body.push_back(std::move(step));
   }
   loop.body.push_back(copy);
   branch.body.push_back(std::move(loop));
-  rounds.body.push_back(std::move(branch));
-  all.add(std::move(rounds));
+  iterations.body.push_back(std::move(branch));
+  all.add(std::move(iterations));
   const cuda::LoopKernel made = cuda::loop_kernel(all, 2, "kernel");
   EXPECT_FALSE(made.source.empty());
   EXPECT_EQ(made.fixed.size(), 1u);
@@ -349,7 +349,7 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
   add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::matmul(a[0], a[0])}; },
                        {vt::ones({100, 100})}),
               sources);
-  // Neighbours at a time, squares that are turned, columns.
+  // Neighbours at a time, squares that are transposed, columns.
   add_kernels(graph_of(
                   [](std::span<const Tensor> a) {
                     return Tensors{a[0] * a[1] + a[2],
@@ -387,7 +387,7 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
                     },
                     {x, places}),
                 sources);
-  // Tiles of both sizes, sums in parts, stretched images by phases and place by place.
+  // Tiles of both sizes, sums in parts, dilated images by phases and place by place.
   const auto convolution = [&](const vt::Shape& x, const vt::Shape& filter,
                                const vt::ConvOptions& options, vt::DType d) {
     add_kernels(
@@ -431,7 +431,7 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
                     {vt::ones({m, k}, vt::f16), vt::ones({k, 48}, vt::f16), vt::ones({48}),
                      vt::ones({m, 1})}),
                 sources);
-  // Some of them as steps of one kernel, with a loop, a branch and rounds.
+  // Some of them as steps of one kernel, with a loop, a branch and iterations.
   const std::set<std::string> parts = kernels_of(
       [](std::span<const Tensor> a) {
         return Tensors{vt::softmax(vt::matmul(a[0], a[0]), 1), vt::sum(a[0], 0), vt::exp(a[1]) * 2,

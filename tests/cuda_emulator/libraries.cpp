@@ -160,8 +160,9 @@ extern "C" __global__ void __launch_bounds__(64) trsm(const num* t, num* b, int 
   }
   if (!kernel) return execution_failed;
   int upper = uplo == BlasConstant::CUBLAS_FILL_MODE_UPPER,
-      turned = op == BlasConstant::CUBLAS_OP_T, unit = diagonal == BlasConstant::CUBLAS_DIAG_UNIT;
-  void* parameters[] = {&t, &b, &upper, &turned, &unit, &m, &n, &ldt, &ldb};
+      transposed = op == BlasConstant::CUBLAS_OP_T,
+      unit = diagonal == BlasConstant::CUBLAS_DIAG_UNIT;
+  void* parameters[] = {&t, &b, &upper, &transposed, &unit, &m, &n, &ldt, &ldb};
   return VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((m + 63) / 64), 1, 1, 64, 1, 1, 0,
                                    handle->stream, parameters, nullptr)
              ? execution_failed

@@ -297,21 +297,23 @@ int cusolverDnXgetrs(SolverHandle handle, SolverParams, int op, std::int64_t n, 
       std::swap(y(i, c), y(exchanges[static_cast<std::size_t>(i)] - 1, c));
   };
   // The lower triangle with ones as its diagonal, then the upper one; or the other way round, each
-  // turned.
-  const bool turned = op == SolverConstant::CUBLAS_OP_T;
-  const auto factor = [&](std::int64_t i, std::int64_t j) { return turned ? x(j, i) : x(i, j); };
-  for (std::int64_t i = 0; !turned && i < n; ++i) exchange(i);
+  // transposed.
+  const bool transposed = op == SolverConstant::CUBLAS_OP_T;
+  const auto factor = [&](std::int64_t i, std::int64_t j) {
+    return transposed ? x(j, i) : x(i, j);
+  };
+  for (std::int64_t i = 0; !transposed && i < n; ++i) exchange(i);
   for (std::int64_t c = 0; c < k; ++c) {
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = 0; j < i; ++j) y(i, c) -= factor(i, j) * y(j, c);
-      if (turned) y(i, c) /= x(i, i);
+      if (transposed) y(i, c) /= x(i, i);
     }
     for (std::int64_t i = n; i-- > 0;) {
       for (std::int64_t j = i + 1; j < n; ++j) y(i, c) -= factor(i, j) * y(j, c);
-      if (!turned) y(i, c) /= x(i, i);
+      if (!transposed) y(i, c) /= x(i, i);
     }
   }
-  for (std::int64_t i = n; turned && i-- > 0;) exchange(i);
+  for (std::int64_t i = n; transposed && i-- > 0;) exchange(i);
   there.write_matrix(type, b, y);
   return there.status(info);
 }

@@ -13,7 +13,7 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 # -O0: what is tested is that everything is found, not speed.
 set(settings -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_EXTENSIONS=OFF)
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${WORK}/outside ${settings} -DCMAKE_PREFIX_PATH=${WORK}/prefix
-    -DVT_PROTOTYPE=${SOURCE}/examples/header_only.cpp)
+    -DVT_EXAMPLES=${SOURCE}/examples)
 run(${CMAKE_COMMAND} --build ${WORK}/outside)
 run(${WORK}/outside/app)
 run(${WORK}/outside/proto)
@@ -29,11 +29,13 @@ foreach(line IN LISTS header_dirs)
     list(APPEND includes -isystem ${dir})
   endif()
 endforeach()
-# The line of the README, without the half minute of making the same code once more: with these flags the compiler finds all headers, whose text it
-# took above with the same -std; and the object made there links with those.
-run(${CXX} -std=c++20 -E -o ${WORK}/text.ii -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp)
-file(GLOB_RECURSE object ${WORK}/outside/CMakeFiles/proto.dir/*header_only.cpp.o)
-run(${CXX} ${object} -o ${WORK}/bare -ldl -pthread)
+# The two lines of the README. The first is only preprocessed, which shows that with these flags the
+# compiler finds all headers: the implementation was compiled above from the same text, and that
+# object is linked here.
+set(bare ${CXX} -std=c++20 -I ${WORK}/prefix/include ${includes})
+run(${bare} -E -o ${WORK}/text.ii ${SOURCE}/examples/vt.cpp)
+file(GLOB_RECURSE object ${WORK}/outside/CMakeFiles/proto.dir/*/vt.cpp.o)
+run(${bare} ${SOURCE}/examples/prototype.cpp ${object} -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)
 
 # Without VT_CUDA a prototype leaves the sources for CUDA out, and says so when it is sent to a device.

@@ -214,7 +214,7 @@ GraphBody chain(int length, std::int64_t n) {
   graph.inputs = {v};
   for (int i = 0; i < length; ++i) {
     Equation e;
-    e.op = Op::neg, e.inputs = {v}, e.where = vt::Where{"/user/proto.cpp", 41};
+    e.op = Op::neg, e.inputs = {v}, e.where = vt::CallSite{"/user/proto.cpp", 41};
     v = graph.fresh(Aval(vt::f32, {n}));
     e.outputs = {v};
     graph.equations.push_back(e);

@@ -31,7 +31,7 @@ const bool fresh = [] {
 }();
 
 std::atomic<bool> begun{false}, release{false};
-std::atomic<int> rounds{0};
+std::atomic<int> iterations{0};
 
 // A job that goes on until it is released, in many parts.
 void long_job() {
@@ -40,11 +40,11 @@ void long_job() {
     background_rest();
     std::this_thread::sleep_for(1ms);
   }
-  ++rounds;
+  ++iterations;
 }
 void start_long_job() {
   begun = release = false;
-  rounds = 0;
+  iterations = 0;
   {
     const BackgroundPause first_thread_comes_by;
   }
@@ -110,12 +110,12 @@ TEST(Background, AForkWaitsUntilTheJobRestsAndTheChildBeginsItAnew) {
   if (child == 0) {
     release = true;
     vt::wait_compiled();
-    ::_exit(rounds == 1 ? 7 : 8);
+    ::_exit(iterations == 1 ? 7 : 8);
   }
   EXPECT_EQ(status_of(child), 7);
-  EXPECT_EQ(rounds, 0);  // here it still goes on
+  EXPECT_EQ(iterations, 0);  // here it still goes on
   finish_long_job();
-  EXPECT_EQ(rounds, 1);
+  EXPECT_EQ(iterations, 1);
 }
 
 TEST(Background, AChildCompilesAndEnds) {

@@ -1,14 +1,14 @@
 // Loops over single elements at places that they count: the machine's code neither moves places
-// inside that the counter's bounds keep there, nor loads what the last round stored; and places
+// inside that the counter's bounds keep there, nor loads what the last iteration stored; and places
 // that do lie outside are moved inside as everywhere.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "src/jit/cpu/emit/register_loop.hpp"
+#include "src/jit/cpu/emit/register_kernel.hpp"
 #include "src/jit/cpu/llvm/compile.hpp"
-#include "src/jit/regions/register_loop.hpp"
+#include "src/jit/regions/register_kernel.hpp"
 #include "support/compare_executors.hpp"
 
 namespace {
@@ -111,7 +111,8 @@ TEST(CountingLoops, PlacesOutsideAreMovedInside) {
   }
 }
 
-// Counters that come round: what is known of their first value says nothing of the rounds after.
+// Counters that come iteration: what is known of their first value says nothing of the iterations
+// after.
 TEST(CountingLoops, CountersMayWrap) {
   const auto from = [](Tensor first, int by) -> FlatFunction {
     const Tensor step = vt::tensor(by).astype(first.dtype());  // −1 of unsigned counters, too
@@ -162,7 +163,7 @@ std::string assembly_of(const FlatFunction& f, const std::vector<Aval>& avals) {
       for (Var v : g.equations[k].outputs) maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
     form->known = known_integers(g, maker, e);
     cpu::IrBuilder b;
-    cpu::emit_register_loop(b, "loop", *form);
+    cpu::emit_register_kernel(b, "loop", *form);
     return cpu::compile_assembly(b);
   }
   ADD_FAILURE() << "no loop";
@@ -207,7 +208,7 @@ TEST_F(CountingLoopsCode, ConditionsBoundCounters) {
   EXPECT_EQ(count_of(code, "cmov"), 0u) << code;
 }
 
-TEST_F(CountingLoopsCode, WhatTheLastRoundStoredIsNotLoaded) {
+TEST_F(CountingLoopsCode, WhatTheLastIterationStoredIsNotLoaded) {
   const auto f =
       counted(1, 1000, [](Tensor i, Tensor x, In a) { return at(x, i - 1) * 0.5 + at(a[1], i); });
   const std::string code =

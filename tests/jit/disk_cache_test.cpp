@@ -1,5 +1,5 @@
-// The kernel cache on disk: round trips, damage of every kind, folders that are not to be trusted,
-// the size limit, many users at once.
+// The kernel cache on disk: iteration trips, damage of every kind, folders that are not to be
+// trusted, the size limit, many users at once.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -78,7 +78,7 @@ class DiskCacheTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(DiskCacheTest, RoundTripsAndMakesItsFolderPrivate) {
+TEST_F(DiskCacheTest, IterationTripsAndMakesItsFolderPrivate) {
   DiskCache cache(folder().string());
   ASSERT_TRUE(cache.usable()) << cache.unusable_reason();
   EXPECT_EQ(fs::status(folder()).permissions() & fs::perms::all, fs::perms::owner_all);
@@ -481,10 +481,10 @@ TEST_F(DiskCacheTest, AFullDiskCostsOnlyTheNewEntry) {
 // Writers and readers of few keys: a reader sees a whole entry of some writer, or none.
 void hammer(const std::string& folder, int seed, int* faults) {
   DiskCache cache(folder, 16 * 8192);
-  for (int round = 0; round < 300; ++round) {
-    const int k = (round * 7 + seed) % 5;
+  for (int iteration = 0; iteration < 300; ++iteration) {
+    const int k = (iteration * 7 + seed) % 5;
     const CacheKey key = cache_key("shared " + std::to_string(k));
-    if ((round + seed) % 3 == 0)
+    if ((iteration + seed) % 3 == 0)
       cache.store(key, payload(2000 + static_cast<std::size_t>(k) * 100, k));
     else if (const auto got = cache.load(key);
              got && *got != payload(2000 + static_cast<std::size_t>(k) * 100, k))

@@ -110,7 +110,7 @@ TEST(ExplainPage, has_what_a_person_asks_for_and_nothing_from_elsewhere) {
   }
 }
 
-TEST(ExplainPage, loops_are_measured_round_by_round) {
+TEST(ExplainPage, loops_are_measured_iteration_by_iteration) {
   const auto f = [](Tensor x) {
     return vt::fori_loop(0, 7, [](Tensor, Tensor y) { return vt::matmul(y, y) / 60.0; }, x);
   };

@@ -24,7 +24,7 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-// The two round sums and functions differently; loops carry that on, and differences of what is
+// The two iteration sums and functions differently; loops carry that on, and differences of what is
 // about 1 are small numbers.
 const vt_test::Tolerance close{.relative = 1e-12, .absolute = 1e-13};
 
@@ -410,17 +410,17 @@ TEST(JitControlRuns, SmallLoopsAreOneFunction) {
 TEST(JitControlRuns, LongLoopsAreCompiledTheFirstTime) {
   const char* backend = std::getenv("VT_BACKEND");
   if (backend && *backend) GTEST_SKIP() << "VT_BACKEND says what runs where";
-  const auto count_to = [](Tensor x, Tensor rounds, double step) {
-    return vt::while_loop([&](Tensor i, Tensor) { return i < rounds; },
+  const auto count_to = [](Tensor x, Tensor iterations, double step) {
+    return vt::while_loop([&](Tensor i, Tensor) { return i < iterations; },
                           [&](Tensor i, Tensor s) { return std::tuple(i + 1, s * 0.5 + step); },
                           std::tuple(0, x));
   };
-  const auto programs = [&](int rounds, double step) {
+  const auto programs = [&](int iterations, double step) {
     vt::reset_stats();
-    const auto [i, s] = count_to(number(0.25), vt::tensor(rounds), step);
-    EXPECT_EQ(i.item<int>(), rounds);
+    const auto [i, s] = count_to(number(0.25), vt::tensor(iterations), step);
+    EXPECT_EQ(i.item<int>(), iterations);
     double expected = 0.25;
-    for (int k = 0; k < rounds; ++k) expected = expected * 0.5 + step;
+    for (int k = 0; k < iterations; ++k) expected = expected * 0.5 + step;
     EXPECT_EQ(s.item<double>(), expected);
     return vt::stats().programs;
   };
@@ -429,17 +429,17 @@ TEST(JitControlRuns, LongLoopsAreCompiledTheFirstTime) {
   EXPECT_EQ(programs(10, 1.0), 0u);
   EXPECT_EQ(programs(1'000'000, 2.0) > 0, has_compiler);
   // What has effects is not run twice, nor given up in a callback of something that may be.
-  int told = 0;
-  vt::set_print_sink([&](std::string_view) { ++told; });
+  int log = 0;
+  vt::set_print_sink([&](std::string_view) { ++log; });
   const auto telling = [](Tensor x, double step) {
-    const auto round = [&](Tensor, Tensor s) {
+    const auto iteration = [&](Tensor, Tensor s) {
       vt::debug_print("{}", s);
       return s + step;
     };
-    return vt::fori_loop(0, 100'000, round, x).eval();
+    return vt::fori_loop(0, 100'000, iteration, x).eval();
   };
   telling(number(0), 1.0);
-  EXPECT_EQ(told, 100'000);
+  EXPECT_EQ(log, 100'000);
   const auto host =
       vt::pure_callback([&](Tensor x) { return telling(x, 2.0); }, vt::zeros({}, vt::f64));
   EXPECT_EQ(vt::fori_loop(
@@ -447,7 +447,7 @@ TEST(JitControlRuns, LongLoopsAreCompiledTheFirstTime) {
                 .item<double>(),
             400'000.0);
   vt::set_print_sink(nullptr);
-  EXPECT_EQ(told, 300'000);
+  EXPECT_EQ(log, 300'000);
 }
 
 TEST(JitControlRuns, LanesSideBySideOrInGroups) {
@@ -481,11 +481,11 @@ TEST(JitControlRuns, WindowsOfDifferentArrays) {
 TEST(JitControlRuns, GradientsOfLongLoopsOfWideValues) {
   constexpr int width = 50;
   const Tensor x = vt::linspace(0.2, 1, width, vt::f64).eval();
-  for (int rounds : {3, 20, 70})
+  for (int iterations : {3, 20, 70})
     for (int slots : {2, 16, 64, 256}) {
       const auto f = [&](Tensor x) {
         return vt::sum(std::get<1>(
-            vt::while_loop([&](Tensor i, Tensor) { return i < rounds; },
+            vt::while_loop([&](Tensor i, Tensor) { return i < iterations; },
                            [](Tensor i, Tensor y) { return std::tuple(i + 1, vt::sin(y) * 1.01); },
                            std::tuple(0, x), {.checkpoint = slots})));
       };
@@ -493,9 +493,9 @@ TEST(JitControlRuns, GradientsOfLongLoopsOfWideValues) {
                                 at = x.to_vector<double>();
       for (std::size_t j = 0; j < at.size(); ++j) {
         double y = at[j], slope = 1;
-        for (int i = 0; i < rounds; ++i) slope *= 1.01 * std::cos(y), y = 1.01 * std::sin(y);
+        for (int i = 0; i < iterations; ++i) slope *= 1.01 * std::cos(y), y = 1.01 * std::sin(y);
         ASSERT_NEAR(g[j], slope, 1e-13)
-            << rounds << " rounds, " << slots << " slots, element " << j;
+            << iterations << " rounds, " << slots << " slots, element " << j;
       }
     }
 }
@@ -553,8 +553,8 @@ TEST(JitControlRuns, ProductsOfSequencesMoveOutOfScans) {
   // and dh · uᵀ
   EXPECT_EQ(loops(vt::explain(gradient)(w, u, xs)), (std::vector<std::string>{"1", "1"}))
       << vt::explain(gradient)(w, u, xs);
-  // Of a matrix that a round multiplies by twice, the gradient is a sum of two products in each
-  // round.
+  // Of a matrix that an iteration multiplies by twice, the gradient is a sum of two products in
+  // each iteration.
   const auto scaling = [](Tensor k, Tensor x) {
     return vt::sum(vt::fori_loop(
         0, 5,

@@ -296,10 +296,10 @@ TEST(JitConv, ImagesSideBySideAndPanelByPanel) {
   }
 }
 
-// Filters turned round, as in derivatives by the image, are read from their ends: no copy of them
-// is made.
-TEST(JitConv, TurnedFiltersAreReadInPlace) {
-  const auto turned = [](const Axes& axes, const ConvOptions& options) {
+// Filters transposed iteration, as in derivatives by the image, are read from their ends: no copy
+// of them is made.
+TEST(JitConv, TransposedFiltersAreReadInPlace) {
+  const auto transposed = [](const Axes& axes, const ConvOptions& options) {
     return [=](std::span<const Tensor> x) -> std::vector<Tensor> {
       return {conv2d(x[0], flip(x[1], axes), options), x[1] * 2};
     };
@@ -311,7 +311,7 @@ TEST(JitConv, TurnedFiltersAreReadInPlace) {
           const ConvOptions options{.padding = "SAME", .rhs_dilation = {1, 2}};
           const Tensor x = random_quarters(d, {images, 6, 7, 5}, 1),
                        w = random_quarters(d, filter, 2);
-          vt_test::expect_same(turned(axes, options), {x, w}, {},
+          vt_test::expect_same(transposed(axes, options), {x, w}, {},
                                filter.str() + axes.str() + " " + name_of(d));
         }
   const auto slope = jit([](const Tensor& x, const Tensor& w) {

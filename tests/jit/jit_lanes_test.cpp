@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/jit/regions/lane_regions.hpp"
+#include "src/jit/regions/fused_regions.hpp"
 #include "src/trace/record/scope.hpp"
 #include "src/trace/simplify/simplify.hpp"
 #include "support/compare_executors.hpp"
@@ -19,7 +19,7 @@ using Tensors = std::vector<Tensor>;
 using In = std::span<const Tensor>;
 using Flat = vt::detail::FlatFunction;
 
-// The interpreter sums and rounds in another order.
+// The interpreter sums and iterations in another order.
 const vt_test::Tolerance close{.relative = 1e-12, .absolute = 1e-13},
     close_f32{.relative = 1e-5, .absolute = 1e-5};
 
@@ -53,12 +53,12 @@ void expect_side_by_side(const Flat& f, const Tensors& arguments,
   EXPECT_EQ(together, expected) << text;
 }
 
-/// The rounds of a scan whose states have lanes at `axis` of the other two axes, [2,3], with the
-/// ops that leave lanes apart; a [3,3] is the same for all, as is the number of the round.
+/// The iterations of a scan whose states have lanes at `axis` of the other two axes, [2,3], with
+/// the ops that leave lanes apart; a [3,3] is the same for all, as is the number of the iteration.
 Flat moving(int axis, bool reverse) {
   return [=](In a) -> Tensors {
     const auto step = [&](std::pair<Tensor, Tensor> carry, Tensor x) {
-      const auto& [state, round] = carry;
+      const auto& [state, iteration] = carry;
       const Tensor s = vt::moveaxis(state, axis, 0), e = vt::moveaxis(x, axis, 0);
       const std::int64_t lanes = s.dim(0);
       // [l,3,4]
@@ -71,8 +71,8 @@ Flat moving(int axis, bool reverse) {
       const Tensor scale = vt::reshape(vt::tanh(total + own) + 0.1 * most, {lanes, 1, 1});
       const Tensor next =
           0.5 * s + scale * e + 0.1 * vt::matmul(s, a[2]) + 0.25 * vt::where(e > 0.0, s, e);
-      return std::pair(std::pair(vt::moveaxis(next, 0, axis), round + 1.0),
-                       std::pair(vt::moveaxis(next * scale, 0, axis), total * round));
+      return std::pair(std::pair(vt::moveaxis(next, 0, axis), iteration + 1.0),
+                       std::pair(vt::moveaxis(next * scale, 0, axis), total * iteration));
     };
     auto [last, ys] =
         vt::scan(step, std::pair(a[0], vt::zeros({}, a[0].dtype())), a[1], {.reverse = reverse});
@@ -128,7 +128,7 @@ TEST(LanesOfScans, OfIntegersAndWithoutSequences) {
             0, 9, [&](Tensor i, Tensor v) { return (v * 5 + i) ^ (v >> 3) ^ a[1]; }, a[0])};
       },
       {vt::arange(11), vt::tensor(77)}, vt_test::exact, "integers");
-  // A vmap of a loop with as many rounds for all.
+  // A vmap of a loop with as many iterations for all.
   expect_side_by_side(
       [](In a) -> Tensors {
         return {vt::vmap([&](Tensor x, Tensor y) {
@@ -142,9 +142,9 @@ TEST(LanesOfScans, OfIntegersAndWithoutSequences) {
       close, "vmap");
 }
 
-// What a round takes and gives are rows of a few elements for each lane: turned in registers, of
-// any length and size of element, also behind the last whole vector.
-TEST(LanesOfScans, RowsOfARound) {
+// What an iteration takes and gives are rows of a few elements for each lane: transposed in
+// registers, of any length and size of element, also behind the last whole vector.
+TEST(LanesOfScans, RowsOfAIteration) {
   const auto f = [](In a) -> Tensors {
     const auto one = [](Tensor start, Tensor twos, Tensor threes, Tensor fives) {
       const auto step = [](Tensor s, std::tuple<Tensor, Tensor, Tensor> in) {
@@ -197,12 +197,12 @@ Flat region_of(std::int64_t table_rows) {
   return [=](In a) -> Tensors {
     const auto one = [table = a[0], table_rows](Tensor number, Tensor v, Tensor m) {
       const Tensor row = vt::take(table, number % static_cast<int>(table_rows), 0),
-                   turned = vt::matmul(m, v);
+                   transposed = vt::matmul(m, v);
       const Tensor length = vt::dot(row, row);
       const Tensor chosen = vt::cond(
-          length > 1.5, [&] { return turned / vt::sqrt(length); },
-          [&] { return vt::flip(row) - turned; });
-      const Tensor outer = vt::outer(chosen, vt::concatenate({v, row, turned}));
+          length > 1.5, [&] { return transposed / vt::sqrt(length); },
+          [&] { return vt::flip(row) - transposed; });
+      const Tensor outer = vt::outer(chosen, vt::concatenate({v, row, transposed}));
       return std::tuple(length, chosen[vt::slice(0, 2)], chosen,
                         vt::reshape(outer, {27})[vt::slice(0, 4)], outer[vt::slice(0, 1)], outer,
                         vt::any(chosen > 0.0), chosen > row, vt::convert(chosen * 100.0, vt::i32));
@@ -363,7 +363,7 @@ TEST(LanesOfRegions, OfLimitedTraffic) {
   for (const std::int64_t most : {14, 15}) {
     RegisterLimits limits;
     limits.of_rows = most;
-    const GraphBody formed = form_lane_regions(graph, limits);
+    const GraphBody formed = form_fused_regions(graph, limits);
     EXPECT_EQ(formed.equations.size() == 2 && formed.equations[1].op == Op::cond, most == 15)
         << to_text(formed);
   }
@@ -373,7 +373,7 @@ TEST(LanesOfRegions, OfLimitedTraffic) {
 // × 13 elements only come to other places, and directions, for which the loop over parts knows no
 // sum. Long parts are rows of their own.
 TEST(LanesOfRegions, PartsComputedInDifferentWays) {
-  const auto turned = [](Tensor p, Tensor q) {
+  const auto transposed = [](Tensor p, Tensor q) {
     return vt::stack({p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
                       p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
                       p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
@@ -387,8 +387,9 @@ TEST(LanesOfRegions, PartsComputedInDifferentWays) {
     const Tensor velocity = x[vt::slice(3, 6)], rotation = x[vt::slice(6, 10)],
                  rate = x[vt::slice(10, 13)];
     const Tensor inertia = vt::tensor({0.2, 0.3, 0.4}),
-                 next = rotation +
-                        0.01 * turned(rotation, vt::concatenate({vt::zeros({1}, vt::f64), rate}));
+                 next =
+                     rotation +
+                     0.01 * transposed(rotation, vt::concatenate({vt::zeros({1}, vt::f64), rate}));
     return vt::concatenate({x[vt::slice(0, 3)] + 0.1 * velocity, velocity * 0.9,
                             next / vt::norm(next),
                             rate - 0.1 * vt::cross(rate, inertia * rate) / inertia});

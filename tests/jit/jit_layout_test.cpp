@@ -23,16 +23,17 @@ vt::Vec<FusedStep> steps_of(const FlatFunction& f, const std::vector<Aval>& aval
 }
 
 // Points and their coordinates, images and their channels: lanes go along the points, and what they
-// give is woven in registers.
-TEST(JitLayout, ShortLastAxesAreWoven) {
+// give is interleaved in registers.
+TEST(JitLayout, ShortLastAxesAreInterleaved) {
   const auto stacked = [](S t) -> Tensors { return {stack({t[0], t[1] * 2, exp(t[0])}, -1)}; };
   const auto scaled = [](S t) -> Tensors { return {(t[0] - t[1]) / t[2]}; };
-  const auto turned = [](S t) -> Tensors { return {transpose(t[0], {0, 2, 1})}; };
+  const auto transposed = [](S t) -> Tensors { return {transpose(t[0], {0, 2, 1})}; };
   const auto pairs = [](S t) -> Tensors {
     const Tensor a = slice_in_dim(t[0], 0, 64, 2, 1), b = slice_in_dim(t[0], 1, 64, 2, 1);
     return {reshape(stack({a * t[1] - b * t[2], b * t[1] + a * t[2]}, -1), {100, 64})};
   };
-  const auto woven = [](const FlatFunction& f, const std::vector<Aval>& avals, std::size_t parts) {
+  const auto interleaved = [](const FlatFunction& f, const std::vector<Aval>& avals,
+                              std::size_t parts) {
     const vt::Vec<FusedStep> steps = steps_of(f, avals);
     ASSERT_EQ(steps.size(), 1u);
     const Nest& nest = steps[0].nest;
@@ -40,13 +41,13 @@ TEST(JitLayout, ShortLastAxesAreWoven) {
     EXPECT_EQ(nest.stores.size(), parts) << nest.str();
     const auto dependences = loop_dependences(nest);
     for (const NestStore& store : nest.stores)
-      EXPECT_EQ(woven_with(nest, store, s.stages[0].vector_loop, s.lanes, dependences).size(),
+      EXPECT_EQ(interleaved_with(nest, store, s.stages[0].vector_loop, s.lanes, dependences).size(),
                 parts)
           << nest.str() << s.str(nest);
   };
-  woven(stacked, {Aval(f32, {1000}), Aval(f32, {1000})}, 3);
-  woven(scaled, {Aval(f32, {10, 50, 4}), Aval(f32, {4}), Aval(f32, {4})}, 4);
-  woven(turned, {Aval(u8, {10, 3, 99})}, 3);
+  interleaved(stacked, {Aval(f32, {1000}), Aval(f32, {1000})}, 3);
+  interleaved(scaled, {Aval(f32, {10, 50, 4}), Aval(f32, {4}), Aval(f32, {4})}, 4);
+  interleaved(transposed, {Aval(u8, {10, 3, 99})}, 3);
   // Rows of fewer points than a vector has lanes count, too: each jumps by three elements
   // otherwise.
   const auto moved = [](S t) -> Tensors {
@@ -54,8 +55,8 @@ TEST(JitLayout, ShortLastAxesAreWoven) {
         (slice_in_dim(t[0], 1, t[0].dim(1), 1, 1) - slice_in_dim(t[0], 0, t[0].dim(1) - 1, 1, 1)) /
         t[1]};
   };
-  woven(moved, {Aval(f32, {10, 16, 3}), Aval(f32, {3})}, 3);
-  woven(pairs, {Aval(f64, {100, 64}), Aval(f64, {100, 32}), Aval(f64, {100, 32})}, 2);
+  interleaved(moved, {Aval(f32, {10, 16, 3}), Aval(f32, {3})}, 3);
+  interleaved(pairs, {Aval(f64, {100, 64}), Aval(f64, {100, 32}), Aval(f64, {100, 32})}, 2);
   for (DType d : {f32, f64, f16, bf16, i8, i64, bool_})
     for (const std::int64_t n : {1, 3, 16, 33, 100, 257}) {
       const auto random = [&](const Shape& s, unsigned seed) {
@@ -82,10 +83,10 @@ TEST(JitLayout, ShortLastAxesAreWoven) {
     }
 }
 
-// Blocks of turned squares: edges in both directions, two operands, operands that lie along the
+// Blocks of transposed squares: edges in both directions, two operands, operands that lie along the
 // result, edges of padding, batches, parts that several threads take. What is small is gathered to
 // cache lines, what is large to longer runs.
-TEST(JitLayout, BlocksOfTurnedSquares) {
+TEST(JitLayout, BlocksOfTransposedSquares) {
   for (DType d : {f32, f64, bf16, u8, bool_})
     for (const Shape& shape : {Shape{33, 70}, Shape{1030, 517}, Shape{20, 9001}, Shape{9001, 20}}) {
       const auto random = [&](const Shape& s, unsigned seed) {
@@ -266,7 +267,7 @@ TEST(JitLayout, InnerProductsAreReductions) {
 }
 
 // Groups of eight channels, the last axis: sums go down the rows with lanes along all 48 channels,
-// and so does what is spread over the groups.
+// and so does what is broadcast over the groups.
 TEST(JitLayout, ShortGroupsFillTheLanes) {
   const auto normalised = [](S t) -> Tensors {
     const Tensor x = reshape(t[0], {4, 100, 6, 8});
@@ -275,10 +276,10 @@ TEST(JitLayout, ShortGroupsFillTheLanes) {
   for (const FusedStep& s : steps_of(normalised, {Aval(f32, {4, 10, 10, 48})})) {
     ASSERT_LT(s.equation, 0);
     const Schedule schedule = choose_schedule(s.nest, 64);
-    double rounds = 1;  // a large kernel: one that sees every element
+    double iterations = 1;  // a large kernel: one that sees every element
     for (int l : s.nest.stages[0].loops)
-      rounds *= static_cast<double>(s.nest.loops[static_cast<std::size_t>(l)].extent);
-    if (rounds < 4 * 100 * 48) continue;
+      iterations *= static_cast<double>(s.nest.loops[static_cast<std::size_t>(l)].extent);
+    if (iterations < 4 * 100 * 48) continue;
     EXPECT_EQ(s.nest.loops[static_cast<std::size_t>(schedule.stages[0].vector_loop)].extent % 48, 0)
         << s.nest.str() << schedule.str(s.nest);
     EXPECT_NE(schedule.stages[0].mode, StageSchedule::Mode::horizontal);

@@ -97,7 +97,7 @@ Flat gradient_of(const Flat& f) {
   };
 }
 
-TEST(JitRounds, RecurrentCellsByRowsOnThreads) {
+TEST(JitIterations, RecurrentCellsByRowsOnThreads) {
   constexpr int width = 48;
   for (const int rows : {15, 16, 37, 64})
     for (const bool reverse : {false, true}) {
@@ -120,7 +120,7 @@ TEST(JitRounds, RecurrentCellsByRowsOnThreads) {
   }
 }
 
-TEST(JitRounds, ARowIsWhatItIsAlone) {
+TEST(JitIterations, ARowIsWhatItIsAlone) {
   constexpr int width = 40, rows = 24;
   Tensors a = lstm_weights(width);
   a.push_back(random({4, rows, width}, 4));
@@ -137,7 +137,7 @@ TEST(JitRounds, ARowIsWhatItIsAlone) {
   }
 }
 
-TEST(JitRounds, PartsAreShown) {
+TEST(JitIterations, PartsAreShown) {
   if (!has_compiler()) GTEST_SKIP() << "no compiler here";
   constexpr int width = 48;
   const auto parts = [&](const Flat& f, const Tensors& a) {
@@ -164,7 +164,7 @@ TEST(JitRounds, PartsAreShown) {
   expect_same_everywhere(meeting, b, "rows that meet");
 }
 
-TEST(JitRounds, BodiesWithBranchesOfTheirOwn) {
+TEST(JitIterations, BodiesWithBranchesOfTheirOwn) {
   // Rows are lanes here, each with a loop and a branch of its own: there is a count of lanes in the
   // body that parts of it would not have.
   constexpr int width = 136, rows = 33;
@@ -178,10 +178,10 @@ TEST(JitRounds, BodiesWithBranchesOfTheirOwn) {
                                                        },
                                                        std::pair(h, vt::tensor(0)))
                                             .first;
-                   const Tensor turned = vt::matmul(w, grown);
+                   const Tensor transposed = vt::matmul(w, grown);
                    const Tensor next = vt::cond(
-                       vt::sum(turned) > 0, [&] { return vt::cos(turned); },
-                       [&] { return turned * 0.5; });
+                       vt::sum(transposed) > 0, [&] { return vt::cos(transposed); },
+                       [&] { return transposed * 0.5; });
                    return std::pair(next, vt::sum(next));
                  },
                  h0, xs)
@@ -199,7 +199,7 @@ TEST(JitRounds, BodiesWithBranchesOfTheirOwn) {
                          {.relative = 1e-9, .absolute = 1e-11});
 }
 
-TEST(JitRounds, WhatRowsShareAndHowTheyLie) {
+TEST(JitIterations, WhatRowsShareAndHowTheyLie) {
   constexpr int width = 64;
   const auto over = [](auto body) {
     return [body](In a) -> Tensors {
@@ -252,7 +252,7 @@ TEST(JitRounds, WhatRowsShareAndHowTheyLie) {
 }
 
 // Rows of the next state that come from other rows, or from no row: such loops are not cut.
-TEST(JitRounds, RowsFromOtherPlaces) {
+TEST(JitIterations, RowsFromOtherPlaces) {
   constexpr int width = 96, rows = 32;
   const Tensor w = random({width, width}, 1) * 0.2, xs = random({4, rows, width}, 2),
                half = random({4, rows / 2, width}, 3);
@@ -295,7 +295,7 @@ TEST(JitRounds, RowsFromOtherPlaces) {
 }
 
 // What was carried last is carried on in another place: memory changes hands, or is copied.
-TEST(JitRounds, StatesThatChangePlaces) {
+TEST(JitIterations, StatesThatChangePlaces) {
   const auto run = [](auto body, int trips) {
     return [=](In a) -> Tensors {
       const auto [n, x, y, z] = vt::fori_loop(
@@ -334,7 +334,7 @@ TEST(JitRounds, StatesThatChangePlaces) {
   EXPECT_EQ(a.to_vector<double>(), before.to_vector<double>());  // the caller's is as it was
 }
 
-TEST(JitRounds, LoopsInsideOfLoops) {
+TEST(JitIterations, LoopsInsideOfLoops) {
   const Flat f = [](In a) -> Tensors {
     const auto [last, ys] = vt::scan(
         [&](Tensor h, Tensor x) {
@@ -353,29 +353,30 @@ TEST(JitRounds, LoopsInsideOfLoops) {
   expect_same_everywhere(gradient_of(f), a, "its gradient", {.relative = 1e-9, .absolute = 1e-11});
 }
 
-// A product's operand that no round changes is brought into order once, whichever side it is on and
-// however it lies.
-TEST(JitRounds, OperandsThatStay) {
+// A product's operand that no iteration changes is brought into order once, whichever side it is on
+// and however it lies.
+TEST(JitIterations, OperandsThatStay) {
   for (const int n : {40, 200}) {
     const Tensor w = random({n, n}, 1) * 0.1, x = random({n, 24}, 2), y = random({24, n}, 3);
-    const auto rounds = [](auto body) {
+    const auto iterations = [](auto body) {
       return [body](In a) -> Tensors {
         return {
             vt::fori_loop(0, 3, [&](Tensor, Tensor v) { return vt::sin(body(a[0], v)); }, a[1])};
       };
     };
-    expect_same_everywhere(rounds([](Tensor w, Tensor v) { return vt::matmul(w, v); }), {w, x},
+    expect_same_everywhere(iterations([](Tensor w, Tensor v) { return vt::matmul(w, v); }), {w, x},
                            "left", {.relative = 1e-9, .absolute = 1e-10});
     expect_same_everywhere(
-        rounds([](Tensor w, Tensor v) { return vt::matmul(vt::transpose(w), v); }), {w, x},
+        iterations([](Tensor w, Tensor v) { return vt::matmul(vt::transpose(w), v); }), {w, x},
         "left, transposed", {.relative = 1e-9, .absolute = 1e-10});
     expect_same_everywhere(
-        rounds([](Tensor w, Tensor v) { return vt::matmul(v, w) - vt::mean(v, 0); }), {w, y},
+        iterations([](Tensor w, Tensor v) { return vt::matmul(v, w) - vt::mean(v, 0); }), {w, y},
         "right", {.relative = 1e-9, .absolute = 1e-10});
-    expect_same_everywhere(
-        rounds([](Tensor w, Tensor v) { return vt::matmul(v, vt::transpose(w)) - vt::mean(v, 0); }),
-        {w, y}, "right, transposed", {.relative = 1e-9, .absolute = 1e-10});
-    expect_same_everywhere(rounds([](Tensor w, Tensor v) { return vt::matmul(w, v); }),
+    expect_same_everywhere(iterations([](Tensor w, Tensor v) {
+                             return vt::matmul(v, vt::transpose(w)) - vt::mean(v, 0);
+                           }),
+                           {w, y}, "right, transposed", {.relative = 1e-9, .absolute = 1e-10});
+    expect_same_everywhere(iterations([](Tensor w, Tensor v) { return vt::matmul(w, v); }),
                            {w, random({n}, 4)}, "a vector", {.relative = 1e-9, .absolute = 1e-10});
   }
 }
@@ -396,7 +397,7 @@ std::vector<int> some_lengths(int lanes, int most) {
   return lengths;
 }
 
-TEST(JitRounds, LanesOfDifferentLengthsOnThreads) {
+TEST(JitIterations, LanesOfDifferentLengthsOnThreads) {
   constexpr int width = 40, most = 11;
   const Tensors w = lstm_weights(width);
   const Flat f = [&](In a) -> Tensors {
@@ -421,7 +422,7 @@ TEST(JitRounds, LanesOfDifferentLengthsOnThreads) {
           a, "gradient, " + std::to_string(lanes) + " lanes",
           {.relative = 1e-9, .absolute = 1e-11});
   }
-  // All of them stop before the first round, or together.
+  // All of them stop before the first iteration, or together.
   for (const int length : {0, 3}) {
     Tensors a = w;
     a.push_back(random({40, most, width}, 4));
@@ -430,7 +431,7 @@ TEST(JitRounds, LanesOfDifferentLengthsOnThreads) {
   }
 }
 
-TEST(JitRounds, OneLaneIsRunAsIfAlone) {
+TEST(JitIterations, OneLaneIsRunAsIfAlone) {
   if (!has_compiler()) GTEST_SKIP() << "no compiler here";
   constexpr int width = 40;
   const Tensors w = lstm_weights(width);
@@ -448,7 +449,7 @@ TEST(JitRounds, OneLaneIsRunAsIfAlone) {
 }
 
 // Operands begin or end where the memory does.
-TEST(JitRounds, NothingBeyondOperands) {
+TEST(JitIterations, NothingBeyondOperands) {
   constexpr int width = 40;
   const Flat cells = scan_of_cells(width, vt::f64, true);
   // gates that are neither open nor shut have derivatives

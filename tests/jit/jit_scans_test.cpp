@@ -59,7 +59,7 @@ TEST(JitScans, TextOfRunningSums) {
   EXPECT_NE(down.find("vertical, loops d1, vector d0"), std::string::npos) << down;
 }
 
-TEST(JitScans, RowsOfMemoryAreTurnedSoThatLanesGoAlongOthers) {
+TEST(JitScans, RowsOfMemoryAreTransposedSoThatLanesGoAlongOthers) {
   const std::string heavy =
       kernel_of([](S t) -> Tensors { return {cumlogsumexp(t[0], 1)}; }, {Aval(f32, {100, 64})});
   EXPECT_NE(heavy.find("vertical, loops d1, vector d0, tiles with d1\n"), std::string::npos)
@@ -68,7 +68,7 @@ TEST(JitScans, RowsOfMemoryAreTurnedSoThatLanesGoAlongOthers) {
       kernel_of([](S t) -> Tensors { return {cumprod(t[0], 1)}; }, {Aval(f32, {100, 64})});
   EXPECT_NE(light.find("vertical, loops d1, vector d0, tiles with d1\n"), std::string::npos)
       << light;
-  // Backwards, and along few rows, nothing is turned.
+  // Backwards, and along few rows, nothing is transposed.
   const std::string back =
       kernel_of([](S t) -> Tensors { return {scan(Op::cumlogsumexp, t[0], 1, true)}; },
                 {Aval(f32, {100, 64})});
@@ -81,7 +81,7 @@ TEST(JitScans, RowsOfMemoryAreTurnedSoThatLanesGoAlongOthers) {
 
 // Edges of squares in both directions, more than one square, results beside results, what is read
 // along the rows and what is one for each row.
-TEST(JitScans, TurnedSquares) {
+TEST(JitScans, TransposedSquares) {
   for (DType d : {f64, f32, bf16, i16})
     for (const Shape& shape : {Shape{4, 16}, Shape{9, 33}, Shape{37, 100}, Shape{64, 16},
                                Shape{131, 70}, Shape{3, 21, 40}}) {

@@ -140,7 +140,7 @@ TEST(JitSort, SeveralKeys) {
       // a key behind another, and what is carried along
       sort_all({bool_, f16, f32}, {n}, 0, 2, descending);
       sort_all({f32, i32}, {n, 3}, 0, 2, descending);                  // one word of 64 bits
-      sort_all({bool_, f64, i8, u64, f32}, {3, n}, 1, 4, descending);  // three rounds
+      sort_all({bool_, f64, i8, u64, f32}, {3, n}, 1, 4, descending);  // three iterations
     }
 }
 

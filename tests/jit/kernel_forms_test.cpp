@@ -140,7 +140,7 @@ TEST_F(KernelForms, NumbersStandBehindWhatTheKernelTakes) {
 TEST_F(KernelForms, ManySizesHaveTheInterpretersValues) {
   std::uint64_t seed = 7;
   for (const Case& c : cases())
-    for (int round = 0; round < 6; ++round) {
+    for (int iteration = 0; iteration < 6; ++iteration) {
       // A size of its own for each extent of the first case, the same for equal ones.
       std::vector<std::pair<std::int64_t, std::int64_t>> chosen;
       Tensors arguments;

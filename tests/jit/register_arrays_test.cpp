@@ -34,7 +34,7 @@ Tensor floats(vt::DType d, int count, std::uint64_t seed) {
 Tensor part(const Tensor& x, int from, int to) { return vt::slice_in_dim(x, from, to); }
 Tensor first_of(const Tensor& x) { return vt::reshape(part(x, 0, 1), {}); }
 
-/// The rounds of a row: each element from the one to its left and two others.
+/// The iterations of a row: each element from the one to its left and two others.
 Tensor row_of(Tensor left, const Tensor& a, const Tensor& b, bool reverse = false) {
   return vt::scan(
              [](Tensor c, std::pair<Tensor, Tensor> x) {
@@ -177,7 +177,7 @@ std::vector<Nested> nested() {
       [](In a) -> Tensors {
         return {vt::scan(
                     [&](Tensor row, Tensor x) {
-                      const auto [rounds, next] = vt::while_loop(
+                      const auto [iterations, next] = vt::while_loop(
                           [](Tensor i, Tensor) { return i < 3; },
                           [&](Tensor i, Tensor r) { return std::tuple(i + 1, row_of(x, r, row)); },
                           std::tuple(vt::tensor(0), row * x));
@@ -221,7 +221,7 @@ TEST_P(RegisterArrays, RunAsOneFunction) {
   const auto f = vt::jit([&](const Tensors& x) { return c.f(x); });
   const std::string text = vt::explain(f)(c.arguments);
   if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
-  // A loop that is run round by round has programs of its bodies.
+  // A loop that is run iteration by iteration has programs of its bodies.
   EXPECT_EQ(text.find("sub-graph") == std::string::npos, c.one_function) << text;
 }
 

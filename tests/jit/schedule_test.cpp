@@ -34,9 +34,9 @@ std::string decisions_of(const FlatFunction& f, const std::vector<Aval>& avals,
                          const MachineCosts& costs = {}, int vector_bytes = 64) {
   const Fusion fusion = fuse(graph_of(f, avals));
   EXPECT_EQ(fusion.steps.size(), 1u);
-  std::string told;
-  static_cast<void>(choose_schedule(fusion.steps[0].nest, vector_bytes, costs, &told));
-  return told;
+  std::string log;
+  static_cast<void>(choose_schedule(fusion.steps[0].nest, vector_bytes, costs, &log));
+  return log;
 }
 
 // A machine whose parts take what a test says.
@@ -47,8 +47,8 @@ class Machine : public Backend {
   Kernel compile(const Nest& n, const Schedule& s, bool hurry, bool wait) const override {
     return real_.compile(n, s, hurry, wait);
   }
-  Kernel compile_register_loop(const LaneForm& f, bool hurry) const override {
-    return real_.compile_register_loop(f, hurry);
+  Kernel compile_register_kernel(const LaneForm& f, bool hurry) const override {
+    return real_.compile_register_kernel(f, hurry);
   }
   Kernel compile_matrices(const LinalgSpec& s, int& lanes, bool hurry) const override {
     return real_.compile_matrices(s, lanes, hurry);
@@ -144,30 +144,30 @@ TEST(Schedule, TellsOfSquares) {
 // Where the rows of squares are parts of cache lines, squares are gathered: to whole lines, and to
 // long runs of what comes from far.
 TEST(Schedule, SquaresOfShortRowsAreGathered) {
-  const auto turned = [](S t) -> Tensors { return {transpose(t[0])}; };
+  const auto transposed = [](S t) -> Tensors { return {transpose(t[0])}; };
   const auto memory_of = [&](const FlatFunction& f, const std::vector<Aval>& avals,
                              int vector_bytes) {
-    const std::string told = decisions_of(f, avals, {}, vector_bytes);
-    const std::size_t at = told.find("  memory: ");
-    return at == std::string::npos ? told : told.substr(at, told.find('\n', at) - at);
+    const std::string log = decisions_of(f, avals, {}, vector_bytes);
+    const std::size_t at = log.find("  memory: ");
+    return at == std::string::npos ? log : log.substr(at, log.find('\n', at) - at);
   };
   const std::string over = " squares over single ones, whose rows are parts of cache lines, ";
-  EXPECT_EQ(memory_of(turned, {Aval(f32, {1000, 2000})}, 32),
+  EXPECT_EQ(memory_of(transposed, {Aval(f32, {1000, 2000})}, 32),
             "  memory: blocks of 16 by 16" + over +
                 "fetched ahead, stored in the caches, for 16000000 bytes");
-  EXPECT_EQ(memory_of(turned, {Aval(f64, {4096, 2048})}, 32),
+  EXPECT_EQ(memory_of(transposed, {Aval(f64, {4096, 2048})}, 32),
             "  memory: blocks of 16 by 16" + over +
                 "fetched ahead, stored past the caches, for 134217728 bytes");
-  EXPECT_EQ(memory_of(turned, {Aval(f32, {100, 200})}, 32),
+  EXPECT_EQ(memory_of(transposed, {Aval(f32, {100, 200})}, 32),
             "  memory: blocks of 2 by 2" + over + "stored in the caches, for 160000 bytes");
   // No longer than what there is, and no larger than a part of the second-level cache.
-  EXPECT_EQ(memory_of(turned, {Aval(f32, {20, 100000})}, 32),
+  EXPECT_EQ(memory_of(transposed, {Aval(f32, {20, 100000})}, 32),
             "  memory: blocks of 2 by 16" + over +
                 "fetched ahead, stored in the caches, for 16000000 bytes");
-  EXPECT_EQ(memory_of(turned, {Aval(u8, {4096, 4096})}, 32),
+  EXPECT_EQ(memory_of(transposed, {Aval(u8, {4096, 4096})}, 32),
             "  memory: blocks of 8 by 8" + over +
                 "fetched ahead, stored in the caches, for 33554432 bytes");
-  EXPECT_EQ(memory_of(turned, {Aval(bf16, {100, 200})}, 64),
+  EXPECT_EQ(memory_of(transposed, {Aval(bf16, {100, 200})}, 64),
             "  memory: blocks of 2 by 2" + over + "stored in the caches, for 80000 bytes");
   const auto both = [](S t) -> Tensors { return {(transpose(t[0]) + transpose(t[1])) * t[2]}; };
   EXPECT_EQ(
@@ -363,15 +363,15 @@ TEST(Machine, NumbersChangeNoBit) {
   }
   int differ = 0;
   for (const Case& c : cases()) {
-    const auto [expected, told] = run_on({}, c);
+    const auto [expected, log] = run_on({}, c);
     for (const MachineCosts& m : machines) {
       const auto [actual, tells] = run_on(m, c);
       ASSERT_EQ(actual.size(), expected.size());
       for (std::size_t i = 0; i < actual.size(); ++i)
         EXPECT_TRUE(actual[i] == expected[i]) << c.what << " result " << i << "\n"
-                                              << told << "\nagainst\n"
+                                              << log << "\nagainst\n"
                                               << tells;
-      differ += tells != told;
+      differ += tells != log;
     }
   }
   EXPECT_GT(differ, 20);  // they do decide something

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/jit/regions/lane_regions.hpp"
+#include "src/jit/regions/fused_regions.hpp"
 #include "src/trace/record/scope.hpp"
 #include "src/trace/simplify/simplify.hpp"
 #include "support/compare_executors.hpp"
@@ -159,12 +159,12 @@ TEST(ShortRows, ProductsWithTheSameFewVectors) {
 // are, and two for the others.
 TEST(ShortRows, SomeEquationsTellLeadingAxesApart) {
   const Flat f = [](In a) -> Tensors {
-    const Tensor p = vt::softmax(a[0], 3), turned = vt::transpose(p, {1, 0, 2, 3}),
+    const Tensor p = vt::softmax(a[0], 3), transposed = vt::transpose(p, {1, 0, 2, 3}),
                  of_rows = vt::sum(p, {1, 2, 3});
     const Tensor c = vt::moveaxis(p, 3, 0), shifted = vt::softmax(p + vt::mean(a[0], 1, true), 3),
                  direction = vt::cross(p, vt::flip(a[0], 1));
     return {p,
-            turned,
+            transposed,
             of_rows,
             shifted,
             direction / (0.1 + vt::norm(direction, 3, 2.0, true)),
@@ -212,7 +212,7 @@ TEST(ShortRows, BroadcastsStayWithWhoReadsThem) {
                         vt_test::random_tensor(vt::f64, {5, 8}, -1, 1, 2)},
                        close, "weights");
   const std::vector<Aval> types{Aval(vt::f64, {1000, 8}), Aval(vt::f64, {5, 8})};
-  const GraphBody formed = form_lane_regions(
+  const GraphBody formed = form_fused_regions(
       simplify(record(f, types, {}).graph, SimplifyFor::running), RegisterLimits());
   int regions = 0;
   for (const Equation& e : formed.equations) {

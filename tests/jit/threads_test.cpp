@@ -42,7 +42,7 @@ vt::Tensor wave(vt::Tensor x) { return vt::sum(vt::sin(x) * x); }
 TEST(Threads, TransformOnTheirOwn) {
   std::vector<std::vector<double>> slopes(4);
   together(4, [&](int i) {
-    for (int round = 0; round < 5; ++round) {
+    for (int iteration = 0; iteration < 5; ++iteration) {
       const vt::Tensor rows = vt::full({3, 5 + i}, 0.25 * (i + 1));
       slopes[i] = vt::vmap(vt::grad(wave))(rows).to_vector<double>();
     }
@@ -69,19 +69,20 @@ TEST(Threads, ShareACompiledFunction) {
 }
 
 TEST(Threads, LookAtOnePendingTensor) {
-  for (int round = 0; round < 10; ++round) {
+  for (int iteration = 0; iteration < 10; ++iteration) {
     const vt::Tensor x = vt::arange(100).astype(vt::f64);
-    const vt::Tensor pending = vt::exp(vt::sin(x) + 1.0 * round);  // nothing is computed yet
+    const vt::Tensor pending = vt::exp(vt::sin(x) + 1.0 * iteration);  // nothing is computed yet
     std::vector<double> seen(4);
     together(4, [&](int i) {
       seen[i] = pending.to_vector<double>()[37] + vt::sum(pending * (i + 1.0)).item<double>() * 0;
     });
-    for (const double s : seen) EXPECT_NEAR(s, std::exp(std::sin(37.0) + round), 1e-12 * s);
+    for (const double s : seen) EXPECT_NEAR(s, std::exp(std::sin(37.0) + iteration), 1e-12 * s);
   }
 }
 
 TEST(Threads, ExtendOnePendingTensor) {
-  for (int round = 0; round < 20; ++round) {  // one thread runs it while others still build on it
+  // one thread runs it while others still build on it
+  for (int iteration = 0; iteration < 20; ++iteration) {
     const vt::Tensor shared = vt::cumsum(vt::ones({1000}, vt::f64)) * 2.0;
     std::vector<double> sums(4);
     together(4, [&](int i) { sums[i] = vt::sum(shared + 1.0 * i).item<double>(); });
@@ -96,7 +97,8 @@ TEST(Threads, KernelsUseThePoolAtOnce) {
   const std::vector<float> alone = fast(x).to_vector<float>();
   std::atomic<int> different = 0;
   together(3, [&](int) {
-    for (int round = 0; round < 4; ++round) different += fast(x).to_vector<float>() != alone;
+    for (int iteration = 0; iteration < 4; ++iteration)
+      different += fast(x).to_vector<float>() != alone;
   });
   EXPECT_EQ(different, 0);
 }
@@ -107,7 +109,7 @@ TEST(Threads, WhatARangeThrowsIsTheCallers) {
   const int before = vt::num_threads();
   for (const int threads : {1, 2, 3}) {
     vt::set_num_threads(threads);
-    for (int round = 0; round < 50; ++round) {
+    for (int iteration = 0; iteration < 50; ++iteration) {
       std::atomic<int> at_work = 0, most_begun = 0;
       const auto body = [&](std::int64_t begin, std::int64_t) {
         ++at_work;
@@ -116,14 +118,14 @@ TEST(Threads, WhatARangeThrowsIsTheCallers) {
         --at_work;
         if (begin >= 5) throw vt::Error(vt::ErrorKind::memory, "range " + std::to_string(begin));
       };
-      std::string told;
+      std::string log;
       try {
         vt::detail::parallel_ranges(40, 1, body, 40);
       } catch (const vt::Error& e) {
-        told = e.what();
+        log = e.what();
       }
       // of one thread all is one range, which begins at 0
-      EXPECT_EQ(told, threads == 1 ? "" : "range 5");
+      EXPECT_EQ(log, threads == 1 ? "" : "range 5");
       EXPECT_EQ(at_work, 0);
       EXPECT_LT(most_begun, threads == 1 ? 1 : 40);
       std::atomic<int> sum = 0;
@@ -189,7 +191,8 @@ TEST(Threads, SameBitsOfMatricesLoopsAndDraws) {
       of.push_back(t.astype(vt::f64).to_vector<double>());
     };
     // The first may be interpreted; on the interpreter all are.
-    for (int round = vt_test::forced_backend() == "interpreter" ? 2 : 0; round < 3; ++round) {
+    for (int iteration = vt_test::forced_backend() == "interpreter" ? 2 : 0; iteration < 3;
+         ++iteration) {
       of.clear();
       for (const vt::Tensor& a : {small, large}) {
         const auto [inverse, values, factor] = matrices(a);
@@ -211,8 +214,8 @@ TEST(Threads, ChangeTheNumberOfThreadsWhileKernelsRun) {
   const auto fast = vt::jit([](vt::Tensor x) { return vt::sum(vt::sqrt(x) + x); });
   std::atomic<int> wrong = 0;
   together(3, [&](int i) {
-    for (int round = 0; round < 10; ++round) {
-      if (i == 0) vt::set_num_threads(1 + round % 3);
+    for (int iteration = 0; iteration < 10; ++iteration) {
+      if (i == 0) vt::set_num_threads(1 + iteration % 3);
       else wrong += fast(x).item<float>() != 2.0f * (1 << 16);
     }
   });

@@ -160,9 +160,9 @@ TEST(Timeline, SpansOfAThreadLieInsideEachOther) {
           {std::stod(e.at("ts")), std::stod(e.at("ts")) + std::stod(e.at("dur"))});
   ASSERT_FALSE(all.empty());
   constexpr double rounding = 0.0021;  // times are written in nanoseconds
-  for (const auto& [thread, stretches] : all)
-    for (const Stretch& a : stretches)
-      for (const Stretch& b : stretches) {
+  for (const auto& [thread, broadcasts_to] : all)
+    for (const Stretch& a : broadcasts_to)
+      for (const Stretch& b : broadcasts_to) {
         const bool apart = a.end <= b.begin + rounding || b.end <= a.begin + rounding;
         const bool inside = (a.begin >= b.begin - rounding && a.end <= b.end + rounding) ||
                             (b.begin >= a.begin - rounding && b.end <= a.end + rounding);
@@ -195,9 +195,9 @@ TEST(Timeline, AFileThatCannotBeWrittenIsAWarning) {
     if (child == 0) {
       ::setenv("VT_TRACE", path.c_str(), 1);
       const double sum = vt::sum(vt::ones({3}) + 1.0).item<double>();
-      const bool told =
+      const bool log =
           vt::warnings().find("VT_TRACE: " + path + " cannot be written") != std::string::npos;
-      std::_Exit(sum == 6.0 && told ? 0 : 1);
+      std::_Exit(sum == 6.0 && log ? 0 : 1);
     }
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -188,7 +188,7 @@ TEST(Generator, VmapsInVmapsWithNamesAndWithoutLanes) {
 }
 
 TEST(Generator, LanesThatPart) {
-  // Each lane draws as often as it goes round, in a branch only where it goes.
+  // Each lane draws as often as it goes iteration, in a branch only where it goes.
   const auto run = [](const Generator& g, Tensor n) {
     return vt::vmap([&](Tensor n) {
       const Tensor sum = vt::fori_loop(

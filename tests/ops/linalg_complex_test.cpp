@@ -147,9 +147,9 @@ TEST(Eig, OfRealAndComplexMatrices) {
         EXPECT_NE(std::find(values.begin(), values.end(), std::conj(x)), values.end()) << x;
     }
   // A rotation and a matrix with a known spectrum, badly scaled.
-  const std::vector<C> turned =
+  const std::vector<C> transposed =
       vt::sort(la::eigvals(vt::tensor({{0.0, -1.0}, {1.0, 0.0}}))).to_vector<C>();
-  EXPECT_NEAR(std::abs(turned[0] - C(0, -1)), 0, 1e-15);
+  EXPECT_NEAR(std::abs(transposed[0] - C(0, -1)), 0, 1e-15);
   const Tensor scales = vt::tensor({1e-8, 1.0, 1e9});
   const Tensor m = vt::tensor({{2.0, 1.0, 0.5}, {0.0, 3.0, 1.0}, {0.0, 0.0, 5.0}});
   expect_close(vt::real(vt::sort(la::eigvals(vt::expand_dims(scales, 1) * m / scales))),

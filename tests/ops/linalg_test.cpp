@@ -19,10 +19,10 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 Tensor general(const Shape& shape, std::uint64_t seed, DType d = vt::f64) {
   return vt_test::random_tensor(d, shape, -1, 1, seed);
 }
-Tensor turned(const Tensor& x) { return vt::swapaxes(x, -1, -2); }
+Tensor transposed(const Tensor& x) { return vt::swapaxes(x, -1, -2); }
 Tensor positive(const Shape& shape, std::uint64_t seed, DType d = vt::f64) {
   const Tensor x = general(shape, seed, d);
-  return vt::matmul(x, turned(x)) + vt::eye(shape.back(), d);
+  return vt::matmul(x, transposed(x)) + vt::eye(shape.back(), d);
 }
 Tensor in_row(const Tensor& v) { return vt::expand_dims(v, -2); }
 
@@ -34,7 +34,7 @@ void expect_near(const Tensor& a, const Tensor& b, double c, const std::string& 
   vt_test::expect_close(a, b, {.absolute = c * eps * most}, what);
 }
 void expect_orthonormal(const Tensor& q, double c, const std::string& what) {
-  const Tensor product = vt::matmul(turned(q), q);
+  const Tensor product = vt::matmul(transposed(q), q);
   expect_near(product, vt::broadcast_to(vt::eye(q.dim(-1), q.dtype()), product.shape()), c, what);
 }
 
@@ -51,14 +51,14 @@ TEST(Linalg, SquareFactorsMultiplyToTheMatrix) {
         const double c = 10.0 * static_cast<double>(n + 1);
         const Tensor a = positive(shape, 1, d), x = general(shape, 2, d);
         const Tensor l = la::cholesky(a);
-        expect_near(vt::matmul(l, turned(l)), a, c, "cholesky " + what);
+        expect_near(vt::matmul(l, transposed(l)), a, c, "cholesky " + what);
         vt_test::expect_close(vt::tril(l), l, {}, "cholesky " + what);
-        vt_test::expect_close(turned(la::cholesky(a, true)), l);
-        const la::EighResult e = la::eigh(x + turned(x));
-        expect_near(vt::matmul(x + turned(x), e.eigenvectors),
+        vt_test::expect_close(transposed(la::cholesky(a, true)), l);
+        const la::EighResult e = la::eigh(x + transposed(x));
+        expect_near(vt::matmul(x + transposed(x), e.eigenvectors),
                     e.eigenvectors * in_row(e.eigenvalues), c, "eigh " + what);
         expect_orthonormal(e.eigenvectors, c, "eigh " + what);
-        expect_near(la::eigvalsh(x + turned(x)), e.eigenvalues, c, "eigvalsh " + what);
+        expect_near(la::eigvalsh(x + transposed(x)), e.eigenvalues, c, "eigvalsh " + what);
         if (n > 1) {
           EXPECT_TRUE(vt::all(vt::diff(e.eigenvalues, 1, -1) >= 0).item<bool>()) << what;
         }
@@ -88,8 +88,8 @@ TEST(Linalg, LargeFactorsAreAsExactAsTheirDtype) {
             << of << " " << what;
       };
       const Tensor l = wide(la::cholesky(a));
-      expect_within(vt::matmul(l, turned(l)) - wide_a, vt::matmul(vt::abs(l), turned(vt::abs(l))),
-                    "cholesky");
+      expect_within(vt::matmul(l, transposed(l)) - wide_a,
+                    vt::matmul(vt::abs(l), transposed(vt::abs(l))), "cholesky");
       const la::LuResult f = la::lu(x);
       const Tensor lower = vt::tril(wide(f.lu), -1) + vt::eye(n, vt::f64),
                    upper = vt::triu(wide(f.lu)), bound = vt::matmul(vt::abs(lower), vt::abs(upper));
@@ -106,7 +106,7 @@ TEST(Linalg, LargeFactorsAreAsExactAsTheirDtype) {
           const Tensor one =
               wide(la::triangular_solve(t, vt::take(b, vt::tensor({0}), 1),
                                         {.left_side = true, .lower = low, .transpose_a = across}));
-          const Tensor op = across ? turned(wide(t)) : wide(t);
+          const Tensor op = across ? transposed(wide(t)) : wide(t);
           expect_within(vt::matmul(op, y) - wide(b), vt::matmul(vt::abs(op), vt::abs(y)),
                         "triangular");
           expect_within(vt::matmul(op, one) - vt::take(wide(b), vt::tensor({0}), 1),
@@ -126,7 +126,7 @@ TEST(Linalg, LargeFactorsAreAsExactAsTheirDtype) {
       const la::QrResult qr = la::qr(x);
       expect_within(vt::matmul(wide(qr.q), wide(qr.r)) - wide_x, vt::full({1}, root, vt::f64),
                     "qr");
-      expect_within(vt::matmul(turned(wide(qr.q)), wide(qr.q)) - vt::eye(n, vt::f64),
+      expect_within(vt::matmul(transposed(wide(qr.q)), wide(qr.q)) - vt::eye(n, vt::f64),
                     vt::full({1}, 4.0, vt::f64), "q of qr");
     }
 }
@@ -151,7 +151,7 @@ TEST(Linalg, FactorsOfAnyShapeMultiplyToTheMatrix) {
         EXPECT_EQ(f.u.dim(-1), full ? m : k) << what;
         EXPECT_EQ(f.vh.dim(-2), full ? n : k) << what;
         expect_orthonormal(f.u, c, "svd " + what);
-        expect_orthonormal(turned(f.vh), c, "svd " + what);
+        expect_orthonormal(transposed(f.vh), c, "svd " + what);
         const Tensor u = vt::slice_in_dim(f.u, 0, k, 1, -1),
                      vh = vt::slice_in_dim(f.vh, 0, k, 1, -2);
         expect_near(vt::matmul(u * in_row(f.s), vh), a, c, "svd " + what);
@@ -220,17 +220,18 @@ TEST(Linalg, LanesAreALoopAtAnyAxis) {
   for (int i = 0; i < 3; ++i) rows.push_back(f(a[i], b[i]));
   const Tensor loop = vt::stack(rows);
   for (int axis : {0, 1, 2})
-    expect_near(vt::vmap(f, {.in_axes = {axis, -1}})(vt::moveaxis(a, 0, axis), turned(b)), loop, 50,
-                "solve");
+    expect_near(vt::vmap(f, {.in_axes = {axis, -1}})(vt::moveaxis(a, 0, axis), transposed(b)), loop,
+                50, "solve");
   // A matrix for all lanes: one system with more columns.
   const auto graph = vt::make_graph(
       [&](Tensor y) { return vt::vmap([&](Tensor v) { return f(a[0], v); })(y); })(b);
   EXPECT_EQ(graph.str().find("f64[3,4,4] = solve"), std::string::npos) << graph.str();
   const Tensor nested = vt::vmap([&](Tensor x) {
-    return vt::vmap([&](Tensor y) { return f(x, y); }, {.in_axes = 1, .out_axes = 1})(turned(b));
+    return vt::vmap([&](Tensor y) { return f(x, y); },
+                    {.in_axes = 1, .out_axes = 1})(transposed(b));
   })(a);
   for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) expect_near(turned(nested[i])[j], f(a[i], b[j]), 50, "nested");
+    for (int j = 0; j < 3; ++j) expect_near(transposed(nested[i])[j], f(a[i], b[j]), 50, "nested");
 }
 
 /// jvp against differences, the transpose by the inner product, and the same for the gradient.
@@ -267,7 +268,7 @@ TEST(Linalg, DerivativesOfComposedFunctions) {
   check_derivative("det 5", [](Tensor a) { return la::det(a); }, big, 1e-6);
   check_derivative("slogdet", [](Tensor a) { return la::slogdet(a).logabsdet; }, big);
   check_derivative("pinv tall", [](Tensor a) { return la::pinv(a); }, tall, 1e-6);
-  check_derivative("pinv wide", [](Tensor a) { return la::pinv(a); }, turned(tall), 1e-6);
+  check_derivative("pinv wide", [](Tensor a) { return la::pinv(a); }, transposed(tall), 1e-6);
   check_derivative("lstsq", [&](Tensor a) { return la::lstsq(a, general({5}, 15)).x; }, tall, 1e-6);
   check_derivative("expm", [](Tensor a) { return la::expm(a); }, x);
   check_derivative("expm without squaring", [](Tensor a) { return la::expm(0.1 * a); }, x);
@@ -278,7 +279,7 @@ TEST(Linalg, DerivativesOfComposedFunctions) {
   check_derivative("lu_solve", [&](Tensor a) { return la::lu_solve(la::lu_factor(a), b); }, x);
   check_derivative(
       "cho_solve",
-      [&](Tensor a) { return la::cho_solve(la::cho_factor(vt::matmul(a, turned(a))), b); }, x);
+      [&](Tensor a) { return la::cho_solve(la::cho_factor(vt::matmul(a, transposed(a))), b); }, x);
   check_derivative("complete qr", [](Tensor a) { return la::qr(a, "complete").r; }, x);
 }
 
@@ -307,16 +308,16 @@ TEST(Linalg, SystemsByOtherFactors) {
       expect_near(la::cho_solve(la::cho_factor(a, lower), b), x, 300, "cho_solve");
     const Tensor g = general({2, n, n}, 34) + 3.0 * vt::eye(n, vt::f64);
     expect_near(la::lu_solve(la::lu_factor(g), b), la::solve(g, b), 300, "lu_solve");
-    expect_near(la::lu_solve(la::lu_factor(g), b, true), la::solve(turned(g), b), 300,
+    expect_near(la::lu_solve(la::lu_factor(g), b, true), la::solve(transposed(g), b), 300,
                 "lu_solve, transposed");
     for (bool lower : {false, true}) {
       const Tensor t = lower ? vt::tril(g) : vt::triu(g);
       expect_near(vt::matmul(t, la::solve_triangular(g, b, 0, lower)), b, 300, "solve_triangular");
-      expect_near(vt::matmul(turned(t), la::solve_triangular(g, b, 1, lower)), b, 300,
+      expect_near(vt::matmul(transposed(t), la::solve_triangular(g, b, 1, lower)), b, 300,
                   "solve_triangular, transposed");
-      expect_near(vt::matmul(vt::triangular_solve(g, turned(b), {.lower = lower}), t), turned(b),
-                  300, "triangular_solve from the right");
-      expect_near(vt::matmul(turned(t),
+      expect_near(vt::matmul(vt::triangular_solve(g, transposed(b), {.lower = lower}), t),
+                  transposed(b), 300, "triangular_solve from the right");
+      expect_near(vt::matmul(transposed(t),
                              vt::triangular_solve(
                                  g, b, {.left_side = true, .lower = lower, .transpose_a = true})),
                   b, 300, "triangular_solve");
@@ -343,12 +344,12 @@ TEST(Linalg, LeastSquaresAndPseudoInverses) {
     const std::string what = shape.str();
     expect_near(vt::matmul(vt::matmul(a, p), a), a, 200, what);
     expect_near(vt::matmul(vt::matmul(p, a), p), p, 500, what);
-    expect_near(vt::matmul(a, p), turned(vt::matmul(a, p)), 200, what);
+    expect_near(vt::matmul(a, p), transposed(vt::matmul(a, p)), 200, what);
     Shape right = shape;
     right.back() = 2;
     const Tensor b = general(right, 42);
     const la::LstsqResult r = la::lstsq(a, b);
-    expect_near(vt::matmul(turned(a), vt::matmul(a, r.x) - b), vt::zeros_like(r.x), 300,
+    expect_near(vt::matmul(transposed(a), vt::matmul(a, r.x) - b), vt::zeros_like(r.x), 300,
                 "normal equations " + what);
     expect_near(r.residuals, vt::sum(vt::square(b - vt::matmul(a, r.x)), -2), 10, what);
   }
@@ -374,7 +375,7 @@ TEST(Linalg, NumbersOfMatrices) {
     Tensor product = vt::ones({3}, vt::f64);
     const Tensor w = la::eigvalsh(x);
     for (std::int64_t i = 0; i < n; ++i) product = product * vt::take(w, i, 1);
-    expect_near(la::det(0.5 * (x + turned(x))), product, 100, "det by eigenvalues");
+    expect_near(la::det(0.5 * (x + transposed(x))), product, 100, "det by eigenvalues");
   }
   // Singular: det's derivative is the adjugate, and of a matrix whose rank is lower still it is 0.
   const Tensor singular = vt::tensor(
@@ -480,7 +481,7 @@ TEST(Linalg, SingularAndNotFiniteGiveNoCrash) {
 TEST(Linalg, SpectraOfUnlikeMatricesInOneVector) {
   for (DType d : {vt::f32, vt::f64})
     for (std::int64_t n : {4, 5, 6, 9, 16}) {
-      const Tensor i = vt::eye(n, d), x = general({n, n}, 61, d), s = x + turned(x);
+      const Tensor i = vt::eye(n, d), x = general({n, n}, 61, d), s = x + transposed(x);
       const Tensor place = vt::arange(n).astype(d), low = vt::expand_dims(place, 1),
                    apart = vt::abs(low - place);
       const double far = d == vt::f64 ? 1e150 : 1e15;

@@ -76,7 +76,7 @@ TEST(Einsum, RandomExpressions) {
       Shape shape;
       std::map<char, std::int64_t> here = sizes;
       for (char c : terms[k])
-        if (r.coin(8)) here[c] = 1;  // stretches
+        if (r.coin(8)) here[c] = 1;  // broadcasts
       for (char c : terms[k]) shape.push_back(here[c]);
       std::vector<double> values(static_cast<std::size_t>(shape.elements()));
       // whole numbers: any order of summation is exact

@@ -1,6 +1,6 @@
 // Random functions of small vectors for many lanes, which put arrays together of parts that are
 // computed in different ways, their derivatives and
-// rounds: compiled equals interpreted. VT_FUZZ_SEED repeats a failure.
+// iterations: compiled equals interpreted. VT_FUZZ_SEED repeats a failure.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -364,7 +364,7 @@ TEST(Random, UniformBelowHighKeepsItsDerivatives) {
   EXPECT_NEAR(low.item<double>(), 20'000 - u, 1e-3 * u);
 }
 
-// Between the bounds, and not infinite where the mass below one of them rounds to that below
+// Between the bounds, and not infinite where the mass below one of them iterations to that below
 // infinity.
 TEST(Random, TruncatedNormalIsBetweenItsBoundsInEveryDtype) {
   for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64})
@@ -417,7 +417,7 @@ TEST(Random, OrdersAndChoicesSameAsJax) {
   const vt::Tensor k = rnd::key(42), x = vt::reshape(vt::arange(12, vt::f64), {4, 3});
   EXPECT_EQ(rnd::permutation(k, 10).to_vector<int>(),
             (std::vector<int>{7, 4, 2, 5, 3, 6, 8, 9, 0, 1}));
-  // two rounds
+  // two iterations
   EXPECT_EQ(vt::slice_in_dim(rnd::permutation(k, 2000), 0, 5).to_vector<int>(),
             (std::vector<int>{1474, 815, 539, 874, 1693}));
   EXPECT_EQ(rnd::shuffle(k, x).to_vector<double>(),

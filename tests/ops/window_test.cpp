@@ -263,8 +263,8 @@ TEST(ReduceWindow, VmapEqualsTheLoop) {
                                   {.window = {2}});
            }})
     for (int axis = 0; axis < 4; ++axis) {
-      const Tensor turned = moveaxis(x, 0, axis);
-      expect_close(vmap(f, {.in_axes = {axis}})(turned), vt_test::stack_loop(f, 0, x),
+      const Tensor transposed = moveaxis(x, 0, axis);
+      expect_close(vmap(f, {.in_axes = {axis}})(transposed), vt_test::stack_loop(f, 0, x),
                    {.relative = 1e-14, .absolute = 1e-15});
     }
 }

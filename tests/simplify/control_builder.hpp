@@ -22,7 +22,7 @@ inline GraphRef body_of(const Types& inputs, const Make& make) {
   return std::make_shared<const GraphBody>(b.returns(make(b, in)));
 }
 
-/// What one lane or one round sees: the type without axis 0.
+/// What one lane or one iteration sees: the type without axis 0.
 inline Aval element(Aval a) {
   a.shape.erase(a.shape.begin());
   return a;
@@ -76,7 +76,7 @@ inline Vars scan(Builder& b, int carries, int sequences, std::int64_t length, co
   return b.all(Op::scan, make_params(std::move(p)), operands);
 }
 
-/// An index or a number of rounds from a random integer: 0 … most.
+/// An index or a number of iterations from a random integer: 0 … most.
 inline Var small(Builder& b, Var x, int most) {
   const Aval a = b.graph.aval(x);
   const auto number = [&](int n) {

@@ -82,7 +82,7 @@ inline GraphBody simplified(const GraphBody& g, unsigned seed = 1,
   for (std::size_t i = 0; i < g.outputs.size(); ++i)
     EXPECT_EQ(s.aval(s.outputs[i]), g.aval(g.outputs[i])) << to_text(g) << "\n" << to_text(s);
   std::mt19937 random(seed);
-  for (int round = 0; round < 4; ++round) {
+  for (int iteration = 0; iteration < 4; ++iteration) {
     vt::Vec<BufferRef> inputs;
     for (Var v : g.inputs) inputs.push_back(awkward_values(g.aval(v), random));
     const auto before = interpret(g, inputs), after = interpret(s, inputs);

@@ -12,8 +12,8 @@ using namespace vt_test;
 using enum vt::DType;
 
 /// Nested control flow made at random from vectors f32[2]: values handed through, swapped, given
-/// twice, forgotten, the same in all branches, rounds or lanes, so that every rewrite meets every
-/// other.
+/// twice, forgotten, the same in all branches, iterations or lanes, so that every rewrite meets
+/// every other.
 class RandomControl {
  public:
   explicit RandomControl(unsigned seed) : random_(seed) {}
@@ -147,7 +147,7 @@ class RandomControl {
       }
     }
   }
-  /// A while's body: the counter, then vectors; the number of rounds is the last operand.
+  /// A while's body: the counter, then vectors; the number of iterations is the last operand.
   Make counting(std::size_t carries, int depth) {
     const Make make = body(carries, depth, 1);
     return [=](Builder& b, const Vars& in) {

@@ -1,5 +1,6 @@
 // The simplifier on cond, while, scan and checkpoint: each rewrite happens (text of the result) and
-// changes no bit of any result, whether loops run no rounds or many, alone, with lanes and nested.
+// changes no bit of any result, whether loops run no iterations or many, alone, with lanes and
+// nested.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -247,7 +248,7 @@ TEST(SimplifyCond, ResultsOfOneMakingAreOne) {
   EXPECT_EQ(only(s, Op::cond).outputs.size(), 2u);
 }
 
-TEST(SimplifyScan, NoRoundsAndOneRound) {
+TEST(SimplifyScan, NoIterationsAndOneIteration) {
   for (const bool reverse : {false, true}) {
     for (const std::int64_t length : {0, 1}) {
       Builder b;
@@ -274,7 +275,7 @@ TEST(SimplifyWhile, AConditionThatIsFalse) {
         [](Builder& c, const Vars& in) { return Vars{c.add(Op::sin, {in[0]})}; });
     EXPECT_EQ(ops(simple_of(b, {out[0]})), "");
   }
-  {  // before the first round: 4 < 4
+  {  // before the first iteration: 4 < 4
     Builder b;
     const Var x = b.input(f32, {3});
     const Vars out = while_loop(
@@ -341,9 +342,9 @@ TEST(SimplifyControl, WhatIsTheSameForAllIsShared) {
   Builder b;
   const Var k = b.input(i32, {2}), x = b.input(f32, {2, 3}), v = b.input(f32, {3}),
             one = b.input(f32, {1, 3});
-  const Var rows = b.broadcast(v, {2, 3}, {1}), stretched = b.broadcast(one, {2, 3}, {0, 1});
+  const Var rows = b.broadcast(v, {2, 3}, {1}), dilated = b.broadcast(one, {2, 3}, {0, 1});
   const Vars chosen = cond(b, k, {x, rows}, three_branches(), lanes_of(2, "111"));
-  const Vars out = scan(b, 1, 1, 2, {v, stretched}, [](Builder& c, const Vars& in) {
+  const Vars out = scan(b, 1, 1, 2, {v, dilated}, [](Builder& c, const Vars& in) {
     return Vars{c.add(Op::sin, {c.add(Op::mul, {in[0], in[1]})})};
   });
   const GraphBody g = simple_of(b, {chosen[0], out[0]});
@@ -401,7 +402,7 @@ TEST(SimplifyScan, ResultsOfOneMakingAreOne) {
   EXPECT_EQ(g.outputs[2], g.outputs[3]);
 }
 
-TEST(SimplifyWhile, ResultsThatEqualOnlyAfterARoundStay) {
+TEST(SimplifyWhile, ResultsThatEqualOnlyAfterAIterationStay) {
   Builder b;
   const Var i = b.input(i32, {}), x = b.input(f32, {}), y = b.input(f32, {});
   const Vars out = while_loop(b, 3, {small(b, i, 3), x, y, b.full(2)}, less(0, 3),

@@ -1,5 +1,5 @@
-// The simplifier on what no round of a loop changes: carries become operands, code moves in front;
-// and no bit of any result changes.
+// The simplifier on what no iteration of a loop changes: carries become operands, code moves in
+// front; and no bit of any result changes.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -79,7 +79,7 @@ TEST(SimplifyControl, NestedLoopsWithNothingLeftToDoGo) {
   EXPECT_EQ(ops(simple_of(b, {out[0], out[1]})), "");
 }
 
-// --- what no round changes moves out -------------------------------------------------------------
+// --- what no iteration changes moves out ---------------------------------------------------------
 
 TEST(SimplifyWhile, InvariantCodeMovesInFront) {
   Builder b;
@@ -159,7 +159,7 @@ TEST(SimplifyControl, LoopsMoveOnlyWhereTheyWouldRunAnyhow) {
       return Vars{d.add(Op::add, {in[0], d.full(1.0f)})};
     })[0];
   };
-  {  // Out of a scan, which has rounds, a while may go.
+  {  // Out of a scan, which has iterations, a while may go.
     Builder b;
     const Var x = b.input(f32, {}), n = b.convert(small(b, b.input(i32, {}), 4), f32);
     const Vars out = scan(b, 1, 0, 3, {x, n}, [&](Builder& c, const Vars& in) {

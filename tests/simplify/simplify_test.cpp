@@ -492,7 +492,7 @@ TEST(Simplify, LongGraphsInLinearTime) {
     }
     b.returns({x});
     std::clock_t best = std::numeric_limits<std::clock_t>::max();
-    for (int round = 0; round < 5; ++round) {
+    for (int iteration = 0; iteration < 5; ++iteration) {
       const std::clock_t start = std::clock();
       const GraphBody s = simplify(b.graph);
       best = std::min(best, std::clock() - start);

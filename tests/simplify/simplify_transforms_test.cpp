@@ -115,7 +115,7 @@ TEST(SimplifyTransforms, OneGradientOfABranchIsLeft) {
 }
 
 TEST(SimplifyTransforms, WeightsOfACellStayOutsideOfItsScan) {
-  // The transposed and scaled weights are the same in all rounds, forward and backward.
+  // The transposed and scaled weights are the same in all iterations, forward and backward.
   const auto loss = [](Tensor w, Tensor x) {
     const auto cell = [&](Tensor h, Tensor v) {
       const Tensor next = vt::tanh(vt::matmul(h, vt::sin(w)) + v);

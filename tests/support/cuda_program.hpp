@@ -68,7 +68,7 @@ using TensorFunction = std::function<Tensors(const Tensors&)>;
 /// the device.
 struct OnBoth {
   Tensors actual, expected;
-  std::string told;
+  std::string log;
 };
 /// vt::stats() are those of the run on the device. Without results there, the test has failed.
 inline OnBoth on_both(const TensorFunction& f, const Tensors& arguments, const std::string& what) {
@@ -76,7 +76,7 @@ inline OnBoth on_both(const TensorFunction& f, const Tensors& arguments, const s
   for (const vt::Tensor& t : arguments) there.push_back(t.to(device));
   const auto compiled = vt::jit(f);
   OnBoth r;
-  r.told = vt::explain(compiled)(there);
+  r.log = vt::explain(compiled)(there);
   vt::reset_stats();
   EXPECT_NO_THROW(r.actual = compiled(there)) << what << (emulator ? emulator->report() : "");
   r.expected = f(arguments);

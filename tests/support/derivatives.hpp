@@ -29,7 +29,7 @@ struct Point {
       : x(arguments.begin(), arguments.end()), wanted(new bool[arguments.size() + 1]) {
     for (std::size_t i = 0; i < x.size(); ++i) wanted[i] = vt::is_float(x[i].dtype());
   }
-  GradCall call(vt::Where where = vt::Where::here()) const {
+  GradCall call(vt::CallSite where = vt::CallSite::here()) const {
     GradCall c;
     c.arguments = x;
     c.wanted = {wanted.get(), x.size()};

@@ -324,10 +324,10 @@ inline Cases convolutions() {
   for (std::int64_t stride : {1, 2, 3})
     for (std::int64_t low : {-2, 0, 3})
       for (std::int64_t high : {-1, 0, 2})
-        for (std::int64_t stretch : {1, 2})
+        for (std::int64_t extend : {1, 2})
           for (std::int64_t dilation : {1, 2})
             add({2, 6, 2}, {3, 2, 2},
-                {images, {1}, {0}, {stride}, {low}, {high}, {stretch}, {dilation}});
+                {images, {1}, {0}, {stride}, {low}, {high}, {extend}, {dilation}});
   add({3, 4, 2, 5}, {2, 3, 4, 2},
       {{{1}, {2}, {}, {}, vt::f64}, {3, 2}, {1, 3}, {1, 2}, {1, 0}, {0, 1}, {1, 2}, {2, 1}});
   add({2, 4, 3, 2}, {3, 2, 2, 4},

@@ -41,7 +41,7 @@ struct PrimitiveCase {
     return text + ")";
   }
   std::vector<vt::Tensor> run(std::span<const vt::Tensor> arguments) const {
-    const auto results = vt::detail::emit_all(op, params, arguments, vt::Where{});
+    const auto results = vt::detail::emit_all(op, params, arguments, vt::CallSite{});
     return {results.begin(), results.end()};
   }
   /// Quarters (whole numbers for the integer dtypes) in the operand's range, so that sums and

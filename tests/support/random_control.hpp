@@ -39,7 +39,7 @@ struct Dual {
 enum class Kind { scalar, vector, integer };
 
 constexpr int unary_functions = 7, binary_functions = 5;
-constexpr std::int64_t most_rounds = 3, integers_below = 7;
+constexpr std::int64_t most_iterations = 3, integers_below = 7;
 
 /// Chooses by a seed alone, so that a body which runs twice, or is recorded, is the same body.
 class Choices {
@@ -116,18 +116,19 @@ class Plain {
     return branches[static_cast<std::size_t>(std::min<std::int64_t>(index.n, 2))]({});
   }
   /// The body gets the counter, then the carries.
-  static Values repeat(const Value& rounds, Values carries, const Body& body) {
-    for (std::int64_t i = 0; i < rounds.n % (most_rounds + 1); ++i)
+  static Values repeat(const Value& iterations, Values carries, const Body& body) {
+    for (std::int64_t i = 0; i < iterations.n % (most_iterations + 1); ++i)
       carries = body(counted(i, carries));
     return carries;
   }
   static Values repeat_above(double threshold, Values carries, const Body& body) {
-    for (std::int64_t i = 0; i < most_rounds && to_scalar(carries[0]).x[0].value > threshold; ++i)
+    for (std::int64_t i = 0; i < most_iterations && to_scalar(carries[0]).x[0].value > threshold;
+         ++i)
       carries = body(counted(i, carries));
     return carries;
   }
-  static Values repeat_known(std::int64_t rounds, Values carries, const Body& body) {
-    for (std::int64_t i = 0; i < rounds; ++i) carries = body(counted(i, carries));
+  static Values repeat_known(std::int64_t iterations, Values carries, const Body& body) {
+    for (std::int64_t i = 0; i < iterations; ++i) carries = body(counted(i, carries));
     return carries;
   }
   /// The body gets the carries and a row, and gives the next carries and a vector, whose sum over
@@ -153,7 +154,7 @@ class Plain {
   /// f(n, x) = n > 0 ? after(n, f(n − 1, before(n, x))) : x.
   Value recursion(std::uint64_t, const Value& depth, const Value& x, const Body& before,
                   const Body& after) const {
-    return recursion(depth.n % (most_rounds + 1), x, before, after);
+    return recursion(depth.n % (most_iterations + 1), x, before, after);
   }
 
  private:
@@ -271,20 +272,20 @@ class Traced {
     const Tensors out = vt::switch_(index.t, all);
     return dressed(kinds, out);
   }
-  static Values repeat(const Value& rounds, const Values& carries, const Body& body) {
-    const vt::Tensor n = vt::mod(rounds.t, vt::Tensor(most_rounds + 1)).astype(vt::i32);
+  static Values repeat(const Value& iterations, const Values& carries, const Body& body) {
+    const vt::Tensor n = vt::mod(iterations.t, vt::Tensor(most_iterations + 1)).astype(vt::i32);
     return counting([&](const vt::Tensor& i, const Tensors&) { return i < n; }, carries, body);
   }
   static Values repeat_above(double threshold, const Values& carries, const Body& body) {
     const auto goes_on = [&](const vt::Tensor& i, const Tensors& c) {
-      return logical_and(i<most_rounds, to_scalar({carries[0].kind, c[0]}).t> threshold);
+      return logical_and(i<most_iterations, to_scalar({carries[0].kind, c[0]}).t> threshold);
     };
     return counting(goes_on, carries, body);
   }
-  static Values repeat_known(std::int64_t rounds, const Values& carries, const Body& body) {
+  static Values repeat_known(std::int64_t iterations, const Values& carries, const Body& body) {
     const std::vector<Kind> kinds = kinds_of(carries);
     return dressed(kinds, vt::fori_loop(
-                              0, rounds,
+                              0, iterations,
                               [&](const vt::Tensor& i, const Tensors& c) {
                                 return bare(body(counted(i, dressed(kinds, c))));
                               },
@@ -343,7 +344,7 @@ class Traced {
           },
           [&] { return now; });
     };
-    return {x.kind, f(vt::mod(depth.t, Tensor(most_rounds + 1)).astype(vt::i32), x.t)};
+    return {x.kind, f(vt::mod(depth.t, Tensor(most_iterations + 1)).astype(vt::i32), x.t)};
   }
 
  private:
@@ -528,8 +529,8 @@ class Run {
       }
       case 3: {
         const Values carries = several(choose, pool, kinds(choose, 1, 4));
-        const Value rounds = any(choose, pool, Kind::integer);
-        keep(choose, pool, m_.repeat(rounds, carries, step(seed, carries, 1)));
+        const Value iterations = any(choose, pool, Kind::integer);
+        keep(choose, pool, m_.repeat(iterations, carries, step(seed, carries, 1)));
         return;
       }
       case 4: {
@@ -541,8 +542,8 @@ class Run {
       }
       case 5: {
         const Values carries = several(choose, pool, kinds(choose, 1, 3));
-        const auto rounds = static_cast<std::int64_t>(choose.below(most_rounds + 1));
-        keep(choose, pool, m_.repeat_known(rounds, carries, step(seed, carries, 1)));
+        const auto iterations = static_cast<std::int64_t>(choose.below(most_iterations + 1));
+        keep(choose, pool, m_.repeat_known(iterations, carries, step(seed, carries, 1)));
         return;
       }
       case 6: {

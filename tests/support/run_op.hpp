@@ -21,7 +21,7 @@ inline vt::detail::GraphBody graph_of(Op op, const ParamsRef& params,
   vt::detail::Equation equation;
   equation.op = op;
   equation.params = params;
-  equation.where = vt::Where{"/user/proto.cpp", 41};
+  equation.where = vt::CallSite{"/user/proto.cpp", 41};
   for (const vt::Tensor& t : operands)
     graph.inputs.push_back(graph.fresh(vt::detail::Aval(t.dtype(), t.shape())));
   std::vector<const vt::detail::Aval*> avals;

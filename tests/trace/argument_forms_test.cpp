@@ -273,7 +273,7 @@ TEST(ReturnedNumbers, OfJitAreThoseOfTheCall) {
     return std::tuple(x * s, 2.0 * s, x.dim(0));
   });
   const Tensor two = vt::ones({2}), three = vt::ones({3});
-  for (int round = 0; round < 2; ++round) {
+  for (int iteration = 0; iteration < 2; ++iteration) {
     EXPECT_EQ(std::get<1>(f(two, 1.5)), 3.0);
     EXPECT_EQ(std::get<1>(f(two, 2.5)), 5.0);  // another static value, another program
     EXPECT_EQ(std::get<2>(f(two, 1.5)), 2);

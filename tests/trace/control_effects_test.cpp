@@ -272,7 +272,7 @@ TEST(Effects, BranchesThatOnlyPrint) {
   expect_prints({"yes", "yes", "once more 1.", "once more 3."}, vt::vmap(vt::jit(f)), xs);
 }
 
-Tensor halve(Tensor x) {  // rounds until it is below one
+Tensor halve(Tensor x) {  // iterations until it is below one
   return vt::while_loop([](Tensor v) { return v >= 1.0; },
                         [](Tensor v) {
                           vt::debug_print("{}", v);
@@ -281,7 +281,7 @@ Tensor halve(Tensor x) {  // rounds until it is below one
                         x);
 }
 
-TEST(Effects, WhilePrintsInEachRound) {
+TEST(Effects, WhilePrintsInEachIteration) {
   expect_prints({"4.", "2.", "1."}, halve, vt::tensor(4.0));
   expect_prints({}, halve, vt::tensor(0.5));
   expect_prints({"4.", "2.", "1."}, vt::grad(halve), vt::tensor(4.0));
@@ -293,7 +293,7 @@ TEST(Effects, WhilePrintsInEachRound) {
                 vt::grad([](Tensor t) { return vt::sum(vt::vmap(halve)(t)); }), lanes);
 }
 
-TEST(Effects, ConditionsAreAskedOncePerRound) {
+TEST(Effects, ConditionsAreAskedOncePerIteration) {
   const auto f = [](Tensor n, Tensor x) {
     return vt::while_loop(
                [&](Tensor i, Tensor) {
@@ -374,15 +374,15 @@ TEST(Effects, WhatIsDecidedBeforehandHappensOnce) {
     vt::debug_print("no operands");
     return 1.0;
   };
-  const auto rounds = [&](int n) {
+  const auto iterations = [&](int n) {
     return [=](Tensor v) {
       return vt::scan([=](Tensor c) { return std::pair(doubled(c), c); }, v, std::nullopt,
                       {.length = n});
     };
   };
-  expect_prints({}, rounds(0), x);
-  expect_prints({"twice 0.5"}, rounds(1), x);
-  expect_prints({"twice 0.5", "twice 1."}, rounds(2), x);
+  expect_prints({}, iterations(0), x);
+  expect_prints({"twice 0.5"}, iterations(1), x);
+  expect_prints({"twice 0.5", "twice 1."}, iterations(2), x);
   expect_prints(
       {"three times 0.5"},
       [&](Tensor v) { return vt::switch_(1, std::tuple(doubled, tripled), v); }, x);
@@ -401,7 +401,8 @@ TEST(Effects, WhatIsDecidedBeforehandHappensOnce) {
                       v);
                 }),
                 vt::stack({x, x}));
-  expect_close(vt::jit(vt::grad([&](Tensor v) { return rounds(1)(v).first; }))(x), vt::tensor(2.0));
+  expect_close(vt::jit(vt::grad([&](Tensor v) { return iterations(1)(v).first; }))(x),
+               vt::tensor(2.0));
   // Checks of a list's indices are effects, too.
   const auto pushed = [](Tensor v) {
     return vt::fori_loop(
@@ -720,8 +721,8 @@ TEST(Callback, Errors) {
                  return x;
                })(xs),
                std::runtime_error);
-  // A derivative that computes rounds again cannot call a function with effects again; that of a
-  // branch does not need to.
+  // A derivative that computes iterations again cannot call a function with effects again; that of
+  // a branch does not need to.
   const auto counted = vt::callback([](Tensor x) { return x; }, vt::zeros({}, vt::f64));
   const auto branch = [&](Tensor x) {
     return vt::cond(

@@ -18,14 +18,14 @@ TEST(TensorList, PushPopReadWrite) {
     TensorList list =
         growing ? TensorList::growable({2}, vt::f64) : TensorList::fixed(4, {2}, vt::f64);
     list.push(vt::tensor({1.0, 2.0}));
-    list.push(3.0);  // spread over an element
+    list.push(3.0);  // broadcast over an element
     const TensorList copy = list;
     list.push(vt::tensor({5.0, 6.0}));
     EXPECT_EQ(list.size().item<int>(), 3);
     EXPECT_EQ(copy.size().item<int>(), 2);
     EXPECT_EQ(list.capacity(), growing ? 3 : 4);
     expect_close(list.read(1), vt::tensor({3.0, 3.0}));
-    expect_close(list.read(vt::tensor(2, vt::Where{})), vt::tensor({5.0, 6.0}));
+    expect_close(list.read(vt::tensor(2, vt::CallSite{})), vt::tensor({5.0, 6.0}));
     list.write(0, vt::tensor({7.0, 8.0}));
     expect_close(list.pop(), vt::tensor({5.0, 6.0}));
     EXPECT_EQ(list.size().item<int>(), 2);

@@ -30,7 +30,7 @@ Tensor power(Tensor x, Tensor n) {
 Function power_of(int n) {
   return [=](Tensor x) { return power(x, vt::tensor(n)); };
 }
-/// A few rounds with a nonlinear step.
+/// A few iterations with a nonlinear step.
 Tensor wave(Tensor v, Tensor x) {
   return vt::while_loop(
              [](Tensor i, Tensor) { return i < 3; },
@@ -86,7 +86,7 @@ TEST(ControlOrders, ForwardModeBetweenReverseModesTakesNoMoreThanTwice) {
 }
 
 // Few of them are; more than 4 MB are not.
-TEST(ControlOrders, StatesKeptForEachRoundOfAScan) {
+TEST(ControlOrders, StatesKeptForEachIterationOfAScan) {
   const auto f = [](int n) {
     return Function([=](Tensor x) {
       return vt::fori_loop(0, n, [&](Tensor, Tensor v) { return wave(v, x); }, x);
@@ -134,7 +134,7 @@ TEST(ControlOrders, SixthDerivativesOfAPower) {
   expect_close(vt::jit(f)(x), vt::tensor(720.0), same, "compiled");
 }
 
-TEST(ControlOrders, LanesWithRoundsOfTheirOwn) {
+TEST(ControlOrders, LanesWithIterationsOfTheirOwn) {
   const Tensor n = vt::tensor({6, 3, 5}), x = vt::tensor({1.5, 2.0, 1.0});
   const auto lane = [](Tensor count, Tensor v) {
     return slope(slope([=](Tensor u) { return power(u, count); }))(v);
@@ -349,7 +349,7 @@ TEST(ControlOrders, EffectsHappenOnce) {
 }
 
 // A rule need be no true derivative; then second derivatives by it are not symmetric, and are those
-// of the rounds one after the other all the same.
+// of the iterations one after the other all the same.
 TEST(ControlOrders, RulesThatAreNoDerivatives) {
   // The rule's own value is that of the function with the rule, so that all derivatives are by the
   // rule.
@@ -361,8 +361,8 @@ TEST(ControlOrders, RulesThatAreNoDerivatives) {
                                              dv + v[0] * vt::flip(dv) * vt::tensor({1.0, 0.0}));
                           })(x);
   };
-  const auto round = [&](Tensor v, Tensor x) { return bent(v) * x; };
-  const std::function<Tensor(Tensor)> rounds[] = {
+  const auto iteration = [&](Tensor v, Tensor x) { return bent(v) * x; };
+  const std::function<Tensor(Tensor)> iterations[] = {
       [=](Tensor x) {
         return vt::fori_loop(0, vt::tensor(2), [&](Tensor, Tensor v) { return round(v, x); }, x);
       },
@@ -380,7 +380,7 @@ TEST(ControlOrders, RulesThatAreNoDerivatives) {
                                vt::hessian(squares)(point),
                                vt::jacrev(vt::grad(squares))(point)};
   };
-  const std::vector<Tensor> looped = all(rounds[0]), unrolled = all(rounds[1]);
+  const std::vector<Tensor> looped = all(iterations[0]), unrolled = all(iterations[1]);
   for (std::size_t i = 0; i < looped.size(); ++i) {
     SCOPED_TRACE(i);
     expect_close(looped[i], unrolled[i], same);

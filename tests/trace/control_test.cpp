@@ -1,6 +1,6 @@
 // Values of cond, switch_, while_loop, fori_loop, scan, map and associative_scan against C++ loops:
 // trees of every kind as carries, numbers that become Tensors, captured Tensors, loops of no
-// rounds, and all of it under jit.
+// iterations, and all of it under jit.
 #include <array>
 #include <functional>
 #include <map>
@@ -182,7 +182,7 @@ TEST(While, NestedTuplesWithNumbers) {
 }
 
 TEST(While, NumbersAdoptWhatTheBodyMakesOfThem) {
-  // b meets x's dtype one round after a did.
+  // b meets x's dtype one iteration after a did.
   const auto f = [](Tensor x) {
     return vt::while_loop(
         [](Tensor i, Tensor, Tensor) { return i < 3; },
@@ -197,7 +197,7 @@ TEST(While, NumbersAdoptWhatTheBodyMakesOfThem) {
   }
 }
 
-TEST(While, NoRoundsGiveTheInitialValues) {
+TEST(While, NoIterationsGiveTheInitialValues) {
   const Tensor x = random_quarters(vt::f32, {3}, 1), empty = vt::zeros({0, 4}, vt::f16);
   const auto [a, b] =
       vt::while_loop([](Tensor, Tensor) { return false; },

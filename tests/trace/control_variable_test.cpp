@@ -48,7 +48,7 @@ TEST(Variable, IsATensorThatChanges) {
   v.assign_max(8);
   v.assign_min(9);
   expect_close(v.value(), vt::tensor({8.0f, 9.0f}));
-  Variable n(vt::tensor(3, vt::Where{}), "n");
+  Variable n(vt::tensor(3, vt::CallSite{}), "n");
   n.assign_sub(5);
   EXPECT_EQ(n.read().item<int>(), -2);
 }
@@ -341,7 +341,7 @@ TEST(Variable, InLoops) {
   };
   expect_run(count_up, 2.0, vt::tensor(14.0), 7.0, vt::tensor(7.0));
   expect_run(count_up, 2.0, vt::tensor(4.0), 2.0, vt::tensor(1.0));
-  const auto sum_of_rounds = [](const Variable& v, Tensor n) {
+  const auto sum_of_iterations = [](const Variable& v, Tensor n) {
     return vt::fori_loop(
         0, n,
         [&](Tensor i, Tensor s) {
@@ -361,14 +361,14 @@ TEST(Variable, InLoops) {
   };
   EXPECT_NE(message([&] {
               Variable v(vt::tensor(1.0));
-              sum_of_rounds(v, vt::tensor(3));
+              sum_of_iterations(v, vt::tensor(3));
             }),
             "no error");  // i32 is no f64
   expect_run(as_double, 1.0, vt::tensor(5), 11.0, vt::tensor(5));
-  const Tensor rounds = vt::tensor({3, 0, 5});
+  const Tensor iterations = vt::tensor({3, 0, 5});
   expect_run([&](const Variable& v,
                  Tensor n) { return vt::vmap([&](Tensor e) { return as_double(v, e); })(n); },
-             1.0, rounds, 14.0, rounds);
+             1.0, iterations, 14.0, iterations);
   const auto read_in_loop = [](const Variable& v, Tensor x) {
     auto [last, ys] = vt::scan(
         [&](Tensor c, Tensor e) {

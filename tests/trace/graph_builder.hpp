@@ -31,7 +31,8 @@ class Builder {
   vt::Vec<Var> all(Op op, ParamsRef params, const vt::Vec<Var>& inputs, int line = 0) {
     vt::Vec<const Aval*> operands;
     for (Var v : inputs) operands.push_back(&graph.aval(v));
-    const vt::Where where = line ? vt::Where{"/somewhere/else/user.cpp", line} : vt::Where{};
+    const vt::CallSite where =
+        line ? vt::CallSite{"/somewhere/else/user.cpp", line} : vt::CallSite{};
     auto avals = infer(op, params, operands, where);
     Equation e;
     e.op = op;

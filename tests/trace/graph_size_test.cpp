@@ -47,7 +47,7 @@ Tensor either(const Tensor& x) {
   return vt::cond(
       x > 0.0, [](Tensor y) { return vt::sin(y) - 0.3; }, [](Tensor y) { return y + 0.7; }, x);
 }
-Tensor three_rounds(const Tensor& x) {
+Tensor three_iterations(const Tensor& x) {
   return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return vt::sin(y); }, x);
 }
 
@@ -151,9 +151,9 @@ std::vector<Family> families() {
                                 })},
       {"vmap, repeated", deep({8}, vt::vmap([](Tensor x) { return vt::sin(x) * x; }))},
       {"cond, repeated", deep({}, either)},
-      {"fori_loop, repeated", deep({}, three_rounds)},
+      {"fori_loop, repeated", deep({}, three_iterations)},
       {"grad of cond, repeated", derivative({}, either)},
-      {"grad of fori_loop, repeated", derivative({}, three_rounds)},
+      {"grad of fori_loop, repeated", derivative({}, three_iterations)},
       {"cond of lanes, repeated", deep({16}, vt::vmap(either))},
   };
 }

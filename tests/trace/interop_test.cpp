@@ -47,7 +47,7 @@ struct Interop : testing::Test {
   }
 };
 
-TEST_F(Interop, NpyRoundTripOfEveryDtypeAndRank) {
+TEST_F(Interop, NpyIterationTripOfEveryDtypeAndRank) {
   using enum vt::DType;
   for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64})
     for (const vt::Shape& shape : {vt::Shape{}, vt::Shape{0}, vt::Shape{1}, vt::Shape{7},
@@ -211,7 +211,7 @@ TEST(DlPack, StridesAndOffsetsAreCopied) {
   EXPECT_EQ(vt::from_dlpack(&r).to_vector<float>(), (std::vector<float>{2, 1, 0}));
 }
 
-TEST(DlPack, RoundTripOfEveryDtype) {
+TEST(DlPack, IterationTripOfEveryDtype) {
   using enum vt::DType;
   for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64}) {
     const vt::Tensor x = vt::arange(6).reshape({3, 2}).astype(d);

@@ -56,11 +56,11 @@ Tensor nested_fori(int depth, Tensor x) {
   if (depth == 0) return leaf(x);
   return vt::fori_loop(0, 1, [&](Tensor, Tensor y) { return nested_fori(depth - 1, y) + 1.0; }, x);
 }
-Tensor nested_rounds(int depth, Tensor x) {
+Tensor nested_iterations(int depth, Tensor x) {
   if (depth == 0) return leaf(x);
   const Tensor n = (x > 0.0).astype(vt::i32);
   return vt::fori_loop(
-      n * 0, n, [&](Tensor, Tensor y) { return nested_rounds(depth - 1, y) + 1.0; }, x);
+      n * 0, n, [&](Tensor, Tensor y) { return nested_iterations(depth - 1, y) + 1.0; }, x);
 }
 Tensor nested_scan(int depth, Tensor x) {
   if (depth == 0) return leaf(x);
@@ -94,11 +94,11 @@ Tensor nested_vmap(int depth, Tensor x) {
 }
 
 const std::map<std::string, Nest> nests = {
-    {"cond", nested_cond},     {"switch", nested_switch},
-    {"while", nested_while},   {"fori", nested_fori},
-    {"rounds", nested_rounds}, {"scan", nested_scan},
-    {"rule", nested_rule},     {"checkpoint", nested_checkpoint},
-    {"jit", nested_jit},       {"function", nested_function},
+    {"cond", nested_cond},         {"switch", nested_switch},
+    {"while", nested_while},       {"fori", nested_fori},
+    {"rounds", nested_iterations}, {"scan", nested_scan},
+    {"rule", nested_rule},         {"checkpoint", nested_checkpoint},
+    {"jit", nested_jit},           {"function", nested_function},
     {"vmap", nested_vmap},
 };
 double at_half(const std::string& name, int depth) {

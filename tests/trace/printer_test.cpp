@@ -58,14 +58,14 @@ TEST(Printer, NamesGoOnAfterZ) {
 }
 
 TEST(Messages, PartsFillTheHolesInOrder) {
-  EXPECT_EQ(worded("{} of {}, {}{}", std::string("one"), "two", 'x', true), "one of two, xtrue");
-  EXPECT_EQ(worded("{} {} {}", -1, std::uint64_t{0} - 1, std::int8_t{-128}),
+  EXPECT_EQ(formatted("{} of {}, {}{}", std::string("one"), "two", 'x', true), "one of two, xtrue");
+  EXPECT_EQ(formatted("{} {} {}", -1, std::uint64_t{0} - 1, std::int8_t{-128}),
             "-1 18446744073709551615 -128");
-  EXPECT_EQ(worded("{} {} {} {}", 0.1f, 0.1, 100000.0, 1e16), "0.1 0.1 100000 1e+16");
-  EXPECT_EQ(worded("{} {} {}", -0.0, 1e-5, std::numeric_limits<double>::infinity()),
+  EXPECT_EQ(formatted("{} {} {} {}", 0.1f, 0.1, 100000.0, 1e16), "0.1 0.1 100000 1e+16");
+  EXPECT_EQ(formatted("{} {} {}", -0.0, 1e-5, std::numeric_limits<double>::infinity()),
             "-0 1e-05 inf");
-  EXPECT_EQ(worded("no hole"), "no hole");
-  EXPECT_EQ(worded("{} {{}}", "braces:"), "braces: {}");
+  EXPECT_EQ(formatted("no hole"), "no hole");
+  EXPECT_EQ(formatted("{} {{}}", "braces:"), "braces: {}");
 }
 
 TEST(Printer, EmptyGraph) {

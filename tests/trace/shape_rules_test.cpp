@@ -13,7 +13,7 @@ using namespace vt_test;
 using vt::ErrorKind;
 using enum vt::DType;
 
-const vt::Where line{"dir/user.cpp", 7};
+const vt::CallSite line{"dir/user.cpp", 7};
 
 SmallVec<Aval, 1> infer_of(Op op, ParamsRef params, const std::vector<Aval>& operands) {
   std::vector<const Aval*> pointers;
@@ -224,7 +224,7 @@ TEST(ShapeRules, ShapeOps) {
   };
   EXPECT_EQ(one(Op::broadcast_in_dim, broadcast({2, 3, 4}, {0, 2}), {a32({2, 1})}), "f32[2,3,4]");
   EXPECT_EQ(error(Op::broadcast_in_dim, broadcast({2, 3}, {1}), {a32({2})}),
-            "vt::broadcast_in_dim: to [2,3] along (1,): axis 0 of size 2 does not stretch to 3: "
+            "vt::broadcast_in_dim: to [2,3] along (1,): axis 0 of size 2 does not broadcast to 3: "
             "f32[2]; at user.cpp:7");
   EXPECT_NE(
       error(Op::broadcast_in_dim, broadcast({2, 3}, {1, 0}), {a32({3, 2})}).find("increasing"),

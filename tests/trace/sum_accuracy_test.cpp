@@ -113,10 +113,10 @@ TEST(SumAccuracy, RandomNumbers) {
 }
 
 // Rows are cut into blocks for threads: no lanes go along the blocks.
-TEST(SumAccuracy, OfTurnedColumnsLessTheirSum) {
+TEST(SumAccuracy, OfTransposedColumnsLessTheirSum) {
   const auto f = [](Tensor x) {
-    const Tensor turned = transpose(x);
-    return sum(turned - sum(turned), 1);
+    const Tensor transposed = transpose(x);
+    return sum(transposed - sum(transposed), 1);
   };
   for (DType d : {f32, f64})
     for (std::int64_t columns : {2, 7, 16})

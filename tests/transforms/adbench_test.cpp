@@ -47,7 +47,7 @@ Triple<T> cross(const Triple<T>& a, const Triple<T>& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 template <class T>
-Triple<T> turned(const Triple<T>& rotation, const Triple<T>& v) {
+Triple<T> transposed(const Triple<T>& rotation, const Triple<T>& v) {
   const T angle = std::sqrt(dot(rotation, rotation));
   const Triple<T> across = cross(rotation, v);
   Triple<T> out;
@@ -65,14 +65,15 @@ Triple<T> turned(const Triple<T>& rotation, const Triple<T>& v) {
 /// One observation: 11 numbers of the camera, 3 of the point, the weight.
 template <class T>
 std::vector<T> plain_reprojection(const std::vector<T>& p, const double* feature) {
-  const Triple<T> seen = turned<T>({p[0], p[1], p[2]}, {p[11] - p[3], p[12] - p[4], p[13] - p[5]});
+  const Triple<T> seen =
+      transposed<T>({p[0], p[1], p[2]}, {p[11] - p[3], p[12] - p[4], p[13] - p[5]});
   const T x = seen[0] / seen[2], y = seen[1] / seen[2], squared = x * x + y * y,
-          stretch = 1.0 + p[9] * squared + p[10] * squared * squared;
-  return {p[14] * (p[6] * x * stretch + p[7] - feature[0]),
-          p[14] * (p[6] * y * stretch + p[8] - feature[1])};
+          extend = 1.0 + p[9] * squared + p[10] * squared * squared;
+  return {p[14] * (p[6] * x * extend + p[7] - feature[0]),
+          p[14] * (p[6] * y * extend + p[8] - feature[1])};
 }
 
-/// Ten observations; the second camera is not turned, which takes the other branch.
+/// Ten observations; the second camera is not transposed, which takes the other branch.
 perf::Bundle bundle() {
   perf::Bundle b = perf::read_bundle(data + "ba_test.txt", 0.01);
   const Tensor still = vt::concatenate({vt::zeros({3}, vt::f64), b.cameras[1][vt::slice(3, 11)]});
@@ -202,7 +203,7 @@ struct PlainHand {
         for (int i = 0; i < 3 && own[3] != 0; ++i)
           for (int j = 0; j < 4; ++j) at[i] += transforms[bone][i][j] * own[j];
       }
-      Triple<T> place = turned<T>({x[0], x[1], x[2]}, at);
+      Triple<T> place = transposed<T>({x[0], x[1], x[2]}, at);
       for (int i = 0; i < 3; ++i) place[i] += x[3 + i];
       return place;
     };

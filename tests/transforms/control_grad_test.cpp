@@ -61,8 +61,8 @@ void expect_derivatives(const Function& f, const Tensor& x, const std::string& w
 
 const Tensor point = vt::tensor({0.9, -0.4});
 
-/// v ← sin(v)·scale + x while |v|² is large or for n rounds.
-Tensor rounds(Tensor x, Tensor n, vt::WhileOptions options = {}) {
+/// v ← sin(v)·scale + x while |v|² is large or for n iterations.
+Tensor iterations(Tensor x, Tensor n, vt::WhileOptions options = {}) {
   return vt::while_loop(
              [&](Tensor i, Tensor) { return i < n; },
              [&](Tensor i, Tensor v) { return std::pair(i + 1, vt::sin(v) + 0.5 * x * v); },
@@ -120,7 +120,7 @@ TEST(ControlGrad, Scan) {
             .first;
       },
       point, "no rounds");
-  // A carry that begins to vary in the second round, an integer carry, sequences of integers.
+  // A carry that begins to vary in the second iteration, an integer carry, sequences of integers.
   expect_derivatives(
       [](Tensor x) {
         const auto [last, ys] = vt::scan(
@@ -158,12 +158,12 @@ TEST(ControlGrad, MapAndAssociativeScan) {
 TEST(ControlGrad, WhileWithAnyNumberOfKeptStates) {
   for (std::int64_t kept : {0, 1, 2, 3, 16})
     for (int n : {0, 1, 2, 5, 17})
-      expect_derivatives([=](Tensor x) { return rounds(x, n, {.checkpoint = kept}); }, point,
+      expect_derivatives([=](Tensor x) { return iterations(x, n, {.checkpoint = kept}); }, point,
                          std::to_string(n) + " rounds, " + std::to_string(kept) + " states",
                          n == 5 || (n == 0 && kept == 2) ? (kept == 3 ? 3 : 2) : 1);
 }
 
-TEST(ControlGrad, HundredsOfRoundsBeyondTheKeptStates) {
+TEST(ControlGrad, HundredsOfIterationsBeyondTheKeptStates) {
   // The same loop as a scan, whose derivative needs no kept states.
   const int n = 500;
   const Function scanned = [=](Tensor x) {
@@ -171,11 +171,12 @@ TEST(ControlGrad, HundredsOfRoundsBeyondTheKeptStates) {
   };
   const Tensor expected = vt::jacrev(scanned)(point);
   for (std::int64_t kept : {0, 2, 3, 16, 64})
-    expect_close(vt::jacrev([=](Tensor x) { return rounds(x, n, {.checkpoint = kept}); })(point),
-                 expected, {.relative = 1e-12, .absolute = 1e-300}, std::to_string(kept));
+    expect_close(
+        vt::jacrev([=](Tensor x) { return iterations(x, n, {.checkpoint = kept}); })(point),
+        expected, {.relative = 1e-12, .absolute = 1e-300}, std::to_string(kept));
   const Tensor second = vt::jacfwd(vt::jacrev(scanned))(point);
   expect_close(
-      vt::jacfwd(vt::jacrev([=](Tensor x) { return rounds(x, n, {.checkpoint = 16}); }))(point),
+      vt::jacfwd(vt::jacrev([=](Tensor x) { return iterations(x, n, {.checkpoint = 16}); }))(point),
       second, {.relative = 1e-11, .absolute = 1e-300});
 }
 
@@ -261,8 +262,8 @@ TEST(ControlGrad, JacobianAndHessianOfXTimesYToTheFourth) {
   // Derivatives come in the order that is asked for.
   expect_close(vt::tree_leaves(vt::grad<1, 0>(f)(x, y)), {vt::tensor(96.0), vt::tensor(16.0)});
   expect_close(vt::tree_leaves(vt::jacrev<1, 0>(f)(x, y)), {vt::tensor(96.0), vt::tensor(16.0)});
-  const auto turned = vt::hessian<1, 0>(f)(x, y);
-  expect_close(vt::tree_leaves(turned),
+  const auto transposed = vt::hessian<1, 0>(f)(x, y);
+  expect_close(vt::tree_leaves(transposed),
                {vt::tensor(144.0), vt::tensor(32.0), vt::tensor(32.0), vt::tensor(0.0)});
   // Rows of x and y, and a batch of rows.
   const Tensor xs = vt::tensor({1.0, 2.0}), ys = vt::tensor({3.0, -1.0});
@@ -274,7 +275,7 @@ TEST(ControlGrad, LanesThatStopAtDifferentTimes) {
   const Tensor n = vt::tensor({4, 0, 2, 33}), xs = vt_test::random_tensor(vt::f64, {4, 2}, 6),
                w = vt::tensor({0.5, 1.5});
   const auto f = [](Tensor count, Tensor x, Tensor weight) {
-    return vt::sum(rounds(x, count, {.checkpoint = 4}) * weight);
+    return vt::sum(iterations(x, count, {.checkpoint = 4}) * weight);
   };
   const auto slopes = vt::grad<1>(f);
   const Tensor expected =
@@ -288,12 +289,12 @@ TEST(ControlGrad, LanesThatStopAtDifferentTimes) {
   // What all lanes share gets the sum of theirs.
   const auto shared = [&](Tensor weight) {
     return vt::sum(
-        vt::vmap([&](Tensor c, Tensor x) { return vt::sum(rounds(x * weight, c)); })(n, xs));
+        vt::vmap([&](Tensor c, Tensor x) { return vt::sum(iterations(x * weight, c)); })(n, xs));
   };
   const Tensor sum =
       vt::sum(vt_test::stack_loop(
                   [&](Tensor c, Tensor x) {
-                    return vt::grad([&](Tensor v) { return vt::sum(rounds(x * v, c)); })(w);
+                    return vt::grad([&](Tensor v) { return vt::sum(iterations(x * v, c)); })(w);
                   },
                   0, n, xs),
               0);
@@ -350,7 +351,7 @@ TEST(ControlGrad, AuxValuesAndIntegerCarries) {
   const auto [all, counts] = vt::vmap(vt::grad(f, vt::has_aux))(vt::tensor({2.0, 20.0, 3.0}));
   expect_close(all, vt::tensor({32.0, 1.0, 27.0}));
   expect_close(counts, vt::tensor({3, 0, 2}));
-  // A gradient by what decides the number of rounds alone is zero.
+  // A gradient by what decides the number of iterations alone is zero.
   expect_close(vt::grad([](Tensor x) {
                  return vt::while_loop([&](Tensor u) { return u < x; },
                                        [](Tensor u) { return u + 1.0; }, vt::tensor(0.0));
@@ -454,7 +455,7 @@ TEST(ControlGrad, LoopsInsideCustomRules) {
 
 TEST(ControlGrad, CheckpointAroundAndInsideLoops) {
   const auto body = [](Tensor v, Tensor x) { return vt::sin(v) * x + v; };
-  expect_derivatives(vt::checkpoint([](Tensor x) { return rounds(x, 5); }), point,
+  expect_derivatives(vt::checkpoint([](Tensor x) { return iterations(x, 5); }), point,
                      "around a while");
   expect_derivatives(vt::checkpoint([=](Tensor x) {
                        return vt::fori_loop(0, 3, [&](Tensor, Tensor v) { return body(v, x); }, x);

@@ -109,7 +109,7 @@ TEST(ControlVmap, WhileOfDifferentLengths) {
 }
 
 TEST(ControlVmap, CarriesThatBecomeMappedOneAfterTheOther) {
-  // d depends on c, c on b, b on a: only after three rounds do all vary.
+  // d depends on c, c on b, b on a: only after three iterations do all vary.
   const auto f = [](Tensor v, Tensor n) {
     const auto out = vt::while_loop(
         [&](Tensor i, auto...) { return i < n; },
@@ -133,7 +133,7 @@ TEST(ControlVmap, CarriesThatBecomeMappedOneAfterTheOther) {
 }
 
 TEST(ControlVmap, FinishedLanesKeepTheirBits) {
-  // A further round would turn −0 into +0, the NaN's payload into another and ∞ into NaN.
+  // A further iteration would turn −0 into +0, the NaN's payload into another and ∞ into NaN.
   const std::uint64_t nan_bits = 0x7ff8000000abcdefu;
   const Tensor start = vt::tensor({-0.0, std::bit_cast<double>(nan_bits), 1e308, 3.0, 1.0});
   const Tensor n = vt::tensor({0, 0, 1, 0, 3});
@@ -320,7 +320,7 @@ TEST(ControlVmap, EndlessLoopInTheOtherBranchJax2947) {
 }
 
 TEST(ControlVmap, DearBranchesRunForTheirLanesOnlyJax8409) {
-  // A million rounds for each of the 200 lanes that do not ask for them would be noticed.
+  // A million iterations for each of the 200 lanes that do not ask for them would be noticed.
   const auto f = [](Tensor p, Tensor v) {
     return vt::cond(
         p,

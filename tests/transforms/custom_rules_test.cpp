@@ -325,12 +325,12 @@ TEST_P(RulesThatCapture, InsideControlFlow) {
 TEST_P(RulesThatCapture, InsideLoopsAndCalls) {
   const auto f = GetParam().f;
   const Tensor x = vt::tensor(3.0), y = vt::tensor(5.0);
-  const auto rounds = [f](Tensor a, Tensor v) {
+  const auto iterations = [f](Tensor a, Tensor v) {
     return vt::fori_loop(0, 2, [&](Tensor, Tensor carry) { return f(a, carry); }, v);
   };
-  expect_close(vt::grad<1>(rounds)(x, y), vt::tensor(225.0));
-  expect_close(vt::jacfwd<1>(rounds)(x, y), vt::tensor(225.0));
-  expect_close(vt::vmap(vt::grad<1>(rounds))(vt::tensor({3.0, 2.0}), vt::tensor({5.0, 1.0})),
+  expect_close(vt::grad<1>(iterations)(x, y), vt::tensor(225.0));
+  expect_close(vt::jacfwd<1>(iterations)(x, y), vt::tensor(225.0));
+  expect_close(vt::vmap(vt::grad<1>(iterations))(vt::tensor({3.0, 2.0}), vt::tensor({5.0, 1.0})),
                vt::tensor({225.0, 4.0}));
   const auto again = [f](Tensor a, Tensor v) {
     return vt::checkpoint([&](Tensor w) { return f(a, w); })(v);

@@ -346,11 +346,11 @@ TEST(GradErrors, WrongUses) {
   vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{}); }, vt::ErrorKind::tree,
                         {"0 tangents for 1"});
   const LinearMap map = linearize_flat(square, vector.call()).map;
-  vt_test::expect_error([&] { map.pull(Tensors{vt::tensor(1.0)}, vt::Where::here()); },
+  vt_test::expect_error([&] { map.pull(Tensors{vt::tensor(1.0)}, vt::CallSite::here()); },
                         vt::ErrorKind::shape,
                         {"cotangent of result 0", "f64[]", "f64[2]", "grad_edges_test.cpp"});
   vt_test::expect_error(
-      [&] { map.push(Tensors{vt::tensor({1.0}), vt::tensor({1.0})}, vt::Where::here()); },
+      [&] { map.push(Tensors{vt::tensor({1.0}), vt::tensor({1.0})}, vt::CallSite::here()); },
       vt::ErrorKind::tree, {"2 tangents for 1"});
 }
 

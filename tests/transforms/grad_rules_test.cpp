@@ -14,7 +14,7 @@ void for_each_case(F&& f) {
       const Op applied = op;
       const Flat function = of_floats(
           [applied, params = c.params](std::span<const Tensor> x) {
-            const auto y = emit_all(applied, params, x, vt::Where::here());
+            const auto y = emit_all(applied, params, x, vt::CallSite::here());
             return only_floats(Tensors(y.begin(), y.end()));
           },
           c.operands);

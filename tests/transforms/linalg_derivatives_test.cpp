@@ -210,9 +210,9 @@ TEST(LinalgDerivatives, VectorsKeepTheirPhase) {
           const vt_test::Tolerance near = {.absolute = d == vt::c128 ? 1e-13 : 1e-5};
           expect_close(vt::imag(fixed), vt::zeros_like(vt::imag(fixed)), near);
           EXPECT_TRUE(vt::all(vt::real(fixed) > 0).item<bool>());
-          const Tensor turned =
+          const Tensor transposed =
               vt::imag(vt::take_along_axis(dv[i], first, 1)) / (1.0 + vt::max(vt::abs(dv[i])));
-          expect_close(turned, vt::zeros_like(turned), near);
+          expect_close(transposed, vt::zeros_like(transposed), near);
           // Their length stays as well.
           const Tensor grown =
               vt::real(vt::sum(vt::conj(v[i]) * dv[i], 1)) / (1.0 + vt::max(vt::abs(dv[i])));
@@ -255,8 +255,8 @@ TEST(LinalgDerivatives, EigenvectorsOfElementsOfOneSize) {
       EXPECT_TRUE(vt::all((sizes < 30.0) | (vt::min(gaps, {1, 2}) < 1e-3)).item<bool>())
           << vt::name_of(d) << " " << n << " " << sizes;
       const Tensor fixed = vt::argmax(vt::real(v), 1, true),
-                   turned = vt::imag(vt::take_along_axis(dv, fixed, 1));
-      EXPECT_TRUE(vt::all(vt::abs(turned) * vt::expand_dims(vt::min(gaps, {1, 2}), {1, 2}) <
+                   transposed = vt::imag(vt::take_along_axis(dv, fixed, 1));
+      EXPECT_TRUE(vt::all(vt::abs(transposed) * vt::expand_dims(vt::min(gaps, {1, 2}), {1, 2}) <
                           (part == vt::f64 ? 1e-11 : 1e-3))
                       .item<bool>());
     }

@@ -191,15 +191,15 @@ TEST(Collectives, OtherLanesAreCarriedAlong) {
     const Function inner = [&](Tensor x) { return vt::vmap(mapped(c.lane))(x); };
     const Tensor wanted = vt_test::stack_loop([&](Tensor x) { return c.whole(x); }, 0, all);
     expect_close(inner(all), wanted, same, "named inside");
-    const Tensor turned = vt::moveaxis(all, {0}, {1});
+    const Tensor transposed = vt::moveaxis(all, {0}, {1});
     const Function outer = mapped([&](Tensor x) { return vt::vmap(c.lane)(x); });
-    expect_close(outer(turned), vt::moveaxis(wanted, {0}, {1}), same, "named outside");
+    expect_close(outer(transposed), vt::moveaxis(wanted, {0}, {1}), same, "named outside");
     const Function last =
         mapped([&](Tensor x) { return vt::vmap(c.lane, {.in_axes = -1, .out_axes = -1})(x); });
     expect_close(last(vt::moveaxis(all, {0}, {3})), vt::moveaxis(wanted, {0}, {wanted.rank() - 1}),
                  same, "named outside, lanes inside last");
     const Function slope = [&](Tensor x) { return vt::grad(of_all(c))(x); };
-    expect_close(mapped([&](Tensor x) { return vt::vmap(vt::grad(of_lane(c)))(x); })(turned),
+    expect_close(mapped([&](Tensor x) { return vt::vmap(vt::grad(of_lane(c)))(x); })(transposed),
                  vt::moveaxis(vt_test::stack_loop(slope, 0, all), {0}, {1}), near,
                  "gradients in lanes inside");
   }

@@ -143,9 +143,9 @@ TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
     }
     const vt::detail::Recorded recorded = vt::detail::record(function_of(c), avals, {});
     ASSERT_EQ(recorded.graph.equations.size(), 1u);
-    vt::detail::Spreads spreads;
+    vt::detail::Broadcasts broadcasts;
     const auto looped = vt::detail::batch_rules::lane_loop(
-        {recorded.graph, recorded.graph.equations[0], operands, lanes, spreads});
+        {recorded.graph, recorded.graph.equations[0], operands, lanes, broadcasts});
     const auto expected = vmap(function_of(c), arguments, axes, lanes);
     ASSERT_EQ(looped.size(), expected.size());
     for (std::size_t k = 0; k < looped.size(); ++k) {

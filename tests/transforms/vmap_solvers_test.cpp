@@ -144,7 +144,7 @@ TEST(Solvers, TreesAndLanesThatEndOnTheirOwn) {
     return vt::cg([&](Tensor v) { return d * v; }, vt::ones({3}, vt::f64), {.tolerance = 1e-12});
   };
   expect_close(vt::vmap(solve)(scales), 1.0 / scales, {.relative = 1e-10});
-  // Both compiled: the interpreter rounds sums in another order.
+  // Both compiled: the interpreter iterations sums in another order.
   expect_close(vt::jit(vt::vmap(solve))(scales), loop(vt::jit(solve), scales));
   EXPECT_EQ(solve(vt::ones({3}, vt::f64) * 4.0).to_vector<double>(),
             (std::vector<double>{0.25, 0.25, 0.25}));

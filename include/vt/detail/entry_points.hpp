@@ -36,7 +36,7 @@ struct VmapCall {
   bool must_vectorize = false;    ///< what runs once per lane is an error, instead of a warning
   LeafName argument_name, result_name;
   const char* transform = "vt::vmap";
-  Where where;
+  CallSite where;
 };
 std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
 /// f(i) for i in 0 … n − 1, each i a scalar i32. `call`: what pfor's options and results say of it.
@@ -49,7 +49,7 @@ struct GradCall {
   std::span<const bool> wanted;
   LeafName argument_name, result_name;
   const char* transform = "vt::grad";
-  Where where;
+  CallSite where;
   std::int64_t memory_limit = 0;  ///< jacobians: bytes, by which the chunk is chosen; 0: none
   /// grad, jacobians: complex results may be differentiated by complex arguments, which all are
   bool holomorphic = false;
@@ -68,9 +68,9 @@ class LinearMap {
   struct State;
   explicit LinearMap(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   /// Tangents of the wanted arguments → tangents of the outputs.
-  std::vector<Tensor> push(std::span<const Tensor> tangents, Where) const;
+  std::vector<Tensor> push(std::span<const Tensor> tangents, CallSite) const;
   /// Cotangents of the outputs → cotangents of the wanted arguments.
-  std::vector<Tensor> pull(std::span<const Tensor> cotangents, Where) const;
+  std::vector<Tensor> pull(std::span<const Tensor> cotangents, CallSite) const;
 
  private:
   std::shared_ptr<const State> state_;
@@ -106,20 +106,22 @@ Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&,
 using FlatBatchRule = Function<std::vector<Tensor>(std::int64_t axis_size, const Vec<bool>& mapped,
                                                    std::span<const Tensor>, Vec<bool>& out_mapped)>;
 std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp,
-                                    std::span<const Tensor> arguments, Where, bool captures = false,
-                                    const FlatFunction& transpose = {}, int linear = 0);
+                                    std::span<const Tensor> arguments, CallSite,
+                                    bool captures = false, const FlatFunction& transpose = {},
+                                    int linear = 0);
 std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward,
                                     const FlatFunction& backward, std::span<const Tensor> arguments,
-                                    Where, bool captures);
+                                    CallSite, bool captures);
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule,
-                                     std::span<const Tensor> arguments, Where);
+                                     std::span<const Tensor> arguments, CallSite);
 std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments,
-                                    Where);
+                                    CallSite);
 
 /// Records f on tracers like `arguments`.
-Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments, Where);
+Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments, CallSite);
 /// Tensors that have only a shape and a dtype; any use of them is an error.
-std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor> arguments, Where);
+std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor> arguments,
+                                    CallSite);
 
 /// The arguments of a call, for messages.
 struct NamedParts {
@@ -136,7 +138,7 @@ struct StaticKey {
   const void* const* arguments = nullptr;
 };
 /// Throws: Error(value) unless all of `donate` are between 0 and `arguments` − 1.
-void check_donated(const std::vector<int>& donate, std::size_t arguments, Where);
+void check_donated(const std::vector<int>& donate, std::size_t arguments, CallSite);
 /// A bare number that is read at once: its value is there already, without the locks that values
 /// which others may ask for need.
 Tensor number_argument(Scalar);
@@ -145,7 +147,7 @@ class JitCache {
  public:
   /// `device`: where to run; nothing: where the arguments are. `programs`: as many are kept.
   /// Throws: Error(value) unless that is at least 1.
-  explicit JitCache(std::optional<Device> device = {}, int programs = 256, Where = {});
+  explicit JitCache(std::optional<Device> device = {}, int programs = 256, CallSite = {});
   ~JitCache();
   /// The results of the program for this signature. Traces and compiles when it is new: `trace`
   /// runs the function, and returns what `result` later gives back (the static part of the
@@ -153,16 +155,17 @@ class JitCache {
   /// every call of a signature.
   std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
                            const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
-                           std::shared_ptr<void>& kept, Where, std::span<const char> donated = {});
+                           std::shared_ptr<void>& kept, CallSite,
+                           std::span<const char> donated = {});
   /// What runs for this signature, as text; empty if it has not been compiled.
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
   /// What the program for this signature needs; nothing runs.
   Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
-                FunctionRef<std::shared_ptr<void>()> keep, Where,
+                FunctionRef<std::shared_ptr<void>()> keep, CallSite,
                 std::span<const char> donated = {});
   /// As a page, for which the program runs some times and f is recorded again.
   std::string explain_page(std::span<const Tensor> arguments, const StaticKey& key,
-                           const FlatFunction& f, Where) const;
+                           const FlatFunction& f, CallSite) const;
 
  private:
   struct Entry;
@@ -172,7 +175,7 @@ class JitCache {
   std::shared_ptr<const Entry> entry(std::span<const Tensor> arguments, const StaticKey& key,
                                      const FlatFunction& f,
                                      FunctionRef<std::shared_ptr<void>()> keep, bool& traced,
-                                     std::span<const char> donated, Where);
+                                     std::span<const char> donated, CallSite);
   Box<State> state_;
 };
 
@@ -180,14 +183,14 @@ class JitCache {
 class FunctionCache {
  public:
   /// `kind`: "vt::function", for messages. `max_depth`: of recursion.
-  FunctionCache(std::string name, const char* kind, int max_depth, Where);
+  FunctionCache(std::string name, const char* kind, int max_depth, CallSite);
   ~FunctionCache();
   /// The results of a call, as one equation. Arguments as of JitCache::call.
   std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
                            const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
-                           std::shared_ptr<void>& kept, Where);
-  [[noreturn]] void undefined(Where) const;
-  [[noreturn]] void defined_twice(Where) const;
+                           std::shared_ptr<void>& kept, CallSite);
+  [[noreturn]] void undefined(CallSite) const;
+  [[noreturn]] void defined_twice(CallSite) const;
 
  private:
   struct State;

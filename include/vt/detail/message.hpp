@@ -1,5 +1,5 @@
-// Messages: fmt behind a function that is no template, as the sources word some two hundred of
-// them.
+// Messages: fmt behind one function that is no template, as some two hundred places format
+// messages.
 #pragma once
 
 #include <concepts>
@@ -45,10 +45,11 @@ struct MessagePart {
 };
 
 /// fmt::format(pattern, parts…).
-std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts);
+std::string formatted(std::string_view pattern, std::initializer_list<MessagePart> parts);
 template <class... Parts>
-[[gnu::always_inline]] inline std::string worded(std::string_view pattern, const Parts&... parts) {
-  return worded(pattern, {MessagePart(parts)...});
+[[gnu::always_inline]] inline std::string formatted(std::string_view pattern,
+                                                    const Parts&... parts) {
+  return formatted(pattern, {MessagePart(parts)...});
 }
 
 }  // namespace vt::detail

@@ -82,7 +82,7 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
 /// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is
 /// new.
 template <class Cache, class F, class... A>
-auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
+auto call_by_signature(Cache& cache, F& f, CallSite where, const A&... arguments) {
   using Result = typename TreeFunction<F, Owned<A>...>::Result;
   std::shared_ptr<void> kept;
   const std::vector<Tensor> results = with_signature(

@@ -3,9 +3,10 @@
 #include "runtime/backend.hpp"
 
 #include "../services/counters.hpp"
+#include "../services/planning.hpp"
 #include "emit/matrices.hpp"
 #include "emit/nest.hpp"
-#include "emit/register_loop.hpp"
+#include "emit/register_kernel.hpp"
 #include "llvm/code_cache.hpp"
 #include "machine_costs.hpp"
 #include "machine_limits.hpp"
@@ -31,7 +32,7 @@ class CpuBackend : public Backend {
     if (!made.code) return {};
     const AccessCounts accesses = count_accesses(nest, schedule);
     Counters& c = counters();
-    count(c.vector_kernels, schedule.lanes > 1);
+    count(c.vector_kernels, schedule.simd_lanes > 1);
     count(c.contiguous_accesses, static_cast<std::uint64_t>(accesses.contiguous));
     count(c.strided_accesses, static_cast<std::uint64_t>(accesses.strided));
     count(c.gathers, static_cast<std::uint64_t>(accesses.gathers));
@@ -41,9 +42,9 @@ class CpuBackend : public Backend {
     return kernel;
   }
 
-  Kernel compile_register_loop(const LaneForm& form, bool hurry) const override {
-    const std::string key = register_loop_key(form);
-    const auto emit = [=](IrBuilder& b) { emit_register_loop(b, "loop", form); };
+  Kernel compile_register_kernel(const LaneForm& form, bool hurry) const override {
+    const std::string key = register_kernel_key(form);
+    const auto emit = [=](IrBuilder& b) { emit_register_kernel(b, "loop", form); };
     return Code::as_kernel(cached_code(key, "loop", emit, hurry));
   }
 
@@ -78,16 +79,6 @@ class CpuBackend : public Backend {
 #endif
 
 }  // namespace cpu
-
-namespace plan_scope {
-int& depth() {
-  static thread_local int count = 0;
-  return count;
-}
-}  // namespace plan_scope
-Planning::Planning() { ++plan_scope::depth(); }
-Planning::~Planning() { --plan_scope::depth(); }
-bool Planning::now() { return plan_scope::depth() > 0; }
 
 const Backend* cpu_backend(std::string* reason) {
   *reason = cpu::llvm_missing_reason();  // loads nothing: kernels may all come from the disk cache

@@ -1,5 +1,5 @@
-// Short loops in generated code, each run a few times, of which the fastest counts: other work on
-// the machine only makes them slower.
+// Measures the costs of machine operations with short generated loops. Each runs a few times and
+// the fastest run counts, as other work on the machine only makes them slower.
 #include "machine_costs.hpp"
 
 #include "llvm/code_cache.hpp"
@@ -31,20 +31,20 @@ namespace vt::detail::cpu {
 
 namespace cost_loops {
 
-constexpr int exps = 4, gathers = 6;      // in flight
-constexpr std::int64_t places = 4096;     // of the table that is gathered from, in the first cache
-constexpr std::int64_t rounds = 1 << 12;  // of each loop
-constexpr int enough_times = 4;           // one of them will find the machine idle
+constexpr int exps = 4, gathers = 6;   // in flight
+constexpr std::int64_t places = 4096;  // of the table that is gathered from, in the first cache
+constexpr std::int64_t iterations = 1 << 12;  // of each loop
+constexpr int enough_times = 4;               // one of them will find the machine idle
 
-// arguments[0]: rounds; each of `exps` vectors, of numbers between 0 and 1.
+// arguments[0]: iterations; each of `exps` vectors, of numbers between 0 and 1.
 void emit_exps(IrBuilder& b) {
   b.begin_function("kernel",
                    {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
-  const int lanes = b.target().lanes(4);
+  const int simd_lanes = b.target().simd_lanes(4);
   const Value out = b.load_pointer(b.arg(0), 0);
   Vec<Value> x;
   for (int k = 0; k < exps; ++k)
-    x.push_back(b.splat(b.load(b.offset(out, DType::f32, b.index(k)), DType::f32), lanes));
+    x.push_back(b.splat(b.load(b.offset(out, DType::f32, b.index(k)), DType::f32), simd_lanes));
   x = b.loop(b.index(0), b.load(b.arg(1), DType::i64), 1, x, [&](Value, const Vec<Value>& old) {
     Vec<Value> next;
     for (const Value& v : old) next.push_back(math::exp(b, b.neg(v)));
@@ -55,15 +55,15 @@ void emit_exps(IrBuilder& b) {
   b.end_function();
 }
 
-// arguments[0]: rounds; each of `gathers` vectors, which follow a table of places.
+// arguments[0]: iterations; each of `gathers` vectors, which follow a table of places.
 void emit_gathers(IrBuilder& b) {
   b.begin_function("kernel",
                    {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
-  const int lanes = b.target().lanes(4);
+  const int simd_lanes = b.target().simd_lanes(4);
   const Value table = b.load_pointer(b.arg(0), 0);
   Vec<Value> at;
   for (int k = 0; k < gathers; ++k)
-    at.push_back(b.add(b.iota(DType::i32, lanes), b.integer(DType::i32, 64 * k, lanes)));
+    at.push_back(b.add(b.iota(DType::i32, simd_lanes), b.integer(DType::i32, 64 * k, simd_lanes)));
   at = b.loop(b.index(0), b.load(b.arg(1), DType::i64), 1, at, [&](Value, const Vec<Value>& old) {
     Vec<Value> next;
     for (const Value& v : old) next.push_back(b.gather(table, DType::i32, v));
@@ -180,7 +180,7 @@ void measure() {
 MachineCosts measured_costs() {
   using namespace cost_loops;
   constexpr std::int64_t sizes[] = {16 << 10, 256 << 10, 8 << 20, 64 << 20};
-  const std::int64_t step = std::int64_t{limit_loops::vectors} * host_target().lanes(4);
+  const std::int64_t step = std::int64_t{limit_loops::vectors} * host_target().simd_lanes(4);
   const auto bytes = static_cast<std::size_t>(sizes[3]);
   const std::unique_ptr<char[]> memory(new char[bytes + 64]);
   void* const buffer =
@@ -188,14 +188,14 @@ MachineCosts measured_costs() {
   MachineCosts m;
   m.measured = 1;
   std::memset(buffer, 0, static_cast<std::size_t>(sizes[1]));
-  m.vector_ns =
-      fastest(limit_loops::emit_multiply_adds, buffer, rounds) / (rounds * limit_loops::chains);
-  m.exp = fastest(emit_exps, buffer, rounds) / (rounds * exps) / m.vector_ns;
+  m.vector_ns = fastest(limit_loops::emit_multiply_adds, buffer, iterations) /
+                (iterations * limit_loops::chains);
+  m.exp = fastest(emit_exps, buffer, iterations) / (iterations * exps) / m.vector_ns;
   auto* const table = static_cast<std::int32_t*>(buffer);
   for (std::int64_t i = 0; i < places; ++i)
     table[i] = static_cast<std::int32_t>((i * 1663 + 907) % places);
-  m.gather = fastest(emit_gathers, buffer, rounds) /
-             static_cast<double>(rounds * gathers * host_target().lanes(4)) / m.vector_ns;
+  m.gather = fastest(emit_gathers, buffer, iterations) /
+             static_cast<double>(iterations * gathers * host_target().simd_lanes(4)) / m.vector_ns;
   for (int k = 0; k < 4; ++k) {
     background_rest();
     // pages that were never written are all the same one

@@ -1,4 +1,4 @@
-// What the machine's parts take, for the cost model: measured by the background thread, and kept on
+// Costs of machine operations for the cost model: measured by the background thread and kept on
 // disk.
 #pragma once
 

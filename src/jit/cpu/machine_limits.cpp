@@ -1,4 +1,5 @@
-// Two loops in generated code: multiply-adds in registers, and reading of memory of several sizes.
+// Measures the CPU's limits with two generated loops: multiply-adds in registers, and reading
+// memory of several sizes.
 #include "machine_limits.hpp"
 
 #include "llvm/code_cache.hpp"
@@ -21,13 +22,13 @@ namespace limit_loops {
 void emit_multiply_adds(IrBuilder& b) {
   b.begin_function("kernel",
                    {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
-  const int lanes = b.target().lanes(4);
-  const Value rounds = b.load(b.arg(1), DType::i64), out = b.load_pointer(b.arg(0), 0);
-  const Value a = b.real(DType::f32, 0.999, lanes), c = b.real(DType::f32, 0.001, lanes);
+  const int simd_lanes = b.target().simd_lanes(4);
+  const Value iterations = b.load(b.arg(1), DType::i64), out = b.load_pointer(b.arg(0), 0);
+  const Value a = b.real(DType::f32, 0.999, simd_lanes), c = b.real(DType::f32, 0.001, simd_lanes);
   Vec<Value> chain;
   for (int k = 0; k < chains; ++k)
-    chain.push_back(b.splat(b.load(b.offset(out, DType::f32, b.index(k)), DType::f32), lanes));
-  chain = b.loop(b.index(0), rounds, 1, chain, [&](Value, const Vec<Value>& old) {
+    chain.push_back(b.splat(b.load(b.offset(out, DType::f32, b.index(k)), DType::f32), simd_lanes));
+  chain = b.loop(b.index(0), iterations, 1, chain, [&](Value, const Vec<Value>& old) {
     Vec<Value> next;
     for (const Value& x : old) next.push_back(b.mul_add(x, a, c));
     return next;
@@ -40,22 +41,22 @@ void emit_multiply_adds(IrBuilder& b) {
 void emit_reading(IrBuilder& b) {
   b.begin_function("kernel",
                    {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
-  const int lanes = b.target().lanes(4);
-  const Value rounds = b.load(b.arg(1), DType::i64),
+  const int simd_lanes = b.target().simd_lanes(4);
+  const Value iterations = b.load(b.arg(1), DType::i64),
               each = b.load(b.offset(b.arg(1), DType::i64, b.index(1)), DType::i64);
   const Value start = b.offset(b.load_pointer(b.arg(0), 0), DType::i32, b.mul(b.arg(2), each)),
               size = b.mul(each, b.sub(b.arg(3), b.arg(2)));
-  const Vec<Value> zeros(vectors, b.integer(DType::i32, 0, lanes));
-  Vec<Value> sums = b.loop(b.index(0), rounds, 1, zeros, [&](Value, const Vec<Value>& outer) {
+  const Vec<Value> zeros(vectors, b.integer(DType::i32, 0, simd_lanes));
+  Vec<Value> sums = b.loop(b.index(0), iterations, 1, zeros, [&](Value, const Vec<Value>& outer) {
     return b.loop(
-        b.index(0), size, std::int64_t{vectors} * lanes, outer,
+        b.index(0), size, std::int64_t{vectors} * simd_lanes, outer,
         [&](Value i, const Vec<Value>& old) {
           Vec<Value> next;
           for (int k = 0; k < vectors; ++k)
             next.push_back(b.add(
                 old[static_cast<std::size_t>(k)],
-                b.load(b.offset(start, DType::i32, b.add(i, b.index(std::int64_t{k} * lanes))),
-                       DType::i32, lanes)));
+                b.load(b.offset(start, DType::i32, b.add(i, b.index(std::int64_t{k} * simd_lanes))),
+                       DType::i32, simd_lanes)));
           return next;
         });
   });
@@ -65,9 +66,9 @@ void emit_reading(IrBuilder& b) {
 }
 
 // Of some runs on all threads, the fastest.
-double seconds_of(const Kernel& kernel, void* buffer, int runs, std::int64_t rounds,
+double seconds_of(const Kernel& kernel, void* buffer, int runs, std::int64_t iterations,
                   std::int64_t elements) {
-  const std::int64_t arguments[] = {rounds, elements};
+  const std::int64_t arguments[] = {iterations, elements};
   double best = 1e9;
   for (int i = 0; i < runs; ++i) {
     const auto since = std::chrono::steady_clock::now();
@@ -82,7 +83,7 @@ double seconds_of(const Kernel& kernel, void* buffer, int runs, std::int64_t rou
 
 MachineLimits measured() {
   MachineLimits m;
-  const std::int64_t threads = thread_count(), lanes = host_target().lanes(4);
+  const std::int64_t threads = thread_count(), simd_lanes = host_target().simd_lanes(4);
   const BufferRef memory =
       allocate(MachineLimits::sizes[std::size(MachineLimits::sizes) - 1], "to measure the machine");
   std::memset(memory->data, 0, memory->bytes);
@@ -90,11 +91,11 @@ MachineLimits measured() {
       cached_code("multiply-adds of the machine", "kernel", emit_multiply_adds, false));
   const Kernel reads =
       Code::as_kernel(cached_code("reading of the machine", "kernel", emit_reading, false));
-  constexpr std::int64_t rounds = 1 << 16;
-  m.operations = 2.0 * chains * static_cast<double>(lanes * rounds * threads) /
-                 seconds_of(adds, memory->data, 100, rounds, 0);
+  constexpr std::int64_t iterations = 1 << 16;
+  m.operations = 2.0 * chains * static_cast<double>(simd_lanes * iterations * threads) /
+                 seconds_of(adds, memory->data, 100, iterations, 0);
   for (std::size_t i = 0; i < std::size(MachineLimits::sizes); ++i) {
-    const std::int64_t step = vectors * lanes,
+    const std::int64_t step = vectors * simd_lanes,
                        each = static_cast<std::int64_t>(MachineLimits::sizes[i]) / 4 / threads /
                               step * step;
     const std::int64_t times =

@@ -1,4 +1,5 @@
-// What the CPU can do at most: measured once, and kept on disk.
+// The highest rates of the CPU (arithmetic, memory), which explain compares with: measured once and
+// kept on disk.
 #pragma once
 
 #include "runtime/backend.hpp"
@@ -7,11 +8,11 @@ namespace vt::detail::cpu {
 
 class IrBuilder;
 namespace limit_loops {
-/// multiply-adds in flight, vectors read in a round
+/// multiply-adds in flight, vectors read in an iteration
 inline constexpr int chains = 12, vectors = 8;
-/// A kernel of arguments[0] rounds of `chains` multiply-adds of vectors of f32.
+/// A kernel of arguments[0] iterations of `chains` multiply-adds of vectors of f32.
 void emit_multiply_adds(IrBuilder&);
-/// A kernel of arguments[0] rounds over arguments[1] 32-bit elements for each of the threads
+/// A kernel of arguments[0] iterations over arguments[1] 32-bit elements for each of the threads
 /// [begin, end).
 void emit_reading(IrBuilder&);
 }  // namespace limit_loops

@@ -1,4 +1,4 @@
-// A conv_general as kernels take it: the plan of its axes, and the loops that it becomes.
+// ConvSpec: how the axes of a conv_general are planned, and which loops it becomes.
 #include "conv_spec.hpp"
 
 #include <algorithm>
@@ -36,13 +36,13 @@ std::int64_t ConvSpec::results() const {
 Vec<ConvSpec> phases_of(const ConvSpec& s) {
   constexpr std::int64_t most = 64;
   Vec<ConvSpec> phases{s};
-  bool stretched = false;
+  bool dilated = false;
   for (std::size_t k = 0; k < s.windows.size(); ++k) {
     const ConvWindow& w = s.windows[k];
     const std::int64_t d = w.lhs_dilation;
     if (d == 1 || w.extent == 1 || w.stride != 1 || w.rhs_dilation != 1) continue;
     if (static_cast<std::int64_t>(phases.size()) * d > most) return {};
-    stretched = true;
+    dilated = true;
     Vec<ConvSpec> finer;
     for (const ConvSpec& phase : phases)
       for (std::int64_t r = 0; r < std::min(d, w.out); ++r) {
@@ -62,7 +62,7 @@ Vec<ConvSpec> phases_of(const ConvSpec& s) {
       }
     phases = std::move(finer);
   }
-  if (!stretched) phases.clear();
+  if (!dilated) phases.clear();
   return phases;
 }
 
@@ -146,7 +146,7 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
     w.rhs_dilation = p.rhs_dilation[k];
     w.a = a_strides[axis_index(p.lhs_window[k])];
     w.b = b_strides[axis_index(p.rhs_window[k])];
-    if (p.turned.contains(static_cast<int>(k))) {
+    if (p.flipped.contains(static_cast<int>(k))) {
       s.b_start += (w.size - 1) * w.b;
       w.b = -w.b;
     }

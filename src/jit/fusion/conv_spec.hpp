@@ -1,5 +1,5 @@
-// A conv_general as kernels take it: its axes by what they do and where they lie, with their
-// distances in both operands and the result.
+// ConvSpec: a convolution in the form that kernels take: its axes by kind, with their distances in
+// both operands and the result.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ struct ConvPlan {
   /// a must be copied in this order of its axes first; the spec is that of the copy.
   std::optional<Axes> lhs_permutation;
 };
-/// A stretched image as convolutions of the image itself, one for each place of a result between
+/// A dilated image as convolutions of the image itself, one for each place of a result between
 /// two elements, without the zeros that stretching puts there: each has a part of c and of the
-/// filter. Empty if it is not stretched, or too much; phases of nothing have windows of size 0.
+/// filter. Empty if it is not broadcast, or too much; phases of nothing have windows of size 0.
 Vec<ConvSpec> phases_of(const ConvSpec&);
 /// Whose kernels take it: rows of the host's read an image from one end to the other and write
 /// features side by side; a device's go by distances alone.
@@ -69,8 +69,8 @@ std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Sha
 
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
 /// windows, which become loop nests; operands of the others in an order that plan_conv takes,
-/// filters that are turned round read from their ends. For a device all stay convolutions, and
-/// operands that were transposed for them are read as they were.
+/// filters that are transposed iteration read from their ends. For a device all stay convolutions,
+/// and operands that were transposed for them are read as they were.
 GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
 
 /// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its
@@ -80,11 +80,12 @@ GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
 struct ConvLoops {
   struct Row {
     std::int64_t extent, a, c;
-    int window = -1;  ///< its rounds are o of this one, which reaches beyond an edge
+    int window = -1;  ///< its iterations are o of this one, which reaches beyond an edge
   };
   struct Depth {
     std::int64_t extent, a;
-    int window = -1;         ///< its rounds are places of this one, which reaches beyond an edge
+    /// its iterations are places of this one, which reaches beyond an edge
+    int window = -1;
     std::int64_t scale = 1;  ///< times so many: what steps on evenly inside of each of them
   };
   /// Places p of a window with 0 ≤ stride · o + dilation · p − low < reach are worth adding up.
@@ -119,7 +120,7 @@ struct ConvLoops {
 };
 ConvLoops loops_of(const ConvSpec&);
 /// The same for images side by side, `between` elements apart (0: as they lie). Nothing where they
-/// do not lie evenly or are stretched.
+/// do not lie evenly or are broadcast.
 std::optional<ConvLoops> loops_side_by_side(const ConvSpec&, std::int64_t between);
 
 }  // namespace vt::detail

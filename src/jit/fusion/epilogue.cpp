@@ -1,9 +1,9 @@
 // Epilogues: kernels that run inside a matrix product, on rows of its result that were just
 // finished.
 //
-// Any kernel qualifies that reads the result one row per round of an ordinary loop: element-wise
-// chains with broadcast operands, but also softmax over a row. The rows are then still in the cache
-// of the thread that made them.
+// Any kernel qualifies that reads one row of the result per iteration of an ordinary loop:
+// element-wise chains with broadcast operands, but also softmax over a row. The rows are then still
+// in the cache of the thread that made them.
 #include "epilogue.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Vec<IndexId> reads_of(const Nest& nest, int buffer) {
 // Rewrites the nest so that one loop counts the rows of `buffer`, an array of rows × columns; −1 if
 // it cannot be done.
 int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t least_columns = 8;  // shorter rows would leave most lanes idle
+  constexpr std::int64_t least_columns = 8;  // shorter rows would leave most SIMD lanes idle
   const Vec<IndexId> reads = reads_of(nest, buffer);
   if (reads.empty() || columns < least_columns) return -1;
   // Rows that lie inside a longer loop become one of their own.
@@ -208,7 +208,8 @@ class Attacher {
                   plan->spec.columns.extent, image};
   }
 
-  // As wide as a row, or as several of them that the kernel reads in one round of a loop, as those
+  // As wide as a row, or as several of them that the kernel reads in one iteration of a loop, as
+  // those
   // under a pool: the fewest first.
   SmallVec<std::int64_t, 4> widths(const Nest& nest, int buffer, const Matrix& m) const {
     SmallVec<std::int64_t, 4> found{m.columns};
@@ -241,8 +242,8 @@ void attach_to_products(Fusion& fusion,
   epilogue_fusion::Attacher(fusion, 0).run(attach);
 }
 
-Schedule schedule_epilogue(const Nest& nest, int row_loop, int vector_bytes, std::string* told) {
-  Schedule s = choose_schedule(nest, vector_bytes, {}, told);
+Schedule schedule_epilogue(const Nest& nest, int row_loop, int vector_bytes, std::string* log) {
+  Schedule s = choose_schedule(nest, vector_bytes, {}, log);
   s.parallel_loop = row_loop;
   return s;
 }

@@ -18,12 +18,11 @@ void attach_epilogues(Fusion&, int vector_bytes);
 void attach_to_products(
     Fusion&, FunctionRef<bool(FusedStep& kernel, const FusedStep& product, bool alone)> attach);
 
-/// Do these accesses of an array of `columns` columns stay, in each round of the loop, in the row
-/// of its number?
+/// Do these accesses of an array of `columns` columns stay, in each iteration of the loop, in the
+/// row of its number?
 bool stays_in_rows(Nest&, int row_loop, const Vec<IndexId>& accesses, std::int64_t columns);
 
 /// The schedule of an epilogue: its parallel loop is the one over rows.
-Schedule schedule_epilogue(const Nest&, int row_loop, int vector_bytes,
-                           std::string* told = nullptr);
+Schedule schedule_epilogue(const Nest&, int row_loop, int vector_bytes, std::string* log = nullptr);
 
 }  // namespace vt::detail

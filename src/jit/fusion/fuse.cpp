@@ -1,5 +1,5 @@
 // fuse: from a Graph to the steps of a program: kernels of groups, scatters, and equations that are
-// run by other means.
+// no loop nest.
 #include "fuse.hpp"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ struct FusedStep {
   /// ≥ 0: `equation` is a matrix product, and the nest runs on its rows as they are finished; this
   /// loop of the nest counts them.
   int row_loop = -1;
-  std::int64_t row_group = 1;  ///< rows that one round of it works on
+  std::int64_t row_group = 1;  ///< rows that one iteration of it works on
   bool rows_alone = false;     ///< nothing else reads the product: its rows need not be kept
   /// ≥ 0: a second product, whose left operand `handed_on` is what the kernel makes of the rows.
   /// Neither is ever in memory as a whole.

@@ -1,11 +1,11 @@
-// Makes the groups of equations that become one kernel each: what is stored, and what is computed
-// again on the spot.
+// Forms the groups of equations that become one kernel each: which values are stored, and which are
+// computed again where they are used.
 #include "fusion_groups.hpp"
 
 #include "../../trace/ir/effects.hpp"
-#include "../cpu/runtime/sort_kernel.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/schedule.hpp"
+#include "sort_spec.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -70,7 +70,7 @@ bool is_scalar_body(const GraphBody& body) {
   return body.equations.size() <= static_cast<std::size_t>(most_fused_weight / 4);
 }
 
-// Scans that are carried lane by lane instead of round by round; see build_scan.
+// Scans that are carried SIMD lane by SIMD lane instead of iteration by iteration; see build_scan.
 bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
   if (e.op == Op::reduce || e.op == Op::cumlogsumexp) return true;
   const DType d = graph.aval(e.inputs[0]).dtype;
@@ -158,7 +158,7 @@ void FusionPlanner::classify() {
     const bool reduces =
         family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative ||
         e.op == Op::dot_general ||
-        (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
+        (e.op == Op::overlap_add && overlap_iterations(e.as<WindowParams>()).elements() > 1);
     (reduces ? reduction_ : inlined_)[i] = 1;
   }
   for (Var v : graph_.inputs) source.stored[static_cast<std::size_t>(v)] = 1;
@@ -250,13 +250,13 @@ void FusionPlanner::mark_stored() {
           graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const BroadcastParams& p = e.as<BroadcastParams>();
         // its value stays the same in the inner loops, so it is computed outside them
-        bool leading = true, stretched = false;
+        bool leading = true, dilated = false;
         Shape own = Shape::filled(static_cast<std::size_t>(p.shape.rank()), 1);
         for (std::size_t a = 0; a < p.axes.size(); ++a)
           own[static_cast<std::size_t>(p.axes[a])] = graph_.aval(o).shape[a];
         for (std::size_t a = 0; a < own.size(); ++a) {
-          leading = leading && (own[a] == 1 || !stretched);
-          stretched = stretched || own[a] != p.shape[a];
+          leading = leading && (own[a] == 1 || !dilated);
+          dilated = dilated || own[a] != p.shape[a];
         }
         // Otherwise it is computed again for each element, or stored by a kernel of its own.
         const bool much =
@@ -283,7 +283,7 @@ void FusionPlanner::mark_stored() {
       int sum = 0;
       for (Var o : e.inputs) sum += cost(o);
       const bool in_parts =
-          woven(e)
+          interleaved(e)
               ? joins_its_parts(e)
               : e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256);
       if (in_parts) {
@@ -338,21 +338,21 @@ bool FusionPlanner::takes_parts(Var v) const {
 }
 
 // Single elements beside each other: stored together by one body.
-bool FusionPlanner::woven(const Equation& e) const {
+bool FusionPlanner::interleaved(const Equation& e) const {
   const int last = graph_.aval(e.outputs[0]).shape.rank() - 1;
   return options_.on_host && e.as<AxisParams>().axis == last &&
-         static_cast<std::int64_t>(e.inputs.size()) <= most_woven && all_of(e.inputs, [&](Var v) {
-           return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1;
-         });
+         static_cast<std::int64_t>(e.inputs.size()) <= most_interleaved &&
+         all_of(e.inputs,
+                [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
 }
 
-// Whether what is woven has parts that each read a value which is stored over computed again: part
-// by part, without the last axis, they are stored by the kernel that computes those.
+// Whether what is interleaved has parts that each read a value which is stored over computed again:
+// part by part, without the last axis, they are stored by the kernel that computes those.
 bool FusionPlanner::joins_its_parts(const Equation& e) const {
-  return all_of(e.inputs, [&](Var woven) {
-    const Var part = without_last_axis(woven);
+  return all_of(e.inputs, [&](Var interleaved) {
+    const Var part = without_last_axis(interleaved);
     Vec<Var> pending, seen;
-    if (part != woven) pending.push_back(part);
+    if (part != interleaved) pending.push_back(part);
     while (!pending.empty()) {
       const Var v = pending.back();
       pending.pop_back();
@@ -490,7 +490,7 @@ void FusionPlanner::make_groups() {
     const int id = static_cast<int>(groups.size() - 1);
     if (root.axis >= 0) return;
     definer_[static_cast<std::size_t>(root.target)] = id;
-    place_[static_cast<std::size_t>(root.value)] = {id, 0, Place::Kind::full};
+    place_[static_cast<std::size_t>(root.value)] = {id, 0, PlaceInGroup::Kind::full};
   };
   int last_effect = -1;
   for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
@@ -533,9 +533,9 @@ void FusionPlanner::make_groups() {
       } else if (e.op == Op::overlap_add) {
         const WindowParams& p = e.as<WindowParams>();
         g.domain = graph_.aval(out).shape;
-        for (std::int64_t rounds : overlap_rounds(p)) {
+        for (std::int64_t iterations : overlap_iterations(p)) {
           g.reduced.push_back(g.domain.rank());
-          g.domain.push_back(rounds);
+          g.domain.push_back(iterations);
         }
         walk(e.inputs[0], false, {}, stage.full_reads, false);
         g.weight = 2 + 4 * static_cast<int>(p.axes.size()) + cost(e.inputs[0]);
@@ -580,13 +580,14 @@ void FusionPlanner::make_groups() {
     if (e.op == Op::constant) continue;
     if (pieces_[i]) {
       const int axis = e.as<AxisParams>().axis;
-      const bool is_woven = woven(e), of_many = e.inputs.size() > fusion_costs::many_parts;
+      const bool is_interleaved = interleaved(e),
+                 of_many = e.inputs.size() > fusion_costs::many_parts;
       std::int64_t offset = 0;
       FusionGroup join;
       join.equation = static_cast<int>(i);
       join.joins = true;
       for (Var o : e.inputs) {
-        const Var part = is_woven ? without_last_axis(o) : o;
+        const Var part = is_interleaved ? without_last_axis(o) : o;
         if (graph_.aval(o).elements() > 0) {
           join.parts.push_back(static_cast<int>(groups.size()));
           add_elementwise({part, out, axis, offset, of_many}, graph_.aval(part).shape);

@@ -44,11 +44,11 @@ struct FusionGroup {
   Shape domain;
   Axes reduced;  ///< axes of the domain; empty for groups without reductions
   bool has_reductions = false;
-  /// reduces windows: few elements each, which lie apart, so lanes go along other axes
+  /// reduces windows: few elements each, which lie apart, so SIMD lanes go along other axes
   bool slides = false;
   /// the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
   int direction = 0;
-  bool lone = false;  ///< has rounds that run one by one, where other work runs slowly
+  bool lone = false;  ///< has iterations that run one by one, where other work runs slowly
   Vec<FusionStage> stages;
   int weight = 0;
   Vec<Var> defines;             ///< all Vars it computes into memory
@@ -70,13 +70,14 @@ class FusionPlanner {
   Shape kept_shape(const FusionGroup&) const;
 
  private:
-  struct Place {
+  struct PlaceInGroup {
     int group = -1, stage = -1;
     enum class Kind { full, reduction, after } kind = Kind::full;
   };
   /// Reductions are known after their loops, scans at every point of them.
-  static Place::Kind place_kind(const Equation& e) {
-    return family_of(e.op) == Family::cumulative ? Place::Kind::full : Place::Kind::reduction;
+  static PlaceInGroup::Kind place_kind(const Equation& e) {
+    return family_of(e.op) == Family::cumulative ? PlaceInGroup::Kind::full
+                                                 : PlaceInGroup::Kind::reduction;
   }
   bool has_code(const Equation&) const;
   void classify();
@@ -85,7 +86,7 @@ class FusionPlanner {
   Var base_of(Var v) const;
   int cost(Var v);
   bool takes_parts(Var v) const;
-  bool woven(const Equation& concatenate) const;
+  bool interleaved(const Equation& concatenate) const;
   bool joins_its_parts(const Equation& concatenate) const;
   Var without_last_axis(Var v) const;
   /// Are windows taken where v is computed on the spot?
@@ -111,7 +112,7 @@ class FusionPlanner {
   Vec<signed char> reads_windows_;
   Vec<char> inlined_, reduction_;  // per equation
   Vec<char> pieces_;               // per equation: concatenations stored part by part
-  Vec<Place> place_;               // per Var: where it is computed
+  Vec<PlaceInGroup> place_;        // per Var: where it is computed
   Vec<int> definer_;               // per Var: the group that writes it, −1: none
   mutable Vec<int> leader_;        // union-find over groups
   mutable Vec<unsigned> marks_;    // per group: the last search that has seen it

@@ -11,7 +11,7 @@ namespace vt::detail {
 namespace fusion_limits {
 
 constexpr int most_buffers = 40;
-constexpr int most_lone_weight = 10;  // work that may join a scan whose rounds run one by one
+constexpr int most_lone_weight = 10;  // work that may join a scan whose iterations run one by one
 
 }  // namespace fusion_limits
 
@@ -135,12 +135,13 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
     for (const FusionRead& r : reads) {
       const int d = definer_[static_cast<std::size_t>(r.var)];
       if (d < 0 || find(d) != a_id) continue;
-      const Place& p = place_[static_cast<std::size_t>(r.var)];
+      const PlaceInGroup& p = place_[static_cast<std::size_t>(r.var)];
       const Shape& shape = graph_.aval(r.var).shape;
       if (after) {
-        if (p.kind == Place::Kind::full || !is_identity(r, kept_shape(frame), shape)) return false;
+        if (p.kind == PlaceInGroup::Kind::full || !is_identity(r, kept_shape(frame), shape))
+          return false;
         earliest = std::max(earliest, p.stage);
-      } else if (p.kind == Place::Kind::full) {
+      } else if (p.kind == PlaceInGroup::Kind::full) {
         if (!is_identity(r, frame.domain, shape)) return false;
         earliest = std::max(earliest, p.stage);
       } else {
@@ -216,18 +217,18 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     if (stage >= static_cast<int>(a.stages.size()))
       a.stages.resize(static_cast<std::size_t>(stage) + 1);
     FusionStage& to = a.stages[static_cast<std::size_t>(stage)];
-    const auto move = [&](Vec<FusionRoot>& roots, Vec<FusionRoot>& into, Place::Kind kind) {
+    const auto move = [&](Vec<FusionRoot>& roots, Vec<FusionRoot>& into, PlaceInGroup::Kind kind) {
       for (const FusionRoot& r : roots) {
         into.push_back(r);
         if (r.axis < 0) place_[static_cast<std::size_t>(r.value)] = {producer, stage, kind};
       }
     };
     if (after) {
-      move(from.full, to.after, Place::Kind::after);
+      move(from.full, to.after, PlaceInGroup::Kind::after);
       to.after_reads.append(from.full_reads.begin(), from.full_reads.end());
     } else {
-      move(from.full, to.full, Place::Kind::full);
-      move(from.after, to.after, Place::Kind::after);
+      move(from.full, to.full, PlaceInGroup::Kind::full);
+      move(from.after, to.after, PlaceInGroup::Kind::after);
       for (int r : from.reductions) {
         to.reductions.push_back(r);
         const Equation& e = graph_.equations[static_cast<std::size_t>(r)];
@@ -307,9 +308,10 @@ void FusionPlanner::mark_kept() {
     for (std::size_t s = 0; s < stages.size(); ++s)
       for (const auto* reads : {&stages[s].full_reads, &stages[s].after_reads})
         for (const FusionRead& r : *reads) {
-          const Place& p = place_[static_cast<std::size_t>(r.var)];
-          const bool in_register = p.group >= 0 && find(p.group) == g &&
-                                   (p.kind != Place::Kind::full || p.stage == static_cast<int>(s));
+          const PlaceInGroup& p = place_[static_cast<std::size_t>(r.var)];
+          const bool in_register =
+              p.group >= 0 && find(p.group) == g &&
+              (p.kind != PlaceInGroup::Kind::full || p.stage == static_cast<int>(s));
           if (!in_register) kept[static_cast<std::size_t>(r.var)] = 1;
         }
   }

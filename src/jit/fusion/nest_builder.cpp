@@ -193,7 +193,7 @@ int NestBuilder::value_at(Var v, const IndexVector& index, int mask) {
     } else if (source_.stored[k] && !is_here(source_.storage[k])) {
       result = load(v, index, mask);
     } else {
-      const Where outer = line_;
+      const CallSite outer = line_;
       if (e.where.file) line_ = e.where;
       result = compute(e, v, index, mask);
       line_ = outer;
@@ -380,12 +380,12 @@ int NestBuilder::pad(const Equation& e, const IndexVector& index, int mask) {
   return inside < 0 ? value : op(Op::select, g.aval(e.outputs[0]).dtype, {inside, value, edge});
 }
 
-Shape overlap_rounds(const WindowParams& p) {
-  Shape rounds;
+Shape overlap_iterations(const WindowParams& p) {
+  Shape iterations;
   for (std::size_t k = 0; k < p.axes.size(); ++k)
-    rounds.push_back(p.dilations[k] == 1 ? (p.sizes[k] + p.strides[k] - 1) / p.strides[k]
-                                         : p.sizes[k]);
-  return rounds;
+    iterations.push_back(p.dilations[k] == 1 ? (p.sizes[k] + p.strides[k] - 1) / p.strides[k]
+                                             : p.sizes[k]);
+  return iterations;
 }
 
 // Element i lies in window o at place p if i = stride · o + dilation · p. Without dilation, p is i
@@ -406,9 +406,9 @@ int NestBuilder::overlapping(const Equation& e, const IndexVector& index, int ma
     IndexId &window = inner[static_cast<std::size_t>(p.axes[k])], &place = inner[rank + k];
     const std::int64_t stride = p.strides[k];
     if (p.dilations[k] == 1) {
-      const IndexId at = window, round = place;
-      window = t.subtract(t.quotient(at, stride), round);
-      place = t.add(t.remainder(at, stride), t.scale(round, stride));
+      const IndexId at = window, iteration = place;
+      window = t.subtract(t.quotient(at, stride), iteration);
+      place = t.add(t.remainder(at, stride), t.scale(iteration, stride));
       need(in_range(place, 0, p.sizes[k]));
     } else {
       const IndexId start = t.subtract(window, t.scale(place, p.dilations[k]));

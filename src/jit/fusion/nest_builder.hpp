@@ -14,7 +14,7 @@ using IndexVector = SmallVec<IndexId, 6>;
 
 /// How many windows may hold one element, along each window axis: what an overlap_add adds up. All
 /// ones: windows do not overlap.
-Shape overlap_rounds(const WindowParams&);
+Shape overlap_iterations(const WindowParams&);
 
 /// Decides, for the builder, what of the Graph is in memory and what is computed on the spot.
 struct NestSource {
@@ -51,8 +51,8 @@ class NestBuilder {
   int load(Var v, const IndexVector& index, int mask);
   /// The results of a body of scalar operations on these values.
   Vec<int> apply(const GraphBody& body, const Vec<int>& arguments);
-  /// What overlap_add adds up: for the element that `index` begins with, its part in the round (see
-  /// overlap_rounds) that it ends with.
+  /// What overlap_add adds up: for the element that `index` begins with, its part in the iteration
+  /// (see overlap_rounds) that it ends with.
   int overlapping(const Equation& e, const IndexVector& index, int mask = -1);
   /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it
   /// always counts.
@@ -105,7 +105,7 @@ class NestBuilder {
   HashMap<Key, int> memo_;
   HashMap<std::size_t, SmallVec<int, 1>> known_;
   HashMap<std::size_t, bool> counted_;  // equations that are part of the kernel
-  Where line_;                          // of the equation that is being written
+  CallSite line_;                       // of the equation that is being written
 };
 
 }  // namespace vt::detail

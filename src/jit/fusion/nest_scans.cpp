@@ -1,4 +1,4 @@
-// Scans and user reductions as loop-carried values of a nest.
+// Scans and user reductions as values that the loops of a nest carry.
 #include "nest_scans.hpp"
 
 #include <limits>
@@ -103,7 +103,7 @@ int log_sum_exp(NestBuilder& b, int x, int stage) {
   return n.add(next_greatest, n.unary(Op::log, next_scaled));
 }
 
-// Scans whose rounds may be grouped: the emitter does several lanes at once.
+// Scans whose iterations may be grouped: the emitter does several SIMD lanes at once.
 int running(NestBuilder& b, ReduceOp op, int x, int stage) {
   NestReduction r;
   r.op = op;

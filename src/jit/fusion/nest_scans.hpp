@@ -1,4 +1,4 @@
-// Scans and user reductions as loop-carried values of a nest.
+// Scans and user reductions as values that the loops of a nest carry.
 #pragma once
 
 #include <vt/small_vec.hpp>
@@ -12,7 +12,7 @@ namespace vt::detail {
 int add_scan(NestBuilder&, Op op, int operand, DType dtype, int stage);
 
 /// Adds a user's reduction: state k starts as inits[k] and becomes output k of body(states…,
-/// elements…) in each round. Returns the number of the first of its reductions; state k is
+/// elements…) in each iteration. Returns the number of the first of its reductions; state k is
 /// reduction first + k.
 int add_fold(NestBuilder&, const GraphBody& body, const Vec<int>& elements, const Vec<int>& inits,
              int stage);

@@ -1,5 +1,5 @@
-// Liveness and placement of intermediate results: in the memory of outputs not yet written, over
-// operands that end here, or in one scratch block.
+// The buffer plan: liveness and placement of intermediate results: in outputs that are not yet
+// written, over operands that end here, or in one scratch block.
 #include "plan.hpp"
 
 #include <algorithm>
@@ -427,8 +427,8 @@ BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned) {
   return buffer_planning::Planner(fusion, owned).run();
 }
 
-Where line_of_largest(const GraphBody& g) {
-  Where line = thread_state().where;
+CallSite line_of_largest(const GraphBody& g) {
+  CallSite line = thread_state().where;
   double most = -1;  // sizes that no memory holds must not overflow
   for (const Equation& e : g.equations)
     for (Var v : e.outputs) {

@@ -1,4 +1,4 @@
-// The buffer plan of a program: where every Var in memory lives.
+// The buffer plan of a program: where every Var lies in memory.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,6 @@ BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {});
 
 /// The user's line that makes the largest array: what to name when memory is short. Any thread; the
 /// running call's line where no equation has one.
-Where line_of_largest(const GraphBody&);
+CallSite line_of_largest(const GraphBody&);
 
 }  // namespace vt::detail

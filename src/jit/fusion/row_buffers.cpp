@@ -1,5 +1,5 @@
-// Rows that one stage of a kernel stores and only its later stages read: they lie in small arrays
-// of the thread's own instead of planned memory.
+// Rows that one stage of a kernel stores and only its later stages read: small arrays of the thread
+// instead of planned memory.
 #include <algorithm>
 
 #include "../nest/nest_transform.hpp"

@@ -1,4 +1,4 @@
-// The costs that schedules are decided by.
+// The cost model: costs of ops and accesses, by which schedules and fusion are chosen.
 #include "cost_model.hpp"
 
 #include <algorithm>
@@ -87,18 +87,18 @@ std::string MachineCosts::str() const {
 
 std::string scheduling::cost_text(double x) {
   // Two digits: what costs differ by beyond them decides nothing that one would look for.
-  return worded(x >= 10 ? "{:.0f}" : "{:.2g}", x);
+  return formatted(x >= 10 ? "{:.0f}" : "{:.2g}", x);
 }
 
-double scheduling::access_cost(const LaneStep& s, int lanes, bool turned,
+double scheduling::access_cost(const SimdStep& s, int simd_lanes, bool transposed,
                                const MachineCosts& costs) {
-  if (turned && (!s.regular || s.step > 1 || s.step < -1))
-    return 2 + 0.5 * std::bit_width(static_cast<unsigned>(lanes));
-  if (!s.regular) return costs.gather * lanes + 2;
+  if (transposed && (!s.regular || s.step > 1 || s.step < -1))
+    return 2 + 0.5 * std::bit_width(static_cast<unsigned>(simd_lanes));
+  if (!s.regular) return costs.gather * simd_lanes + 2;
   if (s.step == 0) return 0.3;
   if (s.step == 1) return 1.0;
   if (s.step == -1) return 2.0;
-  return s.step >= 2 && s.step <= 4 ? 1.5 * static_cast<double>(s.step) : 0.7 * lanes + 2;
+  return s.step >= 2 && s.step <= 4 ? 1.5 * static_cast<double>(s.step) : 0.7 * simd_lanes + 2;
 }
 
 }  // namespace vt::detail

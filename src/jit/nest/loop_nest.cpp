@@ -12,7 +12,7 @@ namespace nest_text {
 std::string number(const Scalar& s) {
   if (is_unsigned(s.dtype)) return std::to_string(s.natural);
   if (!is_float(s.dtype)) return std::to_string(s.integer);
-  return worded("{:.17g}", s.real);
+  return formatted("{:.17g}", s.real);
 }
 
 std::string extent(const Nest& nest, int loop) {

@@ -17,8 +17,8 @@ struct NestLoop {
   bool runtime = false;  ///< the extent is a kernel argument; `extent` is that of the first use
   bool reduce = false;   ///< results do not depend on it
   /// This loop runs inside one block of a longer one: block number = loop `block_of`, which has
-  /// blocks of `block` rounds, and `total` rounds in all, so that the last block may be shorter.
-  /// −1: an ordinary loop.
+  /// blocks of `block` iterations, and `total` iterations in all, so that the last block may be
+  /// shorter. −1: an ordinary loop.
   int block_of = -1;
   std::int64_t block = 0;
   std::int64_t total = 0;  ///< of the loop that was cut; runtime if `runtime`
@@ -29,7 +29,7 @@ struct NestBuffer {
   bool written = false;
   /// buffers of equal number may be the same memory (updated in place); others never overlap
   int alias = 0;
-  /// > 0: an array of so many elements of the thread's own, overwritten for every round of the
+  /// > 0: an array of so many elements of the thread's own, overwritten for every iteration of the
   /// shared loops
   std::int64_t local = 0;
 };
@@ -43,7 +43,8 @@ struct NestValue {
     load,      ///< buffer[index]; 0 where the mask is false (nothing is read there)
     op,        ///< an element-wise op of values
     reduced,   ///< the result of a reduction, known after the stage's reduce loops
-    /// what a fold has so far, before this round; of a running reduction, this round included
+    /// what a fold has so far, before this iteration; of a running reduction, this iteration
+    /// included
     state,
   } kind = Kind::op;
   Op op = Op::input;
@@ -56,7 +57,7 @@ struct NestValue {
   IndexId index = -1;
   int mask = -1;  ///< load: a bool value, or −1
   std::int64_t low = 0, high = 0;
-  Where where;  ///< the user's line; neither printed nor compared
+  CallSite where;  ///< the user's line; neither printed nor compared
 };
 
 /// fold: any function of what was there and what comes, in the loops' order, one after the other.
@@ -80,11 +81,11 @@ struct NestReduction {
   int stage = 0;
   DType dtype = DType::f32;  ///< of the accumulator (argmax, argmin: of the position)
   IndexId kept = -1;         ///< row-major offset of the result among the loops that are kept
-  int init = -1;             ///< fold: the state before the first round, the same for all
+  int init = -1;             ///< fold: the state before the first iteration, the same for all
   int state = -1;            ///< fold or running: the value that stands for it inside the loops
-  /// its result so far is used in every round, which therefore keep their order
+  /// its result so far is used in every iteration, which therefore keep their order
   bool running = false;
-  Where where;  ///< the user's line
+  CallSite where;  ///< the user's line
 };
 
 struct NestStore {

@@ -1,5 +1,5 @@
-// Sections of a loop inside which conditions on its position are known: what padding, concatenation
-// and slices of a sum leave behind.
+// Sections: parts of a loop inside which conditions on its position are known, as left by padding,
+// concatenation and slices of a sum.
 #include "nest_sections.hpp"
 
 #include <algorithm>
@@ -11,21 +11,22 @@ namespace vt::detail {
 namespace nest_sections {
 
 constexpr std::size_t most_sections = 16;
-/// A section costs about as much as a few rounds: a vector that a condition cuts has one of its own
-/// only in loops of so many vectors.
+/// A section costs about as much as a few iterations: a vector that a condition cuts has one of its
+/// own only in loops of so many vectors.
 constexpr std::int64_t worth_cutting = 8;
 
-/// The rounds of `loop` in which an in_range value holds: [from, to). False if it depends on
+/// The iterations of `loop` in which an in_range value holds: [from, to). False if it depends on
 /// anything else.
-bool rounds_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& from,
-               std::int64_t& to) {
+bool iterations_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& from,
+                   std::int64_t& to) {
   if (v.kind != NestValue::Kind::in_range) return false;
   const IndexExpr& e = nest.indices[v.index];
   if (e.terms.size() != 1 || e.terms[0].factor <= 0) return false;
   const IndexAtom& a = nest.indices.atom(e.terms[0].atom);
   if (a.kind != IndexAtom::Kind::loop || a.id != loop) return false;
   const std::int64_t factor = e.terms[0].factor;
-  const auto first_at_least = [&](std::int64_t bound) {  // the first round whose index is no less
+  // the first iteration whose index is no less
+  const auto first_at_least = [&](std::int64_t bound) {
     const std::int64_t distance = bound - e.constant;
     return distance <= 0 ? 0 : (distance + factor - 1) / factor;
   };
@@ -62,7 +63,7 @@ Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t las
     for (int& o : v.operands) o = instead[static_cast<std::size_t>(o)];
     if (v.mask >= 0) v.mask = instead[static_cast<std::size_t>(v.mask)];
     std::int64_t from = 0, to = 0;
-    if (rounds_of(nest, nest.values[k], loop, from, to)) {
+    if (iterations_of(nest, nest.values[k], loop, from, to)) {
       const bool inside = from <= first && (to >= last && last >= 0),
                  outside = to <= first || (last >= 0 && from >= last);
       if (inside || outside) become(v, Scalar(inside));
@@ -101,7 +102,7 @@ SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec
   const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
   for (int id : needed) {
     std::int64_t from = 0, to = 0;
-    if (!rounds_of(nest, nest.values[static_cast<std::size_t>(id)], loop, from, to)) continue;
+    if (!iterations_of(nest, nest.values[static_cast<std::size_t>(id)], loop, from, to)) continue;
     for (std::int64_t change : {from, to}) {
       // A vector that is cut has a section of its own, in which the condition stays.
       const std::int64_t below = change / aligned * aligned;

@@ -106,9 +106,9 @@ int split_loop(Nest& nest, int loop, std::int64_t by) {
   outer.extent /= by;
   const int fresh = static_cast<int>(nest.loops.size());
   const bool runtime = outer.runtime;
-  const std::int64_t rounds = outer.extent;
+  const std::int64_t iterations = outer.extent;
   nest.loops.push_back(inner);
-  const IndexId high = nest.indices.loop(loop, runtime ? IndexTable::unbounded : rounds);
+  const IndexId high = nest.indices.loop(loop, runtime ? IndexTable::unbounded : iterations);
   const IndexId low = nest.indices.loop(fresh, by);
   Vec<IndexId> replacement(nest.loops.size(), -1);
   replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, by), low);
@@ -117,7 +117,7 @@ int split_loop(Nest& nest, int loop, std::int64_t by) {
     for (std::size_t i = 0; i < list.size(); ++i)
       if (list[i] == loop) {
         list.insert(list.begin() + i + 1, fresh);
-        if (rounds == 1 && !runtime) list.erase(list.begin() + i);
+        if (iterations == 1 && !runtime) list.erase(list.begin() + i);
         return;
       }
   };
@@ -147,7 +147,7 @@ void join_by_division(Nest& nest, int outer, int inner) {
 
 void normalise_loops(Nest& nest) {
   // A few splits suffice for reshapes; more mean an irregular pattern that splitting does not help.
-  for (int round = 0; round < 6 && nest.loops.size() < 40; ++round) {
+  for (int iteration = 0; iteration < 6 && nest.loops.size() < 40; ++iteration) {
     const nest_rewriting::Cut cut = nest_rewriting::find_cut(nest);
     if (cut.loop < 0) break;
     split_loop(nest, cut.loop, cut.by);
@@ -181,8 +181,9 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
 
 namespace short_loops {
 
-// rounds of the longer loop: vectors of which fewer lanes count, too, as each jumps otherwise
-constexpr std::int64_t fewest_lanes = 6;
+// iterations of the longer loop: vectors of which fewer SIMD lanes count, too, as each jumps
+// otherwise
+constexpr std::int64_t fewest_simd_lanes = 6;
 
 int find(const Nest& nest) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || !nest.reductions.empty() ||
@@ -199,11 +200,11 @@ int find(const Nest& nest) {
   };
   for (int l : nest.stages[0].loops) {
     const NestLoop& inner = loop_of(l);
-    if (inner.runtime || inner.block_of >= 0 || inner.extent < 2 || inner.extent > most_woven ||
-        !lie(l, 1))
+    if (inner.runtime || inner.block_of >= 0 || inner.extent < 2 ||
+        inner.extent > most_interleaved || !lie(l, 1))
       continue;
     for (int longer : nest.stages[0].loops)
-      if (loop_of(longer).block_of < 0 && loop_of(longer).extent >= fewest_lanes &&
+      if (loop_of(longer).block_of < 0 && loop_of(longer).extent >= fewest_simd_lanes &&
           lie(longer, inner.extent))
         return l;
   }
@@ -237,15 +238,16 @@ void unroll_short_loop(Nest& nest) {
   if (computed) return;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   const std::size_t most_code = 2 * short_loops::stored_values(nest).size() + 16;
-  const std::int64_t rounds = nest.loops[static_cast<std::size_t>(loop)].extent;
+  const std::int64_t iterations = nest.loops[static_cast<std::size_t>(loop)].extent;
   Vec<int> same(nest.values.size(), -1);  // where values are that the loop does not change
   Vec<NestValue> values;
   Vec<NestStore> stores;
   IndexTable indices = nest.indices;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    const Nest one = section_of(nest, loop, round, round + 1 < rounds ? round + 1 : -1);
+  for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+    const Nest one =
+        section_of(nest, loop, iteration, iteration + 1 < iterations ? iteration + 1 : -1);
     Vec<IndexId> here(nest.loops.size(), -1);
-    here[static_cast<std::size_t>(loop)] = indices.constant(round);
+    here[static_cast<std::size_t>(loop)] = indices.constant(iteration);
     Vec<int> copies = same;
     for (int id : short_loops::stored_values(one)) {
       const auto k = static_cast<std::size_t>(id);

@@ -15,20 +15,20 @@ void substitute_loops(Nest&, const Vec<IndexId>& replacement);
 /// adjacent loops that every access walks through as one.
 void normalise_loops(Nest&);
 
-/// Splits `loop` into rounds of `by`, which must divide its extent: the loop keeps the outer
-/// rounds, the inner ones are a new loop.
+/// Splits `loop` into iterations of `by`, which must divide its extent: the loop keeps the outer
+/// iterations, the inner ones are a new loop.
 int split_loop(Nest&, int loop, std::int64_t by);
 /// Makes one loop of `outer` and `inner`, which has a fixed extent: it keeps inner's number, and
 /// indices divide where they must.
 void join_by_division(Nest&, int outer, int inner);
 
-/// Cuts reduce loop `loop` into blocks of `block` rounds: a new, ordinary loop (returned) counts
-/// the blocks.
+/// Cuts reduce loop `loop` into blocks of `block` iterations: a new, ordinary loop (returned)
+/// counts the blocks.
 int cut_loop(Nest&, int loop, std::int64_t block);
 
 /// Element-wise nests whose results lie along a short loop inside a longer one (coordinates of
-/// points, channels of pixels, a stack of arrays): the short loop's rounds become one body, whose
-/// stores lie side by side, so that lanes can go along the longer loop.
+/// points, channels of pixels, a stack of arrays): the short loop's iterations become one body,
+/// whose stores lie side by side, so that SIMD lanes can go along the longer loop.
 void unroll_short_loop(Nest&);
 
 /// Leaves the nest and the list of what is behind its buffers with those in `order`, in that order;

@@ -1,4 +1,4 @@
-// Chooses a kernel's schedule, one decision after the other, each of which can say what it chose
+// Chooses a kernel's schedule, one decision after the other. Each decision can say what it chose
 // over what.
 #include "schedule.hpp"
 
@@ -14,9 +14,9 @@ namespace vt::detail {
 
 namespace scheduling {
 
-// Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values
-// are 8 bytes wide.
-int lane_bytes(const Nest& nest) {
+// Bytes per SIMD lane that the registers are sized for: the widest dtype, but 4 where only some
+// values are 8 bytes wide.
+int simd_lane_bytes(const Nest& nest) {
   int most = 1, wide = 0, all = 0;
   for (const NestValue& v : nest.values) {
     if (v.kind == NestValue::Kind::literal || v.kind == NestValue::Kind::argument) continue;
@@ -30,9 +30,9 @@ int lane_bytes(const Nest& nest) {
   return most == 8 && wide * 2 < all ? 4 : most;
 }
 
-// Do updates in different rounds of `loop` always go to different elements? Then threads can share
-// its rounds, each of them doing all its updates in order. So it is along the rows of an embedding:
-// index = row length · row + column.
+// Do updates in different iterations of `loop` always go to different elements? Then threads can
+// share its iterations, each of them doing all its updates in order. So it is along the rows of an
+// embedding: index = row length · row + column.
 bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& dependences) {
   const std::int64_t extent = loop_of(nest, loop).extent;
   for (const NestStore& s : nest.stores) {
@@ -43,7 +43,7 @@ bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& depende
     nest.indices.each_value(s.index, [&](int v) {
       apart = apart && !((dependences[static_cast<std::size_t>(v)] >> loop) & 1u);
     });
-    std::int64_t within = 0;  // how far the smaller terms reach from one round's place
+    std::int64_t within = 0;  // how far the smaller terms reach from one iteration's place
     for (const IndexTerm& t : nest.indices[s.index].terms) {
       const IndexAtom& a = nest.indices.atom(t.atom);
       if (a.kind == IndexAtom::Kind::loop && a.id == loop) continue;
@@ -60,7 +60,7 @@ std::string counted(std::int64_t n, const char* thing) {
   return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
 }
 std::string loop_name(int l) { return "d" + std::to_string(l); }
-std::string rounds_text(const Nest& nest, int l) {
+std::string iterations_text(const Nest& nest, int l) {
   const NestLoop& loop = loop_of(nest, l);
   return loop.runtime ? "n" + std::to_string(l) + " rounds" : counted(loop.extent, "round");
 }
@@ -71,7 +71,7 @@ ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
   for (const NestReduction& r : nest.reductions)
     if (r.running || r.op == ReduceOp::fold) return {};
-  std::int64_t inner = 1;  // elements per round of the outermost reduce loop
+  std::int64_t inner = 1;  // elements per iteration of the outermost reduce loop
   ReductionCut cut;
   for (int l : nest.stages[0].loops) {
     const NestLoop& loop = loop_of(nest, l);
@@ -97,16 +97,16 @@ ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
 // One decision after the other, in the order in which explain prints them.
 class Scheduler {
  public:
-  Scheduler(const Nest& nest, int vector_bytes, const MachineCosts& costs, std::string* told)
+  Scheduler(const Nest& nest, int vector_bytes, const MachineCosts& costs, std::string* log)
       : nest_(nest),
         dependences_(loop_dependences(nest)),
         vector_bytes_(vector_bytes),
         costs_(costs),
-        told_(told) {}
+        log_(log) {}
 
   Schedule run() {
-    const int bytes = lane_bytes(nest_);
-    schedule_.lanes = std::max(vector_bytes_ / bytes, 1);
+    const int bytes = simd_lane_bytes(nest_);
+    schedule_.simd_lanes = std::max(vector_bytes_ / bytes, 1);
     tell_fusion();
     bool any_vector = false;
     for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
@@ -132,8 +132,8 @@ class Scheduler {
  private:
   const NestLoop& loop(int l) const { return loop_of(nest_, l); }
   const NestStage& stage() const { return nest_.stages[static_cast<std::size_t>(stage_)]; }
-  bool contiguous(int l, int lanes) const {
-    return all_contiguous(nest_, facts_.body, l, lanes, dependences_);
+  bool contiguous(int l, int simd_lanes) const {
+    return all_contiguous(nest_, facts_.body, l, simd_lanes, dependences_);
   }
   // What shapes reductions must be the same on every machine.
   const MachineCosts& costs() const {
@@ -141,14 +141,13 @@ class Scheduler {
     return facts_.reduces ? usual : costs_;
   }
   void tell(const char* step, const std::string& what) {
-    *told_ +=
-        "  " + std::string(step) +
-        (stage_ >= 0 && nest_.stages.size() > 1 ? " of stage " + std::to_string(stage_) : "") +
-        ": " + what + "\n";
+    *log_ += "  " + std::string(step) +
+             (stage_ >= 0 && nest_.stages.size() > 1 ? " of stage " + std::to_string(stage_) : "") +
+             ": " + what + "\n";
   }
 
   void tell_fusion() {
-    if (!told_) return;
+    if (!log_) return;
     stage_ = -1;
     std::string text = counted(nest_.fused_ops, "equation") + " in " +
                        counted(static_cast<std::int64_t>(nest_.stages.size()), "stage");
@@ -172,7 +171,7 @@ class Scheduler {
     double best = 0, next = 0;
     int second = -1;
     for (int l : stage().loops) {
-      const double cost = cost_of_lanes_along(l);
+      const double cost = cost_of_simd_lanes_along(l);
       if (cost < 0) continue;
       // Of equals the innermost: it comes last.
       const bool better = s.vector_loop < 0 || cost <= best;
@@ -185,8 +184,8 @@ class Scheduler {
         best = cost;
       }
     }
-    // One lane at a time where vectors would be no faster: all accesses irregular, or the loop is
-    // tiny.
+    // One SIMD lane at a time where vectors would be no faster: all accesses irregular, or the loop
+    // is tiny.
     double one = 1;
     for (int id : facts_.body.values) {
       const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
@@ -199,7 +198,7 @@ class Scheduler {
     s.mode = !facts_.reduces                                     ? Mode::elementwise
              : s.vector_loop >= 0 && !loop(s.vector_loop).reduce ? Mode::vertical
                                                                  : Mode::horizontal;
-    if (!told_) return;
+    if (!log_) return;
     const auto along = [&](int l, double cost) {
       const char* way = !facts_.reduces ? "" : loop(l).reduce ? ", horizontal" : ", vertical";
       return loop_name(l) + " (" + cost_text(cost) + " an element" + way + ")";
@@ -212,31 +211,33 @@ class Scheduler {
   }
 
   // −1: it cannot have lanes.
-  double cost_of_lanes_along(int l) const {
-    const int lanes = schedule_.lanes;
+  double cost_of_simd_lanes_along(int l) const {
+    const int simd_lanes = schedule_.simd_lanes;
     const NestLoop& at = loop(l);
     if (at.extent == 1 && !at.runtime) return -1;
-    // How far a loop over a block goes depends on the block: lanes would end at different places.
+    // How far a loop over a block goes depends on the block: SIMD lanes would end at different
+    // places.
     for (int inner : stage().loops)
       if (loop(inner).block_of == l) return -1;
-    // Rounds that build on each other keep their order; those of a fold one by one.
+    // Iterations that build on each other keep their order; those of a fold one by one.
     if (at.reduce && (facts_.folds || (facts_.running && l != facts_.innermost_reduce))) return -1;
     const bool vertical = facts_.reduces && !at.reduce;
     if (vertical && (nest_.stages.size() > 1 || at.block_of >= 0)) return -1;
-    // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every
-    // round: heavy rounds only.
+    // Where SIMD lanes jump, each vector of a scan touches as many cache lines as it has SIMD
+    // lanes, in every
+    // iteration: heavy iterations only.
     const int tile = vertical && facts_.in_order
-                         ? find_fold_tile(nest_, facts_.body, stage(), l, lanes, dependences_)
+                         ? find_fold_tile(nest_, facts_.body, stage(), l, simd_lanes, dependences_)
                          : -1;
     if (vertical && facts_.one_by_one() && tile < 0 && facts_.weight <= worth_jumping &&
-        !contiguous(l, lanes))
+        !contiguous(l, simd_lanes))
       return -1;
-    if (!keeps_update_order(nest_, facts_.body, stage(), l, lanes, dependences_)) return -1;
-    double cost = cost_along(nest_, facts_.body, l, lanes, dependences_,
+    if (!keeps_update_order(nest_, facts_.body, stage(), l, simd_lanes, dependences_)) return -1;
+    double cost = cost_along(nest_, facts_.body, l, simd_lanes, dependences_,
                              facts_.reduces && at.reduce, tile >= 0, costs()) +
                   (vertical ? 0.05 : 0);
-    // lanes pass on what they have in several steps
-    if (facts_.running && at.reduce) cost += combining_lanes / lanes;
+    // SIMD lanes pass on what they have in several steps
+    if (facts_.running && at.reduce) cost += combining_simd_lanes / simd_lanes;
     return cost;
   }
 
@@ -247,18 +248,19 @@ class Scheduler {
   }
 
   void choose_tile(StageSchedule& s) {
-    const int lanes = schedule_.lanes;
+    const int simd_lanes = schedule_.simd_lanes;
     if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest_.stages.size() == 1 &&
         !facts_.updates)
-      s.tile_loop = find_tile_loop(nest_, facts_.body, s, lanes, dependences_);
+      s.tile_loop = find_tile_loop(nest_, facts_.body, s, simd_lanes, dependences_);
     if (s.mode == Mode::vertical && facts_.in_order)
-      s.tile_loop = find_fold_tile(nest_, facts_.body, stage(), s.vector_loop, lanes, dependences_);
+      s.tile_loop =
+          find_fold_tile(nest_, facts_.body, stage(), s.vector_loop, simd_lanes, dependences_);
     if (s.tile_loop >= 0) {
       s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
       s.order.push_back(s.tile_loop);
     }
     if (s.vector_loop >= 0 && s.mode != Mode::vertical) s.order.push_back(s.vector_loop);
-    if (!told_) return;
+    if (!log_) return;
     std::string text;
     for (int l : s.order) text += (text.empty() ? "" : " ") + loop_name(l);
     if (s.mode == Mode::vertical) text += " around " + loop_name(s.vector_loop);
@@ -266,23 +268,24 @@ class Scheduler {
          (text.empty() ? "none" : text) +
              (facts_.reduces ? ", as arrays lie, reductions inside" : ", as arrays lie"));
     if (s.tile_loop < 0) return;
-    const auto cost = [&](bool turned) {
-      return cost_text(cost_along(nest_, facts_.body, s.vector_loop, lanes, dependences_, false,
-                                  turned, costs()));
+    const auto cost = [&](bool transposed) {
+      return cost_text(cost_along(nest_, facts_.body, s.vector_loop, simd_lanes, dependences_,
+                                  false, transposed, costs()));
     };
-    tell("tile", "squares of " + std::to_string(lanes) + " along " + loop_name(s.vector_loop) +
+    tell("tile", "squares of " + std::to_string(simd_lanes) + " along " + loop_name(s.vector_loop) +
                      " and " + loop_name(s.tile_loop) + ", turned in registers (" + cost(true) +
                      " an element) over jumps from lane to lane (" + cost(false) + ")");
   }
 
   void choose_unroll(StageSchedule& s) {
-    // Under masks what is woven goes lane by lane, which outweighs more code.
-    const bool woven =
+    // Under masks what is interleaved goes SIMD lane by SIMD lane, which outweighs more code.
+    const bool interleaved =
         s.mode == Mode::elementwise && s.vector_loop >= 0 &&
         any_of(facts_.body.stores, [&](const NestStore* store) {
-          return !woven_with(nest_, *store, s.vector_loop, schedule_.lanes, dependences_).empty();
+          return !interleaved_with(nest_, *store, s.vector_loop, schedule_.simd_lanes, dependences_)
+                      .empty();
         });
-    s.masked = facts_.weight > (woven ? 2 * masked_body_weight : masked_body_weight);
+    s.masked = facts_.weight > (interleaved ? 2 * masked_body_weight : masked_body_weight);
     if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !facts_.one_by_one()) {
       // Additions take about four cycles and two run at a time; rows must be long enough to fill
       // the accumulators.
@@ -294,14 +297,14 @@ class Scheduler {
       const NestLoop& along = loop(s.vector_loop);
       s.accumulators = wanted;
       while (s.accumulators > 1 && !along.runtime &&
-             along.extent < std::int64_t{2} * s.accumulators * schedule_.lanes)
+             along.extent < std::int64_t{2} * s.accumulators * schedule_.simd_lanes)
         s.accumulators /= 2;
-      if (told_) {
+      if (log_) {
         std::string text = counted(s.accumulators, "accumulator") + " for a body of work " +
                            std::to_string(facts_.weight);
         if (s.accumulators < wanted)
           text += " over " + std::to_string(wanted) + ", which " +
-                  rounds_text(nest_, s.vector_loop) + " do not fill";
+                  iterations_text(nest_, s.vector_loop) + " do not fill";
         else if (wanted > 1)
           text += " over " + std::to_string(wanted / 2) +
                   ", which would wait for each other's additions";
@@ -310,7 +313,7 @@ class Scheduler {
     }
     if (s.mode != Mode::vertical) return;
     s.narrow =
-        facts_.one_by_one() && s.tile_loop < 0 && !contiguous(s.vector_loop, schedule_.lanes);
+        facts_.one_by_one() && s.tile_loop < 0 && !contiguous(s.vector_loop, schedule_.simd_lanes);
     const bool far = facts_.bytes > beyond_near_caches;
     // Rows taken together share the accumulators' loads and stores, and the processor follows as
     // many streams of them at full speed, better than rows are fetched ahead by instructions. Scans
@@ -322,7 +325,7 @@ class Scheduler {
       while (s.accumulators > std::max<std::int64_t>(loop(facts_.innermost_reduce).extent, 1))
         s.accumulators /= 2;
     s.fetch_ahead = far && s.tile_loop >= 0;
-    if (told_)
+    if (log_)
       tell("unroll", counted(s.accumulators, "row") + " at a time for a body of work " +
                          std::to_string(facts_.weight) +
                          (far ? ", as " + cost_text(static_cast<double>(facts_.bytes)) +
@@ -341,26 +344,27 @@ class Scheduler {
       s.fetch_ahead = stage_ > 0 && rows > 1 && facts_.weight >= worth_fetching &&
                       facts_.bytes > beyond_near_caches &&
                       static_cast<double>(facts_.bytes) <= rows * row_bytes_ahead;
-      if (s.fetch_ahead && told_)
+      if (s.fetch_ahead && log_)
         tell("memory", "next rows fetched ahead, for " +
                            cost_text(static_cast<double>(facts_.bytes)) +
                            " bytes and a body of work " + std::to_string(facts_.weight));
       return;
     }
     s.stream = facts_.bytes > beyond_all_caches &&
-               (s.tile_loop >= 0 ||
-                stores_on_end(nest_, facts_.body, s.vector_loop, schedule_.lanes, dependences_));
+               (s.tile_loop >= 0 || stores_on_end(nest_, facts_.body, s.vector_loop,
+                                                  schedule_.simd_lanes, dependences_));
     if (s.tile_loop < 0) {
-      if (s.stream && told_)
+      if (s.stream && log_)
         tell("memory", "stored past the caches, for " +
                            cost_text(static_cast<double>(facts_.bytes)) + " bytes");
       return;
     }
     s.fetch_ahead = facts_.bytes > beyond_near_caches;
-    choose_block(nest_, facts_.body, s, schedule_.lanes, dependences_);
+    choose_block(nest_, facts_.body, s, schedule_.simd_lanes, dependences_);
     const bool block = s.block_along > 1 || s.block_across > 1;
-    if (s.fetch_ahead && !block) s.tiles_in_a_row = std::max(rows_in_flight / schedule_.lanes, 4);
-    if (!told_) return;
+    if (s.fetch_ahead && !block)
+      s.tiles_in_a_row = std::max(rows_in_flight / schedule_.simd_lanes, 4);
+    if (!log_) return;
     const std::string squares =
         block ? "blocks of " + std::to_string(s.block_along) + " by " +
                     std::to_string(s.block_across) +
@@ -374,40 +378,40 @@ class Scheduler {
   void choose_width(bool any_vector, int bytes) {
     // Long chains of operations: two vectors side by side are two chains.
     const StageSchedule& s = schedule_.stages.back();
-    const int lanes = schedule_.lanes;
+    const int simd_lanes = schedule_.simd_lanes;
     const bool room = nest_.stages.size() == 1 && vector_bytes_ >= registers_for_two &&
                       s.vector_loop >= 0 && s.tile_loop < 0 &&
-                      loop(s.vector_loop).extent >= std::int64_t{8} * lanes;
+                      loop(s.vector_loop).extent >= std::int64_t{8} * simd_lanes;
     const int worth_two =
         vector_bytes_ > registers_for_two ? worth_two_registers : worth_two_short_registers;
     if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two &&
-                  contiguous(s.vector_loop, 2 * lanes)) ||
+                  contiguous(s.vector_loop, 2 * simd_lanes)) ||
                  (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
       schedule_.registers = 2;
-    schedule_.lanes = any_vector ? lanes * schedule_.registers : 1;
+    schedule_.simd_lanes = any_vector ? simd_lanes * schedule_.registers : 1;
     narrow_to_rows(bytes);
-    if (!told_) return;
+    if (!log_) return;
     if (!any_vector) return tell("width", "one lane");
     int wider = 0;
     for (const NestValue& v : nest_.values)
       wider += v.kind != NestValue::Kind::literal && v.kind != NestValue::Kind::argument &&
                static_cast<int>(size_of(v.dtype)) > bytes;
-    std::string text = counted(schedule_.lanes, "lane") + " of " + counted(bytes, "byte");
+    std::string text = counted(schedule_.simd_lanes, "lane") + " of " + counted(bytes, "byte");
     if (schedule_.registers == 2)
       text +=
           " in two registers, for a body of work " + std::to_string(facts_.weight) + ", over one";
-    else if (schedule_.lanes < lanes)
-      text += " over " + std::to_string(lanes) + ", which rows of " +
+    else if (schedule_.simd_lanes < simd_lanes)
+      text += " over " + std::to_string(simd_lanes) + ", which rows of " +
               std::to_string(loop(s.vector_loop).extent) + " do not fill";
     else if (wider > 0)
-      text += " over " + std::to_string(std::max(lanes / 2, 1)) +
+      text += " over " + std::to_string(std::max(simd_lanes / 2, 1)) +
               ", as few of its values are wider (" + std::to_string(wider) + ")";
     tell("width", text);
   }
 
   // A row that fits in a shorter vector: a long one under a mask would lie across two cache lines
-  // in most rounds, which counts also where lanes that nobody wants are on the second, and would
-  // read what the last round stored in more than one piece.
+  // in most iterations, which counts also where SIMD lanes that nobody wants are on the second, and
+  // would read what the last iteration stored in more than one piece.
   void narrow_to_rows(int bytes) {
     const StageSchedule& s = schedule_.stages.back();
     if (nest_.stages.size() != 1 || s.mode != Mode::elementwise || s.vector_loop < 0 ||
@@ -415,12 +419,12 @@ class Scheduler {
       return;
     const NestLoop& row = loop(s.vector_loop);
     if (row.runtime || row.block_of >= 0) return;
-    while (row.extent <= schedule_.lanes / 2 && schedule_.lanes * bytes > shortest_vector)
-      schedule_.lanes /= 2;
+    while (row.extent <= schedule_.simd_lanes / 2 && schedule_.simd_lanes * bytes > shortest_vector)
+      schedule_.simd_lanes /= 2;
   }
 
   void tell_split() {
-    if (!told_) return;
+    if (!log_) return;
     for (std::size_t l = 0; l < nest_.loops.size(); ++l)
       if (const NestLoop& at = nest_.loops[l]; at.block_of >= 0)
         tell("split",
@@ -443,7 +447,7 @@ class Scheduler {
     const bool updates =
         any_of(nest_.stores, [](const NestStore& s) { return s.update != Op::input; });
     if (updates) {
-      // Of updates one whose rounds are apart, the longest.
+      // Of updates one whose iterations are apart, the longest.
       for (int l : nest_.stages[0].loops)
         if (shares_updates(l) && (best < 0 || loop(l).extent > loop(best).extent)) take(l);
         else if (shares_updates(l)) second = l;
@@ -467,30 +471,30 @@ class Scheduler {
       }
     }
     schedule_.parallel_loop = best;
-    if (!told_) return;
+    if (!log_) return;
     if (best < 0)
       return tell("parallel depth", updates ? "one thread, as updates may meet"
                                             : "one thread, as no loop can be shared");
-    tell("parallel depth",
-         loop_name(best) + " (" + rounds_text(nest_, best) + ")" +
-             (second >= 0 ? " over " + loop_name(second) + " (" + rounds_text(nest_, second) + ")"
-                          : ""));
+    tell("parallel depth", loop_name(best) + " (" + iterations_text(nest_, best) + ")" +
+                               (second >= 0 ? " over " + loop_name(second) + " (" +
+                                                  iterations_text(nest_, second) + ")"
+                                            : ""));
   }
 
   // Each distance that is no part of the code takes a register, which rows that lie beside each
   // other feel (a tenth of the time of sums of 128 columns). That is little where there are few
-  // rounds, beside the milliseconds of a compilation.
+  // iterations, beside the milliseconds of a compilation.
   void choose_sizes() {
-    constexpr double few_rounds = 1 << 20;
+    constexpr double few_iterations = 1 << 20;
     constexpr std::size_t most_accesses = 12;  // whose places stay in registers while loops run
-    double rounds = 0;
+    double iterations = 0;
     bool tiles = false, streams = false;
     for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
       double of_stage = 1;
       for (const auto* loops : {&nest_.shared, &nest_.stages[k].loops})
         for (int l : *loops)
           of_stage *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
-      rounds = std::max(rounds, of_stage);
+      iterations = std::max(iterations, of_stage);
       // the lines of a square are accesses of their own
       tiles = tiles || schedule_.stages[k].tile_loop >= 0;
       // which begin at multiples of their length for these sizes
@@ -498,12 +502,13 @@ class Scheduler {
     }
     std::size_t accesses = nest_.stores.size();
     for (const NestValue& v : nest_.values) accesses += v.kind == NestValue::Kind::load;
-    schedule_.any_sizes = rounds <= few_rounds && accesses <= most_accesses && !tiles && !streams;
-    if (!told_) return;
+    schedule_.any_sizes =
+        iterations <= few_iterations && accesses <= most_accesses && !tiles && !streams;
+    if (!log_) return;
     const std::string why = tiles                      ? "squares"
                             : streams                  ? "stores past the caches"
                             : accesses > most_accesses ? std::to_string(accesses) + " accesses"
-                                                       : cost_text(rounds) + " rounds";
+                                                       : cost_text(iterations) + " rounds";
     tell("sizes", schedule_.any_sizes ? "read at run time, for " + why + ", over code of their own"
                                       : "code of their own, for " + why);
   }
@@ -523,7 +528,7 @@ class Scheduler {
   // be shared.
   bool shares_updates(int l) const {
     const NestLoop& at = loop(l);
-    if (l == schedule_.stages[0].vector_loop && at.extent <= schedule_.lanes) return false;
+    if (l == schedule_.stages[0].vector_loop && at.extent <= schedule_.simd_lanes) return false;
     return !at.reduce && at.block_of < 0 && at.extent >= 2 && updates_apart(nest_, l, dependences_);
   }
 
@@ -532,7 +537,7 @@ class Scheduler {
   const Vec<std::uint64_t> dependences_;
   const int vector_bytes_;
   const MachineCosts& costs_;
-  std::string* const told_;
+  std::string* const log_;
   Schedule schedule_;
   int stage_ = -1;  // the one that is decided about
   StageFacts facts_;
@@ -541,8 +546,8 @@ class Scheduler {
 }  // namespace scheduling
 
 Schedule choose_schedule(const Nest& nest, int vector_bytes, const MachineCosts& costs,
-                         std::string* told) {
-  return scheduling::Scheduler(nest, vector_bytes, costs, told).run();
+                         std::string* log) {
+  return scheduling::Scheduler(nest, vector_bytes, costs, log).run();
 }
 
 ReductionCut find_reduction_cut(const Nest& nest, const Schedule& schedule) {

@@ -1,5 +1,5 @@
-// What schedules are decided by: the body of a stage, what it costs with lanes along a loop, which
-// squares it could be read in, its bytes.
+// What the decisions of a schedule go by: the body of a stage, its cost with SIMD lanes along a
+// given loop, tiles it could be read in, its bytes.
 #include "schedule_costs.hpp"
 
 #include <algorithm>
@@ -9,15 +9,16 @@ namespace vt::detail {
 
 namespace scheduling {
 
-// The share of rounds in which a load under this mask, the same for all lanes of `loop`, reads at
+// The share of iterations in which a load under this mask, the same for all SIMD lanes of `loop`,
+// reads at
 // all: where sections of another loop decide it, it is not even asked.
-double share_read(const Nest& nest, int mask, std::uint64_t lanes_of,
+double share_read(const Nest& nest, int mask, std::uint64_t simd_lanes_of,
                   const Vec<std::uint64_t>& dependences) {
-  if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & lanes_of) != 0) return 1;
+  if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & simd_lanes_of) != 0) return 1;
   const NestValue& v = nest.values[static_cast<std::size_t>(mask)];
   if (v.kind == NestValue::Kind::op && v.op == Op::and_) {
     double share = 1;
-    for (int o : v.operands) share *= share_read(nest, o, lanes_of, dependences);
+    for (int o : v.operands) share *= share_read(nest, o, simd_lanes_of, dependences);
     return share;
   }
   if (v.kind != NestValue::Kind::in_range) return 1;
@@ -44,13 +45,14 @@ Body body_of(const Nest& nest, int stage, bool after) {
   return body;
 }
 
-double cost_along(const Nest& nest, const Body& body, int loop, int lanes,
-                  const Vec<std::uint64_t>& dependences, bool horizontal, bool turned,
+double cost_along(const Nest& nest, const Body& body, int loop, int simd_lanes,
+                  const Vec<std::uint64_t>& dependences, bool horizontal, bool transposed,
                   const MachineCosts& costs) {
   const std::uint64_t bit = std::uint64_t{1} << loop;
   double work = 1;  // the loop itself
   const auto access = [&](IndexId index) {
-    return access_cost(lane_step(nest, index, loop, lanes, dependences), lanes, turned, costs);
+    return access_cost(simd_step(nest, index, loop, simd_lanes, dependences), simd_lanes,
+                       transposed, costs);
   };
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
@@ -61,18 +63,20 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes,
     else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
   }
   for (const NestStore* s : body.stores)
-    work += woven_with(nest, *s, loop, lanes, dependences).empty() ? 1.5 * access(s->index)
-                                                                   : 1.5 + weaving;
+    work += interleaved_with(nest, *s, loop, simd_lanes, dependences).empty()
+                ? 1.5 * access(s->index)
+                : 1.5 + weaving;
   const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
-  const std::int64_t vectors = (extent + lanes - 1) / lanes;
-  if (horizontal) work += combining_lanes / static_cast<double>(vectors);  // combining the lanes
+  const std::int64_t vectors = (extent + simd_lanes - 1) / simd_lanes;
+  // combining the SIMD lanes
+  if (horizontal) work += combining_simd_lanes / static_cast<double>(vectors);
   return work * static_cast<double>(vectors) / static_cast<double>(extent);
 }
 
-bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes,
+bool all_contiguous(const Nest& nest, const Body& body, int loop, int simd_lanes,
                     const Vec<std::uint64_t>& dependences) {
   const auto good = [&](IndexId index) {
-    const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
+    const SimdStep s = simd_step(nest, index, loop, simd_lanes, dependences);
     return s.regular && s.step >= -1 && s.step <= 1;
   };
   for (int id : body.values) {
@@ -82,8 +86,8 @@ bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes,
   return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
 }
 
-int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes,
-                   const Vec<std::uint64_t>& dependences) {
+int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop,
+                   int simd_lanes, const Vec<std::uint64_t>& dependences) {
   StageSchedule s;
   s.vector_loop = loop;
   for (int l : stage.loops) {
@@ -91,41 +95,41 @@ int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, i
     if (s.tile_loop >= 0 || loop_of(nest, l).block_of >= 0) return -1;
     s.tile_loop = l;
   }
-  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < lanes ||
-      loop_of(nest, loop).extent < lanes / 2)
+  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < simd_lanes ||
+      loop_of(nest, loop).extent < simd_lanes / 2)
     return -1;
   bool any = false;
-  const auto good = [&](IndexId index, bool turned) {
-    any = any || turned;
-    const LaneStep step = lane_step(nest, index, loop, lanes, dependences);
-    return turned || (step.regular && step.step >= -1 && step.step <= 1);
+  const auto good = [&](IndexId index, bool transposed) {
+    any = any || transposed;
+    const SimdStep step = simd_step(nest, index, loop, simd_lanes, dependences);
+    return transposed || (step.regular && step.step >= -1 && step.step <= 1);
   };
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
     if (v.kind == NestValue::Kind::load &&
-        !good(v.index, reads_turned(nest, v, s, lanes, dependences)))
+        !good(v.index, reads_transposed(nest, v, s, simd_lanes, dependences)))
       return -1;
   }
   for (const NestStore* w : body.stores)
     if (w->update != Op::input ||
-        !good(w->index, lies_turned(nest, w->index, s, lanes, dependences)))
+        !good(w->index, lies_transposed(nest, w->index, s, simd_lanes, dependences)))
       return -1;
   return any ? s.tile_loop : -1;
 }
 
-int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes,
+int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int simd_lanes,
                    const Vec<std::uint64_t>& dependences) {
   int best = -1;
   double most = 0;
   for (int l : s.order) {
     const NestLoop& loop = loop_of(nest, l);
-    if (l == s.vector_loop || loop.block_of >= 0 || loop.extent < lanes / 2) continue;
+    if (l == s.vector_loop || loop.block_of >= 0 || loop.extent < simd_lanes / 2) continue;
     s.tile_loop = l;
     double loads = 0;
     const std::uint64_t both = std::uint64_t{1} << l | std::uint64_t{1} << s.vector_loop;
     for (int id : body.values) {
       const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-      if (reads_turned(nest, v, s, lanes, dependences))
+      if (reads_transposed(nest, v, s, simd_lanes, dependences))
         loads += share_read(nest, v.mask, both, dependences);
     }
     if (loads > most) {
@@ -134,47 +138,47 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lane
     }
   }
   // Tiles are as high as vectors are long, and lie on the stack.
-  return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
+  return most <= 4 && loop_of(nest, s.vector_loop).extent >= simd_lanes / 2 ? best : -1;
 }
 
 // Rows of squares that are whole cache lines go from memory to memory. Of others each line would be
 // fetched, and written, in parts, between which the rows of other squares push it out of the few
 // places that caches have for lines a power of two apart. Those are gathered to whole lines, and
 // where they come from far to so many on end that what fetches ahead follows them.
-void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int lanes,
+void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int simd_lanes,
                   const Vec<std::uint64_t>& dependences) {
   // bytes of a square's row, and of an element of all arrays on the stack
   std::int64_t read = cache_line, written = cache_line, stack = 0;
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (!reads_turned(nest, v, s, lanes, dependences)) continue;
+    if (!reads_transposed(nest, v, s, simd_lanes, dependences)) continue;
     const auto bytes = static_cast<std::int64_t>(size_of(v.dtype));
-    read = std::min(read, lanes * bytes);
+    read = std::min(read, simd_lanes * bytes);
     stack += bytes;
   }
   for (const NestStore* w : body.stores)
-    written = std::min(
-        written, lanes * static_cast<std::int64_t>(
-                             size_of(nest.buffers[static_cast<std::size_t>(w->buffer)].dtype)));
+    written = std::min(written,
+                       simd_lanes * static_cast<std::int64_t>(size_of(
+                                        nest.buffers[static_cast<std::size_t>(w->buffer)].dtype)));
   if (read == cache_line && written == cache_line) return;
   const std::int64_t run = s.fetch_ahead ? run_from_far : cache_line;
   std::int64_t along = run / written, across = run / read;
   const auto fits = [&](int l, std::int64_t squares) {
-    return loop_of(nest, l).runtime || loop_of(nest, l).extent >= squares * lanes;
+    return loop_of(nest, l).runtime || loop_of(nest, l).extent >= squares * simd_lanes;
   };
   while (along > 1 && !fits(s.vector_loop, along)) along /= 2;
   while (across > 1 && !fits(s.tile_loop, across)) across /= 2;
-  while (along * across > 1 && along * across * lanes * lanes * stack > turned_bytes)
+  while (along * across > 1 && along * across * simd_lanes * simd_lanes * stack > transposed_bytes)
     (along >= across ? along : across) /= 2;
   s.block_along = static_cast<int>(along);
   s.block_across = static_cast<int>(across);
 }
 
-bool stores_on_end(const Nest& nest, const Body& body, int loop, int lanes,
+bool stores_on_end(const Nest& nest, const Body& body, int loop, int simd_lanes,
                    const Vec<std::uint64_t>& dependences) {
   return all_of(body.stores, [&](const NestStore* w) {
     const NestBuffer& buffer = nest.buffers[static_cast<std::size_t>(w->buffer)];
-    const LaneStep step = lane_step(nest, w->index, loop, lanes, dependences);
+    const SimdStep step = simd_step(nest, w->index, loop, simd_lanes, dependences);
     return w->update == Op::input && buffer.local == 0 && buffer.alias == w->buffer &&
            step.regular && step.step == 1 && none_of(nest.values, [&](const NestValue& v) {
              return v.kind == NestValue::Kind::load &&
@@ -214,10 +218,10 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
 }
 
 bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop,
-                        int lanes, const Vec<std::uint64_t>& dependences) {
+                        int simd_lanes, const Vec<std::uint64_t>& dependences) {
   for (const NestStore* s : body.stores) {
     if (s->update == Op::input) continue;
-    const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
+    const SimdStep step = simd_step(nest, s->index, loop, simd_lanes, dependences);
     if (loop != stage.loops.back() || !step.regular || step.step == 0) return false;
   }
   return true;

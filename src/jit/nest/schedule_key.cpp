@@ -1,10 +1,10 @@
-// Schedules as text: part of a kernel's identity in the caches.
+// Schedules as text: a part of the key of a kernel in the caches.
 #include "schedule.hpp"
 
 namespace vt::detail {
 
 std::string Schedule::str(const Nest& nest) const {
-  std::string text = "schedule lanes " + std::to_string(lanes);
+  std::string text = "schedule lanes " + std::to_string(simd_lanes);
   if (parallel_loop >= 0) text += ", threads along d" + std::to_string(parallel_loop);
   if (!any_sizes) text += ", for these sizes";
   text += "\n";

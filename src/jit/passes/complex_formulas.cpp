@@ -1,8 +1,8 @@
 // Complex functions in real arithmetic, with the branch cuts and special values of C99's Annex G.
-// Errors are small next to the length of the result, not next to each part. Inverse functions after
-// W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit"
-// (1987). Where Annex G leaves a sign open it is that of the C library, which the interpreter
-// calls.
+// Errors are small relative to the absolute value of the result, not to each part. Inverse
+// functions after W. Kahan, "Branch cuts for complex elementary functions, or much ado about
+// nothing's sign bit" (1987). Where Annex G leaves a sign open it is that of the C library, which
+// the interpreter calls.
 #include "complex_formulas.hpp"
 
 #include <cmath>
@@ -80,21 +80,21 @@ Power natural_power(const Tensor& x, const Tensor& size) {
   return Power(x, size, doubles ? 709 : 88, step, std::exp(step));
 }
 
-/// e^x or 2^x, turned by `angle`, which is zero where `im` is.
-Parts turned_power(const Power& power, const Tensor& rest_power, const Tensor& x, const Tensor& im,
-                   const Tensor& angle) {
+/// e^x or 2^x, transposed by `angle`, which is zero where `im` is.
+Parts transposed_power(const Power& power, const Tensor& rest_power, const Tensor& x,
+                       const Tensor& im, const Tensor& angle) {
   const Tensor turn = where(isinf(x) & !isfinite(im), copysign(zeros_like(im), im), angle);
   return {power.product(cos(turn), rest_power),
           where(im == 0, im, power.product(sin(turn), rest_power))};
 }
 Parts exp_of(const Parts& z) {
   const Power power = natural_power(z.re, z.re);
-  return turned_power(power, exp(power.rest), z.re, z.im, z.im);
+  return transposed_power(power, exp(power.rest), z.re, z.im, z.im);
 }
 Parts exp2_of(const Parts& z) {
   const double most = is_double(z) ? 1023 : 127, step = is_double(z) ? 900 : 96;
   const Power power(z.re, z.re, most, step, std::exp2(step));
-  return turned_power(power, exp2(power.rest), z.re, z.im, z.im * std::numbers::ln2);
+  return transposed_power(power, exp2(power.rest), z.re, z.im, z.im * std::numbers::ln2);
 }
 
 // log |z|: near 1 from |z|² − 1, elsewhere from the larger part.

@@ -1,5 +1,4 @@
-// Functions of complex numbers as functions of their real and imaginary parts, in ops that loop
-// nests know.
+// Functions of complex numbers written in real ops, on their real and imaginary parts.
 #pragma once
 
 #include <vt/ops.hpp>

@@ -1,5 +1,5 @@
 // Rewrites the convolutions of a Graph for compiled programs: operands in the order that kernels
-// read, few columns as loop nests.
+// read, convolutions of few columns as loop nests.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -56,14 +56,14 @@ class Preparation {
       if (e.op == op && e.outputs[0] == v) return &e;
     return nullptr;
   }
-  // The filter itself in the place of one that is turned round, which the kernel reads from its
-  // end.
+  // The filter itself in the place of one that is transposed iteration, which the kernel reads from
+  // its end.
   Var filter_of(Var b, ConvParams& p) const {
     const Equation* e = maker_of(b, Op::rev);
     if (!e) return b;
     const Axes& axes = e->as<AxesParams>().axes;
     if (!all_of(axes, [&](int axis) { return p.rhs_window.contains(axis); })) return b;
-    for (int axis : axes) p.turned.push_back(static_cast<int>(position(p.rhs_window, axis)));
+    for (int axis : axes) p.flipped.push_back(static_cast<int>(position(p.rhs_window, axis)));
     return e->inputs[0];
   }
   // An operand's axis i is places[i] from now on; the result's axes stay where they are, though its
@@ -158,7 +158,7 @@ class Preparation {
         {v, add(Op::full, make_params(FullParams{Scalar(0).converted(d), Aval(d, Shape{})}), {})});
   }
 
-  // A stretched image with more phases than are worth a convolution each, or with few columns, as
+  // A dilated image with more phases than are worth a convolution each, or with few columns, as
   // most elements of the windows that are summed would be zeros. (Measured: with 16 phases as fast
   // as convolutions of 96 features, three times as fast with few; of four phases sums take three to
   // ten times as long with two channels or more, and half as long with one.) What lies over each
@@ -187,13 +187,13 @@ class Preparation {
                rhs_free = free_axes(rhs.rank(), p.dot.rhs_contract, p.dot.rhs_batch);
     const auto batches = static_cast<int>(p.dot.lhs_batch.size()),
                before = batches + static_cast<int>(lhs_free.size());
-    const Equation* turned = maker_of(b, Op::rev);
-    const bool both = turned && turned->as<AxesParams>().axes == p.rhs_window;
+    const Equation* flipped = maker_of(b, Op::rev);
+    const bool both = flipped && flipped->as<AxesParams>().axes == p.rhs_window;
     DotParams dot = p.dot;
     dot.dtype = widest(p.dot.dtype);
     const Var product = add(
         Op::dot_general, make_params(dot),
-        {a, both ? turned->inputs[0] : add(Op::rev, make_params(AxesParams{p.rhs_window}), {b})});
+        {a, both ? flipped->inputs[0] : add(Op::rev, make_params(AxesParams{p.rhs_window}), {b})});
     // The order: batch, free, elements, free of b, places in the windows.
     Axes places = Axes::first(batches);
     for (std::size_t i = 0; i < lhs_free.size(); ++i)
@@ -299,7 +299,7 @@ class Preparation {
 
   GraphBody old_, graph_;
   ConvTarget target_;
-  Where where_{};
+  CallSite where_{};
 };
 
 }  // namespace conv_planning

@@ -1,4 +1,4 @@
-// Replaces equations that merely run a sub-graph by the equations of that sub-graph.
+// Replaces equations that only run a sub-graph (calls, checkpoint, custom rules) by its equations.
 
 #include <vt/small_vec.hpp>
 

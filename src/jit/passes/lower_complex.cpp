@@ -1,5 +1,4 @@
-// lower_complex: walks a Graph and records it again, with two real Tensors in the place of each
-// complex one.
+// lower_complex: records a Graph again with two real Tensors in place of each complex one.
 #include "lower_complex.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Complex numbers out of a Graph: each becomes its real and its imaginary part before anything is
-// fused.
+// Removes complex numbers from a Graph before fusion: each becomes its real and its imaginary part.
 #pragma once
 
 #include <optional>

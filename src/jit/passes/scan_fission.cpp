@@ -1,8 +1,7 @@
-// Work that need not be done round by round: products of a scan's sequences move in front of it, as
-// one product for all rounds; sums over the rounds of products move behind it, out of whatever else
-// is added to the same carry. For a recurrent cell the first is the product of its input with the
-// weights, the second the gradient of the weights: few large matrix products instead of many small
-// ones, and no sum of matrices per round.
+// Moves work out of scans. A product with a sequence moves in front, as one product for all
+// iterations; a sum over iterations of products moves behind, also out of other sums in the same
+// carry. For a recurrent cell the first is the product of inputs and weights, the second the
+// gradient of the weights: few large matrix products instead of many small ones.
 #include "scan_fission.hpp"
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/batching.hpp"
-#include "../regions/register_loop.hpp"
+#include "../regions/register_kernel.hpp"
 
 namespace vt::detail {
 
@@ -67,13 +66,13 @@ class Mover {
   struct Pair {
     Var inner, outer;
   };
-  /// A product of the body, or a sum, that is added to a carry: over all rounds at once it can be
-  /// added to the last one.
+  /// A product of the body, or a sum, that is added to a carry: over all iterations at once it can
+  /// be added to the last one.
   struct Behind {
     std::size_t carry;
     Equation product;
-    ParamsRef turned;  ///< a transposition of its result, or null
-    Where where;
+    ParamsRef transposed;  ///< a transposition of its result, or null
+    CallSite where;
   };
 
   void find_makers() {
@@ -171,7 +170,7 @@ class Mover {
   }
 
   // ---- behind -----------------------------------------------------------------------------------
-  /// Those of one carry follow each other; `left_` becomes what a round makes of the carries
+  /// Those of one carry follow each other; `left_` becomes what an iteration makes of the carries
   /// without them.
   Vec<Behind> find_sums() {
     Vec<Behind> found;
@@ -180,14 +179,14 @@ class Mover {
       const Var in = carried_[k].inner, out = body_.outputs[k];
       const int sum = maker(out);
       const DType d = body_.aval(out).dtype;
-      // 16-bit sums are rounded round by round; sums behind would not be.
+      // 16-bit sums are rounded iteration by iteration; sums behind would not be.
       if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 ||
           d == DType::bf16)
         continue;
       Vec<Var> added, others;
       find_added(out, added);
       if (std::find(added.begin(), added.end(), in) == added.end()) continue;
-      const Where where = body_.equations[static_cast<std::size_t>(sum)].where;
+      const CallSite where = body_.equations[static_cast<std::size_t>(sum)].where;
       const std::size_t before = found.size();
       for (Var v : added)
         if (v != in && !find_term(v, k, where, found)) others.push_back(v);
@@ -216,12 +215,12 @@ class Mover {
     }
   }
   /// Notes `v`, which is added to carry k, where it is better added up behind the loop.
-  bool find_term(Var v, std::size_t k, Where where, Vec<Behind>& found) const {
-    ParamsRef turned;
+  bool find_term(Var v, std::size_t k, CallSite where, Vec<Behind>& found) const {
+    ParamsRef transposed;
     int made = maker(v);
     if (made >= 0 && uses(v) == 1 &&
         body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
-      turned = body_.equations[static_cast<std::size_t>(made)].params;
+      transposed = body_.equations[static_cast<std::size_t>(made)].params;
       v = body_.equations[static_cast<std::size_t>(made)].inputs[0];
       made = maker(v);
     }
@@ -232,10 +231,10 @@ class Mover {
     const bool is_cheap_sum =
         product.op == Op::reduce_sum && becomes_sequence_[at(product.inputs[0])];
     if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum) return false;
-    found.push_back({k, product, turned, where});
+    found.push_back({k, product, transposed, where});
     return true;
   }
-  static Var sum_of(GraphBody& g, Var a, Var b, Where where, Var sum = -1) {
+  static Var sum_of(GraphBody& g, Var a, Var b, CallSite where, Var sum = -1) {
     if (sum < 0) sum = g.fresh(Aval(g.aval(a)));
     Equation add;
     add.op = Op::add;
@@ -311,12 +310,12 @@ class Mover {
     for (std::size_t i = 0; i < behind.size(); ++i) {
       const std::size_t k = behind[i].carry;
       const bool ends = i + 1 == behind.size() || behind[i + 1].carry != k;
-      last[k] = sum_of(outer_, last[k], over_all_rounds(behind[i], sequence_of), behind[i].where,
-                       ends ? e_.outputs[k] : -1);
+      last[k] = sum_of(outer_, last[k], over_all_iterations(behind[i], sequence_of),
+                       behind[i].where, ends ? e_.outputs[k] : -1);
     }
   }
 
-  Var over_all_rounds(const Behind& b, const HashMap<Var, Var>& sequence_of) {
+  Var over_all_iterations(const Behind& b, const HashMap<Var, Var>& sequence_of) {
     Equation all = b.product;
     all.where = b.where;
     for (Var& v : all.inputs) v = sequence_of.at(v);
@@ -335,10 +334,10 @@ class Mover {
     const Var sum = outer_.fresh(body_.aval(b.product.outputs[0]));
     all.outputs[0] = sum;
     outer_.equations.push_back(std::move(all));
-    if (!b.turned) return sum;
+    if (!b.transposed) return sum;
     Equation t;
     t.op = Op::transpose;
-    t.params = b.turned;
+    t.params = b.transposed;
     t.where = b.where;
     t.inputs.push_back(sum);
     const Var result = outer_.fresh(body_.aval(body_.outputs[b.carry]));
@@ -355,8 +354,8 @@ class Mover {
   // Per Var of the body as it was found:
   Vec<int> made_by_, uses_;
   Vec<char> is_rest_;
-  Vec<char> becomes_sequence_;  ///< a product that may move behind needs it in all rounds
-  /// per result of the body: itself, or a carry after a round without what moves behind
+  Vec<char> becomes_sequence_;  ///< a product that may move behind needs it in all iterations
+  /// per result of the body: itself, or a carry after an iteration without what moves behind
   Vec<Var> left_;
 };
 

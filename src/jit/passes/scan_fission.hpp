@@ -1,5 +1,5 @@
-// Work that need not be done round by round: products of a scan's sequences move in front of it, as
-// one product for all rounds; sums over the rounds of products move behind it.
+// Moves work out of scans: a product with a sequence moves in front, as one product for all
+// iterations; a sum over iterations of products moves behind.
 #pragma once
 
 #include "../../trace/ir/graph.hpp"

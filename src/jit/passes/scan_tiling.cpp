@@ -1,4 +1,4 @@
-// Loops whose rows never meet: how they are cut, and their body for a few rows.
+// Scans whose rows are independent: how they are cut, and their body for a few rows.
 #include "scan_tiling.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace vt::detail {
 namespace row_cutting {
 
 // A part has at least so many rows, which fill a register tile, and so many multiply-adds per
-// round, some microseconds of work.
+// iteration, some microseconds of work.
 constexpr std::int64_t least_rows = 8;
 constexpr std::int64_t least_work = 1 << 17;
 // What all rows share is read again for each part: beyond this it would come from too far.
@@ -26,7 +26,7 @@ bool rows_stay_apart(const LaneAxes& lanes, const Equation& e) {
   if (e.outputs.empty()) return false;
   // a body with loops or branches of its own is not cut
   if (e.op == Op::cond || e.op == Op::while_) return false;
-  // One row that is spread over all.
+  // One row that is broadcast over all.
   if (e.op == Op::broadcast_in_dim && lanes.axis(e.inputs[0]) < 0)
     return !lanes.ambiguous(e.outputs[0]);
   return lanes.equation(e).has_value();
@@ -66,7 +66,7 @@ ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis
 
 }  // namespace row_cutting
 
-std::int64_t work_of_round(const GraphBody& body) {
+std::int64_t work_of_iteration(const GraphBody& body) {
   std::int64_t work = 0;
   for (const Equation& e : body.equations)
     if (!e.outputs.empty()) work += row_cutting::multiply_adds(body, e);

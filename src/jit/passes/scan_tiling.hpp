@@ -1,8 +1,7 @@
-// Loops whose rows never meet: every round computes each row of the state (along its axis 0) from
-// the same row of the last state and of the round's elements, and from what all rows share, as the
-// batch of a recurrent network does. Such a loop is cut into loops over a few rows each: threads
-// run all rounds of theirs without waiting for each other, and a state of few rows stays in the
-// nearest cache.
+// Scans whose rows are independent: each iteration computes a row of the state (along axis 0) from
+// the same row of the last state and of the sequences, as the batch of a recurrent network does.
+// Such a scan is cut into scans over a few rows each: threads run all iterations of their rows
+// without waiting for each other, and a state of few rows stays in the nearest cache.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +22,11 @@ struct RowCut {
 };
 
 /// About how many multiply-adds the equations of a loop's body are worth.
-std::int64_t work_of_round(const GraphBody& body);
-/// How to cut the loop that `body` is one round of, if it can be and is worth it. `carries`: of its
-/// inputs and outputs, the first.
+std::int64_t work_of_iteration(const GraphBody& body);
+/// How to cut the loop that `body` is one iteration of, if it can be and is worth it. `carries`: of
+/// its inputs and outputs, the first.
 RowCut cut_rows(const GraphBody& body, std::size_t carries);
-/// The same round for so many rows.
+/// The same iteration for so many rows.
 GraphBody body_of_rows(const GraphBody& body, const RowCut& cut, std::int64_t rows);
 
 }  // namespace vt::detail

@@ -1,6 +1,6 @@
-// Short last axes between which and the long ones others stay (the channels of a group, in group
-// norm with channels last): sums over both go over the long axes first, and what is spread over
-// both is laid out along the short one first. Lanes then go along the last axes as one.
+// Reductions and broadcasts over long axes and short last ones with other axes in between, as the
+// channels of a group in group norm: in two steps, long axes first for sums, short ones first for
+// broadcasts. SIMD lanes can then go along all last axes as one.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -14,7 +14,7 @@ namespace short_axes {
 
 // of the longest vectors; the same for all, as it shapes reductions
 constexpr std::int64_t lanes = 16;
-constexpr std::int64_t worth_two = 32;  // rounds along the long axes
+constexpr std::int64_t worth_two = 32;  // iterations along the long axes
 
 /// Which of the axes that `over` names are last, of so few elements that lanes along them alone
 /// would be idle, behind others that it does not name, and these behind long ones that it does.

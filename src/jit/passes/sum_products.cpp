@@ -1,5 +1,5 @@
-// Sums over rows or columns of a matrix product are taken of its operand: Σ over m of (a · b) = (Σ
-// over m of a) · b.
+// Takes sums over rows or columns of a matrix product of its operand instead: Σ over m of (a · b) =
+// (Σ over m of a) · b.
 //
 // Derivatives by what is shared between the rows of a batch (a bias, a mean) come out as such sums,
 // and the product is never needed. In floats the terms are added in another order, as in every
@@ -94,7 +94,7 @@ class Rewriter {
   }
 
   Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval,
-          Where where) {
+          CallSite where) {
     Equation e;
     e.op = op;
     e.where = where;
@@ -106,7 +106,7 @@ class Rewriter {
   }
 
   // Sums the operand over its free axes number `summed` and renumbers the others.
-  Var summed_operand(Var operand, const Axes& summed, Axes& contract, Axes& batch, Where where) {
+  Var summed_operand(Var operand, const Axes& summed, Axes& contract, Axes& batch, CallSite where) {
     if (summed.empty()) return operand;
     const Aval& aval = graph_.aval(operand);
     const Axes free = free_axes(aval.shape.rank(), contract, batch);

@@ -1,10 +1,10 @@
-// Which axes run in step, and equations without one of them.
+// Finds axes along which elements are independent, and rewrites equations without such an axis.
 #include "lane_form.hpp"
 
 #include <algorithm>
 
 #include "../../trace/ir/axis_map.hpp"
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 namespace vt::detail {
 
@@ -193,7 +193,7 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       return lane;
     case Op::broadcast_in_dim: {
       BroadcastParams p = e.as<BroadcastParams>();
-      if (a < 0 && p.axes.contains(b)) return std::nullopt;  // an axis of one element, stretched
+      if (a < 0 && p.axes.contains(b)) return std::nullopt;  // an axis of one element, broadcast
       lane.params = make_params(BroadcastParams{without(p.shape, b), without(p.axes, b)});
       return lane;
     }
@@ -260,8 +260,8 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
 namespace lane_forms {
 
 constexpr std::int64_t fewest = 4;
-// Sequences are read a vector at a time, each round from another place: those that no cache holds
-// come faster as whole rows.
+// Sequences are read a vector at a time, each iteration from another place: those that no cache
+// holds come faster as whole rows.
 constexpr std::size_t longest_row = std::size_t{1} << 16;  // bytes
 
 std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& alone,
@@ -285,8 +285,8 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
     if (!lane) return std::nullopt;
     one->equations.push_back(*lane);
   }
-  // Where the lanes are outside: elements of sequences and of what is given round by round lie one
-  // axis further in.
+  // Where the lanes are outside: elements of sequences and of what is given iteration by iteration
+  // lie one axis further in.
   const auto place = [&](Var inner, Var outer, bool stacked) {
     const int axis = lanes.axis(inner);
     if (lanes.ambiguous(inner)) return false;

@@ -1,5 +1,5 @@
-// Lanes in plain equations: an axis along which every element is computed in the same way and apart
-// from the others, and what one of these elements sees of the equations: the inverse of vmap.
+// Finds lanes in plain equations, the inverse of vmap: an axis along which all elements are
+// computed alike and independently, and the equations as one of these lanes sees them.
 #pragma once
 
 #include <optional>
@@ -64,8 +64,8 @@ class LaneAxes {
 /// other equations.
 Axes reduced_axes(const Equation&);
 
-/// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without
-/// lanes meeting.
+/// A scan whose iterations do the same along one axis of all that it carries, takes and gives,
+/// without lanes meeting.
 std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits);
 
 }  // namespace vt::detail

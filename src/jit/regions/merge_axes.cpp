@@ -1,4 +1,4 @@
-// Which equations treat two axes alike, and the same equations on one axis.
+// Which equations treat two neighbouring axes alike, and the same equations with one axis.
 #include "merge_axes.hpp"
 
 #include <optional>
@@ -126,7 +126,7 @@ class Merger {
   GraphBody to_;
   LaneAxes outer_, inner_;
   bool apart_ = false;
-  Where where_;              ///< of the equation that is looked at
+  CallSite where_;           ///< of the equation that is looked at
   std::int64_t extent_ = 1;  ///< of the inner axis
   Vec<Var> merged_;          ///< a value with both axes as one; −1: there is none
   Vec<bool> original_;       ///< is there the value as it was?

@@ -1,5 +1,5 @@
-// Two axes as one where no equation tells them apart: the rows of an image and its columns, for
-// what is done to each pixel.
+// Merges two neighbouring axes that no equation tells apart, as the rows and columns of an image
+// for work on each pixel.
 #pragma once
 
 #include "../../trace/ir/graph.hpp"

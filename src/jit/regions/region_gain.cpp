@@ -1,4 +1,4 @@
-// What a region of lanes gains.
+// Whether a fused region is worth it.
 #include "region_gain.hpp"
 
 #include <algorithm>

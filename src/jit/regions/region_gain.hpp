@@ -1,5 +1,5 @@
-// What a region of lanes gains: which equations are steps of their own or put short rows together,
-// and whether some of them are worth one loop.
+// Whether a fused region is worth it: which equations would be steps of their own or work on short
+// rows, and what one kernel saves.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "../../trace/ir/graph.hpp"
 #include "lane_form.hpp"
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 namespace vt::detail {
 

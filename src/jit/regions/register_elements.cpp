@@ -1,4 +1,4 @@
-// Which elements the ops on small arrays bring together.
+// Which elements of operands each element of a result is made of, for ops on small arrays.
 #include "register_elements.hpp"
 
 #include "../../trace/record/node.hpp"

@@ -1,5 +1,5 @@
-// Which elements the ops on small arrays bring together: what every emitter of loops in registers
-// writes out, element by element.
+// Which elements of operands each element of a result is made of, for ops on small arrays: what all
+// emitters of register kernels write out.
 #pragma once
 
 #include <cstdint>

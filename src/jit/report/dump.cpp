@@ -1,4 +1,6 @@
 // VT_DUMP: Graphs, loop nests and code as files.
+#include "dump.hpp"
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +11,6 @@
 
 #include "../../trace/base/warnings.hpp"
 #include "../../trace/base/written_file.hpp"
-#include "../cpu/runtime/backend.hpp"
 
 namespace vt::detail {
 

@@ -1,4 +1,4 @@
-// explain's page: one file of HTML without scripts, well-formed as XML too.
+// The page of explain: one HTML file without scripts, also well-formed XML.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -11,7 +11,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/executable.hpp"
-#include "../cpu/runtime/backend.hpp"
+#include "../services/machine_limits.hpp"
 #include "../services/step_time.hpp"
 #include "../services/threads.hpp"
 
@@ -52,7 +52,7 @@ std::string escaped(std::string_view text) {
 std::string quantity(double x, double step, const char* const* units, int count) {
   int k = 0;
   for (; k + 1 < count && x >= step; ++k) x /= step;
-  return worded(x >= 100 ? "{:.0f} {}" : x >= 10 ? "{:.1f} {}" : "{:.3g} {}", x, units[k]);
+  return formatted(x >= 100 ? "{:.0f} {}" : x >= 10 ? "{:.1f} {}" : "{:.3g} {}", x, units[k]);
 }
 std::string bytes_text(double x) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -71,15 +71,15 @@ std::string time_text(double seconds) {
 }
 std::string percent(double share) {
   if (share < 0.0005) return "under 0.1 %";
-  return worded(share < 0.0995 ? "{:.1f} %" : "{:.0f} %", 100 * share);
+  return formatted(share < 0.0995 ? "{:.1f} %" : "{:.0f} %", 100 * share);
 }
 std::string bar(const char* kind, double share) {
-  return worded("<span class=\"bar {}\"><i style=\"width:{:.1f}%\"></i></span>", kind,
-                100 * std::clamp(share, 0.0, 1.0));
+  return formatted("<span class=\"bar {}\"><i style=\"width:{:.1f}%\"></i></span>", kind,
+                   100 * std::clamp(share, 0.0, 1.0));
 }
 
 // The line as it stands in the user's file, if that can be read.
-std::string source_of(Where w) {
+std::string source_of(CallSite w) {
   std::FILE* file = std::fopen(w.file, "r");
   std::string text;
   int line = 1;
@@ -91,7 +91,7 @@ std::string source_of(Where w) {
   const std::size_t first = text.find_first_not_of(" \t");
   return first == std::string::npos ? "" : text.substr(first);
 }
-std::string place_of(Where w) {
+std::string place_of(CallSite w) {
   const std::string_view path = w.file ? w.file : "";
   return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(w.line);
 }
@@ -170,7 +170,7 @@ std::string row(const ReportStep& s, bool inner, double whole, const MachineLimi
     return "<tr class=\"head\"><td colspan=\"6\"" + indent + ">" + escaped(s.title) +
            (s.nest.empty() ? "" : details("equations", s.nest)) + "</td></tr>\n";
   std::string lines;
-  for (const Where& w : s.lines)
+  for (const CallSite& w : s.lines)
     lines += "<code class=\"src\"><em>" + escaped(place_of(w)) + "</em> " + escaped(source_of(w)) +
              "</code>";
   const Bound bound = bound_of(s, machine);
@@ -230,7 +230,7 @@ std::string machine_table(const MachineLimits& m) {
 }  // namespace report_page
 
 std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs,
-                         const Vec<LoggedGraph>& graphs, Where title) {
+                         const Vec<LoggedGraph>& graphs, CallSite title) {
   using namespace report_page;
   const Measured measured = runs ? measure(executable, inputs) : Measured();
   Report steps;
@@ -247,9 +247,9 @@ std::string explain_page(Executable& executable, std::span<const BufferRef> inpu
       const ReportStep& s = steps[i];
       if (s.name.empty() || made_of_others(steps, i)) continue;
       const double bound = bound_of(s, machine).seconds(),
-                   rounds = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
-      bytes += rounds * static_cast<double>(s.bytes);
-      work += rounds * static_cast<double>(s.work);
+                   iterations = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
+      bytes += iterations * static_cast<double>(s.bytes);
+      work += iterations * static_cast<double>(s.work);
       least += bound;
       beyond = beyond || (s.seconds > 0 && bound > 1.02 * s.seconds);
     }

@@ -1,5 +1,5 @@
-// One thread with a queue, which comes and goes: none is left over when there is nothing to do,
-// when a process forks or when it ends.
+// The background thread: a queue and one thread, which ends when the queue is empty, and before a
+// fork or the end of the process.
 #include "background.hpp"
 
 #include <pthread.h>

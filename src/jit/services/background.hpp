@@ -1,4 +1,4 @@
-// The background thread: work that makes later runs faster and that nobody waits for.
+// The background thread: work that makes later runs faster and that no caller waits for.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Labels of code, and the switches that ask for them.
+// Labels of generated code for perf and gdb, and the switches that ask for them.
 #include "code_label.hpp"
 
 #include <string_view>

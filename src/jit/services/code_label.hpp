@@ -1,4 +1,5 @@
-// What the code that a thread is making belongs to, as perf and gdb show it.
+// Labels of generated code: which step the code belongs to that a thread is compiling, as perf and
+// gdb show it.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ bool gdb_wanted();
 struct CodeLabel {
   std::string operations;  ///< "sub exp sum"
   std::string kernel;      ///< the name that explain gives it, or empty
-  Where where;             ///< the user's line
+  CallSite where;          ///< the user's line
   /// with gdb: those of all that the code does, on which its line table depends
   std::string lines;
   /// "sub exp sum softmax.cpp:12 [0123456789abcdef]"

@@ -1,4 +1,4 @@
-// How long the steps of programs take, while somebody asks.
+// Times of a program's steps, measured while explain asks for them.
 #pragma once
 
 #include <chrono>

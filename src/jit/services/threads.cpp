@@ -58,7 +58,7 @@ struct Work {
   RangeBody body;
   void* context;
   Span::Label label;  ///< in timelines
-  // not yet done; the caller returns at 0, whether or not every thread has turned up
+  // not yet done; the caller returns at 0, whether or not every thread has transposed up
   std::atomic<std::int64_t> left;
   // Of what ranges have thrown, that of the first one in order; those behind it are not begun any
   // more.
@@ -193,11 +193,11 @@ State& state() {
   return *s;
 }
 
-struct Team {
+struct ThreadGroup {
   std::shared_ptr<Pool> pool;
   std::shared_ptr<Board> board;
 };
-Team team_of(int count) {
+ThreadGroup thread_group_of(int count) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (!s.pool || s.pool_count != count) {
@@ -231,7 +231,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
     return;
   }
   const auto since = std::chrono::steady_clock::now();
-  const Team team = team_of(thread_count());
+  const ThreadGroup thread_group = thread_group_of(thread_count());
   const std::int64_t step =
       std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
   auto work = new_shared<Work>();
@@ -241,9 +241,9 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   work->context = context;
   if (timeline_wanted()) work->label = Span::innermost();
   work->left.store(total, std::memory_order_relaxed);
-  team.board->announce(work);
-  for (int i = 1 + team.board->lookers.load(); i < count; ++i)
-    team.pool->Schedule([work, board = team.board] { board->serve(work); });
+  thread_group.board->announce(work);
+  for (int i = 1 + thread_group.board->lookers.load(); i < count; ++i)
+    thread_group.pool->Schedule([work, board = thread_group.board] { board->serve(work); });
   work->take();
   work->wait(since);
   if (work->thrown) std::rethrow_exception(work->thrown);
@@ -253,7 +253,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
 
 namespace vt {
 
-void set_num_threads(Param<int> count, Where where) {
+void set_num_threads(Param<int> count, CallSite where) {
   if (count < 1 || count > detail::kernel_threads::most_threads)
     detail::fail(ErrorKind::value,
                  "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024",

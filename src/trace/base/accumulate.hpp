@@ -1,5 +1,5 @@
-// Running results of reductions and cumulative ops over numbers of a wide type (double, int64,
-// uint64): what a sum, product, extremum or log-sum-exp has seen so far.
+// Running results of reductions and scans in a wide type (double, int64, uint64): sum, product,
+// extremum or log-sum-exp so far.
 #pragma once
 
 #include <cmath>

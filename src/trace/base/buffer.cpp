@@ -21,7 +21,6 @@
 #include <vt/small_vec.hpp>
 #endif
 
-#include "../ir/graph.hpp"
 #include "environment.hpp"
 
 namespace vt::detail {

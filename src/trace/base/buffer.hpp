@@ -1,4 +1,4 @@
-// Buffer: a block of host memory (or another device's), 64-byte aligned, from a caching pool.
+// Buffer: a block of memory of the host or of another device, 64-byte aligned, from a caching pool.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Buffer : RefCounted {
   /// of a device's memory: the copy that was made to look at it; see on_host
   Ref<Buffer> host;
   /// a value that was given away, and to whom; there are no bytes then
-  Where donated{};
+  CallSite donated{};
   void* owner = nullptr;            ///< of borrowed memory
   void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();

@@ -1,4 +1,4 @@
-// Settings that come from the environment: one of some words, or a number.
+// Settings from environment variables: one of several words, or a number.
 #pragma once
 
 #include <cstdint>

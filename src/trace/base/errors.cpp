@@ -1,12 +1,12 @@
-// Failing: how a message gets the user's line, and the one place that throws vt::Error.
+// Throwing: how a message gets the user's line, and the one place that throws vt::Error.
 #include <cstring>
 #include <string>
 
-#include "../ir/graph.hpp"
+#include <vt/error.hpp>
 
 namespace vt::detail {
 
-std::string at(Where where) {
+std::string at(CallSite where) {
   if (!where.file) return {};
   // The base name: messages stay the same wherever the sources lie.
   const char* slash = std::strrchr(where.file, '/');
@@ -17,7 +17,7 @@ std::string at(Where where) {
   return text;
 }
 
-void fail(ErrorKind kind, std::string message, Where where) {
+void fail(ErrorKind kind, std::string message, CallSite where) {
   throw Error(kind, message + at(where));
 }
 

@@ -1,4 +1,4 @@
-// Which of the versions runs of code that is compiled for several machines.
+// Which version of code that is compiled for several machines runs on this one.
 #pragma once
 
 #include "environment.hpp"

@@ -1,4 +1,4 @@
-// Texts: messages filled in by fmt, and copies of the texts in trees that are kept.
+// Messages filled in by fmt, and copies of texts that outlive their source.
 #include <vt/detail/message.hpp>
 
 #include <mutex>
@@ -11,7 +11,7 @@
 
 namespace vt::detail {
 
-std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts) {
+std::string formatted(std::string_view pattern, std::initializer_list<MessagePart> parts) {
   fmt::dynamic_format_arg_store<fmt::format_context> arguments;
   for (const MessagePart& part : parts) switch (part.kind) {
       case MessagePart::Kind::text:

@@ -1,5 +1,5 @@
-// RecentMap: a HashMap of bounded size, for caches of what can be made again: what was used longest
-// ago goes first.
+// RecentMap: a HashMap of bounded size, for caches whose entries can be made again: the entry
+// unused for longest is dropped first.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Memory of the passes, kept by each thread for its next use: nodes and parameters one by one, long
-// vectors as blocks.
+// Memory of the passes, which each thread keeps for its next use: nodes and parameters one by one,
+// long vectors as blocks.
 //
 // A transform makes some thousand nodes and a few vectors of some hundred KB, and drops them all at
 // its end. Given back to the C library they would go back to the kernel, and the next transform

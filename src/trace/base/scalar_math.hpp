@@ -1,5 +1,5 @@
-// What the arithmetic ops do to two numbers of one type: wrap-around integers, NaN-keeping max and
-// min. bool has max and min only.
+// Arithmetic of two numbers of one type as the ops define it: wrap-around integers, max and min
+// that keep NaN. bool has max and min only.
 #pragma once
 
 #include <bit>

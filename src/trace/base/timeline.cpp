@@ -115,7 +115,7 @@ void Span::end() noexcept try {
   const auto microseconds = [](timeline::Clock::duration d) {
     return std::chrono::duration<double, std::micro>(d).count();
   };
-  const std::string numbers = worded(
+  const std::string numbers = formatted(
       ",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}", static_cast<int>(f.owner),
       timeline::thread_number(), microseconds(since_ - f.start), microseconds(now - since_));
   std::string line = ",\n{" + json_member("name", label_.name) + "," +
@@ -144,7 +144,7 @@ std::string json_member(const char* key, std::string_view text) {
   return out + "\"";
 }
 
-std::string json_line(Where where) {
+std::string json_line(CallSite where) {
   return where.file
              ? json_member("line", std::string(where.file) + ":" + std::to_string(where.line))
              : "";

@@ -51,6 +51,6 @@ class Span {
 /// "key":"text" with what JSON wants escaped.
 std::string json_member(const char* key, std::string_view text);
 /// The user's line as a member, or empty where there is none.
-std::string json_line(Where where);
+std::string json_line(CallSite where);
 
 }  // namespace vt::detail

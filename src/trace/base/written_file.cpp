@@ -1,4 +1,4 @@
-// Writing a file beside the one that it replaces.
+// Writes a file beside the one that it then replaces.
 #include "written_file.hpp"
 
 #include <atomic>

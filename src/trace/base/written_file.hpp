@@ -1,4 +1,4 @@
-// Files that vt writes as a whole.
+// Files that vt writes as a whole: beside the old one, which is then replaced.
 #pragma once
 
 #include <initializer_list>

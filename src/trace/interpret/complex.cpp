@@ -155,12 +155,12 @@ class Prod {
 
 template <class State>
 void reduction(Frame& frame) {
-  const interp_reduce::Lanes lanes = interp_reduce::gather_lanes(
+  const interp_reduce::Rows rows = interp_reduce::gather_rows(
       frame, frame.widened(), DType::c128, frame.in().shape, frame.params<AxesParams>().axes);
   Results<C> out(frame);
-  for (std::int64_t i = 0; i < lanes.count; ++i) {
+  for (std::int64_t i = 0; i < rows.count; ++i) {
     State state;
-    for (std::int64_t k = 0; k < lanes.length; ++k) state.add(lanes.lane<C>(i)[k]);
+    for (std::int64_t k = 0; k < rows.length; ++k) state.add(rows.row<C>(i)[k]);
     out.begin()[i] = state.value();
   }
   out.finish();
@@ -172,14 +172,14 @@ void cumulative(Frame& frame) {
   const Shape& shape = frame.in().shape;
   const auto axis = static_cast<std::size_t>(params.axis);
   const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis],
-                     lanes = n == 0 ? 0 : shape.elements() / n;
+                     rows = n == 0 ? 0 : shape.elements() / n;
   const std::int64_t step = params.reverse ? -inner : inner,
                      begin = params.reverse ? (n - 1) * inner : 0;
   const BufferRef in = frame.widened();
   Results<C> out(frame);
-  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     State state;
-    std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
+    std::int64_t p = row / inner * (n * inner) + row % inner + begin;
     for (std::int64_t i = 0; i < n; ++i, p += step) {
       state.add(numbers(in)[p]);
       out.begin()[p] = state.value();

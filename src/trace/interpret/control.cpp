@@ -6,6 +6,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../ir/effects.hpp"
+#include "../record/lane_scope.hpp"
 #include "interpreter.hpp"
 
 namespace vt::detail::interp_control {
@@ -25,7 +26,7 @@ inline Vec<BufferRef> lane_operands(const Frame& frame, const Lanes& lanes, std:
   return own;
 }
 
-/// Puts one lane's (or one round's) results into the outputs from `first` on.
+/// Puts one lane's (or one iteration's) results into the outputs from `first` on.
 inline void store_results(Frame& frame, std::size_t first, std::int64_t at, std::int64_t count,
                           std::span<const BufferRef> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -91,15 +92,15 @@ void scan(Frame& frame) {
              looped = carries + static_cast<std::size_t>(p.sequences);
   Vec<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
   for (std::size_t i = carries; i < frame.outputs.size(); ++i) frame.make_bytes(i);
-  for (std::int64_t round = 0; round < p.length; ++round) {
-    const std::int64_t at = p.reverse ? p.length - 1 - round : round;
+  for (std::int64_t iteration = 0; iteration < p.length; ++iteration) {
+    const std::int64_t at = p.reverse ? p.length - 1 - iteration : iteration;
     for (std::size_t i = carries; i < looped; ++i) {
       const std::size_t bytes = frame.in(i).bytes() / static_cast<std::size_t>(p.length);
       values[i] = borrow_memory(frame.bytes(i) + static_cast<std::size_t>(at) * bytes, bytes);
     }
     Vec<BufferRef> results = interpret(*p.body, values);
-    // An element of xs that the body hands on as a carry is a view of it; what outlives the round
-    // must own its memory.
+    // An element of xs that the body hands on as a carry is a view of it; what outlives the
+    // iteration must own its memory.
     for (std::size_t i = 0; i < carries; ++i) {
       if (results[i]->capacity == 0 && results[i]->bytes > 0) {
         BufferRef own = frame.scratch(results[i]->bytes);

@@ -58,14 +58,14 @@ Vec<Meeting> meetings(const ConvParams& p, const Shape& left, const Shape& right
   for (std::size_t d = 0; d < left.size(); ++d) {
     outer /= out[d];
     const std::int64_t start = o / outer % out[d] * p.strides[d] - p.low[d];
-    const bool turned = p.turned.contains(static_cast<int>(d));
+    const bool flipped = p.flipped.contains(static_cast<int>(d));
     Vec<Meeting> longer;
     for (const Meeting& m : all)
       for (std::int64_t k = 0; k < right[d]; ++k) {
         const std::int64_t at = start + k * p.rhs_dilation[d];
         if (at < 0 || at % p.lhs_dilation[d] != 0 || at / p.lhs_dilation[d] >= left[d]) continue;
         longer.push_back({m.left * left[d] + at / p.lhs_dilation[d],
-                          m.right * right[d] + (turned ? right[d] - 1 - k : k)});
+                          m.right * right[d] + (flipped ? right[d] - 1 - k : k)});
       }
     all = std::move(longer);
   }

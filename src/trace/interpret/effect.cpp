@@ -128,20 +128,20 @@ inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Ten
     results = p.function->run(arguments);
     if (results.size() != p.results.size())
       fail(ErrorKind::tree,
-           worded("{}: the function gave {} Tensors, not {}", p.function->name, results.size(),
-                  p.results.size()),
+           formatted("{}: the function gave {} Tensors, not {}", p.function->name, results.size(),
+                     p.results.size()),
            line);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const Aval& wanted = p.takes_lanes ? frame.out(k) : p.results[k];
       if (!results[k].defined())
         fail(ErrorKind::tree,
-             worded("{}: the function gave an empty Tensor as result {}", p.function->name, k),
+             formatted("{}: the function gave an empty Tensor as result {}", p.function->name, k),
              line);
       const Aval got = aval_of(results[k]);
       if (got.shape != wanted.shape || (got.dtype != wanted.dtype && !got.weak))
         fail(got.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype,
-             worded("{}: the function gave {} as result {}, which must be {}", p.function->name,
-                    got.str(), k, wanted.str()),
+             formatted("{}: the function gave {} as result {}, which must be {}", p.function->name,
+                       got.str(), k, wanted.str()),
              line);
       values.push_back(value_of(
           results[k].dtype() == wanted.dtype ? results[k] : results[k].astype(wanted.dtype), line));

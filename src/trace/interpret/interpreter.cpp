@@ -7,6 +7,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../base/stack.hpp"
 #include "../numerics/special_functions.hpp"
 #include "../numerics/special_math.hpp"
 #include "../record/recursion.hpp"
@@ -183,7 +184,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 
 /// Of the user's call; of what asked for the value, where the equation knows none.
-inline Where line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
+inline CallSite line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
 
 /// The rule that the dtypes of an equation ask for.
 void run(Frame& frame) {

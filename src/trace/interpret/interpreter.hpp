@@ -144,15 +144,15 @@ InterpretRule rule_of(Op);
 namespace interp_reduce {
 /// An operand with the reduced axes last, so that each result's elements lie side by side, in
 /// row-major order.
-struct Lanes {
+struct Rows {
   BufferRef buffer;
   std::int64_t count = 1, length = 1;
   template <class T>
-  const T* lane(std::int64_t i) const {
+  const T* row(std::int64_t i) const {
     return buffer->as<const T>() + i * length;
   }
 };
-Lanes gather_lanes(const Frame&, BufferRef elements, DType, const Shape&, const Axes&);
+Rows gather_rows(const Frame&, BufferRef elements, DType, const Shape&, const Axes&);
 void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), any(Frame&), all(Frame&), argmax(Frame&),
     argmin(Frame&), reduce(Frame&);
 }  // namespace interp_reduce

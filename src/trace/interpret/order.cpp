@@ -1,4 +1,4 @@
-// Interpreter rule of sort: rows of places, put in order by a stable sort that compares as the op
+// Interpreter rule of sort: a stable sort of each row's positions, which compares as the op
 // defines.
 #include <cmath>
 #include <numeric>

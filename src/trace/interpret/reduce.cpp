@@ -1,5 +1,5 @@
-// Interpreter rules of the reductions, of argmax and argmin, and of the cumulative ops. All but
-// `reduce` widen their operand, work on doubles or 64-bit integers, and round once at the end.
+// Interpreter rules of the reductions, of argmax and argmin, and of the scans along an axis. All
+// but `reduce` widen their operand, work on doubles or 64-bit integers, and round once at the end.
 #include <cmath>
 #include <utility>
 
@@ -12,43 +12,43 @@ namespace vt::detail {
 
 namespace interp_reduce {
 
-Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape,
-                   const Axes& axes) {
+Rows gather_rows(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape,
+                 const Axes& axes) {
   const Shape own = row_major_strides(shape);
-  Lanes lanes;
+  Rows rows;
   Shape dims, strides;
   for (bool reduced : {false, true})
     for (int axis = 0; axis < shape.rank(); ++axis) {
       if (axes.contains(axis) != reduced) continue;
       dims.push_back(shape[static_cast<std::size_t>(axis)]);
       strides.push_back(own[static_cast<std::size_t>(axis)]);
-      (reduced ? lanes.length : lanes.count) *= dims.back();
+      (reduced ? rows.length : rows.count) *= dims.back();
     }
   if (strides == own) {
-    lanes.buffer = std::move(elements);  // in that order already
+    rows.buffer = std::move(elements);  // in that order already
   } else {
-    lanes.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
-    copy_region(dtype, dims, elements->data, 0, strides, lanes.buffer->data, 0,
+    rows.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+    copy_region(dtype, dims, elements->data, 0, strides, rows.buffer->data, 0,
                 row_major_strides(dims));
   }
-  return lanes;
+  return rows;
 }
 
-Lanes wide_lanes(const Frame& frame, const Axes& axes) {
-  return gather_lanes(frame, frame.widened(), wide_of(frame.in().dtype), frame.in().shape, axes);
+Rows wide_rows(const Frame& frame, const Axes& axes) {
+  return gather_rows(frame, frame.widened(), wide_of(frame.in().dtype), frame.in().shape, axes);
 }
 
 template <template <class> class State>
 void run(Frame& frame) {
-  const Lanes lanes = wide_lanes(frame, frame.params<AxesParams>().axes);
+  const Rows rows = wide_rows(frame, frame.params<AxesParams>().axes);
   BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
   with_wide_type(frame.in().dtype, [&](auto tag) {
     using W = decltype(tag);
     W* out = results->as<W>();
-    for (std::int64_t i = 0; i < lanes.count; ++i) {
+    for (std::int64_t i = 0; i < rows.count; ++i) {
       State<W> state;
-      const W* lane = lanes.lane<W>(i);
-      for (std::int64_t k = 0; k < lanes.length; ++k) state.add(lane[k]);
+      const W* row = rows.row<W>(i);
+      for (std::int64_t k = 0; k < rows.length; ++k) state.add(row[k]);
       out[i] = state.value();
     }
   });
@@ -91,17 +91,17 @@ bool is_nan(W x) {
 /// over all.
 void arg(Frame& frame, int sign) {
   const auto& params = frame.params<ArgParams>();
-  const Lanes lanes = wide_lanes(frame, Axes(params.axis));
+  const Rows rows = wide_rows(frame, Axes(params.axis));
   const auto n = static_cast<std::size_t>(frame.out().elements());
   const BufferRef found = frame.scratch(n * sizeof(std::int64_t));
   with_wide_type(frame.in().dtype, [&](auto tag) {
     using W = decltype(tag);
-    for (std::int64_t i = 0; i < lanes.count; ++i) {
-      const W* lane = lanes.lane<W>(i);
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      const W* row = rows.row<W>(i);
       std::int64_t best = 0;
-      for (std::int64_t k = 1; k < lanes.length; ++k)
-        if (!is_nan(lane[best]) &&
-            (is_nan(lane[k]) || (sign > 0 ? lane[k] > lane[best] : lane[k] < lane[best])))
+      for (std::int64_t k = 1; k < rows.length; ++k)
+        if (!is_nan(row[best]) &&
+            (is_nan(row[k]) || (sign > 0 ? row[k] > row[best] : row[k] < row[best])))
           best = k;
       found->as<std::int64_t>()[i] = best;
     }
@@ -118,30 +118,29 @@ void argmin(Frame& frame) { arg(frame, -1); }
 void reduce(Frame& frame) {
   const auto& params = frame.params<ReduceParams>();
   const std::size_t count = frame.inputs.size() / 2;
-  Vec<Lanes> lanes;
+  Vec<Rows> rows;
   for (std::size_t i = 0; i < count; ++i) {
-    lanes.push_back(
-        gather_lanes(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
+    rows.push_back(
+        gather_rows(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
     frame.make_bytes(i);
   }
   Vec<BufferRef> arguments(2 * count);
-  for (std::int64_t lane = 0; lane < lanes[0].count; ++lane) {
+  for (std::int64_t row = 0; row < rows[0].count; ++row) {
     Vec<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count),
                            frame.inputs.end());
-    for (std::int64_t k = 0; k < lanes[0].length; ++k) {
+    for (std::int64_t k = 0; k < rows[0].length; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t size = size_of(frame.in(i).dtype);
         arguments[i] = std::move(results[i]);
-        arguments[count + i] =
-            borrow_memory(lanes[i].lane<std::byte>(0) +
-                              static_cast<std::size_t>(lane * lanes[i].length + k) * size,
-                          size);
+        arguments[count + i] = borrow_memory(
+            rows[i].row<std::byte>(0) + static_cast<std::size_t>(row * rows[i].length + k) * size,
+            size);
       }
       results = interpret(*params.body, arguments);
     }
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t size = size_of(frame.out(i).dtype);
-      std::memcpy(frame.outputs[i]->as<std::byte>() + static_cast<std::size_t>(lane) * size,
+      std::memcpy(frame.outputs[i]->as<std::byte>() + static_cast<std::size_t>(row) * size,
                   results[i]->data, size);
     }
   }
@@ -151,23 +150,23 @@ void reduce(Frame& frame) {
 
 namespace interp_cumulative {
 
-/// One lane after the other; `make` gives a fresh state.
+/// One row after the other; `make` gives a fresh state.
 template <class W, class Make>
 void run(Frame& frame, Make make) {
   const auto& params = frame.params<CumulativeParams>();
   const Shape& shape = frame.in().shape;
   const auto axis = static_cast<std::size_t>(params.axis);
   const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis];
-  const std::int64_t lanes = n == 0 ? 0 : shape.elements() / n;
+  const std::int64_t rows = n == 0 ? 0 : shape.elements() / n;
   const std::int64_t step = params.reverse ? -inner : inner,
                      begin = params.reverse ? (n - 1) * inner : 0;
   const BufferRef wide = frame.widened();
   BufferRef results = frame.scratch(static_cast<std::size_t>(shape.elements()) * 8);
   const W* in = wide->as<const W>();
   W* out = results->as<W>();
-  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     auto state = make();
-    std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
+    std::int64_t p = row / inner * (n * inner) + row % inner + begin;
     for (std::int64_t i = 0; i < n; ++i, p += step) {
       state.add(in[p]);
       out[p] = state.value();

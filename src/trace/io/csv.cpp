@@ -21,14 +21,14 @@ namespace vt {
 namespace detail::csv_reader {
 
 [[noreturn]] void refuse(const std::string& path, std::int64_t line, const std::string& what,
-                         Where where) {
+                         CallSite where) {
   fail(ErrorKind::io,
        "vt::load_csv: " + path + (line > 0 ? ":" + std::to_string(line) : std::string()) + ": " +
            what,
        where);
 }
 
-std::string content_of(const std::string& path, Where where) {
+std::string content_of(const std::string& path, CallSite where) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (!file) refuse(path, 0, std::strerror(errno), where);
   std::string text;
@@ -70,10 +70,10 @@ struct Field {
   std::string_view text;
   const std::string& path;
   std::int64_t line, column;
-  Where where;
+  CallSite where;
   [[noreturn]] void refuse(const std::string& why) const {
-    csv_reader::refuse(path, line,
-                       worded("column {} is \"{}\", which {}", column, quotable(text), why), where);
+    csv_reader::refuse(
+        path, line, formatted("column {} is \"{}\", which {}", column, quotable(text), why), where);
   }
 };
 
@@ -164,7 +164,7 @@ std::uint64_t number(const Field& field, DType dtype) {
 
 }  // namespace detail::csv_reader
 
-Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
+Tensor load_csv(const std::string& path, CsvOptions options, CallSite where) {
   using namespace detail::csv_reader;
   const std::string text = content_of(path, where);
   const char* const blank = options.separator == '\t' ? " \r" : spaces;
@@ -191,7 +191,7 @@ Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
     }
     if (columns == 0) columns = count;
     if (count != columns)
-      refuse(path, line, detail::worded("has {} columns where {} are needed", count, columns),
+      refuse(path, line, detail::formatted("has {} columns where {} are needed", count, columns),
              where);
     ++rows;
   }

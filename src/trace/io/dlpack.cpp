@@ -109,7 +109,7 @@ struct View {
 
 namespace vt {
 
-Tensor from_dlpack(DLManagedTensor* managed, Where where) {
+Tensor from_dlpack(DLManagedTensor* managed, CallSite where) {
   using namespace detail;
   auto* const m = reinterpret_cast<dlpack::Managed*>(managed);
   const auto refuse = [&](const std::string& why) {
@@ -169,7 +169,7 @@ Tensor from_dlpack(DLManagedTensor* managed, Where where) {
   return from_buffer(std::move(buffer), std::move(aval));
 }
 
-DLManagedTensor* to_dlpack(const Tensor& t, Where where) {
+DLManagedTensor* to_dlpack(const Tensor& t, CallSite where) {
   using namespace detail;
   auto view = new_box<dlpack::View>();
   view->buffer = value_of(t, where);

@@ -21,7 +21,7 @@ namespace vt::detail::npy {
 constexpr std::string_view magic = "\x93NUMPY";
 
 [[noreturn]] void refuse(const char* function, const std::string& path, const std::string& why,
-                         Where where) {
+                         CallSite where) {
   fail(ErrorKind::io, std::string(function) + ": " + path + ": " + why, where);
 }
 
@@ -129,7 +129,7 @@ void swap_bytes(std::byte* data, std::size_t count, std::size_t size) {
 
 namespace vt {
 
-Tensor load_npy(const std::string& path, Where where) {
+Tensor load_npy(const std::string& path, CallSite where) {
   using namespace detail::npy;
   const auto refuse_it = [&](const std::string& why) { refuse("vt::load_npy", path, why, where); };
   errno = 0;
@@ -186,13 +186,13 @@ Tensor load_npy(const std::string& path, Where where) {
 
   if (!header->fortran)
     return detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, header->shape));
-  Shape turned = header->shape;
-  std::reverse(turned.begin(), turned.end());
-  return transpose(detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, turned)))
+  Shape reversed = header->shape;
+  std::reverse(reversed.begin(), reversed.end());
+  return transpose(detail::from_buffer(std::move(buffer), detail::Aval(kind->dtype, reversed)))
       .eval(where);
 }
 
-void save_npy(const std::string& path, const Tensor& t, Where where) {
+void save_npy(const std::string& path, const Tensor& t, CallSite where) {
   using namespace detail::npy;
   const auto refuse_it = [&](const std::string& why) { refuse("vt::save_npy", path, why, where); };
   const detail::BufferRef buffer = detail::value_of(t, where);

@@ -144,10 +144,10 @@ class Printer {
 
   std::string element(std::int64_t p) const {
     if (is_float(dtype_))
-      return pattern_.empty() ? write(real_at(p), style_) : worded(pattern_, real_at(p));
+      return pattern_.empty() ? write(real_at(p), style_) : formatted(pattern_, real_at(p));
     if (is_complex(dtype_) && !pattern_.empty())
-      return worded(pattern_, real_at(p)) + (__builtin_signbit(real_at(p, 1)) ? "-" : "+") +
-             worded(pattern_, std::fabs(real_at(p, 1))) + "i";
+      return formatted(pattern_, real_at(p)) + (__builtin_signbit(real_at(p, 1)) ? "-" : "+") +
+             formatted(pattern_, std::fabs(real_at(p, 1))) + "i";
     if (is_complex(dtype_)) {
       const std::string re = write(real_at(p), style_);
       std::string im = write(std::fabs(real_at(p, 1)), style_);
@@ -159,11 +159,11 @@ class Printer {
     }
     const Scalar value = load_scalar(dtype_, data_ + static_cast<std::size_t>(p) * size_of(dtype_));
     if (!pattern_.empty() && !is_bool(dtype_))
-      return is_unsigned(dtype_) ? worded(pattern_, value.natural)
-                                 : worded(pattern_, value.integer);
+      return is_unsigned(dtype_) ? formatted(pattern_, value.natural)
+                                 : formatted(pattern_, value.integer);
     if (is_bool(dtype_)) {
       const std::string_view word = value.integer ? "true" : "false";
-      return pattern_.empty() ? std::string(word) : worded(pattern_, word);
+      return pattern_.empty() ? std::string(word) : formatted(pattern_, word);
     }
     return is_unsigned(dtype_) ? std::to_string(value.natural) : std::to_string(value.integer);
   }
@@ -227,7 +227,7 @@ std::string text_of(const Tensor& t) {
   const Aval& aval = aval_of(t);
   BufferRef value;
   try {
-    value = value_of(t, Where{});
+    value = value_of(t, CallSite{});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::tracer)
       return "Tracer<" + aval.str() + " under " + print_tensor::transform_of(t) + ">";

@@ -1,5 +1,4 @@
-// Axis bookkeeping that rewrite rules and others share: permutations, and which axes a reshape by
-// unit axes keeps.
+// Arithmetic of axis numbers: permutations, and which axes a reshape by unit axes keeps.
 #pragma once
 
 #include <optional>

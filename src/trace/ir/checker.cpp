@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
 #include "printer.hpp"
 
 namespace vt::detail {
@@ -28,7 +28,7 @@ class GraphChecker {
     for (at_ = 0; at_ < end(); ++at_) check_equation(at_);
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
       if (!is_defined(graph_.outputs[i]))
-        fault(end(), worded("result {} ({}) is never defined", i, name(graph_.outputs[i])));
+        fault(end(), formatted("result {} ({}) is never defined", i, name(graph_.outputs[i])));
   }
 
  private:
@@ -38,11 +38,11 @@ class GraphChecker {
   std::string name(Var v) const { return printer::Names(graph_)(v); }
 
   void define(Var v, std::ptrdiff_t i) {
-    if (!in_range(v)) fault(i, worded("Var {} has no type", v));
-    if (is_defined(v)) fault(i, worded("{} is defined twice", name(v)));
+    if (!in_range(v)) fault(i, formatted("Var {} has no type", v));
+    if (is_defined(v)) fault(i, formatted("{} is defined twice", name(v)));
     for (std::int64_t extent : graph_.aval(v).shape)
       if (extent < 0)
-        fault(i, worded("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
+        fault(i, formatted("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
     defined_[static_cast<std::size_t>(v)] = true;
   }
 
@@ -50,7 +50,7 @@ class GraphChecker {
     const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
     SmallVec<const Aval*, 8> operands;
     for (Var v : e.inputs) {
-      if (!is_defined(v)) fault(i, worded("{} is used before it is defined", name(v)));
+      if (!is_defined(v)) fault(i, formatted("{} is used before it is defined", name(v)));
       operands.push_back(&graph_.aval(v));
     }
     for (const GraphRef& body : bodies_of(e.params)) {
@@ -66,45 +66,46 @@ class GraphChecker {
       fault(i, error.what());
     }
     if (results.size() != e.outputs.size())
-      fault(i,
-            worded("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
+      fault(i, formatted("{} gives {} results, not {}", name_of(e.op), results.size(),
+                         e.outputs.size()));
     for (std::size_t k = 0; k < e.outputs.size(); ++k) {
       define(e.outputs[k], i);
       const Aval& said = graph_.aval(e.outputs[k]);
       if (said.dtype != results[k].dtype || said.shape != results[k].shape)
-        fault(i, worded("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(),
-                        name_of(e.op), results[k].str()));
+        fault(i, formatted("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(),
+                           name_of(e.op), results[k].str()));
     }
   }
 
   std::string path() const {
     if (!around_) return {};
     const Op op = around_->graph_.equations[static_cast<std::size_t>(around_->at_)].op;
-    return around_->path() + worded(" in the body of equation {} ({})", around_->at_, name_of(op));
+    return around_->path() +
+           formatted(" in the body of equation {} ({})", around_->at_, name_of(op));
   }
 
   /// `i`: the equation at fault; −1 the inputs, end() the results.
   [[noreturn]] void fault(std::ptrdiff_t i, const std::string& what) const {
     const bool in_equation = i >= 0 && i < end();
-    std::string text = worded("{}: the Graph is broken{}", after_, path());
-    if (in_equation) text += worded(" at equation {}", i);
+    std::string text = formatted("{}: the Graph is broken{}", after_, path());
+    if (in_equation) text += formatted(" at equation {}", i);
     text += ": " + what + "\n";
     const printer::Names names(graph_);
     text += "  lambda";
     for (Var v : graph_.inputs) text += " " + names.typed(v);
     const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, i - 6), last = std::min(end(), i + 5);
-    if (first > 0) text += worded("\n    … {} equations", first);
+    if (first > 0) text += formatted("\n    … {} equations", first);
     for (std::ptrdiff_t k = first; k < last; ++k) {
       const Equation& e = graph_.equations[static_cast<std::size_t>(k)];
-      text += worded("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names),
-                     printer::line_text(e.where));
+      text += formatted("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names),
+                        printer::line_text(e.where));
     }
-    if (last < end()) text += worded("\n    … {} equations", end() - last);
+    if (last < end()) text += formatted("\n    … {} equations", end() - last);
     text += "\n  in (";
     for (std::size_t k = 0; k < graph_.outputs.size(); ++k)
       text += (k ? ", " : "") + names(graph_.outputs[k]);
     fail(ErrorKind::transform, text + ")",
-         in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : Where{});
+         in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : CallSite{});
   }
 
   const GraphBody& graph_;

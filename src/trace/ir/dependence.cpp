@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "../record/named_axes.hpp"
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
+#include "collectives.hpp"
+#include "recursive_function.hpp"
 
 namespace vt::detail {
 

@@ -1,4 +1,4 @@
-// Effects: finding them in sub-graphs, Graphs without them, and the texts that they write.
+// Effects: finding them in sub-graphs, and the texts that they write.
 #include "effects.hpp"
 
 #include <exception>
@@ -7,9 +7,9 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../record/recursion.hpp"
-#include "../record/thread_state.hpp"
+#include "../base/stack.hpp"
 #include "printer.hpp"
+#include "recursive_function.hpp"
 
 namespace vt::detail {
 
@@ -34,47 +34,11 @@ bool effect_search::found(Op op, const ParamsRef& params) {
   return false;
 }
 
-Equation without_effects(const Equation& e) {
-  if (!has_effect(e)) return e;
-  Equation quiet = e;
-  if (e.op == Op::recursive_call) {
-    quiet.params = make_params(without_effects(e.as<RecursionParams>()));
-    return quiet;
-  }
-  Vec<GraphRef> bodies = bodies_of(e.params);
-  for (GraphRef& body : bodies) body = without_effects(body);
-  quiet.params = with_bodies(e.params, bodies);
-  if (const CallParams* p = quiet.params->get_if<CallParams>(); p && p->rule && p->rule->quiet) {
-    CallParams own = *p;
-    own.rule = p->rule->quiet;
-    quiet.params = make_params(std::move(own));
-  }
-  return quiet;
-}
-
-GraphRef without_effects(const GraphRef& graph) {
-  if (!has_effects(*graph)) return graph;
-  auto quiet = new_shared<GraphBody>(*graph);
-  quiet->equations.clear();
-  for (const Equation& e : graph->equations) {
-    if (family_of(e.op) != Family::effect || !has_effect(e)) {
-      quiet->equations.push_back(without_effects(e));
-    } else if (!e.outputs.empty()) {
-      fail(ErrorKind::transform,
-           "vt::callback: a derivative needs what the function gave, and must not call it again, "
-           "as it has effects; use vt::pure_callback, or "
-           "call it outside of vt::cond, vt::while_loop and vt::checkpoint",
-           e.where);
-    }
-  }
-  return quiet;
-}
-
 // --- texts ---------------------------------------------------------------------------------------
 
-Vec<TextPart> parts_of(std::string_view format, const char* function, Where where) {
+Vec<TextPart> parts_of(std::string_view format, const char* function, CallSite where) {
   const auto refuse = [&](const char* what) {
-    fail(ErrorKind::value, worded("{}: {} in the format \"{}\"", function, what, format), where);
+    fail(ErrorKind::value, formatted("{}: {} in the format \"{}\"", function, what, format), where);
   };
   Vec<TextPart> parts;
   const auto text = [&]() -> std::string& {
@@ -131,11 +95,5 @@ void append_index(Vec<std::int64_t>& to, std::span<const std::int64_t> extents, 
   for (std::size_t k = extents.size(); k-- > 0; lane /= extents[k])
     to[first + k] = lane % extents[k];
 }
-
-LaneScope::LaneScope(const Lanes& lanes, std::int64_t lane) : before_(thread_state().lane.size()) {
-  if (lanes.extents.empty()) thread_state().lane.push_back(lane);
-  else append_index(thread_state().lane, {lanes.extents.data(), lanes.extents.size()}, lane);
-}
-LaneScope::~LaneScope() { thread_state().lane.resize(before_); }
 
 }  // namespace vt::detail

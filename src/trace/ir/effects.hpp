@@ -1,6 +1,6 @@
-// Effects: equations that do something besides giving results (print, check, call the host).
-// Wherever a Graph goes they happen once, in their order, and only where the program goes: nobody
-// removes, merges, repeats or passes them by.
+// Effects: equations that do something besides giving results (print, check, call the host). They
+// happen once, in their order, and only where the program goes: no pass removes, merges, repeats or
+// skips them.
 #pragma once
 
 #include <span>
@@ -26,11 +26,6 @@ inline bool has_effect(const Equation& e) { return has_effect(e.op, e.params); }
 /// Asks each sub-graph once.
 bool has_effects(const GraphBody&);
 
-/// The same values once more, for passes that compute something again: what happens has happened.
-/// Throws Error(transform) where values come from a callback with an effect.
-GraphRef without_effects(const GraphRef&);
-Equation without_effects(const Equation&);
-
 /// A piece of a format string: text, or a value with its specification ("" for none).
 struct TextPart {
   std::string text;  ///< the specification if it is a value
@@ -38,26 +33,13 @@ struct TextPart {
 };
 /// Takes a format string of fmt's kind apart; values without an index are counted. Throws
 /// Error(value) if its braces do not match.
-Vec<TextPart> parts_of(std::string_view format, const char* function, Where);
+Vec<TextPart> parts_of(std::string_view format, const char* function, CallSite);
 /// What stands behind the values of a format string.
 struct TextValue {
   Aval aval;
   const void* data;
 };
 std::string filled_in(std::string_view format, std::span<const TextValue>);
-
-/// While it lives, what happens on this thread happens in one lane of an equation whose lanes go
-/// different ways.
-class LaneScope {
- public:
-  LaneScope(const Lanes&, std::int64_t lane);
-  ~LaneScope();
-  LaneScope(const LaneScope&) = delete;
-  LaneScope& operator=(const LaneScope&) = delete;
-
- private:
-  std::size_t before_;
-};
 
 /// The place of a lane in an array of lanes with these extents, the last fastest.
 void append_index(Vec<std::int64_t>& to, std::span<const std::int64_t> extents, std::int64_t lane);

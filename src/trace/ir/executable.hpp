@@ -14,11 +14,11 @@ namespace vt::detail {
 
 /// A step of a program as people see it, or the head of a program.
 struct ReportStep {
-  int depth = 0;      ///< loops and branches around it
-  std::string title;  ///< one line
-  std::string name;   ///< the ops; empty: the head of a program
-  std::string nest;   ///< loop nest and schedule, lines that end
-  Vec<Where> lines;   ///< the user's, none twice
+  int depth = 0;        ///< loops and branches around it
+  std::string title;    ///< one line
+  std::string name;     ///< the ops; empty: the head of a program
+  std::string nest;     ///< loop nest and schedule, lines that end
+  Vec<CallSite> lines;  ///< the user's, none twice
   std::uint64_t bytes = 0, work = 0;
   bool wide = false;                 ///< its results have 8 bytes an element
   double seconds = 0;                ///< of all its runs in one run of the whole; 0: not measured
@@ -68,6 +68,6 @@ struct LoggedGraph {
 /// explain's page of `executable`: runs it on `inputs` a few times if `runs`, to measure it.
 /// `title`: the user's line.
 std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs,
-                         const Vec<LoggedGraph>& graphs, Where title);
+                         const Vec<LoggedGraph>& graphs, CallSite title);
 
 }  // namespace vt::detail

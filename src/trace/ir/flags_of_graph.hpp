@@ -1,5 +1,5 @@
-// FlagsOfGraph: a sub-graph with one flag per input or output of it, what Liveness and Dependence
-// remember their answers by.
+// FlagsOfGraph: a sub-graph with one flag per input or output of it: the key under which Liveness
+// and Dependence keep their answers.
 #pragma once
 
 #include "../base/hash_map.hpp"

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
-#include "../record/recursion.hpp"
-#include "../simplify/simplify.hpp"
+#include "../base/stack.hpp"
+#include "effects.hpp"
 
 namespace vt::detail {
 
 namespace liveness_parts {
 /// Has the simplifier dropped what nobody needs?
 inline bool is_simple(const GraphBody& g) {
-  using simplification::is_simple;
-  return is_simple(g, SimplifyFor::running) || is_simple(g, SimplifyFor::transforming);
+  return g.facts.simple_to_run.load(std::memory_order_relaxed) ||
+         g.facts.simple_to_transform.load(std::memory_order_relaxed);
 }
 inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 inline bool any(const Liveness::Flags& flags) {
@@ -25,7 +25,7 @@ inline void join(Liveness::Flags& flags, std::size_t first, const Liveness::Flag
 }
 }  // namespace liveness_parts
 
-void Liveness::spread(const GraphBody& graph, Flags& live) {
+void Liveness::propagate(const GraphBody& graph, Flags& live) {
   using liveness_parts::at;
   Flags results;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
@@ -51,7 +51,7 @@ Liveness::Flags Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
   Flags live(graph->avals.size()), result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i]) live[at(graph->outputs[i])] = true;
-  spread(*graph, live);
+  propagate(*graph, live);
   for (Var v : graph->inputs) result.push_back(live[at(v)]);
   return known_.emplace(std::move(key), Answer{graph, std::move(result)}).entry->second.inputs;
 }
@@ -92,7 +92,7 @@ Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
         join(needed, 0, inputs(body, live));
         grew = grew || needed != before;
       }
-      // A carry whose last value is wanted begins somewhere, even if no round reads it.
+      // A carry whose last value is wanted begins somewhere, even if no iteration reads it.
       for (std::size_t i = 0; i < carries; ++i) needed[i] = needed[i] || live[i];
       break;
     }

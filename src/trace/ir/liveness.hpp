@@ -16,8 +16,8 @@ namespace vt::detail {
 class Liveness {
  public:
   using Flags = Vec<bool>;
-  /// Spreads `live`, one flag per Var, from results to what they are made of.
-  void spread(const GraphBody&, Flags& live);
+  /// Propagates `live`, one flag per Var, from results to what they are made of.
+  void propagate(const GraphBody&, Flags& live);
   /// One flag per input of the Graph, given one per output.
   Flags inputs(const GraphRef&, const Flags& outputs);
 

@@ -7,8 +7,9 @@
 #include <string>
 #include <type_traits>
 
-#include "../record/called.hpp"
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
+#include "called_function.hpp"
+#include "recursive_function.hpp"
 
 namespace vt {
 
@@ -125,7 +126,7 @@ struct Hasher {
   void add(const ConvParams& p) {
     add(p.dot);
     all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation,
-        p.order, p.turned);
+        p.order, p.flipped);
   }
   void add(const FftParams& p) { all(p.kind, p.lengths, p.parts); }
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }

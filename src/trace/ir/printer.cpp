@@ -11,9 +11,10 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/convert.hpp"
-#include "../record/called.hpp"
-#include "../record/recursion.hpp"
+#include "../base/stack.hpp"
+#include "called_function.hpp"
 #include "printer.hpp"
+#include "recursive_function.hpp"
 
 namespace vt::detail {
 
@@ -26,7 +27,7 @@ template <class T>
 std::string float_text(T v) {
   if (__builtin_isnan(v)) return "nan";
   if (__builtin_isinf(v)) return v < 0 ? "-inf" : "inf";
-  std::string text = worded("{}", v);
+  std::string text = formatted("{}", v);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
@@ -43,7 +44,7 @@ inline std::string scalar_text(const Scalar& s) {
   // Every 16-bit float is exact in binary32, whose decimals are the shorter.
   if (is_float(s.dtype))
     return s.dtype == DType::f64 ? float_text(s.real) : float_text(static_cast<float>(s.real));
-  return is_unsigned(s.dtype) ? worded("{}", s.natural) : worded("{}", s.integer);
+  return is_unsigned(s.dtype) ? formatted("{}", s.natural) : formatted("{}", s.integer);
 }
 
 inline std::string constant_text(const ConstantParams& p) {
@@ -77,14 +78,14 @@ inline std::string axes_fields(std::initializer_list<std::pair<const char*, cons
   for (const auto& [name, axes] : fields) {
     if (axes->empty()) continue;
     if (!text.empty()) text += ", ";
-    text += worded("{}={}", name, axes->str());
+    text += formatted("{}={}", name, axes->str());
   }
   return text;
 }
 
 inline std::string lanes_text(const Lanes& lanes) {
   if (!lanes) return {};
-  std::string text = worded("lanes={}, mapped=", lanes.count);
+  std::string text = formatted("lanes={}, mapped=", lanes.count);
   for (bool m : lanes.mapped) text += m ? '1' : '0';
   return text;
 }
@@ -92,7 +93,7 @@ inline std::string lanes_text(const Lanes& lanes) {
 inline std::string effect_lanes_text(const EffectLanes& lanes) {
   std::string text;
   for (std::int64_t extent : lanes.extents)
-    text += worded("{}{}", text.empty() ? ", lanes=" : "×", extent);
+    text += formatted("{}{}", text.empty() ? ", lanes=" : "×", extent);
   return text;
 }
 
@@ -101,27 +102,27 @@ struct ParamsText {
   std::string operator()(const NoParams&) const { return {}; }
   std::string operator()(const ConstantParams& p) const { return constant_text(p); }
   std::string operator()(const FullParams& p) const { return "value=" + scalar_text(p.value); }
-  std::string operator()(const IotaParams& p) const { return worded("axis={}", p.axis); }
+  std::string operator()(const IotaParams& p) const { return formatted("axis={}", p.axis); }
   std::string operator()(const ConvertParams& p) const {
-    return worded("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : "");
+    return formatted("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : "");
   }
   std::string operator()(const PrecisionParams& p) const {
-    return worded("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits);
+    return formatted("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits);
   }
   std::string operator()(const IntegerPowParams& p) const {
-    return worded("exponent={}", p.exponent);
+    return formatted("exponent={}", p.exponent);
   }
   std::string operator()(const AxesParams& p) const { return "axes=" + p.axes.str(); }
   std::string operator()(const ArgParams& p) const {
-    return worded("axis={}, dtype={}", p.axis, name_of(p.dtype));
+    return formatted("axis={}, dtype={}", p.axis, name_of(p.dtype));
   }
   std::string operator()(const ReduceParams& p) const { return "axes=" + p.axes.str(); }
   std::string operator()(const CumulativeParams& p) const {
-    return worded("axis={}{}", p.axis, p.reverse ? ", reverse" : "");
+    return formatted("axis={}{}", p.axis, p.reverse ? ", reverse" : "");
   }
   std::string operator()(const SortParams& p) const {
-    return worded("axis={}, keys={}{}, places={}:{}", p.axis, p.keys,
-                  p.descending ? ", descending" : "", p.start, p.limit);
+    return formatted("axis={}, keys={}{}, places={}:{}", p.axis, p.keys,
+                     p.descending ? ", descending" : "", p.start, p.limit);
   }
   std::string operator()(const ShapeParams& p) const {
     return (op == Op::dynamic_slice ? "sizes=" : "shape=") + p.shape.str();
@@ -130,16 +131,16 @@ struct ParamsText {
     return "permutation=" + p.permutation.str();
   }
   std::string operator()(const BroadcastParams& p) const {
-    return worded("shape={}, axes={}", p.shape.str(), p.axes.str());
+    return formatted("shape={}, axes={}", p.shape.str(), p.axes.str());
   }
-  std::string operator()(const AxisParams& p) const { return worded("axis={}", p.axis); }
+  std::string operator()(const AxisParams& p) const { return formatted("axis={}", p.axis); }
   std::string operator()(const PadParams& p) const {
-    std::string text = worded("low={}, high={}", p.low.str(), p.high.str());
+    std::string text = formatted("low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.interior, 0)) text += ", interior=" + p.interior.str();
     return text;
   }
   std::string operator()(const SliceParams& p) const {
-    std::string text = worded("start={}, limit={}", p.start.str(), p.limit.str());
+    std::string text = formatted("start={}, limit={}", p.start.str(), p.limit.str());
     if (!all_are(p.stride, 1)) text += ", stride=" + p.stride.str();
     return text;
   }
@@ -165,8 +166,8 @@ struct ParamsText {
   }
   std::string operator()(const FftParams& p) const {
     constexpr const char* kinds[] = {"fft", "ifft", "rfft", "irfft"};
-    return worded("kind={}, lengths={}{}", kinds[static_cast<int>(p.kind)], p.lengths.str(),
-                  p.parts ? ", parts" : "");
+    return formatted("kind={}, lengths={}{}", kinds[static_cast<int>(p.kind)], p.lengths.str(),
+                     p.parts ? ", parts" : "");
   }
   std::string operator()(const TriangularParams& p) const {
     return std::string(p.lower ? "lower" : "upper") + (p.transposed ? ", transposed" : "") +
@@ -177,12 +178,13 @@ struct ParamsText {
     return std::string(p.full ? "full" : "reduced") + (p.vectors ? "" : ", values only");
   }
   std::string operator()(const DotParams& p) const {
-    std::string text = worded("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
-    if (!p.lhs_batch.empty()) text += worded(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
+    std::string text = formatted("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
+    if (!p.lhs_batch.empty())
+      text += formatted(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
     return text;
   }
   std::string operator()(const WindowParams& p) const {
-    std::string text = worded("axes={}, sizes={}", p.axes.str(), p.sizes.str());
+    std::string text = formatted("axes={}, sizes={}", p.axes.str(), p.sizes.str());
     if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
     if (!all_are(p.dilations, 1)) text += ", dilations=" + p.dilations.str();
     return op == Op::overlap_add ? text + ", extents=" + p.extents.str() : text;
@@ -191,13 +193,13 @@ struct ParamsText {
     std::string text = (*this)(p.dot);
     const std::string order = p.order.empty() ? std::string() : ", order=" + p.order.str();
     if (p.lhs_window.empty()) return text + order;
-    text += worded(", window={}·{}", p.lhs_window.str(), p.rhs_window.str());
+    text += formatted(", window={}·{}", p.lhs_window.str(), p.rhs_window.str());
     if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
     if (!all_are(p.low, 0) || !all_are(p.high, 0))
-      text += worded(", low={}, high={}", p.low.str(), p.high.str());
+      text += formatted(", low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.lhs_dilation, 1)) text += ", lhs_dilation=" + p.lhs_dilation.str();
     if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
-    if (!p.turned.empty()) text += ", turned=" + p.turned.str();
+    if (!p.flipped.empty()) text += ", turned=" + p.flipped.str();
     return text + order;
   }
   std::string operator()(const PartsParams& p) const {
@@ -229,13 +231,13 @@ struct ParamsText {
            effect_lanes_text(p.lanes);
   }
   std::string operator()(const WhileParams& p) const {
-    std::string text = worded("carries={}", p.carries);
-    if (p.checkpoints) text += worded(", checkpoints={}", p.checkpoints);
+    std::string text = formatted("carries={}", p.carries);
+    if (p.checkpoints) text += formatted(", checkpoints={}", p.checkpoints);
     return text + (p.lanes ? ", " : "") + lanes_text(p.lanes);
   }
   std::string operator()(const ScanParams& p) const {
-    return worded("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length,
-                  p.reverse ? ", reverse" : "");
+    return formatted("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length,
+                     p.reverse ? ", reverse" : "");
   }
 };
 
@@ -260,9 +262,9 @@ void Names::add(Var v) {
 }
 std::string Names::operator()(Var v) const {
   // Broken Graphs are printed too, by the checker.
-  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return worded("?{}", v);
+  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return formatted("?{}", v);
   const int i = index_[static_cast<std::size_t>(v)];
-  return i < 0 ? worded("?{}", v) : letters(static_cast<std::size_t>(i));
+  return i < 0 ? formatted("?{}", v) : letters(static_cast<std::size_t>(i));
 }
 std::string Names::typed(Var v) const {
   if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return (*this)(v);
@@ -279,7 +281,7 @@ std::string equation_text(const Equation& e, const Names& names) {
   return text;
 }
 
-std::string line_text(Where where) {
+std::string line_text(CallSite where) {
   std::string text = at(where);
   return text.empty() ? text : "  # " + text.substr(std::string_view("; at ").size());
 }
@@ -349,39 +351,39 @@ class DotWriter {
     for (Var v : g.inputs) {
       const std::string id = prefix + "in_" + names(v);
       maker[static_cast<std::size_t>(v)] = id;
-      out_ += worded("{}{} [shape=ellipse, label={}];\n", indent, id, quoted(names.typed(v)));
+      out_ += formatted("{}{} [shape=ellipse, label={}];\n", indent, id, quoted(names.typed(v)));
     }
     for (std::size_t i = 0; i < g.equations.size(); ++i) {
       const Equation& e = g.equations[i];
-      const std::string id = worded("{}eq{}", prefix, i);
+      const std::string id = formatted("{}eq{}", prefix, i);
       std::string tip = at(e.where);
       if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
-      out_ += worded("{}{} [shape=box, label={}, tooltip={}];\n", indent, id,
-                     quoted(describe(e.op, e.params)), quoted(tip));
+      out_ += formatted("{}{} [shape=box, label={}, tooltip={}];\n", indent, id,
+                        quoted(describe(e.op, e.params)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
       const Vec<GraphRef> bodies = bodies_below(e);
       for (std::size_t k = 0; k < bodies.size(); ++k) {
         if (shown_before(e, bodies[k], shown_)) continue;
-        const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();
-        const std::string inner = worded("{}eq{}{}_", prefix, i, part);
-        out_ += worded("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent,
-                       quoted(name_of(e.op)));
+        const std::string part = bodies.size() > 1 ? formatted("_{}", k) : std::string();
+        const std::string inner = formatted("{}eq{}{}_", prefix, i, part);
+        out_ += formatted("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent,
+                          quoted(name_of(e.op)));
         write(*bodies[k], inner, indent + "  ");
         out_ += indent + "}\n";
         // Ties the cluster to its equation, in case it has no operands of its own.
         if (!bodies[k]->inputs.empty()) {
           const Names inner_names(*bodies[k]);
-          out_ += worded("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner,
-                         inner_names(bodies[k]->inputs[0]));
+          out_ += formatted("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner,
+                            inner_names(bodies[k]->inputs[0]));
         }
       }
     }
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = g.outputs[i];
-      const std::string id = worded("{}out{}", prefix, i);
-      out_ += worded("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id,
-                     quoted("result " + std::to_string(i)));
+      const std::string id = formatted("{}out{}", prefix, i);
+      out_ += formatted("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id,
+                        quoted("result " + std::to_string(i)));
       edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
     }
   }
@@ -389,8 +391,8 @@ class DotWriter {
  private:
   void edge(const GraphBody& g, const Names& names, const std::string& from, const std::string& to,
             Var v, const std::string& indent) {
-    out_ += worded("{}{} -> {} [label={}];\n", indent, from, to,
-                   quoted(names(v) + ":" + g.aval(v).str()));
+    out_ += formatted("{}{} -> {} [label={}];\n", indent, from, to,
+                      quoted(names(v) + ":" + g.aval(v).str()));
   }
   std::string& out_;
   Shown shown_;

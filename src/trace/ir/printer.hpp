@@ -29,7 +29,7 @@ class Names {
 /// "c:f32[3] = mul a b"
 std::string equation_text(const Equation&, const Names&);
 /// "  # file.cpp:12", or nothing when the line is not known.
-std::string line_text(Where);
+std::string line_text(CallSite);
 /// Elements as NumPy prints them; with a specification of fmt's ("+.3f") each is written so.
 std::string value_text(const Aval&, const void* data, std::string_view specification = {});
 

@@ -55,7 +55,7 @@ inline std::string operand_list(std::span<const Aval* const> operands) {
   std::string text;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (i) text += " · ";
-    if (i == 8 && operands.size() > 9) return text + worded("… ({} operands)", operands.size());
+    if (i == 8 && operands.size() > 9) return text + formatted("… ({} operands)", operands.size());
     text += operands[i]->str();
   }
   return text;
@@ -68,8 +68,8 @@ void Call::refuse(ErrorKind kind, const std::string& what) const {
 }
 
 void Call::wrong_params() const {
-  refuse(ErrorKind::value, worded("internal: parameters of another op (kind {})",
-                                  params ? static_cast<int>(params->kind) : -1));
+  refuse(ErrorKind::value, formatted("internal: parameters of another op (kind {})",
+                                     params ? static_cast<int>(params->kind) : -1));
 }
 
 void Call::bad_dtype(std::size_t i) const {
@@ -92,7 +92,7 @@ void Call::bad_dtype(std::size_t i) const {
   else
     wanted =
         takes_any(is_complex) ? "an integer, float or complex dtype" : "an integer or float dtype";
-  refuse_dtype(worded("needs {}, not {}", wanted, name_of(own)));
+  refuse_dtype(formatted("needs {}, not {}", wanted, name_of(own)));
 }
 
 // --- checks --------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ void check_size(const Call& c, DType dtype, const Shape& shape) {
 
 void check_axis(const Call& c, int axis, int rank, const char* what) {
   if (axis < 0 || axis >= rank)
-    c.refuse_shape(worded("{} {} out of range for rank {}", what, axis, rank));
+    c.refuse_shape(formatted("{} {} out of range for rank {}", what, axis, rank));
 }
 
 void check_axes(const Call& c, const Axes& axes, int rank, const char* what, bool sorted) {
@@ -111,9 +111,9 @@ void check_axes(const Call& c, const Axes& axes, int rank, const char* what, boo
     check_axis(c, axes[i], rank, what);
     for (std::size_t j = 0; j < i; ++j)
       if (axes[j] == axes[i])
-        c.refuse_shape(worded("{} {} names axis {} twice", what, axes.str(), axes[i]));
+        c.refuse_shape(formatted("{} {} names axis {} twice", what, axes.str(), axes[i]));
     if (sorted && i && axes[i] < axes[i - 1])
-      c.refuse_shape(worded("{} {} must be in increasing order", what, axes.str()));
+      c.refuse_shape(formatted("{} {} must be in increasing order", what, axes.str()));
   }
 }
 
@@ -122,7 +122,7 @@ void check_disjoint(const Call& c, const Axes& a, const Axes& b, const char* wha
   for (int axis : a)
     if (b.contains(axis))
       c.refuse_shape(
-          worded("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
+          formatted("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
 }
 
 // --- leaves --------------------------------------------------------------------------------------
@@ -135,22 +135,23 @@ inline Avals constant(const Call& c) {
   const auto& p = c.as<ConstantParams>();
   check_size(c, p.aval.dtype, p.aval.shape);
   if (!p.buffer || p.buffer->bytes < p.aval.bytes())
-    c.refuse_shape(worded("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
+    c.refuse_shape(
+        formatted("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
   return {p.aval};
 }
 
 inline Avals full(const Call& c) {
   const auto& p = c.as<FullParams>();
   if (p.value.dtype != p.aval.dtype)
-    c.refuse_dtype(worded("a value of dtype {} cannot fill {}; convert it first",
-                          name_of(p.value.dtype), p.aval.str()));
+    c.refuse_dtype(formatted("a value of dtype {} cannot fill {}; convert it first",
+                             name_of(p.value.dtype), p.aval.str()));
   return {p.aval};
 }
 
 inline Avals iota(const Call& c) {
   const auto& p = c.as<IotaParams>();
   if (!c.takes(p.aval.dtype))
-    c.refuse_dtype(worded("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
+    c.refuse_dtype(formatted("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
   check_axis(c, p.axis, p.aval.shape.rank(), "axis");
   return {p.aval};
 }
@@ -184,18 +185,19 @@ inline Avals integer_pow(const Call& c) {
 inline Avals convert(const Call& c) {
   const auto& p = c.as<ConvertParams>();
   if (is_complex(c.operand(0).dtype) && !is_complex(p.dtype) && !is_bool(p.dtype))
-    c.refuse_dtype(worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs",
-                          name_of(p.dtype)));
+    c.refuse_dtype(
+        formatted("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs",
+                  name_of(p.dtype)));
   return result(p.dtype, c.operand(0).shape, p.weak);
 }
 
 inline Avals bitcast(const Call& c) {
   const auto& p = c.as<ConvertParams>();
   if (size_of(p.dtype) != size_of(c.operand(0).dtype))
-    c.refuse_dtype(worded("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype),
-                          size_of(c.operand(0).dtype), size_of(p.dtype)));
+    c.refuse_dtype(formatted("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype),
+                             size_of(c.operand(0).dtype), size_of(p.dtype)));
   if (is_complex(p.dtype) != is_complex(c.operand(0).dtype))
-    c.refuse_dtype(worded("to {}: use vt::real, vt::imag and vt::complex", name_of(p.dtype)));
+    c.refuse_dtype(formatted("to {}: use vt::real, vt::imag and vt::complex", name_of(p.dtype)));
   if (is_bool(p.dtype) && !is_bool(c.operand(0).dtype))
     c.refuse_dtype("to bool: only 0 and 1 are bools; compare with 0 instead");
   return result(p.dtype, c.operand(0).shape, p.weak);
@@ -204,10 +206,11 @@ inline Avals bitcast(const Call& c) {
 inline Avals reduce_precision(const Call& c) {
   const auto& p = c.as<PrecisionParams>();
   if (p.exponent_bits < 1)
-    c.refuse(ErrorKind::value, worded("exponent_bits must be at least 1, not {}", p.exponent_bits));
+    c.refuse(ErrorKind::value,
+             formatted("exponent_bits must be at least 1, not {}", p.exponent_bits));
   if (p.mantissa_bits < 0)
     c.refuse(ErrorKind::value,
-             worded("mantissa_bits must not be negative, is {}", p.mantissa_bits));
+             formatted("mantissa_bits must not be negative, is {}", p.mantissa_bits));
   return same(c);
 }
 
@@ -251,7 +254,7 @@ inline Avals compare(const Call& c) {
 
 inline Avals select(const Call& c) {
   if (!is_bool(c.operand(0).dtype))
-    c.refuse_dtype(worded("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
+    c.refuse_dtype(formatted("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
   need_equal_dtypes(c, 1);
   return result(c.operand(1).dtype, common_shape(c), c.operand(1).weak && c.operand(2).weak);
 }
@@ -291,12 +294,12 @@ inline Avals arg_extremum(const Call& c) {
   const Aval& x = c.operand(0);
   check_axis(c, p.axis, x.shape.rank(), "axis");
   if (!is_int(p.dtype))
-    c.refuse_dtype(worded("indices need an integer dtype, not {}", name_of(p.dtype)));
+    c.refuse_dtype(formatted("indices need an integer dtype, not {}", name_of(p.dtype)));
   const std::int64_t extent = x.shape[static_cast<std::size_t>(p.axis)];
   const int bits = static_cast<int>(8 * size_of(p.dtype)) - (is_signed_int(p.dtype) ? 1 : 0);
   if (bits < 62 && extent > (std::int64_t{1} << bits))
     c.refuse_dtype(
-        worded("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
+        formatted("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
   Shape shape = without_axes(x.shape, Axes(p.axis));
   need_elements(c, shape);
   return result(p.dtype, std::move(shape));
@@ -499,7 +502,7 @@ inline constexpr auto table = rule_table<Row>({
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 
 /// What the op gives for complex numbers, whose parts are a last axis.
-Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operands, Where where) {
+Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operands, CallSite where) {
   SmallVec<Aval, 4> whole;
   for (const Aval* a : operands) {
     whole.push_back(*a);
@@ -525,14 +528,14 @@ namespace vt::detail {
 
 std::string size_fault(DType dtype, const Shape& shape) {
   if (shape.size() > most_axes)
-    return worded("result of {} axes; a Tensor has at most {}", shape.size(), most_axes);
+    return formatted("result of {} axes; a Tensor has at most {}", shape.size(), most_axes);
   for (std::int64_t extent : shape)
-    if (extent < 0) return worded("negative extent in shape {}", shape.str());
-  return worded("result {}{} is too large to address", name_of(dtype), shape.str());
+    if (extent < 0) return formatted("negative extent in shape {}", shape.str());
+  return formatted("result {}{} is too large to address", name_of(dtype), shape.str());
 }
 
 SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* const> operands,
-                        Where where) {
+                        CallSite where) {
   if (params && params->is<PartsParams>())
     return shape_rules::of_parts(op, params->as<PartsParams>(), operands, where);
   const auto& row = shape_rules::table[op];
@@ -540,7 +543,7 @@ SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* co
   const int arity = op_table[op].arity;
   if (arity >= 0 && static_cast<std::size_t>(arity) != operands.size())
     call.refuse_shape(
-        worded("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
+        formatted("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
   SmallVec<Aval, 1> avals = row.rule(call);
   for (const Aval& a : avals) shape_rules::check_size(call, a.dtype, a.shape);
   return avals;

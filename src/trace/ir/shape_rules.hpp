@@ -14,7 +14,7 @@ struct Call {
   Op op;
   const ParamsRef& params;
   std::span<const Aval* const> operands;
-  Where where;
+  CallSite where;
   std::uint32_t dtypes;  ///< bit per DType that the op takes
 
   const Aval& operand(std::size_t i) const { return *operands[i]; }

@@ -27,7 +27,7 @@ inline Aval lane_operand(const Call& c, const Lanes& lanes, std::size_t i) {
   const Aval& a = c.operand(i);
   if (!lanes || !lanes.mapped[i]) return a;
   if (a.shape.empty() || a.shape[0] != lanes.count)
-    c.refuse_shape(worded("operand {} must hold {} lanes along axis 0", i, lanes.count));
+    c.refuse_shape(formatted("operand {} must hold {} lanes along axis 0", i, lanes.count));
   Aval lane(a.dtype, a.shape);
   lane.shape.erase(lane.shape.begin());
   return lane;
@@ -40,8 +40,8 @@ inline Aval with_lanes(const Lanes& lanes, const Aval& lane, bool weak) {
 }
 inline void check_lanes(const Call& c, const Lanes& lanes) {
   if (lanes && lanes.mapped.size() != c.operands.size())
-    c.refuse(ErrorKind::value, worded("internal: {} lane flags for {} operands",
-                                      lanes.mapped.size(), c.operands.size()));
+    c.refuse(ErrorKind::value, formatted("internal: {} lane flags for {} operands",
+                                         lanes.mapped.size(), c.operands.size()));
 }
 
 inline void check_input(const Call& c, const char* what, const GraphBody& body, std::size_t input,
@@ -49,10 +49,10 @@ inline void check_input(const Call& c, const char* what, const GraphBody& body, 
   const Aval& wanted = body.aval(body.inputs[input]);
   if (!same_type(given, wanted))
     c.refuse_shape(
-        worded("input {} of the {} is {}, but gets {}", input, what, wanted.str(), given.str()));
+        formatted("input {} of the {} is {}, but gets {}", input, what, wanted.str(), given.str()));
 }
 inline void check_count(const Call& c, const char* what, std::size_t got, std::size_t wanted) {
-  if (got != wanted) c.refuse(ErrorKind::tree, worded("{}: {}, not {}", what, got, wanted));
+  if (got != wanted) c.refuse(ErrorKind::tree, formatted("{}: {}, not {}", what, got, wanted));
 }
 inline bool is_predicate(const Aval& a) { return a.dtype == DType::bool_ && a.shape.empty(); }
 
@@ -76,9 +76,9 @@ Avals cond(const Call& c) {
     check_count(c, "results of a branch", branch.outputs.size(), first.outputs.size());
     for (std::size_t i = 0; i < branch.outputs.size(); ++i)
       if (!same_type(branch.aval(branch.outputs[i]), first.aval(first.outputs[i])))
-        c.refuse_shape(worded("branches differ: result {} is {} and {}", i,
-                              first.aval(first.outputs[i]).str(),
-                              branch.aval(branch.outputs[i]).str()));
+        c.refuse_shape(formatted("branches differ: result {} is {} and {}", i,
+                                 first.aval(first.outputs[i]).str(),
+                                 branch.aval(branch.outputs[i]).str()));
   }
   Avals avals;
   for (std::size_t i = 0; i < first.outputs.size(); ++i) {
@@ -96,7 +96,7 @@ Avals while_loop(const Call& c) {
   check_lanes(c, p.lanes);
   const auto carries = static_cast<std::size_t>(p.carries);
   if (p.carries < 0 || carries > c.operands.size())
-    c.refuse(ErrorKind::value, worded("internal: {} carries", p.carries));
+    c.refuse(ErrorKind::value, formatted("internal: {} carries", p.carries));
   check_count(c, "operands of the condition", condition.inputs.size(), c.operands.size());
   check_count(c, "operands of the body", body.inputs.size(), c.operands.size());
   check_count(c, "results of the body", body.outputs.size(), carries);
@@ -105,14 +105,15 @@ Avals while_loop(const Call& c) {
   Avals avals;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     if (p.lanes && i < carries && !p.lanes.mapped[i])
-      c.refuse(ErrorKind::value, worded("internal: carry {} has no lanes", i));
+      c.refuse(ErrorKind::value, formatted("internal: carry {} has no lanes", i));
     const Aval lane = lane_operand(c, p.lanes, i);
     check_input(c, "condition", condition, i, lane);
     check_input(c, "body", body, i, lane);
     if (i >= carries) continue;
     const Aval& next = body.aval(body.outputs[i]);
     if (!same_type(next, lane))
-      c.refuse_shape(worded("the body makes carry {}, which is {}, {}", i, lane.str(), next.str()));
+      c.refuse_shape(
+          formatted("the body makes carry {}, which is {}, {}", i, lane.str(), next.str()));
     avals.push_back(with_lanes(p.lanes, lane, lane.weak && next.weak));
   }
   return avals;
@@ -125,25 +126,26 @@ Avals scan(const Call& c) {
   const auto carries = static_cast<std::size_t>(p.carries),
              looped = carries + static_cast<std::size_t>(p.sequences);
   if (p.carries < 0 || p.sequences < 0 || looped > c.operands.size() || p.length < 0)
-    c.refuse(ErrorKind::value, worded("internal: {} carries and {} sequences of length {}",
-                                      p.carries, p.sequences, p.length));
+    c.refuse(ErrorKind::value, formatted("internal: {} carries and {} sequences of length {}",
+                                         p.carries, p.sequences, p.length));
   check_count(c, "operands of the body", body.inputs.size(), c.operands.size());
   if (body.outputs.size() < carries)
     c.refuse(ErrorKind::tree,
-             worded("the body gives {} results for {} carries", body.outputs.size(), carries));
+             formatted("the body gives {} results for {} carries", body.outputs.size(), carries));
   Avals avals;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     Aval one = c.operand(i);
     if (i >= carries && i < looped) {
       if (one.shape.empty() || one.shape[0] != p.length)
-        c.refuse_shape(worded("operand {} must have length {} along axis 0", i, p.length));
+        c.refuse_shape(formatted("operand {} must have length {} along axis 0", i, p.length));
       one.shape.erase(one.shape.begin());
     }
     check_input(c, "body", body, i, one);
     if (i >= carries) continue;
     const Aval& next = body.aval(body.outputs[i]);
     if (!same_type(next, one))
-      c.refuse_shape(worded("the body makes carry {}, which is {}, {}", i, one.str(), next.str()));
+      c.refuse_shape(
+          formatted("the body makes carry {}, which is {}, {}", i, one.str(), next.str()));
     one.weak = one.weak && next.weak;
     avals.push_back(one);
   }

@@ -13,7 +13,8 @@ inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 /// Throws unless the list has one entry per axis of the operand.
 inline void need_rank(const Call& c, const Shape& list, int rank, const char* what) {
   if (list.rank() != rank)
-    c.refuse_shape(worded("{} {} has {} entries for rank {}", what, list.str(), list.rank(), rank));
+    c.refuse_shape(
+        formatted("{} {} has {} entries for rank {}", what, list.str(), list.rank(), rank));
 }
 }  // namespace index_rules
 
@@ -24,8 +25,8 @@ Avals reshape(const Call& c) {
   const Aval& x = c.operand(0);
   check_size(c, x.dtype, shape);
   if (shape.elements() != x.elements())
-    c.refuse_shape(worded("{} elements do not fill shape {} ({})", x.elements(), shape.str(),
-                          shape.elements()));
+    c.refuse_shape(formatted("{} elements do not fill shape {} ({})", x.elements(), shape.str(),
+                             shape.elements()));
   return result(x.dtype, shape, x.weak);
 }
 
@@ -33,7 +34,7 @@ Avals transpose(const Call& c) {
   const Axes& permutation = c.as<PermutationParams>().permutation;
   const Aval& x = c.operand(0);
   if (static_cast<int>(permutation.size()) != x.shape.rank())
-    c.refuse_shape(worded("permutation {} does not have one entry per axis", permutation.str()));
+    c.refuse_shape(formatted("permutation {} does not have one entry per axis", permutation.str()));
   check_axes(c, permutation, x.shape.rank(), "permutation", false);
   Shape shape;
   for (int axis : permutation) shape.push_back(x.shape[index_rules::at(axis)]);
@@ -44,13 +45,13 @@ Avals broadcast_in_dim(const Call& c) {
   const auto& p = c.as<BroadcastParams>();
   const Aval& x = c.operand(0);
   if (static_cast<int>(p.axes.size()) != x.shape.rank())
-    c.refuse_shape(worded("axes {} do not name one result axis per operand axis", p.axes.str()));
+    c.refuse_shape(formatted("axes {} do not name one result axis per operand axis", p.axes.str()));
   check_axes(c, p.axes, p.shape.rank(), "axes", true);
   for (std::size_t i = 0; i < p.axes.size(); ++i) {
     const std::int64_t from = x.shape[i], to = p.shape[index_rules::at(p.axes[i])];
     if (from != to && from != 1)
-      c.refuse_shape(worded("to {} along {}: axis {} of size {} does not stretch to {}",
-                            p.shape.str(), p.axes.str(), i, from, to));
+      c.refuse_shape(formatted("to {} along {}: axis {} of size {} does not broadcast to {}",
+                               p.shape.str(), p.axes.str(), i, from, to));
   }
   return result(x.dtype, p.shape, x.weak);
 }
@@ -69,7 +70,7 @@ Avals concatenate(const Call& c) {
     for (int d = 0; d < shape.rank(); ++d)
       if (d != axis && x.shape[index_rules::at(d)] != shape[index_rules::at(d)])
         c.refuse_shape(
-            worded("along axis {}: operand {} differs from the first in axis {}", axis, i, d));
+            formatted("along axis {}: operand {} differs from the first in axis {}", axis, i, d));
     std::int64_t& extent = shape[index_rules::at(axis)];
     extent = plus(extent, x.shape[index_rules::at(axis)]);
     weak = weak && x.weak;
@@ -89,13 +90,13 @@ Avals pad(const Call& c) {
   Shape shape;
   for (std::size_t i = 0; i < x.shape.size(); ++i) {
     if (p.interior[i] < 0)
-      c.refuse_shape(worded("interior {} must not be negative", p.interior.str()));
-    const std::int64_t inner = stretched(x.shape[i], plus(p.interior[i], 1));
+      c.refuse_shape(formatted("interior {} must not be negative", p.interior.str()));
+    const std::int64_t inner = dilated(x.shape[i], plus(p.interior[i], 1));
     // The edges, either of which may crop, first: their sum is exact or as good as the result.
     const std::int64_t extent = plus(inner, plus(p.low[i], p.high[i]));
     if (extent < 0)
-      c.refuse_shape(worded("low {}, high {} crop axis {} to a negative size ({})", p.low.str(),
-                            p.high.str(), i, extent));
+      c.refuse_shape(formatted("low {}, high {} crop axis {} to a negative size ({})", p.low.str(),
+                               p.high.str(), i, extent));
     shape.push_back(extent);
   }
   return result(x.dtype, std::move(shape), x.weak && value.weak);
@@ -117,10 +118,10 @@ Avals slice(const Call& c) {
   index_rules::need_rank(c, p.stride, rank, "stride");
   Shape shape;
   for (std::size_t i = 0; i < x.shape.size(); ++i) {
-    if (p.stride[i] < 1) c.refuse_shape(worded("stride {} must be at least 1", p.stride.str()));
+    if (p.stride[i] < 1) c.refuse_shape(formatted("stride {} must be at least 1", p.stride.str()));
     if (p.start[i] < 0 || p.start[i] > p.limit[i] || p.limit[i] > x.shape[i])
-      c.refuse_shape(worded("start {}, limit {} leave axis {} of size {}", p.start.str(),
-                            p.limit.str(), i, x.shape[i]));
+      c.refuse_shape(formatted("start {}, limit {} leave axis {} of size {}", p.start.str(),
+                               p.limit.str(), i, x.shape[i]));
     const std::int64_t length = p.limit[i] - p.start[i];
     shape.push_back(length / p.stride[i] + (length % p.stride[i] != 0));
   }
@@ -132,13 +133,13 @@ namespace index_rules {
 inline void need_starts(const Call& c, std::size_t first) {
   const std::size_t rank = c.operand(0).shape.size();
   if (c.operands.size() != first + rank)
-    c.refuse_shape(worded("needs one start per axis ({}), not {}", rank,
-                          c.operands.size() - std::min(first, c.operands.size())));
+    c.refuse_shape(formatted("needs one start per axis ({}), not {}", rank,
+                             c.operands.size() - std::min(first, c.operands.size())));
   for (std::size_t i = first; i < c.operands.size(); ++i) {
     if (!c.operand(i).shape.empty())
-      c.refuse_shape(worded("start of axis {} must be a scalar", i - first));
+      c.refuse_shape(formatted("start of axis {} must be a scalar", i - first));
     if (!is_int(c.operand(i).dtype))
-      c.refuse_dtype(worded("start of axis {} must be an integer", i - first));
+      c.refuse_dtype(formatted("start of axis {} must be an integer", i - first));
   }
 }
 }  // namespace index_rules
@@ -152,7 +153,7 @@ Avals dynamic_slice(const Call& c) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] < 0 || sizes[i] > x.shape[i])
       c.refuse_shape(
-          worded("window {} does not fit in axis {} of size {}", sizes.str(), i, x.shape[i]));
+          formatted("window {} does not fit in axis {} of size {}", sizes.str(), i, x.shape[i]));
   return result(x.dtype, sizes, x.weak);
 }
 
@@ -165,7 +166,7 @@ Avals dynamic_update_slice(const Call& c) {
   index_rules::need_starts(c, 2);
   for (std::size_t i = 0; i < x.shape.size(); ++i)
     if (update.shape[i] > x.shape[i])
-      c.refuse_shape(worded("the update does not fit in axis {} of size {}", i, x.shape[i]));
+      c.refuse_shape(formatted("the update does not fit in axis {} of size {}", i, x.shape[i]));
   return result(x.dtype, x.shape, x.weak && update.weak);
 }
 
@@ -179,13 +180,13 @@ inline void check_index_map(const Call& c, const Aval& indices, const Axes& abse
   const Aval& x = c.operand(0);
   const int rank = x.shape.rank();
   if (!is_int(indices.dtype))
-    c.refuse_dtype(worded("indices must be integers, not {}", name_of(indices.dtype)));
+    c.refuse_dtype(formatted("indices must be integers, not {}", name_of(indices.dtype)));
   if (indices.shape.empty())
     c.refuse_shape("indices need a last axis that holds the index vectors");
   if (static_cast<std::int64_t>(map.size()) != indices.shape.back())
     c.refuse_shape(
-        worded("{} {} does not name one operand axis per component of the index vectors ({})",
-               map_name, map.str(), indices.shape.back()));
+        formatted("{} {} does not name one operand axis per component of the index vectors ({})",
+                  map_name, map.str(), indices.shape.back()));
   check_axes(c, absent, rank, absent_name, true);
   check_axes(c, map, rank, map_name, false);
   check_axes(c, operand_batching, rank, "operand_batching_dims", true);
@@ -193,12 +194,14 @@ inline void check_index_map(const Call& c, const Aval& indices, const Axes& abse
   check_disjoint(c, operand_batching, absent, "operand_batching_dims", absent_name);
   check_disjoint(c, operand_batching, map, "operand_batching_dims", map_name);
   if (operand_batching.size() != indices_batching.size())
-    c.refuse_shape(worded("operand_batching_dims {} and indices_batching_dims {} differ in length",
-                          operand_batching.str(), indices_batching.str()));
+    c.refuse_shape(
+        formatted("operand_batching_dims {} and indices_batching_dims {} differ in length",
+                  operand_batching.str(), indices_batching.str()));
   for (std::size_t k = 0; k < operand_batching.size(); ++k)
     if (x.shape[at(operand_batching[k])] != indices.shape[at(indices_batching[k])])
-      c.refuse_shape(worded("batching axis {} of the operand and {} of the indices differ in size",
-                            operand_batching[k], indices_batching[k]));
+      c.refuse_shape(
+          formatted("batching axis {} of the operand and {} of the indices differ in size",
+                    operand_batching[k], indices_batching[k]));
 }
 }  // namespace index_rules
 
@@ -212,8 +215,8 @@ Avals gather(const Call& c) {
   const std::size_t window_rank =
       x.shape.size() - p.collapsed_slice_dims.size() - p.operand_batching_dims.size();
   if (p.offset_dims.size() != window_rank)
-    c.refuse_shape(worded("offset_dims {} do not name one result axis per window axis ({})",
-                          p.offset_dims.str(), window_rank));
+    c.refuse_shape(formatted("offset_dims {} do not name one result axis per window axis ({})",
+                             p.offset_dims.str(), window_rank));
   const int result_rank = static_cast<int>(p.offset_dims.size()) + indices.shape.rank() - 1;
   check_axes(c, p.offset_dims, result_rank, "offset_dims", true);
 
@@ -222,8 +225,8 @@ Avals gather(const Call& c) {
     const std::int64_t size = p.slice_sizes[index_rules::at(d)];
     if (p.collapsed_slice_dims.contains(d) || p.operand_batching_dims.contains(d)) {
       if (size != 1)
-        c.refuse_shape(worded("slice_sizes {} must be 1 in axis {}, which the result lacks",
-                              p.slice_sizes.str(), d));
+        c.refuse_shape(formatted("slice_sizes {} must be 1 in axis {}, which the result lacks",
+                                 p.slice_sizes.str(), d));
     } else {
       window.push_back(size);
     }
@@ -238,8 +241,8 @@ Avals gather(const Call& c) {
     // A window of 1 in an empty axis is fine as long as nothing is read.
     if (p.slice_sizes[d] < 0 ||
         (p.slice_sizes[d] > x.shape[d] && !(p.slice_sizes[d] == 1 && shape.elements() == 0)))
-      c.refuse_shape(worded("window {} does not fit in axis {} of size {}", p.slice_sizes.str(), d,
-                            x.shape[d]));
+      c.refuse_shape(formatted("window {} does not fit in axis {} of size {}", p.slice_sizes.str(),
+                               d, x.shape[d]));
   return result(x.dtype, std::move(shape), x.weak);
 }
 
@@ -253,22 +256,22 @@ Avals scatter(const Call& c) {
                                p.operand_batching_dims, p.indices_batching_dims);
   const int updates_rank = static_cast<int>(p.update_window_dims.size()) + indices.shape.rank() - 1;
   if (updates.shape.rank() != updates_rank)
-    c.refuse_shape(worded("updates must have rank {} ({} window axes and {} of the indices)",
-                          updates_rank, p.update_window_dims.size(), indices.shape.rank() - 1));
+    c.refuse_shape(formatted("updates must have rank {} ({} window axes and {} of the indices)",
+                             updates_rank, p.update_window_dims.size(), indices.shape.rank() - 1));
   check_axes(c, p.update_window_dims, updates_rank, "update_window_dims", true);
   const std::size_t window_rank =
       x.shape.size() - p.inserted_window_dims.size() - p.operand_batching_dims.size();
   if (p.update_window_dims.size() != window_rank)
     c.refuse_shape(
-        worded("update_window_dims {} do not name one axis per window axis of the operand ({})",
-               p.update_window_dims.str(), window_rank));
+        formatted("update_window_dims {} do not name one axis per window axis of the operand ({})",
+                  p.update_window_dims.str(), window_rank));
 
   std::size_t next_index = 0;
   for (int d = 0; d < updates_rank; ++d) {
     if (p.update_window_dims.contains(d)) continue;
     if (updates.shape[index_rules::at(d)] != indices.shape[next_index])
       c.refuse_shape(
-          worded("axis {} of the updates and {} of the indices differ in size", d, next_index));
+          formatted("axis {} of the updates and {} of the indices differ in size", d, next_index));
     ++next_index;
   }
   std::size_t next_window = 0;
@@ -279,7 +282,8 @@ Avals scatter(const Call& c) {
     // An absent axis of size 0 has nowhere to clip to; dropping is fine.
     if (extent > x.shape[index_rules::at(d)] &&
         !(absent && (p.mode == IndexMode::fill || updates.elements() == 0)))
-      c.refuse_shape(worded("the window of the updates does not fit in axis {} of the operand", d));
+      c.refuse_shape(
+          formatted("the window of the updates does not fit in axis {} of the operand", d));
   }
   return result(x.dtype, x.shape, x.weak && updates.weak);
 }

@@ -39,7 +39,7 @@ inline void need_floats(const Call& c) {
 /// The right sides fit square matrices [batch, n, n] at operand 0.
 inline Avals right_sides(const Call& c, std::size_t b, const Shape& batch_of_a, std::int64_t n) {
   if (batch(c, b, 2) != batch_of_a) c.refuse_shape("the axes before the last two differ");
-  if (last(c, b, 2) != n) c.refuse_shape(worded("the right sides need {} rows", n));
+  if (last(c, b, 2) != n) c.refuse_shape(formatted("the right sides need {} rows", n));
   return result(c.operand(b).dtype, c.operand(b).shape);
 }
 
@@ -75,7 +75,7 @@ Avals solve(const Call& c) {
   using namespace linalg_shapes;
   (void)c.as<SolveParams>();
   if (c.operands.size() != 2 && c.operands.size() != 4)
-    c.refuse_shape(worded("takes 2 or 4 operands, not {}", c.operands.size()));
+    c.refuse_shape(formatted("takes 2 or 4 operands, not {}", c.operands.size()));
   need_floats(c);
   need_square(c);
   const Shape rows = batch(c, 0, 2);

@@ -5,7 +5,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../record/recursion.hpp"
+#include "recursive_function.hpp"
 #include "shape_rules.hpp"
 
 namespace vt::detail::shape_rules {
@@ -19,7 +19,8 @@ void check_products(const Call& c, const DotParams& p) {
                       is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) &&
                       size_of(p.dtype) > size_of(a.dtype);
   if (p.dtype != a.dtype && !widens)
-    c.refuse_dtype(worded("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
+    c.refuse_dtype(
+        formatted("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
 
   check_axes(c, p.lhs_contract, a.shape.rank(), "lhs_contract", false);
   check_axes(c, p.rhs_contract, b.shape.rank(), "rhs_contract", false);
@@ -29,13 +30,13 @@ void check_products(const Call& c, const DotParams& p) {
   check_disjoint(c, p.rhs_batch, p.rhs_contract, "rhs_batch", "rhs_contract");
   auto match = [&](const Axes& l, const Axes& r, const char* what) {
     if (l.size() != r.size())
-      c.refuse_shape(worded("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
+      c.refuse_shape(formatted("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
     for (std::size_t i = 0; i < l.size(); ++i) {
       const std::int64_t m = a.shape[static_cast<std::size_t>(l[i])],
                          n = b.shape[static_cast<std::size_t>(r[i])];
       if (m != n)
         c.refuse_shape(
-            worded("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
+            formatted("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
     }
   };
   match(p.lhs_contract, p.rhs_contract, "contracting");
@@ -73,8 +74,8 @@ Avals reduce(const Call& c) {
   const GraphBody& body = *p.body;
   if (body.inputs.size() != 2 * n || body.outputs.size() != n)
     c.refuse(ErrorKind::tree,
-             worded("the function must take {} scalars and give {}; it takes {} and gives {}",
-                    2 * n, n, body.inputs.size(), body.outputs.size()));
+             formatted("the function must take {} scalars and give {}; it takes {} and gives {}",
+                       2 * n, n, body.inputs.size(), body.outputs.size()));
   const Shape& shape = c.operand(0).shape;
   check_axes(c, p.axes, shape.rank(), "axes", true);
   Shape left;
@@ -92,9 +93,9 @@ Avals reduce(const Call& c) {
         !structure_rules::fits(body.aval(body.inputs[n + i]), scalar) ||
         !structure_rules::fits(body.aval(body.outputs[i]), scalar))
       c.refuse(ErrorKind::shape,
-               worded("the function must map {} and {} to {}; it maps {} and {} to {}",
-                      scalar.str(), scalar.str(), scalar.str(), body.aval(body.inputs[i]).str(),
-                      body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
+               formatted("the function must map {} and {} to {}; it maps {} and {} to {}",
+                         scalar.str(), scalar.str(), scalar.str(), body.aval(body.inputs[i]).str(),
+                         body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
     avals.emplace_back(x.dtype, left);
   }
   return avals;
@@ -109,17 +110,17 @@ Avals fft(const Call& c) {
   if (is_complex(x.dtype) != (takes_complex && !p.parts))
     c.refuse_dtype(takes_complex ? "needs complex numbers" : "needs real numbers");
   if (axes < 1 || axes > 3 || x.shape.size() < axes + own)
-    c.refuse_shape(worded("{} lengths for an operand of rank {}", axes, x.shape.rank()));
+    c.refuse_shape(formatted("{} lengths for an operand of rank {}", axes, x.shape.rank()));
   if (own && x.shape.back() != 2) c.refuse_shape("the last axis must hold two parts");
   Shape shape(std::span<const std::int64_t>(x.shape.begin(), x.shape.size() - own));
   const std::size_t first = shape.size() - axes;
   for (std::size_t i = 0; i < axes; ++i) {
     const std::int64_t n = p.lengths[i], half = n / 2 + 1;
     const bool last = i + 1 == axes;
-    if (n < 1) c.refuse_shape(worded("a transform of {} points", n));
+    if (n < 1) c.refuse_shape(formatted("a transform of {} points", n));
     if (shape[first + i] != (last && p.kind == FftKind::irfft ? half : n))
-      c.refuse_shape(worded("lengths {} do not fit axis {} of size {}", p.lengths.str(), first + i,
-                            shape[first + i]));
+      c.refuse_shape(formatted("lengths {} do not fit axis {} of size {}", p.lengths.str(),
+                               first + i, shape[first + i]));
     if (last) shape[first + i] = p.kind == FftKind::rfft ? half : n;
   }
   if (gives_complex && p.parts) shape.push_back(2);
@@ -135,15 +136,15 @@ Avals sort(const Call& c) {
     if (c.operand(i).shape != shape) c.refuse_shape("operands differ in shape");
   check_axis(c, p.axis, shape.rank(), "axis");
   if (p.keys < 1 || static_cast<std::size_t>(p.keys) > c.operands.size())
-    c.refuse(ErrorKind::value, worded("the number of keys must be between 1 and {}, not {}",
-                                      c.operands.size(), p.keys));
+    c.refuse(ErrorKind::value, formatted("the number of keys must be between 1 and {}, not {}",
+                                         c.operands.size(), p.keys));
   for (std::size_t k = 0; k < static_cast<std::size_t>(p.keys); ++k)
     if (is_complex(c.operand(k).dtype))
       c.refuse_dtype("complex numbers have no order; sort by vt::real, vt::imag or vt::abs");
   const std::int64_t n = shape[static_cast<std::size_t>(p.axis)];
   if (p.start < 0 || p.start > p.limit || p.limit > n)
-    c.refuse_shape(
-        worded("places {} to {} are no part of axis {} of size {}", p.start, p.limit, p.axis, n));
+    c.refuse_shape(formatted("places {} to {} are no part of axis {} of size {}", p.start, p.limit,
+                             p.axis, n));
   Avals avals;
   for (const Aval* operand : c.operands) {
     avals.push_back(*operand);
@@ -176,8 +177,8 @@ Avals lanes_exchanged(const Call& c) {
   const NamedAxis& axis = structure_rules::axis_of(c);
   const Shape& shape = c.operand(0).shape;
   if (shape.empty() || shape[0] != axis.size)
-    c.refuse_shape(worded("axis 0 must have an element for each of the {} lanes of \"{}\"",
-                          axis.size, axis.name));
+    c.refuse_shape(formatted("axis 0 must have an element for each of the {} lanes of \"{}\"",
+                             axis.size, axis.name));
   return result(c.operand(0).dtype, shape);
 }
 
@@ -185,16 +186,16 @@ Avals lanes_permuted(const Call& c) {
   const NamedAxis& axis = structure_rules::axis_of(c);
   const auto& sources = c.as<CollectiveParams>().sources;
   if (static_cast<std::int64_t>(sources.size()) != axis.size)
-    c.refuse(ErrorKind::value,
-             worded("{} sources for the {} lanes of \"{}\"", sources.size(), axis.size, axis.name));
+    c.refuse(ErrorKind::value, formatted("{} sources for the {} lanes of \"{}\"", sources.size(),
+                                         axis.size, axis.name));
   Vec<bool> taken(sources.size());
   for (std::int64_t s : sources) {
     if (s < -1 || s >= axis.size)
       c.refuse(ErrorKind::value,
-               worded("there is no lane {} among the {} of \"{}\"", s, axis.size, axis.name));
+               formatted("there is no lane {} among the {} of \"{}\"", s, axis.size, axis.name));
     if (s < 0) continue;
     if (taken[static_cast<std::size_t>(s)])
-      c.refuse(ErrorKind::value, worded("lane {} is a source twice", s));
+      c.refuse(ErrorKind::value, formatted("lane {} is a source twice", s));
     taken[static_cast<std::size_t>(s)] = true;
   }
   return result(c.operand(0).dtype, c.operand(0).shape);
@@ -205,15 +206,15 @@ Avals structure(const Call& c) {
   if (!p.body) c.refuse(ErrorKind::value, "internal: no body");
   const GraphBody& body = *p.body;
   if (body.inputs.size() != c.operands.size())
-    c.refuse(ErrorKind::tree,
-             worded("the body takes {} operands, not {}", body.inputs.size(), c.operands.size()));
+    c.refuse(ErrorKind::tree, formatted("the body takes {} operands, not {}", body.inputs.size(),
+                                        c.operands.size()));
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     if (!structure_rules::fits(c.operand(i), body.aval(body.inputs[i])))
       c.refuse(ErrorKind::shape,
-               worded("operand {} must be {}", i, body.aval(body.inputs[i]).str()));
+               formatted("operand {} must be {}", i, body.aval(body.inputs[i]).str()));
   if (p.explicit_operands < 0 || static_cast<std::size_t>(p.explicit_operands) > c.operands.size())
-    c.refuse(ErrorKind::value, worded("internal: {} explicit operands of {}", p.explicit_operands,
-                                      c.operands.size()));
+    c.refuse(ErrorKind::value, formatted("internal: {} explicit operands of {}",
+                                         p.explicit_operands, c.operands.size()));
   const bool has_rule = c.op == Op::custom_jvp ? p.rule && p.rule->jvp
                         : c.op == Op::custom_vjp
                             ? p.rule && (p.rule->own || (p.rule->forward && p.rule->backward))
@@ -230,7 +231,7 @@ Avals recursive_call(const Call& c) {
   // while it is recorded, its operands are not all known
   for (std::size_t i = 0; i < c.operands.size() && f.body; ++i)
     if (f.inputs.size() != c.operands.size() || !structure_rules::fits(c.operand(i), f.inputs[i]))
-      c.refuse(ErrorKind::shape, worded("operand {} does not fit {}", i, f.name));
+      c.refuse(ErrorKind::shape, formatted("operand {} does not fit {}", i, f.name));
   Avals avals;
   for (const Aval& a : f.outputs) avals.push_back(a);
   return avals;
@@ -242,8 +243,8 @@ namespace structure_rules {
 inline void check_lanes(const Call& c, const EffectLanes& lanes) {
   if (lanes.extents.empty()) return;
   if (lanes.carried.size() != c.operands.size())
-    c.refuse(ErrorKind::value, worded("internal: lanes of {} operands, not {}",
-                                      lanes.carried.size(), c.operands.size()));
+    c.refuse(ErrorKind::value, formatted("internal: lanes of {} operands, not {}",
+                                         lanes.carried.size(), c.operands.size()));
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     std::size_t axis = 0;
     const Shape& shape = c.operand(i).shape;
@@ -251,7 +252,7 @@ inline void check_lanes(const Call& c, const EffectLanes& lanes) {
       if (!(lanes.carried[i] >> k & 1u)) continue;
       if (axis >= shape.size() || shape[axis] != lanes.extents[k])
         c.refuse_shape(
-            worded("operand {} must hold {} lanes along axis {}", i, lanes.extents[k], axis));
+            formatted("operand {} must hold {} lanes along axis {}", i, lanes.extents[k], axis));
       ++axis;
     }
   }

@@ -16,12 +16,12 @@ void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::
                    const char* what) {
   if (numbers.size() != count)
     c.refuse_shape(
-        worded("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
+        formatted("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (std::int64_t n : numbers)
     if (n < least || n > most)
       c.refuse(ErrorKind::value,
-               worded("{} must be between {} and {}, not {}", what, least, most, n));
+               formatted("{} must be between {} and {}, not {}", what, least, most, n));
 }
 
 /// The axes are those of `whole`, the shape before windows were taken.
@@ -43,7 +43,7 @@ Avals windows(const Call& c) {
   for (std::size_t k = 0; k < p.axes.size(); ++k) {
     std::int64_t& extent = shape[axis_index(p.axes[k])];
     if (extent != p.extents[k])
-      c.refuse_shape(worded("axis {} has {} elements, not {}", p.axes[k], extent, p.extents[k]));
+      c.refuse_shape(formatted("axis {} has {} elements, not {}", p.axes[k], extent, p.extents[k]));
     extent = p.count(k);
   }
   shape.append(p.sizes.begin(), p.sizes.end());
@@ -61,8 +61,8 @@ Avals overlap_add(const Call& c) {
     std::int64_t& extent = shape[axis_index(p.axes[k])];
     const int place = rank + static_cast<int>(k);
     if (extent != p.count(k) || shape[axis_index(place)] != p.sizes[k])
-      c.refuse_shape(worded("axes {} and {} must be {} windows of size {}", p.axes[k], place,
-                            p.count(k), p.sizes[k]));
+      c.refuse_shape(formatted("axes {} and {} must be {} windows of size {}", p.axes[k], place,
+                               p.count(k), p.sizes[k]));
     extent = p.extents[k];
   }
   shape.resize(static_cast<std::size_t>(rank));
@@ -82,8 +82,8 @@ Avals conv_general(const Call& c) {
   check_disjoint(c, p.rhs_window, p.dot.rhs_contract, "rhs_window", "rhs_contract");
   const std::size_t n = p.lhs_window.size();
   if (p.rhs_window.size() != n)
-    c.refuse_shape(
-        worded("numbers of window axes differ, {} and {}", p.lhs_window.str(), p.rhs_window.str()));
+    c.refuse_shape(formatted("numbers of window axes differ, {} and {}", p.lhs_window.str(),
+                             p.rhs_window.str()));
   constexpr std::int64_t any = -(std::int64_t{1} << 40);
   check_numbers(c, p.strides, n, 1, "strides");
   check_numbers(c, p.low, n, any, "low padding");
@@ -99,12 +99,11 @@ Avals conv_general(const Call& c) {
   for (int d : free_axes(a.shape.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch))
     shape.push_back(a.shape[axis_index(d)]);
   for (std::size_t k = 0; k < n; ++k) {
-    const std::int64_t room =
-                           plus(stretched(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]),
-                                p.low[k] + p.high[k]),
-                       window = stretched(b.shape[axis_index(p.rhs_window[k])], p.rhs_dilation[k]);
+    const std::int64_t room = plus(dilated(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]),
+                                   p.low[k] + p.high[k]),
+                       window = dilated(b.shape[axis_index(p.rhs_window[k])], p.rhs_dilation[k]);
     if (std::max(room, window) > std::int64_t{1} << 61)
-      c.refuse_shape(worded("window axis {} is too large with its dilation", k));
+      c.refuse_shape(formatted("window axis {} is too large with its dilation", k));
     shape.push_back(room < window ? 0 : (room - window) / p.strides[k] + 1);
   }
   for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch))
@@ -112,7 +111,7 @@ Avals conv_general(const Call& c) {
   if (!p.order.empty()) {
     check_axes(c, p.order, shape.rank(), "order", false);
     if (p.order.size() != shape.size())
-      c.refuse_shape(worded("order needs {} axes, not {}", shape.size(), p.order.size()));
+      c.refuse_shape(formatted("order needs {} axes, not {}", shape.size(), p.order.size()));
     shape = picked(shape, p.order);
   }
   return result(p.dot.dtype, std::move(shape), a.weak && b.weak);

@@ -1,6 +1,6 @@
-// Fourier transforms of arrays: rows in groups of lanes; long rows in two steps (Bailey 1990, "FFTs
-// in external or hierarchical memory"); lengths with large prime factors as convolutions (Bluestein
-// 1970); real rows as complex ones of half the length.
+// Fourier transforms of arrays: several rows side by side in SIMD lanes; long rows in two steps
+// (Bailey 1990, "FFTs in external or hierarchical memory"); lengths with large prime factors as
+// convolutions (Bluestein 1970); real rows as complex ones of half the length.
 #include "fft_kernels.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
-#include "fft_lanes.hpp"
+#include "fft_simd.hpp"
 
 namespace vt::detail {
 
@@ -34,7 +34,7 @@ using PlanRef = std::shared_ptr<const Plan<R>>;
 template <class R>
 struct Plan {
   std::int64_t n = 1;
-  LanePlan<R> direct;  ///< for rows that are not split
+  SimdPlan<R> direct;  ///< for rows that are not split
   // Long rows: n = columns · rows of a matrix, with both lengths' plans and the factors between the
   // steps in pieces.
   std::int64_t n1 = 0, n2 = 0;
@@ -61,7 +61,7 @@ class Work {
  public:
   explicit Work(std::int64_t n) : buffer_(allocate(bytes(n), "fft")) {}
   static std::size_t bytes(std::int64_t n) {
-    return static_cast<std::size_t>((4 * n + 2) * lanes<R>) * sizeof(R);
+    return static_cast<std::size_t>((4 * n + 2) * simd_lanes<R>) * sizeof(R);
   }
   R* get() { return buffer_->as<R>(); }
 
@@ -98,13 +98,13 @@ template <class R>
 void direct(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   const std::int64_t n = plan.n, rows = m.inner == 1 ? m.outer : m.inner,
                      blocks = m.inner == 1 ? 1 : m.outer;
-  const std::int64_t groups = (rows + lanes<R> - 1) / lanes<R>;
+  const std::int64_t groups = (rows + simd_lanes<R> - 1) / simd_lanes<R>;
   const bool parts = m.turns && m.backward, joins = m.turns && !m.backward;
   ranges(run, blocks * groups, [&](std::int64_t begin, std::int64_t end) {
     Work<R> work(n);
     for (std::int64_t g = begin; g < end; ++g) {
-      const std::int64_t row = g % groups * lanes<R>;
-      LaneJob<R> job;
+      const std::int64_t row = g % groups * simd_lanes<R>;
+      SimdJob<R> job;
       const std::int64_t at = m.inner == 1 ? 0 : g / groups * n * m.inner;
       job.in_step = job.out_step = m.inner;
       job.in_row = m.inner == 1 ? n + parts : 1;
@@ -112,11 +112,11 @@ void direct(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
       job.in = m.in + 2 * (at + row * job.in_row);
       job.out = m.out + 2 * (at + row * job.out_row);
       job.turns = m.turns;
-      job.rows = static_cast<int>(std::min<std::int64_t>(lanes<R>, rows - row));
+      job.rows = static_cast<int>(std::min<std::int64_t>(simd_lanes<R>, rows - row));
       job.swap_in = m.backward && !parts;
       job.swap_out = m.backward;
       job.scale = m.scale;
-      run_lanes(plan.direct, job, work.get());
+      run_simd_lanes(plan.direct, job, work.get());
     }
   });
 }
@@ -126,7 +126,7 @@ template <class R>
 void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool backward, R scale,
                   FftRanges run) {
   const std::int64_t n1 = plan.n1, n2 = plan.n2;
-  constexpr int L = lanes<R>;
+  constexpr int L = simd_lanes<R>;
   ranges(run, (n2 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
     Work<R> work(n1);
     Vec<R> factors(static_cast<std::size_t>(2 * n1));
@@ -139,7 +139,7 @@ void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool bac
         factors[static_cast<std::size_t>(2 * k)] = a[0] * b[0] - a[1] * b[1];
         factors[static_cast<std::size_t>(2 * k + 1)] = a[0] * b[1] + a[1] * b[0];
       }
-      LaneJob<R> job;
+      SimdJob<R> job;
       job.in = in + 2 * column;
       job.out = between + 2 * column;
       job.in_step = job.out_step = n2;
@@ -148,13 +148,13 @@ void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool bac
       job.swap_in = backward;
       job.between = factors.data();
       job.along = plan.along.data();
-      run_lanes(plan.first->direct, job, work.get());
+      run_simd_lanes(plan.first->direct, job, work.get());
     }
   });
   ranges(run, (n1 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
     Work<R> work(n2);
     for (std::int64_t g = begin; g < end; ++g) {
-      LaneJob<R> job;
+      SimdJob<R> job;
       job.in = between + 2 * g * L * n2;
       job.out = out + 2 * g * L;
       job.in_row = n2;
@@ -163,7 +163,7 @@ void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool bac
       job.rows = static_cast<int>(std::min<std::int64_t>(L, n1 - g * L));
       job.swap_out = backward;
       job.scale = scale;
-      run_lanes(plan.second->direct, job, work.get());
+      run_simd_lanes(plan.second->direct, job, work.get());
     }
   });
 }
@@ -175,7 +175,7 @@ void rows_of(const Plan<R>& plan, const Many<R>& m, FftRanges run);
 template <class R>
 void convolved(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   const std::int64_t n = plan.n, length = plan.convolution->n, rows = m.outer * m.inner;
-  constexpr std::int64_t L = lanes<R>;
+  constexpr std::int64_t L = simd_lanes<R>;
   const bool apart = rows > 2 * L;  // threads take groups of rows; else they share the rows
   ranges(apart ? run : one_range, (rows + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
     const auto bytes = static_cast<std::size_t>(2 * L * length) * sizeof(R);
@@ -220,10 +220,10 @@ void convolved(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   });
 }
 
-/// Do rows go through their passes in lanes, and not as two steps or as convolutions?
+/// Do rows go through their passes in SIMD lanes, and not as two steps or as convolutions?
 template <class R>
-bool in_lanes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner) {
-  const bool few = outer * 2 <= lanes<R>;
+bool in_simd_lanes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner) {
+  const bool few = outer * 2 <= simd_lanes<R>;
   return !plan.convolution && (!plan.first || inner != 1 || (plan.n <= longest_row && !few));
 }
 
@@ -232,7 +232,7 @@ template <class R>
 void rows_of(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   if (plan.n * m.outer * m.inner == 0) return;
   if (plan.convolution) return convolved(plan, m, run);
-  if (in_lanes(plan, m.outer, m.inner)) return direct(plan, m, run);
+  if (in_simd_lanes(plan, m.outer, m.inner)) return direct(plan, m, run);
   const BufferRef between = allocate(static_cast<std::size_t>(2 * plan.n) * sizeof(R), "fft");
   for (std::int64_t o = 0; o < m.outer; ++o)
     in_two_steps(plan, m.in + 2 * o * plan.n, m.out + 2 * o * plan.n, between->as<R>(), m.backward,
@@ -245,7 +245,7 @@ void split(Plan<R>& plan) {
   std::int64_t best = 1;
   for (std::int64_t d = 1; d * d <= plan.n; ++d)
     if (plan.n % d == 0) best = d;
-  if (best < 2 * lanes<R>) return;
+  if (best < 2 * simd_lanes<R>) return;
   plan.n1 = best;
   plan.n2 = plan.n / best;
   plan.fine_count = static_cast<std::int64_t>(std::sqrt(static_cast<double>(plan.n))) + 1;
@@ -253,8 +253,8 @@ void split(Plan<R>& plan) {
   for (std::int64_t i = 0; i * plan.fine_count < plan.n; ++i)
     append(plan.coarse, root_of_unity(i * plan.fine_count, plan.n));
   for (std::int64_t k = 0; k < plan.n1; ++k) {
-    Root w[lanes<R>];
-    for (int l = 0; l < lanes<R>; ++l) w[l] = root_of_unity(k * l % plan.n, plan.n);
+    Root w[simd_lanes<R>];
+    for (int l = 0; l < simd_lanes<R>; ++l) w[l] = root_of_unity(k * l % plan.n, plan.n);
     for (const Root& r : w) plan.along.push_back(static_cast<R>(r.re));
     for (const Root& r : w) plan.along.push_back(static_cast<R>(r.im));
   }
@@ -285,7 +285,7 @@ PlanRef<R> make_plan(std::int64_t n) {
   radices_of(n, &rest);
   if (rest == 1) {
     if (n >= worth_two_steps) split(*plan);
-    plan->direct = make_lane_plan<R>(n);
+    plan->direct = make_simd_plan<R>(n);
     return plan;
   }
   const std::int64_t m = convolution_length(n);
@@ -401,7 +401,7 @@ void by_blocks(const Blocks& b, FftRanges run, const F& f) {
 template <class R>
 std::size_t rows_bytes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner,
                        std::int64_t threads) {
-  constexpr std::int64_t L = lanes<R>;
+  constexpr std::int64_t L = simd_lanes<R>;
   const auto with = [&](std::int64_t ranges, std::size_t each) {
     return static_cast<std::size_t>(std::min(threads, ranges)) * each;
   };
@@ -415,7 +415,7 @@ std::size_t rows_bytes(const Plan<R>& plan, std::int64_t outer, std::int64_t inn
     return with(apart ? groups(rows) : 1,
                 static_cast<std::size_t>(4 * L * plan.convolution->n) * sizeof(R) + inside);
   }
-  if (in_lanes(plan, outer, inner))
+  if (in_simd_lanes(plan, outer, inner))
     return with(inner == 1 ? groups(outer) : outer * groups(inner), Work<R>::bytes(plan.n));
   return static_cast<std::size_t>(2 * plan.n) * sizeof(R) +
          std::max(with(groups(plan.n2), Work<R>::bytes(plan.n1)),
@@ -428,7 +428,7 @@ std::size_t real_bytes(std::int64_t n, std::int64_t rows, bool to_real, std::int
   const bool even = n % 2 == 0;
   const std::int64_t points = even ? n / 2 : n;
   const PlanRef<R> plan = real_plan_for<R>(n)->complex;
-  if (even && in_lanes(*plan, rows, 1)) return rows_bytes(*plan, rows, 1, threads);
+  if (even && in_simd_lanes(*plan, rows, 1)) return rows_bytes(*plan, rows, 1, threads);
   const Blocks blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)));
   const std::int64_t count = std::min(blocks.size, rows),
                      at_once = blocks.apart() ? std::min(threads, blocks.count) : 1;
@@ -446,7 +446,7 @@ void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges
   const std::shared_ptr<const RealPlan<R>> real = real_plan_for<R>(n);
   const PlanRef<R>& plan = real->complex;
   const R* w = real->turns.data();
-  if (even && in_lanes(*plan, rows, 1))
+  if (even && in_simd_lanes(*plan, rows, 1))
     return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w}, run);
   by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run,
             [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
@@ -483,7 +483,7 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
   const std::shared_ptr<const RealPlan<R>> real = real_plan_for<R>(n);
   const PlanRef<R>& plan = real->complex;
   const R* w = real->turns.data();
-  if (even && in_lanes(*plan, rows, 1))
+  if (even && in_simd_lanes(*plan, rows, 1))
     return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w}, run);
   by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run,
             [&](std::int64_t begin, std::int64_t end, FftRanges inside) {

@@ -1,5 +1,5 @@
-// Eigenvalues of one matrix without symmetry in memory: Hessenberg's and Schur's forms, and the
-// vectors of triangular ones.
+// eig of one matrix in memory: Hessenberg form, Schur form, and the eigenvectors of triangular
+// matrices.
 #pragma once
 
 #include "linalg_factors.hpp"
@@ -97,13 +97,13 @@ inline void turn(Complex* x, Complex* y, double c, Complex s, Index n, Index ste
 
 inline double about(Complex x) { return std::fabs(x.re) + std::fabs(x.im); }
 /// Schur's form of a Hessenberg matrix by single shifts (Francis 1961); the rows of q, if any, are
-/// turned along. False without convergence.
+/// rotated along. False without convergence.
 inline bool schur(Complex* h, Index n, Complex* q) {
   double most = 0;
   for (Index i = 0; i < n * n; ++i) most = std::max(most, about(h[i]));
   const auto at = [&](Index i, Index j) -> Complex& { return h[i * n + j]; };
-  Index high = n - 1, all_rounds = 0;
-  for (int rounds = 0; high > 0;) {
+  Index high = n - 1, all_iterations = 0;
+  for (int iterations = 0; high > 0;) {
     Index low = high;
     for (; low > 0; --low) {
       const double below = about(at(low, low - 1)), here = about(at(low, low));
@@ -116,17 +116,17 @@ inline bool schur(Complex* h, Index n, Complex* q) {
                           about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>);
       };
       if (!(small_beside(below, beside, epsilon<Complex>) && rounding()) &&
-          !(rounds > patience && below <= epsilon<Complex> * most))
+          !(iterations > patience && below <= epsilon<Complex> * most))
         continue;
       at(low, low - 1) = 0;
       break;
     }
     if (low == high) {
       --high;
-      rounds = 0;
+      iterations = 0;
       continue;
     }
-    if (++all_rounds > 30 * std::max<Index>(n, 10)) return false;
+    if (++all_iterations > 30 * std::max<Index>(n, 10)) return false;
     const Complex a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1),
                   d = at(high, high);
     // Of the last two rows' eigenvalues the one nearer to the corner, in numbers near 1; now and
@@ -144,8 +144,8 @@ inline bool schur(Complex* h, Index n, Complex* q) {
       const Complex divisor = half + root;
       if (!(divisor == Complex(0))) shift = d - product / divisor * Complex(unit);
     }
-    if (++rounds % 20 == 10) shift = at(low, low) + Complex(0.75 * size(at(low + 1, low)));
-    else if (rounds % 20 == 0) shift = d + Complex(0.75 * size(c));
+    if (++iterations % 20 == 10) shift = at(low, low) + Complex(0.75 * size(at(low + 1, low)));
+    else if (iterations % 20 == 0) shift = d + Complex(0.75 * size(c));
     Complex x = h[low * n + low] - shift, y = h[(low + 1) * n + low];
     for (Index k = low; k < high; ++k) {
       // Numbers that have lost digits have no direction: a rotation of them would be none.
@@ -185,7 +185,7 @@ void real_hessenberg(E* a, Index n, E* qt) {
     for (Index i = 0; i < count; ++i) f[static_cast<std::size_t>(i)] = -h.factor * v[i];
     add_to_rows(corner, n, count, f.data(), 1, w.data(), count);
     row_dots(a + from, n, n, v, count, w.data());
-    matrix_lanes::multiply(w.data(), -h.factor, n);
+    simd_rows::multiply(w.data(), -h.factor, n);
     add_to_rows(a + from, n, n, w.data(), 1, v, count);
   }
   if (!qt) return;
@@ -196,14 +196,14 @@ void real_hessenberg(E* a, Index n, E* qt) {
 }
 
 /// Real Schur form of a Hessenberg matrix by double shifts (Francis 1961): blocks of one or two
-/// rows on the diagonal. The rows of qt, if any, are turned along. False without convergence.
+/// rows on the diagonal. The rows of qt, if any, are rotated along. False without convergence.
 template <class E>
 bool real_schur(E* h, Index n, E* qt) {
-  const double most = matrix_lanes::extent(h, n * n);
+  const double most = simd_rows::extent(h, n * n);
   const auto at = [&](Index i, Index j) -> E& { return h[i * n + j]; };
   const auto sized = [&](Index i, Index j) { return std::fabs(static_cast<double>(at(i, j))); };
-  Index high = n - 1, all_rounds = 0;
-  for (int rounds = 0; high > 0;) {
+  Index high = n - 1, all_iterations = 0;
+  for (int iterations = 0; high > 0;) {
     Index low = high;
     for (; low > 0; --low) {
       const double below = sized(low, low - 1), here = sized(low, low);
@@ -216,25 +216,25 @@ bool real_schur(E* h, Index n, E* qt) {
         return negligible(below, sized(low - 1, low), here, apart, epsilon<E>);
       };
       if (!(small_beside(below, beside, epsilon<E>) && rounding()) &&
-          !(rounds > patience && below <= epsilon<E> * most))
+          !(iterations > patience && below <= epsilon<E> * most))
         continue;
       at(low, low - 1) = 0;
       break;
     }
     if (low >= high - 1) {
       high = low - 1;
-      rounds = 0;
+      iterations = 0;
       continue;
     }
-    if (++all_rounds > 30 * std::max<Index>(n, 10)) return false;
+    if (++all_iterations > 30 * std::max<Index>(n, 10)) return false;
     // The shifts: both eigenvalues of the last two rows, or twice the real one that is nearer to
     // the corner; now and then others, against cycles.
     double a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1),
            d = at(high, high);
-    if (++rounds % 20 == 10) {
+    if (++iterations % 20 == 10) {
       c = sized(low + 1, low) + sized(low + 2, low + 1), b = -0.4375 * c;
       a = d = 0.75 * c + static_cast<double>(at(low, low));
-    } else if (rounds % 20 == 0) {
+    } else if (iterations % 20 == 0) {
       c = std::fabs(c) + sized(high - 1, high - 2), b = -0.4375 * c;
       a = d = 0.75 * c + d;
     }
@@ -291,7 +291,7 @@ bool real_schur(E* h, Index n, E* qt) {
       } else if (k > low) {
         h[k * n + k - 1] *= 1 - factor;
       }
-      matrix_lanes::reflect_rows(h + k * n + k, n, v, factor, rows, (qt ? n : high + 1) - k);
+      simd_rows::reflect_rows(h + k * n + k, n, v, factor, rows, (qt ? n : high + 1) - k);
       E* column = h + (qt ? 0 : low) * n + k;
       for (Index i = std::min(k + 4, high + 1) - (qt ? 0 : low); i > 0; --i, column += n) {
         const E t = factor * (column[0] + v[1] * column[1] + (rows > 2 ? v[2] * column[2] : 0));
@@ -299,7 +299,7 @@ bool real_schur(E* h, Index n, E* qt) {
         column[1] -= v[1] * t;
         if (rows > 2) column[2] -= v[2] * t;
       }
-      if (qt) matrix_lanes::reflect_rows(qt + k * n, n, v, factor, rows, n);
+      if (qt) simd_rows::reflect_rows(qt + k * n, n, v, factor, rows, n);
     }
   }
   return true;
@@ -462,15 +462,15 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
         part[static_cast<std::size_t>(i)] = static_cast<E>(
             imaginary ? x[static_cast<std::size_t>(i)].im : x[static_cast<std::size_t>(i)].re);
       std::fill(product.begin(), product.end(), E(0));
-      multiply_add(product.data(), n, 1, matrix_lanes::turned<E>(qt.data(), n),
-                   matrix_lanes::turned<E>(part.data(), n), n, n, n);
+      multiply_add(product.data(), n, 1, simd_rows::transposed<E>(qt.data(), n),
+                   simd_rows::transposed<E>(part.data(), n), n, n, n);
       for (Index i = 0; i < n * n; ++i)
         (imaginary ? v[i].im : v[i].re) = product[static_cast<std::size_t>(i)];
     }
   } else {
     std::fill_n(v, n * n, Complex());
-    multiply_add(v, n, 1, matrix_lanes::turned<Complex>(q.data(), n),
-                 matrix_lanes::turned<Complex>(x.data(), n), n, n, n);
+    multiply_add(v, n, 1, simd_rows::transposed<Complex>(q.data(), n),
+                 simd_rows::transposed<Complex>(x.data(), n), n, n, n);
   }
   bool suspect = false;  // what is a rounding in the balanced matrix may not be one in a
   for (Index j = 0; j < n; ++j) {

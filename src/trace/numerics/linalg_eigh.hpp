@@ -1,5 +1,4 @@
-// Eigenvalues of one symmetric matrix in memory: reduction to three diagonals, and QL steps on
-// these.
+// eigh of one symmetric matrix in memory: reduction to tridiagonal form, and implicit QL steps.
 #pragma once
 
 #include "linalg_rotations.hpp"
@@ -33,8 +32,8 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
     for (Index i = s + 1; i < n; ++i) {
       T* line = a + i * n + s + 1;
       const auto at = static_cast<std::size_t>(i);
-      y[at] = pending ? matrix_lanes::add_two(line, -w[at], v_bar.data() + s + 1, -v[at],
-                                              w_bar.data() + s + 1, x, count)
+      y[at] = pending ? simd_rows::add_two(line, -w[at], v_bar.data() + s + 1, -v[at],
+                                           w_bar.data() + s + 1, x, count)
                       : dot(line, x, count);
     }
     pending = !(h.factor == T(0));
@@ -60,13 +59,13 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
   constexpr double least = std::numeric_limits<double>::min() / epsilon<double>, tiny = 0x1p-485;
   if (n > 0) e[n - 1] = 0;
   for (Index l = 0; l < n; ++l) {
-    for (int round = 0;; ++round) {
+    for (int iteration = 0;; ++iteration) {
       Index m = l;
       while (m + 1 < n &&
              std::fabs(e[m]) > epsilon<E> * (std::fabs(d[m]) + std::fabs(d[m + 1])) + tiny)
         ++m;
       if (m == l) break;
-      if (round == 60) return false;
+      if (iteration == 60) return false;
       const double half = (d[l + 1] - d[l]) / (2 * e[l]);
       double g = d[m] - d[l] + e[l] / (half + std::copysign(std::hypot(half, 1.0), half));
       double s = 1, c = 1, moved = 0;
@@ -107,7 +106,7 @@ template <class T>
 void eigh(T* a, Index n, double* values, T* v) {
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
-  matrix_lanes::symmetrize(a, n);
+  simd_rows::symmetrize(a, n);
   RecycledVec<double> d = zeros<double>(n), e = d;
   RecycledVec<T> q = zeros<T>(v ? n * n : 0), z = q;
   bool converged = factor != 0;

@@ -10,15 +10,14 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/recycled.hpp"
-#include "matrix_lanes.hpp"
+#include "simd_rows.hpp"
 
 namespace vt::detail::linalg_kernels {
 
-using matrix_lanes::add_rows, matrix_lanes::add_to, matrix_lanes::add_to_rows, matrix_lanes::conj,
-    matrix_lanes::dot, matrix_lanes::imag, matrix_lanes::Index, matrix_lanes::multiply_add,
-    matrix_lanes::real, matrix_lanes::row_dots, matrix_lanes::rows_of, matrix_lanes::size,
-    matrix_lanes::square, matrix_lanes::View;
-using matrix_lanes::Complex;
+using simd_rows::add_rows, simd_rows::add_to, simd_rows::add_to_rows, simd_rows::conj,
+    simd_rows::dot, simd_rows::imag, simd_rows::Index, simd_rows::multiply_add, simd_rows::real,
+    simd_rows::row_dots, simd_rows::rows_of, simd_rows::size, simd_rows::square, simd_rows::View;
+using simd_rows::Complex;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                  infinity = std::numeric_limits<double>::infinity();
@@ -34,11 +33,11 @@ RecycledVec<T> zeros(Index n) {
 }
 template <class T>
 void scale(T* x, double a, Index n) {
-  if (a != 1) matrix_lanes::multiply(x, T(a), n);
+  if (a != 1) simd_rows::multiply(x, T(a), n);
 }
 template <class T>
 void transpose(const T* a, Index m, Index n, T* t) {
-  matrix_lanes::turn(a, n, m, n, t, m);
+  simd_rows::turn(a, n, m, n, t, m);
 }
 
 /// The power of two that brings the largest element near 1, so that squares neither overflow nor
@@ -47,8 +46,8 @@ template <class T>
 double scale_of(const T* a, Index n) {
   using R = Real<T>;
   constexpr int most_exponent = std::numeric_limits<R>::max_exponent - 24;
-  const R most = matrix_lanes::extent(reinterpret_cast<const R*>(a),
-                                      n * static_cast<Index>(sizeof(T) / sizeof(R)));
+  const R most = simd_rows::extent(reinterpret_cast<const R*>(a),
+                                   n * static_cast<Index>(sizeof(T) / sizeof(R)));
   if (most == 0) return 1;
   if (__builtin_isnan(most)) return 0;
   int exponent = 0;
@@ -141,14 +140,14 @@ void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index st
     T* first = b + (forward ? from : from + rows - 1) * step;
     const Index apart = forward ? step : -step;
     if (!divides) {
-      matrix_lanes::substitute(square, rows, first, apart, k);
+      simd_rows::substitute(square, rows, first, apart, k);
       continue;
     }
     for (Index r = 0; r < rows; ++r) {
       const Index i = begin + (forward ? from + r : from + rows - 1 - r);
       for (Index q = 0; q < r; ++q)
         add_to(first + r * apart, -square[4 * r + q], first + q * apart, k);
-      if (!t.unit) matrix_lanes::divide(first + r * apart, t.at(i, i), k);
+      if (!t.unit) simd_rows::divide(first + r * apart, t.at(i, i), k);
     }
   }
 }
@@ -160,7 +159,7 @@ bool cholesky_rows(T* a, Index m, Index begin, Index end) {
   for (Index j = begin; j < end; j += 4) {
     const Index rows = std::min<Index>(4, end - j);
     T* corner = a + j * m + j;
-    multiply_add(corner, m, -1, matrix_lanes::adjoint<T>(a + begin * m + j, m),
+    multiply_add(corner, m, -1, simd_rows::adjoint<T>(a + begin * m + j, m),
                  rows_of<T>(a + begin * m + j, m), rows, m - j, j - begin);
     T square[16];
     for (Index r = 0; r < rows; ++r) {
@@ -176,7 +175,7 @@ bool cholesky_rows(T* a, Index m, Index begin, Index end) {
       square[5 * r] = T(1) / T(root);
       for (Index i = r + 1; i < rows; ++i) row[i] = row[i] / T(root);
     }
-    matrix_lanes::substitute(square, rows, corner + rows, m, m - j - rows);
+    simd_rows::substitute(square, rows, corner + rows, m, m - j - rows);
   }
   return true;
 }
@@ -199,13 +198,13 @@ void cholesky(T* a, Index n, T* l) {
                                  std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
     scale(a, root, n * n), scale(a, root, n * n);
   }
-  matrix_lanes::symmetrize(a, n);
+  simd_rows::symmetrize(a, n);
   bool positive = true;
   for (Index begin = 0; begin < n && positive; begin += together) {
     const Index end = std::min(begin + together, n);
     positive = cholesky_rows(a, n, begin, end);
     for (Index i = end; i < n && positive; i += strip)
-      multiply_add(a + i * n + i, n, -1, matrix_lanes::adjoint<T>(a + begin * n + i, n),
+      multiply_add(a + i * n + i, n, -1, simd_rows::adjoint<T>(a + begin * n + i, n),
                    rows_of<T>(a + begin * n + i, n), std::min(strip, n - i), n - i, end - begin);
   }
   for (Index i = 0; i < n; ++i) {
@@ -233,15 +232,15 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
                  rows_of<T>(upper, width), m - next, n - half, half);
     return lu_columns(a, m, width, next, n - half, pivots);
   }
-  // Turned, so that columns run along the vectors.
+  // Transposed, so that columns run along the vectors.
   const Index rows = m - begin, steps = std::min(n, rows);
   if (rows <= 0) return;
   RecycledVec<T> columns;
   columns.resize(static_cast<std::size_t>(n * rows));
-  matrix_lanes::turn(a + begin * width + begin, width, rows, n, columns.data(), rows);
+  simd_rows::turn(a + begin * width + begin, width, rows, n, columns.data(), rows);
   for (Index k = 0; k < steps; ++k) {
     T* column = columns.data() + k * rows;
-    const Index pivot = k + matrix_lanes::largest(column + k, rows - k);
+    const Index pivot = k + simd_rows::largest(column + k, rows - k);
     pivots[begin + k] = static_cast<std::int32_t>(begin + pivot);
     if (pivot != k) {
       for (Index j = 0; j < n; ++j)
@@ -252,13 +251,13 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
       std::swap_ranges(here + begin + n, here + width, there + begin + n);
     }
     if (column[k] == T(0)) continue;  // all below are zero, too
-    matrix_lanes::divide(column + k + 1, column[k], rows - k - 1);
+    simd_rows::divide(column + k + 1, column[k], rows - k - 1);
     T factors[panel];
     for (Index j = k + 1; j < n; ++j)
       factors[j - k - 1] = -columns[static_cast<std::size_t>(j * rows + k)];
     add_to_rows(column + rows + k + 1, rows, n - k - 1, factors, 1, column + k + 1, rows - k - 1);
   }
-  matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
+  simd_rows::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
 }
 /// a ← L and U in one, with rows of a exchanged: row i of L U is row permutation[i] of a. The pivot
 /// is the first largest element. All NaN, and nothing exchanged, if a is not finite.
@@ -354,7 +353,7 @@ Reflection<T> reflect(T* x, Index n) {
     return {T(0), real(head) / by};
   }
   const double beta = -std::copysign(std::sqrt(square(head) + below), real(head));
-  if (n > 1) matrix_lanes::multiply(x + 1, T(1) / (head - T(beta)), n - 1);
+  if (n > 1) simd_rows::multiply(x + 1, T(1) / (head - T(beta)), n - 1);
   return {(T(beta) - head) / T(beta), beta / by};
 }
 
@@ -368,7 +367,7 @@ void apply_reflections(const T* v, Index width, const T* factors, Index count, I
   RecycledVec<T> room = zeros<T>(2 * count * count + 2 * count * n);
   T *gram = room.data(), *t = gram + count * count, *w = t + count * count, *tw = w + count * n;
   const View<T> conjugate{v, width, 1, true};
-  multiply_add(gram, count, 1, conjugate, matrix_lanes::turned(v, width), count, count, m);
+  multiply_add(gram, count, 1, conjugate, simd_rows::transposed(v, width), count, count, m);
   for (Index j = 0; j < count; ++j) {
     t[j * count + j] = factors[j];
     for (Index i = 0; i < j; ++i) {
@@ -378,9 +377,9 @@ void apply_reflections(const T* v, Index width, const T* factors, Index count, I
     }
   }
   multiply_add(w, n, 1, conjugate, rows_of<T>(c, step), count, n, m);
-  multiply_add(tw, n, 1, adjoint ? matrix_lanes::adjoint<T>(t, count) : rows_of<T>(t, count),
+  multiply_add(tw, n, 1, adjoint ? simd_rows::adjoint<T>(t, count) : rows_of<T>(t, count),
                rows_of<T>(w, n), count, n, count);
-  multiply_add(c, step, -1, matrix_lanes::turned(v, width), rows_of<T>(tw, n), m, n, count);
+  multiply_add(c, step, -1, simd_rows::transposed(v, width), rows_of<T>(tw, n), m, n, count);
 }
 /// q (m × k) ← the first columns of H₀ H₁ …; vector j is zero before place j + offset.
 template <class T>
@@ -414,8 +413,8 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   RecycledVec<T> y = zeros<T>(panel), bar = zeros<T>(std::is_same_v<T, Complex> ? m : 0);
   for (Index j = 0; j < steps; j += panel) {
     const Index width = std::min(panel, steps - j), rows = m - j;
-    T* columns = vectors.data() + j * m + j;  // turned, m apart
-    matrix_lanes::turn(a + j * n + j, n, rows, width, columns, m);
+    T* columns = vectors.data() + j * m + j;  // transposed, m apart
+    simd_rows::turn(a + j * n + j, n, rows, width, columns, m);
     for (Index c = 0; c < width; ++c) {
       T* column = columns + c * m;
       for (Index i = 0; i < c; ++i) r[(j + i) * n + j + c] = column[i];

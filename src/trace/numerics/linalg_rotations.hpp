@@ -1,5 +1,5 @@
-// What QR steps on few diagonals leave for the vectors: rotations, kept and applied many at a time;
-// and the order of what comes out.
+// Rotations of QR steps: collected, and applied to the vectors many at a time; and the order of
+// eigenvalues and singular values.
 #pragma once
 
 #include "../base/stable_sort.hpp"
@@ -35,14 +35,14 @@ class Rotations {
         while (next < count && follows(list_[static_cast<std::size_t>(next - 1)],
                                        list_[static_cast<std::size_t>(next)], down))
           ++next;
-        matrix_lanes::rotate(rows_ + from, width_, list_.data() + k, next - k, down,
-                             std::min(strip, width_ - from));
+        simd_rows::rotate(rows_ + from, width_, list_.data() + k, next - k, down,
+                          std::min(strip, width_ - from));
       }
     list_.clear();
   }
 
  private:
-  using One = matrix_lanes::Rotation;
+  using One = simd_rows::Rotation;
   static bool follows(const One& a, const One& b, bool down) {
     return down ? a.i == b.j && b.i != a.j : a.j == b.i && b.j != a.i;
   }

@@ -1,4 +1,4 @@
-// Singular values of one matrix in memory: reduction to two diagonals, and QR steps on these.
+// svd of one matrix in memory: reduction to bidiagonal form, and QR steps.
 #pragma once
 
 #include "linalg_rotations.hpp"
@@ -35,8 +35,8 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
     for (Index i = s + 1; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
       T* line = a + i * n + s + 1;
-      z[at] = -g.factor * matrix_lanes::add_two(line, f * x[at], w.data() + s + 1, T(0),
-                                                w.data() + s + 1, y.data() + s + 1, count);
+      z[at] = -g.factor * simd_rows::add_two(line, f * x[at], w.data() + s + 1, T(0),
+                                             w.data() + s + 1, y.data() + s + 1, count);
     }
     // The next column, and then the rest along with what the next vector makes of it.
     for (Index i = s + 1; i < n; ++i) {
@@ -48,8 +48,8 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
     std::fill(w.begin(), w.end(), T(0));
     for (Index i = s + 1; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      matrix_lanes::add_on(a + i * n + s + 2, z[at], y_bar.data() + s + 2, w.data() + s + 2,
-                           conj(ahead[static_cast<std::size_t>(i - s - 1)]), count - 1);
+      simd_rows::add_on(a + i * n + s + 2, z[at], y_bar.data() + s + 2, w.data() + s + 2,
+                        conj(ahead[static_cast<std::size_t>(i - s - 1)]), count - 1);
     }
   }
   if (!u) return;
@@ -67,8 +67,8 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& u, Rotations<E>& v
     most = std::max({most, std::fabs(d[i]), i + 1 < n ? std::fabs(e[i]) : 0});
   const double tiny = epsilon<E> * most;
   Index high = n - 1;
-  for (Index rounds = 0; high > 0; ++rounds) {
-    if (rounds > 60 * n) return false;
+  for (Index iterations = 0; high > 0; ++iterations) {
+    if (iterations > 60 * n) return false;
     Index low = high;
     bool split = false;
     while (low > 0 && !split) {
@@ -182,8 +182,8 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   } else {
     std::fill_n(u, m * columns, T(0));
     const T *left = q.data(), *right = basis.data();
-    multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns),
-                 matrix_lanes::rows_of(right, n), m, n, n);
+    multiply_add(u, columns, 1, simd_rows::rows_of(left, columns), simd_rows::rows_of(right, n), m,
+                 n, n);
     for (Index row = 0; row < m; ++row)
       std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
   }
@@ -194,7 +194,7 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
       most[static_cast<std::size_t>(k)] =
           std::max(most[static_cast<std::size_t>(k)], size(u[row * columns + k]));
   RecycledVec<T> sign = zeros<T>(n);
-  bool turned = false;
+  bool flipped = false;
   for (Index k = 0; k < n; ++k) {
     Index first = 0;
     while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most[static_cast<std::size_t>(k)])
@@ -202,9 +202,9 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
     const bool negative = real(u[first * columns + k]) < 0;
     sign[static_cast<std::size_t>(k)] = T(negative ? -1 : 1);
     if (negative) scale(vh + k * n, -1, n);
-    turned = turned || negative;
+    flipped = flipped || negative;
   }
-  for (Index row = 0; turned && row < m; ++row)
+  for (Index row = 0; flipped && row < m; ++row)
     for (Index k = 0; k < n; ++k)
       u[row * columns + k] = u[row * columns + k] * sign[static_cast<std::size_t>(k)];
 }

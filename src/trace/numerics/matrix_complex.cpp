@@ -1,12 +1,12 @@
-// The loops of linear algebra on complex numbers, which are the same on all machines.
+// The inner loops of linear algebra for complex numbers: the same code on all machines.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
 
 #include "../base/recycled.hpp"
-#include "matrix_lanes.hpp"
+#include "simd_rows.hpp"
 
-namespace vt::detail::matrix_lanes {
+namespace vt::detail::simd_rows {
 
 namespace complex_loops {
 
@@ -104,4 +104,4 @@ void substitute(const Complex* t, Index rows, Complex* b, Index step, Index n) {
   }
 }
 
-}  // namespace vt::detail::matrix_lanes
+}  // namespace vt::detail::simd_rows

@@ -1,15 +1,15 @@
-// Products of matrices in memory and triangular substitution, of any shape without padding: what
-// factorisations spend most of their time in.
+// Matrix products in memory and triangular substitution, of any shape without padding: where
+// factorisations spend most of their time.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
 
 #include "../base/recycled.hpp"
-#include "matrix_lanes.hpp"
+#include "simd_rows.hpp"
 
-namespace vt::detail::matrix_lanes {
+namespace vt::detail::simd_rows {
 
-namespace lane_loops {
+namespace simd_loops {
 
 /// A tile of rows × (vectors · width) sums in registers: c += sign · a b. Rows of b are contiguous,
 /// a lies anyhow.
@@ -68,7 +68,7 @@ inline __attribute__((always_inline)) void column_of_tiles(View<Element<L>> a, c
   if (m > 0) tile<L, 1, vectors>(a, b, b_step, k, sign, c, step);
 }
 /// The widest vectors first, and narrower ones for what is left.
-VT_LANE_LOOP void narrow_tiles(const View<Element<L>>& a, const Element<L>* b, Index b_step,
+VT_SIMD_LOOP void narrow_tiles(const View<Element<L>>& a, const Element<L>* b, Index b_step,
                                Index m, Index n, Index k, Element<L> sign, Element<L>* c,
                                Index step) {
   constexpr Index w = L::width;
@@ -77,7 +77,7 @@ VT_LANE_LOOP void narrow_tiles(const View<Element<L>>& a, const Element<L>* b, I
     if (n > 0) narrow_tiles<typename L::Half>(a, b, b_step, m, n, k, sign, c, step);
 }
 /// Columns in groups of three vectors; `b_group`: from one group of b to the next.
-VT_LANE_LOOP void tiles(const View<Element<L>>& a, const Element<L>* b, Index b_step, Index b_group,
+VT_SIMD_LOOP void tiles(const View<Element<L>>& a, const Element<L>* b, Index b_step, Index b_group,
                         Index m, Index n, Index k, Element<L> sign, Element<L>* c, Index step) {
   constexpr Index w = L::width;
   for (; n >= 3 * w; n -= 3 * w, b += b_group, c += 3 * w)
@@ -88,7 +88,7 @@ VT_LANE_LOOP void tiles(const View<Element<L>>& a, const Element<L>* b, Index b_
   }
   narrow_tiles<L>(a, b, b_step, m, n, k, sign, c, step);
 }
-VT_LANE_LOOP void substitute(const Element<L>* t, Index rows, Element<L>* b, Index step, Index n) {
+VT_SIMD_LOOP void substitute(const Element<L>* t, Index rows, Element<L>* b, Index step, Index n) {
   using V = typename L::type;
   constexpr Index w = L::width;
   Index i = 0;
@@ -124,15 +124,15 @@ struct ProductLoops {
   template <class E>                                                                             \
   target void tiles(const View<E>& a, const E* b, Index b_step, Index b_group, Index m, Index n, \
                     Index k, E sign, E* c, Index step) {                                         \
-    lane_loops::tiles<Lanes<E, bytes>>(a, b, b_step, b_group, m, n, k, sign, c, step);           \
+    simd_loops::tiles<SimdLanes<E, bytes>>(a, b, b_step, b_group, m, n, k, sign, c, step);       \
   }                                                                                              \
   template <class E>                                                                             \
   target void substitute(const E* t, Index rows, E* b, Index step, Index n) {                    \
-    lane_loops::substitute<Lanes<E, bytes>>(t, rows, b, step, n);                                \
+    simd_loops::substitute<SimdLanes<E, bytes>>(t, rows, b, step, n);                            \
   }                                                                                              \
   template <class E>                                                                             \
   inline constexpr ProductLoops<E> product_loops = {tiles<E>, substitute<E>,                     \
-                                                    3 * Lanes<E, bytes>::width};                 \
+                                                    3 * SimdLanes<E, bytes>::width};             \
   }
 VT_FOR_MACHINES(VT_MACHINE_LOOPS)
 #undef VT_MACHINE_LOOPS
@@ -146,7 +146,7 @@ void pack(const E* from, Index across, Index along, Index count, Index k, Index 
     const E* group = from + first * across;
     if (across == 1)
       for (Index p = 0; p < k; ++p) std::copy_n(group + p * along, whole, to + p * lines);
-    else if (along == 1) matrix_lanes::turn(group, across, whole, k, to, lines);
+    else if (along == 1) simd_rows::turn(group, across, whole, k, to, lines);
     else
       for (Index q = 0; q < whole; ++q)
         for (Index p = 0; p < k; ++p) to[p * lines + q] = group[q * across + p * along];
@@ -197,15 +197,15 @@ void multiply_add(E* c, Index step, E sign, View<E> a, View<E> b, Index m, Index
     }
 }
 
-}  // namespace lane_loops
+}  // namespace simd_loops
 
 void multiply_add(float* c, Index step, double sign, View<float> a, View<float> b, Index m, Index n,
                   Index k) {
-  lane_loops::multiply_add<float>(c, step, static_cast<float>(sign), a, b, m, n, k);
+  simd_loops::multiply_add<float>(c, step, static_cast<float>(sign), a, b, m, n, k);
 }
 void multiply_add(double* c, Index step, double sign, View<double> a, View<double> b, Index m,
                   Index n, Index k) {
-  lane_loops::multiply_add<double>(c, step, sign, a, b, m, n, k);
+  simd_loops::multiply_add<double>(c, step, sign, a, b, m, n, k);
 }
 void substitute(const float* t, Index rows, float* b, Index step, Index n) {
   VT_MACHINE_CHOICE(product_loops, float).substitute(t, rows, b, step, n);
@@ -214,4 +214,4 @@ void substitute(const double* t, Index rows, double* b, Index step, Index n) {
   VT_MACHINE_CHOICE(product_loops, double).substitute(t, rows, b, step, n);
 }
 
-}  // namespace vt::detail::matrix_lanes
+}  // namespace vt::detail::simd_rows

@@ -44,8 +44,8 @@ inline double polynomial(double x, std::span<const double> c) {
   for (std::size_t k = c.size() - 1; k-- > 0;) r = r * x + c[k];
   return r;
 }
-/// Runs `body(state)` → state while `going(state)` has a lane that is true; a lane keeps its state
-/// once it is false there.
+/// Runs `body(state)` → state while `going(state)` has a SIMD lane that is true; a SIMD lane keeps
+/// its state once it is false there.
 template <class Going, class Body>
 double rounds(double state, double, const Going& going, const Body& body) {
   for (double k = 0; going(k); k += 1) state = body(state, k);

@@ -1,4 +1,4 @@
-// Functions between the lanes of named axes: psum and its relatives, on one Tensor each.
+// Collectives on one Tensor: psum and its relatives over the lanes of a named axis.
 #include <utility>
 
 #include <vt/collectives.hpp>
@@ -7,47 +7,48 @@
 #include <vt/detail/message.hpp>
 
 #include "../record/named_axes.hpp"
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail {
 
 namespace collectives {
 
-Vec<AxisRef> axes_of(const AxisNames& names, std::string_view function, Where where) {
+Vec<AxisRef> axes_of(const AxisNames& names, std::string_view function, CallSite where) {
   if (names.list().empty())
-    fail(ErrorKind::value, worded("vt::{}: no axis is given", function), where);
+    fail(ErrorKind::value, formatted("vt::{}: no axis is given", function), where);
   Vec<AxisRef> axes;
   for (const std::string& name : names.list()) {
     axes.push_back(live_axis(name, function, where).axis);
     for (std::size_t i = 0; i + 1 < axes.size(); ++i)
       if (axes[i] == axes.back())
-        fail(ErrorKind::value, worded("vt::{}: axis \"{}\" is given twice", function, name), where);
+        fail(ErrorKind::value, formatted("vt::{}: axis \"{}\" is given twice", function, name),
+             where);
   }
   return axes;
 }
 
-Tensor emitted(Op op, const Tensor& x, const AxisRef& axis, Where where) {
+Tensor emitted(Op op, const Tensor& x, const AxisRef& axis, CallSite where) {
   return emit(op, make_params(CollectiveParams{axis, {}}), {x}, where);
 }
 
 /// Small integers are summed in 32 bits, as vt::sum does.
-Tensor summable(const Tensor& x, Where where) {
+Tensor summable(const Tensor& x, CallSite where) {
   return aval_of(x).weak ? to_number(x, where) : cast(x, sum_dtype(x.dtype()), where);
 }
 
-Operand at_line(const Tensor& t, Where where) { return {t, where.file, where.line}; }
+Operand at_line(const Tensor& t, CallSite where) { return {t, where.file, where.line}; }
 
 /// Axis `axis` of x, whose blocks go to the lanes, cut in (lane, block) and the lanes put in front:
 /// [lanes, … block …].
 Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool tiled,
-                           std::string_view function, const std::string& name, Where where) {
+                           std::string_view function, const std::string& name, CallSite where) {
   Shape shape = x.shape();
   const std::int64_t n = extent(shape, axis);
   if (tiled ? lanes == 0 || n % lanes != 0 : n != lanes)
     refuse(ErrorKind::shape, function,
-           worded(tiled ? "axis {} cannot be cut in equal blocks for the {} lanes of \"{}\""
-                        : "axis {} must have an element for each of the {} lanes of \"{}\"",
-                  axis, lanes, name),
+           formatted(tiled ? "axis {} cannot be cut in equal blocks for the {} lanes of \"{}\""
+                           : "axis {} must have an element for each of the {} lanes of \"{}\"",
+                     axis, lanes, name),
            x, where);
   Tensor cut = x;
   if (tiled) {
@@ -59,7 +60,7 @@ Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool t
 }
 
 /// The lanes of axis 0 behind each other along `axis` of what is left.
-Tensor with_lanes_behind(const Tensor& x, int axis, Where where) {
+Tensor with_lanes_behind(const Tensor& x, int axis, CallSite where) {
   const Tensor moved = moveaxis(at_line(x, where), Axes{0}, Axes{axis});
   Shape shape = moved.shape();
   shape[static_cast<std::size_t>(axis)] *= shape[static_cast<std::size_t>(axis) + 1];
@@ -68,13 +69,13 @@ Tensor with_lanes_behind(const Tensor& x, int axis, Where where) {
 }
 
 Tensor permuted_lanes(const Tensor& x, const AxisRef& axis, Vec<std::int64_t> sources,
-                      Where where) {
+                      CallSite where) {
   return emit(Op::ppermute, make_params(CollectiveParams{axis, std::move(sources)}), {x}, where);
 }
 
 }  // namespace collectives
 
-Tensor psum_flat(const Tensor& x, const AxisNames& names, Where where) {
+Tensor psum_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   const UserLine line(where);
   need("psum", x, where);
   Tensor sum = collectives::summable(x, where);
@@ -87,7 +88,7 @@ Tensor psum_flat(const Tensor& x, const AxisNames& names, Where where) {
   return sum;
 }
 
-Tensor pmean_flat(const Tensor& x, const AxisNames& names, Where where) {
+Tensor pmean_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   const UserLine line(where);
   need("pmean", x, where);
   const Tensor number = to_float(x, where);
@@ -99,7 +100,7 @@ Tensor pmean_flat(const Tensor& x, const AxisNames& names, Where where) {
               where);
 }
 
-Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest, Where where) {
+Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest, CallSite where) {
   const UserLine line(where);
   const char* name = greatest ? "pmax" : "pmin";
   need(name, x, where);
@@ -110,7 +111,7 @@ Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest,
 }
 
 Tensor all_gather_flat(const Tensor& x, const AxisNames& names, const AllGatherOptions& options,
-                       Where where) {
+                       CallSite where) {
   const UserLine line(where);
   need("all_gather", x, where);
   const Vec<AxisRef> axes = collectives::axes_of(names, "all_gather", where);
@@ -130,7 +131,7 @@ Tensor all_gather_flat(const Tensor& x, const AxisNames& names, const AllGatherO
 }
 
 Tensor all_to_all_flat(const Tensor& x, const std::string& name, int split_axis, int concat_axis,
-                       const AllToAllOptions& options, Where where) {
+                       const AllToAllOptions& options, CallSite where) {
   const UserLine line(where);
   need("all_to_all", x, where);
   const AxisRef axis = live_axis(name, "all_to_all", where).axis;
@@ -144,7 +145,7 @@ Tensor all_to_all_flat(const Tensor& x, const std::string& name, int split_axis,
 }
 
 Tensor psum_scatter_flat(const Tensor& x, const std::string& name,
-                         const PsumScatterOptions& options, Where where) {
+                         const PsumScatterOptions& options, CallSite where) {
   const UserLine line(where);
   need("psum_scatter", x, where);
   const AxisRef lanes = live_axis(name, "psum_scatter", where).axis;
@@ -158,7 +159,7 @@ Tensor psum_scatter_flat(const Tensor& x, const std::string& name,
 
 Tensor ppermute_flat(const Tensor& x, const std::string& name,
                      const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
-                     Where where) {
+                     CallSite where) {
   const UserLine line(where);
   need("ppermute", x, where);
   const AxisRef axis = live_axis(name, "ppermute", where).axis;
@@ -167,36 +168,37 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name,
     for (std::int64_t lane : {from, to})
       if (lane < 0 || lane >= axis->size)
         fail(ErrorKind::value,
-             worded("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane, axis->size,
-                    name),
+             formatted("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane, axis->size,
+                       name),
              where);
     std::int64_t& source = sources[static_cast<std::size_t>(to)];
     if (source >= 0)
-      fail(ErrorKind::value, worded("vt::ppermute: lane {} of \"{}\" is sent to twice", to, name),
-           where);
+      fail(ErrorKind::value,
+           formatted("vt::ppermute: lane {} of \"{}\" is sent to twice", to, name), where);
     source = from;
   }
   return collectives::permuted_lanes(x, axis, std::move(sources), where);
 }
 
 Tensor pshuffle_flat(const Tensor& x, const std::string& name,
-                     const std::vector<std::int64_t>& sources, Where where) {
+                     const std::vector<std::int64_t>& sources, CallSite where) {
   const UserLine line(where);
   need("pshuffle", x, where);
   const AxisRef axis = live_axis(name, "pshuffle", where).axis;
   if (static_cast<std::int64_t>(sources.size()) != axis->size)
     fail(ErrorKind::value,
-         worded("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(), axis->size,
-                name),
+         formatted("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(),
+                   axis->size, name),
          where);
   Vec<char> taken(sources.size(), 0);
   for (std::int64_t s : sources) {
     if (s < 0 || s >= axis->size)
       fail(ErrorKind::value,
-           worded("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size, name),
+           formatted("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size,
+                     name),
            where);
     if (std::exchange(taken[static_cast<std::size_t>(s)], 1))
-      fail(ErrorKind::value, worded("vt::pshuffle: lane {} is a source twice", s), where);
+      fail(ErrorKind::value, formatted("vt::pshuffle: lane {} is a source twice", s), where);
   }
   return collectives::permuted_lanes(
       x, axis, Vec<std::int64_t>(sources.data(), sources.data() + sources.size()), where);
@@ -206,7 +208,7 @@ Tensor pshuffle_flat(const Tensor& x, const std::string& name,
 
 namespace vt {
 
-Tensor axis_index(const AxisNames& names, Where where) {
+Tensor axis_index(const AxisNames& names, CallSite where) {
   const detail::UserLine line(where);
   Tensor index;
   for (const detail::AxisRef& axis : detail::collectives::axes_of(names, "axis_index", where)) {
@@ -216,7 +218,7 @@ Tensor axis_index(const AxisNames& names, Where where) {
   return index;
 }
 
-std::int64_t axis_size(const AxisNames& names, Where where) {
+std::int64_t axis_size(const AxisNames& names, CallSite where) {
   std::int64_t size = 1;
   for (const detail::AxisRef& axis : detail::collectives::axes_of(names, "axis_size", where))
     size *= axis->size;

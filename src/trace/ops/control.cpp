@@ -11,8 +11,8 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
-#include "control_recording.hpp"
-#include "promote.hpp"
+#include "support/control_recording.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail {
 
@@ -38,14 +38,15 @@ void refuse_structure(const ControlCall& call, const char* must, const char* wha
                       const std::string& path) {
   control_ops::refuse(
       ErrorKind::tree, call,
-      worded("{}, but {}{} differs in its size, its keys or a value that is no Tensor", must,
-             path.empty() ? "the " : "", path.empty() ? std::string(what) : what + (" " + path)));
+      formatted("{}, but {}{} differs in its size, its keys or a value that is no Tensor", must,
+                path.empty() ? "the " : "",
+                path.empty() ? std::string(what) : what + (" " + path)));
 }
 
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions,
                                 std::span<const Tensor> operands, const ControlCall& call) {
   using namespace control_ops;
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   if (!index.defined()) refuse(ErrorKind::value, call, "the index is an empty Tensor");
   if (!is_int(index.dtype()) && !is_bool(index.dtype()))
     refuse(ErrorKind::dtype, call, "the index must be an integer, not " + aval_of(index).str());
@@ -125,7 +126,7 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   using namespace control_ops;
   if (options.checkpoint < 0)
     refuse(ErrorKind::value, call,
-           worded("checkpoint is {}; it is a number of states", options.checkpoint));
+           formatted("checkpoint is {}; it is a number of states", options.checkpoint));
   need_all(call, given, call.carry_name, "carry");
   std::vector<Tensor> init(given.begin(), given.end());
   Vec<OwnState> own, asked;
@@ -169,18 +170,18 @@ std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options,
                          const ControlCall& call) {
   std::optional<std::int64_t> length = options.length;
   if (length && *length < 0)
-    refuse(ErrorKind::value, call, worded("length is {}; it is a number of elements", *length));
+    refuse(ErrorKind::value, call, formatted("length is {}; it is a number of elements", *length));
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const auto name = [&] { return leaf_name(call.sequence_name, i, "sequence"); };
     if (xs[i].rank() == 0)
       refuse(ErrorKind::shape, call,
-             worded("{} is a scalar {}, and has no elements", name(), aval_of(xs[i]).str()));
+             formatted("{} is a scalar {}, and has no elements", name(), aval_of(xs[i]).str()));
     const std::int64_t n = xs[i].shape()[0];
     if (!length) length = n;
     if (n != *length)
       refuse(ErrorKind::shape, call,
-             worded("the sequences must have one length, but {} is {} where the length is {}",
-                    name(), aval_of(xs[i]).str(), *length));
+             formatted("the sequences must have one length, but {} is {} where the length is {}",
+                       name(), aval_of(xs[i]).str(), *length));
   }
   if (!length)
     refuse(ErrorKind::shape, call,
@@ -224,7 +225,7 @@ std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>&
 
 /// Elements first … first + count − 1 of every sequence; with `block` > 0 in rows of so many.
 std::vector<Tensor> part_of(std::span<const Tensor> xs, std::int64_t first, std::int64_t count,
-                            std::int64_t block, Where line) {
+                            std::int64_t block, CallSite line) {
   std::vector<Tensor> parts;
   for (const Tensor& x : xs) {
     Tensor part = sliced(x, 0, first, first + count, 1, line);
@@ -238,14 +239,14 @@ std::vector<Tensor> part_of(std::span<const Tensor> xs, std::int64_t first, std:
   return parts;
 }
 
-/// `unroll` elements per round, and what is left of them in a loop of its own.
+/// `unroll` elements per iteration, and what is left of them in a loop of its own.
 std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>& init,
                                   std::span<const Tensor> xs, std::int64_t length,
                                   const ScanOptions& options, const ControlCall& call) {
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   const std::int64_t block = options.unroll, whole = length / block * block;
   const std::size_t carries = init.size();
-  const FlatFunction rounds = [&](std::span<const Tensor> leaves) {
+  const FlatFunction iterations = [&](std::span<const Tensor> leaves) {
     std::vector<Tensor> carry(leaves.begin(),
                               leaves.begin() + static_cast<std::ptrdiff_t>(carries));
     Vec<std::vector<Tensor>> ys;
@@ -279,7 +280,7 @@ std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>&
     init.assign(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(carries));
   };
   if (options.reverse) run_tail();
-  std::vector<Tensor> out = scan_elements(rounds, init, part_of(xs, 0, whole, block, line),
+  std::vector<Tensor> out = scan_elements(iterations, init, part_of(xs, 0, whole, block, line),
                                           whole / block, options.reverse, call);
   init.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(carries));
   if (!options.reverse) run_tail();
@@ -304,7 +305,7 @@ std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> 
   const std::int64_t length = scan_length(xs, options, call);
   if (options.unroll < 1)
     refuse(ErrorKind::value, call,
-           worded("unroll is {}; it is a number of elements per round", options.unroll));
+           formatted("unroll is {}; it is a number of elements per round", options.unroll));
   std::vector<Tensor> init(given.begin(), given.end());
   if (options.unroll > 1 && length > options.unroll)
     return scan_unrolled(body, init, xs, length, options, call);
@@ -320,7 +321,7 @@ std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const Flat
            v <= std::numeric_limits<std::int32_t>::max();
   };
   const DType dtype = fits(lower) && fits(upper) ? DType::i32 : DType::i64;
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   std::vector<Tensor> init{scalar_of(dtype, lower)};
   init.insert(init.end(), given.begin(), given.end());
   const FlatFunction step = [&](std::span<const Tensor> carry) {
@@ -342,7 +343,7 @@ std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const Fl
                               std::span<const Tensor> given, const WhileOptions& options,
                               const ControlCall& call) {
   using namespace control_ops;
-  const Where line = user_line(call.where);
+  const CallSite line = user_line(call.where);
   for (const Tensor* bound : {&lower, &upper}) {
     if (!bound->defined()) refuse(ErrorKind::value, call, "a bound is an empty Tensor");
     if (!is_int(bound->dtype()) || bound->rank() != 0)

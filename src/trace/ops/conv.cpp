@@ -2,7 +2,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/axis_map.hpp"
-#include "window_options.hpp"
+#include "support/window_options.hpp"
 
 namespace vt::detail::convolutions {
 
@@ -14,7 +14,7 @@ struct Setting {
   Tensor x, filter;
   Layout in, kernel, out;
   bool one_image = false;
-  Where where;
+  CallSite where;
 
   [[noreturn]] void refuse_shape(const std::string& what) const {
     refuse(ErrorKind::shape, name, what, given_x, given_filter, where);
@@ -51,7 +51,7 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
   s.x = cast(s.x, c.dtype, c.weak, s.where);
   s.filter = cast(s.filter, c.dtype, c.weak, s.where);
   if (spatial >= 0 && s.filter.rank() != spatial + 2)
-    s.refuse_shape(worded("needs a filter of {} axes", spatial + 2));
+    s.refuse_shape(formatted("needs a filter of {} axes", spatial + 2));
   if (s.filter.rank() < 2) s.refuse_shape("needs a filter of two or more axes");
   const int n = s.filter.rank() - 2;
   if (n > 9) s.refuse_shape("has more than 9 spatial axes");
@@ -59,7 +59,7 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
       o.layout.empty() ? s.x.rank() == n + 1 : o.layout.find('N') == std::string::npos;
   if (o.layout.empty() && s.x.rank() != n + 1 && s.x.rank() != n + 2)
     s.refuse_shape(
-        worded("needs {} axes, or {} for one image, to go with the filter", n + 2, n + 1));
+        formatted("needs {} axes, or {} for one image, to go with the filter", n + 2, n + 1));
   s.one_image = image;
   const std::string layout = o.layout.empty() ? default_layout(image ? "" : "N", n, "C") : o.layout;
   s.in = parse_layout(name, layout, 'N', 'C', s.x, s.where);
@@ -69,11 +69,11 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
                           'I', 'O', s.filter, s.where);
   s.out = parse_layout(name, o.out_layout.empty() ? layout : o.out_layout, 'N', 'C', s.x, s.where);
   if (s.kernel.first < 0)
-    refuse(ErrorKind::value, name, worded("the layout \"{}\" lacks the letter I", o.filter_layout),
-           s.filter, s.where);
+    refuse(ErrorKind::value, name,
+           formatted("the layout \"{}\" lacks the letter I", o.filter_layout), s.filter, s.where);
   if ((s.out.first < 0) != image)
     refuse(ErrorKind::value, name,
-           worded("the layouts \"{}\" and \"{}\" differ in their letters", layout, o.out_layout),
+           formatted("the layouts \"{}\" and \"{}\" differ in their letters", layout, o.out_layout),
            s.x, s.where);
   // The other layouts' spatial axes in the order of x's.
   const auto in_order = [&](Layout& other, const std::string& text) {
@@ -82,8 +82,8 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
       const std::size_t at = other.letters.find(letter);
       if (at == std::string::npos)
         refuse(ErrorKind::value, name,
-               worded("the layouts \"{}\" and \"{}\" differ in their letters", layout, text), s.x,
-               s.filter, s.where);
+               formatted("the layouts \"{}\" and \"{}\" differ in their letters", layout, text),
+               s.x, s.filter, s.where);
       order.push_back(other.spatial[at]);
     }
     other.spatial = order;
@@ -107,7 +107,7 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
 
 /// An axis as (parts, rest); axis numbers in `others` move on.
 Tensor split_axis(const Tensor& x, int axis, std::int64_t parts, std::initializer_list<Axes*> lists,
-                  Where where) {
+                  CallSite where) {
   Shape shape = x.shape();
   shape[axis_index(axis)] /= parts;
   shape.insert(shape.begin() + axis, parts);
@@ -175,8 +175,8 @@ Sliding sliding(const Setting& s, const ConvOptions& o) {
   slide.rhs_dilation = numbers_per_axis(s.name, "rhs_dilation", o.rhs_dilation, n, 1, s.x, s.where);
   Shape extents, windows;
   for (std::size_t k = 0; k < n; ++k) {
-    extents.push_back(stretched(s.x.dim(s.in.spatial[k]), slide.lhs_dilation[k]));
-    windows.push_back(stretched(s.filter.dim(s.kernel.spatial[k]), slide.rhs_dilation[k]));
+    extents.push_back(dilated(s.x.dim(s.in.spatial[k]), slide.lhs_dilation[k]));
+    windows.push_back(dilated(s.filter.dim(s.kernel.spatial[k]), slide.rhs_dilation[k]));
   }
   slide.edges = edges_of(s.name, o.padding, extents, windows, slide.strides, s.x, s.where);
   return slide;
@@ -188,21 +188,21 @@ Tensor convolve(std::string_view name, const Operand& x, const Operand& filter,
   const Setting s = prepared(name, x, filter, o, spatial);
   const std::int64_t g = o.feature_group_count, b = o.batch_group_count;
   if (g < 1 || b < 1)
-    refuse(ErrorKind::value, name, worded("groups must be at least 1, not {} and {}", g, b), s.x,
+    refuse(ErrorKind::value, name, formatted("groups must be at least 1, not {} and {}", g, b), s.x,
            s.filter, s.where);
   if (g > 1 && b > 1)
     refuse(ErrorKind::value, name, "takes groups of features or of images, not both", s.x, s.filter,
            s.where);
   const std::int64_t channels = s.x.dim(s.in.second), features = s.filter.dim(s.kernel.second);
   if (channels != s.filter.dim(s.kernel.first) * g)
-    s.refuse_shape(
-        g == 1 ? worded("x has {} channels, the filter {}", channels, s.filter.dim(s.kernel.first))
-               : worded("x has {} channels, the filter {} in each of {} groups", channels,
-                        s.filter.dim(s.kernel.first), g));
+    s.refuse_shape(g == 1 ? formatted("x has {} channels, the filter {}", channels,
+                                      s.filter.dim(s.kernel.first))
+                          : formatted("x has {} channels, the filter {} in each of {} groups",
+                                      channels, s.filter.dim(s.kernel.first), g));
   if (features % (g * b) != 0)
-    s.refuse_shape(worded("{} groups do not divide the {} output features", g * b, features));
+    s.refuse_shape(formatted("{} groups do not divide the {} output features", g * b, features));
   if (b > 1 && (s.one_image || s.x.dim(s.in.first) % b != 0))
-    s.refuse_shape(worded("{} groups do not divide the images", b));
+    s.refuse_shape(formatted("{} groups do not divide the images", b));
   return emitted(s, sliding(s, o), g, b, o.dtype.value_or(s.x.dtype()));
 }
 
@@ -216,7 +216,7 @@ Tensor depthwise(std::string_view name, const Operand& x, const Operand& filter,
   const std::int64_t channels = s.x.dim(s.in.second), given = s.filter.dim(s.kernel.first),
                      multiplier = s.filter.dim(s.kernel.second);
   if (channels != given)
-    s.refuse_shape(worded("x has {} channels, the filter {}", channels, given));
+    s.refuse_shape(formatted("x has {} channels, the filter {}", channels, given));
   // [spatial…, C, m] → [spatial…, 1, C · m]
   Shape shape = picked(s.filter.shape(), s.kernel.spatial);
   shape.push_back(1);
@@ -254,7 +254,7 @@ Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options) {
 Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options,
                       bool transpose_kernel) {
   constexpr const char* name = "conv_transpose";
-  const Where where = x.where;
+  const CallSite where = x.where;
   const detail::UserLine line(where);
   if (!options.lhs_dilation.empty() || options.feature_group_count != 1 ||
       options.batch_group_count != 1)
@@ -262,14 +262,14 @@ Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options,
                    filter.tensor, where);
   cv::Setting s = cv::prepared(name, x, filter, options, -1);
   if (transpose_kernel) {
-    Axes turned = s.kernel.spatial;
-    detail::insertion_sort(turned);
-    if (!turned.empty()) s.filter = rev(s.filter, turned);
+    Axes flipped = s.kernel.spatial;
+    detail::insertion_sort(flipped);
+    if (!flipped.empty()) s.filter = rev(s.filter, flipped);
     std::swap(s.kernel.first, s.kernel.second);
   }
   if (s.x.dim(s.in.second) != s.filter.dim(s.kernel.first))
-    s.refuse_shape(detail::worded("x has {} channels, the filter {}", s.x.dim(s.in.second),
-                                  s.filter.dim(s.kernel.first)));
+    s.refuse_shape(detail::formatted("x has {} channels, the filter {}", s.x.dim(s.in.second),
+                                     s.filter.dim(s.kernel.first)));
   ConvOptions plain = options;
   const bool scheme = !options.padding.scheme().empty();
   if (scheme) plain.padding = "VALID";
@@ -279,12 +279,12 @@ Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options,
     const bool valid = options.padding.scheme() == "VALID";
     if (!valid && options.padding.scheme() != "SAME")
       detail::refuse(ErrorKind::value, name,
-                     detail::worded("padding must be \"VALID\", \"SAME\" or pairs, not \"{}\"",
-                                    options.padding.scheme()),
+                     detail::formatted("padding must be \"VALID\", \"SAME\" or pairs, not \"{}\"",
+                                       options.padding.scheme()),
                      s.x, where);
     for (std::size_t k = 0; k < s.axes(); ++k) {
-      const std::int64_t window = detail::stretched(s.filter.dim(s.kernel.spatial[k]),
-                                                    slide.rhs_dilation[k]),
+      const std::int64_t window = detail::dilated(s.filter.dim(s.kernel.spatial[k]),
+                                                  slide.rhs_dilation[k]),
                          stride = strides[k];
       const std::int64_t all =
           window + stride - 2 + (valid ? std::max<std::int64_t>(window - stride, 0) : 0);

@@ -6,7 +6,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt {
 
@@ -21,17 +21,18 @@ inline Tensor like(std::string_view name, Operand& x, Scalar value) {
 inline std::span<const Tensor> nothing() { return {}; }
 
 /// Throws if `dtype` is one of integers and cannot hold the first or the last of a row of numbers.
-inline void check_ends(std::string_view name, Scalar first, Scalar last, DType dtype, Where where) {
+inline void check_ends(std::string_view name, Scalar first, Scalar last, DType dtype,
+                       CallSite where) {
   for (const Scalar& end : {first, last})
     if (!integer_fits(end, dtype, Literal::value))
       refuse(ErrorKind::dtype, name,
-             worded("{} does not fit {}", integer_text(end), name_of(dtype)), nothing(), where);
+             formatted("{} does not fit {}", integer_text(end), name_of(dtype)), nothing(), where);
 }
 
 /// Throws unless a list of as many numbers in f64 can be counted.
-inline void check_count(std::string_view name, std::int64_t count, Where where) {
+inline void check_count(std::string_view name, std::int64_t count, CallSite where) {
   if (count < 0)
-    refuse(ErrorKind::value, name, worded("cannot make {} elements", count), nothing(), where);
+    refuse(ErrorKind::value, name, formatted("cannot make {} elements", count), nothing(), where);
   need_size(name, f64, Shape{count}, nothing(), where);
 }
 
@@ -44,10 +45,10 @@ inline Tensor scaled(Tensor i, Scalar start, Scalar step) {
 
 }  // namespace detail::create
 
-Tensor zeros(const Shape& shape, DType dtype, Where where) {
+Tensor zeros(const Shape& shape, DType dtype, CallSite where) {
   return detail::filled("zeros", detail::Scalar(0), dtype, shape, where);
 }
-Tensor ones(const Shape& shape, DType dtype, Where where) {
+Tensor ones(const Shape& shape, DType dtype, CallSite where) {
   return detail::filled("ones", detail::Scalar(1), dtype, shape, where);
 }
 
@@ -59,21 +60,21 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   if (v.node()->op == detail::Op::full && v.rank() == 0)
     return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(),
                           shape, value.where);
-  if (!detail::stretches(v.shape(), shape))
+  if (!detail::broadcasts_to(v.shape(), shape))
     detail::refuse(ErrorKind::shape, "full",
-                   detail::worded("the value does not broadcast to {}", shape.str()), v,
+                   detail::formatted("the value does not broadcast to {}", shape.str()), v,
                    value.where);
   detail::need_size("full", v.dtype(), shape, {&v, 1}, value.where);
   return detail::broadcast(v, shape, value.where);
 }
 
 Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns,
-           Param<int> diagonal, DType dtype, Where where) {
+           Param<int> diagonal, DType dtype, CallSite where) {
   const detail::UserLine line(where);
   const Shape shape{rows, columns.value_or(rows)};
   if (shape[0] < 0 || shape[1] < 0)
     detail::refuse(ErrorKind::value, "eye",
-                   detail::worded("negative extent in shape {}", shape.str()),
+                   detail::formatted("negative extent in shape {}", shape.str()),
                    detail::create::nothing(), where);
   detail::need_size("eye", i64, shape, detail::create::nothing(), where);
   const Tensor on = equal(detail::counted(i64, shape, 0, where) + int{diagonal},
@@ -88,12 +89,12 @@ Tensor full_like(Operand x, Operand value) {
   return full(x.tensor.shape(), std::move(value), x.tensor.dtype());
 }
 
-Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype, Where where) {
+Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype, CallSite where) {
   return detail::integer_range(0, stop, 1, dtype, where);
 }
 
 Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t step,
-                             std::optional<DType> dtype, Where where) {
+                             std::optional<DType> dtype, CallSite where) {
   const UserLine line(where);
   if (step == 0)
     refuse(ErrorKind::value, "arange", "the step must not be 0", create::nothing(), where);
@@ -107,7 +108,7 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
                 (0 - static_cast<std::uint64_t>(step)) +
             1;
   if (count >= (std::uint64_t{1} << 59))
-    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
+    refuse(ErrorKind::shape, "arange", formatted("{} elements are too many to address", count),
            create::nothing(), where);
   const std::int64_t last = count ? start + static_cast<std::int64_t>(count - 1) * step : start;
   constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(),
@@ -132,17 +133,17 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
 }
 
 Tensor detail::real_range(double start, double stop, double step, std::optional<DType> dtype,
-                          Where where) {
+                          CallSite where) {
   const UserLine line(where);
   if (step == 0 || !__builtin_isfinite(start) || !__builtin_isfinite(stop) ||
       !__builtin_isfinite(step))
-    refuse(
-        ErrorKind::value, "arange",
-        worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step),
-        create::nothing(), where);
+    refuse(ErrorKind::value, "arange",
+           formatted("needs finite ends and a step other than 0, not {} to {} by {}", start, stop,
+                     step),
+           create::nothing(), where);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (count >= 0x1p59)
-    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
+    refuse(ErrorKind::shape, "arange", formatted("{} elements are too many to address", count),
            create::nothing(), where);
   const DType wanted = dtype.value_or(f32);
   const auto whole = [](double x) { return Scalar(Scalar(x).converted(x < 0 ? i64 : u64)); };
@@ -170,7 +171,7 @@ Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t s
 }
 
 Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, bool endpoint,
-                DType dtype, Where where) {
+                DType dtype, CallSite where) {
   const detail::UserLine line(where);
   detail::create::check_count("linspace", count, where);
   const std::int64_t steps = count - (endpoint ? 1 : 0);
@@ -180,7 +181,7 @@ Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> cou
   return detail::cast(x, dtype, where);
 }
 
-Tensor iota(DType dtype, const Shape& shape, Param<int> given_axis, Where where) {
+Tensor iota(DType dtype, const Shape& shape, Param<int> given_axis, CallSite where) {
   const int axis = given_axis < 0 ? given_axis + shape.rank() : int{given_axis};
   if (is_bool(dtype)) return detail::cast(detail::counted(i32, shape, axis, where), bool_, where);
   if (is_complex(dtype))
@@ -188,11 +189,11 @@ Tensor iota(DType dtype, const Shape& shape, Param<int> given_axis, Where where)
   return detail::counted(dtype, shape, axis, where);
 }
 
-Tensor Tensor::astype(DType dtype, Where where) const {
+Tensor Tensor::astype(DType dtype, CallSite where) const {
   detail::need("astype", *this, where);
   return detail::cast(*this, dtype, where);
 }
-Tensor Tensor::reshape(const Shape& shape, Where where) const {
+Tensor Tensor::reshape(const Shape& shape, CallSite where) const {
   return vt::reshape(Operand(*this, where.file, where.line), shape);
 }
 

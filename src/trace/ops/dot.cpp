@@ -4,11 +4,11 @@
 
 #include <vt/detail/message.hpp>
 
-#include "contract.hpp"
+#include "support/contract.hpp"
 
 namespace vt::detail {
 
-Tensor summed_to(Tensor t, Labels& labels, const Labels& keep, Where where) {
+Tensor summed_to(Tensor t, Labels& labels, const Labels& keep, CallSite where) {
   Axes gone;
   Labels left;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -19,7 +19,7 @@ Tensor summed_to(Tensor t, Labels& labels, const Labels& keep, Where where) {
   return reduced(Op::reduce_sum, t, gone, where);
 }
 
-Tensor ordered(const Tensor& t, const Labels& labels, const Labels& out, Where where) {
+Tensor ordered(const Tensor& t, const Labels& labels, const Labels& out, CallSite where) {
   Axes permutation;
   for (int label : out) permutation.push_back(label_axis(labels, label));
   return permuted(t, permutation, where);
@@ -27,9 +27,9 @@ Tensor ordered(const Tensor& t, const Labels& labels, const Labels& out, Where w
 
 namespace contraction {
 
-/// Nothing is summed: an element-wise product, each operand stretched over the labels it lacks.
+/// Nothing is summed: an element-wise product, each operand broadcast over the labels it lacks.
 inline Tensor product(const Tensor& a, const Labels& la, const Tensor& b, const Labels& lb,
-                      const Labels& out, Where where) {
+                      const Labels& out, CallSite where) {
   Shape shape;
   for (int label : out)
     shape.push_back(has_label(la, label) ? extent(a.shape(), label_axis(la, label))
@@ -43,7 +43,7 @@ inline Tensor product(const Tensor& a, const Labels& la, const Tensor& b, const 
       mine.push_back(out[i]);
       axes.push_back(static_cast<int>(i));
     }
-    return spread(ordered(t, labels, mine, where), shape, axes, where);
+    return broadcast_along(ordered(t, labels, mine, where), shape, axes, where);
   };
   const Tensor operands[2] = {placed(a, la), placed(b, lb)};
   const Aval &x = aval_of(operands[0]), &y = aval_of(operands[1]);
@@ -52,7 +52,7 @@ inline Tensor product(const Tensor& a, const Labels& la, const Tensor& b, const 
 
 }  // namespace contraction
 
-Tensor contract(Tensor a, Labels la, Tensor b, Labels lb, const Labels& out, Where where) {
+Tensor contract(Tensor a, Labels la, Tensor b, Labels lb, const Labels& out, CallSite where) {
   // What only one side has and nobody wants is summed before it is multiplied.
   Labels keep = lb;
   keep.append(out.begin(), out.end());
@@ -118,14 +118,14 @@ inline Tensor along(std::string_view name, Operand& a, Operand& b, const Axes& a
   const Tensor &x = a.tensor, &y = b.tensor;
   if (a_axes.size() != b_axes.size())
     refuse(ErrorKind::shape, name,
-           worded("axes {} and {} differ in length", a_axes.str(), b_axes.str()), x, y, a.where);
+           formatted("axes {} and {} differ in length", a_axes.str(), b_axes.str()), x, y, a.where);
   Labels la, lb, out;
   for (int i = 0; i < x.rank(); ++i) la.push_back(i);
   for (int i = 0; i < y.rank(); ++i) lb.push_back(x.rank() + i);
   for (std::size_t k = 0; k < a_axes.size(); ++k) {
     if (x.dim(a_axes[k]) != y.dim(b_axes[k]))
       refuse(ErrorKind::shape, name,
-             worded("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y,
+             formatted("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y,
              a.where);
     lb[static_cast<std::size_t>(b_axes[k])] = a_axes[k];
   }
@@ -191,7 +191,7 @@ Tensor matmul(Operand a, Operand b) {
   constexpr int inner = -1, row = -2, column = -3;  // batch labels count from 0 at the right
   const int batch_a = std::max(0, m - 2), batch_b = std::max(0, n - 2);
   detail::Labels la, lb, out;
-  Axes gone_a, gone_b;  // axes of size 1 that stretch: left out, never tiled
+  Axes gone_a, gone_b;  // axes of size 1 that broadcast: left out, never tiled
   for (int k = std::max(batch_a, batch_b); k-- > 0;) {
     const int i = batch_a - 1 - k, j = batch_b - 1 - k;
     const std::int64_t p = i < 0 ? 1 : detail::extent(x.shape(), i),
@@ -252,8 +252,8 @@ Tensor tensordot(Operand a, Operand b, Param<int> axes) {
   ct::meet_for_product("tensordot", a, b);
   const int m = a.tensor.rank(), n = b.tensor.rank();
   if (axes < 0 || axes > m || axes > n)
-    detail::refuse(ErrorKind::shape, "tensordot", detail::worded("cannot sum over {} axes", axes),
-                   a.tensor, b.tensor, a.where);
+    detail::refuse(ErrorKind::shape, "tensordot",
+                   detail::formatted("cannot sum over {} axes", axes), a.tensor, b.tensor, a.where);
   Axes last, first;
   for (int k = 0; k < axes; ++k) {
     last.push_back(m - axes + k);

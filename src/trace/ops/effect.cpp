@@ -12,7 +12,7 @@
 #include "../ir/effects.hpp"
 #include "../ir/printer.hpp"
 #include "../record/scope.hpp"
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail {
 
@@ -22,9 +22,9 @@ namespace effect_ops {
 /// arguments.
 std::string placed(const TextFormat& format, const char* function,
                    std::span<const TextArgument> arguments, std::vector<Tensor>& operands,
-                   Where where) {
+                   CallSite where) {
   const auto refuse = [&](const std::string& what) {
-    fail(ErrorKind::value, worded("{}: {} in \"{}\"", function, what, format.text), where);
+    fail(ErrorKind::value, formatted("{}: {} in \"{}\"", function, what, format.text), where);
   };
   const auto append_literal = [](std::string& to, std::string_view text) {
     for (char c : text) {
@@ -34,7 +34,7 @@ std::string placed(const TextFormat& format, const char* function,
   };
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].is_text && !arguments[i].tensor.defined())
-      refuse(worded("argument {} is an empty Tensor", i));
+      refuse(formatted("argument {} is an empty Tensor", i));
   std::string text;
   Vec<bool> used(arguments.size());
   for (const TextPart& part : parts_of(format.text, function, where)) {
@@ -43,26 +43,26 @@ std::string placed(const TextFormat& format, const char* function,
       continue;
     }
     if (static_cast<std::size_t>(part.value) >= arguments.size())
-      refuse(worded("there is no argument {} for a place", part.value));
+      refuse(formatted("there is no argument {} for a place", part.value));
     const TextArgument& a = arguments[static_cast<std::size_t>(part.value)];
     used[static_cast<std::size_t>(part.value)] = true;
     try {
       if (a.is_text) {
-        append_literal(text, worded(part.text.empty() ? "{}" : "{:" + part.text + "}", a.text));
+        append_literal(text, formatted(part.text.empty() ? "{}" : "{:" + part.text + "}", a.text));
         continue;
       }
       // Tried on a zero, so that a wrong specification fails here and not when the program runs.
       const double zero[2] = {};
       printer::value_text(Aval(a.tensor.dtype(), Shape{}), zero, part.text);
     } catch (const std::exception& e) {
-      refuse(worded("argument {} cannot be written with {{:{}}} ({})", part.value, part.text,
-                    e.what()));
+      refuse(formatted("argument {} cannot be written with {{:{}}} ({})", part.value, part.text,
+                       e.what()));
     }
-    text += worded("{{{}{}{}}}", operands.size(), part.text.empty() ? "" : ":", part.text);
+    text += formatted("{{{}{}{}}}", operands.size(), part.text.empty() ? "" : ":", part.text);
     operands.push_back(a.tensor);
   }
   for (std::size_t i = 0; i < used.size(); ++i)
-    if (!used[i]) refuse(worded("there is no place for argument {}", i));
+    if (!used[i]) refuse(formatted("there is no place for argument {}", i));
   return text;
 }
 
@@ -70,7 +70,7 @@ std::string placed(const TextFormat& format, const char* function,
 
 void print_flat(const TextFormat& format, const PrintOptions& options,
                 std::span<const TextArgument> arguments) {
-  const Where line = user_line(format.where);
+  const CallSite line = user_line(format.where);
   std::vector<Tensor> operands;
   PrintParams p;
   p.text = effect_ops::placed(format, "vt::debug_print", arguments, operands, line);
@@ -80,7 +80,7 @@ void print_flat(const TextFormat& format, const PrintOptions& options,
 
 void check_flat(const Operand& holds, const TextFormat& format,
                 std::span<const TextArgument> arguments) {
-  const Where line = user_line(holds.where);
+  const CallSite line = user_line(holds.where);
   if (!holds.tensor.defined())
     fail(ErrorKind::value, "vt::check: the condition is an empty Tensor", line);
   std::vector<Tensor> values;
@@ -94,23 +94,24 @@ void check_flat(const Operand& holds, const TextFormat& format,
 
 std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> like,
                                   std::span<const Tensor> arguments, const CallbackOptions& options,
-                                  Where where) {
+                                  CallSite where) {
   const bool pure = call.pure;
   const char* name = pure ? "vt::pure_callback" : "vt::callback";
   CallbackParams p;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].defined())
-      fail(ErrorKind::value, worded("{}: argument leaf {} is an empty Tensor", name, i), where);
+      fail(ErrorKind::value, formatted("{}: argument leaf {} is an empty Tensor", name, i), where);
   for (std::size_t i = 0; i < like.size(); ++i) {
     if (!like[i].defined())
       fail(ErrorKind::value,
-           worded("{}: result leaf {} has no shape: the Tensor it is to be like is empty", name, i),
+           formatted("{}: result leaf {} has no shape: the Tensor it is to be like is empty", name,
+                     i),
            where);
     p.results.emplace_back(like[i].dtype(), like[i].shape());
   }
   if (pure && p.results.empty()) return {};  // nothing depends on it
   auto function = new_shared<HostFunction>();
-  function->name = worded("{} ({})", name, options.name);
+  function->name = formatted("{} ({})", name, options.name);
   function->run = call.run;
   function->callable = call.callable;
   function->static_key = call.static_key;

@@ -9,7 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
-#include "contract.hpp"
+#include "support/contract.hpp"
 
 namespace vt::detail::einsum_steps {
 
@@ -22,10 +22,10 @@ struct Problem {
   Vec<Labels> labels;
   Labels out;
   HashMap<int, std::int64_t> sizes;
-  Where where;
+  CallSite where;
 
   [[noreturn]] void refuse_einsum(ErrorKind kind, const std::string& what) const {
-    refuse(kind, "einsum", worded("\"{}\": {}", text, what), std::span<const Tensor>(operands),
+    refuse(kind, "einsum", formatted("\"{}\": {}", text, what), std::span<const Tensor>(operands),
            where);
   }
 };
@@ -51,7 +51,7 @@ inline Term term_of(const Problem& p, std::string_view text) {
     } else if (std::isalpha(static_cast<unsigned char>(c))) {
       term.letters.push_back(c);
     } else {
-      p.refuse_einsum(ErrorKind::value, worded("'{}' is no label; labels are letters", c));
+      p.refuse_einsum(ErrorKind::value, formatted("'{}' is no label; labels are letters", c));
     }
   }
   return term;
@@ -88,14 +88,15 @@ inline void parse(Problem& p) {
   }
   if (terms.size() != p.operands.size())
     p.refuse_einsum(ErrorKind::value,
-                    worded("{} terms for {} operands", terms.size(), p.operands.size()));
+                    formatted("{} terms for {} operands", terms.size(), p.operands.size()));
 
   int most = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const int axes = p.operands[i].rank() - static_cast<int>(terms[i].letters.size());
     if (axes < 0 || (axes > 0 && terms[i].ellipsis < 0))
-      p.refuse_einsum(ErrorKind::shape, worded("{} labels for operand {} of rank {}",
-                                               terms[i].letters.size(), i, p.operands[i].rank()));
+      p.refuse_einsum(ErrorKind::shape,
+                      formatted("{} labels for operand {} of rank {}", terms[i].letters.size(), i,
+                                p.operands[i].rank()));
     most = std::max(most, axes);
     p.labels.push_back(expanded(terms[i], axes));
   }
@@ -118,7 +119,7 @@ inline void parse(Problem& p) {
     for (std::size_t j = 0; j < i; ++j)
       if (p.out[i] == p.out[j])
         p.refuse_einsum(ErrorKind::value,
-                        worded("output label '{}' occurs twice", label_text(p.out[i])));
+                        formatted("output label '{}' occurs twice", label_text(p.out[i])));
 }
 
 /// A label that an operand has twice takes the diagonal.
@@ -131,8 +132,9 @@ inline void take_diagonals(Problem& p) {
         const int label = labels[a];
         const Shape& s = p.operands[i].shape();
         if (s[a] != s[b])
-          p.refuse_einsum(ErrorKind::shape, worded("label '{}' of operand {} has sizes {} and {}",
-                                                   label_text(label), i, s[a], s[b]));
+          p.refuse_einsum(ErrorKind::shape,
+                          formatted("label '{}' of operand {} has sizes {} and {}",
+                                    label_text(label), i, s[a], s[b]));
         p.operands[i] =
             diagonal_of(p.operands[i], 0, static_cast<int>(a), static_cast<int>(b), p.where);
         labels.erase(labels.begin() + b);
@@ -143,7 +145,7 @@ inline void take_diagonals(Problem& p) {
   }
 }
 
-/// One size per label; an operand of size 1 where others have more drops the axis, as if stretched.
+/// One size per label; an operand of size 1 where others have more drops the axis, as if broadcast.
 inline void agree_on_sizes(Problem& p) {
   for (std::size_t i = 0; i < p.operands.size(); ++i)
     for (std::size_t k = 0; k < p.labels[i].size(); ++k) {
@@ -151,8 +153,8 @@ inline void agree_on_sizes(Problem& p) {
       auto [at, fresh] = p.sizes.emplace(p.labels[i][k], n);
       if (fresh || at->second == n || n == 1) continue;
       if (at->second != 1)
-        p.refuse_einsum(ErrorKind::shape, worded("label '{}' has sizes {} and {}",
-                                                 label_text(p.labels[i][k]), at->second, n));
+        p.refuse_einsum(ErrorKind::shape, formatted("label '{}' has sizes {} and {}",
+                                                    label_text(p.labels[i][k]), at->second, n));
       at->second = n;
     }
   for (std::size_t i = 0; i < p.operands.size(); ++i) {
@@ -170,7 +172,7 @@ inline void agree_on_sizes(Problem& p) {
   for (int label : p.out)
     if (!p.sizes.contains(label) && label < first_ellipsis_label)
       p.refuse_einsum(ErrorKind::value,
-                      worded("output label '{}' is in no operand", label_text(label)));
+                      formatted("output label '{}' is in no operand", label_text(label)));
 }
 
 /// Multiplications of contracting two operands: one per combination of their indices.
@@ -227,7 +229,7 @@ inline void contract_cheapest(Problem& p) {
 
 namespace vt {
 
-Tensor einsum(std::string_view expression, TensorSpan operands, Where where) {
+Tensor einsum(std::string_view expression, TensorSpan operands, CallSite where) {
   namespace steps = detail::einsum_steps;
   const detail::UserLine line(where);
   steps::Problem p;

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "elementwise.hpp"
+#include "support/elementwise.hpp"
 
 namespace vt::detail::elementwise {
 
@@ -342,7 +342,8 @@ Tensor squared_difference(Operand a, Operand b) {
 namespace detail::elementwise {
 
 /// An i64 beside a u64, whose common dtype, f64, holds neither.
-Tensor compare_signs(Op op, std::string_view name, const Tensor& a, const Tensor& b, Where where) {
+Tensor compare_signs(Op op, std::string_view name, const Tensor& a, const Tensor& b,
+                     CallSite where) {
   if (aval_of(a).dtype == u64) return compare_signs(mirrored(op), name, b, a, where);
   Tensor xy[2] = {cast(a, u64, where), b};
   fit(name, Takes::any, Literal::value, xy, where);
@@ -448,7 +449,7 @@ Tensor allclose(Operand a, Operand b, Param<double> rtol, Param<double> atol, bo
 // --- choose --------------------------------------------------------------------------------------
 
 Tensor where(Operand condition, Operand if_true, Operand if_false) {
-  const Where line = condition.where;
+  const CallSite line = condition.where;
   Tensor operands[3] = {std::move(condition.tensor), std::move(if_true.tensor),
                         std::move(if_false.tensor)};
   for (const Tensor& t : operands) detail::need("where", t, line);

@@ -7,14 +7,14 @@
 
 #include <vt/detail/message.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::fourier {
 
 constexpr std::size_t most_axes = 3;  // of one equation
 
 /// `t` with `n` elements along an axis: cropped, or with zeros behind.
-inline Tensor with_length(const Tensor& t, int axis, std::int64_t n, Where where) {
+inline Tensor with_length(const Tensor& t, int axis, std::int64_t n, CallSite where) {
   const std::int64_t own = extent(t.shape(), axis);
   if (own == n) return t;
   if (n < own) return sliced(t, axis, 0, n, 1, where);
@@ -27,7 +27,7 @@ inline Tensor with_length(const Tensor& t, int axis, std::int64_t n, Where where
 
 /// The primitive on `axes` (at most three), whichever they are.
 inline Tensor along(FftKind kind, const Tensor& t, const Axes& axes, const Shape& lengths,
-                    Where where) {
+                    CallSite where) {
   Axes order = other_axes(axes, t.rank()), back = Axes::first(t.rank());
   for (int axis : axes) order.push_back(axis);
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -39,7 +39,7 @@ inline Tensor along(FftKind kind, const Tensor& t, const Axes& axes, const Shape
 
 inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt::fft::Lengths& s,
                         const vt::fft::TransformAxes& wanted, vt::fft::Norm norm) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const UserLine line(w);
   need(name, x.tensor, w);
   const int rank = x.tensor.rank();
@@ -49,12 +49,12 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt
   } else {
     const int count = s ? static_cast<int>(s->size()) : rank;
     if (count > rank)
-      refuse(ErrorKind::shape, name, worded("{} lengths for {} axes", count, rank), x.tensor, w);
+      refuse(ErrorKind::shape, name, formatted("{} lengths for {} axes", count, rank), x.tensor, w);
     for (int i = rank - count; i < rank; ++i) axes.push_back(i);
   }
   if (s && s->size() != axes.size())
-    refuse(ErrorKind::shape, name, worded("lengths {} for axes {}", s->str(), axes.str()), x.tensor,
-           w);
+    refuse(ErrorKind::shape, name, formatted("lengths {} for axes {}", s->str(), axes.str()),
+           x.tensor, w);
   if (axes.empty()) refuse(ErrorKind::shape, name, "needs at least one axis", x.tensor, w);
   if (kind == FftKind::rfft && is_complex(x.tensor.dtype()))
     refuse(ErrorKind::dtype, name, "needs real numbers; complex ones have fft", x.tensor, w);
@@ -70,8 +70,8 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt
                                                              : half ? 2 * (own - 1)
                                                                     : own;
     if (n < 1)
-      refuse(ErrorKind::shape, name, worded("a transform of {} points along axis {}", n, axes[i]),
-             x.tensor, w);
+      refuse(ErrorKind::shape, name,
+             formatted("a transform of {} points along axis {}", n, axes[i]), x.tensor, w);
     t = with_length(t, axes[i], half ? n / 2 + 1 : n, w);
     lengths.push_back(n);
     elements *= static_cast<double>(n);
@@ -112,16 +112,16 @@ inline vt::fft::Norm other_way(vt::fft::Norm norm) {
 }
 
 inline Tensor frequencies(std::string_view name, const Tensor& counts, std::int64_t n, double d,
-                          DType dtype, Where where) {
+                          DType dtype, CallSite where) {
   if (!is_float(dtype))
-    refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(dtype)),
+    refuse(ErrorKind::dtype, name, formatted("{} is no float dtype", name_of(dtype)),
            std::span<const Tensor>(), where);
   return cast(counts.astype(f64) / (static_cast<double>(n) * d), dtype, where);
 }
-inline void need_points(std::string_view name, std::int64_t n, Where where) {
+inline void need_points(std::string_view name, std::int64_t n, CallSite where) {
   if (n < 1)
-    refuse(ErrorKind::value, name, worded("a transform of {} points", n), std::span<const Tensor>(),
-           where);
+    refuse(ErrorKind::value, name, formatted("a transform of {} points", n),
+           std::span<const Tensor>(), where);
 }
 
 }  // namespace vt::detail::fourier
@@ -184,14 +184,14 @@ Tensor irfft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm)
                        norm);
 }
 
-Tensor fftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, Where where) {
+Tensor fftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, CallSite where) {
   const detail::UserLine line(where);
   fr::need_points("fft::fftfreq", n, where);
   const Tensor i = arange(n, i64, where);
   return fr::frequencies("fft::fftfreq", vt::where(i < (n + 1) / 2, i, i - std::int64_t{n}), n, d,
                          dtype, where);
 }
-Tensor rfftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, Where where) {
+Tensor rfftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, CallSite where) {
   const detail::UserLine line(where);
   fr::need_points("fft::rfftfreq", n, where);
   return fr::frequencies("fft::rfftfreq", arange(n / 2 + 1, i64, where), n, d, dtype, where);

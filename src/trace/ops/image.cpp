@@ -1,12 +1,12 @@
-// Functions on images: contrast, saturation, hue, the way to HSV and back; other sizes, and
-// windows.
+// Functions on images: contrast, saturation, hue, conversion to HSV and back, resizing, window
+// filters.
 #include <algorithm>
 #include <numbers>
 
 #include <vt/detail/message.hpp>
 #include <vt/special.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt {
 
@@ -21,13 +21,13 @@ inline Tensor checked(std::string_view name, const Operand& x) {
   return to_float(x.tensor, x.where);
 }
 inline Tensor scalar_factor(std::string_view name, const Operand& factor, const Tensor& x,
-                            Where where) {
+                            CallSite where) {
   need(name, factor.tensor, where);
   if (factor.tensor.rank() != 0)
     refuse(ErrorKind::shape, name, "the amount must be a scalar", x, factor.tensor, where);
   return cast(factor.tensor, x.dtype(), where);
 }
-inline Tensor channel(const Tensor& x, int i, Where where) {
+inline Tensor channel(const Tensor& x, int i, CallSite where) {
   Shape rest = x.shape();
   rest.pop_back();
   return reshaped(sliced(x, x.rank() - 1, i, i + 1, 1, where), rest, where);
@@ -38,7 +38,7 @@ struct Hsv {
 };
 /// Hue in circles from red. Grey has hue 0, black saturation 0; the quotients there get a harmless
 /// divisor.
-inline Hsv to_hsv(const Tensor& x, Where where) {
+inline Hsv to_hsv(const Tensor& x, CallSite where) {
   const Tensor r = channel(x, 0, where), g = channel(x, 1, where), b = channel(x, 2, where);
   const Tensor most = maximum(maximum(r, g), b), least = minimum(minimum(r, g), b),
                range = most - least;
@@ -52,7 +52,7 @@ inline Hsv to_hsv(const Tensor& x, Where where) {
   hsv.value = most;
   return hsv;
 }
-inline Tensor to_rgb(const Hsv& hsv, Where where) {
+inline Tensor to_rgb(const Hsv& hsv, CallSite where) {
   const Tensor chroma = hsv.value * hsv.saturation;
   auto component = [&](double offset) {
     const Tensor k = mod(hsv.hue * 6.0 + offset, 6.0);
@@ -78,14 +78,14 @@ inline Tensor kernel(Resize method, const Tensor& x) {
 }
 /// [n, m]: how much of old pixel i the new pixel j has.
 inline Tensor resize_weights(std::int64_t n, std::int64_t m, Resize method, bool antialias,
-                             Where where) {
+                             CallSite where) {
   const double ratio = static_cast<double>(n) / static_cast<double>(m),
                wide = antialias ? std::max(ratio, 1.0) : 1.0;
   const Tensor at = (counted(f64, Shape{1, m}, 1, where) + 0.5) * ratio - 0.5;
   const Tensor weight = kernel(method, abs(at - counted(f64, Shape{n, 1}, 0, where)) / wide);
   return weight / sum(weight, 0, true);
 }
-inline Tensor nearest_places(std::int64_t n, std::int64_t m, Where where) {
+inline Tensor nearest_places(std::int64_t n, std::int64_t m, CallSite where) {
   // One quotient, so that what falls on the border of two pixels is whole.
   return cast(floor((counted(f64, Shape{m}, 0, where) + 0.5) * static_cast<double>(n) /
                     static_cast<double>(m)),
@@ -95,7 +95,7 @@ inline Tensor nearest_places(std::int64_t n, std::int64_t m, Where where) {
 }  // namespace detail::images
 
 Tensor adjust_contrast(Operand images, Operand factor) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const Tensor x = detail::images::checked("adjust_contrast", images);
   if (x.rank() < 3)
@@ -104,7 +104,7 @@ Tensor adjust_contrast(Operand images, Operand factor) {
   return (x - middle) * detail::images::scalar_factor("adjust_contrast", factor, x, w) + middle;
 }
 Tensor adjust_saturation(Operand images, Operand factor) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const Tensor x = detail::images::checked("adjust_saturation", images);
   detail::images::Hsv hsv = detail::images::to_hsv(x, w);
@@ -113,7 +113,7 @@ Tensor adjust_saturation(Operand images, Operand factor) {
   return detail::images::to_rgb(hsv, w);
 }
 Tensor adjust_hue(Operand images, Operand delta) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const Tensor x = detail::images::checked("adjust_hue", images);
   detail::images::Hsv hsv = detail::images::to_hsv(x, w);
@@ -121,14 +121,14 @@ Tensor adjust_hue(Operand images, Operand delta) {
   return detail::images::to_rgb(hsv, w);
 }
 Tensor rgb_to_hsv(Operand images) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const detail::images::Hsv hsv =
       detail::images::to_hsv(detail::images::checked("rgb_to_hsv", images), w);
   return stack({hsv.hue, hsv.saturation, hsv.value}, -1, w);
 }
 Tensor hsv_to_rgb(Operand images) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const Tensor x = detail::images::checked("hsv_to_rgb", images);
   return detail::images::to_rgb({detail::images::channel(x, 0, w), detail::images::channel(x, 1, w),
@@ -137,20 +137,20 @@ Tensor hsv_to_rgb(Operand images) {
 }
 
 Tensor rgb_to_grayscale(Operand images) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const Tensor x = detail::images::checked("rgb_to_grayscale", images);
   return sum(x * detail::cast(tensor({0.299, 0.587, 0.114}), x.dtype(), w), -1, true);
 }
 
 Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("resize", x.tensor, w);
   if (shape.size() != x.tensor.shape().size())
     detail::refuse(
         ErrorKind::shape, "resize",
-        detail::worded("needs a size for each of {} axes, not {}", x.tensor.rank(), shape.str()),
+        detail::formatted("needs a size for each of {} axes, not {}", x.tensor.rank(), shape.str()),
         x.tensor, w);
   detail::need_size("resize", f64, shape, {&x.tensor, 1}, w);
   const bool nearest = method == Resize::nearest;
@@ -161,7 +161,8 @@ Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
     const std::int64_t n = t.dim(axis), m = detail::extent(shape, axis);
     if (n == 0 && m > 0)
       detail::refuse(ErrorKind::shape, "resize",
-                     detail::worded("axis {} has no elements to make {} of", axis, m), x.tensor, w);
+                     detail::formatted("axis {} has no elements to make {} of", axis, m), x.tensor,
+                     w);
     if (n == m) continue;
     if (nearest || m == 0)
       t = take(t, detail::images::nearest_places(std::max<std::int64_t>(n, 1), m, w), axis);
@@ -179,7 +180,7 @@ Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
 Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images,
                        Param<std::int64_t> height, Param<std::int64_t> width, Resize method,
                        Operand outside) {
-  const Where w = images.where;
+  const CallSite w = images.where;
   const detail::UserLine line(w);
   const char* name = "crop_and_resize";
   detail::need(name, images.tensor, w);
@@ -194,8 +195,8 @@ Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images,
       height < 0 || width < 0 || (x.size() == 0 && box.dim(0) > 0 && height > 0 && width > 0))
     detail::refuse(
         ErrorKind::shape, name,
-        detail::worded("needs images [N,H,W,C], boxes [M,4] and integers [M] for {} x {}", height,
-                       width),
+        detail::formatted("needs images [N,H,W,C], boxes [M,4] and integers [M] for {} x {}",
+                          height, width),
         x, box, w);
   if (method != Resize::nearest && method != Resize::linear)
     detail::refuse(ErrorKind::value, name, "takes nearest or linear", x, w);

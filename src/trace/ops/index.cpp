@@ -7,11 +7,12 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "indexing.hpp"
+#include "support/indexing.hpp"
 
 namespace vt::detail {
 
-Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t extent, Where where) {
+Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t extent,
+                   CallSite where) {
   const Aval& a = aval_of(index);
   if (is_bool(a.dtype))
     refuse(ErrorKind::dtype, name,
@@ -34,7 +35,8 @@ Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t exte
   }
 }
 
-Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t extent, Where where) {
+Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t extent,
+                     CallSite where) {
   const UserLine line(where);
   const DType given = aval_of(index).dtype;
   Tensor i = index_dtype(name, index, extent, where);
@@ -53,15 +55,15 @@ Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t ex
 
 namespace index_ops {
 
-inline Tensor with_index_axis(const Tensor& index, Where where) {
+inline Tensor with_index_axis(const Tensor& index, CallSite where) {
   Shape shape = index.shape();
   const Axes axes = Axes::first(shape.rank());
   shape.push_back(1);
-  return spread(index, shape, axes, where);
+  return broadcast_along(index, shape, axes, where);
 }
 
 /// Windows of full width in all axes but `axis`, at the (already wrapped) indices.
-inline Tensor taken(const Tensor& x, const Tensor& index, int axis, Where where) {
+inline Tensor taken(const Tensor& x, const Tensor& index, int axis, CallSite where) {
   GatherParams p;
   const int rank = x.rank(), more = index.rank();
   for (int i = 0; i < axis; ++i) p.offset_dims.push_back(i);
@@ -76,7 +78,7 @@ inline Tensor taken(const Tensor& x, const Tensor& index, int axis, Where where)
 
 /// Throws if something would have to be read from an axis without elements.
 inline void need_elements(std::string_view name, const Tensor& x, std::int64_t axis_extent,
-                          const Tensor& index, Where where) {
+                          const Tensor& index, CallSite where) {
   if (axis_extent == 0 && index.size() != 0)
     refuse(ErrorKind::shape, name, "nothing to read from an axis of size 0", x, index, where);
 }
@@ -94,7 +96,7 @@ inline std::pair<std::int64_t, std::int64_t> resolved(const Slice& s, std::int64
   return {start, start > stop ? (start - stop - 1) / -s.step + 1 : 0};
 }
 
-inline Tensor ranged(const Tensor& x, const Slice& s, Where where) {
+inline Tensor ranged(const Tensor& x, const Slice& s, CallSite where) {
   if (x.rank() == 0)
     refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to slice", x, where);
   if (s.step == 0 || s.step == std::numeric_limits<std::int64_t>::min())
@@ -108,13 +110,13 @@ inline Tensor ranged(const Tensor& x, const Slice& s, Where where) {
                    : ascending;
 }
 
-inline Tensor element(const Tensor& x, std::int64_t i, Where where) {
+inline Tensor element(const Tensor& x, std::int64_t i, CallSite where) {
   if (x.rank() == 0)
     refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", x, where);
   const std::int64_t n = x.dim(0), at = i < 0 ? i + n : i;
   if (at < 0 || at >= n)
     refuse(ErrorKind::value, "Tensor::operator[]",
-           worded("index {} out of range for axis 0 of size {}", i, n), x, where);
+           formatted("index {} out of range for axis 0 of size {}", i, n), x, where);
   Shape rest = x.shape();
   rest.erase(rest.begin());
   return reshaped(sliced(x, 0, at, at + 1, 1, where), rest, where);
@@ -122,18 +124,19 @@ inline Tensor element(const Tensor& x, std::int64_t i, Where where) {
 
 /// `values` as updates of x: x's dtype, if it holds them.
 inline Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values,
-                             Where where) {
+                             CallSite where) {
   const Aval &a = aval_of(x), &v = aval_of(values);
   if (category(v.dtype) > category(a.dtype))
-    refuse(ErrorKind::dtype, name,
-           worded("{} does not hold the values; convert them with astype first", name_of(a.dtype)),
-           x, values, where);
+    refuse(
+        ErrorKind::dtype, name,
+        formatted("{} does not hold the values; convert them with astype first", name_of(a.dtype)),
+        x, values, where);
   check_literals(name, {&values, 1}, a.dtype, Literal::value, where);
   return cast(values, a.dtype, where);
 }
 
 inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices, Operand& values) {
-  const Where w = user_line(x.where);
+  const CallSite w = user_line(x.where);
   need(name, x.tensor, w);
   need(name, indices.tensor, w);
   need(name, values.tensor, w);
@@ -146,8 +149,8 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
   Shape shape = index.shape();
   for (int i = 1; i < operand.rank(); ++i) shape.push_back(operand.dim(i));
   const Tensor update = fitting_values(name, operand, values.tensor, w);
-  if (!stretches(update.shape(), shape))
-    refuse(ErrorKind::shape, name, worded("the values do not broadcast to {}", shape.str()),
+  if (!broadcasts_to(update.shape(), shape))
+    refuse(ErrorKind::shape, name, formatted("the values do not broadcast to {}", shape.str()),
            x.tensor, values.tensor, w);
   ScatterParams p;
   for (int i = index.rank(); i < shape.rank(); ++i) p.update_window_dims.push_back(i);
@@ -161,15 +164,15 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
 /// Index vectors (the last axis of `indices`) into the leading axes of `shape`, negative components
 /// counted from the end.
 inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, const Shape& shape,
-                              Where where) {
+                              CallSite where) {
   if (indices.rank() == 0)
     refuse(ErrorKind::shape, name, "the indices need a last axis that holds index vectors", indices,
            where);
   const std::int64_t k = indices.dim(-1);
   if (k > shape.rank())
     refuse(ErrorKind::shape, name,
-           worded("index vectors of {} components address {} axes, those of {}", k, shape.rank(),
-                  shape.str()),
+           formatted("index vectors of {} components address {} axes, those of {}", k, shape.rank(),
+                     shape.str()),
            indices, where);
   std::int64_t widest = 0;
   for (std::int64_t d : shape) widest = std::max(widest, d);
@@ -186,9 +189,9 @@ inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, cons
 
 /// One start per axis, all of one dtype.
 inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, const Tensor& x,
-                          TensorSpan start, Where where) {
+                          TensorSpan start, CallSite where) {
   if (static_cast<int>(start.size()) != x.rank())
-    refuse(ErrorKind::shape, name, worded("{} starts for rank {}", start.size(), x.rank()), x,
+    refuse(ErrorKind::shape, name, formatted("{} starts for rank {}", start.size(), x.rank()), x,
            where);
   std::int64_t widest = 0;
   for (std::int64_t d : x.shape()) widest = std::max(widest, d);
@@ -218,7 +221,7 @@ namespace vt {
 namespace ix = detail::index_ops;
 
 Tensor Tensor::operator[](const Index& index) const {
-  const Where w = detail::user_line(index.where);
+  const CallSite w = detail::user_line(index.where);
   detail::need("Tensor::operator[]", *this, w);
   if (index.kind == Index::Kind::number) return ix::element(*this, index.number, w);
   if (index.kind == Index::Kind::slice) return ix::ranged(*this, index.range, w);
@@ -244,15 +247,15 @@ Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> li
   const std::int64_t n = x.tensor.dim(along);
   const std::int64_t first = start + (start < 0 ? n : 0), end = limit + (limit < 0 ? n : 0);
   if (first < 0 || first > end || end > n || stride < 1)
-    detail::refuse(
-        ErrorKind::shape, "slice_in_dim",
-        detail::worded("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
-        x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "slice_in_dim",
+                   detail::formatted("{} to {} by {} leaves axis {} of size {}", start, limit,
+                                     stride, along, n),
+                   x.tensor, x.where);
   return detail::sliced(x.tensor, along, first, end, stride, x.where);
 }
 
 Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("dynamic_slice", x.tensor, w);
   SmallVec<Tensor, 8> operands;
@@ -262,7 +265,7 @@ Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes) {
                       std::span<const Tensor>(operands.data(), operands.size()), w);
 }
 Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("dynamic_update_slice", x.tensor, w);
   detail::need("dynamic_update_slice", update.tensor, w);
@@ -287,7 +290,7 @@ Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Par
 }
 
 Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   detail::need("take", x.tensor, w);
   detail::need("take", indices.tensor, w);
   const Tensor t = axis ? x.tensor : detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
@@ -297,7 +300,7 @@ Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis) {
 }
 
 Tensor take_along_axis(Operand x, Operand indices, Param<int> axis) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   detail::need("take_along_axis", x.tensor, w);
   detail::need("take_along_axis", indices.tensor, w);
   const int rank = x.tensor.rank(),
@@ -317,10 +320,11 @@ Tensor take_along_axis(Operand x, Operand indices, Param<int> axis) {
       p.operand_batching_dims.push_back(i);
       p.indices_batching_dims.push_back(i);
     } else if (n == 1) {
-      p.collapsed_slice_dims.push_back(i);  // read at 0 whatever the index, as if stretched
+      p.collapsed_slice_dims.push_back(i);  // read at 0 whatever the index, as if broadcast
     } else {
       detail::refuse(ErrorKind::shape, "take_along_axis",
-                     detail::worded("axis {} does not broadcast", i), x.tensor, indices.tensor, w);
+                     detail::formatted("axis {} does not broadcast", i), x.tensor, indices.tensor,
+                     w);
     }
     p.slice_sizes.push_back(1);
   }
@@ -349,7 +353,7 @@ Tensor index_max(Operand x, Operand indices, Operand values) {
 }
 
 Tensor gather_nd(Operand x, Operand indices) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("gather_nd", x.tensor, w);
   detail::need("gather_nd", indices.tensor, w);
@@ -371,7 +375,7 @@ Tensor gather_nd(Operand x, Operand indices) {
   return detail::emit(detail::Op::gather, detail::make_params(std::move(p)), {x.tensor, index}, w);
 }
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape) {
-  const Where w = indices.where;
+  const CallSite w = indices.where;
   const detail::UserLine line(w);
   detail::need("scatter_nd", indices.tensor, w);
   detail::need("scatter_nd", updates.tensor, w);
@@ -383,8 +387,8 @@ Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape) {
   for (int i = k; i < shape.rank(); ++i) wanted.push_back(detail::extent(shape, i));
   if (updates.tensor.shape() != wanted)
     detail::refuse(ErrorKind::shape, "scatter_nd",
-                   detail::worded("the updates must have shape {}", wanted.str()), indices.tensor,
-                   updates.tensor, w);
+                   detail::formatted("the updates must have shape {}", wanted.str()),
+                   indices.tensor, updates.tensor, w);
   detail::ScatterParams p;
   for (int i = 0; i < k; ++i) {
     p.inserted_window_dims.push_back(i);

@@ -1,4 +1,4 @@
-// TensorList: a buffer of places and a count, with the checks that an index needs.
+// TensorList: a buffer of elements and a count, with checks of indices.
 #include <vt/tensor_list.hpp>
 
 #include <string>
@@ -7,13 +7,13 @@
 #include <vt/effects.hpp>
 #include <vt/ops.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt {
 
 namespace detail::list_ops {
 
-Operand of(const Tensor& t, Where where) { return {t, where.file, where.line}; }
+Operand of(const Tensor& t, CallSite where) { return {t, where.file, where.line}; }
 
 Tensor number(std::int64_t n) {
   return full_tensor(Scalar(n).converted(DType::i32), Aval(DType::i32, Shape{}));
@@ -21,8 +21,8 @@ Tensor number(std::int64_t n) {
 
 /// What is put into the list, as it must be: [leading…, shape of an element…].
 Tensor fitting(const TensorList& list, const char* function, const Operand& x, const Shape& leading,
-               Where where) {
-  const std::string name = worded("TensorList::{}", function);
+               CallSite where) {
+  const std::string name = formatted("TensorList::{}", function);
   need(name, x.tensor, where);
   const DType dtype = list.elements.dtype();
   const Shape element(std::span<const std::int64_t>(list.elements.shape()).subspan(1));
@@ -31,7 +31,7 @@ Tensor fitting(const TensorList& list, const char* function, const Operand& x, c
   Tensor value = x.tensor;
   const Aval a = aval_of(value);
   const std::string must =
-      worded("elements are {}, and the value does not fit", Aval(dtype, element).str());
+      formatted("elements are {}, and the value does not fit", Aval(dtype, element).str());
   if ((a.dtype != dtype || a.weak) && (!a.weak || category(a.dtype) > category(dtype)))
     refuse(ErrorKind::dtype, name, must, value, where);
   check_literals(name, {&value, 1}, dtype, Literal::value, where);
@@ -46,8 +46,8 @@ Tensor fitting(const TensorList& list, const char* function, const Operand& x, c
   return own == wanted ? value : broadcast_to(of(value, where), wanted);
 }
 
-Tensor index_of(const char* function, const Operand& i, int rank, Where where) {
-  const std::string name = worded("TensorList::{}", function);
+Tensor index_of(const char* function, const Operand& i, int rank, CallSite where) {
+  const std::string name = formatted("TensorList::{}", function);
   need(name, i.tensor, where);
   if (!is_int(i.tensor.dtype()) || i.tensor.rank() != rank)
     refuse(
@@ -58,39 +58,40 @@ Tensor index_of(const char* function, const Operand& i, int rank, Where where) {
 }
 
 void need_range(const TensorList& list, const char* function, const Tensor& index,
-                const Tensor& limit, Where where) {
+                const Tensor& limit, CallSite where) {
   if (!list.checked) return;
   const Tensor inside = (of(index, where) >= 0) & (of(index, where) < of(limit, where));
   check(of(inside, where),
-        worded("vt::TensorList::{}: index {{}} is not one of {{}} elements", function), index,
+        formatted("vt::TensorList::{}: index {{}} is not one of {{}} elements", function), index,
         limit);
 }
 
 /// The count once there is something at `index`.
-Tensor reaching(const TensorList& list, const Tensor& index, Where where) {
+Tensor reaching(const TensorList& list, const Tensor& index, CallSite where) {
   return maximum(of(list.count, where), of(max(of(index, where)) + 1, where));
 }
 
 }  // namespace detail::list_ops
 
 TensorList TensorList::fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype,
-                             Where where) {
+                             CallSite where) {
   if (capacity < 0)
-    detail::fail(ErrorKind::value, detail::worded("vt::TensorList: the capacity is {}", capacity),
+    detail::fail(ErrorKind::value,
+                 detail::formatted("vt::TensorList: the capacity is {}", capacity),
                  detail::user_line(where));
   Shape shape{capacity};
   shape.append(element.begin(), element.end());
   return {zeros(shape, dtype, where), detail::list_ops::number(0)};
 }
 
-TensorList TensorList::growable(const Shape& element, DType dtype, Where where) {
+TensorList TensorList::growable(const Shape& element, DType dtype, CallSite where) {
   TensorList list = fixed(0, element, dtype, where);
   list.growing = true;
   return list;
 }
 
 TensorList TensorList::from(Operand values) {
-  const Where where = detail::user_line(values.where);
+  const CallSite where = detail::user_line(values.where);
   detail::need("TensorList::from", values.tensor, where);
   if (values.tensor.rank() == 0)
     detail::refuse(ErrorKind::shape, "TensorList::from", "a scalar has no elements", values.tensor,
@@ -100,7 +101,7 @@ TensorList TensorList::from(Operand values) {
 
 void TensorList::push(Operand x) {
   using namespace detail::list_ops;
-  const Where where = detail::user_line(x.where);
+  const CallSite where = detail::user_line(x.where);
   const detail::UserLine line(where);
   const Tensor one = fitting(*this, "push", x, Shape{1}, where);
   if (growing) {
@@ -117,9 +118,9 @@ void TensorList::push(Operand x) {
   count = of(count, where) + 1;
 }
 
-Tensor TensorList::pop(Where at) {
+Tensor TensorList::pop(CallSite at) {
   using namespace detail::list_ops;
-  const Where where = detail::user_line(at);
+  const CallSite where = detail::user_line(at);
   const detail::UserLine line(where);
   if (checked) check(of(count, where) > 0, "vt::TensorList::pop: the list is empty");
   Shape element = elements.shape();
@@ -143,7 +144,7 @@ Tensor TensorList::pop(Where at) {
 
 Tensor TensorList::read(Operand i) const {
   using namespace detail::list_ops;
-  const Where where = detail::user_line(i.where);
+  const CallSite where = detail::user_line(i.where);
   const detail::UserLine line(where);
   const Tensor index = index_of("read", i, 0, where);
   need_range(*this, "read", index, count, where);
@@ -156,7 +157,7 @@ Tensor TensorList::read(Operand i) const {
 
 void TensorList::write(Operand i, Operand x) {
   using namespace detail::list_ops;
-  const Where where = detail::user_line(i.where);
+  const CallSite where = detail::user_line(i.where);
   const detail::UserLine line(where);
   const Tensor index = index_of("write", i, 0, where),
                one = fitting(*this, "write", x, Shape{1}, where);
@@ -168,7 +169,7 @@ void TensorList::write(Operand i, Operand x) {
 
 Tensor TensorList::gather(Operand indices) const {
   using namespace detail::list_ops;
-  const Where where = detail::user_line(indices.where);
+  const CallSite where = detail::user_line(indices.where);
   const detail::UserLine line(where);
   const Tensor index = index_of("gather", indices, 1, where);
   need_range(*this, "gather", index, count, where);
@@ -182,7 +183,7 @@ Tensor TensorList::gather(Operand indices) const {
 
 void TensorList::scatter(Operand indices, Operand values) {
   using namespace detail::list_ops;
-  const Where where = detail::user_line(indices.where);
+  const CallSite where = detail::user_line(indices.where);
   const detail::UserLine line(where);
   const Tensor index = index_of("scatter", indices, 1, where),
                all = fitting(*this, "scatter", values, Shape{index.dim(0)}, where);
@@ -192,8 +193,8 @@ void TensorList::scatter(Operand indices, Operand values) {
   if (!growing) count = reaching(*this, index, where);
 }
 
-Tensor TensorList::concat(Where at) const {
-  const Where where = detail::user_line(at);
+Tensor TensorList::concat(CallSite at) const {
+  const CallSite where = detail::user_line(at);
   if (elements.rank() < 2)
     detail::refuse(ErrorKind::shape, "TensorList::concat",
                    "elements without an axis cannot be put one behind the other", elements, where);

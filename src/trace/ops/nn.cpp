@@ -5,7 +5,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/special.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::networks {
 
@@ -21,22 +21,22 @@ inline Wide wide(std::string_view name, const Operand& x) {
   const Tensor t = to_float(x.tensor, x.where);
   return {widened(t, x.where), t.dtype()};
 }
-inline Tensor narrowed(const Tensor& y, DType d, Where where) {
+inline Tensor narrowed(const Tensor& y, DType d, CallSite where) {
   return cast(y, d, aval_of(y).weak, where);
 }
 
-/// `part` lacks `axes` of `shape`; stretches it over them.
-inline Tensor over(const Tensor& part, const Shape& shape, const Axes& axes, Where where) {
-  return spread(part, shape, other_axes(axes, shape.rank()), where);
+/// `part` lacks `axes` of `shape`; broadcasts it over them.
+inline Tensor over(const Tensor& part, const Shape& shape, const Axes& axes, CallSite where) {
+  return broadcast_along(part, shape, other_axes(axes, shape.rank()), where);
 }
 
 /// x less its largest element along the axis, which is a constant to the derivative, as it cancels.
-inline Tensor shifted(const Tensor& x, int axis, Where where) {
+inline Tensor shifted(const Tensor& x, int axis, CallSite where) {
   return x - over(stop_gradient(reduced(Op::reduce_max, x, Axes(axis), where)), x.shape(),
                   Axes(axis), where);
 }
 
-inline Tensor log_softmax_of(const Tensor& x, int axis, Where where) {
+inline Tensor log_softmax_of(const Tensor& x, int axis, CallSite where) {
   if (x.dim(axis) == 0) return x;
   const Tensor s = shifted(x, axis, where);
   return s - over(log(reduced(Op::reduce_sum, exp(s), Axes(axis), where)), s.shape(), Axes(axis),
@@ -45,17 +45,17 @@ inline Tensor log_softmax_of(const Tensor& x, int axis, Where where) {
 
 /// A scale or shift for one axis: a scalar, or a vector of its size.
 inline Tensor along_axis(std::string_view name, const char* what, const Tensor& t, const Tensor& x,
-                         int axis, Where where) {
+                         int axis, CallSite where) {
   need(name, t, where);
   if (t.rank() == 0) return t;
   if (t.rank() != 1 || t.dim(0) != x.dim(axis))
     refuse(ErrorKind::shape, name,
-           worded("the {} must be a scalar or a vector of the size of axis {}", what, axis), x, t,
-           where);
-  return spread(t, x.shape(), Axes(axis), where);
+           formatted("the {} must be a scalar or a vector of the size of axis {}", what, axis), x,
+           t, where);
+  return broadcast_along(t, x.shape(), Axes(axis), where);
 }
 
-inline Tensor average(const Tensor& x, const Axes& axes, Where where) {
+inline Tensor average(const Tensor& x, const Axes& axes, CallSite where) {
   return reduced(Op::reduce_sum, x, axes, where) /
          static_cast<double>(extent_along(x.shape(), axes));
 }
@@ -63,18 +63,18 @@ inline Tensor average(const Tensor& x, const Axes& axes, Where where) {
 struct Moments {
   Tensor centred, variance, mean;
 };
-inline Moments moments(const Tensor& x, const Axes& axes, Where where) {
+inline Moments moments(const Tensor& x, const Axes& axes, CallSite where) {
   Moments m;
   m.mean = average(x, axes, where);
   m.centred = x - over(m.mean, x.shape(), axes, where);
   m.variance = average(square(m.centred), axes, where);
   return m;
 }
-inline Tensor normalised(const Moments& m, const Axes& axes, double epsilon, Where where) {
+inline Tensor normalised(const Moments& m, const Axes& axes, double epsilon, CallSite where) {
   return m.centred * over(rsqrt(m.variance + epsilon), m.centred.shape(), axes, where);
 }
 
-inline int last_axis(std::string_view name, const Tensor& x, Where where) {
+inline int last_axis(std::string_view name, const Tensor& x, CallSite where) {
   if (x.rank() == 0) refuse(ErrorKind::shape, name, "needs at least one axis", x, where);
   return x.rank() - 1;
 }
@@ -88,7 +88,7 @@ namespace nw = detail::networks;
 // --- softmax -------------------------------------------------------------------------------------
 
 Tensor softmax(Operand x, Param<int> axis) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("softmax", x);
   const int along = detail::normal_axis("softmax", axis, x.tensor, w);
@@ -99,7 +99,7 @@ Tensor softmax(Operand x, Param<int> axis) {
                       t.result, w);
 }
 Tensor log_softmax(Operand x, Param<int> axis) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("log_softmax", x);
   return nw::narrowed(
@@ -180,7 +180,7 @@ Tensor hard_tanh(Operand x) {
 // --- normalisations ------------------------------------------------------------------------------
 
 Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis, Param<double> epsilon) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("layer_norm", x);
   const int along = detail::normal_axis("layer_norm", axis, x.tensor, w);
@@ -191,7 +191,7 @@ Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis, Para
                       w);
 }
 Tensor rms_norm(Operand x, Operand scale, Param<int> axis, Param<double> epsilon) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("rms_norm", x);
   const int along = detail::normal_axis("rms_norm", axis, x.tensor, w);
@@ -202,14 +202,14 @@ Tensor rms_norm(Operand x, Operand scale, Param<int> axis, Param<double> epsilon
 }
 Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift,
                   Param<double> epsilon) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("group_norm", x);
   const int last = nw::last_axis("group_norm", x.tensor, w);
   const Shape& shape = t.x.shape();
   if (last < 1 || groups < 1 || shape.back() % groups != 0)
     detail::refuse(ErrorKind::shape, "group_norm",
-                   detail::worded("needs [N,…,C] with C a multiple of the {} groups", groups),
+                   detail::formatted("needs [N,…,C] with C a multiple of the {} groups", groups),
                    x.tensor, w);
   const Tensor s = nw::along_axis("group_norm", "scale", scale.tensor, t.x, last, w),
                b = nw::along_axis("group_norm", "shift", shift.tensor, t.x, last, w);
@@ -227,7 +227,7 @@ Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift,
 
 BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
                                     Param<double> epsilon) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("batch_norm_training", x);
   const int last = nw::last_axis("batch_norm_training", x.tensor, w);
@@ -241,7 +241,7 @@ BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
 }
 Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
                             Param<double> epsilon) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("batch_norm_inference", x);
   const int last = nw::last_axis("batch_norm_inference", x.tensor, w);
@@ -255,14 +255,15 @@ Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mea
       rsqrt(detail::widened(detail::to_float(variance.tensor, w), w) + double{epsilon});
   const Tensor s = placed("scale", scale.tensor), centre = placed("mean", mean.tensor),
                b = placed("shift", shift.tensor);
-  const Tensor f = factor.rank() == 0 ? factor : detail::spread(factor, t.x.shape(), Axes(last), w);
+  const Tensor f =
+      factor.rank() == 0 ? factor : detail::broadcast_along(factor, t.x.shape(), Axes(last), w);
   return nw::narrowed((t.x - centre) * (f * s) + b, t.result, w);
 }
 
 // --- losses --------------------------------------------------------------------------------------
 
 Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis) {
-  const Where w = logits.where;
+  const CallSite w = logits.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("cross_entropy", logits);
   detail::need("cross_entropy", targets.tensor, w);
@@ -281,7 +282,7 @@ Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis) {
 }
 
 Tensor sparse_cross_entropy(Operand logits, Operand labels) {
-  const Where w = logits.where;
+  const CallSite w = logits.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("sparse_cross_entropy", logits);
   detail::need("sparse_cross_entropy", labels.tensor, w);
@@ -292,7 +293,7 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
   if (labels.tensor.shape() != shape || classes == 0)
     detail::refuse(
         ErrorKind::shape, "sparse_cross_entropy",
-        detail::worded("the labels must have shape {} and there must be classes", shape.str()),
+        detail::formatted("the labels must have shape {} and there must be classes", shape.str()),
         logits.tensor, labels.tensor, w);
   if (!is_int(labels.tensor.dtype()))
     detail::refuse(ErrorKind::dtype, "sparse_cross_entropy",

@@ -5,13 +5,13 @@
 
 #include <vt/detail/message.hpp>
 
-#include "ordering.hpp"
+#include "support/ordering.hpp"
 
 namespace vt::detail::ordering {
 
 /// Complex keys in NumPy's order: by the real part and then by the imaginary one, what has a NaN
 /// behind all else.
-std::vector<Tensor> sorted_by_parts(TensorSpan operands, SortParams p, Where where) {
+std::vector<Tensor> sorted_by_parts(TensorSpan operands, SortParams p, CallSite where) {
   std::vector<Tensor> all;
   const auto keys = static_cast<std::size_t>(p.keys);
   for (std::size_t i = 0; i < keys; ++i) {
@@ -30,7 +30,7 @@ std::vector<Tensor> sorted_by_parts(TensorSpan operands, SortParams p, Where whe
   return {out.begin() + p.keys, out.end()};
 }
 
-std::vector<Tensor> sorted(TensorSpan operands, SortParams p, Where where) {
+std::vector<Tensor> sorted(TensorSpan operands, SortParams p, CallSite where) {
   // else refused below
   const std::size_t keys =
       static_cast<std::size_t>(p.keys) <= operands.size() ? static_cast<std::size_t>(p.keys) : 0;
@@ -40,20 +40,20 @@ std::vector<Tensor> sorted(TensorSpan operands, SortParams p, Where where) {
   return {results.begin(), results.end()};
 }
 
-Tensor places(const Shape& shape, int axis, Where where) {
+Tensor places(const Shape& shape, int axis, CallSite where) {
   return counted(count_dtype(extent(shape, axis)), shape, axis, where);
 }
 
-std::int64_t known_count(std::string_view name, const Tensor& count, Where where) {
+std::int64_t known_count(std::string_view name, const Tensor& count, CallSite where) {
   try {
     return count.item<std::int64_t>(where);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::tracer) throw;
     fail(ErrorKind::tracer,
-         worded("vt::{}: the shape of the result depends on values, which are not known while a "
-                "function is recorded; give it a size, as in {{.size "
-                "= 8}}",
-                name),
+         formatted("vt::{}: the shape of the result depends on values, which are not known while a "
+                   "function is recorded; give it a size, as in {{.size "
+                   "= 8}}",
+                   name),
          where);
   }
 }
@@ -64,7 +64,7 @@ struct Along {
   int axis;
   std::int64_t n;
 
-  Along(std::string_view name, const Operand& operand, std::optional<int> wanted, Where where) {
+  Along(std::string_view name, const Operand& operand, std::optional<int> wanted, CallSite where) {
     need(name, operand.tensor, where);
     x = wanted ? operand.tensor : reshaped(operand.tensor, Shape{operand.tensor.size()}, where);
     axis = wanted ? normal_axis(name, *wanted, operand.tensor, where) : 0;
@@ -74,10 +74,10 @@ struct Along {
 };
 
 inline Along part_at(std::string_view name, const Operand& x, std::int64_t kth, int axis,
-                     Where where) {
+                     CallSite where) {
   Along a(name, x, axis, where);
   if (kth < -a.n || kth >= a.n)
-    refuse(ErrorKind::value, name, worded("there is no place {} on an axis of {}", kth, a.n),
+    refuse(ErrorKind::value, name, formatted("there is no place {} on an axis of {}", kth, a.n),
            x.tensor, where);
   return a;
 }
@@ -95,7 +95,7 @@ Tensor sort(Operand x, std::optional<Param<int>> axis, const SortOptions& option
 }
 
 std::vector<Tensor> sort(TensorSpan operands, Param<int> axis, Param<int> num_keys,
-                         const SortOptions& options, Where where) {
+                         const SortOptions& options, CallSite where) {
   const detail::UserLine line(where);
   if (operands.empty())
     detail::refuse(ErrorKind::value, "sort", "needs at least one operand", operands, where);
@@ -112,7 +112,7 @@ Tensor argsort(Operand x, std::optional<Param<int>> axis, const SortOptions& opt
                     x.where)[1];
 }
 
-Tensor lexsort(TensorSpan keys, Param<int> axis, Where where) {
+Tensor lexsort(TensorSpan keys, Param<int> axis, CallSite where) {
   const detail::UserLine line(where);
   if (keys.empty())
     detail::refuse(ErrorKind::value, "lexsort", "needs at least one key", keys, where);
@@ -134,7 +134,7 @@ std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axi
   const od::Along a("top_k", x, axis, x.where);
   if (k < 0 || k > a.n)
     detail::refuse(ErrorKind::value, "top_k",
-                   detail::worded("cannot give {} elements of an axis of {}", k, a.n), x.tensor,
+                   detail::formatted("cannot give {} elements of an axis of {}", k, a.n), x.tensor,
                    x.where);
   detail::SortParams p = a.params(true);
   p.limit = k;
@@ -156,12 +156,12 @@ Tensor argpartition(Operand x, Param<std::int64_t> kth, Param<int> axis) {
 }
 
 UniqueResult unique_all(Operand x, const UniqueOptions& options) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const od::Along a("unique", x, options.axis, w);
   if (options.size && *options.size < 0)
     detail::refuse(ErrorKind::value, "unique",
-                   detail::worded("cannot give {} values", *options.size), x.tensor, w);
+                   detail::formatted("cannot give {} values", *options.size), x.tensor, w);
   if (options.size) detail::need_size("unique", i64, Shape{*options.size}, {&x.tensor, 1}, w);
   const DType dtype = a.x.dtype();
   if (options.fill_value)

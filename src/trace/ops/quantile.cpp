@@ -5,7 +5,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "ordering.hpp"
+#include "support/ordering.hpp"
 
 namespace vt::detail::quantiles {
 
@@ -15,7 +15,8 @@ struct Rows {
   std::int64_t n = 1;
   Shape kept, result;  ///< without and, if wanted, with the reduced axes as 1
 
-  Rows(std::string_view name, const Tensor& t, const ReduceAxes& axes, bool keepdims, Where where) {
+  Rows(std::string_view name, const Tensor& t, const ReduceAxes& axes, bool keepdims,
+       CallSite where) {
     if (is_complex(t.dtype()))
       refuse(ErrorKind::dtype, name,
              "complex numbers have no order; take vt::real, vt::imag or vt::abs", t, where);
@@ -55,7 +56,7 @@ inline Tensor between(const Tensor& low, const Tensor& high, const Tensor& weigh
 }
 
 /// One quantile that is known: only its neighbours' places are sorted out.
-inline Tensor known_quantile(const Request& r, const Rows& rows, double q, Where where) {
+inline Tensor known_quantile(const Request& r, const Rows& rows, double q, CallSite where) {
   const double position = q * static_cast<double>(rows.n - 1);
   const double at = r.method == QuantileMethod::nearest  ? std::nearbyint(position)
                     : r.method == QuantileMethod::higher ? std::ceil(position)
@@ -80,7 +81,7 @@ inline Tensor known_quantile(const Request& r, const Rows& rows, double q, Where
 
 /// [kept…, quantiles]: any quantiles of rows sorted as a whole; of the elements that are numbers
 /// only, if NaNs are passed by.
-inline Tensor quantiles_of(const Request& r, const Rows& rows, const Tensor& q, Where where) {
+inline Tensor quantiles_of(const Request& r, const Rows& rows, const Tensor& q, CallSite where) {
   const int last = rows.kept.rank();
   const Tensor sorted = ordering::sorted({rows.x}, {last, 1, false, 0, rows.n}, where)[0];
   Tensor length = cast(Tensor(static_cast<double>(rows.n)), q.dtype(), where);
@@ -105,7 +106,7 @@ inline Tensor quantiles_of(const Request& r, const Rows& rows, const Tensor& q, 
 }
 
 inline Tensor quantile(const Request& r) {
-  const Where where = r.x.where;
+  const CallSite where = r.x.where;
   const UserLine line(where);
   need(r.name, r.x.tensor, where);
   need(r.name, r.q.tensor, where);
@@ -116,7 +117,7 @@ inline Tensor quantile(const Request& r) {
   const Rows rows(r.name, r.x.tensor, r.axes, r.keepdims, where);
   const std::optional<double> known = known_number(r.q.tensor);
   if (known && !(*known >= 0 && *known <= r.unit))
-    refuse(ErrorKind::value, r.name, worded("{} is not between 0 and {}", *known, r.unit),
+    refuse(ErrorKind::value, r.name, formatted("{} is not between 0 and {}", *known, r.unit),
            r.x.tensor, where);
 
   const bool is_vector = r.q.tensor.rank() == 1;

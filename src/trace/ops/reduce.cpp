@@ -8,17 +8,17 @@
 #include <vt/small_vec.hpp>
 
 #include "../record/scope.hpp"
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::reductions {
 
 /// Puts the reduced axes back with size 1.
 inline Tensor kept(const Tensor& reduced, const Shape& before, const Axes& axes, bool keepdims,
-                   Where where) {
+                   CallSite where) {
   if (!keepdims || axes.empty()) return reduced;
   Shape shape = before;
   for (int axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
-  return spread(reduced, shape, other_axes(axes, before.rank()), where);
+  return broadcast_along(reduced, shape, other_axes(axes, before.rank()), where);
 }
 
 inline Tensor simple(Op op, std::string_view name, Operand& x, const ReduceAxes& axes,
@@ -93,17 +93,17 @@ inline Real real_operand(std::string_view name, Operand& x, const ReduceAxes& ax
   const Tensor t = to_float(x.tensor, x.where);
   return {widened(t, x.where), over, t.dtype(), static_cast<double>(extent_along(t.shape(), over))};
 }
-inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, Where where) {
+inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, CallSite where) {
   return kept(cast(result, r.result, aval_of(result).weak, where), r.x.shape(), r.axes, keepdims,
               where);
 }
-/// `part` (r.x without the reduced axes) stretched back over them.
-inline Tensor restored(const Tensor& part, const Real& r, Where where) {
-  return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where);
+/// `part` (r.x without the reduced axes) broadcast back over them.
+inline Tensor restored(const Tensor& part, const Real& r, CallSite where) {
+  return broadcast_along(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where);
 }
 
 /// Two passes: the mean first, then the squares of what is left. Real, of complex numbers too.
-inline Tensor variance(const Real& r, int ddof, Where where) {
+inline Tensor variance(const Real& r, int ddof, CallSite where) {
   const Tensor middle = reduced(Op::reduce_sum, r.x, r.axes, where) / r.count;
   const Tensor squares = squared_magnitude(r.x - restored(middle, r, where), where);
   return reduced(Op::reduce_sum, squares, r.axes, where) / std::max(r.count - ddof, 0.0);
@@ -132,7 +132,7 @@ inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, 
 }
 
 /// The body of a general reduction may not look outside; values known now become constants of it.
-inline GraphRef closed_body(Recorded recorded, Where where) {
+inline GraphRef closed_body(Recorded recorded, CallSite where) {
   GraphBody& g = recorded.graph;
   if (recorded.captured.empty()) return new_shared<const GraphBody>(std::move(g));
   RecycledVec<Equation> constants;
@@ -239,7 +239,7 @@ Tensor norm(Operand x, const ReduceAxes& axes, Param<double> order, bool keepdim
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("norm", x, axes);
   r.result = real_dtype(r.result);
-  const Where w = x.where;
+  const CallSite w = x.where;
   auto total = [&](const Tensor& t) {
     return detail::reduced(detail::Op::reduce_sum, t, r.axes, w);
   };
@@ -282,7 +282,7 @@ Tensor average(Operand x, Operand weights, const ReduceAxes& axes) {
   const detail::Common c =
       detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(weights.tensor));
   Operand t(detail::cast(x.tensor, c.dtype, x.where), x.where.file, x.where.line);
-  if (!detail::stretches(weights.tensor.shape(), t.tensor.shape()))
+  if (!detail::broadcasts_to(weights.tensor.shape(), t.tensor.shape()))
     detail::refuse(ErrorKind::shape, "average", "the weights do not broadcast to the data",
                    x.tensor, weights.tensor, x.where);
   const rd::Real r = rd::real_operand("average", t, axes);
@@ -296,7 +296,7 @@ Tensor average(Operand x, Operand weights, const ReduceAxes& axes) {
 
 Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* context,
                            FlatBinary body, const ReduceAxes& axes) {
-  const Where w = user_line(x.where);
+  const CallSite w = user_line(x.where);
   need(name, x.tensor, w);
   need(name, init.tensor, w);
   if (init.tensor.rank() != 0)
@@ -313,8 +313,8 @@ Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* cont
     const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
     if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
       fail(ErrorKind::shape,
-           worded("vt::{}: the function must map {} and {} to {}, not to {}", name, scalar.str(),
-                  scalar.str(), scalar.str(), got.str()),
+           formatted("vt::{}: the function must map {} and {} to {}, not to {}", name, scalar.str(),
+                     scalar.str(), scalar.str(), got.str()),
            w);
     out[0] = cast(out[0], c.dtype, w);
     return out;
@@ -353,7 +353,7 @@ Tensor diff(Operand x, Param<int> n, Param<int> axis) {
   const detail::UserLine line(x.where);
   detail::need("diff", x.tensor, x.where);
   if (n < 0)
-    detail::refuse(ErrorKind::value, "diff", detail::worded("cannot take {} differences", n),
+    detail::refuse(ErrorKind::value, "diff", detail::formatted("cannot take {} differences", n),
                    x.tensor, x.where);
   const int along = detail::normal_axis("diff", axis, x.tensor, x.where);
   Tensor t = x.tensor;

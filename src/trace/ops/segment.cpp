@@ -6,8 +6,8 @@
 
 #include <vt/detail/message.hpp>
 
-#include "indexing.hpp"
-#include "ordering.hpp"
+#include "support/indexing.hpp"
+#include "support/ordering.hpp"
 
 namespace vt::detail::segments {
 
@@ -32,9 +32,9 @@ inline Scalar extreme(DType d, bool least) {
 /// Combines the rows of x that share an id into `segments` rows. An id that is none of them is
 /// dropped, negative ones too.
 inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tensor& ids,
-                       std::int64_t segments, Scalar start, Where where) {
+                       std::int64_t segments, Scalar start, CallSite where) {
   if (segments < 0)
-    refuse(ErrorKind::value, name, worded("cannot make {} segments", segments), x, ids, where);
+    refuse(ErrorKind::value, name, formatted("cannot make {} segments", segments), x, ids, where);
   const int leading = ids.rank();
   bool prefix = leading >= 1 && leading <= x.rank();
   for (int i = 0; prefix && i < leading; ++i) prefix = x.dim(i) == ids.dim(i);
@@ -55,7 +55,7 @@ inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tens
   const Tensor data = cast(x, x.dtype(), where);
   return emit(op, make_params(std::move(p)),
               {filled(name, start, data.dtype(), shape, where),
-               spread(index, indices, Axes::first(leading), where), data},
+               broadcast_along(index, indices, Axes::first(leading), where), data},
               where);
 }
 
@@ -77,7 +77,7 @@ inline Tensor comes_before(const Tensor& a, const Tensor& b) {
 
 /// How many of the sorted edges lie below each x; at or below it with `right`. Comparisons for few
 /// edges, else bisection.
-inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right, Where where) {
+inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right, CallSite where) {
   const DType common = common_dtype(aval_of(sorted), aval_of(values)).dtype;
   check_literals("searchsorted", {&values, 1}, common, Literal::value, where);
   const Tensor edges = cast(sorted, common, where), x = cast(values, common, where);
@@ -90,8 +90,8 @@ inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right,
     Shape grid = x.shape();
     const int last = grid.rank();
     grid.push_back(n);
-    const Tensor e = spread(edges, grid, Axes(last), where),
-                 t = spread(x, grid, Axes::first(last), where);
+    const Tensor e = broadcast_along(edges, grid, Axes(last), where),
+                 t = broadcast_along(x, grid, Axes::first(last), where);
     return sum(cast(below(e, t), i32, where), last);
   }
   // Each step halves the open interval [low, high); it takes as many steps for every element.
@@ -114,12 +114,12 @@ namespace vt {
 namespace sg = detail::segments;
 
 Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype, Param<int> axis) {
-  const Where w = indices.where;
+  const CallSite w = indices.where;
   const detail::UserLine line(w);
   detail::need("one_hot", indices.tensor, w);
   if (classes < 0)
-    detail::refuse(ErrorKind::value, "one_hot", detail::worded("cannot make {} classes", classes),
-                   indices.tensor, w);
+    detail::refuse(ErrorKind::value, "one_hot",
+                   detail::formatted("cannot make {} classes", classes), indices.tensor, w);
   const Tensor index = detail::index_dtype("one_hot", indices.tensor, classes, w);
   const int rank = index.rank() + 1,
             at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
@@ -127,8 +127,9 @@ Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype, Param<
   shape.insert(shape.begin() + at, classes);
   detail::need_size("one_hot", size_of(dtype) > size_of(index.dtype()) ? dtype : index.dtype(),
                     shape, {&indices.tensor, 1}, w);
-  const Tensor stretched = detail::spread(index, shape, detail::other_axes(Axes(at), rank), w);
-  return detail::cast(stretched == detail::counted(index.dtype(), shape, at, w), dtype, w);
+  const Tensor broadcasted =
+      detail::broadcast_along(index, shape, detail::other_axes(Axes(at), rank), w);
+  return detail::cast(broadcasted == detail::counted(index.dtype(), shape, at, w), dtype, w);
 }
 
 Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
@@ -156,7 +157,7 @@ Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments)
                       segments, sg::extreme(x.tensor.dtype(), false), x.where);
 }
 Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   sg::need_both("segment_mean", x, segment_ids);
   const Tensor given = detail::to_float(x.tensor, w), data = detail::widened(given, w);
@@ -167,11 +168,12 @@ Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments
   const Tensor count = maximum(sg::combined(detail::Op::scatter_add, "segment_mean", one,
                                             segment_ids.tensor, segments, detail::Scalar(0), w),
                                1.0);
-  return detail::cast(total / detail::spread(count, total.shape(), Axes(0), w), given.dtype(), w);
+  return detail::cast(total / detail::broadcast_along(count, total.shape(), Axes(0), w),
+                      given.dtype(), w);
 }
 
 Tensor bincount(Operand x, Param<std::int64_t> length) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("bincount", x.tensor, w);
   const Tensor ids = detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
@@ -182,14 +184,14 @@ Tensor bincount(Operand x, Param<std::int64_t> length) {
 }
 
 Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<double> high) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("histogram", x.tensor, w);
   if (bins < 1 || !(low < high) || !__builtin_isfinite(double{low}) ||
       !__builtin_isfinite(double{high}))
     detail::refuse(ErrorKind::value, "histogram",
-                   detail::worded("needs at least one bin and low < high, not {} from {} to {}",
-                                  bins, low, high),
+                   detail::formatted("needs at least one bin and low < high, not {} from {} to {}",
+                                     bins, low, high),
                    x.tensor, w);
   detail::need_size("histogram", i64, Shape{bins}, {&x.tensor, 1}, w);
   const DType d = is_float(x.tensor.dtype()) ? x.tensor.dtype() : f64;
@@ -220,7 +222,7 @@ Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<d
 }
 
 Tensor bucketize(Operand x, Operand boundaries, bool right) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   sg::need_both("bucketize", x, boundaries);
   if (boundaries.tensor.rank() != 1)
@@ -230,7 +232,7 @@ Tensor bucketize(Operand x, Operand boundaries, bool right) {
 }
 
 Tensor searchsorted(Operand sorted, Operand values, bool right) {
-  const Where w = sorted.where;
+  const CallSite w = sorted.where;
   const detail::UserLine line(w);
   sg::need_both("searchsorted", sorted, values);
   if (sorted.tensor.rank() != 1)
@@ -241,13 +243,13 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
 
 std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted,
                             Param<std::int64_t> fill) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("nonzero", x.tensor, w);
   const std::int64_t size = wanted ? std::int64_t{*wanted}
                                    : detail::ordering::known_count("nonzero", count_nonzero(x), w);
   if (size < 0)
-    detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size),
+    detail::refuse(ErrorKind::value, "nonzero", detail::formatted("cannot give {} indices", size),
                    x.tensor, w);
   detail::need_size("nonzero", i64, Shape{size}, {&x.tensor, 1}, w);
   const Shape& shape = x.tensor.shape();
@@ -271,7 +273,7 @@ std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted
 }
 
 Tensor interp(Operand x, Operand xp, Operand fp) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   sg::need_both("interp", x, xp);
   detail::need("interp", fp.tensor, w);

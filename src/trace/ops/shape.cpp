@@ -6,12 +6,12 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "promote.hpp"
+#include "support/operands.hpp"
 
 namespace vt::detail::shapes {
 
 /// The shape with a −1 filled in. Throws if the elements do not fill it.
-inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
+inline Shape resolved(const Tensor& x, const Shape& wanted, CallSite where) {
   Shape shape = wanted;
   int open = -1;
   std::int64_t others = 1;
@@ -19,11 +19,11 @@ inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
     const std::int64_t d = extent(shape, i);
     if (d == -1) {
       if (open >= 0)
-        refuse(ErrorKind::shape, "reshape", worded("only one extent of {} may be −1", wanted.str()),
-               x, where);
+        refuse(ErrorKind::shape, "reshape",
+               formatted("only one extent of {} may be −1", wanted.str()), x, where);
       open = i;
     } else if (d < 0 || __builtin_mul_overflow(others, d, &others)) {
-      refuse(ErrorKind::shape, "reshape", worded("shape {} has a bad extent", wanted.str()), x,
+      refuse(ErrorKind::shape, "reshape", formatted("shape {} has a bad extent", wanted.str()), x,
              where);
     }
   }
@@ -31,13 +31,13 @@ inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
   if (open >= 0 && others > 0 && n % others == 0)
     shape[static_cast<std::size_t>(open)] = n / others;
   if (shape.elements() != n || (open >= 0 && others == 0))
-    refuse(ErrorKind::shape, "reshape", worded("{} elements do not fill shape {}", n, wanted.str()),
-           x, where);
+    refuse(ErrorKind::shape, "reshape",
+           formatted("{} elements do not fill shape {}", n, wanted.str()), x, where);
   return shape;
 }
 
 /// Brings the parts of a concatenation to one dtype.
-inline std::vector<Tensor> met(std::string_view name, TensorSpan parts, Where where) {
+inline std::vector<Tensor> met(std::string_view name, TensorSpan parts, CallSite where) {
   if (parts.empty())
     refuse(ErrorKind::shape, name, "needs at least one Tensor", std::span<const Tensor>(), where);
   for (const Tensor& t : parts) need(name, t, where);
@@ -49,7 +49,7 @@ inline std::vector<Tensor> met(std::string_view name, TensorSpan parts, Where wh
   return result;
 }
 
-inline Tensor joined(std::string_view name, TensorSpan parts, int axis, Where where) {
+inline Tensor joined(std::string_view name, TensorSpan parts, int axis, CallSite where) {
   if (parts.size() == 1) return parts[0];
   const Shape& first = aval_of(parts[0]).shape;
   for (const Tensor& t : parts) {
@@ -57,7 +57,7 @@ inline Tensor joined(std::string_view name, TensorSpan parts, int axis, Where wh
     bool fits = s.rank() == first.rank();
     for (int i = 0; fits && i < s.rank(); ++i) fits = i == axis || extent(s, i) == extent(first, i);
     if (!fits)
-      refuse(ErrorKind::shape, name, worded("shapes differ outside axis {}", axis),
+      refuse(ErrorKind::shape, name, formatted("shapes differ outside axis {}", axis),
              std::span<const Tensor>(parts), where);
   }
   return emit(Op::concatenate, make_params(AxisParams{axis}), std::span<const Tensor>(parts),
@@ -65,7 +65,7 @@ inline Tensor joined(std::string_view name, TensorSpan parts, int axis, Where wh
 }
 
 /// Swaps the two halves of an axis: element i goes to i + shift, around the end.
-inline Tensor rolled(const Tensor& x, std::int64_t shift, int axis, Where where) {
+inline Tensor rolled(const Tensor& x, std::int64_t shift, int axis, CallSite where) {
   const std::int64_t n = extent(aval_of(x).shape, axis);
   if (n == 0) return x;
   const std::int64_t s = ((shift % n) + n) % n;
@@ -97,7 +97,7 @@ inline Tensor mirrored(const Tensor& places, std::int64_t n, PadMode mode) {
 /// An axis with `low` and `high` more elements, made of its own: slices of it, forwards and
 /// backwards, beside each other.
 inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int64_t high,
-                           PadMode mode, Where where) {
+                           PadMode mode, CallSite where) {
   const std::int64_t n = extent(aval_of(x).shape, axis);
   if (low + high > 4 * n) {  // many short runs
     return take(x, mirrored(counted(i64, Shape{low + n + high}, 0, where) - low, n, mode), axis);
@@ -128,7 +128,7 @@ inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int
   return parts.size() == 1 ? parts[0] : joined("pad", parts, axis, where);
 }
 
-inline Tensor flattened(const Tensor& x, Where where) {
+inline Tensor flattened(const Tensor& x, CallSite where) {
   return reshaped(x, Shape{x.size()}, where);
 }
 
@@ -158,7 +158,7 @@ Tensor transpose(Operand x, const Axes& permutation) {
     if (static_cast<int>(p.size()) != rank)
       detail::refuse(
           ErrorKind::shape, "transpose",
-          detail::worded("permutation {} does not have one entry per axis", permutation.str()),
+          detail::formatted("permutation {} does not have one entry per axis", permutation.str()),
           x.tensor, x.where);
   }
   return detail::permuted(x.tensor, p, x.where);
@@ -178,7 +178,7 @@ Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
              t = detail::normal_axes("moveaxis", to, rank, x.tensor, x.where);
   if (f.size() != t.size())
     detail::refuse(ErrorKind::shape, "moveaxis",
-                   detail::worded("{} and {} differ in length", from.str(), to.str()), x.tensor,
+                   detail::formatted("{} and {} differ in length", from.str(), to.str()), x.tensor,
                    x.where);
   Axes p;
   p.resize(static_cast<std::size_t>(rank), -1);
@@ -199,9 +199,9 @@ Tensor matrix_transpose(Operand x) {
 
 Tensor broadcast_to(Operand x, const Shape& shape) {
   detail::need("broadcast_to", x.tensor, x.where);
-  if (!detail::stretches(x.tensor.shape(), shape))
+  if (!detail::broadcasts_to(x.tensor.shape(), shape))
     detail::refuse(ErrorKind::shape, "broadcast_to",
-                   detail::worded("does not stretch to {}", shape.str()), x.tensor, x.where);
+                   detail::formatted("does not broadcast to {}", shape.str()), x.tensor, x.where);
   detail::need_size("broadcast_to", x.tensor.dtype(), shape, {&x.tensor, 1}, x.where);
   return detail::broadcast(x.tensor, shape, x.where);
 }
@@ -211,7 +211,7 @@ Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
   if (to.size() != x.tensor.shape().size())
     detail::refuse(
         ErrorKind::shape, "broadcast_in_dim",
-        detail::worded("axes {} do not name one result axis per operand axis", axes.str()),
+        detail::formatted("axes {} do not name one result axis per operand axis", axes.str()),
         x.tensor, x.where);
   // The primitive keeps the order of the axes; another order is a transpose first.
   Axes order = Axes::first(x.tensor.rank()), sorted = to;
@@ -232,7 +232,7 @@ Tensor expand_dims(Operand x, const Axes& axes) {
   Shape shape = Shape::filled(static_cast<std::size_t>(rank), 1);
   for (std::size_t i = 0; i < old.size(); ++i)
     shape[static_cast<std::size_t>(old[i])] = x.tensor.shape()[i];
-  return detail::spread(x.tensor, shape, old, x.where);
+  return detail::broadcast_along(x.tensor, shape, old, x.where);
 }
 Tensor squeeze(Operand x, const ReduceAxes& axes) {
   detail::need("squeeze", x.tensor, x.where);
@@ -246,7 +246,7 @@ Tensor squeeze(Operand x, const ReduceAxes& axes) {
     for (int i : gone)
       if (detail::extent(from, i) != 1)
         detail::refuse(ErrorKind::shape, "squeeze",
-                       detail::worded("axis {} has size {}, not 1", i, detail::extent(from, i)),
+                       detail::formatted("axis {} has size {}, not 1", i, detail::extent(from, i)),
                        x.tensor, x.where);
   }
   Shape shape;
@@ -254,12 +254,12 @@ Tensor squeeze(Operand x, const ReduceAxes& axes) {
   return detail::reshaped(x.tensor, shape, x.where);
 }
 
-Tensor concatenate(TensorSpan parts, Param<int> axis, Where where) {
+Tensor concatenate(TensorSpan parts, Param<int> axis, CallSite where) {
   const std::vector<Tensor> met = sh::met("concatenate", parts, where);
   return sh::joined("concatenate", met, detail::normal_axis("concatenate", axis, met[0], where),
                     where);
 }
-Tensor stack(TensorSpan parts, Param<int> axis, Where where) {
+Tensor stack(TensorSpan parts, Param<int> axis, CallSite where) {
   const detail::UserLine line(where);
   std::vector<Tensor> met = sh::met("stack", parts, where);
   const int at = detail::normal_axis("stack", axis, met[0].rank() + 1, met[0], where);
@@ -291,8 +291,8 @@ std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis) {
   const std::int64_t n = x.tensor.dim(along);
   if (sections < 1 || n % sections != 0)
     detail::refuse(ErrorKind::shape, "split",
-                   detail::worded("axis {} of size {} does not divide into {} equal parts", along,
-                                  n, sections),
+                   detail::formatted("axis {} of size {} does not divide into {} equal parts",
+                                     along, n, sections),
                    x.tensor, x.where);
   std::vector<Tensor> parts;
   for (int i = 0; i < sections; ++i)
@@ -324,7 +324,7 @@ Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& 
   const auto rank = static_cast<std::size_t>(x.tensor.rank());
   if (edges.size() != rank && edges.size() != 1)
     detail::refuse(ErrorKind::shape, "pad",
-                   detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
+                   detail::formatted("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
                    x.where);
   Shape low, high;
   for (std::size_t i = 0; i < rank; ++i) {
@@ -340,8 +340,8 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
   const detail::Aval &a = detail::aval_of(x.tensor), &v = detail::aval_of(value.tensor);
   if (detail::category(v.dtype) > detail::category(a.dtype))
     detail::refuse(ErrorKind::dtype, "pad",
-                   detail::worded("{} does not hold the padding value", name_of(a.dtype)), x.tensor,
-                   value.tensor, x.where);
+                   detail::formatted("{} does not hold the padding value", name_of(a.dtype)),
+                   x.tensor, value.tensor, x.where);
   detail::check_literals("pad", {&value.tensor, 1}, a.dtype, detail::Literal::value, x.where);
   return detail::emit(detail::Op::pad, detail::make_params(detail::PadParams{low, high, interior}),
                       {x.tensor, detail::cast(value.tensor, a.dtype, a.weak, x.where)}, x.where);
@@ -349,13 +349,13 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
 
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
            PadMode mode) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("pad", x.tensor, w);
   const auto rank = static_cast<std::size_t>(x.tensor.rank());
   if (edges.size() != rank && edges.size() != 1)
     detail::refuse(ErrorKind::shape, "pad",
-                   detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
+                   detail::formatted("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
                    w);
   Tensor t = x.tensor;
   for (std::size_t i = 0; i < rank; ++i) {
@@ -367,7 +367,7 @@ Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& 
     if (low == 0 && high == 0) continue;
     if (n == 0)
       detail::refuse(ErrorKind::shape, "pad",
-                     detail::worded("axis {} has no elements to fill its edges with", axis),
+                     detail::formatted("axis {} has no elements to fill its edges with", axis),
                      x.tensor, w);
     Shape shape = t.shape();
     shape[i] = detail::plus(n, detail::plus(low, high));
@@ -402,7 +402,7 @@ Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes
   detail::need("roll", x.tensor, x.where);
   if (shifts.size() != axes.size())
     detail::refuse(ErrorKind::shape, "roll",
-                   detail::worded("{} shifts for {} axes", shifts.size(), axes.size()), x.tensor,
+                   detail::formatted("{} shifts for {} axes", shifts.size(), axes.size()), x.tensor,
                    x.where);
   Tensor t = x.tensor;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -437,7 +437,7 @@ Tensor tile(Operand x, const Shape& repetitions) {
                        n = d < 0 ? 1 : detail::extent(from, d);
     if (copies < 0)
       detail::refuse(ErrorKind::value, "tile",
-                     detail::worded("negative repetitions {}", repetitions.str()), x.tensor,
+                     detail::formatted("negative repetitions {}", repetitions.str()), x.tensor,
                      x.where);
     if (copies != 1) apart.push_back(copies);
     if (d >= 0) {
@@ -450,13 +450,13 @@ Tensor tile(Operand x, const Shape& repetitions) {
   if (x.tensor.size() == 0)
     return detail::filled("tile", detail::Scalar(0), x.tensor.dtype(), whole,
                           x.where);  // however many copies
-  return detail::reshaped(detail::spread(x.tensor, apart, axes, x.where), whole, x.where);
+  return detail::reshaped(detail::broadcast_along(x.tensor, apart, axes, x.where), whole, x.where);
 }
 Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis) {
   detail::need("repeat", x.tensor, x.where);
   if (count < 0)
-    detail::refuse(ErrorKind::value, "repeat", detail::worded("negative count {}", count), x.tensor,
-                   x.where);
+    detail::refuse(ErrorKind::value, "repeat", detail::formatted("negative count {}", count),
+                   x.tensor, x.where);
   const Tensor t = axis ? x.tensor : sh::flattened(x.tensor, x.where);
   const int along = axis ? detail::normal_axis("repeat", *axis, x.tensor, x.where) : 0;
   Shape apart, whole;
@@ -471,10 +471,10 @@ Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> ax
   if (x.tensor.size() == 0)
     return detail::filled("repeat", detail::Scalar(0), x.tensor.dtype(), whole,
                           x.where);  // however many copies
-  return detail::reshaped(detail::spread(t, apart, axes, x.where), whole, x.where);
+  return detail::reshaped(detail::broadcast_along(t, apart, axes, x.where), whole, x.where);
 }
 
-std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, Where where) {
+std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, CallSite where) {
   const auto n = static_cast<int>(axes.size());
   Shape shape;
   for (const Tensor& t : axes) {
@@ -490,8 +490,8 @@ std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, Where where)
   if (n > 0) detail::need_size("meshgrid", axes[0].dtype(), shape, axes, where);
   std::vector<Tensor> grids;
   for (int i = 0; i < n; ++i)
-    grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape,
-                                   Axes(place(i)), where));
+    grids.push_back(detail::broadcast_along(sh::flattened(axes[static_cast<std::size_t>(i)], where),
+                                            shape, Axes(place(i)), where));
   return grids;
 }
 
@@ -499,9 +499,10 @@ Tensor space_to_depth(Operand x, Param<int> block) {
   detail::need("space_to_depth", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[1] % block != 0 || s[2] % block != 0)
-    detail::refuse(ErrorKind::shape, "space_to_depth",
-                   detail::worded("needs [N,H,W,C] with H and W multiples of the block {}", block),
-                   x.tensor, x.where);
+    detail::refuse(
+        ErrorKind::shape, "space_to_depth",
+        detail::formatted("needs [N,H,W,C] with H and W multiples of the block {}", block),
+        x.tensor, x.where);
   const Tensor cut = detail::reshaped(
       x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
   return detail::reshaped(
@@ -516,7 +517,7 @@ Tensor depth_to_space(Operand x, Param<int> block) {
   if (s.rank() != 4 || block < 1 || s[3] % cells != 0)
     detail::refuse(
         ErrorKind::shape, "depth_to_space",
-        detail::worded("needs [N,H,W,C] with C a multiple of the block {} squared", block),
+        detail::formatted("needs [N,H,W,C] with C a multiple of the block {} squared", block),
         x.tensor, x.where);
   const std::int64_t c = s[3] / cells;
   detail::need_size("depth_to_space", x.tensor.dtype(),
@@ -558,19 +559,19 @@ inline Blocks blocks_of(const Shape& s, const Shape& block, std::int64_t images)
   return b;
 }
 inline void check_blocks(std::string_view name, const Tensor& x, const Shape& block,
-                         std::size_t edges, Where where) {
+                         std::size_t edges, CallSite where) {
   bool fits = edges == block.size() && x.rank() > block.rank();
   for (std::int64_t b : block) fits = fits && b >= 1;
   if (!fits)
     refuse(ErrorKind::shape, name,
-           worded("blocks {} and {} pairs of edges do not fit", block.str(), edges), x, where);
+           formatted("blocks {} and {} pairs of edges do not fit", block.str(), edges), x, where);
 }
 
 }  // namespace detail::shapes
 
 Tensor space_to_batch(Operand x, const Shape& block,
                       const std::vector<std::pair<std::int64_t, std::int64_t>>& padding) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("space_to_batch", x.tensor, w);
   detail::shapes::check_blocks("space_to_batch", x.tensor, block, padding.size(), w);
@@ -582,8 +583,8 @@ Tensor space_to_batch(Operand x, const Shape& block,
   for (std::size_t i = 0; i < block.size(); ++i) {
     if (t.shape()[i + 1] % block[i] != 0)
       detail::refuse(ErrorKind::shape, "space_to_batch",
-                     detail::worded("padded it is {}, of which {} are no blocks", t.shape().str(),
-                                    block.str()),
+                     detail::formatted("padded it is {}, of which {} are no blocks",
+                                       t.shape().str(), block.str()),
                      x.tensor, w);
     cells = detail::times(cells, block[i]);
   }
@@ -595,7 +596,7 @@ Tensor space_to_batch(Operand x, const Shape& block,
 }
 Tensor batch_to_space(Operand x, const Shape& block,
                       const std::vector<std::pair<std::int64_t, std::int64_t>>& crops) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("batch_to_space", x.tensor, w);
   detail::shapes::check_blocks("batch_to_space", x.tensor, block, crops.size(), w);
@@ -607,7 +608,7 @@ Tensor batch_to_space(Operand x, const Shape& block,
   }
   if (shape[0] % cells != 0)
     detail::refuse(ErrorKind::shape, "batch_to_space",
-                   detail::worded("there are no {} images for each block", cells), x.tensor, w);
+                   detail::formatted("there are no {} images for each block", cells), x.tensor, w);
   shape[0] /= cells;
   detail::need_size("batch_to_space", x.tensor.dtype(), shape, {&x.tensor, 1}, w);
   const detail::shapes::Blocks b = detail::shapes::blocks_of(shape, block, shape[0]);

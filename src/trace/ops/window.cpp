@@ -1,6 +1,6 @@
 // Functions of windows: reductions over them, pools, and what these share with convolutions of
 // their options.
-#include "window_options.hpp"
+#include "support/window_options.hpp"
 
 #include <cmath>
 #include <limits>
@@ -14,28 +14,28 @@
 namespace vt::detail {
 
 Shape numbers_per_axis(std::string_view name, const char* what, const Shape& given,
-                       std::size_t count, std::int64_t otherwise, const Tensor& x, Where where) {
+                       std::size_t count, std::int64_t otherwise, const Tensor& x, CallSite where) {
   if (given.empty()) return Shape::filled(count, otherwise);
   for (std::int64_t n : given)
     if (n < 1)
-      refuse(ErrorKind::value, name, worded("{} must be at least 1, not {}", what, n), x, where);
+      refuse(ErrorKind::value, name, formatted("{} must be at least 1, not {}", what, n), x, where);
   if (given.size() == 1) return Shape::filled(count, given[0]);
   if (given.size() != count)
     refuse(ErrorKind::shape, name,
-           worded("{} needs {} numbers, one for each axis, not {}", what, count, given.size()), x,
-           where);
+           formatted("{} needs {} numbers, one for each axis, not {}", what, count, given.size()),
+           x, where);
   return given;
 }
 
 Edges edges_of(std::string_view name, const Padding& padding, const Shape& extents,
-               const Shape& windows, const Shape& strides, const Tensor& x, Where where) {
+               const Shape& windows, const Shape& strides, const Tensor& x, CallSite where) {
   const std::size_t n = extents.size();
   Edges edges{Shape::filled(n, 0), Shape::filled(n, 0)};
   // So that what is computed of them fits: no axis of more elements is in memory.
   const auto need_less = [&](const char* what, std::int64_t number) {
     constexpr std::int64_t most = std::int64_t{1} << 60;
     if (number < -most || number > most)
-      refuse(ErrorKind::shape, name, worded("{} of {} elements is too large", what, number), x,
+      refuse(ErrorKind::shape, name, formatted("{} of {} elements is too large", what, number), x,
              where);
   };
   for (std::size_t k = 0; k < n; ++k) {
@@ -46,9 +46,10 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
   const std::string& scheme = padding.scheme();
   if (scheme.empty()) {
     if (padding.edges().size() != n)
-      refuse(ErrorKind::shape, name,
-             worded("padding needs {} pairs, one for each axis, not {}", n, padding.edges().size()),
-             x, where);
+      refuse(
+          ErrorKind::shape, name,
+          formatted("padding needs {} pairs, one for each axis, not {}", n, padding.edges().size()),
+          x, where);
     for (std::size_t k = 0; k < n; ++k) {
       std::tie(edges.low[k], edges.high[k]) = padding.edges()[k];
       need_less("padding", edges.low[k]);
@@ -58,10 +59,10 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
   }
   if (scheme == "VALID") return edges;
   if (scheme != "SAME" && scheme != "SAME_LOWER")
-    refuse(
-        ErrorKind::value, name,
-        worded("padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"{}\"", scheme),
-        x, where);
+    refuse(ErrorKind::value, name,
+           formatted("padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"{}\"",
+                     scheme),
+           x, where);
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t places = (extents[k] + strides[k] - 1) / strides[k];
     const std::int64_t missing =
@@ -73,16 +74,17 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
 }
 
 Layout parse_layout(std::string_view name, std::string_view layout, char first, char second,
-                    const Tensor& x, Where where) {
+                    const Tensor& x, CallSite where) {
   if (static_cast<int>(layout.size()) != x.rank())
-    refuse(ErrorKind::shape, name,
-           worded("the layout \"{}\" has {} letters for {} axes", layout, layout.size(), x.rank()),
-           x, where);
+    refuse(
+        ErrorKind::shape, name,
+        formatted("the layout \"{}\" has {} letters for {} axes", layout, layout.size(), x.rank()),
+        x, where);
   Layout parsed;
   for (std::size_t i = 0; i < layout.size(); ++i) {
     if (layout.find(layout[i]) != i)
       refuse(ErrorKind::value, name,
-             worded("the layout \"{}\" has the letter {} twice", layout, layout[i]), x, where);
+             formatted("the layout \"{}\" has the letter {} twice", layout, layout[i]), x, where);
     if (layout[i] == first) parsed.first = static_cast<int>(i);
     else if (layout[i] == second) parsed.second = static_cast<int>(i);
     else {
@@ -91,8 +93,8 @@ Layout parse_layout(std::string_view name, std::string_view layout, char first, 
     }
   }
   if (parsed.second < 0)
-    refuse(ErrorKind::value, name, worded("the layout \"{}\" lacks the letter {}", layout, second),
-           x, where);
+    refuse(ErrorKind::value, name,
+           formatted("the layout \"{}\" lacks the letter {}", layout, second), x, where);
   return parsed;
 }
 
@@ -105,10 +107,10 @@ struct Windows {
   bool pads = false;
 
   /// x's elements in new last axes, one for each window axis; `edge` where a window sticks out.
-  Tensor of(const Tensor& x, double edge, Where where) const {
+  Tensor of(const Tensor& x, double edge, CallSite where) const {
     return of(x, full_tensor(Scalar(edge).converted(x.dtype()), Aval(x.dtype(), Shape{})), where);
   }
-  Tensor of(const Tensor& x, const Tensor& edge, Where where) const {
+  Tensor of(const Tensor& x, const Tensor& edge, CallSite where) const {
     const Tensor padded = pads ? emit(Op::pad, make_params(padding), {x, edge}, where) : x;
     return emit(Op::windows, make_params(params), {padded}, where);
   }
@@ -122,7 +124,7 @@ struct Windows {
 
 /// The options have a number per entry of `axes` (increasing).
 Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes,
-                      const WindowOptions& o, Where where) {
+                      const WindowOptions& o, CallSite where) {
   const std::size_t n = axes.size();
   const auto rank = static_cast<std::size_t>(x.rank());
   if (o.window.empty() && n > 0)
@@ -135,8 +137,8 @@ Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes,
   const Shape base = numbers_per_axis(name, "base_dilation", o.base_dilation, n, 1, x, where);
   Shape windows;
   for (std::size_t k = 0; k < n; ++k) {
-    w.params.extents.push_back(stretched(x.dim(axes[k]), base[k]));
-    windows.push_back(stretched(w.params.sizes[k], w.params.dilations[k]));
+    w.params.extents.push_back(dilated(x.dim(axes[k]), base[k]));
+    windows.push_back(dilated(w.params.sizes[k], w.params.dilations[k]));
   }
   const Edges edges =
       edges_of(name, o.padding, w.params.extents, windows, w.params.strides, x, where);
@@ -149,8 +151,8 @@ Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes,
     w.pads = w.pads || edges.low[k] != 0 || edges.high[k] != 0 || base[k] != 1;
     w.params.extents[k] += edges.low[k] + edges.high[k];
     if (w.params.extents[k] < 0)
-      refuse(ErrorKind::shape, name, worded("padding crops more of axis {} than there is", axes[k]),
-             x, where);
+      refuse(ErrorKind::shape, name,
+             formatted("padding crops more of axis {} than there is", axes[k]), x, where);
   }
   return w;
 }
@@ -179,7 +181,7 @@ Tensor edge_of(Op op, DType d) {
 
 /// The extreme element of every window. Its derivative is that of the first one that equals it
 /// (NaN: the first NaN): a rule of its own, as reductions share the derivative among equals.
-Tensor extremes(const Windows& w, Op op, const Tensor& x, Where where) {
+Tensor extremes(const Windows& w, Op op, const Tensor& x, CallSite where) {
   const Axes places = w.places(x.rank());
   const FlatFunction value = [w, op, places,
                               where](std::span<const Tensor> a) -> std::vector<Tensor> {
@@ -194,18 +196,18 @@ Tensor extremes(const Windows& w, Op op, const Tensor& x, Where where) {
     const Shape& shape = all.shape();
     const Axes windows = Axes::first(a[0].rank());
     const std::int64_t size = w.params.sizes.elements();
-    const Tensor place = spread(
+    const Tensor place = broadcast_along(
         reshaped(counted(i32, Shape{size}, 0, where), w.params.sizes, where), shape, places, where);
-    const Tensor hit = (all == spread(y, shape, windows, where)) | isnan(all);
+    const Tensor hit = (all == broadcast_along(y, shape, windows, where)) | isnan(all);
     const Tensor first = reduced(Op::reduce_min, vt::where(hit, place, size), places, where);
-    const Tensor picked =
-        vt::where(place == spread(first, shape, windows, where), w.of(a[1], 0.0, where), 0.0);
+    const Tensor picked = vt::where(place == broadcast_along(first, shape, windows, where),
+                                    w.of(a[1], 0.0, where), 0.0);
     return {y, reduced(Op::reduce_sum, picked, places, where)};
   };
   return custom_jvp_flat(value, rule, operand, where)[0];
 }
 
-Tensor sums(const Windows& w, const Tensor& x, Where where) {
+Tensor sums(const Windows& w, const Tensor& x, CallSite where) {
   return reduced(Op::reduce_sum, w.of(x, 0.0, where), w.places(x.rank()), where);
 }
 
@@ -222,7 +224,7 @@ Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions&
     const int count =
         o.window.size() == 1 ? std::max(last - 1, 1) : static_cast<int>(o.window.size());
     if (last < count)
-      refuse(ErrorKind::shape, name, worded("needs {} spatial axes and one of channels", count),
+      refuse(ErrorKind::shape, name, formatted("needs {} spatial axes and one of channels", count),
              x.tensor, x.where);
     for (int axis = last - count; axis < last; ++axis) axes.push_back(axis);
   }
@@ -236,7 +238,7 @@ Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions&
 
 /// How many elements of x each window has along each window axis, as an array over the axes of x (1
 /// along the others).
-Tensor counts(const Windows& w, const Tensor& x, Where where) {
+Tensor counts(const Windows& w, const Tensor& x, CallSite where) {
   Shape shape = Shape::filled(static_cast<std::size_t>(x.rank()), 1);
   for (std::size_t k = 0; k < w.params.axes.size(); ++k)
     shape[axis_index(w.params.axes[k])] = w.params.count(k);
@@ -293,7 +295,7 @@ namespace wn = detail::window_ops;
 
 Tensor reduce_window(Operand x, WindowReduction reduction, const WindowOptions& options) {
   using detail::Op;
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("reduce_window", x.tensor, w);
   Tensor t = x.tensor;
@@ -328,7 +330,7 @@ Tensor min_pool(Operand x, const PoolOptions& options) {
                       x.where);
 }
 Tensor avg_pool(Operand x, const PoolOptions& options) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const wn::Windows windows = wn::pool_windows("avg_pool", x, options);
   const Tensor given = detail::to_float(x.tensor, w), t = detail::widened(given, w);

@@ -1,5 +1,5 @@
-// batch_body: a function of one lane as a function of many. Asked for by src/jit, which runs lanes
-// in groups of any size; defined by src/transforms/vmap.
+// batch_body: turns a function of one lane into one of many. Called by src/jit, which runs lanes in
+// groups of any size; defined by src/transforms/vmap.
 #pragma once
 
 #include <vt/small_vec.hpp>

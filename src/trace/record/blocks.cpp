@@ -1,4 +1,4 @@
-// Lanes in blocks: how many at a time a limit of memory allows, and the blocks' results joined.
+// vmap in blocks: how many lanes at a time a memory limit allows, and the blocks' results joined.
 #include "blocks.hpp"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ std::int64_t lanes_at_once(const BlockCall& call,
   return (call.lanes + blocks - 1) / blocks;
 }
 
-void JoinedBlocks::add(Tensor block, int axis, std::int64_t lanes, bool evaluated, Where where) {
+void JoinedBlocks::add(Tensor block, int axis, std::int64_t lanes, bool evaluated, CallSite where) {
   const Aval& part = aval_of(block);
   const std::int64_t count = part.shape[static_cast<std::size_t>(axis)];
   if (!evaluated || (first_ == 0 && count == lanes)) {
@@ -130,7 +130,7 @@ void JoinedBlocks::add(Tensor block, int axis, std::int64_t lanes, bool evaluate
   first_ += count;
 }
 
-Tensor JoinedBlocks::whole(int axis, Where where) {
+Tensor JoinedBlocks::whole(int axis, CallSite where) {
   if (all_.defined()) return std::move(all_);
   return parts_.size() == 1 ? parts_[0]
                             : emit(Op::concatenate, make_params(AxisParams{axis}), parts_, where);

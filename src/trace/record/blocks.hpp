@@ -1,4 +1,4 @@
-// Lanes in blocks: how many at a time a limit of memory allows, and the blocks' results joined.
+// vmap in blocks: how many lanes at a time a memory limit allows, and the blocks' results joined.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace vt::detail {
 /// Who runs lanes in blocks, and what may be taken while one runs.
 struct BlockCall {
   const char* transform;
-  Where where;
+  CallSite where;
   std::int64_t lanes = 0, chunk = 0;  ///< chunk: no more at a time than this; 0: all
   std::int64_t limit = 0;             ///< bytes; 0: none
   std::span<const Tensor> held{};     ///< what is there all the time, whether blocks read it or not
@@ -29,9 +29,9 @@ std::int64_t lanes_at_once(const BlockCall&,
 class JoinedBlocks {
  public:
   /// The next block; `evaluated`: all of them are values.
-  void add(Tensor block, int axis, std::int64_t lanes, bool evaluated, Where);
+  void add(Tensor block, int axis, std::int64_t lanes, bool evaluated, CallSite);
   bool empty() const { return first_ == 0; }
-  Tensor whole(int axis, Where);
+  Tensor whole(int axis, CallSite);
 
  private:
   std::vector<Tensor> parts_;

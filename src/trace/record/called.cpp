@@ -7,12 +7,6 @@
 
 namespace vt::detail {
 
-CalledRef called_function(std::string name) {
-  auto f = new_shared<CalledFunction>();
-  f->name = std::move(name);
-  return f;
-}
-
 DerivedFunction derived_of(Recorded&& r) {
   return {new_shared<const GraphBody>(std::move(r.graph)), std::move(r.captured)};
 }
@@ -40,7 +34,8 @@ DerivedRef derive(const CallParams& p, const DerivedKey& key, FunctionRef<Derive
   return made;
 }
 
-SmallVec<Tensor, 1> emit_call(const DerivedFunction& f, std::vector<Tensor> operands, Where where) {
+SmallVec<Tensor, 1> emit_call(const DerivedFunction& f, std::vector<Tensor> operands,
+                              CallSite where) {
   const auto own = static_cast<int>(operands.size());
   operands.insert(operands.end(), f.captured.begin(), f.captured.end());
   if (f.body->outputs.empty() && !has_effects(*f.body)) return {};

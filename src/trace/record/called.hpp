@@ -3,26 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../ir/called_function.hpp"
 #include "node.hpp"
 #include "scope.hpp"
 
 namespace vt::detail {
-
-struct DerivedFunction;
-
-/// The function that a call names. One object for all calls of one body.
-struct CalledFunction {
-  std::string name;
-  mutable std::mutex mutex;
-  /// by what was asked for
-  mutable Vec<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;
-};
-CalledRef called_function(std::string name);
 
 /// What a transform made of a body: a body again.
 struct DerivedFunction {
@@ -69,6 +58,6 @@ class DerivedKey {
 /// What `make` gives, or has given before for this body. What captures tracers is not kept.
 DerivedRef derive(const CallParams&, const DerivedKey&, FunctionRef<DerivedFunction()> make);
 /// Calls it.
-SmallVec<Tensor, 1> emit_call(const DerivedFunction&, std::vector<Tensor> operands, Where);
+SmallVec<Tensor, 1> emit_call(const DerivedFunction&, std::vector<Tensor> operands, CallSite);
 
 }  // namespace vt::detail

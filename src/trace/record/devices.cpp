@@ -1,4 +1,4 @@
-// Where values live, and the device that work without operands goes to.
+// The device that a value is on, and the device for ops without operands.
 #include "devices.hpp"
 
 #include <atomic>
@@ -56,7 +56,7 @@ BufferRef on_host(const BufferRef& buffer) {
 }
 
 std::string text_of(Device device) {
-  return device.kind == Device::Kind::cpu ? "cpu" : worded("cuda({})", device.index);
+  return device.kind == Device::Kind::cpu ? "cpu" : formatted("cuda({})", device.index);
 }
 
 }  // namespace vt::detail
@@ -68,7 +68,7 @@ Device default_device() {
   return chosen == 0 ? cpu() : cuda(chosen - 1);
 }
 
-void set_default_device(Device device, Where where) {
+void set_default_device(Device device, CallSite where) {
   detail::require_usable(device, "vt::set_default_device", where);
   detail::device_choice::chosen().store(device.kind == Device::Kind::cpu ? 0 : device.index + 1,
                                         std::memory_order_relaxed);
@@ -81,7 +81,7 @@ Device Tensor::device() const {
   return n->buffers[static_cast<std::size_t>(output())]->device;
 }
 
-Tensor Tensor::to(Device device, Where where) const {
+Tensor Tensor::to(Device device, CallSite where) const {
   if (!defined()) detail::fail(ErrorKind::value, "vt::Tensor::to: the Tensor is empty", where);
   if (node()->level > 0) {
     if (device == this->device()) return *this;

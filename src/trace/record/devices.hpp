@@ -1,5 +1,5 @@
-// Where values live: copies between devices, and the device that work without operands goes to. The
-// copies are defined by src/jit/cuda.
+// The device that a value is on, copies between devices, and the device for ops without operands.
+// The copies are defined by src/jit/cuda.
 #pragma once
 
 #include "../base/buffer.hpp"
@@ -15,7 +15,7 @@ BufferRef sole_on_device(BufferRef buffer);
 /// it.
 BufferRef on_host(const BufferRef& buffer);
 /// Throws Error(backend), in the name of `who`, if nothing can run there.
-void require_usable(Device device, const char* who, Where where);
+void require_usable(Device device, const char* who, CallSite where);
 /// "cuda(0)", "cpu".
 std::string text_of(Device device);
 

@@ -10,10 +10,10 @@
 
 #include "../base/convert.hpp"
 #include "../base/hash_map.hpp"
-#include "../ops/promote.hpp"
 #include "devices.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"
+#include "user_line.hpp"
 
 namespace vt::detail {
 
@@ -32,7 +32,7 @@ namespace lazy_run {
 bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); }
 
 // The value of an evaluated Tensor, unless it was given away.
-const BufferRef& kept_buffer(const Tensor& t, Where where) {
+const BufferRef& kept_buffer(const Tensor& t, CallSite where) {
   const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
   if (b->donated.file)
     fail(ErrorKind::value,
@@ -54,7 +54,7 @@ struct Batch {
 class Collector {
  public:
   /// `where`: of whoever asks for values.
-  explicit Collector(Where where) : where_(where), epoch_(next_epoch()) {}
+  explicit Collector(CallSite where) : where_(where), epoch_(next_epoch()) {}
 
   Batch collect(std::span<const Tensor> wanted) {
     for (const Tensor& t : wanted)
@@ -129,7 +129,7 @@ class Collector {
     return v;
   }
 
-  Where where_;
+  CallSite where_;
   std::uint32_t epoch_;
   Vec<Node*> order_;
   Vec<std::uint32_t> uses_;
@@ -179,7 +179,7 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
 
 // The Tensor of the enclosing scope that a tracer of a grad scope stands for: the ops below it
 // replayed on the arguments.
-Tensor look_through(const Tensor& t, Where where) {
+Tensor look_through(const Tensor& t, CallSite where) {
   ThreadState& state = thread_state();
   const int level = t.node()->level;
   auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
@@ -240,7 +240,7 @@ Tensor look_through(const Tensor& t, Where where) {
 
 }  // namespace lazy_run
 
-void evaluate(std::span<const Tensor> wanted, Where where) {
+void evaluate(std::span<const Tensor> wanted, CallSite where) {
   std::vector<Tensor> here;
   for (const Tensor& t : wanted) {
     Tensor outer = t;
@@ -260,7 +260,7 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
   lazy_run::publish(batch, run_graph(batch.graph, batch.inputs, batch.compiled));
 }
 
-void evaluate_leaves(std::span<const Tensor> leaves, Where where) {
+void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {
   std::vector<Tensor> there;
   for (const Tensor& t : leaves)
     if (t.defined()) there.push_back(t);
@@ -273,7 +273,7 @@ void compile_at_first_sight(std::span<const Tensor> results) {
     if (t.defined() && t.node()->level == 0) t.node()->compiled = true;
 }
 
-BufferRef buffer_of(const Tensor& t, Where where) {
+BufferRef buffer_of(const Tensor& t, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   Tensor outer = t;
@@ -293,7 +293,7 @@ BufferRef buffer_of(const Tensor& t, Where where) {
   return lazy_run::kept_buffer(outer, where);
 }
 
-void donate(const Tensor& t, Where to) {
+void donate(const Tensor& t, CallSite to) {
   Tensor outer = t;
   while (outer.node()->level > 0) outer = lazy_run::look_through(outer, to);
   Node* n = outer.node();
@@ -306,7 +306,7 @@ void donate(const Tensor& t, Where to) {
   if (n->op == Op::full) n->op = Op::constant;  // its number is not asked for without its value
 }
 
-BufferRef value_of(const Tensor& t, Where where) { return on_host(buffer_of(t, where)); }
+BufferRef value_of(const Tensor& t, CallSite where) { return on_host(buffer_of(t, where)); }
 
 Tensor number_argument(Scalar value) {
   Tensor number = make_weak(value);
@@ -315,70 +315,12 @@ Tensor number_argument(Scalar value) {
   return number;
 }
 
-Tensor made_at(Where where, Tensor value) {
+Tensor made_at(CallSite where, Tensor value) {
   value.node()->where = where;
   return value;
 }
 
-namespace {
-void need_integer(const Scalar& number, DType dtype, Where where) {
-  if (integer_fits(number, dtype, Literal::value)) return;
-  fail(ErrorKind::dtype,
-       worded("vt::tensor: {} does not fit {}; conversion by astype wraps", integer_text(number),
-              name_of(dtype)),
-       where);
-}
-}  // namespace
-
-Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
-  if (!addressable(dtype, shape))
-    fail(ErrorKind::shape,
-         std::string(copy ? "vt::tensor: " : "vt::borrow: ") + size_fault(dtype, shape), where);
-  const auto count = static_cast<std::size_t>(shape.elements());
-  if (!copy)
-    return made_at(where,
-                   from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape)));
-  BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");
-  if (count) std::memcpy(buffer->data, data, count * size_of(dtype));
-  return made_at(where, from_buffer(std::move(buffer), Aval(dtype, shape)));
-}
-
-Tensor from_numbers(const void* data, DType given, const Shape& shape, std::optional<DType> dtype,
-                    Where where) {
-  const Tensor all = from_host(data, given, shape, true, where);
-  if (!dtype || *dtype == given) return all;
-  const auto* next = static_cast<const std::byte*>(data);
-  if (is_int(given) && is_int(*dtype))
-    for (std::int64_t i = 0; i < shape.elements(); ++i, next += size_of(given))
-      need_integer(load_scalar(given, next), *dtype, where);
-  return all.astype(*dtype, where);
-}
-
-Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::optional<DType> dtype,
-                  Where where) {
-  if (any_of(items, [](const BraceItem& i) { return !i.is_number; })) {
-    std::vector<Tensor> parts;
-    for (const BraceItem& i : items) parts.push_back(i.is_number ? make_weak(i.number) : i.tensor);
-    const Tensor all = stack(parts, 0, where);
-    Shape whole = shape;
-    for (int axis = 1; axis < all.rank(); ++axis) whole.push_back(all.dim(axis));
-    return dtype ? all.reshape(whole, where).astype(*dtype, where) : all.reshape(whole, where);
-  }
-  DType common = items.empty() ? f32 : items.front().number.dtype;
-  for (const BraceItem& i : items) common = promote(common, i.number.dtype);
-  const Aval aval(dtype.value_or(common), shape);
-  if (is_complex(common) && !is_complex(aval.dtype) && !is_bool(aval.dtype))
-    fail(ErrorKind::dtype,
-         std::string("vt::tensor: complex numbers do not become ") + name_of(aval.dtype), where);
-  BufferRef buffer = allocate(items.size() * size_of(aval.dtype), "vt::tensor");
-  auto* out = static_cast<std::byte*>(buffer->data);
-  for (const BraceItem& i : items) need_integer(i.number, aval.dtype, where);
-  for (std::size_t i = 0; i < items.size(); ++i)
-    store_scalar(items[i].number.converted(aval.dtype), out + i * size_of(aval.dtype));
-  return made_at(where, from_buffer(std::move(buffer), aval));
-}
-
-void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
+void copy_out(const Tensor& t, DType dtype, void* out, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (is_complex(t.dtype()) && !is_complex(dtype) && !is_bool(dtype))
@@ -396,7 +338,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
   convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
 }
 
-const void* host_data(const Tensor& t, DType wanted, Where where) {
+const void* host_data(const Tensor& t, DType wanted, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (t.dtype() != wanted)
@@ -410,14 +352,14 @@ const void* host_data(const Tensor& t, DType wanted, Where where) {
   return buffer->data;
 }
 
-void not_one_element(const Tensor& t, Where where) {
+void not_one_element(const Tensor& t, CallSite where) {
   fail(ErrorKind::shape,
        "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) +
            " elements, not one",
        where);
 }
 
-void no_room_for_elements(const Tensor& t, Where where) {
+void no_room_for_elements(const Tensor& t, CallSite where) {
   fail(ErrorKind::memory,
        "vt::Tensor::to_vector: there is no memory for the elements of " + aval_of(t).str(), where);
 }
@@ -425,7 +367,7 @@ void no_room_for_elements(const Tensor& t, Where where) {
 bool truth_of(const Tensor& t) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
-  const Where made = t.node()->where;
+  const CallSite made = t.node()->where;
   if (t.size() != 1)
     fail(ErrorKind::shape,
          "vt::Tensor: " + aval_of(t).str() +
@@ -437,7 +379,7 @@ bool truth_of(const Tensor& t) {
   return truth;
 }
 
-void ragged_braces(Where where) {
+void ragged_braces(CallSite where) {
   fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where);
 }
 
@@ -445,19 +387,19 @@ void ragged_braces(Where where) {
 
 namespace vt {
 
-const Shape& Tensor::shape(Where where) const& {
+const Shape& Tensor::shape(CallSite where) const& {
   if (!node_)
     detail::fail(ErrorKind::value, "vt::Tensor: the shape of an empty Tensor was asked for",
                  detail::user_line(where));
   return detail::aval_of(*this).shape;
 }
-DType Tensor::dtype(Where where) const {
+DType Tensor::dtype(CallSite where) const {
   if (!node_)
     detail::fail(ErrorKind::value, "vt::Tensor: the dtype of an empty Tensor was asked for",
                  detail::user_line(where));
   return detail::aval_of(*this).dtype;
 }
-std::int64_t Tensor::dim(Param<int> axis, Where where) const {
+std::int64_t Tensor::dim(Param<int> axis, CallSite where) const {
   const int r = rank(where);
   if (axis < -r || axis >= r)
     detail::fail(
@@ -466,7 +408,7 @@ std::int64_t Tensor::dim(Param<int> axis, Where where) const {
         where);
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : int{axis})];
 }
-const Tensor& Tensor::eval(Where where) const& {
+const Tensor& Tensor::eval(CallSite where) const& {
   detail::buffer_of(*this, where);  // of a device: given to it, not waited for
   return *this;
 }

@@ -12,7 +12,7 @@ namespace detail {
 namespace recorded_like {
 // The function on tracers that look like `arguments`.
 Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments,
-                     const char* transform, Where where) {
+                     const char* transform, CallSite where) {
   Vec<Aval> avals;
   avals.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -26,14 +26,14 @@ Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments,
 }
 }  // namespace recorded_like
 
-Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
+Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments, CallSite where) {
   Recorded recorded = recorded_like::record_like(f, arguments, "vt::make_graph", where);
   return Graph(new_shared<const GraphBody>(std::move(recorded.graph)),
                std::move(recorded.captured));
 }
 
 std::vector<Tensor> eval_shape_flat(const FlatFunction& f, std::span<const Tensor> arguments,
-                                    Where where) {
+                                    CallSite where) {
   Vec<StateUpdate> updates;  // none of which happens
   const Recorded recorded =
       recorded_like::record_like(with_updates(f, updates), arguments, "vt::eval_shape", where);
@@ -49,7 +49,7 @@ std::vector<Tensor> eval_shape_flat(const FlatFunction& f, std::span<const Tenso
 
 }  // namespace detail
 
-std::vector<Tensor> Graph::operator()(std::span<const Tensor> arguments, Where where) const {
+std::vector<Tensor> Graph::operator()(std::span<const Tensor> arguments, CallSite where) const {
   const detail::GraphBody& g = *body_;
   const std::size_t wanted = g.inputs.size() - captured_.size();
   if (arguments.size() != wanted)

@@ -1,4 +1,4 @@
-// Named axes of lanes: looking them up in the stack of scopes, and in Graphs.
+// Named axes: looking them up in the stack of scopes, and in Graphs.
 #include "named_axes.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline int used(ThreadState& state, std::size_t scope) {
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state,
-                         Where where) {
+                         CallSite where) {
   std::string text =
       "vt::" + std::string(function) + ": no axis is named \"" + std::string(name) + "\" here; ";
   std::string known;
@@ -32,7 +32,7 @@ inline int used(ThreadState& state, std::size_t scope) {
 
 }  // namespace axis_lookup
 
-LiveAxis live_axis(std::string_view name, std::string_view function, Where where) {
+LiveAxis live_axis(std::string_view name, std::string_view function, CallSite where) {
   ThreadState& state = thread_state();
   for (std::size_t k = state.scopes.size(); k-- > 0;) {
     const ScopeState& scope = state.scopes[k];
@@ -43,7 +43,7 @@ LiveAxis live_axis(std::string_view name, std::string_view function, Where where
   axis_lookup::refuse(name, function, state, where);
 }
 
-int level_of_axes(Op op, const ParamsRef& params, Where where) {
+int level_of_axes(Op op, const ParamsRef& params, CallSite where) {
   if (is_collective(op)) {
     ThreadState& state = thread_state();
     const NamedAxis* axis = params->as<CollectiveParams>().axis.get();
@@ -59,19 +59,6 @@ int level_of_axes(Op op, const ParamsRef& params, Where where) {
     for (const Equation& e : body->equations)
       if (has_axes(e.op)) level = std::max(level, level_of_axes(e.op, e.params, e.where));
   return level;
-}
-
-bool works_over(Op op, const ParamsRef& params, const NamedAxis& axis) {
-  if (is_collective(op)) return params->as<CollectiveParams>().axis.get() == &axis;
-  if (!has_axes(op)) return false;
-  for (const GraphRef& body : bodies_of(params))
-    if (works_over(*body, axis)) return true;
-  return false;
-}
-
-bool works_over(const GraphBody& graph, const NamedAxis& axis) {
-  return any_of(graph.equations,
-                [&](const Equation& e) { return works_over(e.op, e.params, axis); });
 }
 
 OuterAxes::OuterAxes()

@@ -1,9 +1,9 @@
-// Named axes of lanes: which are alive on this thread, and which equations work over them.
+// Named axes: which exist on this thread.
 #pragma once
 
 #include <string_view>
 
-#include "../ir/graph.hpp"
+#include "../ir/collectives.hpp"
 
 namespace vt::detail {
 
@@ -14,20 +14,12 @@ struct LiveAxis {
   AxisRef axis;
   Tensor index;
 };
-LiveAxis live_axis(std::string_view name, std::string_view function, Where);
+LiveAxis live_axis(std::string_view name, std::string_view function, CallSite);
 
-/// Can an equation of this op work over axes? Others need not be asked.
-constexpr bool has_axes(Op op) {
-  return is_collective(op) || family_of(op) == Family::structure || op == Op::reduce;
-}
 /// The level of the deepest scope whose lanes the equation works over, itself or in a sub-graph: it
 /// cannot be recorded further out, whatever its operands are. Throws if a collective's axis is not
 /// alive.
-int level_of_axes(Op, const ParamsRef&, Where);
-
-/// Does the equation, or an equation of the Graph, work over `axis`?
-bool works_over(Op, const ParamsRef&, const NamedAxis& axis);
-bool works_over(const GraphBody&, const NamedAxis& axis);
+int level_of_axes(Op, const ParamsRef&, CallSite);
 
 /// Tells whether what is recorded while it lives used an axis from outside: then it is good for
 /// these lanes only.

@@ -1,5 +1,5 @@
-// FunctionCache: records the functions that users name, once for each signature; those that call
-// themselves as often as it takes to know what they give.
+// FunctionCache: records named functions, once per signature; recursive ones as often as it takes
+// to find their result types.
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -8,12 +8,13 @@
 
 #include "../base/recent_map.hpp"
 #include "../ir/effects.hpp"
-#include "../ops/promote.hpp"
+#include "literals.hpp"
 #include "named_axes.hpp"
 #include "recursion.hpp"
 #include "signature_changes.hpp"
 #include "state.hpp"
 #include "thread_state.hpp"
+#include "user_line.hpp"
 
 namespace vt::detail {
 
@@ -49,7 +50,7 @@ void append_aval(std::string& key, const Aval& a) {
 /// Arguments, what the variables hold (or what changes nothing in those that only accumulate), and
 /// what is captured.
 std::vector<Tensor> operands_of(std::span<const Tensor> arguments, const Entry& entry,
-                                Where where) {
+                                CallSite where) {
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   for (const OwnState& s : entry.states)
     operands.push_back(s.updated && accumulates(s.kind) ? neutral(s.kind, s.variable->aval)
@@ -96,25 +97,25 @@ struct FunctionCache::State {
   RecentMap<std::string, named_functions::EntryRef> entries{256};
   SignatureChanges changes;
 
-  [[noreturn]] void refuse(ErrorKind error, const std::string& what, Where where) const {
-    fail(error, worded("{}: {} {}", kind, name, what), user_line(where));
+  [[noreturn]] void refuse(ErrorKind error, const std::string& what, CallSite where) const {
+    fail(error, formatted("{}: {} {}", kind, name, what), user_line(where));
   }
 };
 
-FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, Where where)
+FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, CallSite where)
     : state_(new_box<State>()) {
   state_->name = std::move(name);
   state_->kind = kind;
   state_->max_depth = max_depth;
   if (state_->name.empty())
-    fail(ErrorKind::value, worded("{}: the name is empty", kind), user_line(where));
+    fail(ErrorKind::value, formatted("{}: the name is empty", kind), user_line(where));
 }
 FunctionCache::~FunctionCache() = default;
 
-void FunctionCache::defined_twice(Where where) const {
+void FunctionCache::defined_twice(CallSite where) const {
   state_->refuse(ErrorKind::value, "has been defined already", where);
 }
-void FunctionCache::undefined(Where where) const {
+void FunctionCache::undefined(CallSite where) const {
   state_->refuse(ErrorKind::value, "is called, but has not been defined", where);
 }
 
@@ -124,7 +125,7 @@ constexpr int most_recordings = 8;
 
 /// The call of a function inside of its own recording.
 std::vector<Tensor> refer(std::size_t at, std::span<const Tensor> arguments,
-                          std::shared_ptr<void>& kept, Where where) {
+                          std::shared_ptr<void>& kept, CallSite where) {
   ThreadState& state = thread_state();
   FunctionRecording& r = *state.functions[at];
   r.referenced = true;
@@ -171,17 +172,18 @@ bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states,
 std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
                                         const StaticKey& static_key, const FlatFunction& f,
                                         FunctionRef<std::shared_ptr<void>()> keep,
-                                        std::shared_ptr<void>& kept, Where given_where) {
+                                        std::shared_ptr<void>& kept, CallSite given_where) {
   using namespace named_functions;
   State& own = *state_;
-  const Where where = user_line(given_where);
+  const CallSite where = user_line(given_where);
   ThreadState& state = thread_state();
   std::string key = static_key.bytes;
   Vec<Aval> avals;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined())
       fail(ErrorKind::value,
-           worded("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name), where);
+           formatted("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name),
+           where);
     avals.push_back(aval_of(arguments[i]));
     append_aval(key, avals.back());
   }
@@ -208,16 +210,17 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
   if (!entry) {
     // The function's scope, and those of a branch and of what it calls in there.
     if (const std::string fault = too_deep(3); !fault.empty())
-      own.refuse(ErrorKind::transform,
-                 worded("is recorded inside of {} others, nested {}; if they call themselves with "
-                        "arguments of other types each time, such a recursion has no end",
-                        depth, fault),
-                 where);
+      own.refuse(
+          ErrorKind::transform,
+          formatted("is recorded inside of {} others, nested {}; if they call themselves with "
+                    "arguments of other types each time, such a recursion has no end",
+                    depth, fault),
+          where);
     FunctionRecording recording(&own, key);
     auto fresh = new_shared<Entry>();
     Recorded r;
     bool lanes_of_one = false;
-    for (int round = 0;; ++round) {
+    for (int iteration = 0;; ++iteration) {
       recording.referenced = false;
       recording.lowest = std::numeric_limits<std::size_t>::max();
       recording.inner.clear();
@@ -242,12 +245,13 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
                    "calls itself, so that the lanes of a named axis cannot meet in it", where);
       for (const OwnState& s : fresh->states)
         if (s.updated)
-          own.refuse(ErrorKind::transform,
-                     worded("calls itself, so that it may not update {}; return the value instead",
-                            s.variable->name),
-                     s.where);
+          own.refuse(
+              ErrorKind::transform,
+              formatted("calls itself, so that it may not update {}; return the value instead",
+                        s.variable->name),
+              s.where);
       if (is_as_assumed(r, fresh->states, recording)) break;
-      if (round == most_recordings)
+      if (iteration == most_recordings)
         own.refuse(ErrorKind::dtype,
                    "gives results of other types than its calls inside; convert them with astype",
                    where);

@@ -71,7 +71,7 @@ namespace node_emit {
 // up memory.
 constexpr std::uint32_t deepest_lazy_chain = 4096;
 
-[[noreturn]] void empty_operand(Op op, std::size_t i, Where where) {
+[[noreturn]] void empty_operand(Op op, std::size_t i, CallSite where) {
   fail(ErrorKind::value,
        "vt::" + std::string(name_of(op)) + ": operand " + std::to_string(i) + " is an empty Tensor",
        where);
@@ -79,7 +79,7 @@ constexpr std::uint32_t deepest_lazy_chain = 4096;
 
 }  // namespace node_emit
 
-void check_alive(const Tensor& t, Where where) {
+void check_alive(const Tensor& t, CallSite where) {
   const Node* n = t.node();
   if (n->level == 0) return;
   const ThreadState& state = thread_state();
@@ -108,7 +108,7 @@ int level_of_effects(const ThreadState& state) {
 
 }  // namespace node_emit
 
-int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, Where where) {
+int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, CallSite where) {
   const ThreadState& state = thread_state();
   int level = has_effect(op, params) ? std::max(state.floor, node_emit::level_of_effects(state))
                                      : state.floor;
@@ -128,7 +128,7 @@ int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, 
 }
 
 Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int level,
-                 Where where) {
+                 CallSite where) {
   Node* n = new_node();
   n->op = op;
   n->where = where;
@@ -167,8 +167,8 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
 }
 
 SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> operands,
-                             Where where) {
-  if (const Where& pass = thread_state().where; pass.file) where = pass;
+                             CallSite where) {
+  if (const CallSite& pass = thread_state().where; pass.file) where = pass;
   const int level = level_for(op, params, operands, where);
   SmallVec<const Aval*, 8> operand_avals;
   operand_avals.reserve(operands.size());
@@ -185,14 +185,14 @@ SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> op
   return results;
 }
 
-void run_effect(Node* n, Where where) {
+void run_effect(Node* n, CallSite where) {
   if (n->level > 0) return;
   const Tensor t = Tensor::share(n);
   evaluate({&t, 1}, where);
 }
 
-Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
-  if (const Where& pass = thread_state().where; pass.file) where = pass;
+Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, CallSite where) {
+  if (const CallSite& pass = thread_state().where; pass.file) where = pass;
   const int level = level_for(op, params, operands, where);
   const Aval* operand_avals[8];
   SmallVec<const Aval*, 8> many;

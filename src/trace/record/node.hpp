@@ -23,7 +23,7 @@ struct Node : NodeCount {
       /// later, other threads read it
       0;
   std::uint64_t scope = 0;  ///< identity of that scope (0 at level 0)
-  Where where;
+  CallSite where;
   ParamsRef params;
   /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed
   /// (the scope holds all its nodes until it closes), others are owned. Counting references was a
@@ -82,29 +82,30 @@ inline const Aval& aval_of(const Tensor& t) {
 /// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes
 /// are alive, infers shapes, and puts the node where its operands live: in the deepest scope among
 /// them, but not above the floor of the current one.
-SmallVec<Tensor, 1> emit_all(Op, ParamsRef, std::span<const Tensor> operands, Where);
+SmallVec<Tensor, 1> emit_all(Op, ParamsRef, std::span<const Tensor> operands, CallSite);
 /// The same for ops with one result.
-Tensor emit(Op, ParamsRef, std::span<const Tensor> operands, Where);
-inline Tensor emit(Op op, ParamsRef params, std::initializer_list<Tensor> operands, Where where) {
+Tensor emit(Op, ParamsRef, std::span<const Tensor> operands, CallSite);
+inline Tensor emit(Op op, ParamsRef params, std::initializer_list<Tensor> operands,
+                   CallSite where) {
   return emit(op, std::move(params), std::span<const Tensor>(operands.begin(), operands.size()),
               where);
 }
 /// A Tensor that holds `buffer`.
 Tensor from_buffer(BufferRef, Aval);
 /// The same Tensor, which so far nobody else holds, made by this line.
-Tensor made_at(Where, Tensor);
+Tensor made_at(CallSite, Tensor);
 Tensor full_tensor(Scalar, const Aval&);
 
 /// The value's buffer, wherever it lies; evaluates. Throws as value_of.
-BufferRef buffer_of(const Tensor&, Where);
+BufferRef buffer_of(const Tensor&, CallSite);
 /// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under
 /// the active transform.
-BufferRef value_of(const Tensor&, Where);
+BufferRef value_of(const Tensor&, CallSite);
 /// Gives away the value, which has been evaluated, to the function of that line: whoever asks for
 /// it later gets an Error(value).
-void donate(const Tensor&, Where to);
+void donate(const Tensor&, CallSite to);
 /// Evaluates all of them in one go.
-void evaluate(std::span<const Tensor>, Where);
+void evaluate(std::span<const Tensor>, CallSite);
 /// Is the value a constant known now, without running anything?
 bool is_known(const Tensor&);
 
@@ -119,8 +120,8 @@ void compile_at_first_sight(std::span<const Tensor>);
 /// The definition of every op: plain loops. (interpreter.cpp)
 Vec<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
 /// While one of these exists, the interpreter throws Exceeded on this thread once it has run so
-/// many equations (in loops each round counts, and large results as several): how long a loop runs
-/// is known only then. Of the innermost.
+/// many equations (in loops each iteration counts, and large results as several): how long a loop
+/// runs is known only then. Of the innermost.
 class InterpreterBudget {
  public:
   struct Exceeded {};

@@ -1,16 +1,14 @@
-// Recursive functions: deriving them, without owning themselves; how deep they may run.
+// Recursive functions: what transforms make of them, without cycles of ownership; and how deep they
+// may run.
 #include "recursion.hpp"
 
 #include <algorithm>
-#include <limits>
-#if defined(__linux__)
-#include <pthread.h>
-#endif
 
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
 #include "thread_state.hpp"
+#include "without_effects.hpp"
 
 namespace vt::detail {
 
@@ -67,13 +65,6 @@ void forget(RecursiveFamily& family, std::size_t count) {
 
 }  // namespace recursion
 
-RecursiveFunction& RecursiveFamily::add(std::string name) {
-  functions.push_back(new_box<RecursiveFunction>());
-  functions.back()->name = std::move(name);
-  functions.back()->family = this;
-  return *functions.back();
-}
-
 void finish_recursive(RecursiveFunction& f, GraphBody&& body) {
   if (recursion::owns(body, f.family)) recursion::disown(body, f.family);
   f.body = new_shared<const GraphBody>(std::move(body));
@@ -87,11 +78,12 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
   for (const auto& [known, made] : source.derived)
     if (known == text) return {made, p.owner};
   if (!source.body)
-    fail(ErrorKind::transform,
-         worded("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is "
-                "known; transform it where it is called from outside",
-                source.name, key.transform()),
-         thread_state().where);
+    fail(
+        ErrorKind::transform,
+        formatted("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is "
+                  "known; transform it where it is called from outside",
+                  source.name, key.transform()),
+        thread_state().where);
   RecursiveFamily& family = *source.family;
   const std::size_t before = family.functions.size();
   RecursiveFunction& made = family.add(source.name + "." + key.transform());
@@ -110,7 +102,7 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
 }
 
 std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Tensor> operands,
-                                   Where where) {
+                                   CallSite where) {
   const SmallVec<Tensor, 1> out = emit_all(Op::recursive_call, make_params(p), operands, where);
   return {out.begin(), out.end()};
 }
@@ -124,52 +116,20 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 // --- depth ---------------------------------------------------------------------------------------
 
-std::size_t stack_left() {
-#if defined(__linux__)
-  static thread_local const char* lowest = [] {
-    pthread_attr_t attributes;
-    void* begin = nullptr;
-    std::size_t size = 0;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-      pthread_attr_getstack(&attributes, &begin, &size);
-      pthread_attr_destroy(&attributes);
-    }
-    return static_cast<const char*>(begin);
-  }();
-  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
-  const char* here = static_cast<const char*>(__builtin_frame_address(0));
-  if (lowest) return here < lowest ? 0 : static_cast<std::size_t>(here - lowest);
-#endif
-  return std::numeric_limits<std::size_t>::max();
-}
-
-void need_stack(Where where) {
-  // An op at the innermost level, or an error.
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr std::size_t needed = 128 * 1024;
-#else
-  constexpr std::size_t needed = 48 * 1024;
-#endif
-  if (stack_left() < needed)
-    fail(ErrorKind::transform,
-         "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
-         "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
-         "thread with a larger stack",
-         where);
-}
-
-RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
+RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
   int& depth = thread_state().recursion;
   if (depth >= f.max_depth)
     fail(ErrorKind::value,
-         worded("vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it "
-                "a greater max_depth",
-                f.name, depth),
+         formatted(
+             "vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it "
+             "a greater max_depth",
+             f.name, depth),
          where);
   if (stack_left() < stack_to_record)
     fail(ErrorKind::value,
-         worded("vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more",
-                f.name, depth),
+         formatted(
+             "vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more",
+             f.name, depth),
          where);
   ++depth;
 }

@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../base/stack.hpp"
 #include "../base/timeline.hpp"
 #include "../base/warnings.hpp"
 #include "recursion.hpp"
@@ -54,7 +55,7 @@ ThreadState& make_thread_state() {
 
 int current_level() { return static_cast<int>(thread_state().scopes.size()); }
 
-WhereScope::WhereScope(Where where) : before_(std::exchange(thread_state().where, where)) {}
+WhereScope::WhereScope(CallSite where) : before_(std::exchange(thread_state().where, where)) {}
 WhereScope::~WhereScope() { thread_state().where = before_; }
 
 namespace nesting {
@@ -93,7 +94,7 @@ namespace nesting {
 void check(const ThreadState& state, const RecordOptions& options) {
   const std::string fault = too_deep(1);
   if (fault.empty()) return need_stack(options.where);
-  Where line = options.where;
+  CallSite line = options.where;
   for (std::size_t i = state.scopes.size(); i-- > 0 && !line.file;) line = state.scopes[i].where;
   fail(ErrorKind::transform,
        std::string(options.transform) + ": bodies and transforms are nested " + fault +
@@ -289,7 +290,7 @@ Tensor RecordingScope::input(const Aval& aval) {
 Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
   ThreadState& state = thread_state();
   refuse_updates(state.scopes.back().transform);
-  const Where line = state.where.file ? state.where : state.scopes.back().where;
+  const CallSite line = state.where.file ? state.where : state.scopes.back().where;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())
       fail(ErrorKind::tree,
@@ -320,7 +321,7 @@ Vec<LoggedGraph>*& graph_log() {
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions& options) {
   // The user's ops carry their own lines, also when a pass calls this while it transforms an
   // equation.
-  WhereScope own_lines(Where{});
+  WhereScope own_lines(CallSite{});
   const std::string line = timeline_wanted() ? json_line(options.where) : "";
   const Span span("record", options.transform, line);
   RecordingScope scope(options);

@@ -32,7 +32,7 @@ struct RecordOptions {
   /// vmap: the name of the lanes; the last argument is then the index of the lane
   AxisRef axis{};
   /// the user's line that asked for it, for messages about arguments and results
-  Where where{};
+  CallSite where{};
 };
 
 /// How a C++ integer may stand for an element: as its bits (−1 for 0xff, in & | ^) or only by its
@@ -48,9 +48,6 @@ struct MetNumber {
   friend bool operator==(const MetNumber&, const MetNumber&) = default;
 };
 using MetNumbers = Vec<MetNumber>;
-/// Is one of these arguments a number that does not fit?
-bool have_misfit(std::span<const Tensor> arguments, const MetNumbers&);
-
 /// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or
 /// values).
 struct Recorded {
@@ -119,19 +116,19 @@ int current_level();
 /// Is this Tensor a tracer of an open or ended scope (as opposed to a value or a lazy op)?
 bool is_tracer(const Tensor&);
 /// Throws Error(tracer) if the Tensor's scope has ended or belongs to another thread.
-void check_alive(const Tensor&, Where);
+void check_alive(const Tensor&, CallSite);
 
 /// While it lives, ops emitted on this thread carry `where` (the user's line of the equation being
 /// transformed).
 class WhereScope {
  public:
-  explicit WhereScope(Where where);
+  explicit WhereScope(CallSite where);
   ~WhereScope();
   WhereScope(const WhereScope&) = delete;
   WhereScope& operator=(const WhereScope&) = delete;
 
  private:
-  Where before_;
+  CallSite before_;
 };
 
 }  // namespace vt::detail

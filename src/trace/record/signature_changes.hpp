@@ -1,5 +1,5 @@
-// What differs between the signatures that a function is called with: it is recorded, and compiled,
-// for each of them.
+// Finds the part of a function's signature that keeps changing from call to call, for which it is
+// recorded and compiled again each time.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ class SignatureChanges {
   /// A signature for which the function is recorded. `function`: "vt::jit", or what else messages
   /// begin with; `each`: what every new value costs. The caller locks.
   void add(std::string_view function, std::string_view each, std::span<const Tensor> arguments,
-           const StaticKey& key, Where where);
+           const StaticKey& key, CallSite where);
 
  private:
   static constexpr std::size_t many = 32;
@@ -25,7 +25,7 @@ class SignatureChanges {
   bool another(const std::string& part, const std::string& value);
 
   HashMap<std::string, Vec<std::size_t>> values_;  ///< their hashes
-  bool told_ = false;
+  bool log_ = false;
 };
 
 }  // namespace vt::detail

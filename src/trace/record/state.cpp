@@ -7,7 +7,6 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../ops/promote.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"
 
@@ -19,7 +18,7 @@ Op op_of(Update u) {
          : u == Update::max ? Op::max
                             : Op::min;
 }
-Tensor combined(Update u, const Tensor& a, const Tensor& b, Where where) {
+Tensor combined(Update u, const Tensor& a, const Tensor& b, CallSite where) {
   return emit(op_of(u), {}, {a, b}, where);
 }
 Tensor neutral(Update u, const Aval& a) {
@@ -29,7 +28,7 @@ Tensor neutral(Update u, const Aval& a) {
       is_bool(a.dtype) ? Scalar(u == Update::min) : Scalar(value).converted(a.dtype);
   return full_tensor(scalar, Aval(a.dtype, a.shape));
 }
-Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, Where where) {
+Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, CallSite where) {
   if (count == 0) return neutral(u, aval_of(value));
   if (count == 1 || u == Update::max || u == Update::min) return value;
   Shape shape{count};
@@ -63,7 +62,7 @@ bool owns(int k, const VariableRef& variable) {
   return scope(k).stateful && (scope(k).kind != ScopeKind::vmap || variable->stream);
 }
 /// A scope with states of its own gets an input with the first touch.
-StateEntry& entry(int k, const VariableRef& variable, Where where) {
+StateEntry& entry(int k, const VariableRef& variable, CallSite where) {
   if (StateEntry* e = find(scope(k), variable)) return *e;
   StateEntry fresh;
   fresh.variable = variable;
@@ -78,20 +77,20 @@ StateEntry& entry(int k, const VariableRef& variable, Where where) {
   return scope(k).states.back();
 }
 
-Tensor read_from(int k, const VariableRef& variable, Where where);
+Tensor read_from(int k, const VariableRef& variable, CallSite where);
 
 /// The value behind the log of scope k. `start`: before it.
-Tensor folded(const StateEntry& e, Tensor start, Where where) {
+Tensor folded(const StateEntry& e, Tensor start, CallSite where) {
   for (const StateUpdate& u : e.log)
     start = accumulates(u.kind) ? combined(u.kind, start, u.value, where) : u.value;
   return start;
 }
-Tensor start_of(int k, StateEntry& e, Where where) {
+Tensor start_of(int k, StateEntry& e, CallSite where) {
   e.read = true;
   return e.input.defined() ? e.input : read_from(k - 1, e.variable, where);
 }
 
-Tensor read_from(int k, const VariableRef& variable, Where where) {
+Tensor read_from(int k, const VariableRef& variable, CallSite where) {
   for (; k >= 0; --k) {
     StateEntry* e = owns(k, variable) ? &entry(k, variable, where) : find(scope(k), variable);
     if (!e || (e->log.empty() && !e->input.defined())) continue;
@@ -100,9 +99,10 @@ Tensor read_from(int k, const VariableRef& variable, Where where) {
     if (known && e->log.size() == 1) return e->log[0].value;
     if (scope(k).kind == ScopeKind::vmap)
       fail(ErrorKind::transform,
-           worded("vt::Variable: {} is read under {} behind an update{}, which is not done before "
-                  "all lanes have come by; read it before, or outside",
-                  variable->name, scope(k).transform, at(e->log.back().where)),
+           formatted(
+               "vt::Variable: {} is read under {} behind an update{}, which is not done before "
+               "all lanes have come by; read it before, or outside",
+               variable->name, scope(k).transform, at(e->log.back().where)),
            where);
     const StateUpdate last = e->log.back();
     Tensor start;
@@ -126,7 +126,7 @@ Turns::~Turns() {
   for (void* v : held_) static_cast<VariableState*>(v)->turn.unlock();
 }
 
-Tensor read_state(const VariableRef& variable, Where where) {
+Tensor read_state(const VariableRef& variable, CallSite where) {
   return state_logs::read_from(static_cast<int>(thread_state().scopes.size()) - 1, variable, where);
 }
 
@@ -167,7 +167,7 @@ Vec<StateUpdate> take_updates(bool single) {
     StateEntry* e = &scope(k).states[i];
     if (single && e->log.size() > 1) {
       const VariableRef variable = e->variable;
-      const Where where = e->log.back().where;
+      const CallSite where = e->log.back().where;
       read_from(k, variable, where);  // leaves one assignment
       e = find(scope(k), variable);
     }
@@ -220,97 +220,11 @@ FlatFunction with_states(const FlatFunction& f, Vec<OwnState>& states) {
 void refuse_updates(const char* what) {
   for (const StateEntry& e : thread_state().scopes.back().states)
     if (!e.log.empty())
-      fail(
-          ErrorKind::transform,
-          worded("{}: the function updates {}, which cannot be done here; return the value instead",
-                 what, e.variable->name),
-          e.log.back().where);
+      fail(ErrorKind::transform,
+           formatted(
+               "{}: the function updates {}, which cannot be done here; return the value instead",
+               what, e.variable->name),
+           e.log.back().where);
 }
 
-namespace state_logs {
-
-/// A value as the variable takes it.
-void update(const VariableRef& variable, Update kind, const char* function, const Operand& given) {
-  const Where where = user_line(given.where);
-  const std::string name = worded("Variable::{}", function);
-  need(name, given.tensor, where);
-  const Aval& wanted = variable->aval;
-  Tensor value = given.tensor;
-  const Aval a = aval_of(value);
-  if (a.dtype != wanted.dtype) {
-    if (!a.weak || category(a.dtype) > category(wanted.dtype))
-      refuse(ErrorKind::dtype, name,
-             worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
-             where);
-    check_literals(name, {&value, 1}, wanted.dtype, Literal::value, where);
-    value = cast(value, wanted.dtype, where);
-  } else if (a.weak) {
-    value = cast(value, wanted.dtype, where);
-  }
-  if (value.shape() != wanted.shape) {
-    const Shape &own = value.shape(), &whole = wanted.shape;
-    bool fits = own.size() <= whole.size();
-    for (std::size_t i = 0; fits && i < own.size(); ++i) {
-      const std::int64_t extent = own[own.size() - 1 - i];
-      fits = extent == 1 || extent == whole[whole.size() - 1 - i];
-    }
-    if (!fits)
-      refuse(ErrorKind::shape, name,
-             worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value,
-             where);
-    value = vt::broadcast_to({value, where.file, where.line}, wanted.shape);
-  }
-  update_state({variable, kind, value, where});
-}
-
-}  // namespace state_logs
 }  // namespace vt::detail
-
-namespace vt {
-
-Variable::Variable(Operand initial, std::string name)
-    : state_(detail::new_shared<detail::VariableState>()) {
-  const Where where = detail::user_line(initial.where);
-  detail::need("Variable", initial.tensor, where);
-  state_->name = std::move(name);
-  const detail::Aval a = detail::aval_of(initial.tensor);
-  state_->aval = detail::Aval(a.dtype, a.shape);
-  state_->value = detail::from_buffer(detail::value_of(initial.tensor, where), state_->aval);
-}
-
-Tensor Variable::read(Where where) const {
-  return detail::read_state(state_, detail::user_line(where));
-}
-Tensor Variable::value(Where) const {
-  std::lock_guard lock(state_->mutex);
-  return state_->value;
-}
-
-void Variable::assign(Operand value) const {
-  detail::state_logs::update(state_, detail::Update::assign, "assign", value);
-}
-void Variable::assign_add(Operand value) const {
-  detail::state_logs::update(state_, detail::Update::add, "assign_add", value);
-}
-void Variable::assign_sub(Operand value) const {
-  const Where where = detail::user_line(value.where);
-  detail::need("Variable::assign_sub", value.tensor, where);
-  detail::state_logs::update(
-      state_, detail::Update::add, "assign_sub",
-      {-Operand(value.tensor, where.file, where.line), where.file, where.line});
-}
-void Variable::assign_mul(Operand value) const {
-  detail::state_logs::update(state_, detail::Update::mul, "assign_mul", value);
-}
-void Variable::assign_max(Operand value) const {
-  detail::state_logs::update(state_, detail::Update::max, "assign_max", value);
-}
-void Variable::assign_min(Operand value) const {
-  detail::state_logs::update(state_, detail::Update::min, "assign_min", value);
-}
-
-const std::string& Variable::name() const& { return state_->name; }
-const Shape& Variable::shape() const& { return state_->aval.shape; }
-DType Variable::dtype() const { return state_->aval.dtype; }
-
-}  // namespace vt

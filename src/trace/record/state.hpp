@@ -43,17 +43,17 @@ class Turns {
 enum class Update : std::uint8_t { assign, add, mul, max, min };
 constexpr bool accumulates(Update u) { return u != Update::assign; }
 /// a and b combined, and what changes nothing.
-Tensor combined(Update, const Tensor& a, const Tensor& b, Where);
+Tensor combined(Update, const Tensor& a, const Tensor& b, CallSite);
 Op op_of(Update);
 Tensor neutral(Update, const Aval&);
 /// What `count` lanes make of one value that they share.
-Tensor repeated_update(Update, const Tensor& value, std::int64_t count, Where);
+Tensor repeated_update(Update, const Tensor& value, std::int64_t count, CallSite);
 
 struct StateUpdate {
   VariableRef variable;
   Update kind;
   Tensor value;
-  Where where;
+  CallSite where;
 };
 
 /// What a scope knows of a variable.
@@ -61,24 +61,24 @@ struct StateEntry {
   VariableRef variable;
   /// the value at the start, in scopes with states of their own; else it is found further out
   Tensor input;
-  Where where;           ///< of the first touch
+  CallSite where;        ///< of the first touch
   bool read = false;     ///< the value at the start was looked at
   Vec<StateUpdate> log;  ///< an assignment only as the first
 };
 
 /// The value as this place of the program sees it.
-Tensor read_state(const VariableRef&, Where);
+Tensor read_state(const VariableRef&, CallSite);
 /// In the innermost scope; outside of all, at once.
 void update_state(const StateUpdate&);
 
 /// The next key of a stream.
-Tensor next_key(const VariableRef& stream, Where);
+Tensor next_key(const VariableRef& stream, CallSite);
 /// Streams for lanes, u64[lanes, 2], from the next key.
-Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where);
+Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, CallSite);
 /// What f draws from: with each, the scope has an input behind the arguments.
 struct LaneStream {
   VariableRef variable;
-  Where where;
+  CallSite where;
 };
 
 /// The updates of the innermost scope, in order, and none left there. `single`: one for each
@@ -99,7 +99,7 @@ struct OwnState {
   VariableRef variable;
   bool read = false, updated = false;
   Update kind = Update::assign;
-  Where where;
+  CallSite where;
 };
 /// f, which then also gives the new values, in the order of those in `states` that are updated.
 FlatFunction with_states(const FlatFunction& f, Vec<OwnState>& states);

@@ -1,5 +1,5 @@
 // The one piece of thread-local state: the stack of open recording scopes, and the line that passes
-// attribute ops to.
+// give to the ops they emit.
 #pragma once
 
 #include <limits>
@@ -22,7 +22,7 @@ struct ScopeState {
   std::uint64_t id = 0;
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "";
-  Where where{};  ///< the line that opened it
+  CallSite where{};  ///< the line that opened it
   /// ops recorded while this scope is innermost land at this level or deeper
   int floor = 0;
   RecycledVec<Node*> nodes;    ///< in order of creation; each holds a reference
@@ -43,14 +43,14 @@ struct ThreadState {
   int named_axes = 0;  ///< open scopes with an `axis`
   /// the outermost of these asked for, as an index into `scopes`
   int outermost_axis = std::numeric_limits<int>::max();
-  Where where{};  ///< of the equation a pass is transforming; null file: none
+  CallSite where{};  ///< of the equation a pass is transforming; null file: none
   /// vmap throws where it would run an equation once per lane
   bool must_vectorize = false;
   int recursion = 0;  ///< how many recursive functions run inside of each other
   /// named functions being recorded, the outermost first
   Vec<FunctionRecording*> functions;
   std::uint64_t references = 0;  ///< how often one of those was referred to
-  /// rounds of the scans being linearized: what their bodies keep is kept for each
+  /// iterations of the scans being linearized: what their bodies keep is kept for each
   std::int64_t stacked = 1;
   /// what is known of the loop whose body is being recorded
   LoopTypes* loop = nullptr;
@@ -74,11 +74,11 @@ std::uint32_t next_epoch();
 Node* new_node();
 /// Makes the node and puts it into its scope. The caller, who knows them, fills in its avals at
 /// once.
-Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, Where);
+Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, CallSite);
 /// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
-int level_for(Op, const ParamsRef&, std::span<const Tensor> operands, Where);
+int level_for(Op, const ParamsRef&, std::span<const Tensor> operands, CallSite);
 /// Runs an op with effects that was placed outside of all scopes, where nothing else would ask for
 /// it.
-void run_effect(Node*, Where);
+void run_effect(Node*, CallSite);
 
 }  // namespace vt::detail

@@ -1,4 +1,4 @@
-// Rewrite rules of arithmetic, logic, comparisons, choices and conversions: identities that hold
+// Rewrite rules of arithmetic, logic, comparisons, selections and conversions: identities that hold
 // bit for bit.
 #include <algorithm>
 #include <cmath>

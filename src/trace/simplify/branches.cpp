@@ -1,6 +1,6 @@
-// Branches that follow each other: a cond that goes on with what an earlier one of the same index
-// gave becomes one with it. That is what a branch and its derivative are where nobody asks for the
-// value: what the one kept for the other stays inside.
+// Joins branches that follow each other: a cond that uses results of an earlier one with the same
+// index becomes one with it. A branch and its derivative are like that if the value itself is not
+// needed; residuals then stay inside.
 #include "control.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Rewrites of cond, while, scan and checkpoint: taking them apart and placing what is left; what
-// nobody needs goes, what is decided runs in place.
+// Rewrites of cond, while, scan and checkpoint: drops unneeded parts, runs decided ones in place,
+// and puts the equation together again.
 #include "control.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace vt::detail::simplification {
 
 namespace control_parts {
 
-constexpr int most_rounds = 16;
+constexpr int most_iterations = 16;
 
 inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
@@ -142,7 +142,7 @@ SmallVec<Var, 2> ControlRewrite::run() {
   // takes the equation's place is walked anyway, and would be simplified at each level of nesting
   // once more.
   bool decided = decide();
-  for (int round = 0; !decided && round < control_parts::most_rounds; ++round) {
+  for (int iteration = 0; !decided && iteration < control_parts::most_iterations; ++iteration) {
     simplify_bodies();
     if ((decided = decide())) break;
     bool again = false;
@@ -288,7 +288,7 @@ bool ControlRewrite::choose_branch() {
   return false;
 }
 
-/// Loops of no rounds, and scans of one.
+/// Loops of no iterations, and scans of one.
 bool ControlRewrite::unroll() {
   using namespace control_parts;
   if (!is_loop() || (op_ == Op::scan && length_ > 1)) return false;
@@ -314,8 +314,8 @@ bool ControlRewrite::unroll() {
   return true;
 }
 
-/// Is a while's condition false before the first round? Asked only where all that it looks at is
-/// known.
+/// Is a while's condition false before the first iteration? Asked only where all that it looks at
+/// is known.
 bool ControlRewrite::is_false_at_first() {
   using control_parts::at;
   const GraphBody& g = bodies_[0].get();
@@ -323,7 +323,7 @@ bool ControlRewrite::is_false_at_first() {
     if (family_of(e.op) == Family::structure || has_effect(e)) return false;
   Vec<bool> live(g.avals.size());
   live[at(g.outputs[0])] = true;
-  pass_.memo_.liveness.spread(g, live);
+  pass_.memo_.liveness.propagate(g, live);
   Vec<Var> inputs;
   for (const Role role : {Role::carry, Role::rest}) {
     for (const Operand& o : operands_) {
@@ -357,7 +357,7 @@ bool ControlRewrite::drop_dead() {
   if (op_ == Op::while_) {
     in_condition.resize(bodies_[0].get().avals.size());
     in_condition[at(bodies_[0].get().outputs[0])] = true;
-    liveness.spread(bodies_[0].get(), in_condition);
+    liveness.propagate(bodies_[0].get(), in_condition);
   }
   const GraphBody& g = step_body();
   for (bool grew = true; grew;) {
@@ -365,7 +365,7 @@ bool ControlRewrite::drop_dead() {
     Vec<bool> needed(g.avals.size());
     for (std::size_t i = 0; i < results_.size(); ++i)
       if (live[i]) needed[at(results_[i].inner[0])] = true;
-    liveness.spread(g, needed);
+    liveness.propagate(g, needed);
     for (std::size_t i = 0; i < carries_; ++i) {
       if (!is_carry(i) || live[i]) continue;
       const Operand& o = operands_[i];

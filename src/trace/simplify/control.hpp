@@ -1,5 +1,5 @@
-// A cond, while, scan or checkpoint taken apart for the simplifier: operands, bodies and results as
-// lists of their own, so that each can go or move without the others noticing.
+// A cond, while, scan or checkpoint taken apart for the simplifier: separate lists of operands,
+// bodies and results, so that each can be dropped or moved by itself.
 #pragma once
 
 #include <memory>
@@ -65,7 +65,7 @@ class ControlRewrite {
   /// Is result `i` one that the equation gives?
   bool is_given(std::size_t i) const { return is_carry(i) || results_[i].is_open(); }
   const Aval& inner_aval(const Operand& o) const { return bodies_[0].get().aval(o.inner[0]); }
-  /// The type of result `i` for one lane or one round.
+  /// The type of result `i` for one lane or one iteration.
   const Aval& inner_aval(const Result& r) const {
     return bodies_.back().get().aval(r.inner.back());
   }
@@ -107,7 +107,7 @@ class ControlRewrite {
   Pass& pass_;
   const Equation& equation_;
   Op op_;
-  Where where_;
+  CallSite where_;
   Vec<Body> bodies_;  ///< cond: the branches; while: condition, body; else the body
   Vec<Operand> operands_;
   Vec<Result> results_;

@@ -1,5 +1,5 @@
-// Rewrite rules that hold for every element-wise op: scalars are used as scalars, work is done
-// before values are spread out.
+// Rewrite rules of every element-wise op: scalars are used as scalars, and ops move in front of
+// broadcasts.
 #include "simplify.hpp"
 
 namespace vt::detail::simplification {
@@ -21,7 +21,7 @@ Var repeated_scalar(Pass& p, Var v) {
 /// operands.
 Var before_spreading(Pass& p, const Candidate& c) {
   const Equation* first = nullptr;
-  int spread = 0;
+  int broadcasts = 0;
   for (Var v : c.inputs) {
     if (p.shape(v).empty()) continue;
     const Equation* e = p.def(v);
@@ -32,9 +32,9 @@ Var before_spreading(Pass& p, const Candidate& c) {
       return Pass::none;
     // Moving a transpose gains something only if it leaves fewer of them.
     if (e->op == Op::transpose && !p.used_once(v)) return Pass::none;
-    ++spread;
+    ++broadcasts;
   }
-  if (!first || (first->op == Op::transpose && spread < 2)) return Pass::none;
+  if (!first || (first->op == Op::transpose && broadcasts < 2)) return Pass::none;
   if (first->op == Op::broadcast_in_dim && p.aval(first->inputs[0]).elements() >= c.aval.elements())
     return Pass::none;
   SmallVec<Var, 3> inner;

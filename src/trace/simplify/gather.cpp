@@ -1,5 +1,4 @@
-// Rewrite rules of gather and scatter whose indices are plain counting: they are slices, or nothing
-// at all.
+// Rewrite rules of gather and scatter whose indices only count: they become slices, or vanish.
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -39,10 +39,10 @@ Var of_broadcast(Pass& p, const SliceParams& s, const Shape& result, const Equat
   Shape start, limit, stride;
   for (std::size_t k = 0; k < axes.size(); ++k) {
     const std::size_t axis = axis_index(axes[k]);
-    const bool stretched = p.shape(inner)[k] != p.shape(e.outputs[0])[axis];
-    start.push_back(stretched ? 0 : s.start[axis]);
-    limit.push_back(stretched ? 1 : s.limit[axis]);
-    stride.push_back(stretched ? 1 : s.stride[axis]);
+    const bool broadcasted = p.shape(inner)[k] != p.shape(e.outputs[0])[axis];
+    start.push_back(broadcasted ? 0 : s.start[axis]);
+    limit.push_back(broadcasted ? 1 : s.limit[axis]);
+    stride.push_back(broadcasted ? 1 : s.stride[axis]);
   }
   return p.broadcast(p.slice(inner, start, limit, stride), result, axes);
 }

@@ -1,5 +1,6 @@
-// Rewrites of cond, while, scan and checkpoint by what is known of operands and results: given
-// twice, the same for all lanes or rounds, numbers, handed through.
+// Rewrites of cond, while, scan and checkpoint by what is known of operands and results:
+// duplicates, values shared by all lanes or iterations, numbers, results that are only passed
+// through.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -87,8 +88,8 @@ void ControlRewrite::stand_in_with_full(Operand& o, const Scalar& value) {
   o.role = Role::gone;
 }
 
-/// Numbers go into the bodies; what is the same for all lanes or all rounds becomes an operand that
-/// they share.
+/// Numbers go into the bodies; what is the same for all lanes or all iterations becomes an operand
+/// that they share.
 bool ControlRewrite::share_operands() {
   bool shared = false;
   if (index_mapped_) {

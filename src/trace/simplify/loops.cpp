@@ -1,5 +1,5 @@
-// Rewrites that only loops have: what no round changes moves in front of the loop, and carries that
-// are always alike become one.
+// Rewrites of loops: invariants move in front of the loop, and carries that are always equal become
+// one.
 #include <algorithm>
 
 #include <vt/small_vec.hpp>
@@ -65,8 +65,8 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
 bool ControlRewrite::merge_carries() {
   using loop_parts::at;
   if (!is_loop()) return false;
-  // Per carry: the first one that it is taken to equal; taken back where a round would tell them
-  // apart.
+  // Per carry: the first one that it is taken to equal; taken back where an iteration would tell
+  // them apart.
   Vec<std::size_t> like(carries_);
   bool any = false;
   HashMap<Var, std::size_t> first;  // by the value before the loop
@@ -86,7 +86,7 @@ bool ControlRewrite::merge_carries() {
     numbers = loop_parts::value_numbers(g, std::move(numbers));
     const auto next = [&](std::size_t i) { return numbers[at(results_[i].inner[0])]; };
     const Vec<std::size_t> before = like;
-    // by what they were like, and the value after a round
+    // by what they were like, and the value after an iteration
     HashMap<std::uint64_t, std::size_t> told_apart;
     for (std::size_t i = 0; i < carries_; ++i) {
       if (before[i] == i || next(i) == next(before[i])) continue;
@@ -112,9 +112,9 @@ bool ControlRewrite::merge_carries() {
   return merged;
 }
 
-/// May the equation run once before the loop instead of in each round? Not what might never end
-/// where the loop may have no rounds; nor derivative rules of the user's, which would see the sum
-/// of all rounds' cotangents, and may be in recursive functions.
+/// May the equation run once before the loop instead of in each iteration? Not what might never end
+/// where the loop may have no iterations; nor derivative rules of the user's, which would see the
+/// sum of all iterations' cotangents, and may be in recursive functions.
 bool ControlRewrite::may_move(const Equation& e) const {
   if (has_effect(e)) return false;
   return !loop_parts::contains(e, [&](Op op) {
@@ -126,7 +126,7 @@ bool ControlRewrite::may_move(const Equation& e) const {
 bool ControlRewrite::move_out_of(std::size_t body) {
   using loop_parts::at;
   const GraphBody& g = bodies_[body].get();
-  Vec<bool> fixed(g.avals.size());             // the same in all rounds
+  Vec<bool> fixed(g.avals.size());             // the same in all iterations
   Vec<std::size_t> source(g.avals.size(), 0);  // bytes of the largest operand that it is made from
   GraphBody front;
   Vec<Var> outer;
@@ -155,8 +155,8 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   }
   if (front.equations.empty()) return false;
 
-  // What stays needs some of what moves; a scan's result that is the same in all rounds need not be
-  // made there.
+  // What stays needs some of what moves; a scan's result that is the same in all iterations need
+  // not be made there.
   Vec<bool> needed(g.avals.size());
   Vec<std::size_t> settled;
   for (Var v : g.outputs) needed[at(v)] = true;

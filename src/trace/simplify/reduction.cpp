@@ -1,5 +1,5 @@
-// Rewrite rules of reductions, cumulative ops and products: views and repetitions of their operands
-// are looked through.
+// Rewrite rules of reductions, scans along an axis and products: they look through views and
+// broadcasts of their operands.
 #include <algorithm>
 #include <cmath>
 
@@ -100,8 +100,8 @@ Var reduction(Pass& p, const Candidate& c) {
   const Shape& shape = p.shape(x);
   const bool one_element = all_of(axes, [&](int axis) { return shape[axis_index(axis)] == 1; });
   if (one_element) return of_one_element(p, c.op, p.reshape(x, c.aval.shape));
-  // Of no elements. Kernels need not be ready for it: what no round changes is loaded in front of a
-  // loop, and here there is nothing to load.
+  // Of no elements. Kernels need not be ready for it: what no iteration changes is loaded in front
+  // of a loop, and here there is nothing to load.
   if (p.aval(x).elements() == 0 && (c.op == Op::reduce_sum || c.op == Op::reduce_any))
     return p.full_like(0, c.aval);
   if (p.aval(x).elements() == 0 && (c.op == Op::reduce_prod || c.op == Op::reduce_all))

@@ -307,7 +307,7 @@ Var rev(Pass& p, const Candidate& c) {
     return emit(e->inputs[0], either);
   }
   if (e && e->op == Op::broadcast_in_dim) {
-    // Along an axis of equal elements there is nothing to turn round.
+    // Along an axis of equal elements there is nothing to turn iteration.
     const auto& params = e->as<BroadcastParams>();
     Axes inner;
     for (std::size_t k = 0; k < params.axes.size(); ++k)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../base/stack.hpp"
 #include "../base/timeline.hpp"
 #include "../record/called.hpp"
 #include "../record/recursion.hpp"

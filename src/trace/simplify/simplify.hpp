@@ -173,7 +173,7 @@ class Pass {
   Vec<std::int32_t> uses_;    ///< per Var: uses in the Graph walked, by equations and results
   Vec<std::size_t> hashes_;   ///< per equation
   Vec<std::int32_t> table_;   ///< hash table of equations, open addressing
-  Where where_{};             ///< the user's line of the equation being simplified
+  CallSite where_{};          ///< the user's line of the equation being simplified
   std::size_t rewrites_ = 0;
   int depth_ = 0;
 };

@@ -27,7 +27,7 @@ PlanRef before_maps(const PlanRef& plan, const Make& make) {
 }
 
 /// `f` compiled for the shapes it meets.
-FlatFunction compiled(FlatFunction f, Where where) {
+FlatFunction compiled(FlatFunction f, CallSite where) {
   auto cache = new_shared<JitCache>();
   return [cache, f = std::move(f), where](std::span<const Tensor> leaves) {
     std::shared_ptr<void> kept;
@@ -36,7 +36,7 @@ FlatFunction compiled(FlatFunction f, Where where) {
 }
 /// `f`, written for one example, of all examples of a batch.
 std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> batch,
-                                 Where where) {
+                                 CallSite where) {
   const Vec<MappedAxis> axes(batch.size(), 0);
   VmapCall call;
   call.arguments = batch;
@@ -46,13 +46,14 @@ std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> 
   return vmap_flat(f, call);
 }
 
-[[noreturn]] void refuse(const std::string& what, Where where, ErrorKind kind = ErrorKind::value) {
+[[noreturn]] void refuse(const std::string& what, CallSite where,
+                         ErrorKind kind = ErrorKind::value) {
   fail(kind, "vt::Dataset: " + what, where);
 }
 
 }  // namespace dataset_parts
 
-PlanRef rows_plan(std::span<const Tensor> arrays, Where where) {
+PlanRef rows_plan(std::span<const Tensor> arrays, CallSite where) {
   using namespace dataset_parts;
   if (arrays.empty()) refuse("there is no Tensor to take examples from", where, ErrorKind::tree);
   auto plan = step(Kind::rows, nullptr);
@@ -62,15 +63,16 @@ PlanRef rows_plan(std::span<const Tensor> arrays, Where where) {
       refuse("a scalar " + aval_of(t).str() + " has no examples; they lie along axis 0", where,
              ErrorKind::shape);
     if (t.dim(0) != arrays[0].dim(0))
-      refuse(worded("the Tensors have {} and {} examples along axis 0", arrays[0].dim(0), t.dim(0)),
-             where, ErrorKind::shape);
+      refuse(
+          formatted("the Tensors have {} and {} examples along axis 0", arrays[0].dim(0), t.dim(0)),
+          where, ErrorKind::shape);
     plan->arrays.push_back(t);
     plan->values.push_back(value_of(t, where));
   }
   return plan;
 }
 
-PlanRef shuffled_plan(const PlanRef& plan, const Tensor& key, Where where) {
+PlanRef shuffled_plan(const PlanRef& plan, const Tensor& key, CallSite where) {
   using namespace dataset_parts;
   if (length_of(plan) < 0)
     refuse("what has no end cannot be shuffled; shuffle before repeat", where);
@@ -86,10 +88,10 @@ PlanRef shuffled_plan(const PlanRef& plan, const Tensor& key, Where where) {
   });
 }
 
-PlanRef taken_plan(const PlanRef& plan, std::int64_t skip, std::int64_t take, Where where) {
+PlanRef taken_plan(const PlanRef& plan, std::int64_t skip, std::int64_t take, CallSite where) {
   using namespace dataset_parts;
   if (skip < 0 || take < -1)
-    refuse(worded("{} elements cannot be taken or skipped", skip < 0 ? skip : take), where);
+    refuse(formatted("{} elements cannot be taken or skipped", skip < 0 ? skip : take), where);
   return before_maps(plan, [&](const PlanRef& from) {
     auto s = step(Kind::part, from, take);
     s->skip = skip;
@@ -97,14 +99,14 @@ PlanRef taken_plan(const PlanRef& plan, std::int64_t skip, std::int64_t take, Wh
   });
 }
 
-PlanRef repeated_plan(const PlanRef& plan, std::int64_t times, Where where) {
+PlanRef repeated_plan(const PlanRef& plan, std::int64_t times, CallSite where) {
   using namespace dataset_parts;
-  if (times < -1) refuse(worded("repeat {} times; −1 is without end", times), where);
+  if (times < -1) refuse(formatted("repeat {} times; −1 is without end", times), where);
   return before_maps(plan,
                      [&](const PlanRef& from) { return PlanRef(step(Kind::repeat, from, times)); });
 }
 
-PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, Where where) {
+PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, CallSite where) {
   using namespace dataset_parts;
   auto s = step(Kind::map, plan);
   s->f = compiled(f, where);
@@ -113,9 +115,9 @@ PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, Where where) {
 }
 
 PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions& options,
-                     Where where) {
+                     CallSite where) {
   using namespace dataset_parts;
-  if (size < 1) refuse(worded("a batch of {} elements", size), where);
+  if (size < 1) refuse(formatted("a batch of {} elements", size), where);
   if (plan->kind == Kind::map) {
     // Batch, then the function for all examples of one.
     auto s = new_shared<DatasetPlan>(*plan);
@@ -133,9 +135,9 @@ PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions&
   return s;
 }
 
-PlanRef prefetched_plan(const PlanRef& plan, std::int64_t elements, Where where) {
+PlanRef prefetched_plan(const PlanRef& plan, std::int64_t elements, CallSite where) {
   using namespace dataset_parts;
-  if (elements < 1) refuse(worded("prefetch {} elements", elements), where);
+  if (elements < 1) refuse(formatted("prefetch {} elements", elements), where);
   return step(Kind::prefetch, plan, elements);
 }
 
@@ -204,7 +206,8 @@ ElementLeaves element_shapes(const PlanRef& plan) {
     case Kind::map: {
       // A function outside every trace: only what it would give is asked for.
       ElementLeaves out;
-      for (const Tensor& t : eval_shape_flat(*plan->element, element_shapes(plan->from), Where{}))
+      for (const Tensor& t :
+           eval_shape_flat(*plan->element, element_shapes(plan->from), CallSite{}))
         out.push_back(full_tensor(Scalar(false).converted(t.dtype()), Aval(t.dtype(), t.shape())));
       return out;
     }

@@ -1,5 +1,4 @@
-// What a dataset is to do, step by step: made by dataset.cpp, run by the streams of
-// dataset/streams.cpp.
+// The plan of a dataset, step by step: made by dataset.cpp, run by streams.cpp.
 #pragma once
 
 #include <vt/dataset.hpp>
@@ -34,7 +33,7 @@ struct DatasetPlan {
   std::shared_ptr<const FlatFunction> element;  ///< map, as it was given, or for a batch
   std::string label;
   double interval = 0;
-  Where where;  ///< batch, shuffle: the user's line
+  CallSite where;  ///< batch, shuffle: the user's line
 };
 
 namespace dataset_parts {

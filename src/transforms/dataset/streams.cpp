@@ -22,20 +22,20 @@ namespace dataset_parts {
 
 // --- which rows, in which order ------------------------------------------------------------------
 
-/// A pass over row numbers. `round`, here and in streams: how often an enclosing repeat has begun
-/// again, which shuffles differently.
+/// A pass over row numbers. `iteration`, here and in streams: how often an enclosing repeat has
+/// begun again, which shuffles differently.
 class RowOrder {
  public:
   virtual ~RowOrder() = default;
   virtual bool next(std::int64_t& row) = 0;
 };
-Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round);
+Box<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration);
 
-/// The key of a shuffle in that round.
-Tensor key_in(const PlanRef& shuffle, std::int64_t round) {
-  return round == 0 ? shuffle->key : random::fold_in(shuffle->key, round);
+/// The key of a shuffle in that iteration.
+Tensor key_in(const PlanRef& shuffle, std::int64_t iteration) {
+  return iteration == 0 ? shuffle->key : random::fold_in(shuffle->key, iteration);
 }
-/// The round of what a repeat, itself in round `outer`, begins for the time number `inner`.
+/// The iteration of what a repeat, itself in iteration `outer`, begins for the time number `inner`.
 std::int64_t round_within(const PlanRef& repeat, std::int64_t outer, std::int64_t inner) {
   return outer * std::max<std::int64_t>(repeat->count, 1) + inner;
 }
@@ -53,12 +53,12 @@ class AllRows : public RowOrder {
 };
 class ShuffledRows : public RowOrder {
  public:
-  ShuffledRows(const PlanRef& plan, std::int64_t round) {
-    const auto inner = order_of(plan->from, round);
+  ShuffledRows(const PlanRef& plan, std::int64_t iteration) {
+    const auto inner = order_of(plan->from, iteration);
     Vec<std::int64_t> all;
     for (std::int64_t row; inner->next(row);) all.push_back(row);
     const Tensor places =
-        random::permutation(key_in(plan, round), static_cast<std::int64_t>(all.size()));
+        random::permutation(key_in(plan, iteration), static_cast<std::int64_t>(all.size()));
     for (std::int64_t p : places.to_vector<std::int64_t>(plan->where))
       rows_.push_back(all[static_cast<std::size_t>(p)]);
   }
@@ -74,8 +74,8 @@ class ShuffledRows : public RowOrder {
 };
 class PartOfRows : public RowOrder {
  public:
-  PartOfRows(const PlanRef& plan, std::int64_t round)
-      : inner_(order_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
+  PartOfRows(const PlanRef& plan, std::int64_t iteration)
+      : inner_(order_of(plan->from, iteration)), skip_(plan->skip), left_(plan->count) {}
   bool next(std::int64_t& row) override {
     for (; skip_ > 0; --skip_)
       if (!inner_->next(row)) return false;
@@ -90,7 +90,7 @@ class PartOfRows : public RowOrder {
 };
 class RepeatedRows : public RowOrder {
  public:
-  RepeatedRows(const PlanRef& plan, std::int64_t round) : plan_(plan), outer_(round) {}
+  RepeatedRows(const PlanRef& plan, std::int64_t iteration) : plan_(plan), outer_(iteration) {}
   bool next(std::int64_t& row) override {
     for (;;) {
       if (inner_ && inner_->next(row)) {
@@ -98,24 +98,24 @@ class RepeatedRows : public RowOrder {
         return true;
       }
       // nothing repeated for ever is nothing
-      if (round_ == plan_->count || (inner_ && !any_)) return false;
-      inner_ = order_of(plan_->from, round_within(plan_, outer_, round_++));
+      if (iteration_ == plan_->count || (inner_ && !any_)) return false;
+      inner_ = order_of(plan_->from, round_within(plan_, outer_, iteration_++));
     }
   }
 
  private:
   PlanRef plan_;
-  std::int64_t outer_, round_ = 0;
+  std::int64_t outer_, iteration_ = 0;
   bool any_ = false;
   Box<RowOrder> inner_;
 };
 
-Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round) {
+Box<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration) {
   switch (plan->kind) {
     case Kind::rows: return new_box<AllRows>(plan->arrays[0].dim(0));
-    case Kind::shuffle: return new_box<ShuffledRows>(plan, round);
-    case Kind::part: return new_box<PartOfRows>(plan, round);
-    default: return new_box<RepeatedRows>(plan, round);
+    case Kind::shuffle: return new_box<ShuffledRows>(plan, iteration);
+    case Kind::part: return new_box<PartOfRows>(plan, iteration);
+    default: return new_box<RepeatedRows>(plan, iteration);
   }
 }
 
@@ -125,15 +125,15 @@ const DatasetPlan& source_of(const PlanRef& plan) {
 
 // --- streams -------------------------------------------------------------------------------------
 
-Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round);
+Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteration);
 
 /// Rows one by one (size 0), or in groups.
 class RowStream : public LeafStream {
  public:
-  RowStream(const PlanRef& rows, std::int64_t round, std::int64_t size, bool drop_remainder)
+  RowStream(const PlanRef& rows, std::int64_t iteration, std::int64_t size, bool drop_remainder)
       : plan_(rows),
         source_(source_of(rows)),
-        order_(order_of(rows, round)),
+        order_(order_of(rows, iteration)),
         size_(size),
         drop_(drop_remainder) {}
   bool next(ElementLeaves& out) override {
@@ -173,8 +173,8 @@ class RowStream : public LeafStream {
 
 class MapStream : public LeafStream {
  public:
-  MapStream(const PlanRef& plan, std::int64_t round)
-      : plan_(plan), inner_(stream_of(plan->from, round)) {}
+  MapStream(const PlanRef& plan, std::int64_t iteration)
+      : plan_(plan), inner_(stream_of(plan->from, iteration)) {}
   bool next(ElementLeaves& out) override {
     if (!inner_->next(given_)) return false;
     out = plan_->f(given_);
@@ -190,8 +190,8 @@ class MapStream : public LeafStream {
 /// Groups of elements that are no rows: batches of batches.
 class GroupStream : public LeafStream {
  public:
-  GroupStream(const PlanRef& plan, std::int64_t round)
-      : plan_(plan), inner_(stream_of(plan->from, round)) {}
+  GroupStream(const PlanRef& plan, std::int64_t iteration)
+      : plan_(plan), inner_(stream_of(plan->from, iteration)) {}
   bool next(ElementLeaves& out) override {
     Vec<ElementLeaves> columns;
     std::int64_t n = 0;
@@ -212,10 +212,10 @@ class GroupStream : public LeafStream {
   /// A last batch that is not full, among batches that are.
   [[noreturn]] void refuse_ragged(const Tensor& first, const Tensor& other) const {
     fail(ErrorKind::shape,
-         worded("vt::Dataset: elements of different shapes cannot be put in a batch: {} and {}; "
-                "leave out the one that is not full with "
-                "{{.drop_remainder = true}}",
-                aval_of(first).str(), aval_of(other).str()),
+         formatted("vt::Dataset: elements of different shapes cannot be put in a batch: {} and {}; "
+                   "leave out the one that is not full with "
+                   "{{.drop_remainder = true}}",
+                   aval_of(first).str(), aval_of(other).str()),
          plan_->where);
   }
 
@@ -225,8 +225,8 @@ class GroupStream : public LeafStream {
 
 class PartStream : public LeafStream {
  public:
-  PartStream(const PlanRef& plan, std::int64_t round)
-      : inner_(stream_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
+  PartStream(const PlanRef& plan, std::int64_t iteration)
+      : inner_(stream_of(plan->from, iteration)), skip_(plan->skip), left_(plan->count) {}
   bool next(ElementLeaves& out) override {
     for (; skip_ > 0; --skip_)
       if (!inner_->next(out)) return false;
@@ -242,30 +242,30 @@ class PartStream : public LeafStream {
 
 class RepeatStream : public LeafStream {
  public:
-  RepeatStream(const PlanRef& plan, std::int64_t round) : plan_(plan), outer_(round) {}
+  RepeatStream(const PlanRef& plan, std::int64_t iteration) : plan_(plan), outer_(iteration) {}
   bool next(ElementLeaves& out) override {
     for (;;) {
       if (inner_ && inner_->next(out)) return any_ = true;
-      if (round_ == plan_->count || (inner_ && !any_)) return false;
-      inner_ = stream_of(plan_->from, round_within(plan_, outer_, round_++));
+      if (iteration_ == plan_->count || (inner_ && !any_)) return false;
+      inner_ = stream_of(plan_->from, round_within(plan_, outer_, iteration_++));
     }
   }
 
  private:
   PlanRef plan_;
   Box<LeafStream> inner_;
-  std::int64_t outer_, round_ = 0;
+  std::int64_t outer_, iteration_ = 0;
   bool any_ = false;
 };
 
 /// All elements in memory, in another order.
 class ShuffleStream : public LeafStream {
  public:
-  ShuffleStream(const PlanRef& plan, std::int64_t round) {
-    const auto inner = stream_of(plan->from, round);
+  ShuffleStream(const PlanRef& plan, std::int64_t iteration) {
+    const auto inner = stream_of(plan->from, iteration);
     for (ElementLeaves one; inner->next(one);) all_.push_back(one);
     const auto drawn =
-        random::permutation(key_in(plan, round), static_cast<std::int64_t>(all_.size()))
+        random::permutation(key_in(plan, iteration), static_cast<std::int64_t>(all_.size()))
             .to_vector<std::int64_t>(plan->where);
     places_.assign(drawn.data(), drawn.data() + drawn.size());
   }
@@ -284,7 +284,7 @@ class ShuffleStream : public LeafStream {
 /// A thread that runs ahead of who asks. What it throws is thrown to them.
 class PrefetchStream : public LeafStream {
  public:
-  PrefetchStream(const PlanRef& plan, std::int64_t round) : plan_(plan), round_(round) {
+  PrefetchStream(const PlanRef& plan, std::int64_t iteration) : plan_(plan), iteration_(iteration) {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& e) {
@@ -318,7 +318,7 @@ class PrefetchStream : public LeafStream {
  private:
   void run() {
     try {
-      const auto inner = stream_of(plan_->from, round_);
+      const auto inner = stream_of(plan_->from, iteration_);
       for (ElementLeaves one; inner->next(one);) {
         for (const Tensor& t : one) t.eval();  // made here, not where it is looked at
         std::unique_lock lock(mutex_);
@@ -340,7 +340,7 @@ class PrefetchStream : public LeafStream {
   }
 
   PlanRef plan_;
-  std::int64_t round_;
+  std::int64_t iteration_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<ElementLeaves> ready_;
@@ -351,9 +351,9 @@ class PrefetchStream : public LeafStream {
 
 class ProgressStream : public LeafStream {
  public:
-  ProgressStream(const PlanRef& plan, std::int64_t round)
+  ProgressStream(const PlanRef& plan, std::int64_t iteration)
       : plan_(plan),
-        inner_(stream_of(plan->from, round)),
+        inner_(stream_of(plan->from, iteration)),
         total_(length_of(plan->from)),
         start_(Clock::now()) {}
   ~ProgressStream() override { finish(); }
@@ -381,10 +381,10 @@ class ProgressStream : public LeafStream {
     const double rate = now > 0 ? static_cast<double>(done_) / now : 0;
     // Not by printf's own numbers: those follow the locale.
     const std::string line =
-        total_ >= 0 ? detail::worded("\r{} [{}] {}/{}, {:.1f}/s, {:.0f} s left  ", plan_->label,
-                                     bar, done_, total_, rate,
-                                     rate > 0 ? static_cast<double>(total_ - done_) / rate : 0.0)
-                    : detail::worded("\r{} {}, {:.1f}/s  ", plan_->label, done_, rate);
+        total_ >= 0 ? detail::formatted("\r{} [{}] {}/{}, {:.1f}/s, {:.0f} s left  ", plan_->label,
+                                        bar, done_, total_, rate,
+                                        rate > 0 ? static_cast<double>(total_ - done_) / rate : 0.0)
+                    : detail::formatted("\r{} {}, {:.1f}/s  ", plan_->label, done_, rate);
     std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
   }
@@ -403,19 +403,19 @@ class ProgressStream : public LeafStream {
   bool finished_ = false;
 };
 
-Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round) {
-  if (all_choose_rows(plan)) return new_box<RowStream>(plan, round, 0, false);
+Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteration) {
+  if (all_choose_rows(plan)) return new_box<RowStream>(plan, iteration, 0, false);
   switch (plan->kind) {
-    case Kind::map: return new_box<MapStream>(plan, round);
+    case Kind::map: return new_box<MapStream>(plan, iteration);
     case Kind::batch:
       if (all_choose_rows(plan->from))
-        return new_box<RowStream>(plan->from, round, plan->count, plan->drop_remainder);
-      return new_box<GroupStream>(plan, round);
-    case Kind::part: return new_box<PartStream>(plan, round);
-    case Kind::repeat: return new_box<RepeatStream>(plan, round);
-    case Kind::shuffle: return new_box<ShuffleStream>(plan, round);
-    case Kind::prefetch: return new_box<PrefetchStream>(plan, round);
-    default: return new_box<ProgressStream>(plan, round);
+        return new_box<RowStream>(plan->from, iteration, plan->count, plan->drop_remainder);
+      return new_box<GroupStream>(plan, iteration);
+    case Kind::part: return new_box<PartStream>(plan, iteration);
+    case Kind::repeat: return new_box<RepeatStream>(plan, iteration);
+    case Kind::shuffle: return new_box<ShuffleStream>(plan, iteration);
+    case Kind::prefetch: return new_box<PrefetchStream>(plan, iteration);
+    default: return new_box<ProgressStream>(plan, iteration);
   }
 }
 

@@ -1,7 +1,6 @@
 // Short names for emitting primitives, which the differentiation rules are written in. No promotion
-// and no broadcasting happens
-// here: every operand already has the result's dtype, and its shape or rank 0. That keeps dtypes of
-// tangents exact and is fast.
+// and no broadcasting happens here: every operand already has the result's dtype, and its shape or
+// rank 0. That keeps dtypes of tangents exact and is fast.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +38,8 @@ inline Tensor power(const Tensor& x, int exponent) {
 inline Tensor in_dim(const Tensor& x, const Shape& shape, const Axes& axes) {
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {x}, {});
 }
-/// A scalar spread over `shape`; anything else unchanged.
-inline Tensor spread(const Tensor& x, const Shape& shape) {
+/// A scalar broadcast over `shape`; anything else unchanged.
+inline Tensor broadcast_along(const Tensor& x, const Shape& shape) {
   return x.rank() == 0 && shape.rank() > 0 ? in_dim(x, shape, {}) : x;
 }
 inline Tensor with_shape(const Tensor& x, const Shape& shape) {

@@ -1,5 +1,5 @@
-// The derivatives of calls, also of recursive ones: each of a called function's is made once, as a
-// function that is called in its turn.
+// Derivatives of calls, also of recursive ones: each derivative of a called function is made once,
+// as a function that is called in its turn.
 #include "call_rules.hpp"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/recursion.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "../../trace/record/without_effects.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linear_call.hpp"
@@ -282,7 +283,7 @@ inline Tensor or_zeros(const Tensor& t, const Aval& a) {
 /// (x…, the tangents that there are…) → (y…, a tangent of each y that may have one). So the calls
 /// inside know what theirs give.
 inline std::vector<Tensor> forward(const RecursionParams& p, std::span<const Tensor> x,
-                                   std::span<const Tensor> t, Where where,
+                                   std::span<const Tensor> t, CallSite where,
                                    std::vector<Tensor>& tangents) {
   const RecursiveFunction& f = *p.function;
   const Flags flags = defined_flags(t), made = inexact_flags(f.outputs);
@@ -314,7 +315,7 @@ inline std::vector<Tensor> forward(const RecursionParams& p, std::span<const Ten
 /// is computed again, from x.
 inline std::vector<Tensor> backward(const RecursionParams& loud, const Flags& wanted,
                                     std::span<const Tensor> x, std::span<const Tensor> cts,
-                                    Where where) {
+                                    CallSite where) {
   const RecursionParams p = without_effects(loud);
   const RecursiveFunction& f = *p.function;
   const Flags given = defined_flags(cts);
@@ -346,7 +347,7 @@ namespace jvp_rules {
 void recursive_call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace recursion_parts;
   const RecursionParams p = c.as<RecursionParams>();
-  const Where where = c.equation.where;
+  const CallSite where = c.equation.where;
   if (c.mode == JvpMode::forward) {
     results = forward(p, c.x, c.t, where, tangents);
     return;

@@ -1,5 +1,5 @@
-// The derivatives of calls: each of a called function's is made once, as a function that is called
-// in its turn.
+// Derivatives of calls: each derivative of a called function is made once, as a function that is
+// called in its turn.
 #pragma once
 
 #include <span>

@@ -42,7 +42,7 @@ inline Vec<Aval> directions(std::span<const Aval> avals) {
 class ClosedRules {
  public:
   ClosedRules(CustomRule& rule, std::span<const Aval> operands, std::span<const Aval> results,
-              std::span<const Tensor> arguments, Where where)
+              std::span<const Tensor> arguments, CallSite where)
       : rule_(rule), operands_(operands), results_(results), arguments_(arguments), where_(where) {}
 
   std::vector<Tensor> close() {
@@ -114,7 +114,7 @@ class ClosedRules {
   CustomRule& rule_;
   std::span<const Aval> operands_, results_;
   std::span<const Tensor> arguments_;
-  Where where_;
+  CallSite where_;
   std::vector<Tensor> captured_;
 };
 
@@ -122,7 +122,7 @@ class ClosedRules {
 /// may be looked at outside, they may inside.
 inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<CustomRule> rule,
                                        const FlatFunction& f, std::span<const Tensor> arguments,
-                                       bool captures, Where where) {
+                                       bool captures, CallSite where) {
   Vec<Aval> avals;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined())
@@ -163,8 +163,8 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
 }  // namespace custom_entry
 
 std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp,
-                                    std::span<const Tensor> arguments, Where where, bool captures,
-                                    const FlatFunction& transpose, int linear) {
+                                    std::span<const Tensor> arguments, CallSite where,
+                                    bool captures, const FlatFunction& transpose, int linear) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   auto rule = new_shared<CustomRule>();
   rule->jvp = jvp;
@@ -176,7 +176,7 @@ std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& j
 
 std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward,
                                     const FlatFunction& backward, std::span<const Tensor> arguments,
-                                    Where where, bool captures) {
+                                    CallSite where, bool captures) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   auto rule = new_shared<CustomRule>();
   rule->forward = forward;
@@ -186,7 +186,7 @@ std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& f
 }
 
 std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments,
-                                    Where where) {
+                                    CallSite where) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   return custom_entry::as_equation(Op::checkpoint, "vt::checkpoint", nullptr, f, arguments, false,
                                    where);

@@ -546,7 +546,7 @@ class Walk {
   void set_tangent(const Equation& e, std::size_t i, Tensor t) {
     const Tensor& y = x_[index(e.outputs[i])];
     if (!is_inexact(y.dtype())) return;
-    if (t.shape() != y.shape()) t = grad_build::spread(t, y.shape());
+    if (t.shape() != y.shape()) t = grad_build::broadcast_along(t, y.shape());
     if (t.shape() != y.shape() || t.dtype() != y.dtype())
       fail(ErrorKind::transform,
            "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() +

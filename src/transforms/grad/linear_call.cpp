@@ -41,7 +41,7 @@ inline std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Ten
 }  // namespace linear_calls
 
 std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> tangents,
-                                     std::span<const Aval> results, Where where) {
+                                     std::span<const Aval> results, CallSite where) {
   Vec<bool> given;
   std::vector<Tensor> operands;
   for (const Tensor& t : tangents) {

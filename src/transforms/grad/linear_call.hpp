@@ -1,6 +1,6 @@
-// Linear calls: equations of a linear Graph that are known only by what they do, forward and
-// transposed. linearize leaves them for custom_vjp and checkpoint, whose transposes must run user
-// code or recompute, and must not do so before they are asked to.
+// Linear calls: linear equations known only by how they are applied and how they are transposed.
+// linearize leaves them for custom_vjp and checkpoint, whose transposes run user code or compute
+// values again, and must not do so before they are asked to.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct LinearCall {
 /// Records the call on those of `tangents` that are defined. `results`: what the tangents of the
 /// results look like. Results of integer dtype get an undefined tangent.
 std::vector<Tensor> emit_linear_call(LinearCall, std::span<const Tensor> tangents,
-                                     std::span<const Aval> results, Where);
+                                     std::span<const Aval> results, CallSite);
 
 /// Is this an equation that emit_linear_call made? It is an Op::call with a rule.
 bool is_linear_call(const Equation&);

@@ -125,7 +125,7 @@ inline std::vector<Tensor> primals_of(const GradCall& call, const Recorded& r) {
 /// A (co)tangent that the user gave, in the dtype and shape of what it goes with. Weak scalars take
 /// the dtype; nothing else is bent.
 inline Tensor like(const Tensor& t, const Aval& wanted, const char* transform, const char* what,
-                   const std::string& leaf, Where where) {
+                   const std::string& leaf, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value,
          std::string(transform) + ": the " + what + " of " + leaf + " is an empty Tensor", where);
@@ -224,7 +224,7 @@ LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
   return {std::move(outputs), LinearMap(std::move(state))};
 }
 
-std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where where) const {
+std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, CallSite where) const {
   using namespace grad_entry;
   const State& s = *state_;
   if (tangents.size() != s.part.wanted.size())
@@ -243,7 +243,7 @@ std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where wher
   return pushed;
 }
 
-std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where where) const {
+std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, CallSite where) const {
   using namespace grad_entry;
   const State& s = *state_;
   if (cotangents.size() != s.outputs.size())

@@ -1,5 +1,5 @@
-// Linearization of a Graph: its results at a point, and its derivative there as a linear Graph with
-// what it needs of the point.
+// Linearization of a Graph: its results and residuals at a point, and its derivative there as a
+// linear Graph.
 #pragma once
 
 #include <span>

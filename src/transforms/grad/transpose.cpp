@@ -1,4 +1,4 @@
-// The transpose walk over a linear Graph, and the way forward through one.
+// The transpose walk over a linear Graph, and applying one forward.
 #include "transpose.hpp"
 
 #include <algorithm>
@@ -261,7 +261,7 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
       const Tensor& kept = operands[operands[0].defined() ? 0 : 1];
       if (e.op == Op::add || e.op == Op::sub) {
         const bool negated = e.op == Op::sub && !operands[0].defined();
-        const Tensor t = grad_build::spread(kept, graph.aval(e.outputs[0]).shape);
+        const Tensor t = grad_build::broadcast_along(kept, graph.aval(e.outputs[0]).shape);
         values.x[index(e.outputs[0])] = negated ? grad_build::unary(Op::neg, t) : t;
         continue;
       }

@@ -9,6 +9,7 @@
 
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/named_axes.hpp"
@@ -42,7 +43,7 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
   RecycledVec<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
-  Spreads spreads;
+  Broadcasts broadcasts;
   batch_walk::Operands operands;
   Borrowed plain;
   const auto give_zeros = [&](const Equation& e) {
@@ -75,7 +76,7 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
     const WhereScope line(e.where);
     BatchedList results = batch_rule_table[e.op](
         {graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes,
-         spreads, axis});
+         broadcasts, axis});
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
       values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
   }
@@ -96,7 +97,7 @@ Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& 
 }
 
 Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis,
-                     const char* transform, Where where, bool streams) {
+                     const char* transform, CallSite where, bool streams) {
   Vec<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));

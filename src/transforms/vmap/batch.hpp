@@ -34,7 +34,7 @@ Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& 
 /// inputs: the others are handed to `f` as they are, so that what depends on them alone is recorded
 /// outside, once. `streams`: the caller knows about LaneStreams.
 Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis,
-                     const char* transform, Where where = {}, bool streams = false);
+                     const char* transform, CallSite where = {}, bool streams = false);
 /// Walks what record_lane recorded, for these arguments (or a block of their lanes).
 Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments,
                             std::int64_t lanes, const AxisRef& axis);

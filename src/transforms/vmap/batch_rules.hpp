@@ -9,7 +9,7 @@ namespace vt::detail {
 
 /// Unmapped values that one walk has repeated for the lanes already, by Var: a bias used a hundred
 /// times is repeated once.
-struct Spreads {
+struct Broadcasts {
   struct Entry {
     int axis = -1;
     Tensor value;
@@ -24,20 +24,20 @@ struct BatchCall {
   const Equation& equation;
   std::span<const Batched> operands;
   std::int64_t lanes;
-  Spreads& spreads;
+  Broadcasts& broadcasts;
   AxisRef axis{};  ///< the name of the lanes, if they have one
 
   template <class P>
   [[gnu::always_inline]] const P& as() const {
     return equation.as<P>();
   }
-  Where where() const { return equation.where; }
+  CallSite where() const { return equation.where; }
   /// What one lane sees.
   const Aval& operand_aval(std::size_t i) const { return graph.aval(equation.inputs[i]); }
   const Aval& result_aval(std::size_t i = 0) const { return graph.aval(equation.outputs[i]); }
   bool mapped(std::size_t i) const { return operands[i].axis.has_value(); }
   /// Unmapped operand i with its lanes at `axis`.
-  Tensor spread(std::size_t i, int axis) const;
+  Tensor broadcast(std::size_t i, int axis) const;
 };
 
 using BatchRule = BatchedList (*)(const BatchCall&);

@@ -1,4 +1,4 @@
-// What the batch rules share: moving and making the axis of lanes, shifting axis numbers past it,
+// What the batch rules share: moving and adding the axis of lanes, shifting axis numbers past it,
 // and recognising the loop index.
 #include "lanes.hpp"
 
@@ -10,10 +10,10 @@
 
 namespace vt::detail {
 
-Tensor BatchCall::spread(std::size_t i, int axis) const {
-  if (spreads.by_var.empty()) spreads.by_var.resize(graph.avals.size());
-  Spreads::Entry& entry = spreads.by_var[static_cast<std::size_t>(equation.inputs[i])];
-  if (entry.axis != axis) entry = {axis, lanes::spread(operands[i].value, lanes, axis, where())};
+Tensor BatchCall::broadcast(std::size_t i, int axis) const {
+  if (broadcasts.by_var.empty()) broadcasts.by_var.resize(graph.avals.size());
+  Broadcasts::Entry& entry = broadcasts.by_var[static_cast<std::size_t>(equation.inputs[i])];
+  if (entry.axis != axis) entry = {axis, lanes::broadcast(operands[i].value, lanes, axis, where())};
   return entry.value;
 }
 
@@ -41,7 +41,7 @@ Axes shifted(const Axes& lane_axes, int axis) {
   return result;
 }
 
-Tensor moved(const Tensor& x, int from, int to, Where where) {
+Tensor moved(const Tensor& x, int from, int to, CallSite where) {
   if (from == to) return x;
   Axes permutation = Axes::first(x.rank());
   permutation.erase(permutation.begin() + from);
@@ -49,7 +49,7 @@ Tensor moved(const Tensor& x, int from, int to, Where where) {
   return emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, where);
 }
 
-Tensor spread(const Tensor& x, std::int64_t lanes, int axis, Where where) {
+Tensor broadcast(const Tensor& x, std::int64_t lanes, int axis, CallSite where) {
   const Shape& shape = x.shape();
   return emit(Op::broadcast_in_dim,
               make_params(BroadcastParams{inserted(shape, axis, lanes),
@@ -57,8 +57,8 @@ Tensor spread(const Tensor& x, std::int64_t lanes, int axis, Where where) {
               {x}, where);
 }
 
-Tensor at_axis(const Batched& x, int axis, std::int64_t lanes, Where where) {
-  return x.axis ? moved(x.value, *x.axis, axis, where) : spread(x.value, lanes, axis, where);
+Tensor at_axis(const Batched& x, int axis, std::int64_t lanes, CallSite where) {
+  return x.axis ? moved(x.value, *x.axis, axis, where) : broadcast(x.value, lanes, axis, where);
 }
 
 Aval lane_aval(const Batched& x) {
@@ -66,7 +66,8 @@ Aval lane_aval(const Batched& x) {
   return x.axis ? Aval(aval.dtype, removed(aval.shape, *x.axis)) : aval;
 }
 
-Batched broadcast(const Batched& x, const Shape& lane_shape, const Axes& lane_axes, Where where) {
+Batched broadcast(const Batched& x, const Shape& lane_shape, const Axes& lane_axes,
+                  CallSite where) {
   // Result axes must increase with the operand's, so the lanes go right behind the axis that they
   // follow there.
   const int axis = *x.axis == 0 ? 0 : lane_axes[static_cast<std::size_t>(*x.axis) - 1] + 1;
@@ -215,7 +216,7 @@ std::optional<std::int64_t> known_integer(const Batched& x) {
 }
 
 std::optional<Tensor> by_lane(const Tensor& x, int axis, const LaneIndex& index, std::int64_t lanes,
-                              Where where) {
+                              CallSite where) {
   const Shape& shape = x.shape();
   const auto at = static_cast<std::size_t>(axis);
   if (index.scale == 0 || index.least(lanes) < 0 || index.most(lanes) >= shape[at])

@@ -1,4 +1,4 @@
-// What the batch rules share: moving and making the axis of lanes, shifting axis numbers past it,
+// What the batch rules share: moving and adding the axis of lanes, shifting axis numbers past it,
 // and recognising the loop index.
 #pragma once
 
@@ -15,16 +15,16 @@ inline int shifted(int lane_axis, int axis) { return lane_axis + (lane_axis >= a
 Axes shifted(const Axes& lane_axes, int axis);
 
 /// Moves one axis; the others keep their order.
-Tensor moved(const Tensor& x, int from, int to, Where where);
+Tensor moved(const Tensor& x, int from, int to, CallSite where);
 /// A value that is the same for every lane, repeated along a new axis `axis`.
-Tensor spread(const Tensor& x, std::int64_t lanes, int axis, Where where);
+Tensor broadcast(const Tensor& x, std::int64_t lanes, int axis, CallSite where);
 /// The value with its lanes at `axis`, mapped or not before.
-Tensor at_axis(const Batched& x, int axis, std::int64_t lanes, Where where);
+Tensor at_axis(const Batched& x, int axis, std::int64_t lanes, CallSite where);
 /// What one lane sees of it.
 Aval lane_aval(const Batched& x);
 
 /// broadcast_in_dim of a mapped value; no axis is moved.
-Batched broadcast(const Batched& x, const Shape& lane_shape, const Axes& lane_axes, Where where);
+Batched broadcast(const Batched& x, const Shape& lane_shape, const Axes& lane_axes, CallSite where);
 
 /// Where every element of lane l holds scale · l + offset, as the index of a parallel loop does.
 struct LaneIndex {
@@ -39,6 +39,6 @@ std::optional<std::int64_t> known_integer(const Batched& x);
 /// x sliced along `axis` so that element l is what lane l's index addresses; nothing if an index is
 /// out of range.
 std::optional<Tensor> by_lane(const Tensor& x, int axis, const LaneIndex& index, std::int64_t lanes,
-                              Where where);
+                              CallSite where);
 
 }  // namespace vt::detail::lanes

@@ -7,6 +7,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/blocks.hpp"
 #include "../../trace/record/named_axes.hpp"
@@ -175,7 +176,8 @@ Vec<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
 
 // Lanes first … first + count − 1 of an argument.
 // `now`: blocks are run one after the other.
-Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool now, Where where) {
+Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool now,
+                 CallSite where) {
   if (!x.axis) return x;
   const auto at = static_cast<std::size_t>(*x.axis);
   Shape shape = x.value.shape();
@@ -347,7 +349,7 @@ std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall ca
 }
 
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule,
-                                     std::span<const Tensor> arguments, Where where) {
+                                     std::span<const Tensor> arguments, CallSite where) {
   Vec<Aval> avals;
   bool traced = current_level() > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -1,5 +1,5 @@
-// Owns the emission of one kernel: its loops, vector bodies, turned tiles and reductions, on top of
-// the values. Internal to the files that implement it.
+// Owns the emission of one kernel: its loops, vector bodies, transposed tiles and reductions, on
+// top of the values. Internal to the files that implement it.
 #pragma once
 
 #include <string>
@@ -37,8 +37,8 @@ class KernelEmitter {
     const NestLoop& l = loop_of(loop);
     return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
   }
-  // Are the rounds of `loop`, in whatever ranges threads take them, whole groups of `count`? Ranges
-  // of a vector loop are cut where vectors begin.
+  // Are the iterations of `loop`, in whatever ranges threads take them, whole groups of `count`?
+  // Ranges of a vector loop are cut where vectors begin.
   bool whole_groups(int loop, std::int64_t count) const;
   // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
   Values open_loop(int loop, const Vec<int>& needed, const Values& carried,
@@ -66,7 +66,7 @@ class KernelEmitter {
   Value at_run_time(Value count);
   void elementwise();
 
-  // ---- turned tiles (emit/tiles.cpp, emit/blocks.cpp) -------------------------------------------
+  // ---- transposed tiles (emit/tiles.cpp, emit/blocks.cpp) ---------------------------------------
   static DType moved_as(DType d) {
     return d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
   }
@@ -75,21 +75,21 @@ class KernelEmitter {
   }
   Values transposed(Values rows);
   void tiles();
-  void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end,
+  void tile(const Vec<int>& tiled, const Values& arrays, Value u, Value v, Value across_end,
             Value along_end);
-  void blocks(const Vec<int>& turned);
-  void block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines,
+  void blocks(const Vec<int>& tiled);
+  void block(const Vec<int>& tiled, const Values& arrays, Value u, Value v, Value lines,
              Value columns);
-  void fill_block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines,
+  void fill_block(const Vec<int>& tiled, const Values& arrays, Value u, Value v, Value lines,
                   Value columns);
   // Elements from line to line of a block's array: those of one more cache line, as lines a power
   // of two apart share few places of a cache.
   std::int64_t pitch_of(int value) const {
-    return std::int64_t{values_.lanes()} * stage_->block_along +
+    return std::int64_t{values_.simd_lanes()} * stage_->block_along +
            64 / static_cast<std::int64_t>(
                     size_of(nest_.values[static_cast<std::size_t>(value)].dtype));
   }
-  void turned_fold();
+  void transposed_fold();
   // `whole`: does the square lie in the arrays with all of its lines and columns? None: all squares
   // do.
   void write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns);
@@ -102,9 +102,9 @@ class KernelEmitter {
   // One beside no others: the same rows are read again for the next square, too far apart for the
   // processor to foresee it.
   Laid alone(Value array) const {
-    return {array, values_.lanes(), stage_->fetch_ahead ? values_.lanes() : 0};
+    return {array, values_.simd_lanes(), stage_->fetch_ahead ? values_.simd_lanes() : 0};
   }
-  void fill_tile(int turned, const Laid& to, Value whole, Value lines, Value columns);
+  void fill_tile(int tiled, const Laid& to, Value whole, Value lines, Value columns);
 
   // ---- reductions (emit/reduce.cpp) -------------------------------------------------------------
   const NestReduction& reduction_of(int r) const {
@@ -113,8 +113,8 @@ class KernelEmitter {
   // Per reduction one accumulator, or for argmax and argmin two: the extreme and its position.
   Vec<DType> carried_dtypes() const;
   std::size_t carried_per_copy() const { return carried_dtypes().size(); }
-  Values initial(int lanes);
-  // States of folds are what is carried; they must be known before anything of the round is
+  Values initial(int simd_lanes);
+  // States of folds are what is carried; they must be known before anything of the iteration is
   // computed.
   void bind_states(const Values& carried, std::size_t first);
   Value wins(ReduceOp op, Value x, Value at, Value y, Value where);
@@ -127,8 +127,8 @@ class KernelEmitter {
   // many roundings: longer loops go in pieces, each with a sum of its own.
   static constexpr std::int64_t most_additions = 32;
   struct Pieces {
-    int depth = -1;                    ///< of the loop in pieces, from the outermost one
-    SmallVec<std::int64_t, 2> rounds;  ///< of a piece; before it, of a piece of such pieces
+    int depth = -1;                        ///< of the loop in pieces, from the outermost one
+    SmallVec<std::int64_t, 2> iterations;  ///< of a piece; before it, of a piece of such pieces
   };
   Pieces pieces(std::int64_t unit) const;
   Values in_pieces(Value lo, Value hi, std::size_t level, const Values& totals,

@@ -1,5 +1,5 @@
-// Between row-major matrices in memory and vectors of one element of each: square tiles turned in
-// registers.
+// Loads and stores between row-major matrices in memory and vectors with one element of each
+// matrix: square tiles are transposed in registers.
 #include "lane_matrices.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -11,7 +11,7 @@
 namespace vt::detail::cpu {
 
 // Ever larger blocks of pairs are exchanged.
-Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
+Vec<Value> transposed(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
   b.set_turning_rows();
   const int lanes = static_cast<int>(rows.size());
   for (int block = 1; block < lanes; block *= 2) {
@@ -69,7 +69,7 @@ Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
   if (row == 1) return run;
   const auto p = static_cast<std::size_t>(
                  rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
-             lanes = static_cast<std::size_t>(run[0].lanes);
+             lanes = static_cast<std::size_t>(run[0].simd_lanes);
   Vec<Value> elements(row);
   for (std::size_t r = 0; r < p; ++r) {
     Vec<std::size_t> from(lanes);
@@ -89,7 +89,7 @@ Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
   if (row == 1) return elements;
   const auto p = static_cast<std::size_t>(
                  rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
-             lanes = static_cast<std::size_t>(elements[0].lanes), count = row / p;
+             lanes = static_cast<std::size_t>(elements[0].simd_lanes), count = row / p;
   Vec<Value> parts;  // p runs, one after the other
   for (std::size_t r = 0; r < p; ++r) {
     Vec<Value> part;
@@ -215,7 +215,7 @@ void LaneMatrix::store(Value array, Value first, bool past) {
   if (in_registers_ && all <= 4) {
     Value joined = elements_[0];
     for (std::int64_t e = 1; e < all; ++e)
-      joined = b_.concat_lanes(joined, elements_[static_cast<std::size_t>(e)]);
+      joined = b_.concat_simd_lanes(joined, elements_[static_cast<std::size_t>(e)]);
     Vec<int> from;
     for (int l = 0; l < lanes_; ++l)
       for (std::int64_t e = 0; e < all; ++e) from.push_back(static_cast<int>(e * lanes_ + l));
@@ -237,7 +237,7 @@ void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count
                        ? b_.load(at, dtype_, lanes_)
                        : b_.load_masked(at, dtype_, b_.tail_mask(lanes_, b_.index(count))));
   }
-  rows = turned(b_, std::move(rows), count);
+  rows = transposed(b_, std::move(rows), count);
   for (std::int64_t e = 0; e < count; ++e) {
     if (in_registers_)
       elements_[static_cast<std::size_t>(from.known + e)] = rows[static_cast<std::size_t>(e)];
@@ -261,7 +261,7 @@ void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t coun
             b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))),
             dtype_, lanes_, bytes));
     }
-    squares.push_back(turned(b_, std::move(rows), lanes_));
+    squares.push_back(transposed(b_, std::move(rows), lanes_));
   }
   for (int l = 0; l < lanes_; ++l) {
     const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));

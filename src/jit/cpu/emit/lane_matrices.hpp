@@ -1,5 +1,5 @@
-// Matrices side by side in vector registers: their elements as vectors of one element of each, read
-// from and written to row-major memory.
+// Several matrices in vector registers, one per SIMD lane: access to their elements, read from and
+// written to row-major memory.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct At {
 
 /// As many vectors as each has lanes, the square of their elements transposed; only the first
 /// `wanted` results are made.
-Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted);
+Vec<Value> transposed(IrBuilder& b, Vec<Value> rows, std::int64_t wanted);
 
 /// A run of memory with the rows of as many lanes as a vector has, in as many vectors as a row has
 /// elements: result n has element n of each lane's row.

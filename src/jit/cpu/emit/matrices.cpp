@@ -1,6 +1,6 @@
-// cholesky, lu, solve and triangular_solve of small matrices, a matrix in each lane: the algorithms
-// of linalg_kernels.cpp without branches that lanes could take differently. eigh:
-// emit/matrices_eigh.cpp.
+// cholesky, lu, solve and triangular_solve of small matrices, one matrix per SIMD lane: the
+// algorithms of linalg_kernels.cpp without branches that depend on the matrix. eigh:
+// matrices_eigh.cpp.
 #include "matrices.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace vt::detail::cpu {
 
 int matrix_lanes(const LinalgSpec& s, const Target& target) {
-  const int lanes = target.lanes(size_of(s.dtype));
+  const int lanes = target.simd_lanes(size_of(s.dtype));
   if (lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes)
     return 0;
   switch (s.op) {
@@ -31,7 +31,7 @@ int matrix_lanes(const LinalgSpec& s, const Target& target) {
 
 namespace matrix_emission {
 
-class Emitter : Frame {
+class MatrixEmitter : Frame {
  public:
   using Frame::Frame;
 
@@ -411,7 +411,7 @@ std::string matrices_key(const LinalgSpec& s) {
 }
 
 void emit_matrices(IrBuilder& b, const std::string& name, const LinalgSpec& s) {
-  matrix_emission::Emitter(b, s).emit(name);
+  matrix_emission::MatrixEmitter(b, s).emit(name);
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Batches of small matrices as LLVM code: a lane of a vector register holds a matrix of its own.
+// Batches of small matrices as LLVM code, one matrix per SIMD lane.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// eigh of small symmetric matrices, a matrix in each lane: cyclic Jacobi rotations for the smallest
-// ones; larger ones become tridiagonal, and implicit QL steps as in linalg_eigh.hpp run over the
-// block that each lane has come to.
+// eigh of small symmetric matrices, one matrix per SIMD lane: cyclic Jacobi rotations for the
+// smallest ones; larger ones become tridiagonal, and implicit QL steps as in linalg_eigh.hpp run
+// over the block that each SIMD lane has come to.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -81,12 +81,12 @@ class EighEmitter : Frame {
     const Value c = b_.div(one, b_.sqrt(b_.mul_add(t, t, one)));
     return {t, c, b_.mul(t, c)};
   }
-  std::pair<Value, Value> turned(const Turn& r, Value x, Value y) {
+  std::pair<Value, Value> rotated(const Turn& r, Value x, Value y) {
     return {less(b_.mul(r.c, x), r.s, y), b_.mul_add(r.s, x, b_.mul(r.c, y))};
   }
   void turn_rows(LaneMatrix& v, const Turn& r, At p, At q) {
     for (std::int64_t k = 0; s_.vectors && k < n_; ++k) {
-      const auto [x, y] = turned(r, v.get(p, k), v.get(q, k));
+      const auto [x, y] = rotated(r, v.get(p, k), v.get(q, k));
       v.set(p, k, x);
       v.set(q, k, y);
     }
@@ -105,7 +105,7 @@ class EighEmitter : Frame {
           if (k == p || k == q) continue;
           const auto [i, j] = at(p, k);
           const auto [l, m] = at(q, k);
-          const auto [x, y] = turned(r, a.get(i, j), a.get(l, m));
+          const auto [x, y] = rotated(r, a.get(i, j), a.get(l, m));
           a.set(i, j, x);
           a.set(l, m, y);
         }
@@ -182,8 +182,8 @@ class EighEmitter : Frame {
 
   /// Each lane's lowest block that is not diagonal yet: rows l … m, some of its elements, and what
   /// rows those of all lanes are among.
-  enum Block : std::size_t { round, low, high, l, m, d_l, d_after, d_m, e_l };
-  Vec<Value> find_block(Value rounds, LaneMatrix& d, LaneMatrix& e, Value tiny) {
+  enum Block : std::size_t { iteration, low, high, l, m, d_l, d_after, d_m, e_l };
+  Vec<Value> find_block(Value iterations, LaneMatrix& d, LaneMatrix& e, Value tiny) {
     const Value zero = real(0), epsilon = real(d_ == DType::f64 ? 0x1p-52 : 0x1p-23);
     const Vec<Value> none{b_.index(n_), b_.index(0), place(n_),
                           place(0),     zero,        zero,
@@ -208,7 +208,7 @@ class EighEmitter : Frame {
                             there};
         },
         true);
-    Vec<Value> block{rounds};
+    Vec<Value> block{iterations};
     block.insert(block.end(), found.begin(), found.end() - 1);
     return block;
   }
@@ -221,13 +221,13 @@ class EighEmitter : Frame {
         find_block(b_.index(0), d, e, tiny),
         [&](const Vec<Value>& x) {
           return b_.bit_and(b_.compare(Compare::lt, x[low], x[high]),
-                            b_.compare(Compare::lt, x[round], b_.index(60 * n_)));
+                            b_.compare(Compare::lt, x[iteration], b_.index(60 * n_)));
         },
         [&](const Vec<Value>& x) {
           const Value half = b_.div(b_.sub(x[d_after], x[d_l]), b_.add(x[e_l], x[e_l]));
           const Value root = b_.copysign(b_.sqrt(b_.mul_add(half, half, one)), half);
-          // g, s, c, what moved, and d of the row before. Vectors turn one round later: what waits
-          // for roots and quotients is next to nothing.
+          // g, s, c, what moved, and d of the row before. Vectors turn one iteration later: what
+          // waits for roots and quotients is next to nothing.
           Vec<Value> start{b_.add(b_.sub(x[d_m], x[d_l]), b_.div(x[e_l], b_.add(half, root))),
                            one,
                            one,
@@ -240,7 +240,7 @@ class EighEmitter : Frame {
           const auto turn_row = [&](Value row, const Vec<Value>& y, Vec<Value> result) {
             for (std::int64_t j = 0; j < columns; ++j) {
               const auto [own, shared] =
-                  turned({{}, y[5], y[6]}, z.get(row, j), y[7 + static_cast<std::size_t>(j)]);
+                  rotated({{}, y[5], y[6]}, z.get(row, j), y[7 + static_cast<std::size_t>(j)]);
               z.set(b_.add(row, b_.index(1)), j, shared);
               result.push_back(own);
             }
@@ -281,7 +281,7 @@ class EighEmitter : Frame {
           const Vec<Value> lowest = turn_row(x[low], end, {});
           for (std::int64_t j = 0; j < columns; ++j)
             z.set(x[low], j, lowest[static_cast<std::size_t>(j)]);
-          return find_block(b_.add(x[round], b_.index(1)), d, e, tiny);
+          return find_block(b_.add(x[iteration], b_.index(1)), d, e, tiny);
         });
     return b_.select(b_.compare(Compare::lt, last[l], place(n_)),
                      real(std::numeric_limits<double>::quiet_NaN()), zero);
@@ -327,8 +327,8 @@ class EighEmitter : Frame {
       a.elements().assign(x.begin() + 2, middle);
       v.elements().assign(middle, x.end());
     };
-    const auto give = [&](Value round, Value off) {
-      Vec<Value> x{round, off};
+    const auto give = [&](Value iteration, Value off) {
+      Vec<Value> x{iteration, off};
       x.insert(x.end(), a.elements().begin(), a.elements().end());
       x.insert(x.end(), v.elements().begin(), v.elements().end());
       return x;

@@ -1,4 +1,4 @@
-// What the emitters of small matrices share: the function's arguments, the lanes at work, and
+// What the emitters of small matrices share: the function's arguments, the SIMD lanes in use, and
 // values in them.
 #pragma once
 

@@ -69,7 +69,7 @@ void KernelEmitter::store_all(const Part& part) {
   };
   for (int s : part.stores) values_.get(store_at(s).value);
   for (int s : part.stores)
-    if (!values_.store_woven(store_at(s))) values_.store(store_at(s), stage_->stream);
+    if (!values_.store_interleaved(store_at(s))) values_.store(store_at(s), stage_->stream);
 }
 
 void KernelEmitter::emit_stage(int k) {
@@ -124,8 +124,8 @@ void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t align
     nest_ = section_of(all, loop, borders[k], last ? -1 : borders[k + 1]);
     const Vec<int> outside = body_.needed;
     body_.needed = needed_values(nest_, roots_of());
-    const Value from = k == 0 ? lo : b_.max(lo, values_.rounds(borders[k], loop)),
-                to = last ? hi : b_.min(hi, values_.rounds(borders[k + 1], loop));
+    const Value from = k == 0 ? lo : b_.max(lo, values_.iterations(borders[k], loop)),
+                to = last ? hi : b_.min(hi, values_.iterations(borders[k + 1], loop));
     b_.if_then(b_.compare(Compare::lt, from, to), [&] { body(from, to, false); });
     nest_ = std::move(all);
     body_.needed = outside;
@@ -153,7 +153,7 @@ void KernelEmitter::open_spaces(std::size_t depth, const Vec<int>& needed) {
 
 Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies, bool masked,
                                   bool known_nonempty, const VectorBody& body) {
-  const int loop = stage_->vector_loop, lanes = values_.lanes();
+  const int loop = stage_->vector_loop, simd_lanes = values_.simd_lanes();
   const auto one = [&](Value i, const Values& inner, int copy, Value mask) {
     const Values before = values_.known();
     values_.enter(loop, i);
@@ -165,42 +165,44 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
     return next;
   };
   const NestLoop& l = loop_of(loop);
-  const bool no_tail = whole_groups(loop, lanes);
+  const bool no_tail = whole_groups(loop, simd_lanes);
   const bool whole = loop != schedule_.parallel_loop && !l.runtime && l.block_of < 0 &&
                      stage_->mode != Mode::vertical;
-  if (whole && l.extent <= lanes) {
+  if (whole && l.extent <= simd_lanes) {
     return one(lo, carried, 0,
-               l.extent == lanes ? Value{} : b_.tail_mask(lanes, at_run_time(b_.index(l.extent))));
+               l.extent == simd_lanes ? Value{}
+                                      : b_.tail_mask(simd_lanes, at_run_time(b_.index(l.extent))));
   }
   if (masked && !no_tail) {
     return b_.loop(
-        lo, hi, lanes, carried,
+        lo, hi, simd_lanes, carried,
         [&](Value i, const Values& inner) {
-          return one(i, inner, 0, b_.tail_mask(lanes, b_.sub(hi, i)));
+          return one(i, inner, 0, b_.tail_mask(simd_lanes, b_.sub(hi, i)));
         },
         known_nonempty);
   }
   Value from = lo;
   if (copies > 1) {
-    const std::int64_t step = std::int64_t{lanes} * copies;
-    const Value rounds = b_.bit_and(b_.sub(hi, lo), b_.index(-step));
-    const Value to = b_.add(lo, rounds);
+    const std::int64_t step = std::int64_t{simd_lanes} * copies;
+    const Value iterations = b_.bit_and(b_.sub(hi, lo), b_.index(-step));
+    const Value to = b_.add(lo, iterations);
     carried = b_.loop(lo, to, step, carried, [&](Value i, Values inner) {
       for (int c = 0; c < copies; ++c)
-        inner = one(c ? b_.add(i, b_.index(std::int64_t{c} * lanes)) : i, inner, c, {});
+        inner = one(c ? b_.add(i, b_.index(std::int64_t{c} * simd_lanes)) : i, inner, c, {});
       return inner;
     });
     from = to;
     if (whole && whole_groups(loop, step)) return carried;
   }
-  const Value to = no_tail ? hi : b_.add(from, b_.bit_and(b_.sub(hi, from), b_.index(-lanes)));
+  const Value to = no_tail ? hi : b_.add(from, b_.bit_and(b_.sub(hi, from), b_.index(-simd_lanes)));
   carried = b_.loop(
-      from, to, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, {}); },
+      from, to, simd_lanes, carried,
+      [&](Value i, const Values& inner) { return one(i, inner, 0, {}); },
       no_tail && copies == 1 && known_nonempty);
   if (no_tail) return carried;
   return b_.if_else(
       b_.compare(Compare::lt, to, hi),
-      [&] { return one(to, carried, 0, b_.tail_mask(lanes, at_run_time(b_.sub(hi, to)))); },
+      [&] { return one(to, carried, 0, b_.tail_mask(simd_lanes, at_run_time(b_.sub(hi, to)))); },
       [&] { return carried; });
 }
 
@@ -216,12 +218,14 @@ void KernelEmitter::elementwise() {
   if (stage_->tile_loop >= 0) return tiles();
   const int loop = stage_->vector_loop;
   // Sections of whole vectors: their borders are where vectors begin.
-  in_sections(loop, lower(loop), upper(loop), values_.lanes(), [&](Value lo, Value hi, bool whole) {
-    vector_loop(lo, hi, {}, 1, stage_->masked, !whole || nonempty(loop), [&](const Values&, int) {
-      store_all(body_);
-      return Values{};
-    });
-  });
+  in_sections(loop, lower(loop), upper(loop), values_.simd_lanes(),
+              [&](Value lo, Value hi, bool whole) {
+                vector_loop(lo, hi, {}, 1, stage_->masked, !whole || nonempty(loop),
+                            [&](const Values&, int) {
+                              store_all(body_);
+                              return Values{};
+                            });
+              });
 }
 
 void emit_nest(IrBuilder& builder, const std::string& name, const Nest& nest,

@@ -29,7 +29,7 @@ AccessCounts count_accesses(const Nest&, const Schedule&);
 /// Emits `void name(...)`.
 void emit_nest(IrBuilder&, const std::string& name, const Nest&, const Schedule&);
 
-/// An element-wise op on registers of equal lanes; `dtype` is the result's.
+/// An element-wise op on registers of equal SIMD lanes; `dtype` is the result's.
 Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params,
               std::span<const Value> operands);
 /// The same where the code has so many uses of it: a long op that has several is a function, which
@@ -47,16 +47,16 @@ class ValueEmitter {
   Value extent(int loop);
   /// A distance as an index that the code need not be made for, unless it is a small one.
   Value number(std::int64_t x);
-  /// The same of a number of rounds of `loop`.
-  Value rounds(std::int64_t x, int loop);
+  /// The same of a number of iterations of `loop`.
+  Value iterations(std::int64_t x, int loop);
   void set_vector_loop(int loop);  ///< −1: values are scalars
   int vector_loop() const { return vector_loop_; }
-  int lanes() const { return vector_loop_ >= 0 ? schedule_.lanes : 1; }
+  int simd_lanes() const { return vector_loop_ >= 0 ? schedule_.simd_lanes : 1; }
 
-  /// the loop is open; for the vector loop, `position` is that of lane 0
+  /// the loop is open; for the vector loop, `position` is that of SIMD lane 0
   void enter(int loop, Value position);
   void leave(int loop);
-  void set_mask(Value mask) { mask_ = mask; }  ///< of the tail; none: all lanes
+  void set_mask(Value mask) { mask_ = mask; }  ///< of the tail; none: all SIMD lanes
   Value mask() const { return mask_; }
   Value position(int loop) const { return positions_[static_cast<std::size_t>(loop)]; }
 
@@ -65,23 +65,24 @@ class ValueEmitter {
   Vec<Value> known() const { return known_; }
   void restore(Vec<Value> known) { known_ = std::move(known); }
   void bind(int value, Value v) { known_[static_cast<std::size_t>(value)] = v; }
-  bool reads_turned(int value, const StageSchedule& s) const {
-    return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s,
-                                    schedule_.lanes, dependences_);
+  bool reads_transposed(int value, const StageSchedule& s) const {
+    return vt::detail::reads_transposed(nest_, nest_.values[static_cast<std::size_t>(value)], s,
+                                        schedule_.simd_lanes, dependences_);
   }
-  /// A vector along the tile loop of a turned load, at lane `lane` of the vector loop, read as
-  /// elements of `d`. At an edge: with a mask, and of `rows` lanes; beyond them it is any numbers.
-  Value load_row(int value, int lane, DType d);
-  Value load_row(int value, int lane, DType d, Value mask, Value rows);
-  /// Asks for what a load on end reads a round of `loop` later, if that is elsewhere.
-  void fetch_round(int value, int loop);
-  bool writes_turned(const NestStore& store, const StageSchedule& s) const {
-    return lies_turned(nest_, store.index, s, schedule_.lanes, dependences_);
+  /// A vector along the tile loop of a transposed load, at SIMD lane `simd_lane` of the vector
+  /// loop, read as elements of `d`. At an edge: with a mask, and of `rows` SIMD lanes; beyond them
+  /// it is any numbers.
+  Value load_row(int value, int simd_lane, DType d);
+  Value load_row(int value, int simd_lane, DType d, Value mask, Value rows);
+  /// Asks for what a load on end reads an iteration of `loop` later, if that is elsewhere.
+  void fetch_iteration(int value, int loop);
+  bool writes_transposed(const NestStore& store, const StageSchedule& s) const {
+    return lies_transposed(nest_, store.index, s, schedule_.simd_lanes, dependences_);
   }
-  /// Where the row of lane `lane` of a turned store begins.
-  Value row_of(const NestStore&, int lane);
+  /// Where the row of SIMD lane `simd_lane` of a transposed store begins.
+  Value row_of(const NestStore&, int simd_lane);
   /// Asks for what load_row reads `further` elements on; `near`: into the first-level cache.
-  void fetch_row(int value, int lane, std::int64_t further, bool near);
+  void fetch_row(int value, int simd_lane, std::int64_t further, bool near);
   /// Emits the values that the index of a load is made of, so that several places may use them.
   void prepare_index(int value) {
     nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index,
@@ -90,15 +91,16 @@ class ValueEmitter {
   void bind_result(int reduction, Value v);  ///< the value of `reduced` values of this reduction
   void stage_done(int stage) { stages_done_ = stage + 1; }
 
-  /// Emits those of `values` that no loop still to be opened changes, nor the rounds of a running
-  /// reduction.
+  /// Emits those of `values` that no loop still to be opened changes, nor the iterations of a
+  /// running reduction.
   void hoist(const Vec<int>& values);
-  Value get(int value);        ///< scalar or `lanes()` wide
-  Value get_lanes(int value);  ///< `lanes()` wide
-  Value widen(Value v) { return v.lanes == lanes() ? v : b_.splat(v, lanes()); }
+  Value get(int value);             ///< scalar or `lanes()` wide
+  Value get_simd_lanes(int value);  ///< `lanes()` wide
+  Value widen(Value v) { return v.simd_lanes == simd_lanes() ? v : b_.splat(v, simd_lanes()); }
   void store(const NestStore&, bool stream);
-  /// All stores that are woven with it, if it is the first of them; false if it is woven with none.
-  bool store_woven(const NestStore&);
+  /// All stores that are interleaved with it, if it is the first of them; false if it is
+  /// interleaved with none.
+  bool store_interleaved(const NestStore&);
 
  private:
   bool varies(int value) const {
@@ -111,14 +113,14 @@ class ValueEmitter {
   Value emit_load(const NestValue& v);
   Value emit_index_value(const NestValue& v);
   Value emit_in_range(const NestValue& v);
-  // at lane 0; skip_varying: without the terms that differ between lanes
+  // at SIMD lane 0; skip_varying: without the terms that differ between SIMD lanes
   Value scalar_index(IndexId e, bool skip_varying);
-  Value lane_indices(IndexId e, Value* base);  // e = base (i64 scalar) + lanes
-  Value full_lanes(IndexId e);                 // all of e as i64 or i32 lanes
+  Value simd_lane_indices(IndexId e, Value* base);  // e = base (i64 scalar) + SIMD lanes
+  Value full_simd_lanes(IndexId e);                 // all of e as i64 or i32 SIMD lanes
   bool term_varies(const IndexTerm& t) const;
   Value floor_divide(Value x, std::int64_t by, bool may_be_negative);
   Value pointer(int buffer);
-  Value row_pointer(int value, int lane, std::int64_t further);
+  Value row_pointer(int value, int simd_lane, std::int64_t further);
   // of vectors along the vector loop, in bytes; 0: unknown
   int store_alignment(const NestStore& s, DType d) const;
   void update(const NestStore&);
@@ -128,8 +130,8 @@ class ValueEmitter {
   const Nest& nest_;
   const Schedule& schedule_;
   Vec<std::uint64_t> dependences_;
-  Vec<int> ready_stage_;  // per value: stages that must be done before it is known
-  Vec<char> in_round_;    // per value: it depends on what a reduction has so far
+  Vec<int> ready_stage_;    // per value: stages that must be done before it is known
+  Vec<char> in_iteration_;  // per value: it depends on what a reduction has so far
   Vec<Value> known_;
   Vec<Value> positions_;  // per loop
   Vec<Value> extents_, scalars_, pointers_;

@@ -1,4 +1,4 @@
-// Element-wise ops on registers: the CPU's row for every op of the op table.
+// Element-wise ops on registers: LLVM code for every element-wise op of the op table.
 #include "nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -31,18 +31,19 @@ Value float_power(IrBuilder& b, Value x, int exponent) {
   constexpr unsigned most_plain = 16;
   const unsigned n =
       exponent < 0 ? 0U - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent);
-  if (n == 0) return b.real(d, 1, x.lanes);
+  if (n == 0) return b.real(d, 1, x.simd_lanes);
   if (n > most_plain) {
     const Value base = b.convert(x, DType::f64);
     if (d == DType::f64 || n >= 1U << 20)
       return b.convert(math::long_power(b, base, n, exponent < 0), d);
     return b.convert(
-        power_by_squaring(b, exponent < 0 ? b.div(b.real(DType::f64, 1, x.lanes), base) : base, n),
+        power_by_squaring(b, exponent < 0 ? b.div(b.real(DType::f64, 1, x.simd_lanes), base) : base,
+                          n),
         d);
   }
   const Value wide = size_of(d) == 2 ? b.convert(x, DType::f32) : x;
   if (exponent > 0) return b.convert(power_by_squaring(b, wide, n), d);
-  const Value one = b.real(wide.dtype, 1, x.lanes),
+  const Value one = b.real(wide.dtype, 1, x.simd_lanes),
               inverse = n == 1 || n % 2 ? b.div(one, wide) : Value{};
   if (n == 1) return b.convert(inverse, d);
   const Value root =
@@ -56,20 +57,20 @@ Value integer_power(IrBuilder& b, Value x, int exponent) {
   if (is_float(d)) return float_power(b, x, exponent);
   if (exponent < 0) {
     // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
-    const Value one = b.integer(d, 1, x.lanes), zero = b.integer(d, 0, x.lanes);
+    const Value one = b.integer(d, 1, x.simd_lanes), zero = b.integer(d, 0, x.simd_lanes);
     Value result = b.select(b.compare(Compare::eq, x, one), one, zero);
     if (is_signed_int(d)) {
-      const Value minus_one = b.integer(d, -1, x.lanes);
+      const Value minus_one = b.integer(d, -1, x.simd_lanes);
       result =
           b.select(b.compare(Compare::eq, x, minus_one), exponent % 2 ? minus_one : one, result);
     }
     return result;
   }
-  return exponent == 0 ? b.integer(d, 1, x.lanes)
+  return exponent == 0 ? b.integer(d, 1, x.simd_lanes)
                        : power_by_squaring(b, x, static_cast<unsigned>(exponent));
 }
 
-// Rounds to fewer exponent and mantissa bits, to nearest even, as XLA's ReducePrecision.
+// Iterations to fewer exponent and mantissa bits, to nearest even, as XLA's ReducePrecision.
 Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
   // f16 in its own bits: its subnormal numbers are no such in f32. bf16 is f32 without the last
   // bits.
@@ -83,10 +84,10 @@ Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
             exponent = wide   ? 11
                        : half ? 5
                               : 8,
-            lanes = x.lanes;
+            simd_lanes = x.simd_lanes;
   Value u = b.bitcast(b.convert(x, d), bits);
   const auto number = [&](std::uint64_t v) {
-    return b.integer(bits, static_cast<std::int64_t>(v), lanes);
+    return b.integer(bits, static_cast<std::int64_t>(v), simd_lanes);
   };
   const std::uint64_t sign_bit = std::uint64_t{1} << (mantissa + exponent);
   const Value sign = b.bit_and(u, number(sign_bit));
@@ -114,10 +115,10 @@ Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
 }
 
 Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
-  // Square and multiply over the exponent's bits; enough rounds for the widest exponent. A negative
-  // one is handled as in integer_power.
+  // Square and multiply over the exponent's bits; enough iterations for the widest exponent. A
+  // negative one is handled as in integer_power.
   const DType d = x.dtype;
-  const Value one = b.integer(d, 1, x.lanes), zero = b.integer(d, 0, x.lanes);
+  const Value one = b.integer(d, 1, x.simd_lanes), zero = b.integer(d, 0, x.simd_lanes);
   const int bits = is_bool(d) ? 1 : static_cast<int>(size_of(d)) * 8;
   Value result = one, power = x, left = y;
   for (int i = 0; i < bits; ++i) {
@@ -127,7 +128,7 @@ Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
     if (!is_bool(d)) left = b.shift_right_logical(left, 1);
   }
   if (!is_signed_int(d)) return result;
-  const Value minus_one = b.integer(d, -1, x.lanes);
+  const Value minus_one = b.integer(d, -1, x.simd_lanes);
   const Value odd = b.compare(Compare::ne, b.bit_and(y, one), zero);
   Value inverse = b.select(b.compare(Compare::eq, x, one), one, zero);
   inverse = b.select(b.compare(Compare::eq, x, minus_one), b.select(odd, minus_one, one), inverse);
@@ -138,7 +139,7 @@ Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
 Value threefry(IrBuilder& b, Value key, Value counter) {
   const auto high = [&](Value v) { return b.convert(b.shift_right_logical(v, 32), DType::u32); };
   const auto low = [&](Value v) { return b.convert(v, DType::u32); };
-  const auto number = [&](std::uint32_t n) { return b.integer(DType::u32, n, key.lanes); };
+  const auto number = [&](std::uint32_t n) { return b.integer(DType::u32, n, key.simd_lanes); };
   Value keys[3] = {high(key), low(key), {}};
   keys[2] = b.bit_xor(b.bit_xor(keys[0], keys[1]), number(scalar_math::threefry_parity));
   Value x = b.add(high(counter), keys[0]), y = b.add(low(counter), keys[1]);
@@ -268,10 +269,10 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, const V
   constexpr int most_inlined = 2;
   const bool is_long = op_weight(op, dtype) >= 15 && (is_float(dtype) || op == Op::threefry);
   if (!is_long || uses <= most_inlined) return emit_op(b, op, dtype, params, operands);
-  const int lanes = operands[0].lanes;
+  const int simd_lanes = operands[0].simd_lanes;
   const std::string name =
-      "vt." + std::string(name_of(op)) + "." + name_of(dtype) + "x" + std::to_string(lanes);
-  return b.call_helper(name, dtype, lanes, operands, [&](const Vec<Value>& arguments) {
+      "vt." + std::string(name_of(op)) + "." + name_of(dtype) + "x" + std::to_string(simd_lanes);
+  return b.call_helper(name, dtype, simd_lanes, operands, [&](const Vec<Value>& arguments) {
     return emit_op(b, op, dtype, params, arguments);
   });
 }

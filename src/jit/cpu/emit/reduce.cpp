@@ -12,7 +12,7 @@ namespace vt::detail::cpu {
 
 namespace reduction_emission {
 
-Reduce lane_reduce(ReduceOp op) {
+Reduce simd_reduce(ReduceOp op) {
   switch (op) {
     case ReduceOp::product: return Reduce::mul;
     case ReduceOp::maximum: return Reduce::max;
@@ -36,7 +36,7 @@ Vec<DType> KernelEmitter::carried_dtypes() const {
   return dtypes;
 }
 
-Values KernelEmitter::initial(int lanes) {
+Values KernelEmitter::initial(int simd_lanes) {
   using namespace reduction_emission;
   Values init;
   for (int r : reductions_) {
@@ -44,13 +44,13 @@ Values KernelEmitter::initial(int lanes) {
     if (reduction.position >= 0) {
       const DType d = nest_.values[static_cast<std::size_t>(reduction.value)].dtype;
       init.push_back(
-          b_.identity(reduction.op == ReduceOp::argmax ? Reduce::max : Reduce::min, d, lanes));
+          b_.identity(reduction.op == ReduceOp::argmax ? Reduce::max : Reduce::min, d, simd_lanes));
       // none yet: loses against every element
-      init.push_back(b_.integer(reduction.dtype, -1, lanes));
+      init.push_back(b_.integer(reduction.dtype, -1, simd_lanes));
     } else if (reduction.op == ReduceOp::fold) {
-      init.push_back(values_.get_lanes(reduction.init));
+      init.push_back(values_.get_simd_lanes(reduction.init));
     } else {
-      init.push_back(b_.identity(lane_reduce(reduction.op), reduction.dtype, lanes));
+      init.push_back(b_.identity(simd_reduce(reduction.op), reduction.dtype, simd_lanes));
     }
   }
   return init;
@@ -66,8 +66,8 @@ void KernelEmitter::bind_states(const Values& carried, std::size_t first) {
 // Does element (x, at) win over (y, where)? NaN beats numbers, earlier beats later; `where` −1 is
 // no element.
 Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) {
-  const Value none = b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, where.lanes));
-  const Value some = b_.compare(Compare::ne, at, b_.integer(at.dtype, -1, at.lanes));
+  const Value none = b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, where.simd_lanes));
+  const Value some = b_.compare(Compare::ne, at, b_.integer(at.dtype, -1, at.simd_lanes));
   const Value earlier = b_.compare(Compare::lt, at, where);
   Value better = b_.compare(op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, y);
   Value equal = b_.compare(Compare::eq, x, y);
@@ -80,21 +80,21 @@ Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) 
   return b_.bit_and(some, won);
 }
 
-// The results so far for each lane of x, given that of the lane before the first; `carried` becomes
-// that of the last lane.
+// The results so far for each SIMD lane of x, given that of the SIMD lane before the first;
+// `carried` becomes that of the last lane.
 Value KernelEmitter::running(Reduce op, Value x, Value& carried) {
-  const int lanes = x.lanes;
-  if (lanes > 1) {
-    const Value none = b_.identity(op, x.dtype, lanes);
-    for (int step = 1; step < lanes; step *= 2) {
-      Vec<int> back;  // `step` lanes of the neutral element, then those of x
-      for (int i = 0; i < lanes; ++i) back.push_back(i < step ? i : lanes + i - step);
+  const int simd_lanes = x.simd_lanes;
+  if (simd_lanes > 1) {
+    const Value none = b_.identity(op, x.dtype, simd_lanes);
+    for (int step = 1; step < simd_lanes; step *= 2) {
+      Vec<int> back;  // `step` SIMD lanes of the neutral element, then those of x
+      for (int i = 0; i < simd_lanes; ++i) back.push_back(i < step ? i : simd_lanes + i - step);
       x = b_.combine(op, b_.shuffle(none, x, back), x);
     }
   }
   x = b_.combine(op, carried, x);
-  if (lanes > 1) {
-    const Vec<int> last(static_cast<std::size_t>(lanes), lanes - 1);
+  if (simd_lanes > 1) {
+    const Vec<int> last(static_cast<std::size_t>(simd_lanes), simd_lanes - 1);
     carried = b_.shuffle(x, x, last);
   } else {
     carried = x;
@@ -105,15 +105,15 @@ Value KernelEmitter::running(Reduce op, Value x, Value& carried) {
 // carried[first…] after one more vector of inputs, which come in the order of their positions.
 void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
   using namespace reduction_emission;
-  const int lanes = values_.lanes();
+  const int simd_lanes = values_.simd_lanes();
   bind_states(carried, first);
   Values next = carried;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
-    const Reduce op = lane_reduce(reduction.op);
+    const Reduce op = simd_reduce(reduction.op);
     if (reduction.position >= 0) {
-      const Value x = values_.get_lanes(reduction.value),
-                  at = values_.get_lanes(reduction.position);
+      const Value x = values_.get_simd_lanes(reduction.value),
+                  at = values_.get_simd_lanes(reduction.position);
       const Value best = carried[first], where = carried[first + 1];
       // Of floats one comparison that NaN passes too. An element that is no better than the neutral
       // one is found at the end, by found_place.
@@ -132,11 +132,11 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
       continue;
     }
     if (reduction.op == ReduceOp::fold) {
-      next[first] = values_.get_lanes(reduction.value);
+      next[first] = values_.get_simd_lanes(reduction.value);
     } else {
-      Value x = values_.get_lanes(reduction.value);
+      Value x = values_.get_simd_lanes(reduction.value);
       b_.at(reduction.where);
-      if (mask) x = b_.select(mask, x, b_.identity(op, reduction.dtype, lanes));
+      if (mask) x = b_.select(mask, x, b_.identity(op, reduction.dtype, simd_lanes));
       if (reduction.running && stage_->mode == Mode::horizontal)
         values_.bind(reduction.state, running(op, x, next[first]));
       else next[first] = b_.combine(op, carried[first], x);
@@ -160,18 +160,18 @@ void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& oth
       first += 2;
       from += 2;
     } else {
-      a[first] = b_.combine(lane_reduce(reduction.op), a[first], other[from]);
+      a[first] = b_.combine(simd_reduce(reduction.op), a[first], other[from]);
       ++first;
       ++from;
     }
   }
 }
 
-// The place of the extreme of all lanes: the first of those that have it.
+// The place of the extreme of all SIMD lanes: the first of those that have it.
 Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
-  if (x.lanes > 1) {
-    const Value best =
-        b_.splat(b_.reduce_lanes(op == ReduceOp::argmax ? Reduce::max : Reduce::min, x), x.lanes);
+  if (x.simd_lanes > 1) {
+    const Value best = b_.splat(
+        b_.reduce_simd_lanes(op == ReduceOp::argmax ? Reduce::max : Reduce::min, x), x.simd_lanes);
     Value has = b_.compare(Compare::eq, x, best);
     if (is_float(x.dtype)) has = b_.bit_or(has, b_.bit_and(b_.is_nan(x), b_.is_nan(best)));
     // As an unsigned number the place of no element, -1, comes after all others.
@@ -181,8 +181,9 @@ Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
                          : bytes == 2 ? DType::u16
                                       : DType::u8;
     at = b_.bitcast(
-        b_.reduce_lanes(Reduce::min,
-                        b_.bitcast(b_.select(has, at, b_.integer(at.dtype, -1, at.lanes)), places)),
+        b_.reduce_simd_lanes(
+            Reduce::min,
+            b_.bitcast(b_.select(has, at, b_.integer(at.dtype, -1, at.simd_lanes)), places)),
         at.dtype);
   }
   return found_place(at);
@@ -190,13 +191,13 @@ Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
 
 // Where no element was better than the neutral one, all of them equal it: the first place.
 Value KernelEmitter::found_place(Value at) {
-  return b_.select(b_.compare(Compare::eq, at, b_.integer(at.dtype, -1, at.lanes)),
-                   b_.integer(at.dtype, 0, at.lanes), at);
+  return b_.select(b_.compare(Compare::eq, at, b_.integer(at.dtype, -1, at.simd_lanes)),
+                   b_.integer(at.dtype, 0, at.simd_lanes), at);
 }
 
 // ---- pieces -------------------------------------------------------------------------------------
 
-// `unit` rounds of the innermost loop are one addition to each accumulator.
+// `unit` iterations of the innermost loop are one addition to each accumulator.
 KernelEmitter::Pieces KernelEmitter::pieces(std::int64_t unit) const {
   const bool sums = any_of(reductions_, [&](int r) {
     return reduction_of(r).op == ReduceOp::sum && is_float(reduction_of(r).dtype);
@@ -208,7 +209,7 @@ KernelEmitter::Pieces KernelEmitter::pieces(std::int64_t unit) const {
   SmallVec<int, 6> loops = reduces_;
   if (stage_->mode == Mode::horizontal && stage_->vector_loop >= 0)
     loops.push_back(stage_->vector_loop);
-  std::int64_t inner = 1;  // additions in a round
+  std::int64_t inner = 1;  // additions in an iteration
   for (std::size_t depth = loops.size(); depth-- > 0; unit = 1) {
     const NestLoop& l = loop_of(loops[depth]);
     const std::int64_t additions = (l.extent + unit - 1) / unit * inner;
@@ -218,7 +219,7 @@ KernelEmitter::Pieces KernelEmitter::pieces(std::int64_t unit) const {
       if (nest_.stages.size() > 1 &&
           (l.runtime ||
            additions > 2 * most_additions * most_additions))  // such loops are not cut in blocks
-        pieces.rounds.insert(pieces.rounds.begin(), pieces.rounds[0] * most_additions);
+        pieces.iterations.insert(pieces.iterations.begin(), pieces.iterations[0] * most_additions);
       return pieces;
     }
     inner = std::max<std::int64_t>(additions, 1);
@@ -230,10 +231,10 @@ KernelEmitter::Pieces KernelEmitter::pieces(std::int64_t unit) const {
 // before.
 Values KernelEmitter::in_pieces(Value lo, Value hi, std::size_t level, const Values& totals,
                                 FunctionRef<Values(Value, Value)> piece) {
-  const std::int64_t rounds = pieces_.rounds[level];
-  return b_.loop(lo, hi, rounds, totals, [&](Value start, Values sums) {
-    const Value end = b_.min(b_.add(start, b_.index(rounds)), hi);
-    const bool last = level + 1 == pieces_.rounds.size();
+  const std::int64_t iterations = pieces_.iterations[level];
+  return b_.loop(lo, hi, iterations, totals, [&](Value start, Values sums) {
+    const Value end = b_.min(b_.add(start, b_.index(iterations)), hi);
+    const bool last = level + 1 == pieces_.iterations.size();
     const Values more =
         last ? piece(start, end) : in_pieces(start, end, level + 1, initial_copies(), piece);
     for (std::size_t at = 0; at < sums.size(); at += carried_per_copy())
@@ -247,7 +248,7 @@ Values KernelEmitter::in_pieces(Value lo, Value hi, std::size_t level, const Val
 Values KernelEmitter::initial_copies() {
   Values carried;
   for (int c = 0; c < (stage_->vector_loop < 0 ? 1 : stage_->accumulators); ++c)
-    for (const Value& v : initial(values_.lanes())) carried.push_back(v);
+    for (const Value& v : initial(values_.simd_lanes())) carried.push_back(v);
   return carried;
 }
 
@@ -272,7 +273,7 @@ Values KernelEmitter::reduce_range(std::size_t depth, Value lo, Value hi, bool k
     accumulate(inner, static_cast<std::size_t>(copy) * per_copy, mask);
     store_all(body_);
     if (stage_->fetch_ahead)
-      for (int v : body_.needed) values_.fetch_round(v, nest_.shared.back());
+      for (int v : body_.needed) values_.fetch_iteration(v, nest_.shared.back());
     return inner;
   };
   if (stage_->vector_loop < 0) return body(carried, 0);
@@ -281,9 +282,10 @@ Values KernelEmitter::reduce_range(std::size_t depth, Value lo, Value hi, bool k
 
 void KernelEmitter::horizontal() {
   using namespace reduction_emission;
-  const int lanes = values_.lanes(), copies = stage_->vector_loop < 0 ? 1 : stage_->accumulators;
-  pieces_ =
-      pieces(stage_->vector_loop < 0 ? 1 : std::int64_t{lanes} * (stage_->masked ? 1 : copies));
+  const int simd_lanes = values_.simd_lanes(),
+            copies = stage_->vector_loop < 0 ? 1 : stage_->accumulators;
+  pieces_ = pieces(
+      stage_->vector_loop < 0 ? 1 : std::int64_t{simd_lanes} * (stage_->masked ? 1 : copies));
   Values carried = reduce_loops(0, initial_copies());
   // Neighbours first: the same tree whatever the number of elements.
   const std::size_t per_copy = carried_per_copy();
@@ -298,11 +300,11 @@ void KernelEmitter::horizontal() {
       values_.bind_result(r, best_position(reduction.op, carried[at], carried[at + 1]));
       at += 2;
     } else if (reduction.op == ReduceOp::fold) {
-      values_.bind_result(r, carried[at++]);  // one lane
+      values_.bind_result(r, carried[at++]);  // one SIMD lane
     } else if (reduction.running) {
       ++at;
     } else {
-      values_.bind_result(r, b_.reduce_lanes(lane_reduce(reduction.op), carried[at]));
+      values_.bind_result(r, b_.reduce_simd_lanes(simd_reduce(reduction.op), carried[at]));
       ++at;
     }
   }
@@ -318,19 +320,20 @@ void KernelEmitter::horizontal() {
 // Tiles of the vector loop have their accumulators in a local array that stays in the first-level
 // cache while the rows stream by.
 void KernelEmitter::vertical() {
-  if (stage_->tile_loop >= 0) return turned_fold();
+  if (stage_->tile_loop >= 0) return transposed_fold();
   constexpr std::int64_t tile_bytes = 16384;
-  const int loop = stage_->vector_loop, lanes = values_.lanes();
+  const int loop = stage_->vector_loop, simd_lanes = values_.simd_lanes();
   const NestLoop& l = loop_of(loop);
   const Vec<DType> dtypes = carried_dtypes();
   std::int64_t bytes = 0;
   for (DType d : dtypes) bytes += static_cast<std::int64_t>(size_of(d));
   std::int64_t tile =
-      std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
-  if (stage_->narrow) tile = lanes;
+      std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / simd_lanes, 1) *
+      simd_lanes;
+  if (stage_->narrow) tile = simd_lanes;
   // Where one code does for many extents, a longer array than some need.
-  if (!l.runtime && (!schedule_.any_sizes || l.extent <= 2 * lanes))
-    tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
+  if (!l.runtime && (!schedule_.any_sizes || l.extent <= 2 * simd_lanes))
+    tile = std::min(tile, (l.extent + simd_lanes - 1) / simd_lanes * simd_lanes);
   pieces_ = pieces(stage_->accumulators);
   Values arrays, totals;
   for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));
@@ -348,19 +351,19 @@ void KernelEmitter::vertical() {
           return b_.offset(totals[k], dtypes[k], b_.sub(i, start));
         };
         // The arrays are whole vectors, so accumulators need no mask.
-        const Values init = initial(lanes);
+        const Values init = initial(simd_lanes);
         const auto begin = [&](const Slot& at) {
-          b_.for_range(start, end, lanes, [&](Value i) {
+          b_.for_range(start, end, simd_lanes, [&](Value i) {
             for (std::size_t k = 0; k < init.size(); ++k) b_.store(at(k, i), init[k]);
           });
         };
         // Adds the sums of a piece to those before, and begins the next one.
         const auto finish = [&] {
-          b_.for_range(start, end, lanes, [&](Value i) {
+          b_.for_range(start, end, simd_lanes, [&](Value i) {
             Values sums, piece;
             for (std::size_t k = 0; k < init.size(); ++k) {
-              sums.push_back(b_.load(total(k, i), dtypes[k], lanes));
-              piece.push_back(b_.load(slot(k, i), dtypes[k], lanes));
+              sums.push_back(b_.load(total(k, i), dtypes[k], simd_lanes));
+              piece.push_back(b_.load(slot(k, i), dtypes[k], simd_lanes));
             }
             combine_into(sums, 0, piece, 0);
             for (std::size_t k = 0; k < init.size(); ++k) {
@@ -381,7 +384,7 @@ void KernelEmitter::vertical() {
             const bool position = reduction_of(r).position >= 0;
             if (position) ++k;
             const Value result =
-                b_.load(pieces_.depth < 0 ? slot(k, i) : total(k, i), dtypes[k], lanes);
+                b_.load(pieces_.depth < 0 ? slot(k, i) : total(k, i), dtypes[k], simd_lanes);
             values_.bind_result(r, position ? found_place(result) : result);
             ++k;
           }
@@ -401,9 +404,9 @@ void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& 
   const Value hi = upper(loop);
   if (static_cast<int>(depth) != pieces_.depth)
     return rows_of(depth, lower(loop), hi, nonempty(loop), start, end, slot, finish);
-  const std::int64_t rounds = pieces_.rounds.back();
-  b_.for_range(lower(loop), hi, rounds, [&](Value from) {
-    rows_of(depth, from, b_.min(b_.add(from, b_.index(rounds)), hi), true, start, end, slot,
+  const std::int64_t iterations = pieces_.iterations.back();
+  b_.for_range(lower(loop), hi, iterations, [&](Value from) {
+    rows_of(depth, from, b_.min(b_.add(from, b_.index(iterations)), hi), true, start, end, slot,
             finish);
     finish();
   });
@@ -457,7 +460,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     Vec<Values> inputs;
     Values old;
     for (std::size_t k = 0; k < dtypes.size(); ++k)
-      old.push_back(b_.load(slot(k, i), dtypes[k], values_.lanes()));
+      old.push_back(b_.load(slot(k, i), dtypes[k], values_.simd_lanes()));
     for (int c = 0; c < count; ++c) {
       values_.restore(hoisted[static_cast<std::size_t>(c)]);
       if (loop >= 0) values_.enter(loop, positions[static_cast<std::size_t>(c)]);
@@ -465,7 +468,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
         accumulate(old, 0, mask);
       } else {
         Values x;
-        for (int r : reductions_) x.push_back(values_.get_lanes(reduction_of(r).value));
+        for (int r : reductions_) x.push_back(values_.get_simd_lanes(reduction_of(r).value));
         inputs.push_back(std::move(x));
       }
       store_all(body_);

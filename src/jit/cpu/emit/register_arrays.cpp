@@ -1,5 +1,5 @@
-// Arrays of a register loop as wholes: those in the function's frame, parts of others, and what
-// loops carry of them.
+// Arrays of a register kernel that are used as wholes: those in the function's stack frame, views
+// of others, and those that loops carry.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -8,7 +8,7 @@
 
 namespace vt::detail::cpu::register_emission {
 
-Val Emitter::kept(Object o) {
+Val RegisterEmitter::kept(Object o) {
   Val v;
   v.object = static_cast<int>(objects_.size());
   if (o.base < 0) o.base = v.object;
@@ -16,7 +16,7 @@ Val Emitter::kept(Object o) {
   return v;
 }
 
-Object Emitter::own_array(const Aval& a) {
+Object RegisterEmitter::own_array(const Aval& a) {
   Object o;
   o.pointer = b_.stack_array(a.dtype, std::max<std::int64_t>(a.elements(), 1));
   o.dtype = a.dtype;
@@ -25,13 +25,13 @@ Object Emitter::own_array(const Aval& a) {
   return o;
 }
 
-void Emitter::copy(const Object& to, const Val& from) {
+void RegisterEmitter::copy(const Object& to, const Val& from) {
   const Object& o = object(from);
   const std::int64_t bytes = o.shape.elements() * static_cast<std::int64_t>(size_of(o.dtype));
   b_.copy_bytes(first_of(to), first_of(o), index_number(bytes));
 }
 
-Val Emitter::array_value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::array_value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Aval& out = g.aval(e.outputs[0]);
   if (e.op == Op::concatenate) return joined(g, e, in);
   if (e.op == Op::reshape || e.op == Op::slice || e.op == Op::dynamic_slice) {
@@ -65,9 +65,9 @@ Val Emitter::array_value(const GraphBody& g, const Equation& e, const Vec<Val>& 
   const Object to = own_array(out);
   std::size_t widest = size_of(out.dtype);
   for (const Var v : e.inputs) widest = std::max(widest, size_of(g.aval(v).dtype));
-  const int lanes = std::max(b_.target().lanes(std::max<std::size_t>(widest, 4)), 1);
+  const int lanes = std::max(b_.target().simd_lanes(std::max<std::size_t>(widest, 4)), 1);
   const std::int64_t count = out.elements(), vectors = count / lanes * lanes;
-  const auto round = [&](Value i, int wide) {
+  const auto iteration = [&](Value i, int wide) {
     Elements operands;
     for (const Val& x : in)
       operands.push_back(x.object >= 0 ? b_.load(b_.offset(first_of(object(x)), object(x).dtype, i),
@@ -81,15 +81,16 @@ Val Emitter::array_value(const GraphBody& g, const Equation& e, const Vec<Val>& 
     else if (e.op == Op::broadcast_in_dim) result = operands[0];
     else result = apply(e.op, out.dtype, e.params, std::move(operands));
     b_.store(b_.offset(to.pointer, out.dtype, i),
-             result.lanes == wide ? result : b_.splat(result, wide));
+             result.simd_lanes == wide ? result : b_.splat(result, wide));
   };
-  b_.for_range(index_number(0), index_number(vectors), lanes, [&](Value i) { round(i, lanes); });
+  b_.for_range(index_number(0), index_number(vectors), lanes,
+               [&](Value i) { iteration(i, lanes); });
   if (vectors < count)
-    b_.for_range(index_number(vectors), index_number(count), 1, [&](Value i) { round(i, 1); });
+    b_.for_range(index_number(vectors), index_number(count), 1, [&](Value i) { iteration(i, 1); });
   return kept(to);
 }
 
-Val Emitter::joined(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::joined(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Object all = own_array(g.aval(e.outputs[0]));
   std::int64_t first = 0;
   for (std::size_t k = 0; k < in.size(); ++k) {
@@ -101,7 +102,7 @@ Val Emitter::joined(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   return kept(all);
 }
 
-Vec<Val> Emitter::begin_carries(const Vec<Val>& operands, std::size_t carries) {
+Vec<Val> RegisterEmitter::begin_carries(const Vec<Val>& operands, std::size_t carries) {
   Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
   for (Val& v : init) {
     if (v.object < 0) continue;
@@ -116,7 +117,7 @@ Vec<Val> Emitter::begin_carries(const Vec<Val>& operands, std::size_t carries) {
   return init;
 }
 
-void Emitter::hand_on(const Vec<Val>& carried, Vec<Val>& next) {
+void RegisterEmitter::hand_on(const Vec<Val>& carried, Vec<Val>& next) {
   Vec<int> to, from;
   Vec<std::size_t> moved;
   for (std::size_t i = 0; i < carried.size(); ++i) {
@@ -133,7 +134,7 @@ void Emitter::hand_on(const Vec<Val>& carried, Vec<Val>& next) {
     if (carried[i].object >= 0) next[i] = carried[i];
 }
 
-Emitter::Flags Emitter::restrict_writes(const Vec<Val>& carried) {
+RegisterEmitter::Flags RegisterEmitter::restrict_writes(const Vec<Val>& carried) {
   Flags flags;
   for (Object& o : objects_) {
     flags.push_back(o.writable);
@@ -146,7 +147,7 @@ Emitter::Flags Emitter::restrict_writes(const Vec<Val>& carried) {
   return flags;
 }
 
-void Emitter::restore_writes(const Flags& flags) {
+void RegisterEmitter::restore_writes(const Flags& flags) {
   for (std::size_t k = 0; k < flags.size(); ++k) objects_[k].writable = flags[k];
 }
 

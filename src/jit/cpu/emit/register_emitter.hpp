@@ -1,4 +1,4 @@
-// Owns the emission of one register loop: its branches, loops and values. Internal to the files
+// Owns the emission of one register kernel: its branches, loops and values. Internal to the files
 // that implement it.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/ir/dependence.hpp"
-#include "register_loop.hpp"
+#include "register_kernel.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
@@ -39,9 +39,9 @@ struct Object {
   bool writable = false;  ///< by the loop that is being emitted
 };
 
-class Emitter {
+class RegisterEmitter {
  public:
-  Emitter(IrBuilder& b, const LaneForm& form);
+  RegisterEmitter(IrBuilder& b, const LaneForm& form);
   void emit(const std::string& name);
 
  private:
@@ -49,7 +49,7 @@ class Emitter {
   using Flags = Dependence::Flags;
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-  // ---- branches and loops (emit/register_loop.cpp) ----------------------------------------------
+  // ---- branches and loops (emit/register_kernel.cpp) --------------------------------------------
   void whole();
   Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs);
   bool is_wide(const Val& v) const;
@@ -75,9 +75,9 @@ class Emitter {
   Value placed(const Object& o, Value linear);
   Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
   Value sum(Value a, Value b) {
-    return a.lanes == b.lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
+    return a.simd_lanes == b.simd_lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
   }
-  Value wide(Value x) { return x.lanes == width_ ? x : b_.splat(x, width_); }
+  Value wide(Value x) { return x.simd_lanes == width_ ? x : b_.splat(x, width_); }
   Val wide(Val v);
   Val elements_of(const Object& o);
   void store_elements(const Object& o, const Val& v);
@@ -89,16 +89,16 @@ class Emitter {
   }
   /// The lanes of an element that lie side by side, if they do.
   std::optional<Value> neighbours(const Object& o, std::int64_t n);
-  /// Lanes one after the other, each with all of its elements; in a loop's rounds, from a place
+  /// Lanes one after the other, each with all of its elements; in a loop's iterations, from a place
   /// that they share.
   static bool whole_rows(const Object& o) {
     return o.row > 1 && o.shape.elements() == o.row && (o.block == 0 || o.block == o.row) &&
-           (!o.start || o.start.lanes == 1);
+           (!o.start || o.start.simd_lanes == 1);
   }
   Value row_of(const Object& o, Value lane);
   Value elements_left(const Object& o, std::int64_t first);
   int lanes_of_rows(const Object& o) const {
-    return std::min(width_, b_.target().lanes(size_of(o.dtype)));
+    return std::min(width_, b_.target().simd_lanes(size_of(o.dtype)));
   }
   Val load_rows(const Object& o);
   void store_rows(const Object& o, const Val& v);
@@ -118,7 +118,7 @@ class Emitter {
   Val joined(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   /// What a loop carries at first: in memory that it may overwrite.
   Vec<Val> begin_carries(const Vec<Val>& operands, std::size_t carries);
-  /// At the end of a round arrays that lie elsewhere are brought into the carries' memory.
+  /// At the end of an iteration arrays that lie elsewhere are brought into the carries' memory.
   void hand_on(const Vec<Val>& carried, Vec<Val>& next);
   /// Which objects may be written, then none but those of `carried`.
   Flags restrict_writes(const Vec<Val>& carried);
@@ -128,7 +128,7 @@ class Emitter {
   /// all[index], the index in range.
   Value chosen(const Elements& all, Value index);
   Value equals(Value index, std::int64_t i) {
-    return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.lanes));
+    return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.simd_lanes));
   }
   Value either(Value mask, Value a, Value b);
   Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
@@ -167,7 +167,7 @@ class Emitter {
   /// One update after the other, in row-major order.
   Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Value both_of(Value a, Value b) {
-    return a.lanes == b.lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b));
+    return a.simd_lanes == b.simd_lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b));
   }
 
   IrBuilder& b_;

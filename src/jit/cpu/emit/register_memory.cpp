@@ -1,5 +1,5 @@
-// Where the values of a register loop lie in memory: elements of lanes beside each other, rows of
-// lanes that are turned in registers, and single elements anywhere.
+// The memory accesses of a register kernel: elements of neighbouring lanes, rows of lanes that are
+// transposed in registers, and single elements anywhere.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -11,41 +11,41 @@
 
 namespace vt::detail::cpu::register_emission {
 
-Value Emitter::read(const Object& o, Value linear) {
+Value RegisterEmitter::read(const Object& o, Value linear) {
   linear = placed(o, linear);
-  if (linear.lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
+  if (linear.simd_lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
   return b_.gather(o.pointer, o.dtype, linear, mask_);
 }
 
-void Emitter::write(const Object& o, Value linear, Value x) {
+void RegisterEmitter::write(const Object& o, Value linear, Value x) {
   linear = placed(o, linear);
-  if (linear.lanes == 1 && x.lanes == 1) {
+  if (linear.simd_lanes == 1 && x.simd_lanes == 1) {
     b_.store(b_.offset(o.pointer, o.dtype, linear), x);
     return;
   }
   b_.scatter(o.pointer, wide(x), wide(linear), mask_);
 }
 
-Value Emitter::placed(const Object& o, Value linear) {
+Value RegisterEmitter::placed(const Object& o, Value linear) {
   if (o.start) linear = sum(linear, o.start);
   if (o.row > 0)
     linear = sum(linear, b_.mul(lane_numbers(), b_.integer(DType::i64, o.row, width_)));
   return linear;
 }
 
-Val Emitter::wide(Val v) {
+Val RegisterEmitter::wide(Val v) {
   for (Value& x : v.e) x = wide(x);
   return v;
 }
 
-std::optional<Value> Emitter::neighbours(const Object& o, std::int64_t n) {
-  if (o.row != 1 || (o.start && o.start.lanes != 1)) return std::nullopt;
+std::optional<Value> RegisterEmitter::neighbours(const Object& o, std::int64_t n) {
+  if (o.row != 1 || (o.start && o.start.simd_lanes != 1)) return std::nullopt;
   Value first = further(lane_, place(o, n));
   if (o.start) first = b_.add(first, o.start);
   return b_.offset(o.pointer, o.dtype, first);
 }
 
-Val Emitter::elements_of(const Object& o) {
+Val RegisterEmitter::elements_of(const Object& o) {
   if (whole_rows(o)) return load_rows(o);
   Val v;
   for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
@@ -56,7 +56,7 @@ Val Emitter::elements_of(const Object& o) {
   return v;
 }
 
-void Emitter::store_elements(const Object& o, const Val& v) {
+void RegisterEmitter::store_elements(const Object& o, const Val& v) {
   if (whole_rows(o)) return store_rows(o, v);
   for (std::size_t i = 0; i < v.e.size(); ++i) {
     const auto n = static_cast<std::int64_t>(i);
@@ -67,24 +67,24 @@ void Emitter::store_elements(const Object& o, const Val& v) {
 }
 
 // Where a lane's row begins.
-Value Emitter::row_of(const Object& o, Value lane) {
+Value RegisterEmitter::row_of(const Object& o, Value lane) {
   const Value first = b_.mul(lane, index_number(o.row));
   return o.start ? b_.add(first, o.start) : first;
 }
 
-// In the rows of this round's lanes from `first` on.
-Value Emitter::elements_left(const Object& o, std::int64_t first) {
+// In the rows of this iteration's lanes from `first` on.
+Value RegisterEmitter::elements_left(const Object& o, std::int64_t first) {
   return b_.mul(b_.sub(b_.arg(3), further(lane_, first)), index_number(o.row));
 }
 
 // Rows of few elements are one run of memory, whose elements are picked apart.
-Val Emitter::load_rows(const Object& o) {
+Val RegisterEmitter::load_rows(const Object& o) {
   Val v;
   v.e.resize(static_cast<std::size_t>(o.row));
   const Value last = b_.sub(b_.arg(3), index_number(1));
   const auto append = [&](std::int64_t n, Value x) {
     Value& e = v.e[static_cast<std::size_t>(n)];
-    e = e ? b_.concat_lanes(e, x) : x;
+    e = e ? b_.concat_simd_lanes(e, x) : x;
   };
   const int lanes = lanes_of_rows(o);
   for (int first = 0; first < width_; first += lanes) {
@@ -109,17 +109,17 @@ Val Emitter::load_rows(const Object& o) {
                            ? b_.load(at, o.dtype, lanes)
                            : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
       }
-      rows = turned(b_, std::move(rows), count);
+      rows = transposed(b_, std::move(rows), count);
       for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[static_cast<std::size_t>(n)]);
     }
   }
   return v;
 }
 
-void Emitter::store_rows(const Object& o, const Val& v) {
+void RegisterEmitter::store_rows(const Object& o, const Val& v) {
   const int lanes = lanes_of_rows(o);
-  // Whole blocks of lanes are whole cache lines (those of a round may begin anywhere): of results
-  // that would fill a cache these go past the caches, which need not read them first.
+  // Whole blocks of lanes are whole cache lines (those of an iteration may begin anywhere): of
+  // results that would fill a cache these go past the caches, which need not read them first.
   const bool far = !o.start && far_ && o.dtype != DType::bool_ &&
                    lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
   for (int first = 0; first < width_; first += lanes) {
@@ -137,7 +137,7 @@ void Emitter::store_rows(const Object& o, const Val& v) {
   }
 }
 
-void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
+void RegisterEmitter::store_block(const Object& o, const Val& v, int first, bool past) {
   const int lanes = lanes_of_rows(o), align = lanes * static_cast<int>(size_of(o.dtype));
   const Value start = b_.offset(o.pointer, o.dtype, row_of(o, further(lane_, first)));
   Vec<int> part;
@@ -168,7 +168,7 @@ void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
     // the rest is never stored
     for (std::int64_t n = 0; n < lanes; ++n)
       rows.push_back(n < count ? element(from + n) : rows[0]);
-    rows = turned(b_, std::move(rows), lanes);
+    rows = transposed(b_, std::move(rows), lanes);
     for (int l = 0; l < lanes; ++l) {
       const Value at = b_.offset(block, o.dtype, index_number(l * o.row + from));
       const Value inside =
@@ -186,7 +186,7 @@ void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
   }
 }
 
-Object Emitter::object_for(std::size_t buffer, const Aval& aval) const {
+Object RegisterEmitter::object_for(std::size_t buffer, const Aval& aval) const {
   Object o;
   o.pointer = pointers_[buffer];
   o.dtype = aval.dtype;

@@ -1,5 +1,5 @@
-// The values of a register loop: each op on elements in registers, places that are known at run
-// time by comparing them or, in memory, by reading and writing there.
+// The values of a register kernel: each op on elements in registers. An index known only at run
+// time selects by comparisons, or reads and writes memory.
 #include "register_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -10,35 +10,35 @@
 
 namespace vt::detail::cpu::register_emission {
 
-Value Emitter::chosen(const Elements& all, Value index) {
+Value RegisterEmitter::chosen(const Elements& all, Value index) {
   Value x = all[0];
   for (std::size_t i = 1; i < all.size(); ++i)
     x = either(equals(index, static_cast<std::int64_t>(i)), all[i], x);
   return x;
 }
 
-Value Emitter::either(Value mask, Value a, Value b) {
-  const int lanes = std::max({mask.lanes, a.lanes, b.lanes});
-  const auto spread = [&](Value v) { return v.lanes == lanes ? v : b_.splat(v, lanes); };
-  return b_.select(spread(mask), spread(a), spread(b));
+Value RegisterEmitter::either(Value mask, Value a, Value b) {
+  const int lanes = std::max({mask.simd_lanes, a.simd_lanes, b.simd_lanes});
+  const auto splatted = [&](Value v) { return v.simd_lanes == lanes ? v : b_.splat(v, lanes); };
+  return b_.select(splatted(mask), splatted(a), splatted(b));
 }
 
-Value Emitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
-                     std::int64_t uses) {
+Value RegisterEmitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
+                             std::int64_t uses) {
   int lanes = 1;
-  for (const Value& v : operands) lanes = std::max(lanes, v.lanes);
+  for (const Value& v : operands) lanes = std::max(lanes, v.simd_lanes);
   for (Value& v : operands)
-    if (v.lanes != lanes) v = b_.splat(v, lanes);
+    if (v.simd_lanes != lanes) v = b_.splat(v, lanes);
   return emit_op(b_, op, dtype, params, operands, uses);
 }
 
-Value Emitter::number(const Scalar& s, DType d) {
+Value RegisterEmitter::number(const Scalar& s, DType d) {
   const Scalar c = s.converted(d);
   if (is_float(d)) return b_.real(d, c.real);
   return b_.integer(d, is_unsigned(d) ? static_cast<std::int64_t>(c.natural) : c.integer);
 }
 
-Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Aval& out = g.aval(e.outputs[0]);
   const std::int64_t n = out.elements();
   Val v;
@@ -80,7 +80,7 @@ Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   return v;
 }
 
-Val Emitter::leaf(const Equation& e, const Aval& out) {
+Val RegisterEmitter::leaf(const Equation& e, const Aval& out) {
   Val v;
   const std::int64_t n = out.elements();
   for (std::int64_t i = 0; i < n; ++i) {
@@ -103,7 +103,7 @@ Val Emitter::leaf(const Equation& e, const Aval& out) {
   return v;
 }
 
-Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
+Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
   const Axes& axes = e.as<AxesParams>().axes;
   const Op op = e.op == Op::reduce_sum    ? Op::add
@@ -143,7 +143,7 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
 }
 
 // The first place of the greatest or least element of each run; NaN wins.
-Val Emitter::position(const GraphBody& g, const Equation& e, const Val& x) {
+Val RegisterEmitter::position(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval& from = g.aval(e.inputs[0]);
   const auto& p = e.as<ArgParams>();
   const AxisRuns runs(from.shape, p.axis);
@@ -166,7 +166,7 @@ Val Emitter::position(const GraphBody& g, const Equation& e, const Val& x) {
   return v;
 }
 
-Val Emitter::running(const GraphBody& g, const Equation& e, const Val& x) {
+Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval& out = g.aval(e.outputs[0]);
   const auto& p = e.as<CumulativeParams>();
   const AxisRuns runs(out.shape, p.axis);
@@ -186,7 +186,7 @@ Val Emitter::running(const GraphBody& g, const Equation& e, const Val& x) {
   return v;
 }
 
-Val Emitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<DotParams>();
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const DType carried = half ? DType::f32 : p.dtype;
@@ -198,11 +198,11 @@ Val Emitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) 
       const SmallProduct::Factors factors = product.at(i, t);
       Value x = b_.convert(in[0].e[static_cast<std::size_t>(factors.lhs)], carried);
       Value y = b_.convert(in[1].e[static_cast<std::size_t>(factors.rhs)], carried);
-      const int lanes = std::max({x.lanes, y.lanes, sum ? sum.lanes : 1});
-      const auto spread = [&](Value z) { return z.lanes == lanes ? z : b_.splat(z, lanes); };
-      sum = !sum                ? b_.mul(spread(x), spread(y))
-            : is_float(carried) ? b_.mul_add(spread(x), spread(y), spread(sum))
-                                : b_.add(spread(sum), b_.mul(spread(x), spread(y)));
+      const int lanes = std::max({x.simd_lanes, y.simd_lanes, sum ? sum.simd_lanes : 1});
+      const auto splatted = [&](Value z) { return z.simd_lanes == lanes ? z : b_.splat(z, lanes); };
+      sum = !sum                ? b_.mul(splatted(x), splatted(y))
+            : is_float(carried) ? b_.mul_add(splatted(x), splatted(y), splatted(sum))
+                                : b_.add(splatted(sum), b_.mul(splatted(x), splatted(y)));
     }
     if (!sum) sum = b_.integer(carried, 0);
     v.e.push_back(half ? b_.convert(sum, p.dtype) : sum);
@@ -210,7 +210,7 @@ Val Emitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) 
   return v;
 }
 
-Val Emitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
   const Shape& shape = g.aval(e.outputs[0]).shape;
   std::int64_t outer = 1;
@@ -227,32 +227,34 @@ Val Emitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>&
 
 // ---- places that are known at run time ----------------------------------------------------------
 
-Value Emitter::clamped(Value start, std::int64_t most) {
+Value RegisterEmitter::clamped(Value start, std::int64_t most) {
   // An unsigned or wide start is compared in its own type, before it is narrowed.
-  const Value top = b_.integer(start.dtype, largest(start.dtype, most), start.lanes);
+  const Value top = b_.integer(start.dtype, largest(start.dtype, most), start.simd_lanes);
   start = b_.min(start, top);
-  if (!is_unsigned(start.dtype)) start = b_.max(start, b_.integer(start.dtype, 0, start.lanes));
+  if (!is_unsigned(start.dtype))
+    start = b_.max(start, b_.integer(start.dtype, 0, start.simd_lanes));
   return b_.convert(start, DType::i64);
 }
 
-std::int64_t Emitter::largest(DType d, std::int64_t most) {
+std::int64_t RegisterEmitter::largest(DType d, std::int64_t most) {
   const int bits = static_cast<int>(size_of(d)) * 8 - !is_unsigned(d);
   return bits >= 63 ? most : std::min(most, (std::int64_t{1} << bits) - 1);
 }
 
-Value Emitter::linear(const Shape& shape, const Vec<Value>& index) {
+Value RegisterEmitter::linear(const Shape& shape, const Vec<Value>& index) {
   Value p = index_number(0);
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
     if (index[d])
-      p = sum(p, stride == 1 ? index[d]
-                             : b_.mul(index[d], b_.integer(DType::i64, stride, index[d].lanes)));
+      p = sum(p, stride == 1
+                     ? index[d]
+                     : b_.mul(index[d], b_.integer(DType::i64, stride, index[d].simd_lanes)));
     stride *= shape[d];
   }
   return p;
 }
 
-Vec<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes) {
+Vec<std::int64_t> RegisterEmitter::window(const Shape& shape, const Shape& sizes) {
   Vec<std::int64_t> all;
   for (std::int64_t k = 0; k < sizes.elements(); ++k) {
     std::int64_t left = k, place = 0, stride = 1;
@@ -266,14 +268,15 @@ Vec<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes) {
   return all;
 }
 
-Value Emitter::start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
+Value RegisterEmitter::start_of(const Shape& shape, const Shape& sizes,
+                                std::span<const Val> starts) {
   Vec<Value> index;
   for (std::size_t d = 0; d < shape.size(); ++d)
     index.push_back(clamped(starts[d].e[0], shape[d] - sizes[d]));
   return linear(shape, index);
 }
 
-Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
   Val v;
@@ -282,7 +285,8 @@ Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>
   return v;
 }
 
-Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::dynamic_update_slice(const GraphBody& g, const Equation& e,
+                                          const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
   const Vec<std::int64_t> places = window(shape, sizes);
@@ -300,8 +304,8 @@ Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const V
 }
 
 // Where an element lies, and whether that is inside (none: it always is).
-Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, IndexMode mode,
-                                const Val& indices) {
+RegisterEmitter::Target RegisterEmitter::target(const Shape& shape, const IndexedElement& at,
+                                                IndexMode mode, const Val& indices) {
   Vec<Value> place(shape.size());
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (at.fixed[d] >= 0) place[d] = index_number(at.fixed[d]);
@@ -321,19 +325,19 @@ Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, In
   return t;
 }
 
-Val Emitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   Val v;
   for (std::int64_t n = 0, count = g.aval(e.outputs[0]).elements(); n < count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n),
                             e.as<GatherParams>().mode, in[1]);
     Value x = element_at(in[0], t.place);
-    if (t.inside) x = either(t.inside, x, b_.integer(x.dtype, 0, x.lanes));
+    if (t.inside) x = either(t.inside, x, b_.integer(x.dtype, 0, x.simd_lanes));
     v.e.push_back(x);
   }
   return v;
 }
 
-Val Emitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterEmitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Op combination = e.op == Op::scatter_add   ? Op::add
                          : e.op == Op::scatter_mul ? Op::mul
                          : e.op == Op::scatter_min ? Op::min

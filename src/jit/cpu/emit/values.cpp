@@ -1,4 +1,4 @@
-// Values of a nest as registers: index arithmetic, loads by kind of access, masks, stores.
+// Values of a nest in registers: index arithmetic, loads by kind of access, masks, stores.
 #include "nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -26,18 +26,18 @@ ValueEmitter::ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule&
   known_.resize(nest.values.size());
   positions_.resize(nest.loops.size());
   ready_stage_.assign(nest.values.size(), 0);
-  in_round_.assign(nest.values.size(), 0);
+  in_iteration_.assign(nest.values.size(), 0);
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     int& ready = ready_stage_[v];
     const auto use = [&](int o) {
       ready = std::max(ready, ready_stage_[static_cast<std::size_t>(o)]);
-      if (in_round_[static_cast<std::size_t>(o)]) in_round_[v] = 1;
+      if (in_iteration_[static_cast<std::size_t>(o)]) in_iteration_[v] = 1;
     };
     for (int o : value.operands) use(o);
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
-    if (value.kind == NestValue::Kind::state) in_round_[v] = 1;
+    if (value.kind == NestValue::Kind::state) in_iteration_[v] = 1;
     if (value.kind == NestValue::Kind::reduced)
       ready = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
   }
@@ -81,16 +81,16 @@ Value ValueEmitter::number(std::int64_t x) {
 }
 
 // Equal extents of two loops are two numbers, as they may differ for other sizes.
-Value ValueEmitter::rounds(std::int64_t x, int loop) {
+Value ValueEmitter::iterations(std::int64_t x, int loop) {
   return schedule_.any_sizes && x > 1 ? b_.number(x, 1 + loop) : b_.index(x);
 }
 
 Value ValueEmitter::extent(int loop) {
   const auto k = static_cast<std::size_t>(loop);
   const NestLoop& l = nest_.loops[k];
-  if (l.block_of < 0) return l.runtime ? extents_[k] : rounds(l.extent, loop);
-  const Value total = l.runtime ? extents_[k] : rounds(l.total, loop);
-  const Value block = rounds(l.block, l.block_of);
+  if (l.block_of < 0) return l.runtime ? extents_[k] : iterations(l.extent, loop);
+  const Value total = l.runtime ? extents_[k] : iterations(l.total, loop);
+  const Value block = iterations(l.block, l.block_of);
   const Value done = b_.mul(positions_[static_cast<std::size_t>(l.block_of)], block);
   return b_.min(block, b_.sub(total, done));
 }
@@ -113,7 +113,7 @@ void ValueEmitter::hoist(const Vec<int>& values) {
   for (int id : values) {
     const auto k = static_cast<std::size_t>(id);
     const NestValue::Kind kind = nest_.values[k].kind;
-    if (known_[k] || in_round_[k] || (dependences_[k] & ~open_) != 0 ||
+    if (known_[k] || in_iteration_[k] || (dependences_[k] & ~open_) != 0 ||
         ready_stage_[k] > stages_done_)
       continue;
     if (kind == NestValue::Kind::literal || kind == NestValue::Kind::reduced) continue;
@@ -128,7 +128,7 @@ Value ValueEmitter::get(int value) {
   return known_[k] = v;
 }
 
-Value ValueEmitter::get_lanes(int value) { return widen(get(value)); }
+Value ValueEmitter::get_simd_lanes(int value) { return widen(get(value)); }
 
 Value ValueEmitter::emit(int id) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
@@ -146,7 +146,7 @@ Value ValueEmitter::emit(int id) {
     default: break;
   }
   Vec<Value> operands;
-  for (int o : v.operands) operands.push_back(varies(id) ? get_lanes(o) : get(o));
+  for (int o : v.operands) operands.push_back(varies(id) ? get_simd_lanes(o) : get(o));
   b_.at(v.where);
   return emit_op(b_, v.op, v.dtype, v.params, operands, uses_of(v.op, v.dtype));
 }
@@ -175,7 +175,7 @@ bool ValueEmitter::term_varies(const IndexTerm& t) const {
 }
 
 Value ValueEmitter::floor_divide(Value x, std::int64_t by, bool may_be_negative) {
-  const Value divisor = b_.integer(x.dtype, by, x.lanes);
+  const Value divisor = b_.integer(x.dtype, by, x.simd_lanes);
   if (!may_be_negative) {
     if ((by & (by - 1)) == 0)
       return b_.shift_right_logical(x, std::countr_zero(static_cast<std::uint64_t>(by)));
@@ -187,7 +187,7 @@ Value ValueEmitter::floor_divide(Value x, std::int64_t by, bool may_be_negative)
   const Value quotient = b_.div(x, divisor);
   const Value rest = b_.sub(x, b_.mul(quotient, divisor));
   return b_.select(b_.compare(Compare::lt, rest, zero),
-                   b_.sub(quotient, b_.integer(x.dtype, 1, x.lanes)), quotient);
+                   b_.sub(quotient, b_.integer(x.dtype, 1, x.simd_lanes)), quotient);
 }
 
 Value ValueEmitter::scalar_index(IndexId e, bool skip_varying) {
@@ -214,15 +214,15 @@ Value ValueEmitter::scalar_index(IndexId e, bool skip_varying) {
   return sum;
 }
 
-Value ValueEmitter::full_lanes(IndexId e) {
+Value ValueEmitter::full_simd_lanes(IndexId e) {
   Value base{};
-  const Value lanes = lane_indices(e, &base);
-  return b_.add(lanes, b_.splat(b_.convert(base, lanes.dtype), lanes.lanes));
+  const Value simd_lanes = simd_lane_indices(e, &base);
+  return b_.add(simd_lanes, b_.splat(b_.convert(base, simd_lanes.dtype), simd_lanes.simd_lanes));
 }
 
-// The terms that differ between lanes as a vector, the rest as a scalar. 32-bit lanes where the
-// bounds allow it.
-Value ValueEmitter::lane_indices(IndexId e, Value* base) {
+// The terms that differ between SIMD lanes as a vector, the rest as a scalar. 32-bit SIMD lanes
+// where the bounds allow it.
+Value ValueEmitter::simd_lane_indices(IndexId e, Value* base) {
   *base = scalar_index(e, true);
   const IndexExpr& expr = nest_.indices[e];
   constexpr std::int64_t short_range = (std::int64_t{1} << 31) - 1;
@@ -235,7 +235,7 @@ Value ValueEmitter::lane_indices(IndexId e, Value* base) {
     narrow = narrow && magnitude < short_range;
   }
   const DType d = narrow ? DType::i32 : DType::i64;
-  const int lanes = this->lanes();
+  const int simd_lanes = this->simd_lanes();
   Value sum{};
   for (const IndexTerm& t : expr.terms) {
     if (!term_varies(t)) continue;
@@ -244,30 +244,30 @@ Value ValueEmitter::lane_indices(IndexId e, Value* base) {
     switch (a.kind) {
       case IndexAtom::Kind::loop:
         *base = b_.add(*base, b_.mul(positions_[static_cast<std::size_t>(a.id)], number(t.factor)));
-        x = b_.iota(d, lanes);
+        x = b_.iota(d, simd_lanes);
         break;
-      case IndexAtom::Kind::value: x = b_.convert(get_lanes(a.id), d); break;
+      case IndexAtom::Kind::value: x = b_.convert(get_simd_lanes(a.id), d); break;
       default: {
-        const Value inner = full_lanes(a.of);
+        const Value inner = full_simd_lanes(a.of);
         const Value quotient = floor_divide(inner, a.by, nest_.indices.bounds(a.of).low < 0);
         x = a.kind == IndexAtom::Kind::quotient
                 ? quotient
-                : b_.sub(inner, b_.mul(quotient, b_.integer(inner.dtype, a.by, lanes)));
+                : b_.sub(inner, b_.mul(quotient, b_.integer(inner.dtype, a.by, simd_lanes)));
         x = b_.convert(x, d);
       }
     }
-    if (t.factor != 1) x = b_.mul(x, b_.integer(d, t.factor, lanes));
+    if (t.factor != 1) x = b_.mul(x, b_.integer(d, t.factor, simd_lanes));
     sum = sum ? b_.add(sum, x) : x;
   }
-  return sum ? sum : b_.integer(d, 0, lanes);
+  return sum ? sum : b_.integer(d, 0, simd_lanes);
 }
 
 Value ValueEmitter::emit_index_value(const NestValue& v) {
-  const LaneStep step = vector_loop_ < 0
-                            ? LaneStep{true, 0}
-                            : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const SimdStep step = vector_loop_ < 0
+                            ? SimdStep{true, 0}
+                            : simd_step(nest_, v.index, vector_loop_, simd_lanes(), dependences_);
   if (step.regular && step.step == 0) return b_.convert(scalar_index(v.index, false), v.dtype);
-  const Value at = full_lanes(v.index);
+  const Value at = full_simd_lanes(v.index);
   return b_.convert(at, v.dtype);
 }
 
@@ -275,28 +275,28 @@ Value ValueEmitter::emit_in_range(const NestValue& v) {
   const IndexBounds known = nest_.indices.bounds(v.index);
   const bool test_low = known.low < v.low;
   const bool test_high = known.high >= v.high;
-  const LaneStep step = vector_loop_ < 0
-                            ? LaneStep{true, 0}
-                            : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const SimdStep step = vector_loop_ < 0
+                            ? SimdStep{true, 0}
+                            : simd_step(nest_, v.index, vector_loop_, simd_lanes(), dependences_);
   Value result{};
-  const auto bound = [&](std::int64_t x) { return rounds(x, -1); };
+  const auto bound = [&](std::int64_t x) { return iterations(x, -1); };
   const auto both = [&](Value c) { result = result ? b_.bit_and(result, c) : c; };
   if (step.regular && step.step == 1) {
     // Lanes below the border: a mask as for a tail.
     const Value base = scalar_index(v.index, false);
-    if (test_high) both(b_.tail_mask(lanes(), b_.sub(bound(v.high), base)));
-    if (test_low) both(b_.bit_not(b_.tail_mask(lanes(), b_.sub(bound(v.low), base))));
-    return result ? result : b_.boolean(true, lanes());
+    if (test_high) both(b_.tail_mask(simd_lanes(), b_.sub(bound(v.high), base)));
+    if (test_low) both(b_.bit_not(b_.tail_mask(simd_lanes(), b_.sub(bound(v.low), base))));
+    return result ? result : b_.boolean(true, simd_lanes());
   }
   const Value x =
-      step.regular && step.step == 0 ? scalar_index(v.index, false) : full_lanes(v.index);
+      step.regular && step.step == 0 ? scalar_index(v.index, false) : full_simd_lanes(v.index);
   if (test_low)
     both(b_.compare(Compare::ge, x,
-                    x.lanes == 1 ? bound(v.low) : b_.integer(x.dtype, v.low, x.lanes)));
+                    x.simd_lanes == 1 ? bound(v.low) : b_.integer(x.dtype, v.low, x.simd_lanes)));
   if (test_high)
     both(b_.compare(Compare::lt, x,
-                    x.lanes == 1 ? bound(v.high) : b_.integer(x.dtype, v.high, x.lanes)));
-  return result ? result : b_.boolean(true, x.lanes);
+                    x.simd_lanes == 1 ? bound(v.high) : b_.integer(x.dtype, v.high, x.simd_lanes)));
+  return result ? result : b_.boolean(true, x.simd_lanes);
 }
 
 // ---- memory -------------------------------------------------------------------------------------
@@ -311,8 +311,8 @@ Value ValueEmitter::with_tail(Value mask) {
 /// What must hold of `mask` so that a vector lies no more than a page beside what is wanted of the
 /// load; none if all do. Vectors that nothing is wanted of may lie far outside of the buffer
 /// otherwise, where no memory is: processors take hundreds of cycles, or a fault in silence, to
-/// find out that no lane asks for it. `fixed` stays true if it is the same for all vectors of a
-/// row.
+/// find out that no SIMD lane asks for it. `fixed` stays true if it is the same for all vectors of
+/// a row.
 Value ValueEmitter::keeps_near(const NestValue& load, int mask, bool& fixed) {
   const NestValue& m = nest_.values[static_cast<std::size_t>(mask)];
   if (m.kind == NestValue::Kind::op && m.op == Op::and_) {
@@ -338,18 +338,18 @@ Value ValueEmitter::keeps_near(const NestValue& load, int mask, bool& fixed) {
 }
 
 Value ValueEmitter::emit_load(const NestValue& v) {
-  const LaneStep step = vector_loop_ < 0
-                            ? LaneStep{true, 0}
-                            : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const SimdStep step = vector_loop_ < 0
+                            ? SimdStep{true, 0}
+                            : simd_step(nest_, v.index, vector_loop_, simd_lanes(), dependences_);
   const Value mask = v.mask >= 0 ? get(v.mask) : Value{};
   if (step.regular && step.step == 0) {
     const Value at = b_.offset(pointer(v.buffer), v.dtype, scalar_index(v.index, false));
     if (!mask) return b_.load(at, v.dtype);
-    if (mask.lanes == 1) return b_.load_masked(at, v.dtype, mask);
-    // One address for all lanes, but not all want it: read it if any does.
+    if (mask.simd_lanes == 1) return b_.load_masked(at, v.dtype, mask);
+    // One address for all SIMD lanes, but not all want it: read it if any does.
     const Value wanted = with_tail(mask);
     const Value one = b_.load_masked(at, v.dtype, b_.any(wanted));
-    return b_.select(wanted, widen(one), b_.integer(v.dtype, 0, lanes()));
+    return b_.select(wanted, widen(one), b_.integer(v.dtype, 0, simd_lanes()));
   }
   const Value wanted = with_tail(mask);
   if (step.regular) {
@@ -369,52 +369,53 @@ Value ValueEmitter::emit_load(const NestValue& v) {
     Value at = b_.offset(base, v.dtype, scalar_index(v.index, false));
     if (near) at = b_.select(near, at, base);
     if (step.step == 1)
-      return wanted ? b_.load_masked(at, v.dtype, wanted) : b_.load(at, v.dtype, lanes());
-    return b_.load_strided(at, v.dtype, lanes(), step.step, wanted);
+      return wanted ? b_.load_masked(at, v.dtype, wanted) : b_.load(at, v.dtype, simd_lanes());
+    return b_.load_strided(at, v.dtype, simd_lanes(), step.step, wanted);
   }
   Value base{};
-  const Value indices = lane_indices(v.index, &base);
+  const Value indices = simd_lane_indices(v.index, &base);
   return b_.gather(b_.offset(pointer(v.buffer), v.dtype, base), v.dtype, indices, wanted);
 }
 
-Value ValueEmitter::row_pointer(int value, int lane, std::int64_t further) {
+Value ValueEmitter::row_pointer(int value, int simd_lane, std::int64_t further) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
   const std::int64_t step = nest_.indices.factor_of_loop(v.index, vector_loop_);
   return b_.offset(pointer(v.buffer), v.dtype,
-                   b_.add(scalar_index(v.index, false), b_.index(step * lane + further)));
+                   b_.add(scalar_index(v.index, false), b_.index(step * simd_lane + further)));
 }
 
-Value ValueEmitter::load_row(int value, int lane, DType d) {
-  return b_.load(row_pointer(value, lane, 0), d, lanes());
+Value ValueEmitter::load_row(int value, int simd_lane, DType d) {
+  return b_.load(row_pointer(value, simd_lane, 0), d, simd_lanes());
 }
 
-// A load without lanes still costs a page fault that is suppressed, every time, where nothing is
-// mapped.
-Value ValueEmitter::load_row(int value, int lane, DType d, Value mask, Value rows) {
+// A load without SIMD lanes still costs a page fault that is suppressed, every time, where nothing
+// is mapped.
+Value ValueEmitter::load_row(int value, int simd_lane, DType d, Value mask, Value rows) {
   const Value first = row_pointer(value, 0, 0);
-  return b_.load_masked(lane == 0 ? first
-                                  : b_.select(b_.compare(Compare::lt, b_.index(lane), rows),
-                                              row_pointer(value, lane, 0), first),
+  return b_.load_masked(simd_lane == 0
+                            ? first
+                            : b_.select(b_.compare(Compare::lt, b_.index(simd_lane), rows),
+                                        row_pointer(value, simd_lane, 0), first),
                         d, mask);
 }
 
-Value ValueEmitter::row_of(const NestStore& s, int lane) {
+Value ValueEmitter::row_of(const NestStore& s, int simd_lane) {
   const std::int64_t step = nest_.indices.factor_of_loop(s.index, vector_loop_);
   return b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype,
-                   b_.add(scalar_index(s.index, false), b_.index(step * lane)));
+                   b_.add(scalar_index(s.index, false), b_.index(step * simd_lane)));
 }
 
-void ValueEmitter::fetch_row(int value, int lane, std::int64_t further, bool near) {
-  b_.fetch_ahead(row_pointer(value, lane, further), false, near);
+void ValueEmitter::fetch_row(int value, int simd_lane, std::int64_t further, bool near) {
+  b_.fetch_ahead(row_pointer(value, simd_lane, further), false, near);
 }
 
-void ValueEmitter::fetch_round(int value, int loop) {
+void ValueEmitter::fetch_iteration(int value, int loop) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
   if (v.kind != NestValue::Kind::load || v.mask >= 0 ||
       nest_.indices.loop_inside_division(v.index, loop))
     return;
   const std::int64_t further = nest_.indices.factor_of_loop(v.index, loop);
-  const LaneStep step = lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  const SimdStep step = simd_step(nest_, v.index, vector_loop_, simd_lanes(), dependences_);
   if (further == 0 || !step.regular || step.step != 1) return;
   b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype,
                            b_.add(scalar_index(v.index, false), b_.index(further))),
@@ -425,7 +426,7 @@ void ValueEmitter::fetch_round(int value, int loop) {
 // other terms count.
 int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
   const std::int64_t size = static_cast<std::int64_t>(size_of(d)),
-                     whole = std::min<std::int64_t>(lanes() * size, 64);
+                     whole = std::min<std::int64_t>(simd_lanes() * size, 64);
   const IndexExpr& e = nest_.indices[s.index];
   bool aligned = e.constant * size % whole == 0;
   for (const IndexTerm& t : e.terms) {
@@ -439,17 +440,17 @@ int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
 void ValueEmitter::store(const NestStore& s, bool stream) {
   if (s.update != Op::input) return update(s);
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
-  const LaneStep step = vector_loop_ < 0
-                            ? LaneStep{true, 0}
-                            : lane_step(nest_, s.index, vector_loop_, lanes(), dependences_);
+  const SimdStep step = vector_loop_ < 0
+                            ? SimdStep{true, 0}
+                            : simd_step(nest_, s.index, vector_loop_, simd_lanes(), dependences_);
   if (step.regular && step.step == 0) {
     b_.store(b_.offset(pointer(s.buffer), d, scalar_index(s.index, false)), get(s.value));
     return;
   }
-  const Value x = get_lanes(s.value);
+  const Value x = get_simd_lanes(s.value);
   if (!step.regular) {
     Value base{};
-    const Value indices = lane_indices(s.index, &base);
+    const Value indices = simd_lane_indices(s.index, &base);
     b_.scatter(b_.offset(pointer(s.buffer), d, base), x, indices, mask_);
     return;
   }
@@ -461,13 +462,13 @@ void ValueEmitter::store(const NestStore& s, bool stream) {
   else b_.store(at, x);
 }
 
-bool ValueEmitter::store_woven(const NestStore& s) {
+bool ValueEmitter::store_interleaved(const NestStore& s) {
   const SmallVec<const NestStore*, 4> all =
-      woven_with(nest_, s, vector_loop_, lanes(), dependences_);
+      interleaved_with(nest_, s, vector_loop_, simd_lanes(), dependences_);
   if (all.empty()) return false;
   if (all[0] != &s) return true;
   Vec<Value> xs;
-  for (const NestStore* part : all) xs.push_back(get_lanes(part->value));
+  for (const NestStore* part : all) xs.push_back(get_simd_lanes(part->value));
   b_.store_interleaved(
       b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype,
                 scalar_index(s.index, false)),
@@ -478,7 +479,7 @@ bool ValueEmitter::store_woven(const NestStore& s) {
 void ValueEmitter::update(const NestStore& s) {
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
   const bool vector = vector_loop_ >= 0;
-  const Value x = vector ? get_lanes(s.value) : get(s.value);
+  const Value x = vector ? get_simd_lanes(s.value) : get(s.value);
   const Value wanted = s.mask >= 0 ? get(s.mask) : Value{};
   const Value at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
   const auto combined = [&](Value old) {
@@ -492,34 +493,35 @@ void ValueEmitter::update(const NestStore& s) {
     else write();
     return;
   }
-  const std::int64_t step = lane_step(nest_, s.index, vector_loop_, lanes(), dependences_).step;
+  const std::int64_t step =
+      simd_step(nest_, s.index, vector_loop_, simd_lanes(), dependences_).step;
   const auto write = [&](Value mask) {
     if (step == 1) {
       const Value old = s.update == Op::select ? x
                         : mask                 ? b_.load_masked(at, d, mask)
-                                               : b_.load(at, d, lanes());
+                                               : b_.load(at, d, simd_lanes());
       if (mask) b_.store_masked(at, combined(old), mask);
       else b_.store(at, combined(old));
       return;
     }
-    const Value old = s.update == Op::select ? x : b_.load_strided(at, d, lanes(), step, mask);
+    const Value old = s.update == Op::select ? x : b_.load_strided(at, d, simd_lanes(), step, mask);
     b_.store_strided(at, combined(old), step, mask);
   };
   // What is asked of a whole row is a jump, mostly the same one: without a mask, what the next row
   // of this place reads comes from the store itself.
-  if (wanted && wanted.lanes == 1) b_.if_then(wanted, [&] { write(mask_); });
+  if (wanted && wanted.simd_lanes == 1) b_.if_then(wanted, [&] { write(mask_); });
   else write(with_tail(wanted));
 }
 
 AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
   AccessCounts counts;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
-  const auto look = [&](IndexId index, int loop, DType d, bool turned) {
-    if (turned) {
+  const auto look = [&](IndexId index, int loop, DType d, bool transposed) {
+    if (transposed) {
       ++counts.contiguous;
       return;
     }
-    const LaneStep step = lane_step(nest, index, loop, schedule.lanes, dependences);
+    const SimdStep step = simd_step(nest, index, loop, schedule.simd_lanes, dependences);
     if (!step.regular) {
       ++counts.gathers;
       if (size_of(d) < 4) ++counts.scalarised;  // no gather instruction for narrow elements
@@ -537,9 +539,10 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
       if (s.stage == static_cast<int>(k)) {
         add_roots(nest, s, roots);
         look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype,
-             !woven_with(nest, s, loop, schedule.lanes, dependences).empty() ||
+             !interleaved_with(nest, s, loop, schedule.simd_lanes, dependences).empty() ||
                  (schedule.stages[k].mode == StageSchedule::Mode::vertical && !s.after &&
-                  lies_turned(nest, s.index, schedule.stages[k], schedule.lanes, dependences)));
+                  lies_transposed(nest, s.index, schedule.stages[k], schedule.simd_lanes,
+                                  dependences)));
       }
     for (const NestReduction& r : nest.reductions)
       if (r.stage == static_cast<int>(k)) add_roots(r, roots);
@@ -547,8 +550,8 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
       if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
         look(nest.values[static_cast<std::size_t>(v)].index, loop,
              nest.values[static_cast<std::size_t>(v)].dtype,
-             vt::detail::reads_turned(nest, nest.values[static_cast<std::size_t>(v)],
-                                      schedule.stages[k], schedule.lanes, dependences));
+             vt::detail::reads_transposed(nest, nest.values[static_cast<std::size_t>(v)],
+                                          schedule.stages[k], schedule.simd_lanes, dependences));
   }
   return counts;
 }

@@ -15,19 +15,20 @@
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/base/warnings.hpp"
-#include "../../executables.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/background.hpp"
 #include "../../services/code_label.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/disk_cache.hpp"
-#include "../runtime/backend.hpp"
+#include "../../services/executables.hpp"
+#include "../../services/planning.hpp"
 
 namespace vt::detail::cpu {
 
 namespace code_store {
 
 /// Which module is emitted for a key, and its numbers.
-struct Form {
+struct ModuleForm {
   CacheKey module;
   Vec<std::int64_t> numbers;
 };
@@ -37,7 +38,7 @@ using Made = std::shared_future<std::shared_ptr<const Code>>;
 struct Store {
   std::mutex mutex;
   RecentMap<std::string, Made> made{most_kernels};
-  RecentMap<std::string, Form> forms{most_kernels};
+  RecentMap<std::string, ModuleForm> forms{most_kernels};
 };
 Store& store() {
   // never destroyed: threads may still run kernels while the process ends
@@ -167,7 +168,7 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
                             : compiled(on_disk, symbols, wanted.emit, quick ? 0 : level);
     if (quick) {
       count(counters().kernels_unoptimised);
-      code->set_hasty(true);
+      code->set_unoptimised(true);
       // Not for code that nobody has any more.
       const std::weak_ptr<const Code> quick_code = code;
       in_background(
@@ -188,7 +189,7 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
 }
 
 // Entries on disk: the module's key, then the numbers.
-Vec<char> to_bytes(const Form& form) {
+Vec<char> to_bytes(const ModuleForm& form) {
   Vec<char> bytes(sizeof(CacheKey) + form.numbers.size() * sizeof(std::int64_t));
   std::memcpy(bytes.data(), &form.module, sizeof(CacheKey));
   if (!form.numbers.empty())
@@ -197,7 +198,7 @@ Vec<char> to_bytes(const Form& form) {
   return bytes;
 }
 
-bool from_bytes(const Vec<char>& bytes, Form& form) {
+bool from_bytes(const Vec<char>& bytes, ModuleForm& form) {
   if (bytes.size() < sizeof(CacheKey) ||
       (bytes.size() - sizeof(CacheKey)) % sizeof(std::int64_t) != 0)
     return false;
@@ -210,18 +211,19 @@ bool from_bytes(const Vec<char>& bytes, Form& form) {
 }
 
 // `emitted` becomes the module, if it had to be built.
-Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrBuilder>& emitted) {
+ModuleForm form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit,
+                   Box<IrBuilder>& emitted) {
   std::string own = key;
   if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
     own += "\n" + label->text() + label->lines;
   Store& s = store();
   {
     std::lock_guard lock(s.mutex);
-    if (const Form* known = s.forms.find(own)) return *known;
+    if (const ModuleForm* known = s.forms.find(own)) return *known;
   }
   if (!dump_folder().empty()) dump(key, emit);
   const CacheKey on_disk = disk_key("form\n" + own, host_target().level);
-  Form form;
+  ModuleForm form;
   const std::optional<Vec<char>> kept = DiskCache::process().load(on_disk);
   if (!kept || !from_bytes(*kept, form)) {
     const Span span("compile", "emit");
@@ -230,7 +232,7 @@ Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrB
     form = {emitted->identity(), emitted->numbers()};
     DiskCache::process().store(on_disk, to_bytes(form));
   }
-  Vec<Form> gone;
+  Vec<ModuleForm> gone;
   std::lock_guard lock(s.mutex);
   s.forms.emplace(own, form, gone);
   return form;
@@ -258,7 +260,7 @@ FormedCode formed_code(const std::string& key, const std::string& name,
                        const Function<void(IrBuilder&)>& emit, bool hurry, bool wait) {
   if (Planning::now()) return {};
   Box<IrBuilder> emitted;
-  code_store::Form form = code_store::form_of(key, emit, emitted);
+  code_store::ModuleForm form = code_store::form_of(key, emit, emitted);
   const std::string module =
       "module " + std::to_string(form.module.high) + " " + std::to_string(form.module.low);
   auto code = code_store::cached({.key = module,
@@ -286,7 +288,7 @@ void drop_unused_code() {
 void set_most_kernels(std::size_t most) {
   code_store::Store& s = code_store::store();
   Vec<code_store::Made> gone;
-  Vec<code_store::Form> forms_gone;
+  Vec<code_store::ModuleForm> forms_gone;
   const std::lock_guard lock(s.mutex);
   s.made.set_most(most, gone);
   s.forms.set_most(most, forms_gone);

@@ -1,6 +1,6 @@
-// Kernels' memory. Pages of a region are writable until they are first used, executable after that.
-// Those in use follow each other, and the system keeps neighbours of one protection as one mapping,
-// so a region counts as two or three, however many kernels are in it.
+// Memory of compiled kernels. Pages are writable until their first use and executable after that.
+// Used pages follow each other, and the system keeps neighbours of one protection as one mapping;
+// so a region counts as two or three mappings, however many kernels are in it.
 #include "code_memory.hpp"
 
 #if defined(__x86_64__) && defined(__ELF__)

@@ -1,5 +1,5 @@
-// Owns the memory of compiled kernels: pages of a few large mappings that they share, as a process
-// may have only so many mappings.
+// Owns the memory of compiled kernels: pages in a few large mappings that they share, as the system
+// limits the number of mappings of a process.
 #pragma once
 
 #include <cstddef>

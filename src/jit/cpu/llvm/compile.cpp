@@ -80,7 +80,7 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   L.DisposeTargetData(layout);
   if (!options.passes || options.level == 0) return;
   LLVMPassBuilderOptionsRef settings = L.CreatePassBuilderOptions();
-  // no-verify-fixpoint: the default ends the process when one round was not enough.
+  // no-verify-fixpoint: the default ends the process when one iteration was not enough.
   const char* passes =
       counting_loops
           ? "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),"
@@ -307,7 +307,7 @@ void Code::replace(std::shared_ptr<const Code> better) const {
   for (std::size_t i = 0; i < addresses_.size(); ++i)
     __atomic_store_n(&addresses_[i], better->addresses_[i], __ATOMIC_RELEASE);
   better_ = std::move(better);
-  set_hasty(false);
+  set_unoptimised(false);
 }
 
 Code::~Code() {

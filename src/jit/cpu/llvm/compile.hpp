@@ -8,7 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../runtime/backend.hpp"
+#include "../../nest/kernel.hpp"
 #include "ir_builder.hpp"
 #include "object_loader.hpp"
 
@@ -20,7 +20,7 @@ struct CompileOptions {
   int level = host_target().level;  ///< LLVM's code generation level
   /// The short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant
   /// motion, clean the blocks; of modules with counting loops also bounds of counters, and values
-  /// handed from round to round.
+  /// handed from iteration to iteration.
   bool passes = true;
 };
 
@@ -60,10 +60,12 @@ class Code {
   /// may finish.
   void replace(std::shared_ptr<const Code> better) const;
   /// Is it to be replaced?
-  void set_hasty(bool hasty) const { __atomic_store_n(&hasty_, hasty, __ATOMIC_RELAXED); }
+  void set_unoptimised(bool unoptimised) const {
+    __atomic_store_n(&unoptimised_, unoptimised, __ATOMIC_RELAXED);
+  }
   /// Function 0, for programs.
   static Kernel as_kernel(std::shared_ptr<const Code> code) {
-    return {&code->addresses_[0], &code->hasty_, code, {}};
+    return {&code->addresses_[0], &code->unoptimised_, code, {}};
   }
 
  private:
@@ -76,7 +78,7 @@ class Code {
   // Read and written atomically (__atomic builtins: the operations of std::atomic are functions, of
   // which header-only mode has enough).
   mutable Vec<void*> addresses_;
-  mutable bool hasty_ = false;
+  mutable bool unoptimised_ = false;
   mutable std::shared_ptr<const Code> better_;
 };
 

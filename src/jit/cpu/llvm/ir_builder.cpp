@@ -1,4 +1,4 @@
-// The builder's frame: module, functions, control flow, constants and lane movement.
+// The builder's basis: module, functions, control flow, constants, and moves between SIMD lanes.
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -28,7 +28,7 @@ std::string describe(const Value& x) {
   if (!x.ref) return "nothing";
   if (x.pointer) return "pointer";
   std::string s = name_of(x.dtype);
-  if (x.lanes != 1) s += "x" + std::to_string(x.lanes);
+  if (x.simd_lanes != 1) s += "x" + std::to_string(x.simd_lanes);
   return s;
 }
 
@@ -83,35 +83,36 @@ void IrBuilder::fault(const char* operation, Value a, Value b) const {
 }
 
 void IrBuilder::expect_same(const char* operation, Value a, Value b) const {
-  if (!a.ref || !b.ref || a.dtype != b.dtype || a.lanes != b.lanes || a.pointer != b.pointer)
+  if (!a.ref || !b.ref || a.dtype != b.dtype || a.simd_lanes != b.simd_lanes ||
+      a.pointer != b.pointer)
     fault(operation, a, b);
 }
 
 // ---- types --------------------------------------------------------------------------------------
 
-LLVMTypeRef IrBuilder::int_type(int bits, int lanes) {
-  return vector_of(llvm_.IntTypeInContext(context_, static_cast<unsigned>(bits)), lanes);
+LLVMTypeRef IrBuilder::int_type(int bits, int simd_lanes) {
+  return vector_of(llvm_.IntTypeInContext(context_, static_cast<unsigned>(bits)), simd_lanes);
 }
 
-LLVMTypeRef IrBuilder::register_type(DType d, int lanes) {
+LLVMTypeRef IrBuilder::register_type(DType d, int simd_lanes) {
   switch (d) {
-    case DType::bool_: return int_type(1, lanes);
+    case DType::bool_: return int_type(1, simd_lanes);
     case DType::f16:
     case DType::bf16:
-    case DType::f32: return vector_of(llvm_.FloatTypeInContext(context_), lanes);
-    case DType::f64: return vector_of(llvm_.DoubleTypeInContext(context_), lanes);
-    default: return int_type(static_cast<int>(size_of(d)) * 8, lanes);
+    case DType::f32: return vector_of(llvm_.FloatTypeInContext(context_), simd_lanes);
+    case DType::f64: return vector_of(llvm_.DoubleTypeInContext(context_), simd_lanes);
+    default: return int_type(static_cast<int>(size_of(d)) * 8, simd_lanes);
   }
 }
 
-LLVMTypeRef IrBuilder::memory_type(DType d, int lanes) {
-  if (d == DType::bool_) return int_type(8, lanes);
-  if (d == DType::f16 || d == DType::bf16) return int_type(16, lanes);
-  return register_type(d, lanes);
+LLVMTypeRef IrBuilder::memory_type(DType d, int simd_lanes) {
+  if (d == DType::bool_) return int_type(8, simd_lanes);
+  if (d == DType::f16 || d == DType::bf16) return int_type(16, simd_lanes);
+  return register_type(d, simd_lanes);
 }
 
 LLVMTypeRef IrBuilder::type_of(const Value& x) {
-  return x.pointer ? pointer_type_ : register_type(x.dtype, x.lanes);
+  return x.pointer ? pointer_type_ : register_type(x.dtype, x.simd_lanes);
 }
 
 // ---- functions ----------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ LLVMValueRef IrBuilder::open_function(const std::string& name, const Vec<Param>&
                                       LLVMTypeRef result, bool exported, LLVMTypeRef* type) {
   Vec<LLVMTypeRef> types;
   for (const Param& p : params)
-    types.push_back(p.pointer ? pointer_type_ : register_type(p.dtype, p.lanes));
+    types.push_back(p.pointer ? pointer_type_ : register_type(p.dtype, p.simd_lanes));
   *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
   LLVMValueRef f = llvm_.AddFunction(module_, name.c_str(), *type);
   const auto add = [&](unsigned at, const char* attribute, std::uint64_t value = 0) {
@@ -164,7 +165,7 @@ void IrBuilder::begin_function(const std::string& name, const Vec<Param>& params
   for (std::size_t i = 0; i < params.size(); ++i)
     args_.push_back({.ref = llvm_.GetParam(function_, static_cast<unsigned>(i)),
                      .dtype = params[i].dtype,
-                     .lanes = params[i].lanes,
+                     .simd_lanes = params[i].simd_lanes,
                      .pointer = params[i].pointer});
   llvm_.PositionBuilderAtEnd(builder_,
                              llvm_.AppendBasicBlockInContext(context_, function_, "entry"));
@@ -205,24 +206,24 @@ Value IrBuilder::number(std::int64_t x, int role) {
   return number_values_.back();
 }
 
-Value IrBuilder::call_helper(const std::string& name, DType result, int lanes,
+Value IrBuilder::call_helper(const std::string& name, DType result, int simd_lanes,
                              const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body) {
   Vec<Param> params;
   Vec<LLVMTypeRef> types;
   Vec<LLVMValueRef> refs;
   for (const Value& a : args) {
-    params.push_back({.dtype = a.dtype, .pointer = a.pointer, .lanes = a.lanes});
+    params.push_back({.dtype = a.dtype, .pointer = a.pointer, .simd_lanes = a.simd_lanes});
     types.push_back(type_of(a));
     refs.push_back(a.ref);
   }
-  LLVMTypeRef type = llvm_.FunctionType(register_type(result, lanes), types.data(),
+  LLVMTypeRef type = llvm_.FunctionType(register_type(result, simd_lanes), types.data(),
                                         static_cast<unsigned>(types.size()), 0);
   LLVMValueRef f = llvm_.GetNamedFunction(module_, name.c_str());
   if (!f) {
     LLVMBasicBlockRef resume = llvm_.GetInsertBlock(builder_);
     LLVMValueRef outer = function_;
     LLVMMetadataRef place = lines_ ? lines_->suspend() : nullptr;
-    function_ = f = open_function(name, params, register_type(result, lanes), false, &type);
+    function_ = f = open_function(name, params, register_type(result, simd_lanes), false, &type);
     llvm_.PositionBuilderAtEnd(builder_, llvm_.AppendBasicBlockInContext(context_, f, "entry"));
     Vec<Value> inner;
     for (std::size_t i = 0; i < args.size(); ++i) {
@@ -232,7 +233,8 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes,
       inner.push_back(a);
     }
     const Value made = body(inner);
-    if (made.dtype != result || made.lanes != lanes) fault(("helper " + name).c_str(), made, {});
+    if (made.dtype != result || made.simd_lanes != simd_lanes)
+      fault(("helper " + name).c_str(), made, {});
     llvm_.BuildRet(builder_, made.ref);
     function_ = outer;
     llvm_.PositionBuilderAtEnd(builder_, resume);
@@ -240,7 +242,7 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes,
   }
   return wrap(
       llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""),
-      result, lanes);
+      result, simd_lanes);
 }
 
 LLVMValueRef IrBuilder::declare_runtime(const char* symbol, LLVMTypeRef result,
@@ -374,7 +376,7 @@ Vec<Value> IrBuilder::while_loop(const Vec<Value>& init,
 
 Vec<Value> IrBuilder::if_else(Value condition, FunctionRef<Vec<Value>()> on_true,
                               FunctionRef<Vec<Value>()> on_false) {
-  if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_else", condition, {});
+  if (condition.dtype != DType::bool_ || condition.simd_lanes != 1) fault("if_else", condition, {});
   LLVMBasicBlockRef yes = block("then"), no = block("else"), join = block("join");
   llvm_.BuildCondBr(builder_, condition.ref, yes, no);
   llvm_.PositionBuilderAtEnd(builder_, yes);
@@ -401,7 +403,7 @@ Vec<Value> IrBuilder::if_else(Value condition, FunctionRef<Vec<Value>()> on_true
 }
 
 void IrBuilder::if_then(Value condition, FunctionRef<void()> on_true) {
-  if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_then", condition, {});
+  if (condition.dtype != DType::bool_ || condition.simd_lanes != 1) fault("if_then", condition, {});
   LLVMBasicBlockRef yes = block("then"), join = block("join");
   llvm_.BuildCondBr(builder_, condition.ref, yes, join);
   llvm_.PositionBuilderAtEnd(builder_, yes);
@@ -410,25 +412,25 @@ void IrBuilder::if_then(Value condition, FunctionRef<void()> on_true) {
   llvm_.PositionBuilderAtEnd(builder_, join);
 }
 
-// ---- constants and lanes ------------------------------------------------------------------------
+// ---- constants and SIMD lanes -------------------------------------------------------------------
 
-LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int lanes) {
-  if (lanes == 1) return scalar;
-  Vec<LLVMValueRef> all(static_cast<std::size_t>(lanes), scalar);
-  return llvm_.ConstVector(all.data(), static_cast<unsigned>(lanes));
+LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int simd_lanes) {
+  if (simd_lanes == 1) return scalar;
+  Vec<LLVMValueRef> all(static_cast<std::size_t>(simd_lanes), scalar);
+  return llvm_.ConstVector(all.data(), static_cast<unsigned>(simd_lanes));
 }
 
-Value IrBuilder::real(DType d, double x, int lanes) {
+Value IrBuilder::real(DType d, double x, int simd_lanes) {
   switch (d) {
-    case DType::f64: return float_bits(d, std::bit_cast<std::uint64_t>(x), lanes);
+    case DType::f64: return float_bits(d, std::bit_cast<std::uint64_t>(x), simd_lanes);
     case DType::f32:
-      return float_bits(d, std::bit_cast<std::uint32_t>(static_cast<float>(x)), lanes);
+      return float_bits(d, std::bit_cast<std::uint32_t>(static_cast<float>(x)), simd_lanes);
     case DType::f16:
     case DType::bf16: {
       const auto f = static_cast<float>(x);
       const float rounded =
           d == DType::f16 ? static_cast<float>(Float16(f)) : static_cast<float>(BFloat16(f));
-      Value v = float_bits(DType::f32, std::bit_cast<std::uint32_t>(rounded), lanes);
+      Value v = float_bits(DType::f32, std::bit_cast<std::uint32_t>(rounded), simd_lanes);
       v.dtype = d;
       return v;
     }
@@ -436,75 +438,77 @@ Value IrBuilder::real(DType d, double x, int lanes) {
   }
 }
 
-Value IrBuilder::integer(DType d, std::int64_t x, int lanes) {
-  if (is_float(d)) return real(d, static_cast<double>(x), lanes);
+Value IrBuilder::integer(DType d, std::int64_t x, int simd_lanes) {
+  if (is_float(d)) return real(d, static_cast<double>(x), simd_lanes);
   if (d == DType::bool_) x = x != 0;
-  return wrap(
-      repeat_constant(llvm_.ConstInt(register_type(d), static_cast<std::uint64_t>(x), 1), lanes), d,
-      lanes);
+  return wrap(repeat_constant(llvm_.ConstInt(register_type(d), static_cast<std::uint64_t>(x), 1),
+                              simd_lanes),
+              d, simd_lanes);
 }
 
 // By bits, because LLVMConstReal takes a double and may change a NaN on the way.
-Value IrBuilder::float_bits(DType d, std::uint64_t bits, int lanes) {
+Value IrBuilder::float_bits(DType d, std::uint64_t bits, int simd_lanes) {
   LLVMValueRef c = llvm_.ConstBitCast(llvm_.ConstInt(int_type(d == DType::f64 ? 64 : 32), bits, 0),
                                       register_type(d));
-  return wrap(repeat_constant(c, lanes), d, lanes);
+  return wrap(repeat_constant(c, simd_lanes), d, simd_lanes);
 }
 
-Value IrBuilder::splat(Value scalar, int lanes) {
-  if (scalar.lanes != 1 || scalar.pointer) fault("splat", scalar, {});
-  if (lanes == 1) return scalar;
-  if (is_constant(scalar)) return wrap(repeat_constant(scalar.ref, lanes), scalar.dtype, lanes);
-  LLVMTypeRef type = register_type(scalar.dtype, lanes);
+Value IrBuilder::splat(Value scalar, int simd_lanes) {
+  if (scalar.simd_lanes != 1 || scalar.pointer) fault("splat", scalar, {});
+  if (simd_lanes == 1) return scalar;
+  if (is_constant(scalar))
+    return wrap(repeat_constant(scalar.ref, simd_lanes), scalar.dtype, simd_lanes);
+  LLVMTypeRef type = register_type(scalar.dtype, simd_lanes);
   LLVMValueRef one = llvm_.BuildInsertElement(builder_, llvm_.GetPoison(type), scalar.ref,
                                               llvm_.ConstInt(int_type(32), 0, 0), "");
   return wrap(llvm_.BuildShuffleVector(builder_, one, llvm_.GetPoison(type),
-                                       llvm_.ConstNull(int_type(32, lanes)), ""),
-              scalar.dtype, lanes);
+                                       llvm_.ConstNull(int_type(32, simd_lanes)), ""),
+              scalar.dtype, simd_lanes);
 }
 
-Value IrBuilder::iota(DType d, int lanes) {
-  if (lanes == 1) return integer(d, 0);
+Value IrBuilder::iota(DType d, int simd_lanes) {
+  if (simd_lanes == 1) return integer(d, 0);
   Vec<LLVMValueRef> all;
-  for (int k = 0; k < lanes; ++k) all.push_back(integer(d, k).ref);
-  return wrap(llvm_.ConstVector(all.data(), static_cast<unsigned>(lanes)), d, lanes);
+  for (int k = 0; k < simd_lanes; ++k) all.push_back(integer(d, k).ref);
+  return wrap(llvm_.ConstVector(all.data(), static_cast<unsigned>(simd_lanes)), d, simd_lanes);
 }
 
-Value IrBuilder::extract(Value x, int lane) {
-  if (lane < 0 || lane >= x.lanes) fault("extract", x, {});
-  if (x.lanes == 1) return x;
-  return wrap(
-      llvm_.BuildExtractElement(
-          builder_, x.ref, llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""),
-      x.dtype, 1);
+Value IrBuilder::extract(Value x, int simd_lane) {
+  if (simd_lane < 0 || simd_lane >= x.simd_lanes) fault("extract", x, {});
+  if (x.simd_lanes == 1) return x;
+  return wrap(llvm_.BuildExtractElement(
+                  builder_, x.ref,
+                  llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(simd_lane), 0), ""),
+              x.dtype, 1);
 }
 
-Value IrBuilder::insert(Value x, int lane, Value scalar) {
-  if (lane < 0 || lane >= x.lanes || scalar.dtype != x.dtype || scalar.lanes != 1)
+Value IrBuilder::insert(Value x, int simd_lane, Value scalar) {
+  if (simd_lane < 0 || simd_lane >= x.simd_lanes || scalar.dtype != x.dtype ||
+      scalar.simd_lanes != 1)
     fault("insert", x, scalar);
-  if (x.lanes == 1) return scalar;
+  if (x.simd_lanes == 1) return scalar;
   return wrap(llvm_.BuildInsertElement(
                   builder_, x.ref, scalar.ref,
-                  llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""),
-              x.dtype, x.lanes);
+                  llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(simd_lane), 0), ""),
+              x.dtype, x.simd_lanes);
 }
 
-Value IrBuilder::shuffle(Value a, Value b, std::span<const int> lanes) {
+Value IrBuilder::shuffle(Value a, Value b, std::span<const int> simd_lanes) {
   expect_same("shuffle", a, b);
-  const int count = static_cast<int>(lanes.size());
+  const int count = static_cast<int>(simd_lanes.size());
   if (count == 1)
-    return lanes[0] < 0         ? extract(a, 0)
-           : lanes[0] < a.lanes ? extract(a, lanes[0])
-                                : extract(b, lanes[0] - a.lanes);
-  if (a.lanes == 1) {  // scalars have no shuffle instruction
+    return simd_lanes[0] < 0              ? extract(a, 0)
+           : simd_lanes[0] < a.simd_lanes ? extract(a, simd_lanes[0])
+                                          : extract(b, simd_lanes[0] - a.simd_lanes);
+  if (a.simd_lanes == 1) {  // scalars have no shuffle instruction
     Value r = wrap(llvm_.GetPoison(register_type(a.dtype, count)), a.dtype, count);
     for (int k = 0; k < count; ++k)
-      if (lanes[static_cast<std::size_t>(k)] >= 0)
-        r = insert(r, k, lanes[static_cast<std::size_t>(k)] == 0 ? a : b);
+      if (simd_lanes[static_cast<std::size_t>(k)] >= 0)
+        r = insert(r, k, simd_lanes[static_cast<std::size_t>(k)] == 0 ? a : b);
     return r;
   }
   Vec<LLVMValueRef> mask;
-  for (int k : lanes)
+  for (int k : simd_lanes)
     mask.push_back(k < 0 ? llvm_.GetPoison(int_type(32))
                          : llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(k), 0));
   return wrap(
@@ -513,33 +517,34 @@ Value IrBuilder::shuffle(Value a, Value b, std::span<const int> lanes) {
       a.dtype, count);
 }
 
-Value IrBuilder::slice_lanes(Value x, int first, int count) {
-  if (first == 0 && count == x.lanes) return x;
-  Vec<int> lanes;
-  for (int k = 0; k < count; ++k) lanes.push_back(first + k);
-  return shuffle(x, x, lanes);
+Value IrBuilder::slice_simd_lanes(Value x, int first, int count) {
+  if (first == 0 && count == x.simd_lanes) return x;
+  Vec<int> simd_lanes;
+  for (int k = 0; k < count; ++k) simd_lanes.push_back(first + k);
+  return shuffle(x, x, simd_lanes);
 }
 
-Value IrBuilder::concat_lanes(Value a, Value b) {
+Value IrBuilder::concat_simd_lanes(Value a, Value b) {
   if (a.dtype != b.dtype) fault("concat_lanes", a, b);
-  const int na = a.lanes, nb = b.lanes, wide = na > nb ? na : nb;
-  // Shuffle wants operands of one length: stretch the shorter one with lanes that nobody reads.
-  const auto stretch = [&](Value x) {
-    if (x.lanes == wide) return x;
-    Vec<int> lanes;
-    for (int k = 0; k < wide; ++k) lanes.push_back(k < x.lanes ? k : -1);
-    return shuffle(x, x, lanes);
+  const int na = a.simd_lanes, nb = b.simd_lanes, wide = na > nb ? na : nb;
+  // Shuffle wants operands of one length: stretch the shorter one with SIMD lanes that nobody
+  // reads.
+  const auto extend = [&](Value x) {
+    if (x.simd_lanes == wide) return x;
+    Vec<int> simd_lanes;
+    for (int k = 0; k < wide; ++k) simd_lanes.push_back(k < x.simd_lanes ? k : -1);
+    return shuffle(x, x, simd_lanes);
   };
-  Vec<int> lanes;
-  for (int k = 0; k < na; ++k) lanes.push_back(k);
-  for (int k = 0; k < nb; ++k) lanes.push_back(wide + k);
-  return shuffle(stretch(a), stretch(b), lanes);
+  Vec<int> simd_lanes;
+  for (int k = 0; k < na; ++k) simd_lanes.push_back(k);
+  for (int k = 0; k < nb; ++k) simd_lanes.push_back(wide + k);
+  return shuffle(extend(a), extend(b), simd_lanes);
 }
 
-Value IrBuilder::reverse_lanes(Value x) {
-  Vec<int> lanes;
-  for (int k = x.lanes - 1; k >= 0; --k) lanes.push_back(k);
-  return shuffle(x, x, lanes);
+Value IrBuilder::reverse_simd_lanes(Value x) {
+  Vec<int> simd_lanes;
+  for (int k = x.simd_lanes - 1; k >= 0; --k) simd_lanes.push_back(k);
+  return shuffle(x, x, simd_lanes);
 }
 
 }  // namespace vt::detail::cpu

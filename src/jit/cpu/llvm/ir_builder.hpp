@@ -3,21 +3,20 @@
 //
 // Semantics, the same on every backend:
 //  - integers wrap; x / 0 = 0 and x % 0 = 0; the least integer / -1 wraps to itself, remainder 0;
-//  `rem` has the sign of
-//    the dividend (C); shifting by the width or more gives 0, or the sign for an arithmetic right
-//    shift;
+//    `rem` has the sign of the dividend (C); shifting by the width or more gives 0, or the sign for
+//    an arithmetic right shift;
 //  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x !=
-//  0`; all other
-//    conversions round once, to nearest even;
+//    0`; all other conversions round once, to nearest even;
 //  - max and min give NaN when either operand is NaN, the first of two equal numbers; float
-//  arithmetic is strict IEEE, nothing is contracted or
-//  reordered;
+//    arithmetic is strict IEEE, nothing is contracted or reordered;
 //  - f16 and bf16 are storage: a Value of these dtypes is an f32 register that holds a
-//  representable number, and every
-//    arithmetic result is rounded back (to nearest even) when it is made;
+//    representable number, and every arithmetic result is rounded back (to nearest even) when it is
+//    made;
 //  - bool is one byte in memory, 0 or 1, and one bit in a register; bool + * max min are or, and,
-//  or, and. A Value of 1 lane is an LLVM scalar, of more an LLVM vector of any length (LLVM splits
-//  it into registers).
+//    or, and.
+//
+// A Value of one SIMD lane is an LLVM scalar, of more an LLVM vector of any length (LLVM splits it
+// into registers).
 #pragma once
 
 #include <cstdint>
@@ -45,7 +44,7 @@ namespace vt::detail::cpu {
 struct Value {
   LLVMValueRef ref = nullptr;
   DType dtype = DType::i64;  ///< of a pointer: meaningless, loads and stores name their dtype
-  int lanes = 1;
+  int simd_lanes = 1;
   int buffer = -1;  ///< of a pointer: buffer number from `declare_buffers`, -1 = may alias anything
   bool pointer = false;
   /// Of f16: the 16 bits that the register `half_of` was made of, so that they need not be made
@@ -62,14 +61,14 @@ enum class Reduce { add, mul, max, min, bit_and, bit_or, bit_xor };
 struct Param {
   DType dtype = DType::i64;
   bool pointer = false;
-  int lanes = 1;
+  int simd_lanes = 1;
   /// pointer: no other pointer reaches the same bytes while the function runs
   bool noalias = false;
   bool readonly = false;  ///< pointer: nothing is written through it
   int align = 0;          ///< pointer: known alignment in bytes, 0 = none
 
   static Param ptr() { return {.pointer = true}; }
-  static Param of(DType d, int lanes = 1) { return {.dtype = d, .lanes = lanes}; }
+  static Param of(DType d, int simd_lanes = 1) { return {.dtype = d, .simd_lanes = simd_lanes}; }
 };
 
 /// One module under construction: functions, blocks and instructions. Not shared between threads.
@@ -107,7 +106,7 @@ class IrBuilder {
   /// What has to lie there, in this order.
   const Vec<std::int64_t>& numbers() const { return numbers_; }
   /// What follows belongs to that line of the user's; for debuggers, if there is one to see it.
-  void at(Where where) {
+  void at(CallSite where) {
     if (lines_) lines_->at(where);
   }
   /// The module's loops read and write single elements at places that they count or compute. Then
@@ -122,8 +121,8 @@ class IrBuilder {
   bool turning_rows() const { return turning_rows_; }
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps
   /// rare or long code (slow paths) out of line. The name must determine the body: put dtype and
-  /// lanes in it.
-  Value call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args,
+  /// SIMD lanes in it.
+  Value call_helper(const std::string& name, DType result, int simd_lanes, const Vec<Value>& args,
                     FunctionRef<Value(const Vec<Value>&)> body);
   /// Calls a C function of the process by absolute symbol; it must be in the list of compile.cpp.
   /// Scalars only.
@@ -148,23 +147,24 @@ class IrBuilder {
                      FunctionRef<Vec<Value>()> on_false);
   void if_then(Value condition, FunctionRef<void()> on_true);
 
-  // ---- constants and lanes ----------------------------------------------------------------------
-  Value real(DType d, double x, int lanes = 1);           ///< any float dtype; rounded to it
-  Value integer(DType d, std::int64_t x, int lanes = 1);  ///< any dtype; u64 by its bits
+  // ---- constants and SIMD lanes -----------------------------------------------------------------
+  Value real(DType d, double x, int simd_lanes = 1);           ///< any float dtype; rounded to it
+  Value integer(DType d, std::int64_t x, int simd_lanes = 1);  ///< any dtype; u64 by its bits
   /// f32 or f64 from its bit pattern
-  Value float_bits(DType d, std::uint64_t bits, int lanes = 1);
-  Value boolean(bool x, int lanes = 1) { return integer(DType::bool_, x, lanes); }
+  Value float_bits(DType d, std::uint64_t bits, int simd_lanes = 1);
+  Value boolean(bool x, int simd_lanes = 1) { return integer(DType::bool_, x, simd_lanes); }
   Value index(std::int64_t x) { return integer(DType::i64, x); }
-  Value zero_like(Value x) { return integer(x.dtype, 0, x.lanes); }
-  Value splat(Value scalar, int lanes);
-  Value iota(DType d, int lanes);  ///< 0, 1, 2 …
+  Value zero_like(Value x) { return integer(x.dtype, 0, x.simd_lanes); }
+  Value splat(Value scalar, int simd_lanes);
+  Value iota(DType d, int simd_lanes);  ///< 0, 1, 2 …
   bool is_constant(Value x) const { return llvm_.IsConstant(x.ref) != 0; }
-  Value extract(Value x, int lane);
-  Value insert(Value x, int lane, Value scalar);
-  Value slice_lanes(Value x, int first, int count);
-  Value concat_lanes(Value a, Value b);                         ///< lane counts add
-  Value shuffle(Value a, Value b, std::span<const int> lanes);  ///< of a then b; -1 = don't care
-  Value reverse_lanes(Value x);
+  Value extract(Value x, int simd_lane);
+  Value insert(Value x, int simd_lane, Value scalar);
+  Value slice_simd_lanes(Value x, int first, int count);
+  Value concat_simd_lanes(Value a, Value b);  ///< SIMD lane counts add
+  /// of a then b; -1 = don't care
+  Value shuffle(Value a, Value b, std::span<const int> simd_lanes);
+  Value reverse_simd_lanes(Value x);
 
   // ---- memory (ir_memory.cpp) -------------------------------------------------------------------
   /// Says that pointers tagged `with_buffer(p, k)`, 0 ≤ k < count, of different k never overlap.
@@ -177,7 +177,7 @@ class IrBuilder {
   /// array[i] of a pointer table that never changes
   Value load_pointer(Value array, std::int64_t i, int buffer = -1);
   /// contiguous, unaligned unless align (bytes) is given
-  Value load(Value pointer, DType d, int lanes = 1, int align = 0);
+  Value load(Value pointer, DType d, int simd_lanes = 1, int align = 0);
   void store(Value pointer, Value x, int align = 0);
   /// Past the caches, for results that are larger than they are; `align`: that of the pointer, a
   /// power of two ≤ 64. Before others may see them, call order_streaming_stores().
@@ -191,19 +191,19 @@ class IrBuilder {
   Value load_masked(Value pointer, DType d, Value mask);
   void store_masked(Value pointer, Value x, Value mask);
   /// Elements pointer[k · stride]; mask optional.
-  Value load_strided(Value pointer, DType d, int lanes, std::int64_t stride, Value mask = {});
-  Value load_strided(Value pointer, DType d, int lanes, Value stride, Value mask = {});
+  Value load_strided(Value pointer, DType d, int simd_lanes, std::int64_t stride, Value mask = {});
+  Value load_strided(Value pointer, DType d, int simd_lanes, Value stride, Value mask = {});
   void store_strided(Value pointer, Value x, std::int64_t stride, Value mask = {});
   void store_strided(Value pointer, Value x, Value stride, Value mask = {});
-  /// Element k of xs[j] to pointer[k · (number of xs) + j]; they have one dtype and the same lanes;
-  /// mask of lanes optional.
+  /// Element k of xs[j] to pointer[k · (number of xs) + j]; they have one dtype and the same SIMD
+  /// lanes; mask of SIMD lanes optional.
   void store_interleaved(Value pointer, const Vec<Value>& xs, Value mask = {});
-  /// Elements pointer[indices[k]]; indices i32 or i64 lanes; mask optional.
+  /// Elements pointer[indices[k]]; indices i32 or i64 SIMD lanes; mask optional.
   Value gather(Value pointer, DType d, Value indices, Value mask = {});
-  /// later lanes win on equal indices
+  /// later SIMD lanes win on equal indices
   void scatter(Value pointer, Value x, Value indices, Value mask = {});
-  /// <lanes x bool> of lanes k < count (i64 scalar, may be ≤ 0 or > lanes).
-  Value tail_mask(int lanes, Value count);
+  /// <SIMD lanes x bool> of SIMD lanes k < count (i64 scalar, may be ≤ 0 or > SIMD lanes).
+  Value tail_mask(int simd_lanes, Value count);
   /// Uninitialised array in the function's frame, 64-byte aligned, freed on return.
   Value stack_array(DType d, std::int64_t count);
   /// Read-only array in the module, of the elements' bits; one per `name`.
@@ -211,7 +211,7 @@ class IrBuilder {
   void copy_bytes(Value to, Value from, Value bytes);
   void zero_bytes(Value to, Value bytes);
 
-  // ---- arithmetic (ir_arith.cpp); operands of equal dtype and lanes -----------------------------
+  // ---- arithmetic (ir_arith.cpp); operands of equal dtype and SIMD lanes ------------------------
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
@@ -223,9 +223,9 @@ class IrBuilder {
   Value fma(Value a, Value b, Value c);
   /// a·b + c: fused where that is fast, else two roundings
   Value mul_add(Value a, Value b, Value c);
-  /// sums + the products of the groups of elements that lie in a's and b's 32-bit lanes: of i32
-  /// sums four bytes, a's unsigned and b's signed; of f32 sums two bf16, whose subnormal numbers
-  /// count as zeros. Where the target has that (dot_i8, dot_bf16).
+  /// sums + the products of the groups of elements that lie in a's and b's 32-bit SIMD lanes: of
+  /// i32 sums four bytes, a's unsigned and b's signed; of f32 sums two bf16, whose subnormal
+  /// numbers count as zeros. Where the target has that (dot_i8, dot_bf16).
   Value dot_groups(Value sums, Value a, Value b);
   Value neg(Value a);
   Value abs(Value a);
@@ -243,18 +243,21 @@ class IrBuilder {
   Value shift_left(Value a, Value amount);  ///< amounts are read as unsigned
   Value shift_right_logical(Value a, Value amount);
   Value shift_right_arithmetic(Value a, Value amount);
-  Value shift_left(Value a, int amount) { return shift_left(a, integer(a.dtype, amount, a.lanes)); }
+  Value shift_left(Value a, int amount) {
+    return shift_left(a, integer(a.dtype, amount, a.simd_lanes));
+  }
   Value shift_right_logical(Value a, int amount) {
-    return shift_right_logical(a, integer(a.dtype, amount, a.lanes));
+    return shift_right_logical(a, integer(a.dtype, amount, a.simd_lanes));
   }
   Value shift_right_arithmetic(Value a, int amount) {
-    return shift_right_arithmetic(a, integer(a.dtype, amount, a.lanes));
+    return shift_right_arithmetic(a, integer(a.dtype, amount, a.simd_lanes));
   }
   Value popcount(Value a);
   Value clz(Value a);
-  /// → bool lanes; NaN compares false except ne
+  /// → bool SIMD lanes; NaN compares false except ne
   Value compare(Compare op, Value a, Value b);
-  Value select(Value mask, Value on_true, Value on_false);  ///< mask: bool, of as many lanes or 1
+  /// mask: bool, of as many SIMD lanes or 1
+  Value select(Value mask, Value on_true, Value on_false);
   Value is_nan(Value a);
   Value is_inf(Value a);
   Value is_finite(Value a);
@@ -268,25 +271,27 @@ class IrBuilder {
   Value bitcast(Value a, DType to);
 
   // ---- reductions (ir_arith.cpp) ----------------------------------------------------------------
-  /// Folds all lanes to a scalar in one fixed tree: upper half onto lower half, repeatedly. Not a
-  /// power of two: the lanes above the largest power of two are folded onto the first ones before.
-  Value reduce_lanes(Reduce op, Value x);
+  /// Folds all SIMD lanes to a scalar in one fixed tree: upper half onto lower half, repeatedly.
+  /// Not a
+  /// power of two: the SIMD lanes above the largest power of two are folded onto the first ones
+  /// before.
+  Value reduce_simd_lanes(Reduce op, Value x);
   Value combine(Reduce op, Value a, Value b);
   /// The neutral element: 0, 1, -inf or the least integer, …
-  Value identity(Reduce op, DType d, int lanes = 1);
+  Value identity(Reduce op, DType d, int simd_lanes = 1);
 
   // ---- types ------------------------------------------------------------------------------------
-  LLVMTypeRef register_type(DType d, int lanes = 1);  ///< bool i1; f16, bf16 float
-  LLVMTypeRef memory_type(DType d, int lanes = 1);    ///< bool i8; f16, bf16 i16
-  LLVMTypeRef int_type(int bits, int lanes = 1);
+  LLVMTypeRef register_type(DType d, int simd_lanes = 1);  ///< bool i1; f16, bf16 float
+  LLVMTypeRef memory_type(DType d, int simd_lanes = 1);    ///< bool i8; f16, bf16 i16
+  LLVMTypeRef int_type(int bits, int simd_lanes = 1);
   LLVMTypeRef pointer_type() const { return pointer_type_; }
 
   /// Calls the intrinsic `name` overloaded on `overloads`. For what the builder does not wrap.
   LLVMValueRef intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,
                          std::initializer_list<LLVMValueRef> args);
   /// Wraps a raw value.
-  static Value wrap(LLVMValueRef ref, DType d, int lanes) {
-    return {.ref = ref, .dtype = d, .lanes = lanes};
+  static Value wrap(LLVMValueRef ref, DType d, int simd_lanes) {
+    return {.ref = ref, .dtype = d, .simd_lanes = simd_lanes};
   }
 
  private:
@@ -297,15 +302,15 @@ class IrBuilder {
                              bool exported, LLVMTypeRef* type);
   LLVMBasicBlockRef block(const char* name);
   LLVMTypeRef type_of(const Value& x);
-  LLVMTypeRef vector_of(LLVMTypeRef element, int lanes) {
-    return lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(lanes));
+  LLVMTypeRef vector_of(LLVMTypeRef element, int simd_lanes) {
+    return simd_lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(simd_lanes));
   }
-  LLVMValueRef repeat_constant(LLVMValueRef scalar, int lanes);
+  LLVMValueRef repeat_constant(LLVMValueRef scalar, int simd_lanes);
   LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args,
                                LLVMTypeRef* type);
   LLVMValueRef mark_access(LLVMValueRef instruction, int buffer);
   void mark_unchanging(LLVMValueRef load);
-  Value from_memory(LLVMValueRef raw, DType d, int lanes);
+  Value from_memory(LLVMValueRef raw, DType d, int simd_lanes);
   LLVMValueRef to_memory(Value x);
   // rounds to f16/bf16 where d is one, else only names the dtype
   Value finish(Value f32_result, DType d);

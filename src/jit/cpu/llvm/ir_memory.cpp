@@ -58,7 +58,7 @@ LLVMValueRef IrBuilder::mark_access(LLVMValueRef instruction, int buffer) {
 }
 
 Value IrBuilder::offset(Value pointer, DType d, Value i) {
-  if (!pointer.pointer || i.lanes != 1) fault("offset", pointer, i);
+  if (!pointer.pointer || i.simd_lanes != 1) fault("offset", pointer, i);
   pointer.ref = llvm_.BuildInBoundsGEP2(builder_, memory_type(d), pointer.ref, &i.ref, 1, "");
   return pointer;
 }
@@ -81,25 +81,28 @@ Value IrBuilder::load_pointer(Value array, std::int64_t i, int buffer) {
   return {.ref = loaded, .buffer = buffer, .pointer = true};
 }
 
-Value IrBuilder::from_memory(LLVMValueRef raw, DType d, int lanes) {
+Value IrBuilder::from_memory(LLVMValueRef raw, DType d, int simd_lanes) {
   if (d == DType::bool_)
-    return compare(Compare::ne, wrap(raw, DType::u8, lanes), integer(DType::u8, 0, lanes));
-  if (d == DType::f16 || d == DType::bf16) return from_half_bits(wrap(raw, DType::u16, lanes), d);
-  return wrap(raw, d, lanes);
+    return compare(Compare::ne, wrap(raw, DType::u8, simd_lanes),
+                   integer(DType::u8, 0, simd_lanes));
+  if (d == DType::f16 || d == DType::bf16)
+    return from_half_bits(wrap(raw, DType::u16, simd_lanes), d);
+  return wrap(raw, d, simd_lanes);
 }
 
 LLVMValueRef IrBuilder::to_memory(Value x) {
-  if (x.dtype == DType::bool_) return llvm_.BuildZExt(builder_, x.ref, int_type(8, x.lanes), "");
+  if (x.dtype == DType::bool_)
+    return llvm_.BuildZExt(builder_, x.ref, int_type(8, x.simd_lanes), "");
   if (x.dtype == DType::f16 || x.dtype == DType::bf16) return half_bits(x).ref;
   return x.ref;
 }
 
-Value IrBuilder::load(Value pointer, DType d, int lanes, int align) {
+Value IrBuilder::load(Value pointer, DType d, int simd_lanes, int align) {
   if (!pointer.pointer) fault("load", pointer, {});
-  LLVMValueRef loaded = llvm_.BuildLoad2(builder_, memory_type(d, lanes), pointer.ref, "");
+  LLVMValueRef loaded = llvm_.BuildLoad2(builder_, memory_type(d, simd_lanes), pointer.ref, "");
   llvm_.SetAlignment(loaded,
                      align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(d)));
-  return from_memory(mark_access(loaded, pointer.buffer), d, lanes);
+  return from_memory(mark_access(loaded, pointer.buffer), d, simd_lanes);
 }
 
 void IrBuilder::store(Value pointer, Value x, int align) {
@@ -132,96 +135,101 @@ void IrBuilder::fetch_ahead(Value pointer, bool write, bool near) {
 
 Value IrBuilder::load_masked(Value pointer, DType d, Value mask) {
   if (mask.dtype != DType::bool_) fault("load_masked", pointer, mask);
-  if (mask.lanes == 1)
+  if (mask.simd_lanes == 1)
     return if_else(
         mask, [&] { return Vec<Value>{load(pointer, d)}; },
         [&] { return Vec<Value>{integer(d, 0)}; })[0];
-  LLVMTypeRef type = memory_type(d, mask.lanes);
+  LLVMTypeRef type = memory_type(d, mask.simd_lanes);
   LLVMValueRef loaded = intrinsic(
       "llvm.masked.load", {type, pointer_type_},
       {pointer.ref, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
-  return from_memory(mark_access(loaded, pointer.buffer), d, mask.lanes);
+  return from_memory(mark_access(loaded, pointer.buffer), d, mask.simd_lanes);
 }
 
 void IrBuilder::store_masked(Value pointer, Value x, Value mask) {
-  if (mask.dtype != DType::bool_ || mask.lanes != x.lanes) fault("store_masked", x, mask);
-  if (mask.lanes == 1) return if_then(mask, [&] { store(pointer, x); });
-  mark_access(intrinsic("llvm.masked.store", {memory_type(x.dtype, x.lanes), pointer_type_},
+  if (mask.dtype != DType::bool_ || mask.simd_lanes != x.simd_lanes) fault("store_masked", x, mask);
+  if (mask.simd_lanes == 1) return if_then(mask, [&] { store(pointer, x); });
+  mark_access(intrinsic("llvm.masked.store", {memory_type(x.dtype, x.simd_lanes), pointer_type_},
                         {to_memory(x), pointer.ref,
                          llvm_.ConstInt(int_type(32), size_of(x.dtype), 0), mask.ref}),
               pointer.buffer);
 }
 
-Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t stride, Value mask) {
-  if (lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
-  if (stride == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d, lanes);
+Value IrBuilder::load_strided(Value pointer, DType d, int simd_lanes, std::int64_t stride,
+                              Value mask) {
+  if (simd_lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
+  if (stride == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d, simd_lanes);
   if (stride == 0)
-    return mask ? load_strided(pointer, d, lanes, index(0), mask) : splat(load(pointer, d), lanes);
+    return mask ? load_strided(pointer, d, simd_lanes, index(0), mask)
+                : splat(load(pointer, d), simd_lanes);
   if (stride == -1) {
-    const Value first = offset(pointer, d, index(1 - lanes));
-    return reverse_lanes(mask ? load_masked(first, d, reverse_lanes(mask)) : load(first, d, lanes));
+    const Value first = offset(pointer, d, index(1 - simd_lanes));
+    return reverse_simd_lanes(mask ? load_masked(first, d, reverse_simd_lanes(mask))
+                                   : load(first, d, simd_lanes));
   }
   if (stride >= 2 && stride <= 4 && !mask) {
     // Whole vectors and a shuffle. Those at the end are pulled back to end on the last element, so
     // nothing beyond is read.
-    const int parts = static_cast<int>(stride), last = (lanes - 1) * parts + 1 - lanes;
+    const int parts = static_cast<int>(stride), last = (simd_lanes - 1) * parts + 1 - simd_lanes;
     Vec<int> pick;
-    for (int k = 0; k < lanes; ++k) {
-      const int element = k * parts, part = element / lanes;
-      pick.push_back(part * lanes + element - std::min(part * lanes, last));
+    for (int k = 0; k < simd_lanes; ++k) {
+      const int element = k * parts, part = element / simd_lanes;
+      pick.push_back(part * simd_lanes + element - std::min(part * simd_lanes, last));
     }
     Value all{};
     for (int p = 0; p < parts; ++p) {
-      const int first = std::min(p * lanes, last);
+      const int first = std::min(p * simd_lanes, last);
       const Value at = offset(pointer, d, index(first));
-      const Value part = load(at, d, lanes);
-      all = all ? concat_lanes(all, part) : part;
+      const Value part = load(at, d, simd_lanes);
+      all = all ? concat_simd_lanes(all, part) : part;
     }
     return shuffle(all, all, pick);
   }
-  return load_strided(pointer, d, lanes, index(stride), mask);
+  return load_strided(pointer, d, simd_lanes, index(stride), mask);
 }
 
-Value IrBuilder::load_strided(Value pointer, DType d, int lanes, Value stride, Value mask) {
-  if (lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
-  return gather(pointer, d, mul(iota(DType::i64, lanes), splat(convert(stride, DType::i64), lanes)),
+Value IrBuilder::load_strided(Value pointer, DType d, int simd_lanes, Value stride, Value mask) {
+  if (simd_lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
+  return gather(pointer, d,
+                mul(iota(DType::i64, simd_lanes), splat(convert(stride, DType::i64), simd_lanes)),
                 mask);
 }
 
 void IrBuilder::store_strided(Value pointer, Value x, std::int64_t stride, Value mask) {
-  if (stride == -1 && x.lanes > 1) {
-    const Value first = offset(pointer, x.dtype, index(1 - x.lanes));
-    if (mask) store_masked(first, reverse_lanes(x), reverse_lanes(mask));
-    else store(first, reverse_lanes(x));
+  if (stride == -1 && x.simd_lanes > 1) {
+    const Value first = offset(pointer, x.dtype, index(1 - x.simd_lanes));
+    if (mask) store_masked(first, reverse_simd_lanes(x), reverse_simd_lanes(mask));
+    else store(first, reverse_simd_lanes(x));
     return;
   }
   store_strided(pointer, x, index(stride), mask);
 }
 
 void IrBuilder::store_strided(Value pointer, Value x, Value stride, Value mask) {
-  if (x.lanes == 1) return mask ? store_masked(pointer, x, mask) : store(pointer, x);
-  scatter(pointer, x, mul(iota(DType::i64, x.lanes), splat(convert(stride, DType::i64), x.lanes)),
+  if (x.simd_lanes == 1) return mask ? store_masked(pointer, x, mask) : store(pointer, x);
+  scatter(pointer, x,
+          mul(iota(DType::i64, x.simd_lanes), splat(convert(stride, DType::i64), x.simd_lanes)),
           mask);
 }
 
 void IrBuilder::store_interleaved(Value pointer, const Vec<Value>& xs, Value mask) {
-  const int parts = static_cast<int>(xs.size()), lanes = xs[0].lanes;
+  const int parts = static_cast<int>(xs.size()), simd_lanes = xs[0].simd_lanes;
   // Bits are only moved: bools and 16-bit floats go as they lie in memory.
   const DType d = xs[0].dtype, moved = d == DType::bool_                     ? DType::u8
                                        : d == DType::f16 || d == DType::bf16 ? DType::u16
                                                                              : d;
   Value all{};
   for (const Value& x : xs) {
-    const Value bits = wrap(to_memory(x), moved, lanes);
-    all = all ? concat_lanes(all, bits) : bits;
+    const Value bits = wrap(to_memory(x), moved, simd_lanes);
+    all = all ? concat_simd_lanes(all, bits) : bits;
   }
   for (int p = 0; p < parts; ++p) {
     Vec<int> pick, of_mask;
-    for (int e = p * lanes; e < (p + 1) * lanes; ++e) {
-      pick.push_back(e % parts * lanes + e / parts);
+    for (int e = p * simd_lanes; e < (p + 1) * simd_lanes; ++e) {
+      pick.push_back(e % parts * simd_lanes + e / parts);
       of_mask.push_back(e / parts);
     }
-    const Value at = offset(pointer, moved, index(std::int64_t{p} * lanes)),
+    const Value at = offset(pointer, moved, index(std::int64_t{p} * simd_lanes)),
                 x = shuffle(all, all, pick);
     if (mask) store_masked(at, x, shuffle(mask, mask, of_mask));
     else store(at, x);
@@ -229,10 +237,10 @@ void IrBuilder::store_interleaved(Value pointer, const Vec<Value>& xs, Value mas
 }
 
 Value IrBuilder::gather(Value pointer, DType d, Value indices, Value mask) {
-  if (!pointer.pointer || !is_int(indices.dtype) || (mask && mask.lanes != indices.lanes))
+  if (!pointer.pointer || !is_int(indices.dtype) || (mask && mask.simd_lanes != indices.simd_lanes))
     fault("gather", indices, mask);
-  const int lanes = indices.lanes;
-  if (lanes == 1) {
+  const int simd_lanes = indices.simd_lanes;
+  if (simd_lanes == 1) {
     const Value at = offset(pointer, d, convert(indices, DType::i64));
     return mask ? load_masked(at, d, mask) : load(at, d);
   }
@@ -241,39 +249,41 @@ Value IrBuilder::gather(Value pointer, DType d, Value indices, Value mask) {
   if (indices.dtype != DType::i32) indices = convert(indices, DType::i64);
   LLVMValueRef addresses =
       llvm_.BuildInBoundsGEP2(builder_, memory_type(d), pointer.ref, &indices.ref, 1, "");
-  LLVMTypeRef type = memory_type(d, lanes);
-  if (!mask) mask = boolean(true, lanes);
+  LLVMTypeRef type = memory_type(d, simd_lanes);
+  if (!mask) mask = boolean(true, simd_lanes);
   LLVMValueRef loaded = intrinsic(
-      "llvm.masked.gather", {type, vector_of(pointer_type_, lanes)},
+      "llvm.masked.gather", {type, vector_of(pointer_type_, simd_lanes)},
       {addresses, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
-  return from_memory(mark_access(loaded, pointer.buffer), d, lanes);
+  return from_memory(mark_access(loaded, pointer.buffer), d, simd_lanes);
 }
 
 void IrBuilder::scatter(Value pointer, Value x, Value indices, Value mask) {
-  if (!pointer.pointer || !is_int(indices.dtype) || indices.lanes != x.lanes ||
-      (mask && mask.lanes != x.lanes))
+  if (!pointer.pointer || !is_int(indices.dtype) || indices.simd_lanes != x.simd_lanes ||
+      (mask && mask.simd_lanes != x.simd_lanes))
     fault("scatter", x, indices);
-  const int lanes = indices.lanes;
-  if (lanes == 1) {
+  const int simd_lanes = indices.simd_lanes;
+  if (simd_lanes == 1) {
     const Value at = offset(pointer, x.dtype, convert(indices, DType::i64));
     return mask ? store_masked(at, x, mask) : store(at, x);
   }
   if (indices.dtype != DType::i32) indices = convert(indices, DType::i64);
   LLVMValueRef addresses =
       llvm_.BuildInBoundsGEP2(builder_, memory_type(x.dtype), pointer.ref, &indices.ref, 1, "");
-  if (!mask) mask = boolean(true, lanes);
-  mark_access(
-      intrinsic(
-          "llvm.masked.scatter", {memory_type(x.dtype, lanes), vector_of(pointer_type_, lanes)},
-          {to_memory(x), addresses, llvm_.ConstInt(int_type(32), size_of(x.dtype), 0), mask.ref}),
-      pointer.buffer);
+  if (!mask) mask = boolean(true, simd_lanes);
+  mark_access(intrinsic("llvm.masked.scatter",
+                        {memory_type(x.dtype, simd_lanes), vector_of(pointer_type_, simd_lanes)},
+                        {to_memory(x), addresses, llvm_.ConstInt(int_type(32), size_of(x.dtype), 0),
+                         mask.ref}),
+              pointer.buffer);
 }
 
-Value IrBuilder::tail_mask(int lanes, Value count) {
-  // Clamped first, so that 32-bit lane numbers can be compared: half the registers of 64-bit ones.
-  const Value most = index(lanes);
+Value IrBuilder::tail_mask(int simd_lanes, Value count) {
+  // Clamped first, so that 32-bit SIMD lane numbers can be compared: half the registers of 64-bit
+  // ones.
+  const Value most = index(simd_lanes);
   count = max(min(convert(count, DType::i64), most), index(0));
-  return compare(Compare::lt, iota(DType::i32, lanes), splat(convert(count, DType::i32), lanes));
+  return compare(Compare::lt, iota(DType::i32, simd_lanes),
+                 splat(convert(count, DType::i32), simd_lanes));
 }
 
 Value IrBuilder::stack_array(DType d, std::int64_t count) {

@@ -9,7 +9,7 @@
 namespace vt::detail::cpu {
 
 LineTable::LineTable(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef function,
-                     const std::string& name, Where where)
+                     const std::string& name, CallSite where)
     : context_(llvm().GetModuleContext(module)), builder_(builder), start_(where) {
   const Llvm& L = llvm();
   lines_ = L.CreateDIBuilder(module);
@@ -44,7 +44,7 @@ LLVMMetadataRef LineTable::file(const char* path) {
   return llvm().DIBuilderCreateFile(lines_, path, std::strlen(path), "", 0);
 }
 
-void LineTable::at(Where where) {
+void LineTable::at(CallSite where) {
   if (!where.file) return;
   LLVMMetadataRef scope = function_;
   if (!start_.file || std::strcmp(where.file, start_.file) != 0) {

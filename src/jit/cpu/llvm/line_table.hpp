@@ -15,13 +15,13 @@ namespace vt::detail::cpu {
 class LineTable {
  public:
   LineTable(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef function,
-            const std::string& name, Where where);
+            const std::string& name, CallSite where);
   ~LineTable();
   LineTable(const LineTable&) = delete;
   LineTable& operator=(const LineTable&) = delete;
 
   /// What is built from now on belongs to that line; where it is not known, to the last one.
-  void at(Where where);
+  void at(CallSite where);
   /// What is built from now on belongs to no line, as that of another function; the result is what
   /// to give to `resume`.
   LLVMMetadataRef suspend();
@@ -33,7 +33,7 @@ class LineTable {
   LLVMContextRef context_;
   LLVMBuilderRef builder_;
   LLVMDIBuilderRef lines_;
-  Where start_;
+  CallSite start_;
   LLVMMetadataRef function_;
   const char* other_file_ = nullptr;  ///< than the function's, last asked for
   LLVMMetadataRef other_scope_ = nullptr;

@@ -9,22 +9,22 @@
 
 namespace vt::detail::cpu {
 
-namespace runtime_lanes {
+namespace runtime_simd_lanes {
 
-/// In place, on the lanes of a vector.
+/// In place, on the SIMD lanes of a vector.
 template <class T, T (*f)(T)>
-void each(T* lanes, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) lanes[i] = f(lanes[i]);
+void each(T* simd_lanes, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) simd_lanes[i] = f(simd_lanes[i]);
 }
 template <class T, T (*f)(T)>
 void* each_of() {
   return reinterpret_cast<void*>(&each<T, f>);
 }
 
-}  // namespace runtime_lanes
+}  // namespace runtime_simd_lanes
 
 std::span<const RuntimeSymbol> runtime_symbols() {
-  using runtime_lanes::each_of;
+  using runtime_simd_lanes::each_of;
   using G1 = float (*)(float, float);
   using G2 = double (*)(double, double);
   using F3 = float (*)(float, float, float);

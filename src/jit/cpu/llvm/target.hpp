@@ -33,7 +33,7 @@ struct Target {
   bool avx512dq = false;  ///< 64-bit integer multiply and float conversions as vectors
 
   /// Lanes of a full vector of elements of `bytes` bytes.
-  int lanes(std::size_t bytes) const {
+  int simd_lanes(std::size_t bytes) const {
     return static_cast<int>(static_cast<std::size_t>(vector_bytes) / bytes);
   }
   /// Everything that makes code for one Target differ from another's; for cache keys.

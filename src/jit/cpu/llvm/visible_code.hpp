@@ -1,4 +1,4 @@
-// Owns what perf and gdb are told of loaded code: perf's map file, and gdb's list of objects.
+// Owns what perf and gdb get to know about loaded code: perf's map file, and gdb's list of objects.
 #pragma once
 
 #include <cstddef>

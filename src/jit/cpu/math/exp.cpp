@@ -1,4 +1,4 @@
-// Inner functions made of exponentials: exp, exp2, expm1, sinh, cosh, tanh, sigmoid.
+// Vector code of exp, exp2, expm1, sinh, cosh, tanh, sigmoid.
 #include "math.hpp"
 #include "tables.hpp"
 #include "value.hpp"

@@ -1,4 +1,4 @@
-// Inner functions of the special functions: src/trace/numerics/special_math.hpp on vectors of f64.
+// Vector code of the special functions: special_math.hpp of src/trace/numerics on vectors of f64.
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/numerics/special_math.hpp"
@@ -20,12 +20,12 @@ inline V pow_of(V x, V y) { return {x.b, math::pow(*x.b, x.v, y.v)}; }
 inline V round_of(V x) { return {x.b, x.b->round_even(x.v)}; }
 inline V like(V x, double value) { return x.like(value); }
 
-/// As long as a lane goes on; the others keep their state, so that none sees its neighbours.
+/// As long as a SIMD lane goes on; the others keep their state, so that none sees its neighbours.
 template <class Going, class Body>
 V rounds(V state, V, const Going& going, const Body& body) {
   IrBuilder& b = *state.b;
-  const int lanes = state.v.lanes;
-  const auto number = [&](const Vec<Value>& at) { return V{&b, b.splat(at[1], lanes)}; };
+  const int simd_lanes = state.v.simd_lanes;
+  const auto number = [&](const Vec<Value>& at) { return V{&b, b.splat(at[1], simd_lanes)}; };
   return {&b, b.while_loop(
                   {state.v, b.real(DType::f64, 0)},
                   [&](const Vec<Value>& at) { return b.any(going(number(at)).v); },

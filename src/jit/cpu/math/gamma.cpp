@@ -1,4 +1,4 @@
-// Inner functions of the gamma family and erf_inv.
+// Vector code of the gamma family and erf_inv.
 #include "../../../trace/numerics/special_tables.hpp"
 #include "math.hpp"
 #include "tables.hpp"

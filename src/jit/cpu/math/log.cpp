@@ -1,4 +1,4 @@
-// Inner functions made of logarithms: log, log2, log1p, asinh, acosh, atanh, and pow.
+// Vector code of log, log2, log1p, asinh, acosh, atanh, and pow.
 #include "math.hpp"
 #include "tables.hpp"
 #include "value.hpp"

@@ -1,10 +1,10 @@
-// Owns the list of inner functions: vector code for exp, log, sin, …, emitted inline, for any lane
-// count.
+// Owns the list of inner functions: vector code for exp, log, sin, …, emitted inline, for any
+// number of SIMD lanes.
 //
 // Each takes and returns a Value of a float dtype. f32 results are within 2 ulp of the true value,
 // f64 within 4 (measured by tests/cpu/cpu_math_test.cpp and perf/accuracy); f16 and bf16 are
-// computed in f32 and rounded. Zeros, infinities, NaN and subnormals as C and IEEE say. Lanes do
-// not influence each other: a value gives the same bits in any lane beside any neighbours.
+// computed in f32 and rounded. Zeros, infinities, NaN and subnormals as C and IEEE say. SIMD lanes
+// do not influence each other: a value gives the same bits in any of them beside any neighbours.
 #pragma once
 
 #include "../llvm/ir_builder.hpp"

@@ -1,4 +1,4 @@
-// Inner functions of statistics and the rest: erf, erfc, cbrt, rsqrt, fmod, nextafter.
+// Vector code of erf, erfc, cbrt, rsqrt, fmod, nextafter.
 #include "../../../trace/numerics/special_tables.hpp"
 #include "math.hpp"
 #include "tables.hpp"
@@ -37,28 +37,29 @@ V middle(V x) {
       x, x.is_f64() ? polynomial(z, math_tables::erf_f64) : polynomial(z, math_tables::erf_f32), x);
 }
 
-/// numbers[low four bits of index], for all lanes in one instruction of AVX-512.
+/// numbers[low four bits of index], for all SIMD lanes in one instruction of AVX-512.
 V chosen(V index, const char* name, const double (&numbers)[16]) {
   IrBuilder& b = *index.b;
   std::uint64_t bits[16];
   for (int k = 0; k < 16; ++k)
     bits[k] = std::bit_cast<std::uint32_t>(static_cast<float>(numbers[k]));
   const Value table = b.constant_array(name, DType::f32, bits);
-  const int lanes = index.v.lanes;
-  if (lanes == 1)
+  const int simd_lanes = index.v.simd_lanes;
+  if (simd_lanes == 1)
     return {&b, b.load(b.offset(table, DType::f32,
                                 b.convert((index & index.like_int(15)).v, DType::i64)),
                        DType::f32)};
   const Value all = b.load(table, DType::f32, 16, 64);
   Value found;
-  for (int first = 0; first < lanes; first += 16) {
+  for (int first = 0; first < simd_lanes; first += 16) {
     int of[16];
-    for (int k = 0; k < 16; ++k) of[k] = std::min(first + k, lanes - 1);
-    const Value part = lanes == 16 ? index.v : b.shuffle(index.v, index.v, of);
+    for (int k = 0; k < 16; ++k) of[k] = std::min(first + k, simd_lanes - 1);
+    const Value part = simd_lanes == 16 ? index.v : b.shuffle(index.v, index.v, of);
     const Value sixteen = IrBuilder::wrap(
         b.intrinsic("llvm.x86.avx512.permvar.sf.512", {}, {all.ref, part.ref}), DType::f32, 16);
-    const Value some = lanes - first >= 16 ? sixteen : b.slice_lanes(sixteen, 0, lanes - first);
-    found = first == 0 ? some : b.concat_lanes(found, some);
+    const Value some =
+        simd_lanes - first >= 16 ? sixteen : b.slice_simd_lanes(sixteen, 0, simd_lanes - first);
+    found = first == 0 ? some : b.concat_simd_lanes(found, some);
   }
   return {&b, found};
 }
@@ -103,13 +104,13 @@ V erfc_f64(V x) {
 
 namespace erf_parts {
 
-struct Parts {
+struct Fraction {
   V high, low;
 };
 /// A polynomial of scripts/special_coefficients in u, the place in its interval. Its first
 /// coefficient is most of it: to that the rest is added with what rounding loses.
 template <std::size_t size>
-Parts fitted(V u, const double (&table)[size]) {
+Fraction fitted(V u, const double (&table)[size]) {
   const V rest = polynomial(u, std::span<const double>(table + 3, size - 3));
   const double first = static_cast<float>(table[2]);
   const auto [high, low] = fast_two_sum(u.like(first), mad(u, rest, table[2] - first));
@@ -117,7 +118,7 @@ Parts fitted(V u, const double (&table)[size]) {
 }
 
 /// x/y and what is left of it.
-Parts quotient(const Parts& x, const Parts& y) {
+Fraction quotient(const Fraction& x, const Fraction& y) {
   const V q = x.high / y.high;
   return {q, (left_of(x.high, q, y.high) + (x.low - q * y.low)) / y.high};
 }
@@ -129,7 +130,7 @@ V gaussian(const double (&table)[size], V x, double slope, double half) {
   const auto [square, square_low] = two_product(x, x);
   const auto [den, den_low] = two_sum(x * slope, x.like(1.0));
   const V shifted = x + 2.0, inverse = 1.0 / (shifted * den), over = inverse * shifted;
-  const Parts numerator = fitted((x - 2.0) * (inverse * den), table);
+  const Fraction numerator = fitted((x - 2.0) * (inverse * den), table);
   const V q = numerator.high * over,
           q_low = (left_of(numerator.high, q, den) + (numerator.low - q * den_low)) * over;
   const Exponential e = exponential(square * -half, nullptr, true);
@@ -187,7 +188,7 @@ constexpr double largest_f32 = std::numeric_limits<float>::max();
 /// are nearly straight. `scale` and `root`: a + 1 or a, and its root.
 struct Scaled {
   V near;
-  erf_parts::Parts value, scale, root;
+  erf_parts::Fraction value, scale, root;
 };
 template <std::size_t small, std::size_t large>
 Scaled scaled_i(V a, const double (&low)[small], const double (&high)[large]) {
@@ -333,7 +334,7 @@ Value nextafter(IrBuilder& b, Value x, Value y) {
     return math_core::nextafter({&b, x}, {&b, y}).v;
   // Of the 16-bit floats the neighbours are on their own grid: count in their bits.
   const auto bits = [&](Value v) { return b.bitcast(v, DType::i16); };
-  const Value one = b.integer(DType::i16, 1, x.lanes);
+  const Value one = b.integer(DType::i16, 1, x.simd_lanes);
   const Value away =
       b.bit_xor(b.compare(Compare::lt, x, y), b.compare(Compare::lt, x, b.zero_like(x)));
   const Value stepped =

@@ -1,5 +1,4 @@
-// Inner functions on angles: sin, cos, tan with argument reduction of any size, and the inverse
-// functions.
+// Vector code of sin, cos, tan with argument reduction of any size, and of the inverse functions.
 #include "math.hpp"
 #include "tables.hpp"
 #include "value.hpp"
@@ -91,21 +90,21 @@ V finish(const Angle& a, Which which) {
   return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0);
 }
 
-// Rare, so the C library, lane by lane. Vector code for it was as long as all the rest of a kernel
-// to compile, and a loop of calls an eighth of it.
+// Rare, so the C library, SIMD lane by lane. Vector code for it was as long as all the rest of a
+// kernel to compile, and a loop of calls an eighth of it.
 V large(V x, Which which) {
   IrBuilder& b = *x.b;
   const DType d = x.v.dtype;
-  const int lanes = x.v.lanes;
+  const int simd_lanes = x.v.simd_lanes;
   const std::string name = std::string("vt_lanes_") +
                            (which == Which::sin   ? "sin"
                             : which == Which::cos ? "cos"
                                                   : "tan") +
                            (d == DType::f32 ? "f" : "");
-  const Value array = b.stack_array(d, lanes);
+  const Value array = b.stack_array(d, simd_lanes);
   b.store(array, x.v);
-  b.call_runtime_void(name.c_str(), {array, b.index(lanes)});
-  return {&b, b.load(array, d, lanes)};
+  b.call_runtime_void(name.c_str(), {array, b.index(simd_lanes)});
+  return {&b, b.load(array, d, simd_lanes)};
 }
 
 V angle_function(V x, Which which) {
@@ -114,7 +113,7 @@ V angle_function(V x, Which which) {
   // Below 2^-12 (2^-27) the sine and tangent round to x, which also keeps the sign of zero.
   V fast = finish(reduced(x), which);
   if (which != Which::cos) fast = select(abs(x) < (x.is_f64() ? 0x1p-27 : 0x1p-13), x, fast);
-  // Chosen lane by lane: a value's bits must not depend on its neighbours.
+  // Chosen SIMD lane by SIMD lane: a value's bits must not depend on its neighbours.
   return {&b,
           b.if_else(
               b.any(beyond.v), [&] { return Vec<Value>{select(beyond, large(x, which), fast).v}; },
@@ -130,7 +129,7 @@ V tan(V x) { return trig_parts::angle_function(x, trig_parts::Which::tan); }
 namespace trig_parts {
 
 // In quarter turns: exact, but for the multiplication by π, of which both parts are kept.
-Angle turned(V r) {
+Angle rotated(V r) {
   const V doubled = r + r, quadrant = V{r.b, r.b->round_even(doubled.v)}, rest = r - quadrant * 0.5;
   const auto& pi = r.is_f64() ? math_tables::pi_f64 : math_tables::pi_f32;
   const auto [high, low] = two_product(rest, rest.like(pi[0]));
@@ -139,9 +138,9 @@ Angle turned(V r) {
 
 }  // namespace trig_parts
 
-V sin_pi(V r) { return trig_parts::sine_or_cosine(trig_parts::turned(r), 0); }
+V sin_pi(V r) { return trig_parts::sine_or_cosine(trig_parts::rotated(r), 0); }
 V cot_pi(V r) {  // -tan of a quarter turn more
-  trig_parts::Angle a = trig_parts::turned(r);
+  trig_parts::Angle a = trig_parts::rotated(r);
   a.quadrant = a.quadrant + a.quadrant.like_int(1);
   return -trig_parts::tangent(a);
 }

@@ -21,8 +21,8 @@ struct V {
   Value v;
 
   bool is_f64() const { return v.dtype == DType::f64; }
-  V like(double x) const { return {b, b->real(v.dtype, x, v.lanes)}; }
-  V like_int(std::int64_t x) const { return {b, b->integer(v.dtype, x, v.lanes)}; }
+  V like(double x) const { return {b, b->real(v.dtype, x, v.simd_lanes)}; }
+  V like_int(std::int64_t x) const { return {b, b->integer(v.dtype, x, v.simd_lanes)}; }
   /// The integer dtype of the same width, and back.
   V bits() const { return {b, b->bitcast(v, is_f64() ? DType::i64 : DType::i32)}; }
   V as_float() const { return {b, b->bitcast(v, size_of(v.dtype) == 8 ? DType::f64 : DType::f32)}; }

@@ -1,5 +1,5 @@
-// Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads
-// share the work.
+// Convolutions on the CPU: the kernel of one image, and how images and blocks of rows are shared
+// among threads.
 #include "conv.hpp"
 
 #include "../llvm/llvm_library.hpp"
@@ -23,7 +23,7 @@ namespace conv_run {
 // Multiply-adds of one range of work: less stays on one thread.
 constexpr std::int64_t least_work = 1 << 17;
 // Edged images and packed filters made at once.
-constexpr std::int64_t rounds_bytes = 4 << 20;
+constexpr std::int64_t iterations_bytes = 4 << 20;
 // Elements that one range of copies should have.
 constexpr std::int64_t least_copied = 1 << 14;
 // Rows that something else works on are handed over while they are in the second-level cache.
@@ -61,12 +61,13 @@ class Convolution : public Matmul {
     along_ = depth_.empty() ? ConvAxis{} : depth_.back();
     if (!depth_.empty()) depth_.pop_back();
     const int width = kernel_.tile.columns();
-    pack_ = pack_code({.from = s.b_dtype,
-                       .to = s.accumulate,
-                       .lines = width,
-                       .lines_adjacent = s.columns.b == 1,
-                       .k_adjacent = along_.b == 1,
-                       .whole_vectors = width % host_target().lanes(size_of(s.accumulate)) == 0});
+    pack_ =
+        pack_code({.from = s.b_dtype,
+                   .to = s.accumulate,
+                   .lines = width,
+                   .lines_adjacent = s.columns.b == 1,
+                   .k_adjacent = along_.b == 1,
+                   .whole_vectors = width % host_target().simd_lanes(size_of(s.accumulate)) == 0});
     panels_ = pieces(loops_.n, width);
     block_ = panels_ * loops_.depth_count() * width;
     images_ = count_of(s.outer_free);
@@ -74,7 +75,7 @@ class Convolution : public Matmul {
     batches_ = count_of(s.outer_batch);
     by_panels_ = by_panels(s, loops_, kernel_);
     for (const ConvWindow& w : s.windows) windows_ *= w.extent;
-    rounds_ = count_of(s.outer_contract);
+    iterations_ = count_of(s.outer_contract);
     parts_ = count_of(s.inner_batch) * count_of(s.b_free);
     c_elements_ = s.results();
   }
@@ -83,16 +84,16 @@ class Convolution : public Matmul {
            const PackedOperands&) const override {
     if (s_.result == s_.accumulate) return all(a, b, c, done);
     const BufferRef sums = room(c_elements_, "vt::conv: sums");
-    const auto round = [&](std::int64_t begin, std::int64_t end) {
+    const auto iteration = [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * loops_.n, last = end * loops_.n;
       convert_elements(at_element(sums->data, first, s_.accumulate), s_.accumulate,
                        at_element(c, first, s_.result), s_.result,
                        static_cast<std::size_t>(last - first));
       done(begin, end);
     };
-    if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(round, done.group()));
+    if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(iteration, done.group()));
     all(a, b, sums->data, {});
-    parallel_ranges(c_elements_ / loops_.n, pieces(least_work, loops_.n), round);
+    parallel_ranges(c_elements_ / loops_.n, pieces(least_work, loops_.n), iteration);
   }
 
   std::size_t scratch_bytes(const RowsDone& done, bool, bool) const override {
@@ -132,23 +133,25 @@ class Convolution : public Matmul {
     if (loops_.side_by_side) {
       const std::int64_t height = kernel_.heights[0],
                          block = loops_.padded ? height * loops_.rows[0].a : 0;
-      return filters(rounds_) +
+      return filters(iterations_) +
              threads_for(batches_ * units, 1) * (block + rows_of_thread(alone, height));
     }
     if (each_image_alone()) {
       const bool shared = batches_ == 1;
-      return (shared ? filters(rounds_) : 0) +
+      return (shared ? filters(iterations_) : 0) +
              threads_for(items_, grain_of_images()) *
                  ((loops_.padded ? edged(1) : 0) + rows_of_thread(alone) + (shared ? 0 : block_));
     }
-    const std::int64_t rounds = rounds_at_once(alone);
-    return filters(rounds) + (loops_.padded ? edged(items_ * rounds) : 0) +
+    const std::int64_t iterations = iterations_at_once(alone);
+    return filters(iterations) + (loops_.padded ? edged(items_ * iterations) : 0) +
            threads_for(items_ * parts_ * blocks_of_image(group), 1) * rows_of_thread(alone);
   }
   std::int64_t edged(std::int64_t images) const {
     return images * loops_.elements + pieces(beyond, size());
   }
-  std::int64_t filters(std::int64_t rounds) const { return batches_ * rounds * parts_ * block_; }
+  std::int64_t filters(std::int64_t iterations) const {
+    return batches_ * iterations * parts_ * block_;
+  }
   std::int64_t rows_of_thread(bool alone, std::int64_t images = 1) const {
     return alone ? (loops_.side_by_side ? images * (loops_.row_count() / images_)
                                         : loops_.row_count()) *
@@ -160,10 +163,11 @@ class Convolution : public Matmul {
     const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1);
     return std::max<std::int64_t>(least_work / work, 1);
   }
-  std::int64_t rounds_at_once(bool alone) const {
-    const std::int64_t of_round =
+  std::int64_t iterations_at_once(bool alone) const {
+    const std::int64_t of_iteration =
         (batches_ * parts_ * block_ + (loops_.padded ? items_ * loops_.elements : 0)) * size();
-    return alone ? rounds_ : std::clamp<std::int64_t>(rounds_bytes / of_round, 1, rounds_);
+    return alone ? iterations_
+                 : std::clamp<std::int64_t>(iterations_bytes / of_iteration, 1, iterations_);
   }
   std::int64_t blocks_of_image(std::int64_t rows) const {
     const std::int64_t wanted =
@@ -210,48 +214,49 @@ class Convolution : public Matmul {
             along_.b, width, std::min(width, loops_.n - panel * width), along_.extent);
   }
 
-  // The filters of some rounds, whose panels threads share.
-  BufferRef pack_all(const void* b, std::int64_t first_round, std::int64_t last_round) const {
-    const std::int64_t rounds = last_round - first_round, panel = block_ / panels_;
-    const BufferRef packed = room(filters(rounds), "vt::conv: packed filters");
+  // The filters of some iterations, whose panels threads share.
+  BufferRef pack_all(const void* b, std::int64_t first_iteration,
+                     std::int64_t last_iteration) const {
+    const std::int64_t iterations = last_iteration - first_iteration, panel = block_ / panels_;
+    const BufferRef packed = room(filters(iterations), "vt::conv: packed filters");
     parallel_ranges(
-        batches_ * rounds * parts_ * panels_, std::max<std::int64_t>(least_copied / panel, 1),
+        batches_ * iterations * parts_ * panels_, std::max<std::int64_t>(least_copied / panel, 1),
         [&](std::int64_t from, std::int64_t to) {
           for (std::int64_t i = from; i < to;) {
             const std::int64_t f = i / panels_, first = i % panels_,
                                last = std::min(panels_, first + to - i);
-            pack_panels(
-                filter_of(b, f / (rounds * parts_), first_round + f / parts_ % rounds, f % parts_),
-                static_cast<char*>(packed->data) + (f * block_ + first * panel) * size(), first,
-                last);
+            pack_panels(filter_of(b, f / (iterations * parts_),
+                                  first_iteration + f / parts_ % iterations, f % parts_),
+                        static_cast<char*>(packed->data) + (f * block_ + first * panel) * size(),
+                        first, last);
             i += last - first;
           }
         });
     return packed;
   }
-  const char* panels_of(const BufferRef& packed, std::int64_t batch, std::int64_t round,
-                        std::int64_t part, std::int64_t rounds) const {
+  const char* panels_of(const BufferRef& packed, std::int64_t batch, std::int64_t iteration,
+                        std::int64_t part, std::int64_t iterations) const {
     return static_cast<const char*>(packed->data) +
-           ((batch * rounds + round) * parts_ + part) * block_ * size();
+           ((batch * iterations + iteration) * parts_ + part) * block_ * size();
   }
 
-  // Item: one image of the result; round: one of those added up for it; part: of those in one image
-  // of a.
-  const char* image_of(const void* a, std::int64_t item, std::int64_t round) const {
+  // Item: one image of the result; iteration: one of those added up for it; part: of those in one
+  // image of a.
+  const char* image_of(const void* a, std::int64_t item, std::int64_t iteration) const {
     const std::int64_t free = count_of(s_.outer_free);
     return at_element(a,
                       place(s_.outer_batch, item / free, &ConvAxis::a) +
                           place(s_.outer_free, item % free, &ConvAxis::a) +
-                          place(s_.outer_contract, round, &ConvAxis::a),
+                          place(s_.outer_contract, iteration, &ConvAxis::a),
                       s_.a_dtype);
   }
   std::int64_t batch_of(std::int64_t item) const { return item / count_of(s_.outer_free); }
-  const char* filter_of(const void* b, std::int64_t batch, std::int64_t round,
+  const char* filter_of(const void* b, std::int64_t batch, std::int64_t iteration,
                         std::int64_t part) const {
     const std::int64_t free = count_of(s_.b_free);
     return at_element(b,
                       s_.b_start + place(s_.outer_batch, batch, &ConvAxis::b) +
-                          place(s_.outer_contract, round, &ConvAxis::b) +
+                          place(s_.outer_contract, iteration, &ConvAxis::b) +
                           place(s_.inner_batch, part / free, &ConvAxis::b) +
                           place(s_.b_free, part % free, &ConvAxis::b),
                       s_.b_dtype);
@@ -364,36 +369,37 @@ class Convolution : public Matmul {
   void each_image(const void* a, const void* b, void* c, const RowsDone& done) const {
     const std::int64_t units = kernel_.units(), group = units_of_group(done.group()),
                        rows = kernel_.rows_before(units);
-    const BufferRef packed = batches_ == 1 ? pack_all(b, 0, rounds_) : BufferRef();
+    const BufferRef packed = batches_ == 1 ? pack_all(b, 0, iterations_) : BufferRef();
     // Units whose rows fill a part of the cache.
     const std::int64_t turns =
-        done && rounds_ == 1 ? std::clamp<std::int64_t>(
-                                   pieces(rows * loops_.n * size(), rows_bytes), 1, units / group)
-                             : 1;
+        done && iterations_ == 1
+            ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1,
+                                       units / group)
+            : 1;
     parallel_ranges(items_, grain_of_images(), [&](std::int64_t from, std::int64_t to) {
       const BufferRef own = loops_.padded ? zeros(1) : BufferRef();
       const BufferRef sums = rows_of_one(done);
       const BufferRef filter = packed ? BufferRef() : room(block_, "vt::conv: packed filters");
       for (std::int64_t item = from; item < to; ++item) {
-        for (std::int64_t round = 0; round < rounds_; ++round) {
-          const char* image = image_of(a, item, round);
+        for (std::int64_t iteration = 0; iteration < iterations_; ++iteration) {
+          const char* image = image_of(a, item, iteration);
           if (own) {
             edge(image, static_cast<char*>(own->data));
             image = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part) {
             if (filter)
-              pack_panels(filter_of(b, batch_of(item), round, part),
+              pack_panels(filter_of(b, batch_of(item), iteration, part),
                           static_cast<char*>(filter->data), 0, panels_);
             const char* const panels =
                 filter ? static_cast<const char*>(filter->data)
-                       : panels_of(packed, batch_of(item), round, part, rounds_);
+                       : panels_of(packed, batch_of(item), iteration, part, iterations_);
             for (std::int64_t t = 0; t < turns; ++t) {
               const std::int64_t begin = cut(units, group, t, turns),
                                  end = cut(units, group, t + 1, turns);
               kernel_.run(image + part_start(part) * size(), panels,
                           sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin,
-                          end, round > 0, 0, panels_);
+                          end, iteration > 0, 0, panels_);
               if (turns > 1)
                 report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end),
                        sums);
@@ -409,10 +415,10 @@ class Convolution : public Matmul {
   // in groups that stay in the last cache, as every block reads all of them.
   void few_images(const void* a, const void* b, void* c, const RowsDone& done) const {
     const std::int64_t units = kernel_.units(), rows = kernel_.rows_before(units);
-    const std::int64_t at_once = rounds_at_once(done.alone());
+    const std::int64_t at_once = iterations_at_once(done.alone());
     const std::int64_t group = units_of_group(done.group()), blocks = blocks_of_image(done.group());
-    for (std::int64_t first = 0; first < rounds_; first += at_once) {
-      const std::int64_t last = std::min(rounds_, first + at_once);
+    for (std::int64_t first = 0; first < iterations_; first += at_once) {
+      const std::int64_t last = std::min(iterations_, first + at_once);
       const BufferRef packed = pack_all(b, first, last),
                       images = loops_.padded ? edge_all(a, first, last) : BufferRef();
       parallel_ranges(items_ * parts_ * blocks, 1, [&](std::int64_t from, std::int64_t to) {
@@ -422,26 +428,26 @@ class Convolution : public Matmul {
                              block = i % blocks;
           const std::int64_t begin = cut(units, group, block, blocks),
                              end = cut(units, group, block + 1, blocks);
-          for (std::int64_t round = first; round < last; ++round) {
+          for (std::int64_t iteration = first; iteration < last; ++iteration) {
             const char* const image =
                 images ? static_cast<const char*>(images->data) +
-                             (item * (last - first) + round - first) * loops_.elements * size()
-                       : image_of(a, item, round);
+                             (item * (last - first) + iteration - first) * loops_.elements * size()
+                       : image_of(a, item, iteration);
             kernel_.run(image + part_start(part) * size(),
-                        panels_of(packed, batch_of(item), round - first, part, last - first),
+                        panels_of(packed, batch_of(item), iteration - first, part, last - first),
                         sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin,
-                        end, round > 0, 0, panels_);
+                        end, iteration > 0, 0, panels_);
           }
-          if (last == rounds_)
+          if (last == iterations_)
             report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
         }
       });
     }
   }
 
-  // The edged images of some rounds, whose outermost rows threads share.
+  // The edged images of some iterations, whose outermost rows threads share.
   BufferRef edge_all(const void* a, std::int64_t first, std::int64_t last) const {
-    const std::int64_t rounds = last - first, images = items_ * rounds;
+    const std::int64_t iterations = last - first, images = items_ * iterations;
     const BufferRef all = room(edged(images), "vt::conv: edged images");
     const std::int64_t slices = s_.windows.empty() ? 1 : loops_.extents[0],
                        slice = loops_.elements / slices;
@@ -452,7 +458,7 @@ class Convolution : public Matmul {
                       for (std::int64_t i = from; i < to;) {
                         const std::int64_t n = i / slices, begin = i % slices,
                                            end = std::min(slices, begin + to - i);
-                        edge(image_of(a, n / rounds, first + n % rounds),
+                        edge(image_of(a, n / iterations, first + n % iterations),
                              static_cast<char*>(all->data) + n * loops_.elements * size(), 0, begin,
                              end);
                         i += end - begin;
@@ -466,7 +472,7 @@ class Convolution : public Matmul {
     const std::int64_t units = kernel_.units(), height = kernel_.heights[0],
                        distance = loops_.rows[0].a, rows = kernel_.rows_before(units);
     const std::int64_t image = s_.inner * windows_;
-    const BufferRef packed = pack_all(b, 0, rounds_);
+    const BufferRef packed = pack_all(b, 0, iterations_);
     parallel_ranges(batches_ * units, 1, [&](std::int64_t from, std::int64_t to) {
       const BufferRef sums = rows_of_one(done, height);
       BufferRef own;
@@ -475,20 +481,20 @@ class Convolution : public Matmul {
         // A tile is always full: the last one begins among the images of the one before.
         const std::int64_t batch = i / units, first = first_of_tile(i % units),
                            skipped = i % units * height - first, item = batch * images_ + first;
-        for (std::int64_t round = 0; round < rounds_; ++round) {
-          const char* block = image_of(a, item, round);
+        for (std::int64_t iteration = 0; iteration < iterations_; ++iteration) {
+          const char* block = image_of(a, item, iteration);
           if (own) {
             for (std::int64_t k = 0; k < height; ++k)
-              convert_elements(image_of(a, item + k, round), s_.a_dtype,
+              convert_elements(image_of(a, item + k, iteration), s_.a_dtype,
                                static_cast<char*>(own->data) + k * distance * size(), s_.accumulate,
                                static_cast<std::size_t>(image));
             block = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part)
             kernel_.run(block + part_start(part) * size(),
-                        panels_of(packed, batch, round, part, rounds_),
+                        panels_of(packed, batch, iteration, part, iterations_),
                         sums ? static_cast<char*>(sums->data) : result_of(c, item, part), skipped,
-                        height, round > 0, 0, panels_);
+                        height, iteration > 0, 0, panels_);
         }
         const std::int64_t of_image = loops_.row_count() / images_;
         report(done, batch * rows + first * of_image, skipped * of_image, height * of_image, sums);
@@ -502,7 +508,7 @@ class Convolution : public Matmul {
   ConvAxes depth_;  ///< of b, without the last
   ConvAxis along_;  ///< the last
   std::int64_t panels_ = 1, block_ = 0, images_ = 1, windows_ = 1, items_ = 1, batches_ = 1,
-               rounds_ = 1, parts_ = 1, c_elements_ = 0;
+               iterations_ = 1, parts_ = 1, c_elements_ = 0;
   bool by_panels_ = false;
   std::shared_ptr<const Code> pack_;
 };

@@ -1,5 +1,5 @@
-// How a convolution is cut into register tiles: their heights, what that costs, and the loops over
-// them.
+// How a convolution is cut into register tiles: their heights, the cost of a choice, and the loops
+// over them.
 #include "conv_kernel.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -49,16 +49,16 @@ class Loops {
     number(ConvNumbers::panel) = step;
     from_.resize(k.ranges.size(), 0), to_.resize(k.ranges.size(), 0),
         first_.resize(k.ranges.size(), 0);
-    const std::int64_t column = k.by_lanes ? first * width : 0;
+    const std::int64_t column = k.by_simd_lanes ? first * width : 0;
     rows(0, column, first * width);
   }
 
  private:
   std::int64_t& number(int i) { return numbers_[static_cast<std::size_t>(i)]; }
-  void set_level(std::size_t level, std::int64_t rounds, std::int64_t a, std::int64_t panel) {
+  void set_level(std::size_t level, std::int64_t iterations, std::int64_t a, std::int64_t panel) {
     const std::size_t at = ConvNumbers::levels + 3 * level;
     if (numbers_.size() < at + 3) numbers_.resize(at + 3, 0);
-    numbers_[at] = rounds, numbers_[at + 1] = a, numbers_[at + 2] = panel;
+    numbers_[at] = iterations, numbers_[at + 1] = a, numbers_[at + 2] = panel;
   }
 
   void rows(std::size_t level, std::int64_t a, std::int64_t c) {
@@ -118,7 +118,7 @@ class Loops {
     const std::int64_t before = panels_ * width, columns = number(ConvNumbers::columns);
     number(ConvNumbers::panels) = 1, number(ConvNumbers::columns) = columns - before;
     k_.code_of_rest->function<ConvFunction>()(
-        a_ + (a + (k_.by_lanes ? before : 0)) * size_,
+        a_ + (a + (k_.by_simd_lanes ? before : 0)) * size_,
         b_ + (panel + panels_ * number(ConvNumbers::panel)) * size_, c_ + (c + before) * size_,
         numbers_.data());
     number(ConvNumbers::panels) = panels_, number(ConvNumbers::columns) = columns;
@@ -140,9 +140,9 @@ class Loops {
 void ConvKernel::make_code(bool adds) {
   ConvTile t;
   t.accumulate = accumulate;
-  t.lanes = tile.lanes, t.vectors = tile.vectors;
+  t.simd_lanes = tile.simd_lanes, t.vectors = tile.vectors;
   t.panel = tile.columns();
-  t.by_lanes = by_lanes;
+  t.by_simd_lanes = by_simd_lanes;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (!tiled(r)) continue;
     t.outer *= t.inner;
@@ -154,13 +154,13 @@ void ConvKernel::make_code(bool adds) {
   t.depth_adjacent = !depth.empty() && depth.back().a == 1;
   // The last panel is another code's where it needs fewer vectors.
   const std::int64_t rest = n % tile.columns(),
-                     vectors_of_rest = conv_tiling::pieces(rest, tile.lanes);
+                     vectors_of_rest = conv_tiling::pieces(rest, tile.simd_lanes);
   const bool one_code = rest == 0 || vectors_of_rest == tile.vectors;
   t.whole = rest == 0 || !one_code;
   code = code_of_rest = n < tile.columns() && !one_code ? nullptr : conv_tile_code(t);
   if (one_code) return;
   t.vectors = static_cast<int>(vectors_of_rest);
-  t.whole = rest % tile.lanes == 0;
+  t.whole = rest % tile.simd_lanes == 0;
   code_of_rest = conv_tile_code(t);
 }
 
@@ -219,13 +219,13 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
   ConvKernel k;
   k.accumulate = s.accumulate;
   k.rows = l.rows, k.ranges = l.ranges, k.n = l.n, k.side_by_side = l.side_by_side;
-  k.by_lanes = s.columns.a != 0;
+  k.by_simd_lanes = s.columns.a != 0;
   k.tile = best_tile(target, s.accumulate);
   // Few columns: one vector, no longer than it must be, and more rows.
-  if (k.n <= k.tile.lanes) {
+  if (k.n <= k.tile.simd_lanes) {
     k.tile.rows *= k.tile.vectors;
     k.tile.vectors = 1;
-    while (k.tile.lanes > 1 && k.n <= k.tile.lanes / 2) k.tile.lanes /= 2;
+    while (k.tile.simd_lanes > 1 && k.n <= k.tile.simd_lanes / 2) k.tile.simd_lanes /= 2;
   }
   const auto even = [](std::int64_t n, std::int64_t most) {
     return static_cast<int>(conv_tiling::pieces(n, conv_tiling::pieces(n, most)));

@@ -1,5 +1,5 @@
-// How a convolution is cut into register tiles: their heights, what that costs, and the loops over
-// them.
+// How a convolution is cut into register tiles: their heights, the cost of a choice, and the loops
+// over them.
 #pragma once
 
 #include "../../fusion/conv_spec.hpp"
@@ -16,14 +16,14 @@ struct ConvKernel {
   decltype(ConvLoops::depth) depth;
   decltype(ConvLoops::ranges) ranges;
   std::int64_t n = 1;
-  bool side_by_side = false, by_lanes = false;
+  bool side_by_side = false, by_simd_lanes = false;
   TileShape tile;
   SmallVec<int, 6> heights;
   /// of whole panels and of the last one, which may have fewer vectors
   std::shared_ptr<const Code> code, code_of_rest;
 
   bool tiled(std::size_t row) const { return heights[row] > 0; }
-  /// Rounds of the outermost loop over rows, in which callers may cut the work.
+  /// Iterations of the outermost loop over rows, in which callers may cut the work.
   std::int64_t units() const;
   /// Rows of the result that the first `unit` of them make.
   std::int64_t rows_before(std::int64_t unit) const;

@@ -1,5 +1,5 @@
-// Convolutions of stretched images on the CPU: one of the image itself for each place between two
-// elements, so that no zero is multiplied.
+// Convolutions of dilated images on the CPU: one convolution of the undilated image for each offset
+// between two of its elements, so that no zero is multiplied.
 #include "conv.hpp"
 
 #include "../llvm/llvm_library.hpp"

@@ -1,7 +1,7 @@
 // The code of one register tile of a convolution, which reads the image where it is.
 //
-// The elements of a that one step of a tile multiplies lie at equal distances from a few pointers,
-// so that they are operands of the multiply-adds and nothing is packed; patches are never laid out.
+// The elements of the image that one step of a tile multiplies lie at equal distances from a few
+// pointers. So they are operands of the multiply-adds, and no patches are copied out or packed.
 #include "conv_tile.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -19,9 +19,9 @@ namespace conv_code {
 // Rows that share a pointer: their distances are 0 … 3 times one, for which three registers do.
 constexpr int rows_per_pointer = 4;
 
-class Emitter {
+class ConvTileEmitter {
  public:
-  Emitter(IrBuilder& b, const ConvTile& t) : b_(b), t_(t) {}
+  ConvTileEmitter(IrBuilder& b, const ConvTile& t) : b_(b), t_(t) {}
 
   void emit(const std::string& name) {
     b_.begin_function(
@@ -47,7 +47,7 @@ class Emitter {
         b_.index(0), number(ConvNumbers::panels), 1,
         [&](Value p) {
           const Value column = b_.mul(p, width);
-          const Vec<Value> sums = sum(0, t_.by_lanes ? column : b_.index(0),
+          const Vec<Value> sums = sum(0, t_.by_simd_lanes ? column : b_.index(0),
                                       moved(b_.arg(1), b_.mul(p, step)), zeros());
           write(moved(b_.arg(2), column), b_.sub(columns, column), sums);
         },
@@ -57,21 +57,21 @@ class Emitter {
 
  private:
   struct Level {
-    Value rounds, a, panel;
+    Value iterations, a, panel;
   };
 
   Value number(int i) { return b_.load(b_.offset(b_.arg(3), i64, b_.index(i)), i64); }
   Value moved(Value p, Value i) { return b_.offset(p, t_.accumulate, i); }
   Vec<Value> zeros() {
     return Vec<Value>(static_cast<std::size_t>(t_.outer * t_.inner * t_.vectors),
-                      b_.integer(t_.accumulate, 0, t_.lanes));
+                      b_.integer(t_.accumulate, 0, t_.simd_lanes));
   }
 
   // `at`: elements of a from each row's start.
   Vec<Value> sum(std::size_t level, Value at, Value panel, const Vec<Value>& start) {
     const Level& l = levels_[level];
     if (level + 1 == levels_.size()) return innermost(l, at, panel, start);
-    return b_.loop(b_.index(0), l.rounds, 1, start, [&](Value i, const Vec<Value>& sums) {
+    return b_.loop(b_.index(0), l.iterations, 1, start, [&](Value i, const Vec<Value>& sums) {
       return sum(level + 1, b_.add(at, b_.mul(i, l.a)), moved(panel, b_.mul(i, l.panel)), sums);
     });
   }
@@ -88,17 +88,17 @@ class Emitter {
         next[i] = moved(from[i], b_.mul(i + 1 == next.size() ? l.panel : l.a, b_.index(count)));
       return next;
     };
-    // Several steps per round, unless the scheduler would bring their loads forward until it runs
-    // out of registers. With both adjacent there are no channels, and no more rounds than a window
-    // is wide.
+    // Several steps per iteration, unless the scheduler would bring their loads forward until it
+    // runs out of registers. With both adjacent there are no channels, and no more iterations than
+    // a window is wide.
     const bool full = 4 * static_cast<int>(start.size()) >= 3 * b_.target().vector_registers;
     const int unroll = (t_.rows_adjacent ? 2 : 1) * (full ? 1 : 2) /
                        (full && t_.rows_adjacent && t_.depth_adjacent ? 2 : 1);
-    const Value whole = unroll > 1 ? b_.bit_and(l.rounds, b_.index(-unroll)) : l.rounds;
+    const Value whole = unroll > 1 ? b_.bit_and(l.iterations, b_.index(-unroll)) : l.iterations;
     state = b_.loop(b_.index(0), whole, unroll, state,
                     [&](Value, const Vec<Value>& s) { return steps(s, unroll); });
     if (unroll > 1)
-      state = b_.loop(whole, l.rounds, 1, state,
+      state = b_.loop(whole, l.iterations, 1, state,
                       [&](Value, const Vec<Value>& s) { return steps(s, 1); });
     state.resize(start.size());
     return state;
@@ -107,12 +107,13 @@ class Emitter {
   // Step k from where the pointers of the state are, which stay.
   void step(Vec<Value>& state, const Level& l, int k) {
     const std::size_t sums = static_cast<std::size_t>(t_.outer * t_.inner * t_.vectors);
-    const int bytes = static_cast<int>(static_cast<std::size_t>(t_.lanes) * size_of(t_.accumulate));
+    const int bytes =
+        static_cast<int>(static_cast<std::size_t>(t_.simd_lanes) * size_of(t_.accumulate));
     const Value panel = moved(state.back(), b_.index(k * t_.panel));
     Vec<Value> factors;
     for (int v = 0; v < t_.vectors; ++v)
       factors.push_back(
-          b_.load(moved(panel, b_.index(v * t_.lanes)), t_.accumulate, t_.lanes, bytes));
+          b_.load(moved(panel, b_.index(v * t_.simd_lanes)), t_.accumulate, t_.simd_lanes, bytes));
     std::size_t pointer = sums, i = 0;
     for (int o = 0; o < t_.outer; ++o)
       for (int r = 0; r < t_.inner; ++r) {
@@ -120,11 +121,12 @@ class Emitter {
             moved(moved(state[pointer], rows_[static_cast<std::size_t>(r % per_pointer_)]),
                   b_.mul(l.a, b_.index(k)));
         if ((r + 1) % per_pointer_ == 0 || r + 1 == t_.inner) ++pointer;
-        const Value x = t_.by_lanes ? Value{} : b_.splat(b_.load(row, t_.accumulate), t_.lanes);
+        const Value x =
+            t_.by_simd_lanes ? Value{} : b_.splat(b_.load(row, t_.accumulate), t_.simd_lanes);
         for (int v = 0; v < t_.vectors; ++v, ++i) {
-          const Value mine =
-              t_.by_lanes ? b_.load(moved(row, b_.index(v * t_.lanes)), t_.accumulate, t_.lanes)
-                          : x;
+          const Value mine = t_.by_simd_lanes ? b_.load(moved(row, b_.index(v * t_.simd_lanes)),
+                                                        t_.accumulate, t_.simd_lanes)
+                                              : x;
           state[i] = b_.mul_add(mine, factors[static_cast<std::size_t>(v)], state[i]);
         }
       }
@@ -144,13 +146,15 @@ class Emitter {
     const auto each = [&](bool whole, bool add) {
       Vec<Value> masks, results = sums;
       for (int v = 0; v < t_.vectors && !whole; ++v)
-        masks.push_back(b_.tail_mask(t_.lanes, b_.sub(columns, b_.index(v * t_.lanes))));
-      const auto place = [&](std::size_t r, int v) { return moved(at[r], b_.index(v * t_.lanes)); };
+        masks.push_back(b_.tail_mask(t_.simd_lanes, b_.sub(columns, b_.index(v * t_.simd_lanes))));
+      const auto place = [&](std::size_t r, int v) {
+        return moved(at[r], b_.index(v * t_.simd_lanes));
+      };
       for (std::size_t i = 0; add && i < sums.size(); ++i) {
         const int v = static_cast<int>(i) % t_.vectors;
         const Value from = place(i / static_cast<std::size_t>(t_.vectors), v);
         const Value earlier =
-            whole ? b_.load(from, t_.accumulate, t_.lanes)
+            whole ? b_.load(from, t_.accumulate, t_.simd_lanes)
                   : b_.load_masked(from, t_.accumulate, masks[static_cast<std::size_t>(v)]);
         results[i] = b_.add(earlier, sums[i]);
       }
@@ -189,14 +193,14 @@ class Emitter {
 std::string ConvTile::key() const {
   std::string text = std::string("conv ") + vt::name_of(accumulate);
   for (const std::int64_t v : {std::int64_t{outer}, std::int64_t{inner}, std::int64_t{vectors},
-                               std::int64_t{lanes}, std::int64_t{panel}, std::int64_t{levels}})
+                               std::int64_t{simd_lanes}, std::int64_t{panel}, std::int64_t{levels}})
     text += ' ' + std::to_string(v);
   return text + (rows_adjacent ? " rows" : "") + (depth_adjacent ? " depth" : "") +
-         (by_lanes ? " lanes" : "") + (whole ? " whole" : "") + (adds ? " adds" : "");
+         (by_simd_lanes ? " lanes" : "") + (whole ? " whole" : "") + (adds ? " adds" : "");
 }
 
 void emit_conv_tile(IrBuilder& b, const std::string& name, const ConvTile& t) {
-  conv_code::Emitter(b, t).emit(name);
+  conv_code::ConvTileEmitter(b, t).emit(name);
 }
 
 std::shared_ptr<const Code> conv_tile_code(const ConvTile& t) {

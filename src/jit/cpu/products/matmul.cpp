@@ -1,4 +1,5 @@
-// Matrix products on the CPU: which kernel a product uses, how it is blocked and cut over threads.
+// Matrix products on the CPU: which kernel a product uses, how it is blocked and shared among
+// threads.
 #include "matmul.hpp"
 
 #include <algorithm>
@@ -257,10 +258,10 @@ class Swapped : public Matmul {
       : inner_(std::move(inner)), rows_(rows) {}
   void run(const void* a, const void* b, void* c, const RowsDone& done,
            const PackedOperands& packed) const override {
-    const auto turned = [&](std::int64_t begin, std::int64_t end) {
+    const auto swapped = [&](std::int64_t begin, std::int64_t end) {
       done(begin * rows_, end * rows_);
     };
-    inner_->run(b, a, c, RowsDone(turned), {packed.b, packed.a});
+    inner_->run(b, a, c, RowsDone(swapped), {packed.b, packed.a});
   }
   PackedOperands pack(const void* a, const void* b) const override {
     const PackedOperands inner = inner_->pack(b, a);

@@ -1,4 +1,5 @@
-// Matrix products on the CPU: which kernel a product uses, how it is blocked and cut over threads.
+// Matrix products on the CPU: which kernel a product uses, how it is blocked and shared among
+// threads.
 #pragma once
 
 #include <cstdint>

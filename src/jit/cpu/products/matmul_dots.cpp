@@ -1,6 +1,6 @@
-// Matrix products whose operands both run along k: sums run along vectors and are added up at the
-// end. For few rows or few columns, where every element of the large operand is used only a few
-// times and copying it in another order would take longer than the product.
+// Matrix products whose operands are both contiguous along k: sums run along vectors and are
+// combined at the end. For few rows or few columns, where each element of the large operand is used
+// only a few times, so that packing it would take longer than the product.
 #include "matmul_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -31,20 +31,20 @@ Tile best_tile(const Target& target) {
 // Sums in flight: a tile of fewer cells has several for each.
 constexpr int least_sums = 8;
 
-int lanes_of(const MatmulSpec& s, const Target& target) {
-  int lanes = target.lanes(size_of(s.accumulate));
-  while (lanes > 1 && s.k <= lanes / 2) lanes /= 2;
-  return lanes;
+int simd_lanes_of(const MatmulSpec& s, const Target& target) {
+  int simd_lanes = target.simd_lanes(size_of(s.accumulate));
+  while (simd_lanes > 1 && s.k <= simd_lanes / 2) simd_lanes /= 2;
+  return simd_lanes;
 }
 
-// The sums of the lanes of each of `x`, side by side: vectors are folded in pairs, so that each
-// fold leaves half as many.
-Value sums_of(IrBuilder& b, Vec<Value> x, int lanes) {
+// The sums of the SIMD lanes of each of `x`, side by side: vectors are folded in pairs, so that
+// each fold leaves half as many.
+Value sums_of(IrBuilder& b, Vec<Value> x, int simd_lanes) {
   std::size_t count = 1;
   while (count < x.size()) count *= 2;
   x.resize(count, x.back());
   // Vectors consist of blocks; the elements of a block are still to be added up.
-  int width = lanes, blocks = 1;
+  int width = simd_lanes, blocks = 1;
   const auto fold = [&](Value p, Value q) {
     Vec<int> low, high;
     for (int block = 0; block < blocks; ++block)
@@ -52,7 +52,7 @@ Value sums_of(IrBuilder& b, Vec<Value> x, int lanes) {
     if (q)
       for (int block = 0; block < blocks; ++block)
         for (int i = 0; i < width; ++i)
-          (i < width / 2 ? low : high).push_back(lanes + block * width + i);
+          (i < width / 2 ? low : high).push_back(simd_lanes + block * width + i);
     return b.add(b.shuffle(p, q ? q : p, low), b.shuffle(p, q ? q : p, high));
   };
   for (; x.size() > 1; blocks *= 2, width /= 2) {
@@ -65,10 +65,10 @@ Value sums_of(IrBuilder& b, Vec<Value> x, int lanes) {
   return all;
 }
 
-class Emitter {
+class DotsEmitter {
  public:
-  Emitter(IrBuilder& b, const MatmulSpec& s, bool by_columns)
-      : b_(b), s_(s), by_columns_(by_columns), lanes_(lanes_of(s, b.target())) {}
+  DotsEmitter(IrBuilder& b, const MatmulSpec& s, bool by_columns)
+      : b_(b), s_(s), by_columns_(by_columns), simd_lanes_(simd_lanes_of(s, b.target())) {}
 
   void emit(const std::string& name) {
     b_.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true},
@@ -125,14 +125,15 @@ class Emitter {
     const Value x = b_.offset(x_, s_.b_dtype, b_.mul(column, b_.index(s_.b_column)));
     int streams = 1;
     while (rows * columns * streams < least_sums && streams < 4) streams *= 2;
-    const std::int64_t step = static_cast<std::int64_t>(lanes_) * streams,
+    const std::int64_t step = static_cast<std::int64_t>(simd_lanes_) * streams,
                        whole = s_.k / step * step;
     const auto cell = [&](int r, int n, int u) {
       return static_cast<std::size_t>((r * columns + n) * streams + u);
     };
     const auto load = [&](Value line, DType d, Value k, Value mask) {
       const Value at = b_.offset(line, d, k);
-      return b_.convert(mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes_), s_.accumulate);
+      return b_.convert(mask ? b_.load_masked(at, d, mask) : b_.load(at, d, simd_lanes_),
+                        s_.accumulate);
     };
     const auto multiply = [&](Vec<Value> sums, Value k, int u, Value mask) {
       Vec<Value> right;
@@ -149,22 +150,23 @@ class Emitter {
       return sums;
     };
     Vec<Value> acc(static_cast<std::size_t>(rows * columns * streams),
-                   b_.integer(s_.accumulate, 0, lanes_));
+                   b_.integer(s_.accumulate, 0, simd_lanes_));
     if (whole > 0)
       acc = b_.loop(
           b_.index(0), b_.index(whole), step, acc,
           [&](Value k, const Vec<Value>& carried) {
             Vec<Value> sums = carried;
             for (int u = 0; u < streams; ++u)
-              sums = multiply(std::move(sums),
-                              b_.add(k, b_.index(static_cast<std::int64_t>(u) * lanes_)), u, {});
+              sums =
+                  multiply(std::move(sums),
+                           b_.add(k, b_.index(static_cast<std::int64_t>(u) * simd_lanes_)), u, {});
             return sums;
           },
           true);
-    for (std::int64_t k = whole; k < s_.k; k += lanes_) {
+    for (std::int64_t k = whole; k < s_.k; k += simd_lanes_) {
       const std::int64_t left = s_.k - k;
       acc = multiply(std::move(acc), b_.index(k), 0,
-                     left < lanes_ ? b_.tail_mask(lanes_, b_.index(left)) : Value{});
+                     left < simd_lanes_ ? b_.tail_mask(simd_lanes_, b_.index(left)) : Value{});
     }
     for (int r = 0; r < rows; ++r)
       store(row, column, r, columns, [&](int n) {
@@ -178,13 +180,14 @@ class Emitter {
     const Value at =
         b_.offset(c_, s_.result, b_.add(b_.mul(b_.add(row, b_.index(r)), b_.index(s_.n)), column));
     for (int n = 0; n < columns;) {
-      const int count = std::min(columns - n, lanes_);
+      const int count = std::min(columns - n, simd_lanes_);
       Vec<Value> sums;
       for (int i = 0; i < count; ++i) sums.push_back(sum(n + i));
-      const Value side_by_side = b_.convert(sums_of(b_, std::move(sums), lanes_), s_.result),
+      const Value side_by_side = b_.convert(sums_of(b_, std::move(sums), simd_lanes_), s_.result),
                   to = b_.offset(at, s_.result, b_.index(n));
-      if (side_by_side.lanes == count) b_.store(to, side_by_side);
-      else b_.store_masked(to, side_by_side, b_.tail_mask(side_by_side.lanes, b_.index(count)));
+      if (side_by_side.simd_lanes == count) b_.store(to, side_by_side);
+      else
+        b_.store_masked(to, side_by_side, b_.tail_mask(side_by_side.simd_lanes, b_.index(count)));
       n += count;
     }
   }
@@ -192,23 +195,23 @@ class Emitter {
   IrBuilder& b_;
   const MatmulSpec& s_;
   bool by_columns_;
-  int lanes_;
+  int simd_lanes_;
   Value a_, x_, c_;
 };
 
 // The small operand is copied so that it runs along k, so many elements of k at a time.
-constexpr int turned_together = 32;
+constexpr int transposed_together = 32;
 
 }  // namespace matmul_dots
 
 class Dots final : public Matmul {
  public:
   Dots(const MatmulSpec& s, bool hurry) : s_(s), kernel_(s) {
-    turns_a_ = s.a_column != 1, turns_b_ = s.b_row != 1;
-    if (turns_a_) kernel_.a_row = s.k, kernel_.a_column = 1;
-    if (turns_b_) kernel_.b_row = 1, kernel_.b_column = s.k;
-    if (turns_a_) turn_ = turn_code(s.a_dtype, s.m, s.a_row, hurry);
-    if (turns_b_) turn_ = turn_code(s.b_dtype, s.n, s.b_column, hurry);
+    transposes_a_ = s.a_column != 1, transposes_b_ = s.b_row != 1;
+    if (transposes_a_) kernel_.a_row = s.k, kernel_.a_column = 1;
+    if (transposes_b_) kernel_.b_row = 1, kernel_.b_column = s.k;
+    if (transposes_a_) turn_ = turn_code(s.a_dtype, s.m, s.a_row, hurry);
+    if (transposes_b_) turn_ = turn_code(s.b_dtype, s.n, s.b_column, hurry);
     const matmul_dots::Tile tile = matmul_dots::best_tile(host_target());
     cut_ = {by_columns(s), by_columns(s) ? tile.columns : tile.rows};
     std::string key = "dots";
@@ -222,14 +225,15 @@ class Dots final : public Matmul {
     code_ = cached_code(
         key, "vt_matmul",
         [spec = kernel_, columns = cut_.by_columns](IrBuilder& b) {
-          matmul_dots::Emitter(b, spec, columns).emit("vt_matmul");
+          matmul_dots::DotsEmitter(b, spec, columns).emit("vt_matmul");
         },
         hurry);
   }
 
   /// Both must run along k, or the one with few lines must be cheap to turn.
   static bool suits(const MatmulSpec& s) {
-    const std::int64_t lanes = host_target().lanes(size_of(s.accumulate)), vectors = s.k / lanes;
+    const std::int64_t simd_lanes = host_target().simd_lanes(size_of(s.accumulate)),
+                       vectors = s.k / simd_lanes;
     const bool a_along = s.a_column == 1, b_along = s.b_row == 1 && s.b_column != 1;
     if (a_along && b_along && vectors >= 2 && (s.m <= 4 || s.n <= 2)) return true;
     // A batch of matrices times vectors: nothing is used twice, so turning the matrices would be
@@ -237,7 +241,7 @@ class Dots final : public Matmul {
     if (s.batch > 1 && a_along && b_along && s.m == 1 && s.k >= 4)
       return !plan_register_products(s, host_target());
     if (s.batch > 1 || product_group(s, host_target()) > 1) return false;
-    // Adding up lanes at the end takes as long as some vectors along k.
+    // Adding up SIMD lanes at the end takes as long as some vectors along k.
     if (s.m <= few_rows && b_along && (a_along || s.n >= worth_turning)) return vectors >= 8;
     if (s.n > few_columns || !a_along || (s.b_row != 1 && s.m < worth_turning)) return false;
     return s.n <= very_few_columns ? vectors >= 8 : rows_collide(s) && vectors >= 32;
@@ -253,13 +257,13 @@ class Dots final : public Matmul {
 
   PackedOperands pack(const void* a, const void* b) const override {
     PackedOperands made;
-    if (a && turns_a_) made.a = turned(a, s_.a_dtype, s_.m, s_.a_row, s_.a_column);
-    if (b && turns_b_) made.b = turned(b, s_.b_dtype, s_.n, s_.b_column, s_.b_row);
+    if (a && transposes_a_) made.a = transposed(a, s_.a_dtype, s_.m, s_.a_row, s_.a_column);
+    if (b && transposes_b_) made.b = transposed(b, s_.b_dtype, s_.n, s_.b_column, s_.b_row);
     return made;
   }
   std::size_t packed_bytes(bool a, bool b) const override {
-    return (a && turns_a_ ? bytes(s_.m, s_.a_dtype) : 0) +
-           (b && turns_b_ ? bytes(s_.n, s_.b_dtype) : 0);
+    return (a && transposes_a_ ? bytes(s_.m, s_.a_dtype) : 0) +
+           (b && transposes_b_ ? bytes(s_.n, s_.b_dtype) : 0);
   }
   std::size_t scratch_bytes(const RowsDone&, bool a_packed, bool b_packed) const override {
     return packed_bytes(!a_packed, !b_packed);
@@ -277,13 +281,15 @@ class Dots final : public Matmul {
                   [&](std::int64_t begin, std::int64_t end) { f(a, b, c, begin, end); });
   }
   std::string describe() const override {
-    return std::string("dots") + (turns_a_ ? ", a transposed" : turns_b_ ? ", b transposed" : "");
+    return std::string("dots") + (transposes_a_   ? ", a transposed"
+                                  : transposes_b_ ? ", b transposed"
+                                                  : "");
   }
 
  private:
-  /// times that the other operand reads what is turned
+  /// times that the other operand reads what is transposed
   static constexpr std::int64_t worth_turning = 16;
-  /// less than half of a vector: lanes of tiles over columns would be idle
+  /// less than half of a vector: SIMD lanes of tiles over columns would be idle
   static constexpr std::int64_t very_few_columns = 6;
   static bool by_columns(const MatmulSpec& s) {
     return s.batch == 1 && s.m <= few_rows && s.m < s.n;
@@ -296,28 +302,29 @@ class Dots final : public Matmul {
                                                bool hurry) {
     return pack_code({.from = d,
                       .to = d,
-                      .lines = matmul_dots::turned_together,
+                      .lines = matmul_dots::transposed_together,
                       .k_adjacent = step == 1 && lines >= 16,
                       .whole_vectors = false},
                      hurry);
   }
-  BufferRef turned(const void* x, DType d, std::int64_t lines, std::int64_t line_step,
-                   std::int64_t k_step) const {
+  BufferRef transposed(const void* x, DType d, std::int64_t lines, std::int64_t line_step,
+                       std::int64_t k_step) const {
     const BufferRef copy = allocate(bytes(lines, d), "vt::matmul: operand in the order of k");
     parallel_ranges(
-        s_.k, std::max<std::int64_t>(turned_grain / lines, 1) * matmul_dots::turned_together,
+        s_.k,
+        std::max<std::int64_t>(transposed_grain / lines, 1) * matmul_dots::transposed_together,
         [&](std::int64_t from, std::int64_t to) {
-          for (std::int64_t k = from; k < to; k += matmul_dots::turned_together)
+          for (std::int64_t k = from; k < to; k += matmul_dots::transposed_together)
             turn_->function<PackFunction>()(
                 at_element(x, k * k_step, d), at_element(copy->data, k, d), k_step, line_step, s_.k,
-                std::min<std::int64_t>(matmul_dots::turned_together, to - k), lines);
+                std::min<std::int64_t>(matmul_dots::transposed_together, to - k), lines);
         });
     return copy;
   }
-  static constexpr std::int64_t turned_grain = 1 << 10;
+  static constexpr std::int64_t transposed_grain = 1 << 10;
 
   MatmulSpec s_, kernel_;
-  bool turns_a_ = false, turns_b_ = false;
+  bool transposes_a_ = false, transposes_b_ = false;
   ProductCut cut_;
   std::shared_ptr<const Code> code_, turn_;
 };

@@ -116,7 +116,7 @@ class DirectProduct {
     // Few rows leave registers free: widen the tile so that enough independent sums are in flight.
     int vectors = shape_.vectors;
     while (rows * vectors * 2 <= shape_.rows * shape_.vectors && vectors < 8) vectors *= 2;
-    const std::int64_t width = static_cast<std::int64_t>(vectors) * shape_.lanes;
+    const std::int64_t width = static_cast<std::int64_t>(vectors) * shape_.simd_lanes;
     const std::int64_t whole = s_.n / width;
     const auto body = [&](Value column, std::int64_t wide) {
       one_tile(b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.b_column))), a,
@@ -150,14 +150,14 @@ class DirectProduct {
   }
 
   void one_tile(Value b, Value a, Value c, Value row, Value column, int rows, std::int64_t wide) {
-    int lanes = shape_.lanes;
+    int simd_lanes = shape_.simd_lanes;
     // A product narrower than a vector takes a narrower vector.
-    while (lanes > 1 && wide <= lanes / 2) lanes /= 2;
-    const int vectors = static_cast<int>((wide + lanes - 1) / lanes);
-    const TileShape tile{rows, vectors, lanes};
-    const std::int64_t rest = wide - static_cast<std::int64_t>(vectors - 1) * lanes;
-    const bool partial = rest != lanes;
-    const Value mask = partial ? b_.tail_mask(lanes, b_.index(rest)) : Value{};
+    while (simd_lanes > 1 && wide <= simd_lanes / 2) simd_lanes /= 2;
+    const int vectors = static_cast<int>((wide + simd_lanes - 1) / simd_lanes);
+    const TileShape tile{rows, vectors, simd_lanes};
+    const std::int64_t rest = wide - static_cast<std::int64_t>(vectors - 1) * simd_lanes;
+    const bool partial = rest != simd_lanes;
+    const Value mask = partial ? b_.tail_mask(simd_lanes, b_.index(rest)) : Value{};
     const Vec<Stream> streams = streams_for(row, column, rows, wide);
     const Vec<Value> acc = sum_tile(
         b_, tile, s_.accumulate, b_.index(s_.k), s_.k,
@@ -170,15 +170,16 @@ class DirectProduct {
           if (v == 0)
             for (const Stream& x : streams)
               b_.fetch_ahead(b_.offset_bytes(x.next, b_.mul(k, b_.index(x.step))), x.write, false);
-          const Value at = b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))),
-                                     s_.b_dtype, b_.index(static_cast<std::int64_t>(v) * lanes));
+          const Value at =
+              b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))), s_.b_dtype,
+                        b_.index(static_cast<std::int64_t>(v) * simd_lanes));
           return partial && v == vectors - 1 ? b_.load_masked(at, s_.b_dtype, mask)
-                                             : b_.load(at, s_.b_dtype, lanes);
+                                             : b_.load(at, s_.b_dtype, simd_lanes);
         });
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) {
         const Value at =
-            b_.offset(c, s_.result, b_.index(r * s_.n + static_cast<std::int64_t>(v) * lanes));
+            b_.offset(c, s_.result, b_.index(r * s_.n + static_cast<std::int64_t>(v) * simd_lanes));
         const Value x = b_.convert(acc[static_cast<std::size_t>(r * vectors + v)], s_.result);
         if (partial && v == vectors - 1) b_.store_masked(at, x, mask);
         else b_.store(at, x);

@@ -21,10 +21,10 @@ void emit_direct(IrBuilder&, const std::string& name, const MatmulSpec&, TileSha
 void emit_panels(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape,
                  bool by_columns);
 
-/// Products that fit into vectors as a whole: c, a and b each in one of `lanes` lanes, `products`
-/// of the batch at a time.
+/// Products that fit into vectors as a whole: c, a and b each in one of `simd_lanes` SIMD lanes,
+/// `products` of the batch at a time.
 struct RegisterPlan {
-  int lanes = 0, products = 0;
+  int simd_lanes = 0, products = 0;
 };
 std::optional<RegisterPlan> plan_register_products(const MatmulSpec&, const Target&);
 /// Same signature; products begin … end − 1.

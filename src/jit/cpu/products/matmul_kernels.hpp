@@ -57,8 +57,8 @@ class RowBlocks {
 const RowBlocks& row_blocks(const Matmul& packed);
 /// Rows that its tiles have: blocks begin at multiples.
 std::int64_t packed_strip_rows(const MatmulSpec&);
-/// How many elements of k its kernel multiplies in one lane at a time: 4 of i8, 2 of bf16, where
-/// the CPU can, else 1.
+/// How many elements of k its kernel multiplies in one SIMD lane at a time: 4 of i8, 2 of bf16,
+/// where the CPU can, else 1.
 int product_group(const MatmulSpec&, const Target&);
 
 }  // namespace vt::detail::cpu

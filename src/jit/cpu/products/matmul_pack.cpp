@@ -1,4 +1,5 @@
-// The code that brings operands of matrix products into the order in which their kernels read them.
+// Packing: code that copies operands of matrix products into the order in which their kernels read
+// them.
 #include "matmul_pack.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -13,12 +14,12 @@ namespace vt::detail::cpu {
 
 namespace matmul_packing {
 
-constexpr int most_lanes = 16;  // a square of more is mostly shuffles
+constexpr int most_simd_lanes = 16;  // a square of more is mostly shuffles
 // few columns of long rows: each is in a page of its own, so it is asked for early
 constexpr int rows_ahead = 16;
 
-// Rows become columns in log2(rows) rounds; each swaps blocks of `half` lanes between rows `half`
-// apart.
+// Rows become columns in log2(rows) iterations; each swaps blocks of `half` SIMD lanes between rows
+// `half` apart.
 Vec<Value> transposed(IrBuilder& b, Vec<Value> rows) {
   const int n = static_cast<int>(rows.size());
   for (int half = n / 2; half >= 1; half /= 2) {
@@ -42,7 +43,9 @@ Vec<Value> transposed(IrBuilder& b, Vec<Value> rows) {
 class Packer {
  public:
   Packer(IrBuilder& b, const PackSpec& s)
-      : b_(b), s_(s), lanes_(std::min(b.target().lanes(size_of(s.to)), most_lanes)) {}
+      : b_(b),
+        s_(s),
+        simd_lanes_(std::min(b.target().simd_lanes(size_of(s.to)), most_simd_lanes)) {}
 
   void emit(const std::string& name) {
     b_.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64),
@@ -50,7 +53,7 @@ class Packer {
     from_ = b_.arg(0), to_ = b_.arg(1), to_row_ = b_.arg(4), lines_ = b_.arg(5), depth_ = b_.arg(6);
     line_step_ = s_.lines_adjacent ? b_.index(1) : b_.arg(2);
     k_step_ = s_.k_adjacent ? b_.index(s_.group) : b_.arg(3);
-    if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) turned();
+    if (s_.k_adjacent && !s_.lines_adjacent && simd_lanes_ > 1) pack_transposed();
     else
       b_.if_else(
           b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); },
@@ -61,34 +64,35 @@ class Packer {
  private:
   Vec<Value> all(bool full) {
     b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
-      for (int line = 0; line < s_.lines; line += lanes_)
+      for (int line = 0; line < s_.lines; line += simd_lanes_)
         s_.group > 1 ? one_group(line, k, full) : one_k(line, k, full);
     });
     return {};
   }
 
-  // Lines along k: squares of them are turned in registers. The last square begins inside of the
-  // one before; where lines are missing, the last one stands for them.
-  void turned() {
+  // Lines along k: squares of them are transposed in registers. The last square begins inside of
+  // the one before; where lines are missing, the last one stands for them.
+  void pack_transposed() {
     b_.if_else(
-        b_.compare(Compare::ge, depth_, b_.index(lanes_)), [&] { return squares(); },
+        b_.compare(Compare::ge, depth_, b_.index(simd_lanes_)), [&] { return squares(); },
         [&] { return single(); });
   }
   Vec<Value> squares() {
-    const Value last = b_.sub(depth_, b_.index(lanes_));
-    b_.for_range(b_.index(0), lines_, lanes_, [&](Value line) {
-      const Value mask = s_.whole_vectors ? Value{} : b_.tail_mask(lanes_, b_.sub(lines_, line));
+    const Value last = b_.sub(depth_, b_.index(simd_lanes_));
+    b_.for_range(b_.index(0), lines_, simd_lanes_, [&](Value line) {
+      const Value mask =
+          s_.whole_vectors ? Value{} : b_.tail_mask(simd_lanes_, b_.sub(lines_, line));
       Vec<Value> starts;
-      for (int i = 0; i < lanes_; ++i)
+      for (int i = 0; i < simd_lanes_; ++i)
         starts.push_back(b_.offset(
             from_, s_.from,
             b_.mul(line_step_, b_.min(b_.add(line, b_.index(i)), b_.sub(lines_, b_.index(1))))));
-      b_.for_range(b_.index(0), depth_, lanes_, [&](Value round) {
-        const Value k = b_.min(round, last);
+      b_.for_range(b_.index(0), depth_, simd_lanes_, [&](Value iteration) {
+        const Value k = b_.min(iteration, last);
         Vec<Value> rows;
-        for (Value start : starts) rows.push_back(along_k(start, k, lanes_));
+        for (Value start : starts) rows.push_back(along_k(start, k, simd_lanes_));
         rows = transposed(b_, std::move(rows));
-        for (int i = 0; i < lanes_; ++i) {
+        for (int i = 0; i < simd_lanes_; ++i) {
           const Value at = place(line, b_.add(k, b_.index(i)));
           if (mask) b_.store_masked(at, rows[static_cast<std::size_t>(i)], mask);
           else b_.store(at, rows[static_cast<std::size_t>(i)]);
@@ -107,11 +111,11 @@ class Packer {
     return {};
   }
   // Of a line, from k on; a group is loaded as one number.
-  Value along_k(Value start, Value k, int lanes) {
+  Value along_k(Value start, Value k, int simd_lanes) {
     const Value at = b_.offset(start, s_.from, b_.mul(k, k_step_));
-    if (s_.group == 1) return b_.convert(b_.load(at, s_.from, lanes), s_.to);
-    const Value groups = b_.load(at, s_.to, lanes);
-    return s_.flipped ? b_.bit_xor(groups, b_.integer(s_.to, -0x7f7f7f80, lanes)) : groups;
+    if (s_.group == 1) return b_.convert(b_.load(at, s_.from, simd_lanes), s_.to);
+    const Value groups = b_.load(at, s_.to, simd_lanes);
+    return s_.flipped ? b_.bit_xor(groups, b_.integer(s_.to, -0x7f7f7f80, simd_lanes)) : groups;
   }
   // Neighbouring lines of one group, whose elements come from as many rows.
   void one_group(int line, Value k, bool full) {
@@ -121,27 +125,28 @@ class Packer {
     Vec<Value> rows;
     for (int i = 0; i < s_.group; ++i) {
       const Value row = b_.offset(at, s_.from, b_.mul(step, b_.index(i)));
-      rows.push_back(mask ? b_.load_masked(row, bits, mask) : b_.load(row, bits, lanes_));
+      rows.push_back(mask ? b_.load_masked(row, bits, mask) : b_.load(row, bits, simd_lanes_));
       b_.fetch_ahead(b_.offset(row, s_.from, b_.mul(k_step_, b_.index(rows_ahead / s_.group))),
                      false, true);
     }
     if (s_.group == 4)
-      rows = {b_.concat_lanes(rows[0], rows[1]), b_.concat_lanes(rows[2], rows[3])};
-    Vec<int> lanes;
-    for (int l = 0; l < lanes_; ++l)
-      for (int i = 0; i < s_.group; ++i) lanes.push_back(i * lanes_ + l);
-    Value all = b_.shuffle(rows[0], rows[1], lanes);
-    if (s_.flipped) all = b_.bit_xor(all, b_.integer(bits, 0x80, all.lanes));
+      rows = {b_.concat_simd_lanes(rows[0], rows[1]), b_.concat_simd_lanes(rows[2], rows[3])};
+    Vec<int> simd_lanes;
+    for (int l = 0; l < simd_lanes_; ++l)
+      for (int i = 0; i < s_.group; ++i) simd_lanes.push_back(i * simd_lanes_ + l);
+    Value all = b_.shuffle(rows[0], rows[1], simd_lanes);
+    if (s_.flipped) all = b_.bit_xor(all, b_.integer(bits, 0x80, all.simd_lanes));
     b_.store(place(b_.index(line), k), all);
   }
   Value place(Value line, Value k) {
     return b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, line);
   }
 
-  int count_from(int line) const { return std::min(lanes_, s_.lines - line); }
+  int count_from(int line) const { return std::min(simd_lanes_, s_.lines - line); }
   Value mask_of(int line, bool full) {
-    if (!full) return b_.tail_mask(lanes_, b_.sub(lines_, b_.index(line)));
-    return count_from(line) == lanes_ ? Value{} : b_.tail_mask(lanes_, b_.index(count_from(line)));
+    if (!full) return b_.tail_mask(simd_lanes_, b_.sub(lines_, b_.index(line)));
+    return count_from(line) == simd_lanes_ ? Value{}
+                                           : b_.tail_mask(simd_lanes_, b_.index(count_from(line)));
   }
   Value source(int line, Value k) {
     return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from,
@@ -158,14 +163,14 @@ class Packer {
     const Value mask = mask_of(line, full), at = source(line, k);
     if (s_.lines_adjacent && !s_.k_adjacent)
       b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), false, true);
-    const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, lanes_, 1, mask)
-                                      : b_.load_strided(at, s_.from, lanes_, line_step_, mask);
+    const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, simd_lanes_, 1, mask)
+                                      : b_.load_strided(at, s_.from, simd_lanes_, line_step_, mask);
     put(line, k, b_.convert(x, s_.to), full);
   }
 
   IrBuilder& b_;
   const PackSpec& s_;
-  int lanes_;
+  int simd_lanes_;
   Value from_, to_, line_step_, k_step_, to_row_, lines_, depth_;
 };
 

@@ -1,4 +1,5 @@
-// The code that brings operands of matrix products into the order in which their kernels read them.
+// Packing: code that copies operands of matrix products into the order in which their kernels read
+// them.
 #pragma once
 
 #include "../llvm/ir_builder.hpp"

@@ -1,5 +1,5 @@
-// The blocked matrix product: both operands are packed, tiles of c are summed in registers, work is
-// shared among threads.
+// The blocked matrix product: both operands are packed, tiles of the result are summed in
+// registers, and threads share the tiles.
 #include "matmul_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -1,5 +1,5 @@
-// Batches of tiny matrix products: each product lies in a vector register as a whole, often several
-// of them side by side.
+// Batches of tiny matrix products: each whole product lies in a vector register, often several side
+// by side.
 #include "matmul_emit.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -34,10 +34,10 @@ class RegisterProducts {
   // `count` products from product i on.
   void some(Value i, Value count) {
     const Value a = load(b_.arg(0), s_.a_dtype, i, s_.a_batch, s_.m * s_.k, count);
-    const bool by_rows = plan_.products == 1 && s_.b_column == 1 && plan_.lanes % s_.n == 0;
+    const bool by_rows = plan_.products == 1 && s_.b_column == 1 && plan_.simd_lanes % s_.n == 0;
     const Value all_b =
         by_rows ? Value{} : load(b_.arg(1), s_.b_dtype, i, s_.b_batch, s_.k * s_.n, count);
-    Value sum = b_.integer(s_.accumulate, 0, plan_.lanes);
+    Value sum = b_.integer(s_.accumulate, 0, plan_.simd_lanes);
     for (std::int64_t k = 0; k < s_.k; ++k) {
       const Value left = pick(a, s_.a_batch, [&](std::int64_t row, std::int64_t) {
         return row * s_.a_row + k * s_.a_column;
@@ -49,7 +49,7 @@ class RegisterProducts {
                       b_.index(k * s_.b_row));
         const Value row =
             b_.convert(b_.load(at, s_.b_dtype, static_cast<int>(s_.n)), s_.accumulate);
-        right = s_.n == 1 ? b_.splat(row, plan_.lanes)
+        right = s_.n == 1 ? b_.splat(row, plan_.simd_lanes)
                           : pick(row, 0, [&](std::int64_t, std::int64_t column) { return column; });
       } else {
         right = pick(all_b, s_.b_batch, [&](std::int64_t, std::int64_t column) {
@@ -66,30 +66,30 @@ class RegisterProducts {
   }
 
   Value mask_of(std::int64_t elements, Value count) {
-    if (b_.is_constant(count) && plan_.products * elements == plan_.lanes) return {};
-    return b_.tail_mask(plan_.lanes, b_.mul(count, b_.index(elements)));
+    if (b_.is_constant(count) && plan_.products * elements == plan_.simd_lanes) return {};
+    return b_.tail_mask(plan_.simd_lanes, b_.mul(count, b_.index(elements)));
   }
 
   Value load(Value operand, DType d, Value i, std::int64_t batch, std::int64_t elements,
              Value count) {
     const Value at = b_.offset(operand, d, b_.mul(i, b_.index(batch)));
-    const Value mask =
-        batch == 0
-            ? elements == plan_.lanes ? Value{} : b_.tail_mask(plan_.lanes, b_.index(elements))
-            : mask_of(elements, count);
-    return b_.convert(mask ? b_.load_masked(at, d, mask) : b_.load(at, d, plan_.lanes),
+    const Value mask = batch == 0 ? elements == plan_.simd_lanes
+                                        ? Value{}
+                                        : b_.tail_mask(plan_.simd_lanes, b_.index(elements))
+                                  : mask_of(elements, count);
+    return b_.convert(mask ? b_.load_masked(at, d, mask) : b_.load(at, d, plan_.simd_lanes),
                       s_.accumulate);
   }
 
   template <class Place>
   Value pick(Value from, std::int64_t batch, const Place& place) {
-    Vec<int> lanes;
-    for (std::int64_t l = 0; l < plan_.lanes; ++l) {
+    Vec<int> simd_lanes;
+    for (std::int64_t l = 0; l < plan_.simd_lanes; ++l) {
       const std::int64_t product = l / (s_.m * s_.n), row = l / s_.n % s_.m, column = l % s_.n;
-      lanes.push_back(
+      simd_lanes.push_back(
           product < plan_.products ? static_cast<int>(product * batch + place(row, column)) : -1);
     }
-    return b_.shuffle(from, from, lanes);
+    return b_.shuffle(from, from, simd_lanes);
   }
 
   IrBuilder& b_;
@@ -109,10 +109,10 @@ std::optional<RegisterPlan> plan_register_products(const MatmulSpec& s, const Ta
       !whole(s.b_batch, s.b_row, s.b_column, s.k, s.n))
     return std::nullopt;
   const std::int64_t most = std::max({s.m * s.n, s.m * s.k, s.k * s.n});
-  std::int64_t lanes = target.lanes(std::max<std::size_t>(size_of(s.accumulate), 4));
-  if (most > lanes) lanes *= 2;  // two registers each
-  if (most > lanes) return std::nullopt;
-  return RegisterPlan{static_cast<int>(lanes), static_cast<int>(lanes / most)};
+  std::int64_t simd_lanes = target.simd_lanes(std::max<std::size_t>(size_of(s.accumulate), 4));
+  if (most > simd_lanes) simd_lanes *= 2;  // two registers each
+  if (most > simd_lanes) return std::nullopt;
+  return RegisterPlan{static_cast<int>(simd_lanes), static_cast<int>(simd_lanes / most)};
 }
 
 void emit_register_products(IrBuilder& b, const std::string& name, const MatmulSpec& s,

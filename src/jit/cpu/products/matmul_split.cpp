@@ -1,5 +1,5 @@
-// Long sums of few elements, as in XᵀX of many examples: k is cut, threads make a partial product
-// each, and these are added up in order.
+// Matrix products with few results that are long sums, as XᵀX of many examples: k is cut, threads
+// make a partial product each, and these are added in order.
 #include "matmul_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -19,7 +19,7 @@ Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Ve
   Vec<Value> column(static_cast<std::size_t>(t.vectors));
   for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = factor(load_b(v, k));
   for (int r = 0; r < t.rows; ++r) {
-    const Value x = b.splat(factor(load_a(r, k)), t.lanes);
+    const Value x = b.splat(factor(load_a(r, k)), t.simd_lanes);
     for (int v = 0; v < t.vectors; ++v) {
       const auto i = static_cast<std::size_t>(r * t.vectors + v);
       const Value y = column[static_cast<std::size_t>(v)];
@@ -34,13 +34,14 @@ Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value de
                     std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b,
                     Vec<Value> start) {
   Vec<Value> acc = std::move(start);
-  acc.resize(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
+  acc.resize(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.simd_lanes));
   if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
     for (std::int64_t k = 0; k < constant_depth; ++k)
       acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
     return acc;
   }
-  // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
+  // Long tiles fill the pipeline by themselves; short ones need several steps in flight per
+  // iteration.
   const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
   const Value whole = constant_depth >= 0
                           ? b.index(constant_depth / unroll * unroll)
@@ -64,10 +65,10 @@ Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value de
 }  // namespace matmul_tiles
 
 TileShape best_tile(const Target& target, DType accumulate) {
-  const int lanes = target.lanes(size_of(accumulate));
-  if (target.vector_registers >= 32) return {14, 2, lanes};
-  if (target.fma) return {6, 2, lanes};
-  return {4, 2, lanes};
+  const int simd_lanes = target.simd_lanes(size_of(accumulate));
+  if (target.vector_registers >= 32) return {14, 2, simd_lanes};
+  if (target.fma) return {6, 2, simd_lanes};
+  return {4, 2, simd_lanes};
 }
 
 void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows,
@@ -79,7 +80,8 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
               columns = b.arg(5), sums = b.arg(6), sums_row = b.arg(7), passes = b.arg(8),
               soon = b.arg(9), soon_step = b.arg(10);
   const auto at = [&](Value base, Value row_step, DType d, int r, int v) {
-    return b.offset(b.offset(base, d, b.mul(row_step, b.index(r))), d, b.index(v * shape.lanes));
+    return b.offset(b.offset(base, d, b.mul(row_step, b.index(r))), d,
+                    b.index(v * shape.simd_lanes));
   };
   // The sums of earlier passes were written a whole block ago: fetched now, they are there when k
   // is through.
@@ -91,7 +93,8 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   TileShape tile = shape;
   tile.rows = rows + shifted;
   const DType factors = shape.group > 1 ? i32 : sum;
-  const int vector_bytes = static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum));
+  const int vector_bytes =
+      static_cast<int>(static_cast<std::size_t>(shape.simd_lanes) * size_of(sum));
   Vec<Value> acc = matmul_tiles::sum_tile(
       b, tile, sum, depth, -1,
       [&](int r, Value k) {
@@ -103,8 +106,8 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
       [&](int v, Value k) {
         if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), false, false);
         return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum,
-                               b.index(v * shape.lanes)),
-                      factors, shape.lanes, vector_bytes);
+                               b.index(v * shape.simd_lanes)),
+                      factors, shape.simd_lanes, vector_bytes);
       });
   for (std::size_t i = 0; shifted && i < static_cast<std::size_t>(rows * shape.vectors); ++i)
     acc[i] = b.sub(acc[i], acc[static_cast<std::size_t>(rows * shape.vectors) +
@@ -112,7 +115,8 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   const auto each = [&](bool whole, FunctionRef<void(int r, int v, Value mask, Value x)> f) {
     for (int v = 0; v < shape.vectors; ++v) {
       const Value mask =
-          whole ? Value{} : b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
+          whole ? Value{}
+                : b.tail_mask(shape.simd_lanes, b.sub(columns, b.index(v * shape.simd_lanes)));
       for (int r = 0; r < rows; ++r)
         f(r, v, mask, acc[static_cast<std::size_t>(r * shape.vectors + v)]);
     }
@@ -121,7 +125,8 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
     each(whole, [&](int r, int v, Value mask, Value x) {
       const Value earlier = at(sums, sums_row, sum, r, v);
       if (adding)
-        x = b.add(mask ? b.load_masked(earlier, sum, mask) : b.load(earlier, sum, shape.lanes), x);
+        x = b.add(mask ? b.load_masked(earlier, sum, mask) : b.load(earlier, sum, shape.simd_lanes),
+                  x);
       const Value to = last ? at(c, c_row, result, r, v) : earlier;
       if (last) x = b.convert(x, result);
       if (mask) b.store_masked(to, x, mask);

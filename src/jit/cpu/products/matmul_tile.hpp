@@ -14,13 +14,13 @@ namespace vt::detail::cpu {
 /// Rows of c per register tile and vectors per row for a target: as many accumulators as leave room
 /// for the operands.
 struct TileShape {
-  int rows, vectors, lanes;
-  /// elements of k in each 32-bit lane of the operands, multiplied by IrBuilder::dot_groups; of
-  /// bytes a has its top bits flipped
+  int rows, vectors, simd_lanes;
+  /// elements of k in each 32-bit SIMD lane of the operands, multiplied by IrBuilder::dot_groups;
+  /// of bytes a has its top bits flipped
   int group = 1;
-  int columns() const { return vectors * lanes; }
+  int columns() const { return vectors * simd_lanes; }
   /// of a packed a: whole vectors
-  int padded_rows() const { return (rows + lanes - 1) / lanes * lanes; }
+  int padded_rows() const { return (rows + simd_lanes - 1) / simd_lanes * simd_lanes; }
 };
 TileShape best_tile(const Target&, DType accumulate);
 

@@ -1,5 +1,5 @@
-// Two matrix products with a kernel between them, as in attention: rows of the first are made,
-// worked on and multiplied again while they are in the second-level cache.
+// Two matrix products with a kernel between them, as in attention: a block of rows of the first is
+// made, goes through the kernel and is multiplied again while it is in the second-level cache.
 #include "matmul_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS

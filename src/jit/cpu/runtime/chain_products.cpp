@@ -118,7 +118,7 @@ class Chainer {
            backend_.chains(one.spec, two.spec);
   }
 
-  // Does each round of the row loop write its own row of `columns` elements, and read no other?
+  // Does each iteration of the row loop write its own row of `columns` elements, and read no other?
   bool whole_rows(Nest nest, int row, int buffer, std::int64_t columns) const {
     Vec<IndexId> accesses;
     for (const NestStore& s : nest.stores)

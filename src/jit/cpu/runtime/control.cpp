@@ -1,5 +1,5 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by
-// round.
+// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
+// iteration.
 #include "control.hpp"
 
 #include <algorithm>
@@ -9,22 +9,20 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/environment.hpp"
+#include "../../../trace/base/stack.hpp"
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/recursion.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/fused_regions.hpp"
+#include "../../regions/register_kernel.hpp"
+#include "../../services/control_memory.hpp"
+#include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
-#include "control_memory.hpp"
-#include "loop_rounds.hpp"
+#include "loop_iterations.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
-
-bool lanes_in_groups() {
-  static const bool groups = lanes_from_environment() == "groups";
-  return groups;
-}
 
 ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {
@@ -49,7 +47,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     runs_in_registers_ = true;
     if (!Planning::now())
       in_registers_ =
-          backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
+          backend.compile_register_kernel(*form, register_work(*form) < least_waking_work);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
       if (!form->in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
@@ -143,12 +141,12 @@ ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operan
 }
 
 ControlRunner::Buffers ControlRunner::run_while(Buffers values) const {
-  LoopRounds rounds(program(1), carries_, &program(0));
+  LoopIterations iterations(program(1), carries_, &program(0));
   for (std::size_t i = 0; i < values.size(); ++i)
-    i < carries_ ? rounds.begin(i, std::move(values[i])) : rounds.same(i, values[i]->data);
-  while (*rounds.ask()) rounds.round();
+    i < carries_ ? iterations.begin(i, std::move(values[i])) : iterations.same(i, values[i]->data);
+  while (*iterations.ask()) iterations.round();
   values.resize(carries_);
-  for (std::size_t i = 0; i < carries_; ++i) values[i] = rounds.own_state(i);
+  for (std::size_t i = 0; i < carries_; ++i) values[i] = iterations.own_state(i);
   return values;
 }
 
@@ -194,37 +192,37 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
       if (in.row[i] == 0) same[i] = values[i]->data;
     packed[more] = program(0, fewest + more).pack(same);
   }
-  // All rounds of a part of the rows, or of all of them.
+  // All iterations of a part of the rows, or of all of them.
   control_memory::run_parts(cut_.parts, [&](std::int64_t part) {
     const auto first = static_cast<std::size_t>(cut_.first(part));
     const std::int64_t rows = cut_.first(part + 1) - cut_.first(part);
     Program& body = program(0, rows);
-    LoopRounds rounds(body, carries, nullptr, cut_ ? &packed[rows - fewest] : nullptr);
+    LoopIterations iterations(body, carries, nullptr, cut_ ? &packed[rows - fewest] : nullptr);
     const auto place = [&](const BufferRef& b, std::size_t row) {
       return control_memory::bytes_of(b) + first * row;
     };
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (i >= looped) rounds.same(i, place(values[i], in.row[i]));
-      else if (i < carries && !cut_) rounds.begin(i, std::move(values[i]));
-      else if (i < carries) rounds.begin(i, place(values[i], in.row[i]));
+      if (i >= looped) iterations.same(i, place(values[i], in.row[i]));
+      else if (i < carries && !cut_) iterations.begin(i, std::move(values[i]));
+      else if (i < carries) iterations.begin(i, place(values[i], in.row[i]));
     }
     // What is the same for all parts is written by the first.
     Buffers ignored(results.size());
     for (std::size_t i = carries; i < results.size() && part > 0; ++i)
       if (out.row[i] == 0) ignored[i] = allocate(out.element[i], "the results of a scan");
-    for (std::size_t round = 0; round < length; ++round) {
-      const std::size_t at = p.reverse ? length - 1 - round : round;
+    for (std::size_t iteration = 0; iteration < length; ++iteration) {
+      const std::size_t at = p.reverse ? length - 1 - iteration : iteration;
       for (std::size_t i = carries; i < looped; ++i)
-        rounds.input(i, place(values[i], in.row[i]) + at * in.element[i]);
+        iterations.input(i, place(values[i], in.row[i]) + at * in.element[i]);
       for (std::size_t i = carries; i < results.size(); ++i)
-        rounds.result(
+        iterations.result(
             i, ignored[i] ? ignored[i]->data : place(results[i], out.row[i]) + at * out.element[i]);
-      rounds.round();
+      iterations.round();
     }
     for (std::size_t i = 0; i < carries; ++i) {
-      if (!cut_) results[i] = rounds.own_state(i);
+      if (!cut_) results[i] = iterations.own_state(i);
       else if (part == 0 || out.row[i])
-        std::memcpy(place(results[i], out.row[i]), rounds.state(i), body.result_bytes(i));
+        std::memcpy(place(results[i], out.row[i]), iterations.state(i), body.result_bytes(i));
     }
   });
   return results;

@@ -1,6 +1,6 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by
-// round; or a call of a recursive function. Where lanes decide for themselves, those that go the
-// same way are brought together and run as one batch.
+// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
+// iteration; and calls of recursive functions. Where each lane has a predicate of its own, lanes
+// that go the same way are gathered and run as one batch.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,6 @@
 namespace vt::detail {
 
 class Program;
-
-/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under
-/// masks.
-bool lanes_in_groups();
 
 class ControlRunner {
  public:
@@ -52,7 +48,7 @@ class ControlRunner {
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
   GraphBody graph_for(std::size_t body, std::int64_t lanes) const;
-  std::int64_t scratch_of_rounds(const Vec<bool>& owned) const;
+  std::int64_t scratch_of_iterations(const Vec<bool>& owned) const;
   std::int64_t scratch_of_parts() const;
   std::int64_t scratch_of_branches() const;
   std::int64_t scratch_of_queues() const;

@@ -1,13 +1,14 @@
-// ControlRunner's lanes: equations in which every lane decides for itself. Those that go the same
-// way are brought together and run as one batch.
+// ControlRunner's lanes: equations in which each lane has a predicate of its own. Lanes that go the
+// same way are gathered and run as one batch.
 #include <algorithm>
 #include <cstring>
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/batching.hpp"
+#include "../../../trace/record/lane_scope.hpp"
+#include "../../services/control_memory.hpp"
 #include "control.hpp"
-#include "control_memory.hpp"
-#include "loop_rounds.hpp"
+#include "loop_iterations.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
@@ -81,8 +82,8 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
 
 namespace lane_queues {
 
-// A round of a group should be some microseconds of work: more lanes side by side make no product
-// faster, and leave more places empty at the end.
+// An iteration of a group should be some microseconds of work: more lanes side by side make no
+// product faster, and leave more places empty at the end.
 constexpr std::int64_t work_of_group = 1 << 19;
 constexpr std::int64_t least_places = 8;
 // Lanes that one place runs, one after the other: few places are empty then while the last lanes of
@@ -98,7 +99,7 @@ ControlRunner::LaneQueues ControlRunner::lane_queues() const {
   const std::int64_t lanes = lanes_.count;
   LaneQueues q{lanes, 1};
   if (lanes < 2 * least_places) return q;
-  const std::int64_t work = std::max<std::int64_t>(work_of_round(*bodies_[1]->graph), 1);
+  const std::int64_t work = std::max<std::int64_t>(work_of_iteration(*bodies_[1]->graph), 1);
   const auto wanted =
       std::max(least_places, static_cast<std::int64_t>(std::bit_ceil(
                                  static_cast<std::uint64_t>((work_of_group + work - 1) / work))));
@@ -152,37 +153,39 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
   for (std::size_t r = 0; r < lane_of.size(); ++r)
     lane_of[r] = first + static_cast<std::int64_t>(r);
   std::int64_t next = first + size;
-  Box<LoopRounds> rounds;
+  Box<LoopIterations> iterations;
   // mapped operands beside the carries, in the order of the places; none: they lie so in the
   // operand
   Buffers rest(values.size());
   const auto prepare = [&] {
-    rounds = new_box<LoopRounds>(program(1, size), carries_, &program(0, size),
-                                 size == queue.places ? queue.packed : nullptr);
+    iterations = new_box<LoopIterations>(program(1, size), carries_, &program(0, size),
+                                         size == queue.places ? queue.packed : nullptr);
     for (std::size_t i = carries_; i < values.size(); ++i)
-      if (!mapped_[i]) rounds->same(i, values[i]->data);
+      if (!mapped_[i]) iterations->same(i, values[i]->data);
   };
   prepare();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!mapped_[i]) continue;
     const void* const own = control_memory::Rows(values[i]->data, row[i]).at(first);
-    if (i >= carries_) rounds->input(i, own);
-    else if (only && next == last) rounds->begin(i, std::move(values[i]));
-    else rounds->begin(i, own);
+    if (i >= carries_) iterations->input(i, own);
+    else if (only && next == last) iterations->begin(i, std::move(values[i]));
+    else iterations->begin(i, own);
   }
-  const auto state = [&](std::size_t i) { return control_memory::Rows(rounds->state(i), row[i]); };
+  const auto state = [&](std::size_t i) {
+    return control_memory::Rows(iterations->state(i), row[i]);
+  };
   const auto to_write = [&](std::size_t i) {
-    if (i < carries_) return control_memory::Rows(rounds->own_state(i)->data, row[i]);
+    if (i < carries_) return control_memory::Rows(iterations->own_state(i)->data, row[i]);
     if (!rest[i]) {
       rest[i] = allocate(row[i] * static_cast<std::size_t>(size), "lanes of vt::while_loop");
-      if (rest[i]->bytes) std::memcpy(rest[i]->data, rounds->state(i), rest[i]->bytes);
-      rounds->input(i, rest[i]->data);
+      if (rest[i]->bytes) std::memcpy(rest[i]->data, iterations->state(i), rest[i]->bytes);
+      iterations->input(i, rest[i]->data);
     }
     return control_memory::Rows(rest[i]->data, row[i]);
   };
   Vec<std::int64_t> running, stopped;  // places
   for (;;) {
-    const std::uint8_t* const goes_on = rounds->ask();
+    const std::uint8_t* const goes_on = iterations->ask();
     running.clear();
     stopped.clear();
     bool begun = false;
@@ -202,7 +205,7 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
           control_memory::copy_row(to_write(i), r, control_memory::Rows(values[i]->data, row[i]),
                                    lane);
     }
-    if (begun) continue;  // it may stop before its first round
+    if (begun) continue;  // it may stop before its first iteration
     if (running.empty()) return;
     const auto live = static_cast<std::int64_t>(running.size()),
                smaller = control_memory::group_size(live, size);
@@ -231,14 +234,14 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (!mapped_[i]) continue;
         if (i < carries_) {
-          rounds->begin(i, std::move(groups[i]));
+          iterations->begin(i, std::move(groups[i]));
         } else {
           rest[i] = std::move(groups[i]);
-          rounds->input(i, rest[i]->data);
+          iterations->input(i, rest[i]->data);
         }
       }
     }
-    rounds->round();
+    iterations->round();
   }
 }
 

@@ -1,8 +1,9 @@
-// ControlRunner: what a loop or branch takes of memory while it runs.
+// ControlRunner: how much memory a loop or branch takes while it runs.
 #include <algorithm>
 
 #include "../../../trace/ir/effects.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
+#include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
 #include "control.hpp"
 #include "program.hpp"
@@ -21,12 +22,12 @@ std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
   if (equation_.op == Op::cond) return scratch_of_branches();
   if (together) return scratch_of_queues();
   return cut_ ? scratch_of_parts()
-              : scratch_of_rounds(lanes_ ? Vec<bool>(owned.size(), false) : owned);
+              : scratch_of_iterations(lanes_ ? Vec<bool>(owned.size(), false) : owned);
 }
 
 // See LoopRounds: a state is kept beside the next one, unless that is written over it; at the end
 // it is the result.
-std::int64_t ControlRunner::scratch_of_rounds(const Vec<bool>& owned) const {
+std::int64_t ControlRunner::scratch_of_iterations(const Vec<bool>& owned) const {
   const bool scan = equation_.op == Op::scan;
   const Program& body = program(scan ? 0 : 1);
   const std::size_t same_from =

@@ -1,4 +1,4 @@
-// Program: building from a Graph. program_run.cpp runs it, runtime/program_report.cpp describes it.
+// Program: building one from a Graph. program_run.cpp runs it, program_report.cpp describes it.
 #include "program.hpp"
 
 #include <algorithm>
@@ -8,11 +8,14 @@
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../fusion/epilogue.hpp"
+#include "../../fusion/sort_spec.hpp"
 #include "../../passes/scan_fission.hpp"
-#include "../../regions/lane_regions.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/fused_regions.hpp"
+#include "../../regions/register_kernel.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/background.hpp"
 #include "../../services/counters.hpp"
+#include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
 #include "chain_products.hpp"
 
@@ -24,7 +27,7 @@ namespace program_cost {
 constexpr double worth_threads = 0.25;
 constexpr std::uint64_t worth_a_range = 4096;
 
-std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
+std::uint64_t iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
   std::uint64_t n = 1;
   for (int l : loops) {
     const NestLoop& loop = nest.loops[static_cast<std::size_t>(l)];
@@ -40,7 +43,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
-    fusion_ = fuse(form_lane_regions(move_out_of_scans(graph, most_in_frame)),
+    fusion_ = fuse(form_fused_regions(move_out_of_scans(graph, most_in_frame)),
                    {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
     chain_products(fusion_, backend);
     prefer_owned(fusion_, owned);
@@ -117,7 +120,7 @@ void Program::compile_steps(const Backend& backend) {
     step.arguments.append(step.kernel.numbers.begin(), step.kernel.numbers.end());
   };
   const auto make_kernel = [&](std::size_t k) {
-    work += steps_[k].work / static_cast<std::uint64_t>(schedules[k].lanes);
+    work += steps_[k].work / static_cast<std::uint64_t>(schedules[k].simd_lanes);
     kernels.push_back([take_kernel, k] { take_kernel(k, false); });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {
@@ -284,7 +287,7 @@ void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backe
   const std::int64_t block = std::max(step.lanes, 1),
                      each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
   step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
-  step.rounds = step.linalg.batch / block * block;
+  step.iterations = step.linalg.batch / block * block;
   step.grain =
       (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) /
       block * block;
@@ -317,9 +320,9 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
       step.copied_to = fused.buffers[static_cast<std::size_t>(s.buffer)];
     }
   }
-  const std::uint64_t shared = rounds_of(nest, nest.shared);
+  const std::uint64_t shared = iterations_of(nest, nest.shared);
   std::uint64_t most = 1;
-  for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
+  for (const NestStage& s : nest.stages) most = std::max(most, iterations_of(nest, s.loops));
   std::uint64_t weight = 1;
   double cost = 1;  // the same by this machine's numbers
   for (const NestValue& v : nest.values) {
@@ -330,7 +333,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   }
   step.work = shared * most * weight;
   const std::uint64_t vectors = step.work * static_cast<std::uint64_t>(schedule.registers) /
-                                static_cast<std::uint64_t>(schedule.lanes);
+                                static_cast<std::uint64_t>(schedule.simd_lanes);
   // Of large tables from which few elements are taken, what is taken counts.
   std::uint64_t bytes = 0;
   for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
@@ -350,20 +353,20 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
     count(c.parallel_reductions, fused.partial);
   }
   if (schedule.parallel_loop < 0) {
-    step.rounds = 1;
+    step.iterations = 1;
     return;
   }
-  step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
+  step.iterations = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
   share(step);
-  const std::uint64_t per_round = std::max<std::uint64_t>(
-      vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
+  const std::uint64_t per_iteration = std::max<std::uint64_t>(
+      vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.iterations, 1)), 1);
   std::int64_t grain =
-      std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
+      std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_iteration), 1);
   for (const StageSchedule& s : schedule.stages)
     if (s.vector_loop == schedule.parallel_loop || s.tile_loop == schedule.parallel_loop) {
       // Vectors start at multiples of their length, which the emitter counts on; whole cache lines
       // for each thread besides.
-      std::int64_t lanes = schedule.lanes;
+      std::int64_t lanes = schedule.simd_lanes;
       for (const NestStore& w : nest.stores)
         lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(
                                          nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
@@ -372,10 +375,10 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
         if (v.kind == NestValue::Kind::load && s.block_across > 1)
           lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(v.dtype)));
       // In double: sizes that no memory holds are refused later, and must not overflow here.
-      const double rounds_per_vector =
-          static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
+      const double iterations_per_vector =
+          static_cast<double>(step.iterations) / std::max(static_cast<double>(vectors), 1.0);
       grain = std::max<std::int64_t>(
-          static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);
+          static_cast<std::int64_t>(static_cast<double>(worth_a_range) * iterations_per_vector), 1);
       grain = (grain + lanes - 1) / lanes * lanes;
       // Parts of rows that come from far are read the faster the longer they are.
       const bool parts_of_rows =

@@ -48,8 +48,8 @@ class Program : public Executable {
   using Packed = Vec<PackedOperands>;
   /// Of what stays the same from run to run: constants, and inputs that are not null here.
   Packed pack(std::span<const void* const> inputs) const;
-  /// What the runs of a loop's rounds have in common, made once: addresses and scratch memory. Of
-  /// one thread.
+  /// What the runs of a loop's iterations have in common, made once: addresses and scratch memory.
+  /// Of one thread.
   struct Frame {
     SmallVec<void*, 96> pointers;
     BufferRef arena;
@@ -109,9 +109,9 @@ class Program : public Executable {
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort, linalg: operands, then results
     Vec<std::int64_t> arguments;
-    std::int64_t rounds = 0, grain = 1;  // of the parallel loop
-    int ranges = 4;                      // for each thread
-    // product: rows of the result in a round of the kernel that runs on them
+    std::int64_t iterations = 0, grain = 1;  // of the parallel loop
+    int ranges = 4;                          // for each thread
+    // product: rows of the result in an iteration of the kernel that runs on them
     std::int64_t row_group = 1, row_bytes = 0;
     bool rows_alone = false;  // … which alone reads them
     Kernel kernel;
@@ -170,7 +170,7 @@ class Program : public Executable {
   std::string decisions_of(const Step& step) const;
   std::string bindings_of(const Step& step, const printer::Names& names) const;
   std::string step_name(const Step& step) const;
-  Vec<Where> lines_of(const Step& step) const;
+  Vec<CallSite> lines_of(const Step& step) const;
   /// Of one line: without what only gives shapes.
   std::string short_operations_of(const Step& step) const;
   /// Whose line is shown, of the kernel or of the step's equation: what a kernel stores comes from

@@ -1,4 +1,4 @@
-// What a program takes of memory, by its plan: jit(f).memory(…).
+// How much memory a program takes, by its buffer plan: jit(f).memory(…).
 #include <algorithm>
 #include <vector>
 
@@ -126,9 +126,9 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
     case Step::Kind::linalg: {
       std::int64_t block = 0;
       for (std::int64_t each : step.arguments) block += each * step.lanes;
-      if (step.lanes > 0) return step.rounds < step.linalg.batch ? block : 0;
+      if (step.lanes > 0) return step.iterations < step.linalg.batch ? block : 0;
       return static_cast<std::int64_t>(step.linalg.scratch_bytes()) *
-             (step.parallel ? threads_for(step.rounds, step.grain) : 1);
+             (step.parallel ? threads_for(step.iterations, step.grain) : 1);
     }
     case Step::Kind::control: {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
@@ -182,7 +182,7 @@ Memory Program::memory() const {
     m.values.push_back({memory_use::text_of(makers[v], g.avals[v]),
                         over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes,
                         std::min(from, steps), std::max(until, 0),
-                        makers[v] ? makers[v]->where : Where{}});
+                        makers[v] ? makers[v]->where : CallSite{}});
   }
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const std::int64_t bytes = scratch_of(k, {});

@@ -1,4 +1,4 @@
-// What a Program says of itself: explain, and the names of its steps in timelines.
+// A Program's description of itself: explain, and the names of its steps in timelines.
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +7,7 @@
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/ir/printer.hpp"
 #include "../../fusion/epilogue.hpp"
+#include "../../report/dump.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
@@ -100,18 +101,18 @@ std::string Program::bindings_of(const Step& s, const printer::Names& names) con
   return text.empty() ? text : text + "\n";
 }
 
-Vec<Where> Program::lines_of(const Step& s) const {
-  Vec<Where> lines;
+Vec<CallSite> Program::lines_of(const Step& s) const {
+  Vec<CallSite> lines;
   const auto add = [&](int equation) {
-    const Where w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
+    const CallSite w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
     const bool known = any_of(
-        lines, [&](Where l) { return l.line == w.line && std::strcmp(l.file, w.file) == 0; });
+        lines, [&](CallSite l) { return l.line == w.line && std::strcmp(l.file, w.file) == 0; });
     if (w.file && !known) lines.push_back(w);
   };
   for (int e : {s.equation, s.then})
     if (e >= 0) add(e);
   for (int e : s.fused) add(e);
-  insertion_sort(lines, [](Where x, Where y) {
+  insertion_sort(lines, [](CallSite x, CallSite y) {
     const int files = std::strcmp(x.file, y.file);
     return files != 0 ? files < 0 : x.line < y.line;
   });
@@ -184,7 +185,7 @@ std::string Executable::explain() const {
     const std::string indent(static_cast<std::size_t>(2 * s.depth), ' ');
     text += indent + s.title + "\n";
     const char* file = nullptr;
-    for (const Where& w : s.lines) {
+    for (const CallSite& w : s.lines) {
       const std::string_view path = w.file;
       const bool same = file && path == file;
       text.append(same ? "," : file ? "; " : indent + "  of ");
@@ -217,7 +218,7 @@ CodeLabel Program::label_of(const Step& s, bool kernel) const {
          fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest.values)
       lines += at(v.where);
   return {kernel ? short_operations_of(s) : std::string(name_of(last->op)),
-          kernel ? short_name(s.nest_text) : "", last ? last->where : Where(), std::move(lines)};
+          kernel ? short_name(s.nest_text) : "", last ? last->where : CallSite(), std::move(lines)};
 }
 
 std::string Program::step_name(const Step& s) const {

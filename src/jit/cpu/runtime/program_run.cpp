@@ -1,4 +1,4 @@
-// Program: the short path that runs it.
+// Program: running it, on the shortest path.
 #include <algorithm>
 #include <cstring>
 
@@ -47,7 +47,7 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
       if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
         const Span of_step("run", step.name, step.details);
         run_equation(step, pointers.data(), produced, inputs, own);
-        if (step.kernel) run_kernel(step, pointers.data(), 0, step.rounds);
+        if (step.kernel) run_kernel(step, pointers.data(), 0, step.iterations);
       } else {
         parallel += run_step(step, pointers.data(), {});
       }
@@ -80,7 +80,7 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
 
 // Memory for what a step works in could not be had: its line, unless a step inside has told one.
 void Program::fail_in(const Step& step, const Error& error) const {
-  const Vec<Where> lines = lines_of(step);
+  const Vec<CallSite> lines = lines_of(step);
   if (error.kind() != ErrorKind::memory || lines.empty() || std::strstr(error.what(), "; at "))
     throw;
   fail(error.kind(), error.what(), lines.back());
@@ -129,9 +129,9 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
     else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
   };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready()))
-    parallel_ranges(step.rounds, step.grain, run, step.ranges);
-  else run(0, step.rounds);
-  const std::int64_t left = step.linalg.batch - step.rounds;
+    parallel_ranges(step.iterations, step.grain, run, step.ranges);
+  else run(0, step.iterations);
+  const std::int64_t left = step.linalg.batch - step.iterations;
   if (left == 0) return;
   std::size_t bytes = 0;
   for (std::int64_t each : step.arguments) bytes += static_cast<std::size_t>(each * step.lanes);
@@ -144,14 +144,14 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
     for (std::int64_t l = 0; i < operands && l < step.lanes; ++l)
       std::memcpy(at + static_cast<std::size_t>(l) * each,
                   static_cast<char*>(buffers[i]) +
-                      static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each,
+                      static_cast<std::size_t>(step.iterations + std::min(l, left - 1)) * each,
                   each);
     at += each * static_cast<std::size_t>(step.lanes);
   }
   run_kernel(own.data(), 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
-    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each,
+    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.iterations) * each,
                 own[i], static_cast<std::size_t>(left) * each);
   }
 }
@@ -177,12 +177,12 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
         break;
       if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
         parallel_ranges(
-            step.rounds, step.grain,
+            step.iterations, step.grain,
             [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); },
             step.ranges);
         return true;
       }
-      run_kernel(step, pointers, 0, step.rounds);
+      run_kernel(step, pointers, 0, step.iterations);
       break;
     case Step::Kind::product: {
       if (step.chain) {
@@ -286,7 +286,7 @@ void Program::count_runs(std::uint64_t runs, std::uint64_t parallel) const {
 
 void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin,
                          std::int64_t end, std::span<const Elsewhere> elsewhere) {
-  if (begin == end) return;  // kernels take it that there is a round
+  if (begin == end) return;  // kernels take it that there is an iteration
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
   for (Var v : step.slots) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
@@ -331,7 +331,7 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
     const auto v = static_cast<std::size_t>(e.outputs[i]);
-    // A loop of no rounds hands on its operand.
+    // A loop of no iterations hands on its operand.
     if (std::find(planned.begin(), planned.end(), made[i].get()) != planned.end()) {
       BufferRef copy = allocate(made[i]->bytes, name_of(e.op).data());
       if (copy->bytes) std::memcpy(copy->data, made[i]->data, copy->bytes);

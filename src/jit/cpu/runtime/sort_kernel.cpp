@@ -1,6 +1,7 @@
-// sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back;
-// neighbouring columns together. Where only the first few places of a long row are wanted, only
-// candidates for them are kept; short rows get a lane each.
+// sort_rows: makes a record of each element, its key as an unsigned integer and its place in the
+// row, sorts the records and writes the operands in that order. Neighbouring columns go together.
+// If only the first few elements of a long row are wanted, only candidates are kept. Short rows are
+// sorted one per SIMD lane.
 #include "sort_kernel.hpp"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ constexpr std::int64_t block = 64;  // elements whose keys are made at a time
 // elements that are looked at one by one where few are kept and one is a candidate
 constexpr std::int64_t line = 16;
 // elements that are passed by at once if none is a candidate
-constexpr std::int64_t stretch = 512;
+constexpr std::int64_t extend = 512;
 constexpr std::int64_t worth_a_range = 1 << 13;  // elements
 constexpr std::int64_t worth_threads_inside = 1 << 16;
 
@@ -83,13 +84,13 @@ class Sorter {
     if (values_alone_ && is_int(s_.dtypes[0]))
       record = size_of(s_.dtypes[0]) <= 4 ? sizeof(std::uint32_t) : sizeof(Word);
     if (strips_ && (is_int(s_.dtypes[0]) ? values_alone_ : has_room_for_places(s_))) return 0;
-    return static_cast<std::size_t>(blocks_ > 1 ? 1 : threads_for(rounds(), grain())) *
+    return static_cast<std::size_t>(blocks_ > 1 ? 1 : threads_for(iterations(), grain())) *
            room_for(static_cast<std::size_t>((columns + 1) * records * record));
   }
 
   void run() {
     if (nothing()) return;
-    const std::int64_t n = rounds();
+    const std::int64_t n = iterations();
     if (blocks_ > 1) {
       sort_tiles(0, n);
       return;
@@ -103,7 +104,7 @@ class Sorter {
  private:
   std::int64_t tiles_per_row() const { return (s_.inner + columns_ - 1) / columns_; }
   std::int64_t tiles() const { return s_.outer * tiles_per_row(); }
-  std::int64_t rounds() const {
+  std::int64_t iterations() const {
     return strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles();
   }
   std::int64_t grain() const {
@@ -156,7 +157,7 @@ class Sorter {
     for (std::int64_t t = begin; t < end; ++t) {
       if (sorter.sort(t, rows)) continue;
       // minus zeros and NaN among numbers as wide as a word
-      for (std::int64_t c = 0; c < rows.lanes; ++c) {
+      for (std::int64_t c = 0; c < rows.simd_lanes; ++c) {
         Tile tile;
         tile.from = rows.from[c];
         tile.to = rows.to[c];
@@ -334,11 +335,11 @@ class Sorter {
       else return !machine().before64(in, n, form, bar);
     };
     for (std::int64_t i = begin; i < end;) {
-      if (passes_by(i, stretch)) {
-        i += stretch;
+      if (passes_by(i, extend)) {
+        i += extend;
         continue;
       }
-      const std::int64_t stop = std::min(i + stretch, end),
+      const std::int64_t stop = std::min(i + extend, end),
                          step = few && full && skips ? line : block;
       for (; i < stop; i += step) {
         const std::int64_t size = std::min(step, stop - i);
@@ -413,27 +414,6 @@ class Sorter {
 };
 
 }  // namespace sorting
-
-SortSpec sort_spec(const Fusion& fusion, const Equation& e) {
-  const GraphBody& g = fusion.graph;
-  const SortParams& p = e.as<SortParams>();
-  const Shape& shape = g.aval(e.inputs[0]).shape;
-  SortSpec s;
-  for (int a = 0; a < shape.rank(); ++a) {
-    const std::int64_t extent = shape[static_cast<std::size_t>(a)];
-    if (a == p.axis) s.length = extent;
-    else (a < p.axis ? s.outer : s.inner) *= extent;
-  }
-  s.start = p.start;
-  s.limit = p.limit;
-  s.keys = p.keys;
-  s.descending = p.descending;
-  for (Var v : e.inputs) {
-    s.dtypes.push_back(g.aval(v).dtype);
-    s.is_place.push_back(is_sorted_place(g, e, fusion.maker[static_cast<std::size_t>(v)]));
-  }
-  return s;
-}
 
 std::size_t sort_scratch_bytes(const SortSpec& spec, const SmallVec<char, 4>& wanted) {
   SmallVec<void*, 8> results;

@@ -30,7 +30,7 @@ template <class T>
 struct KeyForm {
   static constexpr T all = static_cast<T>(~T{0});
   T sign = 0;        ///< the highest bit, where it is a sign
-  T negative = 0;    ///< the bits of negative elements that are turned over
+  T negative = 0;    ///< the bits of negative elements that are transposed over
   T infinity = all;  ///< magnitudes above it are NaN
   T minus_zero = 0;  ///< has the key of zero
   T flip = 0;        ///< descending: all bits

@@ -1,11 +1,11 @@
-// Short rows in strips: a lane of vectors for each, sorted by networks, wherever the rows lie in
-// memory. Internal to sort_kernel.cpp.
+// Short rows sorted by networks, one row per SIMD lane, wherever the rows lie in memory. Internal
+// to sort_kernel.cpp.
 #pragma once
 
 #include <algorithm>
 
 #include "sort_kernel.hpp"
-#include "sort_lanes.hpp"
+#include "sort_simd.hpp"
 
 namespace vt::detail::sorting {
 
@@ -23,8 +23,8 @@ inline bool has_room_for_places(const SortSpec& s) {
   return bits <= 64;
 }
 
-/// Short rows, as many as vectors have lanes, go through a network if no places are asked for or
-/// find room in a word.
+/// Short rows, as many as vectors have SIMD lanes, go through a network if no places are asked for
+/// or find room in a word.
 inline bool in_strips(const SortSpec& s, bool values_alone) {
   static_assert(short_row < std::size_t{1} << place_bits &&
                 short_row <= static_cast<std::size_t>(strip));
@@ -46,8 +46,8 @@ void with_word(std::size_t bytes, const F& f) {
 
 struct Strip {
   /// rows, and their first elements among the operands and among the results
-  std::int64_t lanes = 0, from[strip], to[strip];
-  /// lanes without a row are compared, too
+  std::int64_t simd_lanes = 0, from[strip], to[strip];
+  /// SIMD lanes without a row are compared, too
   alignas(64) Word memory[2][static_cast<std::size_t>(strip) * short_row] = {};
 };
 
@@ -60,8 +60,8 @@ class StripSorter {
   /// The rows from strip · t on. False if they cannot be sorted here: their keys are as wide as a
   /// word, and places are needed.
   bool sort(std::int64_t t, Strip& all) const {
-    all.lanes = std::min(strip, s_.outer * s_.inner - t * strip);
-    for (std::int64_t c = 0; c < all.lanes; ++c) {
+    all.simd_lanes = std::min(strip, s_.outer * s_.inner - t * strip);
+    for (std::int64_t c = 0; c < all.simd_lanes; ++c) {
       const std::int64_t plane = (t * strip + c) / s_.inner, first = (t * strip + c) % s_.inner;
       all.from[c] = plane * s_.length * s_.inner + first;
       all.to[c] = plane * (s_.limit - s_.start) * s_.inner + first;
@@ -76,16 +76,16 @@ class StripSorter {
   }
 
  private:
-  static std::int64_t whole_vectors(std::int64_t lanes) { return (lanes + 15) / 16 * 16; }
+  static std::int64_t whole_vectors(std::int64_t simd_lanes) { return (simd_lanes + 15) / 16 * 16; }
 
-  /// Operand k of all rows, lane by lane, in `memory[0]`.
+  /// Operand k of all rows, SIMD lane by SIMD lane, in `memory[0]`.
   void gather(Strip& all, std::size_t k) const {
     with_word(size_of(s_.dtypes[k]), [&](auto word) {
       using T = decltype(word);
       T* to = reinterpret_cast<T*>(all.memory[0]);
       for (std::int64_t i = 0; i < s_.length; ++i, to += strip) {
         const T* in = static_cast<const T*>(operands_[k]) + i * s_.inner;
-        for (std::int64_t c = 0; c < all.lanes; ++c) to[c] = in[all.from[c]];
+        for (std::int64_t c = 0; c < all.simd_lanes; ++c) to[c] = in[all.from[c]];
       }
     });
   }
@@ -97,7 +97,7 @@ class StripSorter {
     Key* rows = reinterpret_cast<Key*>(all.memory[1]);
     gather(all, 0);
     if (keys.read(all.memory[0], 1, 0, s_.length * strip, rows)) return false;
-    network(rows, s_.length, whole_vectors(all.lanes));
+    network(rows, s_.length, whole_vectors(all.simd_lanes));
     const std::int64_t count = s_.limit - s_.start;
     keys.write(rows + s_.start * strip, count * strip, all.memory[0], 1);
     with_word(size_of(s_.dtypes[0]), [&](auto word) {
@@ -105,7 +105,7 @@ class StripSorter {
       const T* from = reinterpret_cast<const T*>(all.memory[0]);
       for (std::int64_t i = 0; i < count; ++i, from += strip) {
         T* out = static_cast<T*>(results_[0]) + i * s_.inner;
-        for (std::int64_t c = 0; c < all.lanes; ++c) out[all.to[c]] = from[c];
+        for (std::int64_t c = 0; c < all.simd_lanes; ++c) out[all.to[c]] = from[c];
       }
     });
     return true;
@@ -131,7 +131,7 @@ class StripSorter {
     for (std::int64_t i = 0; i < s_.length; ++i)
       for (std::int64_t c = 0; c < strip; ++c)
         rows[i * strip + c] = rows[i * strip + c] << place_bits | static_cast<Word>(i);
-    machine().network64(rows, s_.length, whole_vectors(all.lanes));
+    machine().network64(rows, s_.length, whole_vectors(all.simd_lanes));
     for (std::size_t k = 0; k < s_.dtypes.size(); ++k) {
       if (!results_[k]) continue;
       with_word(size_of(s_.dtypes[k]), [&](auto word) {
@@ -139,7 +139,7 @@ class StripSorter {
         const T* in = s_.is_place[k] ? nullptr : static_cast<const T*>(operands_[k]);
         for (std::int64_t i = 0; i < count; ++i) {
           T* out = static_cast<T*>(results_[k]) + i * s_.inner;
-          for (std::int64_t c = 0; c < all.lanes; ++c) {
+          for (std::int64_t c = 0; c < all.simd_lanes; ++c) {
             const auto place = static_cast<std::int64_t>(rows[(s_.start + i) * strip + c] &
                                                          ((Word{1} << place_bits) - 1));
             out[all.to[c]] = in ? in[all.from[c] + place * s_.inner] : static_cast<T>(place);

@@ -1,5 +1,5 @@
-// Finds libcuda and NVRTC with dlopen, fills their tables of functions, and words what the driver
-// reports as errors.
+// Finds libcuda and NVRTC with dlopen, fills their tables of functions, and formats the driver's
+// errors.
 #include "cuda_library.hpp"
 
 #include <dlfcn.h>
@@ -53,15 +53,15 @@ struct LoadedNvrtc {
 };
 
 std::string version_text(int version) {
-  return worded("{}.{}", version / 1000, version % 1000 / 10);
+  return formatted("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::string result_text(const Driver& table, Result result) {
   const char *name = nullptr, *text = nullptr;
   if (table.cuGetErrorName) table.cuGetErrorName(result, &name);
   if (table.cuGetErrorString) table.cuGetErrorString(result, &text);
-  if (!name) return worded("error {}", result);
-  return text ? worded("{} ({})", name, text) : name;
+  if (!name) return formatted("error {}", result);
+  return text ? formatted("{} ({})", name, text) : name;
 }
 
 // What the user can do about a result.
@@ -169,7 +169,7 @@ std::string start_driver(const std::string& path, LoadedDriver& made) {
   load_newer(driver_with_logs, log_names, log_count, needed_count + newer_count);
   if (missing || made.version < oldest_driver) {
     if (made.version > 0 && made.version < oldest_driver)
-      return worded(
+      return formatted(
           "the driver is for CUDA {}, vt needs one for {} or newer{}{}: update the NVIDIA driver",
           version_text(made.version), version_text(oldest_driver), missing ? ": it lacks " : "",
           missing ? missing : "");
@@ -177,14 +177,14 @@ std::string start_driver(const std::string& path, LoadedDriver& made) {
   }
   if (const Result result = made.table.cuInit(0)) {
     const char* what = advice(result);
-    return worded("cuInit: {}{}{}", result_text(made.table, result), what ? ": " : "",
-                  what ? what : "");
+    return formatted("cuInit: {}{}{}", result_text(made.table, result), what ? ": " : "",
+                     what ? what : "");
   }
   int count = 0;
   if (const Result result = made.table.cuDeviceGetCount(&count))
-    return worded("cuDeviceGetCount: {}", result_text(made.table, result));
+    return formatted("cuDeviceGetCount: {}", result_text(made.table, result));
   if (count == 0)
-    return worded("the driver finds no device: {}", advice(Constant::CUDA_ERROR_NO_DEVICE));
+    return formatted("the driver finds no device: {}", advice(Constant::CUDA_ERROR_NO_DEVICE));
   return {};
 }
 
@@ -199,7 +199,7 @@ const LoadedDriver& loaded_driver() {
       if (wrong.empty() || why.find("cannot open shared object") == std::string::npos)
         wrong = std::move(why);
     }
-    made->reason = worded("CUDA is not usable: {}", wrong);
+    made->reason = formatted("CUDA is not usable: {}", wrong);
     if (wrong.find("cannot open shared object") != std::string::npos)
       made->reason +=
           " (install the NVIDIA driver, or set VT_CUDA_LIBRARY to the path of libcuda.so.1)";
@@ -236,7 +236,7 @@ const LoadedNvrtc& loaded_nvrtc() {
     }
     made->table = newer;
     if (!newer.nvrtcVersion)
-      made->reason = worded(
+      made->reason = formatted(
           "NVRTC is not usable: {} (install it, for example with pip install "
           "nvidia-cuda-nvrtc-cu12, or set VT_NVRTC_LIBRARY to the path of "
           "libnvrtc.so)",
@@ -258,7 +258,7 @@ std::string load_functions(const std::string& path, const char* const* names, st
     pointers[i] = ::dlsym(handle, names[i]);
     if (pointers[i]) continue;
     if (missing) *missing = names[i];
-    return worded("{} lacks the function {}", path, names[i]);
+    return formatted("{} lacks the function {}", path, names[i]);
   }
   return {};
 }
@@ -268,8 +268,8 @@ Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const
   // the user's word is final
   if (const char* chosen = std::getenv(variable); chosen && *chosen) return {chosen};
   Vec<std::string> found;
-  const std::string name = worded("lib{}.so", stem);
-  for (const char* version : versions) found.push_back(worded("{}.{}", name, version));
+  const std::string name = formatted("lib{}.so", stem);
+  for (const char* version : versions) found.push_back(formatted("{}.{}", name, version));
   Vec<std::string> folders;
   const auto from_variable = [&](const char* which, const char* below) {
     if (const char* root = std::getenv(which); root && *root)
@@ -347,21 +347,21 @@ void forget_lost_devices() {
   lost.reasons.clear();
 }
 
-void require_device(int device, Where where) {
+void require_device(int device, CallSite where) {
   const std::string reason = lost_device_reason(device);
   if (!reason.empty())
     fail(ErrorKind::backend,
-         worded("vt: cuda({}) is lost since {}; nothing can run on it in this process any more "
-                "(the CPU stays usable)",
-                device, reason),
+         formatted("vt: cuda({}) is lost since {}; nothing can run on it in this process any more "
+                   "(the CPU stays usable)",
+                   device, reason),
          where);
 }
 
-void fail_driver_call(Result result, const char* what, Where where, int device) {
+void fail_driver_call(Result result, const char* what, CallSite where, int device) {
   const Driver& table = cuda_loading::loaded_driver().table;
-  std::string text = worded("{}: {}", what, cuda_loading::result_text(table, result));
+  std::string text = formatted("{}: {}", what, cuda_loading::result_text(table, result));
   if (const std::string logged = cuda_loading::newly_logged(table); !logged.empty())
-    text += worded("; the driver's log: {}", logged);
+    text += formatted("; the driver's log: {}", logged);
   if (cuda_loading::ends_all_work(result)) {
     std::string first = lost_device_reason(device);
     if (first.empty()) {
@@ -370,25 +370,26 @@ void fail_driver_call(Result result, const char* what, Where where, int device) 
       lost.devices.push_back(device);
       lost.reasons.push_back(text);
     }
-    text += worded(
+    text += formatted(
         "; cuda({}) is lost: nothing can run on it in this process any more (the CPU stays usable)",
         device);
   }
   std::size_t free = 0, total = 0;
   if (result == Constant::CUDA_ERROR_OUT_OF_MEMORY && table.cuMemGetInfo_v2 &&
       table.cuMemGetInfo_v2(&free, &total) == Constant::CUDA_SUCCESS)
-    text += worded("; {} of {} MiB are free", free >> 20, total >> 20);
-  if (const char* todo = cuda_loading::advice(result)) text += worded("; {}", todo);
+    text += formatted("; {} of {} MiB are free", free >> 20, total >> 20);
+  if (const char* todo = cuda_loading::advice(result)) text += formatted("; {}", todo);
   fail(result == Constant::CUDA_ERROR_OUT_OF_MEMORY ? ErrorKind::memory : ErrorKind::backend,
        "vt: " + text, where);
 }
 
-void check_nvrtc(Result result, const char* what, Where where) {
+void check_nvrtc(Result result, const char* what, CallSite where) {
   if (result == Constant::NVRTC_SUCCESS) return;
   const Nvrtc& table = cuda_loading::loaded_nvrtc().table;
   const char* text = table.nvrtcGetErrorString ? table.nvrtcGetErrorString(result) : nullptr;
   fail(result == Constant::NVRTC_ERROR_OUT_OF_MEMORY ? ErrorKind::memory : ErrorKind::backend,
-       text ? worded("vt: {}: {}", what, text) : worded("vt: {}: error {}", what, result), where);
+       text ? formatted("vt: {}: {}", what, text) : formatted("vt: {}: error {}", what, result),
+       where);
 }
 
 }  // namespace vt::detail::cuda

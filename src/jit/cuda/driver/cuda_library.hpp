@@ -221,19 +221,19 @@ std::string load_functions(const std::string& path, const char* const* names, st
 /// newer) has logged since the last error, and what to do. After an error that ends all work on a
 /// device (an illegal address and the like) the device counts as lost, and `require_device` refuses
 /// it.
-inline void check(Result result, const char* what, Where where = {}, int device = 0);
+inline void check(Result result, const char* what, CallSite where = {}, int device = 0);
 /// The same for a result of NVRTC.
-void check_nvrtc(Result result, const char* what, Where where = {});
+void check_nvrtc(Result result, const char* what, CallSite where = {});
 /// Throws Error(backend) if an earlier error has ended all work on `device`; says which one.
-void require_device(int device, Where where = {});
+void require_device(int device, CallSite where = {});
 /// What has ended all work on `device`; empty while it can be used.
 std::string lost_device_reason(int device);
 /// Forgets what was lost: for tests, whose devices are emulated.
 void forget_lost_devices();
 
 /// Throws what `check` throws.
-[[noreturn]] void fail_driver_call(Result result, const char* what, Where where, int device);
-inline void check(Result result, const char* what, Where where, int device) {
+[[noreturn]] void fail_driver_call(Result result, const char* what, CallSite where, int device);
+inline void check(Result result, const char* what, CallSite where, int device) {
   if (result != Constant::CUDA_SUCCESS) fail_driver_call(result, what, where, device);
 }
 

@@ -1,4 +1,4 @@
-// Devices: contexts, streams, memory, copies; and where Tensors live.
+// Devices: contexts, streams, memory and copies; which device a Tensor is on.
 #include "device.hpp"
 
 #include <mutex>
@@ -49,11 +49,12 @@ void let_go(void* owner) {
 
 }  // namespace device_list
 
-CudaDevice& CudaDevice::get(int index, const char* who, Where where) {
+CudaDevice& CudaDevice::get(int index, const char* who, CallSite where) {
   std::string reason;
   const Driver* d = cuda::driver(&reason);
   if (!d)
-    fail(ErrorKind::backend, worded("{}: cuda({}) cannot be used: {}", who, index, reason), where);
+    fail(ErrorKind::backend, formatted("{}: cuda({}) cannot be used: {}", who, index, reason),
+         where);
   require_device(index, where);
   device_list::List& all = device_list::list();
   const std::lock_guard lock(all.mutex);
@@ -63,13 +64,13 @@ CudaDevice& CudaDevice::get(int index, const char* who, Where where) {
   cuda::check(d->cuDeviceGetCount(&count), "cuDeviceGetCount", where);
   if (index < 0 || index >= count || index >= device_list::most_devices)
     fail(ErrorKind::backend,
-         worded("{}: there is no cuda({}): the driver knows {} device{}", who, index, count,
-                count == 1 ? "" : "s"),
+         formatted("{}: there is no cuda({}): the driver knows {} device{}", who, index, count,
+                   count == 1 ? "" : "s"),
          where);
   return *(all.devices[index] = new CudaDevice(*d, index, where));
 }
 
-CudaDevice::CudaDevice(const Driver& driver, int index, Where where)
+CudaDevice::CudaDevice(const Driver& driver, int index, CallSite where)
     : driver_(driver), index_(index) {
   Device_ device = 0;
   const auto need = [&](Result r, const char* what) { cuda::check(r, what, where, index); };
@@ -120,8 +121,8 @@ BufferRef CudaDevice::allocate(std::size_t bytes, const char* what, const GraphB
     std::size_t free = 0, total = 0;
     static_cast<void>(driver_.cuMemGetInfo_v2(&free, &total));
     fail(ErrorKind::memory,
-         worded("vt: {} of {} bytes does not fit on cuda({}), where {} of {} bytes are free", what,
-                bytes, index_, free, total),
+         formatted("vt: {} of {} bytes does not fit on cuda({}), where {} of {} bytes are free",
+                   what, bytes, index_, free, total),
          asking ? line_of_largest(*asking) : thread_state().where);
   }
   check(r, pools_ ? "cuMemAllocAsync" : "cuMemAlloc");
@@ -189,7 +190,7 @@ BufferRef sole_on_device(BufferRef buffer) {
   return copy;
 }
 
-void require_usable(Device device, const char* who, Where where) {
+void require_usable(Device device, const char* who, CallSite where) {
   if (device.kind == Device::Kind::cuda) cuda::CudaDevice::get(device.index, who, where);
 }
 

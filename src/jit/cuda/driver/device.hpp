@@ -32,7 +32,7 @@ class CudaDevice {
  public:
   /// Throws: Error(backend) without a driver, without such a device, or if an earlier error has
   /// ended all work on it. `who` asks.
-  static CudaDevice& get(int index, const char* who = "vt", Where where = {});
+  static CudaDevice& get(int index, const char* who = "vt", CallSite where = {});
 
   const Driver& driver() const { return driver_; }
   const DeviceFacts& facts() const { return facts_; }
@@ -55,7 +55,7 @@ class CudaDevice {
   void check(Result result, const char* what) const { cuda::check(result, what, {}, index_); }
 
  private:
-  CudaDevice(const Driver& driver, int index, Where where);
+  CudaDevice(const Driver& driver, int index, CallSite where);
 
   const Driver& driver_;
   int index_;

@@ -1,6 +1,6 @@
-// What choices about a device's work are decided by: about how long things take, in nanoseconds.
-// Estimates from published figures of data-centre devices, not measured. They decide what runs
-// where and, the same on every device, in which order a row is summed.
+// Estimated times of a device's work, in nanoseconds, from published figures of data-centre
+// devices, not measured. They decide what runs where and in which order a row is summed; so they
+// are the same for every device.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace vt::detail::cuda::device_costs {
 
 constexpr double graph_node = 1500;      ///< a kernel behind another one in a graph
-constexpr double graph_decision = 4000;  ///< what a conditional node adds to a round
+constexpr double graph_decision = 4000;  ///< what a conditional node adds to an iteration
 constexpr double launch = 5000;          ///< a kernel that the host gives to the stream
 /// until the host has seen a value, and the device hears from it again
 constexpr double wait = 20000;
@@ -27,7 +27,7 @@ constexpr double load_wait = 100;
 constexpr double shuffle = 16, barrier = 40, shared_read = 15;
 constexpr double round_instructions = 8, tree_instructions = 20;
 
-/// A round of so many steps that do `operations` in all (on elements, by all threads), in one
+/// An iteration of so many steps that do `operations` in all (on elements, by all threads), in one
 /// kernel of one block.
 constexpr double in_one_block(std::int64_t steps, double operations) {
   return static_cast<double>(steps) * block_step + operations / block_operations;

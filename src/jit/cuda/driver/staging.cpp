@@ -1,4 +1,4 @@
-// Staging: pinned memory that copies go through.
+// Staging: pinned memory for copies between host and device.
 #include "staging.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Staging: pinned memory of the host that copies to and from a device go through, so that the host
-// does not wait for the device.
+// Staging: pinned host memory for copies between host and device, so that the host does not wait.
 #pragma once
 
 #include <cstdint>

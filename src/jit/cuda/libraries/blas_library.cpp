@@ -40,7 +40,7 @@ Handle& handle_of(const CudaDevice& device) {
 std::string status_text(Result r) {
   const auto* text =
       loaded().table.cublasGetStatusString ? loaded().table.cublasGetStatusString(r) : nullptr;
-  return text ? std::string(text) : worded("error {}", r);
+  return text ? std::string(text) : formatted("error {}", r);
 }
 
 // Of several ways to add up a long sum cuBLAS takes the same for the same sizes, device, version
@@ -67,7 +67,7 @@ void make(const CudaDevice& device, Handle& h) {
   device.enter();
   const auto failed = [&](Result r, const char* what) {
     if (r == BlasConstant::CUBLAS_STATUS_SUCCESS) return false;
-    h.reason = worded("{}: {}", what, status_text(r));
+    h.reason = formatted("{}: {}", what, status_text(r));
     if (h.handle) static_cast<void>(b->cublasDestroy_v2(h.handle));
     h.handle = nullptr;
     h.workspace = {};
@@ -157,7 +157,7 @@ std::string prepare(const CudaDevice& device) {
 void need(Result r, const char* what) {
   if (r == BlasConstant::CUBLAS_STATUS_SUCCESS) return;
   fail(r == BlasConstant::CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
-       worded("vt: {}: {}; VT_CUBLAS_LIBRARY=none does without cuBLAS", what, status_text(r)),
+       formatted("vt: {}: {}; VT_CUBLAS_LIBRARY=none does without cuBLAS", what, status_text(r)),
        thread_state().where);
 }
 

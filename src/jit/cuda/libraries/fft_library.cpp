@@ -45,15 +45,15 @@ class Call : public LibraryCall {
     long long lengths[3] = {};
     for (std::size_t i = 0; i < spec_.lengths.size(); ++i) lengths[i] = spec_.lengths[i];
     std::size_t work = 0;
-    if (const Result r = f.cufftCreate(&plan_)) return worded("cufftCreate: error {}", r);
+    if (const Result r = f.cufftCreate(&plan_)) return formatted("cufftCreate: error {}", r);
     made_ = true;
     // Memory to work in is the program's: nothing is allocated while a graph is captured.
     if (const Result r = f.cufftSetAutoAllocation(plan_, 0))
-      return worded("cufftSetAutoAllocation: error {}", r);
+      return formatted("cufftSetAutoAllocation: error {}", r);
     if (const Result r =
             f.cufftMakePlanMany64(plan_, static_cast<int>(spec_.lengths.size()), lengths, nullptr,
                                   1, 0, nullptr, 1, 0, type, spec_.batch, &work))
-      return worded("cufftMakePlanMany64: error {}", r);
+      return formatted("cufftMakePlanMany64: error {}", r);
     *work_bytes = static_cast<std::int64_t>(work);
     return {};
   }
@@ -102,7 +102,7 @@ class Call : public LibraryCall {
   static void need(Result r, const char* what) {
     if (r == FftConstant::CUFFT_SUCCESS) return;
     fail(r == FftConstant::CUFFT_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
-         worded("vt: {}: error {} of cuFFT; VT_CUFFT_LIBRARY=none does without cuFFT", what, r),
+         formatted("vt: {}: error {} of cuFFT; VT_CUFFT_LIBRARY=none does without cuFFT", what, r),
          thread_state().where);
   }
 

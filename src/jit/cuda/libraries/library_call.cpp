@@ -1,4 +1,4 @@
-// Loading the toolkit's libraries, and capturing what they give to a stream.
+// Loading the toolkit's libraries, and capturing the work that they put on a stream.
 #include "library_call.hpp"
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ std::string load_toolkit(const char* stem, std::initializer_list<const char*> ve
                          const char* variable, const char* const* names, std::size_t count,
                          void* table) {
   const char* chosen = std::getenv(variable);
-  if (chosen && std::strcmp(chosen, "none") == 0) return worded("{} says none", variable);
+  if (chosen && std::strcmp(chosen, "none") == 0) return formatted("{} says none", variable);
   std::string reason;
   for (const std::string& path : toolkit_libraries(stem, versions, variable)) {
     Vec<void*> pointers(count, nullptr);
@@ -41,7 +41,7 @@ std::string load_toolkit(const char* stem, std::initializer_list<const char*> ve
     if (reason.empty() || why.find("cannot open shared object") == std::string::npos)
       reason = std::move(why);
   }
-  return reason.empty() ? worded("no lib{}.so is found", stem) : reason;
+  return reason.empty() ? formatted("no lib{}.so is found", stem) : reason;
 }
 
 Graph captured(const CudaDevice& device, const LibraryCall& call,

@@ -1,5 +1,5 @@
-// LibraryCall: work that a library of the CUDA toolkit gives to a stream, as a step of a program;
-// given at once, or captured for a CUDA graph.
+// LibraryCall: a step of a program that a library of the CUDA toolkit does: run at once on a
+// stream, or captured for a CUDA graph.
 #pragma once
 
 #include <initializer_list>

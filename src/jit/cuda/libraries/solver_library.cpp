@@ -44,7 +44,7 @@ void make(const CudaDevice& device, Handle& h) {
   const Solver& s = loaded().table;
   device.enter();
   const auto failed = [&](Result r, const char* what) {
-    if (r != SolverConstant::CUSOLVER_STATUS_SUCCESS) h.reason = worded("{}: error {}", what, r);
+    if (r != SolverConstant::CUSOLVER_STATUS_SUCCESS) h.reason = formatted("{}: error {}", what, r);
     return r != SolverConstant::CUSOLVER_STATUS_SUCCESS;
   };
   if (failed(s.cusolverDnCreate(&h.handle), "cusolverDnCreate")) return;
@@ -75,7 +75,7 @@ class Call : public LibraryCall {
     const auto too_large = [](std::int64_t size) { return size > std::numeric_limits<int>::max(); };
     if (t_.routine == Routine::orgqr && (too_large(t_.m) || too_large(t_.n)))
       return "orgqr counts to 2³¹";
-    if (const Result r = ask_sizes(h)) return worded("{}: error {}", size_name(), r);
+    if (const Result r = ask_sizes(h)) return formatted("{}: error {}", size_name(), r);
     host_.resize(host_bytes_);
     *work_bytes = static_cast<std::int64_t>(device_bytes_);
     return {};
@@ -164,8 +164,9 @@ class Call : public LibraryCall {
       if (status != SolverConstant::CUSOLVER_STATUS_SUCCESS)
         fail(status == SolverConstant::CUSOLVER_STATUS_ALLOC_FAILED ? ErrorKind::memory
                                                                     : ErrorKind::backend,
-             worded("vt: {}: error {} of cuSOLVER; VT_CUSOLVER_LIBRARY=none does without cuSOLVER",
-                    name(), status),
+             formatted(
+                 "vt: {}: error {} of cuSOLVER; VT_CUSOLVER_LIBRARY=none does without cuSOLVER",
+                 name(), status),
              thread_state().where);
       // What a routine keeps on the host the next one writes over.
       if (host_bytes_)
@@ -182,7 +183,7 @@ class Call : public LibraryCall {
                                    "cusolverDnXgesvd"};
     return all[static_cast<int>(t_.routine)];
   }
-  std::string size_name() const { return worded("{}_bufferSize", name()); }
+  std::string size_name() const { return formatted("{}_bufferSize", name()); }
   int mode() const {
     return t_.vectors ? SolverConstant::CUSOLVER_EIG_MODE_VECTOR
                       : SolverConstant::CUSOLVER_EIG_MODE_NOVECTOR;

@@ -1,4 +1,4 @@
-// The special functions as CUDA text, and what of it a kernel needs.
+// The special functions as CUDA text, and which parts of it a kernel needs.
 #pragma once
 
 #include <string>

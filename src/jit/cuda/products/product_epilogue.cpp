@@ -1,4 +1,4 @@
-// Element-wise kernels that read a product, inside the product's own kernel.
+// Epilogues of products: element-wise kernels that run inside the product's own kernel.
 #include "product_epilogue.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ SmallVec<int, 6> loops_of(const Nest& nest) {
   return loops;
 }
 
-// Does a round of the loops stand for each of the `elements`, once?
+// Does an iteration of the loops stand for each of the `elements`, once?
 bool takes_elements(const Nest& nest, int buffer, std::int64_t elements) {
   const IndexId read = read_of(nest, buffer);
   if (elements < 2 || read < 0 || nest.stages.size() != 1 || !nest.reductions.empty() ||
@@ -65,8 +65,8 @@ bool takes_elements(const Nest& nest, int buffer, std::int64_t elements) {
     if (nest.indices.factor_of_loop(read, l) != passed) return false;
     passed *= nest.loops[static_cast<std::size_t>(l)].extent;
   }
-  // Neighbours stay neighbours: what is turned has a kernel of its own, which does that in shared
-  // memory.
+  // Neighbours stay neighbours: what is transposed has a kernel of its own, which does that in
+  // shared memory.
   return passed == elements &&
          all_of(nest.stores,
                 [&](const NestStore& s) { return lies_with(nest, s.index, loops[0], false); }) &&
@@ -100,16 +100,17 @@ ProductEpilogue NestWriter::epilogue(int buffer, std::int64_t columns) {
   for (std::size_t b = 0; b < nest_.buffers.size(); ++b) {
     if (static_cast<int>(b) == buffer) continue;
     e.parameters += ", " + pointer(b);
-    e.arguments += worded(", b{}", b);
+    e.arguments += formatted(", b{}", b);
   }
   for (int a = 0; a < nest_.arguments; ++a) {
-    e.parameters += worded(", long long a{}", a);
-    e.arguments += worded(", a{}", a);
+    e.parameters += formatted(", long long a{}", a);
+    e.arguments += formatted(", a{}", a);
   }
   const IndexId read = element_epilogues::read_of(nest_, buffer);
   const DType product = nest_.buffers[static_cast<std::size_t>(buffer)].dtype;
-  text_ = worded("VT_FN void vt_epilogue(const idx row, const idx column, const {} product{}) {{\n",
-                 register_type(product), e.parameters);
+  text_ =
+      formatted("VT_FN void vt_epilogue(const idx row, const idx column, const {} product{}) {{\n",
+                register_type(product), e.parameters);
   indent_ = 1;
   const SmallVec<int, 6> loops = element_epilogues::loops_of(nest_);
   std::int64_t elements = 1;
@@ -121,10 +122,10 @@ ProductEpilogue NestWriter::epilogue(int buffer, std::int64_t columns) {
     const bool within = columns > 0 && factor * extent <= columns,
                over = columns > 0 && factor % columns == 0;
     std::string at = extent == 1 ? "0" : within ? "column" : over ? "row" : "(row + column)";
-    if (extent != 1 && factor > 1) at += worded(" / (idx){}", factor);
+    if (extent != 1 && factor > 1) at += formatted(" / (idx){}", factor);
     if (extent != 1 && factor * extent != (within ? columns : elements))
-      at += worded(" % (idx){}", extent);
-    line(worded("const idx d{} = {};", l, at));
+      at += formatted(" % (idx){}", extent);
+    line(formatted("const idx d{} = {};", l, at));
     open_ |= std::uint64_t{1} << l;
   }
   const StageParts p = parts_of(0);

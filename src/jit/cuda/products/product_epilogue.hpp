@@ -1,5 +1,5 @@
-// Element-wise kernels that read a product, inside the product's own kernel: bias, activation,
-// residual and what else is done to each element.
+// Epilogues of products: element-wise kernels (bias, activation, residual, …) that run inside the
+// product's own kernel.
 #pragma once
 
 #include "../../fusion/fuse.hpp"

@@ -1,5 +1,5 @@
 // Matrix products and convolutions as CUDA kernels: c = Σ a · b over axes of four kinds (batch,
-// rows, columns, depth), any of which may be images'.
+// rows, columns, depth), each of which may be an axis of an image.
 #include "product_source.hpp"
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace product_text {
 
 std::string multiply_add(DType d, const std::string& sum, const std::string& a,
                          const std::string& b) {
-  if (d == DType::f32) return worded("fmaf({}, {}, {})", a, b, sum);
-  if (d == DType::f64) return worded("fma({}, {}, {})", a, b, sum);
-  return worded("vt_add({}, vt_mul({}, {}))", sum, a, b);
+  if (d == DType::f32) return formatted("fmaf({}, {}, {})", a, b, sum);
+  if (d == DType::f64) return formatted("fma({}, {}, {})", a, b, sum);
+  return formatted("vt_add({}, vt_mul({}, {}))", sum, a, b);
 }
 
 std::string element(DType memory, DType sums, const std::string& place) {
@@ -26,7 +26,7 @@ std::string element(DType memory, DType sums, const std::string& place) {
                    sums);
 }
 
-std::int64_t rounds_of(const AxisList& axes) {
+std::int64_t iterations_of(const AxisList& axes) {
   std::int64_t n = 1;
   for (const Axis& x : axes) n *= x.extent;
   return n;
@@ -59,7 +59,7 @@ ProductWriter::ProductWriter(const ConvSpec& spec, bool tensor_cores,
         .push_back({s_.columns.extent, s_.columns.a, s_.columns.b, s_.columns.c});
   for (const ConvAxes* axes : {&s_.outer_contract, &s_.inner_contract}) add(depth_, *axes);
   results_ = s_.results();
-  depth_count_ = rounds_of(depth_);
+  depth_count_ = iterations_of(depth_);
   std::int64_t last_a = 0, last_b = 0;  // as far as offsets go
   for (const AxisList* axes : {&batch_, &rows_, &columns_, &depth_})
     for (const Axis& x : *axes)
@@ -75,11 +75,11 @@ ProductWriter::ProductWriter(const ConvSpec& spec, bool tensor_cores,
 }
 
 ProductSource ProductWriter::write() {
-  std::int64_t rows = rounds_of(rows_);
+  std::int64_t rows = iterations_of(rows_);
   for (const ConvWindow& w : s_.windows) rows *= w.out;
-  const std::int64_t columns = rounds_of(columns_);
-  p_.name = worded("kernel_{}_{}", s_.windows.empty() ? "product" : "convolution",
-                   name_of(s_.accumulate)) +
+  const std::int64_t columns = iterations_of(columns_);
+  p_.name = formatted("kernel_{}_{}", s_.windows.empty() ? "product" : "convolution",
+                      name_of(s_.accumulate)) +
             (epilogue_ ? epilogue_->name : "");
   p_.threads = threads;
   // Fewer would leave most of a tile's threads idle.
@@ -121,10 +121,11 @@ AxisList ProductWriter::depth_axes() const {
 }
 
 void ProductWriter::begin() {
-  text_ = worded("typedef {} idx;\n", wide_ ? "i64" : "i32");
+  text_ = formatted("typedef {} idx;\n", wide_ ? "i64" : "i32");
   if (epilogue_ && p_.parts == 1) text_ += epilogue_->function;
-  const std::string last = p_.parts > 1 ? worded(", {}* __restrict__ c", sums_) : last_parameters();
-  text_ += worded(
+  const std::string last =
+      p_.parts > 1 ? formatted(", {}* __restrict__ c", sums_) : last_parameters();
+  text_ += formatted(
       "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}* __restrict__ a, const {}* "
       "__restrict__ b{}) {{\n",
       threads, p_.name, memory_type(s_.a_dtype), memory_type(s_.b_dtype), last);
@@ -133,7 +134,8 @@ void ProductWriter::begin() {
 
 std::string ProductWriter::last_parameters() const {
   std::string text;
-  if (!epilogue_ || epilogue_->keep) text += worded(", {}* __restrict__ c", memory_type(s_.result));
+  if (!epilogue_ || epilogue_->keep)
+    text += formatted(", {}* __restrict__ c", memory_type(s_.result));
   return epilogue_ ? text + epilogue_->parameters : text;
 }
 
@@ -141,17 +143,18 @@ std::string ProductWriter::finished(const std::string& row, const std::string& c
                                     const std::string& sum) const {
   const std::string product = converted({sum, s_.accumulate}, s_.result),
                     at = column == "0" ? row : row + " + " + column;
-  if (!epilogue_) return worded("VT_STORE(c, {}, {});", at, to_memory(s_.result, product));
-  std::string text = worded("{{ const {} product = {}; ", register_type(s_.result), product);
-  if (epilogue_->keep) text += worded("VT_STORE(c, {}, {}); ", at, to_memory(s_.result, "product"));
-  return text + worded("vt_epilogue({}, {}, product{}); }}", row, column, epilogue_->arguments);
+  if (!epilogue_) return formatted("VT_STORE(c, {}, {});", at, to_memory(s_.result, product));
+  std::string text = formatted("{{ const {} product = {}; ", register_type(s_.result), product);
+  if (epilogue_->keep)
+    text += formatted("VT_STORE(c, {}, {}); ", at, to_memory(s_.result, "product"));
+  return text + formatted("vt_epilogue({}, {}, product{}); }}", row, column, epilogue_->arguments);
 }
 
 std::string ProductWriter::store(const std::string& row, const std::string& column,
                                  const std::string& sum) const {
   if (p_.parts == 1) return finished(row, column, sum);
-  return worded("VT_STORE(c, (i64)part * {}ll + {}{}{}, {});", results_, row,
-                column == "0" ? "" : " + ", column == "0" ? "" : column, sum);
+  return formatted("VT_STORE(c, (i64)part * {}ll + {}{}{}, {});", results_, row,
+                   column == "0" ? "" : " + ", column == "0" ? "" : column, sum);
 }
 
 std::int64_t ProductWriter::dense_columns() const {
@@ -180,12 +183,12 @@ void ProductWriter::decode(const std::string& of, const AxisList& axes, const st
   std::string rest = of;
   for (std::size_t i = axes.size(); i-- > 0;) {
     if (i == 0) {
-      line(worded("const idx {}0 = {};", prefix, rest));
+      line(formatted("const idx {}0 = {};", prefix, rest));
       break;
     }
-    const std::string next = worded("{}_{}", prefix, i);
-    line(worded("const idx {}{} = {} % {}, {} = {} / {};", prefix, i, rest, axes[i].extent, next,
-                rest, axes[i].extent));
+    const std::string next = formatted("{}_{}", prefix, i);
+    line(formatted("const idx {}{} = {} % {}, {} = {} / {};", prefix, i, rest, axes[i].extent, next,
+                   rest, axes[i].extent));
     rest = next;
   }
 }
@@ -196,7 +199,7 @@ std::string ProductWriter::offset(const std::string& start, const AxisList& axes
   for (std::size_t i = 0; i < axes.size(); ++i) {
     // A window's places say where they are in a by their elements.
     if (axes[i].*distance == 0 || (axes[i].window >= 0 && distance == &Axis::a)) continue;
-    text += worded(" + (idx){} * {}{}", axes[i].*distance, prefix, i);
+    text += formatted(" + (idx){} * {}{}", axes[i].*distance, prefix, i);
   }
   return text;
 }
@@ -205,27 +208,28 @@ std::string ProductWriter::first_place(int window, const std::string& o,
                                        const std::string& phase) const {
   const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
   if (phased(window))
-    return worded("{} + ({} + first{} - (idx){}) / {}", o, phase, window, w.low, w.lhs_dilation);
-  return worded("(idx){} * {} - (idx){}", w.stride, o, w.low);
+    return formatted("{} + ({} + first{} - (idx){}) / {}", o, phase, window, w.low, w.lhs_dilation);
+  return formatted("(idx){} * {} - (idx){}", w.stride, o, w.low);
 }
 
 std::string ProductWriter::meet(int window, const std::string& first, const std::string& p) {
   const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
-  const bool asked = stretched(window) && !phased(window);
-  const std::string at = worded("{} + (idx){} * {}", first, phased(window) ? 1 : w.rhs_dilation, p);
-  line(worded("const idx e{} = {};", window,
-              asked ? worded("vt_floor_div<idx>({}, {})", at, w.lhs_dilation) : at));
-  std::string met = worded("e{0} >= 0 && e{0} < {1}", window, w.extent);
-  if (asked) met += worded(" && {} == e{} * {}", at, window, w.lhs_dilation);
+  const bool asked = dilated(window) && !phased(window);
+  const std::string at =
+      formatted("{} + (idx){} * {}", first, phased(window) ? 1 : w.rhs_dilation, p);
+  line(formatted("const idx e{} = {};", window,
+                 asked ? formatted("vt_floor_div<idx>({}, {})", at, w.lhs_dilation) : at));
+  std::string met = formatted("e{0} >= 0 && e{0} < {1}", window, w.extent);
+  if (asked) met += formatted(" && {} == e{} * {}", at, window, w.lhs_dilation);
   if (phased(window))
-    met += worded(" && first{} + {} * {} < {}", window, w.lhs_dilation, p, w.size);
+    met += formatted(" && first{} + {} * {} < {}", window, w.lhs_dilation, p, w.size);
   return met;
 }
 
 void ProductWriter::first_of_phase(int window, const std::string& phase) {
   const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
-  line(worded("const idx first{} = vt_floor_mod<idx>((idx){} - {}, {});", window, w.low, phase,
-              w.lhs_dilation));
+  line(formatted("const idx first{} = vt_floor_mod<idx>((idx){} - {}, {});", window, w.low, phase,
+                 w.lhs_dilation));
 }
 
 void ProductWriter::elements() {
@@ -250,43 +254,46 @@ void ProductWriter::elements() {
   }
   const std::int64_t total = results_ * p_.parts;
   p_.blocks = (total + threads - 1) / threads;
-  p_.way = p_.parts > 1 ? worded("an element and one of {} parts of its sum per thread", p_.parts)
-                        : std::string("an element per thread");
+  p_.way = p_.parts > 1
+               ? formatted("an element and one of {} parts of its sum per thread", p_.parts)
+               : std::string("an element per thread");
   begin();
-  line(worded("const i64 round = (i64)blockIdx.x * {} + threadIdx.x;", threads));
-  line(worded("if (round >= {}ll) return;", total));
-  line(p_.parts > 1
-           ? worded("const idx at = (idx)(round % {0}ll), part = (idx)(round / {0}ll);", results_)
-           : std::string("const idx at = (idx)round;"));
+  line(formatted("const i64 round = (i64)blockIdx.x * {} + threadIdx.x;", threads));
+  line(formatted("if (round >= {}ll) return;", total));
+  line(p_.parts > 1 ? formatted("const idx at = (idx)(round % {0}ll), part = (idx)(round / {0}ll);",
+                                results_)
+                    : std::string("const idx at = (idx)round;"));
   decode("at", c, "x");
   for (std::size_t i = 0; i < c.size(); ++i) {
     const int w = c[i].window;
     if (w < 0) continue;
-    const std::string o = worded("x{}", i);
+    const std::string o = formatted("x{}", i);
     std::string phase, of_phase = o;
     if (phased(w)) {
       const std::int64_t d = s_.windows[static_cast<std::size_t>(w)].lhs_dilation;
-      phase = worded("{} % {}", o, d), of_phase = worded("{} / {}", o, d);
+      phase = formatted("{} % {}", o, d), of_phase = formatted("{} / {}", o, d);
       first_of_phase(w, phase);
     }
-    line(worded("const idx w{} = {};", w, first_place(w, of_phase, phase)));
+    line(formatted("const idx w{} = {};", w, first_place(w, of_phase, phase)));
   }
-  std::string b_start = worded("(idx){}", s_.b_start);
+  std::string b_start = formatted("(idx){}", s_.b_start);
   for (std::size_t k = 0; k < s_.windows.size(); ++k)
-    if (phased(static_cast<int>(k))) b_start += worded(" + (idx){} * first{}", s_.windows[k].b, k);
-  line(worded("const idx first_a = {}, first_b = {};", offset("0", c, "x", &Axis::a),
-              offset(b_start, c, "x", &Axis::b)));
-  line(worded("{} sum = 0;", sums_));
+    if (phased(static_cast<int>(k)))
+      b_start += formatted(" + (idx){} * first{}", s_.windows[k].b, k);
+  line(formatted("const idx first_a = {}, first_b = {};", offset("0", c, "x", &Axis::a),
+                 offset(b_start, c, "x", &Axis::b)));
+  line(formatted("{} sum = 0;", sums_));
   std::string a_at = "first_a";
   for (std::size_t i = 0; i < depth.size(); ++i) {
     if (i == longest && p_.parts > 1)
-      open(worded("for (idx d{0} = part * {1}; d{0} < vt_min<idx>(part * {1} + {1}, {2}); ++d{0})",
-                  i, each, depth[i].extent));
-    else open(worded("for (idx d{0} = 0; d{0} < {1}; ++d{0})", i, depth[i].extent));
+      open(formatted(
+          "for (idx d{0} = part * {1}; d{0} < vt_min<idx>(part * {1} + {1}, {2}); ++d{0})", i, each,
+          depth[i].extent));
+    else open(formatted("for (idx d{0} = 0; d{0} < {1}; ++d{0})", i, depth[i].extent));
     const int w = depth[i].window;
     if (w < 0) continue;
-    line(worded("if (!({})) continue;", meet(w, worded("w{}", w), worded("d{}", i))));
-    a_at += worded(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
+    line(formatted("if (!({})) continue;", meet(w, formatted("w{}", w), formatted("d{}", i))));
+    a_at += formatted(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
   }
   a_at = offset(a_at, depth, "d", &Axis::a);
   line("sum = " +
@@ -299,7 +306,7 @@ void ProductWriter::elements() {
   const std::int64_t n = dense_columns();
   if (p_.parts > 1) line("VT_STORE(c, round, sum);");
   else
-    line(n ? finished(worded("at - at % {}", n), worded("at % {}", n), "sum")
+    line(n ? finished(formatted("at - at % {}", n), formatted("at % {}", n), "sum")
            : finished("at", "0", "sum"));
   close();
   p_.source = std::move(text_);
@@ -308,21 +315,21 @@ void ProductWriter::elements() {
 void ProductWriter::join() {
   p_.join_name = p_.name + "_parts";
   p_.join_blocks = (results_ + threads - 1) / threads;
-  text_ = worded("typedef {} idx;\n", wide_ ? "i64" : "i32");
+  text_ = formatted("typedef {} idx;\n", wide_ ? "i64" : "i32");
   if (epilogue_) text_ += epilogue_->function;
-  text_ += worded(
+  text_ += formatted(
       "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}* __restrict__ parts{}) {{\n",
       threads, p_.join_name, sums_, last_parameters());
   indent_ = 1;
-  line(worded("const i64 at = (i64)blockIdx.x * {} + threadIdx.x;", threads));
-  line(worded("if (at >= {}ll) return;", results_));
-  line(worded("{} sum = VT_LOAD(parts, at);", sums_));
-  line(worded(
+  line(formatted("const i64 at = (i64)blockIdx.x * {} + threadIdx.x;", threads));
+  line(formatted("if (at >= {}ll) return;", results_));
+  line(formatted("{} sum = VT_LOAD(parts, at);", sums_));
+  line(formatted(
       "for (i64 part = 1; part < {}; ++part) sum = vt_add(sum, VT_LOAD(parts, part * {}ll + at));",
       p_.parts, results_));
   const std::int64_t n = dense_columns();
-  line("const idx row = (idx)(at" +
-       (n ? worded(" - at % {}), column = (idx)(at % {});", n, n) : std::string("), column = 0;")));
+  line("const idx row = (idx)(at" + (n ? formatted(" - at % {}), column = (idx)(at % {});", n, n)
+                                       : std::string("), column = 0;")));
   line(finished("row", "column", "sum"));
   close();
   p_.join_source = std::move(text_);

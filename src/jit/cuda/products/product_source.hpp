@@ -6,6 +6,7 @@
 
 #include "../../fusion/conv_spec.hpp"
 #include "../../fusion/matmul_spec.hpp"
+#include "../source/epilogue_function.hpp"
 
 namespace vt::detail::cuda {
 
@@ -23,19 +24,6 @@ struct ProductSource {
   std::string way;  ///< "tiles of 64 × 64", for explain
 };
 
-/// What a product's kernel does with each of its elements instead of storing it, or (`keep`)
-/// besides.
-struct ProductEpilogue {
-  /// `vt_epilogue(row, column, product, …)` for the element at place row + column of c. Where
-  /// columns lie densely (`dense_columns`), row is a multiple of their number and column less than
-  /// it.
-  std::string function;
-  /// of it and of the kernel behind c (which is missing unless it is kept): ", const f32* b1", ",
-  /// b1"
-  std::string parameters, arguments;
-  std::string name;                 ///< "_add_max"
-  bool wide = false, keep = false;  ///< wide: offsets of 64 bits
-};
 /// How many columns there are, if all of a row's lie side by side in c; else 0.
 std::int64_t dense_columns(const ConvSpec&);
 ConvSpec as_convolution(const MatmulSpec&);

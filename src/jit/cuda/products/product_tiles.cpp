@@ -1,4 +1,4 @@
-// Products in tiles that a block keeps in shared memory, by the threads' own sums or on tensor
+// Products in tiles that a block keeps in shared memory, computed by the threads or on tensor
 // cores.
 #include <algorithm>
 
@@ -53,8 +53,8 @@ void ProductWriter::tiles() {
   sort_by(rows, &Axis::a);
   sort_by(columns_, &Axis::b);
   const AxisList depth = depth_axes();
-  const std::int64_t m = rounds_of(rows), n = rounds_of(columns_), k = rounds_of(depth),
-                     batches = rounds_of(batch);
+  const std::int64_t m = iterations_of(rows), n = iterations_of(columns_), k = iterations_of(depth),
+                     batches = iterations_of(batch);
   constexpr std::int64_t large = 128;
   const int own = size_of(s_.accumulate) <= 4 && m >= large && n >= large &&
                           batches * m * n >= 64 * large * large
@@ -71,8 +71,8 @@ void ProductWriter::tiles() {
     choose_parts((k + each - 1) / each);
   }
   p_.blocks = tiles * p_.parts;
-  p_.way = worded("tiles of {0} × {0}", side) + (tensor_ ? " on tensor cores" : "") +
-           (p_.parts > 1 ? worded(", sums in {} parts", p_.parts) : std::string());
+  p_.way = formatted("tiles of {0} × {0}", side) + (tensor_ ? " on tensor cores" : "") +
+           (p_.parts > 1 ? formatted(", sums in {} parts", p_.parts) : std::string());
   begin();
   if (tensor_) text_.insert(0, tensor_functions);
   const bool a_by_k = nearest(depth, &Axis::a) < nearest(rows, &Axis::a),
@@ -84,48 +84,48 @@ void ProductWriter::tiles() {
   if (tensor_) {
     row_of = "tr + i / 2 * 16 + i % 2 * 8", column_of = "tc + i / 2 * 8 + i % 2",
     sum_of = "sum[i / 2][j / 2][i % 2 * 2 + j % 2]";
-    line(worded("__shared__ __align__(16) u16 as[{0}][{1}], bs[{0}][{1}];", side, deep + 8));
-    line(
-        worded("const int t = threadIdx.x, wr = t / 128 * {}, wc = t / 32 % 4 * {}, tr = wr + t % "
-               "32 / 4, tc = wc + t % 4 * 2;",
-               side / 2, side / 4));
+    line(formatted("__shared__ __align__(16) u16 as[{0}][{1}], bs[{0}][{1}];", side, deep + 8));
+    line(formatted(
+        "const int t = threadIdx.x, wr = t / 128 * {}, wc = t / 32 % 4 * {}, tr = wr + t % "
+        "32 / 4, tc = wc + t % 4 * 2;",
+        side / 2, side / 4));
   } else {
-    line(worded("__shared__ {0} as[{1}][{2}], bs[{1}][{2}];", sums_, deep, side + 4));
-    line(worded("const int t = threadIdx.x, tr = {} * 4, tc = {} * 4;",
-                c_by_row ? "t % 16" : "t / 16", c_by_row ? "t / 16" : "t % 16"));
+    line(formatted("__shared__ {0} as[{1}][{2}], bs[{1}][{2}];", sums_, deep, side + 4));
+    line(formatted("const int t = threadIdx.x, tr = {} * 4, tc = {} * 4;",
+                   c_by_row ? "t % 16" : "t / 16", c_by_row ? "t / 16" : "t % 16"));
   }
-  line(
-      worded("const idx column0 = (idx)(blockIdx.x % {0}) * {1}, row0 = (idx)(blockIdx.x / {0} % "
-             "{2}) * {1};",
-             column_tiles, side, row_tiles));
-  line(worded("const idx rest = (idx)(blockIdx.x / {}){};", column_tiles * row_tiles,
-              p_.parts > 1 ? worded(" / {}", p_.parts) : std::string()));
+  line(formatted(
+      "const idx column0 = (idx)(blockIdx.x % {0}) * {1}, row0 = (idx)(blockIdx.x / {0} % "
+      "{2}) * {1};",
+      column_tiles, side, row_tiles));
+  line(formatted("const idx rest = (idx)(blockIdx.x / {}){};", column_tiles * row_tiles,
+                 p_.parts > 1 ? formatted(" / {}", p_.parts) : std::string()));
   if (p_.parts > 1) {
-    line(worded("const idx part = (idx)(blockIdx.x / {} % {}), k_begin = part * {};",
-                column_tiles * row_tiles, p_.parts, each));
-    line(worded("const idx k_end = vt_min<idx>(k_begin + {}, {});", each, k));
+    line(formatted("const idx part = (idx)(blockIdx.x / {} % {}), k_begin = part * {};",
+                   column_tiles * row_tiles, p_.parts, each));
+    line(formatted("const idx k_end = vt_min<idx>(k_begin + {}, {});", each, k));
   } else {
-    line(worded("const idx k_begin = 0, k_end = {};", k));
+    line(formatted("const idx k_begin = 0, k_end = {};", k));
   }
   decode("rest", batch, "g");
-  std::string b_start = worded("(idx){}", s_.b_start);
+  std::string b_start = formatted("(idx){}", s_.b_start);
   SmallVec<std::string, 3> phases;
   phases.resize(s_.windows.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const int w = batch[i].window;
     if (w < 0) continue;
-    phases[static_cast<std::size_t>(w)] = worded("g{}", i);
-    first_of_phase(w, worded("g{}", i));
-    b_start += worded(" + (idx){} * first{}", s_.windows[static_cast<std::size_t>(w)].b, w);
+    phases[static_cast<std::size_t>(w)] = formatted("g{}", i);
+    first_of_phase(w, formatted("g{}", i));
+    b_start += formatted(" + (idx){} * first{}", s_.windows[static_cast<std::size_t>(w)].b, w);
   }
-  line(worded("const idx first_a = {}, first_b = {}, first_c = {};",
-              offset("0", batch, "g", &Axis::a), offset(b_start, batch, "g", &Axis::b),
-              offset("0", batch, "g", &Axis::c)));
+  line(formatted("const idx first_a = {}, first_b = {}, first_c = {};",
+                 offset("0", batch, "g", &Axis::a), offset(b_start, batch, "g", &Axis::b),
+                 offset("0", batch, "g", &Axis::c)));
   operand_lines('a', a_by_k, side, deep, rows, m, phases);
   operand_lines('b', b_by_k, side, deep, columns_, n, phases);
-  line(tensor_ ? worded("f32 sum[{0}][{0}][4] = {{}};", own / 2)
-               : worded("{} sum[{}][{}] = {{}};", sums_, own, own));
-  open(worded("for (idx k0 = k_begin; k0 < k_end; k0 += {})", deep));
+  line(tensor_ ? formatted("f32 sum[{0}][{0}][4] = {{}};", own / 2)
+               : formatted("{} sum[{}][{}] = {{}};", sums_, own, own));
+  open(formatted("for (idx k0 = k_begin; k0 < k_end; k0 += {})", deep));
   fetch('a', a_by_k, side, deep, depth);
   fetch('b', b_by_k, side, deep, depth);
   line("__syncthreads();");
@@ -134,24 +134,24 @@ void ProductWriter::tiles() {
   line("__syncthreads();");
   close();
   // What each result's place is, by its row and by its column.
-  line(worded("idx row_at[{0}], column_at[{0}];", own));
-  unrolled(worded("for (int i = 0; i < {}; ++i)", own));
-  line(worded("const idx row = row0 + {}, column = column0 + {};", row_of, column_of));
+  line(formatted("idx row_at[{0}], column_at[{0}];", own));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", own));
+  line(formatted("const idx row = row0 + {}, column = column0 + {};", row_of, column_of));
   decode("row", rows, "r");
   decode("column", columns_, "s");
-  std::string inside = worded("row < {}", m);
+  std::string inside = formatted("row < {}", m);
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].window >= 0 && phased(rows[i].window)) {
       const ConvWindow& w = s_.windows[static_cast<std::size_t>(rows[i].window)];
-      inside += worded(" && r{} * {} + {} < {}", i, w.lhs_dilation,
-                       phases[static_cast<std::size_t>(rows[i].window)], w.out);
+      inside += formatted(" && r{} * {} + {} < {}", i, w.lhs_dilation,
+                          phases[static_cast<std::size_t>(rows[i].window)], w.out);
     }
-  line(worded("row_at[i] = {} ? {} : -1;", inside, offset("first_c", rows, "r", &Axis::c)));
-  line(worded("column_at[i] = column < {} ? {} : -1;", n, offset("0", columns_, "s", &Axis::c)));
+  line(formatted("row_at[i] = {} ? {} : -1;", inside, offset("first_c", rows, "r", &Axis::c)));
+  line(formatted("column_at[i] = column < {} ? {} : -1;", n, offset("0", columns_, "s", &Axis::c)));
   close();
-  unrolled(worded("for (int i = 0; i < {}; ++i)", own));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", own));
   text_ += "#pragma unroll\n";
-  line(worded("for (int j = 0; j < {}; ++j)", own));
+  line(formatted("for (int j = 0; j < {}; ++j)", own));
   line("  if (row_at[i] >= 0 && column_at[j] >= 0) " + store("row_at[i]", "column_at[j]", sum_of));
   close();
   close();
@@ -159,35 +159,35 @@ void ProductWriter::tiles() {
 }
 
 void ProductWriter::multiply(int deep, int own) {
-  unrolled(worded("for (int k = 0; k < {}; ++k)", deep));
-  line(worded("{} x[{}], y[{}];", sums_, own, own));
-  unrolled(worded("for (int i = 0; i < {}; ++i)", own));
+  unrolled(formatted("for (int k = 0; k < {}; ++k)", deep));
+  line(formatted("{} x[{}], y[{}];", sums_, own, own));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", own));
   line("x[i] = as[k][i / 4 * 64 + tr + i % 4];");
   line("y[i] = bs[k][i / 4 * 64 + tc + i % 4];");
   close();
-  unrolled(worded("for (int i = 0; i < {}; ++i)", own));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", own));
   text_ += "#pragma unroll\n";
-  line(worded("for (int j = 0; j < {}; ++j) sum[i][j] = {};", own,
-              multiply_add(s_.accumulate, "sum[i][j]", "x[i]", "y[j]")));
+  line(formatted("for (int j = 0; j < {}; ++j) sum[i][j] = {};", own,
+                 multiply_add(s_.accumulate, "sum[i][j]", "x[i]", "y[j]")));
   close();
   close();
 }
 
 void ProductWriter::multiply_on_tensor_cores(int deep, int each) {
-  unrolled(worded("for (int k = 0; k < {}; k += 16)", deep));
-  line(worded("u32 x[{0}][4], y[{0}][2];", each));
+  unrolled(formatted("for (int k = 0; k < {}; k += 16)", deep));
+  line(formatted("u32 x[{0}][4], y[{0}][2];", each));
   line("const int at = k + t % 4 * 2, beside = wc + t % 32 / 4;");
-  unrolled(worded("for (int i = 0; i < {}; ++i)", each));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", each));
   line("x[i][0] = vt_two(&as[tr + i * 16][at]), x[i][1] = vt_two(&as[tr + i * 16 + 8][at]);");
   line(
       "x[i][2] = vt_two(&as[tr + i * 16][at + 8]), x[i][3] = vt_two(&as[tr + i * 16 + 8][at + "
       "8]);");
   line("y[i][0] = vt_two(&bs[beside + i * 8][at]), y[i][1] = vt_two(&bs[beside + i * 8][at + 8]);");
   close();
-  unrolled(worded("for (int i = 0; i < {}; ++i)", each));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", each));
   text_ += "#pragma unroll\n";
-  line(worded("for (int j = 0; j < {}; ++j) vt_multiply_{}(sum[i][j], x[i], y[j]);", each,
-              name_of(s_.a_dtype)));
+  line(formatted("for (int j = 0; j < {}; ++j) vt_multiply_{}(sum[i][j], x[i], y[j]);", each,
+                 name_of(s_.a_dtype)));
   close();
   close();
 }
@@ -195,58 +195,59 @@ void ProductWriter::multiply_on_tensor_cores(int deep, int each) {
 void ProductWriter::operand_lines(char which, bool by_k, int side, int deep, const AxisList& axes,
                                   std::int64_t extent, const SmallVec<std::string, 3>& phases) {
   const std::string start = which == 'a' ? "row0" : "column0";
-  if (by_k) line(worded("const int {0}k = t % {1}, {0}r = t / {1};", which, deep));
-  else line(worded("const int {0}k = t / {1}, {0}r = t % {1};", which, side));
+  if (by_k) line(formatted("const int {0}k = t % {1}, {0}r = t / {1};", which, deep));
+  else line(formatted("const int {0}k = t / {1}, {0}r = t % {1};", which, side));
   const int kept = by_k ? side * deep / threads : 1;
-  line(worded("idx {0}_at[{1}];", which, kept));
-  line(worded("bool {0}_in[{1}];", which, kept));
+  line(formatted("idx {0}_at[{1}];", which, kept));
+  line(formatted("bool {0}_in[{1}];", which, kept));
   if (which == 'a')
-    for (std::size_t k = 0; k < s_.windows.size(); ++k) line(worded("idx w{}[{}];", k, kept));
-  unrolled(worded("for (int i = 0; i < {}; ++i)", kept));
-  line(worded("const idx {0}row = {1} + {0}r + i * {2};", which, start, threads / deep));
-  line(worded("{0}_in[i] = {0}row < {1};", which, extent));
-  decode(worded("{}row", which), axes, "r");
-  line(worded("{0}_at[i] = {1};", which,
-              offset(worded("first_{}", which), axes, "r", which == 'a' ? &Axis::a : &Axis::b)));
+    for (std::size_t k = 0; k < s_.windows.size(); ++k) line(formatted("idx w{}[{}];", k, kept));
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", kept));
+  line(formatted("const idx {0}row = {1} + {0}r + i * {2};", which, start, threads / deep));
+  line(formatted("{0}_in[i] = {0}row < {1};", which, extent));
+  decode(formatted("{}row", which), axes, "r");
+  line(formatted(
+      "{0}_at[i] = {1};", which,
+      offset(formatted("first_{}", which), axes, "r", which == 'a' ? &Axis::a : &Axis::b)));
   for (std::size_t i = 0; which == 'a' && i < axes.size(); ++i)
     if (const int w = axes[i].window; w >= 0)
-      line(worded("w{}[i] = {};", w,
-                  first_place(w, worded("r{}", i), phases[static_cast<std::size_t>(w)])));
+      line(formatted("w{}[i] = {};", w,
+                     first_place(w, formatted("r{}", i), phases[static_cast<std::size_t>(w)])));
   close();
 }
 
 void ProductWriter::fetch(char which, bool by_k, int side, int deep, const AxisList& depth) {
-  unrolled(worded("for (int i = 0; i < {}; ++i)", side * deep / threads));
-  const std::string k_step = by_k ? std::string() : worded(" + i * {}", threads / side),
-                    row_step = by_k ? worded(" + i * {}", threads / deep) : "";
+  unrolled(formatted("for (int i = 0; i < {}; ++i)", side * deep / threads));
+  const std::string k_step = by_k ? std::string() : formatted(" + i * {}", threads / side),
+                    row_step = by_k ? formatted(" + i * {}", threads / deep) : "";
   const char* kept = by_k ? "i" : "0";
-  line(worded("const idx k = k0 + {}k{};", which, k_step));
-  line(worded("{} x = 0;", tensor_ ? "u16" : sums_));
-  open(worded("if ({}_in[{}] && k < k_end)", which, kept));
+  line(formatted("const idx k = k0 + {}k{};", which, k_step));
+  line(formatted("{} x = 0;", tensor_ ? "u16" : sums_));
+  open(formatted("if ({}_in[{}] && k < k_end)", which, kept));
   decode("k", depth, "d");
-  std::string inside, at = worded("{}_at[{}]", which, kept);
+  std::string inside, at = formatted("{}_at[{}]", which, kept);
   for (std::size_t i = 0; i < depth.size(); ++i) {
     const int w = depth[i].window;
     if (w < 0) continue;
     if (which == 'b') {
       if (!phased(w)) continue;
       const ConvWindow& window = s_.windows[static_cast<std::size_t>(w)];
-      inside += worded("{}first{} + {} * d{} < {}", inside.empty() ? "" : " && ", w,
-                       window.lhs_dilation, i, window.size);
+      inside += formatted("{}first{} + {} * d{} < {}", inside.empty() ? "" : " && ", w,
+                          window.lhs_dilation, i, window.size);
       continue;
     }
-    inside +=
-        (inside.empty() ? "" : " && ") + meet(w, worded("w{}[{}]", w, kept), worded("d{}", i));
-    at += worded(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
+    inside += (inside.empty() ? "" : " && ") +
+              meet(w, formatted("w{}[{}]", w, kept), formatted("d{}", i));
+    at += formatted(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
   }
   const DType d = which == 'a' ? s_.a_dtype : s_.b_dtype;
   at = offset(at, depth, "d", which == 'a' ? &Axis::a : &Axis::b);
-  const std::string place = worded("{}, {}", which, at),
+  const std::string place = formatted("{}, {}", which, at),
                     read = tensor_ ? "VT_LOAD(" + place + ")" : element(d, s_.accumulate, place);
   line((inside.empty() ? std::string() : "if (" + inside + ") ") + "x = " + read + ";");
   close();
-  if (tensor_) line(worded("{0}s[{0}r{2}][{0}k{1}] = x;", which, k_step, row_step));
-  else line(worded("{0}s[{0}k{1}][{0}r{2}] = x;", which, k_step, row_step));
+  if (tensor_) line(formatted("{0}s[{0}r{2}][{0}k{1}] = x;", which, k_step, row_step));
+  else line(formatted("{0}s[{0}k{1}][{0}r{2}] = x;", which, k_step, row_step));
   close();
 }
 

@@ -1,5 +1,5 @@
-// ProductWriter: the text of a product's kernel while it is written: c = Σ a · b over axes of four
-// kinds (batch, rows, columns, depth), any of which may be images'.
+// ProductWriter: writes the text of a product's kernel: c = Σ a · b over axes of four kinds (batch,
+// rows, columns, depth), each of which may be an axis of an image.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct Axis {
 };
 using AxisList = SmallVec<Axis, 8>;
 
-std::int64_t rounds_of(const AxisList&);
+std::int64_t iterations_of(const AxisList&);
 /// The least distance of an axis, but for 0.
 std::int64_t nearest(const AxisList&, std::int64_t Axis::* distance);
 /// The longest distance first.
@@ -43,10 +43,10 @@ class ProductWriter : SourceWriter {
  private:
   void unrolled(const std::string& s);
 
-  // A stretched image is taken phase by phase: results between two elements see places of the
+  // A dilated image is taken phase by phase: results between two elements see places of the
   // filter that no other phase sees, and all others meet zeros. With steps or gaps in the filter as
   // well, places are asked one by one whether they meet an element.
-  bool stretched(int window) const {
+  bool dilated(int window) const {
     return s_.windows[static_cast<std::size_t>(window)].lhs_dilation > 1;
   }
   bool phased(int window) const;
@@ -63,7 +63,8 @@ class ProductWriter : SourceWriter {
   std::string finished(const std::string& row, const std::string& column,
                        const std::string& sum) const;
 
-  /// Numbers `prefix`0 … of all axes from a number of all their rounds, the last axis the fastest.
+  /// Numbers `prefix`0 … of all axes from a number of all their iterations, the last axis the
+  /// fastest.
   void decode(const std::string& of, const AxisList& axes, const std::string& prefix);
   static std::string offset(const std::string& start, const AxisList& axes,
                             const std::string& prefix, std::int64_t Axis::* distance);
@@ -87,8 +88,8 @@ class ProductWriter : SourceWriter {
   // A warp has `each` × `each` products of 16 × 16 by 16 × 8.
   void multiply_on_tensor_cores(int deep, int each);
 
-  // What a thread reads of an operand, four numbers (eight of 16 bits) for each round: always the
-  // same rows (of b: columns), or the same places of the depth.
+  // What a thread reads of an operand, four numbers (eight of 16 bits) for each iteration: always
+  // the same rows (of b: columns), or the same places of the depth.
   void operand_lines(char which, bool by_k, int side, int deep, const AxisList& axes,
                      std::int64_t extent, const SmallVec<std::string, 3>& phases);
   void fetch(char which, bool by_k, int side, int deep, const AxisList& depth);

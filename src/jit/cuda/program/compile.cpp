@@ -8,7 +8,7 @@
 
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
-#include "../../cpu/runtime/backend.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/disk_cache.hpp"
 #include "../math/special_text.hpp"
@@ -46,7 +46,7 @@ const Nvrtc& compiler() {
 std::string version() {
   int major = 0, minor = 0;
   check_nvrtc(compiler().nvrtcVersion(&major, &minor), "nvrtcVersion");
-  return worded("{}.{}", major, minor);
+  return formatted("{}.{}", major, minor);
 }
 
 // The newest architecture that both the device and the compiler know.
@@ -63,11 +63,12 @@ std::string architecture_for(const CudaDevice& device) {
     if (a <= wanted && a > best && a / 10 == wanted / 10) best = a;
   if (best == 0)
     fail(ErrorKind::backend,
-         worded("vt: NVRTC {} makes no code for {} (compute capability {}.{}); another version of "
-                "NVRTC does",
-                version(), device.facts().name, device.facts().major, device.facts().minor),
+         formatted(
+             "vt: NVRTC {} makes no code for {} (compute capability {}.{}); another version of "
+             "NVRTC does",
+             version(), device.facts().name, device.facts().major, device.facts().minor),
          {});
-  return worded("sm_{}", best);
+  return formatted("sm_{}", best);
 }
 
 std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::string& source,
@@ -75,8 +76,8 @@ std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::stri
   const std::string architecture = architecture_for(device);
   const std::string shown = timeline_wanted() ? "code " + name : "";
   const Span span("compile", shown);
-  const CacheKey key = cache_key(worded("vt cuda {}|{}|NVRTC {}|{}|", emitter_version,
-                                        program_identity(), version(), architecture) +
+  const CacheKey key = cache_key(formatted("vt cuda {}|{}|NVRTC {}|{}|", emitter_version,
+                                           program_identity(), version(), architecture) +
                                  name + "|" + source);
   // Dumps have what only a compilation makes.
   if (const std::optional<Vec<char>> cubin =
@@ -131,8 +132,8 @@ Vec<char> compile_cubin(const std::string& source, const std::string& name,
   }
   if (r != Constant::NVRTC_SUCCESS)
     fail(ErrorKind::backend,
-         worded("vt: NVRTC does not compile the kernel {} for {}: {}\n{}", name, architecture,
-                n.nvrtcGetErrorString(r), said.substr(0, 1000)),
+         formatted("vt: NVRTC does not compile the kernel {} for {}: {}\n{}", name, architecture,
+                   n.nvrtcGetErrorString(r), said.substr(0, 1000)),
          {});
   if (log) *log = std::move(said);
   check_nvrtc(n.nvrtcGetCUBINSize(program, &size), "nvrtcGetCUBINSize");
@@ -195,7 +196,7 @@ void DeviceCode::launch(const Grid& grid, void** parameters) const {
 std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const std::string& source,
                                               const std::string& name) {
   using namespace device_code_store;
-  const std::string key = worded("{}|{}|", device.index(), name) + source;
+  const std::string key = formatted("{}|{}|", device.index(), name) + source;
   std::shared_ptr<Slot> slot;
   Vec<std::shared_ptr<Slot>> gone;
   {

@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../driver/device.hpp"
+#include "../driver/launch_grid.hpp"
 
 namespace vt::detail::cuda {
 
@@ -21,11 +22,7 @@ class DeviceCode {
 
   /// Asks the device for more shared memory than kernels may have by default.
   void allow_shared(std::int64_t bytes) const;
-  struct Grid {
-    std::int64_t blocks = 1;
-    int threads = 1;
-    std::int64_t shared_bytes = 0;
-  };
+  using Grid = LaunchGrid;
   /// Blocks like these that a multiprocessor runs at a time, at least 1.
   int resident_blocks(const Grid& grid) const;
   /// Puts a run of the kernel on the device's stream. `parameters`: the address of each.

@@ -1,4 +1,4 @@
-// DeviceControl: branches and loops of a device, steered from the host.
+// DeviceControl: branches and loops on a device whose kernels the host launches.
 #include "control.hpp"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/ir/effects.hpp"
-#include "../../cpu/runtime/control_memory.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
+#include "../../services/control_memory.hpp"
 #include "../source/element_source.hpp"
 #include "../source/register_source.hpp"
 #include "program.hpp"
@@ -52,8 +52,8 @@ DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const Cu
                              bool keep_texts)
     : equation_(e), alone_(alone(graph, e)), device_(device) {
   if (const std::optional<LaneForm> form = form_in_registers(alone_)) {
-    const std::string name = worded("kernel_{}_in_registers", name_of(e.op));
-    const std::string text = register_loop_source(*form, name);
+    const std::string name = formatted("kernel_{}_in_registers", name_of(e.op));
+    const std::string text = register_kernel_source(*form, name);
     in_registers_ = device_code(device, text, name);
     lanes_ = form->count;
     most_in_registers_ = form->most_in_registers;
@@ -77,10 +77,10 @@ void DeviceControl::join_into_kernel() {
   for (std::size_t i = 0; i < alone_.inputs.size(); ++i) operands.push_back({base++, 0});
   for (std::size_t i = 0; i < alone_.outputs.size(); ++i) results.push_back({base++, 0});
   if (!list(l, operands, results)) return;
-  const std::string name = worded("kernel_{}_of_one_block", name_of(equation_.op));
+  const std::string name = formatted("kernel_{}_of_one_block", name_of(equation_.op));
   loop_ = loop_kernel(l, static_cast<std::size_t>(base), name);
-  const std::int64_t rounds = equation_.op == Op::scan ? equation_.as<ScanParams>().length : 0;
-  if (!is_worth_a_kernel(loop_, rounds, device_.driver().cuGraphAddNode_v2 != nullptr)) return;
+  const std::int64_t iterations = equation_.op == Op::scan ? equation_.as<ScanParams>().length : 0;
+  if (!is_worth_a_kernel(loop_, iterations, device_.driver().cuGraphAddNode_v2 != nullptr)) return;
   loop_scratch_bytes_ = l.scratch_bytes();
   loop_code_ = device_code(device_, loop_.source, name);
   loop_code_->allow_shared(loop_.grid.shared_bytes);
@@ -113,8 +113,8 @@ bool DeviceControl::carried_in_memory(std::size_t result) const {
 }
 
 DeviceCode::Grid DeviceControl::grid_in_registers() const {
-  return {lanes_ < 0 ? 1 : (lanes_ + register_loop_threads - 1) / register_loop_threads,
-          register_loop_threads, 0};
+  return {lanes_ < 0 ? 1 : (lanes_ + register_kernel_threads - 1) / register_kernel_threads,
+          register_kernel_threads, 0};
 }
 
 Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operands) const {
@@ -167,8 +167,8 @@ Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) cons
   for (std::size_t i = carries; i < results.size(); ++i)
     results[i] =
         device_.allocate(bytes(graph.outputs[i]) * length, "the results of a scan", &alone_);
-  for (std::size_t round = 0; round < length; ++round) {
-    const std::size_t at = p.reverse ? length - 1 - round : round;
+  for (std::size_t iteration = 0; iteration < length; ++iteration) {
+    const std::size_t at = p.reverse ? length - 1 - iteration : iteration;
     for (std::size_t i = carries; i < looped; ++i)
       values[i] = part_of(operands[i], at * bytes(graph.inputs[i]), bytes(graph.inputs[i]));
     Vec<BufferRef> next = bodies_[0]->run(values);
@@ -183,11 +183,12 @@ Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) cons
 }
 
 std::string DeviceControl::describe() const {
-  if (loop_code_) return worded("one kernel of one block of {} threads", loop_.grid.threads);
+  if (loop_code_) return formatted("one kernel of one block of {} threads", loop_.grid.threads);
   if (!in_registers_) return "steered from the host";
   return lanes_ < 0
              ? "one kernel of one thread, its values in registers"
-             : worded("one kernel, its values in registers, a thread for each of {} lanes", lanes_);
+             : formatted("one kernel, its values in registers, a thread for each of {} lanes",
+                         lanes_);
 }
 
 void DeviceControl::report(Report& report, int depth) const {

@@ -1,5 +1,5 @@
-// DeviceControl: a cond, while or scan on the device: as one kernel where its values fit in
-// registers, else as programs steered from the host.
+// DeviceControl: a cond, while or scan on the device: one kernel if its values fit in registers,
+// otherwise programs that the host launches iteration by iteration.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "../../../trace/ir/executable.hpp"
 #include "../../regions/lane_form.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "../driver/device.hpp"
 #include "compile.hpp"
 #include "loop_kernel.hpp"
@@ -41,8 +41,8 @@ class DeviceControl {
   void report(Report&, int depth) const;
 
  private:
-  bool list_rounds(ReplayList&, std::span<const Place> operands,
-                   std::span<const Place> results) const;
+  bool list_iterations(ReplayList&, std::span<const Place> operands,
+                       std::span<const Place> results) const;
   bool list_counted(ReplayList&, std::span<const Place> operands,
                     std::span<const Place> results) const;
   void join_into_kernel();

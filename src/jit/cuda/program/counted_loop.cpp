@@ -1,4 +1,4 @@
-// Scans of more rounds than a CUDA graph should have nodes: one round as the body of a loop that
+// Scans with more iterations than a CUDA graph should have nodes: a loop in the graph whose body
 // counts on the device.
 #include <algorithm>
 
@@ -61,7 +61,7 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
     return l.add(std::move(s));
   };
   const std::size_t taken = l.taken();
-  const Place round = l.take(8), goes_on = l.take(1);
+  const Place iteration = l.take(8), goes_on = l.take(1);
   Vec<Place> made, whole, values, next;
   for (std::size_t i = 0; i < results.size(); ++i)
     made.push_back(l.settled(results[i], bytes(i, true)));
@@ -74,7 +74,7 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
   }
   for (std::size_t i = 0; i < results.size(); ++i)
     next.push_back(l.take(graph.aval(graph.outputs[i]).bytes()));
-  if (!kernel("kernel_rounds_begin", -1, {round, goes_on}, {})) return false;
+  if (!kernel("kernel_rounds_begin", -1, {iteration, goes_on}, {})) return false;
   ReplayStep loop;
   loop.kind = ReplayStep::Kind::loop;
   loop.places.push_back(goes_on);
@@ -82,7 +82,7 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
   const bool fits = l.add_with_body(std::move(loop), [&] {
     for (std::size_t i = carries; i < looped; ++i) {
       const auto row = static_cast<std::int64_t>(graph.aval(graph.inputs[i]).bytes());
-      if (row && !kernel("kernel_row_of_round", row, {round, whole[i], values[i]}, {row, last}))
+      if (row && !kernel("kernel_row_of_round", row, {iteration, whole[i], values[i]}, {row, last}))
         return false;
     }
     if (!static_cast<const CudaProgram*>(bodies_[0].get())->list(l, values, next)) return false;
@@ -91,10 +91,10 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
       if (i < carries
               ? !l.copy(made[i], next[i], bytes(i, true))
               : row && made[i].base != Place::nowhere &&
-                    !kernel("kernel_row_to_round", row, {round, made[i], next[i]}, {row, last}))
+                    !kernel("kernel_row_to_round", row, {iteration, made[i], next[i]}, {row, last}))
         return false;
     }
-    return kernel("kernel_round_is_over", -1, {round, goes_on}, {p.length});
+    return kernel("kernel_round_is_over", -1, {iteration, goes_on}, {p.length});
   });
   for (std::size_t i = 0; i < results.size(); ++i)
     if (!l.copy(results[i], made[i], bytes(i, true))) return false;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../../cpu/runtime/backend.hpp"
+#include "../../report/dump.hpp"
 #include "compile.hpp"
 
 namespace vt::detail::cuda {

@@ -1,5 +1,5 @@
-// What execution asks of the CUDA backend.
-#include "../../executables.hpp"
+// The functions by which src/jit/execute.cpp calls the CUDA backend.
+#include "../../services/executables.hpp"
 
 #include "program.hpp"
 

@@ -1,6 +1,6 @@
-// Linear algebra on large matrices. The libraries count columns first and work in their operands'
-// place: a kernel brings operands into scratch memory in that order, the routines run there, and
-// kernels make of it what the interpreter would give.
+// Linear algebra on large matrices. The libraries want column-major matrices and overwrite their
+// operands: a kernel copies operands into scratch memory in that order, the routines run there, and
+// kernels turn the results into what the interpreter would give.
 #include "large_matrices.hpp"
 
 #include <algorithm>
@@ -288,8 +288,8 @@ class Steps {
             std::int64_t width, std::int64_t apart) {
     const bool known = finite.var != nobody;
     if (known) pointers.push_back(finite);
-    element_kernel(what, worded("{}{}", parameters, known ? ", const i32* finite" : ""), count,
-                   worded("{}{}", known ? "" : "  const i32* const finite = 0;\n", body),
+    element_kernel(what, formatted("{}{}", parameters, known ? ", const i32* finite" : ""), count,
+                   formatted("{}{}", known ? "" : "  const i32* const finite = 0;\n", body),
                    std::move(pointers), height, width, apart);
   }
   void copy(Pointer from, Pointer to) {
@@ -308,10 +308,10 @@ class Steps {
     if (both) pointers.push_back(shorter);
     block_kernel(
         "vectors",
-        worded("const num* u, const num* v, const i32* finite, const i32* info, num* longer{}",
-               both ? ", num* shorter" : ""),
+        formatted("const num* u, const num* v, const i32* finite, const i32* info, num* longer{}",
+                  both ? ", num* shorter" : ""),
         s_.batch * left, 128,
-        worded("{}{}", both ? "" : "  num* const shorter = 0;\n", vectors_body),
+        formatted("{}{}", both ? "" : "  num* const shorter = 0;\n", vectors_body),
         std::move(pointers));
   }
 
@@ -321,19 +321,19 @@ class Steps {
                                                                ? (s_.full ? most : least())
                                                            : s_.full ? s_.m
                                                                      : least();
-    std::string text = worded(
+    std::string text = formatted(
         "typedef {} num;\nenum : long long {{ m = {}, n = {}, least = {}, wide = {}, rows = {}, "
         "left = {}, columns = {} }};\n",
         register_type(s_.dtype), s_.m, s_.n, least(), least(), most, left, s_.columns);
-    text += worded(
+    text += formatted(
         "enum : long long {{ height = {}, width = {}, apart = {}, turned = {}, clamp = {} }};\n",
         height, width, s_.op == Op::qr && apart == 0 ? s_.m * std::max(s_.n, left) : apart,
         s_.m < s_.n && s_.op == Op::svd, !s_.transposed);
-    return text + worded("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", threads,
-                         what, parameters);
+    return text + formatted("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n",
+                            threads, what, parameters);
   }
   std::string kernel_name(const char* what) const {
-    return worded("kernel_{}_{}_{}", name_of(s_.op), name_of(s_.dtype), what);
+    return formatted("kernel_{}_{}_{}", name_of(s_.op), name_of(s_.dtype), what);
   }
   // One thread for each of `count` elements …
   void element_kernel(const char* what, std::string_view parameters, std::int64_t count,
@@ -341,7 +341,7 @@ class Steps {
                       std::int64_t width = 0, std::int64_t apart = 0) {
     const std::string name = kernel_name(what);
     std::string source = head(name, parameters, 256, height, width, apart);
-    source += worded(
+    source += formatted(
         "  const i64 at = (i64)blockIdx.x * 256 + threadIdx.x;\n  if (at >= {}ll) return;\n{}}}\n",
         count, body);
     launches_.push_back({.name = name,
@@ -353,7 +353,7 @@ class Steps {
   void block_kernel(const char* what, std::string_view parameters, std::int64_t blocks, int threads,
                     std::string_view body, Pointers pointers) {
     const std::string name = kernel_name(what);
-    std::string source = worded("{}{}}}\n", head(name, parameters, threads, 0, 0, 0), body);
+    std::string source = formatted("{}{}}}\n", head(name, parameters, threads, 0, 0, 0), body);
     launches_.push_back({.name = name,
                          .source = std::move(source),
                          .grid = {blocks, threads, 0},

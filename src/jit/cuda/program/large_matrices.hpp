@@ -1,5 +1,5 @@
-// Linear algebra on matrices that no block's shared memory holds: routines of cuSOLVER and cuBLAS,
-// and vt's kernels around them.
+// Linear algebra on matrices too large for a block's shared memory: routines of cuSOLVER and
+// cuBLAS, and vt's kernels around them.
 #pragma once
 
 #include <vt/detail/function.hpp>

@@ -1,5 +1,5 @@
-// Launch: one kernel of a step of a program, or one call of a library: its text, its code once that
-// is made, and what it is given.
+// Launch: one kernel of a step, or one library call: its text, its code once that is made, and its
+// arguments.
 #pragma once
 
 #include <cstdint>

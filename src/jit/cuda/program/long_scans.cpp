@@ -1,4 +1,4 @@
-// Scans along few long rows.
+// Scans along few long rows, each cut into blocks that run in parallel.
 #include "long_scans.hpp"
 
 #include <algorithm>
@@ -91,13 +91,13 @@ std::int64_t scan_block(const Nest& nest) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty() ||
       nest.loops.size() > 60)
     return 0;
-  double rows = 1, rounds = 1;
+  double rows = 1, iterations = 1;
   int reduced = 0;
   for (int l : nest.stages[0].loops) {
     const NestLoop& loop = nest.loops[static_cast<std::size_t>(l)];
     if (loop.block_of >= 0) return 0;
     reduced += loop.reduce;
-    (loop.reduce ? rounds : rows) *= static_cast<double>(loop.extent);
+    (loop.reduce ? iterations : rows) *= static_cast<double>(loop.extent);
   }
   Vec<int> roots;
   for (const NestReduction& r : nest.reductions) {
@@ -119,8 +119,9 @@ std::int64_t scan_block(const Nest& nest) {
   for (const NestStore& s : nest.stores)
     nest.indices.each_value(s.index, [&](int) { computed = true; });
   if (computed) return 0;
-  if (choose_mapping(nest).team == 1) return rows <= 1 << 14 && rounds >= 1024 ? 256 : 0;
-  return rows <= 512 && rounds >= 1 << 15 ? 4096 : 0;
+  if (choose_mapping(nest).thread_group == 1)
+    return rows <= 1 << 14 && iterations >= 1024 ? 256 : 0;
+  return rows <= 512 && iterations >= 1 << 15 ? 4096 : 0;
 }
 
 void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch::Pointer> buffers,
@@ -129,14 +130,14 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
   using namespace device_scan;
   const std::size_t count = nest.reductions.size();
   SmallVec<Launch::Pointer, 4> totals, before;
-  // `team`: threads of a row, 0 as for any nest.
-  const auto add = [&](const Nest& part, int team, const char* name,
+  // `thread group`: threads of a row, 0 as for any nest.
+  const auto add = [&](const Nest& part, int thread_group, const char* name,
                        std::initializer_list<const SmallVec<Launch::Pointer, 4>*> more, bool own) {
     Mapping mapping = choose_mapping(part, false, device);
-    if (team) {
-      mapping.team = team;
+    if (thread_group) {
+      mapping.thread_group = thread_group;
       mapping.columns = 1;
-      mapping.block = team == 32 ? 128 : 256;
+      mapping.block = thread_group == 32 ? 128 : 256;
     }
     Launch l;
     l.name = name;
@@ -264,7 +265,7 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
   }
   // Columns have a thread for each block, neighbours beside each other, as they have without
   // blocks.
-  add(whole.nest, choose_mapping(nest).team == 1 ? 1 : 0, "kernel_scan", {&before}, true);
+  add(whole.nest, choose_mapping(nest).thread_group == 1 ? 1 : 0, "kernel_scan", {&before}, true);
 }
 
 }  // namespace vt::detail::cuda

@@ -1,16 +1,16 @@
-// Scans along few long rows: each row is cut in blocks that threads share.
+// Scans along few long rows, each cut into blocks that run in parallel.
 #pragma once
 
 #include <span>
 
-#include "../source/mapping.hpp"
+#include "../mapping/mapping.hpp"
 #include "launch.hpp"
 
 namespace vt::detail::cuda {
 
-/// Into how many rounds of its reduce loop a block of a nest of running sums, products or extremes
-/// is to be cut, as its rows are too few to keep a device busy; 0: not at all. From the nest's
-/// shapes alone, as it decides over the last bits.
+/// Into how many iterations of its reduce loop a block of a nest of running sums, products or
+/// extremes is to be cut, as its rows are too few to keep a device busy; 0: not at all. From the
+/// nest's shapes alone, as it decides over the last bits.
 std::int64_t scan_block(const Nest&);
 
 /// Adds the launches of such a nest: what each block comes to, what all blocks before each come to,

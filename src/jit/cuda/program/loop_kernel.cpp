@@ -49,9 +49,9 @@ std::string as_function(std::string text) {
   return text;
 }
 
-class Writer : SourceWriter {
+class LoopKernelWriter : SourceWriter {
  public:
-  explicit Writer(std::size_t bases) : bases_(bases) { indent_ = 1; }
+  explicit LoopKernelWriter(std::size_t bases) : bases_(bases) { indent_ = 1; }
 
   LoopKernel kernel(const ReplayList& list, const std::string& name) {
     find_threads(list.steps);
@@ -59,10 +59,11 @@ class Writer : SourceWriter {
     write(list.steps);
     if (!possible_) return {};
     std::string text = helpers + functions_;
-    text += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads_, name);
-    for (std::size_t b = 0; b < bases_; ++b) text += worded("unsigned char* p{}, ", b);
+    text += formatted("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads_, name);
+    for (std::size_t b = 0; b < bases_; ++b) text += formatted("unsigned char* p{}, ", b);
     text += "unsigned char* scratch";
-    for (std::size_t k = 0; k < made_.fixed.size(); ++k) text += worded(", unsigned char* c{}", k);
+    for (std::size_t k = 0; k < made_.fixed.size(); ++k)
+      text += formatted(", unsigned char* c{}", k);
     made_.source = text + ") {\n" + text_ + "}\n";
     made_.grid.threads = threads_;
     return std::move(made_);
@@ -92,11 +93,11 @@ class Writer : SourceWriter {
       std::size_t k = 0;
       while (k < made_.fixed.size() && made_.fixed[k] != place.offset) ++k;
       if (k == made_.fixed.size()) made_.fixed.push_back(place.offset);
-      return worded("c{}", k);
+      return formatted("c{}", k);
     }
-    text = place.base == Place::scratch ? std::string("scratch") : worded("p{}", place.base);
-    if (place.offset) text += worded(" + {}ll", place.offset);
-    if (place.step) text += worded(" + round * ({}ll)", place.step);
+    text = place.base == Place::scratch ? std::string("scratch") : formatted("p{}", place.base);
+    if (place.offset) text += formatted(" + {}ll", place.offset);
+    if (place.step) text += formatted(" + round * ({}ll)", place.step);
     return text;
   }
 
@@ -111,7 +112,7 @@ class Writer : SourceWriter {
     possible_ =
         possible_ && !function.empty() && shared_ <= 3 && source.find("[32 * 33]") == source.npos;
     sources_.push_back(&source);
-    functions_ += worded("namespace vt_step{} {{\n", sources_.size() - 1) + function + "}\n";
+    functions_ += formatted("namespace vt_step{} {{\n", sources_.size() - 1) + function + "}\n";
     return sources_.size() - 1;
   }
 
@@ -119,12 +120,13 @@ class Writer : SourceWriter {
     const std::size_t function = function_of(*s.text);
     const bool waits = s.text->find("__syncthreads") != s.text->npos;
     possible_ = possible_ && (!waits || s.grid.threads == threads_);
-    std::string call = worded("vt_step{}::run(block, {}ll", function, s.grid.blocks);
+    std::string call = formatted("vt_step{}::run(block, {}ll", function, s.grid.blocks);
     for (const Place& p : s.places) call += ", vt_at{" + address(p) + "}";
-    for (std::int64_t n : s.numbers) call += worded(", (i64){}ull", static_cast<std::uint64_t>(n));
-    line(worded("for (i64 block = 0; block < {}; ++block) {{", s.grid.blocks));
+    for (std::int64_t n : s.numbers)
+      call += formatted(", (i64){}ull", static_cast<std::uint64_t>(n));
+    line(formatted("for (i64 block = 0; block < {}; ++block) {{", s.grid.blocks));
     // Arrays of a block's own are used again.
-    line((s.grid.threads < threads_ ? worded("  if (threadIdx.x < {}) ", s.grid.threads)
+    line((s.grid.threads < threads_ ? formatted("  if (threadIdx.x < {}) ", s.grid.threads)
                                     : std::string("  ")) +
          call + ");" +
          (s.text->find("__shared__") != s.text->npos ||
@@ -142,29 +144,30 @@ class Writer : SourceWriter {
       switch (s.kind) {
         case Kind::kernel: write_kernel(s); break;
         case Kind::copy:
-          line(worded("vt_copy_bytes({}, {}, {}ll);", address(s.places[0]), address(s.places[1]),
-                      s.numbers[0]));
+          line(formatted("vt_copy_bytes({}, {}, {}ll);", address(s.places[0]), address(s.places[1]),
+                         s.numbers[0]));
           barrier();
           ++made_.steps;
           made_.operations += static_cast<double>(s.numbers[0]) / 4;
           break;
         case Kind::branch:
-          line(worded("if (vt_min<i64>(vt_max<i64>(VT_LOAD((const i32*)({}), 0), 0), {}) == {}) {{",
-                      address(s.places[0]), s.numbers[1], s.numbers[0]));
+          line(formatted(
+              "if (vt_min<i64>(vt_max<i64>(VT_LOAD((const i32*)({}), 0), 0), {}) == {}) {{",
+              address(s.places[0]), s.numbers[1], s.numbers[0]));
           inside(s);
           // what stands where the number was may be written next
           if (s.numbers[0] == s.numbers[1]) barrier();
           break;
         case Kind::loop:
-          line(worded("while (VT_LOAD((const u8*)({}), 0)) {{", address(s.places[0])));
+          line(formatted("while (VT_LOAD((const u8*)({}), 0)) {{", address(s.places[0])));
           ++indent_;
           barrier();  // before anybody sets it again
           --indent_;
           inside(s);
           barrier();  // all have read it
           break;
-        case Kind::rounds:
-          line(worded("for (i64 round = 0; round < {}; ++round) {{", s.numbers[0]));
+        case Kind::iterations:
+          line(formatted("for (i64 round = 0; round < {}; ++round) {{", s.numbers[0]));
           inside(s);
           break;
         case Kind::library: break;
@@ -189,17 +192,17 @@ class Writer : SourceWriter {
 }  // namespace loop_kernels
 
 LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::string& name) {
-  return loop_kernels::Writer(bases).kernel(list, name);
+  return loop_kernels::LoopKernelWriter(bases).kernel(list, name);
 }
 
-bool is_worth_a_kernel(const LoopKernel& k, std::int64_t rounds, bool conditions) {
+bool is_worth_a_kernel(const LoopKernel& k, std::int64_t iterations, bool conditions) {
   using namespace device_costs;
   if (k.source.empty() || !cuda_loops_from_environment()) return false;
   const auto steps = static_cast<double>(k.steps);
-  const double otherwise = rounds > 0
-                               ? steps * (k.steps * rounds <= most_in_graph ? graph_node : launch)
-                           : conditions ? graph_decision + steps * graph_node
-                                        : wait + steps * launch;
+  const double otherwise =
+      iterations > 0 ? steps * (k.steps * iterations <= most_in_graph ? graph_node : launch)
+      : conditions   ? graph_decision + steps * graph_node
+                     : wait + steps * launch;
   return in_one_block(k.steps, k.operations) < otherwise;
 }
 

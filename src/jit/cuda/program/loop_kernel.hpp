@@ -1,5 +1,5 @@
-// Loops and branches with small bodies as one kernel of one block: their steps' kernels as
-// functions, one after the other.
+// Loops and branches with small bodies as one kernel of one block, in which the kernels of their
+// steps are functions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct LoopKernel {
   DeviceCode::Grid grid;
   /// the kernel's last parameters, behind pointers to `bases` buffers and to scratch memory
   Vec<DevicePtr> fixed;
-  std::int64_t steps = 0;  ///< of one round, without inner loops' further rounds …
+  std::int64_t steps = 0;  ///< of one iteration, without inner loops' further iterations …
   double operations = 0;   ///< … and what they do
 };
 
@@ -24,8 +24,8 @@ struct LoopKernel {
 /// (`ReplayList::for_kernel`), with these bases.
 LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::string& name);
 
-/// Is that worth it? `rounds`: as many as the host knows of; 0: the device decides. `conditions`:
-/// graphs have loops.
-bool is_worth_a_kernel(const LoopKernel&, std::int64_t rounds, bool conditions);
+/// Is that worth it? `iterations`: as many as the host knows of; 0: the device decides.
+/// `conditions`: graphs have loops.
+bool is_worth_a_kernel(const LoopKernel&, std::int64_t iterations, bool conditions);
 
 }  // namespace vt::detail::cuda

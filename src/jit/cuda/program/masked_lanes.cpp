@@ -1,7 +1,7 @@
-// Loops and branches in which every lane decides for itself, as plain ones of all lanes under
-// masks: a loop goes on as long as any lane does, and lanes that have stopped keep their state; of
-// branches each lane takes its own. The host gathers lanes that go the same way instead
-// (control_lanes.cpp), for which a device would have to tell it in every round how many these are.
+// Rewrites loops and branches in which each lane has a predicate of its own into plain ones of all
+// lanes under masks. A loop goes on as long as any lane does, and lanes that have stopped keep
+// their state; each lane selects the result of its own branch. The CPU gathers lanes instead
+// (control_lanes.cpp), for which a device would have to report to the host in each iteration.
 #include "masked_lanes.hpp"
 
 #include <vt/ops.hpp>
@@ -11,7 +11,7 @@
 #include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/scope.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "control.hpp"
 
 namespace vt::detail::cuda {

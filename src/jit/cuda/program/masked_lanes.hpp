@@ -1,5 +1,5 @@
-// Loops and branches in which every lane decides for itself, as plain ones of all lanes under
-// masks.
+// Rewrites loops and branches in which each lane has a predicate of its own into plain ones of all
+// lanes under masks.
 #pragma once
 
 #include "../../../trace/ir/graph.hpp"

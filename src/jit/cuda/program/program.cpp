@@ -9,13 +9,13 @@
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/node.hpp"
-#include "../../cpu/runtime/backend.hpp"
-#include "../../executables.hpp"
 #include "../../passes/lower_complex.hpp"
 #include "../../passes/scan_fission.hpp"
-#include "../../regions/lane_regions.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/fused_regions.hpp"
+#include "../../regions/register_kernel.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/counters.hpp"
+#include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
 #include "../products/product_epilogue.hpp"
 #include "../source/element_source.hpp"
@@ -29,7 +29,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
     : device_(device) {
   const Span span("compile", "compile program for CUDA");
   fusion_ = fuse(
-      form_lane_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
+      form_fused_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
       {.matrix_products = true,
        .vector_bytes = 64,
        .on_host = false,
@@ -40,7 +40,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
   steps_.resize(fusion_.steps.size());
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     FusedStep& fused = fusion_.steps[k];
-    Step& step = steps_[k];
+    DeviceStep& step = steps_[k];
     if (fused.equation < 0) {
       prepare_kernel(step, fused);
       continue;
@@ -61,10 +61,10 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
     } else if (is_control(e.op) && prepare_in_registers(step, e)) {
       fused.writes_given_memory = true;
     } else if (runs_on_device(g, e)) {
-      step.kind = Step::Kind::control;
+      step.kind = DeviceStep::Kind::control;
       step.control = new_shared<const DeviceControl>(g, e, device_, keep_texts);
     } else {
-      step.kind = Step::Kind::host;
+      step.kind = DeviceStep::Kind::host;
       if (step.text.empty()) step.text = op_rows[e.op].on_host;
       step.host = host_executable(alone(g, e));
     }
@@ -73,7 +73,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
     if (lies_over_input(static_cast<Var>(v)))
       overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
-  for (Step& step : steps_)
+  for (DeviceStep& step : steps_)
     if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
       prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
   compile_kernels(keep_texts);
@@ -88,7 +88,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
     launches_ += steps_[k].launches.size();
     epilogues_ += fusion_.steps[k].row_loop >= 0;
     scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(steps_[k].scratch_bytes));
-    host_steps_ += steps_[k].kind == Step::Kind::host;
+    host_steps_ += steps_[k].kind == DeviceStep::Kind::host;
     bytes_ += steps_[k].bytes;
   }
   replay_ = new_replay();
@@ -98,7 +98,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
 // On all threads, as kernels do not depend on each other.
 void CudaProgram::compile_kernels(bool keep_texts) {
   Vec<Launch*> all;
-  for (Step& step : steps_)
+  for (DeviceStep& step : steps_)
     for (Launch& launch : step.launches)
       if (!launch.library) all.push_back(&launch);
   parallel_ranges(
@@ -165,8 +165,8 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
                         g.outputs[static_cast<std::size_t>(s.index)])])] +
                     s.offset;
   }
-  for (const Step& step : steps_) {
-    if (step.kind == Step::Kind::kernel) run_kernels(step, pointers, scratch);
+  for (const DeviceStep& step : steps_) {
+    if (step.kind == DeviceStep::Kind::kernel) run_kernels(step, pointers, scratch);
     else run_equation(step, pointers, produced, inputs);
     for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
   }
@@ -182,7 +182,7 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   }
 }
 
-void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers,
+void CudaProgram::run_kernels(const DeviceStep& step, const Vec<DevicePtr>& pointers,
                               DevicePtr scratch) const {
   for (const Launch& launch : step.launches) {
     const Span span("launch", launch.name);
@@ -215,8 +215,8 @@ BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<Buffe
   return view;
 }
 
-void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced,
-                               std::span<const BufferRef> inputs) const {
+void CudaProgram::run_equation(const DeviceStep& step, Vec<DevicePtr>& pointers,
+                               Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
   const Span span("run", step.name);
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
@@ -251,33 +251,33 @@ void CudaProgram::report(Report& report, int depth) const {
   const DeviceFacts& f = device_.facts();
   ReportStep head;
   head.depth = depth;
-  head.title = worded(
+  head.title = formatted(
       "program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory",
       device_.index(), f.name, launches_, host_steps_, plan_.arena_bytes + scratch_bytes_);
   if (is_replayed()) head.title += "; replayed as one CUDA graph";
   head.graph = &fusion_.graph;
   report.push_back(std::move(head));
   for (std::size_t k = 0; k < steps_.size(); ++k) {
-    const Step& step = steps_[k];
+    const DeviceStep& step = steps_[k];
     ReportStep r;
     r.depth = depth;
     r.name = step.name;
     r.lines = step.lines;
     r.bytes = step.bytes;
-    if (step.kind != Step::Kind::host) r.nest = step.text;
-    if (step.kind == Step::Kind::kernel && step.launches.size() != 1)
-      r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(),
-                       step.bytes);
-    else if (step.kind == Step::Kind::kernel && step.launches[0].library)
-      r.title = worded("step {}: {} by {}, {} bytes", k, step.name,
-                       step.launches[0].library->library(), step.bytes);
-    else if (step.kind == Step::Kind::kernel)
-      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name,
-                       step.launches[0].grid.blocks, step.launches[0].grid.threads, step.bytes);
-    else if (step.kind == Step::Kind::control)
-      r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
+    if (step.kind != DeviceStep::Kind::host) r.nest = step.text;
+    if (step.kind == DeviceStep::Kind::kernel && step.launches.size() != 1)
+      r.title = formatted("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(),
+                          step.bytes);
+    else if (step.kind == DeviceStep::Kind::kernel && step.launches[0].library)
+      r.title = formatted("step {}: {} by {}, {} bytes", k, step.name,
+                          step.launches[0].library->library(), step.bytes);
+    else if (step.kind == DeviceStep::Kind::kernel)
+      r.title = formatted("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name,
+                          step.launches[0].grid.blocks, step.launches[0].grid.threads, step.bytes);
+    else if (step.kind == DeviceStep::Kind::control)
+      r.title = formatted("step {}: {}, {}", k, step.name, step.control->describe());
     else
-      r.title = worded(
+      r.title = formatted(
           "step {}: {} on the host ({}), its operands copied there and its results back, {} bytes",
           k, step.name, step.text, step.bytes);
     report.push_back(std::move(r));

@@ -1,5 +1,5 @@
-// CudaProgram: a Graph made ready for a CUDA device: kernels, products, loops steered from the
-// host, and what the host runs.
+// CudaProgram: a Graph compiled for a CUDA device: kernels, products, loops launched by the host,
+// and equations that the host runs.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class CudaProgram : public Executable {
   bool list(ReplayList&, std::span<const Place> inputs, std::span<const Place> outputs) const;
 
  private:
-  struct Step {
+  struct DeviceStep {
     enum class Kind : std::uint8_t { kernel, control, host } kind = Kind::kernel;
     Vec<Launch> launches;            // of kernels, one after the other
     std::int64_t scratch_bytes = 0;  // that they share
@@ -50,24 +50,24 @@ class CudaProgram : public Executable {
     int equation = -1;
     Vec<Var> released;       // produced buffers that end here
     std::string name, text;  // for explain; of a step on the host why it is there
-    Vec<Where> lines;        // the user's
+    Vec<CallSite> lines;     // the user's
     std::uint64_t bytes = 0;
   };
   bool lies_over_input(Var v) const;
-  void prepare_kernel(Step& step, const FusedStep& fused) const;
+  void prepare_kernel(DeviceStep& step, const FusedStep& fused) const;
   /// Is there a kernel of vt's own for this product, and none of a library's?
   bool has_own_product(const Equation& e) const;
-  bool prepare_product(Step& step, const FusedStep& fused) const;
-  static void add_lines(Step& step, const FusedStep& fused, const GraphBody& g);
-  bool prepare_matrices(Step& step, const Equation& e) const;
-  bool prepare_large_matrices(Step& step, const Equation& e, const LinalgSpec& spec) const;
-  bool prepare_transform(Step& step, const Equation& e) const;
-  bool prepare_in_registers(Step& step, const Equation& e) const;
-  void prepare_sort(Step& step, const Equation& e) const;
+  bool prepare_product(DeviceStep& step, const FusedStep& fused) const;
+  static void add_lines(DeviceStep& step, const FusedStep& fused, const GraphBody& g);
+  bool prepare_matrices(DeviceStep& step, const Equation& e) const;
+  bool prepare_large_matrices(DeviceStep& step, const Equation& e, const LinalgSpec& spec) const;
+  bool prepare_transform(DeviceStep& step, const Equation& e) const;
+  bool prepare_in_registers(DeviceStep& step, const Equation& e) const;
+  void prepare_sort(DeviceStep& step, const Equation& e) const;
   void compile_kernels(bool keep_texts);
-  void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
+  void run_kernels(const DeviceStep& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
   void run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results);
-  void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced,
+  void run_equation(const DeviceStep& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced,
                     std::span<const BufferRef> inputs) const;
   BufferRef at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced,
                std::span<const BufferRef> inputs) const;
@@ -82,7 +82,7 @@ class CudaProgram : public Executable {
   const CudaDevice& device_;
   Fusion fusion_;
   BufferPlan plan_;
-  Vec<Step> steps_;
+  Vec<DeviceStep> steps_;
   Vec<BufferRef> constants_;       // per Var: on the device
   Vec<std::size_t> overwritten_;   // inputs
   std::size_t scratch_bytes_ = 0;  // the most that a step's kernels share

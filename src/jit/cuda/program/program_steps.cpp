@@ -1,4 +1,4 @@
-// CudaProgram: which kernels and calls of libraries each step becomes.
+// CudaProgram: the kernels and library calls of each step.
 #include <algorithm>
 #include <optional>
 
@@ -6,8 +6,9 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/node.hpp"
-#include "../../executables.hpp"
+#include "../../fusion/sort_spec.hpp"
 #include "../../services/counters.hpp"
+#include "../../services/executables.hpp"
 #include "../libraries/blas_library.hpp"
 #include "../libraries/fft_library.hpp"
 #include "../products/product_epilogue.hpp"
@@ -47,13 +48,13 @@ std::string kernel_name(const Nest& nest) {
 std::string kernels_text(const Vec<Launch>& launches) {
   std::string text;
   for (const Launch& l : launches)
-    text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
+    text += formatted("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
   return text;
 }
 
 }  // namespace cuda_program
 
-void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
+void CudaProgram::prepare_kernel(DeviceStep& step, const FusedStep& fused) const {
   const Nest& nest = fused.nest;
   // Of updates: what the user promised.
   const bool unique = any_of(fused.fused, [&](int k) {
@@ -77,14 +78,14 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   launch.grid = {mapping.blocks(), mapping.block, mapping.local_bytes};
   count(counters().fused_ops, fused.fused.size());
   count(counters().stages, nest.stages.size());
-  if (mapping.teams == 0) return;  // no rounds
+  if (mapping.thread_groups == 0) return;  // no iterations
   if (const std::int64_t block = scan_block(nest)) {
     ScratchLayout scratch;
     add_long_scan(nest, block, launch.pointers, launch.numbers,
                   {device_.facts().multiprocessors, device_.facts().threads}, scratch,
                   step.launches);
     step.scratch_bytes = scratch.bytes();
-    step.text = nest.str() + worded("rows are cut in blocks of {}\n", block) +
+    step.text = nest.str() + formatted("rows are cut in blocks of {}\n", block) +
                 cuda_program::kernels_text(step.launches);
     return;
   }
@@ -103,15 +104,15 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   for (const NestStage& stage : nest.stages) {
     SmallVec<int, 6> loops = nest.shared;
     loops.append(stage.loops.begin(), stage.loops.end());
-    launch.work += rounds_of(nest, loops) * static_cast<double>(nest.values.size());
+    launch.work += iterations_of(nest, loops) * static_cast<double>(nest.values.size());
   }
   step.launches.push_back(std::move(launch));
 }
 
-void CudaProgram::add_lines(Step& step, const FusedStep& fused, const GraphBody& g) {
+void CudaProgram::add_lines(DeviceStep& step, const FusedStep& fused, const GraphBody& g) {
   for (int equation : fused.fused) {
-    const Where w = g.equations[static_cast<std::size_t>(equation)].where;
-    if (w.file && none_of(step.lines, [&](const Where& known) {
+    const CallSite w = g.equations[static_cast<std::size_t>(equation)].where;
+    if (w.file && none_of(step.lines, [&](const CallSite& known) {
           return known.line == w.line && known.file == w.file;
         }))
       step.lines.push_back(w);
@@ -126,7 +127,7 @@ bool CudaProgram::has_own_product(const Equation& e) const {
   return !plan.lhs_permutation && !plan.rhs_permutation && !blas_call(device_, plan.spec, &reason);
 }
 
-bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
+bool CudaProgram::prepare_product(DeviceStep& step, const FusedStep& fused) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
   const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
@@ -137,12 +138,12 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
   ConvSpec spec;
   if (e.op == Op::conv_general) {
     spec = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec;
-    step.text = worded("{} results, {} products\n", spec.results(), spec.multiply_adds());
+    step.text = formatted("{} results, {} products\n", spec.results(), spec.multiply_adds());
   } else {
     const MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
     const MatmulSpec& s = plan.spec;
     if (plan.lhs_permutation || plan.rhs_permutation) return false;
-    step.text = worded("{} matrices {} × {} × {}\n", s.batch, s.m, s.k, s.n);
+    step.text = formatted("{} matrices {} × {} × {}\n", s.batch, s.m, s.k, s.n);
     std::string reason;
     std::shared_ptr<const LibraryCall> call = blas_call(device_, s, &reason);
     // There may be room for its workspace now that was not when the product got an epilogue.
@@ -211,14 +212,14 @@ bool CudaProgram::prepare_product(Step& step, const FusedStep& fused) const {
   return true;
 }
 
-bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
+bool CudaProgram::prepare_matrices(DeviceStep& step, const Equation& e) const {
   const LinalgSpec spec = linalg_spec(fusion_.graph, e);
   MatrixSource m = matrix_source(spec);
   if (!m.refusal.empty()) {
     if (!m.too_large || !prepare_large_matrices(step, e, spec)) step.text = m.refusal + step.text;
     return step.equation < 0;
   }
-  step.text = worded("{} matrices of {} × {}: {}\n", spec.batch, spec.m, spec.n, m.way);
+  step.text = formatted("{} matrices of {} × {}: {}\n", spec.batch, spec.m, spec.n, m.way);
   step.equation = -1;
   if (m.blocks == 0) return true;
   Launch launch{.name = std::move(m.name),
@@ -231,7 +232,7 @@ bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
 }
 
 // Where there are none, `text` says why not.
-bool CudaProgram::prepare_large_matrices(Step& step, const Equation& e,
+bool CudaProgram::prepare_large_matrices(DeviceStep& step, const Equation& e,
                                          const LinalgSpec& spec) const {
   SmallVec<Launch::Pointer, 8> operands, results;
   for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
@@ -251,15 +252,15 @@ bool CudaProgram::prepare_large_matrices(Step& step, const Equation& e,
   const bool solver = any_of(step.launches, [](const Launch& l) {
     return l.library && std::string_view(l.library->library()) == "cuSOLVER";
   });
-  step.text = worded("{} matrices of {} × {}: by {}\n", spec.batch, spec.m, spec.n,
-                     solver ? "cuSOLVER" : "cuBLAS");
+  step.text = formatted("{} matrices of {} × {}: by {}\n", spec.batch, spec.m, spec.n,
+                        solver ? "cuSOLVER" : "cuBLAS");
   step.scratch_bytes = scratch.bytes();
   step.equation = -1;
   return true;
 }
 
 // Which of the results are wanted shows in the plan.
-bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
+bool CudaProgram::prepare_transform(DeviceStep& step, const Equation& e) const {
   const FftSpec spec = fft_spec(e.as<FftParams>(), fusion_.graph.aval(e.inputs[0]));
   FftSource f = fft_source(spec);
   const Launch::Pointer operand{fusion_.storage[static_cast<std::size_t>(e.inputs[0])]},
@@ -301,7 +302,7 @@ bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
     return which == -1 ? operand : which == -2 ? result : pieces[static_cast<std::size_t>(which)];
   };
   for (FftPass& p : f.passes) {
-    step.text += worded("{} blocks of {} threads\n", p.blocks, p.threads);
+    step.text += formatted("{} blocks of {} threads\n", p.blocks, p.threads);
     step.launches.push_back({.name = std::move(p.name),
                              .source = std::move(p.source),
                              .grid = {p.blocks, p.threads, p.shared_bytes},
@@ -313,20 +314,21 @@ bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
 
 // A loop or branch as one kernel like any other, unless it carries memory that has to be brought to
 // where its results will be.
-bool CudaProgram::prepare_in_registers(Step& step, const Equation& e) const {
+bool CudaProgram::prepare_in_registers(DeviceStep& step, const Equation& e) const {
   if (has_effect(e)) return false;
   const GraphBody one = alone(fusion_.graph, e);
   const std::optional<LaneForm> form = form_in_registers(one);
   if (!form || carries_memory(*form)) return false;
-  step.text = form->count < 0
-                  ? "one thread, its values in registers\n"
-                  : worded("a thread for each of {} lanes, its values in registers\n", form->count);
+  step.text =
+      form->count < 0
+          ? "one thread, its values in registers\n"
+          : formatted("a thread for each of {} lanes, its values in registers\n", form->count);
   step.equation = -1;
   if (form->count == 0) return true;
-  Launch launch{.name = worded("kernel_{}_in_registers", name_of(e.op)),
-                .grid = register_loop_grid(*form),
+  Launch launch{.name = formatted("kernel_{}_in_registers", name_of(e.op)),
+                .grid = register_kernel_grid(*form),
                 .work = register_work(*form)};
-  launch.source = register_loop_source(*form, launch.name);
+  launch.source = register_kernel_source(*form, launch.name);
   launch.work *= static_cast<double>(std::max<std::int64_t>(form->count, 1));
   for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
   for (Var v : e.outputs) launch.pointers.push_back({v});
@@ -334,7 +336,7 @@ bool CudaProgram::prepare_in_registers(Step& step, const Equation& e) const {
   return true;
 }
 
-void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
+void CudaProgram::prepare_sort(DeviceStep& step, const Equation& e) const {
   SmallVec<Launch::Pointer, 8> operands, results;
   for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
   for (Var o : e.outputs) {
@@ -348,8 +350,8 @@ void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
   ScratchLayout scratch;
   add_sort(spec, operands, results, device_.facts().multiprocessors, scratch, step.launches);
   step.scratch_bytes = scratch.bytes();
-  step.text = worded("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length,
-                     spec.start, spec.limit);
+  step.text = formatted("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length,
+                        spec.start, spec.limit);
   step.text += cuda_program::kernels_text(step.launches);
   step.equation = -1;
 }

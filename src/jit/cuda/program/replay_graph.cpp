@@ -1,5 +1,5 @@
-// ReplayGraph: making a CUDA graph node by node, and telling its nodes of new addresses. And how a
-// program decides to be replayed.
+// ReplayGraph: building a CUDA graph node by node, and updating addresses in its nodes; and the
+// choice whether a program is replayed.
 #include "replay_graph.hpp"
 
 #include <mutex>
@@ -320,7 +320,7 @@ bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& resu
   } catch (const Error& e) {
     if (!lost_device_reason(device_.index()).empty()) throw;
     // The driver makes no such graph: kernels one by one come to the same.
-    warn_once(worded(
+    warn_once(formatted(
         "vt: a program on cuda({}) runs kernel by kernel, as no CUDA graph could be made of it: {}",
         device_.index(), e.what()));
     r.possible = false;

@@ -1,4 +1,4 @@
-// ReplayGraph: a ReplayList as a CUDA graph, given to the device by one call.
+// ReplayGraph: a ReplayList as a CUDA graph, launched by one call.
 #pragma once
 
 #include <mutex>

@@ -1,10 +1,10 @@
-// What programs, loops and branches of a device write into a ReplayList.
+// Writes the work of programs, loops and branches of a device into a ReplayList.
 #include "replay_list.hpp"
 
 #include <algorithm>
 
 #include "../../../trace/record/node.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "../source/register_source.hpp"
 #include "control.hpp"
 #include "program.hpp"
@@ -70,8 +70,8 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
     if (s.kind == Kind::in_output)
       places[v] = places[storage(g.outputs[static_cast<std::size_t>(s.index)])] + s.offset;
   }
-  for (const Step& step : steps_) {
-    if (step.kind == Step::Kind::kernel) {
+  for (const DeviceStep& step : steps_) {
+    if (step.kind == DeviceStep::Kind::kernel) {
       for (const Launch& launch : step.launches) {
         ReplayStep kernel;
         if (launch.library && !launch.library->may_be_captured()) return false;
@@ -87,7 +87,7 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
         kernel.numbers = launch.numbers;
         if (!l.add(std::move(kernel))) return false;
       }
-    } else if (step.kind == Step::Kind::control) {
+    } else if (step.kind == DeviceStep::Kind::control) {
       const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
       Vec<Place> operands, results;
       for (Var v : e.inputs) operands.push_back(places[storage(v)]);
@@ -146,7 +146,7 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
     const auto carries = static_cast<std::size_t>(p.carries),
                looped = carries + static_cast<std::size_t>(p.sequences);
     const auto length = static_cast<std::size_t>(p.length);
-    if (l.for_kernel()) return list_rounds(l, operands, results);
+    if (l.for_kernel()) return list_iterations(l, operands, results);
     if (l.may_have_conditions() && length > 1) {
       ReplayList one(true);
       Vec<Place> any(operands.size(), {0, 0}), unwanted(results.size(), {0, 0});
@@ -157,10 +157,10 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
     Vec<Place> values(operands.begin(), operands.end()), next(results.begin(), results.end()),
         others;
     for (std::size_t i = 0; i < carries; ++i) others.push_back(l.take(result_bytes(i)));
-    for (std::size_t round = 0; round < length; ++round) {
-      const std::size_t at = p.reverse ? length - 1 - round : round;
+    for (std::size_t iteration = 0; iteration < length; ++iteration) {
+      const std::size_t at = p.reverse ? length - 1 - iteration : iteration;
       // carries change between two places, and end in the results
-      const bool to_results = (length - 1 - round) % 2 == 0;
+      const bool to_results = (length - 1 - iteration) % 2 == 0;
       for (std::size_t i = carries; i < looped; ++i)
         values[i] = operands[i] + at * graph.aval(graph.inputs[i]).bytes();
       for (std::size_t i = 0; i < results.size(); ++i)
@@ -183,7 +183,7 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
                                   : 0;
   for (std::size_t i = 0; i < results.size(); ++i)
     settled.push_back(l.settled(results[i], result_bytes(i)));
-  // Carries live where the results will be, so that a round reads what the one before wrote.
+  // Carries live where the results will be, so that an iteration reads what the one before wrote.
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::size_t bytes = alone_.aval(alone_.inputs[i]).bytes();
     values.push_back(i < carries ? settled[i] : l.settled(operands[i], bytes));
@@ -220,9 +220,10 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
   return true;
 }
 
-// A scan whose rounds are rounds of a kernel: sequences are read and written further on in each.
-bool DeviceControl::list_rounds(ReplayList& l, std::span<const Place> operands,
-                                std::span<const Place> results) const {
+// A scan whose iterations are iterations of a kernel: sequences are read and written further on in
+// each.
+bool DeviceControl::list_iterations(ReplayList& l, std::span<const Place> operands,
+                                    std::span<const Place> results) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
   const auto carries = static_cast<std::size_t>(p.carries),
@@ -248,10 +249,10 @@ bool DeviceControl::list_rounds(ReplayList& l, std::span<const Place> operands,
   }
   for (std::size_t i = 0; i < results.size(); ++i)
     next.push_back(i < carries ? l.take(bytes(i, true)) : stepping(made[i], graph.outputs[i]));
-  ReplayStep rounds;
-  rounds.kind = ReplayStep::Kind::rounds;
-  rounds.numbers = {p.length};
-  const bool fits = l.add_with_body(std::move(rounds), [&] {
+  ReplayStep iterations;
+  iterations.kind = ReplayStep::Kind::iterations;
+  iterations.numbers = {p.length};
+  const bool fits = l.add_with_body(std::move(iterations), [&] {
     if (!static_cast<const CudaProgram*>(bodies_[0].get())->list(l, values, next)) return false;
     for (std::size_t i = 0; i < carries; ++i)
       if (!l.copy(made[i], next[i], bytes(i, true))) return false;

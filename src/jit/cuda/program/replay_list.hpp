@@ -1,5 +1,5 @@
-// ReplayList: all that a program gives to the device, in its order, with addresses that are told
-// later: what a CUDA graph is made of.
+// ReplayList: all work that a program gives to the device, in order, with symbolic addresses that
+// each run fills in. CUDA graphs are made of it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Place {
   /// address
   int base = nowhere;
   std::uint64_t offset = 0;
-  std::int64_t step = 0;  ///< further by so many bytes in each of the `rounds` that it is used in
+  /// further by so many bytes in each of the `iterations` that it is used in
+  std::int64_t step = 0;
   Place operator+(std::uint64_t bytes) const { return {base, offset + bytes, step}; }
   bool operator==(const Place&) const = default;
 };
@@ -35,7 +36,7 @@ struct ReplayStep {
     /// `body` runs as long as the bool at places[0] holds, which stands there before and which it
     /// sets
     loop,
-    rounds,  ///< `body` runs numbers[0] times; only in lists for one kernel
+    iterations,  ///< `body` runs numbers[0] times; only in lists for one kernel
   } kind = Kind::kernel;
   std::shared_ptr<const DeviceCode> code;
   const std::string* text = nullptr;  ///< the kernel's source, where it is kept …

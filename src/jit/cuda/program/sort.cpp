@@ -60,7 +60,7 @@ struct Sort {
     for (int k = 0; k < s.keys; ++k) read[static_cast<std::size_t>(k)] = 1;
     add_operands(pointers, read);
     add_results(pointers);
-    const std::string name = worded("kernel_sort_rows_{}", words.padded);
+    const std::string name = formatted("kernel_sort_rows_{}", words.padded);
     add(name, sort_rows_source(s, words, wanted, name), (rows + words.rows - 1) / words.rows,
         std::min(sort_threads, words.padded * words.rows / 2), std::move(pointers),
         {rows, s.length, s.inner, s.start, s.limit});
@@ -96,7 +96,7 @@ struct Sort {
         if (of_records || !last) pointers.push_back(p);
       if (last) add_results(pointers);
       const std::string name =
-          worded("kernel_select{}{}", of_records ? "_again" : "", last ? "" : "_parts");
+          formatted("kernel_select{}{}", of_records ? "_again" : "", last ? "" : "_parts");
       add(name, select_source(s, r, capacity, of_records, last, wanted, name), rows * cut,
           sort_threads, std::move(pointers),
           {rows, s.length, s.inner, s.start, s.limit, cut, of_records ? kept : 0});
@@ -137,7 +137,7 @@ struct Sort {
     }
     const Launch::Pointer counts = scratch.take(rows * tiles * sort_threads * r.place_bytes());
     const Launch::Pointer totals = scratch.take(rows * sort_threads * r.place_bytes());
-    const std::string suffix = worded("_{}", r.wide_key ? 64 : 32),
+    const std::string suffix = formatted("_{}", r.wide_key ? 64 : 32),
                       move = "kernel_sort_move" + suffix;
     int now = 0;
     bool begun = false;

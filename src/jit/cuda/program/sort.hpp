@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "../../cpu/runtime/sort_kernel.hpp"
+#include "../../fusion/sort_spec.hpp"
 #include "launch.hpp"
 
 namespace vt::detail::cuda {

@@ -124,7 +124,7 @@ std::string from_bits(const std::string& text, DType to) {
     case DType::bf16: return "vt_bf16((u16)(" + text + "))";
     case DType::f32: return "__uint_as_float((u32)(" + text + "))";
     case DType::f64: return "__longlong_as_double((i64)(" + text + "))";
-    default: return worded("({})({})", register_type(to), text);
+    default: return formatted("({})({})", register_type(to), text);
   }
 }
 
@@ -156,33 +156,33 @@ std::string number(DType d, double value) {
   if (is_float(d)) {
     // the shortest that reads back the same
     std::string text =
-        d == DType::f64 ? worded("{}", value) : worded("{}", static_cast<float>(value));
+        d == DType::f64 ? formatted("{}", value) : formatted("{}", static_cast<float>(value));
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     if (d != DType::f64) text += "f";
     return "(" + text + ")";
   }
-  return worded("({}){}", register_type(d), static_cast<std::int64_t>(value));
+  return formatted("({}){}", register_type(d), static_cast<std::int64_t>(value));
 }
 
 std::string literal(const Scalar& s) {
   if (is_float(s.dtype)) return number(s.dtype, s.real);
   if (is_bool(s.dtype)) return s.integer ? "true" : "false";
-  if (is_unsigned(s.dtype)) return worded("({}){}ull", register_type(s.dtype), s.natural);
+  if (is_unsigned(s.dtype)) return formatted("({}){}ull", register_type(s.dtype), s.natural);
   if (s.integer == std::numeric_limits<std::int64_t>::min()) return "(i64)(1ull << 63)";
-  return worded("({})({}ll)", register_type(s.dtype), s.integer);
+  return formatted("({})({}ll)", register_type(s.dtype), s.integer);
 }
 
 std::string converted(const Operand& x, DType to) {
   using namespace element_text;
   if (x.dtype == to) return x.text;
   if (is_bool(to)) return "(" + x.text + " != 0)";
-  if (is_float(x.dtype) && is_int(to)) return worded("vt_{}({})", register_type(to), x.text);
+  if (is_float(x.dtype) && is_int(to)) return formatted("vt_{}({})", register_type(to), x.text);
   if (is_half(to)) {
     if (is_half(x.dtype) || x.dtype == DType::f32) return rounded(to, x.text);
     if (is_bool(x.dtype) || size_of(x.dtype) < 4) return rounded(to, "(f32)" + x.text);
     return rounded(to, "vt_odd(vt_sticky(" + x.text + "))");
   }
-  return worded("({}){}", register_type(to), x.text);
+  return formatted("({}){}", register_type(to), x.text);
 }
 
 bool has_element_source(Op op) { return is_elementwise(op) && op_rows[op].way == Way::kernel; }
@@ -191,7 +191,7 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
   using namespace element_text;
   const DType d = v[0].dtype;
   const bool real = is_float(d);
-  if (const char* sign = comparison(op)) return worded("({} {} {})", v[0].text, sign, v[1].text);
+  if (const char* sign = comparison(op)) return formatted("({} {} {})", v[0].text, sign, v[1].text);
   if (const Named* n = find(op)) {
     // bool and integers of some bits are added and multiplied as the interpreter does, in their own
     // type.
@@ -204,44 +204,46 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
   switch (op) {
     case Op::lgamma: return through_f64("lgamma", dtype, v);
     case Op::rsqrt:
-      return rounded(
-          dtype, worded("({} / sqrt{}({}))", number(d, 1), d == DType::f64 ? "" : "f", v[0].text));
+      return rounded(dtype, formatted("({} / sqrt{}({}))", number(d, 1), d == DType::f64 ? "" : "f",
+                                      v[0].text));
     case Op::floor: return real ? call("floor", d, v, true) : v[0].text;
     case Op::ceil: return real ? call("ceil", d, v, true) : v[0].text;
     case Op::round: return real ? call("rint", d, v, true) : v[0].text;
     case Op::trunc: return real ? call("trunc", d, v, true) : v[0].text;
-    case Op::is_finite: return real ? worded("(vt_abs({}) < VT_INF)", v[0].text) : "true";
-    case Op::is_nan: return worded("vt_nan({})", v[0].text);
-    case Op::is_inf: return real ? worded("(vt_abs({}) == VT_INF)", v[0].text) : "false";
+    case Op::is_finite: return real ? formatted("(vt_abs({}) < VT_INF)", v[0].text) : "true";
+    case Op::is_nan: return formatted("vt_nan({})", v[0].text);
+    case Op::is_inf: return real ? formatted("(vt_abs({}) == VT_INF)", v[0].text) : "false";
     case Op::not_:
-      return is_bool(d) ? "(!" + v[0].text + ")" : worded("({})~{}", register_type(d), v[0].text);
+      return is_bool(d) ? "(!" + v[0].text + ")"
+                        : formatted("({})~{}", register_type(d), v[0].text);
     case Op::convert: return converted(v[0], dtype);
     case Op::bitcast:
       if (is_bool(d) || is_bool(dtype)) return converted(v[0], dtype);
       return from_bits(bits(v[0]), dtype);
     case Op::stop_gradient: return v[0].text;
-    case Op::select: return worded("({} ? {} : {})", v[0].text, v[1].text, v[2].text);
+    case Op::select: return formatted("({} ? {} : {})", v[0].text, v[1].text, v[2].text);
     case Op::reduce_precision: {
       const auto& p = params->as<PrecisionParams>();
-      return rounded(dtype, worded("vt_precision{}({}, {}, {})", d == DType::f16 ? "_f16" : "",
-                                   v[0].text, p.mantissa_bits, p.exponent_bits));
+      return rounded(dtype, formatted("vt_precision{}({}, {}, {})", d == DType::f16 ? "_f16" : "",
+                                      v[0].text, p.mantissa_bits, p.exponent_bits));
     }
     case Op::nextafter:
-      if (d == DType::f16) return worded("vt_next_f16({}, {})", v[0].text, v[1].text);
-      if (d == DType::bf16) return worded("vt_next_bf16({}, {})", v[0].text, v[1].text);
+      if (d == DType::f16) return formatted("vt_next_f16({}, {})", v[0].text, v[1].text);
+      if (d == DType::bf16) return formatted("vt_next_bf16({}, {})", v[0].text, v[1].text);
       return call("nextafter", d, v, true);
     case Op::integer_pow: {
       const int n = params->as<IntegerPowParams>().exponent;
       const auto size = static_cast<unsigned>(n < 0 ? -static_cast<long>(n) : n);
       // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
       if (n < 0 && is_signed_int(d))
-        return worded("vt_pow<{0}>({1}, ({0}){2})", register_type(d), v[0].text, n % 2 ? -1 : -2);
-      if (n < 0 && !real) return worded("({} == 1)", v[0].text);
+        return formatted("vt_pow<{0}>({1}, ({0}){2})", register_type(d), v[0].text,
+                         n % 2 ? -1 : -2);
+      if (n < 0 && !real) return formatted("({} == 1)", v[0].text);
       // Squaring adds up errors: beyond a few steps pow is as near as one rounding.
       if (real && size > 16)
-        return converted({worded("pow((f64){}, {}.0)", v[0].text, n), DType::f64}, dtype);
-      return rounded(dtype,
-                     worded("vt_{}({}, {}u)", n < 0 ? "inverse_power" : "power", v[0].text, size));
+        return converted({formatted("pow((f64){}, {}.0)", v[0].text, n), DType::f64}, dtype);
+      return rounded(
+          dtype, formatted("vt_{}({}, {}u)", n < 0 ? "inverse_power" : "power", v[0].text, size));
     }
     default:
       throw Error(ErrorKind::backend,

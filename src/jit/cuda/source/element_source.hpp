@@ -1,4 +1,4 @@
-// Element-wise ops as CUDA text: CUDA's row for every op of the op table.
+// Element-wise ops as CUDA text, for every element-wise op of the op table.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Linear algebra on batches of small matrices as CUDA kernels: what a team reads, which algorithms
-// it runs, and what it writes.
+// Linear algebra on batches of small matrices as CUDA kernels: what a thread group reads, which
+// algorithms it runs, and what it writes.
 #include "matrix_source.hpp"
 
 #include <algorithm>
@@ -208,13 +208,13 @@ constexpr std::string_view run_tridiagonal = R"cuda(
   for (int i = 0; i < n; ++i) VT_STORE(out0, matrix * (n * columns) + i * columns + first, x[i]);
 )cuda";
 
-class Writer {
+class MatrixWriter {
  public:
-  explicit Writer(const LinalgSpec& s) : s_(s) {}
+  explicit MatrixWriter(const LinalgSpec& s) : s_(s) {}
 
   MatrixSource write() {
     MatrixSource r;
-    r.name = worded("kernel_{}_{}", name_of(s_.op), name_of(s_.dtype));
+    r.name = formatted("kernel_{}_{}", name_of(s_.op), name_of(s_.dtype));
     const std::int64_t m = s_.m, n = s_.n, least = std::min(m, n), most = std::max(m, n);
     const bool systems = s_.op == Op::solve || s_.op == Op::triangular_solve,
                tridiagonal = s_.op == Op::tridiagonal_solve;
@@ -242,11 +242,11 @@ class Writer {
     std::string arrays;
     std::int64_t numbers = 0, places = 0;
     const auto array = [&](const char* name, std::int64_t size) {
-      arrays += worded("  num* const {} = room + {};\n", name, numbers);
+      arrays += formatted("  num* const {} = room + {};\n", name, numbers);
       numbers += size;
     };
     const auto places_array = [&](const char* name, std::int64_t size) {
-      arrays += worded("  i32* const {} = numbers + {};\n", name, places);
+      arrays += formatted("  i32* const {} = numbers + {};\n", name, places);
       places += size;
     };
     if (!tridiagonal) array("a", rows * ld);
@@ -281,44 +281,44 @@ class Writer {
     r.way = team == 1    ? "a thread per matrix"
             : team == 32 ? "a warp per matrix"
                          : "a block per matrix";
-    if (chunks > 1) r.way += worded(" and {} right side{}", k, k == 1 ? "" : "s");
+    if (chunks > 1) r.way += formatted(" and {} right side{}", k, k == 1 ? "" : "s");
 
     std::string& t = text_;
-    t = worded(
+    t = formatted(
         "enum {{ team = {}, m = {}, n = {}, least = {}, rows = {}, wide = {}, ld = {}, left = {}, "
         "lq = {}, k = {}, columns = {} }};\n",
         team, m, n, least, rows, wide, ld, left, lq, k, s_.columns);
-    t += worded("enum {{ vectors = {} }};\ntypedef {} num;\ntypedef {} memory;\n",
-                s_.vectors ? 1 : 0, register_type(number), register_type(s_.dtype));
+    t += formatted("enum {{ vectors = {} }};\ntypedef {} num;\ntypedef {} memory;\n",
+                   s_.vectors ? 1 : 0, register_type(number), register_type(s_.dtype));
     t += matrix_basics;
     for (const std::string_view* part : parts_) t += *part;
-    t += worded("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", r.threads, r.name,
-                parameters());
-    t += worded(
+    t += formatted("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", r.threads,
+                   r.name, parameters());
+    t += formatted(
         "  const i64 index = (i64)blockIdx.x{};\n",
-        per_block == 1 ? std::string() : worded(" * {} + threadIdx.x / {}", per_block, team));
-    t += worded("  const int lane = {};\n",
-                team == 1 ? std::string("0") : worded("threadIdx.x % {}", team));
+        per_block == 1 ? std::string() : formatted(" * {} + threadIdx.x / {}", per_block, team));
+    t += formatted("  const int lane = {};\n",
+                   team == 1 ? std::string("0") : formatted("threadIdx.x % {}", team));
     if (team == 1) {
-      if (numbers) t += worded("  num room[{}];\n", numbers);
-      if (places) t += worded("  i32 numbers[{}];\n", places);
+      if (numbers) t += formatted("  num room[{}];\n", numbers);
+      if (places) t += formatted("  i32 numbers[{}];\n", places);
     } else {
       t += "  VT_DYNAMIC_SHARED(vt_rows);\n";
       const std::string at =
-          together == 1 ? "vt_rows" : worded("(vt_rows + threadIdx.x / 32 * {})", bytes);
-      t += worded("  num* const room = (num*){};\n", at);
-      if (places) t += worded("  i32* const numbers = (i32*)(room + {});\n", numbers);
+          together == 1 ? "vt_rows" : formatted("(vt_rows + threadIdx.x / 32 * {})", bytes);
+      t += formatted("  num* const room = (num*){};\n", at);
+      if (places) t += formatted("  i32* const numbers = (i32*)(room + {});\n", numbers);
     }
     t += arrays;
-    t += worded("  if (index >= {}ll) return;\n", count);
+    t += formatted("  if (index >= {}ll) return;\n", count);
     if (chunks > 1)
-      t +=
-          worded("  const i64 matrix = index / {0};\n  const int first = (int)(index % {0}) * k;\n",
-                 chunks);
+      t += formatted(
+          "  const i64 matrix = index / {0};\n  const int first = (int)(index % {0}) * k;\n",
+          chunks);
     else t += "  const i64 matrix = index;\n  const int first = 0;\n";
-    if (systems) t += worded("  const memory* const right = in{};\n", s_.operands() - 1);
+    if (systems) t += formatted("  const memory* const right = in{};\n", s_.operands() - 1);
     if (s_.op == Op::eigh && !s_.vectors) t += "  memory* const out1 = 0;\n";
-    if (s_.op == Op::svd) t += worded("  memory* const values = out{};\n", s_.vectors ? 1 : 0);
+    if (s_.op == Op::svd) t += formatted("  memory* const values = out{};\n", s_.vectors ? 1 : 0);
     for (const std::string_view* part : body_) t += *part;
     t += "}\n";
     r.source = std::move(text_);
@@ -339,8 +339,8 @@ class Writer {
       case Op::lu: return need({&matrix_lu}), run({&load_a, &run_lu});
       case Op::triangular_solve:
         need({&matrix_triangle}), run({&load_a, &load_b});
-        triangle_ = worded("  vt_triangle<n, ld, k, {}, {}, {}>(a, b, lane);\n", s_.lower,
-                           s_.transposed, s_.unit_diagonal);
+        triangle_ = formatted("  vt_triangle<n, ld, k, {}, {}, {}>(a, b, lane);\n", s_.lower,
+                              s_.transposed, s_.unit_diagonal);
         triangle_view_ = triangle_;
         return run({&triangle_view_, &store_b});
       case Op::solve:
@@ -363,11 +363,11 @@ class Writer {
     const std::size_t operands = s_.operands();
     for (std::size_t i = 0; i < operands; ++i)
       text +=
-          worded("{}const {}* in{}", i ? ", " : "", s_.factored && i == 2 ? "i32" : "memory", i);
+          formatted("{}const {}* in{}", i ? ", " : "", s_.factored && i == 2 ? "i32" : "memory", i);
     const bool two = s_.op == Op::qr || (s_.op == Op::eigh && s_.vectors),
                three = s_.op == Op::lu || (s_.op == Op::svd && s_.vectors);
     for (int i = 0; i < (three ? 3 : two ? 2 : 1); ++i)
-      text += worded(", {}* out{}", s_.op == Op::lu && i ? "i32" : "memory", i);
+      text += formatted(", {}* out{}", s_.op == Op::lu && i ? "i32" : "memory", i);
     return text;
   }
 
@@ -380,6 +380,6 @@ class Writer {
 
 }  // namespace matrix_writing
 
-MatrixSource matrix_source(const LinalgSpec& s) { return matrix_writing::Writer(s).write(); }
+MatrixSource matrix_source(const LinalgSpec& s) { return matrix_writing::MatrixWriter(s).write(); }
 
 }  // namespace vt::detail::cuda

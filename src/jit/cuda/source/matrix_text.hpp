@@ -1,4 +1,4 @@
-// The CUDA text of the algorithms on small matrices, of which each kernel takes what it needs.
+// The CUDA text of the algorithms on small matrices; each kernel takes the parts that it needs.
 #pragma once
 
 #include <string_view>

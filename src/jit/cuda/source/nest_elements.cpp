@@ -1,5 +1,5 @@
-// Kernels of element-wise nests: neighbours by accesses of 16 bytes, and arrays that are turned in
-// shared memory.
+// Kernels of element-wise nests: neighbouring elements in accesses of 16 bytes, and arrays
+// transposed in shared memory.
 #include "nest_writer.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void NestWriter::neighbours() {
   read_as_.resize(nest_.values.size());
   std::string addresses;
   const auto note = [&](int buffer) {
-    const std::string name = worded("(u64)b{}", buffer);
+    const std::string name = formatted("(u64)b{}", buffer);
     if (addresses.find(name + " ") == std::string::npos)
       addresses += (addresses.empty() ? "" : "| ") + name + " ";
   };
@@ -29,7 +29,7 @@ void NestWriter::neighbours() {
     if (value(v).kind == Kind::load && packed(value(v).index, value(v).mask)) {
       loads.push_back(v);
       note(value(v).buffer);
-      read_as_[static_cast<std::size_t>(v)] = worded("x{}[k]", v);
+      read_as_[static_cast<std::size_t>(v)] = formatted("x{}[k]", v);
     }
   for (int s : p.body.stores) {
     const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
@@ -39,21 +39,21 @@ void NestWriter::neighbours() {
   }
   line("const bool aligned = (" + addresses + ") % 16 == 0;");
   open(
-      worded("for (idx team = (idx)blockIdx.x * {0} + threadIdx.x; team < (teams + {1}) / {2}; "
-             "team += (idx)gridDim.x * {0})",
-             mapping_.block, n - 1, n));
-  line(worded("const idx first = team * {0};", n));
-  line(worded("const int here = (int)vt_min<idx>({}, teams - first);", n));
-  line(worded("const bool whole = aligned && here == {};", n));
+      formatted("for (idx team = (idx)blockIdx.x * {0} + threadIdx.x; team < (teams + {1}) / {2}; "
+                "team += (idx)gridDim.x * {0})",
+                mapping_.block, n - 1, n));
+  line(formatted("const idx first = team * {0};", n));
+  line(formatted("const int here = (int)vt_min<idx>({}, teams - first);", n));
+  line(formatted("const bool whole = aligned && here == {};", n));
   decompose("first", mapping_.shared);
   open_ &= ~(std::uint64_t{1} << loop);
   hoist(p.body.needed);
-  line(worded("const idx base = d{};", loop));
+  line(formatted("const idx base = d{};", loop));
   // Unrolled, so that the arrays are registers.
   const auto lanes = [&] {
     line("#pragma unroll");
-    open(worded("for (int k = 0; k < {}; ++k)", n));
-    line(worded("const idx d{} = base + k;", loop));
+    open(formatted("for (int k = 0; k < {}; ++k)", n));
+    line(formatted("const idx d{} = base + k;", loop));
     open("if (k < here)");
   };
   const auto close_lanes = [&] {
@@ -61,10 +61,11 @@ void NestWriter::neighbours() {
     close();
   };
   for (int v : loads)
-    line(worded("{} x{}[{}];",
-                memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v, n));
+    line(formatted("{} x{}[{}];",
+                   memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v,
+                   n));
   for (int s : stores)
-    line(worded(
+    line(formatted(
         "{} y{}[{}];",
         memory_type(
             nest_
@@ -74,12 +75,12 @@ void NestWriter::neighbours() {
   if (!loads.empty()) {
     open("if (whole)");
     for (int v : loads)
-      line(worded("vt_load_pack(x{}, b{} + ({}));", v, value(v).buffer, index(value(v).index)));
+      line(formatted("vt_load_pack(x{}, b{} + ({}));", v, value(v).buffer, index(value(v).index)));
     close();
     open("else");
     lanes();
     for (int v : loads)
-      line(worded("x{}[k] = VT_LOAD({});", v, access(value(v).buffer, value(v).index)));
+      line(formatted("x{}[k] = VT_LOAD({});", v, access(value(v).buffer, value(v).index)));
     close_lanes();
     close();
   }
@@ -90,9 +91,9 @@ void NestWriter::neighbours() {
     const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
     if (std::find(stores.begin(), stores.end(), s) == stores.end()) this->store(store);
     else
-      line(worded("y{}[k] = {};", s,
-                  to_memory(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype,
-                            name(store.value))));
+      line(formatted("y{}[k] = {};", s,
+                     to_memory(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype,
+                               name(store.value))));
   }
   close_lanes();
   known_ = before;
@@ -100,14 +101,14 @@ void NestWriter::neighbours() {
     open("if (whole)");
     for (int s : stores) {
       const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
-      line(worded("vt_store_pack(b{} + ({}), y{});", store.buffer, index(store.index), s));
+      line(formatted("vt_store_pack(b{} + ({}), y{});", store.buffer, index(store.index), s));
     }
     close();
     open("else");
     lanes();
     for (int s : stores) {
       const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
-      line(worded("VT_STORE({}, y{}[k]);", access(store.buffer, store.index), s));
+      line(formatted("VT_STORE({}, y{}[k]);", access(store.buffer, store.index), s));
     }
     close_lanes();
     close();
@@ -119,23 +120,25 @@ void NestWriter::tiles() {
   const StageParts p = parts_of(0);
   const int a = mapping_.tile_loop, b = mapping_.shared.back();
   read_as_.resize(nest_.values.size());
-  Vec<int> turned;
+  Vec<int> transposed;
   for (int v : p.body.needed)
     if (value(v).kind == Kind::load && value(v).mask < 0 &&
         lies_along(nest_, value(v).index, a, b)) {
-      turned.push_back(v);
-      read_as_[static_cast<std::size_t>(v)] = worded("VT_LOAD(tile{}, x * 33 + y)", v);
-      line(worded("__shared__ {} tile{}[32 * 33];",
-                  memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v));
+      transposed.push_back(v);
+      read_as_[static_cast<std::size_t>(v)] = formatted("VT_LOAD(tile{}, x * 33 + y)", v);
+      line(formatted("__shared__ {} tile{}[32 * 33];",
+                     memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype),
+                     v));
     }
   SmallVec<int, 6> outer;
   for (int l : mapping_.shared)
     if (l != a && l != b) outer.push_back(l);
   line("const int x = threadIdx.x % 32, y0 = threadIdx.x / 32;");
-  line(worded("const idx across = ((idx){} + 31) / 32, down = ((idx){} + 31) / 32;", extent(b),
-              extent(a)));
-  open(worded("for (idx team = (idx)blockIdx.x; team < {} * across * down; team += (idx)gridDim.x)",
-              rounds(outer)));
+  line(formatted("const idx across = ((idx){} + 31) / 32, down = ((idx){} + 31) / 32;", extent(b),
+                 extent(a)));
+  open(formatted(
+      "for (idx team = (idx)blockIdx.x; team < {} * across * down; team += (idx)gridDim.x)",
+      iterations(outer)));
   line(
       "const idx left = team % across * 32, top = team / across % down * 32, rest = team / (across "
       "* down);");
@@ -143,14 +146,14 @@ void NestWriter::tiles() {
   hoist(p.body.needed);
   const auto square = [&](const std::string& i, const std::string& j) {
     line("#pragma unroll");
-    open(worded("for (int y = y0; y < 32; y += {})", mapping_.block / 32));
-    line(worded("const idx d{} = top + {}, d{} = left + {};", a, i, b, j));
-    open(worded("if (d{} < (idx){} && d{} < (idx){})", a, extent(a), b, extent(b)));
+    open(formatted("for (int y = y0; y < 32; y += {})", mapping_.block / 32));
+    line(formatted("const idx d{} = top + {}, d{} = left + {};", a, i, b, j));
+    open(formatted("if (d{} < (idx){} && d{} < (idx){})", a, extent(a), b, extent(b)));
   };
   square("x", "y");
-  for (int v : turned)
-    line(worded("VT_STORE(tile{}, y * 33 + x, VT_LOAD({}));", v,
-                access(value(v).buffer, value(v).index)));
+  for (int v : transposed)
+    line(formatted("VT_STORE(tile{}, y * 33 + x, VT_LOAD({}));", v,
+                   access(value(v).buffer, value(v).index)));
   close();
   close();
   line("__syncthreads();");

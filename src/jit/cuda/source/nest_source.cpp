@@ -1,4 +1,4 @@
-// From a mapped loop nest to a CUDA kernel: teams, stages and reductions.
+// From a mapped loop nest to a CUDA kernel: thread groups, stages and reductions.
 #include "nest_source.hpp"
 
 #include <algorithm>
@@ -37,9 +37,9 @@ std::string identity(ReduceOp op, DType d) {
   if (is_bool(d)) return least ? "false" : "true";
   const char* type = register_type(d);
   const int bits = static_cast<int>(size_of(d)) * 8;
-  if (is_unsigned(d)) return least ? worded("({})0", type) : worded("({})~0ull", type);
-  return least ? worded("({})(1ull << {})", type, bits - 1)
-               : worded("({})((1ull << {}) - 1ull)", type, bits - 1);
+  if (is_unsigned(d)) return least ? formatted("({})0", type) : formatted("({})~0ull", type);
+  return least ? formatted("({})(1ull << {})", type, bits - 1)
+               : formatted("({})((1ull << {}) - 1ull)", type, bits - 1);
 }
 
 constexpr std::int64_t sum_block = 128;  // elements that one thread adds up one after the other
@@ -49,10 +49,10 @@ constexpr std::int64_t sum_block = 128;  // elements that one thread adds up one
 std::string NestWriter::kernel(const std::string& name) {
   head(name, {}, {});
   prepare_local_arrays();
-  const bool cooperates = mapping_.team > 1;
+  const bool cooperates = mapping_.thread_group > 1;
   const bool columns = mapping_.columns > 1;
-  if (columns) line(worded("const int lane = threadIdx.x / {};", mapping_.columns));
-  else if (cooperates) line(worded("const int lane = threadIdx.x % {};", mapping_.team));
+  if (columns) line(formatted("const int lane = threadIdx.x / {};", mapping_.columns));
+  else if (cooperates) line(formatted("const int lane = threadIdx.x % {};", mapping_.thread_group));
   std::string total = "1";
   for (int l : mapping_.shared) total += " * (idx)" + extent(l);
   line("const idx teams = " + total + ";");
@@ -63,21 +63,25 @@ std::string NestWriter::kernel(const std::string& name) {
     return std::move(text_);
   }
   if (columns) {
-    // All threads of a block go through the same rounds, the last of them perhaps without a column
-    // of their own.
-    open(worded(
+    // All threads of a block go through the same iterations, the last of them perhaps without a
+    // column of their own.
+    open(formatted(
         "for (idx first = (idx)blockIdx.x * {0}; first < teams; first += (idx)gridDim.x * {0})",
         mapping_.columns));
-    line(worded(
+    line(formatted(
         "const idx column = first + threadIdx.x % {}, team = vt_min<idx>(column, teams - 1);",
         mapping_.columns));
   } else {
     const std::string own =
-        mapping_.team == mapping_.block
+        mapping_.thread_group == mapping_.block
             ? ""
-            : worded(" * {} + threadIdx.x{}", mapping_.teams_in_block(), cooperates ? " / 32" : "");
-    open(worded("for (idx team = (idx)blockIdx.x{}; team < teams; team += (idx)gridDim.x{})", own,
-                mapping_.team == mapping_.block ? "" : worded(" * {}", mapping_.teams_in_block())));
+            : formatted(" * {} + threadIdx.x{}", mapping_.thread_groups_in_block(),
+                        cooperates ? " / 32" : "");
+    open(formatted("for (idx team = (idx)blockIdx.x{}; team < teams; team += (idx)gridDim.x{})",
+                   own,
+                   mapping_.thread_group == mapping_.block
+                       ? ""
+                       : formatted(" * {}", mapping_.thread_groups_in_block())));
   }
   decompose("team", mapping_.shared);
   for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
@@ -96,14 +100,14 @@ void NestWriter::stage(int k) {
   Vec<int> both = p.body.needed;
   both.append(p.after.needed.begin(), p.after.needed.end());
   insertion_sort(both);
-  const bool cooperates = mapping_.team > 1;
+  const bool cooperates = mapping_.thread_group > 1;
   // What only the thread that stores a result needs is read by it alone: the result may be written
   // over it.
   const Vec<int>& wanted = cooperates ? p.body.needed : both;
   hoist(wanted);
   const Vec<char> before = known_;
   if (p.reductions.empty()) {
-    // Updates go in the loops' order: a team of one thread.
+    // Updates go in the loops' order: a thread group of one thread.
     SmallVec<int, 6> all = nest_.stages[static_cast<std::size_t>(k)].loops;
     all.erase(std::remove_if(all.begin(), all.end(),
                              [&](int l) {
@@ -113,10 +117,10 @@ void NestWriter::stage(int k) {
               all.end());
     const bool loops = !all.empty();
     if (loops)
-      open(worded("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, cooperates ? "lane" : "0",
-                  rounds(all), mapping_.team));
+      open(formatted("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, cooperates ? "lane" : "0",
+                     iterations(all), mapping_.thread_group));
     else if (cooperates) open("if (lane == 0)");
-    decompose(worded("t{}", k), all);
+    decompose(formatted("t{}", k), all);
     write_all(p.body.needed);
     store_all(p.body.stores);
     if (loops || cooperates) close();
@@ -125,17 +129,18 @@ void NestWriter::stage(int k) {
     return;
   }
   if (p.kept.empty()) {
-    reduce(k, p, mapping_.team, cooperates ? "lane" : "0");
+    reduce(k, p, mapping_.thread_group, cooperates ? "lane" : "0");
     return;
   }
-  // Kept loops of the stage's own: threads take results each, or the team takes one after the
-  // other.
+  // Kept loops of the stage's own: threads take results each, or the thread group takes one after
+  // the other.
   const bool alone = !cooperates || p.folds || p.running || per_thread(p);
-  open(worded("for (idx k{0} = {1}; k{0} < {2}; k{0} += {3})", k,
-              alone && cooperates ? "lane" : "0", rounds(p.kept), alone ? mapping_.team : 1));
-  decompose(worded("k{}", k), p.kept);
+  open(formatted("for (idx k{0} = {1}; k{0} < {2}; k{0} += {3})", k,
+                 alone && cooperates ? "lane" : "0", iterations(p.kept),
+                 alone ? mapping_.thread_group : 1));
+  decompose(formatted("k{}", k), p.kept);
   hoist(alone ? both : wanted);
-  reduce(k, p, alone ? 1 : mapping_.team, alone ? "0" : "lane");
+  reduce(k, p, alone ? 1 : mapping_.thread_group, alone ? "0" : "lane");
   close();
   leave(p.kept);
   known_ = before;
@@ -145,66 +150,68 @@ bool NestWriter::per_thread(const StageParts& p) const {
   double results = 1, elements = 1;
   for (int l : p.kept) results *= static_cast<double>(loop(l).extent);
   for (int l : p.reduced) elements *= static_cast<double>(loop(l).extent);
-  return results >= mapping_.team / 2.0 || elements <= 8;
+  return results >= mapping_.thread_group / 2.0 || elements <= 8;
 }
 
-void NestWriter::reduce(int k, const StageParts& p, int team, const std::string& lane) {
+void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std::string& lane) {
   using namespace nest_reductions;
-  const bool in_order = p.folds || (p.running && team == 1);
-  // A fold goes round by round: one thread of the team does all of it, as its results may be
-  // written over what it reads.
-  const bool again = p.folds && team > 1;
+  const bool in_order = p.folds || (p.running && thread_group == 1);
+  // A fold goes iteration by iteration: one thread of the thread group does all of it, as its
+  // results may be written over what it reads.
+  const bool again = p.folds && thread_group > 1;
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     if (reduction.position >= 0) {
       const DType d = value(reduction.value).dtype;
-      line(worded("vt_best<{0}, {1}> r{2} = {{{3}, ({1})-1}};", register_type(d),
-                  register_type(reduction.dtype), r, identity(reduction.op, d)));
+      line(formatted("vt_best<{0}, {1}> r{2} = {{{3}, ({1})-1}};", register_type(d),
+                     register_type(reduction.dtype), r, identity(reduction.op, d)));
     } else {
       if (reduction.op == ReduceOp::fold) write_all(needed_values(nest_, {reduction.init}));
       const std::string init = reduction.op == ReduceOp::fold
                                    ? name(reduction.init)
                                    : identity(reduction.op, reduction.dtype);
-      line(worded("{} r{} = {};", register_type(reduction.dtype), r, init));
+      line(formatted("{} r{} = {};", register_type(reduction.dtype), r, init));
     }
   }
   if (again) open("if (lane == 0)");
   const Vec<char> before = known_;
   const bool chunks = p.running && !in_order;
-  const std::string n = rounds(p.reduced);
+  const std::string n = iterations(p.reduced);
   const bool loops = !p.reduced.empty();
-  bool blocks = loops && !p.running && !p.folds && rounds_of(nest_, p.reduced) > sum_block * team;
+  bool blocks =
+      loops && !p.running && !p.folds && iterations_of(nest_, p.reduced) > sum_block * thread_group;
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     blocks = blocks && reduction.position < 0;
   }
   if (chunks) {
-    // All threads of the team go through the same number of rounds, the last of them perhaps
-    // without an element.
-    line(worded("const idx n{} = {};", k, n));
-    open(worded("for (idx c{0} = 0; c{0} < n{0}; c{0} += {1})", k, team));
-    line(worded("const bool inside = c{0} + {1} < n{0};", k, lane));
-    line(worded("const idx t{0} = inside ? c{0} + {1} : n{0} - 1;", k, lane));
+    // All threads of the thread group go through the same number of iterations, the last of them
+    // perhaps without an element.
+    line(formatted("const idx n{} = {};", k, n));
+    open(formatted("for (idx c{0} = 0; c{0} < n{0}; c{0} += {1})", k, thread_group));
+    line(formatted("const bool inside = c{0} + {1} < n{0};", k, lane));
+    line(formatted("const idx t{0} = inside ? c{0} + {1} : n{0} - 1;", k, lane));
   } else if (blocks) {
     // Long sums go in blocks, for their accuracy.
     for (int r : p.reductions)
-      line(worded("{0} s{1} = r{1};",
-                  register_type(nest_.reductions[static_cast<std::size_t>(r)].dtype), r));
-    open(worded("for (idx c{0} = {1}; c{0} < {2}; c{0} += {3})", k, lane, n, sum_block * team));
+      line(formatted("{0} s{1} = r{1};",
+                     register_type(nest_.reductions[static_cast<std::size_t>(r)].dtype), r));
+    open(formatted("for (idx c{0} = {1}; c{0} < {2}; c{0} += {3})", k, lane, n,
+                   sum_block * thread_group));
     for (int r : p.reductions)
-      line(worded("r{0} = {1};", r,
-                  identity(nest_.reductions[static_cast<std::size_t>(r)].op,
-                           nest_.reductions[static_cast<std::size_t>(r)].dtype)));
+      line(formatted("r{0} = {1};", r,
+                     identity(nest_.reductions[static_cast<std::size_t>(r)].op,
+                              nest_.reductions[static_cast<std::size_t>(r)].dtype)));
     line("#pragma unroll 4");
-    open(worded("for (idx t{0} = c{0}; t{0} < vt_min<idx>({1}, c{0} + {2}); t{0} += {3})", k, n,
-                sum_block * team, team));
+    open(formatted("for (idx t{0} = c{0}; t{0} < vt_min<idx>({1}, c{0} + {2}); t{0} += {3})", k, n,
+                   sum_block * thread_group, thread_group));
   } else if (loops) {
     if (!again && !p.running && p.body.stores.empty()) line("#pragma unroll 4");
-    open(worded("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, again ? "0" : lane, n,
-                again ? 1 : team));
+    open(formatted("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, again ? "0" : lane, n,
+                   again ? 1 : thread_group));
   }
-  decompose(worded("t{}", k), p.reduced);
-  accumulate(p, team, chunks);
+  decompose(formatted("t{}", k), p.reduced);
+  accumulate(p, thread_group, chunks);
   if (!p.body.stores.empty()) {
     if (chunks) open("if (inside)");
     store_all(p.body.stores);
@@ -213,40 +220,41 @@ void NestWriter::reduce(int k, const StageParts& p, int team, const std::string&
   if (chunks || loops) close();
   if (blocks) {
     for (int r : p.reductions)
-      line(worded("s{0} = {1}::of(s{0}, r{0});", r,
-                  functor(nest_.reductions[static_cast<std::size_t>(r)].op)));
+      line(formatted("s{0} = {1}::of(s{0}, r{0});", r,
+                     functor(nest_.reductions[static_cast<std::size_t>(r)].op)));
     close();
-    for (int r : p.reductions) line(worded("r{0} = s{0};", r));
+    for (int r : p.reductions) line(formatted("r{0} = s{0};", r));
   }
   leave(p.reduced);
   known_ = before;
   if (again) {
     close();
-    for (int r : p.reductions) line(worded("r{0} = vt_share<{1}>(r{0});", r, team));
+    for (int r : p.reductions) line(formatted("r{0} = vt_share<{1}>(r{0});", r, thread_group));
   }
-  const std::string who = mapping_.columns > 1 ? worded("_columns<{}, {}", mapping_.columns, team)
-                                               : worded("<{}", team);
+  const std::string who = mapping_.columns > 1
+                              ? formatted("_columns<{}, {}", mapping_.columns, thread_group)
+                              : formatted("<{}", thread_group);
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     if (reduction.position >= 0) {
-      bind_result(r, worded("vt_reduce_best{}, {}>(r{}).at", who,
-                            reduction.op == ReduceOp::argmax ? "true" : "false", r));
+      bind_result(r, formatted("vt_reduce_best{}, {}>(r{}).at", who,
+                               reduction.op == ReduceOp::argmax ? "true" : "false", r));
     } else if (reduction.op == ReduceOp::fold || reduction.running) {
-      bind_result(r, worded("r{}", r));
+      bind_result(r, formatted("r{}", r));
     } else {
-      bind_result(r, worded("vt_reduce{}, {}>(r{})", who, functor(reduction.op), r));
+      bind_result(r, formatted("vt_reduce{}, {}>(r{})", who, functor(reduction.op), r));
     }
   }
   const int stages_done = stages_done_;
   stages_done_ = k + 1;
   if (!p.after.stores.empty()) {
-    if (team > 1 && writes_over_operands()) synchronise();  // the others have read it
-    if (team > 1)
+    if (thread_group > 1 && writes_over_operands()) synchronise();  // the others have read it
+    if (thread_group > 1)
       open(mapping_.columns > 1 ? "if (lane == 0 && column < teams)" : "if (lane == 0)");
     const Vec<char> outside = known_;
     write_all(p.after.needed);
     store_all(p.after.stores);
-    if (team > 1) {
+    if (thread_group > 1) {
       close();
       known_ = outside;
     }
@@ -254,10 +262,10 @@ void NestWriter::reduce(int k, const StageParts& p, int team, const std::string&
   stages_done_ = stages_done;
 }
 
-void NestWriter::accumulate(const StageParts& p, int team, bool chunks) {
+void NestWriter::accumulate(const StageParts& p, int thread_group, bool chunks) {
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
-    if (reduction.op == ReduceOp::fold) bind(reduction.state, worded("r{}", r));
+    if (reduction.op == ReduceOp::fold) bind(reduction.state, formatted("r{}", r));
   }
   // A running result follows what it is made of in the order of the values' numbers, and comes
   // before what is made of it.
@@ -268,27 +276,27 @@ void NestWriter::accumulate(const StageParts& p, int team, bool chunks) {
       write(v);
       continue;
     }
-    add_round(value(v).argument, team, chunks);
+    add_iteration(value(v).argument, thread_group, chunks);
     left.erase(std::find(left.begin(), left.end(), value(v).argument));
   }
   for (int r : left)
     if (nest_.reductions[static_cast<std::size_t>(r)].op != ReduceOp::fold)
-      add_round(r, team, chunks);
+      add_iteration(r, thread_group, chunks);
   // All states change at once.
   Vec<int> folds;
   for (int r : p.reductions)
     if (nest_.reductions[static_cast<std::size_t>(r)].op == ReduceOp::fold) folds.push_back(r);
   for (int r : folds)
-    line(worded("r{} = {};", r, name(nest_.reductions[static_cast<std::size_t>(r)].value)));
+    line(formatted("r{} = {};", r, name(nest_.reductions[static_cast<std::size_t>(r)].value)));
 }
 
-void NestWriter::add_round(int r, int team, bool chunks) {
+void NestWriter::add_iteration(int r, int thread_group, bool chunks) {
   using namespace nest_reductions;
   const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
-  const std::string x = name(reduction.value), own = worded("r{}", r);
+  const std::string x = name(reduction.value), own = formatted("r{}", r);
   if (reduction.position >= 0) {
     const bool greatest = reduction.op == ReduceOp::argmax;
-    line(worded(
+    line(formatted(
         "if (vt_wins<{0}>({1}, ({2}){3}, {4}.x, {4}.at)) {{ {4}.x = {1}; {4}.at = ({2}){3}; }}",
         greatest ? "true" : "false", x, register_type(reduction.dtype), name(reduction.position),
         own));
@@ -296,14 +304,14 @@ void NestWriter::add_round(int r, int team, bool chunks) {
   }
   const DType d = reduction.dtype;
   const std::string given =
-      chunks ? worded("(inside ? ({}){} : {})", register_type(d), x, identity(reduction.op, d))
-             : worded("({}){}", register_type(d), x);
+      chunks ? formatted("(inside ? ({}){} : {})", register_type(d), x, identity(reduction.op, d))
+             : formatted("({}){}", register_type(d), x);
   if (reduction.running && chunks) {
-    bind(reduction.state, worded("vt_running<{}, {}, {}>({}, {})", team, functor(reduction.op),
-                                 register_type(d), given, own));
+    bind(reduction.state, formatted("vt_running<{}, {}, {}>({}, {})", thread_group,
+                                    functor(reduction.op), register_type(d), given, own));
     return;
   }
-  line(worded("{0} = {1}::of({0}, {2});", own, functor(reduction.op), given));
+  line(formatted("{0} = {1}::of({0}, {2});", own, functor(reduction.op), given));
   if (reduction.running) bind(reduction.state, own);
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "mapping.hpp"
+#include "../mapping/mapping.hpp"
 
 namespace vt::detail::cuda {
 
@@ -21,7 +21,7 @@ struct SortedUpdates {
 };
 /// The kernel that combines them with the elements, or with `join` that adds to an element what its
 /// later pieces gave. Parameters: those of the nest's kernel, with pointers to sorted keys, to the
-/// key loops' rounds that they come from, and to the pieces' results behind the nest's, and the
+/// key loops' iterations that they come from, and to the pieces' results behind the nest's, and the
 /// number of keys at the end.
 std::string sorted_updates_source(const Nest&, const SortedUpdates&, bool join,
                                   const std::string& name);

@@ -1,4 +1,4 @@
-// NestWriter: a kernel's head, loop variables, values and accesses.
+// NestWriter: a kernel's signature, loop variables, values and accesses.
 #include "nest_writer.hpp"
 
 #include <algorithm>
@@ -14,17 +14,17 @@ NestWriter::NestWriter(const Nest& nest, const Mapping& mapping)
     : nest_(nest), mapping_(mapping), dependences_(loop_dependences(nest)) {
   known_.assign(nest.values.size(), 0);
   ready_stage_.assign(nest.values.size(), 0);
-  in_round_.assign(nest.values.size(), 0);
+  in_iteration_.assign(nest.values.size(), 0);
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     const auto use = [&](int o) {
       ready_stage_[v] = std::max(ready_stage_[v], ready_stage_[static_cast<std::size_t>(o)]);
-      if (in_round_[static_cast<std::size_t>(o)]) in_round_[v] = 1;
+      if (in_iteration_[static_cast<std::size_t>(o)]) in_iteration_[v] = 1;
     };
     for (int o : value.operands) use(o);
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
-    if (value.kind == Kind::state) in_round_[v] = 1;
+    if (value.kind == Kind::state) in_iteration_[v] = 1;
     if (value.kind == Kind::reduced)
       ready_stage_[v] = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
   }
@@ -32,8 +32,9 @@ NestWriter::NestWriter(const Nest& nest, const Mapping& mapping)
 
 void NestWriter::head(const std::string& name, const std::string& pointers,
                       const std::string& number) {
-  text_ += worded("typedef {} idx;\n", mapping_.wide_indices ? "i64" : "i32");
-  text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", mapping_.block, name);
+  text_ += formatted("typedef {} idx;\n", mapping_.wide_indices ? "i64" : "i32");
+  text_ +=
+      formatted("extern \"C\" __global__ void __launch_bounds__({}) {}(", mapping_.block, name);
   bool first = true;
   const auto parameter = [&](const std::string& p) {
     text_ += (first ? "" : ", ") + p;
@@ -46,8 +47,8 @@ void NestWriter::head(const std::string& name, const std::string& pointers,
   }
   if (!pointers.empty()) parameter(pointers);
   for (std::size_t l = 0; l < nest_.loops.size(); ++l)
-    if (nest_.loops[l].runtime) parameter(worded("long long e{}", l));
-  for (int a = 0; a < nest_.arguments; ++a) parameter(worded("long long a{}", a));
+    if (nest_.loops[l].runtime) parameter(formatted("long long e{}", l));
+  for (int a = 0; a < nest_.arguments; ++a) parameter(formatted("long long a{}", a));
   if (!number.empty()) parameter("long long " + number);
   text_ += ") {\n";
   indent_ = 1;
@@ -57,8 +58,8 @@ std::string NestWriter::pointer(std::size_t b) const {
   const NestBuffer& buffer = nest_.buffers[b];
   const bool alone =
       count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
-  return worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype),
-                alone ? " __restrict__" : "", b);
+  return formatted("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype),
+                   alone ? " __restrict__" : "", b);
 }
 
 void NestWriter::prepare_local_arrays() {
@@ -68,24 +69,25 @@ void NestWriter::prepare_local_arrays() {
     const NestBuffer& buffer = nest_.buffers[b];
     if (!buffer.local) continue;
     const char* type = memory_type(buffer.dtype);
-    if (mapping_.team == 1) {
-      line(worded("{} b{}[{}];", type, b, buffer.local));
+    if (mapping_.thread_group == 1) {
+      line(formatted("{} b{}[{}];", type, b, buffer.local));
       continue;
     }
     const std::string own =
-        mapping_.team == mapping_.block
+        mapping_.thread_group == mapping_.block
             ? ""
-            : worded(" + threadIdx.x / 32 * {}", mapping_.local_bytes / mapping_.teams_in_block());
-    line(worded("{0}* const b{1} = ({0}*)(vt_rows + {2}{3});", type, b, offset, own));
+            : formatted(" + threadIdx.x / 32 * {}",
+                        mapping_.local_bytes / mapping_.thread_groups_in_block());
+    line(formatted("{0}* const b{1} = ({0}*)(vt_rows + {2}{3});", type, b, offset, own));
     offset += (buffer.local * static_cast<std::int64_t>(size_of(buffer.dtype)) + 15) / 16 * 16;
   }
 }
 
 std::string NestWriter::extent(int l) const {
   const NestLoop& s = loop(l);
-  if (s.block_of < 0) return s.runtime ? worded("e{}", l) : worded("{}", s.extent);
-  const std::string total = s.runtime ? worded("(idx)e{}", l) : worded("(idx){}", s.total);
-  return worded("vt_min((idx){0}, {1} - (idx)d{2} * {0})", s.block, total, s.block_of);
+  if (s.block_of < 0) return s.runtime ? formatted("e{}", l) : formatted("{}", s.extent);
+  const std::string total = s.runtime ? formatted("(idx)e{}", l) : formatted("(idx){}", s.total);
+  return formatted("vt_min((idx){0}, {1} - (idx)d{2} * {0})", s.block, total, s.block_of);
 }
 
 void NestWriter::decompose(const std::string& of, const SmallVec<int, 6>& loops) {
@@ -94,11 +96,11 @@ void NestWriter::decompose(const std::string& of, const SmallVec<int, 6>& loops)
   for (std::size_t i = loops.size(); i-- > 0;) {
     const int l = loops[i];
     if (i == 0) {
-      line(worded("const idx d{} = {};", l, rest));
+      line(formatted("const idx d{} = {};", l, rest));
     } else {
-      const std::string n = extent(l), next = worded("{}_{}", of, i);
-      line(worded("const idx d{} = {} % (idx)({}), {} = {} / (idx)({});", l, rest, n, next, rest,
-                  n));
+      const std::string n = extent(l), next = formatted("{}_{}", of, i);
+      line(formatted("const idx d{} = {} % (idx)({}), {} = {} / (idx)({});", l, rest, n, next, rest,
+                     n));
       rest = next;
     }
   }
@@ -109,7 +111,7 @@ void NestWriter::leave(const SmallVec<int, 6>& loops) {
   for (int l : loops) open_ &= ~(std::uint64_t{1} << l);
 }
 
-std::string NestWriter::rounds(const SmallVec<int, 6>& loops) const {
+std::string NestWriter::iterations(const SmallVec<int, 6>& loops) const {
   std::string text = "(idx)1";
   for (int l : loops) text += " * (idx)" + extent(l);
   return text;
@@ -118,7 +120,7 @@ std::string NestWriter::rounds(const SmallVec<int, 6>& loops) const {
 std::string NestWriter::name(int v) const {
   const NestValue& x = value(v);
   if (x.kind == Kind::literal) return literal(x.literal);
-  return worded("v{}", v);
+  return formatted("v{}", v);
 }
 
 std::string NestWriter::index(IndexId e) const {
@@ -128,22 +130,23 @@ std::string NestWriter::index(IndexId e) const {
     const IndexAtom& a = nest_.indices.atom(t.atom);
     std::string factor;
     switch (a.kind) {
-      case IndexAtom::Kind::loop: factor = worded("d{}", a.id); break;
+      case IndexAtom::Kind::loop: factor = formatted("d{}", a.id); break;
       case IndexAtom::Kind::value: factor = "(idx)" + name(a.id); break;
       default: {
         const bool whole = nest_.indices.bounds(a.of).low >= 0,
                    quotient = a.kind == IndexAtom::Kind::quotient;
-        if (whole) factor = worded("({}) {} (idx){}", index(a.of), quotient ? "/" : "%", a.by);
+        if (whole) factor = formatted("({}) {} (idx){}", index(a.of), quotient ? "/" : "%", a.by);
         else
-          factor = worded("vt_floor_{}<idx>({}, {})", quotient ? "div" : "mod", index(a.of), a.by);
+          factor =
+              formatted("vt_floor_{}<idx>({}, {})", quotient ? "div" : "mod", index(a.of), a.by);
       }
     }
-    if (t.factor != 1) factor = worded("(idx){} * ({})", t.factor, factor);
+    if (t.factor != 1) factor = formatted("(idx){} * ({})", t.factor, factor);
     text += (text.empty() ? "" : " + ") +
             (t.factor == 1 && a.kind != IndexAtom::Kind::loop ? "(" + factor + ")" : factor);
   }
   if (expr.constant != 0 || text.empty())
-    text += (text.empty() ? "(idx)" : " + (idx)") + worded("{}", expr.constant);
+    text += (text.empty() ? "(idx)" : " + (idx)") + formatted("{}", expr.constant);
   return text;
 }
 
@@ -151,16 +154,16 @@ std::string NestWriter::expression(int id) const {
   const NestValue& v = value(id);
   switch (v.kind) {
     case Kind::argument: {
-      const std::string bits = worded("a{}", v.argument);
+      const std::string bits = formatted("a{}", v.argument);
       if (v.dtype == DType::f64) return "__longlong_as_double(" + bits + ")";
       if (is_float(v.dtype)) return "__int_as_float((i32)" + bits + ")";
       return is_bool(v.dtype) ? "((" + bits + " & 1) != 0)"
-                              : worded("({}){}", register_type(v.dtype), bits);
+                              : formatted("({}){}", register_type(v.dtype), bits);
     }
     case Kind::index:
-      return converted({worded("((i64)({}))", index(v.index)), DType::i64}, v.dtype);
+      return converted({formatted("((i64)({}))", index(v.index)), DType::i64}, v.dtype);
     case Kind::in_range:
-      return worded("({0} >= {1} && {0} < {2})", "(" + index(v.index) + ")", v.low, v.high);
+      return formatted("({0} >= {1} && {0} < {2})", "(" + index(v.index) + ")", v.low, v.high);
     case Kind::load: {
       const DType d = nest_.buffers[static_cast<std::size_t>(v.buffer)].dtype;
       const std::string* elsewhere =
@@ -169,8 +172,8 @@ std::string NestWriter::expression(int id) const {
                                                   ? *elsewhere
                                                   : "VT_LOAD(" + access(v.buffer, v.index) + ")");
       if (v.mask < 0) return read;
-      return worded("({} ? {} : {})", name(v.mask), read,
-                    is_bool(d) ? std::string("false") : number(d, 0));
+      return formatted("({} ? {} : {})", name(v.mask), read,
+                       is_bool(d) ? std::string("false") : number(d, 0));
     }
     case Kind::op: {
       SmallVec<Operand, 3> operands;
@@ -186,13 +189,14 @@ std::string NestWriter::expression(int id) const {
 void NestWriter::write(int v) {
   if (known_[static_cast<std::size_t>(v)] || value(v).kind == Kind::literal) return;
   known_[static_cast<std::size_t>(v)] = 1;
-  line(worded("const {} v{} = {};", register_type(value(v).dtype), v, expression(v)));
+  line(formatted("const {} v{} = {};", register_type(value(v).dtype), v, expression(v)));
 }
 
 void NestWriter::hoist(const Vec<int>& values) {
   for (int v : values) {
     const auto k = static_cast<std::size_t>(v);
-    if ((dependences_[k] & ~open_) != 0 || in_round_[k] || ready_stage_[k] > stages_done_) continue;
+    if ((dependences_[k] & ~open_) != 0 || in_iteration_[k] || ready_stage_[k] > stages_done_)
+      continue;
     if (value(v).kind == Kind::reduced) continue;
     write(v);
   }
@@ -205,7 +209,7 @@ void NestWriter::write_all(const Vec<int>& values) {
 
 void NestWriter::bind(int v, const std::string& text) {
   known_[static_cast<std::size_t>(v)] = 1;
-  line(worded("const {} v{} = {};", register_type(value(v).dtype), v, text));
+  line(formatted("const {} v{} = {};", register_type(value(v).dtype), v, text));
 }
 
 void NestWriter::bind_result(int reduction, const std::string& text) {
@@ -229,18 +233,18 @@ void NestWriter::store(const NestStore& s) {
                        : s.update == Op::min ? "atomicMin"
                                              : "atomicMax";
     const char* type = s.update == Op::add ? (size_of(d) == 8 ? "u64" : "u32") : register_type(d);
-    line(worded("{0}{1}(({2}*)b{3} + ({4}), ({2}){5});",
-                s.mask >= 0 ? "if (" + name(s.mask) + ") " : "", call, type, s.buffer,
-                index(s.index), x.text));
+    line(formatted("{0}{1}(({2}*)b{3} + ({4}), ({2}){5});",
+                   s.mask >= 0 ? "if (" + name(s.mask) + ") " : "", call, type, s.buffer,
+                   index(s.index), x.text));
     return;
   }
   open(s.mask >= 0 ? "if (" + name(s.mask) + ")" : "");
-  line(worded("const idx at = {};", index(s.index)));
-  line(worded("const {} before = {};", register_type(d),
-              from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
+  line(formatted("const idx at = {};", index(s.index)));
+  line(formatted("const {} before = {};", register_type(d),
+                 from_memory(d, formatted("VT_LOAD(b{}, at)", s.buffer))));
   const Operand operands[] = {{"before", d}, x};
-  line(worded("const {} after = {};", register_type(d), element(s.update, d, {}, operands)));
-  line(worded("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "after")));
+  line(formatted("const {} after = {};", register_type(d), element(s.update, d, {}, operands)));
+  line(formatted("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "after")));
   close();
 }
 
@@ -283,9 +287,9 @@ bool NestWriter::writes_over_operands() const {
 }
 
 void NestWriter::synchronise() {
-  if (mapping_.team == 1) return;
-  line(mapping_.team == mapping_.block || mapping_.columns > 1 ? "__syncthreads();"
-                                                               : "__syncwarp();");
+  if (mapping_.thread_group == 1) return;
+  line(mapping_.thread_group == mapping_.block || mapping_.columns > 1 ? "__syncthreads();"
+                                                                       : "__syncwarp();");
 }
 
 }  // namespace vt::detail::cuda

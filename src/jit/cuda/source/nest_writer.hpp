@@ -1,5 +1,4 @@
-// NestWriter: the text of a nest's kernel while it is written: what is known where, and how values,
-// accesses and stages are put.
+// NestWriter: writes the text of a nest's kernel: its values, accesses and stages.
 #pragma once
 
 #include <string>
@@ -7,7 +6,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../products/product_source.hpp"
+#include "epilogue_function.hpp"
 #include "nest_source.hpp"
 #include "source_writer.hpp"
 
@@ -44,7 +43,7 @@ class NestWriter : SourceWriter {
   void synchronise();
   void prepare_local_arrays();
   std::string extent(int l) const;
-  // Loop variables from a number of all their rounds, the last loop the fastest.
+  // Loop variables from a number of all their iterations, the last loop the fastest.
   void decompose(const std::string& of, const SmallVec<int, 6>& loops);
   void leave(const SmallVec<int, 6>& loops);
   std::string name(int v) const;
@@ -59,31 +58,34 @@ class NestWriter : SourceWriter {
   void store(const NestStore& s);
   void store_all(const Vec<int>& stores);
   StageParts parts_of(int k) const;
-  std::string rounds(const SmallVec<int, 6>& loops) const;
+  std::string iterations(const SmallVec<int, 6>& loops) const;
   void stage(int k);
   // Are there more results than elements for each of them?
   bool per_thread(const StageParts& p) const;
-  // One result of each of the stage's reductions, by `team` threads of which this is number `lane`.
-  void reduce(int k, const StageParts& p, int team, const std::string& lane);
-  void accumulate(const StageParts& p, int team, bool chunks);
-  // One more round of a reduction that is no fold.
-  void add_round(int r, int team, bool chunks);
+  // One result of each of the stage's reductions, by `thread group` threads of which this is number
+  // `lane`.
+  void reduce(int k, const StageParts& p, int thread_group, const std::string& lane);
+  void accumulate(const StageParts& p, int thread_group, bool chunks);
+  // One more iteration of a reduction that is no fold.
+  void add_iteration(int r, int thread_group, bool chunks);
   // Element-wise, some neighbours at a time: all that lies densely is read first and written last,
   // by one access each where the arrays begin at multiples of 16 bytes and there are as many
   // neighbours left.
   void neighbours();
-  // Element-wise, a block for each square of 32 × 32 rounds of two loops: arrays that lie along the
-  // first of them are read along it, and turned in shared memory.
+  // Element-wise, a block for each square of 32 × 32 iterations of two loops: arrays that lie along
+  // the first of them are read along it, and transposed in shared memory.
   void tiles();
 
   const NestLoop& loop(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
   const NestValue& value(int v) const { return nest_.values[static_cast<std::size_t>(v)]; }
-  std::string access(int buffer, IndexId at) const { return worded("b{}, {}", buffer, index(at)); }
+  std::string access(int buffer, IndexId at) const {
+    return formatted("b{}, {}", buffer, index(at));
+  }
 
   const Nest& nest_;
   const Mapping& mapping_;
   Vec<std::uint64_t> dependences_;
-  Vec<char> known_, in_round_;
+  Vec<char> known_, in_iteration_;
   Vec<std::string> read_as_;  // of loads that were made before: where the element is
   Vec<int> ready_stage_;
   std::uint64_t open_ = 0;

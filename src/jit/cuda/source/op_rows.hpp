@@ -1,5 +1,4 @@
-// CUDA's row for every op of the op table: what runs it on a device, and why the host does where it
-// does.
+// For every op of the op table: what runs it on a CUDA device, and the reason if it is the host.
 #pragma once
 
 #include <string_view>

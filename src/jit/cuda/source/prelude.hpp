@@ -1,6 +1,6 @@
 // The text that every CUDA kernel begins with: element types, their conversions, arithmetic as the
-// interpreter defines it, and what the threads of a team do together. Self-contained, so that NVRTC
-// needs no headers.
+// interpreter defines it, and functions that the threads of a group call together. Self-contained,
+// so that NVRTC needs no headers.
 #pragma once
 
 #include <string_view>

@@ -1,98 +1,100 @@
-// Parts of arrays at places that are known at run time, in loops in registers: slices, gathers and
-// scatters.
+// Register kernels: slices, gathers and scatters at indices that are known only at run time.
 #include <vt/detail/message.hpp>
 
 #include "register_writer.hpp"
 
 namespace vt::detail::cuda::register_text {
 
-std::string Writer::clamped(const std::string& start, DType d, std::int64_t most) {
+std::string RegisterWriter::clamped(const std::string& start, DType d, std::int64_t most) {
   const std::string at = fresh_name();
-  const std::string wide =
-      d == DType::u64 ? worded("(i64)({0} > {1}ull ? {1}ull : {0})", start, most) : "(i64)" + start;
-  line(worded("const i64 {0} = vt_max<i64>(vt_min<i64>({1}, {2}ll), 0ll);", at, wide, most));
+  const std::string wide = d == DType::u64
+                               ? formatted("(i64)({0} > {1}ull ? {1}ull : {0})", start, most)
+                               : "(i64)" + start;
+  line(formatted("const i64 {0} = vt_max<i64>(vt_min<i64>({1}, {2}ll), 0ll);", at, wide, most));
   return at;
 }
 
-std::int64_t Writer::stride_of(const Shape& shape, std::size_t axis) {
+std::int64_t RegisterWriter::stride_of(const Shape& shape, std::size_t axis) {
   std::int64_t n = 1;
   for (std::size_t d = axis + 1; d < shape.size(); ++d) n *= shape[d];
   return n;
 }
 
-std::string Writer::start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
+std::string RegisterWriter::start_of(const Shape& shape, const Shape& sizes,
+                                     std::span<const Val> starts) {
   std::string sum = "(i64)0";
   for (std::size_t d = 0; d < shape.size(); ++d)
-    sum +=
-        worded(" + {} * {}ll", clamped(element(starts[d], 0), starts[d].dtype, shape[d] - sizes[d]),
-               stride_of(shape, d));
+    sum += formatted(" + {} * {}ll",
+                     clamped(element(starts[d], 0), starts[d].dtype, shape[d] - sizes[d]),
+                     stride_of(shape, d));
   const std::string at = fresh_name();
   line("const i64 " + at + " = " + sum + ";");
   return at;
 }
 
-std::int64_t Writer::within(const Shape& shape, const Shape& sizes, std::int64_t k) {
+std::int64_t RegisterWriter::within(const Shape& shape, const Shape& sizes, std::int64_t k) {
   const Vec<std::int64_t> index = index_of_element(sizes, k);
   std::int64_t at = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) at += index[d] * stride_of(shape, d);
   return at;
 }
 
-Val Writer::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterWriter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   Val v = empty(g.aval(e.outputs[0]));
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
   const Val from = own(in[0]);
   for (std::int64_t k = 0; k < v.count; ++k)
     v.elements.push_back(
-        named(v.dtype, read(from, worded("{} + {}", start, within(shape, sizes, k)))));
+        named(v.dtype, read(from, formatted("{} + {}", start, within(shape, sizes, k)))));
   return v;
 }
 
-Val Writer::own(const Val& x) { return x.buffer >= 0 ? x : in_array(x); }
+Val RegisterWriter::own(const Val& x) { return x.buffer >= 0 ? x : in_array(x); }
 
-Val Writer::dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterWriter::dynamic_update_slice(const GraphBody& g, const Equation& e,
+                                         const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
   const Val v = own(in[0]);
   for (std::int64_t k = 0; k < in[1].count; ++k)
-    write(v, worded("{} + {}", start, within(shape, sizes, k)), element(in[1], k));
+    write(v, formatted("{} + {}", start, within(shape, sizes, k)), element(in[1], k));
   return v;
 }
 
-Writer::Target Writer::target(const Shape& shape, const IndexedElement& at, IndexMode mode,
-                              const Val& indices) {
+RegisterWriter::Target RegisterWriter::target(const Shape& shape, const IndexedElement& at,
+                                              IndexMode mode, const Val& indices) {
   Target t{"(i64)0", ""};
   for (std::size_t d = 0; d < shape.size(); ++d)
-    if (at.fixed[d] > 0) t.place += worded(" + {}ll", at.fixed[d] * stride_of(shape, d));
+    if (at.fixed[d] > 0) t.place += formatted(" + {}ll", at.fixed[d] * stride_of(shape, d));
   for (std::size_t k = 0; k < at.moved.size(); ++k) {
     const std::string start = element(indices, at.first + static_cast<std::int64_t>(k));
     const std::string moved = clamped(start, indices.dtype, at.at_most[k]);
     t.place +=
-        worded(" + {} * {}ll", moved, stride_of(shape, static_cast<std::size_t>(at.moved[k])));
+        formatted(" + {} * {}ll", moved, stride_of(shape, static_cast<std::size_t>(at.moved[k])));
     if (mode != IndexMode::fill) continue;
     // Unchanged by clamping: inside.
     t.inside += (t.inside.empty() ? "" : " && ") +
-                worded("(({}){} == {})", register_type(indices.dtype), moved, start);
+                formatted("(({}){} == {})", register_type(indices.dtype), moved, start);
   }
   return t;
 }
 
-Val Writer::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterWriter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   Val v = empty(g.aval(e.outputs[0]));
   const Val from = own(in[0]);
   for (std::int64_t n = 0; n < v.count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n),
                             e.as<GatherParams>().mode, in[1]);
     const std::string x = read(from, t.place);
-    v.elements.push_back(named(
-        v.dtype,
-        t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))));
+    v.elements.push_back(named(v.dtype, t.inside.empty() ? x
+                                                         : formatted("({}) ? {} : ({})0", t.inside,
+                                                                     x, register_type(v.dtype))));
   }
   return v;
 }
 
-Val Writer::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterWriter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Op combination = e.op == Op::scatter_add   ? Op::add
                          : e.op == Op::scatter_mul ? Op::mul
                          : e.op == Op::scatter_min ? Op::min

@@ -1,4 +1,4 @@
-// Register loops as CUDA text. A value of few elements is as many variables of the thread's own.
+// Register kernels as CUDA text. Each element of a value is a variable of the thread.
 #include "register_source.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/convert.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "element_source.hpp"
 #include "register_writer.hpp"
 
@@ -20,29 +20,30 @@ namespace register_text {
 // width.
 constexpr std::int64_t fewest_in_tiles = 1024;
 
-std::string Writer::kernel(const std::string& name) {
+std::string RegisterWriter::kernel(const std::string& name) {
   const std::size_t inputs = equation_.inputs.size();
-  text_ =
-      worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", register_loop_threads, name);
+  text_ = formatted("extern \"C\" __global__ void __launch_bounds__({}) {}(",
+                    register_kernel_threads, name);
   for (std::size_t k = 0; k < inputs + equation_.outputs.size(); ++k) {
     const DType d =
         graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).dtype;
-    text_ += worded("{}{}{}* b{}", k ? ", " : "", k < inputs ? "const " : "", memory_type(d), k);
+    text_ += formatted("{}{}{}* b{}", k ? ", " : "", k < inputs ? "const " : "", memory_type(d), k);
   }
   text_ += ") {\n";
   indent_ = 1;
   tiles_ = form_.count >= fewest_in_tiles && !carries_memory(form_);
   if (tiles_) {
     line(
-        worded("const i64 first = (i64)blockIdx.x * {} + threadIdx.x / 32 * 32, own = first + "
-               "threadIdx.x % 32;",
-               register_loop_threads));
-    line(worded("if (first >= {}ll) return;", form_.count));
-    line(worded("const i64 lane = vt_min<i64>(own, {}ll);", form_.count - 1));
-    line(worded("__shared__ u64 tiles[{}][{}];", register_loop_threads / 32, 32 * 17));
+        formatted("const i64 first = (i64)blockIdx.x * {} + threadIdx.x / 32 * 32, own = first + "
+                  "threadIdx.x % 32;",
+                  register_kernel_threads));
+    line(formatted("if (first >= {}ll) return;", form_.count));
+    line(formatted("const i64 lane = vt_min<i64>(own, {}ll);", form_.count - 1));
+    line(formatted("__shared__ u64 tiles[{}][{}];", register_kernel_threads / 32, 32 * 17));
   } else if (form_) {
-    line(worded("const i64 lane = (i64)blockIdx.x * {} + threadIdx.x;", register_loop_threads));
-    line(worded("if (lane >= {}ll) return;", form_.count));
+    line(
+        formatted("const i64 lane = (i64)blockIdx.x * {} + threadIdx.x;", register_kernel_threads));
+    line(formatted("if (lane >= {}ll) return;", form_.count));
   } else {
     line("if (threadIdx.x != 0) return;");
   }
@@ -61,7 +62,7 @@ std::string Writer::kernel(const std::string& name) {
   }
   const Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
-    // in place, or stored round by round
+    // in place, or stored iteration by iteration
     if (results[k].buffer >= 0 || results[k].elements.empty()) continue;
     store_all({.start = "0",
                .dtype = results[k].dtype,
@@ -73,13 +74,13 @@ std::string Writer::kernel(const std::string& name) {
   return std::move(text_);
 }
 
-std::string Writer::named(DType d, const std::string& text) {
+std::string RegisterWriter::named(DType d, const std::string& text) {
   std::string name = fresh_name();
-  line(worded("const {} {} = {};", register_type(d), name, text));
+  line(formatted("const {} {} = {};", register_type(d), name, text));
   return name;
 }
 
-Val Writer::variables(DType d, std::int64_t count) {
+Val RegisterWriter::variables(DType d, std::int64_t count) {
   Val v{.dtype = d, .count = count};
   std::string text = register_type(d);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -90,19 +91,19 @@ Val Writer::variables(DType d, std::int64_t count) {
   return v;
 }
 
-Val Writer::in_array(const Val& v) {
+Val RegisterWriter::in_array(const Val& v) {
   Val a{.array = fresh_name(), .dtype = v.dtype, .count = v.count};
-  std::string text =
-      worded("{} {}[{}] = {{", register_type(v.dtype), a.array, std::max<std::int64_t>(v.count, 1));
+  std::string text = formatted("{} {}[{}] = {{", register_type(v.dtype), a.array,
+                               std::max<std::int64_t>(v.count, 1));
   for (std::int64_t i = 0; i < v.count; ++i) {
     text += (i ? ", " : "") + element(v, i);
-    a.elements.push_back(worded("{}[{}]", a.array, i));
+    a.elements.push_back(formatted("{}[{}]", a.array, i));
   }
   line(text + "};");
   return a;
 }
 
-std::int64_t Writer::block_of(int buffer) const {
+std::int64_t RegisterWriter::block_of(int buffer) const {
   if (!form_) return 0;
   const std::size_t inputs = equation_.inputs.size(), k = static_cast<std::size_t>(buffer);
   const int axis = form_.axes[k];
@@ -114,26 +115,27 @@ std::int64_t Writer::block_of(int buffer) const {
   return block;
 }
 
-std::string Writer::place(const Val& v, const std::string& at) const {
+std::string RegisterWriter::place(const Val& v, const std::string& at) const {
   const std::string linear =
-      v.start == "0" ? worded("(i64)({})", at) : worded("((i64)({}) + ({}))", at, v.start);
+      v.start == "0" ? formatted("(i64)({})", at) : formatted("((i64)({}) + ({}))", at, v.start);
   const std::int64_t block = block_of(v.buffer);
   if (block == 0) return linear;
-  if (block == 1) return worded("{} * {}ll + lane", linear, form_.count);
-  return worded("({0} / {1}ll * {2}ll + lane) * {1}ll + {0} % {1}ll", linear, block, form_.count);
+  if (block == 1) return formatted("{} * {}ll + lane", linear, form_.count);
+  return formatted("({0} / {1}ll * {2}ll + lane) * {1}ll + {0} % {1}ll", linear, block,
+                   form_.count);
 }
 
-std::string Writer::read(const Val& v, const std::string& at) const {
-  if (v.buffer < 0) return worded("{}[{}]", v.array, at);
-  return from_memory(v.dtype, worded("VT_LOAD(b{}, {})", v.buffer, place(v, at)));
+std::string RegisterWriter::read(const Val& v, const std::string& at) const {
+  if (v.buffer < 0) return formatted("{}[{}]", v.array, at);
+  return from_memory(v.dtype, formatted("VT_LOAD(b{}, {})", v.buffer, place(v, at)));
 }
 
-void Writer::write(const Val& v, const std::string& at, const std::string& x) {
-  if (v.buffer < 0) line(worded("{}[{}] = {};", v.array, at, x));
-  else line(worded("VT_STORE(b{}, {}, {});", v.buffer, place(v, at), to_memory(v.dtype, x)));
+void RegisterWriter::write(const Val& v, const std::string& at, const std::string& x) {
+  if (v.buffer < 0) line(formatted("{}[{}] = {};", v.array, at, x));
+  else line(formatted("VT_STORE(b{}, {}, {});", v.buffer, place(v, at), to_memory(v.dtype, x)));
 }
 
-bool Writer::goes_in_tiles(const Val& object) const {
+bool RegisterWriter::goes_in_tiles(const Val& object) const {
   // as close together as that, threads find what they read in lines that their neighbours have
   // asked for
   constexpr std::int64_t bytes = 16;
@@ -141,57 +143,57 @@ bool Writer::goes_in_tiles(const Val& object) const {
          object.count * static_cast<std::int64_t>(size_of(object.dtype)) >= bytes;
 }
 
-std::string Writer::tile(const Val& object) const {
-  return worded("({}*)tiles[threadIdx.x / 32]", memory_type(object.dtype));
+std::string RegisterWriter::tile(const Val& object) const {
+  return formatted("({}*)tiles[threadIdx.x / 32]", memory_type(object.dtype));
 }
 
-Val Writer::loaded(const Val& object) {
+Val RegisterWriter::loaded(const Val& object) {
   Val v{.dtype = object.dtype, .count = object.count};
   const bool in_tiles = goes_in_tiles(object);
   const std::int64_t widest = in_tiles ? tile_width(object.dtype) : object.count;
   for (std::int64_t begin = 0; begin < object.count; begin += widest) {
     const std::int64_t width = std::min(widest, object.count - begin);
     if (in_tiles)
-      line(worded("vt_rows_in<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object),
-                  object.buffer, form_.count, object.count, begin));
+      line(formatted("vt_rows_in<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object),
+                     object.buffer, form_.count, object.count, begin));
     for (std::int64_t i = begin; i < begin + width; ++i)
       v.elements.push_back(named(
-          v.dtype, in_tiles
-                       ? from_memory(v.dtype, worded("VT_LOAD({}, (int)(lane - first) * {} + {})",
-                                                     tile(object), width | 1, i - begin))
-                       : read(object, worded("{}", i))));
+          v.dtype,
+          in_tiles ? from_memory(v.dtype, formatted("VT_LOAD({}, (int)(lane - first) * {} + {})",
+                                                    tile(object), width | 1, i - begin))
+                   : read(object, formatted("{}", i))));
   }
   return v;
 }
 
-void Writer::store_all(const Val& object, const Val& v) {
+void RegisterWriter::store_all(const Val& object, const Val& v) {
   const bool in_tiles = goes_in_tiles(object);
   const std::int64_t widest = in_tiles ? tile_width(object.dtype) : object.count;
   for (std::int64_t begin = 0; begin < object.count; begin += widest) {
     const std::int64_t width = std::min(widest, object.count - begin);
     if (in_tiles) line("__syncwarp();");
-    else if (tiles_) open(worded("if (own < {}ll)", form_.count));
+    else if (tiles_) open(formatted("if (own < {}ll)", form_.count));
     for (std::int64_t i = begin; i < begin + width; ++i) {
       const std::string x = to_memory(v.dtype, element(v, i));
-      line(in_tiles ? worded("VT_STORE({}, (int)threadIdx.x % 32 * {} + {}, {});", tile(object),
-                             width | 1, i - begin, x)
-                    : worded("VT_STORE(b{}, {}, {});", object.buffer,
-                             place(object, worded("{}", i)), x));
+      line(in_tiles ? formatted("VT_STORE({}, (int)threadIdx.x % 32 * {} + {}, {});", tile(object),
+                                width | 1, i - begin, x)
+                    : formatted("VT_STORE(b{}, {}, {});", object.buffer,
+                                place(object, formatted("{}", i)), x));
     }
     if (in_tiles)
-      line(worded("vt_rows_out<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object),
-                  object.buffer, form_.count, object.count, begin));
+      line(formatted("vt_rows_out<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object),
+                     object.buffer, form_.count, object.count, begin));
     else if (tiles_) close();
   }
 }
 
-void Writer::copy(const Val& to, const Val& from) {
+void RegisterWriter::copy(const Val& to, const Val& from) {
   if (to.buffer >= 0 || from.buffer >= 0) return;  // in place
   for (std::int64_t i = 0; i < to.count; ++i)
     if (element(to, i) != element(from, i)) line(element(to, i) + " = " + element(from, i) + ";");
 }
 
-void Writer::exchange(const Vec<Val>& carry, Vec<Val> next) {
+void RegisterWriter::exchange(const Vec<Val>& carry, Vec<Val> next) {
   Vec<std::string> written;
   for (std::size_t i = 0; i < carry.size(); ++i)
     for (std::size_t k = 0; k < carry[i].elements.size(); ++k)
@@ -207,7 +209,7 @@ void Writer::exchange(const Vec<Val>& carry, Vec<Val> next) {
   for (std::size_t i = 0; i < carry.size(); ++i) copy(carry[i], next[i]);
 }
 
-Vec<Val> Writer::run(const GraphBody& g, const Vec<Val>& inputs) {
+Vec<Val> RegisterWriter::run(const GraphBody& g, const Vec<Val>& inputs) {
   Vec<Val> env(g.avals.size());
   const auto at = [&](Var v) -> Val& { return env[static_cast<std::size_t>(v)]; };
   for (std::size_t i = 0; i < inputs.size(); ++i) at(g.inputs[i]) = inputs[i];
@@ -226,13 +228,13 @@ Vec<Val> Writer::run(const GraphBody& g, const Vec<Val>& inputs) {
   return outputs;
 }
 
-Vec<Val> Writer::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
-                         bool outermost) {
+Vec<Val> RegisterWriter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                                 bool outermost) {
   if (e.op == Op::cond) return branch(e, operands);
   return e.op == Op::while_ ? loop_while(e, operands) : loop_scan(g, e, operands, outermost);
 }
 
-Vec<Val> Writer::branch(const Equation& e, const Vec<Val>& operands) {
+Vec<Val> RegisterWriter::branch(const Equation& e, const Vec<Val>& operands) {
   const auto& branches = e.as<CondParams>().branches;
   const Vec<Val> inputs(operands.begin() + 1, operands.end());
   if (branches.size() == 1) return run(*branches[0], inputs);
@@ -244,7 +246,7 @@ Vec<Val> Writer::branch(const Equation& e, const Vec<Val>& operands) {
   for (std::size_t k = 0; k < branches.size(); ++k) {
     const bool last = k + 1 == branches.size();
     if (last) open("else");
-    else open(worded("{}if ({} <= {})", k ? "else " : "", element(operands[0], 0), k));
+    else open(formatted("{}if ({} <= {})", k ? "else " : "", element(operands[0], 0), k));
     const Vec<Val> own = run(*branches[k], inputs);
     for (std::size_t i = 0; i < own.size(); ++i) {
       if (own[i].buffer >= 0) results[i] = own[i];  // every branch hands on the same memory
@@ -255,7 +257,7 @@ Vec<Val> Writer::branch(const Equation& e, const Vec<Val>& operands) {
   return results;
 }
 
-Vec<Val> Writer::carried(const Vec<Val>& operands, std::size_t carries) {
+Vec<Val> RegisterWriter::carried(const Vec<Val>& operands, std::size_t carries) {
   Vec<Val> own;
   for (std::size_t i = 0; i < carries; ++i) {
     if (operands[i].buffer >= 0) {
@@ -268,32 +270,32 @@ Vec<Val> Writer::carried(const Vec<Val>& operands, std::size_t carries) {
   return own;
 }
 
-Vec<Val> Writer::loop_while(const Equation& e, const Vec<Val>& operands) {
+Vec<Val> RegisterWriter::loop_while(const Equation& e, const Vec<Val>& operands) {
   const auto& p = e.as<WhileParams>();
   const auto carries = static_cast<std::size_t>(p.carries);
   const Vec<Val> carry = carried(operands, carries);
   Vec<Val> inputs = operands;
   for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
   open("for (;;)");
-  line(worded("if (!{}) break;", element(run(*p.condition, inputs)[0], 0)));
+  line(formatted("if (!{}) break;", element(run(*p.condition, inputs)[0], 0)));
   const Vec<Val> next = run(*p.body, inputs);
   exchange(carry, next);
   close();
   return carry;
 }
 
-Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
-                           bool outermost) {
+Vec<Val> RegisterWriter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
+                                   bool outermost) {
   const auto& p = e.as<ScanParams>();
   const auto carries = static_cast<std::size_t>(p.carries),
              looped = carries + static_cast<std::size_t>(p.sequences);
   Vec<Val> carry = carried(operands, carries), sequences;
   for (std::size_t i = carries; i < looped; ++i)
     sequences.push_back(operands[i].buffer >= 0 ? operands[i] : in_array(operands[i]));
-  const std::string round = fresh_name(), row = fresh_name();
-  open(worded("for (i64 {0} = 0; {0} < {1}ll; ++{0})", round, p.length));
-  line(p.reverse ? worded("const i64 {} = {}ll - {};", row, p.length - 1, round)
-                 : worded("const i64 {} = {};", row, round));
+  const std::string iteration = fresh_name(), row = fresh_name();
+  open(formatted("for (i64 {0} = 0; {0} < {1}ll; ++{0})", iteration, p.length));
+  line(p.reverse ? formatted("const i64 {} = {}ll - {};", row, p.length - 1, iteration)
+                 : formatted("const i64 {} = {};", row, iteration));
   Vec<Val> inputs = operands;
   for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
   for (std::size_t i = carries; i < looped; ++i) {
@@ -302,20 +304,20 @@ Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>
     Val part = sequences[i - carries];
     part.count = n;
     if (part.buffer >= 0) {
-      part.start = worded("{} * {}ll + ({})", row, n, part.start);
+      part.start = formatted("{} * {}ll + ({})", row, n, part.start);
       inputs[i] = form_.in_registers(one) ? loaded(part) : part;
     } else {
       inputs[i] = empty(one);
       for (std::int64_t k = 0; k < n; ++k)
         inputs[i].elements.push_back(
-            named(one.dtype, read(part, worded("{} * {} + {}", row, n, k))));
+            named(one.dtype, read(part, formatted("{} * {} + {}", row, n, k))));
     }
   }
   const Vec<Val> next = run(*p.body, inputs);
   if (outermost)
     for (std::size_t k = carries; k < next.size(); ++k) {
       const std::int64_t n = next[k].count;
-      store_all({.start = worded("{} * {}ll", row, n),
+      store_all({.start = formatted("{} * {}ll", row, n),
                  .dtype = next[k].dtype,
                  .count = n,
                  .buffer = static_cast<int>(equation_.inputs.size() + k)},
@@ -328,12 +330,12 @@ Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>
   return carry;
 }
 
-std::string Writer::apply(Op op, DType dtype, const ParamsRef& params,
-                          std::initializer_list<Operand> operands) {
+std::string RegisterWriter::apply(Op op, DType dtype, const ParamsRef& params,
+                                  std::initializer_list<Operand> operands) {
   return cuda::element(op, dtype, params, {operands.begin(), operands.size()});
 }
 
-Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterWriter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Aval& out = g.aval(e.outputs[0]);
   const std::int64_t n = out.elements();
   switch (family_of(e.op)) {
@@ -378,13 +380,14 @@ Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   for (const std::int64_t source : source_elements(g, e)) {
     if (source < 0) v.elements.push_back(element(in[1], 0));  // pad's value where there is none
     else
-      v.elements.push_back(in[0].buffer < 0 ? element(in[0], source)
-                                            : named(out.dtype, read(in[0], worded("{}", source))));
+      v.elements.push_back(in[0].buffer < 0
+                               ? element(in[0], source)
+                               : named(out.dtype, read(in[0], formatted("{}", source))));
   }
   return v;
 }
 
-Val Writer::leaf(const Equation& e, const Aval& out) {
+Val RegisterWriter::leaf(const Equation& e, const Aval& out) {
   Val v = empty(out);
   for (std::int64_t i = 0; i < v.count; ++i) {
     Scalar x;
@@ -405,7 +408,7 @@ Val Writer::leaf(const Equation& e, const Aval& out) {
   return v;
 }
 
-Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
+Val RegisterWriter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
   const Axes& axes = e.as<AxesParams>().axes;
   struct Row {
@@ -442,7 +445,7 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   return v;
 }
 
-Val Writer::position(const GraphBody& g, const Equation& e, const Val& x) {
+Val RegisterWriter::position(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
   const AxisRuns runs(from.shape, e.as<ArgParams>().axis);
   Val v = empty(to);
@@ -451,22 +454,22 @@ Val Writer::position(const GraphBody& g, const Equation& e, const Val& x) {
                 where = "(" + literal(Scalar(0).converted(to.dtype)) + ")";
     for (std::int64_t k = 1; k < runs.length; ++k) {
       const std::string next = element(x, runs.at(n, k));
-      std::string better = worded("{} {} {}", next, e.op == Op::argmax ? ">" : "<", best);
+      std::string better = formatted("{} {} {}", next, e.op == Op::argmax ? ">" : "<", best);
       // NaN wins, the first of several.
       if (is_float(from.dtype))
         better =
-            worded("{1} == {1} && !({0} {2} {1})", next, best, e.op == Op::argmax ? "<=" : ">=");
+            formatted("{1} == {1} && !({0} {2} {1})", next, best, e.op == Op::argmax ? "<=" : ">=");
       const std::string wins = named(DType::bool_, better);
-      best = named(from.dtype, worded("{} ? {} : {}", wins, next, best));
+      best = named(from.dtype, formatted("{} ? {} : {}", wins, next, best));
       where = named(to.dtype,
-                    worded("{} ? {} : {}", wins, literal(Scalar(k).converted(to.dtype)), where));
+                    formatted("{} ? {} : {}", wins, literal(Scalar(k).converted(to.dtype)), where));
     }
     v.elements.push_back(where);
   }
   return v;
 }
 
-Val Writer::running(const GraphBody& g, const Equation& e, const Val& x) {
+Val RegisterWriter::running(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval& out = g.aval(e.outputs[0]);
   const auto& p = e.as<CumulativeParams>();
   const AxisRuns runs(out.shape, p.axis);
@@ -491,7 +494,7 @@ Val Writer::running(const GraphBody& g, const Equation& e, const Val& x) {
   return v;
 }
 
-Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+Val RegisterWriter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<DotParams>();
   const Aval& out = g.aval(e.outputs[0]);
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
@@ -505,9 +508,9 @@ Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
       const SmallProduct::Factors factors = product.at(i, t);
       const std::string x = converted({element(in[0], factors.lhs), in[0].dtype}, sums);
       const std::string y = converted({element(in[1], factors.rhs), in[1].dtype}, sums);
-      sum = sums == DType::f32   ? worded("fmaf({}, {}, {})", x, y, sum)
-            : sums == DType::f64 ? worded("fma({}, {}, {})", x, y, sum)
-                                 : worded("vt_add({}, vt_mul({}, {}))", sum, x, y);
+      sum = sums == DType::f32   ? formatted("fmaf({}, {}, {})", x, y, sum)
+            : sums == DType::f64 ? formatted("fma({}, {}, {})", x, y, sum)
+                                 : formatted("vt_add({}, vt_mul({}, {}))", sum, x, y);
       if (t % together == together - 1) sum = named(sums, sum);
     }
     v.elements.push_back(named(out.dtype, converted({sum, sums}, out.dtype)));
@@ -517,9 +520,9 @@ Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
 
 }  // namespace register_text
 
-DeviceCode::Grid register_loop_grid(const LaneForm& form) {
-  return {form.count < 0 ? 1 : (form.count + register_loop_threads - 1) / register_loop_threads,
-          register_loop_threads, 0};
+LaunchGrid register_kernel_grid(const LaneForm& form) {
+  return {form.count < 0 ? 1 : (form.count + register_kernel_threads - 1) / register_kernel_threads,
+          register_kernel_threads, 0};
 }
 
 bool carries_memory(const LaneForm& form) {
@@ -532,8 +535,8 @@ bool carries_memory(const LaneForm& form) {
   return false;
 }
 
-std::string register_loop_source(const LaneForm& form, const std::string& name) {
-  return register_text::Writer(form).kernel(name);
+std::string register_kernel_source(const LaneForm& form, const std::string& name) {
+  return register_text::RegisterWriter(form).kernel(name);
 }
 
 }  // namespace vt::detail::cuda

@@ -1,5 +1,4 @@
-// The text of a loop in registers while it is written: values, what is read and written, control
-// flow.
+// Writes the text of a register kernel: values, reads and writes, control flow.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/record/node.hpp"
-#include "../../regions/register_loop.hpp"
+#include "../../regions/register_kernel.hpp"
 #include "element_source.hpp"
 #include "source_writer.hpp"
 
@@ -28,9 +27,9 @@ struct Val {
   int buffer = -1;  ///< ≥ 0: in memory
 };
 
-class Writer : SourceWriter {
+class RegisterWriter : SourceWriter {
  public:
-  explicit Writer(const LaneForm& form)
+  explicit RegisterWriter(const LaneForm& form)
       : form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
     carries_ =
         equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
@@ -41,7 +40,7 @@ class Writer : SourceWriter {
   std::string kernel(const std::string& name);
 
  private:
-  std::string fresh_name() { return worded("x{}", ++names_); }
+  std::string fresh_name() { return formatted("x{}", ++names_); }
   /// A name for what a text computes.
   std::string named(DType d, const std::string& text);
   /// Variables to be written to.

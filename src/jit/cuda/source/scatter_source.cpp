@@ -1,4 +1,4 @@
-// Kernels that combine sorted updates with the elements that they meet at; see scatter.cpp.
+// Kernels that combine sorted updates of the same element; see scatter.cpp.
 #include "nest_writer.hpp"
 
 #include <algorithm>
@@ -15,21 +15,21 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
   const char *key = memory_type(u.key), *type = register_type(d);
   head(name,
-       worded(
+       formatted(
            "const {0}* __restrict__ keys, const {1}* __restrict__ places, {2}* __restrict__ parts",
            key, memory_type(u.place), memory_type(d)),
        "n");
-  line(worded("const {0} none = ({0})~0ull;", key));
-  line(worded("const idx window = {}, piece = {};", rounds(u.plan.window_loops),
-              SortedUpdates::piece));
+  line(formatted("const {0} none = ({0})~0ull;", key));
+  line(formatted("const idx window = {}, piece = {};", iterations(u.plan.window_loops),
+                 SortedUpdates::piece));
   line(join ? "const idx all = ((idx)n - 1) / piece * window;"
             : "const idx all = (idx)n * window;");
-  open(worded(
+  open(formatted(
       "for (idx t = (idx)blockIdx.x * {0} + threadIdx.x; t < all; t += (idx)gridDim.x * {0})",
       mapping_.block));
   line(join ? "const idx i = (t / window + 1) * piece, w = t % window;"
             : "const idx i = t / window, w = t % window;");
-  line(worded("const {} own = VT_LOAD(keys, i);", key));
+  line(formatted("const {} own = VT_LOAD(keys, i);", key));
   line("if (own == none) continue;");
   decompose("w", u.plan.window_loops);
   const auto combined = [&](const std::string& so_far, const std::string& x, DType of) {
@@ -37,15 +37,15 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
     return element(s.update, d, {}, operands);
   };
   Vec<int> roots;
-  const auto round_at = [&](const char* j) {
-    line(worded("const idx r = (idx)VT_LOAD(places, {});", j));
+  const auto iteration_at = [&](const char* j) {
+    line(formatted("const idx r = (idx)VT_LOAD(places, {});", j));
     decompose("r", u.plan.key_loops);
     write_all(needed_values(nest_, roots));
   };
   if (s.update == Op::select) {
     line("if (i + 1 < (idx)n && VT_LOAD(keys, i + 1) == own) continue;  // the last one stays");
     add_roots(nest_, s, roots);
-    round_at("i");
+    iteration_at("i");
     line("VT_STORE(" + access(s.buffer, s.index) + ", " + to_memory(d, this->name(s.value)) + ");");
   } else if (join) {
     line("// The first of the pieces that go on with an element takes those after it.");
@@ -53,32 +53,32 @@ std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::st
         "if (VT_LOAD(keys, i - 1) != own || (i > piece && VT_LOAD(keys, i - piece - 1) == own)) "
         "continue;");
     nest_.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
-    round_at("i");
+    iteration_at("i");
     line("const idx at = " + index(s.index) + ";");
-    line(worded("{} sum = {};", type, from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
+    line(formatted("{} sum = {};", type, from_memory(d, formatted("VT_LOAD(b{}, at)", s.buffer))));
     open("for (idx j = i; j < (idx)n && VT_LOAD(keys, j) == own; j += piece)");
-    line(worded("const {} part = {};", type,
-                from_memory(d, "VT_LOAD(parts, j / piece * window + w)")));
+    line(formatted("const {} part = {};", type,
+                   from_memory(d, "VT_LOAD(parts, j / piece * window + w)")));
     line("sum = " + combined("sum", "part", d) + ";");
     close();
-    line(worded("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
+    line(formatted("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
   } else {
     line("const bool first = i == 0 || VT_LOAD(keys, i - 1) != own;");
     line("if (!first && i % piece != 0) continue;");
     line("const idx end = vt_min<idx>((idx)n, (i / piece + 1) * piece);");
-    line(worded("{} sum = 0;", type));
+    line(formatted("{} sum = 0;", type));
     line("idx at = 0;");
     open("for (idx j = i; j < end && VT_LOAD(keys, j) == own; ++j)");
     add_roots(nest_, s, roots);
-    round_at("j");
+    iteration_at("j");
     line("at = " + index(s.index) + ";");
-    line(worded("if (j == i && first) sum = {};",
-                from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
-    line(worded("sum = j == i && !first ? ({}){} : {};", type, this->name(s.value),
-                combined("sum", this->name(s.value), value(s.value).dtype)));
+    line(formatted("if (j == i && first) sum = {};",
+                   from_memory(d, formatted("VT_LOAD(b{}, at)", s.buffer))));
+    line(formatted("sum = j == i && !first ? ({}){} : {};", type, this->name(s.value),
+                   combined("sum", this->name(s.value), value(s.value).dtype)));
     close();
-    line(worded("if (first) VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
-    line(worded("else VT_STORE(parts, i / piece * window + w, {});", to_memory(d, "sum")));
+    line(formatted("if (first) VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
+    line(formatted("else VT_STORE(parts, i / piece * window + w, {});", to_memory(d, "sum")));
   }
   close();
   text_ += "}\n";

@@ -1,4 +1,4 @@
-// The text of kernels that put rows in order.
+// The text of the kernels that sort rows.
 #include "sort_source.hpp"
 
 #include <string_view>
@@ -47,32 +47,32 @@ int bits_of(DType d) { return static_cast<int>(8 * size_of(d)); }
 std::string ordered(const SortSpec& s, int key, const std::string& element) {
   const DType d = s.dtypes[static_cast<std::size_t>(key)];
   const char* word = word_of(d);
-  std::string text = worded("({}){}", word, element);
+  std::string text = formatted("({}){}", word, element);
   if (is_float(d)) {
     const char* infinity = d == DType::f16    ? "0x7c00"
                            : d == DType::bf16 ? "0x7f80"
                            : d == DType::f32  ? "0x7f800000u"
                                               : "0x7ff0000000000000ull";
-    text = worded("vt_order_float<{}>({}, {})", word, text, infinity);
+    text = formatted("vt_order_float<{}>({}, {})", word, text, infinity);
   } else if (is_signed_int(d)) {
-    text = worded("vt_order_signed<{}>({})", word, text);
+    text = formatted("vt_order_signed<{}>({})", word, text);
   }
-  return s.descending ? worded("({})~{}", word, text) : text;
+  return s.descending ? formatted("({})~{}", word, text) : text;
 }
 // The element of operand `k` at `place` of the row that begins at `from`.
 std::string element(const SortSpec& s, int k, const std::string& from, const std::string& place) {
-  if (s.is_place[static_cast<std::size_t>(k)]) return worded("({})", place);
-  return worded("VT_LOAD(i{}, {} + (i64)({}) * inner)", k, from, place);
+  if (s.is_place[static_cast<std::size_t>(k)]) return formatted("({})", place);
+  return formatted("VT_LOAD(i{}, {} + (i64)({}) * inner)", k, from, place);
 }
 // Keys [first, end) at a place as one number of `type`.
 std::string joined(const SortSpec& s, int first, int end, const char* type, const std::string& from,
                    const std::string& place) {
   std::string text;
   for (int k = first; k < end; ++k) {
-    const std::string key = worded("({}){}", type, ordered(s, k, element(s, k, from, place)));
+    const std::string key = formatted("({}){}", type, ordered(s, k, element(s, k, from, place)));
     text = text.empty() ? key
-                        : worded("(({}) << {} | {})", text,
-                                 bits_of(s.dtypes[static_cast<std::size_t>(k)]), key);
+                        : formatted("(({}) << {} | {})", text,
+                                    bits_of(s.dtypes[static_cast<std::size_t>(k)]), key);
   }
   return text;
 }
@@ -80,17 +80,17 @@ std::string joined(const SortSpec& s, int first, int end, const char* type, cons
 class Kernel {
  public:
   Kernel(const std::string& name, int threads)
-      : head_(worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, name)) {}
+      : head_(formatted("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, name)) {}
   void pointer(const std::string& type, const std::string& name, bool written) {
-    add(worded("{}{}* __restrict__ {}", written ? "" : "const ", type, name));
+    add(formatted("{}{}* __restrict__ {}", written ? "" : "const ", type, name));
   }
   void operand(const SortSpec& s, int k) {
     if (!s.is_place[static_cast<std::size_t>(k)])
-      pointer(word_of(s.dtypes[static_cast<std::size_t>(k)]), worded("i{}", k), false);
+      pointer(word_of(s.dtypes[static_cast<std::size_t>(k)]), formatted("i{}", k), false);
   }
   void results(const SortSpec& s, const SmallVec<char, 4>& wanted) {
     for (std::size_t k = 0; k < wanted.size(); ++k)
-      if (wanted[k]) pointer(word_of(s.dtypes[k]), worded("o{}", k), true);
+      if (wanted[k]) pointer(word_of(s.dtypes[k]), formatted("o{}", k), true);
   }
   void numbers(std::initializer_list<const char*> names) {
     for (const char* n : names) add(std::string("long long ") + n);
@@ -105,8 +105,8 @@ class Kernel {
 };
 
 std::string types(const Record& r) {
-  return worded("typedef {} key;\ntypedef {} place;\n", r.wide_key ? "u64" : "u32",
-                r.wide_place ? "u64" : "u32");
+  return formatted("typedef {} key;\ntypedef {} place;\n", r.wide_key ? "u64" : "u32",
+                   r.wide_place ? "u64" : "u32");
 }
 
 // Rows of words in shared memory in order, by a bitonic network. Threads whose steps reach no
@@ -114,14 +114,14 @@ std::string types(const Record& r) {
 std::string network(int words, const char* word, int threads) {
   std::string text = "VT_FN void vt_order_rows(", load, swap, before;
   for (int w = 0; w < words; ++w) {
-    text += worded("{}* w{}, ", word, w);
+    text += formatted("{}* w{}, ", word, w);
     load +=
-        worded("        const {0} a{1} = VT_LOAD(w{1}, i), b{1} = VT_LOAD(w{1}, j);\n", word, w);
-    swap += worded(" VT_STORE(w{0}, i, b{0}); VT_STORE(w{0}, j, a{0});", w);
+        formatted("        const {0} a{1} = VT_LOAD(w{1}, i), b{1} = VT_LOAD(w{1}, j);\n", word, w);
+    swap += formatted(" VT_STORE(w{0}, i, b{0}); VT_STORE(w{0}, j, a{0});", w);
   }
   for (int w = words; w-- > 0;)
-    before = before.empty() ? worded("a{0} > b{0}", w)
-                            : worded("a{0} > b{0} || (a{0} == b{0} && ({1}))", w, before);
+    before = before.empty() ? formatted("a{0} > b{0}", w)
+                            : formatted("a{0} > b{0} || (a{0} == b{0} && ({1}))", w, before);
   text +=
       "int all, int padded) {\n  int last = 64;\n  for (int size = 2; size <= padded; size <<= "
       "1)\n";
@@ -129,7 +129,7 @@ std::string network(int words, const char* word, int threads) {
   text +=
       "      if (stride > 32 || last > 32) __syncthreads();\n      else __syncwarp();\n      last "
       "= stride;\n";
-  text += worded("      for (int t = threadIdx.x; t < all / 2; t += {}) {{\n", threads);
+  text += formatted("      for (int t = threadIdx.x; t < all / 2; t += {}) {{\n", threads);
   text += "        const int i = 2 * t - (t & (stride - 1)), j = i + stride;\n" + load;
   text += "        if ((" + before + ") == ((i & (padded - 1) & size) == 0)) {" + swap + " }\n";
   text += "      }\n    }\n  __syncthreads();\n}\n";
@@ -142,8 +142,8 @@ std::string store_results(const SortSpec& s, const SmallVec<char, 4>& wanted) {
   std::string text;
   for (std::size_t k = 0; k < wanted.size(); ++k)
     if (wanted[k])
-      text += worded("    VT_STORE(o{}, to + (i64)j * inner, ({}){});\n", k, word_of(s.dtypes[k]),
-                     element(s, static_cast<int>(k), "from", "at"));
+      text += formatted("    VT_STORE(o{}, to + (i64)j * inner, ({}){});\n", k,
+                        word_of(s.dtypes[k]), element(s, static_cast<int>(k), "from", "at"));
   return text;
 }
 
@@ -189,36 +189,36 @@ std::string sort_rows_source(const SortSpec& s, const RowWords& words,
   kernel.numbers({"rows", "length", "inner", "start", "limit"});
   std::string body, arrays, filled, padding;
   for (int w = 0; w < count; ++w) {
-    arrays += worded("  __shared__ {} w{}[{}];\n", word, w, all);
+    arrays += formatted("  __shared__ {} w{}[{}];\n", word, w, all);
     const int first = words.first_keys[static_cast<std::size_t>(w)];
     std::string text =
         w + 1 < count
             ? joined(s, first, words.first_keys[static_cast<std::size_t>(w) + 1], word, "from", "i")
             : joined(s, first, s.keys, word, "from", "i");
-    std::string pad = worded("({})~0ull", word);
+    std::string pad = formatted("({})~0ull", word);
     if (w + 1 == count) {
-      text = text.empty() ? worded("({})i", word)
-                          : worded("(({}) * {} | ({})i)", text, words.padded, word);
-      pad = worded("(({})~0ull * {} | ({})i)", word, words.padded, word);
+      text = text.empty() ? formatted("({})i", word)
+                          : formatted("(({}) * {} | ({})i)", text, words.padded, word);
+      pad = formatted("(({})~0ull * {} | ({})i)", word, words.padded, word);
     }
-    filled += worded("    VT_STORE(w{}, t, inside ? {} : {});\n", w, text, pad);
+    filled += formatted("    VT_STORE(w{}, t, inside ? {} : {});\n", w, text, pad);
   }
   const std::string address = "    const i64 row = row0 + r, from = vt_row(row, length, inner);\n";
-  body = arrays + worded(
+  body = arrays + formatted(
                       "  const i64 row0 = (i64)blockIdx.x * {0};\n  const int here = rows - row0 < "
                       "{0} ? (int)(rows - row0) : {0};\n",
                       words.rows);
-  body += worded("  for (int u = threadIdx.x; u < {}; u += {}) {{\n", all, threads);
+  body += formatted("  for (int u = threadIdx.x; u < {}; u += {}) {{\n", all, threads);
   body += "    // Rows that lie side by side are read together.\n";
-  body += worded(
+  body += formatted(
       "    const int r = inner == 1 ? u / {0} : u % {1}, i = inner == 1 ? u % {0} : u / {1}, t = r "
       "* {0} + i;\n",
       words.padded, words.rows);
   body += address + "    const bool inside = r < here && i < length;\n" + filled +
           "  }\n  vt_order_rows(";
-  for (int w = 0; w < count; ++w) body += worded("w{}, ", w);
-  body += worded("{}, {});\n", all, words.padded);
-  body += worded(
+  for (int w = 0; w < count; ++w) body += formatted("w{}, ", w);
+  body += formatted("{}, {});\n", all, words.padded);
+  body += formatted(
       "  const int count = (int)(limit - start);\n  for (int u = threadIdx.x; u < here * count; u "
       "+= {}) {{\n",
       threads);
@@ -227,8 +227,8 @@ std::string sort_rows_source(const SortSpec& s, const RowWords& words,
       "here;\n" +
       address;
   body += "    const i64 to = vt_row(row, count, inner);\n";
-  body += worded("    const int at = (int)(VT_LOAD(w{0}, r * {1} + (int)start + j) % {1});\n",
-                 count - 1, words.padded);
+  body += formatted("    const int at = (int)(VT_LOAD(w{0}, r * {1} + (int)start + j) % {1});\n",
+                    count - 1, words.padded);
   body += store_results(s, wanted) + "  }\n";
   return kernel.text(network(count, word, threads), body);
 }
@@ -241,7 +241,7 @@ std::string sort_keys_source(const SortSpec& s, const Record& r, int first, int 
   kernel.pointer("place", "places", false);
   kernel.pointer("key", "keys", true);
   kernel.numbers({"rows", "length", "inner", "begun"});
-  std::string body = worded(
+  std::string body = formatted(
       "  for (i64 t = (i64)blockIdx.x * {0} + threadIdx.x; t < rows * length; t += (i64)gridDim.x "
       "* {0}) {{\n",
       sort_threads);
@@ -252,8 +252,8 @@ std::string sort_keys_source(const SortSpec& s, const Record& r, int first, int 
   body +=
       "    const i64 from = vt_row(row, length, inner), at = begun ? (i64)VT_LOAD(places, t) : "
       "i;\n";
-  body += worded("    VT_STORE(keys, row * length + i, {});\n  }}\n",
-                 joined(s, first, end, "key", "from", "at"));
+  body += formatted("    VT_STORE(keys, row * length + i, {});\n  }}\n",
+                    joined(s, first, end, "key", "from", "at"));
   return kernel.text(types(r), body);
 }
 
@@ -262,7 +262,8 @@ std::string sort_count_source(const Record& r, const std::string& name) {
   kernel.pointer("key", "keys", false);
   kernel.pointer("place", "counts", true);
   kernel.numbers({"length", "tiles", "shift"});
-  return kernel.text(sort_text::types(r) + worded("constexpr int tile = {};\n", r.tile()), R"cuda(
+  return kernel.text(sort_text::types(r) + formatted("constexpr int tile = {};\n", r.tile()),
+                     R"cuda(
   __shared__ u32 own[256];
   VT_STORE(own, threadIdx.x, 0u);
   __syncthreads();
@@ -309,7 +310,8 @@ std::string sort_move_source(const Record& r, const std::string& name) {
   if (r.places) kernel.pointer("place", "places_there", true);
   kernel.numbers({"length", "tiles", "shift", "begun"});
   const std::string constants =
-      sort_text::types(r) + worded("constexpr int each = {0}, tile = {0} * 256;\n", r.tile() / 256);
+      sort_text::types(r) +
+      formatted("constexpr int each = {0}, tile = {0} * 256;\n", r.tile() / 256);
   // A warp ranks 32 elements at a time: after those of the same digit that it had before, and those
   // in lanes before.
   std::string body = R"cuda(
@@ -388,7 +390,7 @@ std::string sort_results_source(const SortSpec& s, const Record& r, const SmallV
   kernel.results(s, wanted);
   kernel.numbers({"rows", "length", "inner", "start", "limit"});
   std::string body = "  const i64 count = limit - start;\n";
-  body += worded(
+  body += formatted(
       "  for (i64 t = (i64)blockIdx.x * {0} + threadIdx.x; t < rows * count; t += (i64)gridDim.x * "
       "{0}) {{\n",
       sort_threads);
@@ -400,9 +402,9 @@ std::string sort_results_source(const SortSpec& s, const Record& r, const SmallV
   if (from_key && wanted[0]) {
     const DType d = s.dtypes[0];
     const char* word = word_of(d);
-    std::string x = worded("({}){}VT_LOAD(keys, record)", word, s.descending ? "~" : "");
-    if (is_signed_int(d)) x = worded("vt_order_signed<{}>({})", word, x);
-    body += worded("    VT_STORE(o0, to + j * inner, {});\n", x);
+    std::string x = formatted("({}){}VT_LOAD(keys, record)", word, s.descending ? "~" : "");
+    if (is_signed_int(d)) x = formatted("vt_order_signed<{}>({})", word, x);
+    body += formatted("    VT_STORE(o0, to + j * inner, {});\n", x);
   }
   body += store_results(s, gathered) + "  }\n";
   return kernel.text(types(r), body);
@@ -428,7 +430,7 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
   const bool one_word = !r.wide_key && !r.wide_place;
   std::string functions = types(r) + network(one_word ? 1 : 2, "u64", sort_threads);
   functions +=
-      worded("constexpr int key_bits = {}, capacity = {};\n", bits_of(s.dtypes[0]), capacity);
+      formatted("constexpr int key_bits = {}, capacity = {};\n", bits_of(s.dtypes[0]), capacity);
   std::string body = "  __shared__ u64 w0[capacity];\n";
   if (!one_word) body += "  __shared__ u64 w1[capacity];\n";
   body +=
@@ -437,11 +439,11 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
   body +=
       "  const i64 all = records ? records : length, begin = part * all / parts, end = (part + 1) "
       "* all / parts;\n";
-  body += worded("#define VT_KEY(i) {}\n",
-                 of_records ? "VT_LOAD(keys, row * records + (i))"
-                            : "(key)" + ordered(s, 0, element(s, 0, "from", "(i)")));
-  body += worded("#define VT_PLACE(i) {}\n",
-                 of_records ? "VT_LOAD(places, row * records + (i))" : "(place)(i)");
+  body += formatted("#define VT_KEY(i) {}\n",
+                    of_records ? "VT_LOAD(keys, row * records + (i))"
+                               : "(key)" + ordered(s, 0, element(s, 0, "from", "(i)")));
+  body += formatted("#define VT_PLACE(i) {}\n",
+                    of_records ? "VT_LOAD(places, row * records + (i))" : "(place)(i)");
   body += R"cuda(
   __shared__ u32 counts[256], chosen[3];
   // What is wanted begins with these digits, or is less; until so few elements do that they all can be kept.
@@ -495,19 +497,19 @@ std::string select_source(const SortSpec& s, const Record& r, int capacity, bool
   body +=
       "  for (int i = kept + threadIdx.x; i < padded; i += 256) {\n    VT_STORE(w0, i, ~0ull);\n";
   if (!one_word) body += "    VT_STORE(w1, i, ~0ull);\n";
-  body += worded("  }}\n  vt_order_rows(w0, {}padded, padded);\n", one_word ? "" : "w1, ");
+  body += formatted("  }}\n  vt_order_rows(w0, {}padded, padded);\n", one_word ? "" : "w1, ");
   const char* place = one_word ? "(place)VT_LOAD(w0, q)" : "(place)VT_LOAD(w1, q)";
   if (last) {
     body +=
         "  const i64 to = vt_row(row, limit - start, inner);\n  for (int q = (int)start + "
         "threadIdx.x; q < limit; q += 256) {\n";
-    body += worded("    const i64 j = q - start, at = (i64){};\n", place) +
+    body += formatted("    const i64 j = q - start, at = (i64){};\n", place) +
             store_results(s, wanted) + "  }\n";
   } else {
     body +=
         "  for (int q = threadIdx.x; q < limit; q += 256) {\n    const i64 to = (i64)blockIdx.x * "
         "limit + q;\n";
-    body += worded(
+    body += formatted(
         "    VT_STORE(keys_there, to, (key)(VT_LOAD(w0, q){}));\n    VT_STORE(places_there, to, "
         "{});\n  }}\n",
         one_word ? " >> 32" : "", place);

@@ -1,11 +1,11 @@
-// The text of kernels that put rows in order; see sort.cpp for which of them run when.
+// The text of the kernels that sort rows; program/sort.cpp chooses among them.
 #pragma once
 
 #include <string>
 
 #include <vt/small_vec.hpp>
 
-#include "../../cpu/runtime/sort_kernel.hpp"
+#include "../../fusion/sort_spec.hpp"
 
 namespace vt::detail::cuda {
 

@@ -13,40 +13,42 @@
 
 namespace vt::detail::linalg {
 
-Tensor matrix(std::string_view name, const Operand& x, Where where) {
+Tensor matrix(std::string_view name, const Operand& x, CallSite where) {
   need(name, x.tensor, where);
   const DType d = x.tensor.dtype();
   if (d == f16 || d == bf16)
-    refuse(
-        ErrorKind::dtype, name,
-        worded("needs f32, f64, c64 or c128, not {}; convert it with astype(vt::f32)", name_of(d)),
-        x.tensor, where);
+    refuse(ErrorKind::dtype, name,
+           formatted("needs f32, f64, c64 or c128, not {}; convert it with astype(vt::f32)",
+                     name_of(d)),
+           x.tensor, where);
   const Tensor t = to_float(x.tensor, where);
   return cast(t, t.dtype(), where);
 }
 
-Tensor matrices(std::string_view name, const Operand& x, Where where) {
+Tensor matrices(std::string_view name, const Operand& x, CallSite where) {
   Tensor t = matrix(name, x, where);
   if (t.rank() < 2) refuse(ErrorKind::shape, name, "needs at least two axes", t, where);
   return t;
 }
 
-Tensor square(std::string_view name, const Operand& x, Where where) {
+Tensor square(std::string_view name, const Operand& x, CallSite where) {
   Tensor t = matrices(name, x, where);
   if (t.dim(-1) != t.dim(-2)) refuse(ErrorKind::shape, name, "needs square matrices", t, where);
   return t;
 }
 
-void meet(Tensor& a, Tensor& b, Where where) {
+void meet(Tensor& a, Tensor& b, CallSite where) {
   const DType d = promote(a.dtype(), b.dtype());
   a = cast(a, d, where);
   b = cast(b, d, where);
 }
 
-Tensor turned(const Tensor& x) { return swapaxes(x, -1, -2); }
-Tensor adjoint(const Tensor& x) { return is_complex(x.dtype()) ? conj(turned(x)) : turned(x); }
+Tensor matrix_transpose(const Tensor& x) { return swapaxes(x, -1, -2); }
+Tensor adjoint(const Tensor& x) {
+  return is_complex(x.dtype()) ? conj(matrix_transpose(x)) : matrix_transpose(x);
+}
 
-Tensor with_batch(const Tensor& x, const Shape& batch, Where where) {
+Tensor with_batch(const Tensor& x, const Shape& batch, CallSite where) {
   Shape shape = batch;
   shape.push_back(x.dim(-2));
   shape.push_back(x.dim(-1));
@@ -57,7 +59,7 @@ Shape batch_of(const Tensor& x) {
 }
 
 /// The batch that matrices a and b share.
-Shape common_batch(std::string_view name, const Tensor& a, const Tensor& b, Where where) {
+Shape common_batch(std::string_view name, const Tensor& a, const Tensor& b, CallSite where) {
   const Shape x = batch_of(a), y = batch_of(b);
   Shape batch;
   const std::size_t rank = std::max(x.size(), y.size());
@@ -71,7 +73,7 @@ Shape common_batch(std::string_view name, const Tensor& a, const Tensor& b, Wher
   return batch;
 }
 
-Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, Where where,
+Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, CallSite where,
                        FunctionRef<Tensor(const Tensor&, const Tensor&)> solve) {
   Tensor b = right;
   const bool vector = b.rank() == 1;
@@ -80,7 +82,7 @@ Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& rig
   if (vector) b = reshaped(b, Shape{b.dim(0), 1}, where);
   const std::int64_t n = a.dim(-2);
   if (b.dim(-2) != n)
-    refuse(ErrorKind::shape, name, worded("the right side needs {} rows", n), a, right, where);
+    refuse(ErrorKind::shape, name, formatted("the right side needs {} rows", n), a, right, where);
   Tensor x;
   if (a.rank() == 2 && b.rank() > 2) {
     // One matrix for a batch of right sides: they stand side by side.
@@ -106,15 +108,15 @@ Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& rig
   return reshaped(x, shape, where);
 }
 
-Factors factors(const Tensor& a, Where where) {
+Factors factors(const Tensor& a, CallSite where) {
   const Tensor constant = stop_gradient(a);
   const SmallVec<Tensor, 1> lu = emit_all(Op::lu, {}, std::span<const Tensor>(&constant, 1), where);
   return {lu[0], lu[1], lu[2]};
 }
-Tensor solved(const Tensor& a, const Factors& f, const Tensor& b, Where where) {
+Tensor solved(const Tensor& a, const Factors& f, const Tensor& b, CallSite where) {
   return emit(Op::solve, make_params(SolveParams{}), {a, f.lu, f.permutation, b}, where);
 }
-std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, Where where) {
+std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, CallSite where) {
   const SmallVec<Tensor, 1> parts =
       emit_all(op, make_params(p), std::span<const Tensor>(&a, 1), where);
   return {parts.begin(), parts.end()};
@@ -130,7 +132,7 @@ inline Tensor phases(const Tensor& columns) {
 }
 
 /// The order of rows that exchanges one after the other lead to.
-inline Tensor permutation_of(const Tensor& pivots, std::int64_t rows, Where where) {
+inline Tensor permutation_of(const Tensor& pivots, std::int64_t rows, CallSite where) {
   Shape shape = pivots.shape();
   const int axis = pivots.rank() - 1;
   shape.back() = rows;
@@ -175,7 +177,7 @@ std::pair<Tensor, Tensor> lu_factor(Operand x) {
 }
 
 Tensor lu_solve(const std::pair<Tensor, Tensor>& factors, Operand b, bool transposed) {
-  const Where w = b.where;
+  const CallSite w = b.where;
   const detail::UserLine line(w);
   Tensor lu = la::square("lu_solve", Operand(factors.first), w),
          right = la::matrix("lu_solve", b, w);
@@ -210,7 +212,7 @@ std::pair<Tensor, bool> cho_factor(Operand x, bool lower) {
 }
 
 Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b) {
-  const Where w = b.where;
+  const CallSite w = b.where;
   const detail::UserLine line(w);
   Tensor c = la::square("cho_solve", Operand(factor.first), w),
          right = la::matrix("cho_solve", b, w);
@@ -270,15 +272,15 @@ SvdResult svd(Operand x, bool full_matrices) {
   if (!is_complex(u.dtype()) || s.size() == 0) return {u, s, vh};
   // Vectors without a singular value are as they are.
   const std::int64_t count = s.dim(-1);
-  const auto turned = [&](const Tensor& columns, const Tensor& by) {
-    const Tensor turned = slice_in_dim(columns, 0, count, 1, -1) * by;
+  const auto scaled = [&](const Tensor& columns, const Tensor& by) {
+    const Tensor product = slice_in_dim(columns, 0, count, 1, -1) * by;
     return columns.dim(-1) == count
-               ? turned
-               : concatenate({turned, slice_in_dim(columns, count, columns.dim(-1), 1, -1)}, -1);
+               ? product
+               : concatenate({product, slice_in_dim(columns, count, columns.dim(-1), 1, -1)}, -1);
   };
   const Tensor v = la::adjoint(vh);
   const Tensor by = la::phases(slice_in_dim(u.dim(-2) < v.dim(-2) ? v : u, 0, count, 1, -1));
-  return {turned(u, by), s, la::adjoint(turned(v, by))};
+  return {scaled(u, by), s, la::adjoint(scaled(v, by))};
 }
 Tensor svdvals(Operand x) {
   const detail::UserLine line(x.where);
@@ -286,7 +288,7 @@ Tensor svdvals(Operand x) {
 }
 
 Tensor solve(Operand a, Operand b) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   Tensor matrix = la::square("solve", a, w), right = la::matrix("solve", b, w);
   la::meet(matrix, right, w);
@@ -296,7 +298,7 @@ Tensor solve(Operand a, Operand b) {
 }
 
 Tensor inv(Operand a) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor m = la::square("inv", a, w);
   return la::solved(m, la::factors(m, w),
@@ -304,35 +306,35 @@ Tensor inv(Operand a) {
 }
 
 Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& o) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   Tensor matrix = la::square("triangular_solve", a, w),
          right = la::matrices("triangular_solve", b, w);
   if (!o.left_side && right.dim(-1) != matrix.dim(-1))
     detail::refuse(
         ErrorKind::shape, "triangular_solve",
-        detail::worded("x a = b needs a b of {} columns ({{.left_side = true}} is for a x = b)",
-                       matrix.dim(-1)),
+        detail::formatted("x a = b needs a b of {} columns ({{.left_side = true}} is for a x = b)",
+                          matrix.dim(-1)),
         matrix, right, w);
   la::meet(matrix, right, w);
   const detail::ParamsRef p = detail::make_params(
       detail::TriangularParams{o.lower, o.transpose_a == o.left_side, o.unit_diagonal});
-  const Tensor x =
-      la::for_right_sides("triangular_solve", matrix, o.left_side ? right : la::turned(right), w,
-                          [&](const Tensor& m, const Tensor& y) {
-                            return detail::emit(Op::triangular_solve, p, {m, y}, w);
-                          });
-  return o.left_side ? x : la::turned(x);
+  const Tensor x = la::for_right_sides("triangular_solve", matrix,
+                                       o.left_side ? right : la::matrix_transpose(right), w,
+                                       [&](const Tensor& m, const Tensor& y) {
+                                         return detail::emit(Op::triangular_solve, p, {m, y}, w);
+                                       });
+  return o.left_side ? x : la::matrix_transpose(x);
 }
 
 Tensor solve_triangular(Operand a, Operand b, Param<int> trans, bool lower, bool unit_diagonal) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   Tensor matrix = la::square("solve_triangular", a, w),
          right = la::matrix("solve_triangular", b, w);
   if (trans < 0 || trans > 2)
     detail::refuse(ErrorKind::value, "solve_triangular",
-                   detail::worded("trans must be 0, 1 or 2, not {}", trans), matrix, w);
+                   detail::formatted("trans must be 0, 1 or 2, not {}", trans), matrix, w);
   la::meet(matrix, right, w);
   const detail::ParamsRef p =
       detail::make_params(detail::TriangularParams{lower, trans != 0, unit_diagonal});
@@ -345,7 +347,7 @@ Tensor solve_triangular(Operand a, Operand b, Param<int> trans, bool lower, bool
 }
 
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {
-  const Where w = dl.where;
+  const CallSite w = dl.where;
   const detail::UserLine line(w);
   Tensor parts[4] = {la::matrix("tridiagonal_solve", dl, w), la::matrix("tridiagonal_solve", d, w),
                      la::matrix("tridiagonal_solve", du, w), la::matrix("tridiagonal_solve", b, w)};
@@ -355,7 +357,7 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {
     detail::refuse(ErrorKind::shape, "tridiagonal_solve", "needs at least one axis", parts[3], w);
   for (int twice = 0; twice < 2; ++twice)
     for (int i = 0; i < 3; ++i) la::meet(parts[i], parts[i + 1], w);
-  // The batches of the diagonals and of the right sides stretch to each other, as those of
+  // The batches of the diagonals and of the right sides broadcast to each other, as those of
   // element-wise operands do.
   Shape batch = la::batch_of(parts[3]);
   for (int i = 0; i < 3; ++i) {
@@ -373,8 +375,8 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {
   for (int i = 0; i < 3; ++i) {
     Shape diagonals = batch;
     diagonals.push_back(parts[3].dim(-2));
-    if (!detail::stretches(parts[3].shape(), right_sides) ||
-        !detail::stretches(parts[i].shape(), diagonals) || parts[i].dim(-1) != parts[3].dim(-2))
+    if (!detail::broadcasts_to(parts[3].shape(), right_sides) ||
+        !detail::broadcasts_to(parts[i].shape(), diagonals) || parts[i].dim(-1) != parts[3].dim(-2))
       detail::refuse(ErrorKind::shape, "tridiagonal_solve",
                      "the diagonals do not fit the right side", parts[i], b.tensor, w);
     parts[i] = detail::broadcast(parts[i], diagonals, w);

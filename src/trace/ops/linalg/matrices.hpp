@@ -7,36 +7,36 @@
 #include <vt/linalg.hpp>
 
 #include <vt/detail/function.hpp>
-#include "../promote.hpp"
+#include "../support/operands.hpp"
 
 namespace vt::detail::linalg {
 
 /// The operand as strong f32, f64, c64 or c128. Throws for other floats.
-Tensor matrix(std::string_view name, const Operand& x, Where where);
+Tensor matrix(std::string_view name, const Operand& x, CallSite where);
 /// The same with at least two axes; with the last two equal.
-Tensor matrices(std::string_view name, const Operand& x, Where where);
-Tensor square(std::string_view name, const Operand& x, Where where);
+Tensor matrices(std::string_view name, const Operand& x, CallSite where);
+Tensor square(std::string_view name, const Operand& x, CallSite where);
 /// Both in the dtype that they meet in.
-void meet(Tensor& a, Tensor& b, Where where);
+void meet(Tensor& a, Tensor& b, CallSite where);
 
 /// Swapped at the last two axes; and conjugated.
-Tensor turned(const Tensor& x);
+Tensor matrix_transpose(const Tensor& x);
 Tensor adjoint(const Tensor& x);
 Shape batch_of(const Tensor& x);
-Tensor with_batch(const Tensor& x, const Shape& batch, Where where);
+Tensor with_batch(const Tensor& x, const Shape& batch, CallSite where);
 
 /// solve(a, b) for b [n] or [..., n, k] by a function that takes matrices of one batch.
-Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, Where where,
+Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, CallSite where,
                        FunctionRef<Tensor(const Tensor&, const Tensor&)> solve);
 
 /// The LU of a, as constants: what is computed from them has its derivative by a (see SolveParams).
 struct Factors {
   Tensor lu, pivots, permutation;
 };
-Factors factors(const Tensor& a, Where where);
+Factors factors(const Tensor& a, CallSite where);
 /// x with a x = b; of one batch.
-Tensor solved(const Tensor& a, const Factors& f, const Tensor& b, Where where);
+Tensor solved(const Tensor& a, const Factors& f, const Tensor& b, CallSite where);
 /// The results of qr, eigh, svd or eig.
-std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, Where where);
+std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, CallSite where);
 
 }  // namespace vt::detail::linalg

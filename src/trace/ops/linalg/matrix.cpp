@@ -9,11 +9,11 @@
 
 #include <vt/linalg.hpp>
 
-#include "../contract.hpp"
+#include "../support/contract.hpp"
 
 namespace vt::detail {
 
-Tensor diagonal_of(const Tensor& x, std::int64_t offset, int a, int b, Where where) {
+Tensor diagonal_of(const Tensor& x, std::int64_t offset, int a, int b, CallSite where) {
   const int rank = x.rank();
   Axes permutation = other_axes(Axes({a, b}), rank);
   permutation.push_back(a);
@@ -32,27 +32,27 @@ Tensor diagonal_of(const Tensor& x, std::int64_t offset, int a, int b, Where whe
 
 namespace matrices {
 
-inline void need_matrix(std::string_view name, const Tensor& x, Where where) {
+inline void need_matrix(std::string_view name, const Tensor& x, CallSite where) {
   need(name, x, where);
   if (x.rank() < 2) refuse(ErrorKind::shape, name, "needs at least two axes", x, where);
 }
 
 /// Row minus column of every element of an n × m matrix, as i64.
-inline Tensor row(const Shape& matrix, Where where) { return counted(i64, matrix, 0, where); }
-inline Tensor column(const Shape& matrix, Where where) { return counted(i64, matrix, 1, where); }
+inline Tensor row(const Shape& matrix, CallSite where) { return counted(i64, matrix, 0, where); }
+inline Tensor column(const Shape& matrix, CallSite where) { return counted(i64, matrix, 1, where); }
 inline Shape last_two(const Tensor& x) { return Shape{x.dim(-2), x.dim(-1)}; }
 
 /// x where the mask (over the last two axes) holds, else 0.
-inline Tensor masked(const Tensor& x, const Tensor& mask, Where where) {
+inline Tensor masked(const Tensor& x, const Tensor& mask, CallSite where) {
   const Aval& a = aval_of(x);
   return vt::where(broadcast(mask, a.shape, where), x,
                    full_tensor(Scalar(0).converted(a.dtype), Aval(a.dtype, Shape{}, a.weak)));
 }
 
-/// [..., n] stretched to [..., rows, columns]: along the columns if `by_row`, else along the rows;
+/// [..., n] broadcast to [..., rows, columns]: along the columns if `by_row`, else along the rows;
 /// n is cut or padded to fit.
 inline Tensor along_diagonal(const Tensor& d, std::int64_t rows, std::int64_t columns, bool by_row,
-                             Where where) {
+                             CallSite where) {
   const int last = d.rank() - 1;
   const std::int64_t wanted = by_row ? rows : columns;
   Tensor t = d;
@@ -70,24 +70,24 @@ inline Tensor along_diagonal(const Tensor& d, std::int64_t rows, std::int64_t co
   shape.push_back(columns);
   Axes axes = Axes::first(last);
   axes.push_back(by_row ? last : last + 1);
-  return spread(t, shape, axes, where);
+  return broadcast_along(t, shape, axes, where);
 }
 
 /// The k-th diagonal of a square matrix of n + |k| rows holds x.
-inline Tensor on_diagonal(std::string_view name, const Tensor& x, int k, Where where) {
+inline Tensor on_diagonal(std::string_view name, const Tensor& x, int k, CallSite where) {
   const std::int64_t n = x.dim(-1) + std::abs(static_cast<std::int64_t>(k));
   const Shape matrix{n, n};
   Shape whole = x.shape();
   whole.back() = n;
   whole.push_back(n);
   need_size(name, x.dtype(), whole, {&x, 1}, where);
-  const Tensor stretched = along_diagonal(cast(x, x.dtype(), where), n, n, k >= 0, where);
-  return masked(stretched,
+  const Tensor broadcasted = along_diagonal(cast(x, x.dtype(), where), n, n, k >= 0, where);
+  return masked(broadcasted,
                 row(matrix, where) + static_cast<std::int64_t>(k) == column(matrix, where), where);
 }
 
 /// Component i of `axis`, which is dropped.
-inline Tensor component(const Tensor& x, int axis, std::int64_t i, Where where) {
+inline Tensor component(const Tensor& x, int axis, std::int64_t i, CallSite where) {
   Shape rest = x.shape();
   rest.erase(rest.begin() + axis);
   return reshaped(sliced(x, axis, i, i + 1, 1, where), rest, where);
@@ -95,7 +95,7 @@ inline Tensor component(const Tensor& x, int axis, std::int64_t i, Where where) 
 
 /// Covariance: observations along the last axis of a matrix (or a vector, which gives a scalar).
 inline Tensor covariance(std::string_view name, const Operand& x, bool rowvar, int ddof) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   need(name, x.tensor, w);
   if (x.tensor.rank() > 2)
     refuse(ErrorKind::shape, name, "needs a vector or a matrix", x.tensor, w);
@@ -125,7 +125,8 @@ Tensor diagonal(Operand x, Param<int> offset, Param<int> axis1, Param<int> axis2
             b = detail::normal_axis("diagonal", axis2, x.tensor, x.where);
   if (a == b)
     detail::refuse(ErrorKind::shape, "diagonal",
-                   detail::worded("axes {} and {} are the same", axis1, axis2), x.tensor, x.where);
+                   detail::formatted("axes {} and {} are the same", axis1, axis2), x.tensor,
+                   x.where);
   return detail::diagonal_of(x.tensor, offset, a, b, x.where);
 }
 Tensor diag(Operand x, Param<int> k) {
@@ -175,7 +176,7 @@ Tensor matrix_diag(Operand x) {
   return mx::on_diagonal("matrix_diag", x.tensor, 0, x.where);
 }
 Tensor matrix_set_diag(Operand x, Operand diagonal) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   mx::need_matrix("matrix_set_diag", x.tensor, w);
   detail::need("matrix_set_diag", diagonal.tensor, w);
@@ -186,20 +187,21 @@ Tensor matrix_set_diag(Operand x, Operand diagonal) {
   const Tensor& d = diagonal.tensor;
   if (d.shape() != wanted)
     detail::refuse(ErrorKind::shape, "matrix_set_diag",
-                   detail::worded("the diagonal must have shape {}", wanted.str()), x.tensor, d, w);
+                   detail::formatted("the diagonal must have shape {}", wanted.str()), x.tensor, d,
+                   w);
   if (detail::category(d.dtype()) > detail::category(x.tensor.dtype()))
     detail::refuse(ErrorKind::dtype, "matrix_set_diag",
-                   detail::worded("{} does not hold the diagonal", name_of(x.tensor.dtype())),
+                   detail::formatted("{} does not hold the diagonal", name_of(x.tensor.dtype())),
                    x.tensor, d, w);
-  const Tensor stretched =
+  const Tensor broadcasted =
       mx::along_diagonal(detail::cast(d, x.tensor.dtype(), w), rows, columns, rows <= columns, w);
   const Shape m = mx::last_two(x.tensor);
-  return where(detail::broadcast(mx::row(m, w) == mx::column(m, w), x.tensor.shape(), w), stretched,
-               x.tensor);
+  return where(detail::broadcast(mx::row(m, w) == mx::column(m, w), x.tensor.shape(), w),
+               broadcasted, x.tensor);
 }
 
 Tensor kron(Operand a, Operand b) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   detail::need("kron", a.tensor, w);
   detail::need("kron", b.tensor, w);
@@ -221,7 +223,7 @@ Tensor kron(Operand a, Operand b) {
 }
 
 Tensor cross(Operand a, Operand b, Param<int> axis) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   detail::need("cross", a.tensor, w);
   detail::need("cross", b.tensor, w);
@@ -230,7 +232,7 @@ Tensor cross(Operand a, Operand b, Param<int> axis) {
   const std::int64_t m = a.tensor.dim(p), n = b.tensor.dim(q);
   if ((m != 2 && m != 3) || (n != 2 && n != 3))
     detail::refuse(ErrorKind::shape, "cross",
-                   detail::worded("axis {} must have 2 or 3 elements", axis), a.tensor, b.tensor,
+                   detail::formatted("axis {} must have 2 or 3 elements", axis), a.tensor, b.tensor,
                    w);
   auto x = [&](int i) { return mx::component(a.tensor, p, i, w); };
   auto y = [&](int i) { return mx::component(b.tensor, q, i, w); };
@@ -243,7 +245,7 @@ Tensor cross(Operand a, Operand b, Param<int> axis) {
 }
 
 Tensor polyval(Operand coefficients, Operand x) {
-  const Where w = coefficients.where;
+  const CallSite w = coefficients.where;
   const detail::UserLine line(w);
   detail::need("polyval", coefficients.tensor, w);
   detail::need("polyval", x.tensor, w);
@@ -266,7 +268,7 @@ Tensor polyval(Operand coefficients, Operand x) {
 }
 
 Tensor matrix_power(Operand x, Param<int> n) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   mx::need_matrix("matrix_power", x.tensor, w);
   if (x.tensor.dim(-1) != x.tensor.dim(-2))
@@ -292,8 +294,8 @@ Tensor corrcoef(Operand x, bool rowvar) {
   const Tensor c = mx::covariance("corrcoef", x, rowvar, 1);
   if (c.rank() == 0) return c / c;
   const Tensor deviation = sqrt(detail::diagonal_of(c, 0, 0, 1, x.where));
-  const Tensor scaled = c / detail::spread(deviation, c.shape(), Axes(0), x.where) /
-                        detail::spread(deviation, c.shape(), Axes(1), x.where);
+  const Tensor scaled = c / detail::broadcast_along(deviation, c.shape(), Axes(0), x.where) /
+                        detail::broadcast_along(deviation, c.shape(), Axes(1), x.where);
   if (is_complex(x.tensor.dtype()))
     return complex(clip(real(scaled), -1.0, 1.0), clip(imag(scaled), -1.0, 1.0));
   return clip(scaled, -1.0, 1.0);

@@ -1,4 +1,4 @@
-// Functions of matrices made of the decompositions: determinants, norms, rank, least squares,
+// Functions of matrices composed of the decompositions: determinants, norms, rank, least squares,
 // matrix exponential, chains of products.
 #include <algorithm>
 #include <cmath>
@@ -9,20 +9,20 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../contract.hpp"
+#include "../support/contract.hpp"
 #include "matrices.hpp"
 
 namespace vt::detail::linalg {
 
 inline double epsilon(DType d) { return real_dtype(d) == f64 ? 0x1p-52 : 0x1p-23; }
 
-inline Tensor diagonals(const Tensor& a, Where where) {
+inline Tensor diagonals(const Tensor& a, CallSite where) {
   return diagonal_of(a, 0, a.rank() - 2, a.rank() - 1, where);
 }
-inline Tensor traces(const Tensor& a, Where where) { return sum(diagonals(a, where), -1); }
+inline Tensor traces(const Tensor& a, CallSite where) { return sum(diagonals(a, where), -1); }
 
 /// The sign of a permutation that was made by exchanges.
-inline Tensor parity(const Factors& f, DType d, Where where) {
+inline Tensor parity(const Factors& f, DType d, CallSite where) {
   const Tensor moved = f.pivots != counted(i32, f.pivots.shape(), f.pivots.rank() - 1, where);
   const Tensor odd = sum(cast(moved, i32, where), -1) % 2;
   return cast(1 - 2 * odd, d, where);
@@ -31,7 +31,7 @@ inline Tensor parity(const Factors& f, DType d, Where where) {
 /// Exponents of |x|, of complex numbers of the larger part, as numbers hold them, but one less, so
 /// that the power and its reciprocal are both normal numbers; only of what is not finite the
 /// reciprocal is 0.
-inline Tensor exponents(const Tensor& x, Where where) {
+inline Tensor exponents(const Tensor& x, CallSite where) {
   const Tensor size = is_complex(x.dtype()) ? maximum(abs(real(x)), abs(imag(x))) : abs(x);
   const bool wide = size.dtype() == f64;
   return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >>
@@ -47,7 +47,7 @@ inline Tensor reciprocal_power_of(const Tensor& exponent) {
   return power_of((exponent.dtype() == i64 ? 2046 : 254) - exponent);
 }
 /// A power of two near the largest element of each matrix, two axes of 1 behind the batch's.
-inline Tensor power_of_matrices(const Tensor& a, Where where) {
+inline Tensor power_of_matrices(const Tensor& a, CallSite where) {
   return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where)
                        : power_of(max(exponents(a, where), Axes{-2, -1}, true));
 }
@@ -59,7 +59,7 @@ inline Tensor scaled(const Tensor& x, const Tensor& by) {
 
 /// The product of the last axis: of numbers near 1, times what was taken out of them, so that
 /// nothing overflows on the way.
-inline Tensor product_of(const Tensor& x, Where where) {
+inline Tensor product_of(const Tensor& x, CallSite where) {
   const Tensor exponent = exponents(x, where);
   const DType d = real_dtype(x.dtype());
   // Every second one is halved: then they are about 1 together.
@@ -74,7 +74,7 @@ inline Tensor product_of(const Tensor& x, Where where) {
 }
 
 /// Row by row: the elements of each matrix of 1 to 3 rows.
-inline Vec<Tensor> elements_of(const Tensor& x, Where where) {
+inline Vec<Tensor> elements_of(const Tensor& x, CallSite where) {
   const std::int64_t n = x.dim(-1);
   const int rank = x.rank();
   Vec<Tensor> all;
@@ -88,7 +88,7 @@ inline Vec<Tensor> elements_of(const Tensor& x, Where where) {
 /// The determinants of matrices of 1 to 3 rows by their formula, of elements over a power of two
 /// near the largest, so that products do not overflow where their difference need not; NaN for what
 /// is not finite.
-inline Tensor small_determinant(const Tensor& x, Where where) {
+inline Tensor small_determinant(const Tensor& x, CallSite where) {
   const std::int64_t n = x.dim(-1);
   Vec<Tensor> elements = elements_of(x, where);
   Tensor most;
@@ -115,7 +115,7 @@ inline Tensor small_determinant(const Tensor& x, Where where) {
 }
 
 /// Their derivative along da: polynomials of one degree less, however the value is computed.
-inline Tensor small_determinant_along(const Tensor& a, const Tensor& da, Where where) {
+inline Tensor small_determinant_along(const Tensor& a, const Tensor& da, CallSite where) {
   const Vec<Tensor> e = elements_of(a, where), change = elements_of(da, where);
   if (e.size() == 1) return change[0];
   if (e.size() == 4)
@@ -134,13 +134,13 @@ inline Tensor small_determinant_along(const Tensor& a, const Tensor& da, Where w
 
 /// A function of a that is made of its LU, and its derivative along da, given the value.
 struct OfFactors {
-  std::vector<Tensor> (*values)(const Tensor& a, const Factors&, Where);
+  std::vector<Tensor> (*values)(const Tensor& a, const Factors&, CallSite);
   std::vector<Tensor> (*derivatives)(const std::vector<Tensor>& values, const Tensor& a,
-                                     const Factors&, const Tensor& da, Where);
+                                     const Factors&, const Tensor& da, CallSite);
 };
 /// One LU serves values and all derivatives.
 inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a, const Factors& f,
-                                      Where where) {
+                                      CallSite where) {
   const auto in = [](std::span<const Tensor> x) { return Factors{x[1], x[2], x[3]}; };
   const FlatFunction values = [=](std::span<const Tensor> x) {
     return function.values(x[0], in(x), where);
@@ -155,27 +155,27 @@ inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a
   return custom_jvp_flat(values, rule, operands, where);
 }
 
-inline std::vector<Tensor> sign_and_logarithm(const Tensor&, const Factors& f, Where where) {
+inline std::vector<Tensor> sign_and_logarithm(const Tensor&, const Factors& f, CallSite where) {
   const Tensor d = diagonals(f.lu, where);
   return {prod(sign(d), -1) * parity(f, f.lu.dtype(), where), sum(log(abs(d)), -1)};
 }
 inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& values,
                                                     const Tensor& a, const Factors& f,
-                                                    const Tensor& da, Where where) {
+                                                    const Tensor& da, CallSite where) {
   const Tensor change = traces(solved(a, f, da, where), where), none = zeros_like(values[1]);
   if (!is_complex(change.dtype())) return {none, change};
   // a sign of 0 stays
   return {values[0] * complex(none, vt::where(values[0] == 0, none, imag(change))), real(change)};
 }
 
-inline Tensor determinant(const Factors& f, Where where) {
+inline Tensor determinant(const Factors& f, CallSite where) {
   return scaled(product_of(diagonals(f.lu, where), where),
                 parity(f, real_dtype(f.lu.dtype()), where));
 }
 
 /// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n].
 /// 0 where two places are the same.
-inline Tensor products_of_others(const Tensor& s, int k, Where where) {
+inline Tensor products_of_others(const Tensor& s, int k, CallSite where) {
   const int batch = s.rank() - 1;
   const std::int64_t n = s.dim(-1);
   Tensor rest = s;  // for any k − 1 places s with ones there
@@ -205,7 +205,7 @@ inline Tensor products_of_others(const Tensor& s, int k, Where where) {
 /// Π s. With Y = left X right of all k matrices that derivative is
 /// factor · Σ (Π_{j not in i} s_j) det [Y_p at (i_p, i_q)]_{p, q ≤ k} over all i₁ … i_k:
 /// sums and products alone, so that nothing is divided by where a is singular.
-inline Tensor cofactors(std::span<const Tensor> x, Where where) {
+inline Tensor cofactors(std::span<const Tensor> x, CallSite where) {
   const std::span<const Tensor> directions = x.first(x.size() - 4), given = x.last(4);
   const Tensor &left = given[0], &s = given[1], &right = given[2], &factor = given[3];
   const int k = static_cast<int>(directions.size()) + 1, batch = s.rank() - 1;
@@ -226,7 +226,10 @@ inline Tensor cofactors(std::span<const Tensor> x, Where where) {
       Axes missing;
       for (int i = 0; i < k; ++i)
         if (i != p && i != q) missing.push_back(batch + i);
-      term = term * expand_dims(p == q ? diagonals(m, where) : p < q ? m : turned(m), missing);
+      term = term * expand_dims(p == q  ? diagonals(m, where)
+                                : p < q ? m
+                                        : matrix_transpose(m),
+                                missing);
     }
     if (exchanges % 2 != 0) term = -term;
     Axes summed;
@@ -237,14 +240,15 @@ inline Tensor cofactors(std::span<const Tensor> x, Where where) {
     total = total.defined() ? total + term : term;
   } while (std::next_permutation(order.begin(), order.end()));
   const Tensor inner = cast(matrix_diag(on), left.dtype(), where);
-  return matmul(matmul(turned(left), off.defined() ? inner + off : inner), turned(right)) *
+  return matmul(matmul(matrix_transpose(left), off.defined() ? inner + off : inner),
+                matrix_transpose(right)) *
          expand_dims(factor, {-1, -2});
 }
 
 /// It as a function of the directions and a, which stands behind them in x: its derivative along da
 /// is that of one order more. In X and the directions it is symmetric, and so its own transpose:
 /// with X in place of a direction. A rule puts the direction that is linear first.
-inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where) {
+inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, CallSite where) {
   constexpr std::size_t given = 5;
   const FlatFunction value = [where](std::span<const Tensor> x) {
     std::vector<Tensor> all(x.begin(), x.end());
@@ -276,7 +280,7 @@ inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where
 /// differentiable_cofactors of a, from singular values: right at every rank and to every order, but
 /// slow.
 inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> directions,
-                                           Where where) {
+                                           CallSite where) {
   // Of rows and columns of like sizes, as elimination does not mind sizes either.
   const Tensor m = stop_gradient(a);
   const auto inverse_sizes = [&](const Tensor& x, int axis) {
@@ -290,8 +294,8 @@ inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> 
                none = s <= epsilon(a.dtype()) * static_cast<double>(a.dim(-1)) * max(s, -1, true);
   const Tensor unitary = matmul(parts[0], parts[2]),
                turn = sign(determinant(factors(unitary, where), where));
-  const Tensor left = adjoint(parts[0]) * turned(by_row),
-               right = adjoint(parts[2]) * turned(by_column);
+  const Tensor left = adjoint(parts[0]) * matrix_transpose(by_row),
+               right = adjoint(parts[2]) * matrix_transpose(by_column);
   const Tensor factor = turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}));
   directions.insert(directions.end(), {a, left, vt::where(none, 0.0, s), right, factor});
   return differentiable_cofactors(directions, where);
@@ -299,7 +303,7 @@ inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> 
 
 /// f of each matrix of a batch, so that each goes its own way. x: [..., n, n] and [..., n], the
 /// first one matrices.
-inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, Where where) {
+inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, CallSite where) {
   const Shape batch = batch_of(x[0]);
   if (batch.rank() == 0) return f(x)[0];
   const auto own = [&](const Tensor& t, std::size_t skipped, Shape shape) {
@@ -320,26 +324,28 @@ inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, 
 
 /// Is the inverse of a of use? Not if pivots are small beside others, or the determinant is 0 or no
 /// number of its dtype.
-inline Tensor is_regular(const Factors& f, double tolerance, Where where) {
+inline Tensor is_regular(const Factors& f, double tolerance, CallSite where) {
   const Tensor sizes = abs(diagonals(f.lu, where)), size = abs(determinant(f, where));
   return (min(sizes, -1) > tolerance * max(sizes, -1)) & (size > 0) & isfinite(size);
 }
-inline Tensor inverse(const Tensor& a, const Factors& f, Where where) {
+inline Tensor inverse(const Tensor& a, const Factors& f, CallSite where) {
   return solved(a, f, broadcast(eye(a.dim(-1), a.dtype(), where), a.shape(), where), where);
 }
 
-inline std::vector<Tensor> determinant_value(const Tensor&, const Factors& f, Where where) {
+inline std::vector<Tensor> determinant_value(const Tensor&, const Factors& f, CallSite where) {
   return {determinant(f, where)};
 }
 inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor&,
-                                             const Factors&, const Tensor&, Where);
+                                             const Factors&, const Tensor&, CallSite);
 /// det(a) a⁻¹ transposed: its elements times those of da sum to the derivative of det(a) along da.
 /// By singular values only where it must be.
-inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Where where) {
+inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, CallSite where) {
   const FlatFunction each = [where](std::span<const Tensor> x) {
     const Tensor& a = x[0];
     const Factors f{x[1], x[2], x[3]};
-    const auto by_factors = [&] { return determinant(f, where) * turned(inverse(a, f, where)); };
+    const auto by_factors = [&] {
+      return determinant(f, where) * matrix_transpose(inverse(a, f, where));
+    };
     const double tolerance = std::sqrt(epsilon(a.dtype()));
     return std::vector<Tensor>{cond(is_regular(f, tolerance, where), by_factors,
                                     [&] { return cofactors_by_singular_values(a, {}, where); })};
@@ -349,7 +355,7 @@ inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Wh
 /// Two terms cancel where a is nearly singular, so that more matrices need singular values than
 /// above.
 inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Tensor& a,
-                                           const Factors& f, const Tensor& da, Where where) {
+                                           const Factors& f, const Tensor& da, CallSite where) {
   const FlatFunction each = [where](std::span<const Tensor> x) {
     const Tensor &a = x[0], &da = x[4];
     const Factors f{x[1], x[2], x[3]};
@@ -357,7 +363,7 @@ inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Ten
       const Tensor det = of_factors({determinant_value, determinant_along}, a, f, where)[0],
                    before = inverse(a, f, where);
       const Tensor change = solved(a, f, da, where);
-      return det * turned(traces(change, where) * before - matmul(change, before));
+      return det * matrix_transpose(traces(change, where) * before - matmul(change, before));
     };
     const double tolerance = real_dtype(a.dtype()) == f64 ? 1e-3 : 1e-2;
     return std::vector<Tensor>{cond(is_regular(f, tolerance, where), by_factors,
@@ -366,16 +372,16 @@ inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Ten
   return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation, da}, where)};
 }
 inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor& a,
-                                             const Factors& f, const Tensor& da, Where where) {
+                                             const Factors& f, const Tensor& da, CallSite where) {
   return {sum(of_factors({cofactors_value, cofactors_along}, a, f, where)[0] * da, {-2, -1})};
 }
 
 /// Singular values up to `tolerance` · the largest are 0.
-inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, Where where) {
+inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, CallSite where) {
   const FlatFunction f = [tolerance, where](std::span<const Tensor> x) {
     const std::vector<Tensor> parts = decomposed(Op::svd, x[0], {}, where);
     const Tensor& s = parts[1];
-    if (s.dim(-1) == 0) return std::vector<Tensor>{turned(zeros_like(x[0]))};
+    if (s.dim(-1) == 0) return std::vector<Tensor>{matrix_transpose(zeros_like(x[0]))};
     const Tensor kept = s > tolerance * max(s, -1, true);
     const Tensor inverse = vt::where(kept, 1.0 / vt::where(kept, s, 1.0), 0.0);
     return std::vector<Tensor>{
@@ -392,15 +398,15 @@ inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, Whe
 }
 
 inline void need_known(std::string_view function, const std::optional<vt::linalg::NormOrd>& ord,
-                       const Tensor& x, Where where) {
+                       const Tensor& x, CallSite where) {
   if (ord && ord->kind == vt::linalg::NormOrd::Kind::unknown)
-    refuse(
-        ErrorKind::value, function,
-        worded("there is no norm \"{}\"; \"fro\" and \"nuc\" are all that have a name", ord->name),
-        x, where);
+    refuse(ErrorKind::value, function,
+           formatted("there is no norm \"{}\"; \"fro\" and \"nuc\" are all that have a name",
+                     ord->name),
+           x, where);
 }
 
-inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where where) {
+inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, CallSite where) {
   using Kind = vt::linalg::NormOrd::Kind;
   if (ord.kind == Kind::frobenius) return vt::norm(x, Axes{-2, -1});
   const double size = std::fabs(ord.p);
@@ -408,7 +414,7 @@ inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where
   if (ord.kind == Kind::number && (size == 1 || __builtin_isinf(size)))
     return extreme(sum(abs(x), size == 1 ? -2 : -1));
   if (ord.kind == Kind::number && size != 2)
-    refuse(ErrorKind::value, "linalg::norm", worded("there is no norm {} of matrices", ord.p), x,
+    refuse(ErrorKind::value, "linalg::norm", formatted("there is no norm {} of matrices", ord.p), x,
            where);
   // At the zero matrix all derivatives are 0; a matrix with singular values that differ stands in
   // for it.
@@ -436,7 +442,7 @@ inline Pade pade_for(DType d) {
 }
 
 /// Numerator (odd powers in u, even ones in v): e^x ≈ (v − u)⁻¹ (v + u).
-inline Tensor pade(const Tensor& x, int m, Where where) {
+inline Tensor pade(const Tensor& x, int m, CallSite where) {
   Vec<double> c{1};
   for (int j = 1; j <= m; ++j)
     c.push_back(c.back() * (m - j + 1) / (static_cast<double>(2 * m - j + 1) * j));
@@ -481,7 +487,7 @@ namespace la = detail::linalg;
 using detail::Op;
 
 Tensor det(Operand a) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::square("det", a, w);
   const std::int64_t n = x.dim(-1);
@@ -503,7 +509,7 @@ Tensor det(Operand a) {
 }
 
 SlogdetResult slogdet(Operand a) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::square("slogdet", a, w);
   const std::vector<Tensor> results = la::of_factors(
@@ -512,7 +518,7 @@ SlogdetResult slogdet(Operand a) {
 }
 
 Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrices("matrix_rank", a, w);
   const Tensor s = svdvals(Operand(x));
@@ -527,7 +533,7 @@ NormOrd::NormOrd(const char* given) : name(given) {
 }
 
 Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool keepdims) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("linalg::norm", x.tensor, w);
   la::need_known("linalg::norm", ord, x.tensor, w);
@@ -544,7 +550,7 @@ Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool 
   }
   if (along.size() != 2)
     detail::refuse(ErrorKind::shape, "linalg::norm",
-                   detail::worded("needs one axis or two, not {}", along.size()), x.tensor, w);
+                   detail::formatted("needs one axis or two, not {}", along.size()), x.tensor, w);
   const Tensor a = ord->kind == NormOrd::Kind::number && std::fabs(ord->p) != 2
                        ? detail::to_float(x.tensor, w)
                        : la::matrix("linalg::norm", x, w);
@@ -556,7 +562,7 @@ Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool 
 }
 
 Tensor cond(Operand a, std::optional<NormOrd> p) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const bool spectral = !p || (p->kind == NormOrd::Kind::number && std::fabs(p->p) == 2);
   if (!spectral) {
@@ -571,7 +577,7 @@ Tensor cond(Operand a, std::optional<NormOrd> p) {
 }
 
 Tensor pinv(Operand a, std::optional<Param<double>> rtol) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrices("pinv", a, w);
   const double tolerance = rtol.value_or(10 * la::epsilon(x.dtype()) *
@@ -581,7 +587,7 @@ Tensor pinv(Operand a, std::optional<Param<double>> rtol) {
 }
 
 LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   Tensor x = la::matrices("lstsq", a, w), right = la::matrix("lstsq", b, w);
   la::meet(x, right, w);
@@ -608,7 +614,7 @@ LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond) {
 }
 
 Tensor tensorsolve(Operand a, Operand b) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrix("tensorsolve", a, w), right = la::matrix("tensorsolve", b, w);
   if (x.rank() < right.rank())
@@ -625,12 +631,12 @@ Tensor tensorsolve(Operand a, Operand b) {
 }
 
 Tensor tensorinv(Operand a, Param<int> ind) {
-  const Where w = a.where;
+  const CallSite w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrix("tensorinv", a, w);
   if (ind <= 0 || ind > x.rank())
     detail::refuse(ErrorKind::value, "tensorinv",
-                   detail::worded("ind must be between 1 and the rank, not {}", ind), x, w);
+                   detail::formatted("ind must be between 1 and the rank, not {}", ind), x, w);
   const Shape &s = x.shape(),
               front(std::span<const std::int64_t>(s.begin(), static_cast<std::size_t>(ind))),
               back(std::span<const std::int64_t>(s.begin() + ind, s.end()));
@@ -638,13 +644,13 @@ Tensor tensorinv(Operand a, Param<int> ind) {
     detail::refuse(ErrorKind::shape, "tensorinv", "the axes before and after ind differ in size", x,
                    w);
   const std::int64_t n = front.elements();
-  Shape turned = back;
-  turned.append(front.begin(), front.end());
-  return detail::reshaped(inv(detail::reshaped(x, Shape{n, n}, w)), turned, w);
+  Shape transposed = back;
+  transposed.append(front.begin(), front.end());
+  return detail::reshaped(inv(detail::reshaped(x, Shape{n, n}, w)), transposed, w);
 }
 
 Tensor expm(Operand x) {
-  const Where w = x.where;
+  const CallSite w = x.where;
   const detail::UserLine line(w);
   const Tensor a = la::square("expm", x, w);
   if (a.size() == 0) return a;
@@ -661,7 +667,7 @@ Tensor expm(Operand x) {
       [&](Tensor i, Tensor r) { return vt::where(i < each, matmul(r, r), r); }, start);
 }
 
-Tensor multi_dot(TensorSpan factors, Where where) {
+Tensor multi_dot(TensorSpan factors, CallSite where) {
   const detail::UserLine line(where);
   const std::size_t n = factors.size();
   if (n < 2)

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "../../numerics/special_tables.hpp"
-#include "../element_functions.hpp"
+#include "../support/element_functions.hpp"
 
 namespace vt::detail::exact {
 

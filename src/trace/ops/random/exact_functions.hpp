@@ -1,5 +1,5 @@
-// Functions made of operations that IEEE 754 rounds, so that every backend gives the same bits:
-// what random draws in f64 are made with.
+// Functions made only of operations that IEEE 754 rounds exactly, so that every backend gives the
+// same bits. Random draws in f64 are made with them.
 #pragma once
 
 #include <vt/tensor.hpp>

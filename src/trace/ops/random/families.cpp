@@ -1,13 +1,12 @@
-// The families of distributions that are drawn by rejection, or composed of such: gamma and its
-// kin, counts.
+// Distributions that are drawn by rejection, or composed of such: the gamma family and counts.
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include <vt/special.hpp>
 
-#include "../element_functions.hpp"
 #include "../special/formulas.hpp"
+#include "../support/element_functions.hpp"
 #include "random_draw.hpp"
 
 namespace vt::detail::random_families {
@@ -32,7 +31,7 @@ Tensor fraction(const Tensor& word, DType dtype, bool lower_half = false) {
 }
 /// Two independent numbers in (0, 1) of an element's key and the number of the attempt.
 std::pair<Tensor, Tensor> fractions(const Tensor& key, const Tensor& attempt, DType dtype,
-                                    Where where) {
+                                    CallSite where) {
   const Tensor word = randoms::hashed(key, dtype == f64 ? attempt + attempt : attempt, where);
   if (dtype == f32) return {fraction(word, f32), fraction(word, f32, true)};
   return {fraction(word, f64),
@@ -41,12 +40,12 @@ std::pair<Tensor, Tensor> fractions(const Tensor& key, const Tensor& attempt, DT
 
 /// (key, number of the attempt, parameters…) → value, accepted.
 using Attempt = std::pair<Tensor, Tensor> (*)(const Tensor& key, const Tensor& number,
-                                              Leaves parameters, Where);
+                                              Leaves parameters, CallSite);
 
 /// Attempts until one is accepted. The first is made for all elements at once, as most need no
 /// other; `exempt` elements need none.
 Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const Tensor& exempt,
-                Attempt attempt, Where where) {
+                Attempt attempt, CallSite where) {
   const auto [first, good] = attempt(keys, counter(0), parameters, where);
   const FlatFunction loop = [attempt, name, where](Leaves in) -> Tensors {
     const Leaves own = in.subspan(3);
@@ -67,7 +66,7 @@ Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const T
 
 /// a ≥ 1; the value is d·v with d = a − 1/3, v = (1 + x/√(9d))³ and a normal x.
 std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number, Leaves parameters,
-                                        Where where) {
+                                        CallSite where) {
   const Tensor d = parameters[0] - 1.0 / 3, width = 1.0 / sqrt(9.0 * d);
   const auto [u, w] = fractions(key, number, d.dtype(), where);
   const Tensor x = randoms::normal_at(2.0 * u - 1.0, where), t = 1.0 + x * width,
@@ -138,7 +137,7 @@ Tensor signed_power(const Draw& d, const Shape& shape, const Tensor& p, DType w)
 /// parameters).
 Tensor searched(const char* name, const Tensor& u, const Tensor& at_zero, Leaves parameters,
                 const Tensor& needed, Tensor (*ratio)(const Tensor& k, Leaves parameters),
-                Where where) {
+                CallSite where) {
   const FlatFunction loop = [ratio, name, where](Leaves in) -> Tensors {
     const Leaves own = in.subspan(3);
     const Tensor zero = full_tensor(Scalar(0.0), Aval(f64, Shape{}));
@@ -157,7 +156,7 @@ Tensor searched(const char* name, const Tensor& u, const Tensor& at_zero, Leaves
 }
 
 std::pair<Tensor, Tensor> poisson_attempt(const Tensor& key, const Tensor& number,
-                                          Leaves parameters, Where where) {
+                                          Leaves parameters, CallSite where) {
   const Tensor &mean = parameters[0], b = 0.931 + 2.53 * sqrt(mean), a = -0.059 + 0.02483 * b;
   const auto [first, v] = fractions(key, number, f64, where);
   const Tensor u = first - 0.5, us = 0.5 - abs(u), k = floor((2.0 * a / us + b) * u + mean + 0.43);
@@ -188,9 +187,9 @@ Tensor poisson(const Draw& d, const Shape& shape, const Tensor& mean) {
 
 /// Parameters: n and p ≤ ½.
 std::pair<Tensor, Tensor> binomial_attempt(const Tensor& key, const Tensor& number,
-                                           Leaves parameters, Where where) {
+                                           Leaves parameters, CallSite where) {
   const Tensor &n = parameters[0], &p = parameters[1];
-  const Tensor spread = sqrt(n * p * (1.0 - p)), b = 1.15 + 2.53 * spread,
+  const Tensor deviation = sqrt(n * p * (1.0 - p)), b = 1.15 + 2.53 * deviation,
                a = -0.0873 + 0.0248 * b + 0.01 * p;
   const auto [first, v] = fractions(key, number, f64, where);
   const Tensor u = first - 0.5, us = 0.5 - abs(u), k = floor((2.0 * a / us + b) * u + n * p + 0.5);
@@ -200,7 +199,7 @@ std::pair<Tensor, Tensor> binomial_attempt(const Tensor& key, const Tensor& numb
   const Tensor mode = floor((n + 1.0) * p), at = vt::where(possible, k, mode);
   const auto weight = [&](const Tensor& m) { return lgamma(m + 1.0) + lgamma(n - m + 1.0); };
   const Tensor mass = weight(mode) - weight(at) + (at - mode) * log(p / (1.0 - p));
-  const Tensor size = log(v * ((2.83 + 5.1 / b) * spread) / (a / (us * us) + b));
+  const Tensor size = log(v * ((2.83 + 5.1 / b) * deviation) / (a / (us * us) + b));
   return {k, logical_and(possible, logical_or(quick, size <= mass))};
 }
 
@@ -227,7 +226,7 @@ Tensor binomial(const Draw& d, const Shape& shape, const Tensor& trials,
 }
 
 /// Counts in the dtype asked for: −1 for NaN, and no more than the dtype holds.
-Tensor as_counts(const Tensor& counts, DType dtype, Where where) {
+Tensor as_counts(const Tensor& counts, DType dtype, CallSite where) {
   if (is_float(dtype)) return cast(counts, dtype, where);
   const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed_int(dtype) ? 1 : 0);
   const double most =
@@ -237,7 +236,7 @@ Tensor as_counts(const Tensor& counts, DType dtype, Where where) {
 }
 void want_counts(const Draw& d, DType dtype) {
   if (!is_float(dtype) && !is_int(dtype))
-    refuse(ErrorKind::dtype, d.name, worded("{} is no dtype of counts", name_of(dtype)), d.key,
+    refuse(ErrorKind::dtype, d.name, formatted("{} is no dtype of counts", name_of(dtype)), d.key,
            d.where);
 }
 
@@ -354,7 +353,8 @@ Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> dimensions, Ope
   d.want_float(dtype);
   if (dimensions < 1)
     detail::refuse(ErrorKind::value, d.name,
-                   detail::worded("there is no ball in {} dimensions", dimensions), d.key, d.where);
+                   detail::formatted("there is no ball in {} dimensions", dimensions), d.key,
+                   d.where);
   const DType w = families::working(dtype);
   const Shape whole = families::with_last(shape, dimensions);
   const Tensor power = d.parameter(p, Shape{}, w);

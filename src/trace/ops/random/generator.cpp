@@ -1,5 +1,5 @@
-// vt::Generator: its state as a variable whose value is a key and a count, and the keys that lanes
-// go on with.
+// vt::Generator: its state, a variable with a key and a count, and the keys that lanes continue
+// with.
 #include <vt/generator.hpp>
 
 #include "../../record/state.hpp"
@@ -9,16 +9,16 @@ namespace vt::detail {
 
 namespace generators {
 
-Tensor number(std::uint64_t value, Where where) {
+Tensor number(std::uint64_t value, CallSite where) {
   return from_host(&value, u64, Shape{}, true, where);
 }
-Tensor fresh(std::uint64_t key, std::uint64_t count, Where where) {
+Tensor fresh(std::uint64_t key, std::uint64_t count, CallSite where) {
   const std::uint64_t state[] = {key, count};
   return from_host(state, u64, Shape{2}, true, where);
 }
 }  // namespace generators
 
-Tensor next_key(const VariableRef& stream, Where where) {
+Tensor next_key(const VariableRef& stream, CallSite where) {
   using namespace generators;
   const UserLine line(where);
   if (current_level() == 0) {
@@ -37,7 +37,7 @@ Tensor next_key(const VariableRef& stream, Where where) {
   return randoms::hashed(key, count, where);
 }
 
-Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where where) {
+Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, CallSite where) {
   const Tensor key = next_key(stream, where);
   const Tensor keys = randoms::hashed(broadcast(key, Shape{lanes}, where),
                                       counted(u64, Shape{lanes}, 0, where), where);
@@ -48,14 +48,14 @@ Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where where) 
 
 namespace vt {
 
-Generator::Generator(std::uint64_t seed, Where where)
+Generator::Generator(std::uint64_t seed, CallSite where)
     : state_(detail::new_shared<detail::VariableState>()) {
   state_->name = "a generator";
   state_->stream = true;
   state_->aval = detail::Aval(u64, Shape{2});
   state_->value = detail::generators::fresh(seed, 0, detail::user_line(where));
 }
-Generator::Generator(const Tensor& key, Where where) : Generator(std::uint64_t{0}, where) {
+Generator::Generator(const Tensor& key, CallSite where) : Generator(std::uint64_t{0}, where) {
   where = detail::user_line(where);
   detail::need("Generator", key, where);
   if (key.dtype() != u64 || key.rank() != 0)
@@ -64,17 +64,17 @@ Generator::Generator(const Tensor& key, Where where) : Generator(std::uint64_t{0
   state_->value = detail::generators::fresh(key.item<std::uint64_t>(where), 0, where);
 }
 
-Tensor Generator::next(Where where) const {
+Tensor Generator::next(CallSite where) const {
   return detail::next_key(state_, detail::user_line(where));
 }
-void Generator::seed(Param<std::uint64_t> seed, Where where) const {
+void Generator::seed(Param<std::uint64_t> seed, CallSite where) const {
   set_state({detail::generators::fresh(seed, 0, where), where.file, where.line});
 }
-Tensor Generator::state(Where where) const {
+Tensor Generator::state(CallSite where) const {
   return detail::read_state(state_, detail::user_line(where));
 }
 void Generator::set_state(Operand state) const {
-  const Where where = detail::user_line(state.where);
+  const CallSite where = detail::user_line(state.where);
   detail::need("Generator::set_state", state.tensor, where);
   if (state.tensor.dtype() != u64 || state.tensor.shape() != Shape{2})
     detail::refuse(ErrorKind::value, "Generator::set_state",

@@ -5,12 +5,12 @@
 #include <numbers>
 #include <optional>
 
-#include "../ordering.hpp"
+#include "../support/ordering.hpp"
 #include "random_draw.hpp"
 
 namespace vt::detail::randoms {
 
-Tensor hashed(const Tensor& key, const Tensor& counter, Where where) {
+Tensor hashed(const Tensor& key, const Tensor& counter, CallSite where) {
   return emit(Op::threefry, {}, {key, counter}, where);
 }
 
@@ -133,10 +133,10 @@ Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) {
 }
 void want_classes(const Draw& d, const Tensor& logits, int axis) {
   if (logits.dim(axis) == 0)
-    refuse(ErrorKind::shape, d.name, worded("there are no classes along axis {}", axis), logits,
+    refuse(ErrorKind::shape, d.name, formatted("there are no classes along axis {}", axis), logits,
            d.where);
 }
-Tensor normal_at(const Tensor& u, Where where) {
+Tensor normal_at(const Tensor& u, CallSite where) {
   return (u.dtype() == f64 ? exact::erf_inv(u) : cast(erf_inv(wide(u)), u.dtype(), where)) *
          std::numbers::sqrt2;
 }
@@ -173,8 +173,8 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape,
   if (draws > 0 && n <= 0)
     refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
   if (!options.replace && draws > n)
-    refuse(ErrorKind::value, d.name, worded("cannot draw {} of {} without replacement", draws, n),
-           d.key, d.where);
+    refuse(ErrorKind::value, d.name,
+           formatted("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
   const DType dtype = count_dtype(n);
   if (!options.p) {
     if (options.replace) return random::randint(Operand(d.key), shape, 0, n, dtype);
@@ -185,7 +185,7 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape,
   need(d.name, options.p->tensor, d.where);
   const Tensor p = widened(to_float(options.p->tensor, d.where), d.where);
   if (p.shape() != Shape{n})
-    refuse(ErrorKind::shape, d.name, worded("the probabilities must have shape [{}]", n),
+    refuse(ErrorKind::shape, d.name, formatted("the probabilities must have shape [{}]", n),
            options.p->tensor, d.where);
   if (options.replace) {
     const Tensor total = cumsum(p);
@@ -206,7 +206,7 @@ namespace vt::random {
 namespace parts = vt::detail::randoms;
 using parts::Draw;
 
-Tensor key(Param<std::uint64_t> seed, Where where) {
+Tensor key(Param<std::uint64_t> seed, CallSite where) {
   return detail::filled("random::key", detail::Scalar(std::uint64_t{seed}), u64, Shape{}, where);
 }
 
@@ -214,7 +214,7 @@ Tensor split(Operand key, Param<std::int64_t> count) {
   const Draw d("split", key);
   const detail::UserLine line(d.where);
   if (count < 0)
-    detail::refuse(ErrorKind::value, d.name, detail::worded("cannot make {} keys", count), d.key,
+    detail::refuse(ErrorKind::value, d.name, detail::formatted("cannot make {} keys", count), d.key,
                    d.where);
   return parts::words(d, Shape{count});
 }
@@ -233,7 +233,7 @@ Tensor bits(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   if (!is_unsigned(dtype))
     detail::refuse(ErrorKind::dtype, d.name,
-                   detail::worded("{} is no unsigned integer dtype", name_of(dtype)), d.key,
+                   detail::formatted("{} is no unsigned integer dtype", name_of(dtype)), d.key,
                    d.where);
   return parts::bits(d, shape, dtype);
 }
@@ -257,7 +257,7 @@ Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType
   const detail::UserLine line(d.where);
   if (!is_int(dtype))
     detail::refuse(ErrorKind::dtype, d.name,
-                   detail::worded("{} is no integer dtype", name_of(dtype)), d.key, d.where);
+                   detail::formatted("{} is no integer dtype", name_of(dtype)), d.key, d.where);
   parts::want_whole(d, low);
   parts::want_whole(d, high);
   const DType same_size = size_of(dtype) == 8   ? u64
@@ -303,7 +303,7 @@ Tensor rademacher(Operand key, const Shape& shape, DType dtype) {
   const Draw d("rademacher", key);
   const detail::UserLine line(d.where);
   if (!is_float(dtype) && !is_signed_int(dtype))
-    detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} cannot hold -1", name_of(dtype)),
+    detail::refuse(ErrorKind::dtype, d.name, detail::formatted("{} cannot hold -1", name_of(dtype)),
                    d.key, d.where);
   return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0),
                detail::cast(Tensor(-1), dtype, d.where), detail::cast(Tensor(1), dtype, d.where));
@@ -457,7 +457,7 @@ Tensor permutation(Operand key, std::int64_t n) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
   if (n < 0)
-    detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key,
+    detail::refuse(ErrorKind::value, d.name, detail::formatted("cannot order {} numbers", n), d.key,
                    d.where);
   d.want_shape(Shape{n});
   return parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0);

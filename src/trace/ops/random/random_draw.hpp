@@ -7,7 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
-#include "../promote.hpp"
+#include "../support/operands.hpp"
 #include "exact_functions.hpp"
 
 namespace vt::detail::randoms {
@@ -16,7 +16,7 @@ namespace vt::detail::randoms {
 struct Draw {
   std::string name;
   Tensor key;
-  Where where;
+  CallSite where;
 
   Draw(const char* function, const Operand& k)
       : name(std::string("random::") + function), key(k.tensor), where(k.where) {
@@ -28,7 +28,7 @@ struct Draw {
 
   void want_float(DType d) const {
     if (!is_float(d))
-      refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
+      refuse(ErrorKind::dtype, name, formatted("{} is no float dtype", name_of(d)), key, where);
   }
   void want_shape(const Shape& shape) const {
     need_size(name, u64, shape, {&key, 1}, where);  // of the bits
@@ -37,8 +37,8 @@ struct Draw {
   Tensor parameter(const Operand& p, const Shape& shape, DType d) const {
     need(name, p.tensor, where);
     want_shape(shape);
-    if (!stretches(p.tensor.shape(), shape))
-      refuse(ErrorKind::shape, name, worded("a parameter does not broadcast to {}", shape.str()),
+    if (!broadcasts_to(p.tensor.shape(), shape))
+      refuse(ErrorKind::shape, name, formatted("a parameter does not broadcast to {}", shape.str()),
              p.tensor, where);
     const Tensor t = cast(p.tensor, d, where);
     return t.rank() == 0 ? t : broadcast(t, shape, where);
@@ -46,7 +46,7 @@ struct Draw {
 };
 
 // random/random.cpp
-Tensor hashed(const Tensor& key, const Tensor& counter, Where where);
+Tensor hashed(const Tensor& key, const Tensor& counter, CallSite where);
 /// The hash of every element's number, u64.
 Tensor words(const Draw& d, const Shape& shape);
 /// Unsigned integers with every bit random.
@@ -61,7 +61,7 @@ Tensor gumbel(const Draw& d, const Shape& shape, DType dtype);
 void want_classes(const Draw& d, const Tensor& logits, int axis);
 Tensor normal(const Draw& d, const Shape& shape, DType dtype);
 /// A normal number from u in (−1, 1).
-Tensor normal_at(const Tensor& u, Where where);
+Tensor normal_at(const Tensor& u, CallSite where);
 /// What distributions are computed in: f32 for the 16-bit floats, whose functions are too coarse.
 inline DType working(DType d) { return d == f64 ? f64 : f32; }
 /// For logarithms and the like of draws: a function's result in f64, rounded to f32, has the same

@@ -41,19 +41,19 @@ Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operan
   if (covariance.tensor.rank() < 2 || covariance.tensor.dim(-1) != n ||
       covariance.tensor.dim(-2) != n)
     detail::refuse(ErrorKind::shape, d.name,
-                   detail::worded("the covariance must be [..., {}, {}]", n, n), mean.tensor,
+                   detail::formatted("the covariance must be [..., {}, {}]", n, n), mean.tensor,
                    covariance.tensor, d.where);
-  if (!detail::stretches(covariance.tensor.shape(), matrix))
+  if (!detail::broadcasts_to(covariance.tensor.shape(), matrix))
     detail::refuse(ErrorKind::shape, d.name,
-                   detail::worded("the covariance does not broadcast to {}", matrix.str()),
+                   detail::formatted("the covariance does not broadcast to {}", matrix.str()),
                    covariance.tensor, d.where);
   const Tensor centre = d.parameter(mean, vector, w),
                root = linalg::cholesky(detail::cast(covariance.tensor, w, d.where));
   const Tensor z = detail::randoms::normal(d, vector, w);
   // One factor for all draws is one product.
-  const Tensor spread = root.rank() == 2 ? matmul(z, swapaxes(root, 0, 1))
-                                         : squeeze(matmul(root, expand_dims(z, -1)), -1);
-  return detail::cast(centre + spread, dtype, d.where);
+  const Tensor deviation = root.rank() == 2 ? matmul(z, swapaxes(root, 0, 1))
+                                            : squeeze(matmul(root, expand_dims(z, -1)), -1);
+  return detail::cast(centre + deviation, dtype, d.where);
 }
 
 Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType dtype) {
@@ -61,7 +61,7 @@ Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType 
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   if (n < 0)
-    detail::refuse(ErrorKind::value, d.name, detail::worded("there is no matrix of {} rows", n),
+    detail::refuse(ErrorKind::value, d.name, detail::formatted("there is no matrix of {} rows", n),
                    d.key, d.where);
   Shape whole = shape;
   whole.push_back(n);
@@ -87,7 +87,7 @@ Tensor categorical(Operand key, Operand logits, const Shape& shape,
   if (options.replace) return argmax(l + detail::randoms::gumbel(d, whole, l.dtype()), -1);
   if (draws > classes)
     detail::refuse(ErrorKind::value, d.name,
-                   detail::worded("cannot draw {} of {} without replacement", draws, classes),
+                   detail::formatted("cannot draw {} of {} without replacement", draws, classes),
                    logits.tensor, d.where);
   const Tensor order = top_k(l + detail::randoms::gumbel(d, l.shape(), l.dtype()), draws).second;
   return detail::reshaped(moveaxis(order, -1, 0),

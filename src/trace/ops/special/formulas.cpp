@@ -1,5 +1,5 @@
-// The operators and functions of formulas.hpp, which hand on to the public ones. Their lines are
-// those of the function that is composed.
+// The operators and functions of formulas.hpp, which call the public ones. Ops get the line of the
+// function that is composed.
 #include "formulas.hpp"
 
 #include <vt/special.hpp>

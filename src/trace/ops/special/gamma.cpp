@@ -1,13 +1,13 @@
-// beta, betaln and the incomplete gamma and beta functions: prefixes that keep their digits, and
-// loops in which every lane stops on its own.
+// beta, betaln and the incomplete gamma and beta functions: prefactors computed without
+// cancellation, and loops in which every element stops on its own.
 #include <vt/special.hpp>
 
 #include <limits>
 #include <numbers>
 
 #include "../../numerics/special_math.hpp"
-#include "../composed.hpp"
-#include "../element_functions.hpp"
+#include "../support/composed.hpp"
+#include "../support/element_functions.hpp"
 #include "formulas.hpp"
 
 namespace vt::detail::incomplete {
@@ -25,7 +25,7 @@ constexpr double least_normal = std::numeric_limits<double>::min();
 inline constexpr double least_part = 0x1p-62;
 
 /// Σ xⁿ / ((a + 1) … (a + n)) and its derivative by a, where `needed`; else 1 and 0.
-Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, Where where) {
+Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, CallSite where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {
     const Tensor a = in[0], x = in[1], needed = in[2];
     // n, the term, its derivative, and the sums
@@ -47,7 +47,7 @@ Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, Whe
 
 /// The continued fraction of Γ(a, x) eˣ x⁻ᵃ and its derivative by a, where `needed`. By Steed's
 /// method: what is added gets ever smaller.
-Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, Where where) {
+Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, CallSite where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {
     const Tensor a = in[0], x = in[1], needed = in[2];
     const Tensor first = x + 1.0 - a, d = 1.0 / first, slope = d * d;
@@ -77,7 +77,7 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, W
 /// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean; `lead` = a (1 −
 /// x) − b x + 1.
 Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead,
-                     const Tensor& needed, Where where) {
+                     const Tensor& needed, CallSite where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {
     const Tensor a = in[0], b = in[1], x = in[2], lead = in[3], needed = in[4];
     const Tensor d = 1.0 / (a * lead / (a + 1.0));
@@ -293,7 +293,7 @@ Tensor beta_prefix_value(const Tensor& a, const Tensor& b, const Tensor& x) {
   const Tensor stars = gamma_star(S.value) / (gamma_star(A) * gamma_star(B));
   return where(direct, low, high * stars * sqrt(A * (B / (2 * std::numbers::pi * S.value))));
 }
-Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
+Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
   const FlatFunction f = [](Leaves in) -> Tensors {
     return {beta_prefix_value(in[0], in[1], in[2])};
   };
@@ -321,7 +321,7 @@ GammaRange gamma_range(const Tensor& a, const Tensor& x) {
 }
 
 /// P where the series is used, Q where the fraction is; for small operands Q by itself too.
-Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, Where user) {
+Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, CallSite user) {
   const GammaRange r = gamma_range(a, x);
   const Tensor prefix = gamma_prefix(r.a, r.x);
   const Tensor series =
@@ -356,7 +356,7 @@ Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, Where user
 }
 
 /// −(∂P/∂a)/(∂P/∂x); the prefix that both share is not in it.
-Tensor sample_slope(const Tensor& a, const Tensor& x, Where user) {
+Tensor sample_slope(const Tensor& a, const Tensor& x, CallSite user) {
   const GammaRange r = gamma_range(a, x);
   const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
   const Tensors fraction =
@@ -369,7 +369,7 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, Where user) {
   return where(r.inside, where(r.by_series, below, above), edge);
 }
 
-Tensor sample_slope_function(Leaves operands, Where where) {
+Tensor sample_slope_function(Leaves operands, CallSite where) {
   const FlatFunction f = [where](Leaves in) -> Tensors {
     return {sample_slope(in[0], in[1], where)};
   };
@@ -385,7 +385,7 @@ Tensor gamma_density(const Tensor& a, const Tensor& x) {
   return where(inside, gamma_prefix(A, X) * (A / X),
                where(equal(x, 0.0), at_zero, where(isnan(x + a), nan, 0.0)));
 }
-Tensor gamma_density_function(Leaves operands, Where where) {
+Tensor gamma_density_function(Leaves operands, CallSite where) {
   const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_density(in[0], in[1])}; };
   // log x − ψ(a) and (a − 1)/x − 1 times the density
   return with_slopes(
@@ -398,7 +398,7 @@ Tensor gamma_density_function(Leaves operands, Where where) {
 
 Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool upper) {
   const Composed composed(name, a, x);
-  const Where where = user_line(a.where);
+  const CallSite where = user_line(a.where);
   const FlatFunction f = [upper, where](Leaves in) -> Tensors {
     return {incomplete_gamma(in[0], in[1], upper, where)};
   };
@@ -416,7 +416,7 @@ Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool 
 // --- the exponential integrals -------------------------------------------------------------------
 
 /// For n ≥ 1: up to x = 1 by its series, beyond by the fraction of Γ(1 − n, x) = Eₙ(x) x¹⁻ⁿ.
-Tensor exponential_integral(const Tensor& n, const Tensor& x, Where user) {
+Tensor exponential_integral(const Tensor& n, const Tensor& x, CallSite user) {
   const Tensor small = x <= 1.0, X = where(logical_and(small, x > 0.0), x, 0.5);
   constexpr int terms = 20;
   Tensor power = ones_like(X), sum = zeros_like(X), special = zeros_like(X);  // (−x)ᵐ/m!
@@ -436,7 +436,7 @@ Tensor exponential_integral(const Tensor& n, const Tensor& x, Where user) {
                      where(small, series, where(equal(x, infinity), 0.0, fraction))));
 }
 
-Tensor exponential_integral_function(Leaves operands, Where user) {
+Tensor exponential_integral_function(Leaves operands, CallSite user) {
   const FlatFunction f = [user](Leaves in) -> Tensors {
     const Tensor &n = in[0], &x = in[1],
                  valid = logical_and(logical_and(n >= 0.0, equal(n, floor(n))), x >= 0.0),
@@ -456,7 +456,7 @@ Tensor exponential_integral_function(Leaves operands, Where user) {
 
 // --- the incomplete beta function ----------------------------------------------------------------
 
-Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
+Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
   const auto positive = [](const Tensor& t) { return logical_and(t > 0.0, t < infinity); };
   const Tensor inside =
       logical_and(logical_and(positive(a), positive(b)), logical_and(x > 0.0, x < 1.0));
@@ -484,7 +484,7 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where 
 }
 
 /// The density of the beta distribution.
-Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
+Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
   const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5);
   const auto at_end = [](const Tensor& own, const Tensor& other) {
     return where(own < 1.0, infinity, where(equal(own, 1.0), other, 0.0));
@@ -493,7 +493,7 @@ Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, Where use
   return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), ends);
 }
 
-Tensor incomplete_beta_function(Leaves operands, Where where) {
+Tensor incomplete_beta_function(Leaves operands, CallSite where) {
   const FlatFunction f = [where](Leaves in) -> Tensors {
     return {incomplete_beta(in[0], in[1], in[2], where)};
   };
@@ -678,7 +678,7 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n) {
 template <class Function, class Slope>
 Tensor of_two(const char* name, Operand& x, Operand& y, Function function, Slope slope) {
   const Composed composed(name, x, y);
-  const Where user = user_line(x.where);
+  const CallSite user = user_line(x.where);
   const FlatFunction f = [function](Leaves in) -> Tensors { return {function(in[0], in[1])}; };
   const Shape shape =
       broadcast_shape(name, std::initializer_list<Tensor>{x.tensor, y.tensor}, user);
@@ -761,7 +761,7 @@ Tensor binom(Operand n, Operand k) {
 
 Tensor random_gamma_grad(Operand a, Operand x) {
   const detail::elementwise::Composed composed("random_gamma_grad", a, x);
-  const Where where = detail::user_line(a.where);
+  const CallSite where = detail::user_line(a.where);
   const Shape shape = detail::broadcast_shape(
       "random_gamma_grad", std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
   const Tensor operands[] = {detail::broadcast(a.tensor, shape, where),
@@ -771,7 +771,7 @@ Tensor random_gamma_grad(Operand a, Operand x) {
 
 Tensor expn(Operand n, Operand x) {
   const detail::elementwise::Composed composed("expn", n, x);
-  const Where where = detail::user_line(n.where);
+  const CallSite where = detail::user_line(n.where);
   const Shape shape =
       detail::broadcast_shape("expn", std::initializer_list<Tensor>{n.tensor, x.tensor}, where);
   const Tensor operands[] = {detail::broadcast(n.tensor, shape, where),
@@ -781,7 +781,7 @@ Tensor expn(Operand n, Operand x) {
 
 Tensor betainc(Operand a, Operand b, Operand x) {
   const detail::elementwise::Composed composed("betainc", a, b, x);
-  const Where where = detail::user_line(a.where);
+  const CallSite where = detail::user_line(a.where);
   const Shape shape = detail::broadcast_shape(
       "betainc", std::initializer_list<Tensor>{a.tensor, b.tensor, x.tensor}, where);
   const Tensor operands[] = {detail::broadcast(a.tensor, shape, where),

@@ -7,8 +7,8 @@
 
 #include "../../numerics/special_math.hpp"
 #include "../../numerics/special_tables.hpp"
-#include "../composed.hpp"
-#include "../element_functions.hpp"
+#include "../support/composed.hpp"
+#include "../support/element_functions.hpp"
 #include "formulas.hpp"
 
 namespace vt::detail::special_ops {
@@ -58,7 +58,7 @@ Tensor trigonometric_integral(const Tensor& x, bool sine) {
   return where(isnan(x), x, sine ? where(less(x, 0.0), -value, value) : value);
 }
 /// The same with its derivative, sin(x)/x or cos(x)/x.
-Tensor trigonometric_integral(const Tensor& x, bool sine, Where user) {
+Tensor trigonometric_integral(const Tensor& x, bool sine, CallSite user) {
   namespace ef = element_functions;
   const FlatFunction f = [sine](ef::Leaves in) -> ef::Tensors {
     return {trigonometric_integral(in[0], sine)};
@@ -193,7 +193,7 @@ std::pair<Tensor, Tensor> fresnel(Operand x) {
 
 std::pair<Tensor, Tensor> sici(Operand x) {
   const Composed f("sici", x);
-  const Where user = detail::user_line(x.where);
+  const CallSite user = detail::user_line(x.where);
   return {f(parts::trigonometric_integral(x.tensor, true, user)),
           f(parts::trigonometric_integral(x.tensor, false, user))};
 }

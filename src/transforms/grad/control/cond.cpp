@@ -1,5 +1,5 @@
-// The derivative of cond: what the derivative of the branch taken needs is kept, so that no branch
-// runs twice.
+// The derivative of cond: each branch also returns the residuals of its derivative, so that no
+// branch runs twice.
 #include <algorithm>
 #include <memory>
 

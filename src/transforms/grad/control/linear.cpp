@@ -1,4 +1,4 @@
-// The derivative of scan, and the forward ones of cond and while as well.
+// The derivative of scan, and the forward derivatives of cond and while.
 #include "linear.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/thread_state.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../jvp.hpp"
 #include "../linearize.hpp"
@@ -33,7 +34,7 @@ Aval with_lanes(const Lanes& lanes, const Aval& lane) {
   return a;
 }
 std::vector<Tensor> emitted(Op op, ParamsRef params, std::span<const Tensor> operands,
-                            Where where) {
+                            CallSite where) {
   const SmallVec<Tensor, 1> out = emit_all(op, std::move(params), operands, where);
   return {out.begin(), out.end()};
 }
@@ -73,8 +74,8 @@ Split split(std::span<const Tensor> given, std::span<const Group> groups, const 
   return s;
 }
 template <class T, class OfValue, class OfTangent>
-Vec<T> woven(std::span<const Group> groups, const Flags& flags, const OfValue& of_value,
-             const OfTangent& of_tangent) {
+Vec<T> interleaved(std::span<const Group> groups, const Flags& flags, const OfValue& of_value,
+                   const OfTangent& of_tangent) {
   Vec<T> all;
   for (const Group& g : groups) {
     for (std::size_t i = g.first; i < g.first + g.count; ++i) all.push_back(of_value(i));
@@ -130,7 +131,7 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
   for (std::size_t i = 0; i < carries; ++i) out[i] = flags[i];
 
   const Vec<Aval> values = input_avals(last);
-  const auto avals = woven<Aval>(
+  const auto avals = interleaved<Aval>(
       groups, inner, [&](std::size_t i) { return values[i]; },
       [&](std::size_t i) { return Aval(values[i].dtype, values[i].shape); });
   Bodies made;
@@ -168,7 +169,7 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
     operands.push_back(x[0]);
   }
   int place = static_cast<int>(skip);
-  const auto more = woven<Tensor>(
+  const auto more = interleaved<Tensor>(
       groups, inner,
       [&](std::size_t i) {
         form.value_at[skip + i] = place++;
@@ -185,7 +186,7 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
     const auto flags_of = [&](std::size_t i) { return static_cast<bool>(lanes.mapped[skip + i]); };
     own.mapped.clear();
     if (skip) own.mapped.push_back(lanes.mapped[0]);
-    for (bool m : woven<bool>(groups, inner, flags_of, flags_of)) own.mapped.push_back(m);
+    for (bool m : interleaved<bool>(groups, inner, flags_of, flags_of)) own.mapped.push_back(m);
     for (std::size_t i = 0; i < made.captured.size(); ++i) own.mapped.push_back(false);
   };
   ParamsRef params = with_bodies(e.params, fresh);
@@ -255,7 +256,7 @@ struct Linear {
   std::size_t carries = 0, looped = 0;
 
   const ScanParams& params() const { return equation.as<ScanParams>(); }
-  /// The body's derivative with its residuals as one round sees them.
+  /// The body's derivative with its residuals as one iteration sees them.
   LinearPart at(std::span<const Tensor> round_residuals) const {
     LinearPart p;
     p.graph = part.graph;
@@ -314,7 +315,7 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved,
   const ScanParams& p = l.params();
   const GraphBody& body = *p.body;
   const ResidualOperands res = residual_operands(l, saved);
-  // Carried: cotangents of the carries that vary, and the sums for the operands that all rounds
+  // Carried: cotangents of the carries that vary, and the sums for the operands that all iterations
   // share.
   Vec<std::size_t> carried, elements, shared_operands, given;
   for (std::size_t i = 0; i < l.operands.size(); ++i)
@@ -441,12 +442,13 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved,
   return all;
 }
 
-/// While it lives, residuals are kept for each round of a scan.
+/// While it lives, residuals are kept for each iteration of a scan.
 class Stacking {
  public:
-  explicit Stacking(std::int64_t rounds) : before_(thread_state().stacked) {
+  explicit Stacking(std::int64_t iterations) : before_(thread_state().stacked) {
     constexpr std::int64_t most = std::int64_t{1} << 31;
-    thread_state().stacked = std::min(most, before_ * std::clamp<std::int64_t>(rounds, 1, most));
+    thread_state().stacked =
+        std::min(most, before_ * std::clamp<std::int64_t>(iterations, 1, most));
   }
   ~Stacking() { thread_state().stacked = before_; }
   Stacking(const Stacking&) = delete;
@@ -458,8 +460,8 @@ class Stacking {
 
 }  // namespace scan_parts
 
-// Each round's residuals become a sequence; those that are elements of the sequences or shared by
-// all rounds are not copied.
+// Each iteration's residuals become a sequence; those that are elements of the sequences or shared
+// by all iterations are not copied.
 ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace scan_parts;
   const auto& p = e.as<ScanParams>();

@@ -62,7 +62,7 @@ inline bool has_derivative(const Aval& a) { return is_inexact(a.dtype); }
 Vec<Aval> input_avals(const GraphBody&);
 /// With lanes in front, where there are some.
 Aval with_lanes(const Lanes&, const Aval&);
-std::vector<Tensor> emitted(Op, ParamsRef, std::span<const Tensor> operands, Where);
+std::vector<Tensor> emitted(Op, ParamsRef, std::span<const Tensor> operands, CallSite);
 /// A cotangent of an operand that all lanes share: summed over them.
 Tensor summed_lanes(const Tensor&);
 /// push of a linear call: the equation is run again, with tangents.

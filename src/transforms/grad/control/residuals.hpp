@@ -1,5 +1,4 @@
-// What the derivatives of branches and rounds keep of what was computed on the way, and what of it
-// they compute again.
+// Residuals of branches and loops: which values forward keeps, and which backward computes again.
 #pragma once
 
 #include <span>

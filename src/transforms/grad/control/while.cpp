@@ -1,10 +1,9 @@
-// The derivative of while loops whose number of rounds is not known. Going forward, every s-th
-// state is kept in a fixed number of slots; when they are full, every other one is dropped and s
-// doubles. Going backward, the rounds between two kept states are run again, where there are more
-// of them than slots into a second set and from that into a third. So a loop of up to `slots`
-// rounds runs once, one of up to slots² rounds twice, one of up to slots³ three times, in memory
-// for 3·slots states, and all of it is while loops
-// again: it can be vectorized in its turn. How it is differentiated says control/while_rules.cpp.
+// Reverse mode of while loops, whose number of iterations is not known. Forward keeps every s-th
+// state in a fixed number of slots; when they are full, every other one is dropped and s doubles.
+// Backward runs the iterations between two kept states again; if there are more of them than slots,
+// into a second set, and from that into a third. So up to `slots` iterations run once, up to slots²
+// twice, up to slots³ three times, in memory for 3·slots states. All of it is while loops again and
+// can be vectorized. Its own derivatives: while_rules.cpp.
 #include <algorithm>
 
 #include <vt/control.hpp>
@@ -26,7 +25,7 @@ using grad_build::Val;
 
 /// Runs `f` for each lane, or once where there are none. `lanes.mapped`: per operand.
 std::vector<Tensor> on_lanes(const Lanes& lanes, std::span<const Tensor> operands,
-                             const FlatFunction& f, Where where) {
+                             const FlatFunction& f, CallSite where) {
   if (!lanes) return f(operands);
   Vec<Aval> avals;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -111,7 +110,8 @@ std::vector<Tensor> step(const ReversedLoop& l, std::span<const Tensor> carry,
   return replay(*l.params().body, joined({carry, rest}));
 }
 
-/// (carry…, rest…) → (last carry…, kept states…, number of rounds, rounds between kept states).
+/// (carry…, rest…) → (last carry…, kept states…, number of iterations, iterations between kept
+/// states).
 std::vector<Tensor> forward(const ReversedLoop& l, std::span<const Tensor> x) {
   const std::size_t n = l.carries();
   const std::span<const Tensor> init = x.first(n), rest = x.subspan(n);
@@ -164,19 +164,19 @@ std::vector<Tensor> forward(const ReversedLoop& l, std::span<const Tensor> x) {
   return out;
 }
 
-/// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of
-/// those and of the shared operands.
+/// (carry…, rest…, kept states…, iterations, stride, cotangents of varying carries…) → cotangents
+/// of those and of the shared operands.
 std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> given) {
   const std::size_t n = l.carries(), inputs = l.operands.size(), v = l.varying.size();
   const std::span<const Tensor> rest = given.subspan(n, inputs - n),
                                 kept = given.subspan(inputs, n);
-  const Tensor rounds = given[inputs + n], stride = given[inputs + n + 1];
+  const Tensor iterations = given[inputs + n], stride = given[inputs + n + 1];
   std::vector<Tensor> cts(given.begin() + static_cast<std::ptrdiff_t>(inputs + n + 2), given.end());
   for (std::size_t i : l.shared_operands) cts.push_back(grad_build::zeros(aval_of(given[i])));
   const Val one_more = number(1);
   const Tensor all_slots = number(l.slots);
 
-  // The cotangents before a round, from those after it and the state it began with.
+  // The cotangents before an iteration, from those after it and the state it began with.
   const auto pulled = [&](std::span<const Tensor> state, std::span<const Tensor> after) {
     const LinearPart linear = linearize_graph(*l.params().body, joined({state, rest}), l.operands);
     std::vector<Tensor> of_results(n), before;
@@ -187,12 +187,13 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
       before.push_back(grad_build::sum_of(after[k], all[k]));
     return before;
   };
-  // How many rounds lie between the states of a set that has room for `count` rounds' worth.
+  // How many iterations lie between the states of a set that has room for `count` iterations'
+  // worth.
   const auto gap_of = [&](const Tensor& count) {
     return (Val(count) + Val(all_slots) - one_more) / Val(all_slots);
   };
-  // Of `count` rounds from `start` on those up to the last multiple of the gap, run again: every
-  // gap-th state goes into `states`.
+  // Of `count` iterations from `start` on those up to the last multiple of the gap, run again:
+  // every gap-th state goes into `states`.
   const auto refilled = [&](std::span<const Tensor> start, const Val& count, const Val& gap,
                             std::span<const Tensor> states) {
     const Val last = (count - one_more) / gap * gap;
@@ -215,8 +216,8 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
 
   // A short stretch, carried: (cotangents…, third set…); the states between those of the set are
   // run to from the one before.
-  const auto stretch = [&](std::span<const Tensor> start, const Val& count, const Tensor& most,
-                           std::span<const Tensor> c) {
+  const auto extend = [&](std::span<const Tensor> start, const Val& count, const Tensor& most,
+                          std::span<const Tensor> c) {
     const Val gap = gap_of(most);
     const std::vector<Tensor> states = refilled(start, count, gap, c.subspan(ct));
     const std::vector<Tensor> back = loop(
@@ -235,8 +236,8 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
         joined({one(count), c.first(ct)}));
     return joined({std::span<const Tensor>(back).subspan(1), states});
   };
-  // What lies between two kept states, carried: (rounds left, cotangents…, third set…, second
-  // set…): in stretches that fill the third set, so that what is no longer than that runs but once
+  // What lies between two kept states, carried: (iterations left, cotangents…, third set…, second
+  // set…): in broadcasts that fill the third set, so that what is no longer than that runs but once
   // more.
   const Val gap = binary(Op::max, gap_of(stride), binary(Op::min, stride, all_slots));
   const FlatFunction segment = [&](std::span<const Tensor> c) {
@@ -248,13 +249,14 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
         [&](std::span<const Tensor> i) {
           const Val before = Val(i[0]), part = (before - one_more) / gap, begin = part * gap;
           return joined(
-              {one(begin), stretch(state_at(states, part), before - begin, gap, i.subspan(1))});
+              {one(begin), extend(state_at(states, part), before - begin, gap, i.subspan(1))});
         },
         joined({one(left - first), c.subspan(1, ct + n)}));
     return joined({one(first), std::span<const Tensor>(back).subspan(1), states});
   };
   const std::vector<Tensor> empty = empty_states(given.first(n), l.slots);
-  std::vector<Tensor> out = loop(l, some_left, segment, joined({one(rounds), cts, empty, empty}));
+  std::vector<Tensor> out =
+      loop(l, some_left, segment, joined({one(iterations), cts, empty, empty}));
   out.resize(1 + ct);
   out.erase(out.begin());
   return out;

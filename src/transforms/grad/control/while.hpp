@@ -1,4 +1,4 @@
-// A while loop whose number of rounds is not known, run forward so that it can be run backward.
+// Reverse mode of while loops, whose number of iterations is not known.
 #pragma once
 
 #include "linear.hpp"
@@ -18,12 +18,13 @@ struct ReversedLoop {
 
 /// How many states to keep of a loop with these operands.
 std::int64_t slots_for(const WhileParams&, std::span<const Tensor> x);
-/// In the bodies of scans states would be kept for each of their rounds: is that too much?
+/// In the bodies of scans states would be kept for each of their iterations: is that too much?
 bool too_many_states(const ReversedLoop&, std::span<const Tensor> x);
-/// (carry…, rest…) → (last carry…, kept states…, number of rounds, rounds between kept states).
+/// (carry…, rest…) → (last carry…, kept states…, number of iterations, iterations between kept
+/// states).
 std::vector<Tensor> run_keeping(const ReversedLoop&, std::span<const Tensor> x);
-/// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of
-/// those and of the shared operands.
+/// (carry…, rest…, kept states…, iterations, stride, cotangents of varying carries…) → cotangents
+/// of those and of the shared operands.
 std::vector<Tensor> run_back(const ReversedLoop&, std::span<const Tensor> operands);
 
 }  // namespace vt::detail::control_linear

@@ -2,19 +2,18 @@
 // runs it backward. Their bodies are loops, but differentiated as such they would keep arrays of
 // states in each state. Instead they know their derivatives, in terms of the loop that carries
 // tangents beside its values, w(x, t) = (f(x), f′(x) t):
-//
-//   - run forward with tangents, a loop that keeps its states is w, which keeps its own;
-//   - with b(x, c) = cᵀ f′(x) the loop run backward, w run backward from the cotangents (c₂, c)
-//   gives, for t, b(x, c), and for x,
-//     c₂ᵀ f′(x) + the derivative of b(x, c) along t. So the derivatives of b, forward and (as
-//     second derivatives are symmetric) reverse, are
-//     w run backward.
+//  - The derivative of the loop that keeps its states is w, which keeps its own states.
+//  - Let b(x, c) = cᵀ f′(x) be the loop run backward. w run backward from the cotangents (c₂, c)
+//    gives b(x, c) for t, and for x it gives c₂ᵀ f′(x) plus the derivative of b(x, c) along t. So
+//    the derivatives of b, forward and (as second derivatives are symmetric) reverse, are w run
+//    backward.
 //
 // So each order of derivatives doubles the carry, and the memory for states with it.
 #include <algorithm>
 #include <memory>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "while.hpp"
 
@@ -62,7 +61,7 @@ Equation loud(const ReversedLoop& l) {
 }
 
 /// The loop with cotangents for those carries only that the given ones reach: others stay zero in
-/// all rounds.
+/// all iterations.
 LoopRef reached_from(const LoopRef& l, Tensors cts) {
   const GraphBody& body = *l->params().body;
   Dependence dependence = differentiable();
@@ -135,11 +134,11 @@ std::shared_ptr<const CustomRule> rule_of(std::shared_ptr<const OwnDerivative> o
   return rule;
 }
 
-// --- the loop that keeps states: (x…) → (carry…, kept states…, rounds, stride) -------------------
+// --- the loop that keeps states: (x…) → (carry…, kept states…, iterations, stride) ---------------
 
 std::vector<Tensor> keeping(const LoopRef& l, Tensors x);
-/// (x…, kept states…, rounds, stride), cotangents of the carries → cotangents of the operands that
-/// have one.
+/// (x…, kept states…, iterations, stride), cotangents of the carries → cotangents of the operands
+/// that have one.
 std::vector<Tensor> pulled_back(const LoopRef& l, std::vector<Tensor> saved, Tensors cts);
 
 LoopRef quiet_loop(const LoopRef& l, Tensors x) {
@@ -210,7 +209,7 @@ std::vector<Tensor> keeping(const LoopRef& l, Tensors x) {
   return as_equation(*l, run, run, x, rule);
 }
 
-// --- the loop run backward: (x…, kept states…, rounds, stride, cotangents…) → cotangents… --------
+// --- the loop run backward: (x…, kept states…, iterations, stride, cotangents…) → cotangents… ----
 
 /// The loop with tangents, run backward.
 struct Second {
@@ -220,7 +219,7 @@ struct Second {
 struct SecondCall {
   const ReversedLoop& l;
   Tensors x, t;  ///< the operands and their tangents
-  /// what the loop kept, with rounds and stride, and the tangents of that; may be missing
+  /// what the loop kept, with iterations and stride, and the tangents of that; may be missing
   Tensors kept, kept_t;
   Flags want_value, want_tangent;
   std::vector<Tensor> of_values, of_tangents;  ///< cotangents of the carries
@@ -274,12 +273,12 @@ Second run_second(const SecondCall& c) {
   return s;
 }
 
-/// The operands of the equation, or their tangents. `kept` comes with rounds and stride, and may be
-/// missing.
-struct Parts {
+/// The operands of the equation, or their tangents. `kept` comes with iterations and stride, and
+/// may be missing.
+struct LoopParts {
   Tensors x, kept, cts;
 };
-Parts parts_of(const ReversedLoop& l, Tensors given) {
+LoopParts parts_of(const ReversedLoop& l, Tensors given) {
   const std::size_t m = l.operands.size(), kept = l.carries() + 2;
   return {given.first(m), given.subspan(m, kept), given.subspan(m + kept)};
 }
@@ -306,7 +305,7 @@ std::vector<Tensor> results_of(const ReversedLoop& l, Tensors operands) {
 }
 
 /// Tangents of the results, and where it costs nothing the results.
-std::vector<Tensor> tangents_of_pull(const LoopRef& l, const Parts& x, const Parts& t,
+std::vector<Tensor> tangents_of_pull(const LoopRef& l, const LoopParts& x, const LoopParts& t,
                                      std::vector<Tensor>* results) {
   const std::vector<Tensor> cts_t = among_carries(*l, t.cts);
   if (!any_defined(t.x)) {
@@ -346,7 +345,7 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
   };
   // What the loop kept is no residual: it is kept anew, with tangents.
   own->linearize = [l, m, n](Tensors given, const Vec<bool>& wanted) {
-    const Parts parts = parts_of(*l, given);
+    const LoopParts parts = parts_of(*l, given);
     Linearization made;
     made.results = backward_equation(l, given);
     made.tangents = made.results.size();
@@ -383,7 +382,7 @@ std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given) {
   // What the equation before has kept depends on the operands only by the rules of both. Loops for
   // themselves need it from loops.
   const FlatFunction open = [&](Tensors own) {
-    const Parts parts = parts_of(*l, own);
+    const LoopParts parts = parts_of(*l, own);
     std::vector<Tensor> all = list(parts.x);
     append(all, Tensors(run_keeping(*quiet_loop(l, parts.x), parts.x)).subspan(l->carries()));
     append(all, parts.cts);

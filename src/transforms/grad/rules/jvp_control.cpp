@@ -2,6 +2,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../control/linear.hpp"
 #include "../jvp.hpp"

@@ -1,4 +1,4 @@
-// jvp rule of sort: tangents go where their elements go.
+// jvp rule of sort: tangents are permuted like their elements.
 #include "../build.hpp"
 #include "../jvp.hpp"
 

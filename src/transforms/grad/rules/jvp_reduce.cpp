@@ -118,8 +118,8 @@ void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>&
     // shape.
     const Shape& full = next[0].shape();
     for (std::size_t i = 0; i < n; ++i) {
-      r.primals[i] = spread(r.primals[i], full);
-      if (r.tangents[i].defined()) r.tangents[i] = spread(r.tangents[i], full);
+      r.primals[i] = broadcast_along(r.primals[i], full);
+      if (r.tangents[i].defined()) r.tangents[i] = broadcast_along(r.tangents[i], full);
     }
     return r;
   };

@@ -5,6 +5,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../jvp.hpp"
 #include "../linear_call.hpp"
@@ -16,7 +17,7 @@ namespace vt::detail::jvp_rules {
 namespace structure_parts {
 
 inline void need_count(const char* what, const CustomRule& rule, std::size_t got,
-                       std::size_t wanted, Where where) {
+                       std::size_t wanted, CallSite where) {
   if (got == wanted) return;
   fail(ErrorKind::tree,
        rule.name + ": the " + what + " gives " + std::to_string(got) + " Tensors, not " +
@@ -27,7 +28,7 @@ inline void need_count(const char* what, const CustomRule& rule, std::size_t got
 /// A Tensor that a user's rule returned, as `wanted` must be: rank-0 weak numbers adopt its dtype,
 /// anything else is an error.
 inline Tensor checked(const char* what, const CustomRule& rule, const Tensor& got,
-                      const Aval& wanted, std::size_t i, Where where) {
+                      const Aval& wanted, std::size_t i, CallSite where) {
   if (!got.defined())
     fail(
         ErrorKind::tree,
@@ -36,7 +37,7 @@ inline Tensor checked(const char* what, const CustomRule& rule, const Tensor& go
   const Aval& a = aval_of(got);
   Tensor t = got;
   if (a.weak && a.shape.rank() == 0)
-    t = grad_build::spread(grad_build::convert_to(t, wanted.dtype), wanted.shape);
+    t = grad_build::broadcast_along(grad_build::convert_to(t, wanted.dtype), wanted.shape);
   if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
     fail(ErrorKind::shape,
          rule.name + ": the " + what + " gives " + a.str() + " for result " + std::to_string(i) +
@@ -101,7 +102,7 @@ void custom_jvp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   const std::size_t n = p.body->outputs.size();
   std::vector<Tensor> out;
   {
-    WhereScope own_lines(Where{});
+    WhereScope own_lines(CallSite{});
     out = p.rule->jvp(concatenated(primals, given));
   }
   need_count("jvp rule", *p.rule, out.size(), 2 * n, c.equation.where);
@@ -120,11 +121,11 @@ namespace structure_parts {
 inline std::vector<Tensor> run_backward(const CustomRule& rule, std::span<const Tensor> residuals,
                                         std::span<const Tensor> cotangents,
                                         std::span<const Aval> results,
-                                        std::span<const Aval> operands, Where where) {
+                                        std::span<const Aval> operands, CallSite where) {
   const std::vector<Tensor> given = instantiated(cotangents, results);
   std::vector<Tensor> out;
   {
-    WhereScope own_lines(Where{});
+    WhereScope own_lines(CallSite{});
     out = rule.backward(concatenated(residuals, given));
   }
   need_count("backward function", rule, out.size(), operands.size(), where);
@@ -141,7 +142,7 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule,
                                                std::span<const Tensor> residuals,
                                                std::span<const Tensor> tangents,
                                                std::span<const Aval> results,
-                                               std::span<const Aval> operands, Where where) {
+                                               std::span<const Aval> operands, CallSite where) {
   RecordingScope scope({.kind = ScopeKind::linear, .transform = "vt::custom_vjp"});
   std::vector<Tensor> cotangents;
   std::size_t linear = 0;
@@ -204,13 +205,13 @@ void custom_vjp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   const auto explicit_count = static_cast<std::size_t>(p.explicit_operands);
   const std::span<const Tensor> primals = c.x.first(explicit_count),
                                 given = c.t.first(explicit_count);
-  const Where where = c.equation.where;
+  const CallSite where = c.equation.where;
   Vec<Aval> wanted, operands = avals_of(primals);
   for (Var v : p.body->outputs) wanted.push_back(p.body->aval(v));
 
   std::vector<Tensor> out;
   {
-    WhereScope own_lines(Where{});
+    WhereScope own_lines(CallSite{});
     out = p.rule->forward(primals);
   }
   if (out.size() < wanted.size())
@@ -241,7 +242,7 @@ namespace structure_parts {
 /// A checkpoint equation around `f` of `arguments`, so that later passes keep its inside apart.
 /// Undefined results stay so.
 inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const Tensor> arguments,
-                                        Where where) {
+                                        CallSite where) {
   Vec<bool> defined;
   Vec<Aval> avals;
   for (const Tensor& t : arguments) avals.push_back(aval_of(t));
@@ -288,7 +289,7 @@ struct Holes {
 
 /// Tangents of a checkpoint, from its operands alone.
 inline std::vector<Tensor> push_checkpoint(const GraphBody& body, std::span<const Tensor> primals,
-                                           std::span<const Tensor> tangents, Where where) {
+                                           std::span<const Tensor> tangents, CallSite where) {
   const Holes holes(tangents);
   std::vector<Tensor> arguments(primals.begin(), primals.end());
   Holes::append_filled(arguments, tangents);
@@ -304,7 +305,7 @@ inline std::vector<Tensor> push_checkpoint(const GraphBody& body, std::span<cons
 /// equation.
 inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const Vec<bool>& wanted,
                                            std::span<const Tensor> primals,
-                                           std::span<const Tensor> cotangents, Where where) {
+                                           std::span<const Tensor> cotangents, CallSite where) {
   const Holes holes(cotangents);
   std::vector<Tensor> arguments(primals.begin(), primals.end());
   Holes::append_filled(arguments, cotangents);
@@ -323,7 +324,7 @@ inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const Vec<bool
 // computation.
 void checkpoint(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
-  const Where where = c.equation.where;
+  const CallSite where = c.equation.where;
   const SmallVec<Tensor, 1> out = emit_all(Op::checkpoint, c.equation.params, c.x, where);
   results.assign(out.begin(), out.end());
   if (c.mode == JvpMode::forward) {

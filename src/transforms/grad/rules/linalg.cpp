@@ -19,14 +19,14 @@ inline std::int64_t rows(const Tensor& x) { return x.dim(-2); }
 inline std::int64_t columns(const Tensor& x) { return x.dim(-1); }
 
 /// Matrices swapped at their last two axes.
-inline Tensor turned(const Tensor& x) {
+inline Tensor matrix_transpose(const Tensor& x) {
   Axes order = Axes::first(x.rank());
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   return permuted(x, order);
 }
 /// Conjugated as well.
 inline Tensor adjoint(const Tensor& x) {
-  const Tensor t = turned(x);
+  const Tensor t = matrix_transpose(x);
   return is_complex(t.dtype()) ? unary(Op::conj, t) : t;
 }
 inline Tensor real_part(const Tensor& x) { return is_complex(x.dtype()) ? unary(Op::real, x) : x; }
@@ -80,8 +80,8 @@ inline Tensor triangular(const Tensor& a, const Tensor& b, TriangularParams p) {
 }
 /// a u⁻¹ for upper triangular u.
 inline Tensor over_upper(const Tensor& a, const Tensor& u) {
-  return turned(
-      triangular(u, turned(a), {.lower = false, .transposed = true, .unit_diagonal = false}));
+  return matrix_transpose(triangular(u, matrix_transpose(a),
+                                     {.lower = false, .transposed = true, .unit_diagonal = false}));
 }
 /// Rows of x in the order that `permutation` (one for each matrix) gives.
 inline Tensor permuted_rows(const Tensor& x, const Tensor& permutation) {
@@ -147,7 +147,7 @@ Tensor triangular_solve(const JvpCall& c) {
   if (c.has(0)) {
     const Op inside = p.unit_diagonal ? (p.lower ? Op::gt : Op::lt) : (p.lower ? Op::ge : Op::le);
     const Tensor da = kept(where_below(inside, c.t[0], 0), c.t[0]);
-    const Tensor moved = product(p.transposed ? turned(da) : da, c.y);
+    const Tensor moved = product(p.transposed ? matrix_transpose(da) : da, c.y);
     right = right.defined() ? difference(right, moved) : unary(Op::neg, moved);
   }
   return triangular(c.x[0], right, p);
@@ -181,7 +181,7 @@ Tensor solve(const JvpCall& c) {
   const std::size_t last = c.x.size() - 1;
   Tensor right = c.t[last];
   if (c.has(0)) {
-    const Tensor moved = product(transposed ? turned(c.t[0]) : c.t[0], c.y);
+    const Tensor moved = product(transposed ? matrix_transpose(c.t[0]) : c.t[0], c.y);
     right = right.defined() ? difference(right, moved) : unary(Op::neg, moved);
   }
   if (!right.defined()) return {};  // only the factors vary, and they are constants here
@@ -342,9 +342,9 @@ void solve(const TransposeCall& c) {
   for (std::size_t i = 0; i < last; ++i)
     if (c.linear(i)) refuse(c);
   operands[last] = c.ct();
-  const ParamsRef turned = make_params(SolveParams{!c.as<SolveParams>().transposed});
+  const ParamsRef other = make_params(SolveParams{!c.as<SolveParams>().transposed});
   c.cotangents[last] =
-      emit(Op::solve, turned, std::span<const Tensor>(operands.data(), operands.size()), {});
+      emit(Op::solve, other, std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
 // What stood below the diagonal of row i stands above that of row i − 1.

@@ -30,7 +30,7 @@ void transpose(const TransposeCall& c) {
   c.cotangents[0] = permuted(c.ct(), inverse);
 }
 
-// New axes and stretched ones were copies: their cotangents add up.
+// New axes and broadcast ones were copies: their cotangents add up.
 void broadcast_in_dim(const TransposeCall& c) {
   const auto& p = c.as<BroadcastParams>();
   Axes copied = other_axes(p.shape.rank(), p.axes);

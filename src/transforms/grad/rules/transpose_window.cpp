@@ -68,8 +68,8 @@ inline Axes range(int first, std::size_t count) {
 
 }  // namespace conv_transpose
 
-// y[o] = Σ x[s·o + r·p − low] w[p], x stretched by l. With q = l·n the place of x[n]: x̄[n] = Σ
-// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ stretched by s with w turned around; and w̄[p] =
+// y[o] = Σ x[s·o + r·p − low] w[p], x broadcast by l. With q = l·n the place of x[n]: x̄[n] = Σ
+// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ broadcast by s with w turned around; and w̄[p] =
 // Σ x[r·p + s·o − low] ȳ[o], one of x with the window ȳ, whose dilation is s and whose stride is r.
 // The high padding is what gives the operand's extents.
 void conv_general(const TransposeCall& c) {
@@ -89,19 +89,18 @@ void conv_general(const TransposeCall& c) {
   const Shape& out = ct.shape();
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t extent = c.shape(0)[at(lhs.window[k])], size = c.shape(1)[at(rhs.window[k])];
-    const std::int64_t places = out[at(windows_at) + k],
-                       window = stretched(size, p.rhs_dilation[k]);
+    const std::int64_t places = out[at(windows_at) + k], window = dilated(size, p.rhs_dilation[k]);
     if (left) {
       t.strides[k] = p.lhs_dilation[k];
       t.lhs_dilation[k] = p.strides[k];
       t.low[k] = window - 1 - p.low[k];
       t.high[k] =
-          window + (extent - 1) * p.lhs_dilation[k] - stretched(places, p.strides[k]) - t.low[k];
+          window + (extent - 1) * p.lhs_dilation[k] - dilated(places, p.strides[k]) - t.low[k];
     } else {
       t.strides[k] = p.rhs_dilation[k];
       t.rhs_dilation[k] = p.strides[k];
-      t.high[k] = stretched(places, p.strides[k]) + (size - 1) * p.rhs_dilation[k] -
-                  stretched(extent, p.lhs_dilation[k]) - p.low[k];
+      t.high[k] = dilated(places, p.strides[k]) + (size - 1) * p.rhs_dilation[k] -
+                  dilated(extent, p.lhs_dilation[k]) - p.low[k];
     }
   }
   if (left) {
@@ -109,11 +108,11 @@ void conv_general(const TransposeCall& c) {
     t.dot.lhs_contract = range(rhs_free_at, rhs.free.size());
     t.dot.rhs_contract = rhs.free;
     t.lhs_window = range(windows_at, n);
-    Tensor turned = convert_to(c.x[1], p.dot.dtype);
+    Tensor transposed = convert_to(c.x[1], p.dot.dtype);
     Axes windows = rhs.window;
     insertion_sort(windows);
-    if (n > 0) turned = emit(Op::rev, make_params(AxesParams{windows}), {turned}, {});
-    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {ct, turned}, {});
+    if (n > 0) transposed = emit(Op::rev, make_params(AxesParams{windows}), {transposed}, {});
+    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {ct, transposed}, {});
     c.cotangents[0] = convert_to(placed(product, lhs, rhs.contract, true), c.operand(0).dtype);
   } else {
     t.dot.rhs_batch = Axes::first(batches);

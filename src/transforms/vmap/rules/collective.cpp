@@ -1,5 +1,5 @@
-// Batch rules of the collectives. Over the lanes at hand they become ordinary ops on the axis of
-// lanes; over lanes further out they stay, for all lanes at hand at once.
+// Batch rules of the collectives. Over the axis being batched they become ordinary ops; over outer
+// axes they stay collectives, for all lanes at once.
 #include <algorithm>
 #include <limits>
 
@@ -23,7 +23,7 @@ Batched over_outer(const BatchCall& c) {
 }
 
 /// `lanes` times a value that they share; 16-bit floats hold few such numbers.
-Tensor times(const Tensor& x, std::int64_t lanes, Where where) {
+Tensor times(const Tensor& x, std::int64_t lanes, CallSite where) {
   const DType own = x.dtype(), wide = own == DType::f16 || own == DType::bf16 ? DType::f32 : own;
   const auto as = [&](const Tensor& t, DType d) {
     return t.dtype() == d ? t : emit(Op::convert, make_params(ConvertParams{d}), {t}, where);
@@ -33,7 +33,7 @@ Tensor times(const Tensor& x, std::int64_t lanes, Where where) {
 }
 
 /// A reduction over the axis of lanes.
-Tensor reduced(Op op, const Batched& x, Where where) {
+Tensor reduced(Op op, const Batched& x, CallSite where) {
   return emit(op, make_params(AxesParams{Axes{*x.axis}}), {x.value}, where);
 }
 
@@ -49,7 +49,7 @@ Tensor extremum_of_none(Op op, const Aval& lane) {
 
 /// Lane l of the result is lane sources[l] of the operand, or zeros.
 Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_t lanes,
-                 Where where) {
+                 CallSite where) {
   const int axis = *x.axis;
   const Shape& shape = x.value.shape();
   const auto at = static_cast<std::size_t>(axis);
@@ -102,7 +102,7 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
 
 Batched over_lanes(const BatchCall& c) {
   const Batched& x = c.operands[0];
-  const Where where = c.where();
+  const CallSite where = c.where();
   const auto& p = c.as<CollectiveParams>();
   switch (c.equation.op) {
     case Op::psum:
@@ -122,13 +122,13 @@ Batched over_lanes(const BatchCall& c) {
     case Op::all_to_all: {
       // The axis of lanes and the lanes' own axis 0 change places; shared elements are handed out,
       // one to each lane.
-      if (!x.axis) return {lanes::spread(x.value, c.lanes, 1, where), 0};
+      if (!x.axis) return {lanes::broadcast(x.value, c.lanes, 1, where), 0};
       return {lanes::moved(x.value, *x.axis, 0, where), 1};
     }
     default: {
       const bool whole = std::find(p.sources.begin(), p.sources.end(), -1) == p.sources.end();
       if (!x.axis && whole) return x;
-      return permuted(x.axis ? x : Batched{c.spread(0, 0), 0}, p.sources, c.lanes, where);
+      return permuted(x.axis ? x : Batched{c.broadcast(0, 0), 0}, p.sources, c.lanes, where);
     }
   }
 }

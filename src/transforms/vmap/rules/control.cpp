@@ -6,6 +6,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/dependence.hpp"
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/named_axes.hpp"
@@ -103,7 +104,7 @@ LaneOperands lane_operands(const BatchCall& c, const Lanes& own, std::size_t alw
     }
     Tensor t = lanes::at_axis(x, 0, c.lanes, c.where());
     if (own) {
-      if (!inner) t = lanes::spread(t, own.count, 1, c.where());
+      if (!inner) t = lanes::broadcast(t, own.count, 1, c.where());
       Shape shape{o.lanes.count};
       shape.append(t.shape().begin() + 2, t.shape().end());
       t = emit(Op::reshape, make_params(ShapeParams{shape}), {t}, c.where());
@@ -220,7 +221,7 @@ BatchedList scan(const BatchCall& c) {
   p.body = body_of(std::move(body));
   BatchedList results = emit_batched(c, make_params(std::move(p)), operands, out, 0);
   for (std::size_t i = carries; i < results.size(); ++i)
-    if (results[i].axis) results[i].axis = 1;  // behind the axis of rounds
+    if (results[i].axis) results[i].axis = 1;  // behind the axis of iterations
   return results;
 }
 

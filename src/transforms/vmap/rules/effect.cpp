@@ -1,4 +1,4 @@
-// Batch rules of effects: a print shows all lanes or each, a check and a callback know the lanes
+// Batch rules of effects: a print shows all lanes or each one; checks and callbacks get all lanes
 // and go through them when they run.
 #include <string>
 

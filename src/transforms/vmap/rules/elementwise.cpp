@@ -1,5 +1,5 @@
-// Batch rules of the element-wise families: every operand is brought to one lane axis, and scalars
-// of all lanes stay scalars.
+// Batch rules of the element-wise families: all operands get the same axis of lanes; operands that
+// are one number per lane are not broadcast.
 #include "../lanes.hpp"
 
 #include "../../../trace/record/thread_state.hpp"
@@ -43,7 +43,7 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
       // A scalar goes with any shape; the other unmapped ones are read in place, lane by lane, once
       // this is fused.
       if (x.value.rank() == 0) operands.add(x.value);
-      else add(c.spread(i, axis));
+      else add(c.broadcast(i, axis));
     } else if (x.value.rank() == rank + 1) {
       if (*x.axis == axis) operands.add(x.value);
       else add(lanes::moved(x.value, *x.axis, axis, c.where()));

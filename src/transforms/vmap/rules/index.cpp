@@ -1,6 +1,6 @@
-// Batch rules of dynamic slices, gather and scatter: lanes of the operand alone are part of the
-// window, lanes of the indices alone are more index vectors, lanes of both run in step as batching
-// dimensions. The loop's own index is a slice.
+// Batch rules of dynamic slices, gather and scatter. Lanes of the operand alone become part of the
+// window, lanes of the indices alone more index vectors, lanes of both batching dimensions. A read
+// at the loop's own index becomes a slice.
 #include <algorithm>
 #include <limits>
 
@@ -55,7 +55,7 @@ Places places(const Axes& group, int k, int rank) {
 }
 
 // The start indices that differ between lanes, as index vectors [lanes, count] of one dtype.
-Tensor index_vectors(const Vec<Batched>& starts, std::int64_t lanes, Where where) {
+Tensor index_vectors(const Vec<Batched>& starts, std::int64_t lanes, CallSite where) {
   DType dtype = starts[0].value.dtype();
   for (const Batched& s : starts)
     if (s.value.dtype() != dtype) dtype = DType::i64;
@@ -82,7 +82,7 @@ Tensor index_vectors(const Vec<Batched>& starts, std::int64_t lanes, Where where
 }
 
 // x[…, l, …] with the lane l taken from `axis`, which stays in a lane's view as an axis of size 1.
-Batched unit_axis_by_lane(const Tensor& sliced, int axis, Where where) {
+Batched unit_axis_by_lane(const Tensor& sliced, int axis, CallSite where) {
   return {emit(Op::reshape, make_params(ShapeParams{lanes::inserted(sliced.shape(), axis + 1, 1)}),
                {sliced}, where),
           axis};

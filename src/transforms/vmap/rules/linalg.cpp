@@ -1,5 +1,5 @@
-// Batch rules of linear algebra: the lanes are one more axis in front; right sides of one shared
-// matrix are more columns.
+// Batch rules of linear algebra: the lanes are one more axis in front; if the matrix is shared,
+// they are more right sides.
 #include "../lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -9,7 +9,7 @@ BatchedList linalg(const BatchCall& c) {
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     operands.push_back(c.mapped(i)
                            ? lanes::moved(c.operands[i].value, *c.operands[i].axis, 0, c.where())
-                           : c.spread(i, 0));
+                           : c.broadcast(i, 0));
   BatchedList results;
   for (Tensor& t : emit_all(c.equation.op, c.equation.params, operands, c.where()))
     results.push_back({std::move(t), 0});

@@ -1,4 +1,4 @@
-// Batch rule of sort: lanes are rows of their own; keys that all lanes share are sorted once.
+// Batch rule of sort: lanes are further rows; keys that all lanes share are sorted once.
 #include <limits>
 
 #include "../lanes.hpp"
@@ -8,7 +8,7 @@ namespace vt::detail::batch_rules {
 namespace order_batch {
 
 /// Mapped `x` read along `axis` (one lane's numbering) at `places`, which all lanes share.
-Batched read_along(const Batched& x, const Tensor& places, int axis, Where where) {
+Batched read_along(const Batched& x, const Tensor& places, int axis, CallSite where) {
   const int rank = places.rank();
   GatherParams p;
   p.offset_dims = Axes{*x.axis};
@@ -60,7 +60,7 @@ BatchedList sort(const BatchCall& c) {
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     operands.push_back(
         c.mapped(i) ? lanes::moved(c.operands[i].value, *c.operands[i].axis, *axis, c.where())
-                    : c.spread(i, *axis));
+                    : c.broadcast(i, *axis));
   BatchedList results;
   for (Tensor& t : emit_all(Op::sort, make_params(p), operands, c.where()))
     results.push_back({std::move(t), *axis});

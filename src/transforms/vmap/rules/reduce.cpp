@@ -3,6 +3,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/record/named_axes.hpp"
 #include "../lanes.hpp"
 
@@ -56,11 +57,11 @@ class RowReduction {
       permutation.push_back(a + 1);
       reduced *= x.shape()[static_cast<std::size_t>(a) + 1];
     }
-    const Tensor turned =
+    const Tensor transposed =
         emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, c_.where());
     const Tensor elements =
         emit(Op::reshape, make_params(ShapeParams{lanes::inserted(kept_, kept_.rank(), reduced)}),
-             {turned}, c_.where());
+             {transposed}, c_.where());
     const Batched& start = c_.operands[count_ + i];
     const Tensor first = emit(Op::broadcast_in_dim,
                               make_params(BroadcastParams{lanes::inserted(kept_, kept_.rank(), 1),

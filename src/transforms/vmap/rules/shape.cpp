@@ -110,7 +110,7 @@ BatchedList pad(const BatchCall& c) {
       emit(Op::broadcast_in_dim, make_params(BroadcastParams{elements.shape(), Axes{axis}}),
            {c.operands[1].value}, c.where());
   return shape_batch::one(
-      emit(Op::select, {}, {lanes::spread(inside, c.lanes, axis, c.where()), elements, value},
+      emit(Op::select, {}, {lanes::broadcast(inside, c.lanes, axis, c.where()), elements, value},
            c.where()),
       axis);
 }

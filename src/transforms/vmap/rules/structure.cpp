@@ -32,7 +32,8 @@ BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
           inputs.push_back({tracers[i], c.operands[i].axis});
         std::vector<Tensor> outputs;
         for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, c.axis)) {
-          if (all_mapped && !out.axis) out = {lanes::spread(out.value, c.lanes, 0, c.where()), 0};
+          if (all_mapped && !out.axis)
+            out = {lanes::broadcast(out.value, c.lanes, 0, c.where()), 0};
           result.axes.push_back(out.axis);
           outputs.push_back(std::move(out.value));
         }
@@ -67,7 +68,7 @@ MappedAxes explicit_axes(const BatchCall& c) {
 // A cotangent as its operand needs it: lanes at the operand's axis, or summed when all lanes share
 // the operand.
 Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes,
-                     Where where) {
+                     CallSite where) {
   if (axis) return lanes::at_axis(cotangent, *axis, lanes, where);
   if (!is_inexact(cotangent.value.dtype()))
     return full_tensor(Scalar(false).converted(cotangent.value.dtype()),
@@ -85,7 +86,7 @@ Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int6
 // A derivative rule has run on the wrong number of values: the user's, or of the transform that
 // calls it.
 void check_count(const CustomRule& rule, const char* part, std::size_t got, std::size_t wanted,
-                 Where where) {
+                 CallSite where) {
   if (got == wanted) return;
   fail(ErrorKind::tree,
        "vt::vmap: the " + std::string(part) + " rule of " +
@@ -211,7 +212,7 @@ struct OwnLanes {
   MappedAxes in, out;
   std::int64_t lanes;
   AxisRef axis;
-  Where where;
+  CallSite where;
 
   /// rule(a, b) for all lanes: `a` and `b` have theirs at those axes. Results that are zero are
   /// empty.
@@ -422,7 +423,7 @@ BatchedList custom_vmap(const BatchCall& c) {
       "the rule of " + (p.rule->name.empty() ? std::string("vt::custom_vmap") : p.rule->name);
   std::vector<Tensor> values;
   {
-    const WhereScope own_lines(Where{});
+    const WhereScope own_lines(CallSite{});
     values = p.rule->batch(c.lanes, mapped, arguments, out_mapped);
   }
   const std::size_t count = c.equation.outputs.size();

@@ -1,0 +1,424 @@
+// Fused regions: which equations join one, and the equation that stands for it.
+#include "fused_regions.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "../../trace/ir/axis_map.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "lane_form.hpp"
+#include "merge_axes.hpp"
+#include "region_gain.hpp"
+#include "register_kernel.hpp"
+
+namespace vt::detail {
+
+namespace fused_regions {
+
+constexpr std::int64_t fewest_lanes = 8;
+const std::int64_t usual_elements = LaneForm().most_in_registers;
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+/// What regions are looked for around.
+bool is_seed(const Equation& e) {
+  return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e);
+}
+
+class Former {
+ public:
+  Former(GraphBody graph, const RegisterLimits& limits)
+      : limits_(limits),
+        graph_(std::move(graph)),
+        zero_(graph_.fresh(Aval(DType::i32, {}))),
+        lanes_(graph_) {}
+
+  GraphBody run() {
+    find_makers();
+    struct Seed {
+      std::int64_t lanes;
+      Var value;
+      int axis;
+      const Equation* equation;
+      bool of_rows;
+    };
+    Vec<Seed> seeds;
+    for (const Equation& e : graph_.equations) {
+      if (!is_seed(e)) continue;
+      const Shape& shape = graph_.aval(e.outputs[0]).shape;
+      if (const int k = operand_of_short_rows(graph_, e, limits_); k >= 0) {
+        const Var rows = e.inputs[axis_index(k)];
+        seeds.push_back({graph_.aval(rows).shape[0], rows, 0, &e, true});
+        continue;
+      }
+      if (!stands_alone(e) && e.op != Op::concatenate) continue;
+      const int axes = has_own_lanes(e) ? std::min(shape.rank(), 1) : shape.rank();
+      for (int d = 0; d < axes; ++d)
+        if (shape[axis_index(d)] >= fewest_lanes &&
+            !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
+          seeds.push_back({shape[axis_index(d)], e.outputs[0], d, &e, false});
+    }
+    // Each class once, by one of its values: classes have other numbers when a region has been
+    // formed. One with a single product that fits has none that meet; unrolled layers have as many
+    // such classes as layers.
+    const auto number_of = [&](const Seed& s) {
+      return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis));
+    };
+    Vec<int> steps(lanes_.axes());  // of a class; all but a product count for two
+    Vec<bool> only_rows(lanes_.axes(), true);
+    for (const Seed& s : seeds) {
+      const Equation& e = *s.equation;
+      if (!small_enough(e, static_cast<int>(number_of(s)), s.lanes)) continue;
+      steps[number_of(s)] += e.op == Op::dot_general && !s.of_rows ? 1 : 2;
+      only_rows[number_of(s)] = only_rows[number_of(s)] && s.of_rows && e.op != Op::dot_general;
+    }
+    Vec<Seed> classes;
+    for (Seed& s : seeds) {
+      s.of_rows = only_rows[number_of(s)];
+      if (std::exchange(steps[number_of(s)], 0) >= 2) classes.push_back(s);
+    }
+    // most lanes first
+    insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });
+    // With larger values; or, where those do not suit a common loop, without them.
+    for (const Seed& s : classes)
+      for (const std::int64_t most : {limits_.of_a_lane, usual_elements}) {
+        if (most > usual_elements && s.of_rows) continue;
+        most_elements_ = most;
+        if (form(lanes_.class_of(s.value, s.axis))) break;
+      }
+    if (formed_) make_zero();
+    return std::move(graph_);
+  }
+  bool formed() const { return formed_; }
+
+ private:
+  void find_makers() {
+    maker_.assign(graph_.avals.size(), -1);
+    for (std::size_t i = 0; i < graph_.equations.size(); ++i)
+      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+  }
+
+  // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a
+  // pass over the Graph.
+  bool small_enough(const Equation& e, int number, std::int64_t lanes) {
+    const auto small = [&](Var v) {
+      const Aval& a = graph_.aval(v);
+      bool has_lanes = false;
+      for (int d = 0; d < a.shape.rank(); ++d)
+        has_lanes = has_lanes || lanes_.class_of(v, d) == number;
+      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.of_a_lane) *
+                                 (has_lanes ? lanes : 1);
+    };
+    return none_of(e.inputs, [&](Var v) { return !small(v); }) &&
+           none_of(e.outputs, [&](Var v) { return !small(v); });
+  }
+
+  bool fits(const Aval& a) const { return a.elements() <= most_elements_; }
+  /// Small values that are the same for all lanes and known when code is made (a unit matrix): made
+  /// again inside, they become part of it.
+  void find_numbers() {
+    numbers_.assign(graph_.avals.size(), false);
+    for (const Equation& e : graph_.equations) {
+      if (e.outputs.size() != 1 || graph_.aval(e.outputs[0]).elements() > limits_.moved) continue;
+      const bool is_cheap = is_elementwise(e.op)
+                                ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1
+                                : family_of(e.op) == Family::shape || e.op == Op::slice;
+      const bool of_numbers =
+          is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
+      numbers_[at(e.outputs[0])] =
+          e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 && (e.op == Op::iota || of_numbers));
+    }
+  }
+  /// Writes the equations that make a number, those of the `known` ones have been.
+  void add_number(Var v, const HashMap<Var, Var>& known, FunctionRef<void(Equation)> add) const {
+    const Equation& e = graph_.equations[at(maker_[at(v)])];
+    for (Var from : e.inputs)
+      if (!known.contains(from)) add_number(from, known, add);
+    add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
+  }
+
+  bool fits(const Equation& e) const {
+    if (e.outputs.empty() ||
+        !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf ||
+          family_of(e.op) == Family::shape || is_of_rows(e) || e.op == Op::slice ||
+          e.op == Op::gather))
+      return false;
+    const std::int64_t most = family_of(e.op) == Family::shape || e.op == Op::slice
+                                  ? std::max(most_elements_, limits_.moved)
+                                  : most_elements_;
+    for (Var v : e.outputs)
+      if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
+    for (Var v : e.inputs) {
+      const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
+      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather)
+        return false;
+    }
+    return lanes_.equation(e).has_value();
+  }
+
+  // A broadcast that nothing inside reads: a nest makes it as it reads, and a region would write it
+  // to memory.
+  void leave_copies_outside(Vec<bool>& inside) const {
+    Vec<bool> read(graph_.avals.size());
+    for (std::size_t i = inside.size(); i-- > 0;) {
+      const Equation& e = graph_.equations[i];
+      if (e.op == Op::broadcast_in_dim && !read[at(e.outputs[0])]) inside[i] = false;
+      for (Var v : e.inputs) read[at(v)] = read[at(v)] || inside[i];
+    }
+  }
+
+  // Puts equations of the class together in stages: those of one stage have nothing from outside
+  // between them. Has any become a region?
+  bool form(int number) {
+    lanes_.choose(number);
+    find_numbers();
+    in_front_.assign(graph_.avals.size(), -1);
+    const std::size_t count = graph_.equations.size();
+    reads_.assign(graph_.avals.size(), 0);
+    for (const Equation& e : graph_.equations)
+      for (Var v : e.inputs) ++reads_[at(v)];
+    for (Var v : graph_.outputs) ++reads_[at(v)];
+    Vec<bool> inside(count);
+    const auto made_inside = [&](Var v) { return maker_[at(v)] >= 0 && inside[at(maker_[at(v)])]; };
+    for (std::size_t i = 0; i < count; ++i) {
+      const Equation& e = graph_.equations[i];
+      inside[i] = fits(e) &&
+                  none_of(e.inputs, [&](Var v) { return lanes_.axis(v) > 0 && !made_inside(v); });
+    }
+    leave_copies_outside(inside);
+    Vec<int> stage(count, 0);
+    int last = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (Var v : graph_.equations[i].inputs) {
+        if (maker_[at(v)] < 0) continue;
+        const auto m = static_cast<std::size_t>(maker_[at(v)]);
+        stage[i] = std::max(stage[i], stage[m] + (inside[m] && !inside[i]));
+      }
+      last = std::max(last, stage[i]);
+    }
+    RecycledVec<Equation> ordered;
+    Vec<bool> in_region(count);
+    bool found = false;
+    Vec<Vec<int>> of_stage(at(last) + 1);
+    for (std::size_t i = 0; i < count; ++i) of_stage[at(stage[i])].push_back(static_cast<int>(i));
+    for (const Vec<int>& equations : of_stage) {
+      Vec<int> members;
+      for (int i : equations) {
+        if (inside[at(i)]) members.push_back(i);
+        else ordered.push_back(graph_.equations[at(i)]);
+      }
+      const std::span<const int> all{members.data(), members.size()};
+      const bool forms =
+          worth_a_region({graph_, lanes_, maker_, numbers_, in_region, limits_, most_elements_},
+                         all) &&
+          region(all, ordered);
+      found = found || forms;
+      for (int i : members) {
+        in_region[at(i)] = forms;
+        if (!forms) ordered.push_back(graph_.equations[at(i)]);
+      }
+    }
+    if (!found) return false;
+    formed_ = true;
+    graph_.equations = std::move(ordered);
+    drop_unread();
+    find_makers();
+    lanes_ = LaneAxes(graph_);
+    return true;
+  }
+
+  bool region(std::span<const int> members, RecycledVec<Equation>& out) {
+    const auto is_made = [&](Var v) {
+      return std::binary_search(members.begin(), members.end(), maker_[at(v)]);
+    };
+    HashMap<Var, int> read_inside;
+    for (int i : members)
+      for (Var v : graph_.equations[at(i)].inputs) ++read_inside[v];
+    const auto read_outside = [&](Var v) {
+      const auto* inside = read_inside.find(v);
+      return reads_[at(v)] > (inside == read_inside.end() ? 0 : inside->second);
+    };
+
+    auto lane = new_shared<GraphBody>();
+    HashMap<Var, Var> names;
+    const auto inner = [&](Var v) {
+      const auto name = names.emplace(v, -1);
+      if (name.fresh) name.entry->second = lane->fresh(lanes_.aval(v));
+      return name.entry->second;
+    };
+    const auto add_inside = [&](Equation e) {
+      for (Var& v : e.inputs) v = inner(v);
+      for (Var& v : e.outputs) v = inner(v);
+      lane->equations.push_back(std::move(e));
+    };
+    Equation e;
+    CondParams p;
+    e.op = Op::cond;
+    e.inputs.push_back(zero_);
+    p.lanes.mapped.push_back(false);
+    for (int i : members)
+      for (Var v : graph_.equations[at(i)].inputs) {
+        if (is_made(v) || names.contains(v)) continue;
+        if (numbers_[at(v)]) {
+          add_number(v, names, add_inside);
+          continue;
+        }
+        if (lanes_.axis(v) > 0 && in_front_[at(v)] < 0) return false;
+        lane->inputs.push_back(inner(v));
+        e.inputs.push_back(lanes_.axis(v) > 0 ? in_front_[at(v)] : v);
+        p.lanes.mapped.push_back(lanes_.axis(v) >= 0);
+      }
+    RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
+    const std::size_t values_before = graph_.avals.size();
+    for (int i : members) {
+      const Equation& member = graph_.equations[static_cast<std::size_t>(i)];
+      add_inside(*lanes_.equation(member));
+      for (Var v : member.outputs)
+        if (read_outside(v)) {
+          lane->outputs.push_back(inner(v));
+          e.outputs.push_back(lanes_.axis(v) == 0 ? v : with_lanes_in_front(v, moved));
+        }
+      e.where = member.where;
+    }
+    if (e.outputs.empty()) return false;  // nobody asks
+    p.lanes.count = graph_.aval(e.outputs[0]).shape[0];
+    p.branches.push_back(std::move(lane));
+    e.params = make_params(std::move(p));
+    if (!register_form(alone(graph_, e), 0, limits_)) {
+      for (int i : members)
+        for (Var v : graph_.equations[at(i)].outputs) in_front_[at(v)] = -1;
+      graph_.avals.resize(values_before);  // as the classes know it
+      return false;
+    }
+    out.push_back(std::move(e));
+    for (Equation& m : moved) out.push_back(std::move(m));
+    return true;
+  }
+
+  // A new value like v with the lanes along axis 0, from which `moved` makes v.
+  Var with_lanes_in_front(Var v, RecycledVec<Equation>& moved) {
+    const Aval aval = graph_.aval(v);
+    const int lanes = lanes_.axis(v);
+    Shape shape{};
+    shape.push_back(aval.shape[axis_index(lanes)]);
+    Axes back;
+    for (int d = 0; d < aval.shape.rank(); ++d) {
+      back.push_back(d == lanes ? 0 : d + (d < lanes));
+      if (d != lanes) shape.push_back(aval.shape[axis_index(d)]);
+    }
+    Equation e;
+    e.op = Op::transpose;
+    e.params = make_params(PermutationParams{back});
+    in_front_[at(v)] = graph_.fresh(Aval(aval.dtype, shape));
+    e.inputs.push_back(in_front_[at(v)]);
+    e.outputs.push_back(v);
+    moved.push_back(std::move(e));
+    return in_front_[at(v)];
+  }
+
+  // What only regions read that take it in another way: transposes of other regions' results, and
+  // numbers.
+  void drop_unread() {
+    Vec<bool> read(graph_.avals.size());
+    for (Var v : graph_.outputs) read[at(v)] = true;
+    Vec<bool> kept(graph_.equations.size());
+    for (std::size_t i = graph_.equations.size(); i-- > 0;) {
+      const Equation& e = graph_.equations[i];
+      kept[i] = e.outputs.empty() || any_of(e.outputs, [&](Var v) { return read[at(v)]; });
+      for (Var v : e.inputs) read[at(v)] = read[at(v)] || kept[i];
+    }
+    RecycledVec<Equation> left;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (kept[i]) left.push_back(std::move(graph_.equations[i]));
+    graph_.equations = std::move(left);
+  }
+
+  void make_zero() {
+    const Aval& aval = graph_.aval(zero_);
+    Equation constant;
+    constant.op = Op::constant;
+    BufferRef buffer = allocate(aval.bytes(), "an index");
+    std::memset(buffer->data, 0, aval.bytes());
+    constant.params = make_params(ConstantParams{std::move(buffer), aval});
+    constant.outputs.push_back(zero_);
+    graph_.equations.insert(graph_.equations.begin(), std::move(constant));
+  }
+
+  const RegisterLimits& limits_;
+  GraphBody graph_;
+  Var zero_;  ///< the index of the only branch
+  LaneAxes lanes_;
+  Vec<bool> numbers_;
+  Vec<int> reads_;  ///< how often a value is read, or given as a result
+  Vec<int> maker_;  ///< the equation that makes a value; −1: none
+  /// a value that a region gives with its lanes along axis 0, where they lie along another one; −1:
+  /// there is none
+  Vec<Var> in_front_;
+  std::int64_t most_elements_ = 0;  ///< of a value, for each lane
+  bool formed_ = false;
+};
+
+/// The value behind whose first several axes an equation puts short rows or parts together, and how
+/// many these are.
+struct LeadingAxes {
+  Var value = -1;
+  int count = 0;
+};
+LeadingAxes leading_axes(const GraphBody& g, const Equation& e, const RegisterLimits& limits) {
+  LeadingAxes a;
+  if (e.op == Op::concatenate) {
+    a = {e.outputs[0], e.as<AxisParams>().axis};
+  } else if (is_of_rows(e) && e.op != Op::dot_general) {
+    // a product of several axes has kernels of its own
+    a.value = e.inputs[0];
+    const Axes over = reduced_axes(e);
+    a.count = family_of(e.op) == Family::cumulative ? e.as<CumulativeParams>().axis
+                                                    : g.aval(a.value).shape.rank();
+    for (int axis : over) a.count = std::min(a.count, axis);
+  }
+  if (a.count < 2) return {};
+  std::int64_t rows = 1;
+  for (int d = 0; d < a.count; ++d) rows *= g.aval(a.value).shape[axis_index(d)];
+  const std::int64_t row = rows == 0 ? 0 : g.aval(a.value).elements() / rows;
+  return rows >= fewest_short_rows && row >= 2 && row <= limits.short_row ? a : LeadingAxes{};
+}
+
+/// Regions whose lanes are several axes, taken as one for that.
+GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) {
+  int tries = 4;  // each takes passes over the Graph
+  for (std::size_t i = 0; i < graph.equations.size() && tries > 0; ++i) {
+    const LeadingAxes leading = leading_axes(graph, graph.equations[i], limits);
+    if (leading.count == 0) continue;
+    --tries;
+    GraphBody merged = graph;
+    Var value = leading.value;
+    for (int left = leading.count - 1; value >= 0 && left > 0; --left)
+      value = merge_axes(merged, value, 0);
+    if (value < 0) continue;
+    Former former(std::move(merged), limits);
+    GraphBody with_regions = former.run();
+    if (!former.formed()) continue;
+    graph = std::move(with_regions);
+    i = 0;
+  }
+  return graph;
+}
+
+}  // namespace fused_regions
+
+bool lanes_in_groups() {
+  static const bool groups = lanes_from_environment() == "groups";
+  return groups;
+}
+
+GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits) {
+  if (lanes_in_groups()) return graph;
+  for (const Equation& e : graph.equations)
+    if (has_effect(e)) return graph;  // which would have to keep their order
+  if (none_of(graph.equations, fused_regions::is_seed)) return graph;
+  return fused_regions::form_over_leading_axes(
+      fused_regions::Former(std::move(graph), limits).run(), limits);
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,541 @@
+// Register kernels: which values fit in registers, and where the elements of moved values come
+// from.
+#include "register_kernel.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/ir/effects.hpp"
+#include "../nest/schedule.hpp"
+
+namespace vt::detail {
+
+namespace register_kernels {
+
+constexpr int deepest = 12;
+
+// A while inside a loop is taken to have so many iterations where work is compared.
+constexpr double usual_iterations = 100;
+
+/// Which memory a large value is. It is readable as long as the object has the version that it had
+/// when the value was made.
+struct ValuePlace {
+  int object = -1;  // −1: in registers
+  int version = 0;
+  bool whole = true;    ///< all of the object, not a part
+  bool number = false;  ///< it depends on nothing, and is a number in the code
+};
+
+class FitCheck {
+ public:
+  FitCheck(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits)
+      : form_(form), limits_(limits), frame_(frame), unused_(frame) {}
+
+  bool run() {
+    const GraphBody& g = form_.lane;
+    const Equation& e = g.equations[0];
+    Vec<ValuePlace> operands, results;
+    for (Var v : e.inputs)
+      operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
+    const std::int64_t most =
+        form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
+    if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows)
+      return false;
+    // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
+    return unused_ == frame_ || array_work_ <= scalar_work_;
+  }
+  std::int64_t cost() const { return cost_; }
+
+ private:
+  struct Object {
+    bool writable = false;  ///< by the loop that is being looked at
+    bool written = false;
+    int version = 0;
+  };
+
+  static std::size_t carries_of(const Equation& e) {
+    if (e.op == Op::while_) return static_cast<std::size_t>(e.as<WhileParams>().carries);
+    return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries) : 0;
+  }
+  bool in_registers(const Aval& a) const { return form_.in_registers(a); }
+  /// RegisterLimits::of_rows.
+  std::int64_t row_elements() const {
+    const Equation& e = form_.lane.equations[0];
+    std::int64_t all = 0;
+    for (std::size_t i = 0; i < form_.axes.size(); ++i) {
+      const Aval& a =
+          form_.lane.aval(i < e.inputs.size() ? e.inputs[i] : e.outputs[i - e.inputs.size()]);
+      if (form_.axes[i] >= 0 && in_registers(a)) all += a.elements();
+    }
+    return all;
+  }
+  ValuePlace place_for(const Aval& a, bool writable) {
+    if (in_registers(a)) return {};
+    objects_.push_back({writable, false, 0});
+    return {static_cast<int>(objects_.size()) - 1, 0, true};
+  }
+  Object& object(ValuePlace p) { return objects_[static_cast<std::size_t>(p.object)]; }
+  bool stale(ValuePlace p) { return p.object >= 0 && p.version != object(p).version; }
+  void overwrite(ValuePlace p) {
+    object(p).written = true;
+    ++object(p).version;
+  }
+
+  /// An array in the function's frame, if there is room.
+  bool own_array(const Aval& a, ValuePlace& place) {
+    unused_ -= static_cast<std::int64_t>(a.bytes());
+    objects_.push_back({true, false, 0});
+    place = {static_cast<int>(objects_.size()) - 1, 0, true};
+    return unused_ >= 0;
+  }
+  void spend(std::int64_t instructions) {
+    cost_ += instructions;
+    scalar_work_ += iterations_ * static_cast<double>(instructions);
+  }
+  /// On every element of an array, vector by vector.
+  void spend_on_array(const Aval& a, int weight) {
+    cost_ += 12 + 2 * weight;
+    array_work_ += iterations_ * static_cast<double>(a.elements() * weight) / 8;
+  }
+
+  struct Scope {
+    const GraphBody& graph;
+    Vec<ValuePlace> places;
+  };
+  static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+  bool body(const GraphBody& g, const Vec<ValuePlace>& inputs, Vec<ValuePlace>& outputs) {
+    Scope s{g, Vec<ValuePlace>(g.avals.size())};
+    for (std::size_t i = 0; i < inputs.size(); ++i) s.places[at(g.inputs[i])] = inputs[i];
+    for (const Equation& e : g.equations)
+      if (!equation(s, e)) return false;
+    for (Var v : g.outputs) {
+      outputs.push_back(s.places[at(v)]);
+      if (stale(outputs.back())) return false;
+    }
+    return true;
+  }
+
+  bool equation(Scope& s, const Equation& e) {
+    const GraphBody& g = s.graph;
+    if (has_effect(e) || family_of(e.op) == Family::effect) return false;
+    if (limits_.has_code && is_elementwise(e.op) && !limits_.has_code(e.op)) return false;
+    Vec<ValuePlace> operands;
+    int large = 0;
+    for (Var v : e.inputs) {
+      operands.push_back(s.places[at(v)]);
+      if (stale(operands.back())) return false;  // overwritten meanwhile
+      large += operands.back().object >= 0;
+    }
+    if (is_control(e.op)) {
+      Vec<ValuePlace> results;
+      if (!control(g, e, operands, results, false)) return false;
+      for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
+      return true;
+    }
+    const Aval& out = g.aval(e.outputs[0]);
+    ValuePlace& result = s.places[at(e.outputs[0])];
+    if (large == 0 && in_registers(out)) {
+      const bool is_cheap = is_elementwise(e.op)
+                                ? op_weight(e.op, out.dtype) <= 1
+                                : family_of(e.op) == Family::shape || e.op == Op::slice;
+      result.number =
+          e.op == Op::full || e.op == Op::iota ||
+          (is_cheap && none_of(operands, [](const ValuePlace& p) { return !p.number; }));
+      return result.number || small(g, e);
+    }
+    const bool first_only = large == 1 && operands[0].object >= 0;
+    const bool scatters = e.op >= Op::scatter && e.op <= Op::scatter_max;
+    if (first_only && (e.op == Op::dynamic_update_slice || scatters)) {
+      if (!object(operands[0]).writable || (scatters && !plain_scatter(g, e))) return false;
+      overwrite(operands[0]);
+      result = {operands[0].object, object(operands[0]).version, operands[0].whole};
+      spend(6 * g.aval(e.inputs[scatters ? 2 : 1]).elements());
+      return true;
+    }
+    if (first_only && in_registers(out) &&
+        (e.op == Op::dynamic_slice || e.op == Op::slice || e.op == Op::gather)) {
+      spend(4 * out.elements());
+      return true;
+    }
+    return frame_ > 0 && !in_registers(out) && array(g, e, operands, result);
+  }
+
+  /// What has an array as its result: part of another one, or one in the frame.
+  bool array(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
+             ValuePlace& result) {
+    const Aval& out = g.aval(e.outputs[0]);
+    const auto shape_of = [&](std::size_t i) -> const Shape& { return g.aval(e.inputs[i]).shape; };
+    switch (family_of(e.op)) {
+      case Family::unary:
+      case Family::binary:
+      case Family::select:
+        spend_on_array(out, std::max(1, op_weight(e.op, out.dtype)));
+        return own_array(out, result);
+      default: break;
+    }
+    bool fits = false;
+    switch (e.op) {
+      case Op::full: fits = true; break;
+      case Op::iota: fits = out.shape.rank() == 1; break;
+      case Op::broadcast_in_dim: fits = shape_of(0).elements() == 1; break;
+      case Op::concatenate: {
+        Shape part = out.shape;
+        ++part[static_cast<std::size_t>(e.as<AxisParams>().axis)];
+        fits = is_run(out.shape, part);  // one part after the other
+        break;
+      }
+      case Op::reshape: result = operands[0]; return true;
+      case Op::slice:
+      case Op::dynamic_slice:
+        if (operands[0].object < 0 || !is_run(shape_of(0), out.shape)) return false;
+        if (e.op == Op::slice &&
+            any_of(e.as<SliceParams>().stride, [](std::int64_t by) { return by != 1; }))
+          return false;
+        result = operands[0];
+        result.whole = result.whole && shape_of(0).elements() == out.elements();
+        spend(4);
+        return true;
+      case Op::dynamic_update_slice:  // with an array, into another
+        if (!object(operands[0]).writable || operands[0].object == operands[1].object ||
+            !is_run(shape_of(0), shape_of(1)))
+          return false;
+        overwrite(operands[0]);
+        result = {operands[0].object, object(operands[0]).version, operands[0].whole};
+        spend_on_array(g.aval(e.inputs[1]), 1);
+        return true;
+      default: break;
+    }
+    if (fits) spend_on_array(out, 1);
+    return fits && own_array(out, result);
+  }
+
+  // 16-bit sums and products are rounded once, at the end; not so here.
+  static bool plain_scatter(const GraphBody& g, const Equation& e) {
+    const DType d = g.aval(e.outputs[0]).dtype;
+    return !((d == DType::f16 || d == DType::bf16) &&
+             (e.op == Op::scatter_add || e.op == Op::scatter_mul));
+  }
+
+  bool small(const GraphBody& g, const Equation& e) {
+    const std::int64_t n = g.aval(e.outputs[0]).elements();
+    std::int64_t operands = 0, largest = n;
+    for (Var v : e.inputs) {
+      operands += g.aval(v).elements();
+      largest = std::max(largest, g.aval(v).elements());
+    }
+    if (largest > limits_.of_a_lane && family_of(e.op) != Family::shape && e.op != Op::slice)
+      return false;
+    switch (family_of(e.op)) {
+      case Family::unary:
+      case Family::binary:
+      case Family::select:
+        spend(n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype)));
+        return true;
+      case Family::leaf:
+        // The constant's text, which is the kernel's identity, shows eight elements.
+        return e.op == Op::full || e.op == Op::iota || (e.op == Op::constant && n <= 8);
+      case Family::shape: return true;
+      case Family::reduce: {
+        const bool places = e.op == Op::argmax || e.op == Op::argmin;
+        spend(operands * (places ? 4 : 1));
+        return places || (e.op >= Op::reduce_sum && e.op <= Op::reduce_all);
+      }
+      case Family::cumulative: {
+        const DType d = g.aval(e.outputs[0]).dtype;
+        const std::int64_t length =
+            g.aval(e.outputs[0]).shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
+        spend(operands * (RunningOp(e.op, d, length).dtype == d ? 1 : 5));
+        return RunningOp::has_code(e.op, d);
+      }
+      case Family::contract: {
+        if (e.op != Op::dot_general) return false;  // convolutions have kernels of their own
+        std::int64_t terms = n;
+        for (int axis : e.as<DotParams>().lhs_contract)
+          terms *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
+        spend(2 * terms);
+        return true;
+      }
+      case Family::index:
+        if (e.op == Op::slice) return true;
+        if (e.op >= Op::scatter && e.op <= Op::scatter_max) {
+          spend(4 * n * g.aval(e.inputs[2]).elements());
+          return plain_scatter(g, e);
+        }
+        spend(2 * n * g.aval(e.inputs[0]).elements());  // a choice among all elements
+        return e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
+      default: return false;
+    }
+  }
+
+  bool control(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
+               Vec<ValuePlace>& results, bool outermost) {
+    if (++depth_ > deepest) return false;
+    if (!outermost && bodies_have_lanes(e)) return false;
+    const bool fits = e.op == Op::cond ? branches(e, operands, results)
+                                       : loop(g, e, operands, results, outermost);
+    --depth_;
+    return fits;
+  }
+  static bool bodies_have_lanes(const Equation& e) {
+    return (e.op == Op::cond && e.as<CondParams>().lanes) ||
+           (e.op == Op::while_ && e.as<WhileParams>().lanes);
+  }
+
+  // What a branch overwrites is what every branch hands on, in the same place.
+  bool branches(const Equation& e, const Vec<ValuePlace>& operands, Vec<ValuePlace>& results) {
+    const Vec<ValuePlace> inputs(operands.begin() + 1, operands.end());
+    Vec<int> written;
+    std::optional<Vec<ValuePlace>> first;
+    for (const GraphRef& branch : e.as<CondParams>().branches) {
+      const Vec<Object> before = objects_;
+      for (Object& o : objects_) o.written = false;
+      Vec<ValuePlace> out;
+      if (!body(*branch, inputs, out)) return false;
+      for (std::size_t k = 0; k < before.size(); ++k) {
+        if (objects_[k].written) written.push_back(static_cast<int>(k));
+        objects_[k].written = objects_[k].written || before[k].written;
+        objects_[k].version = before[k].version;
+      }
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if ((first && (*first)[i].object != out[i].object) || !out[i].whole) return false;
+      if (!first) first = out;
+    }
+    results = *first;
+    for (int k : written) {
+      if (none_of(results, [&](const ValuePlace& p) { return p.object == k; })) return false;
+      ++objects_[static_cast<std::size_t>(k)].version;
+    }
+    for (ValuePlace& p : results)
+      if (p.object >= 0) p.version = object(p).version;
+    return !handed_on_twice(results);
+  }
+
+  static bool handed_on_twice(const Vec<ValuePlace>& places) {
+    for (const ValuePlace& p : places)
+      for (const ValuePlace* q = places.begin(); q != &p; ++q)
+        if (p.object >= 0 && p.object == q->object) return true;
+    return false;
+  }
+
+  bool loop(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
+            Vec<ValuePlace>& results, bool outermost) {
+    const std::size_t carries = carries_of(e);
+    const std::size_t sequences =
+        e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
+    const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
+    for (std::size_t i = 0; i < carries; ++i)
+      if (in_registers(g.aval(e.inputs[i])) && g.aval(e.inputs[i]).elements() > limits_.of_a_lane)
+        return false;
+    Vec<ValuePlace> inputs = operands, carried;
+    // What is carried is updated where it lies, if nothing else reads it there; else in a copy.
+    for (std::size_t i = 0; i < carries; ++i) {
+      const ValuePlace p = operands[i];
+      int users = 0;
+      for (const ValuePlace& q : operands) users += q.object == p.object;
+      if (p.object >= 0 && !(object(p).writable && p.whole && users == 1)) {
+        spend_on_array(g.aval(e.inputs[i]), 1);
+        if (!own_array(g.aval(e.inputs[i]), inputs[i])) return false;
+      }
+      carried.push_back(inputs[i]);
+    }
+    const double iterations_outside = iterations_;
+    iterations_ *=
+        e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : usual_iterations;
+    for (std::size_t i = carries; i < carries + sequences; ++i) {
+      const Aval& element = step.aval(step.inputs[i]);
+      if (operands[i].object < 0) cost_ += 2 * g.aval(e.inputs[i]).elements();
+      scalar_work_ +=
+          iterations_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
+      if (in_registers(element)) inputs[i] = {};
+      else inputs[i].whole = false;
+    }
+    // Only what is carried may be overwritten inside.
+    Vec<bool> was(objects_.size());
+    for (std::size_t k = 0; k < objects_.size(); ++k) was[k] = objects_[k].writable;
+    for (Object& o : objects_) o.writable = false;
+    if (e.op == Op::while_) {
+      Vec<ValuePlace> ignored;
+      if (!body(*e.as<WhileParams>().condition, inputs, ignored)) return false;
+    }
+    for (const ValuePlace& p : carried)
+      if (p.object >= 0) object(p).writable = true;
+    Vec<ValuePlace> out;
+    if (!body(step, inputs, out)) return false;
+    for (std::size_t k = 0; k < was.size(); ++k) objects_[k].writable = was[k];
+    results.resize(out.size());
+    for (std::size_t i = carries; i < out.size(); ++i) {
+      const Aval& all = g.aval(e.outputs[i]);
+      if ((out[i].object >= 0 || !outermost) && frame_ <= 0) return false;
+      if (out[i].object >= 0) spend_on_array(step.aval(step.outputs[i]), 1);
+      if (outermost) continue;  // what it gives has memory
+      if (!own_array(all, results[i])) return false;
+      if (in_registers(all)) results[i] = {};  // read back at the end
+    }
+    Vec<int> to, from;
+    for (std::size_t i = 0; i < carries; ++i) {
+      if (out[i].object == carried[i].object && out[i].whole) continue;
+      if (frame_ <= 0) return false;
+      to.push_back(carried[i].object);
+      from.push_back(out[i].object);
+      spend_on_array(g.aval(e.inputs[i]), 1);
+      overwrite(carried[i]);
+    }
+    if (!copy_order(to, from)) return false;
+    iterations_ = iterations_outside;
+    for (std::size_t i = 0; i < carries; ++i) {
+      results[i] = carried[i];
+      if (carried[i].object >= 0) results[i].version = object(carried[i]).version;
+    }
+    return true;
+  }
+
+  Vec<Object> objects_;
+  std::int64_t cost_ = 0;
+  const LaneForm& form_;
+  const RegisterLimits& limits_;
+  const std::int64_t frame_;  ///< bytes for arrays of its own
+  std::int64_t unused_;       ///< of these
+  double iterations_ = 1, scalar_work_ = 0, array_work_ = 0;
+  int depth_ = 0;
+};
+
+/// Are there values of more elements of which some are read or overwritten whose place is not known
+/// before? In registers that would be a choice among all of them.
+bool picks_elements(const GraphBody& g, std::int64_t more_than) {
+  return any_of(g.equations, [&](const Equation& e) {
+    const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
+                       e.op == Op::gather || (e.op >= Op::scatter && e.op <= Op::scatter_max);
+    if (picks && g.aval(e.inputs[0]).elements() > more_than) return true;
+    return any_of(bodies_of(e.params),
+                  [&](const GraphRef& body) { return picks_elements(*body, more_than); });
+  });
+}
+
+/// Of loops that are inside one another, all their iterations.
+double most_iterations(const GraphBody& g) {
+  double most = 1;
+  for (const Equation& e : g.equations) {
+    const double own = e.op == Op::while_ ? 1e15
+                       : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length)
+                                          : 1;
+    for (const GraphRef& body : bodies_of(e.params))
+      most = std::max(most, own * most_iterations(*body));
+  }
+  return most;
+}
+
+}  // namespace register_kernels
+
+GraphBody alone(const GraphBody& g, const Equation& e) {
+  GraphBody one;
+  Equation copy = e;
+  for (Var& v : copy.inputs) {
+    const Aval& a = g.aval(v);
+    one.inputs.push_back(one.fresh(Aval(a.dtype, a.shape)));
+    v = one.inputs.back();
+  }
+  for (Var& v : copy.outputs) {
+    const Aval& a = g.aval(v);
+    v = one.fresh(Aval(a.dtype, a.shape));
+    one.outputs.push_back(v);
+  }
+  one.equations.push_back(std::move(copy));
+  return one;
+}
+
+Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<int>& maker,
+                                                const Equation& e) {
+  Vec<std::optional<std::int64_t>> known(e.inputs.size());
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const int made = maker[static_cast<std::size_t>(e.inputs[i])];
+    const DType d = g.aval(e.inputs[i]).dtype;
+    if (made < 0 || g.equations[static_cast<std::size_t>(made)].op != Op::full || !is_int(d))
+      continue;
+    const Scalar value =
+        g.equations[static_cast<std::size_t>(made)].as<FullParams>().value.converted(d);
+    known[i] = is_unsigned(d) ? static_cast<std::int64_t>(value.natural) : value.integer;
+  }
+  return known;
+}
+
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame,
+                                      const RegisterLimits& limits) {
+  const Equation& e = alone.equations[0];
+  if (e.op == Op::scan)
+    if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
+  LaneForm form{alone};
+  const Lanes lanes = e.op == Op::cond     ? e.as<CondParams>().lanes
+                      : e.op == Op::while_ ? e.as<WhileParams>().lanes
+                                           : Lanes{};
+  if (lanes) {
+    form.count = lanes.count;
+    const auto first_axis = [&](Var v) {
+      Shape& shape = form.lane.avals[static_cast<std::size_t>(v)].shape;
+      shape.erase(shape.begin());
+      return 0;
+    };
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+      form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
+    for (Var v : e.outputs) form.axes.push_back(first_axis(v));
+    // A lane knows nothing of the others.
+    if (e.op == Op::cond) {
+      CondParams p = e.as<CondParams>();
+      p.lanes = {};
+      form.lane.equations[0].params = make_params(std::move(p));
+    } else {
+      WhileParams p = e.as<WhileParams>();
+      p.lanes = {};
+      form.lane.equations[0].params = make_params(std::move(p));
+    }
+  }
+  if (form && !register_kernels::picks_elements(form.lane, form.most_in_registers))
+    form.most_in_registers = limits.moved;
+  if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;
+  return form;
+}
+
+bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) {
+  return register_kernels::FitCheck(form, frame, limits).run();
+}
+std::int64_t register_cost(const LaneForm& form) {
+  const RegisterLimits any;
+  register_kernels::FitCheck check(form, most_in_frame, any);
+  check.run();
+  return check.cost();
+}
+
+double register_work(const LaneForm& form) {
+  return static_cast<double>(register_cost(form)) * register_kernels::most_iterations(form.lane) *
+         (form ? static_cast<double>(form.count / 8 + 1) : 1.0);
+}
+
+bool is_run(const Shape& shape, const Shape& sizes) {
+  std::size_t d = 0;
+  while (d < shape.size() && sizes[d] == 1) ++d;
+  for (++d; d < shape.size(); ++d)
+    if (sizes[d] != shape[d]) return false;
+  return true;
+}
+
+std::optional<Vec<std::size_t>> copy_order(const Vec<int>& to, const Vec<int>& from) {
+  Vec<std::size_t> order;
+  Vec<bool> done(to.size());
+  while (order.size() < to.size()) {
+    const std::size_t before = order.size();
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      bool wanted = done[k];
+      for (std::size_t other = 0; other < to.size(); ++other)
+        wanted = wanted || (other != k && !done[other] && from[other] == to[k]);
+      if (wanted) continue;
+      done[k] = true;
+      order.push_back(k);
+    }
+    if (order.size() == before) return std::nullopt;
+  }
+  return order;
+}
+
+}  // namespace vt::detail

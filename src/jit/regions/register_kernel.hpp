@@ -1,0 +1,76 @@
+// Register kernels: control-flow equations and fused regions whose values are few enough for
+// registers. Each becomes one function with its loops and branches, which runs a vector of lanes at
+// a time if it has lanes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/ir/graph.hpp"
+#include "lane_form.hpp"
+#include "register_elements.hpp"
+
+namespace vt::detail {
+
+/// What an executor can hold and compile in one function; these numbers are a CPU's.
+struct RegisterLimits {
+  /// Elements of a value for each lane, where lanes go side by side and no element's place is known
+  /// only when the code runs: what does not fit in registers then lies in the frame, from which an
+  /// instruction reads an operand.
+  std::int64_t of_a_lane = 96;
+  /// And of values whose elements are only brought to other places, which takes no instructions:
+  /// LaneForm::most_in_registers there.
+  std::int64_t moved = 288;
+  /// Instructions, about, each for a vector of lanes; more would take long to compile and spill
+  /// what they keep.
+  std::int64_t instructions = 6000;
+  /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a tenth of
+  /// a millisecond each to compile.
+  std::int64_t instructions_of_many = 60000, many_lanes = 256;
+  /// Elements of a lane's own that come from memory and go back. Bringing those of the lanes side
+  /// by side is not counted above; functions with 9,000 of them, what stages of a larger one hand
+  /// on to each other, took LLVM 20 seconds.
+  std::int64_t of_rows = 3000;
+  /// Rows of at most so many elements are put together in a lane's registers rather than by lanes
+  /// along them. The same on every machine with the same executor, as it gives sums an order; 0:
+  /// never.
+  std::int64_t short_row = 32;
+  bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
+};
+
+/// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are
+/// its own.
+GraphBody alone(const GraphBody&, const Equation&);
+
+/// Loops inside a loop may make arrays (what a scan inside gives in its iterations, and the rows
+/// that are made of that). Where there are no lanes and the executor has memory for them in the
+/// function's frame, they lie there, so many bytes at most.
+constexpr std::int64_t most_in_frame = std::int64_t{1} << 16;
+
+/// LaneForm::known of an equation's operands: integers that the Graph fills arrays with. `maker`:
+/// see Fusion.
+Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Vec<int>& maker,
+                                                const Equation&);
+
+/// The (only) equation of `alone` in the form to compile, if it can be compiled so: for each lane
+/// if it has lanes of its own or iterations that do the same along an axis, else as it is. `frame`:
+/// bytes of arrays that the function may have of its own.
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0,
+                                      const RegisterLimits& limits = {});
+/// Can it be compiled so? The emitter counts on what is checked here.
+bool fits_registers(const LaneForm&, std::int64_t frame = 0, const RegisterLimits& limits = {});
+/// About how many instructions its function has, each for a vector of lanes.
+std::int64_t register_cost(const LaneForm&);
+/// At most about how many it runs in a call, if a vector has 8 lanes; very many for loops that go
+/// on until a condition is met.
+double register_work(const LaneForm&);
+
+/// Is a window of such sizes one run of memory?
+bool is_run(const Shape& shape, const Shape& sizes);
+/// An order for copies between arrays (`from[k]` to `to[k]`, by number) in which none is
+/// overwritten before it is read, if there is one.
+std::optional<Vec<std::size_t>> copy_order(const Vec<int>& to, const Vec<int>& from);
+
+}  // namespace vt::detail

@@ -62,11 +62,14 @@ struct ConvOptions {
 /// dilation is not positive.
 /// Source: XLA's ConvGeneralDilated, JAX `lax.conv_general_dilated`.
 Tensor conv(Operand x, Operand filter, const ConvOptions& options = {});
-/// conv with one spatial axis. Shapes: [N, W, C], [W, I, O] → [N, W, O].
+/// conv with one spatial axis.
+/// Shapes: [N, W, C], [W, I, O] → [N, W, O].
 Tensor conv1d(Operand x, Operand filter, const ConvOptions& options = {});
-/// conv with two. Shapes: [N, H, W, C], [H, W, I, O] → [N, H, W, O].
+/// conv with two.
+/// Shapes: [N, H, W, C], [H, W, I, O] → [N, H, W, O].
 Tensor conv2d(Operand x, Operand filter, const ConvOptions& options = {});
-/// conv with three. Shapes: [N, D, H, W, C], [D, H, W, I, O] → [N, D, H, W, O].
+/// conv with three.
+/// Shapes: [N, D, H, W, C], [D, H, W, I, O] → [N, D, H, W, O].
 Tensor conv3d(Operand x, Operand filter, const ConvOptions& options = {});
 /// Each channel by itself, with `m` filters: x [N, spatial…, C], filter [spatial…, C, m] → [N,
 /// spatial…, C · m], channel-major.

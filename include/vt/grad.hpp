@@ -470,8 +470,9 @@ auto hessian(F f, JacobianOptions options = {}, CallSite where = CallSite::here(
 }
 
 /// → pair(f's value at `primals`, its derivative along `tangents`): forward mode. Both are trees of
-/// the same structure, several arguments a std::tuple. Throws: Error (tree) if the structures
-/// differ. Source: JAX `jvp`.
+/// the same structure, several arguments a std::tuple.
+/// Throws: Error (tree) if the structures differ.
+/// Source: JAX `jvp`.
 template <class F, class P, class T>
 auto jvp(F f, const P& primals, const T& tangents, CallSite where = CallSite::here()) {
   using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
@@ -606,8 +607,8 @@ auto vjp_at(CallSite where, F f, const A&... arguments) {
 VT_WITH_LINE(linearize, detail::linearize_at)
 
 /// → pair(f's value there, a function from a cotangent of the value to the cotangents of the
-/// arguments): reverse mode. One argument's cotangent is bare, several are a std::tuple. Source:
-/// JAX `vjp`.
+/// arguments): reverse mode. One argument's cotangent is bare, several are a std::tuple.
+/// Source: JAX `vjp`.
 VT_WITH_LINE(vjp, detail::vjp_at)
 
 }  // namespace vt

@@ -166,7 +166,8 @@ struct Parameters<Jitted<F>> : Parameters<F> {};
 }  // namespace detail
 
 /// f as a compiled function: it is traced and compiled in the first call with each signature. See
-/// Jitted. Source: JAX `jit`.
+/// Jitted.
+/// Source: JAX `jit`.
 template <class F>
 Jitted<F> jit(F f, JitOptions options = {}, CallSite where = CallSite::here()) {
   return Jitted<F>(std::move(f), options, where);

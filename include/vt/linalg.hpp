@@ -134,9 +134,9 @@ Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& opti
 Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower = false,
                         bool unit_diagonal = false);
 /// x with T x = b for a tridiagonal T: d is its diagonal, dl the one below, du the one above; row i
-/// of T has dl[i] at column i − 1, d[i] at i and du[i] at i + 1. Shapes: dl, d, du [..., n] (dl[0]
-/// and du[n − 1] are not used); b is [n] or [..., n, k]. Source: JAX
-/// `lax.linalg.tridiagonal_solve`.
+/// of T has dl[i] at column i − 1, d[i] at i and du[i] at i + 1.
+/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k].
+/// Source: JAX `lax.linalg.tridiagonal_solve`.
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
 /// The result of lstsq.

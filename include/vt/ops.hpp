@@ -93,7 +93,8 @@ Tensor isinf(Operand x);
 Tensor integer_pow(Operand x, Param<int> exponent);
 /// `!x`: bool, true where x is 0.
 Tensor logical_not(Operand x);
-/// `~x`. Throws: Error (dtype) unless x holds integers or bools.
+/// `~x`.
+/// Throws: Error (dtype) unless x holds integers or bools.
 Tensor bitwise_not(Operand x);
 /// How many bits of an integer are 1 (popcount), how many of its highest bits are 0 before the
 /// first 1 (clz). The dtype is kept.
@@ -103,13 +104,15 @@ Tensor clz(Operand x);
 /// becomes 0; integers wrap; numbers become bools by `!= 0`.
 /// Throws: Error (dtype) for a complex x and a real dtype: take `real`, `imag` or `abs`.
 Tensor convert(Operand x, DType dtype);
-/// The same bytes read as another dtype. Source: NumPy `view`, JAX `lax.bitcast_convert_type`.
+/// The same bytes read as another dtype.
+/// Source: NumPy `view`, JAX `lax.bitcast_convert_type`.
 /// Throws: Error (dtype) if the dtypes differ in bytes per element.
 Tensor bitcast(Operand x, DType dtype);
 /// x rounded to a float of so many exponent and mantissa bits; the dtype is kept.
 /// Source: JAX `lax.reduce_precision`.
 Tensor reduce_precision(Operand x, Param<int> exponent_bits, Param<int> mantissa_bits);
-/// x, which derivatives take for a constant. Source: JAX `lax.stop_gradient`.
+/// x, which derivatives take for a constant.
+/// Source: JAX `lax.stop_gradient`.
 Tensor stop_gradient(Operand x);
 /// x²; of complex numbers z², not |z|².
 Tensor square(Operand x);
@@ -257,11 +260,14 @@ inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 /// `if_true` where `condition` holds, else `if_false`. The gradient flows only into the chosen
 /// side.
 Tensor where(Operand condition, Operand if_true, Operand if_false);
-/// The same as where. Source: JAX `lax.select`.
+/// The same as where.
+/// Source: JAX `lax.select`.
 Tensor select(Operand condition, Operand if_true, Operand if_false);
-/// x, at least `low` and at most `high`. Source: JAX `lax.clamp`.
+/// x, at least `low` and at most `high`.
+/// Source: JAX `lax.clamp`.
 Tensor clamp(Operand low, Operand x, Operand high);
-/// x, at least `low` and at most `high`, either of which may be std::nullopt. Source: NumPy `clip`.
+/// x, at least `low` and at most `high`, either of which may be std::nullopt.
+/// Source: NumPy `clip`.
 Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
 // --- reduce --------------------------------------------------------------------------------------
@@ -457,8 +463,8 @@ Tensor broadcast_to(Operand x, const Shape& shape);
 Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
 /// New axes of extent 1 at these places of the result.
 Tensor expand_dims(Operand x, const Axes& axes);
-/// Without these axes, or without all axes of extent 1. Throws: Error (shape) if one has another
-/// extent.
+/// Without these axes, or without all axes of extent 1.
+/// Throws: Error (shape) if one has another extent.
 Tensor squeeze(Operand x, const ReduceAxes& axes = {});
 /// Tensors one behind the other along an axis; dtypes meet.
 /// Throws: Error (shape) if there are none, or shapes differ elsewhere.
@@ -468,7 +474,8 @@ Tensor concatenate(TensorSpan parts, Param<int> axis = 0, CallSite where = CallS
 Tensor stack(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
 /// The slices along an axis, which is dropped.
 std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
-/// `sections` equal parts along an axis. Throws: Error (shape) if it does not divide.
+/// `sections` equal parts along an axis.
+/// Throws: Error (shape) if it does not divide.
 std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
 /// Parts that begin at 0 and at each of these indices: split(x, {2}) gives the parts 0 … 1 and
 /// 2 … n − 1.
@@ -483,18 +490,19 @@ inline std::vector<Tensor> split(Operand x, std::initializer_list<Param<std::int
 /// `value`.
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
            Operand value = false);
-/// The same, and `interior[i]` times `value` between neighbours along axis i. Source: JAX
-/// `lax.pad`.
+/// The same, and `interior[i]` times `value` between neighbours along axis i.
+/// Source: JAX `lax.pad`.
 Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
 /// What stands beyond the edges: the last element again (edge), the mirror image without it
 /// (reflect) or with it (symmetric), or the elements from the other end (wrap).
 enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
-/// Edges filled with the axis's own elements, mirrored as often as needed. Source: NumPy `pad`.
+/// Edges filled with the axis's own elements, mirrored as often as needed.
+/// Source: NumPy `pad`.
 /// Throws: Error if an edge is negative, or an axis to be filled is empty.
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
            PadMode mode);
-/// The elements in reverse order along these axes; flip without axes: along all. Source: NumPy
-/// `flip`.
+/// The elements in reverse order along these axes; flip without axes: along all.
+/// Source: NumPy `flip`.
 Tensor rev(Operand x, const Axes& axes);
 Tensor flip(Operand x, const ReduceAxes& axes = {});
 /// Element i goes to i + shift, around the end; without an axis as if flattened.
@@ -508,18 +516,22 @@ inline Tensor roll(Operand x, std::initializer_list<Param<std::int64_t>> shifts,
 Tensor fftshift(Operand x, const ReduceAxes& axes = {});
 Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 /// x as a whole repeated along each axis; the shorter of x's shape and the repetitions is extended
-/// by ones on the left. Source: NumPy `tile`. Throws: Error if a repetition is negative or the
-/// result is too large to address, as every function here that computes a size does.
+/// by ones on the left.
+/// Source: NumPy `tile`.
+/// Throws: Error if a repetition is negative or the result is too large to address, as every
+/// function here that computes a size does.
 Tensor tile(Operand x, const Shape& repetitions);
 /// Each element `count` times in a row along an axis; without an axis flattened first.
 /// Throws: Error (value) if `count` is negative.
 Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis = std::nullopt);
 /// Vectors broadcast against each other: grid k has the elements of vector k along axis k; the
-/// first two axes change places unless `matrix_indexing`. Source: NumPy `meshgrid` ("xy", "ij").
+/// first two axes change places unless `matrix_indexing`.
+/// Source: NumPy `meshgrid` ("xy", "ij").
 std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false,
                              CallSite where = CallSite::here());
 /// Blocks of pixels become channels, and back.
-/// Shapes: [N, H, W, C] → [N, H/b, W/b, C·b²]. Source: TensorFlow `space_to_depth`.
+/// Shapes: [N, H, W, C] → [N, H/b, W/b, C·b²].
+/// Source: TensorFlow `space_to_depth`.
 Tensor space_to_depth(Operand x, Param<int> block);
 Tensor depth_to_space(Operand x, Param<int> block);
 /// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become
@@ -535,8 +547,8 @@ Tensor batch_to_space(Operand x, const Shape& block,
 // --- index ---------------------------------------------------------------------------------------
 
 /// The elements start[i], start[i] + stride[i], … below limit[i] of each axis i. Numbers, known
-/// while recording, 0 ≤ start ≤ limit ≤ extent, stride ≥ 1 (1 where none are given). Throws: Error
-/// (shape) otherwise.
+/// while recording, 0 ≤ start ≤ limit ≤ extent, stride ≥ 1 (1 where none are given).
+/// Throws: Error (shape) otherwise.
 Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
 /// The same along one axis; negative start and limit count from the end.
 Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit,
@@ -553,49 +565,56 @@ Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size,
                             Param<int> axis = 0);
 Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis = 0);
 /// Slices of `x` along `axis` (elements of the flattened Tensor without one) at integer `indices`
-/// of any shape. Negative indices count from the end, others beyond the axis clamp. Shapes: x [a,
-/// n, b], indices [i…] → [a, i…, b]. Source: NumPy and JAX `take` (mode "clip").
+/// of any shape. Negative indices count from the end, others beyond the axis clamp.
+/// Shapes: x [a, n, b], indices [i…] → [a, i…, b].
+/// Source: NumPy and JAX `take` (mode "clip").
 Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis = std::nullopt);
 /// Element [i, j, …] of the result is x at that place, but along `axis` at indices[i, j, …]. x and
-/// indices are of the same rank and broadcast along the other axes. Source: NumPy
-/// `take_along_axis`.
+/// indices are of the same rank and broadcast along the other axes.
+/// Source: NumPy `take_along_axis`.
 Tensor take_along_axis(Operand x, Operand indices, Param<int> axis);
 /// x with x[indices] = values: along axis 0, at integer `indices` of any shape. Negative indices
-/// count from the end, others beyond the axis are dropped; of equal indices any one stays. Shapes:
-/// x [n, s…], indices [i…], values broadcast to [i…, s…] → x's shape and dtype. Throws: Error
-/// (dtype) if x's dtype does not hold the values. Source: JAX `x.at[i].set(v)`.
+/// count from the end, others beyond the axis are dropped; of equal indices any one stays.
+/// Shapes: x [n, s…], indices [i…], values broadcast to [i…, s…] → x's shape and dtype.
+/// Throws: Error (dtype) if x's dtype does not hold the values.
+/// Source: JAX `x.at[i].set(v)`.
 Tensor index_update(Operand x, Operand indices, Operand values);
-/// x[indices] += values and the like; equal indices all count. Source: JAX `x.at[i].add(v)` ….
+/// x[indices] += values and the like; equal indices all count.
+/// Source: JAX `x.at[i].add(v)` ….
 Tensor index_add(Operand x, Operand indices, Operand values);
 Tensor index_mul(Operand x, Operand indices, Operand values);
 Tensor index_min(Operand x, Operand indices, Operand values);
 Tensor index_max(Operand x, Operand indices, Operand values);
 /// The last axis of `indices` holds index vectors that address the leading axes of `x`.
-/// Shapes: x [n₁ … nₖ, s…], indices [i…, k] → [i…, s…]. Source: TensorFlow `gather_nd`.
+/// Shapes: x [n₁ … nₖ, s…], indices [i…, k] → [i…, s…].
+/// Source: TensorFlow `gather_nd`.
 Tensor gather_nd(Operand x, Operand indices);
 /// Zeros of `shape` with `updates` added at such index vectors; those out of range are dropped.
-/// Shapes: indices [i…, k], updates [i…, s…] → `shape`, [n₁ … nₖ, s…]. Source: TensorFlow
-/// `scatter_nd`.
+/// Shapes: indices [i…, k], updates [i…, s…] → `shape`, [n₁ … nₖ, s…].
+/// Source: TensorFlow `scatter_nd`.
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
 /// 1 where the new axis `axis` has the index, else 0; all 0 for indices out of range.
-/// Shapes: [i…] → [i…, classes]. Source: JAX `nn.one_hot`.
+/// Shapes: [i…] → [i…, classes].
+/// Source: JAX `nn.one_hot`.
 Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32,
                Param<int> axis = -1);
 /// Row k of the result combines the rows of x whose id is k, one after the other (a sum of n floats
 /// is at most about n · u · Σ|x| off, see vt::sum). Rows with an id outside 0 … segments − 1,
 /// negative ones too, are left out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the
-/// greatest), and 0 for the mean. Shapes: x [n, …], segment_ids [n] → [segments, …]. Source: JAX
-/// `ops.segment_sum`.
+/// greatest), and 0 for the mean.
+/// Shapes: x [n, …], segment_ids [n] → [segments, …].
+/// Source: JAX `ops.segment_sum`.
 Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 /// How often each of 0 … length − 1 stands in x; other numbers are left out.
-/// Shapes: any → [length]; i32 (i64 beyond 2^31 elements). Source: JAX `bincount` with a length.
+/// Shapes: any → [length]; i32 (i64 beyond 2^31 elements).
+/// Source: JAX `bincount` with a length.
 Tensor bincount(Operand x, Param<std::int64_t> length);
-/// Of a vector the square matrix with it on diagonal k, of a matrix its diagonal k. Source: NumPy
-/// `diag`.
+/// Of a vector the square matrix with it on diagonal k, of a matrix its diagonal k.
+/// Source: NumPy `diag`.
 Tensor diag(Operand x, Param<int> k = 0);
 /// The elements at (i, i + offset) of two axes, as a new last axis.
 Tensor diagonal(Operand x, Param<int> offset = 0, Param<int> axis1 = 0, Param<int> axis2 = 1);
@@ -604,7 +623,8 @@ Tensor trace(Operand x, Param<int> offset = 0);  ///< the sum of that diagonal
 Tensor tril(Operand x, Param<int> k = 0);
 Tensor triu(Operand x, Param<int> k = 0);
 /// Matrices with `lower` diagonals below and `upper` above the main one kept, negative: all; zeros
-/// elsewhere. Source: TensorFlow `linalg.band_part`.
+/// elsewhere.
+/// Source: TensorFlow `linalg.band_part`.
 Tensor band_part(Operand x, Param<std::int64_t> lower, Param<std::int64_t> upper);
 /// [..., n] → [..., n, n] with that diagonal, and matrices with another diagonal.
 /// Source: TensorFlow `linalg.diag`, `linalg.set_diag`.
@@ -618,7 +638,8 @@ Tensor interp(Operand x, Operand xp, Operand fp);
 Tensor bucketize(Operand x, Operand boundaries, bool right = false);
 /// Where `values` would stand in the sorted vector: before its equals, or after them with `right`;
 /// NaN behind all numbers.
-/// Shapes: sorted [n], values any → as values; i32 (i64 beyond 2^31). Source: NumPy `searchsorted`.
+/// Shapes: sorted [n], values any → as values; i32 (i64 beyond 2^31).
+/// Source: NumPy `searchsorted`.
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 /// How many elements each of `bins` bins of one width has. The edges are linspace(low, high, bins +
 /// 1) in the dtype of x (f64 for integers): bin i holds edges[i] <= x < edges[i + 1], and the last
@@ -641,19 +662,22 @@ struct DotDimensions {
 };
 /// Any product of two Tensors: sums over the contracted axes, pairs the batch axes. The result has
 /// the batch axes, then a's other ones, then b's. `dtype`, if wider, is that of the sums and the
-/// result. f16 and bf16 accumulate in f32. Throws: Error (shape) if axes do not pair up. Source:
-/// JAX `lax.dot_general`.
+/// result. f16 and bf16 accumulate in f32.
+/// Throws: Error (shape) if axes do not pair up.
+/// Source: JAX `lax.dot_general`.
 Tensor dot_general(Operand a, Operand b, const DotDimensions& dimensions,
                    std::optional<DType> dtype = std::nullopt);
 /// The matrix product: the last two axes are matrices, the others broadcast; a vector counts as a
-/// row on the left, as a column on the right. f16 and bf16 accumulate in f32, bools in i32. Shapes:
-/// [..., m, k], [..., k, n] → [..., m, n]. Throws: Error (shape) if the inner extents differ or an
-/// operand is a scalar. Source: NumPy `matmul`.
+/// row on the left, as a column on the right. f16 and bf16 accumulate in f32, bools in i32.
+/// Shapes: [..., m, k], [..., k, n] → [..., m, n].
+/// Throws: Error (shape) if the inner extents differ or an operand is a scalar.
+/// Source: NumPy `matmul`.
 Tensor matmul(Operand a, Operand b);
 /// The sum over a's last and b's last but one axis (its only one); with a scalar the product.
 /// Source: NumPy `dot`.
 Tensor dot(Operand a, Operand b);
-/// Σ conj(a)·b over all elements, a scalar. Throws: Error (shape) if the sizes differ.
+/// Σ conj(a)·b over all elements, a scalar.
+/// Throws: Error (shape) if the sizes differ.
 Tensor vdot(Operand a, Operand b);
 /// The sum over both last axes.
 Tensor inner(Operand a, Operand b);
@@ -675,12 +699,14 @@ Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {
 Tensor kron(Operand a, Operand b);
 /// The cross product of vectors of 3 (or 2) elements along `axis`.
 Tensor cross(Operand a, Operand b, Param<int> axis = -1);
-/// Σ coefficients[i] · x^(n − 1 − i), the highest power first. Source: NumPy `polyval`.
+/// Σ coefficients[i] · x^(n − 1 − i), the highest power first.
+/// Source: NumPy `polyval`.
 Tensor polyval(Operand coefficients, Operand x);
 /// See vt::linalg::matrix_power.
 Tensor matrix_power(Operand x, Param<int> n);
 /// The covariance of the rows (or columns) of x, each a variable; integers become f32.
-/// Shapes: [v, n] → [v, v]. Source: NumPy `cov`.
+/// Shapes: [v, n] → [v, v].
+/// Source: NumPy `cov`.
 Tensor cov(Operand x, bool rowvar = true, Param<int> ddof = 1);
 /// The same divided by the deviations; of complex numbers both parts are brought into −1 … 1.
 Tensor corrcoef(Operand x, bool rowvar = true);
@@ -688,7 +714,8 @@ Tensor corrcoef(Operand x, bool rowvar = true);
 // --- networks ------------------------------------------------------------------------------------
 
 /// eˣ / Σ eˣ along an axis, and its logarithm. Floats; integers become f32; f16 and bf16 are
-/// computed in f32. Throws: Error (dtype) for complex numbers.
+/// computed in f32.
+/// Throws: Error (dtype) for complex numbers.
 Tensor softmax(Operand x, Param<int> axis = -1);
 Tensor log_softmax(Operand x, Param<int> axis = -1);
 /// max(x, 0), with derivative 0 at 0.
@@ -727,7 +754,8 @@ BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
 Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
                             Param<double> epsilon = 1e-5);
 /// −Σ targets · log_softmax(logits) over `axis`; a target of 0 costs nothing. Targets broadcast to
-/// the logits. Throws: Error (shape) if they do not.
+/// the logits.
+/// Throws: Error (shape) if they do not.
 Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis = -1);
 /// −log_softmax(logits) at the class `labels` says.
 /// Shapes: logits [..., classes], labels integers [...] → [...].

@@ -36,7 +36,8 @@ Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 /// Numbers in [low, high), `low` where the range is empty. The shape is always the second argument;
 /// parameters broadcast to it. A number has as many random bits as the dtype's significand, and is
 /// then rounded to the nearest number of the dtype that is in the range; differentiable in the
-/// ends. dtype: a float, to which the ends are rounded first.
+/// ends.
+/// dtype: a float, to which the ends are rounded first.
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
 /// Integers in [low, high); `low` where the range is empty. Probabilities differ by less than 2^-32
@@ -63,7 +64,8 @@ struct CategoricalOptions {
 Tensor categorical(Operand key, Operand logits, const Shape& shape,
                    const CategoricalOptions& options);
 
-/// Mean 0, deviation 1. dtype: a float or complex, whose parts have half the variance each.
+/// Mean 0, deviation 1.
+/// dtype: a float or complex, whose parts have half the variance each.
 Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);
 /// Normal, given lower < x < upper, which are rounded to the dtype first.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,

@@ -404,7 +404,8 @@ template <Element T>
 Tensor tensor(T value, CallSite where = CallSite::here()) {
   return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
 }
-/// A scalar converted to `dtype`. Throws: Error (dtype) if that one cannot hold an integer.
+/// A scalar converted to `dtype`.
+/// Throws: Error (dtype) if that one cannot hold an integer.
 template <Element T>
 Tensor tensor(T value, DType dtype, CallSite where = CallSite::here()) {
   return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
@@ -461,8 +462,8 @@ Tensor tensor(T value, std::initializer_list<Dim> shape, CallSite where = CallSi
 }
 
 /// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged while
-/// the Tensor or what was made of it lives. Throws: Error (shape) if the values do not fill the
-/// shape.
+/// the Tensor or what was made of it lives.
+/// Throws: Error (shape) if the values do not fill the shape.
 template <class T>
   requires Element<std::remove_const_t<T>>
 Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite::here()) {
@@ -474,11 +475,13 @@ Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite
   return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, false, where);
 }
 
-/// All zeros, all ones. Throws: Error (shape) if the size is negative or cannot be addressed.
+/// All zeros, all ones.
+/// Throws: Error (shape) if the size is negative or cannot be addressed.
 Tensor zeros(const Shape&, DType = f32, CallSite = CallSite::here());
 Tensor ones(const Shape&, DType = f32, CallSite = CallSite::here());
 /// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
-/// double gives f64). Throws: Error (dtype) if the dtype cannot hold an integer.
+/// double gives f64).
+/// Throws: Error (dtype) if the dtype cannot hold an integer.
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
 /// Ones on diagonal number `diagonal` (0 is the main one, 1 the one above), zeros elsewhere; square
 /// without `columns`.
@@ -534,7 +537,8 @@ Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> cou
                 CallSite where = CallSite::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
-/// Each element is its index along `axis`. Source: JAX `lax.broadcasted_iota`.
+/// Each element is its index along `axis`.
+/// Source: JAX `lax.broadcasted_iota`.
 Tensor iota(DType, const Shape&, Param<int> axis, CallSite = CallSite::here());
 
 // --- reading -------------------------------------------------------------------------------------

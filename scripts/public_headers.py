@@ -436,7 +436,7 @@ class Header:
         rows, pending = [], []
         for line in inside.split("\n"):
             code, _, comment = line.partition("//")
-            comment = comment.lstrip("/").lstrip("<").strip()
+            comment = KIND.sub(r"Error (\1)", comment.lstrip("/").lstrip("<").strip())
             if not code.strip():
                 if comment:
                     (rows if rows and "///<" in line else pending).append(("", comment))
@@ -478,7 +478,30 @@ class Header:
         )
         if not lines:
             return head + " {};"
-        return head + " {\n" + "\n".join(lines) + "\n}" + (" " + after if after else "") + ";"
+        return (
+            head + " {\n" + "\n".join(aligned(lines)) + "\n}" + (" " + after if after else "") + ";"
+        )
+
+
+def aligned(lines):
+    """The comments behind neighbouring declarations one below the other, where there is room."""
+    out, run = [], []
+
+    def flush():
+        split = [line.split("  // ", 1) for line in run]
+        width = max((len(code) for code, _ in split), default=0)
+        fits = all(width + 5 + len(comment) <= WIDTH for _, comment in split)
+        out.extend(f"{c:{width}}  // {n}" if fits else f"{c}  // {n}" for c, n in split)
+        run.clear()
+
+    for line in lines:
+        if "  // " in line:
+            run.append(line)
+        else:
+            flush()
+            out.append(line)
+    flush()
+    return out
 
 
 def hidden_enum(name):

@@ -57,7 +57,7 @@ struct ConvOptions {
 /// Shapes: x [N, spatial…, C], filter [spatial…, C / groups, O] → [N, spatial…, O]; x may lack N.
 /// Of any number of spatial axes. Dtypes meet as in matmul; f16 and bf16 accumulate in f32, bools
 /// count in i32. feature_group_count g: the channels in g parts, each with its own part of the
-/// output features. batch_group_count: so the images.
+/// output features. batch_group_count: the images in the same way.
 /// Throws: Error (shape) if ranks, channels, groups or layouts do not fit, (value) if a stride or
 /// dilation is not positive.
 /// Source: XLA's ConvGeneralDilated, JAX `lax.conv_general_dilated`.

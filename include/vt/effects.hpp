@@ -63,8 +63,8 @@ void check_flat(const Operand& holds, const TextFormat&, std::span<const TextArg
 /// values are the ones of that moment, in compiled functions as elsewhere. Places are filled as fmt
 /// does, Tensors printed as NumPy does.
 /// Under vmap: once, with the values of all lanes (or `debug_print({.per_lane = true}, …)`);
-/// nothing mapped is printed once. Where lanes go different ways (vt::cond, vt::while_loop), each
-/// that comes by prints a line of its own, lane after lane. Under
+/// what does not depend on lanes is printed once. Where lanes go different ways (vt::cond,
+/// vt::while_loop), each that comes by prints a line of its own, lane after lane. Under
 /// differentiation: once, going forward, and not again where values are computed anew.
 /// Throws: Error(value) if the format is broken or does not fit the arguments.
 template <class... A>

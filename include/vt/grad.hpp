@@ -17,10 +17,12 @@ inline constexpr HasAux has_aux{0};
 
 /// In which direction a Jacobian is computed.
 using JacobianMode = detail::JacobianMode;
+/// Options of grad and value_and_grad.
 struct GradOptions {
   /// a complex function of complex arguments with one complex derivative, not two real ones
   bool holomorphic = false;
 };
+/// Options of jacobian, jacfwd, jacrev, batch_jacobian and hessian.
 struct JacobianOptions {
   /// rows (reverse) or columns (forward) at a time; 0: all
   Param<std::int64_t> chunk = 0;
@@ -328,7 +330,7 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Call
 
 }  // namespace detail
 
-/// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a
+/// The gradient of a scalar function with respect to arguments `I…` (the first if none is given): a
 /// tree like the argument; a std::tuple of them for several. An argument to differentiate by must
 /// hold a Tensor, which a bare floating-point number becomes where the parameter is a Tensor or
 /// `auto`; numbers beside Tensors, in structs and containers, are constants, and zero in the

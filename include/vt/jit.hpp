@@ -94,7 +94,7 @@ class Jitted {
 
   /// What running on arguments like these will need. Traces and compiles if they are new, but runs
   /// nothing.
-  /// Throws: Error(value) where a program is good for one call only (called inside another
+  /// Throws: Error(value) where the program could serve one call only (called inside another
   /// transform, or with tracers captured).
   template <class... A>
   Memory memory(const A&... arguments) const {

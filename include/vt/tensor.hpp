@@ -29,11 +29,13 @@ class Tensor;
 class Graph;
 struct Index;
 
-/// C++ types that are elements of Tensors.
+/// C++ types that are elements of Tensors: bool, integers, floats, Float16, BFloat16 and
+/// std::complex of float and double.
 template <class T>
 concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> ||
                   std::same_as<T, BFloat16> || detail::ComplexElement<T>;
-/// C++ numbers that stand for weak scalars.
+/// C++ numbers, which are weak scalars: bool, integers, floats and std::complex of float and
+/// double.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || detail::ComplexElement<T>;
 
@@ -185,11 +187,11 @@ class Tensor {
                   "in a variable, or call to_vector");
     return {};
   }
-  /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line
-  /// of a conversion, the message names the line where the Tensor was made, which in `if (a > b)`
-  /// is the same.
+  /// The single element as a truth value, as in `if (t)`. Throws as item does. A conversion does
+  /// not know the caller's line, so that the message names the line where the Tensor was made; in
+  /// `if (a > b)` that is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
-  /// Computes the value now; returns *this, a temporary by value. On a device: gives the work to
+  /// Computes the value now and returns the Tensor. On a device: gives the work to
   /// it, and does not wait for it.
   const Tensor& eval(CallSite where = CallSite::here()) const&;
   Tensor eval(CallSite where = CallSite::here()) && {

@@ -13,7 +13,8 @@ namespace vt {
 /// loops can carry it: copies are lists of their own, and the functions below change the one they
 /// are called on. Under vmap its lanes live inside its elements: of a list that goes in or out
 /// along axis a, each element has the lanes at a, and the number of elements is that of all lanes
-/// (lanes that push different numbers give their elements and counts apart). An index out of range,
+/// (where lanes push different numbers of elements, return `elements` and `count` in place of the
+/// list). An index out of range,
 /// a push on a full list, a pop of an empty one are a vt::check that fails.
 struct TensorList {
   Tensor elements;  ///< [capacity, shape of an element…]; zeros behind the last

@@ -495,7 +495,7 @@ def aligned(lines):
         run.clear()
 
     for line in lines:
-        if "  // " in line:
+        if "  // " in line and not line.lstrip().startswith("//"):
             run.append(line)
         else:
             flush()

@@ -250,8 +250,8 @@ VT_ASSIGNS(^)
 VT_ASSIGNS(<<)
 VT_ASSIGNS(>>)
 #undef VT_ASSIGNS
-/// Takes the Tensor itself (and so knows no line): `!` also converts to bool, and through an
-/// Operand the two would be as good.
+// It takes the Tensor itself, and so knows no line: `!` also converts to bool, and with an Operand
+// both conversions would be equally good.
 inline Tensor operator!(const Tensor& x) { return logical_not(Operand(x, nullptr, 0)); }
 inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 

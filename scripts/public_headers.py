@@ -160,6 +160,7 @@ def plain_type(text):
 
 
 def by_value(text):
+    """const T& and T&& as T."""
     m = re.match(r"const (.*?)\s*&(?!&)(.*)$", text)
     if m and m.group(1).count("<") == m.group(1).count(">"):
         return (m.group(1) + m.group(2)).strip()
@@ -207,12 +208,9 @@ def function_text(head, body, scope, class_name):
         return None
     if own and name == "operator=" and re.match(rf"(const )?{own}\b", inside.strip()):
         return None
-    if own and name == "operator==" and "friend" not in head and "default_sentinel" in inside:
-        return None
     after = "const" if after.startswith("const") else ""
     given = [p for p in (parameter(p) for p in split_commas(inside)) if p is not None]
     before = plain_type(by_value(before))
-    before = re.sub(r"^const (\w+)&$", r"\1", before)
     explicit = []
     for constraint, t, pack in parameters:
         used = [k for k, p in enumerate(given) if re.search(rf"\b{t}\b", p)]
@@ -244,6 +242,7 @@ def function_text(head, body, scope, class_name):
 
 
 def wrap_call(start, given, end, width=WIDTH - 4):
+    """start, the parameters and end on one line, or with the parameters below each other's start."""
     line = start + ", ".join(given) + end
     if len(line) <= width:
         return line
@@ -267,10 +266,6 @@ class Header:
         self.path, self.file = path, path.name
         self.text = path.read_text(encoding="utf-8")
         self.declarations = []
-        self.scope_of_namespaces(0, len(self.text))
-
-    def scope_of_namespaces(self, i, end):
-        """Looks for namespace vt at the top of the file."""
         for m in re.finditer(r"^namespace (vt(?:::\w+)*) \{", self.text, re.M):
             close = match_close(self.text, m.end() - 1)
             parts = m.group(1).split("::")[1:]
@@ -278,6 +273,7 @@ class Header:
                 self.scope(m.end(), close, "".join(p + "::" for p in parts), self.declarations)
 
     def scope(self, i, end, scope, out, class_name=None, public=True):
+        """Appends what is declared between i and end, in namespace `scope` or a class, to out."""
         text, doc, internal, last = self.text, [], False, None
         while True:
             while i < end and text[i].isspace():
@@ -337,6 +333,7 @@ class Header:
             i, doc, internal = following, [], False
 
     def macro(self, m, scope, doc):
+        """What VT_ASSIGNS and VT_WITH_LINE declare."""
         if m.group(3):
             name = f"operator{m.group(3)}="
             return Declaration(
@@ -351,6 +348,7 @@ class Header:
         return Declaration(scope + m.group(1), "function", text, doc, self.file)
 
     def declare(self, head, body, following, scope, doc, class_name, internal):
+        """The Declaration of such a head, or None where it declares nothing that users need."""
         make = lambda name, kind, text: Declaration(
             scope + name, kind, text, doc, self.file, internal
         )

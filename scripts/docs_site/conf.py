@@ -61,7 +61,6 @@ def sidebar():
 
 def read_source(app, docname, source):
     page = ROOT / (docname + ".md")
-    depth = docname.count("/")
 
     def link(m):
         text, target = m.group(1), m.group(2)

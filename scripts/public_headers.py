@@ -242,7 +242,7 @@ def function_text(head, body, scope, class_name):
 
 
 def wrap_call(start, given, end, width=WIDTH - 4):
-    """start, the parameters and end on one line, or with the parameters below each other's start."""
+    """The call on one line, or with its parameters wrapped below each other."""
     line = start + ", ".join(given) + end
     if len(line) <= width:
         return line

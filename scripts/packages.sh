@@ -66,3 +66,8 @@ bench_packages=(
   "libbenchmark-dev=/usr/include/benchmark|/usr/local/include/benchmark"
   python3=python3
 )
+docs_packages=(
+  "python3-sphinx=/usr/lib/python3/dist-packages/sphinx"
+  "python3-myst-parser=/usr/lib/python3/dist-packages/myst_parser"
+  "furo=/usr/lib/python3/dist-packages/furo"
+)

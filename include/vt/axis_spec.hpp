@@ -11,12 +11,15 @@
 
 namespace vt {
 
+/// The type of vt::unmapped.
 struct Unmapped {
   constexpr explicit Unmapped(int) {}
 };
 /// Marks an argument (or result) that all lanes share.
 inline constexpr Unmapped unmapped{0};
 
+/// What in_axes and out_axes say: one axis (negative from the end), vt::unmapped, or a list with an
+/// entry for each argument, which follows the argument's tree where it is a list itself.
 class AxisSpec {
  public:
   template <detail::ParamFor<int> T>

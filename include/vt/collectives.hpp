@@ -26,15 +26,18 @@ class AxisNames {
   std::vector<std::string> names_;
 };
 
+/// Options of all_gather.
 struct AllGatherOptions {
   Param<int> axis = 0;  ///< of the result
   /// the lanes' values one behind the other along `axis`, instead of along a new axis there
   bool tiled = false;
 };
+/// Options of all_to_all.
 struct AllToAllOptions {
   /// split_axis is cut in a block for each lane; blocks are joined along concat_axis
   bool tiled = false;
 };
+/// Options of psum_scatter.
 struct PsumScatterOptions {
   Param<int> axis = 0;  ///< of the operand
   bool tiled = false;   ///< `axis` stays, cut in a block for each lane
@@ -73,9 +76,9 @@ auto on_leaves(const T& tree, const F& f) {
 
 }  // namespace detail
 
-/// The sum of x over all lanes of the named axes, which has no lanes of them any more: every lane
-/// gets the same, and it may be returned with out_axes = vt::unmapped. What no lane changes counts
-/// once for each. x: a Tensor, a number or a tree. Derivatives are those of the sum over all lanes
+/// The sum of x over all lanes of the named axes. Every lane gets the same, so that it is no longer
+/// mapped along them and may be returned with out_axes = vt::unmapped. An unmapped x counts once
+/// for each lane. x: a Tensor, a number or a tree. Derivatives are those of the sum over all lanes
 /// of what the differentiated function returns: the transpose of psum is psum.
 /// Shapes: any → the same; bools and integers of less than 32 bits are summed in 32, as by vt::sum.
 /// Throws: Error that names the axes alive here if there is none of that name.

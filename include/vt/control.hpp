@@ -10,12 +10,14 @@
 
 namespace vt {
 
+/// Options of while_loop and fori_loop.
 struct WhileOptions {
   /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB,
   /// but 16 to 256. A loop of more iterations is run a second time, from one kept state to the
   /// next.
   Param<std::int64_t> checkpoint = 0;
 };
+/// Options of scan.
 struct ScanOptions {
   /// needed only when there are no sequences
   std::optional<Param<std::int64_t>> length = std::nullopt;
@@ -23,9 +25,11 @@ struct ScanOptions {
   bool reverse = false;
   Param<std::int64_t> unroll = 1;  ///< elements per iteration of the loop
 };
+/// Options of map.
 struct MapOptions {
   Param<std::int64_t> batch_size = 0;  ///< elements at a time, vectorized by vmap; 0: one by one
 };
+/// Options of associative_scan.
 struct AssociativeScanOptions {
   Param<int> axis = 0;
   bool reverse = false;
@@ -316,7 +320,7 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
     }
   }
 }
-/// Functions that stand in no tuple.
+// Internal: functions that stand in no tuple are refused with a message.
 template <class First, class... More>
   requires(!detail::is_tuple<First>)
 auto switch_(Operand, const First&, const More&...) {

@@ -52,32 +52,36 @@ struct ConvOptions {
   std::optional<DType> dtype = std::nullopt;
 };
 
-/// Convolution as networks have it, without turning the filter:
+/// Convolution as networks have it, which does not flip the filter:
 /// y[n, s, o] = Σ x[n, s · stride + p · dilation − low, i] · filter[p, i, o].
 /// Shapes: x [N, spatial…, C], filter [spatial…, C / groups, O] → [N, spatial…, O]; x may lack N.
 /// Of any number of spatial axes. Dtypes meet as in matmul; f16 and bf16 accumulate in f32, bools
 /// count in i32. feature_group_count g: the channels in g parts, each with its own part of the
-/// output features. batch_group_count: so the images.
+/// output features. batch_group_count: the images in the same way.
 /// Throws: Error (shape) if ranks, channels, groups or layouts do not fit, (value) if a stride or
 /// dilation is not positive.
 /// Source: XLA's ConvGeneralDilated, JAX `lax.conv_general_dilated`.
 Tensor conv(Operand x, Operand filter, const ConvOptions& options = {});
-/// [N,W,C], [W,I,O] → [N,W,O]
+/// conv with one spatial axis.
+/// Shapes: [N, W, C], [W, I, O] → [N, W, O].
 Tensor conv1d(Operand x, Operand filter, const ConvOptions& options = {});
-/// [N,H,W,C], [H,W,I,O] → [N,H,W,O]
+/// conv with two.
+/// Shapes: [N, H, W, C], [H, W, I, O] → [N, H, W, O].
 Tensor conv2d(Operand x, Operand filter, const ConvOptions& options = {});
-/// [N,D,H,W,C], [D,H,W,I,O] → [N,D,H,W,O]
+/// conv with three.
+/// Shapes: [N, D, H, W, C], [D, H, W, I, O] → [N, D, H, W, O].
 Tensor conv3d(Operand x, Operand filter, const ConvOptions& options = {});
 /// Each channel by itself, with `m` filters: x [N, spatial…, C], filter [spatial…, C, m] → [N,
 /// spatial…, C · m], channel-major.
 /// Throws: as conv; groups of other options are refused.
 /// Source: TensorFlow's depthwise_conv2d.
 Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options = {});
+/// The same for two spatial axes.
 Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options = {});
 
-/// The convolution with stride 1 / strides. Explicit padding is what is added to x after it is
-/// broadcast; "SAME" gives extent · stride, "VALID" what has a VALID convolution of that stride
-/// giving x's extent.
+/// The convolution with stride 1 / strides: x is dilated by `strides`. Explicit padding is what is
+/// added to x after that; "SAME" gives extent · stride, "VALID" what has a VALID convolution of
+/// that stride giving x's extent.
 /// `transpose_kernel`: the filter is that of the convolution whose derivative this is; it is
 /// flipped, and its features change places.
 /// Throws: as conv; lhs_dilation and groups are refused.
@@ -95,6 +99,7 @@ struct WindowOptions {
   Shape base_dilation = {};    ///< distance that x's elements are moved to
   Shape window_dilation = {};  ///< distance of the elements that a window takes
 };
+/// What reduce_window makes of a window.
 enum class WindowReduction : std::uint8_t { sum, prod, max, min, any, all };
 
 /// Every window reduced to one element. Padding and gaps hold the reduction's neutral element.

@@ -11,6 +11,7 @@
 
 namespace vt {
 
+/// Options of load_csv.
 struct CsvOptions {
   DType dtype = f32;
   char separator = ',';
@@ -26,9 +27,11 @@ struct CsvOptions {
 Tensor load_csv(const std::string& path, CsvOptions options = {},
                 CallSite where = CallSite::here());
 
+/// Options of Dataset::batch.
 struct BatchOptions {
   bool drop_remainder = false;  ///< leave out a last batch that is not full
 };
+/// Options of Dataset::progress.
 struct ProgressOptions {
   std::string label = "vt";
   Param<double> interval = 0.2;  ///< seconds between two updates of the line on stderr
@@ -100,6 +103,7 @@ class Dataset {
   Dataset take(Param<std::int64_t> count, CallSite where = CallSite::here()) const {
     return {detail::taken_plan(plan_, 0, count, where), like_};
   }
+  /// All but the first `count`.
   Dataset skip(Param<std::int64_t> count, CallSite where = CallSite::here()) const {
     return {detail::taken_plan(plan_, count, -1, where), like_};
   }

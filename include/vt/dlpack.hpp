@@ -11,8 +11,8 @@ namespace vt {
 /// Takes over `managed` (its deleter is called once the last Tensor that uses the memory is gone,
 /// also when this throws). Contiguous elements are not copied, and must then not change while they
 /// are used; others are copied at once.
-/// Throws: Error(value) for memory that is not the host's, vectors of lanes, and dtypes that vt has
-/// not.
+/// Throws: Error(value) for memory that is not the host's, DLPack's vector types, and dtypes that
+/// vt does not have.
 Tensor from_dlpack(DLManagedTensor* managed, CallSite where = CallSite::here());
 
 /// A DLPack view of the value, which keeps the memory alive until its consumer calls the deleter.

@@ -30,10 +30,12 @@ enum class DType : std::uint8_t {
   c128
 };
 
+/// The same as names of vt.
 inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16,
                        u16 = DType::u16, i32 = DType::i32, u32 = DType::u32, i64 = DType::i64,
                        u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32,
                        f64 = DType::f64, c64 = DType::c64, c128 = DType::c128;
+/// How many dtypes there are, and how many of them are not complex (the first ones).
 inline constexpr int dtype_count = 15, real_dtype_count = 13;  // complex ones are the last
 
 /// "f32", "bool", … as printed in messages and Graphs.
@@ -52,6 +54,7 @@ constexpr std::size_t size_of(DType d) {
 
 /// A real float dtype.
 constexpr bool is_float(DType d) { return d >= DType::f16 && d <= DType::f64; }
+/// c64 or c128.
 constexpr bool is_complex(DType d) { return d >= DType::c64; }
 /// A float or complex dtype: what has derivatives.
 constexpr bool is_inexact(DType d) { return d >= DType::f16; }
@@ -63,6 +66,7 @@ constexpr DType real_dtype(DType d) {
 constexpr DType complex_dtype(DType d) {
   return d == DType::f64 ? DType::c128 : is_float(d) ? DType::c64 : d;
 }
+/// bool_; any integer; an unsigned, a signed one.
 constexpr bool is_bool(DType d) { return d == DType::bool_; }
 constexpr bool is_int(DType d) { return d > DType::bool_ && d < DType::f16; }
 constexpr bool is_unsigned(DType d) { return d == u8 || d == u16 || d == u32 || d == u64; }

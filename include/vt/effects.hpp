@@ -25,6 +25,7 @@ struct TextFormat {
       : text(format), where{file, line} {}
 };
 
+/// Options of debug_print.
 struct PrintOptions {
   bool per_lane = false;  ///< under vmap a line for each lane; else one with the values of all
 };
@@ -58,13 +59,12 @@ void check_flat(const Operand& holds, const TextFormat&, std::span<const TextArg
 
 }  // namespace detail
 
-/// Prints a line when the program gets there, as often as it does, in the order of the program; the
-/// values are the ones of that moment, in compiled functions as elsewhere. Places are filled as fmt
-/// does, Tensors printed as NumPy does.
-/// Under vmap: once, with the values of all lanes (or `debug_print({.per_lane = true}, …)`);
-/// nothing mapped is printed once. Where lanes go different ways (vt::cond, vt::while_loop), each
-/// that comes by prints a line of its own, lane after lane. Under
-/// differentiation: once, going forward, and not again where values are computed anew.
+/// Prints a line each time the program gets there, in the order of the program, with the values of
+/// that moment, in compiled functions as elsewhere. The format is fmt's; Tensors are printed as
+/// NumPy does. Under vmap: once, with the values of all lanes (or `debug_print({.per_lane = true},
+/// …)`); what does not depend on lanes is printed once. Where lanes go different ways (vt::cond,
+/// vt::while_loop), each lane that gets there prints a line of its own.
+/// Under differentiation: once, going forward, and not again where values are computed anew.
 /// Throws: Error(value) if the format is broken or does not fit the arguments.
 template <class... A>
 void debug_print(PrintOptions options, TextFormat format, const A&... values) {
@@ -82,7 +82,7 @@ void debug_print(TextFormat format, const A&... values) {
 }
 
 /// Throws Error(check) with the text, the line and, under vmap, the first lane for which it fails,
-/// unless all elements of `holds` are true; only where the program gets there. Compiled functions
+/// unless all elements of `holds` are true; but only if the program gets there. Compiled functions
 /// throw as others do, and leave everything as it was.
 /// Shapes: holds: any (a number counts as true unless it is 0).
 template <class... A>
@@ -96,6 +96,7 @@ void check(Operand holds, TextFormat format, const A&... values) {
   }
 }
 
+/// Options of callback and pure_callback.
 struct CallbackOptions {
   /// The function also takes arguments that all have an axis of lanes in front, and then gives
   /// results with one; vmap calls it once. Else vmap calls it for each lane and says so

@@ -15,6 +15,7 @@ namespace vt {
 /// VT_NUM_THREADS, or the number of processors. Throws: Error(value) if `count` is not between 1
 /// and 1024.
 void set_num_threads(Param<int> count, CallSite where = CallSite::here());
+/// How many there are.
 int num_threads();
 
 /// What happened since the process began (or since `reset_stats`), over all threads.
@@ -38,7 +39,7 @@ struct Stats {
   std::uint64_t contiguous_accesses = 0;
   std::uint64_t strided_accesses = 0;     ///< vector accesses with another stride
   std::uint64_t gathers = 0;              ///< vector accesses at computed indices
-  std::uint64_t scalarised_accesses = 0;  ///< accesses of a vector loop done one lane at a time
+  std::uint64_t scalarised_accesses = 0;  ///< accesses of a vector loop done one element at a time
   std::uint64_t parallel_reductions = 0;  ///< reductions cut into partial ones
   std::uint64_t programs_run = 0;
   std::uint64_t launches = 0;           ///< kernels run
@@ -84,8 +85,10 @@ struct Memory {
   /// The sums, and a line for each of the largest values.
   std::string str() const;
 };
+/// The counters now.
 Stats stats();
 std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
+/// Sets all counters to 0.
 void reset_stats();
 /// Waits until all kernels run that were compiled without optimisation at first have been replaced
 /// by optimised ones, for example before something is timed. Results are the same before and after.

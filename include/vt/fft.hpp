@@ -13,12 +13,14 @@ namespace vt::fft {
 /// Where the factor 1/n is: in the inverse transform, its root in both, or in the forward one.
 enum class Norm : std::uint8_t { backward, ortho, forward };
 
+/// The length of the transform; std::nullopt: that of the axis.
 using Length = std::optional<Param<std::int64_t>>;
+/// The lengths along several axes; std::nullopt: those of the axes.
 struct Lengths : std::optional<Shape> {
   using std::optional<Shape>::optional;
   Lengths(std::initializer_list<Dim> lengths) : std::optional<Shape>(Shape(lengths)) {}
 };
-/// None: the last ones, as many as there are lengths, or all.
+/// The axes to transform; std::nullopt: the last ones, as many as there are lengths, or all.
 struct TransformAxes : std::optional<Axes> {
   using std::optional<Axes>::optional;
   TransformAxes(std::initializer_list<Param<int>> axes) : std::optional<Axes>(Axes(axes)) {}

@@ -54,6 +54,7 @@ Named<F> function(std::string name, F f, CallSite where = CallSite::here()) {
   return Named<F>(std::move(name), std::move(f), where);
 }
 
+/// Options of Recursive.
 struct RecursionOptions {
   /// how many calls may wait for each other's results; running deeper is an error
   Param<int> max_depth = 1000;

@@ -7,18 +7,21 @@
 
 namespace vt {
 
-/// Not made of {}, which are default options.
+/// The type of vt::has_aux.
 struct HasAux {
   constexpr explicit HasAux(int) {}
 };
 /// Says that the function returns pair(value, other): `other` is handed back, not differentiated.
 inline constexpr HasAux has_aux{0};
 
+/// In which direction a Jacobian is computed.
 using JacobianMode = detail::JacobianMode;
+/// Options of grad and value_and_grad.
 struct GradOptions {
   /// a complex function of complex arguments with one complex derivative, not two real ones
   bool holomorphic = false;
 };
+/// Options of jacobian, jacfwd, jacrev, batch_jacobian and hessian.
 struct JacobianOptions {
   /// rows (reverse) or columns (forward) at a time; 0: all
   Param<std::int64_t> chunk = 0;
@@ -323,7 +326,7 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Call
 
 }  // namespace detail
 
-/// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a
+/// The gradient of a scalar function with respect to arguments `I…` (the first if none is given): a
 /// tree like the argument; a std::tuple of them for several. An argument to differentiate by must
 /// hold a Tensor, which a bare floating-point number becomes where the parameter is a Tensor or
 /// `auto`; numbers beside Tensors, in structs and containers, are constants, and zero in the
@@ -339,6 +342,7 @@ auto grad(F f, GradOptions options = {}, CallSite where = CallSite::here()) {
   else
     return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
 }
+/// Of a function that returns std::pair(value, aux): → pair(gradient, aux).
 template <std::size_t... I, class F>
 auto grad(F f, HasAux, GradOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
@@ -346,6 +350,7 @@ auto grad(F f, HasAux, GradOptions options = {}, CallSite where = CallSite::here
   else
     return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
 }
+/// → pair(value, gradient); with vt::has_aux pair(pair(value, aux), gradient). Otherwise as grad.
 template <std::size_t... I, class F>
 auto value_and_grad(F f, GradOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
@@ -378,6 +383,8 @@ auto jacobian(F f, JacobianOptions options = {}, CallSite where = CallSite::here
     return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options,
                                                                             "vt::jacobian", where);
 }
+/// The same, always forward (a pass per element of the arguments), always reverse (a pass per
+/// element of the results).
 template <std::size_t... I, class F>
 auto jacfwd(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)
@@ -460,8 +467,10 @@ auto hessian(F f, JacobianOptions options = {}, CallSite where = CallSite::here(
   }
 }
 
-/// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several
-/// arguments as std::tuple).
+/// → pair(f's value at `primals`, its derivative along `tangents`): forward mode. Both are trees of
+/// the same structure, several arguments a std::tuple.
+/// Throws: Error (tree) if the structures differ.
+/// Source: JAX `jvp`.
 template <class F, class P, class T>
 auto jvp(F f, const P& primals, const T& tangents, CallSite where = CallSite::here()) {
   using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
@@ -591,13 +600,13 @@ auto vjp_at(CallSite where, F f, const A&... arguments) {
 
 }  // namespace detail
 
-/// linearize(f, arguments…): f's value there, and its derivative there as a function of tangents
-/// (one per argument).
+/// → pair(f's value there, its derivative there as a function of tangents, one per argument).
+/// Source: JAX `linearize`.
 VT_WITH_LINE(linearize, detail::linearize_at)
 
-/// vjp(f, arguments…): f's value there, and a function from a cotangent of the value to the
-/// cotangents of the arguments (one
-/// argument: bare; several: a std::tuple).
+/// → pair(f's value there, a function from a cotangent of the value to the cotangents of the
+/// arguments): reverse mode. One argument's cotangent is bare, several are a std::tuple.
+/// Source: JAX `vjp`.
 VT_WITH_LINE(vjp, detail::vjp_at)
 
 }  // namespace vt

@@ -43,6 +43,7 @@ struct DonatingCache {
 
 }  // namespace detail
 
+/// Options of jit.
 struct JitOptions {
   /// where it runs, and where its results lie; arguments are brought there. Nothing: where the
   /// arguments are
@@ -92,7 +93,7 @@ class Jitted {
 
   /// What running on arguments like these will need. Traces and compiles if they are new, but runs
   /// nothing.
-  /// Throws: Error(value) where a program is good for one call only (called inside another
+  /// Throws: Error(value) where the program could serve one call only (called inside another
   /// transform, or with tracers captured).
   template <class... A>
   Memory memory(const A&... arguments) const {
@@ -163,6 +164,9 @@ template <class F>
 struct Parameters<Jitted<F>> : Parameters<F> {};
 }  // namespace detail
 
+/// f as a compiled function: it is traced and compiled in the first call with each signature. See
+/// Jitted.
+/// Source: JAX `jit`.
 template <class F>
 Jitted<F> jit(F f, JitOptions options = {}, CallSite where = CallSite::here()) {
   return Jitted<F>(std::move(f), options, where);

@@ -38,6 +38,7 @@ namespace vt::linalg {
 /// Source: NumPy `linalg.cholesky`, with JAX's NaN.
 Tensor cholesky(Operand x, bool upper = false);
 
+/// The result of lu.
 struct LuResult {
   Tensor lu;  ///< [..., m, n]: U, and below its diagonal L, whose own diagonal is 1
   /// i32[..., min(m, n)]: row i was exchanged with row pivots[i], one after the other
@@ -56,6 +57,7 @@ std::pair<Tensor, bool> cho_factor(Operand x, bool lower = false);
 /// x with a x = b, from cho_factor(a). b is [n] or [..., n, k].
 Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b);
 
+/// The result of qr.
 struct QrResult {
   Tensor q, r;
 };
@@ -65,6 +67,7 @@ struct QrResult {
 /// Source: NumPy `linalg.qr`.
 QrResult qr(Operand x, std::string_view mode = "reduced");
 
+/// The result of eigh.
 struct EighResult {
   Tensor eigenvalues;   ///< [..., n], ascending
   Tensor eigenvectors;  ///< [..., n, n], in columns
@@ -77,6 +80,7 @@ EighResult eigh(Operand x);
 /// eigh's eigenvalues alone.
 Tensor eigvalsh(Operand x);
 
+/// The result of eig.
 struct EigResult {
   Tensor eigenvalues;   ///< [..., n], in no particular order
   Tensor eigenvectors;  ///< [..., n, n], in columns
@@ -91,6 +95,7 @@ EigResult eig(Operand x);
 /// eig's eigenvalues alone.
 Tensor eigvals(Operand x);
 
+/// The result of svd.
 struct SvdResult {
   Tensor u, s, vh;
 };
@@ -114,6 +119,7 @@ Tensor solve(Operand a, Operand b);
 /// a⁻¹ of square matrices; inf or NaN where there is none.
 Tensor inv(Operand a);
 
+/// Options of triangular_solve.
 struct TriangularSolveOptions {
   bool left_side = false;  ///< op(a) x = b; else x op(a) = b
   bool lower = false;      ///< which triangle of a is read
@@ -127,11 +133,13 @@ Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& opti
 /// Source: SciPy.
 Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower = false,
                         bool unit_diagonal = false);
-/// x with T x = b; T has dl[i] at (i, i − 1), d[i] at (i, i) and du[i] at (i, i + 1).
-/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k]. Source:
-/// JAX `lax.linalg.tridiagonal_solve`.
+/// x with T x = b for a tridiagonal T: d is its diagonal, dl the one below, du the one above; row i
+/// of T has dl[i] at column i − 1, d[i] at i and du[i] at i + 1.
+/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k].
+/// Source: JAX `lax.linalg.tridiagonal_solve`.
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
+/// The result of lstsq.
 struct LstsqResult {
   Tensor x;          ///< [n] or [n, k]: the shortest of the vectors for which |a x − b| is least
   Tensor residuals;  ///< |b − a x|², one for each right side
@@ -158,6 +166,7 @@ Tensor tensorinv(Operand a, Param<int> ind = 2);
 /// too, whatever its rank: there they need the singular values, of all matrices of the batch (under
 /// vmap: of the lanes that are), which takes longer.
 Tensor det(Operand a);
+/// The result of slogdet.
 struct SlogdetResult {
   Tensor sign;       ///< −1, 0 or 1
   Tensor logabsdet;  ///< −∞ where the determinant is 0

@@ -33,15 +33,16 @@ Tensor fold_in(Operand key, Operand data);
 /// dtype: u8, u16, u32 or u64.
 Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 
-/// Numbers in [low, high), `low` where the range is empty. dtype: a float, to which the ends are
-/// rounded first. The shape is always the second argument; parameters broadcast to it. A number has
-/// as many random bits as the dtype's significand, and is then rounded to the nearest number of the
-/// dtype that is in the range; differentiable in the ends.
+/// Numbers in [low, high), `low` where the range is empty. The shape is always the second argument;
+/// parameters broadcast to it. A number has as many random bits as the dtype's significand, and is
+/// then rounded to the nearest number of the dtype that is in the range; differentiable in the
+/// ends.
+/// dtype: a float, to which the ends are rounded first.
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
-/// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities
-/// differ by less than 2^-32 of themselves. Ends beyond a dtype of at most 32 bits are its own: (0,
-/// 256) draws all of u8.
+/// Integers in [low, high); `low` where the range is empty. Probabilities differ by less than 2^-32
+/// of themselves. Ends beyond a dtype of at most 32 bits are its own: (0, 256) draws all of u8.
+/// dtype: any integer.
 /// Throws: Error if `low` or `high` is a float that is not known to be whole.
 Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = i64);
 /// bool, true with probability p.
@@ -52,6 +53,7 @@ Tensor rademacher(Operand key, const Shape& shape = {}, DType dtype = i32);
 /// without that axis.
 Tensor categorical(Operand key, Operand logits, Param<int> axis = -1);
 
+/// Options of categorical with a shape.
 struct CategoricalOptions {
   Param<int> axis = -1;  ///< of the logits
   bool replace = true;   ///< may a draw of `shape` repeat another one of the same row?
@@ -62,24 +64,29 @@ struct CategoricalOptions {
 Tensor categorical(Operand key, Operand logits, const Shape& shape,
                    const CategoricalOptions& options);
 
-/// mean 0, deviation 1; of complex numbers each part has half the variance
+/// Mean 0, deviation 1.
+/// dtype: a float or complex, whose parts have half the variance each.
 Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);
 /// Normal, given lower < x < upper, which are rounded to the dtype first.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
                         DType dtype = f32);
-/// exp(sigma · normal)
+/// exp(sigma · normal).
 Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);
-/// rate 1
+/// Density e⁻ˣ for x > 0.
 Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);
+/// Standard Gumbel, Laplace, logistic and Cauchy distributions: location 0, scale 1.
 Tensor gumbel(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor laplace(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor logistic(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor cauchy(Operand key, const Shape& shape = {}, DType dtype = f32);
+/// √(−2 log u) · scale.
 Tensor rayleigh(Operand key, const Shape& shape = {}, Operand scale = 1.0, DType dtype = f32);
+/// Density k/s · (x/s)^(k−1) · exp(−(x/s)^k) for x > 0, with scale s and concentration k.
 Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration,
                DType dtype = f32);
-/// density b / x^(b+1) for x > 1
+/// Density b / x^(b+1) for x > 1.
 Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);
+/// Density rising from `left` to `mode` and falling to `right`.
 Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right,
                   DType dtype = f32);
 
@@ -92,24 +99,27 @@ Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, O
 /// of a + 1 and a power of a uniform number.
 Tensor gamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
 Tensor loggamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
+/// G(a) / (G(a) + G(b)) of two gamma variables: the beta distribution on 0 … 1.
 Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype = f32);
 /// Vectors of positive numbers with sum 1. alpha: […, n], broadcast to the result, `shape` ⧺ [n].
 Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype = f32);
+/// χ², Student's t and Fisher's F distribution with these degrees of freedom.
 Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype = f32);
-Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = f32);  ///< Student's
+Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = f32);
 Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dtype = f32);
 /// Density proportional to exp(−|x|^p).
 Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype = f32);
 /// Uniform in the unit ball of the p-norm in d dimensions; shapes: `shape` ⧺ [d].
 Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> d, Operand p = 2.0,
             DType dtype = f32);
-/// the length of three normal numbers
+/// The length of a vector of three normal numbers.
 Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);
+/// loc ± scale · maxwell, either sign being as likely.
 Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale,
                             DType dtype = f32);
-/// inverse Gaussian of scale 1
+/// The inverse Gaussian distribution of scale 1.
 Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);
-/// weibull
+/// The same as weibull.
 Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration,
                    DType dtype = f32);
 
@@ -129,7 +139,7 @@ Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType 
 Tensor poisson(Operand key, const Shape& shape, Operand mean, DType dtype = i32);
 /// Successes among n trials, each with probability p.
 Tensor binomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype = i32);
-/// trials up to the first success: 1, 2, …
+/// Trials up to and with the first success: 1, 2, …
 Tensor geometric(Operand key, const Shape& shape, Operand p, DType dtype = i32);
 /// How often each of k classes is drawn in n trials, with probabilities p: […, k], which need not
 /// have sum 1. Shapes: `shape` ⧺ [k].
@@ -151,6 +161,7 @@ Tensor permutation(Operand key, Operand x, Param<int> axis = 0, bool independent
 /// permutation with `independent`.
 Tensor shuffle(Operand key, Operand x, Param<int> axis = 0);
 
+/// Options of choice.
 struct ChoiceOptions {
   bool replace = true;  ///< may an element be drawn more than once?
   /// [n], how likely each one is, up to a factor; equally without it

@@ -18,7 +18,8 @@ namespace vt {
 /// One extent; braces hold `size_t` and `int` alike.
 using Dim = Param<std::int64_t>;
 
-/// Extents of a Tensor, outermost first. Row-major.
+/// The extents of a Tensor, outermost axis first. Made from braces: {2, 3}, {} for a scalar. It has
+/// the members of a std::vector<std::int64_t> as well (size, [], begin, end, push_back, insert …).
 class Shape : public SmallVec<std::int64_t, 6> {
  public:
   using Base = SmallVec<std::int64_t, 6>;
@@ -51,9 +52,11 @@ class Shape : public SmallVec<std::int64_t, 6> {
   }
 };
 
+/// Prints str().
 std::ostream& operator<<(std::ostream&, const Shape&);
 
-/// A list of axes; a single integer is a list of one. Negative axes count from the end.
+/// A list of axes; a single integer is a list of one. Negative axes count from the end. It has the
+/// members of a std::vector<int> as well.
 class Axes : public SmallVec<int, 6> {
  public:
   using Base = SmallVec<int, 6>;
@@ -71,6 +74,7 @@ class Axes : public SmallVec<int, 6> {
     return a;
   }
   bool contains(int axis) const { return std::find(begin(), end(), axis) != end(); }
+  /// "[0,1]"
   std::string str() const;
   friend bool operator==(const Axes& a, const Axes& b) {
     return static_cast<const Base&>(a) == static_cast<const Base&>(b);

@@ -64,6 +64,8 @@ concept ElementIterator = requires(It it) {
 
 }  // namespace detail
 
+// Internal: users meet it as the base of Shape and Axes, which have a std::vector's members from
+// it.
 template <class T, std::size_t N, class Memory = detail::HeapMemory>
 class SmallVec : detail::InlineElements<T, N> {
   using Inside = detail::InlineElements<T, N>;
@@ -352,7 +354,7 @@ class SmallVec : detail::InlineElements<T, N> {
   Count size_ = 0, capacity_ = N;
 };
 
-/// A vector with nothing inside the object.
+// Internal: a vector with nothing inside the object.
 template <class T>
 using Vec = SmallVec<T, 0>;
 

@@ -7,6 +7,7 @@
 
 namespace vt {
 
+/// Options of cg, bicgstab, newton and fixed_point.
 struct IterationOptions {
   double tolerance = 0;             ///< 0: 1e-10 in f64, 1e-5 in f32
   std::int64_t max_iterations = 0;  ///< 0: a number that suits the method
@@ -93,15 +94,14 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 
 }  // namespace detail
 
-/// x with matvec(x) = b, found by `solve(matvec, b)`, however it does that: derivatives, of any
-/// order and in both modes, come from the equation. Reverse mode solves with the transposed matrix,
-/// by transpose_solve(vecmat, b).
-/// b: a tree; matvec, a linear function of such trees, may capture Tensors, and the solution is
-/// differentiable by them.
-/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear: its
-/// derivative depends on its argument, or a number is added. A captured Tensor that is added is not
-/// found: it may be zero.
-/// Source: JAX `lax.custom_linear_solve`.
+/// x with matvec(x) = b, found by `solve(matvec, b)`, which is your own function and may do that in
+/// any way: derivatives, of any order and in both modes, come from the equation. Reverse mode
+/// solves the transposed system by `transpose_solve(vecmat, b)`, where vecmat multiplies by the
+/// transposed matrix. b: a tree; matvec, a linear function of such trees, may capture Tensors, and
+/// the solution is differentiable by them. Throws: Error if the trees or shapes differ, or if
+/// matvec is found not to be linear: its derivative depends on its argument, or a number is added.
+/// A captured Tensor that is added is not found: it may be zero. Source: JAX
+/// `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve,
                   CallSite where = CallSite::here()) {
@@ -122,11 +122,14 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpo
                                        detail::Transposed::other, "vt::linear_solve", where));
   }
 }
+/// Options of linear_solve without transpose_solve.
 struct LinearSolveOptions {
   /// matvec is its own transpose (a Hermitian one of complex numbers is not), so that `solve`
   /// serves reverse mode too; else there is none
   bool symmetric = false;
 };
+/// The same without a solver of the transposed system: reverse mode then works only if the options
+/// say that matvec is symmetric.
 template <class MatVec, class T, class Solve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {},
                   CallSite where = CallSite::here()) {
@@ -216,12 +219,10 @@ auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
   }
 }
 
-/// x with f(x) = 0, found by `solve(f, guess)`, however it does that. By what f captures x is
-/// differentiable, as the implicit function
-/// theorem says: ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix is built whole, column
-/// by column.
-/// guess: a tree of floats; f gives such a tree.
-/// Source: JAX `lax.custom_root`.
+/// x with f(x) = 0, found by `solve(f, guess)`, which is your own function and may do that in any
+/// way. x is differentiable by what f captures, by the implicit function theorem,
+/// ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix ∂f/∂x is built whole, column by
+/// column. guess: a tree of floats; f gives such a tree. Source: JAX `lax.custom_root`.
 template <class F, class T, class Solve>
 auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
@@ -238,8 +239,8 @@ auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
                                detail::solver_on_leaves(solve, own, call), {}, "vt::root", where));
   }
 }
-/// The same with a way to solve the linear equation of the derivative: tangent_solve(v ↦ ∂f/∂x · v,
-/// b). It must be linear in b.
+/// The same without building the matrix: tangent_solve(product, b) solves ∂f/∂x · v = b, given the
+/// function product(v) = ∂f/∂x · v. It must be linear in b.
 template <class F, class T, class Solve, class TangentSolve>
   requires(!std::is_same_v<TangentSolve, CallSite>)
 auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
@@ -260,9 +261,9 @@ auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
                           detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
   }
 }
-/// root by Newton's method, until no element of f(x) is greater than `tolerance`, or after
-/// max_iterations (50). Each step solves with the whole Jacobian. Where it does not converge, the
-/// last x; NaN once the Jacobian is singular.
+/// x with f(x) = 0 by Newton's method, until no element of f(x) is greater than `tolerance`, or
+/// after max_iterations (50). Each step solves with the whole Jacobian. Where it does not converge,
+/// the last x; NaN once the Jacobian is singular. Differentiable as root.
 template <class F, class T>
 auto newton(F f, const T& guess, IterationOptions options = {}, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;

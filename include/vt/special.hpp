@@ -15,10 +15,10 @@ namespace vt {
 // --- gamma ---------------------------------------------------------------------------------------
 
 Tensor gamma(Operand x);  ///< Γ; ±∞ at ±0, NaN at the negative integers
-/// the n-th derivative of digamma: (−1)ⁿ⁺¹ n! ζ(n + 1, x); n = 0, 1, …, else NaN
+/// The n-th derivative of digamma: (−1)ⁿ⁺¹ n! ζ(n + 1, x); n = 0, 1, …, else NaN.
 Tensor polygamma(Operand n, Operand x);
 Tensor trigamma(Operand x);  ///< polygamma(1, x)
-/// log of the multivariate gamma function of dimension d ≥ 1
+/// The logarithm of the multivariate gamma function of dimension d ≥ 1.
 Tensor multigammaln(Operand a, Param<int> d);
 Tensor factorial(Operand n);  ///< Γ(n + 1); 0 for n < 0
 Tensor gammasgn(Operand x);   ///< the sign of Γ; NaN at the negative integers
@@ -61,19 +61,21 @@ Tensor log_ndtr(Operand x);  ///< its logarithm, with all digits of both tails
 Tensor ndtri(Operand p);     ///< its inverse
 Tensor dawsn(Operand x);     ///< exp(−x²) ∫₀ˣ exp(t²) dt
 
-// --- Bessel functions. J and Y: within 8 units in the last place of the larger of the result and t
+// --- Bessel functions ----------------------------------------------------------------------------
+// J and Y are within 8 units in the last place of the larger of the result and the smaller of 1 and
+// √(2/πx).
 
-Tensor bessel_i0(Operand x);
+Tensor bessel_i0(Operand x);  ///< modified, of the first kind
 Tensor bessel_i1(Operand x);
 Tensor bessel_i0e(Operand x);  ///< exp(−|x|)·I₀(x)
 Tensor bessel_i1e(Operand x);
-Tensor bessel_j0(Operand x);
+Tensor bessel_j0(Operand x);  ///< of the first kind
 Tensor bessel_j1(Operand x);
-Tensor bessel_k0(Operand x);  ///< K and Y: ±∞ at 0, NaN below
+Tensor bessel_k0(Operand x);  ///< modified, of the second kind: ∞ at 0, NaN below
 Tensor bessel_k1(Operand x);
 Tensor bessel_k0e(Operand x);  ///< exp(x)·K₀(x)
 Tensor bessel_k1e(Operand x);
-Tensor bessel_y0(Operand x);
+Tensor bessel_y0(Operand x);  ///< of the second kind: −∞ at 0, NaN below
 Tensor bessel_y1(Operand x);
 
 // --- integrals -----------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ Tensor spence(Operand x);  ///< −∫₁ˣ log(t)/(t − 1) dt = Li₂(1 − x)
 
 Tensor xdivy(Operand x, Operand y);  ///< x / y, and 0 where x is 0 (unless y is NaN)
 Tensor entr(Operand x);              ///< −x·log(x); 0 at 0, −∞ below
-/// x·log(x / y); 0 where x is 0 and y ≥ 0; ∞ where either is below 0, or y alone is 0
+/// x·log(x / y); 0 where x is 0 and y ≥ 0; ∞ where either is below 0, or y alone is 0.
 Tensor rel_entr(Operand x, Operand y);
 Tensor kl_div(Operand x, Operand y);  ///< rel_entr(x, y) − x + y
 Tensor sinc(Operand x);               ///< sin(πx)/(πx)

@@ -28,11 +28,13 @@ class Tensor;
 class Graph;
 struct Index;
 
-/// C++ types that are elements of Tensors.
+/// C++ types that are elements of Tensors: bool, integers, floats, Float16, BFloat16 and
+/// std::complex of float and double.
 template <class T>
 concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> ||
                   std::same_as<T, BFloat16> || detail::ComplexElement<T>;
-/// C++ numbers that stand for weak scalars.
+/// C++ numbers, which are weak scalars: bool, integers, floats and std::complex of float and
+/// double.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || detail::ComplexElement<T>;
 
@@ -121,6 +123,8 @@ const void* host_data(const Tensor&, DType wanted, CallSite);
 bool truth_of(const Tensor&);
 }  // namespace detail
 
+/// An immutable value of one dtype and shape: elements in row-major order. Copies are cheap and
+/// share the elements. Operations on it are recorded, and run when a value is asked for.
 class Tensor {
  public:
   /// An empty handle; every op on it is an error. `defined()` tells.
@@ -150,9 +154,11 @@ class Tensor {
     if (node_) detail::release(node_);
   }
 
+  /// false for the empty handle.
   bool defined() const { return node_ != nullptr; }
 
-  /// Under vmap these are the per-lane, logical ones. Throws: Error if the Tensor is empty.
+  /// Shape, dtype, number of axes, number of elements. Under vmap those of one lane. Throws: Error
+  /// if the Tensor is empty.
   const Shape& shape(CallSite where = CallSite::here()) const&;
   Shape shape(CallSite where = CallSite::here()) const&& { return shape(where); }
   DType dtype(CallSite where = CallSite::here()) const;
@@ -180,11 +186,11 @@ class Tensor {
                   "in a variable, or call to_vector");
     return {};
   }
-  /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line
-  /// of a conversion, the message names the line where the Tensor was made, which in `if (a > b)`
-  /// is the same.
+  /// The single element as a truth value, as in `if (t)`. Throws as item does. A conversion does
+  /// not know the caller's line, so that the message names the line where the Tensor was made; in
+  /// `if (a > b)` that is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
-  /// Computes the value now; returns *this, a temporary by value. On a device: gives the work to
+  /// Computes the value now and returns the Tensor. On a device: gives the work to
   /// it, and does not wait for it.
   const Tensor& eval(CallSite where = CallSite::here()) const&;
   Tensor eval(CallSite where = CallSite::here()) && {
@@ -192,7 +198,9 @@ class Tensor {
     return std::move(*this);
   }
 
+  /// The elements converted: see vt::convert.
   Tensor astype(DType dtype, CallSite where = CallSite::here()) const;
+  /// See vt::reshape.
   Tensor reshape(const Shape& shape, CallSite where = CallSite::here()) const;
   /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend),
   /// Error(memory), or Error(tracer) where values have no device of their own, inside a transformed
@@ -219,7 +227,8 @@ class Tensor {
   int output_ = 0;
 };
 
-/// An operand with the line that wrote it; made implicitly from a Tensor or a number.
+/// A parameter for a Tensor or a number, which becomes a weak Tensor; it knows the line that wrote
+/// it. These pages show it as Tensor.
 struct Operand {
   Tensor tensor;
   CallSite where;
@@ -256,6 +265,7 @@ struct Index {
       : kind(Kind::slice), range(s), where{file, line} {}
 };
 
+/// Prints the elements as NumPy does, with dtype and shape: [1. 2.] f64[2].
 std::ostream& operator<<(std::ostream&, const Tensor&);
 
 namespace detail {
@@ -335,12 +345,16 @@ Tensor from_braces(const Nested& nested, std::optional<DType> dtype, CallSite wh
 }
 }  // namespace detail
 
+// Internal: what nested braces are, given to vt::tensor.
 template <class T>
 using Braces1 = std::initializer_list<T>;
+// Internal:
 template <class T>
 using Braces2 = std::initializer_list<std::initializer_list<T>>;
+// Internal:
 template <class T>
 using Braces3 = std::initializer_list<std::initializer_list<std::initializer_list<T>>>;
+// Internal:
 template <class T>
 using Braces4 =
     std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>;
@@ -385,12 +399,13 @@ inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dty
                      CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-/// A strong scalar of T's own dtype.
+/// A scalar of T's own dtype, which is not weak: tensor(2.0) is f64.
 template <Element T>
 Tensor tensor(T value, CallSite where = CallSite::here()) {
   return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
 }
-/// … converted to `dtype`.
+/// A scalar converted to `dtype`.
+/// Throws: Error (dtype) if that one cannot hold an integer.
 template <Element T>
 Tensor tensor(T value, DType dtype, CallSite where = CallSite::here()) {
   return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
@@ -413,7 +428,8 @@ Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
     return detail::from_braces<T>(values, dtype, where);
   }
 }
-/// The elements of a container (row-major) as a Tensor of `shape`.
+/// The elements of a container (row-major) as a Tensor of `shape`, which braces may give.
+/// Throws: Error (shape) if they do not fill it.
 template <detail::Nested R>
 Tensor tensor(const R& values, const Shape& shape, CallSite where = CallSite::here()) {
   using T = detail::InnermostOf<R>;
@@ -445,7 +461,9 @@ Tensor tensor(T value, std::initializer_list<Dim> shape, CallSite where = CallSi
   return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
-/// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged.
+/// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged while
+/// the Tensor or what was made of it lives.
+/// Throws: Error (shape) if the values do not fill the shape.
 template <class T>
   requires Element<std::remove_const_t<T>>
 Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite::here()) {
@@ -457,10 +475,16 @@ Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite
   return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, false, where);
 }
 
+/// All zeros, all ones.
+/// Throws: Error (shape) if the size is negative or cannot be addressed.
 Tensor zeros(const Shape&, DType = f32, CallSite = CallSite::here());
 Tensor ones(const Shape&, DType = f32, CallSite = CallSite::here());
-/// Without a dtype: that of `value` (a plain double gives f64).
+/// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
+/// double gives f64).
+/// Throws: Error (dtype) if the dtype cannot hold an integer.
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
+/// Ones on diagonal number `diagonal` (0 is the main one, 1 the one above), zeros elsewhere; square
+/// without `columns`.
 Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt,
            Param<int> diagonal = 0, DType = f32, CallSite = CallSite::here());
 // Templates, so that {} is no dtype.
@@ -468,6 +492,7 @@ template <std::same_as<DType> D>
 Tensor eye(Param<std::int64_t> rows, D dtype, CallSite where = CallSite::here()) {
   return eye(rows, std::nullopt, 0, dtype, where);
 }
+/// As zeros, ones and full, of x's shape and dtype.
 Tensor zeros_like(Operand);
 Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
@@ -512,6 +537,8 @@ Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> cou
                 CallSite where = CallSite::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
+/// Each element is its index along `axis`.
+/// Source: JAX `lax.broadcasted_iota`.
 Tensor iota(DType, const Shape&, Param<int> axis, CallSite = CallSite::here());
 
 // --- reading -------------------------------------------------------------------------------------

@@ -9,11 +9,13 @@
 
 namespace vt {
 
-/// A plain tree of two Tensors: copies are lists of their own, and the functions below change the
-/// one they are called on. Under vmap its lanes live inside its elements: of a list that goes in or
-/// out along axis a, each element has the lanes at a, and the number of elements is that of all
-/// lanes (lanes that push different numbers give their elements and counts apart). An index out of
-/// range, a push on a full list, a pop of an empty one are a vt::check that fails.
+/// A stack and array of Tensors of one shape and dtype. It is a plain tree of two Tensors, so that
+/// loops can carry it: copies are lists of their own, and the functions below change the one they
+/// are called on. Under vmap its lanes live inside its elements: of a list that goes in or out
+/// along axis a, each element has the lanes at a, and the number of elements is that of all lanes
+/// (where lanes push different numbers of elements, return `elements` and `count` in place of the
+/// list). An index out of range,
+/// a push on a full list, a pop of an empty one are a vt::check that fails.
 struct TensorList {
   Tensor elements;  ///< [capacity, shape of an element…]; zeros behind the last
   Tensor count;     ///< i32[]: how many there are
@@ -53,7 +55,7 @@ struct TensorList {
   /// All places one behind the other along their axis 0, [capacity · n, …].
   Tensor concat(CallSite where = CallSite::here()) const;
 
-  /// For in_axes and out_axes: where lanes lie in the two Tensors.
+  // Internal: for in_axes and out_axes, where lanes lie in the two Tensors.
   std::array<std::optional<int>, 2> axes_of_lanes(std::optional<int> axis) const {
     if (axis && *axis >= 0) ++*axis;
     return {axis, std::nullopt};

@@ -667,8 +667,9 @@ auto tree_map_at(CallSite where, F f, const T& tree, const Rest&... rest) {
 }
 }  // namespace detail
 
-/// tree_map(f, tree, more…): applies `f` to corresponding Tensors of trees of one structure; the
-/// result is a tree like the first.
+/// Applies `f` to corresponding Tensors of trees of one structure; the result is a tree like the
+/// first.
+/// Source: JAX `tree.map`.
 /// Throws: Error if the trees have different numbers of leaves.
 VT_WITH_LINE(tree_map, detail::tree_map_at)
 
@@ -688,9 +689,9 @@ std::tuple<T...> eval_at(CallSite where, T... trees) {
 }
 }  // namespace detail
 
-/// eval(trees…): computes all Tensors of the trees at once, as one program that shares what they
-/// share; returns the tree, of several a std::tuple. Tensors may be empty. Throws: Error(tracer)
-/// under a transform, where values are not known.
+/// Computes all Tensors of the trees at once, as one program that shares what they share; returns
+/// the tree, of several a std::tuple. Tensors may be empty.
+/// Throws: Error(tracer) under a transform, where values are not known.
 VT_WITH_LINE(eval, detail::eval_at)
 
 }  // namespace vt

@@ -9,7 +9,8 @@
 
 namespace vt {
 
-/// What happens where an operation cannot be vectorized, such as a callback that takes one lane.
+/// What happens where an operation cannot be vectorized, such as a callback that takes one lane at
+/// a time.
 enum class Fallback {
   loop,   ///< it runs once per lane, and vt::warnings() says so
   error,  ///< Error(transform) that names it
@@ -30,6 +31,7 @@ struct ByNameOnly {
 };
 }  // namespace detail
 
+/// Options of vmap.
 struct VmapOptions {
   /// One entry for all arguments or a list with one per argument: an axis (negative from the end),
   /// vt::unmapped, or a nested list that follows the argument's tree.
@@ -41,11 +43,9 @@ struct VmapOptions {
   std::optional<Param<std::int64_t>> axis_size = std::nullopt;
   /// A name for collectives inside, as vt::psum.
   std::string axis_name = {};
-  /// Lanes at a time; 0: all. Functions of elements, scans and draws have the same bits for any
-  /// chunk, in the first call and in later ones: outside of other transforms what rounds is
-  /// compiled at first sight. Sums and products are added in an order that may follow the number of
-  /// lanes (those of short rows do), and differ by its roundings. Not with collectives, which need
-  /// all lanes at once.
+  /// Lanes at a time; 0: all at once. Element-wise functions, scans and draws have the same bits
+  /// for any chunk. Sums and products may be added in an order that depends on the number of lanes,
+  /// and then differ by rounding. Not with collectives, which need all lanes at once.
   Param<std::int64_t> chunk = 0;
   /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block
   /// stay below it.
@@ -86,11 +86,11 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
 
 }  // namespace detail
 
-/// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes
-/// and stacking the results. A bare number as the result is a Tensor with lanes, as Tensor(number)
-/// is; numbers inside of tuples, containers and structs stay numbers, the same for all lanes.
-/// Numbers among the arguments have no lanes, in_axes or not.
-/// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
+/// `vmap(f)(args…)` runs f for all lanes at once: it gives what calling f on each slice of the
+/// mapped axes and stacking the results would give. A bare number that f returns becomes a Tensor
+/// [lanes]; numbers inside of tuples, containers and structs stay numbers. Numbers among the
+/// arguments are never mapped. Throws: Error if the axes do not follow the arguments' trees, or
+/// mapped axes differ in length. Source: JAX `vmap`.
 template <class F>
 auto vmap(F f, VmapOptions options = {}, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), options = std::move(options),
@@ -111,6 +111,7 @@ auto vmap(F f, VmapOptions options = {}, CallSite where = CallSite::here()) {
   };
 }
 
+/// Options of pfor.
 struct PforOptions {
   Param<std::int64_t> chunk = 0;         ///< iterations at a time; 0: all. See VmapOptions
   Param<std::int64_t> memory_limit = 0;  ///< bytes; chooses `chunk`, see VmapOptions

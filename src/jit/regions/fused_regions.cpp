@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "../../trace/base/environment.hpp"
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "lane_form.hpp"

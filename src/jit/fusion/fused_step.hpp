@@ -8,6 +8,7 @@
 
 #include "../../trace/ir/graph.hpp"
 #include "../nest/loop_nest.hpp"
+#include "../nest/schedule.hpp"
 #include "conv_spec.hpp"
 #include "matmul_spec.hpp"
 
@@ -21,6 +22,8 @@ struct FusedStep {
   std::shared_ptr<const MatmulSpec> product;
   std::shared_ptr<const ConvSpec> convolution;
   Nest nest;
+  /// Of the nest, on the host: chosen by the pipeline's last pass.
+  Schedule schedule;
   /// the Var (of Fusion::graph) behind each of the nest's buffers
   Vec<Var> buffers;
   Vec<std::int64_t> arguments;  ///< the nest's scalar arguments, as bits

@@ -68,12 +68,20 @@ constexpr Pass chains{"chain_products", [](Work& w) {
                           return w.target.chains(a, b);
                         });
                       }};
+constexpr Pass schedules{"choose_schedules", [](Work& w) {
+                           const int bytes = w.target.fuse.vector_bytes;
+                           for (FusedStep& s : w.fusion.steps)
+                             if (s.equation < 0)
+                               s.schedule = choose_schedule(s.nest, bytes, w.target.costs);
+                             else if (s.row_loop >= 0)
+                               s.schedule = schedule_epilogue(s.nest, s.row_loop, bytes);
+                         }};
 constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owned); }};
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {calls,      scans,  regions, convolutions,  sums,   operands,
-                            short_axes, fusion, rows,    row_epilogues, chains, owned};
+constexpr Pass of_host[] = {calls,  scans, regions,       convolutions, sums,  operands, short_axes,
+                            fusion, rows,  row_epilogues, chains,       owned, schedules};
 constexpr Pass of_device[] = {calls,    masks,  scans, regions,           convolutions, sums,
                               operands, fusion, rows,  element_epilogues, owned};
 

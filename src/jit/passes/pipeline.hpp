@@ -15,6 +15,7 @@ class PipelineTarget {
  public:
   FuseOptions fuse{.matrix_products = true};
   RegisterLimits registers;
+  MachineCosts costs;      ///< what schedules go by
   std::int64_t frame = 0;  ///< bytes of arrays that a register kernel may have of its own
 
   virtual ~PipelineTarget() = default;

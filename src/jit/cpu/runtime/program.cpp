@@ -39,7 +39,8 @@ std::uint64_t iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 /// The host, as the passes see it.
 class HostTarget : public PipelineTarget {
  public:
-  explicit HostTarget(const Backend& backend) : backend_(backend) {
+  HostTarget(const Backend& backend, const MachineCosts& now) : backend_(backend) {
+    costs = now;
     fuse.vector_bytes = backend.vector_bytes();
     frame = most_in_frame;
   }
@@ -56,7 +57,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
-    PipelineResult result = run_pipeline(graph, HostTarget(backend), owned);
+    PipelineResult result = run_pipeline(graph, HostTarget(backend, costs_), owned);
     fusion_ = std::move(result.fusion);
     passes_ = std::move(result.notes);
   }
@@ -117,7 +118,6 @@ void Program::compile_steps(const Backend& backend) {
   const BackgroundPause pause;
   const std::size_t count_of_steps = fusion_.steps.size();
   steps_.resize(count_of_steps);
-  Vec<Schedule> schedules(count_of_steps);
   // What the backend makes does not depend on each other: with several to make, threads share the
   // work. Products first, which take longest.
   Vec<Function<void()>> makes, kernels;
@@ -129,22 +129,22 @@ void Program::compile_steps(const Backend& backend) {
   const auto lanes_of = [&](DType d) {
     return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d);
   };
-  const auto take_kernel = [this, &backend, &schedules, &hurry](std::size_t k, bool wait) {
+  const auto take_kernel = [this, &backend, &hurry](std::size_t k, bool wait) {
     const CodeLabelScope label(label_of(steps_[k], true));
     Step& step = steps_[k];
-    step.kernel = backend.compile(fusion_.steps[k].nest, schedules[k], hurry, wait);
+    const FusedStep& fused = fusion_.steps[k];
+    step.kernel = backend.compile(fused.nest, fused.schedule, hurry, wait);
     step.arguments.append(step.kernel.numbers.begin(), step.kernel.numbers.end());
   };
   const auto make_kernel = [&](std::size_t k) {
-    work += steps_[k].work / static_cast<std::uint64_t>(schedules[k].simd_lanes);
+    work += steps_[k].work / static_cast<std::uint64_t>(fusion_.steps[k].schedule.simd_lanes);
     kernels.push_back([take_kernel, k] { take_kernel(k, false); });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {
     const FusedStep& fused = fusion_.steps[k];
     Step& step = steps_[k];
     if (fused.equation < 0) {
-      schedules[k] = choose_schedule(fused.nest, vector_bytes_, costs_);
-      prepare_kernel(step, fused, schedules[k]);
+      prepare_kernel(step, fused);
       make_kernel(k);
       continue;
     }
@@ -153,8 +153,7 @@ void Program::compile_steps(const Backend& backend) {
     step.kind = Step::Kind::equation;
     step.equation = fused.equation;
     if (fused.row_loop >= 0) {
-      schedules[k] = schedule_epilogue(fused.nest, fused.row_loop, backend.vector_bytes());
-      prepare_kernel(step, fused, schedules[k]);
+      prepare_kernel(step, fused);
       make_kernel(k);
       step.bytes -= g.aval(e.outputs[0]).bytes();  // read while it is in the cache
     }
@@ -308,7 +307,8 @@ void Program::share(Step& step) const {
   step.wakes = step.alone >= costs_.worth_waking();
 }
 
-void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
+void Program::prepare_kernel(Step& step, const FusedStep& fused) const {
+  const Schedule& schedule = fused.schedule;
   using namespace program_cost;
   const Nest& nest = fused.nest;
   for (Var v : fused.buffers) step.slots.push_back(v);

@@ -148,7 +148,7 @@ class Program : public Executable {
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
   static void run_matrices(const Step& step, void* const* pointers);
-  void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
+  void prepare_kernel(Step& step, const FusedStep& fused) const;
   /// Whether waking threads pays.
   void share(Step& step) const;
   static void run_transform(const Step& step, void* const* pointers);

@@ -115,7 +115,7 @@ TEST(CudaAccess, TransposedArrays) {
   const std::string text = expect_same_and_report(
       [](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0], {0, 2, 1}) * a[1]}; },
       {x, y}, {}, "the last two axes");
-  EXPECT_TRUE(says(text, "turned in shared memory")) << text;
+  EXPECT_TRUE(says(text, "transposed in shared memory")) << text;
   expect_same_and_report(
       [](std::span<const Tensor> a) {
         return Tensors{vt::transpose(a[0], {2, 0, 1}) + 1, vt::transpose(a[0], {2, 1, 0})};

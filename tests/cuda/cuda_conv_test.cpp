@@ -96,12 +96,12 @@ TEST(CudaConv, EveryWay) {
   expect_same(convolution({.strides = {2, 1}, .padding = "SAME"}),
               {image({2, 9, 10, 16}), filter({3, 3, 16, 40})}, "a step", tile);
   expect_same(convolution({.padding = {{2, 1}, {0, 3}}, .lhs_dilation = {3, 2}}),
-              {image({2, 6, 7, 8}), filter({4, 3, 8, 20})}, "stretched", tile);
+              {image({2, 6, 7, 8}), filter({4, 3, 8, 20})}, "dilated", tile);
   expect_same(convolution({.strides = {2, 1},
                            .padding = {{2, 1}, {0, 3}},
                            .lhs_dilation = {3, 2},
                            .rhs_dilation = {1, 3}}),
-              {image({2, 6, 7, 8}), filter({4, 3, 8, 20})}, "stretched, with steps and gaps", tile);
+              {image({2, 6, 7, 8}), filter({4, 3, 8, 20})}, "dilated, with steps and gaps", tile);
   expect_same(convolution({.padding = "SAME"}), {image({4, 64, 64, 2}), filter({3, 3, 2, 128})},
               "many results", large);
   expect_same(convolution({}), {image({1, 14, 14, 40}), filter({8, 8, 40, 16})}, "deep", parts);

@@ -313,8 +313,8 @@ TEST(CudaSources, NvrtcCompilesLargeMatrices) {
 TEST(CudaSources, NvrtcCompilesCounting) {
   std::string reason;
   if (!cuda::nvrtc(&reason)) GTEST_SKIP() << reason;
-  for (const char* name : {"kernel_rounds_begin", "kernel_round_is_over", "kernel_row_of_round",
-                           "kernel_row_to_round"})
+  for (const char* name : {"kernel_iterations_begin", "kernel_iteration_is_over",
+                           "kernel_row_of_iteration", "kernel_row_to_iteration"})
     expect_compiled({{name, cuda::counting_source}});
 }
 

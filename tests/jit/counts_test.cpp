@@ -136,7 +136,7 @@ constexpr std::int64_t many = std::int64_t{3} << 30;
 
 TEST(WideCounts, BeyondI32AreI64) {
   if (vt_test::forced_backend() == "interpreter")
-    GTEST_SKIP() << "the interpreter stores what it stretches";
+    GTEST_SKIP() << "the interpreter stores what it broadcasts";
   const Tensor yes = tensor(std::vector<bool>{true}),
                either = tensor(std::vector<bool>{false, true});
   const auto count = [](Tensor x) { return count_nonzero(broadcast_to(x, {many})); };

@@ -117,7 +117,7 @@ TEST(ExplainPage, loops_are_measured_iteration_by_iteration) {
   const std::string page = vt::explain_html(f)(vt::ones({60, 60}));
   EXPECT_EQ(fault(page), "");
   if (!on_interpreter()) {
-    EXPECT_NE(page.find("7 rounds"), std::string::npos) << page;
+    EXPECT_NE(page.find("7 iterations"), std::string::npos) << page;
   }
 }
 

@@ -58,7 +58,7 @@ TEST(JitNests, ChainIsOneJoinedLoop) {
             "  v4 = add v2 v3 : f32\n"
             "  v5 = mul v4 v0 : f32\n"
             "  store b2[d1] = v5\n"
-            "schedule lanes 16, threads along d1\n"
+            "schedule SIMD lanes 16, threads along d1\n"
             "  element-wise, loops d1, vector d1\n");
 }
 
@@ -82,7 +82,7 @@ TEST(JitNests, RowSumIsHorizontalAndColumnSumVertical) {
             "  then\n"
             "  v2 = result r0 : f32\n"
             "  store b1[d0] = v2\n"
-            "schedule lanes 16, threads along d0\n"
+            "schedule SIMD lanes 16, threads along d0\n"
             "  horizontal, loops d0 d1, vector d1, accumulators 2\n");
   const std::string columns =
       kernel_of([](S t) -> Tensors { return {sum(t[0], 0)}; }, {Aval(f32, {100, 64})});
@@ -270,7 +270,7 @@ TEST(JitCounters, ExplainNamesKernelsAndProducts) {
   EXPECT_NE(text.find("1 kernel, 1 matrix product, 0 interpreted"), std::string::npos) << text;
   EXPECT_NE(text.find("on its rows as they are done: kernel"), std::string::npos) << text;
   EXPECT_NE(text.find("matrix product"), std::string::npos);
-  EXPECT_NE(text.find("schedule lanes"), std::string::npos);
+  EXPECT_NE(text.find("schedule SIMD lanes"), std::string::npos);
 }
 
 // Bodies that the processor cannot look beyond get two registers for each value where there are 32:
@@ -280,12 +280,14 @@ TEST(JitNests, LongBodiesAreTwoVectorsWide) {
     return {vt::tanh(t[0]) * vt::exp(t[1]), vt::where(t[0] > 0, vt::pow(abs(t[0]), t[1]), t[1])};
   };
   EXPECT_NE(kernel_of(long_body, {Aval(f32, {1000, 3}), Aval(f32, {1000, 3})})
-                .find("schedule lanes 32, "),
+                .find("schedule SIMD lanes 32, "),
             std::string::npos);
-  EXPECT_NE(kernel_of(long_body, {Aval(f32, {100}), Aval(f32, {100})}).find("schedule lanes 16, "),
-            std::string::npos);
+  EXPECT_NE(
+      kernel_of(long_body, {Aval(f32, {100}), Aval(f32, {100})}).find("schedule SIMD lanes 16, "),
+      std::string::npos);
   const auto scan = [](S t) -> Tensors { return {cumlogsumexp(t[0], 0)}; };
-  EXPECT_NE(kernel_of(scan, {Aval(f64, {30, 100})}).find("schedule lanes 16, "), std::string::npos);
+  EXPECT_NE(kernel_of(scan, {Aval(f64, {30, 100})}).find("schedule SIMD lanes 16, "),
+            std::string::npos);
   for (DType d : {f32, f64, bf16, f16})
     for (std::int64_t n : {129, 1000, 1024, 4096 + 31, 100003}) {
       const Tensor x = vt_test::random_tensor(d, {n}, 1), y = vt_test::random_tensor(d, {n}, 2);

@@ -48,7 +48,7 @@ TEST(JitScans, TextOfRunningSums) {
             "    v6 = add v4 v5 : f32\n"
             "    r0 = running sum v2 : f64\n"
             "    store b1[64*d0 + d1] = v6\n"
-            "schedule lanes 16, threads along d0, for these sizes\n"
+            "schedule SIMD lanes 16, threads along d0, for these sizes\n"
             "  vertical, loops d1, vector d0, tiles with d1\n");
   const std::string whole =
       kernel_of([](S t) -> Tensors { return {cumsum(t[0], 1)}; }, {Aval(i32, {100, 64})});

@@ -78,9 +78,9 @@ TEST(Schedule, TellsOfAChain) {
             "  fusion: 4 equations in 1 stage\n"
             "  vector level: d1 (0.46 an element) over d0 (2.5 an element)\n"
             "  loop order: d0 d1, as arrays lie\n"
-            "  width: 16 lanes of 4 bytes\n"
-            "  parallel depth: d0 (n0 rounds) over d1 (70 rounds)\n"
-            "  sizes: read at run time, for 7000 rounds, over code of their own\n");
+            "  width: 16 SIMD lanes of 4 bytes\n"
+            "  parallel depth: d0 (n0 iterations) over d1 (70 iterations)\n"
+            "  sizes: read at run time, for 7000 iterations, over code of their own\n");
 }
 
 TEST(Schedule, TellsOfRowsAndColumns) {
@@ -91,19 +91,19 @@ TEST(Schedule, TellsOfRowsAndColumns) {
       "  loop order: d0 d1, as arrays lie, reductions inside\n"
       "  unroll: 8 accumulators for a body of work 2 over 4, which would wait for each other's "
       "additions\n"
-      "  width: 16 lanes of 4 bytes\n"
+      "  width: 16 SIMD lanes of 4 bytes\n"
       "  split: none over blocks of 32768, of which d1 has less than two\n"
-      "  parallel depth: d0 (n0 rounds)\n"
-      "  sizes: read at run time, for 400000 rounds, over code of their own\n");
+      "  parallel depth: d0 (n0 iterations)\n"
+      "  sizes: read at run time, for 400000 iterations, over code of their own\n");
   EXPECT_EQ(decisions_of([](S t) -> Tensors { return {sum(t[0], 0)}; }, {Aval(f64, {100, 64})}),
             "  fusion: 1 equation in 1 stage\n"
             "  vector level: d0 (0.3 an element, vertical) over d1 (1.2 an element, horizontal)\n"
             "  loop order: d1 around d0, as arrays lie, reductions inside\n"
             "  unroll: 8 rows at a time for a body of work 1\n"
-            "  width: 8 lanes of 8 bytes\n"
+            "  width: 8 SIMD lanes of 8 bytes\n"
             "  split: none over blocks of 512, of which d1 has less than two\n"
-            "  parallel depth: d0 (64 rounds)\n"
-            "  sizes: read at run time, for 6400 rounds, over code of their own\n");
+            "  parallel depth: d0 (64 iterations)\n"
+            "  sizes: read at run time, for 6400 iterations, over code of their own\n");
 }
 
 TEST(Schedule, TellsOfStages) {
@@ -111,19 +111,19 @@ TEST(Schedule, TellsOfStages) {
       decisions_of([](S t) -> Tensors { return {softmax(t[0], 1)}; }, {Aval(f32, {100, 300})}),
       "  fusion: 7 equations in 3 stages that share d0 over 3 kernels (240000 bytes of rows "
       "written and read again)\n"
-      "  vector level of stage 0: d1 (0.17 an element, horizontal) over one lane (3)\n"
+      "  vector level of stage 0: d1 (0.17 an element, horizontal) over one SIMD lane (3)\n"
       "  loop order of stage 0: d1, as arrays lie, reductions inside\n"
       "  unroll of stage 0: 8 accumulators for a body of work 1 over 4, which would wait for each "
       "other's additions\n"
-      "  vector level of stage 1: d2 (1.3 an element, horizontal) over one lane (27)\n"
+      "  vector level of stage 1: d2 (1.3 an element, horizontal) over one SIMD lane (27)\n"
       "  loop order of stage 1: d2, as arrays lie, reductions inside\n"
       "  unroll of stage 1: 4 accumulators for a body of work 18 over 2, which would wait for each "
       "other's additions\n"
-      "  vector level of stage 2: d3 (0.47 an element) over one lane (9)\n"
+      "  vector level of stage 2: d3 (0.47 an element) over one SIMD lane (9)\n"
       "  loop order of stage 2: d3, as arrays lie\n"
-      "  width: 16 lanes of 4 bytes\n"
-      "  parallel depth: d0 (n0 rounds)\n"
-      "  sizes: read at run time, for 30000 rounds, over code of their own\n");
+      "  width: 16 SIMD lanes of 4 bytes\n"
+      "  parallel depth: d0 (n0 iterations)\n"
+      "  sizes: read at run time, for 30000 iterations, over code of their own\n");
 }
 
 TEST(Schedule, TellsOfSquares) {
@@ -133,11 +133,11 @@ TEST(Schedule, TellsOfSquares) {
       "  fusion: 1 equation in 1 stage\n"
       "  vector level: d1 (0.99 an element) over d0 (1.4 an element)\n"
       "  loop order: d0 d1, as arrays lie\n"
-      "  tile: squares of 16 along d1 and d0, turned in registers (0.44 an element) over jumps "
-      "from lane to lane (0.99)\n"
+      "  tile: squares of 16 along d1 and d0, transposed in registers (0.44 an element) over jumps "
+      "from SIMD lane to SIMD lane (0.99)\n"
       "  memory: 16 squares in a row, fetched ahead, stored in the caches, for 16000000 bytes\n"
-      "  width: 16 lanes of 4 bytes\n"
-      "  parallel depth: d0 (n0 rounds) over d1 (1000 rounds)\n"
+      "  width: 16 SIMD lanes of 4 bytes\n"
+      "  parallel depth: d0 (n0 iterations) over d1 (1000 iterations)\n"
       "  sizes: code of their own, for squares\n");
 }
 
@@ -209,14 +209,16 @@ TEST(Schedule, TellsOfWidths) {
   const std::string deep = decisions_of(
       [](S t) -> Tensors { return {exp(tanh(t[0])) + exp(t[0])}; }, {Aval(f32, {1000, 200})});
   EXPECT_NE(
-      deep.find("  width: 32 lanes of 4 bytes in two registers, for a body of work 47, over one\n"),
+      deep.find(
+          "  width: 32 SIMD lanes of 4 bytes in two registers, for a body of work 47, over one\n"),
       std::string::npos)
       << deep;
   const std::string mixed =
       decisions_of([](S t) -> Tensors { return {(t[0] * t[1] + t[2]).astype(f64)}; },
                    {Aval(f32, {500}), Aval(f32, {500}), Aval(f32, {500})});
-  EXPECT_NE(mixed.find("  width: 16 lanes of 4 bytes over 8, as few of its values are wider (1)\n"),
-            std::string::npos)
+  EXPECT_NE(
+      mixed.find("  width: 16 SIMD lanes of 4 bytes over 8, as few of its values are wider (1)\n"),
+      std::string::npos)
       << mixed;
   const std::string tiny = decisions_of([](S t) -> Tensors { return {take(t[0], t[1], 0)}; },
                                         {Aval(f32, {500}), Aval(i32, {2})});
@@ -228,17 +230,22 @@ TEST(Schedule, VectorsAreNoLongerThanShortRowsNeed) {
     return decisions_of([](S t) -> Tensors { return {take(t[0], t[1], 0)}; },
                         {Aval(f32, {5000, columns}), Aval(i32, {3000})}, {}, vector_bytes);
   };
-  EXPECT_NE(rows(3, 64).find("  width: 4 lanes of 4 bytes over 16, which rows of 3 do not fill\n"),
-            std::string::npos)
+  EXPECT_NE(
+      rows(3, 64).find("  width: 4 SIMD lanes of 4 bytes over 16, which rows of 3 do not fill\n"),
+      std::string::npos)
       << rows(3, 64);
-  EXPECT_NE(rows(8, 64).find("  width: 8 lanes of 4 bytes over 16, which rows of 8 do not fill\n"),
-            std::string::npos)
+  EXPECT_NE(
+      rows(8, 64).find("  width: 8 SIMD lanes of 4 bytes over 16, which rows of 8 do not fill\n"),
+      std::string::npos)
       << rows(8, 64);
-  EXPECT_NE(rows(3, 32).find("  width: 4 lanes of 4 bytes over 8, which rows of 3 do not fill\n"),
-            std::string::npos)
+  EXPECT_NE(
+      rows(3, 32).find("  width: 4 SIMD lanes of 4 bytes over 8, which rows of 3 do not fill\n"),
+      std::string::npos)
       << rows(3, 32);
-  EXPECT_NE(rows(3, 16).find("  width: 4 lanes of 4 bytes\n"), std::string::npos) << rows(3, 16);
-  EXPECT_NE(rows(9, 64).find("  width: 16 lanes of 4 bytes\n"), std::string::npos) << rows(9, 64);
+  EXPECT_NE(rows(3, 16).find("  width: 4 SIMD lanes of 4 bytes\n"), std::string::npos)
+      << rows(3, 16);
+  EXPECT_NE(rows(9, 64).find("  width: 16 SIMD lanes of 4 bytes\n"), std::string::npos)
+      << rows(9, 64);
 }
 
 TEST(Schedule, NumbersOfTheMachineDecideWhereNothingIsReduced) {

@@ -160,9 +160,9 @@ TEST(Timeline, SpansOfAThreadLieInsideEachOther) {
           {std::stod(e.at("ts")), std::stod(e.at("ts")) + std::stod(e.at("dur"))});
   ASSERT_FALSE(all.empty());
   constexpr double rounding = 0.0021;  // times are written in nanoseconds
-  for (const auto& [thread, broadcasts_to] : all)
-    for (const Stretch& a : broadcasts_to)
-      for (const Stretch& b : broadcasts_to) {
+  for (const auto& [thread, pieces] : all)
+    for (const Stretch& a : pieces)
+      for (const Stretch& b : pieces) {
         const bool apart = a.end <= b.begin + rounding || b.end <= a.begin + rounding;
         const bool inside = (a.begin >= b.begin - rounding && a.end <= b.end + rounding) ||
                             (b.begin >= a.begin - rounding && b.end <= a.end + rounding);

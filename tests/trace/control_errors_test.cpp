@@ -193,7 +193,7 @@ TEST(ControlErrors, SequencesAndOptions) {
          [&] { vt::scan(keep, x, vt::tensor(4.0)); });
   expect(ErrorKind::value, "vt::scan: length is -2; it is a number of elements",
          [&] { vt::scan(keep, x, std::nullopt, {.length = -2}); });
-  expect(ErrorKind::value, "vt::scan: unroll is 0; it is a number of elements per round",
+  expect(ErrorKind::value, "vt::scan: unroll is 0; it is a number of elements per iteration",
          [&] { vt::scan(keep, x, vt::ones({4}), {.unroll = 0}); });
   expect(ErrorKind::value, "vt::while_loop: checkpoint is -1; it is a number of states",
          [] { vt::while_loop(always, same, x, {.checkpoint = -1}); });

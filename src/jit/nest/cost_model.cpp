@@ -86,7 +86,7 @@ std::string MachineCosts::str() const {
   using scheduling::cost_text;
   std::string text = std::string("machine, ") + (measured > 0 ? "measured" : "usual numbers") +
                      ": vector operation " + cost_text(vector_ns) + " ns, exp " + cost_text(exp) +
-                     " of them, gather " + cost_text(gather) + " a lane, waking a thread " +
+                     " of them, gather " + cost_text(gather) + " a SIMD lane, waking a thread " +
                      cost_text(wake_ns / 1000) + " us, reading";
   for (double b : bytes_per_ns) text += " " + cost_text(b);
   return text + " GB/s by cache level\n";

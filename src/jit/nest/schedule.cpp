@@ -62,7 +62,7 @@ std::string counted(std::int64_t n, const char* thing) {
 std::string loop_name(int l) { return "d" + std::to_string(l); }
 std::string iterations_text(const Nest& nest, int l) {
   const NestLoop& loop = loop_of(nest, l);
-  return loop.runtime ? "n" + std::to_string(l) + " rounds" : counted(loop.extent, "round");
+  return loop.runtime ? "n" + std::to_string(l) + " iterations" : counted(loop.extent, "iteration");
 }
 
 // How long the blocks of a reduction are that is cut, and along which loop; {} for those that are
@@ -203,8 +203,8 @@ class Scheduler {
       const char* way = !facts_.reduces ? "" : loop(l).reduce ? ", horizontal" : ", vertical";
       return loop_name(l) + " (" + cost_text(cost) + " an element" + way + ")";
     };
-    const std::string alone = "one lane (" + cost_text(one) + ")";
-    if (fastest < 0) return tell("vector level", alone + ", as no loop can have lanes");
+    const std::string alone = "one SIMD lane (" + cost_text(one) + ")";
+    if (fastest < 0) return tell("vector level", alone + ", as no loop can have SIMD lanes");
     if (s.vector_loop < 0) return tell("vector level", alone + " over " + along(fastest, best));
     tell("vector level", along(s.vector_loop, best) + " over " +
                              (second >= 0 && next < one ? along(second, next) : alone));
@@ -273,8 +273,8 @@ class Scheduler {
                                   false, transposed, costs()));
     };
     tell("tile", "squares of " + std::to_string(simd_lanes) + " along " + loop_name(s.vector_loop) +
-                     " and " + loop_name(s.tile_loop) + ", turned in registers (" + cost(true) +
-                     " an element) over jumps from lane to lane (" + cost(false) + ")");
+                     " and " + loop_name(s.tile_loop) + ", transposed in registers (" + cost(true) +
+                     " an element) over jumps from SIMD lane to SIMD lane (" + cost(false) + ")");
   }
 
   void choose_unroll(StageSchedule& s) {
@@ -391,12 +391,12 @@ class Scheduler {
     schedule_.simd_lanes = any_vector ? simd_lanes * schedule_.registers : 1;
     narrow_to_rows(bytes);
     if (!log_) return;
-    if (!any_vector) return tell("width", "one lane");
+    if (!any_vector) return tell("width", "one SIMD lane");
     int wider = 0;
     for (const NestValue& v : nest_.values)
       wider += v.kind != NestValue::Kind::literal && v.kind != NestValue::Kind::argument &&
                static_cast<int>(size_of(v.dtype)) > bytes;
-    std::string text = counted(schedule_.simd_lanes, "lane") + " of " + counted(bytes, "byte");
+    std::string text = counted(schedule_.simd_lanes, "SIMD lane") + " of " + counted(bytes, "byte");
     if (schedule_.registers == 2)
       text +=
           " in two registers, for a body of work " + std::to_string(facts_.weight) + ", over one";
@@ -427,11 +427,11 @@ class Scheduler {
     if (!log_) return;
     for (std::size_t l = 0; l < nest_.loops.size(); ++l)
       if (const NestLoop& at = nest_.loops[l]; at.block_of >= 0)
-        tell("split",
-             counted(loop(at.block_of).extent, "block") + " of " + std::to_string(at.block) +
-                 " along " + loop_name(at.block_of) + " over " +
-                 (at.runtime ? "n" + std::to_string(l) + " rounds" : counted(at.total, "round")) +
-                 " in a row");
+        tell("split", counted(loop(at.block_of).extent, "block") + " of " +
+                          std::to_string(at.block) + " along " + loop_name(at.block_of) + " over " +
+                          (at.runtime ? "n" + std::to_string(l) + " iterations"
+                                      : counted(at.total, "iteration")) +
+                          " in a row");
     const ReductionCut cut = block_of_reduction(nest_, schedule_);
     if (cut.loop >= 0)
       tell("split", "none over blocks of " + std::to_string(cut.block) + ", of which " +
@@ -508,7 +508,7 @@ class Scheduler {
     const std::string why = tiles                      ? "squares"
                             : streams                  ? "stores past the caches"
                             : accesses > most_accesses ? std::to_string(accesses) + " accesses"
-                                                       : cost_text(iterations) + " rounds";
+                                                       : cost_text(iterations) + " iterations";
     tell("sizes", schedule_.any_sizes ? "read at run time, for " + why + ", over code of their own"
                                       : "code of their own, for " + why);
   }

@@ -4,7 +4,7 @@
 namespace vt::detail {
 
 std::string Schedule::str(const Nest& nest) const {
-  std::string text = "schedule lanes " + std::to_string(simd_lanes);
+  std::string text = "schedule SIMD lanes " + std::to_string(simd_lanes);
   if (parallel_loop >= 0) text += ", threads along d" + std::to_string(parallel_loop);
   if (!any_sizes) text += ", for these sizes";
   text += "\n";

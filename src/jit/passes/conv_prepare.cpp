@@ -280,7 +280,7 @@ class Preparation {
     Shape ordered;
     for (int axis : in_order) ordered.push_back(domain[axis_index(axis)]);
     const DType wide = widest(p.dot.dtype);
-    const auto spread = [&](Var v, const Axes& axes) {
+    const auto laid_out = [&](Var v, const Axes& axes) {
       if (graph_.aval(v).dtype != wide)
         v = add(Op::convert, make_params(ConvertParams{wide, false}), {v});
       Axes at_places, increasing;
@@ -290,7 +290,7 @@ class Preparation {
       return add(Op::broadcast_in_dim, make_params(BroadcastParams{ordered, increasing}),
                  {transposed(v, sorted)});
     };
-    const Var left = spread(a, a_axes), right = spread(b, b_axes);
+    const Var left = laid_out(a, a_axes), right = laid_out(b, b_axes);
     const Var product = add(Op::mul, {}, {left, right});
     return narrowed(reduced.empty()
                         ? product

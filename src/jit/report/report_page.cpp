@@ -198,7 +198,7 @@ std::string row(const ReportStep& s, bool inner, double whole, const MachineLimi
   text += "</td><td class=\"n\">";
   if (s.seconds > 0) {
     text += time_text(s.seconds) +
-            (s.runs > 1 ? "<small>" + std::to_string(s.runs) + " rounds</small>" : "");
+            (s.runs > 1 ? "<small>" + std::to_string(s.runs) + " iterations</small>" : "");
     if (whole > 0)
       text += "<small>" + percent(s.seconds / whole) + "</small>" + bar("", s.seconds / whole);
   } else {

@@ -25,7 +25,7 @@ class Dependence {
   Flags outputs(const GraphBody& graph, const Flags& inputs);
   /// One flag per result of an equation of `graph`, given one per operand.
   Flags results(const GraphBody& graph, const Equation& e, const Flags& operands);
-  /// The operands of a while or scan once the loop has spread what its carries depend on.
+  /// The operands of a while or scan once the loop has propagated what its carries depend on.
   Flags loop_operands(const Equation&, Flags operands);
   /// Does the condition of a while depend, given loop_operands?
   bool condition(const WhileParams& p, const Flags& operands) {

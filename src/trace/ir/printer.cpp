@@ -199,7 +199,7 @@ struct ParamsText {
       text += formatted(", low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.lhs_dilation, 1)) text += ", lhs_dilation=" + p.lhs_dilation.str();
     if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
-    if (!p.flipped.empty()) text += ", turned=" + p.flipped.str();
+    if (!p.flipped.empty()) text += ", flipped=" + p.flipped.str();
     return text + order;
   }
   std::string operator()(const PartsParams& p) const {

@@ -19,7 +19,7 @@ struct FftSpec {
 };
 FftSpec fft_spec(const FftParams&, const Aval& operand);
 
-/// How to run independent rounds: body(context, begin, end) on ranges that cover [0, total).
+/// How to run independent iterations: body(context, begin, end) on ranges that cover [0, total).
 using FftRanges = void (*)(std::int64_t total,
                            void (*body)(void* context, std::int64_t begin, std::int64_t end),
                            void* context);

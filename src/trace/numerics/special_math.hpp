@@ -47,7 +47,7 @@ inline double polynomial(double x, std::span<const double> c) {
 /// Runs `body(state)` → state while `going(state)` has a SIMD lane that is true; a SIMD lane keeps
 /// its state once it is false there.
 template <class Going, class Body>
-double rounds(double state, double, const Going& going, const Body& body) {
+double iterate(double state, double, const Going& going, const Body& body) {
   for (double k = 0; going(k); k += 1) state = body(state, k);
   return state;
 }
@@ -386,7 +386,7 @@ N zeta(N s, N q) {
   const N from = select(usable, q, like(q, 1.0)),
           power = select(usable, -at_most(s, 1e30), like(s, -2.0));
   // q + k is rounded: what is lost of it comes back through the derivative of the power.
-  const N sum = rounds(
+  const N sum = iterate(
       like(q, 0.0), from,
       [&](const N& k) {
         return (k < static_cast<double>(zeta_terms)) | (from + k < static_cast<double>(zeta_terms));

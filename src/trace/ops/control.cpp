@@ -305,7 +305,7 @@ std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> 
   const std::int64_t length = scan_length(xs, options, call);
   if (options.unroll < 1)
     refuse(ErrorKind::value, call,
-           formatted("unroll is {}; it is a number of elements per round", options.unroll));
+           formatted("unroll is {}; it is a number of elements per iteration", options.unroll));
   std::vector<Tensor> init(given.begin(), given.end());
   if (options.unroll > 1 && length > options.unroll)
     return scan_unrolled(body, init, xs, length, options, call);

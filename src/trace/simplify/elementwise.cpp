@@ -53,7 +53,7 @@ Var simplify_elementwise(Pass& p, const Candidate& c) {
     changed = changed || scalar != Pass::none;
     inputs.push_back(scalar != Pass::none ? scalar : v);
   }
-  // If only scalars are left the result is one as well: the walk spreads it.
+  // If only scalars are left the result is one as well: the walk broadcasts it.
   if (changed) return p.emit(c.op, c.params, inputs);
   return elementwise::before_spreading(p, c);
 }

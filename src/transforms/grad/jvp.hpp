@@ -51,7 +51,7 @@ struct JvpCall {
 
 /// How an op is differentiated.
 struct JvpRule {
-  /// The tangent of the one result. It may have rank 0 where the result has not: the walk spreads
+  /// The tangent of the one result. It may have rank 0 where the result has not: the walk broadcasts
   /// it.
   using Tangent = Tensor (*)(const JvpCall&);
   /// Emits all results and fills in their tangents.

@@ -131,8 +131,8 @@ LostDevices& lost_devices() {
   return *all;
 }
 
-// What the driver has logged since the last error that was worded: which kernel and address, which
-// limit; empty where it logs nothing.
+// What the driver has logged since the last error that was reported: which kernel and address,
+// which limit; empty where it logs nothing.
 std::string newly_logged(const Driver& table) {
   if (!table.cuLogsDumpToMemory) return {};
   LostDevices& lost = lost_devices();

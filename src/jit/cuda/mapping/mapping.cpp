@@ -251,14 +251,14 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
 }
 
 std::string Mapping::str(const Nest& nest) const {
-  std::string text =
-      formatted("mapping: {} thread{} for a round of", thread_group, thread_group == 1 ? "" : "s");
+  std::string text = formatted("mapping: {} thread{} for an iteration of", thread_group,
+                               thread_group == 1 ? "" : "s");
   if (shared.empty()) text += " all";
   for (int l : shared) text += formatted(" d{}", l);
   text += formatted(", blocks of {}", block);
   if (local_bytes) text += formatted(", {} bytes of shared memory", local_bytes);
   if (columns > 1) text += formatted(", {} beside each other", columns);
-  if (tile_loop >= 0) text += formatted(", squares of d{} turned in shared memory", tile_loop);
+  if (tile_loop >= 0) text += formatted(", squares of d{} transposed in shared memory", tile_loop);
   if (vector > 1) text += formatted(", {} neighbours at a time", vector);
   if (updates == UpdatePlan::Way::atomic) text += ", atomic updates";
   if (nest.stages.size() > 1) text += formatted(", {} stages", nest.stages.size());

@@ -827,7 +827,7 @@ template <class N>
  const auto usable = (q > zeta_lowest) & (s > 1.0);
  const N from = select(usable, q, like(q, 1.0)),
  power = select(usable, -at_most(s, 1e30), like(s, -2.0));
- const N sum = rounds(
+ const N sum = iterate(
  like(q, 0.0), from,
  [&](const N& k) {
  return (k < static_cast<double>(zeta_terms)) | (from + k < static_cast<double>(zeta_terms));

@@ -258,11 +258,12 @@ void ProductWriter::elements() {
                ? formatted("an element and one of {} parts of its sum per thread", p_.parts)
                : std::string("an element per thread");
   begin();
-  line(formatted("const i64 round = (i64)blockIdx.x * {} + threadIdx.x;", threads));
-  line(formatted("if (round >= {}ll) return;", total));
-  line(p_.parts > 1 ? formatted("const idx at = (idx)(round % {0}ll), part = (idx)(round / {0}ll);",
-                                results_)
-                    : std::string("const idx at = (idx)round;"));
+  line(formatted("const i64 iteration = (i64)blockIdx.x * {} + threadIdx.x;", threads));
+  line(formatted("if (iteration >= {}ll) return;", total));
+  line(p_.parts > 1
+           ? formatted("const idx at = (idx)(iteration % {0}ll), part = (idx)(iteration / {0}ll);",
+                       results_)
+           : std::string("const idx at = (idx)iteration;"));
   decode("at", c, "x");
   for (std::size_t i = 0; i < c.size(); ++i) {
     const int w = c[i].window;
@@ -304,7 +305,7 @@ void ProductWriter::elements() {
   for (std::size_t i = 0; i < depth.size(); ++i) close();
   // Results are numbered as they lie.
   const std::int64_t n = dense_columns();
-  if (p_.parts > 1) line("VT_STORE(c, round, sum);");
+  if (p_.parts > 1) line("VT_STORE(c, iteration, sum);");
   else
     line(n ? finished(formatted("at - at % {}", n), formatted("at % {}", n), "sum")
            : finished("at", "0", "sum"));

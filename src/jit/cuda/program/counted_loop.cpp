@@ -10,19 +10,19 @@
 namespace vt::detail::cuda {
 
 const char* const counting_source = R"cuda(
-extern "C" __global__ void __launch_bounds__(32) kernel_rounds_begin(i64* round, bool* goes_on) {
+extern "C" __global__ void __launch_bounds__(32) kernel_iterations_begin(i64* iteration, bool* goes_on) {
   if (threadIdx.x != 0) return;
-  VT_STORE(round, 0, 0ll);
+  VT_STORE(iteration, 0, 0ll);
   VT_STORE(goes_on, 0, true);
 }
 extern "C" __global__ void __launch_bounds__(32)
-    kernel_round_is_over(i64* round, bool* goes_on, long long rounds) {
+    kernel_iteration_is_over(i64* iteration, bool* goes_on, long long iterations) {
   if (threadIdx.x != 0) return;
-  const i64 next = VT_LOAD(round, 0) + 1;
-  VT_STORE(round, 0, next);
-  VT_STORE(goes_on, 0, next < rounds);
+  const i64 next = VT_LOAD(iteration, 0) + 1;
+  VT_STORE(iteration, 0, next);
+  VT_STORE(goes_on, 0, next < iterations);
 }
-VT_FN i64 vt_row(i64 round, i64 last) { return last < 0 ? round : last - round; }
+VT_FN i64 vt_row(i64 iteration, i64 last) { return last < 0 ? iteration : last - iteration; }
 VT_FN void vt_copy_row(u8* to, const u8* from, i64 bytes) {
   const i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
   if ((((u64)to | (u64)from | (u64)bytes) & 3) == 0)
@@ -32,14 +32,14 @@ VT_FN void vt_copy_row(u8* to, const u8* from, i64 bytes) {
     for (i64 i = first; i < bytes; i += step) VT_STORE(to, i, VT_LOAD(from, i));
 }
 extern "C" __global__ void __launch_bounds__(256)
-    kernel_row_of_round(const i64* round, const u8* rows, u8* row, long long bytes,
+    kernel_row_of_iteration(const i64* iteration, const u8* rows, u8* row, long long bytes,
                         long long last) {
-  vt_copy_row(row, rows + vt_row(VT_LOAD(round, 0), last) * bytes, bytes);
+  vt_copy_row(row, rows + vt_row(VT_LOAD(iteration, 0), last) * bytes, bytes);
 }
 extern "C" __global__ void __launch_bounds__(256)
-    kernel_row_to_round(const i64* round, u8* rows, const u8* row, long long bytes,
+    kernel_row_to_iteration(const i64* iteration, u8* rows, const u8* row, long long bytes,
                         long long last) {
-  vt_copy_row(rows + vt_row(VT_LOAD(round, 0), last) * bytes, row, bytes);
+  vt_copy_row(rows + vt_row(VT_LOAD(iteration, 0), last) * bytes, row, bytes);
 }
 )cuda";
 
@@ -80,7 +80,7 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
   }
   for (std::size_t i = 0; i < results.size(); ++i)
     next.push_back(l.take(graph.aval(graph.outputs[i]).bytes()));
-  if (!kernel("kernel_rounds_begin", -1, {iteration, goes_on}, {})) return false;
+  if (!kernel("kernel_iterations_begin", -1, {iteration, goes_on}, {})) return false;
   ReplayStep loop;
   loop.kind = ReplayStep::Kind::loop;
   loop.places.push_back(goes_on);
@@ -88,19 +88,20 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
   const bool fits = l.add_with_body(std::move(loop), [&] {
     for (std::size_t i = carries; i < looped; ++i) {
       const auto row = static_cast<std::int64_t>(graph.aval(graph.inputs[i]).bytes());
-      if (row && !kernel("kernel_row_of_round", row, {iteration, whole[i], values[i]}, {row, last}))
+      if (row &&
+          !kernel("kernel_row_of_iteration", row, {iteration, whole[i], values[i]}, {row, last}))
         return false;
     }
     if (!static_cast<const CudaProgram*>(bodies_[0].get())->list(l, values, next)) return false;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const auto row = static_cast<std::int64_t>(graph.aval(graph.outputs[i]).bytes());
-      if (i < carries
-              ? !l.copy(made[i], next[i], bytes(i, true))
-              : row && made[i].base != Place::nowhere &&
-                    !kernel("kernel_row_to_round", row, {iteration, made[i], next[i]}, {row, last}))
+      if (i < carries ? !l.copy(made[i], next[i], bytes(i, true))
+                      : row && made[i].base != Place::nowhere &&
+                            !kernel("kernel_row_to_iteration", row, {iteration, made[i], next[i]},
+                                    {row, last}))
         return false;
     }
-    return kernel("kernel_round_is_over", -1, {iteration, goes_on}, {p.length});
+    return kernel("kernel_iteration_is_over", -1, {iteration, goes_on}, {p.length});
   });
   for (std::size_t i = 0; i < results.size(); ++i)
     if (!l.copy(results[i], made[i], bytes(i, true))) return false;

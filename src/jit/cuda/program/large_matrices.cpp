@@ -131,11 +131,11 @@ constexpr std::string_view vectors_body = R"cuda(
           : (num)-1;
   if (longer)
     for (i64 i = threadIdx.x; i < rows; i += 128)
-      VT_STORE(longer, matrix * (rows * left) + (turned ? j * rows + i : i * left + j),
+      VT_STORE(longer, matrix * (rows * left) + (transposed ? j * rows + i : i * left + j),
                found ? sign * VT_LOAD(u, (matrix * left + j) * rows + i) : (num)VT_NAN);
   if (shorter && j < wide)
     for (i64 i = threadIdx.x; i < wide; i += 128)
-      VT_STORE(shorter, matrix * (wide * wide) + (turned ? i * wide + j : j * wide + i),
+      VT_STORE(shorter, matrix * (wide * wide) + (transposed ? i * wide + j : j * wide + i),
                found ? sign * VT_LOAD(v, matrix * (wide * wide) + j + i * wide) : (num)VT_NAN);
 )cuda";
 
@@ -348,7 +348,8 @@ class Steps {
         "left = {}, columns = {} }};\n",
         register_type(s_.dtype), s_.m, s_.n, least(), least(), most, left, s_.columns);
     text += formatted(
-        "enum : long long {{ height = {}, width = {}, apart = {}, turned = {}, clamp = {} }};\n",
+        "enum : long long {{ height = {}, width = {}, apart = {}, transposed = {}, clamp = {} "
+        "}};\n",
         height, width, s_.op == Op::qr && apart == 0 ? s_.m * std::max(s_.n, left) : apart,
         s_.m < s_.n && s_.op == Op::svd, !s_.transposed);
     return text + formatted("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n",

@@ -98,7 +98,7 @@ class LoopKernelWriter : SourceWriter {
     }
     text = place.base == Place::scratch ? std::string("scratch") : formatted("p{}", place.base);
     if (place.offset) text += formatted(" + {}ll", place.offset);
-    if (place.step) text += formatted(" + round * ({}ll)", place.step);
+    if (place.step) text += formatted(" + iteration * ({}ll)", place.step);
     return text;
   }
 
@@ -168,7 +168,7 @@ class LoopKernelWriter : SourceWriter {
           barrier();  // all have read it
           break;
         case Kind::iterations:
-          line(formatted("for (i64 round = 0; round < {}; ++round) {{", s.numbers[0]));
+          line(formatted("for (i64 iteration = 0; iteration < {}; ++iteration) {{", s.numbers[0]));
           inside(s);
           break;
         case Kind::library: break;

@@ -25,7 +25,7 @@ void refuse(const TransposeCall& c) {
        c.equation.where);
 }
 
-/// Sums what was spread: a cotangent of the result's shape brought to operand i, which may be a
+/// Sums what was broadcast: a cotangent of the result's shape brought to operand i, which may be a
 /// scalar.
 inline Tensor onto(const TransposeCall& c, std::size_t i, Tensor ct) {
   return c.shape(i).rank() == 0 ? sum_all(ct) : std::move(ct);

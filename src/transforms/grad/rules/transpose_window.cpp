@@ -69,7 +69,7 @@ inline Axes range(int first, std::size_t count) {
 }  // namespace conv_transpose
 
 // y[o] = Σ x[s·o + r·p − low] w[p], x broadcast by l. With q = l·n the place of x[n]: x̄[n] = Σ
-// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ broadcast by s with w turned around; and w̄[p] =
+// ȳ[(q + low − r·p) / s] w[p], a convolution of ȳ dilated by s with w flipped; and w̄[p] =
 // Σ x[r·p + s·o − low] ȳ[o], one of x with the window ȳ, whose dilation is s and whose stride is r.
 // The high padding is what gives the operand's extents.
 void conv_general(const TransposeCall& c) {

@@ -51,8 +51,8 @@ struct JvpCall {
 
 /// How an op is differentiated.
 struct JvpRule {
-  /// The tangent of the one result. It may have rank 0 where the result has not: the walk broadcasts
-  /// it.
+  /// The tangent of the one result. It may have rank 0 where the result has not: the walk then
+  /// broadcasts it.
   using Tangent = Tensor (*)(const JvpCall&);
   /// Emits all results and fills in their tangents.
   using Whole = void (*)(const JvpCall&, std::vector<Tensor>& results,

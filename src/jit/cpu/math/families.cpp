@@ -22,7 +22,7 @@ inline V like(V x, double value) { return x.like(value); }
 
 /// As long as a SIMD lane goes on; the others keep their state, so that none sees its neighbours.
 template <class Going, class Body>
-V rounds(V state, V, const Going& going, const Body& body) {
+V iterate(V state, V, const Going& going, const Body& body) {
   IrBuilder& b = *state.b;
   const int simd_lanes = state.v.simd_lanes;
   const auto number = [&](const Vec<Value>& at) { return V{&b, b.splat(at[1], simd_lanes)}; };

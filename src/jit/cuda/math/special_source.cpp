@@ -37,7 +37,7 @@ template <class Table> VT_FN f64 fitted(f64 x, const Table& table) {
   return r;
 }
 template <class Going, class Body>
-VT_FN f64 rounds(f64 state, f64, const Going& going, const Body& body) {
+VT_FN f64 iterate(f64 state, f64, const Going& going, const Body& body) {
   for (f64 k = 0; going(k); k += 1) state = body(state, k);
   return state;
 }

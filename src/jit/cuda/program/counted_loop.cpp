@@ -10,7 +10,8 @@
 namespace vt::detail::cuda {
 
 const char* const counting_source = R"cuda(
-extern "C" __global__ void __launch_bounds__(32) kernel_iterations_begin(i64* iteration, bool* goes_on) {
+extern "C" __global__ void __launch_bounds__(32)
+    kernel_iterations_begin(i64* iteration, bool* goes_on) {
   if (threadIdx.x != 0) return;
   VT_STORE(iteration, 0, 0ll);
   VT_STORE(goes_on, 0, true);

@@ -1,6 +1,8 @@
-"""Checks that the amalgamated file is the headers and sources, token for token, with and without the implementation and LLVM.
+"""Checks that the amalgamated file is the headers and sources, token for token, with and without
+the implementation and LLVM.
 
-What the suites prove of the one unit they prove of the file then; compiling all of them twice would show nothing more.
+What the suites prove of the one unit they prove of the file then; compiling all of them twice would
+show nothing more.
 Usage: amalgamation_test.py COMPILER INCLUDE_DIR AMALGAMATED_DIR [-isystem DIR]..."""
 import subprocess
 import sys
@@ -20,11 +22,14 @@ def tokens(include_dir, flags):
 # Without any search path LLVM and Eigen are not found: other parts stand under `#if` then.
 for implementation in ([], ["-DVT_IMPLEMENTATION"]):
     for found in (systems, []):
-        ours, theirs = tokens(headers, implementation + found), tokens(amalgamated, implementation + found)
+        flags = implementation + found
+        ours, theirs = tokens(headers, flags), tokens(amalgamated, flags)
         if ours == theirs:
             continue
-        at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
-        flags = " ".join(implementation + found) or "no flags"
-        sys.exit(f"the amalgamated file differs with {flags}, at token {at}:\n"
-                 f"  headers:     {' '.join(ours[at - 12:at + 6])}\n  amalgamated: {' '.join(theirs[at - 12:at + 6])}")
+        at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b),
+                  min(len(ours), len(theirs)))
+        part = slice(max(at - 12, 0), at + 6)
+        sys.exit(f"the amalgamated file differs with {' '.join(flags) or 'no flags'}, "
+                 f"at token {at}:\n  headers:     {' '.join(ours[part])}\n"
+                 f"  amalgamated: {' '.join(theirs[part])}")
 print("the amalgamated file is the same text")

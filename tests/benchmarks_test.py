@@ -1,4 +1,5 @@
-"""The benchmarks' sources that use vt compile (-fsyntax-only, warnings are errors): they are only built where somebody runs them.
+"""The benchmarks' sources that use vt compile (-fsyntax-only, warnings are errors): they are only
+built where somebody runs them.
 
 Usage: benchmarks_test.py COMPILER REPOSITORY FLAG...
 """
@@ -9,9 +10,11 @@ import sys
 import tempfile
 
 compiler, repository, flags = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
-command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", repository, "-I", repository / "include", *flags,
+command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+           "-I", repository, "-I", repository / "include", *flags,
            '-DVT_PERF_DATA=""', '-DVT_EXAMPLE_DATA=""']
-sources = sorted(source for source in (repository / "perf").rglob("*.cpp") if not source.name.startswith("native_"))
+sources = sorted(source for source in (repository / "perf").rglob("*.cpp")
+                 if not source.name.startswith("native_"))
 assert sources
 
 
@@ -23,7 +26,8 @@ with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecu
     subprocess.run([*precompile, "-x", "c++-header", headers, "-o", f"{headers}.gch"], check=True)
 
     def messages(source):
-        return subprocess.run([*command, "-include", headers, source], stderr=subprocess.PIPE, text=True).stderr
+        return subprocess.run([*command, "-include", headers, source], stderr=subprocess.PIPE,
+                              text=True).stderr
 
     failed = False
     for source, said in zip(sources, pool.map(messages, sources)):

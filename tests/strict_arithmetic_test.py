@@ -3,8 +3,8 @@
 
 Usage: strict_arithmetic_test.py SOURCES_HPP COMPILER -- OPTIONS_OF_THE_LIBRARY…
 
-A few functions stand in the place of the sources in sources.hpp, once in each of its parts; then in a
-file of the compiled library, with its options. Both are compiled with flags that change results.
+A few functions stand in the place of the sources in sources.hpp, once in each of its parts; then in
+a file of the compiled library, with its options. Both are compiled with flags that change results.
 """
 
 import pathlib
@@ -70,7 +70,8 @@ def main():
     text, parts = with_functions(sources)
     # GCC's have macros, so that vt.hpp refuses them.
     in_unit = [["-march=native"], *(unsafe if clang else [])]
-    in_library = [[f, "-march=native"] for f in ("-O2", "-ffast-math", "-Ofast", "-ffinite-math-only")] + unsafe
+    in_library = [[f, "-march=native"]
+                  for f in ("-O2", "-ffast-math", "-Ofast", "-ffinite-math-only")] + unsafe
     # Products and sums that clang 18 and later do not optimise they fuse: see sources.hpp.
     strict_parts = 1 if clang and int(clang[1]) >= 18 else parts
     cases = [(text, part, flags, []) for part in range(strict_parts) for flags in in_unit]
@@ -80,7 +81,8 @@ def main():
         program, binary = pathlib.Path(folder) / "program.cpp", pathlib.Path(folder) / "program"
         for body, part, flags, own in cases:
             program.write_text(body + MAIN.format(part))
-            command = [compiler, "-std=gnu++20", "-O2", *flags, *own, str(program), "-o", str(binary)]
+            command = [compiler, "-std=gnu++20", "-O2", *flags, *own, str(program),
+                       "-o", str(binary)]
             made = subprocess.run(command, capture_output=True, text=True)
             code = made.returncode and made.stderr or subprocess.run([str(binary)]).returncode
             if code:

@@ -22,14 +22,14 @@ def tokens(include_dir, flags):
 # Without any search path LLVM and Eigen are not found: other parts stand under `#if` then.
 for implementation in ([], ["-DVT_IMPLEMENTATION"]):
     for found in (systems, []):
-        ours = tokens(headers, implementation + found)
-        theirs = tokens(amalgamated, implementation + found)
+        flags = implementation + found
+        ours, theirs = tokens(headers, flags), tokens(amalgamated, flags)
         if ours == theirs:
             continue
         at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b),
                   min(len(ours), len(theirs)))
-        flags = " ".join(implementation + found) or "no flags"
-        sys.exit(f"the amalgamated file differs with {flags}, at token {at}:\n"
-                 f"  headers:     {' '.join(ours[at - 12:at + 6])}\n"
-                 f"  amalgamated: {' '.join(theirs[at - 12:at + 6])}")
+        part = slice(max(at - 12, 0), at + 6)
+        sys.exit(f"the amalgamated file differs with {' '.join(flags) or 'no flags'}, "
+                 f"at token {at}:\n  headers:     {' '.join(ours[part])}\n"
+                 f"  amalgamated: {' '.join(theirs[part])}")
 print("the amalgamated file is the same text")

@@ -10,8 +10,8 @@ import sys
 import tempfile
 
 compiler, repository, flags = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
-command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", repository,
-           "-I", repository / "include", *flags,
+command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+           "-I", repository, "-I", repository / "include", *flags,
            '-DVT_PERF_DATA=""', '-DVT_EXAMPLE_DATA=""']
 sources = sorted(source for source in (repository / "perf").rglob("*.cpp")
                  if not source.name.startswith("native_"))

@@ -82,8 +82,8 @@ def main():
         program, binary = pathlib.Path(folder) / "program.cpp", pathlib.Path(folder) / "program"
         for body, part, flags, own in cases:
             program.write_text(body + MAIN.format(part))
-            command = [compiler, "-std=gnu++20", "-O2", *flags, *own, str(program), "-o",
-                       str(binary)]
+            command = [compiler, "-std=gnu++20", "-O2", *flags, *own, str(program),
+                       "-o", str(binary)]
             made = subprocess.run(command, capture_output=True, text=True)
             code = made.returncode and made.stderr or subprocess.run([str(binary)]).returncode
             if code:

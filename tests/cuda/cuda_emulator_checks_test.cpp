@@ -9,8 +9,9 @@
 
 #include "support/emulator_fixture.hpp"
 
-namespace vt_test {
 namespace {
+
+using namespace vt_test;
 
 TEST_F(CudaEmulator, ResultsThatHangOnTheOrderOfThreadsDiffer) {
   emulator->set_races(0);
@@ -305,4 +306,3 @@ TEST_F(CudaEmulator, MemoryEnds) {
 }
 
 }  // namespace
-}  // namespace vt_test

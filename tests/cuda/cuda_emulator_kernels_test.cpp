@@ -12,8 +12,9 @@
 
 #include "support/emulator_fixture.hpp"
 
-namespace vt_test {
 namespace {
+
+using namespace vt_test;
 
 TEST_F(CudaEmulator, ElementwiseWithATail) {
   const cuda::Function f = load(saxpy);
@@ -306,4 +307,3 @@ TEST_F(CudaEmulator, NvidiasCompilerTakesTheSources) {
 }
 
 }  // namespace
-}  // namespace vt_test

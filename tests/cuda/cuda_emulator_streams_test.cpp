@@ -10,8 +10,9 @@
 
 #include "support/emulator_fixture.hpp"
 
-namespace vt_test {
 namespace {
+
+using namespace vt_test;
 
 TEST_F(CudaEmulator, WorkIsDoneWhenSomebodyWaits) {
   const cuda::Function f = load(saxpy);
@@ -196,4 +197,3 @@ TEST_F(CudaEmulator, ThreadsOfTheHostWorkSideBySide) {
 }
 
 }  // namespace
-}  // namespace vt_test

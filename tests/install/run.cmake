@@ -44,6 +44,15 @@ file(GLOB_RECURSE object ${WORK}/outside/CMakeFiles/proto.dir/*/vt.cpp.o)
 run(${bare} ${SOURCE}/examples/prototype.cpp ${object} -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)
 
+# What a prototype waits for is nearly proportional to the functions of its one unit (at -O0 here).
+find_program(nm nm)
+if(nm)
+  execute_process(COMMAND ${nm} --defined-only ${object} OUTPUT_VARIABLE symbols)
+  string(REGEX MATCHALL " [tTwW] " functions "${symbols}")
+  list(LENGTH functions functions)
+  message(STATUS "the prototype's one unit has ${functions} functions")
+endif()
+
 # Without VT_CUDA a prototype leaves out the sources for CUDA, and says so when sent to a device.
 execute_process(COMMAND ${CMAKE_COMMAND} -E env VT_BACKEND=cuda ${WORK}/bare RESULT_VARIABLE status
   OUTPUT_VARIABLE output ERROR_VARIABLE output)

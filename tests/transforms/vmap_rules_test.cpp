@@ -36,7 +36,7 @@ vt::detail::FlatFunction function_of(const PrimitiveCase& c) {
 
 // How many ways to lay lanes along axes are tried for each op; compiled, each is a kernel of its
 // own.
-const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 50);
+const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 20);
 
 // Every way to give the mapped operands an axis, or some of them; some counted from the end.
 std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned mask, bool every) {

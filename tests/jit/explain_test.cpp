@@ -87,7 +87,7 @@ std::string fault(const std::string& page) {
 Tensor clipped(Tensor x, Tensor w) {
   return vt::sum(vt::tanh(vt::matmul(vt::where(x < 0.5f, x, 0.5f), w)));
 }
-const int line_of_clipped = __LINE__ - 1;
+const int line_of_clipped = __LINE__ - 2;
 
 TEST(ExplainPage, has_what_a_person_asks_for_and_nothing_from_elsewhere) {
   const auto f = vt::jit(vt::grad<0, 1>(clipped));

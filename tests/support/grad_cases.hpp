@@ -640,10 +640,10 @@ inline const std::vector<Op> without_derivative = {Op::input,
 // complex_test, fft_test, linalg_complex_test
 inline const std::vector<Op> of_complex = {Op::real,    Op::imag, Op::conj,
                                            Op::complex, Op::fft,  Op::eig};
-// custom_rules_test, control_grad_test, recursion_test
-inline const std::vector<Op> with_sub_graphs = {Op::call,       Op::recursive_call, Op::custom_jvp,
-                                                Op::custom_vjp, Op::custom_vmap,    Op::checkpoint,
-                                                Op::cond,       Op::while_,         Op::scan};
+// custom_rules_test, control_grad_test, recursion_test; nothing differentiates a fused region
+inline const std::vector<Op> with_sub_graphs = {
+    Op::call,       Op::recursive_call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap,
+    Op::checkpoint, Op::cond,           Op::while_,     Op::scan,       Op::fused_region};
 
 // vmap_collectives_test
 inline const std::vector<Op> between_lanes = {Op::psum,       Op::pmax,       Op::pmin,

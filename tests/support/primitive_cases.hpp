@@ -593,6 +593,15 @@ inline void add_control(std::vector<PrimitiveCase>& cases) {
     cases.push_back({Op::cond, make_params(std::move(p)), operands});
   }
 
+  // (x, s): x · s, Σx
+  for (const vt::Vec<bool>& mapped : {vt::Vec<bool>{true, false}, {false, true}, {true, true}}) {
+    RegionParams p;
+    p.body =
+        body_of([&](In a) -> List { return {product(a[0], a[1]), sum(a[0])}; }, {vector, scalar});
+    const auto operands = with_lanes({{vt::f32, {3}}, {vt::f32, {}}}, p.lanes, mapped);
+    cases.push_back({Op::fused_region, make_params(std::move(p)), operands});
+  }
+
   // (i, x, n, s): while i < n: x = x · s
   WhileParams loop;
   loop.carries = 2;

@@ -383,7 +383,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
   }
   if (e.op == Op::call ||
       (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint &&
-       e.op != Op::recursive_call && !is_control(e.op))) {
+       e.op != Op::recursive_call && !may_be_register_kernel(e.op))) {
     // A plain call is nothing but its body, and so are custom rules' ones once no transform will
     // ask for them.
     const GraphBody& body = *e.as<CallParams>().body;

@@ -38,8 +38,9 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  std::optional<LaneForm> form =
-      lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
+  std::optional<LaneForm> form = lanes_ && lanes_in_groups() && e.op != Op::fused_region
+                                     ? std::nullopt
+                                     : register_form(alone_, most_in_frame);
   if (form) {
     form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;

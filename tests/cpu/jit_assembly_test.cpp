@@ -151,7 +151,7 @@ TEST_F(JitAssembly, LongFunctionsOfShortRowsAreCalled) {
         simplify(record(f, rows, {}).graph, SimplifyFor::running), RegisterLimits());
     cpu::IrBuilder b;
     for (const Equation& e : g.equations)
-      if (e.op == Op::cond)
+      if (e.op == Op::fused_region)
         cpu::emit_register_kernel(b, "loop", register_form(alone(g, e)).value());
     return b.text();
   };

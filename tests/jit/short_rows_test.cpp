@@ -216,7 +216,7 @@ TEST(ShortRows, BroadcastsStayWithWhoReadsThem) {
       simplify(record(f, types, {}).graph, SimplifyFor::running), RegisterLimits());
   int regions = 0;
   for (const Equation& e : formed.equations) {
-    if (e.op != Op::cond) continue;
+    if (e.op != Op::fused_region) continue;
     ++regions;
     for (Var v : e.outputs) EXPECT_EQ(formed.aval(v).elements(), 5000) << to_text(formed);
   }

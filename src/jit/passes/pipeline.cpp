@@ -135,13 +135,18 @@ PipelineResult run_pipeline(GraphBody graph, const PipelineTarget& target,
 }
 
 std::string text_of(const Vec<PassNote>& notes) {
+  const auto counted = [](std::size_t n, const char* thing) {
+    return formatted("{} {}{}", n, thing, n == 1 ? "" : "s");
+  };
   std::string text;
-  const char* unit = "equations";
+  bool steps = false;
   for (const PassNote& n : notes) {
     const bool fuses = n.pass == std::string_view("fuse");
-    text += formatted("{}{} {}{} → {} {}", text.empty() ? "" : ", ", n.pass, n.before,
-                      fuses ? " equations" : "", n.after, fuses ? "steps" : unit);
-    if (fuses) unit = "steps";
+    text += text.empty() ? "" : ", ";
+    text += n.pass;
+    text += " " + (fuses ? counted(n.before, "equation") : formatted("{}", n.before)) + " → ";
+    steps = steps || fuses;
+    text += counted(n.after, steps ? "step" : "equation");
   }
   return text;
 }

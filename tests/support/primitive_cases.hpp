@@ -593,15 +593,6 @@ inline void add_control(std::vector<PrimitiveCase>& cases) {
     cases.push_back({Op::cond, make_params(std::move(p)), operands});
   }
 
-  // (x, s): x · s, Σx
-  for (const vt::Vec<bool>& mapped : {vt::Vec<bool>{true, false}, {false, true}, {true, true}}) {
-    RegionParams p;
-    p.body =
-        body_of([&](In a) -> List { return {product(a[0], a[1]), sum(a[0])}; }, {vector, scalar});
-    const auto operands = with_lanes({{vt::f32, {3}}, {vt::f32, {}}}, p.lanes, mapped);
-    cases.push_back({Op::fused_region, make_params(std::move(p)), operands});
-  }
-
   // (i, x, n, s): while i < n: x = x · s
   WhileParams loop;
   loop.carries = 2;
@@ -744,6 +735,28 @@ inline void add_complex(std::vector<PrimitiveCase>& cases) {
   cases.push_back({Op::scan, make_params(std::move(scan)), {{c64, {}, -1, 1}, {c64, {4}, -1, 1}}});
 }
 
+/// (x, s): x · s, Σx, in each of four lanes.
+inline void add_fused_regions(std::vector<PrimitiveCase>& cases) {
+  const std::vector<Aval> lane{Aval(vt::f32, Shape{3}), Aval(vt::f32, Shape{})};
+  const auto make = [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> {
+    const vt::Tensor s =
+        emit(Op::broadcast_in_dim, make_params(BroadcastParams{Shape{3}, {}}), {a[1]}, {});
+    return {emit(Op::mul, {}, {a[0], s}, {}),
+            emit(Op::reduce_sum, make_params(AxesParams{{0}}), {a[0]}, {})};
+  };
+  for (const vt::Vec<bool>& mapped : {vt::Vec<bool>{true, false}, {false, true}, {true, true}}) {
+    RegionParams p;
+    p.body = body_of(make, lane);
+    p.lanes.count = 4;
+    std::vector<OperandSpec> operands = {{vt::f32, {3}}, {vt::f32, {}}};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      p.lanes.mapped.push_back(mapped[i]);
+      if (mapped[i]) operands[i].shape.insert(operands[i].shape.begin(), p.lanes.count);
+    }
+    cases.push_back({Op::fused_region, make_params(std::move(p)), operands});
+  }
+}
+
 /// A pure callback: (x, w) → (x · w, Σ w), one lane or all lanes at a time. Prints and checks have
 /// no results: control_effects_test.
 inline void add_callbacks(std::vector<PrimitiveCase>& cases) {
@@ -781,6 +794,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_control(all);
     primitive_table::add_complex(all);
     primitive_table::add_callbacks(all);
+    primitive_table::add_fused_regions(all);
     return all;
   }();
   return cases;

@@ -44,7 +44,7 @@ void append(const GraphBody& from, Vec<Var>& names, GraphBody& to) {
 
 }  // namespace inlining
 
-GraphBody inline_calls(const GraphBody& graph) {
+GraphBody inline_calls(GraphBody graph) {
   bool any = false;
   for (const Equation& e : graph.equations) any = any || inlining::runs_body(e.op);
   if (!any) return graph;

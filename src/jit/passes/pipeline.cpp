@@ -32,7 +32,7 @@ struct Pass {
 
 // --- the passes ----------------------------------------------------------------------------------
 
-constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(w.graph); }};
+constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
 constexpr Pass masks{"mask_lanes",
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};
 constexpr Pass scans{"split_scans",

@@ -3,8 +3,8 @@
 Headers are formatted by clang-format and hold declarations only of the kinds that are named here; a
 declaration of another kind is an error. Not shown are vt::detail, what stands behind a comment that
 begins with `// Internal:`, and overloads that exist to be refused by a static_assert. Signatures
-have a Tensor for vt::Operand, an int for vt::Param<int>, parameters by value, and no parameter for
-the caller's file and line."""
+have a Tensor for vt::Operand, an int for vt::Param<int>, std::function for vt's own, parameters by
+value, and no parameter for the caller's file and line."""
 
 import re
 import textwrap
@@ -153,6 +153,7 @@ def plain_type(text):
         close = match_angle(text, m.end() - 1)
         text = text[: m.start()] + text[m.end() : close] + text[close + 1 :]
     text = re.sub(r"\bdetail::ParamFor<(.*?)>\s", r"\1 ", text)
+    text = re.sub(r"\bdetail::Function<", "std::function<", text)
     text = re.sub(r"\bOperand\b", "Tensor", text)
     text = re.sub(r"\bDim\b", "std::int64_t", text)
     text = BRACES.sub("{…}", text)
@@ -357,18 +358,15 @@ class Header:
         bare = " ".join(bare.split())
         prefix = "".join(f"template <{t}>\n" for t in lists if t)
         if m := re.match(r"using\s+(\w+) = (.*)", bare):
-            if (
-                class_name
-                or "detail::" in m.group(2)
-                and not re.search(r"detail::\w+Mode$", m.group(2))
-            ):
+            type = plain_type(m.group(2))
+            if class_name or "detail::" in type and not re.search(r"detail::\w+Mode$", type):
                 return None
-            if m.group(2).startswith("detail::"):
+            if type.startswith("detail::"):
                 return make(m.group(1), "enum", hidden_enum(m.group(1)))
             return make(
                 m.group(1),
                 "alias",
-                prefix + f"using {scope}{m.group(1)} = {plain_type(m.group(2))};",
+                prefix + f"using {scope}{m.group(1)} = {type};",
             )
         if bare.startswith("using "):
             if class_name:

@@ -283,7 +283,7 @@ auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... opera
 }
 
 /// The function number `index` of the tuple, applied to the operands; an index out of range is
-/// clamped. As cond otherwise.
+/// clamped. What holds of cond's operands, branches, results and errors holds here.
 /// Shapes: index: any integer dtype, scalar.
 /// Source: JAX `lax.switch`.
 template <class... Branches, class... A>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include <vt/detail/tree_function.hpp>
 
@@ -146,7 +147,7 @@ auto custom_vjp(F f, Forward forward, Backward backward, CallSite where = CallSi
               std::optional<Value> value;
               std::optional<Residuals> residuals;
             };
-            auto trees = detail::new_shared<Kept>();
+            auto trees = std::make_shared<Kept>();
             const Arguments like = std::apply(
                 [](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
             auto flat_forward = [forward, like, trees](std::span<const Tensor> leaves) mutable {

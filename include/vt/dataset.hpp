@@ -6,7 +6,6 @@
 #include <string>
 
 #include <vt/control.hpp>
-#include <vt/detail/shared.hpp>
 #include <vt/jit.hpp>
 
 namespace vt {
@@ -60,7 +59,7 @@ PlanRef mapped_plan(const PlanRef&, FlatFunction f, CallSite);
 PlanRef batched_plan(const PlanRef&, std::int64_t size, const BatchOptions&, CallSite);
 PlanRef prefetched_plan(const PlanRef&, std::int64_t elements, CallSite);
 PlanRef progress_plan(const PlanRef&, const ProgressOptions&);
-detail::Box<LeafStream> open_stream(const PlanRef&);
+std::unique_ptr<LeafStream> open_stream(const PlanRef&);
 /// −1: without end.
 std::int64_t length_of(const PlanRef&);
 std::string text_of(const PlanRef&);
@@ -157,7 +156,7 @@ class Dataset {
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
 
-    Iterator(detail::Box<detail::LeafStream> stream, const T& like)
+    Iterator(std::unique_ptr<detail::LeafStream> stream, const T& like)
         : stream_(std::move(stream)), element_(like) {
       ++*this;
     }
@@ -172,7 +171,7 @@ class Dataset {
     friend bool operator==(const Iterator& i, std::default_sentinel_t) { return !i.stream_; }
 
    private:
-    detail::Box<detail::LeafStream> stream_;
+    std::unique_ptr<detail::LeafStream> stream_;
     T element_;
   };
   Iterator begin() const { return Iterator(detail::open_stream(plan_), like_); }

@@ -2,7 +2,6 @@
 // functions.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,7 +31,7 @@ struct PrintOptions {
 
 /// Where printed lines go, one call each, without the line's end. Any thread may call it. Null: to
 /// stderr, as in the beginning.
-using PrintSink = std::function<void(std::string_view line)>;
+using PrintSink = detail::Function<void(std::string_view line)>;
 void set_print_sink(PrintSink);
 
 namespace detail {
@@ -124,7 +123,7 @@ constexpr bool gives_like() {
 }
 template <bool pure, class F, class Like>
 auto host_function(F f, Like like, CallbackOptions options, CallSite where) {
-  return [identity = detail::new_shared<const char>(), f = std::move(f), like = std::move(like),
+  return [identity = std::make_shared<const char>(), f = std::move(f), like = std::move(like),
           options = std::move(options), where]<class... A>(const A&... arguments) {
     using Arguments = std::tuple<std::decay_t<const A>...>;
     using Trees = TreesCheck<Like, std::decay_t<const A>...>;

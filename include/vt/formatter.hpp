@@ -2,7 +2,6 @@
 // stays cheap.
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #if __has_include(<fmt/base.h>)
@@ -20,8 +19,9 @@ struct TextFormatter {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   template <class Context>
   auto format(const T& value, Context& context) const {
-    const std::string text = text_of(value);
-    return std::copy(text.begin(), text.end(), context.out());
+    auto out = context.out();
+    for (const char c : text_of(value)) *out++ = c;
+    return out;
   }
 };
 }  // namespace vt::detail

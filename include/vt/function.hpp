@@ -16,8 +16,8 @@ class Named {
   Named(std::string name, F f, CallSite where)
       : f_(std::move(f)),
         where_(where),
-        cache_(
-            detail::new_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {}
+        cache_(std::make_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {
+  }
 
   /// f(arguments…), as one equation. Numbers for Tensor parameters are Tensors, as with jit.
   template <class... A>
@@ -83,7 +83,7 @@ class Recursive<R(A...)> {
  public:
   explicit Recursive(std::string name, RecursionOptions options = {},
                      CallSite where = CallSite::here())
-      : state_(detail::new_shared<State>(std::move(name), options, where)) {}
+      : state_(std::make_shared<State>(std::move(name), options, where)) {}
   template <class F>
     requires(!std::is_same_v<F, RecursionOptions>)
   Recursive(std::string name, F f, RecursionOptions options = {}, CallSite where = CallSite::here())

@@ -1,7 +1,6 @@
 // jit: compile once per signature; make_graph and eval_shape: what a function records.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,8 +22,8 @@ Vec<char> donated_leaves(const std::vector<int>& donate, CallSite where, const A
   SmallVec<Tensor, 8> leaves;
   const auto append = [&](const auto& argument) {
     append_leaves_of(leaves, argument);
-    donated.resize(leaves.size(),
-                   std::find(donate.begin(), donate.end(), position++) != donate.end());
+    donated.resize(leaves.size(), any_of(donate, [&](int given) { return given == position; }));
+    ++position;
   };
   (append(arguments), ...);
   return donated;
@@ -53,8 +52,8 @@ struct JitOptions {
   /// copies of them, have no value after the call; asking for one is an Error(value). Inside other
   /// transforms nothing is given up. See Jitted::memory: results "over an input" take no memory.
   std::vector<int> donate = {};
-  /// The most programs that are kept, those used last: a call with the signature of one that went
-  /// is traced and compiled again.
+  /// The most programs that are kept. Beyond it the one unused for longest is dropped; a later call
+  /// with its signature is traced and compiled again.
   Param<int> programs = 256;
 };
 
@@ -66,7 +65,7 @@ class Jitted {
       : f_(std::move(f)),
         where_(where),
         donate_(std::move(options.donate)),
-        cache_(detail::new_shared<detail::JitCache>(options.device, options.programs, where)) {}
+        cache_(std::make_shared<detail::JitCache>(options.device, options.programs, where)) {}
 
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static),
   /// else runs the program. A bare number for a parameter of type Tensor is a Tensor, so that its

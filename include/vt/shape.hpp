@@ -1,7 +1,6 @@
 // Shape (the extents of a Tensor) and Axes (a list of axis numbers).
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
@@ -10,6 +9,7 @@
 #include <string>
 #include <type_traits>
 
+#include <vt/detail/loops.hpp>
 #include <vt/param.hpp>
 #include <vt/small_vec.hpp>
 
@@ -73,7 +73,9 @@ class Axes : public SmallVec<int, 6> {
     for (int i = 0; i < n; ++i) a.push_back(i);
     return a;
   }
-  bool contains(int axis) const { return std::find(begin(), end(), axis) != end(); }
+  bool contains(int axis) const {
+    return detail::any_of(*this, [&](int own) { return own == axis; });
+  }
   /// "[0,1]"
   std::string str() const;
   friend bool operator==(const Axes& a, const Axes& b) {

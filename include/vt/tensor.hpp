@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,7 +17,6 @@
 #include <vector>
 
 #include <vt/detail/loops.hpp>
-#include <vt/detail/shared.hpp>
 #include <vt/dtype.hpp>
 #include <vt/error.hpp>
 #include <vt/shape.hpp>

@@ -2,7 +2,6 @@
 // results of transformed functions.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -15,7 +14,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <vt/aggregate.hpp>
@@ -62,7 +60,7 @@ inline constexpr bool is_static =
     Number<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
     std::is_same_v<T, std::string_view> || std::is_same_v<T, const char*> ||
     std::is_same_v<T, Shape> || std::is_same_v<T, Axes> || std::is_same_v<T, Device> ||
-    std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>;
+    std::is_same_v<T, std::nullopt_t>;
 
 template <class T>
 inline constexpr bool is_product = is_tuple<T> || is_pair<T> || is_array<T>;
@@ -500,7 +498,7 @@ void append_static(std::string& key, const T& tree) {
   } else if constexpr (std::is_same_v<T, Device>) {
     append_bytes(key, tree.kind);
     append_bytes(key, tree.index);
-  } else if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>) {
+  } else if constexpr (std::is_same_v<T, std::nullopt_t>) {
   } else if constexpr (std::is_same_v<T, const char*>) {
     append_bytes(key, tree != nullptr);
     if (tree) append_text(key, tree);
@@ -539,7 +537,7 @@ std::optional<std::string> first_difference(const T& a, const T& b) {
   Vec<std::pair<std::string, std::string>> of_a, of_b;
   append_parts(of_a, "", a);
   append_parts(of_b, "", b);
-  for (std::size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i)
+  for (std::size_t i = 0; i < of_a.size() && i < of_b.size(); ++i)
     if (of_a[i].second != of_b[i].second) return of_a[i].first;
   return std::nullopt;
 }

@@ -17,7 +17,7 @@ enum class Fallback {
 };
 
 namespace detail {
-/// Between options that look alike: those behind it are given by name.
+/// Stands between options of like types: those after it can only be given by their names.
 struct ByNameOnly {
   constexpr ByNameOnly() = default;
   template <class T>

@@ -109,7 +109,7 @@ const Backend* backend() {
 // interpreter gives the same results.
 std::shared_ptr<Executable> interpreted_instead(const GraphBody& graph, const std::string& why) {
   warn_once("a Graph could not be compiled and is interpreted: " + why);
-  return new_shared<InterpretedGraph>(graph);
+  return std::make_shared<InterpretedGraph>(graph);
 }
 
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
@@ -119,10 +119,10 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
   try {
     if (has_complex(graph)) {
       const auto real = lower_complex(graph);
-      if (!real) return new_shared<InterpretedGraph>(graph);
-      return new_shared<Program>(*real, b, owned);
+      if (!real) return std::make_shared<InterpretedGraph>(graph);
+      return std::make_shared<Program>(*real, b, owned);
     }
-    return new_shared<Program>(graph, b, owned);
+    return std::make_shared<Program>(graph, b, owned);
   } catch (const Error& e) {
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
     return interpreted_instead(graph, e.what());
@@ -225,7 +225,7 @@ std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int devic
                                                std::span<const char> donated = {}) {
   if (!has_complex(graph)) return cuda_executable(graph, device, donated);
   if (const auto real = lower_complex(graph)) return cuda_executable(*real, device, donated);
-  return new_shared<HostDetour>(host_executable(graph), vt::cuda(device));
+  return std::make_shared<HostDetour>(host_executable(graph), vt::cuda(device));
 }
 
 // The lazy Graphs seen so far. A Graph is compiled when it is large, when its loops run long, or
@@ -302,7 +302,7 @@ Vec<Device> places_of(std::span<const BufferRef> inputs) {
 
 std::shared_ptr<Executable> host_executable(const GraphBody& graph) {
   const Backend* b = execution::backend();
-  if (!b) return new_shared<execution::InterpretedGraph>(graph);
+  if (!b) return std::make_shared<execution::InterpretedGraph>(graph);
   return execution::compile(simplify(graph, SimplifyFor::running), *b);
 }
 
@@ -327,7 +327,7 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
           entry = candidate;
     known = entry != nullptr;
     if (!known) {
-      entry = new_shared<Seen>();
+      entry = std::make_shared<Seen>();
       entry->graph = graph;
       entry->device = device;
       if (!alike) alike = cache.seen.emplace(hash, {}, gone);
@@ -385,7 +385,7 @@ std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device,
   if (device.kind == Device::Kind::cuda)
     return execution::compile_for_device(simple, device.index, donated);
   const Backend* b = execution::backend();
-  if (!b) return new_shared<execution::InterpretedGraph>(std::move(simple));
+  if (!b) return std::make_shared<execution::InterpretedGraph>(std::move(simple));
   return execution::compile(simple, *b, donated);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -159,7 +160,7 @@ JitCache::JitCache(std::optional<Device> device, int programs, CallSite where) {
   if (programs < 1)
     fail(ErrorKind::value, formatted("vt::jit: programs is {}; at least 1 is kept", programs),
          where);
-  state_ = new_box<State>(device, static_cast<std::size_t>(programs));
+  state_ = std::make_unique<State>(device, static_cast<std::size_t>(programs));
 }
 JitCache::~JitCache() = default;
 
@@ -181,7 +182,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
 
   std::shared_ptr<const Entry> program = state_->program(key);
   if (program && (traced || program->executable)) return program;
-  auto fresh = program ? new_shared<Entry>(*program) : new_shared<Entry>();
+  auto fresh = program ? std::make_shared<Entry>(*program) : std::make_shared<Entry>();
   bool reusable = true;
   if (!program) {
     Vec<Aval> avals;
@@ -192,7 +193,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
         record(with_states(f, fresh->states), avals,
                {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
     fresh->kept = keep();
-    fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
+    fresh->graph = std::make_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
     fresh->captured = std::move(recorded.captured);
     fresh->met = std::move(recorded.met);

@@ -66,7 +66,7 @@ FlatFunction conjugated(const FlatFunction& f) {
     return conj_all(f(conj_all(x)));
   };
 }
-GraphRef shared(Recorded& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
+GraphRef shared(Recorded& r) { return std::make_shared<const GraphBody>(std::move(r.graph)); }
 
 Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, CallSite where) {
   Vec<Aval> avals;
@@ -169,7 +169,7 @@ using LinearSystemRef = std::shared_ptr<const LinearSystem>;
 
 std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const Tensor> operands) {
   const std::size_t n = s->leaves;
-  auto rule = new_shared<CustomRule>();
+  auto rule = std::make_shared<CustomRule>();
   rule->name = s->name;
   rule->linear = static_cast<int>(n);
   // A x = b: A dx = db − dA x.
@@ -237,7 +237,7 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   Vec<Recorded*> all{&product};
   for (Recorded& r : parts) all.push_back(&r);
   const std::vector<Tensor> captured = share_captures(all);
-  auto s = new_shared<LinearSystem>(LinearSystem{avals.size(), name, where, {}, {}});
+  auto s = std::make_shared<LinearSystem>(LinearSystem{avals.size(), name, where, {}, {}});
   s->product[0] = shared(product);
   s->solution[0] = shared(parts[0]);
   if (parts.size() > 1) {
@@ -282,7 +282,7 @@ FlatFunction slope_at(const GraphBody& f, std::span<const Tensor> x,
 }
 
 std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> operands) {
-  auto rule = new_shared<CustomRule>();
+  auto rule = std::make_shared<CustomRule>();
   rule->name = r->name;
   // f(x, c) = 0: ∂f/∂x dx = −∂f/∂c dc.
   rule->jvp = [r](std::span<const Tensor> both) {
@@ -384,7 +384,8 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
       parts.push_back(&*tangent);
   }
   const std::vector<Tensor> captured = share_captures(parts);
-  auto r = new_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
+  auto r =
+      std::make_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
   if (parts.size() == 3) r->tangent = shared(*tangent);
   r->function = shared(function);
   r->solution = shared(found);

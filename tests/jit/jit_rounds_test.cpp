@@ -307,7 +307,7 @@ TEST(JitIterations, StatesThatChangePlaces) {
   const Tensor a = random({400}, 1);
   for (const int trips : {0, 1, 2, 7}) {
     const Tensors arguments{a, vt::tensor(trips)};
-    const std::string what = std::to_string(trips) + " rounds";
+    const std::string what = std::to_string(trips) + " iterations";
     expect_same_everywhere(run([](Tensor n, Tensor x, Tensor y,
                                   Tensor z) { return std::tuple(n, y, y * 1.9 - x * 0.95, z); },
                                1),

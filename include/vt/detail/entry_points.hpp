@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 #include <vt/detail/function.hpp>
-#include <vt/detail/shared.hpp>
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
@@ -173,7 +172,7 @@ class JitCache {
                                      const FlatFunction& f,
                                      FunctionRef<std::shared_ptr<void>()> keep, bool& traced,
                                      std::span<const char> donated, CallSite);
-  Box<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 /// What one named function records, by signature. Any thread may use it.
@@ -191,7 +190,7 @@ class FunctionCache {
 
  private:
   struct State;
-  Box<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace vt::detail

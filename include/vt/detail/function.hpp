@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -24,6 +25,7 @@ template <class R, class... Arguments>
 class Function<R(Arguments...)> {
  public:
   Function() = default;
+  Function(std::nullptr_t) {}
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, Function> &&
              std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include <vt/detail/shared.hpp>
 #include <vt/detail/tree_function.hpp>
 
 namespace vt::detail {
@@ -68,13 +67,13 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
   StaticKey key = signature_of(leaves, arguments...);
   const void* const all[] = {static_cast<const void*>(&arguments)..., nullptr};
   if constexpr (!(std::is_same_v<A, Tensor> && ...)) key.arguments = all;
-  Box<Traced> g;  // only made when the function has to be traced
+  std::unique_ptr<Traced> g;  // only made when the function has to be traced
   const auto flat = [&](std::span<const Tensor> tracers) {
-    g = new_box<Traced>(f, own(arguments...));
+    g = std::make_unique<Traced>(f, own(arguments...));
     return (*g)(tracers);
   };
   const auto keep = [&]() -> std::shared_ptr<void> {
-    return new_shared<typename Traced::Result>(hollow(g->last()));
+    return std::make_shared<typename Traced::Result>(hollow(g->last()));
   };
   return use(std::span<const Tensor>(leaves.data(), leaves.size()), key, flat, keep);
 }

@@ -2,7 +2,6 @@
 // rebuilding its trees.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -28,12 +27,27 @@ std::tuple<Owned<A>...> own(const A&... arguments) {
   return std::tuple<Owned<A>...>(arguments...);
 }
 
+/// The member of the object, or of what a pointer or std::reference_wrapper leads to; called with
+/// the arguments if it is a function.
+template <class Class, class Member, class Object, class... A>
+decltype(auto) call_member(Member Class::* member, Object&& object, A&&... arguments) {
+  if constexpr (!std::is_base_of_v<Class, std::remove_cvref_t<Object>>) {
+    if constexpr (requires { *object; })
+      return call_member(member, *object, static_cast<A&&>(arguments)...);
+    else return call_member(member, object.get(), static_cast<A&&>(arguments)...);
+  } else if constexpr (std::is_function_v<Member>) {
+    return (static_cast<Object&&>(object).*member)(static_cast<A&&>(arguments)...);
+  } else {
+    return (static_cast<Object&&>(object).*member);
+  }
+}
+
 /// f(arguments…). Without std::invoke and std::forward, each of which is a function more to compile
-/// for each user's function.
+/// for each user's function, and <functional> an eighth of the time to include vt.
 template <class F, class... A>
 [[gnu::always_inline]] inline auto call(F& f, A&&... arguments) -> std::invoke_result_t<F&, A...> {
   if constexpr (std::is_member_pointer_v<std::remove_const_t<F>>)
-    return std::invoke(f, static_cast<A&&>(arguments)...);
+    return call_member(f, static_cast<A&&>(arguments)...);
   else return f(static_cast<A&&>(arguments)...);
 }
 

@@ -3,6 +3,7 @@
 #include "fuse.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "../nest/nest_transform.hpp"
 #include "conv_spec.hpp"
@@ -99,13 +100,13 @@ void plan_product(FusedStep& step, const GraphBody& g, const Equation& e,
   if (e.op == Op::dot_general) {
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
     if (!plan.lhs_permutation && !plan.rhs_permutation)
-      step.product = new_shared<const MatmulSpec>(std::move(plan.spec));
+      step.product = std::make_shared<const MatmulSpec>(std::move(plan.spec));
     return;
   }
   std::optional<ConvPlan> plan = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype,
                                            options.on_host ? ConvTarget::host : ConvTarget::device);
   if (plan && !plan->lhs_permutation)
-    step.convolution = new_shared<const ConvSpec>(std::move(plan->spec));
+    step.convolution = std::make_shared<const ConvSpec>(std::move(plan->spec));
 }
 
 }  // namespace nest_assembly

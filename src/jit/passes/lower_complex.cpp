@@ -2,6 +2,7 @@
 #include "lower_complex.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <vt/control.hpp>
@@ -134,7 +135,8 @@ class Lowering {
   }
   void with_bodies_lowered(const Equation& e) {
     Vec<GraphRef> bodies = bodies_of(e.params);
-    for (GraphRef& body : bodies) body = new_shared<const GraphBody>(Lowering(*body).run(false));
+    for (GraphRef& body : bodies)
+      body = std::make_shared<const GraphBody>(Lowering(*body).run(false));
     as_wholes(e, with_bodies(e.params, bodies));
   }
 
@@ -203,7 +205,7 @@ class Lowering {
     product = {where(one_so_far, in[2], product.re), where(one_so_far, in[3], product.im)};
     ReduceParams p;
     p.axes = e.as<AxesParams>().axes;
-    p.body = new_shared<const GraphBody>(
+    p.body = std::make_shared<const GraphBody>(
         scope.finish(std::vector<Tensor>{product.re, product.im}).graph);
     const Tensor one = full_tensor(Scalar(1).converted(scalar.dtype), scalar),
                  zero = full_tensor(Scalar(0).converted(scalar.dtype), scalar);
@@ -304,7 +306,7 @@ class Lowering {
       case Op::sort: return expanded(e, e.params);
       case Op::reduce: {
         ReduceParams p = e.as<ReduceParams>();
-        p.body = new_shared<const GraphBody>(Lowering(*p.body).run(true));
+        p.body = std::make_shared<const GraphBody>(Lowering(*p.body).run(true));
         return expanded(e, make_params(std::move(p)));
       }
       case Op::call:

@@ -4,6 +4,8 @@
 // (control_lanes.cpp), for which a device would have to report to the host in each iteration.
 #include "masked_lanes.hpp"
 
+#include <memory>
+
 #include <vt/ops.hpp>
 #include <vt/tensor.hpp>
 
@@ -64,7 +66,7 @@ void stand_in(Tensors& values, const Vec<bool>& mapped, const Tensor& holds) {
 GraphRef body_of(const FlatFunction& f, std::span<const Tensor> arguments) {
   Vec<Aval> avals;
   for (const Tensor& t : arguments) avals.push_back(aval_of(t));
-  return new_shared<const GraphBody>(
+  return std::make_shared<const GraphBody>(
       closed(record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"})));
 }
 Tensors listed(const SmallVec<Tensor, 1>& all) { return Tensors(all.begin(), all.end()); }

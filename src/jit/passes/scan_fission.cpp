@@ -262,7 +262,7 @@ class Mover {
       return left_[k] == carried_[k].inner && left_[k] != body_.outputs[k];
     };
     ScanParams q = p_;
-    auto body = new_shared<GraphBody>(body_);
+    auto body = std::make_shared<GraphBody>(body_);
     Equation scan = e_;
     body->inputs.clear();
     body->outputs.clear();
@@ -304,7 +304,7 @@ class Mover {
         body->outputs.push_back(v);
         scan.outputs.push_back(all);
       }
-    q.body = new_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
+    q.body = std::make_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
     scan.params = make_params(std::move(q));
     outer_.equations.push_back(std::move(scan));
     for (std::size_t i = 0; i < behind.size(); ++i) {

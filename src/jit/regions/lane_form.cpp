@@ -2,6 +2,7 @@
 #include "lane_form.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "../../trace/ir/axis_map.hpp"
 #include "register_kernel.hpp"
@@ -272,7 +273,7 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
   const Equation& e = alone.equations[0];
   LaneForm form;
   form.lane = alone;
-  auto one = new_shared<GraphBody>();
+  auto one = std::make_shared<GraphBody>();
   one->inputs = body.inputs;
   one->outputs = body.outputs;
   for (std::size_t v = 0; v < body.avals.size(); ++v) {

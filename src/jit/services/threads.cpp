@@ -202,8 +202,8 @@ ThreadGroup thread_group_of(int count) {
   std::lock_guard lock(s.mutex);
   if (!s.pool || s.pool_count != count) {
     const SignalsBlocked quiet;
-    s.pool = new_shared<Pool>(count - 1);
-    s.board = new_shared<Board>();
+    s.pool = std::make_shared<Pool>(count - 1);
+    s.board = std::make_shared<Board>();
     s.pool_count = count;
   }
   return {s.pool, s.board};
@@ -234,7 +234,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   const ThreadGroup thread_group = thread_group_of(thread_count());
   const std::int64_t step =
       std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
-  auto work = new_shared<Work>();
+  auto work = std::make_shared<Work>();
   work->total = total;
   work->step = step;
   work->body = body;

@@ -182,7 +182,7 @@ namespace vt {
 void set_print_sink(PrintSink function) {
   auto& sink = detail::interp_effect::sink();
   std::lock_guard lock(sink.mutex);
-  sink.function = function ? detail::new_shared<const PrintSink>(std::move(function)) : nullptr;
+  sink.function = function ? std::make_shared<const PrintSink>(std::move(function)) : nullptr;
 }
 
 }  // namespace vt

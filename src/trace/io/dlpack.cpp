@@ -171,7 +171,7 @@ Tensor from_dlpack(DLManagedTensor* managed, CallSite where) {
 
 DLManagedTensor* to_dlpack(const Tensor& t, CallSite where) {
   using namespace detail;
-  auto view = new_box<dlpack::View>();
+  auto view = std::make_unique<dlpack::View>();
   view->buffer = value_of(t, where);
   view->shape = t.shape();
   for (const dlpack::Kind& k : dlpack::kinds)

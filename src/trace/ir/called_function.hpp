@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <vt/detail/shared.hpp>
-
 #include "params.hpp"
 
 namespace vt::detail {
@@ -22,7 +20,7 @@ struct CalledFunction {
   mutable Vec<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;
 };
 inline CalledRef called_function(std::string name) {
-  auto f = new_shared<CalledFunction>();
+  auto f = std::make_shared<CalledFunction>();
   f->name = std::move(name);
   return f;
 }

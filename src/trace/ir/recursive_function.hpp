@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include <vt/detail/shared.hpp>
-
 #include "executable.hpp"
 #include "graph.hpp"
 
@@ -31,9 +29,9 @@ struct RecursiveFunction {
   mutable std::shared_ptr<Executable> compiled;  ///< guarded by the mutex
 };
 struct RecursiveFamily {
-  Vec<Box<RecursiveFunction>> functions;
+  Vec<std::unique_ptr<RecursiveFunction>> functions;
   RecursiveFunction& add(std::string name) {
-    functions.push_back(new_box<RecursiveFunction>());
+    functions.push_back(std::make_unique<RecursiveFunction>());
     functions.back()->name = std::move(name);
     functions.back()->family = this;
     return *functions.back();

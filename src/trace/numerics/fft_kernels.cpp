@@ -279,7 +279,7 @@ std::int64_t convolution_length(std::int64_t n) {
 
 template <class R>
 PlanRef<R> make_plan(std::int64_t n) {
-  auto plan = new_shared<Plan<R>>();
+  auto plan = std::make_shared<Plan<R>>();
   plan->n = n;
   std::int64_t rest = 1;
   radices_of(n, &rest);
@@ -356,7 +356,7 @@ struct RealPlan {
 };
 template <class R>
 std::shared_ptr<const RealPlan<R>> make_real_plan(std::int64_t n) {
-  auto plan = new_shared<RealPlan<R>>();
+  auto plan = std::make_shared<RealPlan<R>>();
   const bool even = n % 2 == 0;
   plan->complex = plan_for<R>(even ? n / 2 : n);
   for (std::int64_t k = 0; even && 4 * k <= n; ++k) append(plan->turns, root_of_unity(k, n));

@@ -110,7 +110,7 @@ std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> 
     p.results.emplace_back(like[i].dtype(), like[i].shape());
   }
   if (pure && p.results.empty()) return {};  // nothing depends on it
-  auto function = new_shared<HostFunction>();
+  auto function = std::make_shared<HostFunction>();
   function->name = formatted("{} ({})", name, options.name);
   function->run = call.run;
   function->callable = call.callable;

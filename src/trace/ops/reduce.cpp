@@ -2,6 +2,7 @@
 // a user's function.
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -134,7 +135,7 @@ inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, 
 /// The body of a general reduction may not look outside; values known now become constants of it.
 inline GraphRef closed_body(Recorded recorded, CallSite where) {
   GraphBody& g = recorded.graph;
-  if (recorded.captured.empty()) return new_shared<const GraphBody>(std::move(g));
+  if (recorded.captured.empty()) return std::make_shared<const GraphBody>(std::move(g));
   RecycledVec<Equation> constants;
   const std::size_t explicit_inputs = g.inputs.size() - recorded.captured.size();
   for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
@@ -155,7 +156,7 @@ inline GraphRef closed_body(Recorded recorded, CallSite where) {
   for (Equation& e : g.equations) constants.push_back(std::move(e));
   g.equations = std::move(constants);
   debug_check(g, "vt::reduce");
-  return new_shared<const GraphBody>(std::move(g));
+  return std::make_shared<const GraphBody>(std::move(g));
 }
 
 }  // namespace vt::detail::reductions

@@ -1,4 +1,5 @@
 // vt::Variable: its entry points, and conversion of values to its dtype and shape.
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -53,7 +54,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
 namespace vt {
 
 Variable::Variable(Operand initial, std::string name)
-    : state_(detail::new_shared<detail::VariableState>()) {
+    : state_(std::make_shared<detail::VariableState>()) {
   const CallSite where = detail::user_line(initial.where);
   detail::need("Variable", initial.tensor, where);
   state_->name = std::move(name);

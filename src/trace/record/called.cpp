@@ -2,13 +2,14 @@
 #include "called.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "../ir/effects.hpp"
 
 namespace vt::detail {
 
 DerivedFunction derived_of(Recorded&& r) {
-  return {new_shared<const GraphBody>(std::move(r.graph)), std::move(r.captured)};
+  return {std::make_shared<const GraphBody>(std::move(r.graph)), std::move(r.captured)};
 }
 
 DerivedRef derive(const CallParams& p, const DerivedKey& key, FunctionRef<DerivedFunction()> make) {
@@ -18,7 +19,7 @@ DerivedRef derive(const CallParams& p, const DerivedKey& key, FunctionRef<Derive
     for (const auto& [known, derived] : p.function->derived)
       if (known == text) return derived;
   }
-  auto made = new_shared<DerivedFunction>(make());
+  auto made = std::make_shared<DerivedFunction>(make());
   if (!p.function) return made;
   if (!made->function)
     made->function =

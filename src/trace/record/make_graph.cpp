@@ -1,4 +1,6 @@
 // make_graph and eval_shape: recording a function without running it; Graphs applied to Tensors.
+#include <memory>
+
 #include <vt/graph.hpp>
 #include <vt/small_vec.hpp>
 
@@ -28,7 +30,7 @@ Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments,
 
 Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments, CallSite where) {
   Recorded recorded = recorded_like::record_like(f, arguments, "vt::make_graph", where);
-  return Graph(new_shared<const GraphBody>(std::move(recorded.graph)),
+  return Graph(std::make_shared<const GraphBody>(std::move(recorded.graph)),
                std::move(recorded.captured));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <memory>
 
 #include <vt/detail/message.hpp>
 
@@ -70,7 +71,7 @@ struct FunctionRecording {
   bool referenced = false;  ///< it calls itself
   /// the outermost recording that was referred to
   std::size_t lowest = std::numeric_limits<std::size_t>::max();
-  std::shared_ptr<RecursiveFamily> family = new_shared<RecursiveFamily>();
+  std::shared_ptr<RecursiveFamily> family = std::make_shared<RecursiveFamily>();
   /// Functions that call this one: what was recorded of them holds for this recording only.
   Vec<std::pair<std::pair<const void*, std::string>, named_functions::EntryRef>> inner = {};
 
@@ -103,7 +104,7 @@ struct FunctionCache::State {
 };
 
 FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, CallSite where)
-    : state_(new_box<State>()) {
+    : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
   state_->kind = kind;
   state_->max_depth = max_depth;
@@ -217,7 +218,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
                     depth, fault),
           where);
     FunctionRecording recording(&own, key);
-    auto fresh = new_shared<Entry>();
+    auto fresh = std::make_shared<Entry>();
     Recorded r;
     bool lanes_of_one = false;
     for (int iteration = 0;; ++iteration) {
@@ -279,7 +280,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
       fresh->body = made.body;
       fresh->recursive = {&made, recording.family};
     } else {
-      fresh->body = new_shared<const GraphBody>(std::move(r.graph));
+      fresh->body = std::make_shared<const GraphBody>(std::move(r.graph));
     }
     fresh->captured = std::move(r.captured);
     fresh->met = std::move(r.met);

@@ -3,6 +3,7 @@
 #include "recursion.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include <vt/detail/message.hpp>
 
@@ -43,7 +44,7 @@ void disown(GraphBody& g, const void* family) {
     bool changed = false;
     for (GraphRef& body : bodies) {
       if (!owns(*body, family)) continue;
-      auto own = new_shared<GraphBody>(*body);
+      auto own = std::make_shared<GraphBody>(*body);
       disown(*own, family);
       body = std::move(own);
       changed = true;
@@ -67,7 +68,7 @@ void forget(RecursiveFamily& family, std::size_t count) {
 
 void finish_recursive(RecursiveFunction& f, GraphBody&& body) {
   if (recursion::owns(body, f.family)) recursion::disown(body, f.family);
-  f.body = new_shared<const GraphBody>(std::move(body));
+  f.body = std::make_shared<const GraphBody>(std::move(body));
 }
 
 RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key, Vec<Aval> outputs,

@@ -1,6 +1,8 @@
 // Graphs with the same values but without effects.
 #include "without_effects.hpp"
 
+#include <memory>
+
 #include "../ir/effects.hpp"
 #include "recursion.hpp"
 
@@ -26,7 +28,7 @@ Equation without_effects(const Equation& e) {
 
 GraphRef without_effects(const GraphRef& graph) {
   if (!has_effects(*graph)) return graph;
-  auto quiet = new_shared<GraphBody>(*graph);
+  auto quiet = std::make_shared<GraphBody>(*graph);
   quiet->equations.clear();
   for (const Equation& e : graph->equations) {
     if (family_of(e.op) != Family::effect || !has_effect(e)) {

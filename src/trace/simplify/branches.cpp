@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 
 #include "../ir/effects.hpp"
 
@@ -67,7 +68,7 @@ Equation joined(const Equation& a, const Equation& b) {
   }
   e.outputs.insert(e.outputs.end(), b.outputs.begin(), b.outputs.end());
   for (std::size_t i = 0; i < p.branches.size(); ++i) {
-    auto body = new_shared<GraphBody>(*p.branches[i]);
+    auto body = std::make_shared<GraphBody>(*p.branches[i]);
     const GraphBody& then = *q.branches[i];
     Vec<Var> names(then.avals.size(), -1);
     for (std::size_t k = 1; k < b.inputs.size(); ++k) {

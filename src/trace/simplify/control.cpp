@@ -3,6 +3,7 @@
 #include "control.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include <vt/small_vec.hpp>
 
@@ -102,7 +103,7 @@ void ControlRewrite::write_interfaces() {
 
 GraphBody& ControlRewrite::edit(std::size_t body) {
   Body& b = bodies_[body];
-  if (!b.own) b.own = new_shared<GraphBody>(*b.found);
+  if (!b.own) b.own = std::make_shared<GraphBody>(*b.found);
   return *b.own;
 }
 

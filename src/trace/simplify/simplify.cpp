@@ -3,6 +3,7 @@
 #include "simplify.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "../base/stack.hpp"
 #include "../base/timeline.hpp"
@@ -238,14 +239,14 @@ GraphRef Pass::simplified_body(const GraphRef& body) {
     return done->second.simple;
   if (is_simple(*body, purpose_)) return remembered(body);
   GraphBody simple = simplify_body(*body, memo_, purpose_);
-  GraphRef result =
-      remembered(equal(simple, *body) ? body : new_shared<const GraphBody>(std::move(simple)));
+  GraphRef result = remembered(
+      equal(simple, *body) ? body : std::make_shared<const GraphBody>(std::move(simple)));
   memo_.bodies[body.get()] = {body, result};
   return result;
 }
 
 GraphRef Pass::simplified_body(GraphBody&& body) {
-  return remembered(new_shared<const GraphBody>(simplify_body(body, memo_, purpose_)));
+  return remembered(std::make_shared<const GraphBody>(simplify_body(body, memo_, purpose_)));
 }
 
 // One element is in order; and what is no key need not be carried along if nobody reads it.
@@ -327,7 +328,7 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
       g.inputs.push_back(all[i]);
       made.places.push_back(static_cast<int>(i));
     }
-    made.body = equal(g, *p.body) ? p.body : new_shared<const GraphBody>(std::move(g));
+    made.body = equal(g, *p.body) ? p.body : std::make_shared<const GraphBody>(std::move(g));
     return made;
   });
   SmallVec<Var, 8> operands;

@@ -1,4 +1,6 @@
 // How datasets are put together: plans, and their rewriting to batches first.
+#include <memory>
+
 #include <vt/detail/message.hpp>
 
 #include "../../trace/record/node.hpp"
@@ -9,7 +11,7 @@ namespace vt::detail {
 namespace dataset_parts {
 
 std::shared_ptr<DatasetPlan> step(Kind kind, PlanRef from, std::int64_t count = 0) {
-  auto plan = new_shared<DatasetPlan>();
+  auto plan = std::make_shared<DatasetPlan>();
   plan->kind = kind;
   plan->from = std::move(from);
   plan->count = count;
@@ -21,14 +23,14 @@ std::shared_ptr<DatasetPlan> step(Kind kind, PlanRef from, std::int64_t count = 
 template <class Make>
 PlanRef before_maps(const PlanRef& plan, const Make& make) {
   if (plan->kind != Kind::map) return make(plan);
-  auto moved = new_shared<DatasetPlan>(*plan);
+  auto moved = std::make_shared<DatasetPlan>(*plan);
   moved->from = before_maps(plan->from, make);
   return moved;
 }
 
 /// `f` compiled for the shapes it meets.
 FlatFunction compiled(FlatFunction f, CallSite where) {
-  auto cache = new_shared<JitCache>();
+  auto cache = std::make_shared<JitCache>();
   return [cache, f = std::move(f), where](std::span<const Tensor> leaves) {
     std::shared_ptr<void> kept;
     return cache->call(leaves, {}, f, [] { return std::shared_ptr<void>(); }, kept, where);
@@ -110,7 +112,7 @@ PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, CallSite where) {
   using namespace dataset_parts;
   auto s = step(Kind::map, plan);
   s->f = compiled(f, where);
-  s->element = new_shared<const FlatFunction>(std::move(f));
+  s->element = std::make_shared<const FlatFunction>(std::move(f));
   return s;
 }
 
@@ -120,11 +122,11 @@ PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions&
   if (size < 1) refuse(formatted("a batch of {} elements", size), where);
   if (plan->kind == Kind::map) {
     // Batch, then the function for all examples of one.
-    auto s = new_shared<DatasetPlan>(*plan);
+    auto s = std::make_shared<DatasetPlan>(*plan);
     s->from = batched_plan(plan->from, size, options, where);
     s->vectorized = true;
     const FlatFunction f = *plan->element;
-    s->element = new_shared<const FlatFunction>(
+    s->element = std::make_shared<const FlatFunction>(
         [f, where](std::span<const Tensor> leaves) { return for_examples(f, leaves, where); });
     s->f = compiled(*s->element, where);
     return s;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -29,7 +30,7 @@ class RowOrder {
   virtual ~RowOrder() = default;
   virtual bool next(std::int64_t& row) = 0;
 };
-Box<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration);
+std::unique_ptr<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration);
 
 /// The key of a shuffle in that iteration.
 Tensor key_in(const PlanRef& shuffle, std::int64_t iteration) {
@@ -85,7 +86,7 @@ class PartOfRows : public RowOrder {
   }
 
  private:
-  Box<RowOrder> inner_;
+  std::unique_ptr<RowOrder> inner_;
   std::int64_t skip_, left_;
 };
 class RepeatedRows : public RowOrder {
@@ -107,15 +108,15 @@ class RepeatedRows : public RowOrder {
   PlanRef plan_;
   std::int64_t outer_, iteration_ = 0;
   bool any_ = false;
-  Box<RowOrder> inner_;
+  std::unique_ptr<RowOrder> inner_;
 };
 
-Box<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration) {
+std::unique_ptr<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration) {
   switch (plan->kind) {
-    case Kind::rows: return new_box<AllRows>(plan->arrays[0].dim(0));
-    case Kind::shuffle: return new_box<ShuffledRows>(plan, iteration);
-    case Kind::part: return new_box<PartOfRows>(plan, iteration);
-    default: return new_box<RepeatedRows>(plan, iteration);
+    case Kind::rows: return std::make_unique<AllRows>(plan->arrays[0].dim(0));
+    case Kind::shuffle: return std::make_unique<ShuffledRows>(plan, iteration);
+    case Kind::part: return std::make_unique<PartOfRows>(plan, iteration);
+    default: return std::make_unique<RepeatedRows>(plan, iteration);
   }
 }
 
@@ -125,7 +126,7 @@ const DatasetPlan& source_of(const PlanRef& plan) {
 
 // --- streams -------------------------------------------------------------------------------------
 
-Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteration);
+std::unique_ptr<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteration);
 
 /// Rows one by one (size 0), or in groups.
 class RowStream : public LeafStream {
@@ -165,7 +166,7 @@ class RowStream : public LeafStream {
  private:
   PlanRef plan_;
   const DatasetPlan& source_;
-  Box<RowOrder> order_;
+  std::unique_ptr<RowOrder> order_;
   std::int64_t size_;
   bool drop_;
   Vec<std::int64_t> chosen_;
@@ -183,7 +184,7 @@ class MapStream : public LeafStream {
 
  private:
   PlanRef plan_;
-  Box<LeafStream> inner_;
+  std::unique_ptr<LeafStream> inner_;
   ElementLeaves given_;
 };
 
@@ -220,7 +221,7 @@ class GroupStream : public LeafStream {
   }
 
   PlanRef plan_;
-  Box<LeafStream> inner_;
+  std::unique_ptr<LeafStream> inner_;
 };
 
 class PartStream : public LeafStream {
@@ -236,7 +237,7 @@ class PartStream : public LeafStream {
   }
 
  private:
-  Box<LeafStream> inner_;
+  std::unique_ptr<LeafStream> inner_;
   std::int64_t skip_, left_;
 };
 
@@ -253,7 +254,7 @@ class RepeatStream : public LeafStream {
 
  private:
   PlanRef plan_;
-  Box<LeafStream> inner_;
+  std::unique_ptr<LeafStream> inner_;
   std::int64_t outer_, iteration_ = 0;
   bool any_ = false;
 };
@@ -396,31 +397,34 @@ class ProgressStream : public LeafStream {
   }
 
   PlanRef plan_;
-  Box<LeafStream> inner_;
+  std::unique_ptr<LeafStream> inner_;
   std::int64_t total_, done_ = 0;
   Clock::time_point start_;
   double shown_ = 0;
   bool finished_ = false;
 };
 
-Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteration) {
-  if (all_choose_rows(plan)) return new_box<RowStream>(plan, iteration, 0, false);
+std::unique_ptr<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteration) {
+  if (all_choose_rows(plan)) return std::make_unique<RowStream>(plan, iteration, 0, false);
   switch (plan->kind) {
-    case Kind::map: return new_box<MapStream>(plan, iteration);
+    case Kind::map: return std::make_unique<MapStream>(plan, iteration);
     case Kind::batch:
       if (all_choose_rows(plan->from))
-        return new_box<RowStream>(plan->from, iteration, plan->count, plan->drop_remainder);
-      return new_box<GroupStream>(plan, iteration);
-    case Kind::part: return new_box<PartStream>(plan, iteration);
-    case Kind::repeat: return new_box<RepeatStream>(plan, iteration);
-    case Kind::shuffle: return new_box<ShuffleStream>(plan, iteration);
-    case Kind::prefetch: return new_box<PrefetchStream>(plan, iteration);
-    default: return new_box<ProgressStream>(plan, iteration);
+        return std::make_unique<RowStream>(plan->from, iteration, plan->count,
+                                           plan->drop_remainder);
+      return std::make_unique<GroupStream>(plan, iteration);
+    case Kind::part: return std::make_unique<PartStream>(plan, iteration);
+    case Kind::repeat: return std::make_unique<RepeatStream>(plan, iteration);
+    case Kind::shuffle: return std::make_unique<ShuffleStream>(plan, iteration);
+    case Kind::prefetch: return std::make_unique<PrefetchStream>(plan, iteration);
+    default: return std::make_unique<ProgressStream>(plan, iteration);
   }
 }
 
 }  // namespace dataset_parts
 
-Box<LeafStream> open_stream(const PlanRef& plan) { return dataset_parts::stream_of(plan, 0); }
+std::unique_ptr<LeafStream> open_stream(const PlanRef& plan) {
+  return dataset_parts::stream_of(plan, 0);
+}
 
 }  // namespace vt::detail

@@ -3,6 +3,7 @@
 #include "call_rules.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/recursion.hpp"
@@ -113,7 +114,7 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
           }
           sources.push_back(source);
         }
-        linear.body = new_shared<const GraphBody>(std::move(part.graph));
+        linear.body = std::make_shared<const GraphBody>(std::move(part.graph));
         linear.places = std::move(part.tangent_of);
         linear.function =
             called_function((p.function ? p.function->name : std::string("call")) + ".linear");
@@ -121,7 +122,7 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
       },
       input_avals(body), body_of("vt::linearize")));
   d.sources = std::move(sources);
-  d.linear = new_shared<const DerivedFunction>(std::move(linear));
+  d.linear = std::make_shared<const DerivedFunction>(std::move(linear));
   return d;
 }
 

@@ -109,7 +109,9 @@ class ClosedRules {
     if (!any_of(captured_, [](const Tensor& t) { return is_tracer(t); })) captured_.clear();
     return !captured_.empty();
   }
-  static GraphRef shared(Recorded& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
+  static GraphRef shared(Recorded& r) {
+    return std::make_shared<const GraphBody>(std::move(r.graph));
+  }
 
   CustomRule& rule_;
   std::span<const Aval> operands_, results_;
@@ -149,7 +151,7 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
     }
   }
   CallParams p;
-  p.body = new_shared<GraphBody>(std::move(r.graph));
+  p.body = std::make_shared<GraphBody>(std::move(r.graph));
   p.rule = std::move(rule);
   p.explicit_operands = static_cast<int>(operands.size());
   operands.insert(operands.end(), r.captured.begin(), r.captured.end());
@@ -166,7 +168,7 @@ std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& j
                                     std::span<const Tensor> arguments, CallSite where,
                                     bool captures, const FlatFunction& transpose, int linear) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
-  auto rule = new_shared<CustomRule>();
+  auto rule = std::make_shared<CustomRule>();
   rule->jvp = jvp;
   rule->transpose = transpose;
   rule->linear = linear;
@@ -178,7 +180,7 @@ std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& f
                                     const FlatFunction& backward, std::span<const Tensor> arguments,
                                     CallSite where, bool captures) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
-  auto rule = new_shared<CustomRule>();
+  auto rule = std::make_shared<CustomRule>();
   rule->forward = forward;
   rule->backward = backward;
   return custom_entry::as_equation(Op::custom_vjp, "vt::custom_vjp", std::move(rule), f, arguments,

@@ -15,7 +15,7 @@ namespace linear_calls {
 /// Only for the shapes of the results. Nothing ever runs it: push_linear_call and pull_linear_call
 /// know better.
 inline GraphRef shapes_only(std::span<const Tensor> operands, std::span<const Aval> results) {
-  auto body = new_shared<GraphBody>();
+  auto body = std::make_shared<GraphBody>();
   for (const Tensor& t : operands) body->inputs.push_back(body->fresh(aval_of(t)));
   for (const Aval& a : results) {
     const Var v = body->fresh(a);
@@ -56,7 +56,7 @@ std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> ta
 
   const std::size_t linear = operands.size(), residuals = call.residuals.size();
   operands.insert(operands.end(), call.residuals.begin(), call.residuals.end());
-  auto rule = new_shared<CustomRule>();
+  auto rule = std::make_shared<CustomRule>();
   rule->name = std::move(call.name);
   // Operands that were zero here stay zero, and results that are no numbers stay out.
   rule->forward = [push = std::move(call.push), given, is_number,

@@ -2,6 +2,7 @@
 // of Tensors.
 #include "linearize.hpp"
 
+#include <memory>
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
@@ -210,7 +211,7 @@ struct LinearMap::State {
 
 LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
   using namespace grad_entry;
-  auto state = new_shared<LinearMap::State>();
+  auto state = std::make_shared<LinearMap::State>();
   state->part = linearized(f, call, Integers::zero);
   state->transform = call.transform;
   for (std::size_t i : wanted_arguments(call, Integers::zero))

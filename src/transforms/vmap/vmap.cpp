@@ -2,6 +2,7 @@
 // lane, walks it for all.
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
@@ -284,7 +285,8 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   Vec<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
   AxisRef axis;
-  if (!call.axis_name.empty()) axis = new_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
+  if (!call.axis_name.empty())
+    axis = std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
   arguments = with_lane_index(arguments, axis);
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;
@@ -368,13 +370,13 @@ std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule&
                               .concrete = arguments,
                               .where = where});
   if (recorded.graph.outputs.empty() && !has_effects(recorded.graph)) return {};
-  auto custom = new_shared<CustomRule>();
+  auto custom = std::make_shared<CustomRule>();
   custom->name = "vt::custom_vmap";
   custom->batch = rule;
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   operands.insert(operands.end(), recorded.captured.begin(), recorded.captured.end());
   CallParams p;
-  p.body = new_shared<const GraphBody>(std::move(recorded.graph));
+  p.body = std::make_shared<const GraphBody>(std::move(recorded.graph));
   p.rule = std::move(custom);
   p.explicit_operands = static_cast<int>(arguments.size());
   const auto outputs = emit_all(Op::custom_vmap, make_params(std::move(p)), operands, where);

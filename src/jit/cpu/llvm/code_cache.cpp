@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <memory>
 #include <mutex>
 
-#include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
 
@@ -61,7 +61,7 @@ std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string>
   const std::optional<Vec<char>> object = DiskCache::process().load(key);
   if (!object) return nullptr;
   try {
-    return new_shared<const Code>(*object, names);
+    return std::make_shared<const Code>(*object, names);
   } catch (const Error&) {  // sound bytes that do not link: made anew, not fatal
     DiskCache::process().remove(key);
     return nullptr;
@@ -82,7 +82,7 @@ std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::stri
                                      IrBuilder& builder, int level) {
   background_rest();
   const Vec<char> object = compile_object(builder, {.level = level});
-  auto code = new_shared<const Code>(object, names);
+  auto code = std::make_shared<const Code>(object, names);
   DiskCache::process().store(on_disk, object);
   return code;
 }
@@ -212,7 +212,7 @@ bool from_bytes(const Vec<char>& bytes, ModuleForm& form) {
 
 // `emitted` becomes the module, if it had to be built.
 ModuleForm form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit,
-                   Box<IrBuilder>& emitted) {
+                   std::unique_ptr<IrBuilder>& emitted) {
   std::string own = key;
   if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
     own += "\n" + label->text() + label->lines;
@@ -227,7 +227,7 @@ ModuleForm form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit,
   const std::optional<Vec<char>> kept = DiskCache::process().load(on_disk);
   if (!kept || !from_bytes(*kept, form)) {
     const Span span("compile", "emit");
-    emitted = new_box<IrBuilder>();
+    emitted = std::make_unique<IrBuilder>();
     emit(*emitted);
     form = {emitted->identity(), emitted->numbers()};
     DiskCache::process().store(on_disk, to_bytes(form));
@@ -259,7 +259,7 @@ std::shared_ptr<const Code> cached_code(const std::string& key, const std::strin
 FormedCode formed_code(const std::string& key, const std::string& name,
                        const Function<void(IrBuilder&)>& emit, bool hurry, bool wait) {
   if (Planning::now()) return {};
-  Box<IrBuilder> emitted;
+  std::unique_ptr<IrBuilder> emitted;
   code_store::ModuleForm form = code_store::form_of(key, emit, emitted);
   const std::string module =
       "module " + std::to_string(form.module.high) + " " + std::to_string(form.module.low);

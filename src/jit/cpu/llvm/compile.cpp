@@ -1,17 +1,15 @@
 // Passes, code generation and linking: one target machine per thread, one LLJIT per process.
 #include "compile.hpp"
 
-#include <vt/detail/shared.hpp>
-
 #include "../../../trace/base/hash_map.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <utility>
 
-#include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
 
 #include "../../services/background.hpp"
@@ -323,7 +321,7 @@ Code::~Code() {
 
 std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names,
                                        const CompileOptions& options) {
-  return new_shared<Code>(compile_object(builder, options), names);
+  return std::make_shared<Code>(compile_object(builder, options), names);
 }
 
 }  // namespace vt::detail::cpu

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include <vt/error.hpp>
 
@@ -170,7 +171,7 @@ void IrBuilder::begin_function(const std::string& name, const Vec<Param>& params
   llvm_.PositionBuilderAtEnd(builder_,
                              llvm_.AppendBasicBlockInContext(context_, function_, "entry"));
   if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
-    lines_ = new_box<LineTable>(module_, builder_, function_, symbol, label->where);
+    lines_ = std::make_unique<LineTable>(module_, builder_, function_, symbol, label->where);
 }
 
 void IrBuilder::end_function() {

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -28,7 +29,6 @@
 #include <vt/small_vec.hpp>
 
 #include <vt/detail/function.hpp>
-#include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
 #include "../../services/disk_cache.hpp"
 #include "line_table.hpp"
@@ -342,8 +342,8 @@ class IrBuilder {
   Vec<int> number_roles_;
   Vec<Value> number_values_;
   bool counting_loops_ = false, turning_rows_ = false;
-  Box<LineTable> lines_;     // of the function that is open; none if nobody wants them
-  std::string diagnostics_;  // what LLVM reported through the context
+  std::unique_ptr<LineTable> lines_;  // of the function that is open; none if nobody wants them
+  std::string diagnostics_;           // what LLVM reported through the context
 };
 
 }  // namespace vt::detail::cpu

@@ -12,10 +12,10 @@
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 
-#include <vt/detail/shared.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/warnings.hpp"
@@ -162,8 +162,7 @@ std::shared_ptr<void> show_code(std::span<const char> object, const Vec<std::uin
   Vec<char> file(object.data(), object.data() + object.size());
   std::memcpy(file.begin() + header.e_shoff, sections.begin(),
               sections.size() * sizeof(Elf64_Shdr));
-  return shared_of(new visible::Listed(std::move(file)),
-                   [](void* p) { delete static_cast<visible::Listed*>(p); });
+  return std::make_shared<visible::Listed>(std::move(file));
 }
 
 }  // namespace vt::detail::cpu

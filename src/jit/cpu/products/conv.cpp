@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../../trace/base/convert.hpp"
@@ -518,7 +519,7 @@ class Convolution : public Matmul {
 std::shared_ptr<const Matmul> make_convolution(const ConvSpec& s) {
   if (!llvm_missing_reason().empty()) return nullptr;
   if (Vec<ConvSpec> phases = phases_of(s); !phases.empty()) return make_phases(s, phases);
-  return new_shared<conv_run::Convolution>(s);
+  return std::make_shared<conv_run::Convolution>(s);
 }
 
 }  // namespace vt::detail::cpu

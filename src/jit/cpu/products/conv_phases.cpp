@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../../trace/base/convert.hpp"
@@ -88,7 +89,7 @@ class Phases : public Matmul {
 }  // namespace conv_phases
 
 std::shared_ptr<const Matmul> make_phases(const ConvSpec& s, const Vec<ConvSpec>& phases) {
-  return new_shared<conv_phases::Phases>(s, phases);
+  return std::make_shared<conv_phases::Phases>(s, phases);
 }
 
 }  // namespace vt::detail::cpu

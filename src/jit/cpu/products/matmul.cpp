@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -317,7 +318,7 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   using namespace matmul_run;
   if (!llvm_missing_reason().empty()) return nullptr;
   MatmulSpec s = given;
-  if (s.batch * s.m * s.n == 0 || s.k == 0) return new_shared<Zero>(s);
+  if (s.batch * s.m * s.n == 0 || s.k == 0) return std::make_shared<Zero>(s);
   // A batch over which b does not vary is more rows of one product.
   if (s.batch > 1 && s.b_batch == 0 && s.a_batch == s.m * s.a_row) {
     s.m *= s.batch;
@@ -332,19 +333,19 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   if (s.n == 1) s.b_column = 1;
   if (s.m == 1 && s.a_column == 1) s.a_row = s.k;
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
-  if (s.n == 1 && s.m > 1) return new_shared<Swapped>(make_matmul(transposed(s), hurry), s.m);
+  if (s.n == 1 && s.m > 1) return std::make_shared<Swapped>(make_matmul(transposed(s), hurry), s.m);
 
   if (suits_split(s)) return make_split_matmul(s, hurry);
   if (suits_dots(s)) return make_dots(s, hurry);
   if (plan_register_products(s, host_target()))
-    return new_shared<Direct>(s, Direct::Way::registers, hurry);
+    return std::make_shared<Direct>(s, Direct::Way::registers, hurry);
   // Where the CPU multiplies groups of small numbers, only the packed kernel does.
   const bool grouped = product_group(s, host_target()) > 1;
   const std::size_t b_bytes =
       static_cast<std::size_t>(s.n * s.k) * (grouped ? 4 : size_of(s.b_dtype));
   const bool many = grouped || s.batch > 1 ? s.m >= 16 : s.m > few_rows && s.n > few_columns;
   if (b_bytes > (96u << 10) && many) return make_packed_matmul(s);
-  return new_shared<Direct>(s, Direct::Way::tiles, hurry);
+  return std::make_shared<Direct>(s, Direct::Way::tiles, hurry);
 }
 
 #else

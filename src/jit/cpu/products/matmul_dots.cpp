@@ -6,6 +6,7 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>
+#include <memory>
 
 #include <vt/small_vec.hpp>
 
@@ -331,7 +332,7 @@ class Dots final : public Matmul {
 
 bool suits_dots(const MatmulSpec& s) { return Dots::suits(s); }
 std::shared_ptr<const Matmul> make_dots(const MatmulSpec& s, bool hurry) {
-  return new_shared<Dots>(s, hurry);
+  return std::make_shared<Dots>(s, hurry);
 }
 
 }  // namespace vt::detail::cpu

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include <vt/small_vec.hpp>
@@ -467,7 +468,7 @@ int product_group(const MatmulSpec& s, const Target& target) {
 }
 
 std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec& s) {
-  return new_shared<PackedMatmul>(s);
+  return std::make_shared<PackedMatmul>(s);
 }
 const RowBlocks& row_blocks(const Matmul& packed) {
   return static_cast<const PackedMatmul&>(packed);

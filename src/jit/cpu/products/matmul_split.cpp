@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../services/threads.hpp"
@@ -94,7 +95,7 @@ class SplitMatmul final : public Matmul {
 
 bool suits_split(const MatmulSpec& s) { return SplitMatmul::suits(s); }
 std::shared_ptr<const Matmul> make_split_matmul(const MatmulSpec& s, bool hurry) {
-  return new_shared<SplitMatmul>(s, hurry);
+  return std::make_shared<SplitMatmul>(s, hurry);
 }
 
 }  // namespace vt::detail::cpu

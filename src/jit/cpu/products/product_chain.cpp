@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 #include <vt/small_vec.hpp>
 
@@ -139,7 +140,7 @@ bool chains(const MatmulSpec& first, const MatmulSpec& second) {
 }
 
 std::shared_ptr<const ProductChain> make_chain(const MatmulSpec& first, const MatmulSpec& second) {
-  return new_shared<product_chain::PackedChain>(first, second);
+  return std::make_shared<product_chain::PackedChain>(first, second);
 }
 
 }  // namespace vt::detail::cpu

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 
 #include <vt/small_vec.hpp>
 
@@ -33,7 +34,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   if (lanes_)
     mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
   for (const GraphRef& body : bodies_of(e.params)) {
-    bodies_.push_back(new_box<Body>());
+    bodies_.push_back(std::make_unique<Body>());
     bodies_.back()->graph = body;
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
@@ -80,8 +81,8 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   if (!made) {
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
-    made = new_shared<Program>(graph_for(body, lanes), backend_,
-                               loops ? OwnedInputs::carries(carries_) : OwnedInputs());
+    made = std::make_shared<Program>(graph_for(body, lanes), backend_,
+                                     loops ? OwnedInputs::carries(carries_) : OwnedInputs());
   }
   return *made;
 }

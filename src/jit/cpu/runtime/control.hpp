@@ -83,7 +83,7 @@ class ControlRunner {
   RowCut cut_;  ///< of a scan
   std::size_t carries_ = 0;
   Vec<bool> mapped_;  ///< per input of the bodies
-  Vec<Box<Body>> bodies_;
+  Vec<std::unique_ptr<Body>> bodies_;
 };
 
 }  // namespace vt::detail

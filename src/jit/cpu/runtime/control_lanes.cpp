@@ -2,6 +2,7 @@
 // same way are gathered and run as one batch.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/batching.hpp"
@@ -153,13 +154,13 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
   for (std::size_t r = 0; r < lane_of.size(); ++r)
     lane_of[r] = first + static_cast<std::int64_t>(r);
   std::int64_t next = first + size;
-  Box<LoopIterations> iterations;
+  std::unique_ptr<LoopIterations> iterations;
   // mapped operands beside the carries, in the order of the places; none: they lie so in the
   // operand
   Buffers rest(values.size());
   const auto prepare = [&] {
-    iterations = new_box<LoopIterations>(program(1, size), carries_, &program(0, size),
-                                         size == queue.places ? queue.packed : nullptr);
+    iterations = std::make_unique<LoopIterations>(program(1, size), carries_, &program(0, size),
+                                                  size == queue.places ? queue.packed : nullptr);
     for (std::size_t i = carries_; i < values.size(); ++i)
       if (!mapped_[i]) iterations->same(i, values[i]->data);
   };

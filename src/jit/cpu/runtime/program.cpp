@@ -2,6 +2,7 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include <vt/small_vec.hpp>
 
@@ -167,7 +168,7 @@ void Program::compile_steps(const Backend& backend) {
     if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
       step.kind = Step::Kind::control;
       const CodeLabelScope label(label_of(step, false));
-      step.control = new_shared<const ControlRunner>(fusion_, e, backend);
+      step.control = std::make_shared<const ControlRunner>(fusion_, e, backend);
       continue;
     }
     if (e.op == Op::sort) {

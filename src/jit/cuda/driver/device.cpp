@@ -1,6 +1,7 @@
 // Devices: contexts, streams, memory and copies; which device a Tensor is on.
 #include "device.hpp"
 
+#include <memory>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -113,7 +114,7 @@ void CudaDevice::enter_quietly() const { static_cast<void>(driver_.cuCtxSetCurre
 
 BufferRef CudaDevice::allocate(std::size_t bytes, const char* what, const GraphBody* asking) const {
   enter();
-  auto block = new_box<device_list::Block>(device_list::Block{this, 0, pools_});
+  auto block = std::make_unique<device_list::Block>(device_list::Block{this, 0, pools_});
   const std::size_t wanted = bytes ? bytes : 1;
   const Result r = pools_ ? driver_.cuMemAllocAsync(&block->at, wanted, stream_)
                           : driver_.cuMemAlloc_v2(&block->at, wanted);

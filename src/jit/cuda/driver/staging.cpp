@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include <vt/detail/shared.hpp>
+#include <memory>
 
 #include "device.hpp"
 
@@ -20,7 +19,7 @@ constexpr std::size_t most_small = 256, most_large = 16;
 }  // namespace staging_sizes
 
 Staging::Block* Staging::make(std::size_t bytes) const {
-  auto block = new_box<Block>();
+  auto block = std::make_unique<Block>();
   const Driver& d = device_.driver();
   void* data = nullptr;
   if (d.cuMemAllocHost_v2(&data, bytes) != Constant::CUDA_SUCCESS) return nullptr;

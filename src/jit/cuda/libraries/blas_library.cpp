@@ -2,6 +2,7 @@
 #include "blas_library.hpp"
 
 #include <limits>
+#include <memory>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -235,14 +236,14 @@ std::shared_ptr<const LibraryCall> blas_call(const CudaDevice& device, const Mat
   blas_loading::Product p;
   if (!blas_loading::suits(s, &p)) return nullptr;
   *reason = blas_loading::prepare(device);
-  return reason->empty() ? new_shared<const blas_loading::BlasCall>(p) : nullptr;
+  return reason->empty() ? std::make_shared<const blas_loading::BlasCall>(p) : nullptr;
 }
 
 std::shared_ptr<const LibraryCall> triangle_call(const CudaDevice& device, const TriangleSpec& s,
                                                  std::string* reason) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   *reason = s.n > most || s.columns > most ? "trsm counts to 2³¹" : blas_loading::prepare(device);
-  return reason->empty() ? new_shared<const blas_loading::TriangleCall>(s) : nullptr;
+  return reason->empty() ? std::make_shared<const blas_loading::TriangleCall>(s) : nullptr;
 }
 
 }  // namespace vt::detail::cuda

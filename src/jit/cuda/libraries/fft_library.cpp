@@ -1,6 +1,7 @@
 // cuFFT, where it is found.
 #include "fft_library.hpp"
 
+#include <memory>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -124,7 +125,7 @@ FftCall fft_call(const CudaDevice& device, const FftSpec& spec, std::string* rea
   else if (spec.kind == FftKind::irfft && spec.lengths.size() > 1)
     *reason = "it goes to real numbers along several axes";
   if (!reason->empty()) return made;
-  auto call = new_shared<Call>(device, spec);
+  auto call = std::make_shared<Call>(device, spec);
   *reason = call->prepare(&made.work_bytes);
   if (!reason->empty()) return made;
   made.copy_bytes = call->copy_bytes();

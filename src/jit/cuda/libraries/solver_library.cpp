@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -238,7 +239,7 @@ class Call : public LibraryCall {
 
 SolverCall solver_call(const CudaDevice& device, const SolverTask& task, std::string* reason) {
   SolverCall made;
-  auto call = new_shared<solver_loading::Call>(task);
+  auto call = std::make_shared<solver_loading::Call>(task);
   *reason = call->prepare(device, &made.work_bytes);
   if (reason->empty()) made.call = std::move(call);
   return made;

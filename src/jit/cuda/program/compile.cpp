@@ -2,6 +2,7 @@
 #include "compile.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -83,7 +84,7 @@ std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::stri
   if (const std::optional<Vec<char>> cubin =
           dump_folder().empty() ? DiskCache::process().load(key) : std::nullopt) {
     try {
-      auto code = new_shared<const DeviceCode>(device, *cubin, name);
+      auto code = std::make_shared<const DeviceCode>(device, *cubin, name);
       count(counters().kernel_disk_hits);
       return code;
     } catch (const Error&) {  // sound bytes that do not load: made anew, not fatal
@@ -92,7 +93,7 @@ std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::stri
   }
   const Vec<char> cubin = compile_cubin(source, name, architecture);
   count(counters().kernels_compiled);
-  auto code = new_shared<const DeviceCode>(device, cubin, name);
+  auto code = std::make_shared<const DeviceCode>(device, cubin, name);
   DiskCache::process().store(key, cubin);
   return code;
 }
@@ -203,7 +204,7 @@ std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const st
     Store& s = store();
     const std::lock_guard lock(s.mutex);
     if (const std::shared_ptr<Slot>* const known = s.slots.find(key)) slot = *known;
-    else slot = *s.slots.emplace(key, new_shared<Slot>(), gone);
+    else slot = *s.slots.emplace(key, std::make_shared<Slot>(), gone);
   }
   gone.clear();
   const std::lock_guard lock(slot->mutex);

@@ -2,6 +2,7 @@
 #include "control.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include <vt/detail/message.hpp>
@@ -62,7 +63,8 @@ DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const Cu
   }
   for (const GraphRef& body : bodies_of(e.params)) {
     graphs_.push_back(body);
-    bodies_.push_back(new_shared<CudaProgram>(simplify(*body, SimplifyFor::running), device, true));
+    bodies_.push_back(
+        std::make_shared<CudaProgram>(simplify(*body, SimplifyFor::running), device, true));
   }
   join_into_kernel();
 }

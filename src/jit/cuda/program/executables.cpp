@@ -1,6 +1,8 @@
 // The functions by which src/jit/execute.cpp calls the CUDA backend.
 #include "../../services/executables.hpp"
 
+#include <memory>
+
 #include "program.hpp"
 
 namespace vt::detail {
@@ -8,7 +10,7 @@ namespace vt::detail {
 std::shared_ptr<Executable> cuda_executable(const GraphBody& graph, int device,
                                             std::span<const char> donated) {
   const OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
-  return new_shared<cuda::CudaProgram>(graph, cuda::CudaDevice::get(device), false, owned);
+  return std::make_shared<cuda::CudaProgram>(graph, cuda::CudaDevice::get(device), false, owned);
 }
 
 }  // namespace vt::detail

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 
 #include <vt/detail/message.hpp>
 
@@ -75,7 +76,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
       fused.writes_given_memory = true;
     } else if (runs_on_device(g, e)) {
       step.kind = DeviceStep::Kind::control;
-      step.control = new_shared<const DeviceControl>(g, e, device_, keep_texts);
+      step.control = std::make_shared<const DeviceControl>(g, e, device_, keep_texts);
     } else {
       step.kind = DeviceStep::Kind::host;
       if (step.text.empty()) step.text = op_rows[e.op].on_host;

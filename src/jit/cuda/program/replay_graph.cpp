@@ -2,6 +2,7 @@
 // choice whether a program is replayed.
 #include "replay_graph.hpp"
 
+#include <memory>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -256,7 +257,7 @@ struct CudaProgram::Replay {
 };
 
 std::shared_ptr<CudaProgram::Replay> CudaProgram::new_replay() const {
-  return new_shared<Replay>(device_);
+  return std::make_shared<Replay>(device_);
 }
 
 bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& results) {

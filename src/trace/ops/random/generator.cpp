@@ -1,5 +1,7 @@
 // vt::Generator: its state, a variable with a key and a count, and the keys that lanes continue
 // with.
+#include <memory>
+
 #include <vt/generator.hpp>
 
 #include "../../record/state.hpp"
@@ -49,7 +51,7 @@ Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, CallSite wher
 namespace vt {
 
 Generator::Generator(std::uint64_t seed, CallSite where)
-    : state_(detail::new_shared<detail::VariableState>()) {
+    : state_(std::make_shared<detail::VariableState>()) {
   state_->name = "a generator";
   state_->stream = true;
   state_->aval = detail::Aval(u64, Shape{2});

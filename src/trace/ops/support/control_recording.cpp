@@ -2,6 +2,7 @@
 #include "control_recording.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <vt/detail/message.hpp>
@@ -90,7 +91,9 @@ void convert_output(GraphBody& g, std::size_t i, DType dtype, bool weak, const C
   g.equations.push_back(std::move(e));
 }
 
-GraphRef finished(Recorded&& part) { return new_shared<const GraphBody>(std::move(part.graph)); }
+GraphRef finished(Recorded&& part) {
+  return std::make_shared<const GraphBody>(std::move(part.graph));
+}
 
 std::vector<Tensor> emit_control(Op op, ParamsRef params, std::span<const Tensor> operands,
                                  const ControlCall& call) {

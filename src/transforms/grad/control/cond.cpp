@@ -238,7 +238,7 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved,
 ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace cond_parts;
   const auto& p = e.as<CondParams>();
-  auto l = new_shared<Linear>();
+  auto l = std::make_shared<Linear>();
   l->equation = e;
   l->wanted = wanted;
   l->branches.resize(p.branches.size());

@@ -19,7 +19,7 @@ namespace vt::detail::control_linear {
 
 using grad_build::zeros;
 
-GraphRef shared(GraphBody&& g) { return new_shared<const GraphBody>(std::move(g)); }
+GraphRef shared(GraphBody&& g) { return std::make_shared<const GraphBody>(std::move(g)); }
 Tensor or_zeros(const Tensor& t, const Aval& a) {
   return t.defined() ? t : zeros(Aval(a.dtype, a.shape));
 }
@@ -466,7 +466,7 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   using namespace scan_parts;
   const auto& p = e.as<ScanParams>();
   const GraphBody& body = *p.body;
-  auto l = new_shared<Linear>();
+  auto l = std::make_shared<Linear>();
   l->equation = e;
   l->carries = static_cast<std::size_t>(p.carries);
   l->looped = l->carries + static_cast<std::size_t>(p.sequences);

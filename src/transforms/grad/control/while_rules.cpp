@@ -38,7 +38,7 @@ Tensor& at(std::vector<Tensor>& tensors, int i) { return tensors[static_cast<std
 
 /// `slots` 0: as many as the sizes of the operands allow.
 LoopRef loop_of(const Equation& e, Tensors x, const Flags& wanted, std::int64_t slots = 0) {
-  auto l = new_shared<ReversedLoop>();
+  auto l = std::make_shared<ReversedLoop>();
   const auto& p = e.as<WhileParams>();
   l->equation = without_effects(e);
   l->condition = p.condition;
@@ -79,7 +79,7 @@ LoopRef reached_from(const LoopRef& l, Tensors cts) {
       grew = grew || reached[i];
     }
   }
-  auto made = new_shared<ReversedLoop>(*l);
+  auto made = std::make_shared<ReversedLoop>(*l);
   made->varying.clear();
   for (std::size_t i : l->varying) {
     made->operands[i] = reached[i];
@@ -128,7 +128,7 @@ std::vector<Tensor> as_equation(const ReversedLoop& l, const FlatFunction& f,
 }
 
 std::shared_ptr<const CustomRule> rule_of(std::shared_ptr<const OwnDerivative> own) {
-  auto rule = new_shared<CustomRule>();
+  auto rule = std::make_shared<CustomRule>();
   rule->name = "vt::while_loop";
   rule->own = std::move(own);
   return rule;
@@ -168,7 +168,7 @@ ControlLinear linearized(const LoopRef& l, const Flags& wanted, Tensors x,
 }
 
 std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
-  auto own = new_shared<OwnDerivative>();
+  auto own = std::make_shared<OwnDerivative>();
   own->forward = [l](Tensors x, Tensors t) {
     const std::size_t n = l->carries();
     TangentForm form = with_tangents(loud(*l), x, t);
@@ -201,7 +201,7 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
 std::vector<Tensor> keeping(const LoopRef& l, Tensors x) {
   std::shared_ptr<const CustomRule> rule = keeping_rule(l);
   if (const Equation e = loud(*l); has_effect(e)) {
-    auto with_quiet = new_shared<CustomRule>(*rule);
+    auto with_quiet = std::make_shared<CustomRule>(*rule);
     with_quiet->quiet = keeping_rule(quiet_loop(l, x));
     rule = with_quiet;
   }
@@ -332,7 +332,7 @@ std::vector<Tensor> tangents_of_pull(const LoopRef& l, const LoopParts& x, const
 std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given);
 
 std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
-  auto own = new_shared<OwnDerivative>();
+  auto own = std::make_shared<OwnDerivative>();
   const std::size_t m = l->operands.size(), n = l->carries();
   own->first_linear = m + n + 2;
   own->forward = [l](Tensors given, Tensors t) {

@@ -259,7 +259,7 @@ inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const T
   std::vector<Tensor> all(defined.size());
   if (r.graph.outputs.empty()) return all;
   CallParams p;
-  p.body = new_shared<GraphBody>(r.graph);
+  p.body = std::make_shared<GraphBody>(r.graph);
   p.explicit_operands = static_cast<int>(arguments.size());
   const SmallVec<Tensor, 1> out = emit_all(Op::checkpoint, make_params(std::move(p)),
                                            concatenated(arguments, r.captured), where);

@@ -69,7 +69,7 @@ void append_captured(std::vector<Tensor>& operands, Lanes& own,
     for (std::size_t i = 0; i < captured.size(); ++i) own.mapped.push_back(false);
 }
 
-GraphRef body_of(Recorded&& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
+GraphRef body_of(Recorded&& r) { return std::make_shared<const GraphBody>(std::move(r.graph)); }
 
 BatchedList emit_batched(const BatchCall& c, ParamsRef params, std::span<const Tensor> operands,
                          const Flags& mapped, int axis) {

@@ -49,7 +49,7 @@ BatchedList emit_body(const BatchCall& c, BatchedBody body,
   for (const Batched& x : c.operands) operands.push_back(x.value);
   operands.insert(operands.end(), body.recorded.captured.begin(), body.recorded.captured.end());
   CallParams p = c.as<CallParams>();
-  p.body = new_shared<const GraphBody>(std::move(body.recorded.graph));
+  p.body = std::make_shared<const GraphBody>(std::move(body.recorded.graph));
   p.rule = std::move(rule);
   BatchedList results;
   std::size_t k = 0;
@@ -170,7 +170,7 @@ BatchedList recursive_call(const BatchCall& c) {
 BatchedList custom_jvp(const BatchCall& c) {
   using namespace structure_batch;
   BatchedBody body = batch_body(c, true);
-  auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
+  auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
   batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes,
                   lanes = c.lanes, axis = c.axis,
                   where = c.where()](std::span<const Tensor> arguments) {
@@ -289,7 +289,7 @@ struct OwnLanes {
   }
 
   Linearization linearized(std::span<const Tensor> x, const Vec<bool>& wanted) const {
-    auto lane = new_shared<Linearization>();
+    auto lane = std::make_shared<Linearization>();
     const LinearRule at_point = [&](std::span<const Tensor> primals, std::span<const Tensor>) {
       *lane = own->linearize(primals, wanted);
       std::vector<Tensor> all = std::move(lane->results);
@@ -324,8 +324,8 @@ struct OwnLanes {
 };
 
 std::shared_ptr<const CustomRule> own_rule(const CustomRule& rule, const OwnLanes& lanes) {
-  auto batched = new_shared<CustomRule>(rule);
-  auto own = new_shared<OwnDerivative>(*rule.own);
+  auto batched = std::make_shared<CustomRule>(rule);
+  auto own = std::make_shared<OwnDerivative>(*rule.own);
   OwnLanes self = lanes;
   self.own = rule.own;
   own->forward = [self](std::span<const Tensor> x, std::span<const Tensor> t) {
@@ -361,8 +361,8 @@ BatchedList custom_vjp(const BatchCall& c) {
     std::mutex mutex;
     MappedAxes axes;
   };
-  auto residuals = new_shared<Residuals>();
-  auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
+  auto residuals = std::make_shared<Residuals>();
+  auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
   const auto rule = c.as<CallParams>().rule;
   batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes,
                       lanes = c.lanes, axis = c.axis,

@@ -91,6 +91,9 @@ const char* advice(Result result) {
     case Constant::CUDA_ERROR_ECC_UNCORRECTABLE:
     case Constant::CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case Constant::CUDA_ERROR_CONTAINED: return "the device reports a fault of its hardware";
+    case Constant::CUDA_ERROR_DEINITIALIZED:
+      return "the driver has shut down, as the process is ending: what is left of it, such as "
+             "destructors of static objects, cannot use the device";
     case Constant::CUDA_ERROR_LAUNCH_TIMEOUT:
       return "a kernel ran longer than the system lets one run on a device that drives a display";
     default: return nullptr;

@@ -340,8 +340,8 @@ Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
 
 /// Running sums: element i of the result is x[0] + … + x[i] along the axis, or with `reverse`
 /// x[i] + … of what follows. Integers and bools widen as in vt::sum. f32 and narrower floats are
-/// added in f64 and rounded for each element; f64 one element after the other, at most about
-/// n · u · Σ|x| off.
+/// added in f64 and rounded for each element. In f64 what rounding takes is kept and added at the
+/// end, so that an element is off by about one rounding (and n² · u² · Σ|x|).
 Tensor cumsum(Operand x, Param<int> axis = 0, bool reverse = false);
 /// Running products, greatest and least elements, and logarithms of sums of exponentials, in the
 /// same way.

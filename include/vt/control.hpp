@@ -1,6 +1,6 @@
 // Control flow as equations: cond, switch_, while_loop, fori_loop, scan, map, associative_scan.
 // Unlike C++ `if` and `while`, they may depend on values that are not known when the function is
-// traced, and under vmap each lane goes its own way.
+// recorded, and under vmap each lane goes its own way.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@ namespace vt {
 
 /// Options of while_loop and fori_loop.
 struct WhileOptions {
-  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB,
-  /// but 16 to 256. A loop of more iterations is run a second time, from one kept state to the
-  /// next.
+  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB, at
+  /// least 16 and at most 256. A loop of more iterations is run again from one kept state to the
+  /// next: once more up to the square of that number, twice up to its cube.
   Param<std::int64_t> checkpoint = 0;
 };
 /// Options of scan.
@@ -245,7 +245,7 @@ std::vector<Tensor> next_carry(const Carry& carry, const T& given, const Control
 }  // namespace detail
 
 /// on_true(operands…) if `predicate`, else on_false(operands…): only one of them runs. Both are
-/// traced, and must give trees of Tensors of the same shapes and dtypes (weak numbers adopt the
+/// recorded, and must give trees of Tensors of the same shapes and dtypes (weak numbers adopt the
 /// other's dtype); the result has the type of on_true's. What the functions capture is an operand
 /// too.
 /// Shapes: predicate bool[] (a number counts as true unless it is 0). Under vmap a predicate per

@@ -11,7 +11,7 @@
 namespace vt {
 
 /// What is added around the axes that windows slide along: a scheme, or (low, high) for each of
-/// them; negative edges crop. "VALID": nothing. "SAME": as many windows as fit into
+/// them; negative edges crop. "VALID", the default: nothing. "SAME": as many windows as fit into
 /// ⌈extent / stride⌉, the odd one behind; "SAME_LOWER": in front.
 class Padding {
  public:

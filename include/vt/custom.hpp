@@ -45,8 +45,8 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 /// f, whose derivative is `rule(primals, tangents)` → pair(value, tangent): both tuples with one
 /// entry per argument. The form rule(args…, tangents…) is taken as well. Rules may capture Tensors,
 /// also those of a function being transformed: derivatives do not flow into them, but the
-/// derivatives of the rule itself do. A rule with captures is called once where the function is
-/// traced, and may be called again.
+/// derivatives of the rule itself do. A rule with captures is called at least once while the
+/// function is recorded, and may be called more often.
 template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),

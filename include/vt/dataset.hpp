@@ -63,7 +63,7 @@ std::unique_ptr<LeafStream> open_stream(const PlanRef&);
 /// −1: without end.
 std::int64_t length_of(const PlanRef&);
 std::string text_of(const PlanRef&);
-/// Tensors of the shapes that elements have, to trace a function on.
+/// Tensors of the shapes that elements have, to record a function on.
 ElementLeaves element_shapes(const PlanRef&);
 
 }  // namespace detail
@@ -110,7 +110,7 @@ class Dataset {
   Dataset repeat(Param<std::int64_t> times = -1, CallSite where = CallSite::here()) const {
     return {detail::repeated_plan(plan_, times, where), like_};
   }
-  /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or
+  /// f of each element. f is recorded (it sees one element, and may take the parts of a tuple or
   /// pair), and compiled.
   template <class F>
   auto map(F f, CallSite where = CallSite::here()) const {

@@ -11,7 +11,7 @@ enum class ErrorKind {
   dtype,      ///< element types that an op does not take
   value,      ///< an argument outside its range
   tree,       ///< arguments or results whose structure does not fit
-  tracer,     ///< a traced value looked at, or used after its trace ended
+  tracer,     ///< a tracer looked at, or used after its recording ended
   transform,  ///< a transform asked for what has no meaning (gradient of a non-scalar …)
   memory,     ///< a buffer could not be had
   backend,    ///< compiler, device or cache trouble

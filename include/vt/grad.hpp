@@ -25,7 +25,8 @@ struct GradOptions {
 struct JacobianOptions {
   /// rows (reverse) or columns (forward) at a time; 0: all
   Param<std::int64_t> chunk = 0;
-  /// bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned stay below it
+  /// bytes; 0: none. `chunk` is chosen so that arguments, results and the intermediate values of
+  /// one chunk stay below it
   Param<std::int64_t> memory_limit = 0;
   /// a complex function of complex arguments with one complex derivative, not two real ones
   bool holomorphic = false;
@@ -328,9 +329,9 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Call
 
 /// The gradient of a scalar function with respect to arguments `I…` (the first if none is given): a
 /// tree like the argument; a std::tuple of them for several. An argument to differentiate by must
-/// hold a Tensor, which a bare floating-point number becomes where the parameter is a Tensor or
-/// `auto`; numbers beside Tensors, in structs and containers, are constants, and zero in the
-/// gradient, here and in all derivatives below. Of a real function of complex z = x + iy it is
+/// hold a Tensor. A bare floating-point number counts as one if the parameter is a Tensor or
+/// `auto`. Numbers inside structs and containers are constants: the gradient has 0 in their place.
+/// So it is in all derivatives below. Of a real function of complex z = x + iy the gradient is
 /// ∂f/∂x − i·∂f/∂y, so that f decreases along minus its conjugate; of a complex function of complex
 /// numbers, with `{.holomorphic = true}`, the complex derivative.
 /// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument

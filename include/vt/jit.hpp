@@ -53,7 +53,7 @@ struct JitOptions {
   /// transforms nothing is given up. See Jitted::memory: results "over an input" take no memory.
   std::vector<int> donate = {};
   /// The most programs that are kept. Beyond it the one unused for longest is dropped; a later call
-  /// with its signature is traced and compiled again.
+  /// with its signature is recorded and compiled again.
   Param<int> programs = 256;
 };
 
@@ -163,7 +163,7 @@ template <class F>
 struct Parameters<Jitted<F>> : Parameters<F> {};
 }  // namespace detail
 
-/// f as a compiled function: it is traced and compiled in the first call with each signature. See
+/// f as a compiled function: it is recorded and compiled in the first call with each signature. See
 /// Jitted.
 /// Source: JAX `jit`.
 template <class F>

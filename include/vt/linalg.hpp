@@ -88,8 +88,8 @@ struct EigResult {
 /// Of any square x: complex, c64 for f32 and c128 for f64. x is balanced before, unless that would
 /// spoil vectors. Vectors have length 1 and a real positive largest element; those of a real matrix
 /// are real, or conjugate to each other, exactly. By Hessenberg's form and shifted QR steps.
-/// The derivative is infinite or NaN where eigenvalues are equal, but the eigenvalues' own where x
-/// is normal; the vectors' keeps their length and phase.
+/// Where eigenvalues are equal derivatives are infinite or NaN, but not those of the eigenvalues of
+/// a normal x. Derivatives of vectors keep the vectors' length and phase.
 /// Source: NumPy `linalg.eig`, JAX `lax.linalg.eig`.
 EigResult eig(Operand x);
 /// eig's eigenvalues alone.
@@ -141,10 +141,10 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
 /// The result of lstsq.
 struct LstsqResult {
-  Tensor x;          ///< [n] or [n, k]: the shortest of the vectors for which |a x − b| is least
-  Tensor residuals;  ///< |b − a x|², one for each right side
-  Tensor rank;       ///< i32
-  Tensor s;          ///< singular values of a
+  Tensor x;  ///< [..., n] or [..., n, k]: the shortest of those for which |a x − b| is least
+  Tensor residuals;  ///< |b − a x|²: [...] or [..., k], one for each right side
+  Tensor rank;       ///< i32 [...]
+  Tensor s;          ///< singular values of a, [..., min(m, n)]
 };
 /// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the
 /// largest count as 0; by default rcond is the machine's epsilon times max(m, n).
@@ -163,12 +163,12 @@ Tensor tensorinv(Operand a, Param<int> ind = 2);
 
 /// Determinants of square matrices: by LU, of up to 3 rows by the formula, with an error of a few
 /// n eps |a|ⁿ. Products on the way do not overflow. All derivatives are right where a is singular,
-/// too, whatever its rank: there they need the singular values, of all matrices of the batch (under
-/// vmap: of the lanes that are), which takes longer.
+/// too, whatever its rank. There the singular values are computed too, which takes longer: of all
+/// matrices of a batch if one is singular, under vmap only in the lanes whose matrix is.
 Tensor det(Operand a);
 /// The result of slogdet.
 struct SlogdetResult {
-  Tensor sign;       ///< −1, 0 or 1
+  Tensor sign;       ///< −1, 0 or 1; of a complex matrix a number of modulus 1, or 0
   Tensor logabsdet;  ///< −∞ where the determinant is 0
 };
 /// Sign and logarithm of determinants, from the LU that their derivative uses, too. Where the
@@ -200,7 +200,7 @@ Tensor cond(Operand a, std::optional<NormOrd> p = std::nullopt);
 
 // --- products ------------------------------------------------------------------------------------
 
-/// x multiplied n times by itself; n < 0: its inverse.
+/// xⁿ, a product of n factors x (the unit matrix for 0); n < 0: the same of x⁻¹.
 inline Tensor matrix_power(Operand x, Param<int> n) { return vt::matrix_power(std::move(x), n); }
 /// eˣ of square matrices: Padé approximant of degree 13 (7 for f32), scaling and squaring (Higham
 /// 2005), each matrix as often as it needs.

@@ -8,7 +8,7 @@
 namespace vt {
 
 /// The array in the file at `path`, of any shape, in C or Fortran order and either byte order.
-/// dtypes: bool and the integers and floats of vt; others (complex, text, records) are refused.
+/// dtypes: all of vt's but bf16; others (text, records) are refused.
 /// Throws: Error(io) naming the file and what is wrong with it.
 Tensor load_npy(const std::string& path, CallSite where = CallSite::here());
 

@@ -87,9 +87,9 @@ Tensor digamma(Operand x);   ///< the derivative of log Γ(x)
 Tensor isfinite(Operand x);  ///< bool; of complex numbers, whether both parts are
 Tensor isnan(Operand x);
 Tensor isinf(Operand x);
-/// x multiplied by itself `exponent` times, for a negative one the reciprocal of that. Exponents up
-/// to ±16 go by squaring and are off by at most as many units in the last place; others by at most
-/// one. 1 for exponent 0, of NaN too; integers wrap.
+/// xᵉ with e = `exponent`, a product of e factors x; for e < 0 1 / x⁻ᵉ. Exponents up to ±16 go by
+/// squaring and are off by at most as many units in the last place; others by at most one. 1 for
+/// exponent 0, of NaN too; integers wrap.
 Tensor integer_pow(Operand x, Param<int> exponent);
 /// `!x`: bool, true where x is 0.
 Tensor logical_not(Operand x);
@@ -340,8 +340,8 @@ Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
 
 /// Running sums: element i of the result is x[0] + … + x[i] along the axis, or with `reverse`
 /// x[i] + … of what follows. Integers and bools widen as in vt::sum. f32 and narrower floats are
-/// added in f64 and rounded for each element; f64 one element after the other, at most about
-/// n · u · Σ|x| off.
+/// added in f64 and rounded for each element. In f64 what rounding takes is kept and added at the
+/// end, so that an element is off by about one rounding (and n² · u² · Σ|x|).
 Tensor cumsum(Operand x, Param<int> axis = 0, bool reverse = false);
 /// Running products, greatest and least elements, and logarithms of sums of exponentials, in the
 /// same way.
@@ -777,16 +777,17 @@ Tensor hsv_to_rgb(Operand images);
 /// How an image of another size is made: from the nearest pixel, or with the filter of that name.
 enum class Resize : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
 /// x with the extents `shape`, of the same rank, as samples at the middles of the new pixels. Where
-/// an axis shrinks the kernel is widened with `antialias`. Weights beyond the edges are left out,
-/// and the others scaled to sum 1. Floats; integers become f32 (but for nearest).
-/// Throws: Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
+/// an axis shrinks the filter is widened if `antialias` is set. Weights beyond the edges are left
+/// out, and the others scaled to sum 1. Floats; integers become f32 (but for nearest). Throws:
+/// Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
 Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, bool antialias = true);
 /// Windows of images, each brought to one size by linear interpolation between pixels (or by the
 /// nearest).
 /// Shapes: images [N, H, W, C]; boxes [M, 4]: y0, x0, y1, x1, where 0 is the middle of the first
 /// pixel and 1 of the last, reversed ones turn the window around; box_images i32 [M] → [M, height,
 /// width, C]. Differentiable in images and boxes. What lies outside is `outside`.
-/// Throws: Error if shapes do not fit. Source: TensorFlow `image.crop_and_resize`.
+/// Throws: Error if shapes do not fit, Error(value) if `method` is neither nearest nor linear.
+/// Source: TensorFlow `image.crop_and_resize`.
 Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images,
                        Param<std::int64_t> height, Param<std::int64_t> width,
                        Resize method = Resize::linear, Operand outside = 0.0);

@@ -261,9 +261,9 @@ auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
                           detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
   }
 }
-/// x with f(x) = 0 by Newton's method, until no element of f(x) is greater than `tolerance`, or
-/// after max_iterations (50). Each step solves with the whole Jacobian. Where it does not converge,
-/// the last x; NaN once the Jacobian is singular. Differentiable as root.
+/// x with f(x) = 0 by Newton's method, until no element of f(x) is greater than `tolerance` in
+/// magnitude, or after max_iterations (50). Each iteration solves with the whole Jacobian. Where it
+/// does not converge, the last x; NaN once the Jacobian is singular. Differentiable as root.
 template <class F, class T>
 auto newton(F f, const T& guess, IterationOptions options = {}, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;

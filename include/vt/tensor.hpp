@@ -496,7 +496,7 @@ Tensor eye(Param<std::int64_t> rows, D dtype, CallSite where = CallSite::here())
 Tensor zeros_like(Operand);
 Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
-/// 0, 1, …, n − 1 as i32.
+/// 0, 1, …, stop − 1, as i32 unless a dtype is given.
 Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt,
               CallSite = CallSite::here());
 namespace detail {

@@ -398,7 +398,7 @@ void keep_texts(T& tree) {
     for_each_child(tree, [](auto& child, auto&&) { keep_texts(child); });
   }
 }
-/// The tree without its Tensors, safe to keep after a trace and after the call.
+/// The tree without its Tensors, safe to keep after recording and after the call.
 template <class T>
 T hollow(T tree) {
   for_each_leaf(tree, [](Tensor& t) { t = Tensor(); });

@@ -47,8 +47,8 @@ struct VmapOptions {
   /// for any chunk. Sums and products may be added in an order that depends on the number of lanes,
   /// and then differ by rounding. Not with collectives, which need all lanes at once.
   Param<std::int64_t> chunk = 0;
-  /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block
-  /// stay below it.
+  /// Bytes; 0: none. `chunk` is chosen so that arguments, results and the intermediate values of
+  /// one chunk stay below it.
   Param<std::int64_t> memory_limit = 0;
   Fallback fallback = Fallback::loop;
 };

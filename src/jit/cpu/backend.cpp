@@ -48,9 +48,9 @@ class CpuBackend : public Backend {
     return Code::as_kernel(cached_code(key, "loop", emit, hurry));
   }
 
-  Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const override {
-    lanes = matrix_lanes(spec, host_target());
-    if (lanes == 0 || Planning::now()) return {};
+  Kernel compile_matrices(const LinalgSpec& spec, int& simd_lanes, bool hurry) const override {
+    simd_lanes = matrix_lanes(spec, host_target());
+    if (simd_lanes == 0 || Planning::now()) return {};
     const std::string key = matrices_key(spec);
     const auto emit = [=](IrBuilder& b) { emit_matrices(b, "matrices", spec); };
     return Code::as_kernel(cached_code(key, "matrices", emit, hurry));

@@ -12,8 +12,8 @@ namespace vt::detail {
 
 namespace conv_planning {
 
-// With fewer columns most lanes of a register tile are idle; a loop nest is better, unless it has
-// more to do at each place than few of them.
+// With fewer columns most SIMD lanes of a register tile are idle; a loop nest is better, unless it
+// has more to do at each place than few of them.
 bool too_few_columns(const ConvSpec& s) {
   constexpr std::int64_t enough = 4, least = 3, many_channels = 16;
   return s.columns.extent < (count_of(s.inner_contract) >= many_channels ? least : enough);

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "../fusion/buffer_plan.hpp"
 #include "../fusion/fuse.hpp"
-#include "../fusion/plan.hpp"
 #include "../regions/register_kernel.hpp"
 
 namespace vt::detail {

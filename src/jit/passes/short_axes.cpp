@@ -13,12 +13,12 @@ namespace vt::detail {
 namespace short_axes {
 
 // of the longest vectors; the same for all, as it shapes reductions
-constexpr std::int64_t lanes = 16;
+constexpr std::int64_t simd_lanes = 16;
 constexpr std::int64_t worth_two = 32;  // iterations along the long axes
 
-/// Which of the axes that `over` names are last, of so few elements that lanes along them alone
-/// would be idle, behind others that it does not name, and these behind long ones that it does.
-/// None: leave them as they are.
+/// Which of the axes that `over` names are last, of so few elements that SIMD lanes along them
+/// alone would be idle, behind others that it does not name, and these behind long ones that it
+/// does. None: leave them as they are.
 Axes short_ones(const Shape& shape, const Axes& over) {
   int first = shape.rank();
   std::int64_t inner = 1, kept = 1, outer = 1;
@@ -29,7 +29,7 @@ Axes short_ones(const Shape& shape, const Axes& over) {
     kept *= shape[axis_index(axis - 1)];
   for (; axis > 0; --axis)
     if (over.contains(axis - 1)) outer *= shape[axis_index(axis - 1)];
-  const std::int64_t whole = (inner + lanes - 1) / lanes * lanes;
+  const std::int64_t whole = (inner + simd_lanes - 1) / simd_lanes * simd_lanes;
   if (inner < 2 || inner * 5 > whole * 4 || kept < 2 || outer < worth_two) return {};
   Axes last;
   for (int a = first; a < shape.rank(); ++a)

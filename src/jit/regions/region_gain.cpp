@@ -57,7 +57,7 @@ class Gain {
 
  private:
   // Where nothing else is computed, a product has tiles, and rows that fill a vector go as fast
-  // with lanes along them.
+  // with SIMD lanes along them.
   bool in_short_rows(std::span<const int> members) const {
     if (of_.most_elements > usual_elements || reads_what_nests_compute(members)) return false;
     int work = 0;

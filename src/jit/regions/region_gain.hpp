@@ -13,8 +13,8 @@ namespace vt::detail {
 
 /// A step of its own, if it is not in a region.
 bool stands_alone(const Equation&);
-/// Puts elements of rows together: what a nest does with lanes along a row, of which a short one
-/// fills few.
+/// Puts elements of rows together: what a nest does with SIMD lanes along a row, of which a short
+/// one fills few.
 bool is_of_rows(const Equation&);
 
 constexpr std::int64_t fewest_short_rows = 64;
@@ -36,7 +36,8 @@ struct LaneView {
 
 /// Do these equations of a Graph, in order, gain from one loop over the lanes? They do where
 /// several steps become one: products that meet, or a branch or loop and what is around it; where
-/// rows are too short for lanes along them; and where different parts are computed for one array.
+/// rows are too short for SIMD lanes along them; and where different parts are computed for one
+/// array.
 bool worth_a_region(const LaneView&, std::span<const int> members);
 
 }  // namespace vt::detail

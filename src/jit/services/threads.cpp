@@ -193,11 +193,11 @@ State& state() {
   return *s;
 }
 
-struct ThreadGroup {
+struct PoolAndBoard {
   std::shared_ptr<Pool> pool;
   std::shared_ptr<Board> board;
 };
-ThreadGroup thread_group_of(int count) {
+PoolAndBoard pool_of(int count) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (!s.pool || s.pool_count != count) {
@@ -231,7 +231,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
     return;
   }
   const auto since = std::chrono::steady_clock::now();
-  const ThreadGroup thread_group = thread_group_of(thread_count());
+  const PoolAndBoard threads = pool_of(thread_count());
   const std::int64_t step =
       std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
   auto work = std::make_shared<Work>();
@@ -241,9 +241,9 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   work->context = context;
   if (timeline_wanted()) work->label = Span::innermost();
   work->left.store(total, std::memory_order_relaxed);
-  thread_group.board->announce(work);
-  for (int i = 1 + thread_group.board->lookers.load(); i < count; ++i)
-    thread_group.pool->Schedule([work, board = thread_group.board] { board->serve(work); });
+  threads.board->announce(work);
+  for (int i = 1 + threads.board->lookers.load(); i < count; ++i)
+    threads.pool->Schedule([work, board = threads.board] { board->serve(work); });
   work->take();
   work->wait(since);
   if (work->thrown) std::rethrow_exception(work->thrown);

@@ -95,6 +95,7 @@ Tensor same_op(const JvpCall&);
 Tensor with_zeros(const JvpCall&);
 Tensor scatter_mul(const JvpCall&);
 Tensor scatter_extremum(const JvpCall&);
+// rules/products.cpp
 Tensor bilinear(const JvpCall&);
 // rules/jvp_order.cpp
 void sort(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);

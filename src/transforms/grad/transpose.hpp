@@ -56,7 +56,7 @@ const TransposeRule& transpose_rule(Op);
 
 namespace transpose_rules {
 
-// rules/transpose_structural.cpp
+// rules/transpose_index.cpp
 void reduce_sum(const TransposeCall&);
 void cumsum(const TransposeCall&);
 void reshape(const TransposeCall&);
@@ -72,8 +72,9 @@ void gather(const TransposeCall&);
 void scatter(const TransposeCall&);
 void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);
-void dot_general(const TransposeCall&);
 void fft(const TransposeCall&);
+// rules/products.cpp
+void dot_general(const TransposeCall&);
 // rules/transpose_window.cpp
 void windows(const TransposeCall&);
 void overlap_add(const TransposeCall&);

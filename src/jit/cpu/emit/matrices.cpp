@@ -14,15 +14,16 @@
 namespace vt::detail::cpu {
 
 int matrix_lanes(const LinalgSpec& s, const Target& target) {
-  const int lanes = target.simd_lanes(size_of(s.dtype));
-  if (lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes)
+  const int simd_lanes = target.simd_lanes(size_of(s.dtype));
+  if (simd_lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 ||
+      s.batch < simd_lanes)
     return 0;
   switch (s.op) {
     case Op::cholesky:
     case Op::lu:
-    case Op::eigh: return lanes;
+    case Op::eigh: return simd_lanes;
     case Op::solve:
-    case Op::triangular_solve: return s.columns >= 1 && s.columns <= 16 ? lanes : 0;
+    case Op::triangular_solve: return s.columns >= 1 && s.columns <= 16 ? simd_lanes : 0;
     default: return 0;
   }
 }
@@ -46,7 +47,7 @@ class MatrixEmitter : Frame {
     for (int i = 0; i < operands + results; ++i)
       (i < operands ? in_ : out_).push_back(b_.load_pointer(b_.arg(0), i, i));
     const Value left_out = b_.load_pointer(b_.arg(0), operands + results, operands + results);
-    b_.for_range(b_.arg(2), b_.arg(3), lanes_, [&](Value first) {
+    b_.for_range(b_.arg(2), b_.arg(3), simd_lanes_, [&](Value first) {
       first_ = first;
       zeros_ = far_ = {};
       switch (s_.op) {
@@ -75,7 +76,7 @@ class MatrixEmitter : Frame {
   // together: as many sums are in flight, and each element read is used for all of them.
   void cholesky() {
     const bool registers = n_ <= 8;
-    LaneMatrix a = matrix(n_, n_, registers);
+    SimdMatrix a = matrix(n_, n_, registers);
     a.load(in_[0], first_);
     Value positive, largest;
     const std::int64_t width = registers ? 1 : 4;
@@ -102,7 +103,7 @@ class MatrixEmitter : Frame {
 
   // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into
   // `positive`, and the largest one into `largest`.
-  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive,
+  void cholesky_columns(SimdMatrix& a, std::int64_t from, std::int64_t count, Value& positive,
                         Value& largest) {
     const Value half = real(0.5);
     // Elements (i, from) … (i, from + wanted − 1) of each of the rows i, without what the columns
@@ -173,16 +174,17 @@ class MatrixEmitter : Frame {
   /// work, `done` to `until` of n, has time for.
   void fetch_next(Value array, std::int64_t elements, std::int64_t done, std::int64_t until) {
     constexpr std::int64_t line = 64;
-    const std::int64_t lines = lanes_ * elements * static_cast<std::int64_t>(size_of(d_)) / line;
+    const std::int64_t lines =
+        simd_lanes_ * elements * static_cast<std::int64_t>(size_of(d_)) / line;
     const Value next =
-        b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(lanes_)), b_.index(elements)));
+        b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(simd_lanes_)), b_.index(elements)));
     for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i)
       b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
   }
 
-  // Row k exchanged with the row that has the largest element of column k, in each lane its own;
-  // columns from `left` on, and those of `also`. Gives that row's number.
-  Value exchange(LaneMatrix& a, std::int64_t k, std::int64_t left, LaneMatrix* also) {
+  // Row k exchanged with the row that has the largest element of column k, in each SIMD lane its
+  // own; columns from `left` on, and those of `also`. Gives that row's number.
+  Value exchange(SimdMatrix& a, std::int64_t k, std::int64_t left, SimdMatrix* also) {
     const Vec<Value> start{b_.abs(a.get(k, k)), place(k)};
     const auto larger = [&](At i, const Vec<Value>& best) {
       const Value size = b_.abs(a.get(i, k)), more = b_.compare(Compare::gt, size, best[0]);
@@ -198,22 +200,22 @@ class MatrixEmitter : Frame {
     const Value pivot = best[1];
     // To go through all rows and choose takes four operations an element, and more where the row
     // that moves does not stay in registers.
-    if (!a.in_registers() && few_registers_ && n_ - 1 - k > lanes_) {
+    if (!a.in_registers() && few_registers_ && n_ - 1 - k > simd_lanes_) {
       a.exchange(k, pivot, left);
       if (also) also->exchange(k, pivot, 0);
       return pivot;
     }
 
     Vec<Value> old;
-    const auto columns = [&](FunctionRef<void(LaneMatrix&, std::int64_t)> f) {
+    const auto columns = [&](FunctionRef<void(SimdMatrix&, std::int64_t)> f) {
       for (std::int64_t j = left; j < n_; ++j) f(a, j);
       for (std::int64_t j = 0; also && j < s_.columns; ++j) f(*also, j);
     };
-    columns([&](LaneMatrix& m, std::int64_t j) { old.push_back(m.get(k, j)); });
+    columns([&](SimdMatrix& m, std::int64_t j) { old.push_back(m.get(k, j)); });
     const auto swapped = [&](At i, Vec<Value> top) {
       const Value here = b_.compare(Compare::eq, pivot, place(i));
       std::size_t at = 0;
-      columns([&](LaneMatrix& m, std::int64_t j) {
+      columns([&](SimdMatrix& m, std::int64_t j) {
         const Value x = m.get(i, j);
         m.set(i, j, b_.select(here, old[at], x));
         top[at] = b_.select(here, x, top[at]);
@@ -229,14 +231,14 @@ class MatrixEmitter : Frame {
           b_.index(k + 1), b_.index(n_), 1, old,
           [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
     std::size_t at = 0;
-    columns([&](LaneMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
+    columns([&](SimdMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
     return pivot;
   }
 
   // Gaussian elimination of a and of the right sides with it: L is not kept.
   void solve() {
     const bool registers = n_ <= 6 && s_.columns <= 6;
-    LaneMatrix a = matrix(n_, n_, registers), b = matrix(n_, s_.columns, registers),
+    SimdMatrix a = matrix(n_, n_, registers), b = matrix(n_, s_.columns, registers),
                inverses = matrix(n_, 1, registers);
     a.load(in_[0], first_);
     if (s_.transposed) {
@@ -283,9 +285,9 @@ class MatrixEmitter : Frame {
 
   void lu() {
     const bool registers = n_ <= 6;
-    LaneMatrix a = matrix(n_, n_, registers);
-    LaneMatrix pivots(b_, DType::i32, lanes_, n_, 1, true),
-        order(b_, DType::i32, lanes_, n_, 1, true);
+    SimdMatrix a = matrix(n_, n_, registers);
+    SimdMatrix pivots(b_, DType::i32, simd_lanes_, n_, 1, true),
+        order(b_, DType::i32, simd_lanes_, n_, 1, true);
     a.load(in_[0], first_);
     for (std::int64_t i = 0; i < n_; ++i) order.set(i, 0, place(i));
     for (std::int64_t k = 0; k < n_; ++k) {
@@ -320,7 +322,7 @@ class MatrixEmitter : Frame {
   }
 
   // x ← op(a)⁻¹ x for a triangle of a.
-  void triangle(LaneMatrix& a, LaneMatrix& x, bool lower, bool transposed, bool unit) {
+  void triangle(SimdMatrix& a, SimdMatrix& x, bool lower, bool transposed, bool unit) {
     const bool forward = lower != transposed;
     for (std::int64_t step = 0; step < n_; ++step) {
       const std::int64_t k = forward ? step : n_ - 1 - step;
@@ -341,34 +343,35 @@ class MatrixEmitter : Frame {
 
   void triangular_solve() {
     const bool registers = n_ <= 6 && s_.columns <= 6;
-    LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers);
+    SimdMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers);
     a.load(in_[0], first_);
     x.load(in_[1], first_);
     triangle(a, x, s_.lower, s_.transposed, s_.unit_diagonal);
     x.store(out_[0], first_);
   }
 
-  // Row `rows`[i] of the right sides of each lane's matrix, in an array of them.
+  // Row `rows`[i] of the right sides of each SIMD lane's matrix, in an array of them.
   Value rows_at(Value rows) {
-    const Value lane = b_.iota(DType::i64, lanes_), last = b_.integer(DType::i64, n_ - 1, lanes_),
-                none = b_.integer(DType::i64, 0, lanes_);
+    const Value lane = b_.iota(DType::i64, simd_lanes_),
+                last = b_.integer(DType::i64, n_ - 1, simd_lanes_),
+                none = b_.integer(DType::i64, 0, simd_lanes_);
     const Value row = b_.max(b_.min(b_.convert(rows, DType::i64), last), none);
-    const Value matrix =
-        b_.mul(b_.add(b_.splat(first_, lanes_), lane), b_.integer(DType::i64, n_, lanes_));
-    return b_.mul(b_.add(matrix, row), b_.integer(DType::i64, s_.columns, lanes_));
+    const Value matrix = b_.mul(b_.add(b_.splat(first_, simd_lanes_), lane),
+                                b_.integer(DType::i64, n_, simd_lanes_));
+    return b_.mul(b_.add(matrix, row), b_.integer(DType::i64, s_.columns, simd_lanes_));
   }
 
   void solve_factored() {
     const bool registers = n_ <= 6 && s_.columns <= 6;
-    LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers),
-               order(b_, DType::i32, lanes_, n_, 1, true);
+    SimdMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers),
+               order(b_, DType::i32, simd_lanes_, n_, 1, true);
     a.load(in_[1], first_);
     order.load(in_[2], first_);
     const auto each = [&](FunctionRef<void(std::int64_t, std::int64_t, Value)> f) {
       for (std::int64_t i = 0; i < n_; ++i) {
         const Value rows = rows_at(order.get(i, 0));
         for (std::int64_t c = 0; c < s_.columns; ++c)
-          f(i, c, b_.add(rows, b_.integer(DType::i64, c, lanes_)));
+          f(i, c, b_.add(rows, b_.integer(DType::i64, c, simd_lanes_)));
       }
     };
     if (!s_.transposed) {
@@ -384,7 +387,7 @@ class MatrixEmitter : Frame {
     triangle(a, x, false, true, false);
     triangle(a, x, true, true, true);
     // What no row number names is 0.
-    LaneMatrix zero = matrix(n_, s_.columns, registers);
+    SimdMatrix zero = matrix(n_, s_.columns, registers);
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t c = 0; c < s_.columns; ++c) zero.set(i, c, real(0));
     zero.store(out_[0], first_);

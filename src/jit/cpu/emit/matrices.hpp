@@ -15,9 +15,9 @@ int matrix_lanes(const LinalgSpec&, const Target&);
 /// What of the spec the code depends on.
 std::string matrices_key(const LinalgSpec&);
 /// Emits `void name(buffers, -, begin, end)`: the matrices begin … end − 1, a multiple of the
-/// lanes. Buffers: operands, results, and a bool for each of these matrices, which becomes true
-/// where they are so near overflow or underflow, or not finite, that run_linalg has to make their
-/// results.
+/// SIMD lanes. Buffers: operands, results, and a bool for each of these matrices, which becomes
+/// true where they are so near overflow or underflow, or not finite, that run_linalg has to make
+/// their results.
 void emit_matrices(IrBuilder&, const std::string& name, const LinalgSpec&);
 #endif
 

@@ -18,7 +18,7 @@ class EighEmitter : Frame {
 
   void eigh() {
     const bool registers = n_ <= 4;
-    LaneMatrix a = matrix(n_, n_, registers), v = matrix(n_ + !registers, n_, registers),
+    SimdMatrix a = matrix(n_, n_, registers), v = matrix(n_ + !registers, n_, registers),
                w = matrix(n_, 1, registers);
     a.load(in_[0], first_);
     // The symmetric part, where Jacobi's way needs only the upper triangle; its largest element;
@@ -37,7 +37,7 @@ class EighEmitter : Frame {
     // Times the power of two that brings that near 1, so that squares neither overflow nor vanish.
     const bool wide = d_ == DType::f64;
     const DType bits = wide ? DType::u64 : DType::u32;
-    const Value exponent = b_.integer(bits, wide ? 0x7ff0000000000000 : 0x7f800000, lanes_);
+    const Value exponent = b_.integer(bits, wide ? 0x7ff0000000000000 : 0x7f800000, simd_lanes_);
     const Value power = b_.max(b_.bitcast(b_.bit_and(b_.bitcast(most, bits), exponent), d_),
                                real(wide ? 0x1p-1022 : 0x1p-126));
     const Value scale = b_.div(real(1), power);
@@ -54,7 +54,7 @@ class EighEmitter : Frame {
     } else {
       // What is smaller counts as 0: its square would have lost digits.
       const double tiny = wide ? 0x1p-485 : 0x1p-51;
-      LaneMatrix off = matrix(n_, 1, false), factors = matrix(n_, 1, false);
+      SimdMatrix off = matrix(n_, 1, false), factors = matrix(n_, 1, false);
       tridiagonalize(a, w, off, factors, real(tiny * tiny));
       if (s_.vectors) product_of_reflections(a, factors, v);
       poison = b_.add(poison, diagonalize(w, off, v, real(tiny)));
@@ -84,7 +84,7 @@ class EighEmitter : Frame {
   std::pair<Value, Value> rotated(const Turn& r, Value x, Value y) {
     return {less(b_.mul(r.c, x), r.s, y), b_.mul_add(r.s, x, b_.mul(r.c, y))};
   }
-  void turn_rows(LaneMatrix& v, const Turn& r, At p, At q) {
+  void turn_rows(SimdMatrix& v, const Turn& r, At p, At q) {
     for (std::int64_t k = 0; s_.vectors && k < n_; ++k) {
       const auto [x, y] = rotated(r, v.get(p, k), v.get(q, k));
       v.set(p, k, x);
@@ -93,7 +93,7 @@ class EighEmitter : Frame {
   }
 
   // All pairs, one after the other. Of a only the upper triangle is kept.
-  void sweep_in_registers(LaneMatrix& a, LaneMatrix& v, Value none) {
+  void sweep_in_registers(SimdMatrix& a, SimdMatrix& v, Value none) {
     const auto at = [](std::int64_t i, std::int64_t j) {
       return std::pair(std::min(i, j), std::max(i, j));
     };
@@ -119,9 +119,9 @@ class EighEmitter : Frame {
   // Householder's reduction of a, both triangles of which are there, to the diagonal d and the
   // off-diagonal e. Row s is left to reflection s, whose vector begins at s + 1, and factors to
   // what belongs to it.
-  void tridiagonalize(LaneMatrix& a, LaneMatrix& d, LaneMatrix& e, LaneMatrix& factors,
+  void tridiagonalize(SimdMatrix& a, SimdMatrix& d, SimdMatrix& e, SimdMatrix& factors,
                       Value none) {
-    LaneMatrix w = matrix(n_, 1, false);
+    SimdMatrix w = matrix(n_, 1, false);
     for (std::int64_t s = 0; s < n_; ++s) {
       d.set(s, 0, a.get(s, s));
       if (s + 1 == n_) break;
@@ -167,7 +167,7 @@ class EighEmitter : Frame {
     }
   }
   // z ← the transposed product of the reflections, and a row of zeros.
-  void product_of_reflections(LaneMatrix& a, LaneMatrix& factors, LaneMatrix& z) {
+  void product_of_reflections(SimdMatrix& a, SimdMatrix& factors, SimdMatrix& z) {
     for (std::int64_t i = 0; i <= n_; ++i)
       for (std::int64_t j = 0; j < n_; ++j) z.set(i, j, real(i == j));
     for (std::int64_t s = n_ - 3; s >= 0; --s)
@@ -180,14 +180,14 @@ class EighEmitter : Frame {
       });
   }
 
-  /// Each lane's lowest block that is not diagonal yet: rows l … m, some of its elements, and what
-  /// rows those of all lanes are among.
+  /// Each SIMD lane's lowest block that is not diagonal yet: rows l … m, some of its elements, and
+  /// what rows those of all SIMD lanes are among.
   enum Block : std::size_t { iteration, low, high, l, m, d_l, d_after, d_m, e_l };
-  Vec<Value> find_block(Value iterations, LaneMatrix& d, LaneMatrix& e, Value tiny) {
+  Vec<Value> find_block(Value iterations, SimdMatrix& d, SimdMatrix& e, Value tiny) {
     const Value zero = real(0), epsilon = real(d_ == DType::f64 ? 0x1p-52 : 0x1p-23);
     const Vec<Value> none{b_.index(n_), b_.index(0), place(n_),
                           place(0),     zero,        zero,
-                          zero,         real(1),     b_.boolean(false, lanes_)};
+                          zero,         real(1),     b_.boolean(false, simd_lanes_)};
     const Vec<Value> found = b_.loop(
         b_.index(0), b_.index(n_ - 1), 1, none,
         [&](Value k, const Vec<Value>& x) {
@@ -212,9 +212,9 @@ class EighEmitter : Frame {
     block.insert(block.end(), found.begin(), found.end() - 1);
     return block;
   }
-  // Implicit QL steps as in linalg_eigh.hpp, each lane at its own block. Gives NaN for lanes that
-  // do not converge, else 0.
-  Value diagonalize(LaneMatrix& d, LaneMatrix& e, LaneMatrix& z, Value tiny) {
+  // Implicit QL steps as in linalg_eigh.hpp, each SIMD lane at its own block. Gives NaN for SIMD
+  // lanes that do not converge, else 0.
+  Value diagonalize(SimdMatrix& d, SimdMatrix& e, SimdMatrix& z, Value tiny) {
     const Value zero = real(0), one = real(1), none = b_.mul(tiny, tiny);
     const std::int64_t columns = s_.vectors ? n_ : 0;
     const Vec<Value> last = b_.while_loop(
@@ -298,7 +298,7 @@ class EighEmitter : Frame {
     return pairs;
   }
 
-  void compare_exchange(LaneMatrix& w, LaneMatrix& v, At i, At j) {
+  void compare_exchange(SimdMatrix& w, SimdMatrix& v, At i, At j) {
     const Value x = w.get(i, 0), y = w.get(j, 0), wrong = b_.compare(Compare::gt, x, y);
     w.set(i, 0, b_.select(wrong, y, x));
     w.set(j, 0, b_.select(wrong, x, y));
@@ -309,8 +309,8 @@ class EighEmitter : Frame {
     }
   }
 
-  // All pairs in turn, until nothing is left off the diagonal in any lane.
-  void sweeps(LaneMatrix& a, LaneMatrix& v, Value small) {
+  // All pairs in turn, until nothing is left off the diagonal in any SIMD lane.
+  void sweeps(SimdMatrix& a, SimdMatrix& v, Value small) {
     constexpr int most_sweeps = 24;
     const auto off_diagonal = [&] {
       Value most = real(0);
@@ -346,7 +346,7 @@ class EighEmitter : Frame {
         }));
   }
 
-  void sort(LaneMatrix& w, LaneMatrix& v) {
+  void sort(SimdMatrix& w, SimdMatrix& v) {
     const auto pairs = comparisons();
     if (w.in_registers()) {
       for (const auto& [i, j] : pairs) compare_exchange(w, v, i, j);
@@ -364,7 +364,7 @@ class EighEmitter : Frame {
   }
 
   // a ← the rows of v as columns, signed as eigh defines.
-  void orient(LaneMatrix& a, LaneMatrix& v, Value poison) {
+  void orient(SimdMatrix& a, SimdMatrix& v, Value poison) {
     v.for_rows(0, n_, [&](At i) {
       Vec<Value> row;
       Value most = real(0);

@@ -37,7 +37,8 @@ Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params,
 Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands,
               std::int64_t uses);
 
-/// Emits the values of a nest: each once per scope, as a scalar where it is the same for all lanes.
+/// Emits the values of a nest: each once per scope, as a scalar where it is the same for all
+/// SIMD lanes.
 class ValueEmitter {
  public:
   ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule& schedule);

@@ -135,7 +135,7 @@ Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
   return b.select(b.compare(Compare::lt, y, zero), inverse, result);
 }
 
-// scalar_math::threefry on lanes.
+// scalar_math::threefry on SIMD lanes.
 Value threefry(IrBuilder& b, Value key, Value counter) {
   const auto high = [&](Value v) { return b.convert(b.shift_right_logical(v, 32), DType::u32); };
   const auto low = [&](Value v) { return b.convert(v, DType::u32); };

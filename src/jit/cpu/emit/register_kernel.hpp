@@ -1,5 +1,5 @@
-// From a register kernel (regions/register_loop.hpp) to LLVM code: one function with its values in
-// registers, one vector of lanes at a time.
+// From a register kernel (regions/register_kernel.hpp) to LLVM code: one function with its values
+// in registers, one vector of lanes at a time.
 #pragma once
 
 #include <string>

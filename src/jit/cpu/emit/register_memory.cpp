@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "../../nest/schedule.hpp"
-#include "lane_matrices.hpp"
+#include "simd_matrices.hpp"
 
 namespace vt::detail::cpu::register_emission {
 

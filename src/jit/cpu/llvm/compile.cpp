@@ -94,8 +94,9 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
 LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
                          const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
-  LLVMTargetMachineRef machine = machine_for(
-      builder.llvm_names(), builder.turning_rows() ? std::max(options.level, 1) : options.level);
+  LLVMTargetMachineRef machine =
+      machine_for(builder.llvm_names(),
+                  builder.transposing_rows() ? std::max(options.level, 1) : options.level);
   run_passes(module, machine, options, builder.counting_loops());
   background_rest();
   LLVMMemoryBufferRef buffer = nullptr;

@@ -292,7 +292,7 @@ LLVMBasicBlockRef IrBuilder::block(const char* name) {
 
 Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init,
                            const LoopBody& body, bool nonempty) {
-  // Rotated form: one test before, one at the end of each round.
+  // Rotated form: one test before, one at the end of each iteration.
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("loop");
   LLVMBasicBlockRef after = block("after");

@@ -111,14 +111,14 @@ class IrBuilder {
   }
   /// The module's loops read and write single elements at places that they count or compute. Then
   /// it pays that LLVM finds out what the counters' bounds are, which spares places being moved
-  /// inside, and keeps what one round stores and the next one loads in a register.
+  /// inside, and keeps what one iteration stores and the next one loads in a register.
   void set_counting_loops() { counting_loops_ = true; }
   bool counting_loops() const { return counting_loops_; }
-  /// The module turns rows in registers. At its lowest level LLVM 19 never ends with some of these
-  /// shuffles (of products with splats), so those are compiled at the next one, still without
+  /// The module transposes rows in registers. At its lowest level LLVM 19 never ends with some of
+  /// these shuffles (of products with splats), so those are compiled at the next one, still without
   /// passes.
-  void set_turning_rows() { turning_rows_ = true; }
-  bool turning_rows() const { return turning_rows_; }
+  void set_transposing_rows() { transposing_rows_ = true; }
+  bool transposing_rows() const { return transposing_rows_; }
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps
   /// rare or long code (slow paths) out of line. The name must determine the body: put dtype and
   /// SIMD lanes in it.
@@ -133,7 +133,8 @@ class IrBuilder {
   // ---- control flow -----------------------------------------------------------------------------
   using LoopBody = FunctionRef<Vec<Value>(Value i, const Vec<Value>& carried)>;
   /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the
-  /// next ones. `nonempty`: lo < hi is known, no test before the first round.
+  /// next ones. `nonempty`: lo < hi is known, no test before the first
+  /// iteration.
   Vec<Value> loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init,
                   const LoopBody& body, bool nonempty = false);
   /// The same with nothing carried.
@@ -341,7 +342,7 @@ class IrBuilder {
   Vec<std::int64_t> numbers_;
   Vec<int> number_roles_;
   Vec<Value> number_values_;
-  bool counting_loops_ = false, turning_rows_ = false;
+  bool counting_loops_ = false, transposing_rows_ = false;
   std::unique_ptr<LineTable> lines_;  // of the function that is open; none if nobody wants them
   std::string diagnostics_;           // what LLVM reported through the context
 };

@@ -237,14 +237,14 @@ class Dots final : public Matmul {
                        vectors = s.k / simd_lanes;
     const bool a_along = s.a_column == 1, b_along = s.b_row == 1 && s.b_column != 1;
     if (a_along && b_along && vectors >= 2 && (s.m <= 4 || s.n <= 2)) return true;
-    // A batch of matrices times vectors: nothing is used twice, so turning the matrices would be
-    // most of the work.
+    // A batch of matrices times vectors: nothing is used twice, so transposing the matrices would
+    // be most of the work.
     if (s.batch > 1 && a_along && b_along && s.m == 1 && s.k >= 4)
       return !plan_register_products(s, host_target());
     if (s.batch > 1 || product_group(s, host_target()) > 1) return false;
     // Adding up SIMD lanes at the end takes as long as some vectors along k.
-    if (s.m <= few_rows && b_along && (a_along || s.n >= worth_turning)) return vectors >= 8;
-    if (s.n > few_columns || !a_along || (s.b_row != 1 && s.m < worth_turning)) return false;
+    if (s.m <= few_rows && b_along && (a_along || s.n >= worth_transposing)) return vectors >= 8;
+    if (s.n > few_columns || !a_along || (s.b_row != 1 && s.m < worth_transposing)) return false;
     return s.n <= very_few_columns ? vectors >= 8 : rows_collide(s) && vectors >= 32;
   }
 
@@ -289,7 +289,7 @@ class Dots final : public Matmul {
 
  private:
   /// times that the other operand reads what is transposed
-  static constexpr std::int64_t worth_turning = 16;
+  static constexpr std::int64_t worth_transposing = 16;
   /// less than half of a vector: SIMD lanes of tiles over columns would be idle
   static constexpr std::int64_t very_few_columns = 6;
   static bool by_columns(const MatmulSpec& s) {

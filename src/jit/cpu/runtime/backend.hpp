@@ -29,10 +29,10 @@ class Backend {
   /// An equation that fits_registers as one function; see register_kernel.hpp. Buffers: operands,
   /// then results.
   virtual Kernel compile_register_kernel(const LaneForm& form, bool hurry) const = 0;
-  /// Code for batches of small matrices, a block of `lanes` of them at a time; no function where
-  /// there is none for this spec. Buffers: operands, then results; [begin, end): matrices, whole
-  /// blocks.
-  virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const = 0;
+  /// Code for batches of small matrices, a block of `simd_lanes` of them at a time; no function
+  /// where there is none for this spec. Buffers: operands, then results; [begin, end): matrices,
+  /// whole blocks.
+  virtual Kernel compile_matrices(const LinalgSpec& spec, int& simd_lanes, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&, bool hurry) const = 0;
   /// Does it pay to run both products as one, block of rows by block of rows? The second one's left
   /// operand has the first one's rows.

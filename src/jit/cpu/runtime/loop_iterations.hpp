@@ -1,5 +1,5 @@
-// LoopRounds: the iterations of a loop, one after the other, on one thread. If its bodies are plain
-// programs, all memory is taken before the first iteration.
+// LoopIterations: the iterations of a loop, one after the other, on one thread. If its bodies are
+// plain programs, all memory is taken before the first iteration.
 #pragma once
 
 #include <span>

@@ -11,7 +11,7 @@
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/numerics/fft_kernels.hpp"
 #include "../../../trace/numerics/linalg_kernels.hpp"
-#include "../../fusion/plan.hpp"
+#include "../../fusion/buffer_plan.hpp"
 #include "../../passes/pipeline.hpp"
 #include "../../services/code_label.hpp"
 #include "../../services/step_time.hpp"

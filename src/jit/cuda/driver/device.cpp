@@ -10,7 +10,7 @@
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/thread_state.hpp"
-#include "../../fusion/plan.hpp"
+#include "../../fusion/buffer_plan.hpp"
 
 namespace vt::detail::cuda {
 

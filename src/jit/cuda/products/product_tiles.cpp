@@ -8,7 +8,7 @@
 
 namespace vt::detail::cuda::product_text {
 
-// What a warp's lanes hold of a product of 16 × 16 by 16 × 8 is told in the PTX manual
+// What a warp's threads hold of a product of 16 × 16 by 16 × 8 is told in the PTX manual
 // (mma.m16n8k16).
 constexpr const char* tensor_functions = R"cuda(
 #ifdef VT_EMULATED

@@ -9,8 +9,8 @@
 
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/numerics/linalg_kernels.hpp"
+#include "../../fusion/buffer_plan.hpp"
 #include "../../fusion/fuse.hpp"
-#include "../../fusion/plan.hpp"
 #include "../../passes/pipeline.hpp"
 #include "../source/nest_source.hpp"
 #include "compile.hpp"

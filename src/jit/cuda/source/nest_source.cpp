@@ -154,7 +154,7 @@ bool NestWriter::per_thread(const StageParts& p) const {
   return results >= mapping_.thread_group / 2.0 || elements <= 8;
 }
 
-void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std::string& lane) {
+void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std::string& member) {
   using namespace nest_reductions;
   const bool in_order = p.folds || (p.running && thread_group == 1);
   // A fold goes iteration by iteration: one thread of the thread group does all of it, as its
@@ -190,14 +190,14 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
     // perhaps without an element.
     line(formatted("const idx n{} = {};", k, n));
     open(formatted("for (idx c{0} = 0; c{0} < n{0}; c{0} += {1})", k, thread_group));
-    line(formatted("const bool inside = c{0} + {1} < n{0};", k, lane));
-    line(formatted("const idx t{0} = inside ? c{0} + {1} : n{0} - 1;", k, lane));
+    line(formatted("const bool inside = c{0} + {1} < n{0};", k, member));
+    line(formatted("const idx t{0} = inside ? c{0} + {1} : n{0} - 1;", k, member));
   } else if (blocks) {
     // Long sums go in blocks, for their accuracy.
     for (int r : p.reductions)
       line(formatted("{0} s{1} = r{1};",
                      register_type(nest_.reductions[static_cast<std::size_t>(r)].dtype), r));
-    open(formatted("for (idx c{0} = {1}; c{0} < {2}; c{0} += {3})", k, lane, n,
+    open(formatted("for (idx c{0} = {1}; c{0} < {2}; c{0} += {3})", k, member, n,
                    sum_block * thread_group));
     for (int r : p.reductions)
       line(formatted("r{0} = {1};", r,
@@ -208,7 +208,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
                    sum_block * thread_group, thread_group));
   } else if (loops) {
     if (!again && !p.running && p.body.stores.empty()) line("#pragma unroll 4");
-    open(formatted("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, again ? "0" : lane, n,
+    open(formatted("for (idx t{0} = {1}; t{0} < {2}; t{0} += {3})", k, again ? "0" : member, n,
                    again ? 1 : thread_group));
   }
   decompose(formatted("t{}", k), p.reduced);

@@ -63,8 +63,8 @@ class NestWriter : SourceWriter {
   // Are there more results than elements for each of them?
   bool per_thread(const StageParts& p) const;
   // One result of each of the stage's reductions, by `thread group` threads of which this is number
-  // `lane`.
-  void reduce(int k, const StageParts& p, int thread_group, const std::string& lane);
+  // `member`.
+  void reduce(int k, const StageParts& p, int thread_group, const std::string& member);
   void accumulate(const StageParts& p, int thread_group, bool chunks);
   // One more iteration of a reduction that is no fold.
   void add_iteration(int r, int thread_group, bool chunks);

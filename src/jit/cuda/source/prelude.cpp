@@ -405,7 +405,7 @@ VT_FN vt_best<T, P> vt_reduce_best(vt_best<T, P> b) {
   }
   return b;
 }
-// Of groups that are columns of a block; only the first thread of each has the result.
+// Of thread groups that are columns of a block; only the first thread of each has the result.
 template <int columns, int group, class Op, class T> VT_FN T vt_reduce_columns(T x) {
   __shared__ T parts[columns * group];
   __syncthreads();
@@ -431,7 +431,7 @@ VT_FN vt_best<T, P> vt_reduce_best_columns(vt_best<T, P> b) {
     }
   return b;
 }
-// What the first thread of a group has.
+// What the first thread of a thread group has.
 template <int group, class T> VT_FN T vt_share(T x) {
   if (group == 1) return x;
   if (group == 32) return vt_warp<sizeof(T)>::from(x, 0);
@@ -441,8 +441,8 @@ template <int group, class T> VT_FN T vt_share(T x) {
   __syncthreads();
   return VT_LOAD(first, 0);
 }
-// The results so far for each thread of a group, after `carry`, which becomes that of the last
-// thread.
+// The results so far for each thread of a thread group, after `carry`, which becomes that of the
+// last thread.
 template <int group, class Op, class T> VT_FN T vt_running(T x, T& carry) {
   if (group == 1) return carry = Op::of(carry, x);
   const int in_warp = threadIdx.x % 32;

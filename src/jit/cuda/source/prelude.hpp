@@ -1,5 +1,5 @@
 // The text that every CUDA kernel begins with: element types, their conversions, arithmetic as the
-// interpreter defines it, and functions that the threads of a group call together. Self-contained,
+// interpreter defines it, and functions that a thread group calls together. Self-contained,
 // so that NVRTC needs no headers.
 #pragma once
 

@@ -318,7 +318,7 @@ std::string sort_move_source(const Record& r, const std::string& name) {
       sort_text::types(r) +
       formatted("constexpr int each = {0}, tile = {0} * 256;\n", r.tile() / 256);
   // A warp ranks 32 elements at a time: after those of the same digit that it had before, and those
-  // in lanes before.
+  // of the threads before it.
   std::string body = R"cuda(
   __shared__ u32 counters[8 * 256], first_here[256];
   __shared__ place first_there[256];

@@ -1,4 +1,4 @@
-// jvp rules of ops that move elements, of the scatters and of products.
+// jvp rules of ops that move elements, and of the scatters.
 #include "../build.hpp"
 #include "../jvp.hpp"
 
@@ -107,15 +107,6 @@ Tensor scatter_extremum(const JvpCall& c) {
         update_wins / Val(choose(binary(Op::gt, met, scalar(d, 0)), met, scalar(d, 1)));
     sum = sum_of(sum, scattered(Op::scatter_add, c, zeros_like(c.x[0]), Val(c.t[2]) * share));
   }
-  return sum;
-}
-
-/// Products: the op of either operand's tangent with the other operand.
-Tensor bilinear(const JvpCall& c) {
-  Tensor sum;
-  if (c.has(0)) sum = emit(c.equation.op, c.equation.params, {c.t[0], c.x[1]}, {});
-  if (c.has(1))
-    sum = grad_build::sum_of(sum, emit(c.equation.op, c.equation.params, {c.x[0], c.t[1]}, {}));
   return sum;
 }
 

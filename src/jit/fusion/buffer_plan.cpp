@@ -1,6 +1,6 @@
 // The buffer plan: liveness and placement of intermediate results: in outputs that are not yet
 // written, over operands that end here, or in one scratch block.
-#include "plan.hpp"
+#include "buffer_plan.hpp"
 
 #include <algorithm>
 #include <limits>

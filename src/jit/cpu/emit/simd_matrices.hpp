@@ -22,23 +22,23 @@ struct At {
   At(Value v) : counted(v) {}
 };
 
-/// As many vectors as each has lanes, the square of their elements transposed; only the first
+/// As many vectors as each has SIMD lanes, the square of their elements transposed; only the first
 /// `wanted` results are made.
 Vec<Value> transposed(IrBuilder& b, Vec<Value> rows, std::int64_t wanted);
 
-/// A run of memory with the rows of as many lanes as a vector has, in as many vectors as a row has
-/// elements: result n has element n of each lane's row.
+/// A run of memory with the rows of as many SIMD lanes as a vector has, in as many vectors as a row
+/// has elements: result n has element n of each SIMD lane's row.
 Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run);
 /// Back.
 Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements);
-/// Does that take fewer instructions than turning squares of rows?
-bool rows_go_apart(const Target& target, std::int64_t row, int lanes);
+/// Does that take fewer instructions than transposing squares of rows?
+bool rows_go_apart(const Target& target, std::int64_t row, int simd_lanes);
 
-/// The elements of one matrix for each lane: in registers, where all numbers of rows and columns
-/// are known now, or in the function's frame.
-class LaneMatrix {
+/// The elements of one matrix for each SIMD lane: in registers, where all numbers of rows and
+/// columns are known now, or in the function's frame.
+class SimdMatrix {
  public:
-  LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns,
+  SimdMatrix(IrBuilder& b, DType d, int simd_lanes, std::int64_t rows, std::int64_t columns,
              bool in_registers);
 
   Value get(At row, At column);
@@ -52,8 +52,8 @@ class LaneMatrix {
   /// `past`: past the caches. Then a matrix is a whole number of cache lines, and so is all in
   /// front of it.
   void store(Value array, Value first, bool past = false);
-  /// Row `row` exchanged with row others[l] of each lane l, columns from `left` on; of a matrix in
-  /// memory.
+  /// Row `row` exchanged with row others[l] of each SIMD lane l, columns from `left` on; of a
+  /// matrix in memory.
   void exchange(std::int64_t row, Value others, std::int64_t left);
   /// rows from … to − 1, one after the other: as code for each, or as a loop.
   void for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body);
@@ -66,7 +66,7 @@ class LaneMatrix {
 
   IrBuilder& b_;
   DType dtype_;
-  int lanes_;
+  int simd_lanes_;
   std::int64_t rows_, columns_;
   bool in_registers_;
   Vec<Value> elements_;

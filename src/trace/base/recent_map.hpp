@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "hash_map.hpp"
@@ -53,10 +54,10 @@ class RecentMap {
   Kept* found(const K& key) {
     const auto at = entries_.find(key);
     if (at == entries_.end()) return nullptr;
-    std::uint64_t& used = at->second.used;
+    const std::atomic_ref used(at->second.used), now(now_);
     // What is asked for again and again writes nothing.
-    if (__atomic_load_n(&used, __ATOMIC_RELAXED) != __atomic_load_n(&now_, __ATOMIC_RELAXED))
-      __atomic_store_n(&used, __atomic_add_fetch(&now_, 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    if (used.load(std::memory_order_relaxed) != now.load(std::memory_order_relaxed))
+      used.store(now.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return &at->second;
   }
   // One from a small map. From a large one several at once, as all entries are moved for that.

@@ -1,4 +1,5 @@
-// Ref<T>: intrusive shared ownership for the small immutable objects of the IR.
+// Ref<T>: intrusive shared ownership for the small immutable objects of the IR: one pointer and one
+// allocation, where a shared_ptr has two words to copy for each operand of each equation.
 #pragma once
 
 #include <atomic>

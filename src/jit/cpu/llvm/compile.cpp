@@ -304,7 +304,7 @@ void Code::link_with_llvm(std::span<const char> object, std::span<const std::str
 
 void Code::replace(std::shared_ptr<const Code> better) const {
   for (std::size_t i = 0; i < addresses_.size(); ++i)
-    __atomic_store_n(&addresses_[i], better->addresses_[i], __ATOMIC_RELEASE);
+    std::atomic_ref(addresses_[i]).store(better->addresses_[i], std::memory_order_release);
   better_ = std::move(better);
   set_unoptimised(false);
 }

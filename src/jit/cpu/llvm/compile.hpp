@@ -2,6 +2,7 @@
 // linking, unloading.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,7 +51,9 @@ class Code {
   Code& operator=(const Code&) = delete;
 
   /// Address of names[i].
-  void* address(std::size_t i) const { return __atomic_load_n(&addresses_[i], __ATOMIC_ACQUIRE); }
+  void* address(std::size_t i) const {
+    return std::atomic_ref(addresses_[i]).load(std::memory_order_acquire);
+  }
   template <class Function>
   Function* function(std::size_t i = 0) const {
     return reinterpret_cast<Function*>(address(i));
@@ -61,7 +64,7 @@ class Code {
   void replace(std::shared_ptr<const Code> better) const;
   /// Is it to be replaced?
   void set_unoptimised(bool unoptimised) const {
-    __atomic_store_n(&unoptimised_, unoptimised, __ATOMIC_RELAXED);
+    std::atomic_ref(unoptimised_).store(unoptimised, std::memory_order_relaxed);
   }
   /// Function 0, for programs.
   static Kernel as_kernel(std::shared_ptr<const Code> code) {
@@ -75,8 +78,7 @@ class Code {
   LoadedObject object_;
   LLVMOrcJITDylibRef library_ = nullptr;  // where LLVM's linker is used
   LLVMOrcResourceTrackerRef tracker_ = nullptr;
-  // Read and written atomically (__atomic builtins: the operations of std::atomic are functions, of
-  // which header-only mode has enough).
+  // These two are read and written atomically, once the object is made.
   mutable Vec<void*> addresses_;
   mutable bool unoptimised_ = false;
   mutable std::shared_ptr<const Code> better_;

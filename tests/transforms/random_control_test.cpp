@@ -14,7 +14,7 @@ using vt_test::random_control::Dual;
 using vt_test::random_control::Program;
 
 const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1);
-const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 2000) / 16;
+const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 1000) / 16;
 
 struct Arguments {
   Tensor x, v, rows, n;

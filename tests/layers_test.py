@@ -1,5 +1,6 @@
-"""Checks every include of include/ and src/ against the order of the folders, how many files each
-folder holds, and the opening of files."""
+"""Checks every include of include/ and src/ against the order of the folders, that sources include
+what declares the names they use, how many files each folder holds, and the opening of files."""
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -140,6 +141,52 @@ for file in files:
     asks = "#if VT_HAS_LLVM_HEADERS" in file.read_text(encoding="utf-8")
     if asks and not defines_before(name, "VT_HAS_LLVM_HEADERS", set()):
         errors.append(f"{name}: nothing that it includes before defines VT_HAS_LLVM_HEADERS")
+# The tests compile many sources as one, where each finds what those before it included. So names of
+# two words and more that a header declares in a namespace (and thus not indented) are looked for.
+texts = {f.relative_to(root).as_posix(): f.read_text(encoding="utf-8") for f in files}
+head = re.compile(r"^(?:template <.*> *)?(?:class|struct|enum class|using|concept) (\w+)"
+                  r"|^(?!return|#|//|\}|using|namespace)[\w:<>,&*\[\] ]* [&*]*(\w+)\(", re.M)
+two_words = re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*|[a-z]\w*_\w*[a-z0-9]")
+
+
+def declared_by(text):
+    return {a or b for a, b in head.findall(text) if two_words.fullmatch(a or b)}
+
+
+def direct_includes(name):
+    for kind, target in re.findall(r'^ *# *include ([<"])([^>"]+)[>"]', texts[name], re.M):
+        place = "include" if kind == "<" else posixpath.dirname(name)
+        other = posixpath.normpath(posixpath.join(place, target))
+        if other in texts:
+            yield other
+
+
+def included_by(name, seen):
+    for other in included[name]:
+        if other not in seen:
+            seen.add(other)
+            included_by(other, seen)
+    return seen
+
+
+included = {name: list(direct_includes(name)) for name in texts}
+declaring = {}
+for name, text in texts.items():
+    if name.endswith(".hpp"):
+        for word in declared_by(text):
+            declaring.setdefault(word, set()).add(name)
+declaring.pop("static_assert")
+assert {"HashMap", "op_weight"} <= declaring.keys(), "the check itself is broken"
+for name, text in texts.items():
+    if not name.endswith(".cpp"):
+        continue
+    code = re.sub(r'R"cuda\(.*?\)cuda"', "", text, flags=re.S)
+    code = re.sub(r'"(\\.|[^"\\\n])*"', "", re.sub(r"//.*", "", code))
+    used = set(re.findall(r"(?<![\w.>:])(\w+(?=\()|[A-Z]\w+)", code))
+    own = set(re.findall(r"[\w>&*\]] [&*]?(\w+)(?=[ ]?[\[={(;,):])", code))
+    seen = included_by(name, set())
+    errors += [f"{name}: uses {word} of {min(declaring[word])}, which it does not include"
+               for word in sorted(used & declaring.keys() - own) if not declaring[word] & seen]
 others = {p.parent for top in ("tests", "perf", "examples") for p in (root / top).rglob("*.?pp")}
 others = {p.relative_to(root).as_posix() for p in others if ".venv" not in p.parts}
 for folder in sorted({*may_include, *others, "scripts"}):

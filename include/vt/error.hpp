@@ -12,7 +12,7 @@ enum class ErrorKind {
   value,      ///< an argument outside its range
   tree,       ///< arguments or results whose structure does not fit
   tracer,     ///< a tracer looked at, or used after its recording ended
-  transform,  ///< a transform asked for what has no meaning (gradient of a non-scalar …)
+  transform,  ///< a transform asked for what has no meaning (derivative of a callback …)
   memory,     ///< a buffer could not be had
   backend,    ///< compiler, device or cache trouble
   io,         ///< files

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "../../trace/base/environment.hpp"
+#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../nest/cost_model.hpp"
 #include "lane_form.hpp"
 #include "merge_axes.hpp"
 #include "region_gain.hpp"

@@ -3,6 +3,8 @@
 
 #include <vt/detail/loops.hpp>
 
+#include "mapping.hpp"
+
 namespace vt::detail::cuda {
 
 namespace update_plans {

@@ -7,6 +7,8 @@
 
 #include <vt/detail/message.hpp>
 
+#include "broadcasting.hpp"
+
 namespace vt::detail {
 
 DType promote(DType a, DType b) {

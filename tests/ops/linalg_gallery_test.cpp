@@ -588,10 +588,10 @@ TEST(LinalgGallery, IsLarge) { EXPECT_GE(vt_test::families().size(), 60u); }
 
 TEST(LinalgGallery, OneAtATime) {
   for (const DType d : every_dtype)
-    for (const int n : {0, 1, 2, 3, 4, 12, 20, 33}) {
+    for (const int n : {0, 1, 2, 3, 4, 12, 33}) {
       if (few && n != 3 && n != 12) continue;
       if (n == 33 && d != vt::f64) continue;
-      if ((n == 12 || n == 20) && d == vt::c64) continue;
+      if (n == 12 && d == vt::c64) continue;
       for (const Function& f : functions()) check(f, d, cases_of(n, d), false);
     }
 }
@@ -623,8 +623,7 @@ TEST(LinalgGallery, NotSquare) {
 }
 
 TEST(LinalgGallery, Large) {
-  for (const auto& [d, n] :
-       {std::pair(vt::f64, 100), {vt::f32, 100}, {vt::f64, 200}, {vt::c128, 60}}) {
+  for (const auto& [d, n] : {std::pair(vt::f32, 100), {vt::f64, 200}, {vt::c128, 60}}) {
     if (few && n != 60) continue;
     std::vector<Case> all;
     for (const Family& f : vt_test::families())

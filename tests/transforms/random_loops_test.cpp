@@ -134,7 +134,7 @@ struct Program {
 };
 
 const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1),
-                    count = vt_test::environment("VT_FUZZ_COUNT", 150) * 2 / 5;
+                    count = vt_test::environment("VT_FUZZ_COUNT", 100) * 2 / 5;
 const vt_test::Tolerance close{.relative = 1e-9, .absolute = 1e-10};
 
 TEST(RandomLoops, CompiledIsInterpreted) {

@@ -141,7 +141,7 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
 /// The result of lstsq.
 struct LstsqResult {
-  Tensor x;  ///< [..., n] or [..., n, k]: the shortest of those for which |a x − b| is least
+  Tensor x;          ///< [..., n] or [..., n, k]: the shortest for which |a x − b| is least
   Tensor residuals;  ///< |b − a x|²: [...] or [..., k], one for each right side
   Tensor rank;       ///< i32 [...]
   Tensor s;          ///< singular values of a, [..., min(m, n)]

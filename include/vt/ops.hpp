@@ -777,9 +777,9 @@ Tensor hsv_to_rgb(Operand images);
 /// How an image of another size is made: from the nearest pixel, or with the filter of that name.
 enum class Resize : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
 /// x with the extents `shape`, of the same rank, as samples at the middles of the new pixels. Where
-/// an axis shrinks the filter is widened if `antialias` is set. Weights beyond the edges are left
-/// out, and the others scaled to sum 1. Floats; integers become f32 (but for nearest). Throws:
-/// Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
+/// an axis shrinks the filter is widened if `antialias` is set. Weights beyond edges are left out,
+/// and the others scaled to sum 1. Floats; integers become f32 (but for nearest).
+/// Throws: Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
 Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, bool antialias = true);
 /// Windows of images, each brought to one size by linear interpolation between pixels (or by the
 /// nearest).

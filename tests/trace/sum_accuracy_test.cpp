@@ -27,7 +27,7 @@ const Case cases[] = {{{3000000}, {0}},
 
 double unit_of(DType d) { return std::ldexp(0.5, real_dtype(d) == f64 ? -52 : -23); }
 // Roundings. A thread of a CUDA device may add some hundreds of numbers one after the other.
-double few() { return default_device() == cpu() ? 16 : 100; }
+double few() { return default_device() == cpu() ? 16 : 40; }
 
 // Equal numbers, whose roundings all go the same way: |x| n is the exact sum.
 template <class F>

@@ -2,6 +2,7 @@
 // values, and every message.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -352,6 +353,24 @@ TEST(VmapErrors, MessagesShowWhatOneLaneSees) {
       vt::ErrorKind::shape,
       {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp", "in one of 8 lanes of vt::vmap",
        "argument 0 mapped at axis 0 of f32[8,3,4]"});
+}
+
+struct Line {
+  Tensor slope;
+  Tensor at(const Tensor& x) const { return slope * x; }
+};
+
+TEST(VmapApi, MembersAreFunctions) {
+  const Line lines{vt::tensor({2.0, 3.0})};
+  const Tensor x = vt::tensor({5.0, 7.0});
+  EXPECT_EQ(vt::vmap(&Line::at)(lines, x).to_vector<double>(), (std::vector<double>{10, 21}));
+  EXPECT_EQ(vt::jit(&Line::slope)(lines).to_vector<double>(), (std::vector<double>{2, 3}));
+  // Also of what leads to an object, as std::invoke has it.
+  auto at = &Line::at;
+  const Line* pointer = &lines;
+  EXPECT_EQ(vt::detail::call(at, pointer, x).to_vector<double>(), (std::vector<double>{10, 21}));
+  EXPECT_EQ(vt::detail::call(at, std::ref(lines), x).to_vector<double>(),
+            (std::vector<double>{10, 21}));
 }
 
 }  // namespace

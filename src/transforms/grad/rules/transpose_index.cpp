@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "../../../trace/ir/axis_map.hpp"
 #include "../build.hpp"
 #include "../jvp.hpp"
 #include "../transpose.hpp"
@@ -22,11 +23,7 @@ void cumsum(const TransposeCall& c) {
 void reshape(const TransposeCall& c) { c.cotangents[0] = with_shape(c.ct(), c.shape(0)); }
 
 void transpose(const TransposeCall& c) {
-  const Axes& permutation = c.as<PermutationParams>().permutation;
-  Axes inverse = permutation;
-  for (std::size_t i = 0; i < permutation.size(); ++i)
-    inverse[at(permutation[i])] = static_cast<int>(i);
-  c.cotangents[0] = permuted(c.ct(), inverse);
+  c.cotangents[0] = permuted(c.ct(), inverse(c.as<PermutationParams>().permutation));
 }
 
 // New axes and broadcast ones were copies: their cotangents add up.

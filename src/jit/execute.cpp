@@ -20,8 +20,10 @@
 #include "../trace/record/devices.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
+#include "call_list.hpp"
 #include "cpu/runtime/program.hpp"
 #include "passes/lower_complex.hpp"
+#include "passes/passes.hpp"
 #include "services/counters.hpp"
 #include "services/executables.hpp"
 #include "services/machine_limits.hpp"
@@ -112,8 +114,15 @@ std::shared_ptr<Executable> interpreted_instead(const GraphBody& graph, const st
   return std::make_shared<InterpretedGraph>(graph);
 }
 
+// Batched calls as equations that kernels are made of.
+GraphBody without_batched_calls(const GraphBody& graph) {
+  return simplify(lower_batched_calls(graph), SimplifyFor::running);
+}
+
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
                                     std::span<const char> donated = {}) {
+  if (suits_call_list(graph)) return std::make_shared<CallList>(graph, b);
+  if (has_batched_calls(graph)) return compile(without_batched_calls(graph), b, donated);
   OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
   std::string lack;
   try {
@@ -223,6 +232,8 @@ constexpr std::size_t most_programs = 1024;
 // host what has no such form.
 std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int device,
                                                std::span<const char> donated = {}) {
+  if (has_batched_calls(graph))
+    return compile_for_device(without_batched_calls(graph), device, donated);
   if (!has_complex(graph)) return cuda_executable(graph, device, donated);
   if (const auto real = lower_complex(graph)) return cuda_executable(*real, device, donated);
   return std::make_shared<HostDetour>(host_executable(graph), vt::cuda(device));
@@ -313,6 +324,9 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
   const bool on_host = device.kind == Device::Kind::cpu;
   const Backend* b = on_host ? backend() : nullptr;
   if (on_host && !b) return interpreted(graph, inputs);
+  // A list of calls differs from minibatch to minibatch, and is as soon planned as found again.
+  if (on_host && suits_call_list(graph))
+    return CallList(simplify(graph, SimplifyFor::running), *b).run(inputs);
   ProgramCache& cache = program_cache();
   const std::size_t hash = hash_of(graph);
   std::shared_ptr<Seen> entry;

@@ -289,6 +289,21 @@ inline Cases dots() {
   return cases;
 }
 
+/// Rows of arrays of 4 and 3 rows: some twice, some of none.
+inline Cases rows_of_arrays(bool sums) {
+  Cases cases;
+  for (const bool many : {false, true}) {
+    RowsParams p{{{0, 1, 3}, {1, 2, 1}, {-1, 0, 2}, {0, 3, 1}}};
+    for (int i = 0; many && i < 9; ++i) p.runs.push_back({i % 2, i % 3, 1});
+    if (sums) p.extents = {4, 3};
+    const std::vector<vt::Tensor> arrays = {random_of({4, 2}, -2, 2, 351),
+                                            random_of({3, 2}, -2, 2, 352)};
+    const std::vector<vt::Tensor> all = {random_of({p.count(), 2}, -2, 2, 353)};
+    cases.push_back({many ? "many runs" : "few runs", make_params(p), sums ? all : arrays});
+  }
+  return cases;
+}
+
 inline Cases windows(bool sums) {
   Cases cases;
   std::uint64_t seed = 350;
@@ -593,6 +608,8 @@ inline const std::map<Op, Cases>& table() {
     t[Op::scatter_mul] = scatters(0.5, 1.5);
     t[Op::scatter_min] = scatters(-2, 2);
     t[Op::scatter_max] = scatters(-2, 2);
+    t[Op::rows] = rows_of_arrays(false);
+    t[Op::rows_add] = rows_of_arrays(true);
     t[Op::windows] = windows(false);
     t[Op::overlap_add] = windows(true);
     t[Op::dot_general] = dots();
@@ -640,10 +657,12 @@ inline const std::vector<Op> without_derivative = {Op::input,
 // complex_test, fft_test, linalg_complex_test
 inline const std::vector<Op> of_complex = {Op::real,    Op::imag, Op::conj,
                                            Op::complex, Op::fft,  Op::eig};
-// custom_rules_test, control_grad_test, recursion_test; nothing differentiates a fused region
+// custom_rules_test, batched_call_test, control_grad_test, recursion_test; nothing differentiates a
+// fused region
 inline const std::vector<Op> with_sub_graphs = {
-    Op::call,       Op::recursive_call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap,
-    Op::checkpoint, Op::cond,           Op::while_,     Op::scan,       Op::fused_region};
+    Op::call,       Op::batched_call, Op::recursive_call, Op::custom_jvp,
+    Op::custom_vjp, Op::custom_vmap,  Op::checkpoint,     Op::cond,
+    Op::while_,     Op::scan,         Op::fused_region};
 
 // vmap_collectives_test
 inline const std::vector<Op> between_lanes = {Op::psum,       Op::pmax,       Op::pmin,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "property.hpp"
+#include "src/trace/ir/called_function.hpp"
 #include "src/trace/ir/graph.hpp"
 #include "src/trace/record/node.hpp"
 #include "src/trace/record/scope.hpp"
@@ -447,6 +448,26 @@ inline void add_dot(std::vector<PrimitiveCase>& cases) {
   }
 }
 
+/// Rows of two arrays of 4 and 3 rows, some twice, some not at all, some of none.
+inline void add_rows(std::vector<PrimitiveCase>& cases) {
+  RowsParams few{{{0, 1, 3}, {1, 2, 1}, {-1, 0, 2}, {0, 3, 1}}};
+  RowsParams many;
+  for (int i = 0; i < 12; ++i) many.runs.push_back({i % 2, i % 3, 1});
+  for (const RowsParams& p : {few, many})
+    for (DType d : {vt::f32, vt::f64, vt::f16, vt::i32, vt::bool_, vt::c64}) {
+      const std::int64_t count = p.count();
+      cases.push_back({Op::rows, make_params(p), {{d, {4, 2}}, {d, {3, 2}}}});
+      cases.push_back({Op::rows, make_params(p), {{d, {4}}, {d, {3}}}});
+      if (vt::is_bool(d)) continue;
+      RowsParams back = p;
+      back.extents = {4, 3};
+      cases.push_back({Op::rows_add, make_params(back), {{d, {count, 2}, -1, 1}}});
+      cases.push_back({Op::rows_add, make_params(back), {{d, {count}, -1, 1}}});
+    }
+  cases.push_back({Op::rows, make_params(RowsParams{}), {{vt::f32, {4, 2}}}});
+  cases.push_back({Op::rows, make_params(RowsParams{{{0, 2, 2}}}), {{vt::f32, {4, 0}}}});
+}
+
 inline void add_windows(std::vector<PrimitiveCase>& cases) {
   const auto add = [&](DType d, const Shape& shape, const Axes& axes, const Shape& sizes,
                        const Shape& strides, const Shape& dilations) {
@@ -757,6 +778,44 @@ inline void add_fused_regions(std::vector<PrimitiveCase>& cases) {
   }
 }
 
+/// (x, w, s): x w, tanh(x w) · s, for each lane or summed over lanes.
+inline BatchedCallParams batched_call(DType d, const vt::Vec<bool>& mapped,
+                                      const vt::Vec<bool>& summed, std::int64_t lanes,
+                                      std::vector<OperandSpec>& operands) {
+  const std::vector<Aval> lane{Aval(d, Shape{3}), Aval(d, Shape{3, 2}), Aval(d, Shape{})};
+  BatchedCallParams p;
+  p.body = body_of(
+      [d](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> {
+        const vt::Tensor y =
+            emit(Op::dot_general, make_params(DotParams{{0}, {0}, {}, {}, d}), {a[0], a[1]}, {});
+        return {y, emit(Op::mul, {}, {emit(Op::tanh, {}, {y}, {}), a[2]}, {})};
+      },
+      lane);
+  p.function = vt::detail::called_function("cell");
+  p.lanes.count = lanes;
+  for (std::size_t i = 0; i < lane.size(); ++i) {
+    operands.push_back({d, lane[i].shape, -1, 1});
+    p.lanes.mapped.push_back(mapped[i]);
+    if (mapped[i]) operands[i].shape.insert(operands[i].shape.begin(), lanes);
+  }
+  p.summed.append(summed.begin(), summed.end());
+  return p;
+}
+inline void add_batched_calls(std::vector<PrimitiveCase>& cases) {
+  const auto add = [&](DType d, const vt::Vec<bool>& mapped, const vt::Vec<bool>& summed,
+                       std::int64_t lanes) {
+    std::vector<OperandSpec> operands;
+    BatchedCallParams p = batched_call(d, mapped, summed, lanes, operands);
+    cases.push_back({Op::batched_call, make_params(std::move(p)), operands, 16});
+  };
+  add(vt::f32, {true, false, false}, {false, false}, 5);
+  add(vt::f32, {true, false, true}, {true, false}, 5);
+  add(vt::f64, {false, true, true}, {false, true}, 4);
+  add(vt::f32, {true, true, false}, {true, true}, 1);
+  add(vt::c64, {true, false, false}, {false, true}, 3);
+  add(vt::f32, {true, false, false}, {false, true}, 0);
+}
+
 /// A pure callback: (x, w) → (x · w, Σ w), one lane or all lanes at a time. Prints and checks have
 /// no results: control_effects_test.
 inline void add_callbacks(std::vector<PrimitiveCase>& cases) {
@@ -787,6 +846,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_linalg(all);
     primitive_table::add_shape(all);
     primitive_table::add_index(all);
+    primitive_table::add_rows(all);
     primitive_table::add_windows(all);
     primitive_table::add_dot(all);
     primitive_table::add_conv(all);
@@ -795,6 +855,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_complex(all);
     primitive_table::add_callbacks(all);
     primitive_table::add_fused_regions(all);
+    primitive_table::add_batched_calls(all);
     return all;
   }();
   return cases;

@@ -64,6 +64,11 @@ View dense(std::int64_t batch, std::int64_t outer, std::int64_t inner) {
 
 }  // namespace matmul_plan
 
+void ProductKernel::run_rows(const void*, const void*, void*, std::int64_t, const RowsDone&,
+                             const PackedOperands&) const {
+  fail(ErrorKind::backend, "vt: internal: a product for one number of rows", {});
+}
+
 MatmulPlan plan_matmul(const DotParams& p, const Aval& lhs, const Aval& rhs) {
   using namespace matmul_plan;
   const Axes lhs_free = free_axes(lhs.shape.rank(), p.lhs_contract, p.lhs_batch),

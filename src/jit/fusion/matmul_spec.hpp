@@ -23,6 +23,11 @@ struct MatmulSpec {
   std::int64_t b_batch = 0, b_row = 0, b_column = 1;
   /// what else is done with every element of c, in multiply-adds: decides how it is cut for threads
   std::int64_t work_after = 0;
+  /// the kernel is for any number of rows of c, of which m (or the batch) is the most; what a row
+  /// of c is does not depend on how many there are
+  bool any_rows = false;
+  /// … for any k
+  bool any_depth = false;
 };
 
 /// Operands of a product in the order in which its kernel reads them, made once for many runs;
@@ -73,6 +78,10 @@ class ProductKernel {
   /// `packed`: what pack() made of these operands.
   virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {},
                    const PackedOperands& packed = {}) const = 0;
+  /// The first `rows` rows of c, counted over the whole batch: whole products of several. Only of
+  /// kernels for any_rows.
+  virtual void run_rows(const void* a, const void* b, void* c, std::int64_t rows,
+                        const RowsDone& done, const PackedOperands& packed) const;
   /// What every run would do again to operands that stay the same; null: an operand that does not.
   virtual PackedOperands pack(const void*, const void*) const { return {}; }
   /// Bytes that pack() takes for one of them, the other, or both.

@@ -9,6 +9,10 @@ namespace vt::detail {
 /// Replaces equations that own a sub-graph they merely run (call, checkpoint, custom_*) by its
 /// equations.
 GraphBody inline_calls(GraphBody);
+/// Replaces batched calls and what gathers rows for them by equations for all lanes at once, in
+/// sub-graphs as well.
+GraphBody lower_batched_calls(GraphBody);
+bool has_batched_calls(const GraphBody&);
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
 /// windows, which become loop nests; operands of the others in an order that plan_conv takes,
 /// filters that are flipped are read from their ends. For a device all stay convolutions,

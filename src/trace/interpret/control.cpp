@@ -1,4 +1,4 @@
-// Interpreter rules of cond, while and scan: the loops as they are defined,
+// Interpreter rules of cond, while, scan and batched calls: the loops as they are defined,
 // one lane after the other.
 #include <algorithm>
 #include <cstring>
@@ -56,6 +56,43 @@ void cond(Frame& frame) {
     const std::int32_t index = frame.read<std::int32_t>(0)[p.lanes.mapped[0] ? lane : 0];
     store_results(frame, 0, lane, p.lanes.count,
                   interpret(*p.branches[chosen(p, index)], lane_operands(frame, p.lanes, lane, 1)));
+  }
+}
+
+void batched_call(Frame& frame) {
+  const auto& p = frame.params<BatchedCallParams>();
+  const auto lanes = static_cast<std::size_t>(p.lanes.count);
+  // The results of all lanes; sums are those of arrays over their first axis.
+  GraphBody sums;
+  Vec<BufferRef> all;
+  Vec<std::size_t> bytes;
+  for (Var v : p.body->outputs) {
+    const Aval& lane = p.body->aval(v);
+    Aval stacked(lane.dtype, Shape{p.lanes.count});
+    stacked.shape.append(lane.shape.begin(), lane.shape.end());
+    sums.fresh(stacked);
+    bytes.push_back(lane.bytes());
+    all.push_back(frame.scratch(lanes * lane.bytes()));
+  }
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const LaneScope here(p.lanes, static_cast<std::int64_t>(lane));
+    const Vec<BufferRef> results =
+        interpret(*p.body, lane_operands(frame, p.lanes, static_cast<std::int64_t>(lane), 0));
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (bytes[i])
+        std::memcpy(all[i]->as<std::byte>() + lane * bytes[i], results[i]->data, bytes[i]);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!p.summed[i]) {
+      frame.outputs[i] = std::move(all[i]);
+      continue;
+    }
+    Equation sum;
+    sum.op = Op::reduce_sum;
+    sum.params = make_params(AxesParams{Axes{0}});
+    sum.inputs.push_back(static_cast<Var>(i));
+    sum.outputs.push_back(sums.fresh(p.body->aval(p.body->outputs[i])));
+    frame.outputs[i] = std::move(interpret_equation(sum, sums, {&all[i], 1})[0]);
   }
 }
 

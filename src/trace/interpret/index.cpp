@@ -219,4 +219,50 @@ void scatter_max(Frame& frame) {
   run_combining(frame, [](auto a, auto b) { return scalar_math::max(a, b); });
 }
 
+void rows(Frame& frame) {
+  const auto& p = frame.params<RowsParams>();
+  auto* out = static_cast<std::byte*>(frame.make_bytes());
+  if (frame.out().bytes() == 0) return;
+  const std::size_t row = frame.out().bytes() / static_cast<std::size_t>(p.count());
+  for (const RowRun& run : p.runs) {
+    const std::size_t bytes = static_cast<std::size_t>(run.count) * row;
+    if (run.operand < 0) std::memset(out, 0, bytes);
+    else if (bytes)
+      std::memcpy(out,
+                  frame.bytes(static_cast<std::size_t>(run.operand)) +
+                      static_cast<std::size_t>(run.first) * row,
+                  bytes);
+    out += bytes;
+  }
+}
+
+void rows_add(Frame& frame) {
+  const auto& p = frame.params<RowsParams>();
+  const DType d = frame.in().dtype;
+  if (is_bool(d)) refuse_dtype(frame);
+  const BufferRef wide = frame.widened();
+  // Of complex numbers both parts are numbers of their own.
+  const std::int64_t parts = is_complex(d) ? 2 : 1;
+  std::int64_t row = parts;
+  for (std::size_t k = 1; k < frame.in().shape.size(); ++k) row *= frame.in().shape[k];
+  for (std::size_t i = 0; i < p.extents.size(); ++i) {
+    BufferRef sums =
+        frame.scratch(static_cast<std::size_t>(frame.out(i).elements()) * size_of(wide_of(d)));
+    with_wide_type(is_complex(d) ? DType::f64 : d, [&](auto tag) {
+      using W = decltype(tag);
+      const W* in = wide->as<const W>();
+      W* const out = sums->as<W>();
+      std::fill_n(out, p.extents[i] * row, W(0));
+      for (const RowRun& run : p.runs) {
+        const std::int64_t count = run.count * row;
+        if (run.operand == static_cast<int>(i))
+          for (std::int64_t k = 0; k < count; ++k)
+            out[run.first * row + k] = scalar_math::add(out[run.first * row + k], in[k]);
+        in += count;
+      }
+    });
+    frame.narrow(std::move(sums), i);
+  }
+}
+
 }  // namespace vt::detail::interp_index

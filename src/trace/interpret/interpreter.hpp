@@ -172,6 +172,7 @@ void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(
 Vec<std::int64_t> update_positions(const Frame&);
 void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&),
     scatter_max(Frame&);
+void rows(Frame&), rows_add(Frame&);
 }  // namespace interp_index
 namespace interp_fft {
 void fft(Frame&);
@@ -188,7 +189,7 @@ void call(Frame&);
 void recursive_call(Frame&);
 }  // namespace interp_structure
 namespace interp_control {
-void cond(Frame&), while_loop(Frame&), fused_region(Frame&), scan(Frame&);
+void batched_call(Frame&), cond(Frame&), while_loop(Frame&), fused_region(Frame&), scan(Frame&);
 }
 namespace interp_effect {
 void debug_print(Frame&), check(Frame&), callback(Frame&);

@@ -99,6 +99,7 @@ Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e,
       }
       break;
     }
+    case Op::batched_call: made = outputs(*e.as<BatchedCallParams>().body, operands); break;
     case Op::fused_region: made = outputs(*e.as<RegionParams>().body, operands); break;
     case Op::while_: {
       const Flags looped = loop_operands(e, operands);

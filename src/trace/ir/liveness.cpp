@@ -74,6 +74,7 @@ Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
       for (const GraphRef& branch : e.as<CondParams>().branches)
         join(needed, 1, inputs(branch, results));
       break;
+    case Op::batched_call: needed = inputs(e.as<BatchedCallParams>().body, results); break;
     case Op::fused_region: needed = inputs(e.as<RegionParams>().body, results); break;
     case Op::while_:
     case Op::scan: {

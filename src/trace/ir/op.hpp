@@ -39,6 +39,8 @@ enum class Op : std::uint8_t {
   // index
   slice, dynamic_slice, dynamic_update_slice, gather,
   scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
+  // rows of several arrays
+  rows, rows_add,
   // windows
   windows, overlap_add,
   // contract
@@ -50,7 +52,8 @@ enum class Op : std::uint8_t {
   // collective: between the lanes of a named axis
   psum, pmax, pmin, all_gather, all_to_all, ppermute,
   // structure: equations that own a sub-graph
-  call, recursive_call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
+  call, batched_call, recursive_call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond,
+  while_, scan,
   fused_region,
   // effect: what happens besides results; callback has results, the others have none
   debug_print, check, callback,
@@ -69,6 +72,7 @@ enum class Family : std::uint8_t {
   order,
   shape,
   index,
+  rows,
   window,
   contract,
   spectral,
@@ -266,6 +270,8 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::scatter_mul, "scatter_mul", 3, index);
   row(Op::scatter_min, "scatter_min", 3, index);
   row(Op::scatter_max, "scatter_max", 3, index);
+  row(Op::rows, "rows", -1, Family::rows, linear);
+  row(Op::rows_add, "rows_add", 1, Family::rows, linear);
   row(Op::windows, "windows", 1, window, linear);
   row(Op::overlap_add, "overlap_add", 1, window, linear);
   row(Op::dot_general, "dot_general", 2, contract, bilinear);
@@ -287,6 +293,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::all_to_all, "all_to_all", 1, collective, linear);
   row(Op::ppermute, "ppermute", 1, collective, linear);
   row(Op::call, "call", -1, structure);
+  row(Op::batched_call, "batched_call", -1, structure);
   row(Op::recursive_call, "recursive_call", -1, structure);
   row(Op::custom_jvp, "custom_jvp", -1, structure);
   row(Op::custom_vjp, "custom_vjp", -1, structure);

@@ -122,6 +122,11 @@ struct Hasher {
   void add(const DotParams& p) {
     all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype);
   }
+  void add(const RowsParams& p) {
+    mix(p.runs.size());
+    for (const RowRun& run : p.runs) all(run.operand, run.first, run.count);
+    add(p.extents);
+  }
   void add(const WindowParams& p) { all(p.axes, p.sizes, p.strides, p.dilations, p.extents); }
   void add(const ConvParams& p) {
     add(p.dot);
@@ -151,6 +156,7 @@ struct Hasher {
   void add(const WhileParams& p) { all(p.condition, p.body, p.carries, p.lanes, p.checkpoints); }
   void add(const ScanParams& p) { all(p.body, p.carries, p.sequences, p.length, p.reverse); }
   void add(const RegionParams& p) { all(p.body, p.lanes); }
+  void add(const BatchedCallParams& p) { all(p.body, p.lanes, p.summed); }
   void add(const std::string& s) { mix(std::hash<std::string>()(s)); }
   void add(const EffectLanes& l) { all(l.extents, l.carried); }
   void add(const PrintParams& p) { all(p.text, p.per_lane, p.lanes); }
@@ -213,6 +219,7 @@ Vec<GraphRef> bodies_of(const ParamsRef& params) {
   if (const auto* p = params->get_if<WhileParams>()) return {p->condition, p->body};
   if (const auto* p = params->get_if<ScanParams>()) return {p->body};
   if (const auto* p = params->get_if<RegionParams>()) return {p->body};
+  if (const auto* p = params->get_if<BatchedCallParams>()) return {p->body};
   return {};
 }
 
@@ -222,11 +229,12 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
     change(copy);
     return make_params(std::move(copy));
   };
-  if (const auto* p = params->get_if<CallParams>())
-    return changed(*p, [&](CallParams& c) {
-      if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
-      c.body = bodies[0];
-    });
+  const auto change_function = [&](auto& c) {
+    if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
+    c.body = bodies[0];
+  };
+  if (const auto* p = params->get_if<CallParams>()) return changed(*p, change_function);
+  if (const auto* p = params->get_if<BatchedCallParams>()) return changed(*p, change_function);
   if (const auto* p = params->get_if<ReduceParams>())
     return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
   if (const auto* p = params->get_if<CondParams>())

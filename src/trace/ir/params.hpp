@@ -140,6 +140,26 @@ struct ScatterParams {
   bool unique = false;  ///< the caller promises that no element is written twice
   bool operator==(const ScatterParams&) const = default;
 };
+/// Rows first … first + count − 1 (along axis 0) of an operand of rows, or of a result of rows_add.
+/// operand −1: of none; rows gives zeros there, and rows_add leaves them out.
+struct RowRun {
+  std::int32_t operand = 0;
+  std::int64_t first = 0, count = 0;
+  bool operator==(const RowRun&) const = default;
+};
+/// rows: arrays that differ only along axis 0 → one array, the rows of all runs in order.
+/// rows_add: its transpose: one array → arrays of `extents` rows that hold the sums of the rows
+/// that `rows` with these runs would have read there.
+struct RowsParams {
+  Vec<RowRun> runs;
+  Shape extents = {};  ///< rows_add: rows of each result
+  std::int64_t count() const {
+    std::int64_t all = 0;
+    for (const RowRun& run : runs) all += run.count;
+    return all;
+  }
+  bool operator==(const RowsParams&) const = default;
+};
 /// windows: each axes[k] (increasing), of extent extents[k], becomes the axis of window numbers o,
 /// and a new last axis, one for each in order, the place p inside the window: element (… o … , p …)
 /// is that at strides[k] · o + dilations[k] · p. There are as many windows as lie inside the
@@ -344,6 +364,17 @@ struct ScanParams {
   bool reverse = false;  ///< from the last element to the first; ys lie as xs do
   bool operator==(const ScanParams&) const = default;
 };
+/// batched_call: (x…) → the results of `body` on x…, for each lane: along axis 0, or their sum over
+/// all lanes, in order. The body is that of one lane and is kept so by all transforms.
+struct BatchedCallParams {
+  GraphRef body;
+  Lanes lanes;
+  SmallVec<bool, 4> summed;  ///< per result
+  CalledRef function = {};   ///< as in CallParams
+  bool operator==(const BatchedCallParams& o) const {
+    return body == o.body && lanes == o.lanes && summed == o.summed;
+  }
+};
 /// fused_region: (x…) → the results of `body` on x…, for each lane. Formed while a program is
 /// compiled, after all transforms.
 struct RegionParams {
@@ -406,9 +437,10 @@ struct CallbackParams {
   X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) \
   X(IntegerPowParams) X(AxesParams) X(ArgParams) X(ReduceParams) X(CumulativeParams) \
   X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
-  X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) \
-  X(ConvParams) X(FftParams) X(TriangularParams) X(SolveParams) X(DecompositionParams) \
-  X(PartsParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) \
+  X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(RowsParams) X(WindowParams) \
+  X(DotParams) X(ConvParams) X(FftParams) X(TriangularParams) X(SolveParams) \
+  X(DecompositionParams) X(PartsParams) X(CollectiveParams) X(CallParams) \
+  X(BatchedCallParams) X(RecursionParams) X(CondParams) \
   X(WhileParams) X(ScanParams) X(RegionParams) X(PrintParams) X(CheckParams) X(CallbackParams)
 // clang-format on
 

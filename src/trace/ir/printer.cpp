@@ -183,6 +183,16 @@ struct ParamsText {
       text += formatted(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
     return text;
   }
+  std::string operator()(const RowsParams& p) const {
+    std::string text = "runs=(";
+    for (const RowRun& run : p.runs) {
+      if (text.back() != '(') text += ", ";
+      text += run.operand < 0 ? std::string("none") : std::to_string(run.operand);
+      text += formatted("[{}:{}]", run.first, run.first + run.count);
+    }
+    text += ")";
+    return op == Op::rows_add ? text + ", extents=" + p.extents.str() : text;
+  }
   std::string operator()(const WindowParams& p) const {
     std::string text = formatted("axes={}, sizes={}", p.axes.str(), p.sizes.str());
     if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
@@ -220,6 +230,12 @@ struct ParamsText {
   }
   std::string operator()(const RecursionParams& p) const { return "name=" + p.function->name; }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
+  std::string operator()(const BatchedCallParams& p) const {
+    std::string text = (p.function ? "name=" + p.function->name + ", " : "") + lanes_text(p.lanes);
+    for (std::size_t i = 0, n = 0; i < p.summed.size(); ++i)
+      if (p.summed[i]) text += (n++ ? "," : ", summed=") + std::to_string(i);
+    return text;
+  }
   std::string operator()(const RegionParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const PrintParams& p) const {
     return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes);
@@ -297,7 +313,8 @@ inline Vec<GraphRef> bodies_below(const Equation& e) {
 /// A function that is called again is not shown again.
 using Shown = Vec<const GraphBody*>;
 inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) {
-  if (e.op != Op::recursive_call && (e.op != Op::call || !e.as<CallParams>().function))
+  if (e.op != Op::recursive_call && e.op != Op::batched_call &&
+      (e.op != Op::call || !e.as<CallParams>().function))
     return false;
   if (std::find(shown.begin(), shown.end(), body.get()) != shown.end()) return true;
   shown.push_back(body.get());

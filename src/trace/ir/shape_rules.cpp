@@ -464,6 +464,8 @@ inline constexpr auto table = rule_table<Row>({
     {Op::scatter_mul, {scatter, numbers}},
     {Op::scatter_min, {scatter, ordered}},
     {Op::scatter_max, {scatter, ordered}},
+    {Op::rows, {rows, any_dtype}},
+    {Op::rows_add, {rows_add, numbers}},
     {Op::windows, {windows, any_dtype}},
     {Op::overlap_add, {overlap_add, numbers}},
     {Op::dot_general, {dot_general, numbers}},
@@ -487,6 +489,7 @@ inline constexpr auto table = rule_table<Row>({
     {Op::ppermute, {lanes_permuted, any_dtype}},
 
     {Op::call, {structure, any_dtype}},
+    {Op::batched_call, {batched_call, any_dtype}},
     {Op::recursive_call, {recursive_call, any_dtype}},
     {Op::custom_jvp, {structure, any_dtype}},
     {Op::custom_vjp, {structure, any_dtype}},

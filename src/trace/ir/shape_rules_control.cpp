@@ -1,5 +1,5 @@
-// Shape rules of cond, while and scan: that the sub-graphs fit the operands, each other and, where
-// they loop, themselves.
+// Shape rules of cond, while, scan and batched calls: that the sub-graphs fit the operands, each
+// other and, where they loop, themselves.
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -85,6 +85,25 @@ Avals cond(const Call& c) {
     bool weak = true;
     for (const GraphRef& branch : p.branches) weak = weak && branch->aval(branch->outputs[i]).weak;
     avals.push_back(with_lanes(p.lanes, first.aval(first.outputs[i]), weak));
+  }
+  return avals;
+}
+
+Avals batched_call(const Call& c) {
+  using namespace control_rules;
+  const auto& p = c.as<BatchedCallParams>();
+  const GraphBody& body = body_of(c, p.body);
+  if (!p.lanes) c.refuse(ErrorKind::value, "internal: no lanes");
+  check_lanes(c, p.lanes);
+  check_count(c, "operands of the function", body.inputs.size(), c.operands.size());
+  check_count(c, "flags of the results", p.summed.size(), body.outputs.size());
+  for (std::size_t i = 0; i < body.inputs.size(); ++i)
+    check_input(c, "function", body, i, lane_operand(c, p.lanes, i));
+  Avals avals;
+  for (std::size_t i = 0; i < body.outputs.size(); ++i) {
+    const Aval& lane = body.aval(body.outputs[i]);
+    if (p.summed[i] && is_bool(lane.dtype)) c.refuse_dtype("bools cannot be summed");
+    avals.push_back(p.summed[i] ? lane : with_lanes(p.lanes, lane, lane.weak));
   }
   return avals;
 }

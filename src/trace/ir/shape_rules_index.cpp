@@ -78,6 +78,59 @@ Avals concatenate(const Call& c) {
   return result(first.dtype, std::move(shape), weak);
 }
 
+namespace index_rules {
+
+/// Throws if runs of rows lie outside what they are taken from or added to.
+inline void check_runs(const Call& c, const RowsParams& p, std::size_t arrays,
+                       FunctionRef<std::int64_t(std::size_t)> rows_of) {
+  for (const RowRun& run : p.runs) {
+    if (run.first < 0 || run.count < 0 || run.operand >= static_cast<int>(arrays))
+      c.refuse_shape(
+          formatted("run of {} rows from {} of array {}", run.count, run.first, run.operand));
+    if (run.operand < 0) continue;
+    const std::int64_t rows = rows_of(at(run.operand));
+    if (run.first > rows - run.count)
+      c.refuse_shape(formatted("rows {} to {} of array {}, which has {}", run.first,
+                               run.first + run.count - 1, run.operand, rows));
+  }
+}
+inline Aval with_rows(const Aval& a, std::int64_t rows, bool weak) {
+  Aval changed(a.dtype, a.shape, weak);
+  changed.shape[0] = rows;
+  return changed;
+}
+
+}  // namespace index_rules
+
+Avals rows(const Call& c) {
+  const auto& p = c.as<RowsParams>();
+  if (c.operands.empty()) c.refuse_shape("needs at least one operand");
+  const Aval& first = c.operand(0);
+  bool weak = true;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    const Aval& x = c.operand(i);
+    if (x.dtype != first.dtype) c.refuse_dtype("dtypes differ");
+    if (x.shape.empty()) c.refuse_shape(formatted("operand {} has no axis of rows", i));
+    if (index_rules::with_rows(x, 0, false) != index_rules::with_rows(first, 0, false))
+      c.refuse_shape(formatted("operand {} differs from the first beyond axis 0", i));
+    weak = weak && x.weak;
+  }
+  index_rules::check_runs(c, p, c.operands.size(),
+                          [&](std::size_t i) { return c.operand(i).shape[0]; });
+  return {index_rules::with_rows(first, p.count(), weak)};
+}
+
+Avals rows_add(const Call& c) {
+  const auto& p = c.as<RowsParams>();
+  const Aval& x = c.operand(0);
+  if (x.shape.empty() || x.shape[0] != p.count())
+    c.refuse_shape(formatted("the runs have {} rows in all", p.count()));
+  index_rules::check_runs(c, p, p.extents.size(), [&](std::size_t i) { return p.extents[i]; });
+  Avals avals;
+  for (std::int64_t rows : p.extents) avals.push_back(index_rules::with_rows(x, rows, x.weak));
+  return avals;
+}
+
 Avals pad(const Call& c) {
   const auto& p = c.as<PadParams>();
   const Aval &x = c.operand(0), &value = c.operand(1);

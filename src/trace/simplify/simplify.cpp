@@ -163,6 +163,7 @@ Var Pass::simplified(const Candidate& c) {
       if (v == none) v = fold_constants(*this, c);
       break;
     case Family::order: break;  // see copied_sort
+    case Family::rows: break;
     case Family::spectral: break;
     case Family::linalg: break;  // see copied_matrices
     case Family::window: v = simplify_windows(*this, c); break;
@@ -306,10 +307,12 @@ SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> i
 SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs,
                                    const Vec<std::int32_t>& uses) {
   using walk_details::at;
-  const auto& p = e.as<CallParams>();
+  const auto* batched = e.params->get_if<BatchedCallParams>();
+  const CallParams p =
+      batched ? CallParams{batched->body, nullptr, 0, batched->function} : e.as<CallParams>();
   Vec<bool> wanted;
   for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
-  const DerivedRef d = derive(p, DerivedKey("").add_all(wanted), [&] {
+  const DerivedRef d = derive(p, DerivedKey("").add(for_running()).add_all(wanted), [&] {
     GraphBody g = *p.body;
     g.outputs.clear();
     for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -335,10 +338,21 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
   SmallVec<Var, 1> results;
   for (int i : d->places) operands.push_back(inputs[static_cast<std::size_t>(i)]);
   if (d->body != p.body) ++rewrites_;
-  CallParams called{d->body, nullptr, static_cast<int>(operands.size()),
-                    d->body == p.body ? p.function : d->function};
   const std::span<const Var> view(operands.data(), operands.size());
-  const SmallVec<Var, 1> made = emit_all(Op::call, make_params(std::move(called)), view);
+  const CalledRef function = d->body == p.body ? p.function : d->function;
+  ParamsRef params;
+  if (batched) {
+    BatchedCallParams called{d->body, {batched->lanes.count, {}, batched->lanes.extents}, {}};
+    called.function = function;
+    for (int i : d->places)
+      called.lanes.mapped.push_back(batched->lanes.mapped[static_cast<std::size_t>(i)]);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i]) called.summed.push_back(batched->summed[i]);
+    params = make_params(std::move(called));
+  } else {
+    params = make_params(CallParams{d->body, nullptr, static_cast<int>(operands.size()), function});
+  }
+  const SmallVec<Var, 1> made = emit_all(e.op, std::move(params), view);
   std::size_t next = 0;
   for (bool w : wanted) results.push_back(w ? made[next++] : none);
   return results;
@@ -371,12 +385,13 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
     return;
   }
   if (family_of(e.op) != Family::structure && family_of(e.op) != Family::effect &&
-      e.op != Op::reduce) {
+      family_of(e.op) != Family::rows && e.op != Op::reduce) {
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }
-  if (e.op == Op::call && !for_running() && e.as<CallParams>().function &&
-      e.as<CallParams>().body->equations.size() > walk_details::small_body) {
+  if (e.op == Op::batched_call ||
+      (e.op == Op::call && !for_running() && e.as<CallParams>().function &&
+       e.as<CallParams>().body->equations.size() > walk_details::small_body)) {
     const SmallVec<Var, 1> results = copied_call(e, view, uses);
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
       if (results[i] != none) bind(e.outputs[i], results[i]);

@@ -1,5 +1,5 @@
-// Derivatives of calls, also of recursive ones: each derivative of a called function is made once,
-// as a function that is called in its turn.
+// Derivatives of calls, also of batched and recursive ones: each derivative of a called function is
+// made once, as a function that is called in its turn.
 #include "call_rules.hpp"
 
 #include <algorithm>
@@ -65,6 +65,70 @@ inline RecordOptions body_of(const char* transform) {
   return {.kind = ScopeKind::branch, .transform = transform};
 }
 
+/// A call, or a batched call, whose lanes each of its derivatives keeps.
+class Caller {
+ public:
+  explicit Caller(const Equation& e)
+      : batched_(e.op == Op::batched_call ? &e.as<BatchedCallParams>() : nullptr),
+        call_(batched_ ? CallParams{batched_->body, nullptr, 0, batched_->function}
+                       : e.as<CallParams>()),
+        where_(e.where) {}
+
+  const CallParams& function() const { return call_; }
+  const GraphBody& body() const { return *call_.body; }
+  /// Does each lane have an operand i, or a result i, of its own?
+  bool mapped(std::size_t i) const { return batched_ && batched_->lanes.mapped[i]; }
+  bool summed(std::size_t i) const { return batched_ && batched_->summed[i]; }
+  Flags summed_flags() const {
+    Flags flags;
+    for (std::size_t i = 0; batched_ && i < batched_->summed.size(); ++i)
+      flags.push_back(batched_->summed[i]);
+    return flags;
+  }
+
+  /// Operands of a derivative, each as one of the call's operands or results is.
+  void add_like_operand(Tensor t, std::size_t i) { add(std::move(t), mapped(i)); }
+  void add_like_result(Tensor t, std::size_t i) { add(std::move(t), batched_ && !summed(i)); }
+  void add_per_lane(Tensor t) { add(std::move(t), true); }
+  /// Calls a derivative on what was added. `summed`: of its results.
+  SmallVec<Tensor, 1> emit(const DerivedFunction& d, const Flags& summed) {
+    std::vector<Tensor> operands = std::exchange(operands_, {});
+    SmallVec<bool, 8> mapped = std::exchange(mapped_, {});
+    if (!batched_) return emit_call(d, std::move(operands), where_);
+    operands.insert(operands.end(), d.captured.begin(), d.captured.end());
+    mapped.resize(operands.size(), false);
+    BatchedCallParams p;
+    p.body = d.body;
+    p.function = d.function;
+    p.lanes = {batched_->lanes.count, std::move(mapped), batched_->lanes.extents};
+    p.summed.append(summed.begin(), summed.end());
+    if (d.body->outputs.empty() && !has_effects(*d.body)) return {};
+    return emit_all(Op::batched_call, make_params(std::move(p)), operands, where_);
+  }
+
+ private:
+  void add(Tensor t, bool mapped) {
+    operands_.push_back(std::move(t));
+    mapped_.push_back(mapped);
+  }
+
+  const BatchedCallParams* batched_;
+  CallParams call_;
+  CallSite where_;
+  std::vector<Tensor> operands_;
+  SmallVec<bool, 8> mapped_;
+};
+
+/// For results at `places` that are each as the flag there says.
+inline void set_placed(Flags& results, const Vec<int>& places, const Flags& flags) {
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i] >= 0) {
+      const auto at = static_cast<std::size_t>(places[i]);
+      if (results.size() <= at) results.resize(at + 1, false);
+      results[at] = flags[i];
+    }
+}
+
 }  // namespace call_parts
 
 namespace jvp_rules {
@@ -90,8 +154,9 @@ inline DerivedFunction forward(const GraphBody& body, const Flags& flags) {
   return d;
 }
 
-/// (x…) → (y…, what the derivative needs…), and the derivative.
-inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
+/// (x…) → (y…, what the derivative needs…), and the derivative. Of a `summed` y it needs that of
+/// one lane, which is no result of the call.
+inline DerivedFunction linearized(const CallParams& p, const Flags& flags, const Flags& summed) {
   const GraphBody& body = *p.body;
   DerivedFunction linear;
   Vec<int> sources;
@@ -108,7 +173,7 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
             if (same(in[i], r)) source = -1 - static_cast<int>(i);
           if (source == 0) {
             std::size_t k = 0;
-            while (k < out.size() && !same(out[k], r)) ++k;
+            while (k < out.size() && (!same(out[k], r) || (k < summed.size() && summed[k]))) ++k;
             if (k == out.size()) out.push_back(r);
             source = static_cast<int>(k);
           }
@@ -129,30 +194,50 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
 }  // namespace call_jvp
 
 void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
-  const auto& p = c.as<CallParams>();
+  Caller caller(c.equation);
+  const CallParams& p = caller.function();
   const Flags flags = defined_flags(c.t);
-  std::vector<Tensor> operands(c.x.begin(), c.x.end());
   const std::size_t count = c.equation.outputs.size();
+  Flags summed = caller.summed_flags();
+  const Flags of_results = summed;
+  summed.resize(count, false);
+  for (std::size_t i = 0; i < c.x.size(); ++i) caller.add_like_operand(c.x[i], i);
+  const auto add_tangents = [&] {
+    for (std::size_t i = 0; i < c.t.size(); ++i)
+      if (c.t[i].defined()) caller.add_like_operand(c.t[i], i);
+  };
   if (c.mode == JvpMode::forward) {
     const DerivedRef d = derive(p, DerivedKey("jvp").add_all(flags),
                                 [&] { return call_jvp::forward(*p.body, flags); });
-    append_defined(operands, c.t);
-    const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
+    add_tangents();
+    Flags all = summed;
+    all.resize(d->body->outputs.size(), false);
+    set_placed(all, d->places, summed);
+    const SmallVec<Tensor, 1> out = caller.emit(*d, all);
     results.assign(out.begin(), out.begin() + count);
     tangents = placed({out.data(), out.size()}, d->places);
     return;
   }
-  const DerivedRef d = derive(p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags),
-                              [&] { return call_jvp::linearized(p, flags); });
-  const SmallVec<Tensor, 1> out = emit_call(*d, operands, c.equation.where);
+  const DerivedRef d = derive(
+      p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags).add_all(of_results),
+      [&] { return call_jvp::linearized(p, flags, of_results); });
+  Flags all = summed;
+  all.resize(d->body->outputs.size(), false);
+  const SmallVec<Tensor, 1> out = caller.emit(*d, all);
   results.assign(out.begin(), out.begin() + count);
-  std::vector<Tensor> linear;
-  append_defined(linear, c.t);
-  for (int s : d->sources)
-    linear.push_back(s < 0 ? c.x[static_cast<std::size_t>(-1 - s)]
-                           : out[static_cast<std::size_t>(s)]);
-  const SmallVec<Tensor, 1> pushed = emit_call(*d->linear, std::move(linear), c.equation.where);
+  add_tangents();
+  for (int s : d->sources) {
+    const auto at = static_cast<std::size_t>(s < 0 ? -1 - s : s);
+    if (s < 0) caller.add_like_operand(c.x[at], at);
+    else caller.add_per_lane(out[at]);
+  }
+  Flags linear_summed(d->linear->body->outputs.size(), false);
+  set_placed(linear_summed, d->linear->places, summed);
+  const SmallVec<Tensor, 1> pushed = caller.emit(*d->linear, linear_summed);
   tangents = placed({pushed.data(), pushed.size()}, d->linear->places);
+}
+void batched_call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  call(c, results, tangents);
 }
 
 }  // namespace jvp_rules
@@ -222,18 +307,21 @@ inline DerivedFunction transposed(const GraphBody& body, const Flags& linear, co
 std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x,
                               const Vec<bool>& linear) {
   using namespace call_parts;
-  const auto& p = e.as<CallParams>();
+  Caller caller(e);
+  const CallParams& p = caller.function();
   Flags given;
-  std::vector<Tensor> operands;
   for (std::size_t i = 0; i < x.size(); ++i) {
     given.push_back(linear[i] && x[i].defined());
-    if (given[i]) operands.push_back(x[i]);
+    if (given[i]) caller.add_like_operand(x[i], i);
   }
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (!linear[i]) operands.push_back(x[i]);
+    if (!linear[i]) caller.add_like_operand(x[i], i);
   const DerivedRef d = derive(p, DerivedKey("push").add_all(linear).add_all(given),
                               [&] { return pushed(*p.body, linear, given); });
-  const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), e.where);
+  Flags summed = caller.summed_flags(), all(d->body->outputs.size(), false);
+  summed.resize(e.outputs.size(), false);
+  set_placed(all, d->places, summed);
+  const SmallVec<Tensor, 1> out = caller.emit(*d, all);
   return placed({out.data(), out.size()}, d->places);
 }
 
@@ -241,23 +329,29 @@ namespace transpose_rules {
 
 void called(const TransposeCall& c) {
   using namespace call_parts;
-  const auto& p = c.as<CallParams>();
-  Flags linear, given = defined_flags(c.results);
+  Caller caller(c.equation);
+  const CallParams& p = caller.function();
+  Flags linear, given = defined_flags(c.results), shared;
   for (std::size_t i = 0; i < given.size(); ++i)
     given[i] = given[i] && is_inexact(p.body->aval(p.body->outputs[i]).dtype);
   for (std::size_t i = 0; i < c.x.size(); ++i) linear.push_back(c.linear(i));
-  std::vector<Tensor> operands;
   for (std::size_t i = 0; i < given.size(); ++i)
-    if (given[i]) operands.push_back(c.results[i]);
-  append_defined(operands, c.x);
+    if (given[i]) caller.add_like_result(c.results[i], i);
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    if (!linear[i]) caller.add_like_operand(c.x[i], i);
+    else shared.push_back(!caller.mapped(i));
+  }
   const DerivedRef d = derive(p, DerivedKey("transpose").add_all(linear).add_all(given),
                               [&] { return transposed(*p.body, linear, given); });
-  const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
+  Flags summed(d->body->outputs.size(), false);
+  set_placed(summed, d->places, shared);
+  const SmallVec<Tensor, 1> out = caller.emit(*d, summed);
   const std::vector<Tensor> cts = placed({out.data(), out.size()}, d->places);
   std::size_t next = 0;
   for (std::size_t i = 0; i < linear.size(); ++i)
     if (linear[i]) c.cotangents[i] = cts[next++];
 }
+void batched_call(const TransposeCall& c) { called(c); }
 
 }  // namespace transpose_rules
 

@@ -428,6 +428,8 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::scatter_mul, scatter_mul},
     {Op::scatter_min, scatter_extremum},
     {Op::scatter_max, scatter_extremum},
+    {Op::rows, tangent_rows},
+    {Op::rows_add, same_op},
     {Op::windows, same_op},
     {Op::overlap_add, same_op},
     {Op::dot_general, bilinear},
@@ -451,6 +453,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::ppermute, same_op},
 
     {Op::call, call},
+    {Op::batched_call, batched_call},
     {Op::recursive_call, recursive_call},
     {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, custom_vjp},

@@ -93,6 +93,7 @@ Tensor lanes_extremum(const JvpCall&);
 // rules/jvp_index.cpp
 Tensor same_op(const JvpCall&);
 Tensor with_zeros(const JvpCall&);
+Tensor tangent_rows(const JvpCall&);
 Tensor scatter_mul(const JvpCall&);
 Tensor scatter_extremum(const JvpCall&);
 // rules/products.cpp
@@ -117,6 +118,7 @@ void checkpoint(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void callback(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // call_rules.cpp
 void call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void batched_call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void recursive_call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // rules/jvp_control.cpp
 void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);

@@ -164,7 +164,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
       // An integer made from a tangent (a comparison, say) has no derivative; it is not linear
       // either, and refused below only if a cotangent reaches it.
       for (Var v : e.outputs) values.linear[index(v)] = true;
-      if (is_control(e.op) || (e.op == Op::call && !is_linear_call(e)))
+      if (is_control(e.op) || e.op == Op::batched_call || (e.op == Op::call && !is_linear_call(e)))
         values.keep_independent(graph, e);
       continue;
     }
@@ -248,7 +248,7 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
         values.x[index(e.outputs[i])] = std::move(results[i]);
       continue;
     }
-    if (depends && e.op == Op::call) {
+    if (depends && (e.op == Op::call || e.op == Op::batched_call)) {
       Vec<bool> linear;
       for (std::size_t i = 0; i < e.inputs.size(); ++i)
         linear.push_back(values.linear[index(e.inputs[i])]);

@@ -72,6 +72,8 @@ void gather(const TransposeCall&);
 void scatter(const TransposeCall&);
 void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);
+void rows(const TransposeCall&);
+void rows_add(const TransposeCall&);
 void fft(const TransposeCall&);
 // rules/products.cpp
 void dot_general(const TransposeCall&);
@@ -85,6 +87,7 @@ void solve(const TransposeCall&);
 void tridiagonal_solve(const TransposeCall&);
 // call_rules.cpp
 void called(const TransposeCall&);
+void batched_call(const TransposeCall&);
 void recursive_call(const TransposeCall&);
 // rules/jvp_control.cpp
 void control(const TransposeCall&);

@@ -65,6 +65,8 @@ BatchedList dynamic_slice(const BatchCall&);
 BatchedList dynamic_update_slice(const BatchCall&);
 BatchedList gather(const BatchCall&);
 BatchedList scatter(const BatchCall&);
+BatchedList rows(const BatchCall&);
+BatchedList rows_add(const BatchCall&);
 BatchedList windows(const BatchCall&);
 BatchedList overlap_add(const BatchCall&);
 BatchedList dot_general(const BatchCall&);
@@ -74,6 +76,7 @@ BatchedList linalg(const BatchCall&);
 BatchedList linear_systems(const BatchCall&);
 BatchedList collective(const BatchCall&);
 BatchedList call(const BatchCall&);
+BatchedList batched_call(const BatchCall&);
 BatchedList recursive_call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);
@@ -136,6 +139,8 @@ consteval RuleTable<BatchRule> make() {
       {Op::scatter_mul, scatter},
       {Op::scatter_min, scatter},
       {Op::scatter_max, scatter},
+      {Op::rows, rows},
+      {Op::rows_add, rows_add},
       {Op::windows, windows},
       {Op::overlap_add, overlap_add},
       {Op::dot_general, dot_general},
@@ -157,6 +162,7 @@ consteval RuleTable<BatchRule> make() {
       {Op::all_to_all, collective},
       {Op::ppermute, collective},
       {Op::call, call},
+      {Op::batched_call, batched_call},
       {Op::recursive_call, recursive_call},
       {Op::custom_jvp, custom_jvp},
       {Op::custom_vjp, custom_vjp},

@@ -140,6 +140,30 @@ class Direct : public Matmul {
                   [&](std::int64_t begin, std::int64_t end) { f(a, b, c, begin, end); });
   }
 
+  // Of a batch, whose products each have rows of their own.
+  void run_rows(const void* a, const void* b, void* c, std::int64_t rows, const RowsDone& done,
+                const PackedOperands& packed) const override {
+    auto* f = code_->function<DirectFunction>();
+    const bool own_copies = repacks_ && copies() > 1;
+    const BufferRef copied = repacks_ && !own_copies && !packed.b ? in_row_order(b) : packed.b;
+    if (copied) b = copied->data;
+    parallel_ranges(rows / s_.m, grain_for(s_.m * s_.n * (s_.k + s_.work_after)),
+                    [&](std::int64_t from, std::int64_t to) {
+                      const BufferRef own =
+                          own_copies
+                              ? allocate(one_in_row_order(), "vt::matmul: operand in row order")
+                              : BufferRef();
+                      for (std::int64_t i = from; i < to; ++i) {
+                        if (own) to_row_order(b, i, own->data);
+                        if (own)
+                          f(at_element(a, i * s_.a_batch, s_.a_dtype), own->data,
+                            at_element(c, i * s_.m * s_.n, s_.result), 0, 1);
+                        else f(a, b, c, i, i + 1);
+                        done(i * s_.m, (i + 1) * s_.m);
+                      }
+                    });
+  }
+
   std::string describe() const override {
     if (way_ == Way::registers)
       return "in registers, " + std::to_string(registers_.products) + " at a time";
@@ -333,6 +357,9 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   if (s.n == 1) s.b_column = 1;
   if (s.m == 1 && s.a_column == 1) s.a_row = s.k;
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
+  if (s.any_depth) return make_packed_matmul(s);
+  if (s.any_rows && s.batch == 1) return make_any_rows(s, hurry);
+  if (s.any_rows) return std::make_shared<Direct>(s, Direct::Way::tiles, hurry);
   if (s.n == 1 && s.m > 1) return std::make_shared<Swapped>(make_matmul(transposed(s), hurry), s.m);
 
   if (suits_split(s)) return make_split_matmul(s, hurry);

@@ -5,6 +5,7 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>
+#include <bit>
 
 #include <vt/small_vec.hpp>
 
@@ -87,7 +88,32 @@ class DirectProduct {
     if (whole < s_.n) panel(b_.index(whole), s_.n - whole);
   }
 
+  // The same for any number of rows. What is left over by whole tiles goes through ever lower ones.
+  void any_rows(Value a, Value b, Value c, Value from, Value to) {
+    const std::int64_t width = shape_.columns(), whole = s_.n / width * width;
+    const auto panel = [&](Value column, std::int64_t wide) {
+      const Value own = b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.k)));
+      Value at = from;
+      for (int height = shape_.rows; height > 0; height = lower(height)) {
+        const Value rows = b_.mul(b_.div(b_.sub(to, at), b_.index(height)), b_.index(height));
+        const Value end = b_.add(at, rows);
+        b_.for_range(at, end, height, [&](Value row) {
+          one_tile(own, row_pointer(a, row), b_.offset(c_pointer(c, row), s_.result, column), row,
+                   column, height, wide);
+        });
+        at = end;
+      }
+    };
+    b_.for_range(b_.index(0), b_.index(whole), width, [&](Value column) { panel(column, width); });
+    if (whole < s_.n) panel(b_.index(whole), s_.n - whole);
+  }
+
  private:
+  // The next power of two.
+  static int lower(int height) {
+    return static_cast<int>(std::bit_floor(static_cast<unsigned>(height - 1)));
+  }
+
   Value row_pointer(Value a, Value row) {
     return b_.offset(a, s_.a_dtype, b_.mul(row, b_.index(s_.a_row)));
   }
@@ -236,6 +262,14 @@ void emit_panels(IrBuilder& b, const std::string& name, const MatmulSpec& s, Til
                           Param::of(i64), Param::of(i64)});
   matmul_tiles::DirectProduct(b, s, shape)
       .panels(b.arg(0), b.arg(1), b.arg(2), b.arg(3), b.arg(4), by_columns);
+  b.end_function();
+}
+
+void emit_any_rows(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
+  b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true},
+                          Param::of(i64), Param::of(i64)});
+  matmul_tiles::DirectProduct(b, s, shape)
+      .any_rows(b.arg(0), b.arg(1), b.arg(2), b.arg(3), b.arg(4));
   b.end_function();
 }
 

@@ -21,6 +21,10 @@ void emit_direct(IrBuilder&, const std::string& name, const MatmulSpec&, TileSha
 void emit_panels(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape,
                  bool by_columns);
 
+/// void(a, b, c, begin, end): rows begin … end − 1 of a single product, however many; b lies in
+/// panels as for emit_panels.
+void emit_any_rows(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape);
+
 /// Products that fit into vectors as a whole: c, a and b each in one of `simd_lanes` SIMD lanes,
 /// `products` of the batch at a time.
 struct RegisterPlan {

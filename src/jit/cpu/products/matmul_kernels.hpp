@@ -22,6 +22,9 @@ std::shared_ptr<const Matmul> make_dots(const MatmulSpec&, bool hurry);
 bool suits_split(const MatmulSpec&);
 std::shared_ptr<const Matmul> make_split_matmul(const MatmulSpec&, bool hurry);
 
+/// A single product for any number of rows.
+std::shared_ptr<const Matmul> make_any_rows(const MatmulSpec&, bool hurry);
+
 /// What the kernels that read operands where they are compile to: products begin … end − 1 of a
 /// batch, or rows or columns of a single one.
 using DirectFunction = void(const void* a, const void* b, void* c, std::int64_t begin,

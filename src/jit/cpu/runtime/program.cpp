@@ -40,7 +40,8 @@ std::uint64_t iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 /// The host, as the passes see it.
 class HostTarget : public PipelineTarget {
  public:
-  HostTarget(const Backend& backend, const MachineCosts& now) : backend_(backend) {
+  HostTarget(const Backend& backend, const MachineCosts& now, bool rows)
+      : backend_(backend), rows_(rows) {
     costs = now;
     fuse.vector_bytes = backend.vector_bytes();
     frame = most_in_frame;
@@ -49,16 +50,26 @@ class HostTarget : public PipelineTarget {
     return backend_.chains(first, second);
   }
 
+  // What these make has no number of rows.
+  bool wants(std::string_view pass) const override {
+    return !rows_ || (pass != "form_fused_regions" && pass != "chain_products");
+  }
+
  private:
   const Backend& backend_;
+  const bool rows_;
 };
 
-Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned)
-    : vector_bytes_(backend.vector_bytes()), costs_(backend.costs()), planned_(Planning::now()) {
+Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned,
+                 std::int64_t most_rows)
+    : vector_bytes_(backend.vector_bytes()),
+      costs_(backend.costs()),
+      most_rows_(most_rows),
+      planned_(Planning::now()) {
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
-    PipelineResult result = run_pipeline(graph, HostTarget(backend, costs_), owned);
+    PipelineResult result = run_pipeline(graph, HostTarget(backend, costs_, most_rows > 0), owned);
     fusion_ = std::move(result.fusion);
     passes_ = std::move(result.notes);
   }
@@ -105,6 +116,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     bytes_ += steps_[k].bytes;
   }
   makes_buffers_ = interpreted_ + loops_ + regions_ > 0;
+  by_rows_ = most_rows_ > 0 && plain() && cut_by_rows();
   if (timeline_wanted()) name_steps();
   if (planned_) return;
   count(counters().programs);
@@ -208,6 +220,7 @@ void Program::compile_steps(const Backend& backend) {
     if (!fused.product) continue;
     MatmulSpec spec = *fused.product;
     if (spec.batch * spec.m * spec.n * spec.k == 0) continue;
+    spec.any_rows = most_rows_ > 0 && (spec.batch * spec.m) % most_rows_ == 0;
     // A vector's worth of element-wise work is about one of multiply-adds.
     if (fused.row_loop >= 0)
       spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);

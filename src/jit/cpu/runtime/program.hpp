@@ -33,7 +33,10 @@ class Program : public Executable {
  public:
   /// Fuses, plans and compiles. Throws: Error(backend).
   /// `owned`: inputs which results may overwrite; see overwritten().
-  Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned = {});
+  /// `most_rows`: a prime number that is an extent of axis 0 only, and of no more than one axis
+  /// each: then run_rows may work on fewer rows, if by_rows().
+  Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned = {},
+          std::int64_t most_rows = 0);
   std::span<const std::size_t> overwritten() const override {
     return {overwritten_.begin(), overwritten_.size()};
   }
@@ -76,6 +79,11 @@ class Program : public Executable {
   /// Plain programs only. `results`: memory for those that writes_result; afterwards where each
   /// lies.
   void run(Frame&, std::span<const void* const> inputs, std::span<void*> results) const;
+  /// Can every step work on some of the rows?
+  bool by_rows() const { return by_rows_; }
+  /// The same as run, for the first `rows` rows of all arrays that have most_rows.
+  void run_rows(Frame&, std::span<const void* const> inputs, std::span<void*> results,
+                std::int64_t rows) const;
   /// In the counters: what ran in the frame.
   void count_runs(const Frame& frame) const { count_runs(frame.runs, frame.parallel); }
   void report(Report&, int depth) const override;
@@ -136,6 +144,10 @@ class Program : public Executable {
     std::string name, details;  // in timelines, where one is wanted
     Vec<int> fused;
     bool partial = false;
+    /// What there is for each of the program's rows: iterations of a kernel or its arguments, rows
+    /// of a product, of a sort, transforms, matrices. 0: the step does not depend on rows.
+    std::int64_t of_row = 0;
+    SmallVec<std::pair<int, std::int64_t>, 2> row_arguments;
     mutable StepTime time;
 
     /// Does `kernel` run on the rows of `equation`, rather than being the step itself?
@@ -147,11 +159,19 @@ class Program : public Executable {
                   Vec<Function<void()>>& makes) const;
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
-  static void run_matrices(const Step& step, void* const* pointers);
+  /// Of `batch` matrices.
+  static void run_matrices(const Step& step, void* const* pointers, std::int64_t batch);
+  /// What of each step there is for a row; false: not all of it can be cut by rows.
+  bool cut_by_rows();
+  bool cut_kernel_by_rows(Step& step, const FusedStep& fused) const;
+  static void run_step_rows(const Step& step, void* const* pointers, const PackedOperands& packed,
+                            std::int64_t rows);
+  /// Where inputs and results lie, and all that is placed relative to them.
+  void bind(Frame&, std::span<const void* const> inputs, std::span<void*> results) const;
   void prepare_kernel(Step& step, const FusedStep& fused) const;
   /// Whether waking threads pays.
   void share(Step& step) const;
-  static void run_transform(const Step& step, void* const* pointers);
+  static void run_transform(const Step& step, const FftSpec& spec, void* const* pointers);
   [[noreturn]] void fail_in(const Step& step, const Error& error) const;
   void place_in(void** pointers, const BufferRef& arena) const;
   /// A step of plain programs; true: on several threads.
@@ -162,8 +182,12 @@ class Program : public Executable {
     Var var;
     void* begin;
   };
+  /// `arguments`: in place of the step's own.
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin,
-                         std::int64_t end, std::span<const Elsewhere> elsewhere = {});
+                         std::int64_t end, std::span<const Elsewhere> elsewhere = {},
+                         const std::int64_t* arguments = nullptr);
+  static void run_product(const Step& step, void* const* pointers, const PackedOperands& packed,
+                          std::int64_t rows, const std::int64_t* arguments);
   static void run_chain(const Step& step, void* const* pointers);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
@@ -215,6 +239,8 @@ class Program : public Executable {
   // results and the inputs that they are written over
   Vec<std::pair<Var, std::size_t>> over_inputs_;
   Vec<std::size_t> overwritten_;
+  const std::int64_t most_rows_;
+  bool by_rows_ = false;
   const bool planned_;          // while Planning: it cannot run
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
   std::uint64_t launches_ = 0, loops_ = 0, regions_ = 0, products_ = 0, epilogues_ = 0, chains_ = 0,

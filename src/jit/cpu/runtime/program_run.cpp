@@ -102,7 +102,8 @@ void Program::place_in(void** pointers, const BufferRef& arena) const {
 // A kernel leaves out matrices that are near overflow or underflow or not finite. What is left of a
 // batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of
 // its last matrix.
-void Program::run_matrices(const Step& step, void* const* pointers) {
+void Program::run_matrices(const Step& step, void* const* pointers, std::int64_t batch) {
+  const std::int64_t block = std::max(step.lanes, 1), whole = batch / block * block;
   SmallVec<void*, 8> buffers;
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
   const std::size_t operands = step.linalg.operands();
@@ -129,36 +130,36 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
     else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
   };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready()))
-    parallel_ranges(step.iterations, step.grain, run, step.ranges);
-  else run(0, step.iterations);
-  const std::int64_t left = step.linalg.batch - step.iterations;
+    parallel_ranges(whole, step.grain, run, step.ranges);
+  else run(0, whole);
+  const std::int64_t left = batch - whole;
   if (left == 0) return;
   std::size_t bytes = 0;
   for (std::int64_t each : step.arguments) bytes += static_cast<std::size_t>(each * step.lanes);
-  const BufferRef block = allocate(bytes, "matrices beyond whole blocks");
+  const BufferRef rest = allocate(bytes, "matrices beyond whole blocks");
   SmallVec<void*, 8> own;
-  char* at = static_cast<char*>(block->data);
+  char* at = static_cast<char*>(rest->data);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
     own.push_back(at);
     for (std::int64_t l = 0; i < operands && l < step.lanes; ++l)
       std::memcpy(at + static_cast<std::size_t>(l) * each,
                   static_cast<char*>(buffers[i]) +
-                      static_cast<std::size_t>(step.iterations + std::min(l, left - 1)) * each,
+                      static_cast<std::size_t>(whole + std::min(l, left - 1)) * each,
                   each);
     at += each * static_cast<std::size_t>(step.lanes);
   }
   run_kernel(own.data(), 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
-    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.iterations) * each,
-                own[i], static_cast<std::size_t>(left) * each);
+    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(whole) * each, own[i],
+                static_cast<std::size_t>(left) * each);
   }
 }
 
-void Program::run_transform(const Step& step, void* const* pointers) {
+void Program::run_transform(const Step& step, const FftSpec& spec, void* const* pointers) {
   const bool all_threads = step.parallel && thread_count() > 1 && (step.wakes || others_ready());
-  run_fft(step.fft, pointers[static_cast<std::size_t>(step.operands[0])],
+  run_fft(spec, pointers[static_cast<std::size_t>(step.operands[0])],
           pointers[static_cast<std::size_t>(step.operands[1])],
           all_threads ? FftRanges([](std::int64_t total, RangeBody body, void* context) {
             parallel_ranges(total, 1, body, context);
@@ -184,37 +185,87 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
       }
       run_kernel(step, pointers, 0, step.iterations);
       break;
-    case Step::Kind::product: {
-      if (step.chain) {
-        run_chain(step, pointers);
-        break;
-      }
-      const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* rows) {
-        const Elsewhere of_rows{
-            step.operands[2],
-            rows ? static_cast<char*>(const_cast<void*>(rows)) - begin * step.row_bytes : nullptr};
-        run_kernel(step, pointers, begin / step.row_group, end / step.row_group,
-                   {&of_rows, rows ? 1u : 0u});
-      };
-      step.product->run(
-          pointers[static_cast<std::size_t>(step.operands[0])],
-          pointers[static_cast<std::size_t>(step.operands[1])],
-          pointers[static_cast<std::size_t>(step.operands[2])],
-          step.kernel ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone(), packed);
+    case Step::Kind::product:
+      if (step.chain) run_chain(step, pointers);
+      else run_product(step, pointers, packed, -1, nullptr);
       break;
-    }
     case Step::Kind::sort: {
       SmallVec<void*, 8> buffers;
       for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
       sort_rows(step.sort, buffers.data(), buffers.data() + buffers.size() / 2);
       break;
     }
-    case Step::Kind::linalg: run_matrices(step, pointers); break;
-    case Step::Kind::fft: run_transform(step, pointers); break;
+    case Step::Kind::linalg: run_matrices(step, pointers, step.linalg.batch); break;
+    case Step::Kind::fft: run_transform(step, step.fft, pointers); break;
     case Step::Kind::control:
     case Step::Kind::equation: break;  // these make buffers
   }
   return false;
+}
+
+void Program::run_product(const Step& step, void* const* pointers, const PackedOperands& packed,
+                          std::int64_t rows, const std::int64_t* arguments) {
+  const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* elsewhere) {
+    const Elsewhere of_rows{
+        step.operands[2],
+        elsewhere ? static_cast<char*>(const_cast<void*>(elsewhere)) - begin * step.row_bytes
+                  : nullptr};
+    run_kernel(step, pointers, begin / step.row_group, end / step.row_group,
+               {&of_rows, elsewhere ? 1u : 0u}, arguments);
+  };
+  const auto at = [&](std::size_t operand) {
+    return pointers[static_cast<std::size_t>(step.operands[operand])];
+  };
+  const RowsDone done =
+      step.kernel ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone();
+  if (rows < 0) step.product->run(at(0), at(1), at(2), done, packed);
+  else step.product->run_rows(at(0), at(1), at(2), rows, done, packed);
+}
+
+void Program::run_step_rows(const Step& step, void* const* pointers, const PackedOperands& packed,
+                            std::int64_t rows) {
+  const Span span("run", step.name, step.details);
+  if (step.of_row == 0 && step.row_arguments.empty()) {
+    run_step(step, pointers, packed);
+    return;
+  }
+  Vec<std::int64_t> arguments = step.arguments;
+  for (const auto& [argument, of_row] : step.row_arguments)
+    arguments[static_cast<std::size_t>(argument)] = rows * of_row;
+  const std::int64_t count = rows * step.of_row;
+  switch (step.kind) {
+    case Step::Kind::kernel: {
+      if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] ==
+                                     pointers[static_cast<std::size_t>(step.copied_to)])
+        break;
+      const std::int64_t iterations = step.of_row ? count : step.iterations;
+      const auto run = [&](std::int64_t begin, std::int64_t end) {
+        run_kernel(step, pointers, begin, end, {}, arguments.data());
+      };
+      if (step.parallel && thread_count() > 1 && (step.wakes || others_ready()))
+        parallel_ranges(iterations, step.grain, run, step.ranges);
+      else run(0, iterations);
+      break;
+    }
+    case Step::Kind::product: run_product(step, pointers, packed, count, arguments.data()); break;
+    case Step::Kind::sort: {
+      SmallVec<void*, 8> buffers;
+      for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+      SortSpec some = step.sort;
+      some.outer = count;
+      sort_rows(some, buffers.data(), buffers.data() + buffers.size() / 2);
+      break;
+    }
+    case Step::Kind::linalg: run_matrices(step, pointers, count); break;
+    case Step::Kind::fft: {
+      FftSpec some = step.fft;
+      some.batch = count;
+      run_transform(step, some, pointers);
+      break;
+    }
+    case Step::Kind::control:
+    case Step::Kind::equation: break;  // programs by rows have none
+  }
 }
 
 void Program::run_chain(const Step& step, void* const* pointers) {
@@ -251,8 +302,8 @@ void Program::open(Frame& frame) const {
     frame.arena = allocate(plan_.arena_bytes, "intermediate results of a loop");
 }
 
-void Program::run(Frame& frame, std::span<const void* const> inputs,
-                  std::span<void*> results) const {
+void Program::bind(Frame& frame, std::span<const void* const> inputs,
+                   std::span<void*> results) const {
   const GraphBody& g = fusion_.graph;
   void** const pointers = frame.pointers.data();
   // Inputs are read only, but for those that overwritten() names.
@@ -262,12 +313,29 @@ void Program::run(Frame& frame, std::span<const void* const> inputs,
   for (std::size_t i = 0; i < outputs_.size(); ++i)
     if (outputs_[i].slot_output >= 0) pointers[outputs_[i].var] = results[i];
   place_in(pointers, frame.arena);
+}
+
+void Program::run(Frame& frame, std::span<const void* const> inputs,
+                  std::span<void*> results) const {
+  bind(frame, inputs, results);
+  void** const pointers = frame.pointers.data();
   const PackedOperands none;
   const std::uint64_t measured = measured_run();
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const StepClock clock(measured, steps_[k].time);
     frame.parallel += run_step(steps_[k], pointers, frame.packed ? (*frame.packed)[k] : none);
   }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) results[i] = pointers[outputs_[i].var];
+  ++frame.runs;
+}
+
+void Program::run_rows(Frame& frame, std::span<const void* const> inputs, std::span<void*> results,
+                       std::int64_t rows) const {
+  bind(frame, inputs, results);
+  void** const pointers = frame.pointers.data();
+  const PackedOperands none;
+  for (std::size_t k = 0; k < steps_.size(); ++k)
+    run_step_rows(steps_[k], pointers, frame.packed ? (*frame.packed)[k] : none, rows);
   for (std::size_t i = 0; i < outputs_.size(); ++i) results[i] = pointers[outputs_[i].var];
   ++frame.runs;
 }
@@ -285,7 +353,8 @@ void Program::count_runs(std::uint64_t runs, std::uint64_t parallel) const {
 }
 
 void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin,
-                         std::int64_t end, std::span<const Elsewhere> elsewhere) {
+                         std::int64_t end, std::span<const Elsewhere> elsewhere,
+                         const std::int64_t* arguments) {
   if (begin == end) return;  // kernels take it that there is an iteration
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
@@ -293,7 +362,7 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
   for (const Elsewhere& e : elsewhere)
     for (std::size_t b = 0; b < step.slots.size(); ++b)
       if (step.slots[b] == e.var) buffers[b] = e.begin;
-  step.kernel(buffers.data(), step.arguments.data(), begin, end);
+  step.kernel(buffers.data(), arguments ? arguments : step.arguments.data(), begin, end);
 }
 
 void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced,

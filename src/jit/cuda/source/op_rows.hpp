@@ -93,7 +93,8 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::dynamic_update_slice, {Way::kernel}}, {Op::gather, {Way::kernel}},
     {Op::scatter, {Way::kernel}}, {Op::scatter_add, {Way::kernel}},
     {Op::scatter_mul, {Way::kernel}}, {Op::scatter_min, {Way::kernel}},
-    {Op::scatter_max, {Way::kernel}},
+    {Op::scatter_max, {Way::kernel}}, {Op::rows, {Way::lowered}},
+    {Op::rows_add, {Way::lowered}},
     // windows
     {Op::windows, {Way::kernel, "too many axes for a kernel's loops"}},
     {Op::overlap_add, {Way::kernel, "too many axes for a kernel's loops"}},
@@ -118,7 +119,8 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::all_gather, {Way::lowered}}, {Op::all_to_all, {Way::lowered}},
     {Op::ppermute, {Way::lowered}},
     // structure; inline_calls.cpp puts the equations of what is merely run in its place
-    {Op::call, {Way::lowered}}, {Op::custom_jvp, {Way::lowered}}, {Op::custom_vjp, {Way::lowered}},
+    {Op::call, {Way::lowered}}, {Op::batched_call, {Way::lowered}},
+    {Op::custom_jvp, {Way::lowered}}, {Op::custom_vjp, {Way::lowered}},
     {Op::custom_vmap, {Way::lowered}}, {Op::checkpoint, {Way::lowered}},
     {Op::recursive_call, {Way::host, "a recursion asks for a stack"}},
     {Op::cond, {Way::control, "it has effects, or its lanes hold more than registers do"}},

@@ -12,6 +12,20 @@ Tensor same_op(const JvpCall& c) {
               std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
+/// Only of operands that have a tangent: rows of others are zeros.
+Tensor tangent_rows(const JvpCall& c) {
+  RowsParams p = c.as<RowsParams>();
+  std::vector<Tensor> operands;
+  Vec<int> places;
+  for (const Tensor& t : c.t) {
+    places.push_back(t.defined() ? static_cast<int>(operands.size()) : -1);
+    if (t.defined()) operands.push_back(t);
+  }
+  for (RowRun& run : p.runs)
+    if (run.operand >= 0) run.operand = places[static_cast<std::size_t>(run.operand)];
+  return emit(Op::rows, make_params(std::move(p)), operands, {});
+}
+
 /// Linear in all float operands jointly: missing tangents are zeros of the operand's shape.
 Tensor with_zeros(const JvpCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());

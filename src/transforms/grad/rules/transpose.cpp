@@ -294,6 +294,8 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::scatter_mul, scatter_mul},
     {Op::scatter_min, not_linear},
     {Op::scatter_max, not_linear},
+    {Op::rows, rows},
+    {Op::rows_add, rows_add},
     {Op::windows, windows},
     {Op::overlap_add, overlap_add},
     {Op::dot_general, dot_general},
@@ -317,6 +319,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::ppermute, ppermute},
 
     {Op::call, call},
+    {Op::batched_call, batched_call},
     {Op::recursive_call, recursive_call},
     {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, custom_vjp},

@@ -46,6 +46,34 @@ void concatenate(const TransposeCall& c) {
   }
 }
 
+void rows(const TransposeCall& c) {
+  RowsParams p{c.as<RowsParams>().runs};
+  Vec<int> places;
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    places.push_back(c.linear(i) ? static_cast<int>(p.extents.size()) : -1);
+    if (c.linear(i)) p.extents.push_back(c.shape(i)[0]);
+  }
+  for (RowRun& run : p.runs)
+    if (run.operand >= 0) run.operand = places[at(run.operand)];
+  const SmallVec<Tensor, 1> sums =
+      emit_all(Op::rows_add, make_params(std::move(p)), {&c.ct(), 1}, c.equation.where);
+  for (std::size_t i = 0, next = 0; i < c.x.size(); ++i)
+    if (c.linear(i)) c.cotangents[i] = sums[next++];
+}
+
+void rows_add(const TransposeCall& c) {
+  RowsParams p{c.as<RowsParams>().runs};
+  std::vector<Tensor> operands;
+  Vec<int> places;
+  for (const Tensor& ct : c.results) {
+    places.push_back(ct.defined() ? static_cast<int>(operands.size()) : -1);
+    if (ct.defined()) operands.push_back(ct);
+  }
+  for (RowRun& run : p.runs)
+    if (run.operand >= 0) run.operand = places[at(run.operand)];
+  c.cotangents[0] = emit(Op::rows, make_params(std::move(p)), operands, c.equation.where);
+}
+
 void pad(const TransposeCall& c) {
   const auto& p = c.as<PadParams>();
   if (c.linear(0)) {

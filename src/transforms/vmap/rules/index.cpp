@@ -232,6 +232,20 @@ std::optional<Batched> gather_by_lane(const BatchCall& c) {
 
 }  // namespace index_batch
 
+// The lanes behind the rows.
+BatchedList rows(const BatchCall& c) {
+  std::vector<Tensor> operands;
+  for (const Batched& x : c.operands) operands.push_back(lanes::at_axis(x, 1, c.lanes, c.where()));
+  return {{emit(Op::rows, c.equation.params, operands, c.where()), 1}};
+}
+BatchedList rows_add(const BatchCall& c) {
+  const Tensor x = lanes::at_axis(c.operands[0], 1, c.lanes, c.where());
+  BatchedList sums;
+  for (Tensor& t : emit_all(Op::rows_add, c.equation.params, {&x, 1}, c.where()))
+    sums.push_back({std::move(t), 1});
+  return sums;
+}
+
 BatchedList gather(const BatchCall& c) {
   using namespace index_batch;
   if (auto sliced = gather_by_lane(c)) return {*sliced};

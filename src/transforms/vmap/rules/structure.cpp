@@ -123,6 +123,54 @@ BatchedList call(const BatchCall& c) {
   return results;
 }
 
+// The body of one lane of the call is batched; the lanes of this vmap come behind those of the
+// call.
+BatchedList batched_call(const BatchCall& c) {
+  const auto& p = c.as<BatchedCallParams>();
+  DerivedKey key("vmap lanes");
+  key.add(c.lanes).add(thread_state().must_vectorize);
+  std::vector<Tensor> operands;
+  Vec<bool> mapped;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    mapped.push_back(c.mapped(i));
+    operands.push_back(
+        c.mapped(i) ? lanes::at_axis(c.operands[i], p.lanes.mapped[i] ? 1 : 0, c.lanes, c.where())
+                    : c.operands[i].value);
+  }
+  key.add_all(mapped);
+  const auto make = [&] {
+    Vec<Aval> avals;
+    for (std::size_t i = 0; i < mapped.size(); ++i) {
+      const Aval& lane = p.body->aval(p.body->inputs[i]);
+      avals.emplace_back(lane.dtype,
+                         mapped[i] ? lanes::inserted(lane.shape, 0, c.lanes) : lane.shape);
+    }
+    return derived_of(record(
+        [&](std::span<const Tensor> tracers) {
+          Vec<Batched> inputs;
+          for (std::size_t i = 0; i < tracers.size(); ++i)
+            inputs.push_back({tracers[i], mapped[i] ? MappedAxis(0) : std::nullopt});
+          std::vector<Tensor> outputs;
+          for (const Batched& out : batch_graph(*p.body, inputs, c.lanes, c.axis))
+            outputs.push_back(lanes::at_axis(out, 0, c.lanes, c.where()));
+          return outputs;
+        },
+        avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"}));
+  };
+  // With a name the lanes are those of one vmap only.
+  const CallParams function{p.body, nullptr, 0, c.axis ? CalledRef() : p.function};
+  const DerivedRef d = derive(function, key, make);
+  BatchedCallParams all = p;
+  all.body = d->body;
+  all.function = d->function;
+  operands.insert(operands.end(), d->captured.begin(), d->captured.end());
+  all.lanes.mapped.resize(operands.size(), false);
+  BatchedList results;
+  for (Tensor& t : emit_all(Op::batched_call, make_params(std::move(all)), operands, c.where()))
+    results.push_back({std::move(t), p.summed[results.size()] ? 0 : 1});
+  return results;
+}
+
 // The body for all lanes, which lie at axis 0 of what they differ in. Where they part inside,
 // vt::cond sends each its own way: to calls of the function for one lane, which the executor brings
 // together again.

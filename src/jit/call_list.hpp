@@ -1,0 +1,38 @@
+// CallList: runs a Graph of batched calls and rows, one equation after the other. Nothing is
+// compiled for how many rows there are.
+#pragma once
+
+#include <memory>
+
+#include "../trace/ir/executable.hpp"
+#include "cpu/runtime/row_program.hpp"
+
+namespace vt::detail {
+
+/// Sums over rows are made once for all calls of a function whose sums are added up.
+class CallList : public Executable {
+ public:
+  /// A Graph that suits_call_list.
+  CallList(GraphBody graph, const Backend& backend);
+  ~CallList() override;
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override;
+  void report(Report& report, int depth) const override;
+  Memory memory() const override;
+
+ private:
+  class Run;
+  struct Step;
+  void plan();
+
+  GraphBody graph_;
+  const Backend& backend_;
+  Vec<Step> steps_;
+  /// Per Var: the Var in whose sum it ends, itself mostly; how many steps read it.
+  Vec<Var> sum_;
+  Vec<std::int32_t> uses_;
+};
+
+/// Are there batched calls among its equations?
+bool suits_call_list(const GraphBody&);
+
+}  // namespace vt::detail

@@ -1,0 +1,49 @@
+// RowProgram: a function of one row, compiled once and run on any number of rows.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "program.hpp"
+
+namespace vt::detail {
+
+/// The program is made for a block of rows; more rows are several blocks, fewer a part of one. What
+/// a row's results are does not depend on the rows beside it. A function that cannot be cut by rows
+/// (loops, effects, convolutions) has a program for each power of two of rows instead.
+class RowProgram {
+ public:
+  /// Inputs that are `mapped` have a value for each row, along axis 0, as all results have.
+  /// Throws: Error(backend).
+  RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend);
+
+  /// What the inputs that rows share are packed in, for as long as they do not change; `inputs`:
+  /// null where they may.
+  Program::Packed pack(std::span<const void* const> inputs) const;
+  /// `packed`: of these inputs; may be empty. `results`: memory for all rows.
+  void run(std::int64_t rows, std::span<const void* const> inputs, std::span<void* const> results,
+           const Program::Packed& packed) const;
+  const GraphBody& body() const { return *body_; }
+  /// Is it one program for all numbers of rows?
+  bool by_rows() const { return block_ != nullptr; }
+  const Executable& program() const { return block_ ? *block_ : *of_size(1); }
+
+ private:
+  void run_block(Program::Frame& frame, std::int64_t first, std::int64_t rows,
+                 std::span<const void* const> inputs, std::span<void* const> results) const;
+  void run_bucket(std::int64_t rows, std::span<const void* const> inputs,
+                  std::span<void* const> results) const;
+  std::shared_ptr<Program> of_size(std::int64_t rows) const;
+
+  const GraphRef body_;
+  const Vec<bool> mapped_;
+  const Backend& backend_;
+  std::int64_t block_rows_ = 0;
+  Vec<std::size_t> input_bytes_, result_bytes_;  ///< of a row
+  std::shared_ptr<const Program> block_;
+  mutable std::mutex mutex_;
+  mutable Vec<std::pair<std::int64_t, std::shared_ptr<Program>>> sizes_;
+};
+
+}  // namespace vt::detail

@@ -5,7 +5,6 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>
-#include <bit>
 
 #include <vt/small_vec.hpp>
 
@@ -88,32 +87,28 @@ class DirectProduct {
     if (whole < s_.n) panel(b_.index(whole), s_.n - whole);
   }
 
-  // The same for any number of rows. What is left over by whole tiles goes through ever lower ones.
+  // The same for any number of rows. Those left over by whole tiles are one tile, so that b is read
+  // once for them.
   void any_rows(Value a, Value b, Value c, Value from, Value to) {
     const std::int64_t width = shape_.columns(), whole = s_.n / width * width;
+    const Value span = b_.sub(to, from), height = b_.index(shape_.rows);
+    const Value even = b_.add(from, b_.mul(b_.div(span, height), height));
+    const Value rest = b_.sub(to, even);
     const auto panel = [&](Value column, std::int64_t wide) {
       const Value own = b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.k)));
-      Value at = from;
-      for (int height = shape_.rows; height > 0; height = lower(height)) {
-        const Value rows = b_.mul(b_.div(b_.sub(to, at), b_.index(height)), b_.index(height));
-        const Value end = b_.add(at, rows);
-        b_.for_range(at, end, height, [&](Value row) {
-          one_tile(own, row_pointer(a, row), b_.offset(c_pointer(c, row), s_.result, column), row,
-                   column, height, wide);
-        });
-        at = end;
-      }
+      const auto tile = [&](Value row, int rows) {
+        one_tile(own, row_pointer(a, row), b_.offset(c_pointer(c, row), s_.result, column), row,
+                 column, rows, wide);
+      };
+      b_.for_range(from, even, shape_.rows, [&](Value row) { tile(row, shape_.rows); });
+      for (int rows = 1; rows < shape_.rows; ++rows)
+        b_.if_then(b_.compare(Compare::eq, rest, b_.index(rows)), [&] { tile(even, rows); });
     };
     b_.for_range(b_.index(0), b_.index(whole), width, [&](Value column) { panel(column, width); });
     if (whole < s_.n) panel(b_.index(whole), s_.n - whole);
   }
 
  private:
-  // The next power of two.
-  static int lower(int height) {
-    return static_cast<int>(std::bit_floor(static_cast<unsigned>(height - 1)));
-  }
-
   Value row_pointer(Value a, Value row) {
     return b_.offset(a, s_.a_dtype, b_.mul(row, b_.index(s_.a_row)));
   }

@@ -32,6 +32,7 @@ rows = [
     (D, [BASE, IR, RECORD]),
     (D + "/control", [IR, RECORD, D]),
     (D + "/rules", [IR, T + "numerics", RECORD, D, D + "/control"]),
+    ("src/transforms/autobatch", [BASE, IR, RECORD]),
     ("src/transforms/dataset", [BASE, RECORD]),
     ("src/transforms", [IR, RECORD, T + "ops/support", V, D]),
     (J + "services", [BASE, IR]),

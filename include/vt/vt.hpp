@@ -20,6 +20,7 @@ files may keep them)"
 #error "vt: 64-bit processors only (no -m32)"
 #endif
 
+#include <vt/autobatch.hpp>
 #include <vt/collectives.hpp>
 #include <vt/control.hpp>
 #include <vt/conv.hpp>

@@ -1,0 +1,90 @@
+// autobatch: single-instance code over sentences, trees and graphs, run as batches.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <vt/detail/function.hpp>
+#include <vt/tree.hpp>
+
+namespace vt {
+
+/// Which operations autobatch runs together.
+enum class Batching {
+  none,      ///< none: one after the other, as they were recorded
+  by_depth,  ///< those of one kind that are equally far from the arguments
+  agenda,  ///< all of one kind that could run now, kinds in the order of how early they mostly are
+};
+
+/// Options of autobatch.
+struct AutobatchOptions {
+  Batching strategy = Batching::agenda;
+};
+
+/// What the last call of an autobatch function on this thread did.
+struct BatchStats {
+  std::uint64_t nodes = 0;       ///< operations and calls that were recorded
+  std::uint64_t groups = 0;      ///< what they run as
+  std::uint64_t signatures = 0;  ///< kinds of nodes
+  std::uint64_t least = 0;       ///< no order has fewer groups than this; see measure_least_groups
+  /// operands of nodes that were copied to lie side by side, and those that lay so already
+  std::uint64_t rows_moved = 0, rows_in_place = 0;
+  double record_seconds = 0, schedule_seconds = 0, emit_seconds = 0;
+  std::vector<std::string> unbatched;  ///< operations that run one by one, with their lines
+};
+BatchStats batch_stats();
+/// Whether BatchStats::least is computed from now on, by this thread: it takes nodes × signatures.
+void measure_least_groups(bool wanted);
+
+namespace detail {
+
+/// f recorded and batched. It is called once.
+std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
+                                   const AutobatchOptions& options, CallSite where);
+
+}  // namespace detail
+
+/// f as a function that runs in batches: it is called once, with the arguments as they are, and may
+/// loop over sentences, recurse over trees and branch on anything that is no Tensor's value. What
+/// it does to Tensors is recorded; operations of one kind that do not need each other run as one,
+/// and so do their derivatives. Values that all of them share (parameters) are not copied.
+///
+///     auto loss = vt::autobatch([](const Params& p, const std::vector<Sentence>& batch) {
+///       vt::Tensor sum = 0.0f;
+///       for (const Sentence& s : batch) sum += loss_of(p, s);
+///       return sum;
+///     });
+///     auto [value, gradient] = vt::value_and_grad(loss)(p, batch);
+///
+/// Write what an instance does again and again as vt::function: its calls are the operations then,
+/// and much less is recorded. Arguments are passed by reference and never copied; they may be of
+/// any type, but for those that are differentiated, mapped or compiled by a transform around it.
+/// Each value is what the function alone would give; sums over instances are added in the order of
+/// recording, and may differ by rounding.
+/// Throws: Error where a Tensor's value is asked for.
+/// Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching in Dynamic Computation
+/// Graphs.
+template <class F>
+auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::here()) {
+  return [f = std::move(f), options, where]<class... A>(A&&... arguments) {
+    using Result = std::decay_t<std::invoke_result_t<const F&, A&&...>>;
+    std::optional<Result> result;
+    const std::vector<Tensor> leaves = detail::autobatch_flat(
+        [&] {
+          result.emplace(f(std::forward<A>(arguments)...));
+          std::vector<Tensor> all;
+          detail::for_each_leaf(*result, [&](const Tensor& t) { all.push_back(t); });
+          return all;
+        },
+        options, where);
+    const Tensor* next = leaves.data();
+    detail::assign_leaves(*result, next);
+    return std::move(*result);
+  };
+}
+
+}  // namespace vt

@@ -1,0 +1,383 @@
+// Emission: where the value of each node lies, and how the operands of a group are brought
+// together.
+#include "emit.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "../../trace/base/hash_map.hpp"
+#include "../../trace/base/recent_map.hpp"
+#include "../../trace/ir/called_function.hpp"
+#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
+
+namespace vt::detail::autobatching {
+
+namespace emission {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// The function that a node calls: of an op, itself. Kept for later minibatches, with all that
+/// transforms and compilers make of it.
+struct Called {
+  GraphRef body;
+  CalledRef function;
+};
+
+Called function_of_op(const GraphBody& g, const Equation& e) {
+  struct Cache {
+    std::mutex mutex;
+    RecentMap<std::size_t, SmallVec<Called, 1>> known{1024};
+  };
+  static Cache* const cache = new Cache;  // values may be asked for while the process ends
+  GraphBody body;
+  Equation own = e;
+  own.inputs.clear();
+  own.outputs.clear();
+  for (Var v : e.inputs) {
+    body.inputs.push_back(body.fresh(g.aval(v)));
+    own.inputs.push_back(body.inputs.back());
+  }
+  for (Var v : e.outputs) {
+    body.outputs.push_back(body.fresh(g.aval(v)));
+    own.outputs.push_back(body.outputs.back());
+  }
+  body.equations.push_back(std::move(own));
+  const std::size_t hash = hash_of(body);
+  Vec<SmallVec<Called, 1>> gone;
+  const std::lock_guard lock(cache->mutex);
+  SmallVec<Called, 1>* alike = cache->known.find(hash);
+  if (!alike) alike = cache->known.emplace(hash, {}, gone);
+  for (const Called& known : *alike)
+    if (equal(*known.body, body)) return known;
+  alike->push_back({std::make_shared<const GraphBody>(std::move(body)),
+                    called_function(std::string(name_of(e.op)))});
+  return alike->back();
+}
+
+class Emitter {
+ public:
+  Emitter(const GraphBody& g, const NodeGraph& nodes, NodeSchedule& schedule,
+          std::span<const Tensor> inputs, BatchStats& stats)
+      : g_(g),
+        nodes_(nodes),
+        schedule_(schedule),
+        stats_(stats),
+        shared_(g.avals.size()),
+        as_row_(g.avals.size(), -1),
+        row_(nodes.nodes.size(), -1),
+        array_(nodes.nodes.size(), -1) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) shared_[at(g.inputs[i])] = inputs[i];
+  }
+
+  std::vector<Tensor> run() {
+    order_nodes();
+    gather_rows_of_shared();
+    for (std::size_t k = 0; k < schedule_.groups(); ++k) emit_group(k);
+    std::vector<Tensor> results;
+    for (Var v : g_.outputs) results.push_back(tensor_of(v));
+    return results;
+  }
+
+ private:
+  /// Where a value lies.
+  struct Place {
+    std::int32_t array = -1;
+    std::int64_t row = 0;
+  };
+
+  const Equation& equation_of(std::int32_t node) const {
+    return g_.equations[at(nodes_.nodes[at(node)].equation)];
+  }
+  const Signature& signature_of(std::int32_t node) const {
+    return nodes_.signatures[at(nodes_.nodes[at(node)].signature)];
+  }
+  bool is_shared(Var v) const { return nodes_.sources[at(v)].kind == Source::Kind::shared; }
+  CallSite line_of(std::int32_t node) const { return equation_of(node).where; }
+
+  // Nodes that go on longest first, so that those that end leave the others side by side; then in
+  // the order in which their largest operands lie.
+  void order_nodes() {
+    const std::size_t count = nodes_.nodes.size();
+    Vec<std::int32_t> height(count, 0);
+    for (std::size_t n = count; n-- > 0;)
+      for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
+        if (const Source& s = nodes_.sources[at(v)]; s.kind == Source::Kind::node)
+          height[at(s.node)] = std::max(height[at(s.node)], height[n] + 1);
+    Vec<std::int32_t> group_of(count);
+    struct Keyed {
+      std::int64_t key;
+      std::int32_t node;
+    };
+    std::vector<Keyed> keyed;
+    for (std::size_t k = 0; k < schedule_.groups(); ++k) {
+      const std::span<std::int32_t> group = schedule_.group(k);
+      const Signature& s = signature_of(group[0]);
+      if (group.size() > 1 && s.kind == Signature::Kind::op) {
+        const int largest = largest_operand(group[0], s);
+        keyed.clear();
+        for (std::int32_t n : group) {
+          std::int64_t key = -1 - std::int64_t{height[at(n)]};
+          if (largest >= 0) {
+            const Source& from =
+                nodes_.sources[at(nodes_.operands_of(n)[static_cast<std::size_t>(largest)])];
+            if (from.kind == Source::Kind::node)
+              key = (std::int64_t{group_of[at(from.node)]} << 32) + row_[at(from.node)];
+          }
+          keyed.push_back({key, n});
+        }
+        std::stable_sort(keyed.begin(), keyed.end(),
+                         [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
+        for (std::size_t i = 0; i < group.size(); ++i) group[i] = keyed[i].node;
+      }
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        row_[at(group[i])] = static_cast<std::int32_t>(i);
+        group_of[at(group[i])] = static_cast<std::int32_t>(k);
+      }
+    }
+  }
+  int largest_operand(std::int32_t node, const Signature& s) const {
+    const std::span<const Var> operands = nodes_.operands_of(node);
+    int largest = -1;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (s.shared[i] >= 0) continue;
+      if (largest < 0 || g_.aval(operands[i]).bytes() >
+                             g_.aval(operands[static_cast<std::size_t>(largest)]).bytes())
+        largest = static_cast<int>(i);
+    }
+    return largest;
+  }
+
+  // Rows of shared arrays, as of an embedding: all that any node reads, in the order in which they
+  // are read, by one equation for each array.
+  void gather_rows_of_shared() {
+    struct Reads {
+      Var array;
+      Vec<RowRun> runs;
+    };
+    Vec<Reads> reads;
+    Vec<std::int32_t> reads_of(g_.avals.size(), -1);
+    const auto add = [&](Var v) {
+      const RowRead& read = nodes_.row_reads[at(v)];
+      if (!is_shared(v) || read.array < 0) return;
+      std::int32_t& r = reads_of[at(read.array)];
+      if (r < 0) {
+        r = static_cast<std::int32_t>(reads.size());
+        reads.push_back({read.array, {}});
+      }
+      Vec<RowRun>& runs = reads[at(r)].runs;
+      if (!runs.empty() && runs.back().first + runs.back().count == read.row) ++runs.back().count;
+      else runs.push_back({0, read.row, 1});
+    };
+    for (std::size_t k = 0; k < schedule_.groups(); ++k) {
+      const std::span<const std::int32_t> group = std::as_const(schedule_).group(k);
+      const Signature& s = signature_of(group[0]);
+      if (s.kind == Signature::Kind::sum)
+        for (std::int32_t n : group)
+          for (Var v : nodes_.operands_of(n)) add(v);
+      for (std::size_t i = 0; s.kind == Signature::Kind::op && i < s.shared.size(); ++i)
+        for (std::int32_t n : group)
+          if (s.shared[i] < 0) add(nodes_.operands_of(n)[i]);
+    }
+    next_read_.resize(g_.avals.size(), {});
+    for (Reads& r : reads) {
+      next_read_[at(r.array)] = {static_cast<std::int32_t>(arrays_.size()), 0};
+      arrays_.push_back(rows_of({shared_tensor(r.array)}, std::move(r.runs), {}));
+    }
+  }
+
+  Tensor rows_of(std::vector<Tensor> arrays, Vec<RowRun> runs, CallSite where) {
+    if (runs.size() == 1 && runs[0].first == 0 && runs[0].count == arrays[0].dim(0))
+      return arrays[0];
+    return emit(Op::rows, make_params(RowsParams{std::move(runs)}), arrays, where);
+  }
+  static Tensor reshaped(const Tensor& t, Shape shape, CallSite where) {
+    return emit(Op::reshape, make_params(ShapeParams{std::move(shape)}), {t}, where);
+  }
+
+  Tensor shared_tensor(Var v) {
+    Tensor& known = shared_[at(v)];
+    if (known.defined()) return known;
+    const Equation& e = g_.equations[at(nodes_.makers[at(v)])];
+    std::vector<Tensor> operands;
+    for (Var in : e.inputs) operands.push_back(shared_tensor(nodes_.sources[at(in)].var));
+    repeat(g_, e, operands, [&](Var out, Tensor t) { shared_[at(out)] = std::move(t); });
+    return shared_[at(v)];
+  }
+
+  /// Where the value of an operand of a node lies, that each node has its own of.
+  Place place_of(Var v) {
+    const Source& s = nodes_.sources[at(v)];
+    if (s.kind == Source::Kind::node) return {array_[at(s.node)] + s.output, row_[at(s.node)]};
+    if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
+      Place& next = next_read_[at(read.array)];
+      return {next.array, next.row++};
+    }
+    std::int32_t& array = as_row_[at(v)];
+    if (array < 0) {
+      const Tensor t = shared_tensor(v);
+      Shape shape{1};
+      shape.append(t.shape().begin(), t.shape().end());
+      array = static_cast<std::int32_t>(arrays_.size());
+      arrays_.push_back(reshaped(t, std::move(shape), {}));
+    }
+    return {array, 0};
+  }
+
+  /// Values side by side.
+  class Gathered {
+   public:
+    explicit Gathered(Emitter& e) : e_(e) {}
+    void add(Place p) {
+      ++count_;
+      if (!runs_.empty() && at_ == p.array && runs_.back().first + runs_.back().count == p.row) {
+        ++runs_.back().count;
+        return;
+      }
+      at_ = p.array;
+      auto known = operands_.find(p.array);
+      if (known == operands_.end()) {
+        known = operands_.emplace(p.array, static_cast<std::int32_t>(arrays_.size())).entry;
+        arrays_.push_back(e_.arrays_[at(p.array)]);
+      }
+      runs_.push_back({known->second, p.row, 1});
+    }
+    Tensor tensor(CallSite where) {
+      (runs_.size() == 1 ? e_.stats_.rows_in_place : e_.stats_.rows_moved) += count_;
+      return e_.rows_of(std::move(arrays_), std::move(runs_), where);
+    }
+
+   private:
+    Emitter& e_;
+    std::vector<Tensor> arrays_;
+    HashMap<std::int32_t, std::int32_t> operands_;
+    Vec<RowRun> runs_;
+    std::int32_t at_ = -1;
+    std::uint64_t count_ = 0;
+  };
+
+  void emit_group(std::size_t k) {
+    const std::span<const std::int32_t> group = std::as_const(schedule_).group(k);
+    const Signature& s = signature_of(group[0]);
+    const WhereScope line(line_of(group[0]));
+    switch (s.kind) {
+      case Signature::Kind::op: return emit_call(group, s);
+      case Signature::Kind::sum: return emit_sums(group);
+      case Signature::Kind::alone: return emit_alone(group[0]);
+    }
+  }
+
+  void emit_call(std::span<const std::int32_t> group, const Signature& s) {
+    const Equation& e = g_.equations[at(s.equation)];
+    Called f;
+    if (const auto* p = e.params ? e.params->get_if<CallParams>() : nullptr;
+        p && e.op == Op::call && !p->rule)
+      f = {p->body, p->function};
+    else f = function_of_op(g_, e);
+    BatchedCallParams params;
+    params.body = std::move(f.body);
+    params.function = std::move(f.function);
+    params.lanes.count = static_cast<std::int64_t>(group.size());
+    params.summed.resize(e.outputs.size(), false);
+    std::vector<Tensor> operands;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+      params.lanes.mapped.push_back(s.shared[i] < 0);
+      if (s.shared[i] >= 0) {
+        operands.push_back(shared_tensor(s.shared[i]));
+        continue;
+      }
+      if (const int same = same_operand(group, i); same >= 0) {
+        operands.push_back(operands[static_cast<std::size_t>(same)]);
+        continue;
+      }
+      Gathered all(*this);
+      for (std::int32_t n : group) all.add(place_of(nodes_.operands_of(n)[i]));
+      operands.push_back(all.tensor(e.where));
+    }
+    put(group, emit_all(Op::batched_call, make_params(std::move(params)), operands, e.where));
+  }
+  // The operand before operand i that is the same in all nodes, as in x · x; rows of shared arrays
+  // are placed one by one.
+  int same_operand(std::span<const std::int32_t> group, std::size_t i) const {
+    for (std::size_t j = 0; j < i; ++j) {
+      bool same = true;
+      for (std::int32_t n : group) {
+        const std::span<const Var> own = nodes_.operands_of(n);
+        same = same && own[j] == own[i] && nodes_.row_reads[at(own[i])].array < 0;
+        if (!same) break;
+      }
+      if (same) return static_cast<int>(j);
+    }
+    return -1;
+  }
+
+  void emit_sums(std::span<const std::int32_t> group) {
+    Gathered all(*this);
+    RowsParams into{{}, {static_cast<std::int64_t>(group.size())}};
+    for (std::size_t i = 0; i < group.size(); ++i)
+      for (Var v : nodes_.operands_of(group[i])) {
+        all.add(place_of(v));
+        into.runs.push_back({0, static_cast<std::int64_t>(i), 1});
+      }
+    const Tensor terms = all.tensor(line_of(group[0]));
+    put(group,
+        emit_all(Op::rows_add, make_params(std::move(into)), {&terms, 1}, line_of(group[0])));
+  }
+
+  void emit_alone(std::int32_t node) {
+    const Equation& e = equation_of(node);
+    std::vector<Tensor> operands;
+    for (Var v : nodes_.operands_of(node)) operands.push_back(tensor_of(v));
+    array_[at(node)] = static_cast<std::int32_t>(arrays_.size());
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) arrays_.emplace_back();
+    std::size_t next = at(array_[at(node)]);
+    repeat(g_, e, operands, [&](Var out, Tensor t) {
+      const auto i = static_cast<std::size_t>(std::find(e.outputs.begin(), e.outputs.end(), out) -
+                                              e.outputs.begin());
+      Shape shape{1};
+      shape.append(t.shape().begin(), t.shape().end());
+      arrays_[next + i] = reshaped(t, std::move(shape), e.where);
+    });
+    stats_.unbatched.push_back(describe(e.op, e.params) + at_line(e.where));
+  }
+  static std::string at_line(CallSite where) { return vt::detail::at(where); }
+
+  void put(std::span<const std::int32_t> group, const SmallVec<Tensor, 1>& results) {
+    for (std::int32_t n : group) array_[at(n)] = static_cast<std::int32_t>(arrays_.size());
+    for (const Tensor& t : results) arrays_.push_back(t);
+  }
+
+  /// One value by itself.
+  Tensor tensor_of(Var v) {
+    const Source& s = nodes_.sources[at(v)];
+    if (s.kind == Source::Kind::shared) return shared_tensor(s.var);
+    const Place p{array_[at(s.node)] + s.output, row_[at(s.node)]};
+    const CallSite where = line_of(s.node);
+    return reshaped(rows_of({arrays_[at(p.array)]}, {{0, p.row, 1}}, where), g_.aval(v).shape,
+                    where);
+  }
+
+  const GraphBody& g_;
+  const NodeGraph& nodes_;
+  NodeSchedule& schedule_;
+  BatchStats& stats_;
+  RecycledVec<Tensor> shared_;  ///< per Var, as far as they are known
+  Vec<std::int32_t> as_row_;    ///< per Var: the array that holds a shared value as its one row
+  Vec<std::int32_t> row_;       ///< per node: its row in the arrays of its group
+  Vec<std::int32_t> array_;     ///< per node: the first array of its group
+  Vec<Place> next_read_;        ///< per Var: where the next row that is read of it lies
+  std::vector<Tensor> arrays_;
+};
+
+}  // namespace emission
+
+std::vector<Tensor> emit_schedule(const GraphBody& graph, const NodeGraph& nodes,
+                                  NodeSchedule schedule, std::span<const Tensor> inputs,
+                                  BatchStats& stats) {
+  return emission::Emitter(graph, nodes, schedule, inputs, stats).run();
+}
+
+}  // namespace vt::detail::autobatching

@@ -1,0 +1,412 @@
+// Finding nodes: equal shared values, rows of arrays, long sums, and signatures.
+#include "nodes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "../../trace/ir/effects.hpp"
+
+namespace vt::detail::autobatching {
+
+namespace finding {
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+  return hash * 0xff51afd7ed558ccdu;
+}
+std::uint64_t hash_of(const Aval& a) {
+  std::uint64_t h = mixed(static_cast<std::uint64_t>(a.dtype), a.weak);
+  for (std::int64_t extent : a.shape) h = mixed(h, static_cast<std::uint64_t>(extent));
+  return h;
+}
+
+/// Numbers for keys, equal ones for equal keys. A key is known by one that has it; hashes only tell
+/// where to look.
+class Numbering {
+ public:
+  explicit Numbering(std::size_t expected) : slots_(std::bit_ceil(2 * expected + 16), {0, -1}) {}
+  /// `same(k)`: has what number k was given to first the same key? A new key gets the next number.
+  template <class Same>
+  std::int32_t number(std::uint64_t hash, const Same& same) {
+    hash ^= hash >> 29;
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+      Slot& s = slots_[i];
+      if (s.number < 0) {
+        s = {hash, count_++};
+        return s.number;
+      }
+      if (s.hash == hash && same(s.number)) return s.number;
+    }
+  }
+  std::int32_t count() const { return count_; }
+
+ private:
+  struct Slot {
+    std::uint64_t hash;
+    std::int32_t number;
+  };
+  Vec<Slot> slots_;
+  std::int32_t count_ = 0;
+};
+
+// Sums of fewer terms are batched as additions.
+constexpr std::int32_t least_terms = 8;
+// So many different computations of shared values of one kind are nodes, as those of instances are.
+constexpr std::int32_t most_shared = 8;
+// Shared operands of more bytes are not copied for each row, if enough nodes have the same one.
+constexpr std::size_t worth_sharing = 8 << 10;
+constexpr std::int64_t nodes_of_one = 32, few_operands = 4;
+
+class Finder {
+ public:
+  explicit Finder(const GraphBody& g)
+      : g_(g),
+        same_(g.avals.size()),
+        static_(g.avals.size(), false),
+        kinds_(g.equations.size(), -1),
+        sum_root_(g.equations.size(), false),
+        in_sum_(g.equations.size(), false) {
+    out_.sources.resize(g.avals.size());
+    out_.row_reads.resize(g.avals.size());
+    out_.makers.resize(g.avals.size(), -1);
+    for (std::size_t k = 0; k < g.equations.size(); ++k)
+      for (Var v : g.equations[k].outputs) out_.makers[at(v)] = static_cast<std::int32_t>(k);
+    for (std::size_t v = 0; v < g.avals.size(); ++v) same_[v] = static_cast<Var>(v);
+  }
+
+  NodeGraph run() {
+    number_kinds();
+    find_sums();
+    make_nodes();
+    make_signatures();
+    return std::move(out_);
+  }
+
+ private:
+  const Equation& equation(std::int32_t k) const {
+    return g_.equations[static_cast<std::size_t>(k)];
+  }
+  // Calls of one function share their parameters.
+  std::uint64_t hash_of_params(const Equation& e) {
+    if (!e.params) return 0;
+    for (Hashed& h : hashed_)
+      if (h.params == e.params.get()) return h.hash;
+    Hashed& h = hashed_[next_hashed_++ % std::size(hashed_)];
+    h = {e.params.get(), vt::detail::hash_of(e.params)};
+    return h.hash;
+  }
+
+  // What an equation does, whatever it does it to; of what gives shared values also which are
+  // equal.
+  void number_kinds() {
+    const std::size_t count = g_.equations.size();
+    Numbering kinds(count), values(count);
+    Vec<std::int32_t> first_of_kind, first_of_value;
+    for (Var v : g_.inputs) static_[at(v)] = true;
+    for (std::size_t k = 0; k < count; ++k) {
+      const Equation& e = g_.equations[k];
+      const std::uint64_t base = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
+      std::uint64_t h = base;
+      bool all_static = !has_effect(e);
+      for (Var v : e.inputs) {
+        h = mixed(h, hash_of(g_.aval(v)));
+        all_static = all_static && static_[at(same_[at(v)])];
+      }
+      const std::int32_t kind = kinds.number(h, [&](std::int32_t n) {
+        const Equation& o = equation(first_of_kind[static_cast<std::size_t>(n)]);
+        if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
+          return false;
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)
+          if (!(g_.aval(o.inputs[i]) == g_.aval(e.inputs[i])) ||
+              g_.aval(o.inputs[i]).weak != g_.aval(e.inputs[i]).weak)
+            return false;
+        return true;
+      });
+      if (kind == static_cast<std::int32_t>(first_of_kind.size())) {
+        first_of_kind.push_back(static_cast<std::int32_t>(k));
+        shared_of_kind_.push_back(0);
+      }
+      kinds_[k] = kind;
+      if (!all_static) continue;
+      std::uint64_t of_value = mixed(base, 1);
+      for (Var v : e.inputs) of_value = mixed(of_value, at(same_[at(v)]));
+      const std::int32_t value = values.number(of_value, [&](std::int32_t n) {
+        const Equation& o = equation(first_of_value[static_cast<std::size_t>(n)]);
+        if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
+          return false;
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)
+          if (same_[at(o.inputs[i])] != same_[at(e.inputs[i])]) return false;
+        return true;
+      });
+      if (value == static_cast<std::int32_t>(first_of_value.size())) {
+        first_of_value.push_back(static_cast<std::int32_t>(k));
+        note_row(e);
+        if (!e.inputs.empty() && !reads_row(e)) ++shared_of_kind_[static_cast<std::size_t>(kind)];
+      }
+      const Equation& first = equation(first_of_value[static_cast<std::size_t>(value)]);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) {
+        same_[at(e.outputs[i])] = first.outputs[i];
+        static_[at(e.outputs[i])] = true;
+      }
+    }
+  }
+
+  bool reads_row(const Equation& e) const {
+    return out_.row_reads[at(e.outputs[0])].array >= 0 || e.op == Op::slice;
+  }
+
+  // x[i] as it is recorded: a slice of one row without its axis 0; or by an index that is a number.
+  void note_row(const Equation& e) {
+    const Var out = e.outputs.empty() ? -1 : e.outputs[0];
+    if (out < 0) return;
+    const auto is_row_of = [&](Var array) {
+      const Shape &all = g_.aval(array).shape, &row = g_.aval(out).shape;
+      return all.size() == row.size() + 1 && std::equal(row.begin(), row.end(), all.begin() + 1);
+    };
+    if (e.op == Op::reshape) {
+      const std::int32_t k = out_.makers[at(same_[at(e.inputs[0])])];
+      if (k < 0 || equation(k).op != Op::slice) return;
+      const auto& p = equation(k).as<SliceParams>();
+      const Var array = same_[at(equation(k).inputs[0])];
+      if (!is_row_of(array) || p.limit[0] != p.start[0] + 1) return;
+      for (std::size_t d = 1; d < p.start.size(); ++d)
+        if (p.start[d] != 0 || p.limit[d] != g_.aval(array).shape[d]) return;
+      out_.row_reads[at(out)] = {array, p.start[0]};
+      return;
+    }
+    if (e.op != Op::gather) return;
+    const auto& p = e.as<GatherParams>();
+    const Var array = same_[at(e.inputs[0])], index = same_[at(e.inputs[1])];
+    const std::int32_t k = out_.makers[at(index)];
+    if (k < 0 || equation(k).op != Op::full || g_.aval(index).elements() != 1 || !is_row_of(array))
+      return;
+    const Axes leading{0};
+    if (p.collapsed_slice_dims != leading || p.start_index_map != leading ||
+        !p.operand_batching_dims.empty())
+      return;
+    for (std::size_t d = 0; d < p.slice_sizes.size(); ++d)
+      if (p.slice_sizes[d] != (d == 0 ? 1 : g_.aval(array).shape[d])) return;
+    const std::int64_t rows = g_.aval(array).shape[0];
+    std::int64_t row = equation(k).as<FullParams>().value.converted(DType::i64).integer;
+    if (row < 0 || row >= rows) {
+      if (p.mode != IndexMode::clip || rows == 0) return;
+      row = std::clamp<std::int64_t>(row, 0, rows - 1);
+    }
+    out_.row_reads[at(out)] = {array, row};
+  }
+
+  // Chains and trees of additions whose partial sums nobody else reads.
+  void find_sums() {
+    const std::size_t count = g_.equations.size();
+    Vec<std::int32_t> reads(g_.avals.size(), 0), terms(count, 0);
+    for (const Equation& e : g_.equations)
+      for (Var v : e.inputs) ++reads[at(v)];
+    for (Var v : g_.outputs) reads[at(v)] += 2;
+    const auto inner = [&](Var v) {
+      const std::int32_t k = out_.makers[at(v)];
+      return k >= 0 && terms[static_cast<std::size_t>(k)] > 0 && reads[at(v)] == 1;
+    };
+    for (std::size_t k = 0; k < count; ++k) {
+      const Equation& e = g_.equations[k];
+      if (e.op != Op::add || static_[at(same_[at(e.outputs[0])])]) continue;
+      const Aval& sum = g_.aval(e.outputs[0]);
+      if (is_bool(sum.dtype)) continue;
+      bool alike = true;
+      for (Var v : e.inputs)
+        alike = alike && g_.aval(v).dtype == sum.dtype && g_.aval(v).shape == sum.shape;
+      if (!alike) continue;
+      for (Var v : e.inputs)
+        terms[k] += inner(v) ? terms[static_cast<std::size_t>(out_.makers[at(v)])] : 1;
+    }
+    // From the last on: a sum that is no term of another one is a root.
+    Vec<bool> seen(count, false);
+    for (std::size_t k = count; k-- > 0;) {
+      if (terms[k] == 0 || seen[k]) continue;
+      const bool is_sum = terms[k] >= least_terms;
+      sum_root_[k] = is_sum;
+      Vec<std::int32_t> open{static_cast<std::int32_t>(k)};
+      while (!open.empty()) {
+        const std::int32_t top = open.back();
+        open.pop_back();
+        seen[static_cast<std::size_t>(top)] = true;
+        in_sum_[static_cast<std::size_t>(top)] = is_sum;
+        for (Var v : equation(top).inputs)
+          if (inner(v)) open.push_back(out_.makers[at(v)]);
+      }
+    }
+  }
+  // In the order of recording.
+  void add_terms(std::int32_t root) {
+    Vec<Var> open{equation(root).inputs[1], equation(root).inputs[0]};
+    while (!open.empty()) {
+      const Var v = open.back();
+      open.pop_back();
+      const std::int32_t k = out_.makers[at(v)];
+      if (k >= 0 && in_sum_[static_cast<std::size_t>(k)] &&
+          !sum_root_[static_cast<std::size_t>(k)]) {
+        open.push_back(equation(k).inputs[1]);
+        open.push_back(equation(k).inputs[0]);
+      } else {
+        out_.operands.push_back(same_[at(v)]);
+      }
+    }
+  }
+
+  void make_nodes() {
+    for (Var v : g_.inputs) out_.sources[at(v)].var = v;
+    std::int32_t last_effect = -1;
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
+      const Equation& e = g_.equations[k];
+      if (in_sum_[k] && !sum_root_[k]) continue;
+      const bool effect = has_effect(e);
+      if (!e.outputs.empty() && same_[at(e.outputs[0])] != e.outputs[0]) {
+        for (Var v : e.outputs) out_.sources[at(v)] = out_.sources[at(same_[at(v)])];
+        continue;
+      }
+      if (!effect && is_shared(e, k)) {
+        for (Var v : e.outputs) out_.sources[at(v)].var = v;
+        continue;
+      }
+      const auto id = static_cast<std::int32_t>(out_.nodes.size());
+      Node& n = out_.nodes.emplace_back();
+      n.equation = static_cast<std::int32_t>(k);
+      if (effect) n.after = std::exchange(last_effect, id);
+      out_.first.push_back(static_cast<std::int32_t>(out_.operands.size()));
+      if (sum_root_[k]) add_terms(n.equation);
+      else
+        for (Var v : e.inputs) out_.operands.push_back(same_[at(v)]);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i)
+        out_.sources[at(e.outputs[i])] = {Source::Kind::node, -1, id, static_cast<std::int32_t>(i)};
+    }
+    out_.first.push_back(static_cast<std::int32_t>(out_.operands.size()));
+  }
+  bool is_shared(const Equation& e, std::size_t k) const {
+    if (e.inputs.empty()) return true;
+    for (Var v : e.inputs)
+      if (out_.sources[at(same_[at(v)])].kind != Source::Kind::shared) return false;
+    return out_.row_reads[at(e.outputs[0])].array >= 0 || e.op == Op::slice ||
+           shared_of_kind_[static_cast<std::size_t>(kinds_[k])] <= most_shared;
+  }
+
+  bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
+
+  // Which operands of one place there are among nodes of one kind.
+  struct Place {
+    bool any_node = false;
+    Vec<Var> shared;  ///< the different ones, as long as they are few
+    static constexpr std::size_t most = 64;
+  };
+
+  void make_signatures() {
+    const std::size_t count = out_.nodes.size();
+    // Kinds of nodes: of equations; sums by their type; what has effects is of a kind of its own.
+    Vec<std::int32_t> kind(count);
+    std::int32_t kinds = static_cast<std::int32_t>(shared_of_kind_.size());
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::int32_t k = out_.nodes[n].equation;
+      const Equation& e = equation(k);
+      kind[n] = has_effect(e) ? kinds++ : kinds_[static_cast<std::size_t>(k)];
+    }
+    const auto is_sum = [&](std::size_t n) {
+      return sum_root_[static_cast<std::size_t>(out_.nodes[n].equation)];
+    };
+
+    // Nodes whose large operands differ are of different signatures, where each is used often.
+    Vec<std::int32_t> first_place(static_cast<std::size_t>(kinds), -1);
+    Vec<std::int64_t> nodes_of(static_cast<std::size_t>(kinds), 0);
+    Vec<Place> places;
+    for (std::size_t n = 0; n < count; ++n) {
+      if (is_sum(n)) continue;
+      const std::span<const Var> operands = out_.operands_of(static_cast<std::int32_t>(n));
+      std::int32_t& first = first_place[static_cast<std::size_t>(kind[n])];
+      if (first < 0) {
+        first = static_cast<std::int32_t>(places.size());
+        places.resize(places.size() + operands.size());
+      }
+      ++nodes_of[static_cast<std::size_t>(kind[n])];
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        Place& p = places[static_cast<std::size_t>(first) + i];
+        if (!is_shared_var(operands[i])) p.any_node = true;
+        else if (p.shared.size() < Place::most && !contains(p.shared, operands[i]))
+          p.shared.push_back(operands[i]);
+      }
+    }
+    const auto splits = [&](std::size_t n, std::size_t i) {
+      const std::int32_t k = kind[n];
+      const Place& p =
+          places[static_cast<std::size_t>(first_place[static_cast<std::size_t>(k)]) + i];
+      const auto different = static_cast<std::int64_t>(p.shared.size());
+      const Var v = out_.operands_of(static_cast<std::int32_t>(n))[i];
+      return !p.any_node && different > 1 && g_.aval(v).bytes() > worth_sharing &&
+             (different <= few_operands ||
+              nodes_of[static_cast<std::size_t>(k)] >= nodes_of_one * different);
+    };
+
+    Numbering numbering(count);
+    Vec<std::int32_t> first_node;
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::span<const Var> own = out_.operands_of(static_cast<std::int32_t>(n));
+      std::uint64_t h = mixed(static_cast<std::uint64_t>(kind[n]), is_sum(n));
+      if (!is_sum(n))
+        for (std::size_t i = 0; i < own.size(); ++i)
+          if (splits(n, i)) h = mixed(h, at(own[i]));
+      const std::int32_t s = numbering.number(h, [&](std::int32_t known) {
+        const auto o = static_cast<std::size_t>(first_node[static_cast<std::size_t>(known)]);
+        if (kind[o] != kind[n] || is_sum(o) != is_sum(n)) return false;
+        if (is_sum(n)) return true;
+        const std::span<const Var> others = out_.operands_of(static_cast<std::int32_t>(o));
+        for (std::size_t i = 0; i < own.size(); ++i)
+          if (splits(n, i) && own[i] != others[i]) return false;
+        return true;
+      });
+      if (s == static_cast<std::int32_t>(first_node.size())) {
+        first_node.push_back(static_cast<std::int32_t>(n));
+        add_signature(n, own, is_sum(n));
+      } else if (!is_sum(n)) {
+        Signature& known = out_.signatures[static_cast<std::size_t>(s)];
+        for (std::size_t i = 0; i < own.size(); ++i)
+          if (known.shared[i] != own[i]) known.shared[i] = -1;
+      }
+      out_.nodes[n].signature = s;
+    }
+  }
+  void add_signature(std::size_t n, std::span<const Var> operands, bool sum) {
+    Signature s;
+    s.equation = out_.nodes[n].equation;
+    const Equation& e = equation(s.equation);
+    s.kind = sum             ? Signature::Kind::sum
+             : has_effect(e) ? Signature::Kind::alone
+                             : Signature::Kind::op;
+    s.heavy = !is_elementwise(e.op) && !sum;
+    if (!sum)
+      for (Var v : operands) s.shared.push_back(is_shared_var(v) ? v : -1);
+    out_.signatures.push_back(std::move(s));
+  }
+  static bool contains(const Vec<Var>& list, Var v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  }
+
+  const GraphBody& g_;
+  NodeGraph out_;
+  Vec<Var> same_;                     ///< per Var: the first one that is known to be equal
+  Vec<bool> static_;                  ///< per Var: made of inputs and numbers alone
+  Vec<std::int32_t> kinds_;           ///< per equation
+  Vec<std::int32_t> shared_of_kind_;  ///< per kind: different shared values
+  Vec<bool> sum_root_, in_sum_;       ///< per equation
+  struct Hashed {
+    const Params* params = nullptr;
+    std::uint64_t hash = 0;
+  };
+  Hashed hashed_[4];
+  std::size_t next_hashed_ = 0;
+};
+
+}  // namespace finding
+
+NodeGraph find_nodes(const GraphBody& g) { return finding::Finder(g).run(); }
+
+}  // namespace vt::detail::autobatching

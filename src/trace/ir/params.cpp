@@ -224,7 +224,9 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
   };
   if (const auto* p = params->get_if<CallParams>())
     return changed(*p, [&](CallParams& c) {
-      if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
+      if (c.body == bodies[0]) return;
+      if (c.function) c.function = called_function(c.function->name);
+      c.results = {};
       c.body = bodies[0];
     });
   if (const auto* p = params->get_if<ReduceParams>())

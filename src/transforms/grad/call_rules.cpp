@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/recursion.hpp"
 #include "../../trace/record/thread_state.hpp"
@@ -24,6 +25,7 @@ using Flags = Vec<bool>;
 /// The defined ones among `tensors`, and where each of them went.
 inline Vec<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> tensors) {
   Vec<int> places;
+  places.reserve(tensors.size());
   for (const Tensor& t : tensors) {
     places.push_back(t.defined() ? static_cast<int>(to.size()) : -1);
     if (t.defined()) to.push_back(t);
@@ -31,10 +33,15 @@ inline Vec<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> 
   return places;
 }
 /// The results at `places`, empty Tensors elsewhere.
-inline std::vector<Tensor> placed(std::span<const Tensor> results, const Vec<int>& places) {
+inline std::vector<Tensor> placed(const CallResults& results, const Vec<int>& places) {
   std::vector<Tensor> all;
+  all.reserve(places.size());
   for (int i : places) all.push_back(i < 0 ? Tensor() : results[static_cast<std::size_t>(i)]);
   return all;
+}
+inline void add_defined(Borrowed& to, std::span<const Tensor> tensors) {
+  for (const Tensor& t : tensors)
+    if (t.defined()) to.add(t);
 }
 /// Tensors of which those with flags are `given`, in order.
 inline std::vector<Tensor> restored(const Flags& flags, std::span<const Tensor> given) {
@@ -45,6 +52,7 @@ inline std::vector<Tensor> restored(const Flags& flags, std::span<const Tensor> 
 }
 inline Flags defined_flags(std::span<const Tensor> tensors) {
   Flags flags;
+  flags.reserve(tensors.size());
   for (const Tensor& t : tensors) flags.push_back(t.defined());
   return flags;
 }
@@ -99,25 +107,21 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
       [&](std::span<const Tensor> in) {
         LinearPart part = linearize_graph(body, in, flags);
         std::vector<Tensor> out = std::move(part.outputs);
-        const auto same = [](const Tensor& a, const Tensor& b) {
-          return a.node() == b.node() && a.output() == b.output();
-        };
+        HashMap<ValueOfNode, int> known;
+        for (std::size_t i = 0; i < in.size(); ++i)
+          known.emplace(value_of_node(in[i]), -1 - static_cast<int>(i));
+        for (std::size_t i = 0; i < out.size(); ++i)
+          known.emplace(value_of_node(out[i]), static_cast<int>(i));
         for (const Tensor& r : part.residuals) {
-          int source = 0;
-          for (std::size_t i = 0; i < in.size() && source == 0; ++i)
-            if (same(in[i], r)) source = -1 - static_cast<int>(i);
-          if (source == 0) {
-            std::size_t k = 0;
-            while (k < out.size() && !same(out[k], r)) ++k;
-            if (k == out.size()) out.push_back(r);
-            source = static_cast<int>(k);
-          }
-          sources.push_back(source);
+          const auto at = known.emplace(value_of_node(r), static_cast<int>(out.size()));
+          if (at.fresh) out.push_back(r);
+          sources.push_back(at.entry->second);
         }
         linear.body = std::make_shared<const GraphBody>(std::move(part.graph));
         linear.places = std::move(part.tangent_of);
         linear.function =
             called_function((p.function ? p.function->name : std::string("call")) + ".linear");
+        prepare_calls(linear);
         return out;
       },
       input_avals(body), body_of("vt::linearize")));
@@ -131,28 +135,33 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
 void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
   const Flags flags = defined_flags(c.t);
-  std::vector<Tensor> operands(c.x.begin(), c.x.end());
   const std::size_t count = c.equation.outputs.size();
+  const auto take = [&](const CallResults& out) {
+    results.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) results.push_back(out[i]);
+  };
+  Borrowed operands;
+  operands.reserve(2 * c.x.size());
   if (c.mode == JvpMode::forward) {
     const DerivedRef d = derive(p, DerivedKey("jvp").add_all(flags),
                                 [&] { return call_jvp::forward(*p.body, flags); });
-    append_defined(operands, c.t);
-    const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
-    results.assign(out.begin(), out.begin() + count);
-    tangents = placed({out.data(), out.size()}, d->places);
+    add_defined(operands, c.x);
+    add_defined(operands, c.t);
+    const CallResults out = emit_call(*d, operands, c.equation.where);
+    take(out);
+    tangents = placed(out, d->places);
     return;
   }
   const DerivedRef d = derive(p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags),
                               [&] { return call_jvp::linearized(p, flags); });
-  const SmallVec<Tensor, 1> out = emit_call(*d, operands, c.equation.where);
-  results.assign(out.begin(), out.begin() + count);
-  std::vector<Tensor> linear;
-  append_defined(linear, c.t);
+  const CallResults out = emit_call(*d, c.x, c.equation.where);
+  take(out);
+  add_defined(operands, c.t);
   for (int s : d->sources)
-    linear.push_back(s < 0 ? c.x[static_cast<std::size_t>(-1 - s)]
-                           : out[static_cast<std::size_t>(s)]);
-  const SmallVec<Tensor, 1> pushed = emit_call(*d->linear, std::move(linear), c.equation.where);
-  tangents = placed({pushed.data(), pushed.size()}, d->linear->places);
+    if (s < 0) operands.add(c.x[static_cast<std::size_t>(-1 - s)]);
+    else out.add_to(operands, static_cast<std::size_t>(s));
+  const CallResults pushed = emit_call(*d->linear, operands, c.equation.where);
+  tangents = placed(pushed, d->linear->places);
 }
 
 }  // namespace jvp_rules
@@ -224,17 +233,18 @@ std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x,
   using namespace call_parts;
   const auto& p = e.as<CallParams>();
   Flags given;
-  std::vector<Tensor> operands;
+  given.reserve(x.size());
+  Borrowed operands;
+  operands.reserve(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     given.push_back(linear[i] && x[i].defined());
-    if (given[i]) operands.push_back(x[i]);
+    if (given[i]) operands.add(x[i]);
   }
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (!linear[i]) operands.push_back(x[i]);
+    if (!linear[i]) operands.add(x[i]);
   const DerivedRef d = derive(p, DerivedKey("push").add_all(linear).add_all(given),
                               [&] { return pushed(*p.body, linear, given); });
-  const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), e.where);
-  return placed({out.data(), out.size()}, d->places);
+  return placed(emit_call(*d, operands, e.where), d->places);
 }
 
 namespace transpose_rules {
@@ -245,18 +255,22 @@ void called(const TransposeCall& c) {
   Flags linear, given = defined_flags(c.results);
   for (std::size_t i = 0; i < given.size(); ++i)
     given[i] = given[i] && is_inexact(p.body->aval(p.body->outputs[i]).dtype);
+  linear.reserve(c.x.size());
   for (std::size_t i = 0; i < c.x.size(); ++i) linear.push_back(c.linear(i));
-  std::vector<Tensor> operands;
+  Borrowed operands;
+  operands.reserve(given.size() + c.x.size());
   for (std::size_t i = 0; i < given.size(); ++i)
-    if (given[i]) operands.push_back(c.results[i]);
-  append_defined(operands, c.x);
+    if (given[i]) operands.add(c.results[i]);
+  add_defined(operands, c.x);
   const DerivedRef d = derive(p, DerivedKey("transpose").add_all(linear).add_all(given),
                               [&] { return transposed(*p.body, linear, given); });
-  const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
-  const std::vector<Tensor> cts = placed({out.data(), out.size()}, d->places);
+  const CallResults out = emit_call(*d, operands, c.equation.where);
   std::size_t next = 0;
-  for (std::size_t i = 0; i < linear.size(); ++i)
-    if (linear[i]) c.cotangents[i] = cts[next++];
+  for (std::size_t i = 0; i < linear.size(); ++i) {
+    if (!linear[i]) continue;
+    if (const int at = d->places[next++]; at >= 0)
+      c.cotangents[i] = out[static_cast<std::size_t>(at)];
+  }
 }
 
 }  // namespace transpose_rules

@@ -29,7 +29,7 @@ struct Node : NodeCount {
   /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed
   /// (the scope holds all its nodes until it closes), others are owned. Counting references was a
   /// fifth of the time of recording in a profile.
-  SmallVec<Tensor, 3> inputs;
+  SmallVec<Tensor, 3, ListMemory> inputs;
   ResultAvals avals;  ///< one per output
   /// the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
   SmallVec<BufferRef, 1> buffers;

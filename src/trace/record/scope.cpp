@@ -165,7 +165,7 @@ class Closer {
 
  private:
   void mark_live(std::span<const Tensor> outputs) {
-    std::size_t live = 0, values = 0;
+    std::size_t live = 0, values = 0, outside = 0;
     for (const Tensor& t : outputs)
       if (t.node()->level == level_) t.node()->live = epoch_;
     for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
@@ -175,9 +175,13 @@ class Closer {
       values += (*it)->avals.size();
       for (const Tensor& in : (*it)->inputs)
         if (in.node()->level == level_) in.node()->live = epoch_;
+        else outside += in.node()->avals.size() > 1;
     }
+    // Results of outer calls are mostly used once.
+    result_.captured.reserve(outside);
+    result_.graph.inputs.reserve(scope_.inputs.size() + outside);
     result_.graph.equations.reserve(live);
-    result_.graph.avals.reserve(values + scope_.inputs.size() + 8);
+    result_.graph.avals.reserve(values + outside + scope_.inputs.size() + 8);
   }
 
   void add_equation(Node* n) {
@@ -223,18 +227,20 @@ class Closer {
       return n->first_var;
     }
     // A Tensor of an outer scope, or a value: a captured input, once.
-    if (t.output() == 0 && n->live == epoch_) return n->first_var;
-    if (t.output() != 0)
-      if (const auto* known = captured_results_.find(value_of_node(t));
-          known != captured_results_.end())
-        return known->second;
-    const Var v = result_.graph.fresh(aval_of(t));
-    if (t.output() == 0) {
+    const std::size_t count = n->avals.size();
+    if (n->live != epoch_) {
       n->live = epoch_;
-      n->first_var = v;
-    } else {
-      captured_results_.emplace(value_of_node(t), v);
+      n->first_var = count == 1 ? capture(t) : static_cast<Var>(captured_results_.size());
+      if (count > 1) captured_results_.resize(captured_results_.size() + count, -1);
     }
+    if (count == 1) return n->first_var;
+    Var& v = captured_results_[static_cast<std::size_t>(n->first_var + t.output())];
+    if (v < 0) v = capture(t);
+    return v;
+  }
+
+  Var capture(const Tensor& t) {
+    const Var v = result_.graph.fresh(aval_of(t));
     result_.graph.inputs.push_back(v);
     result_.captured.push_back(t);
     return v;
@@ -251,8 +257,9 @@ class Closer {
   int level_;
   std::uint32_t epoch_;
   Number numbers_[1 << numbers_bits];  // by hash; of two that collide, the later one stays
-  // of nodes with several, but for their first
-  HashMap<ValueOfNode, Var> captured_results_;
+  /// Of outer nodes with several results, whose `first_var` is a place in here: one for each of
+  /// them, −1: it is not captured.
+  RecycledVec<Var> captured_results_;
   Recorded result_;
 };
 

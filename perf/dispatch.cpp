@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "../src/trace/base/buffer.hpp"
 #include "support.hpp"
@@ -31,6 +32,42 @@ void recording() {
       "record/1000/vmap_grad",
       [=] { benchmark::DoNotOptimize(vt::make_graph(vt::vmap(vt::grad(scalar)))(batch)); }, 1000,
       "Gop/s");
+}
+
+/// A layer of a recurrent network as a named function: x, h, c, weights of x and h, offsets.
+auto recurrent_cell(int size) {
+  return vt::function("lstm_cell", [size](vt::Tensor x, vt::Tensor h, vt::Tensor c, vt::Tensor w,
+                                          vt::Tensor u, vt::Tensor b) {
+    const vt::Tensor z = vt::matmul(w, x) + vt::matmul(u, h) + b;
+    const auto gate = [&](int k) { return z[vt::slice(k * size, (k + 1) * size)]; };
+    c = vt::sigmoid(gate(0)) * c + vt::sigmoid(gate(1)) * vt::tanh(gate(2));
+    return std::pair(vt::sigmoid(gate(3)) * vt::tanh(c), c);
+  });
+}
+
+void named_calls() {
+  constexpr int size = 8, chains = 64;
+  const vt::Tensor w = vt::ones({4 * size, size}), b = vt::ones({4 * size}), x = vt::ones({size});
+  const auto cell = recurrent_cell(size);
+  /// `count` calls in chains, their last results added up.
+  const auto chained = [=](int count) {
+    return [=](vt::Tensor w, vt::Tensor u, vt::Tensor b) {
+      vt::Tensor sum = vt::tensor(0.0f);
+      for (int k = 0; k < chains; ++k) {
+        std::pair<vt::Tensor, vt::Tensor> s(x, x);
+        for (int i = 0; i < count / chains; ++i) s = cell(x, s.first, s.second, w, u, b);
+        sum = sum + vt::sum(s.first);
+      }
+      return sum;
+    };
+  };
+  perf::row(
+      "record/calls/9000",
+      [=] { benchmark::DoNotOptimize(vt::make_graph(chained(9000))(w, w, b)); }, 9000, "Gcall/s");
+  perf::row(
+      "record/calls/9000/grad",
+      [=] { benchmark::DoNotOptimize(vt::make_graph(vt::grad<0, 1, 2>(chained(9000)))(w, w, b)); },
+      9000, "Gcall/s");
 }
 
 void calls() {
@@ -87,6 +124,7 @@ int main(int argc, char** argv) {
       mode == "--first-call" || mode == "--first-compile")
     return time_first_call(static_cast<unsigned>(std::atoll(argv[2])), mode == "--first-call");
   recording();
+  named_calls();
   calls();
   first_calls();
   memory();

@@ -1,7 +1,10 @@
 // Functions called by name: what they give equals what their bodies give in place of the call,
 // under every transform; and what is recorded.
 #include <map>
+#include <set>
+#include <tuple>
 
+#include "src/trace/ir/graph.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -148,6 +151,92 @@ TEST(Function, TreesStaticArgumentsAndWeakNumbers) {
   EXPECT_EQ(half(vt::ones({2})).dtype(), vt::f32);
   EXPECT_EQ((half(Tensor(3.0)) * vt::ones({2})).dtype(), vt::f32) << "a number stays weak";
   EXPECT_EQ(vt::eval_shape(f, l, x, 2).first.shape(), vt::Shape({2}));
+}
+
+// Each call is one equation, and what all calls have in common is there once.
+TEST(Function, CallsShareTheirParameters) {
+  const auto f = vt::function(
+      "cell", [](Tensor h, Tensor c) { return std::pair(cell(h, c), vt::sin(h) * c); });
+  const auto chain = [&](Tensor h, Tensor c) {
+    for (int i = 0; i < 1000; ++i) std::tie(h, c) = f(h, c);
+    return vt::sum(h) + vt::sum(c);
+  };
+  const Tensor x = vt::ones({3});
+  const auto parameters = [](const vt::Graph& g, std::size_t* calls) {
+    std::set<const vt::detail::Params*> all;
+    *calls = 0;
+    for (const vt::detail::Equation& e : g.body().equations)
+      if (e.op == vt::detail::Op::call) all.insert(e.params.get()), ++*calls;
+    return all.size();
+  };
+  std::size_t calls = 0;
+  EXPECT_EQ(parameters(vt::make_graph(chain)(x, x), &calls), 1u);
+  EXPECT_EQ(calls, 1000u);
+  // The first call has no tangent of its second argument.
+  EXPECT_EQ(parameters(vt::make_graph(vt::grad(chain))(x, x), &calls), 4u);
+  EXPECT_EQ(calls, 2000u);
+  EXPECT_EQ(parameters(vt::make_graph(vt::vmap(chain))(vt::ones({2, 3}), vt::ones({2, 3})), &calls),
+            1u);
+  EXPECT_EQ(calls, 1000u);
+}
+
+// The signature that was used last is found by another way than others.
+TEST(Function, SignaturesThatAlternate) {
+  int runs = 0;
+  const auto f = vt::function("f", [&](Tensor x, Tensor y, int power) {
+    ++runs;
+    for (int i = 1; i < power; ++i) x = x * x;
+    return x + y;
+  });
+  const Tensor half = vt::full({2}, 0.5f), wide = vt::full({2}, 0.5), row = vt::full({1, 2}, 0.5f),
+               one = vt::ones({2});
+  for (int round = 1; round <= 3; ++round) {
+    for (int twice = 0; twice < 2; ++twice) {
+      expect_close(f(half, one, 1), vt::full({2}, 1.5f));
+      expect_close(f(half, one, 2), vt::full({2}, 1.25f));
+      expect_close(f(wide, wide, 1), vt::ones({2}, vt::f64));
+      EXPECT_EQ(f(row, one, 1).shape(), vt::Shape({1, 2}));
+      EXPECT_EQ(f(Tensor(0.5), one, 1).dtype(), vt::f32) << "a weak number";
+      EXPECT_EQ(f(vt::tensor(0.5), one.astype(vt::f64), 1).dtype(), vt::f64);
+    }
+    EXPECT_EQ(runs, 6) << round;
+    EXPECT_THROW(f(Tensor(), one, 1), vt::Error);
+  }
+  const auto other = vt::function("f", [](Tensor x, Tensor y, int) { return x - y; });
+  expect_close(other(half, one, 1), vt::full({2}, -0.5f));
+  expect_close(f(half, one, 1), vt::full({2}, 1.5f));
+}
+
+// What was captured in a trace that has ended is captured anew, and variables are read anew.
+TEST(Function, CallsAfterTheirTrace) {
+  Tensor seen = vt::tensor(1.0);
+  int runs = 0;
+  const auto f = vt::function("f", [&](Tensor x) {
+    ++runs;
+    return x * seen;
+  });
+  const auto twice = [&](Tensor x) {
+    seen = x + 1.0;
+    return f(f(x));
+  };
+  const Tensor x = vt::tensor(3.0);
+  for (int trace = 1; trace <= 3; ++trace) {
+    expect_close(vt::make_graph(twice)(x)({{x}})[0], vt::tensor(48.0));
+    EXPECT_EQ(runs, trace);
+  }
+  vt::Variable scale(vt::tensor(2.0), "scale");
+  const auto scaled = vt::function("scaled", [&](Tensor v) { return v * scale.read(); });
+  const vt::Graph before = vt::make_graph([&](Tensor v) { return scaled(scaled(v)); })(x);
+  expect_close(scaled(x), vt::tensor(6.0));
+  scale.assign(vt::tensor(5.0));
+  expect_close(scaled(x), vt::tensor(15.0));
+  expect_close(vt::jit([&](Tensor v) {
+                 const Tensor y = scaled(v);
+                 scale.assign(y);
+                 return scaled(y);
+               })(x),
+               vt::tensor(225.0));
+  expect_close(scale.read(), vt::tensor(15.0));
 }
 
 TEST(Function, CapturesAreOperands) {

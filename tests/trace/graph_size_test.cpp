@@ -3,10 +3,12 @@
 // threads counted.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vt/vt.hpp>
@@ -176,6 +178,40 @@ TEST(GraphSize, FirstCallsAreNearLinear) {
     EXPECT_LE(large, at_most * small + unnoticed)
         << f.name << ": " << small << " s, then " << large << " s";
   }
+}
+
+// Transforming chains of calls of one function, whose weights they share, as a recurrent network's.
+TEST(GraphSize, GradientsOfCallsAreNearLinear) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what a sanitizer takes for each allocation is most of the time";
+#endif
+  using State = std::pair<Tensor, Tensor>;
+  const auto cell = vt::function("cell", [](Tensor h, Tensor c, Tensor w) {
+    const Tensor gate = vt::sigmoid(w * h), next = gate * c + (1.0 - gate) * vt::tanh(h);
+    return State(gate * vt::tanh(next), next);
+  });
+  const auto seconds = [&](int n) {
+    const auto loss = [&](Tensor w) {
+      Tensor sum = vt::tensor(0.0);
+      for (int chain = 0; chain < 32; ++chain) {
+        State s(vt::full({4}, 0.01 * chain), vt::ones({4}));
+        for (int i = 0; i < n / 32; ++i) s = cell(s.first, s.second, w);
+        sum = sum + vt::sum(s.first);
+      }
+      return sum;
+    };
+    const double before = processor_seconds();
+    const vt::Graph g = vt::make_graph(vt::grad(loss))(vt::ones({4}));
+    const double took = processor_seconds() - before;
+    // linearized, pulled back and added to the others' for each call
+    EXPECT_LT(std::abs(static_cast<int>(g.size()) - 3 * n), 400);
+    return took;
+  };
+  seconds(1024);  // what is made once
+  double few = 1e9, many = 1e9;
+  for (int i = 0; i < 3; ++i)
+    few = std::min(few, seconds(2048)), many = std::min(many, seconds(16384));
+  EXPECT_LE(many, 32 * few) << few << " s, then " << many << " s";
 }
 
 // Parts that many operands are put together of are right where each is told its place.

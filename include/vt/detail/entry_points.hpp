@@ -19,6 +19,7 @@
 namespace vt::detail {
 
 using FlatFunction = Function<std::vector<Tensor>(std::span<const Tensor>)>;
+using FlatFunctionRef = FunctionRef<std::vector<Tensor>(std::span<const Tensor>)>;
 /// Names leaf i for a message: "argument 1 .w[3]".
 using LeafName = Function<std::string(std::size_t)>;
 using MappedAxis = std::optional<int>;
@@ -182,8 +183,8 @@ class FunctionCache {
   FunctionCache(std::string name, const char* kind, int max_depth, CallSite);
   ~FunctionCache();
   /// The results of a call, as one equation. Arguments as of JitCache::call.
-  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key,
-                           const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+  SmallVec<Tensor, 4> call(std::span<const Tensor> arguments, const StaticKey& key,
+                           FlatFunctionRef f, FunctionRef<std::shared_ptr<void>()> keep,
                            std::shared_ptr<void>& kept, CallSite);
   [[noreturn]] void undefined(CallSite) const;
   [[noreturn]] void defined_twice(CallSite) const;

@@ -83,7 +83,7 @@ template <class Cache, class F, class... A>
 auto call_by_signature(Cache& cache, F& f, CallSite where, const A&... arguments) {
   using Result = typename TreeFunction<F, Owned<A>...>::Result;
   std::shared_ptr<void> kept;
-  const std::vector<Tensor> results = with_signature(
+  const auto results = with_signature(
       f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
   Result result = *static_cast<const Result*>(kept.get());
   const Tensor* next = results.data();

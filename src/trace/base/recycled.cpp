@@ -75,6 +75,25 @@ void FreeList::give_elsewhere(void* memory) noexcept {
   ::operator delete(memory);
 }
 
+namespace recycled_memory {
+constexpr std::size_t list_step = 64, list_classes = 8;
+constinit thread_local FreeList lists[list_classes] = {1 << 14, 1 << 14, 1 << 14, 1 << 14,
+                                                       1 << 14, 1 << 14, 1 << 14, 1 << 14};
+}  // namespace recycled_memory
+
+void* ListMemory::take(std::size_t bytes) {
+  using namespace recycled_memory;
+  const std::size_t k = (bytes - 1) / list_step;
+  return k < list_classes ? lists[k].take((k + 1) * list_step) : ::operator new(bytes);
+}
+
+void ListMemory::give(void* memory, std::size_t bytes) noexcept {
+  using namespace recycled_memory;
+  const std::size_t k = (bytes - 1) / list_step;
+  if (k < list_classes) lists[k].give(memory);
+  else ::operator delete(memory);
+}
+
 void* take_block(std::size_t bytes) {
   using namespace recycled_memory;
   if (!kept || bytes < (std::size_t{1} << least_class)) return ::operator new(bytes);

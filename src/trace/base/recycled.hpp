@@ -18,13 +18,14 @@ namespace vt::detail {
 /// without a check.)
 class FreeList {
  public:
+  constexpr FreeList(int most = 1 << 16) : most_(most) {}
   void* take(std::size_t bytes) {
     if (!head_) return take_elsewhere(bytes);
     --count_;
     return std::exchange(head_, *static_cast<void**>(head_));
   }
   void give(void* memory) noexcept {
-    if (!open_ || count_ >= most) return give_elsewhere(memory);
+    if (!open_ || count_ >= most_) return give_elsewhere(memory);
     *static_cast<void**>(memory) = head_;
     head_ = memory;
     ++count_;
@@ -32,12 +33,11 @@ class FreeList {
 
  private:
   friend struct EndOfThread;
-  static constexpr int most = 1 << 16;
   void* take_elsewhere(std::size_t bytes);
   void give_elsewhere(void* memory) noexcept;
 
   void* head_ = nullptr;
-  int count_ = 0;
+  int count_ = 0, most_;
   // takes memory; not before the end of the thread is seen to, and not after it
   bool open_ = false;
 };
@@ -49,6 +49,12 @@ void give_block(void* memory, std::size_t bytes) noexcept;
 struct RecycledMemory {
   static void* take(std::size_t bytes) { return take_block(bytes); }
   static void give(void* memory, std::size_t bytes) noexcept { give_block(memory, bytes); }
+};
+
+/// Lists of more operands than a node has room for, as those of calls; short, and many of them.
+struct ListMemory {
+  static void* take(std::size_t bytes);
+  static void give(void* memory, std::size_t bytes) noexcept;
 };
 
 /// For what grows with a Graph and lives no longer than a pass or a Graph.

@@ -3,10 +3,13 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <vt/dtype.hpp>
 #include <vt/shape.hpp>
 #include <vt/small_vec.hpp>
+
+#include "../base/ref.hpp"
 
 namespace vt::detail {
 
@@ -57,6 +60,45 @@ struct Aval {
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
   std::string str() const;  ///< "f32[2,3]"
   friend bool operator==(const Aval&, const Aval&) = default;
+};
+
+/// A list that several owners share.
+struct SharedAvals : RefCounted {
+  Vec<Aval> list;
+};
+using SharedAvalsRef = Ref<const SharedAvals>;
+
+/// The types of a node's results: one, or several, which the nodes of all calls of a function
+/// share.
+class ResultAvals {
+ public:
+  ResultAvals() = default;
+  ResultAvals(SharedAvalsRef several) : several_(std::move(several)) {}
+  ResultAvals(SmallVec<Aval, 1>&& list) : has_one_(list.size() == 1) {
+    if (has_one_) one_ = std::move(list[0]);
+    else if (!list.empty()) several_ = shared({list.begin(), list.end()});
+  }
+  static SharedAvalsRef shared(Vec<Aval> list) {
+    auto* const made = new SharedAvals;
+    made->list = std::move(list);
+    return SharedAvalsRef::of_new(made);
+  }
+  /// The only one.
+  template <class... Parts>
+  void emplace(Parts&&... parts) {
+    one_ = Aval(static_cast<Parts&&>(parts)...);
+    has_one_ = true;
+  }
+  std::size_t size() const { return several_ ? several_->list.size() : has_one_; }
+  const Aval* begin() const { return several_ ? several_->list.begin() : &one_; }
+  const Aval* end() const { return begin() + size(); }
+  const Aval& operator[](std::size_t i) const { return begin()[i]; }
+  Aval& the_one() { return one_; }
+
+ private:
+  SharedAvalsRef several_;
+  Aval one_;
+  bool has_one_ = false;
 };
 
 }  // namespace vt::detail

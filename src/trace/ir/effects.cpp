@@ -29,6 +29,8 @@ bool effect_search::found(Op op, const ParamsRef& params) {
   if (op == Op::callback) return !params->as<CallbackParams>().pure;
   if (family_of(op) == Family::effect) return true;
   if (op == Op::recursive_call) return params->as<RecursionParams>().function->effects;
+  if (const CallParams* const call = params ? params->get_if<CallParams>() : nullptr)
+    return has_effects(*call->body);
   for (const GraphRef& body : bodies_of(params))
     if (has_effects(*body)) return true;
   return false;

@@ -230,10 +230,15 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
     return make_params(std::move(copy));
   };
   const auto change_function = [&](auto& c) {
-    if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
+    if (c.body == bodies[0]) return;
+    if (c.function) c.function = called_function(c.function->name);
     c.body = bodies[0];
   };
-  if (const auto* p = params->get_if<CallParams>()) return changed(*p, change_function);
+  if (const auto* p = params->get_if<CallParams>())
+    return changed(*p, [&](CallParams& c) {
+      if (c.body != bodies[0]) c.results = {};
+      change_function(c);
+    });
   if (const auto* p = params->get_if<BatchedCallParams>()) return changed(*p, change_function);
   if (const auto* p = params->get_if<ReduceParams>())
     return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });

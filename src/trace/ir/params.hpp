@@ -311,6 +311,8 @@ struct CallParams {
   int explicit_operands = 0;
   /// call: the body's name, and what transforms have made of it; no part of what the call means
   CalledRef function = {};
+  /// call: the types of the body's results for the nodes of all calls; null: each has its own
+  SharedAvalsRef results = {};
   bool operator==(const CallParams& o) const {
     return body == o.body && rule == o.rule && explicit_operands == o.explicit_operands;
   }

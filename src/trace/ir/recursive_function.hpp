@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "called_function.hpp"
 #include "executable.hpp"
 #include "graph.hpp"
 
@@ -24,7 +25,7 @@ struct RecursiveFunction {
   int max_depth = 1000;
   RecursiveFamily* family = nullptr;
   /// by DerivedKey; guarded by one mutex of all families
-  Vec<std::pair<std::string, RecursiveFunction*>> derived;
+  Vec<std::pair<DerivedKey, RecursiveFunction*>> derived;
   mutable std::mutex mutex;
   mutable std::shared_ptr<Executable> compiled;  ///< guarded by the mutex
 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +18,7 @@ struct DerivedFunction {
   GraphRef body;
   std::vector<Tensor> captured;  ///< operands behind the others
   CalledRef function = {};
+  ParamsRef params = {};  ///< of calls of it; see prepare_calls
   /// Per thing that was asked for: the result that it is, −1: none. Of vmap: the axis of each
   /// result. Of the simplifier: per operand, the one of the whole function that it is.
   Vec<int> places = {};
@@ -29,35 +30,26 @@ struct DerivedFunction {
 using DerivedRef = std::shared_ptr<const DerivedFunction>;
 DerivedFunction derived_of(Recorded&&);
 
-/// What was asked for, as a key: "jvp" and flags.
-class DerivedKey {
- public:
-  explicit DerivedKey(std::string transform) : transform_(std::move(transform)) {}
-  DerivedKey& add(std::int64_t value) {
-    flags_ += ':' + std::to_string(value);
-    return *this;
-  }
-  template <class List>
-  DerivedKey& add_all(const List& flags) {
-    flags_ += ' ';
-    for (const auto& flag : flags) flags_ += flag ? '1' : '0';
-    return *this;
-  }
-  DerivedKey& add_defined(std::span<const Tensor> tensors) {
-    flags_ += ' ';
-    for (const Tensor& t : tensors) flags_ += t.defined() ? '1' : '0';
-    return *this;
-  }
-  const std::string& transform() const { return transform_; }
-  std::string str() const { return transform_ + flags_; }
-
- private:
-  std::string transform_, flags_;
-};
-
 /// What `make` gives, or has given before for this body. What captures tracers is not kept.
 DerivedRef derive(const CallParams&, const DerivedKey&, FunctionRef<DerivedFunction()> make);
-/// Calls it.
-SmallVec<Tensor, 1> emit_call(const DerivedFunction&, std::vector<Tensor> operands, CallSite);
+/// Makes what all calls of it share.
+void prepare_calls(DerivedFunction&);
+
+/// The results of a call.
+class CallResults {
+ public:
+  CallResults() = default;
+  explicit CallResults(Tensor first) : first_(std::move(first)) {}
+  std::size_t size() const { return first_.defined() ? first_.node()->avals.size() : 0; }
+  Tensor operator[](std::size_t i) const {
+    return Tensor::share(first_.node(), static_cast<int>(i));
+  }
+  void add_to(Borrowed& list, std::size_t i) const { list.add(first_.node(), static_cast<int>(i)); }
+
+ private:
+  Tensor first_;  // also where there are no results: it holds the node
+};
+/// Calls it. The operands must be what its body takes: that is not looked at again.
+CallResults emit_call(const DerivedFunction&, std::span<const Tensor> operands, CallSite);
 
 }  // namespace vt::detail

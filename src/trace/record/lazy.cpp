@@ -160,7 +160,7 @@ void publish_number(Node* n, BufferRef buffer) {
 // Fills in the values and lets go of the operands, outside the lock: releasing them may free a long
 // chain.
 void publish(const Batch& batch, Vec<BufferRef> values) {
-  Vec<SmallVec<Tensor, 3>> operands;
+  Vec<decltype(Node::inputs)> operands;
   std::lock_guard lock(lazy_mutex());
   std::size_t next = 0;
   for (const Tensor& t : batch.results) {

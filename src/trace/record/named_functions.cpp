@@ -23,9 +23,9 @@ namespace named_functions {
 
 /// One signature.
 struct Entry {
-  GraphRef body;  ///< of the arguments, the variables, and what is captured
-  CalledRef function;
-  std::vector<Tensor> captured;
+  std::string static_bytes;  ///< of the signature
+  Vec<Aval> arguments;
+  DerivedFunction called;  ///< of the arguments, the variables, and what is captured
   Vec<OwnState> states;
   MetNumbers met;
   std::shared_ptr<void> kept;
@@ -43,9 +43,18 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
   return a.node() == b.node() && a.output() == b.output();
 }
 
+/// Is this the signature of a call?
+bool fits(const Entry& entry, std::span<const Tensor> arguments, const StaticKey& key) {
+  if (arguments.size() != entry.arguments.size() || key.bytes != entry.static_bytes) return false;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].defined() || aval_of(arguments[i]) != entry.arguments[i]) return false;
+  return true;
+}
+
 void append_aval(std::string& key, const Aval& a) {
-  key += a.str();
-  key += a.weak ? '~' : ';';
+  for (int part : {static_cast<int>(a.dtype), static_cast<int>(a.weak), a.shape.rank()})
+    key += static_cast<char>(part);
+  key.append(reinterpret_cast<const char*>(a.shape.data()), a.shape.size() * sizeof a.shape[0]);
 }
 
 /// Arguments, what the variables hold (or what changes nothing in those that only accumulate), and
@@ -96,6 +105,7 @@ struct FunctionCache::State {
   int max_depth;
   std::mutex mutex;
   RecentMap<std::string, named_functions::EntryRef> entries{256};
+  named_functions::EntryRef last;  ///< the one of them that was used last
   SignatureChanges changes;
 
   [[noreturn]] void refuse(ErrorKind error, const std::string& what, CallSite where) const {
@@ -124,9 +134,12 @@ namespace named_functions {
 
 constexpr int most_recordings = 8;
 
+using Results = SmallVec<Tensor, 4>;
+Results as_results(const std::vector<Tensor>& all) { return {all.begin(), all.end()}; }
+
 /// The call of a function inside of its own recording.
-std::vector<Tensor> refer(std::size_t at, std::span<const Tensor> arguments,
-                          std::shared_ptr<void>& kept, CallSite where) {
+Results refer(std::size_t at, std::span<const Tensor> arguments, std::shared_ptr<void>& kept,
+              CallSite where) {
   ThreadState& state = thread_state();
   FunctionRecording& r = *state.functions[at];
   r.referenced = true;
@@ -136,8 +149,9 @@ std::vector<Tensor> refer(std::size_t at, std::span<const Tensor> arguments,
   if (!r.known) throw UnknownResult{at, where};
   kept = r.assumed.kept;
   std::vector<Tensor> operands = operands_of(arguments, r.assumed, where);
-  operands.insert(operands.end(), r.assumed.captured.begin(), r.assumed.captured.end());
-  return emit_recursive(r.assumed.recursive, operands, where);
+  const std::vector<Tensor>& captured = r.assumed.called.captured;
+  operands.insert(operands.end(), captured.begin(), captured.end());
+  return as_results(emit_recursive(r.assumed.recursive, operands, where));
 }
 
 /// Puts the captured inputs of a Graph in the order of `wanted`.
@@ -154,7 +168,7 @@ void order_captured(Recorded& r, std::span<const Tensor> wanted) {
 bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states,
                    const FunctionRecording& recording) {
   const Entry& assumed = recording.assumed;
-  if (!recording.known || r.captured.size() != assumed.captured.size() ||
+  if (!recording.known || r.captured.size() != assumed.called.captured.size() ||
       states.size() != assumed.states.size())
     return false;
   const RecursiveFunction& f = *assumed.recursive.function;
@@ -164,39 +178,46 @@ bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states,
   for (std::size_t i = 0; i < states.size(); ++i)
     if (states[i].variable != assumed.states[i].variable) return false;
   return all_of(r.captured, [&](const Tensor& t) {
-    return any_of(assumed.captured, [&](const Tensor& u) { return same_tensor(t, u); });
+    return any_of(assumed.called.captured, [&](const Tensor& u) { return same_tensor(t, u); });
   });
 }
 
 }  // namespace named_functions
 
-std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
-                                        const StaticKey& static_key, const FlatFunction& f,
+SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
+                                        const StaticKey& static_key, FlatFunctionRef f,
                                         FunctionRef<std::shared_ptr<void>()> keep,
                                         std::shared_ptr<void>& kept, CallSite given_where) {
   using namespace named_functions;
   State& own = *state_;
   const CallSite where = user_line(given_where);
   ThreadState& state = thread_state();
-  std::string key = static_key.bytes;
-  Vec<Aval> avals;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].defined())
-      fail(ErrorKind::value,
-           formatted("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name),
-           where);
-    avals.push_back(aval_of(arguments[i]));
-    append_aval(key, avals.back());
-  }
   const std::size_t depth = state.functions.size();
-  for (std::size_t k = 0; k < depth; ++k)
-    if (state.functions[k]->cache == &own && state.functions[k]->key == key)
-      return refer(k, arguments, kept, where);
-
+  bool recorded_now = false;
+  for (const FunctionRecording* r : state.functions) recorded_now |= r->cache == &own;
   EntryRef entry;
-  {
+  if (!recorded_now) {
     const std::lock_guard lock(own.mutex);
-    if (const EntryRef* const found = own.entries.find(key)) entry = *found;
+    if (own.last && named_functions::fits(*own.last, arguments, static_key) &&
+        all_of(own.last->called.captured, is_alive))
+      entry = own.last;
+  }
+  std::string key;
+  if (!entry) {
+    key = static_key.bytes;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].defined())
+        fail(ErrorKind::value,
+             formatted("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name),
+             where);
+      append_aval(key, aval_of(arguments[i]));
+    }
+    for (std::size_t k = 0; k < depth; ++k)
+      if (state.functions[k]->cache == &own && state.functions[k]->key == key)
+        return refer(k, arguments, kept, where);
+
+    const std::lock_guard lock(own.mutex);
+    if (const EntryRef* const found = own.entries.find(key)) own.last = entry = *found;
   }
   for (std::size_t k = 0; k < depth && !entry; ++k)
     for (const auto& [name, known] : state.functions[k]->inner)
@@ -207,7 +228,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
         ++state.references;
       }
   // What was captured in a trace that has ended cannot be captured again.
-  if (entry && !all_of(entry->captured, is_alive)) entry = nullptr;
+  if (entry && !all_of(entry->called.captured, is_alive)) entry = nullptr;
   if (!entry) {
     // The function's scope, and those of a branch and of what it calls in there.
     if (const std::string fault = too_deep(3); !fault.empty())
@@ -219,6 +240,9 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
           where);
     FunctionRecording recording(&own, key);
     auto fresh = std::make_shared<Entry>();
+    fresh->static_bytes = static_key.bytes;
+    for (const Tensor& t : arguments) fresh->arguments.push_back(aval_of(t));
+    const FlatFunction flat = [f](std::span<const Tensor> tracers) { return f(tracers); };
     Recorded r;
     bool lanes_of_one = false;
     for (int iteration = 0;; ++iteration) {
@@ -228,7 +252,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
       fresh->states.clear();
       const OuterAxes axes;
       try {
-        r = record(with_states(f, fresh->states), avals,
+        r = record(with_states(flat, fresh->states), fresh->arguments,
                    {.kind = ScopeKind::branch, .transform = own.kind, .stateful = true});
       } catch (const UnknownResult& u) {
         if (u.recording != depth) throw;
@@ -268,21 +292,22 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
       made.effects = has_effects(r.graph);
       assumed.kept = fresh->kept;
       assumed.states = fresh->states;
-      assumed.captured = r.captured;
+      assumed.called.captured = r.captured;
       recording.known = true;
     }
-    fresh->function = called_function(own.name);
+    fresh->called.function = called_function(own.name);
     if (recording.referenced) {
-      order_captured(r, recording.assumed.captured);
+      order_captured(r, recording.assumed.called.captured);
       RecursiveFunction& made = *recording.family->functions[0];
       for (Var v : r.graph.inputs) made.inputs.push_back(r.graph.aval(v));
       finish_recursive(made, std::move(r.graph));
-      fresh->body = made.body;
+      fresh->called.body = made.body;
       fresh->recursive = {&made, recording.family};
     } else {
-      fresh->body = std::make_shared<const GraphBody>(std::move(r.graph));
+      fresh->called.body = std::make_shared<const GraphBody>(std::move(r.graph));
     }
-    fresh->captured = std::move(r.captured);
+    fresh->called.captured = std::move(r.captured);
+    prepare_calls(fresh->called);
     fresh->met = std::move(r.met);
     entry = fresh;
     if (recording.lowest < depth) {
@@ -294,27 +319,34 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments,
                       where);
       EntryRef& kept_entry = *own.entries.emplace(key, entry, gone);
       if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
+      gone.push_back(std::exchange(own.last, entry));
     }
   }
   if (have_misfit(arguments, entry->met)) {  // f says what that means
-    std::vector<Tensor> results = f(arguments);
+    Results results = as_results(f(arguments));
     kept = keep();
     return results;
   }
   kept = entry->kept;
-  std::vector<Tensor> operands = operands_of(arguments, *entry, where);
-  if (entry->recursive.function) {
-    operands.insert(operands.end(), entry->captured.begin(), entry->captured.end());
-    return emit_recursive(entry->recursive, operands, where);
+  std::vector<Tensor> with_states;
+  if (!entry->states.empty()) {
+    with_states = operands_of(arguments, *entry, where);
+    arguments = with_states;
   }
-  const SmallVec<Tensor, 1> made =
-      emit_call({entry->body, entry->captured, entry->function}, std::move(operands), where);
-  std::vector<Tensor> results(made.begin(), made.end());
-  const auto updated = count_if(entry->states, [](const OwnState& s) { return s.updated; });
-  std::size_t next = results.size() - static_cast<std::size_t>(updated);
+  if (entry->recursive.function) {
+    std::vector<Tensor> operands(arguments.begin(), arguments.end());
+    operands.insert(operands.end(), entry->called.captured.begin(), entry->called.captured.end());
+    return as_results(emit_recursive(entry->recursive, operands, where));
+  }
+  const CallResults made = emit_call(entry->called, arguments, where);
+  const auto updated = static_cast<std::size_t>(
+      count_if(entry->states, [](const OwnState& s) { return s.updated; }));
+  Results results;
+  results.reserve(made.size());
+  std::size_t next = 0;
+  while (next + updated < made.size()) results.push_back(made[next++]);
   for (const OwnState& s : entry->states)
-    if (s.updated) update_state({s.variable, s.kind, results[next++], s.where});
-  results.resize(results.size() - static_cast<std::size_t>(updated));
+    if (s.updated) update_state({s.variable, s.kind, made[next++], s.where});
   return results;
 }
 

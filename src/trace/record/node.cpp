@@ -215,7 +215,7 @@ Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, CallSite 
 Tensor from_buffer(BufferRef buffer, Aval aval) {
   Node* n = new_node();
   n->op = Op::constant;
-  n->avals.push_back(std::move(aval));
+  n->avals.emplace(std::move(aval));
   n->buffers.push_back(std::move(buffer));
   n->ready.store(true, std::memory_order_release);
   return Tensor::adopt(n);
@@ -228,7 +228,7 @@ Tensor full_tensor(Scalar value, const Aval& aval) {
   n->op = Op::full;
   n->where = thread_state().where;
   n->params = make_params(FullParams{value, aval});
-  n->avals.push_back(aval);
+  n->avals.emplace(aval);
   return Tensor::adopt(n);
 }
 

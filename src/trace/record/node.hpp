@@ -8,6 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../base/hash_map.hpp"
 #include "../ir/graph.hpp"
 
 namespace vt::detail {
@@ -28,8 +29,8 @@ struct Node : NodeCount {
   /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed
   /// (the scope holds all its nodes until it closes), others are owned. Counting references was a
   /// fifth of the time of recording in a profile.
-  SmallVec<Tensor, 3> inputs;
-  SmallVec<Aval, 1> avals;  ///< one per output
+  SmallVec<Tensor, 3, ListMemory> inputs;
+  ResultAvals avals;  ///< one per output
   /// the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
   SmallVec<BufferRef, 1> buffers;
   std::atomic<bool> ready{false};  ///< `buffers` hold the values
@@ -62,7 +63,9 @@ class Borrowed {
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
   ~Borrowed() { clear(); }
-  void add(const Tensor& t) { list_.push_back(Tensor::adopt(t.node(), t.output())); }
+  void reserve(std::size_t n) { list_.reserve(n); }
+  void add(const Tensor& t) { add(t.node(), t.output()); }
+  void add(Node* node, int output) { list_.push_back(Tensor::adopt(node, output)); }
   void clear() {
     for (Tensor& t : list_) t.forget();
     list_.clear();
@@ -74,6 +77,18 @@ class Borrowed {
  private:
   SmallVec<Tensor, 4> list_;
 };
+
+/// Which value a Tensor is, as a key.
+struct ValueOfNode {
+  const Node* node;
+  int output;
+  bool operator==(const ValueOfNode&) const = default;
+  friend std::size_t key_hash(const ValueOfNode& v) {
+    return detail::key_hash(static_cast<const void*>(v.node)) * 31 +
+           static_cast<std::size_t>(v.output);
+  }
+};
+inline ValueOfNode value_of_node(const Tensor& t) { return {t.node(), t.output()}; }
 
 inline const Aval& aval_of(const Tensor& t) {
   return t.node()->avals[static_cast<std::size_t>(t.output())];

@@ -75,9 +75,8 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
                                  bool effects, FunctionRef<Recorded()> make) {
   const std::lock_guard lock(recursion::mutex());
   auto& source = const_cast<RecursiveFunction&>(*p.function);  // the lock is held
-  const std::string text = key.str();
   for (const auto& [known, made] : source.derived)
-    if (known == text) return {made, p.owner};
+    if (known == key) return {made, p.owner};
   if (!source.body)
     fail(
         ErrorKind::transform,
@@ -87,11 +86,11 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
         thread_state().where);
   RecursiveFamily& family = *source.family;
   const std::size_t before = family.functions.size();
-  RecursiveFunction& made = family.add(source.name + "." + key.transform());
+  RecursiveFunction& made = family.add(source.name + "." + std::string(key.transform()));
   made.max_depth = source.max_depth;
   made.effects = effects;
   made.outputs = std::move(outputs);
-  source.derived.emplace_back(text, &made);
+  source.derived.emplace_back(key, &made);
   try {
     finish_recursive(made, closed(make()));
   } catch (...) {

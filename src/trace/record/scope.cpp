@@ -123,22 +123,6 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   state.floor = state.scopes.back().floor;
 }
 
-namespace scope_captures {
-
-/// Which value a Tensor is.
-struct Value {
-  const Node* node;
-  int output;
-  bool operator==(const Value&) const = default;
-  friend std::size_t key_hash(const Value& v) {
-    return detail::key_hash(static_cast<const void*>(v.node)) * 31 +
-           static_cast<std::size_t>(v.output);
-  }
-};
-Value which(const Tensor& t) { return {t.node(), t.output()}; }
-
-}  // namespace scope_captures
-
 namespace scope_close {
 
 void pop() {
@@ -181,18 +165,23 @@ class Closer {
 
  private:
   void mark_live(std::span<const Tensor> outputs) {
-    std::size_t live = 0;
+    std::size_t live = 0, values = 0, outside = 0;
     for (const Tensor& t : outputs)
       if (t.node()->level == level_) t.node()->live = epoch_;
     for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
       if ((*it)->effect) (*it)->live = epoch_;
       if ((*it)->live != epoch_) continue;
       ++live;
+      values += (*it)->avals.size();
       for (const Tensor& in : (*it)->inputs)
         if (in.node()->level == level_) in.node()->live = epoch_;
+        else outside += in.node()->avals.size() > 1;
     }
+    // Results of outer calls are mostly used once.
+    result_.captured.reserve(outside);
+    result_.graph.inputs.reserve(scope_.inputs.size() + outside);
     result_.graph.equations.reserve(live);
-    result_.graph.avals.reserve(live + scope_.inputs.size() + 8);
+    result_.graph.avals.reserve(values + outside + scope_.inputs.size() + 8);
   }
 
   void add_equation(Node* n) {
@@ -211,6 +200,7 @@ class Closer {
     for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
     n->live = epoch_;
     n->first_var = static_cast<Var>(g.avals.size());
+    e.outputs.reserve(n->avals.size());
     for (const Aval& a : n->avals) e.outputs.push_back(g.fresh(a));
   }
 
@@ -237,18 +227,20 @@ class Closer {
       return n->first_var;
     }
     // A Tensor of an outer scope, or a value: a captured input, once.
-    if (t.output() == 0 && n->live == epoch_) return n->first_var;
-    if (t.output() != 0)
-      if (const auto* known = captured_results_.find(scope_captures::which(t));
-          known != captured_results_.end())
-        return known->second;
-    const Var v = result_.graph.fresh(aval_of(t));
-    if (t.output() == 0) {
+    const std::size_t count = n->avals.size();
+    if (n->live != epoch_) {
       n->live = epoch_;
-      n->first_var = v;
-    } else {
-      captured_results_.emplace(scope_captures::which(t), v);
+      n->first_var = count == 1 ? capture(t) : static_cast<Var>(captured_results_.size());
+      if (count > 1) captured_results_.resize(captured_results_.size() + count, -1);
     }
+    if (count == 1) return n->first_var;
+    Var& v = captured_results_[static_cast<std::size_t>(n->first_var + t.output())];
+    if (v < 0) v = capture(t);
+    return v;
+  }
+
+  Var capture(const Tensor& t) {
+    const Var v = result_.graph.fresh(aval_of(t));
     result_.graph.inputs.push_back(v);
     result_.captured.push_back(t);
     return v;
@@ -265,8 +257,9 @@ class Closer {
   int level_;
   std::uint32_t epoch_;
   Number numbers_[1 << numbers_bits];  // by hash; of two that collide, the later one stays
-  // of nodes with several, but for their first
-  HashMap<scope_captures::Value, Var> captured_results_;
+  /// Of outer nodes with several results, whose `first_var` is a place in here: one for each of
+  /// them, −1: it is not captured.
+  RecycledVec<Var> captured_results_;
   Recorded result_;
 };
 
@@ -281,7 +274,7 @@ Tensor RecordingScope::input(const Aval& aval) {
   ScopeState& scope = state.scopes.back();
   Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()),
                        state.where.file ? state.where : scope.where);
-  n->avals.push_back(aval);
+  n->avals.emplace(aval);
   Tensor t = Tensor::adopt(n);
   scope.inputs.push_back(t);
   return t;
@@ -338,22 +331,20 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
 }
 
 std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
-  using scope_captures::Value;
   std::vector<Tensor> all;
-  HashMap<Value, bool> seen;
+  HashMap<ValueOfNode, bool> seen;
   for (const Recorded* part : parts)
     for (const Tensor& t : part->captured)
-      if (seen.emplace(scope_captures::which(t), true).fresh) all.push_back(t);
+      if (seen.emplace(value_of_node(t), true).fresh) all.push_back(t);
   for (Recorded* part : parts) {
     GraphBody& g = part->graph;
     const auto own = static_cast<std::ptrdiff_t>(g.inputs.size() - part->captured.size());
     Vec<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
-    HashMap<Value, Var> known;
+    HashMap<ValueOfNode, Var> known;
     for (std::size_t i = 0; i < part->captured.size(); ++i)
-      known.emplace(scope_captures::which(part->captured[i]),
-                    g.inputs[static_cast<std::size_t>(own) + i]);
+      known.emplace(value_of_node(part->captured[i]), g.inputs[static_cast<std::size_t>(own) + i]);
     for (const Tensor& t : all) {
-      const auto* at = known.find(scope_captures::which(t));
+      const auto* at = known.find(value_of_node(t));
       inputs.push_back(at == known.end() ? g.fresh(aval_of(t)) : at->second);
     }
     g.inputs = std::move(inputs);
@@ -395,8 +386,19 @@ GraphBody closed(Recorded&& r) {
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
   Node* n =
       place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
-  n->avals.reserve(e.outputs.size());
-  for (Var v : e.outputs) n->avals.push_back(graph.aval(v));
+  if (e.outputs.size() == 1) {
+    n->avals.emplace(graph.aval(e.outputs[0]));
+  } else if (!e.outputs.empty()) {
+    const CallParams* const call = e.op == Op::call ? e.params->get_if<CallParams>() : nullptr;
+    if (call && call->results) {
+      n->avals = call->results;
+    } else {
+      SmallVec<Aval, 1> avals;
+      avals.reserve(e.outputs.size());
+      for (Var v : e.outputs) avals.push_back(graph.aval(v));
+      n->avals = std::move(avals);
+    }
+  }
   if (n->effect) {
     try {
       run_effect(n, e.where);

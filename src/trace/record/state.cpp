@@ -69,7 +69,7 @@ StateEntry& entry(int k, const VariableRef& variable, CallSite where) {
   fresh.where = where;
   if (owns(k, variable)) {
     Node* n = place_node(Op::input, {}, {}, k + 1, where);
-    n->avals.push_back(variable->aval);
+    n->avals.emplace(variable->aval);
     fresh.input = Tensor::adopt(n);
     scope(k).inputs.push_back(fresh.input);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/recursion.hpp"
 #include "../../trace/record/thread_state.hpp"
@@ -24,6 +25,7 @@ using Flags = Vec<bool>;
 /// The defined ones among `tensors`, and where each of them went.
 inline Vec<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> tensors) {
   Vec<int> places;
+  places.reserve(tensors.size());
   for (const Tensor& t : tensors) {
     places.push_back(t.defined() ? static_cast<int>(to.size()) : -1);
     if (t.defined()) to.push_back(t);
@@ -31,10 +33,15 @@ inline Vec<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> 
   return places;
 }
 /// The results at `places`, empty Tensors elsewhere.
-inline std::vector<Tensor> placed(std::span<const Tensor> results, const Vec<int>& places) {
+inline std::vector<Tensor> placed(const CallResults& results, const Vec<int>& places) {
   std::vector<Tensor> all;
+  all.reserve(places.size());
   for (int i : places) all.push_back(i < 0 ? Tensor() : results[static_cast<std::size_t>(i)]);
   return all;
+}
+inline void add_defined(Borrowed& to, std::span<const Tensor> tensors) {
+  for (const Tensor& t : tensors)
+    if (t.defined()) to.add(t);
 }
 /// Tensors of which those with flags are `given`, in order.
 inline std::vector<Tensor> restored(const Flags& flags, std::span<const Tensor> given) {
@@ -45,6 +52,7 @@ inline std::vector<Tensor> restored(const Flags& flags, std::span<const Tensor> 
 }
 inline Flags defined_flags(std::span<const Tensor> tensors) {
   Flags flags;
+  flags.reserve(tensors.size());
   for (const Tensor& t : tensors) flags.push_back(t.defined());
   return flags;
 }
@@ -70,64 +78,68 @@ class Caller {
  public:
   explicit Caller(const Equation& e)
       : batched_(e.op == Op::batched_call ? &e.as<BatchedCallParams>() : nullptr),
-        call_(batched_ ? CallParams{batched_->body, nullptr, 0, batched_->function}
-                       : e.as<CallParams>()),
-        where_(e.where) {}
+        call_(batched_ ? nullptr : &e.as<CallParams>()),
+        where_(e.where) {
+    if (batched_) own_ = CallParams{batched_->body, nullptr, 0, batched_->function};
+    operands_.reserve(2 * e.inputs.size());
+  }
 
-  const CallParams& function() const { return call_; }
-  const GraphBody& body() const { return *call_.body; }
-  /// Does each lane have an operand i, or a result i, of its own?
+  const CallParams& function() const { return call_ ? *call_ : own_; }
+  /// Does each lane have an operand i of its own?
   bool mapped(std::size_t i) const { return batched_ && batched_->lanes.mapped[i]; }
-  bool summed(std::size_t i) const { return batched_ && batched_->summed[i]; }
+  /// Which results are sums over lanes; empty: none.
   Flags summed_flags() const {
     Flags flags;
-    for (std::size_t i = 0; batched_ && i < batched_->summed.size(); ++i)
-      flags.push_back(batched_->summed[i]);
+    if (batched_)
+      for (bool s : batched_->summed) flags.push_back(s);
     return flags;
   }
 
   /// Operands of a derivative, each as one of the call's operands or results is.
-  void add_like_operand(Tensor t, std::size_t i) { add(std::move(t), mapped(i)); }
-  void add_like_result(Tensor t, std::size_t i) { add(std::move(t), batched_ && !summed(i)); }
-  void add_per_lane(Tensor t) { add(std::move(t), true); }
-  /// Calls a derivative on what was added. `summed`: of its results.
-  SmallVec<Tensor, 1> emit(const DerivedFunction& d, const Flags& summed) {
-    std::vector<Tensor> operands = std::exchange(operands_, {});
-    SmallVec<bool, 8> mapped = std::exchange(mapped_, {});
-    if (!batched_) return emit_call(d, std::move(operands), where_);
-    operands.insert(operands.end(), d.captured.begin(), d.captured.end());
-    mapped.resize(operands.size(), false);
+  void add_like_operand(const Tensor& t, std::size_t i) { add(t, mapped(i)); }
+  void add_like_result(const Tensor& t, std::size_t i) { add(t, batched_ && !batched_->summed[i]); }
+  void add_per_lane(const Tensor& t) { add(t, true); }
+  /// Calls a derivative on what was added. Its first results are `summed`, and those at `places` as
+  /// `placed` (or again `summed`) tells.
+  CallResults emit(const DerivedFunction& d, const Flags& summed, const Vec<int>& places,
+                   const Flags& placed) {
+    if (!batched_) {
+      const CallResults results = emit_call(d, operands_, where_);
+      operands_.clear();
+      return results;
+    }
+    for (const Tensor& t : d.captured) add(t, false);
     BatchedCallParams p;
     p.body = d.body;
     p.function = d.function;
-    p.lanes = {batched_->lanes.count, std::move(mapped), batched_->lanes.extents};
-    p.summed.append(summed.begin(), summed.end());
-    if (d.body->outputs.empty() && !has_effects(*d.body)) return {};
-    return emit_all(Op::batched_call, make_params(std::move(p)), operands, where_);
+    p.lanes = {batched_->lanes.count, std::exchange(mapped_, {}), batched_->lanes.extents};
+    p.summed.resize(d.body->outputs.size(), false);
+    for (std::size_t i = 0; i < summed.size(); ++i) p.summed[i] = summed[i];
+    for (std::size_t i = 0; i < places.size() && i < placed.size(); ++i)
+      if (places[i] >= 0) p.summed[static_cast<std::size_t>(places[i])] = placed[i];
+    SmallVec<Tensor, 1> results;
+    if (!d.body->outputs.empty() || has_effects(*d.body))
+      results = emit_all(Op::batched_call, make_params(std::move(p)), operands_, where_);
+    operands_.clear();
+    return results.empty() ? CallResults() : CallResults(Tensor::share(results[0].node(), 0));
+  }
+  CallResults emit(const DerivedFunction& d, const Flags& summed, const Vec<int>& places) {
+    return emit(d, summed, places, summed);
   }
 
  private:
-  void add(Tensor t, bool mapped) {
-    operands_.push_back(std::move(t));
-    mapped_.push_back(mapped);
+  void add(const Tensor& t, bool mapped) {
+    operands_.add(t);
+    if (batched_) mapped_.push_back(mapped);
   }
 
   const BatchedCallParams* batched_;
-  CallParams call_;
+  const CallParams* call_;
+  CallParams own_;
   CallSite where_;
-  std::vector<Tensor> operands_;
+  Borrowed operands_;
   SmallVec<bool, 8> mapped_;
 };
-
-/// For results at `places` that are each as the flag there says.
-inline void set_placed(Flags& results, const Vec<int>& places, const Flags& flags) {
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (places[i] >= 0) {
-      const auto at = static_cast<std::size_t>(places[i]);
-      if (results.size() <= at) results.resize(at + 1, false);
-      results[at] = flags[i];
-    }
-}
 
 }  // namespace call_parts
 
@@ -164,25 +176,22 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags, const
       [&](std::span<const Tensor> in) {
         LinearPart part = linearize_graph(body, in, flags);
         std::vector<Tensor> out = std::move(part.outputs);
-        const auto same = [](const Tensor& a, const Tensor& b) {
-          return a.node() == b.node() && a.output() == b.output();
-        };
+        HashMap<ValueOfNode, int> known;
+        for (std::size_t i = 0; i < in.size(); ++i)
+          known.emplace(value_of_node(in[i]), -1 - static_cast<int>(i));
+        for (std::size_t i = 0; i < out.size(); ++i)
+          if (i >= summed.size() || !summed[i])
+            known.emplace(value_of_node(out[i]), static_cast<int>(i));
         for (const Tensor& r : part.residuals) {
-          int source = 0;
-          for (std::size_t i = 0; i < in.size() && source == 0; ++i)
-            if (same(in[i], r)) source = -1 - static_cast<int>(i);
-          if (source == 0) {
-            std::size_t k = 0;
-            while (k < out.size() && (!same(out[k], r) || (k < summed.size() && summed[k]))) ++k;
-            if (k == out.size()) out.push_back(r);
-            source = static_cast<int>(k);
-          }
-          sources.push_back(source);
+          const auto at = known.emplace(value_of_node(r), static_cast<int>(out.size()));
+          if (at.fresh) out.push_back(r);
+          sources.push_back(at.entry->second);
         }
         linear.body = std::make_shared<const GraphBody>(std::move(part.graph));
         linear.places = std::move(part.tangent_of);
         linear.function =
             called_function((p.function ? p.function->name : std::string("call")) + ".linear");
+        prepare_calls(linear);
         return out;
       },
       input_avals(body), body_of("vt::linearize")));
@@ -198,43 +207,38 @@ void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
   const CallParams& p = caller.function();
   const Flags flags = defined_flags(c.t);
   const std::size_t count = c.equation.outputs.size();
-  Flags summed = caller.summed_flags();
-  const Flags of_results = summed;
-  summed.resize(count, false);
-  for (std::size_t i = 0; i < c.x.size(); ++i) caller.add_like_operand(c.x[i], i);
+  const Flags summed = caller.summed_flags();
+  const auto take = [&](const CallResults& out) {
+    results.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) results.push_back(out[i]);
+  };
   const auto add_tangents = [&] {
     for (std::size_t i = 0; i < c.t.size(); ++i)
       if (c.t[i].defined()) caller.add_like_operand(c.t[i], i);
   };
+  for (std::size_t i = 0; i < c.x.size(); ++i) caller.add_like_operand(c.x[i], i);
   if (c.mode == JvpMode::forward) {
     const DerivedRef d = derive(p, DerivedKey("jvp").add_all(flags),
                                 [&] { return call_jvp::forward(*p.body, flags); });
     add_tangents();
-    Flags all = summed;
-    all.resize(d->body->outputs.size(), false);
-    set_placed(all, d->places, summed);
-    const SmallVec<Tensor, 1> out = caller.emit(*d, all);
-    results.assign(out.begin(), out.begin() + count);
-    tangents = placed({out.data(), out.size()}, d->places);
+    const CallResults out = caller.emit(*d, summed, d->places);
+    take(out);
+    tangents = placed(out, d->places);
     return;
   }
-  const DerivedRef d = derive(
-      p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags).add_all(of_results),
-      [&] { return call_jvp::linearized(p, flags, of_results); });
-  Flags all = summed;
-  all.resize(d->body->outputs.size(), false);
-  const SmallVec<Tensor, 1> out = caller.emit(*d, all);
-  results.assign(out.begin(), out.begin() + count);
+  const DerivedRef d =
+      derive(p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags).add_all(summed),
+             [&] { return call_jvp::linearized(p, flags, summed); });
+  const CallResults out = caller.emit(*d, summed, {});
+  take(out);
   add_tangents();
   for (int s : d->sources) {
     const auto at = static_cast<std::size_t>(s < 0 ? -1 - s : s);
     if (s < 0) caller.add_like_operand(c.x[at], at);
     else caller.add_per_lane(out[at]);
   }
-  Flags linear_summed(d->linear->body->outputs.size(), false);
-  set_placed(linear_summed, d->linear->places, summed);
-  const SmallVec<Tensor, 1> pushed = caller.emit(*d->linear, linear_summed);
-  tangents = placed({pushed.data(), pushed.size()}, d->linear->places);
+  const CallResults pushed = caller.emit(*d->linear, {}, d->linear->places, summed);
+  tangents = placed(pushed, d->linear->places);
 }
 void batched_call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   call(c, results, tangents);
@@ -318,11 +322,7 @@ std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x,
     if (!linear[i]) caller.add_like_operand(x[i], i);
   const DerivedRef d = derive(p, DerivedKey("push").add_all(linear).add_all(given),
                               [&] { return pushed(*p.body, linear, given); });
-  Flags summed = caller.summed_flags(), all(d->body->outputs.size(), false);
-  summed.resize(e.outputs.size(), false);
-  set_placed(all, d->places, summed);
-  const SmallVec<Tensor, 1> out = caller.emit(*d, all);
-  return placed({out.data(), out.size()}, d->places);
+  return placed(caller.emit(*d, {}, d->places, caller.summed_flags()), d->places);
 }
 
 namespace transpose_rules {
@@ -334,6 +334,7 @@ void called(const TransposeCall& c) {
   Flags linear, given = defined_flags(c.results), shared;
   for (std::size_t i = 0; i < given.size(); ++i)
     given[i] = given[i] && is_inexact(p.body->aval(p.body->outputs[i]).dtype);
+  linear.reserve(c.x.size());
   for (std::size_t i = 0; i < c.x.size(); ++i) linear.push_back(c.linear(i));
   for (std::size_t i = 0; i < given.size(); ++i)
     if (given[i]) caller.add_like_result(c.results[i], i);
@@ -343,13 +344,13 @@ void called(const TransposeCall& c) {
   }
   const DerivedRef d = derive(p, DerivedKey("transpose").add_all(linear).add_all(given),
                               [&] { return transposed(*p.body, linear, given); });
-  Flags summed(d->body->outputs.size(), false);
-  set_placed(summed, d->places, shared);
-  const SmallVec<Tensor, 1> out = caller.emit(*d, summed);
-  const std::vector<Tensor> cts = placed({out.data(), out.size()}, d->places);
+  const CallResults out = caller.emit(*d, {}, d->places, shared);
   std::size_t next = 0;
-  for (std::size_t i = 0; i < linear.size(); ++i)
-    if (linear[i]) c.cotangents[i] = cts[next++];
+  for (std::size_t i = 0; i < linear.size(); ++i) {
+    if (!linear[i]) continue;
+    if (const int at = d->places[next++]; at >= 0)
+      c.cotangents[i] = out[static_cast<std::size_t>(at)];
+  }
 }
 void batched_call(const TransposeCall& c) { called(c); }
 

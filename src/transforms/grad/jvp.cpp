@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 #include <string>
+#include <utility>
 
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/record/thread_state.hpp"
@@ -526,7 +527,7 @@ class Walk {
       std::vector<Tensor> results, result_tangents(e.outputs.size());
       rule.whole(call(e, {}), results, result_tangents);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
-        x_[index(e.outputs[i])] = results[i];
+        x_[index(e.outputs[i])] = std::move(results[i]);
         if (result_tangents[i].defined()) set_tangent(e, i, std::move(result_tangents[i]));
       }
       return;

@@ -22,6 +22,7 @@ inline std::size_t index(Var v) { return static_cast<std::size_t>(v); }
 struct Values {
   RecycledVec<Tensor> x;
   Vec<bool> linear;
+  Dependence dependence;  ///< of the bodies of all equations
 
   Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest)
       : x(graph.avals.size()), linear(graph.avals.size()) {
@@ -37,8 +38,9 @@ struct Values {
   /// same when these are zero.
   void keep_independent(const GraphBody& graph, const Equation& e) {
     Dependence::Flags operands;
+    operands.reserve(e.inputs.size());
     for (Var v : e.inputs) operands.push_back(linear[index(v)]);
-    const Dependence::Flags made = Dependence().results(graph, e, operands);
+    const Dependence::Flags made = dependence.results(graph, e, operands);
     if (std::find(made.begin(), made.end(), false) == made.end()) return;
     std::vector<Tensor> at_zero;
     for (Var v : e.inputs)

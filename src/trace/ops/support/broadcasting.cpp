@@ -164,7 +164,7 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   if (size_of(dtype) > size_of(aval_of(operands[0]).dtype))
     need_size(name_of(op), dtype, *shape, operands, where);
   Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
-  n->avals.emplace_back(dtype, *shape, weak);
+  n->avals.emplace(dtype, *shape, weak);
   return Tensor::adopt(n);
 }
 

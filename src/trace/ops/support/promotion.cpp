@@ -69,8 +69,8 @@ Tensor cast(Tensor t, DType dtype, bool weak, CallSite where) {
     // A literal made for this call: nobody else can see it change.
     FullParams& mine = const_cast<FullParams&>(full);
     mine.value = value;
-    mine.aval.dtype = n->avals[0].dtype = dtype;
-    mine.aval.weak = n->avals[0].weak = weak;
+    mine.aval.dtype = n->avals.the_one().dtype = dtype;
+    mine.aval.weak = n->avals.the_one().weak = weak;
     return t;
   }
   return full_tensor(value, Aval(dtype, aval.shape, weak));

@@ -55,7 +55,7 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
   const std::span<const Tensor> view = operands;
   Node* n = place_node(c.equation.op, std::move(params), view,
                        level_for(c.equation.op, {}, view, c.where()), c.where());
-  n->avals.emplace_back(lane.dtype, shape);
+  n->avals.emplace(lane.dtype, shape);
   BatchedList results;
   results.push_back({Tensor::adopt(n), axis});
   return results;

@@ -103,11 +103,11 @@ BatchedList call(const BatchCall& c) {
   // With a name the lanes are those of one vmap only.
   if (!p.function || c.axis) return emit_body(c, batch_body(c, false), p.rule);
   DerivedKey key("vmap");
-  std::vector<Tensor> operands;
+  Borrowed operands;
   key.add(c.lanes).add(thread_state().must_vectorize);
   for (const Batched& x : c.operands) {
     key.add(x.axis.value_or(-1));
-    operands.push_back(x.value);
+    operands.add(x.value);
   }
   const DerivedRef d = derive(p, key, [&] {
     BatchedBody body = batch_body(c, false);
@@ -116,10 +116,9 @@ BatchedList call(const BatchCall& c) {
     return made;
   });
   BatchedList results;
-  for (Tensor& t : emit_call(*d, std::move(operands), c.where())) {
-    const int axis = d->places[results.size()];
-    results.push_back({std::move(t), axis < 0 ? std::nullopt : MappedAxis(axis)});
-  }
+  const CallResults made = emit_call(*d, operands, c.where());
+  for (std::size_t i = 0; i < made.size(); ++i)
+    results.push_back({made[i], d->places[i] < 0 ? std::nullopt : MappedAxis(d->places[i])});
   return results;
 }
 

@@ -44,6 +44,8 @@
 #include "../../src/jit/services/threads.cpp"
 #include "../../src/trace/base/buffer.cpp"
 #include "../../src/trace/base/convert.cpp"
+#include "../../src/trace/base/coroutine.cpp"
+#include "../../src/trace/base/fiber.cpp"
 #include "../../src/trace/base/recycled.cpp"
 #include "../../src/trace/base/shared_library.cpp"
 #include "../../src/trace/base/timeline.cpp"

@@ -2,13 +2,23 @@
 #include "stack.hpp"
 
 #include <limits>
+#include <string>
 #if defined(__linux__)
 #include <pthread.h>
 #endif
 
+#include "buffer.hpp"
+#include "coroutine.hpp"
+
 namespace vt::detail {
 
 std::size_t stack_left() {
+  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
+  const char* here = static_cast<const char*>(__builtin_frame_address(0));
+  const auto above = [here](const char* end) {
+    return here < end ? 0 : static_cast<std::size_t>(here - end);
+  };
+  if (lowest_of_coroutine) return above(lowest_of_coroutine);
 #if defined(__linux__)
   static thread_local const char* lowest = [] {
     pthread_attr_t attributes;
@@ -20,9 +30,7 @@ std::size_t stack_left() {
     }
     return static_cast<const char*>(begin);
   }();
-  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
-  const char* here = static_cast<const char*>(__builtin_frame_address(0));
-  if (lowest) return here < lowest ? 0 : static_cast<std::size_t>(here - lowest);
+  if (lowest) return above(lowest);
 #endif
   return std::numeric_limits<std::size_t>::max();
 }
@@ -34,12 +42,19 @@ void need_stack(CallSite where) {
 #else
   constexpr std::size_t needed = 48 * 1024;
 #endif
-  if (stack_left() < needed)
+  if (stack_left() >= needed) return;
+  if (const Coroutine* const c = Coroutine::running())
     fail(ErrorKind::transform,
-         "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
-         "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
-         "thread with a larger stack",
+         "vt::instances: instance " + std::to_string(c->number()) + " recurses deeper than the " +
+             readable_bytes(Coroutine::stack_bytes()) +
+             " of stack that an instance has; write a loop in place of the recursion, or build the "
+             "deep part outside of vt::instances",
          where);
+  fail(ErrorKind::transform,
+       "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
+       "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
+       "thread with a larger stack",
+       where);
 }
 
 }  // namespace vt::detail

@@ -312,6 +312,8 @@
 #include "../../src/trace/simplify/window.cpp"
 #include "../../src/transforms/autobatch/autobatch.cpp"
 #include "../../src/transforms/autobatch/emit.cpp"
+#include "../../src/transforms/autobatch/instances.cpp"
+#include "../../src/transforms/autobatch/looks.cpp"
 #include "../../src/transforms/autobatch/nodes.cpp"
 #include "../../src/transforms/autobatch/schedule.cpp"
 #include "../../src/transforms/control.cpp"

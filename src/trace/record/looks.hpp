@@ -1,5 +1,4 @@
-// Looks: who computes values of a scope's tracers while its function runs, and what is exchanged
-// when another instance of that function goes on.
+// Looks: who computes values of a scope's tracers while its function runs.
 #pragma once
 
 #include <span>

@@ -63,8 +63,9 @@ constexpr std::int64_t nodes_of_one = 32, few_operands = 4;
 
 class Finder {
  public:
-  explicit Finder(const GraphBody& g)
+  Finder(const GraphBody& g, std::size_t given)
       : g_(g),
+        shared_inputs_(g.inputs.size() - given),
         same_(g.avals.size()),
         static_(g.avals.size(), false),
         kinds_(g.equations.size(), -1),
@@ -106,7 +107,7 @@ class Finder {
     const std::size_t count = g_.equations.size();
     Numbering kinds(count), values(count);
     Vec<std::int32_t> first_of_kind, first_of_value;
-    for (Var v : g_.inputs) static_[at(v)] = true;
+    for (std::size_t i = 0; i < shared_inputs_; ++i) static_[at(g_.inputs[i])] = true;
     for (std::size_t k = 0; k < count; ++k) {
       const Equation& e = g_.equations[k];
       const std::uint64_t base = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
@@ -257,7 +258,9 @@ class Finder {
   }
 
   void make_nodes() {
-    for (Var v : g_.inputs) out_.sources[at(v)].var = v;
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i)
+      out_.sources[at(g_.inputs[i])] = {
+          i < shared_inputs_ ? Source::Kind::shared : Source::Kind::given, g_.inputs[i]};
     std::int32_t last_effect = -1;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
@@ -391,6 +394,7 @@ class Finder {
   }
 
   const GraphBody& g_;
+  std::size_t shared_inputs_;
   NodeGraph out_;
   Vec<Var> same_;                     ///< per Var: the first one that is known to be equal
   Vec<bool> static_;                  ///< per Var: made of inputs and numbers alone
@@ -407,6 +411,8 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(const GraphBody& g) { return finding::Finder(g).run(); }
+NodeGraph find_nodes(const GraphBody& g, std::size_t given) {
+  return finding::Finder(g, given).run();
+}
 
 }  // namespace vt::detail::autobatching

@@ -74,10 +74,9 @@ void run_instances(std::size_t count, FunctionRef<void(std::size_t)> body);
 /// recording, and may differ by rounding.
 /// A Tensor's value may be looked at: what it needs is computed then. See instances, which computes
 /// what many look at together. What looks need is computed once more for derivatives.
-/// Throws: Error where a value is asked for under vt::jit or vt::vmap, and for one that an operation
-/// with effects gives.
-/// Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching in Dynamic Computation
-/// Graphs.
+/// Throws: Error where a value is asked for under vt::jit or vt::vmap, and for one that an
+/// operation with effects gives. Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching
+/// in Dynamic Computation Graphs.
 template <class F>
 auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::here()) {
   return [f = std::move(f), options, where]<class... A>(A&&... arguments) {

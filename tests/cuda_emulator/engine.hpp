@@ -3,7 +3,7 @@
 #pragma once
 
 #include "emulator.hpp"
-#include "src/trace/base/fiber.hpp"
+#include "src/trace/fiber/fiber.hpp"
 
 namespace emulator {
 

@@ -8,7 +8,6 @@
 #endif
 
 #include "buffer.hpp"
-#include "coroutine.hpp"
 
 namespace vt::detail {
 
@@ -18,7 +17,7 @@ std::size_t stack_left() {
   const auto above = [here](const char* end) {
     return here < end ? 0 : static_cast<std::size_t>(here - end);
   };
-  if (lowest_of_coroutine) return above(lowest_of_coroutine);
+  if (coroutine_stack) return above(coroutine_stack->lowest);
 #if defined(__linux__)
   static thread_local const char* lowest = [] {
     pthread_attr_t attributes;
@@ -43,10 +42,10 @@ void need_stack(CallSite where) {
   constexpr std::size_t needed = 48 * 1024;
 #endif
   if (stack_left() >= needed) return;
-  if (const Coroutine* const c = Coroutine::running())
+  if (coroutine_stack)
     fail(ErrorKind::transform,
-         "vt::instances: instance " + std::to_string(c->number()) + " recurses deeper than the " +
-             readable_bytes(Coroutine::stack_bytes()) +
+         "vt::instances: instance " + std::to_string(coroutine_stack->number) +
+             " recurses deeper than the " + readable_bytes(coroutine_stack->bytes) +
              " of stack that an instance has; write a loop in place of the recursion, or build the "
              "deep part outside of vt::instances",
          where);

@@ -7,8 +7,12 @@
 
 namespace vt::detail {
 
-/// The end of the stack that runs, if it is a Coroutine's and not the thread's.
-inline constinit thread_local const char* lowest_of_coroutine = nullptr;
+struct CoroutineStack {
+  const char* lowest;
+  std::size_t bytes, number;  ///< number: which instance runs on it
+};
+/// The stack that runs, if it is a Coroutine's and not the thread's.
+inline constinit thread_local const CoroutineStack* coroutine_stack = nullptr;
 /// Bytes left on the stack that runs; very many where that is not known.
 std::size_t stack_left();
 /// What recording one more function, and an error on top of it, may take of the stack.

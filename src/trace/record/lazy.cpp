@@ -9,8 +9,8 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/convert.hpp"
-#include "../base/coroutine.hpp"
 #include "../base/hash_map.hpp"
+#include "../fiber/coroutine.hpp"
 #include "devices.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"

@@ -130,7 +130,7 @@ int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, 
 
 Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int level,
                  CallSite where) {
-  if (lowest_of_coroutine) need_stack(where);
+  if (coroutine_stack) need_stack(where);
   Node* n = new_node();
   n->op = op;
   n->where = where;

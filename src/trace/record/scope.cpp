@@ -332,8 +332,7 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   const std::vector<Tensor> outputs = f(arguments);
   arguments.clear();
   Recorded r = scope.finish(outputs);
-  if (graph_log() && options.kind != ScopeKind::branch &&
-      options.kind != ScopeKind::batch)
+  if (graph_log() && options.kind != ScopeKind::branch && options.kind != ScopeKind::batch)
     graph_log()->push_back({options.transform, to_text(r.graph, true)});
   return r;
 }

@@ -34,12 +34,12 @@ struct ScopeState {
   Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;
   Looks* looks = nullptr;  ///< of a scope of kind batch
-  MetNumbers met;  ///< by arguments that are weak integers
+  MetNumbers met;          ///< by arguments that are weak integers
   /// outer stand-ins of tracers whose value was asked for
   HashMap<const Node*, std::vector<Tensor>> looked_at;
 };
 
-/// What belongs to the code that runs, not to the thread; see InstanceState.
+/// What belongs to the code that runs, not to the thread; see src/transforms/autobatch/instance_state.hpp.
 struct RunningState {
   int floor = 0;
   int named_axes = 0;  ///< open scopes with an `axis`

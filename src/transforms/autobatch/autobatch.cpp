@@ -55,10 +55,8 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
     const WhereScope own_lines(CallSite{});
     const std::string line = timeline_wanted() ? json_line(where) : "";
     const Span span("record", "vt::autobatch", line);
-    RecordingScope scope({.kind = ScopeKind::batch,
-                          .transform = "vt::autobatch",
-                          .where = where,
-                          .looks = &looks});
+    RecordingScope scope(
+        {.kind = ScopeKind::batch, .transform = "vt::autobatch", .where = where, .looks = &looks});
     results = with_updates(loud, updates)({});
     check_results(results);
     // Derivatives need all that was recorded, also what has been computed.

@@ -59,11 +59,10 @@ Called function_of_op(const GraphBody& g, const Equation& e) {
 }
 
 Tensor rows_of(std::vector<Tensor> arrays, Vec<RowRun> runs, CallSite where) {
-  if (runs.size() == 1 && runs[0].first == 0 && runs[0].count == arrays[0].dim(0))
-    return arrays[0];
+  if (runs.size() == 1 && runs[0].first == 0 && runs[0].count == arrays[0].dim(0)) return arrays[0];
   return emit(Op::rows, make_params(RowsParams{std::move(runs)}), arrays, where);
 }
-Tensor reshaped(const Tensor& t, Shape shape, CallSite where) {
+Tensor with_shape(const Tensor& t, Shape shape, CallSite where) {
   return emit(Op::reshape, make_params(ShapeParams{std::move(shape)}), {t}, where);
 }
 
@@ -154,8 +153,7 @@ class Emitter {
             if (from.kind == Source::Kind::node)
               key = (std::int64_t{group_of[at(from.node)]} << 32) + row_[at(from.node)];
             else if (from.kind == Source::Kind::given)
-              key = ((static_cast<std::int64_t>(schedule_.groups()) +
-                      given_[at(from.var)].array)
+              key = ((static_cast<std::int64_t>(schedule_.groups()) + given_[at(from.var)].array)
                      << 32) +
                     given_[at(from.var)].row;
           }
@@ -246,7 +244,7 @@ class Emitter {
       Shape shape{1};
       shape.append(t.shape().begin(), t.shape().end());
       array = static_cast<std::int32_t>(arrays_.size());
-      arrays_.push_back(reshaped(t, std::move(shape), {}));
+      arrays_.push_back(with_shape(t, std::move(shape), {}));
     }
     return {array, 0};
   }
@@ -363,7 +361,7 @@ class Emitter {
                                               e.outputs.begin());
       Shape shape{1};
       shape.append(t.shape().begin(), t.shape().end());
-      arrays_[next + i] = reshaped(t, std::move(shape), e.where);
+      arrays_[next + i] = with_shape(t, std::move(shape), e.where);
     });
     stats_.unbatched.push_back(describe(e.op, e.params) + at_line(e.where));
   }
@@ -398,7 +396,7 @@ class Emitter {
 
 Tensor ValuePlace::value(const Aval& aval, CallSite where) const {
   if (row < 0) return array;
-  return emission::reshaped(emission::rows_of({array}, {{0, row, 1}}, where), aval.shape, where);
+  return emission::with_shape(emission::rows_of({array}, {{0, row, 1}}, where), aval.shape, where);
 }
 
 std::vector<Tensor> emit_schedule(const GraphBody& graph, const NodeGraph& nodes,

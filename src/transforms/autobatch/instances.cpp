@@ -5,8 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "../../trace/record/instance_state.hpp"
-#include "../../trace/record/user_line.hpp"
+#include "instance_state.hpp"
 
 namespace vt::detail {
 
@@ -101,9 +100,9 @@ void InstanceRun::compute() {
   }
   std::size_t next = 0;
   for (const std::unique_ptr<Instance>& instance : waiting_) {
-    instance->values.assign(values.begin() + static_cast<std::ptrdiff_t>(next),
-                            values.begin() +
-                                static_cast<std::ptrdiff_t>(next + instance->wanted.size()));
+    instance->values.assign(
+        values.begin() + static_cast<std::ptrdiff_t>(next),
+        values.begin() + static_cast<std::ptrdiff_t>(next + instance->wanted.size()));
     next += instance->wanted.size();
   }
 }

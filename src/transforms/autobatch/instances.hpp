@@ -10,7 +10,7 @@
 #include <vt/detail/function.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/base/coroutine.hpp"
+#include "../../trace/fiber/coroutine.hpp"
 #include "looks.hpp"
 
 namespace vt::detail::autobatching {

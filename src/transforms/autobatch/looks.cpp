@@ -30,8 +30,7 @@ class OutsideOf {
  public:
   explicit OutsideOf(int level) : before_(thread_state().floor) {
     const ThreadState& state = thread_state();
-    thread_state().floor =
-        level >= 2 ? state.scopes[static_cast<std::size_t>(level) - 2].floor : 0;
+    thread_state().floor = level >= 2 ? state.scopes[static_cast<std::size_t>(level) - 2].floor : 0;
   }
   ~OutsideOf() { thread_state().floor = before_; }
   OutsideOf(const OutsideOf&) = delete;
@@ -223,7 +222,8 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
     const Tracer* const n = delta.order[i];
     // A row of an array that all share is read again; the array is kept.
     const RowRead& read = nodes.row_reads[looking::at(delta.first[i])];
-    if (read.array >= 0 && !asked.contains(n)) {
+    const Source& source = nodes.sources[looking::at(delta.first[i])];
+    if (read.array >= 0 && source.kind == Source::Kind::shared && !asked.contains(n)) {
       const auto k = std::upper_bound(delta.first.begin(), delta.first.end(), read.array);
       if (nodes.makers[looking::at(read.array)] >= 0)
         keep[static_cast<std::size_t>(k - delta.first.begin()) - 1] = true;

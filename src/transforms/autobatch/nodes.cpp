@@ -270,7 +270,7 @@ class Finder {
         for (Var v : e.outputs) out_.sources[at(v)] = out_.sources[at(same_[at(v)])];
         continue;
       }
-      if (!effect && is_shared(e, k)) {
+      if (!effect && !sum_root_[k] && is_shared(e, k)) {
         for (Var v : e.outputs) out_.sources[at(v)].var = v;
         continue;
       }

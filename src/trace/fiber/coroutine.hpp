@@ -5,8 +5,9 @@
 
 #include <vt/detail/function.hpp>
 
+#include "../base/stack.hpp"
+#include "../base/timeline.hpp"
 #include "fiber.hpp"
-#include "timeline.hpp"
 
 namespace vt::detail {
 
@@ -23,7 +24,7 @@ class Coroutine {
   /// Runs it until it waits or ends. To be called on the stack of the thread, always the same one.
   void resume();
   bool ended() const { return ended_; }
-  std::size_t number() const { return number_; }
+  std::size_t number() const { return stack_.number; }
 
   /// The one whose stack the caller is on, or null.
   static Coroutine* running();
@@ -32,7 +33,6 @@ class Coroutine {
   /// Runs `f` on the stack of the thread, which is larger, and comes back. Outside of coroutines a
   /// plain call.
   static void on_thread_stack(FunctionRef<void()> f);
-  static std::size_t stack_bytes();
 
  private:
   /// What belongs to the code that runs: exceptions, and names in the timeline.
@@ -48,7 +48,7 @@ class Coroutine {
 
   Fiber* fiber_;
   FunctionRef<void()> body_;
-  std::size_t number_;
+  CoroutineStack stack_;
   bool begun_ = false, ended_ = false;
   Running running_;
   const FunctionRef<void()>* request_ = nullptr;  ///< to be run on the thread's stack

@@ -11,8 +11,6 @@
 
 #include <vt/small_vec.hpp>
 
-#include "stack.hpp"
-
 namespace vt::detail {
 
 namespace coroutines {
@@ -72,11 +70,12 @@ constinit thread_local Coroutine* current = nullptr;
 }  // namespace coroutines
 
 Coroutine::Coroutine(FunctionRef<void()> body, std::size_t number)
-    : fiber_(coroutines::take(&Coroutine::run, this)), body_(body), number_(number) {}
+    : fiber_(coroutines::take(&Coroutine::run, this)),
+      body_(body),
+      stack_{lowest_of_stack(fiber_), coroutines::stack_size, number} {}
 Coroutine::~Coroutine() { coroutines::give(fiber_); }
 
 Coroutine* Coroutine::running() { return coroutines::current; }
-std::size_t Coroutine::stack_bytes() { return coroutines::stack_size; }
 
 void Coroutine::exchange() {
   void* const globals = abi::__cxa_get_globals();
@@ -100,12 +99,12 @@ void Coroutine::resume() {
   if (!std::exchange(begun_, true)) running_.label = Span::innermost();
   for (;;) {
     current = this;
-    lowest_of_coroutine = lowest_of_stack(fiber_);
+    coroutine_stack = &stack_;
     exchange();
     switch_fiber(thread, fiber_);
     exchange();
     current = nullptr;
-    lowest_of_coroutine = nullptr;
+    coroutine_stack = nullptr;
     if (!request_) return;
     (*std::exchange(request_, nullptr))();
   }

@@ -55,8 +55,8 @@ void arrive_from_adopted(Fiber* self) {
 }
 #endif
 
-// The first thing that a fiber does after somebody switched to it. No part of its caller: the thread
-// may be another one than before.
+// The first thing that a fiber does after somebody switched to it. No part of its caller: the
+// thread may be another one than before.
 [[gnu::noinline]] void arrive([[maybe_unused]] Fiber* self) {
 #if defined(__SANITIZE_ADDRESS__)
   if (!came_from->body) return arrive_from_adopted(self);

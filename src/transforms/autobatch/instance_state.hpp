@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "thread_state.hpp"
+#include "../../trace/record/thread_state.hpp"
 
 namespace vt::detail {
 

@@ -100,13 +100,13 @@ def trees(examples):
 
 def parses(examples):
     """A parse: a list of (word, part of speech, head, relation); the words count from 1, and head 0
-    is the root. The trees are projective."""
-    source, word, tag = Source(3), Zipf(WORDS), Zipf(PARTS_OF_SPEECH)
-    relation = Zipf(RELATIONS)
+    is the root. The trees are projective; a word's part of speech tells its relation, and is odd if
+    the head stands to its left."""
+    source, word, half = Source(3), Zipf(WORDS), Zipf(PARTS_OF_SPEECH // 2)
 
     def attach(first, size, parent, heads):
-        """Makes a tree of the words first … first + size − 1: one of them is the head, and what lies
-        on its left and right falls into pieces that hang from it."""
+        """Makes a tree of the words first … first + size − 1: one of them is the head, and what
+        lies on its left and right falls into pieces that hang from it."""
         if size == 0:
             return
         head = first + source.below(size)
@@ -121,8 +121,10 @@ def parses(examples):
     for _ in range(examples):
         heads = [0] * (source.length() + 1)
         attach(1, len(heads) - 1, 0, heads)
-        made.append([(word.draw(source), tag.draw(source), head, relation.draw(source))
-                     for head in heads[1:]])
+        made.append([])
+        for at, head in enumerate(heads[1:], 1):
+            tag = 2 * half.draw(source) + (head < at)
+            made[-1].append((word.draw(source), tag, head, tag % RELATIONS))
     return made
 
 
@@ -181,7 +183,7 @@ def main():
     rare = [len(token[2]) for token in tokens if token[2]]
     leaves = [(len(tree) + 1) // 2 for tree in made]
     print(f"{examples} examples a file, seeds 1 to 4\n"
-          f"tagger: {len(tokens) / examples:.2f} tokens a sentence, at most {max(map(len, tagged))};"
+          f"tagger: {len(tokens) / examples:.2f} tokens, at most {max(map(len, tagged))};"
           f" {sum(t[1] == 0 for t in tokens) / len(tokens):.1%} of class 0,"
           f" {len(rare) / len(tokens):.1%} rare, of {sum(rare) / len(rare):.2f} characters\n"
           f"trees: {sum(leaves) / examples:.2f} leaves, at most {max(leaves)};"

@@ -1,5 +1,6 @@
 """What the peers of the suite autobatch share: the data, the order of the examples, the passes over
 them, and the rows that they print. Import it first: it sets the number of threads."""
+import argparse
 import json
 import os
 import sys
@@ -21,53 +22,49 @@ SYNTHETIC_WIDTH, SYNTHETIC_LAYERS = 200, 2
 RATE = 1e-3                    # Adam's
 
 
-def arguments():
-    """FOLDER [NAME ...] [--batches N]: where the data is, and the rows that are wanted."""
-    words, batches = sys.argv[1:], data.EXAMPLES // BATCH
-    if "--batches" in words:
-        at = words.index("--batches")
-        batches = int(words[at + 1])
-        del words[at:at + 2]
-    if not words:
-        sys.exit(f"usage: {sys.argv[0]} FOLDER [NAME ...] [--batches N]")
-    return Path(words[0]), words[1:], batches
+def arguments(more=None):
+    """FOLDER [NAME ...] [--batches N]: where the data is, the rows that are wanted, and how many
+    minibatches to train with, if not all; `more` adds others."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--batches", type=int)
+    if more:
+        more(parser)
+    return parser.parse_args()
 
 
 def minibatches(examples, batches, shuffled):
     """In the order of the file; or in another one, whose minibatches nobody has seen."""
     n = len(examples)
-    at = [(i * 77 + 5) % n if shuffled else i for i in range(min(n, batches * BATCH))]
-    return [[examples[i] for i in at[k:k + BATCH]] for k in range(0, len(at), BATCH)]
+    at = [(i * 77 + 5) % n if shuffled else i for i in range(n)]
+    made = [[examples[i] for i in at[k:k + BATCH]] for k in range(0, n, BATCH)]
+    return made[:batches]
 
 
 def parts(batch):
     return sum(len(example) for example in batch)
 
 
-def train(name, who, examples, step, batches, prepare=None):
-    """Two passes over the minibatches: the first one in the order of the file, the second one, which
-    counts, in another order. `step` trains with a minibatch and gives its loss, a sum; `prepare`
-    is called with each minibatch in front of the clock, as a compiler may have to."""
+def train(name, who, examples, step, batches=None, prepare=None):
+    """Two passes over the minibatches: the first one in the order of the file, the second one,
+    which counts, in another order. `step` trains with a minibatch and gives its loss, a sum;
+    `prepare` is called with each minibatch in front of the clock, as a compiler may have to."""
     passes = [minibatches(examples, batches, shuffled) for shuffled in (False, True)]
-    begin = time.perf_counter()
+    row = {"name": name, "who": who, "unit": "examples/s"}
     if prepare:
+        begin = time.perf_counter()
         for batch in passes[0] + passes[1]:
             prepare(batch)
-    row = {"name": name, "who": who, "unit": "examples/s"}
-    prepared = time.perf_counter() - begin
+        row["prepared_s"] = round(time.perf_counter() - begin, 2)
     for key, wanted in zip(("first", "value"), passes):
-        begin, used, losses = time.perf_counter(), time.process_time(), []
-        for batch in wanted:
-            losses.append(float(step(batch)) / parts(batch))
+        begin, used = time.perf_counter(), time.process_time()
+        losses = [float(step(batch)) / parts(batch) for batch in wanted]
         seconds = time.perf_counter() - begin
         row[key] = round(sum(map(len, wanted)) / seconds, 3)
-        if key == "first":
-            row["losses"] = [round(loss, 4) for loss in losses]
-        row["processors"] = round((time.process_time() - used) / seconds, 2)
-    row["loss"] = round(losses[-1], 4)
-    if prepare:
-        row["prepared_s"] = round(prepared, 2)
+        row.setdefault("losses", [round(loss, 4) for loss in losses])
+    row["last_loss"] = round(losses[-1], 4)
+    row["processors"] = round((time.process_time() - used) / seconds, 2)
     row["examples"] = sum(map(len, passes[1]))
     print(json.dumps(row), flush=True)
     print(f"{name} {who}: {row['value']:.1f}/s", file=sys.stderr, flush=True)
-    return row

@@ -10,21 +10,15 @@ import sys
 from autobatch_common import (CHARACTER_HIDDEN, CHARACTER_WIDTH, RATE, SYNTHETIC_LAYERS,
                               SYNTHETIC_WIDTH, WIDTH, arguments, data, train)
 
-unbatched = "--unbatched" in sys.argv
-who = "dynet"
-if unbatched:
-    sys.argv.remove("--unbatched")
-    if "--batches" not in sys.argv:
-        sys.argv += ["--batches", "1"]
-if "--who" in sys.argv:
-    at = sys.argv.index("--who")
-    who = sys.argv[at + 1]
-    del sys.argv[at:at + 2]
+options = arguments(lambda parser: (parser.add_argument("--unbatched", action="store_true"),
+                                    parser.add_argument("--who", default="dynet")))
+who = options.who + "_unbatched" * options.unbatched
+batches = options.batches or (1 if options.unbatched else None)
 
 import dynet_config
 
 # Megabytes for values, derivatives, parameters and scratch space.
-dynet_config.set(mem="3000,3000,500,500", random_seed=1, autobatch=0 if unbatched else 1)
+dynet_config.set(mem="3000,3000,500,500", random_seed=1, autobatch=int(not options.unbatched))
 import dynet as dy
 import numpy as np
 
@@ -247,7 +241,8 @@ class Parser(Model):
             if allowed[action]:
                 possible[places] = True
                 if costs[action] == 0:
-                    right[places.start + (0 if action == SHIFT else parse.stack[-1].relation)] = True
+                    relation = 0 if action == SHIFT else parse.stack[-1].relation
+                    right[places.start + relation] = True
         assert right.any()  # some action always costs nothing
         wrong = possible & ~right
         best = int(np.argmax(np.where(right, values, -np.inf)))
@@ -286,12 +281,7 @@ models = {"tagger": (Tagger, "tagger", True), "tagger_chars": (TaggerChars, "tag
           "synthetic_tagger": (SyntheticTagger, "synthetic", True)}
 
 
-def main():
-    folder, wanted, batches = arguments()
-    for name in wanted or models:
-        make, file, with_list = models[name]
-        (_, *head), examples = data.read(folder / f"{file}.txt", with_list)
-        train(name, f"{who}_unbatched" if unbatched else who, examples, make(head).step, batches)
-
-
-main()
+for name in options.names or models:
+    make, file, with_list = models[name]
+    (_, *head), examples = data.read(options.folder / f"{file}.txt", with_list)
+    train(name, who, examples, make(head).step, batches)

@@ -158,10 +158,10 @@ models = {"tagger": (Tagger, "tagger"), "tagger_chars": (TaggerChars, "tagger"),
 
 
 def main():
-    folder, wanted, batches = arguments()
-    for name in wanted or models:
+    options = arguments()
+    for name in options.names or models:
         make, file = models[name]
-        (_, *head), examples = data.read(folder / f"{file}.txt", True)
+        (_, *head), examples = data.read(options.folder / f"{file}.txt", True)
         model = make(*head)
         compiled, known = adam(model), {}
         zeros = jax.tree_util.tree_map(jnp.zeros_like, model.start)
@@ -181,7 +181,7 @@ def main():
             state, loss = known[signature(arrays)](state, *arrays)
             return loss
 
-        train(name, "jax", examples, step, batches, prepare)
+        train(name, "jax", examples, step, options.batches, prepare)
 
 
 main()

@@ -86,10 +86,10 @@ models = {"tagger": (Tagger, "tagger"), "tagger_chars": (TaggerChars, "tagger"),
 
 
 def main():
-    folder, wanted, batches = arguments()
-    for name in wanted or models:
+    options = arguments()
+    for name in options.names or models:
         make, file = models[name]
-        (_, *head), examples = data.read(folder / f"{file}.txt", True)
+        (_, *head), examples = data.read(options.folder / f"{file}.txt", True)
         model = make(*head)
         trainer = torch.optim.Adam(model.parameters(), RATE, fused=True)
 
@@ -100,7 +100,7 @@ def main():
             trainer.step()
             return loss.item()
 
-        train(name, "torch", examples, step, batches)
+        train(name, "torch", examples, step, options.batches)
 
 
 main()

@@ -63,8 +63,9 @@ constexpr std::int64_t nodes_of_one = 32, few_operands = 4;
 
 class Finder {
  public:
-  explicit Finder(const GraphBody& g)
+  Finder(const GraphBody& g, std::size_t given)
       : g_(g),
+        shared_inputs_(g.inputs.size() - given),
         same_(g.avals.size()),
         static_(g.avals.size(), false),
         shared_(g.avals.size(), false),
@@ -107,7 +108,7 @@ class Finder {
   void number_values() {
     Numbering values(g_.equations.size());
     Vec<std::int32_t> first_of_value;
-    for (Var v : g_.inputs) static_[at(v)] = true;
+    for (std::size_t i = 0; i < shared_inputs_; ++i) static_[at(g_.inputs[i])] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[at(same_[at(v)])]; }))
@@ -206,7 +207,7 @@ class Finder {
 
   // Of values that are made of shared ones: a few of one kind are shared too, many are nodes.
   void find_shared() {
-    for (Var v : g_.inputs) shared_[at(v)] = true;
+    for (std::size_t i = 0; i < shared_inputs_; ++i) shared_[at(g_.inputs[i])] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (has_effect(e) || e.outputs.empty()) continue;
@@ -281,7 +282,9 @@ class Finder {
   }
 
   void make_nodes() {
-    for (Var v : g_.inputs) out_.sources[at(v)].var = v;
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i)
+      out_.sources[at(g_.inputs[i])] = {
+          i < shared_inputs_ ? Source::Kind::shared : Source::Kind::given, g_.inputs[i]};
     std::int32_t last_effect = -1;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
@@ -410,6 +413,7 @@ class Finder {
   }
 
   const GraphBody& g_;
+  std::size_t shared_inputs_;
   NodeGraph out_;
   Vec<Var> same_;            ///< per Var: the first one that is known to be equal
   Vec<bool> static_;         ///< per Var: made of inputs and numbers alone
@@ -429,6 +433,8 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(const GraphBody& g) { return finding::Finder(g).run(); }
+NodeGraph find_nodes(const GraphBody& g, std::size_t given) {
+  return finding::Finder(g, given).run();
+}
 
 }  // namespace vt::detail::autobatching

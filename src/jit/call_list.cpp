@@ -539,6 +539,7 @@ void CallList::report(Report& report, int depth) const {
   head.depth = depth;
   head.title = formatted("calls: {} steps", steps_.size());
   report.push_back(std::move(head));
+  Vec<const call_list::Callee*> shown;  // how a function runs is told once
   for (const Step& s : steps_) {
     ReportStep step;
     step.depth = depth + 1;
@@ -551,9 +552,13 @@ void CallList::report(Report& report, int depth) const {
       step.title = s.kind == Step::Kind::rows || s.kind == Step::Kind::rows_add
                        ? formatted("{} {}", step.name, graph_.aval(e.outputs[0]).str())
                        : describe(e.op, e.params);
-      step.lines.push_back(e.where);
+      if (e.where.file) step.lines.push_back(e.where);
     }
     report.push_back(std::move(step));
+    const call_list::Callee* callee = s.callee.get();
+    if (!callee || std::find(shown.begin(), shown.end(), callee) != shown.end()) continue;
+    shown.push_back(callee);
+    callee->program->program().report(report, depth + 2);
   }
 }
 

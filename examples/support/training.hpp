@@ -1,10 +1,17 @@
-// What the examples that train share: Adam for a struct of Tensors, and uniform weights.
+// What the examples that train share: uniform weights, Adam for a struct of Tensors, and what
+// vt::autobatch does for a loss: sentences or trees a second, and a check of the gradient.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
-#include <cstdint>
+#include <cstdio>
+#include <vector>
 
 #include <vt/vt.hpp>
+
+#include "check.hpp"
 
 namespace support {
 
@@ -23,8 +30,8 @@ class Adam {
 
   void step(Params& p, const Params& gradient) {
     ++steps_;
-    const vt::Tensor rate = rate_ * std::sqrt(1.0 - std::pow(0.999, steps_)) /
-                            (1.0 - std::pow(0.9, steps_));
+    const vt::Tensor rate =
+        rate_ * std::sqrt(1.0 - std::pow(0.999, steps_)) / (1.0 - std::pow(0.9, steps_));
     State s = update_(p, gradient, mean_, square_, rate);
     p = std::move(s.p), mean_ = std::move(s.mean), square_ = std::move(s.square);
   }
@@ -59,5 +66,50 @@ class Adam {
                              const vt::Tensor&)>
       update_ = vt::jit(&Adam::update);
 };
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Strategy {
+  const char* name;
+  vt::Batching batching;
+};
+constexpr std::array<Strategy, 3> strategies{{{"by agenda", vt::Batching::agenda},
+                                              {"by depth", vt::Batching::by_depth},
+                                              {"unbatched", vt::Batching::none}}};
+
+/// Prints how many instances a second each strategy trains with, on minibatches that it has not
+/// seen. Returns the number of strategies whose gradient is not the unbatched one.
+template <class Loss, class Params, class Minibatch>
+int compare_strategies(const Loss& loss, const Params& p, const std::vector<Minibatch>& minibatches,
+                       const char* instances) {
+  int failures = 0;
+  const auto gradient = [&](vt::Batching batching, const Minibatch& some) {
+    auto result = vt::grad(vt::autobatch(loss, {.strategy = batching}))(p, some);
+    vt::eval(result);
+    return result;
+  };
+  const auto unbatched = vt::tree_leaves(gradient(vt::Batching::none, minibatches[0]));
+  for (const Strategy& strategy : strategies) {
+    const auto own = vt::tree_leaves(gradient(strategy.batching, minibatches[0]));
+    double worst = 0;
+    for (std::size_t i = 0; i < own.size(); ++i)
+      worst = std::max(worst, difference(own[i], unbatched[i]));
+    std::size_t count = 0, nodes = 0, groups = 0;
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t i = 1; i < minibatches.size(); ++i) {
+      if (strategy.batching == vt::Batching::none && i > 2) break;  // it is slow
+      gradient(strategy.batching, minibatches[i]);
+      count += minibatches[i].size();
+      nodes += vt::batch_stats().nodes, groups += vt::batch_stats().groups;
+    }
+    const double seconds = seconds_since(start);
+    std::printf("%-10s %7.0f %s/s; %zu nodes ran as %zu; gradient differs by %.1e\n", strategy.name,
+                static_cast<double>(count) / seconds, instances, nodes, groups, worst);
+    failures += !(worst < 1e-4);
+  }
+  return failures;
+}
 
 }  // namespace support

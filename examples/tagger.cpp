@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
 
   std::printf("\nLoss and gradient, minibatches of 32\n");
   std::vector<Minibatch> minibatches;
-  for (unsigned k = 0; k < 10; ++k) minibatches.push_back(make_sentences(32, 10 + k));
+  for (unsigned k = 0; k < 24; ++k) minibatches.push_back(make_sentences(32, 10 + k));
   failures += support::compare_strategies(loss, start, minibatches, "sentences");
   failures += count_batches(start, sentences, folder);
   return failures;

@@ -331,6 +331,30 @@ def codegen_text(times, markdown=False):
     return out
 
 
+# Examples a second that vt is to train with, on one thread of an AVX-512 machine.
+autobatch_targets = {"tagger": 450, "tagger_chars": 380, "tree_lstm": 800, "parser": 150,
+                     "synthetic_tagger": 111}
+
+
+def autobatch_text(rows, markdown=False):
+    """The suite `autobatch`: examples a second of vt and its peers. `rows`: what the programs
+    print, a dictionary a row."""
+    peers = ("dynet", "dynet_native", "torch", "jax")
+    speeds = {(row["name"], row["who"]): row["value"] for row in rows}
+    lines = []
+    for name, target in autobatch_targets.items():
+        shown = [speeds.get((name, who)) for who in ("vt", "dynet_unbatched", *peers)]
+        if not any(shown):
+            continue
+        ours, best = shown[0], max(filter(None, shown[2:]), default=None)
+        lines.append((name, *(f"{speed:.1f}" if speed else "" for speed in shown),
+                      f"{ours / best:.2f}" if ours and best else "", str(target),
+                      "" if not ours else "yes" if ours >= target else "NO"))
+    head = ("examples/s", "vt", "DyNet unbatched", "DyNet", "DyNet native", "PyTorch", "JAX",
+            "of the best peer", "wanted", "reached")
+    return laid_out(head, lines, markdown)
+
+
 def text(times, counters, markdown=False):
     """`times`: seconds by row name; `counters`: further figures by row name. Rows without both
     sides are left out."""

@@ -1,7 +1,9 @@
 // autobatch: single-instance code over sentences, trees and graphs, run as batches.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -27,7 +29,10 @@ struct AutobatchOptions {
 
 /// What the last call of an autobatch function on this thread did.
 struct BatchStats {
-  std::uint64_t nodes = 0;       ///< operations and calls that were recorded
+  /// operations and calls that were recorded; under a derivative those that were computed for looks
+  /// count twice
+  std::uint64_t nodes = 0;
+  std::uint64_t looks = 0;       ///< batches that were computed because a value was looked at
   std::uint64_t groups = 0;      ///< what they run as
   std::uint64_t signatures = 0;  ///< kinds of nodes
   std::uint64_t least = 0;       ///< no order has fewer groups than this; see measure_least_groups
@@ -45,6 +50,8 @@ namespace detail {
 /// f recorded and batched. It is called once.
 std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
                                    const AutobatchOptions& options, CallSite where);
+/// body(0), body(1), …: in turns inside of an autobatch function, elsewhere one after the other.
+void run_instances(std::size_t count, FunctionRef<void(std::size_t)> body);
 
 }  // namespace detail
 
@@ -65,9 +72,11 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
 /// any type, but for those that are differentiated, mapped or compiled by a transform around it.
 /// Each value is what the function alone would give; sums over instances are added in the order of
 /// recording, and may differ by rounding.
-/// Throws: Error where a Tensor's value is asked for.
-/// Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching in Dynamic Computation
-/// Graphs.
+/// A Tensor's value may be looked at: what it needs is computed then. See instances, which computes
+/// what many look at together. What looks need is computed once more for derivatives.
+/// Throws: Error where a value is asked for under vt::jit or vt::vmap, and for one that an
+/// operation with effects gives. Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching
+/// in Dynamic Computation Graphs.
 template <class F>
 auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::here()) {
   return [f = std::move(f), options, where]<class... A>(A&&... arguments) {
@@ -85,6 +94,55 @@ auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::he
     detail::assign_leaves(*result, next);
     return std::move(*result);
   };
+}
+
+/// f(item) for each item of a range; returns the results, in that order. Inside of a function given
+/// to autobatch each instance runs on a stack of its own. Where it looks at the value of a Tensor
+/// (`item`, `if`, printing) it waits; when all have ended or wait, everything that is waited for is
+/// computed as one batch, and they go on in the order of the items. So code that decides step by
+/// step, as a parser does, runs in as many batches as its longest instance has looks:
+///
+///     auto parser = vt::autobatch([](const Params& p, const std::vector<Sentence>& batch) {
+///       return vt::sum(vt::stack(vt::instances(batch, [&](const Sentence& s) {
+///         State state(s);
+///         vt::Tensor loss = 0.0f;
+///         while (!state.done()) {
+///           const vt::Tensor scores = score(p, state);
+///           loss += margin(scores, state);
+///           state.apply(vt::argmax(scores).item<int>());
+///         }
+///         return loss;
+///       })));
+///     });
+///
+/// Elsewhere, and inside of an instance, it is a plain loop. Instances run on one thread, and each
+/// without being interrupted from one look to the next; locks must not be held at a look. Of an
+/// exception that leaves an instance the others are unwound, as if their looks had thrown, and then
+/// it leaves `instances`. An instance has 1 MiB of stack.
+template <class Items, class F>
+auto instances(Items&& items, F&& f) {
+  using std::begin;
+  using std::end;
+  using Result = std::decay_t<std::invoke_result_t<F&, decltype(*begin(items))>>;
+  auto next = begin(items);
+  const auto count = static_cast<std::size_t>(std::distance(next, end(items)));
+  // They begin in the order of the items, each before any other goes on.
+  if constexpr (std::is_void_v<Result>) {
+    detail::run_instances(count, [&](std::size_t) {
+      auto item = next++;
+      f(*item);
+    });
+  } else {
+    std::vector<std::optional<Result>> all(count);
+    detail::run_instances(count, [&](std::size_t k) {
+      auto item = next++;
+      all[k].emplace(f(*item));
+    });
+    std::vector<Result> results;
+    results.reserve(count);
+    for (std::optional<Result>& r : all) results.push_back(std::move(*r));
+    return results;
+  }
 }
 
 }  // namespace vt

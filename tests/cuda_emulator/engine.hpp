@@ -3,9 +3,11 @@
 #pragma once
 
 #include "emulator.hpp"
-#include "fiber.hpp"
+#include "src/trace/fiber/fiber.hpp"
 
 namespace emulator {
+
+using vt::detail::Fiber;
 
 struct Thread {
   enum State { unstarted, ready, at_block, at_warp, done } state = unstarted;

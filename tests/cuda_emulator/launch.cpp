@@ -134,7 +134,8 @@ void run_block(std::uint64_t number) {
     if (e.started < e.count && (!others || (e.seed > 1 && e.random.below(2)))) {
       if (e.free_fibers.empty()) {
         static const auto stack = static_cast<std::size_t>(setting("VT_EMULATOR_STACK", 128 << 10));
-        e.free_fibers.push_back(make_fiber(stack, take_threads, nullptr));
+        e.free_fibers.push_back(vt::detail::make_fiber(stack, take_threads, nullptr));
+        if (!e.free_fibers.back()) std::abort();
         e.all_fibers.push_back(e.free_fibers.back());
       }
       Fiber* fiber = e.free_fibers.back();
@@ -236,7 +237,7 @@ Result run_launch(const Launch& launch) {
   ++e.who.launch;
   e.warp_phases.assign(e.count / 32 + 1, 0);
   e.twice.at = nullptr;
-  e.system = adopt_thread();
+  e.system = vt::detail::adopt_thread();
   const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const Order order(blocks, e.seed, 77);
   {
@@ -247,7 +248,7 @@ Result run_launch(const Launch& launch) {
   }
   if (e.failed) {  // stacks in the middle of something
     e.free_fibers = e.all_fibers;
-    for (Fiber* fiber : e.all_fibers) restart_fiber(fiber);
+    for (Fiber* fiber : e.all_fibers) restart_fiber(fiber, nullptr);
   }
   drop_adopted(e.system);
   count("blocks", static_cast<long long>(blocks));

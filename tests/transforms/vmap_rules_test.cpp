@@ -271,18 +271,19 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
 using vt::detail::Family;
 
 std::string family_name(const ::testing::TestParamInfo<Family>& info) {
-  constexpr const char* names[] = {
-      "leaf",  "unary",  "binary",   "select",   "reduce", "cumulative", "order",     "shape",
-      "index", "window", "contract", "spectral", "linalg", "collective", "structure", "effect"};
+  constexpr const char* names[] = {"leaf",       "unary",    "binary",   "select", "reduce",
+                                   "cumulative", "order",    "shape",    "index",  "rows",
+                                   "window",     "contract", "spectral", "linalg", "collective",
+                                   "structure",  "effect"};
   return names[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyTest,
                          ::testing::Values(Family::unary, Family::binary, Family::select,
                                            Family::reduce, Family::cumulative, Family::order,
-                                           Family::shape, Family::index, Family::window,
-                                           Family::contract, Family::spectral, Family::linalg,
-                                           Family::structure, Family::effect),
+                                           Family::shape, Family::index, Family::rows,
+                                           Family::window, Family::contract, Family::spectral,
+                                           Family::linalg, Family::structure, Family::effect),
                          family_name);
 
 }  // namespace

@@ -2,13 +2,22 @@
 #include "stack.hpp"
 
 #include <limits>
+#include <string>
 #if defined(__linux__)
 #include <pthread.h>
 #endif
 
+#include "buffer.hpp"
+
 namespace vt::detail {
 
 std::size_t stack_left() {
+  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
+  const char* here = static_cast<const char*>(__builtin_frame_address(0));
+  const auto above = [here](const char* end) {
+    return here < end ? 0 : static_cast<std::size_t>(here - end);
+  };
+  if (coroutine_stack) return above(coroutine_stack->lowest);
 #if defined(__linux__)
   static thread_local const char* lowest = [] {
     pthread_attr_t attributes;
@@ -20,9 +29,7 @@ std::size_t stack_left() {
     }
     return static_cast<const char*>(begin);
   }();
-  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
-  const char* here = static_cast<const char*>(__builtin_frame_address(0));
-  if (lowest) return here < lowest ? 0 : static_cast<std::size_t>(here - lowest);
+  if (lowest) return above(lowest);
 #endif
   return std::numeric_limits<std::size_t>::max();
 }
@@ -34,12 +41,19 @@ void need_stack(CallSite where) {
 #else
   constexpr std::size_t needed = 48 * 1024;
 #endif
-  if (stack_left() < needed)
+  if (stack_left() >= needed) return;
+  if (coroutine_stack)
     fail(ErrorKind::transform,
-         "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
-         "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
-         "thread with a larger stack",
+         "vt::instances: instance " + std::to_string(coroutine_stack->number) +
+             " recurses deeper than the " + readable_bytes(coroutine_stack->bytes) +
+             " of stack that an instance has; write a loop in place of the recursion, or build the "
+             "deep part outside of vt::instances",
          where);
+  fail(ErrorKind::transform,
+       "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
+       "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
+       "thread with a larger stack",
+       where);
 }
 
 }  // namespace vt::detail

@@ -7,7 +7,13 @@
 
 namespace vt::detail {
 
-/// Bytes left on this thread's stack; very many where that is not known.
+struct CoroutineStack {
+  const char* lowest;
+  std::size_t bytes, number;  ///< number: which instance runs on it
+};
+/// The stack that runs, if it is a Coroutine's and not the thread's.
+inline constinit thread_local const CoroutineStack* coroutine_stack = nullptr;
+/// Bytes left on the stack that runs; very many where that is not known.
 std::size_t stack_left();
 /// What recording one more function, and an error on top of it, may take of the stack.
 inline constexpr std::size_t stack_to_record = 512 * 1024;

@@ -100,6 +100,9 @@ bool timeline_wanted() {
 }
 
 Span::Label Span::innermost() { return timeline::innermost; }
+Span::Label Span::exchange_innermost(const Label& label) {
+  return std::exchange(timeline::innermost, label);
+}
 
 void Span::begin(const char* category, std::string_view name, std::string_view details) {
   label_ = {category, name};

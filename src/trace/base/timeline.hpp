@@ -34,6 +34,8 @@ class Span {
   };
   /// Of the innermost one of this thread; without a category if there is none.
   static Label innermost();
+  /// For code that goes on on another stack: what is innermost there. Returns what was so far.
+  static Label exchange_innermost(const Label&);
   /// Part of another thread's, with its label.
   explicit Span(const Label& whole) {
     if (whole.category) begin(whole.category, whole.name, {});

@@ -10,6 +10,7 @@
 
 #include "../base/convert.hpp"
 #include "../base/hash_map.hpp"
+#include "../fiber/coroutine.hpp"
 #include "devices.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"
@@ -192,6 +193,7 @@ Tensor look_through(const Tensor& t, CallSite where) {
              "the value outside",
          where.file ? where : scope().where);
   };
+  if (scope().kind == ScopeKind::batch) return scope().looks->values({&t, 1}, where)[0];
   if (scope().kind != ScopeKind::grad || scope().concrete.empty()) refuse();
   for (std::size_t i = 0; i < scope().inputs.size(); ++i) {
     const Node* input = scope().inputs[i].node();
@@ -238,18 +240,37 @@ Tensor look_through(const Tensor& t, CallSite where) {
   return scope().looked_at.at(t.node())[static_cast<std::size_t>(t.output())];
 }
 
+// Puts what is outside of all scopes in place of tracers. All that a scope computes when it is
+// asked for are asked for at once.
+void look_through_all(std::vector<Tensor>& all, CallSite where) {
+  int level = 0;
+  for (const Tensor& t : all) {
+    check_alive(t, where);
+    level = std::max<int>(level, t.node()->level);
+  }
+  for (; level > 0; --level) {
+    const ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
+    if (scope.kind != ScopeKind::batch) {
+      for (Tensor& t : all)
+        if (t.node()->level == level) t = look_through(t, where);
+      continue;
+    }
+    std::vector<Tensor> tracers;
+    for (const Tensor& t : all)
+      if (t.node()->level == level) tracers.push_back(t);
+    if (tracers.empty()) continue;
+    std::vector<Tensor> values = scope.looks->values(tracers, where);
+    std::size_t next = 0;
+    for (Tensor& t : all)
+      if (t.node()->level == level) t = std::move(values[next++]);
+  }
+}
+
 }  // namespace lazy_run
 
 void evaluate(std::span<const Tensor> wanted, CallSite where) {
-  std::vector<Tensor> here;
-  for (const Tensor& t : wanted) {
-    Tensor outer = t;
-    while (outer.node()->level > 0) {
-      check_alive(outer, where);
-      outer = lazy_run::look_through(outer, where);
-    }
-    here.push_back(std::move(outer));
-  }
+  std::vector<Tensor> here(wanted.begin(), wanted.end());
+  lazy_run::look_through_all(here, where);
   lazy_run::Batch batch;
   {
     std::lock_guard lock(lazy_mutex());
@@ -257,7 +278,10 @@ void evaluate(std::span<const Tensor> wanted, CallSite where) {
   }
   if (batch.results.empty()) return;
   const WhereScope line(where);  // what messages name where an equation knows no line
-  lazy_run::publish(batch, run_graph(batch.graph, batch.inputs, batch.compiled));
+  Vec<BufferRef> values;
+  Coroutine::on_thread_stack(
+      [&] { values = run_graph(batch.graph, batch.inputs, batch.compiled); });
+  lazy_run::publish(batch, std::move(values));
 }
 
 void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {

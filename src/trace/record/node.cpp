@@ -5,6 +5,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../base/stack.hpp"
 #include "../ir/effects.hpp"
 #include "named_axes.hpp"
 #include "thread_state.hpp"
@@ -129,6 +130,7 @@ int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, 
 
 Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int level,
                  CallSite where) {
+  if (coroutine_stack) need_stack(where);
   Node* n = new_node();
   n->op = op;
   n->where = where;

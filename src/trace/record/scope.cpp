@@ -113,11 +113,13 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   scope.kind = options.kind;
   scope.transform = options.transform;
   scope.where = options.where;
-  const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch;
+  const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch ||
+                      options.kind == ScopeKind::batch;
   scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
   scope.concrete.assign(options.concrete.begin(), options.concrete.end());
   scope.axis = options.axis;
   scope.stateful = options.stateful;
+  scope.looks = options.looks;
   state.named_axes += scope.axis != nullptr;
   state.scopes.push_back(std::move(scope));
   state.floor = state.scopes.back().floor;
@@ -280,9 +282,8 @@ Tensor RecordingScope::input(const Aval& aval) {
   return t;
 }
 
-Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
-  ThreadState& state = thread_state();
-  refuse_updates(state.scopes.back().transform);
+void check_results(std::span<const Tensor> outputs) {
+  const ThreadState& state = thread_state();
   const CallSite line = state.where.file ? state.where : state.scopes.back().where;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())
@@ -292,6 +293,12 @@ Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
            line);
     check_alive(outputs[i], line);
   }
+}
+
+Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
+  ThreadState& state = thread_state();
+  refuse_updates(state.scopes.back().transform);
+  check_results(outputs);
   Recorded recorded;
   {
     std::lock_guard lock(lazy_mutex());
@@ -325,7 +332,7 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   const std::vector<Tensor> outputs = f(arguments);
   arguments.clear();
   Recorded r = scope.finish(outputs);
-  if (graph_log() && options.kind != ScopeKind::branch)
+  if (graph_log() && options.kind != ScopeKind::branch && options.kind != ScopeKind::batch)
     graph_log()->push_back({options.transform, to_text(r.graph, true)});
   return r;
 }

@@ -13,6 +13,8 @@
 
 namespace vt::detail {
 
+class Looks;
+
 enum class ScopeKind : std::uint8_t {
   jit,  ///< everything inside is recorded here, values are never known
   /// values are per lane, never known; what does not depend on the lane is recorded outside
@@ -20,6 +22,7 @@ enum class ScopeKind : std::uint8_t {
   grad,    ///< a function being differentiated: values are known if the arguments' are
   linear,  ///< the linear part of a linearize, to be transposed or pushed through
   branch,  ///< a body owned by an equation: everything inside stays inside
+  batch,   ///< as branch, and values are computed in batches when they are asked for
 };
 
 struct RecordOptions {
@@ -33,6 +36,7 @@ struct RecordOptions {
   AxisRef axis{};
   /// the user's line that asked for it, for messages about arguments and results
   CallSite where{};
+  Looks* looks = nullptr;  ///< batch: who computes values
 };
 
 /// How a C++ integer may stand for an element: as its bits (−1 for 0xff, in & | ^) or only by its
@@ -55,6 +59,10 @@ struct Recorded {
   std::vector<Tensor> captured = {};
   MetNumbers met = {};
 };
+
+/// Throws if one of them is empty, or a tracer whose scope has ended: they are results of the
+/// function of the innermost scope.
+void check_results(std::span<const Tensor>);
 
 /// An open scope, for passes that record in pieces (linearize). Scopes nest like C++ blocks.
 class RecordingScope {

@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "looks.hpp"
 #include "scope.hpp"
 #include "state.hpp"
 
@@ -32,13 +33,14 @@ struct ScopeState {
   std::vector<Tensor> concrete;
   Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;
-  MetNumbers met;  ///< by arguments that are weak integers
+  Looks* looks = nullptr;  ///< of a scope of kind batch
+  MetNumbers met;          ///< by arguments that are weak integers
   /// outer stand-ins of tracers whose value was asked for
   HashMap<const Node*, std::vector<Tensor>> looked_at;
 };
 
-struct ThreadState {
-  Vec<ScopeState> scopes;  ///< scopes[k] is level k + 1
+/// What belongs to the code that runs, not to the thread; see src/transforms/autobatch/instance_state.hpp.
+struct RunningState {
   int floor = 0;
   int named_axes = 0;  ///< open scopes with an `axis`
   /// the outermost of these asked for, as an index into `scopes`
@@ -49,7 +51,6 @@ struct ThreadState {
   int recursion = 0;  ///< how many recursive functions run inside of each other
   /// named functions being recorded, the outermost first
   Vec<FunctionRecording*> functions;
-  std::uint64_t references = 0;  ///< how often one of those was referred to
   /// iterations of the scans being linearized: what their bodies keep is kept for each
   std::int64_t stacked = 1;
   /// what is known of the loop whose body is being recorded
@@ -57,6 +58,11 @@ struct ThreadState {
   std::int64_t steps_left = std::numeric_limits<std::int64_t>::max();  ///< see InterpreterBudget
   /// of equations being run whose lanes go different ways, the outermost first
   Vec<std::int64_t> lane;
+};
+
+struct ThreadState : RunningState {
+  Vec<ScopeState> scopes;        ///< scopes[k] is level k + 1
+  std::uint64_t references = 0;  ///< how often a named function was referred to while recorded
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;
 ThreadState& make_thread_state();

@@ -1,5 +1,7 @@
 // autobatch: recording a function, and emitting it as batched calls.
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <vt/autobatch.hpp>
@@ -9,6 +11,7 @@
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/state.hpp"
 #include "emit.hpp"
+#include "looks.hpp"
 #include "nodes.hpp"
 #include "schedule.hpp"
 
@@ -44,26 +47,46 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
   };
   Vec<StateUpdate> updates;
   const FlatFunction loud = [&](std::span<const Tensor>) { return f(); };
-  Recorded recorded =
-      record(with_updates(loud, updates), {},
-             {.kind = ScopeKind::branch, .transform = "vt::autobatch", .where = where});
-  stats.record_seconds = lap();
+  BatchLooks looks(options.strategy, stats);
+  std::vector<Tensor> results;
+  std::optional<Recorded> recorded;
+  Delta rest;
+  {
+    const WhereScope own_lines(CallSite{});
+    const std::string line = timeline_wanted() ? json_line(where) : "";
+    const Span span("record", "vt::autobatch", line);
+    RecordingScope scope(
+        {.kind = ScopeKind::batch, .transform = "vt::autobatch", .where = where, .looks = &looks});
+    results = with_updates(loud, updates)({});
+    check_results(results);
+    // Derivatives need all that was recorded, also what has been computed.
+    if (stats.looks > 0 && current_level() == 1) rest = looks.rest(results);
+    else recorded = scope.finish(results);
+  }
+  stats.record_seconds = lap() - looks.seconds;
+  const auto settle = [&] {
+    const std::size_t own = results.size() - updates.size();
+    apply_updates(updates, std::span<const Tensor>(results).subspan(own));
+    results.resize(own);
+    thread_stats().last = std::move(stats);
+  };
+  if (!recorded) {
+    results = looks.finish(std::move(rest), results);
+    settle();
+    return results;
+  }
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(recorded.graph);
+  const NodeGraph nodes = find_nodes(recorded->graph);
   NodeSchedule schedule = schedule_nodes(nodes, options.strategy);
-  stats.nodes = nodes.nodes.size();
-  stats.groups = schedule.groups();
-  stats.signatures = nodes.signatures.size();
-  stats.schedule_seconds = lap();
+  stats.nodes += nodes.nodes.size();
+  stats.groups += schedule.groups();
+  stats.signatures += nodes.signatures.size();
+  stats.schedule_seconds += lap();
   if (thread_stats().least) stats.least = least_groups(nodes);
   lap();
-  std::vector<Tensor> results =
-      emit_schedule(recorded.graph, nodes, std::move(schedule), recorded.captured, stats);
-  stats.emit_seconds = lap();
-  const std::size_t own = results.size() - updates.size();
-  apply_updates(updates, std::span<const Tensor>(results).subspan(own));
-  results.resize(own);
-  thread_stats().last = std::move(stats);
+  results = emit_schedule(recorded->graph, nodes, std::move(schedule), recorded->captured, stats);
+  stats.emit_seconds += lap();
+  settle();
   return results;
 }
 

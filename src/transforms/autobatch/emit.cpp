@@ -58,10 +58,18 @@ Called function_of_op(const GraphBody& g, const Equation& e) {
   return alike->back();
 }
 
+Tensor rows_of(std::vector<Tensor> arrays, Vec<RowRun> runs, CallSite where) {
+  if (runs.size() == 1 && runs[0].first == 0 && runs[0].count == arrays[0].dim(0)) return arrays[0];
+  return emit(Op::rows, make_params(RowsParams{std::move(runs)}), arrays, where);
+}
+Tensor with_shape(const Tensor& t, Shape shape, CallSite where) {
+  return emit(Op::reshape, make_params(ShapeParams{std::move(shape)}), {t}, where);
+}
+
 class Emitter {
  public:
   Emitter(const GraphBody& g, const NodeGraph& nodes, NodeSchedule& schedule,
-          std::span<const Tensor> inputs, BatchStats& stats)
+          std::span<const Tensor> inputs, std::span<const ValuePlace> given, BatchStats& stats)
       : g_(g),
         nodes_(nodes),
         schedule_(schedule),
@@ -71,15 +79,33 @@ class Emitter {
         row_(nodes.nodes.size(), -1),
         array_(nodes.nodes.size(), -1) {
     for (std::size_t i = 0; i < inputs.size(); ++i) shared_[at(g.inputs[i])] = inputs[i];
+    if (given.empty()) return;
+    given_.resize(g.avals.size(), {});
+    HashMap<ValueOfNode, std::int32_t> known;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const Tensor& array = given[i].array;
+      const auto made =
+          known.emplace(value_of_node(array), static_cast<std::int32_t>(arrays_.size()));
+      if (made.fresh) arrays_.push_back(array);
+      given_[at(g.inputs[inputs.size() + i])] = {made.entry->second, given[i].row};
+    }
   }
 
-  std::vector<Tensor> run() {
+  void run() {
     order_nodes();
     gather_rows_of_shared();
     for (std::size_t k = 0; k < schedule_.groups(); ++k) emit_group(k);
-    std::vector<Tensor> results;
-    for (Var v : g_.outputs) results.push_back(tensor_of(v));
-    return results;
+  }
+  std::vector<Tensor> results() {
+    std::vector<Tensor> all;
+    for (Var v : g_.outputs) all.push_back(tensor_of(v));
+    return all;
+  }
+  ValuePlace where_is(Var v) {
+    if (nodes_.sources[at(v)].kind == Source::Kind::shared)
+      return {shared_tensor(nodes_.sources[at(v)].var), -1};
+    const Place p = place_of(v);
+    return {arrays_[at(p.array)], p.row};
   }
 
  private:
@@ -126,6 +152,10 @@ class Emitter {
                 nodes_.sources[at(nodes_.operands_of(n)[static_cast<std::size_t>(largest)])];
             if (from.kind == Source::Kind::node)
               key = (std::int64_t{group_of[at(from.node)]} << 32) + row_[at(from.node)];
+            else if (from.kind == Source::Kind::given)
+              key = ((static_cast<std::int64_t>(schedule_.groups()) + given_[at(from.var)].array)
+                     << 32) +
+                    given_[at(from.var)].row;
           }
           keyed.push_back({key, n});
         }
@@ -189,15 +219,6 @@ class Emitter {
     }
   }
 
-  Tensor rows_of(std::vector<Tensor> arrays, Vec<RowRun> runs, CallSite where) {
-    if (runs.size() == 1 && runs[0].first == 0 && runs[0].count == arrays[0].dim(0))
-      return arrays[0];
-    return emit(Op::rows, make_params(RowsParams{std::move(runs)}), arrays, where);
-  }
-  static Tensor reshaped(const Tensor& t, Shape shape, CallSite where) {
-    return emit(Op::reshape, make_params(ShapeParams{std::move(shape)}), {t}, where);
-  }
-
   Tensor shared_tensor(Var v) {
     Tensor& known = shared_[at(v)];
     if (known.defined()) return known;
@@ -212,6 +233,7 @@ class Emitter {
   Place place_of(Var v) {
     const Source& s = nodes_.sources[at(v)];
     if (s.kind == Source::Kind::node) return {array_[at(s.node)] + s.output, row_[at(s.node)]};
+    if (s.kind == Source::Kind::given) return given_[at(s.var)];
     if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
       Place& next = next_read_[at(read.array)];
       return {next.array, next.row++};
@@ -222,7 +244,7 @@ class Emitter {
       Shape shape{1};
       shape.append(t.shape().begin(), t.shape().end());
       array = static_cast<std::int32_t>(arrays_.size());
-      arrays_.push_back(reshaped(t, std::move(shape), {}));
+      arrays_.push_back(with_shape(t, std::move(shape), {}));
     }
     return {array, 0};
   }
@@ -247,7 +269,7 @@ class Emitter {
     }
     Tensor tensor(CallSite where) {
       (runs_.size() == 1 ? e_.stats_.rows_in_place : e_.stats_.rows_moved) += count_;
-      return e_.rows_of(std::move(arrays_), std::move(runs_), where);
+      return rows_of(std::move(arrays_), std::move(runs_), where);
     }
 
    private:
@@ -339,7 +361,7 @@ class Emitter {
                                               e.outputs.begin());
       Shape shape{1};
       shape.append(t.shape().begin(), t.shape().end());
-      arrays_[next + i] = reshaped(t, std::move(shape), e.where);
+      arrays_[next + i] = with_shape(t, std::move(shape), e.where);
     });
     stats_.unbatched.push_back(describe(e.op, e.params) + at_line(e.where));
   }
@@ -353,11 +375,8 @@ class Emitter {
   /// One value by itself.
   Tensor tensor_of(Var v) {
     const Source& s = nodes_.sources[at(v)];
-    if (s.kind == Source::Kind::shared) return shared_tensor(s.var);
-    const Place p{array_[at(s.node)] + s.output, row_[at(s.node)]};
-    const CallSite where = line_of(s.node);
-    return reshaped(rows_of({arrays_[at(p.array)]}, {{0, p.row, 1}}, where), g_.aval(v).shape,
-                    where);
+    return where_is(v).value(g_.aval(v),
+                             s.kind == Source::Kind::node ? line_of(s.node) : CallSite{});
   }
 
   const GraphBody& g_;
@@ -367,6 +386,7 @@ class Emitter {
   RecycledVec<Tensor> shared_;  ///< per Var, as far as they are known
   Vec<std::int32_t> as_row_;    ///< per Var: the array that holds a shared value as its one row
   Vec<std::int32_t> row_;       ///< per node: its row in the arrays of its group
+  Vec<Place> given_;            ///< per Var: where a given value lies, if there are any
   Vec<std::int32_t> array_;     ///< per node: the first array of its group
   Vec<Place> next_read_;        ///< per Var: where the next row that is read of it lies
   std::vector<Tensor> arrays_;
@@ -374,10 +394,28 @@ class Emitter {
 
 }  // namespace emission
 
+Tensor ValuePlace::value(const Aval& aval, CallSite where) const {
+  if (row < 0) return array;
+  return emission::with_shape(emission::rows_of({array}, {{0, row, 1}}, where), aval.shape, where);
+}
+
 std::vector<Tensor> emit_schedule(const GraphBody& graph, const NodeGraph& nodes,
                                   NodeSchedule schedule, std::span<const Tensor> inputs,
                                   BatchStats& stats) {
-  return emission::Emitter(graph, nodes, schedule, inputs, stats).run();
+  emission::Emitter emitter(graph, nodes, schedule, inputs, {}, stats);
+  emitter.run();
+  return emitter.results();
+}
+
+std::vector<ValuePlace> emit_places(const GraphBody& graph, const NodeGraph& nodes,
+                                    NodeSchedule schedule, std::span<const Tensor> inputs,
+                                    std::span<const ValuePlace> given, std::span<const Var> wanted,
+                                    BatchStats& stats) {
+  emission::Emitter emitter(graph, nodes, schedule, inputs, given, stats);
+  emitter.run();
+  std::vector<ValuePlace> places;
+  for (Var v : wanted) places.push_back(emitter.where_is(v));
+  return places;
 }
 
 }  // namespace vt::detail::autobatching

@@ -9,11 +9,25 @@
 
 namespace vt::detail::autobatching {
 
+/// Where a value is: row `row` of `array`; with row −1 it is `array` itself.
+struct ValuePlace {
+  Tensor array;
+  std::int64_t row = -1;
+  /// It by itself.
+  Tensor value(const Aval& aval, CallSite where) const;
+};
+
 /// The results of `graph` on `inputs`, one batched call for each group. Orders the nodes of each
 /// group so that what they read lies side by side, where it can. Fills in what of `stats` is known
 /// then.
 std::vector<Tensor> emit_schedule(const GraphBody& graph, const NodeGraph& nodes,
                                   NodeSchedule schedule, std::span<const Tensor> inputs,
                                   BatchStats& stats);
+
+/// The same for `wanted`, where they come to lie. `given`: the last inputs.
+std::vector<ValuePlace> emit_places(const GraphBody& graph, const NodeGraph& nodes,
+                                    NodeSchedule schedule, std::span<const Tensor> inputs,
+                                    std::span<const ValuePlace> given, std::span<const Var> wanted,
+                                    BatchStats& stats);
 
 }  // namespace vt::detail::autobatching

@@ -63,11 +63,14 @@ constexpr std::int64_t nodes_of_one = 32, few_operands = 4;
 
 class Finder {
  public:
-  explicit Finder(const GraphBody& g)
+  Finder(const GraphBody& g, std::size_t given)
       : g_(g),
+        shared_inputs_(g.inputs.size() - given),
         same_(g.avals.size()),
         static_(g.avals.size(), false),
+        shared_(g.avals.size(), false),
         kinds_(g.equations.size(), -1),
+        kind_numbers_(g.equations.size()),
         sum_root_(g.equations.size(), false),
         in_sum_(g.equations.size(), false) {
     out_.sources.resize(g.avals.size());
@@ -79,7 +82,8 @@ class Finder {
   }
 
   NodeGraph run() {
-    number_kinds();
+    number_values();
+    find_shared();
     find_sums();
     make_nodes();
     make_signatures();
@@ -100,41 +104,18 @@ class Finder {
     return h.hash;
   }
 
-  // What an equation does, whatever it does it to; of what gives shared values also which are
-  // equal.
-  void number_kinds() {
-    const std::size_t count = g_.equations.size();
-    Numbering kinds(count), values(count);
-    Vec<std::int32_t> first_of_kind, first_of_value;
-    for (Var v : g_.inputs) static_[at(v)] = true;
-    for (std::size_t k = 0; k < count; ++k) {
+  // Which of the values that are made of inputs and numbers alone are equal.
+  void number_values() {
+    Numbering values(g_.equations.size());
+    Vec<std::int32_t> first_of_value;
+    for (std::size_t i = 0; i < shared_inputs_; ++i) static_[at(g_.inputs[i])] = true;
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
-      const std::uint64_t base = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
-      std::uint64_t h = base;
-      bool all_static = !has_effect(e);
-      for (Var v : e.inputs) {
-        h = mixed(h, hash_of(g_.aval(v)));
-        all_static = all_static && static_[at(same_[at(v)])];
-      }
-      const std::int32_t kind = kinds.number(h, [&](std::int32_t n) {
-        const Equation& o = equation(first_of_kind[static_cast<std::size_t>(n)]);
-        if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
-          return false;
-        for (std::size_t i = 0; i < e.inputs.size(); ++i)
-          if (!(g_.aval(o.inputs[i]) == g_.aval(e.inputs[i])) ||
-              g_.aval(o.inputs[i]).weak != g_.aval(e.inputs[i]).weak)
-            return false;
-        return true;
-      });
-      if (kind == static_cast<std::int32_t>(first_of_kind.size())) {
-        first_of_kind.push_back(static_cast<std::int32_t>(k));
-        shared_of_kind_.push_back(0);
-      }
-      kinds_[k] = kind;
-      if (!all_static) continue;
-      std::uint64_t of_value = mixed(base, 1);
-      for (Var v : e.inputs) of_value = mixed(of_value, at(same_[at(v)]));
-      const std::int32_t value = values.number(of_value, [&](std::int32_t n) {
+      if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[at(same_[at(v)])]; }))
+        continue;
+      std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
+      for (Var v : e.inputs) h = mixed(h, at(same_[at(v)]));
+      const std::int32_t value = values.number(h, [&](std::int32_t n) {
         const Equation& o = equation(first_of_value[static_cast<std::size_t>(n)]);
         if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
           return false;
@@ -145,7 +126,8 @@ class Finder {
       if (value == static_cast<std::int32_t>(first_of_value.size())) {
         first_of_value.push_back(static_cast<std::int32_t>(k));
         note_row(e);
-        if (!e.inputs.empty() && !reads_row(e)) ++shared_of_kind_[static_cast<std::size_t>(kind)];
+        if (!e.inputs.empty() && !reads_row(e))
+          ++shared_of_kind_[static_cast<std::size_t>(kind_of(static_cast<std::int32_t>(k)))];
       }
       const Equation& first = equation(first_of_value[static_cast<std::size_t>(value)]);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
@@ -153,6 +135,30 @@ class Finder {
         static_[at(e.outputs[i])] = true;
       }
     }
+  }
+
+  // What an equation does, whatever it does it to.
+  std::int32_t kind_of(std::int32_t k) {
+    std::int32_t& known = kinds_[static_cast<std::size_t>(k)];
+    if (known >= 0) return known;
+    const Equation& e = equation(k);
+    std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
+    for (Var v : e.inputs) h = mixed(h, hash_of(g_.aval(v)));
+    known = kind_numbers_.number(h, [&](std::int32_t n) {
+      const Equation& o = equation(first_of_kind_[static_cast<std::size_t>(n)]);
+      if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
+        return false;
+      for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        if (!(g_.aval(o.inputs[i]) == g_.aval(e.inputs[i])) ||
+            g_.aval(o.inputs[i]).weak != g_.aval(e.inputs[i]).weak)
+          return false;
+      return true;
+    });
+    if (known == static_cast<std::int32_t>(first_of_kind_.size())) {
+      first_of_kind_.push_back(k);
+      shared_of_kind_.push_back(0);
+    }
+    return known;
   }
 
   bool reads_row(const Equation& e) const {
@@ -199,6 +205,25 @@ class Finder {
     out_.row_reads[at(out)] = {array, row};
   }
 
+  // Of values that are made of shared ones: a few of one kind are shared too, many are nodes.
+  void find_shared() {
+    for (std::size_t i = 0; i < shared_inputs_; ++i) shared_[at(g_.inputs[i])] = true;
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
+      const Equation& e = g_.equations[k];
+      if (has_effect(e) || e.outputs.empty()) continue;
+      const Var first = same_[at(e.outputs[0])];
+      const bool shared =
+          first != e.outputs[0] ? shared_[at(first)] : is_shared(e, static_cast<std::int32_t>(k));
+      for (Var v : e.outputs) shared_[at(v)] = shared;
+    }
+  }
+  bool is_shared(const Equation& e, std::int32_t k) {
+    if (e.inputs.empty()) return true;
+    for (Var v : e.inputs)
+      if (!shared_[at(same_[at(v)])]) return false;
+    return reads_row(e) || shared_of_kind_[static_cast<std::size_t>(kind_of(k))] <= most_shared;
+  }
+
   // Chains and trees of additions whose partial sums nobody else reads.
   void find_sums() {
     const std::size_t count = g_.equations.size();
@@ -212,7 +237,7 @@ class Finder {
     };
     for (std::size_t k = 0; k < count; ++k) {
       const Equation& e = g_.equations[k];
-      if (e.op != Op::add || static_[at(same_[at(e.outputs[0])])]) continue;
+      if (e.op != Op::add || shared_[at(e.outputs[0])]) continue;
       const Aval& sum = g_.aval(e.outputs[0]);
       if (is_bool(sum.dtype)) continue;
       bool alike = true;
@@ -257,7 +282,9 @@ class Finder {
   }
 
   void make_nodes() {
-    for (Var v : g_.inputs) out_.sources[at(v)].var = v;
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i)
+      out_.sources[at(g_.inputs[i])] = {
+          i < shared_inputs_ ? Source::Kind::shared : Source::Kind::given, g_.inputs[i]};
     std::int32_t last_effect = -1;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
@@ -267,7 +294,7 @@ class Finder {
         for (Var v : e.outputs) out_.sources[at(v)] = out_.sources[at(same_[at(v)])];
         continue;
       }
-      if (!effect && is_shared(e, k)) {
+      if (!effect && !e.outputs.empty() && shared_[at(e.outputs[0])]) {
         for (Var v : e.outputs) out_.sources[at(v)].var = v;
         continue;
       }
@@ -284,14 +311,6 @@ class Finder {
     }
     out_.first.push_back(static_cast<std::int32_t>(out_.operands.size()));
   }
-  bool is_shared(const Equation& e, std::size_t k) const {
-    if (e.inputs.empty()) return true;
-    for (Var v : e.inputs)
-      if (out_.sources[at(same_[at(v)])].kind != Source::Kind::shared) return false;
-    return out_.row_reads[at(e.outputs[0])].array >= 0 || e.op == Op::slice ||
-           shared_of_kind_[static_cast<std::size_t>(kinds_[k])] <= most_shared;
-  }
-
   bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
 
   // Which operands of one place there are among nodes of one kind.
@@ -305,15 +324,18 @@ class Finder {
     const std::size_t count = out_.nodes.size();
     // Kinds of nodes: of equations; sums by their type; what has effects is of a kind of its own.
     Vec<std::int32_t> kind(count);
-    std::int32_t kinds = static_cast<std::int32_t>(shared_of_kind_.size());
     for (std::size_t n = 0; n < count; ++n) {
       const std::int32_t k = out_.nodes[n].equation;
       const Equation& e = equation(k);
-      kind[n] = has_effect(e) ? kinds++ : kinds_[static_cast<std::size_t>(k)];
+      kind[n] = has_effect(e) ? -1 : kind_of(k);
     }
     const auto is_sum = [&](std::size_t n) {
       return sum_root_[static_cast<std::size_t>(out_.nodes[n].equation)];
     };
+
+    std::int32_t kinds = kind_numbers_.count();
+    for (std::int32_t& k : kind)
+      if (k < 0) k = kinds++;
 
     // Nodes whose large operands differ are of different signatures, where each is used often.
     Vec<std::int32_t> first_place(static_cast<std::size_t>(kinds), -1);
@@ -391,12 +413,16 @@ class Finder {
   }
 
   const GraphBody& g_;
+  std::size_t shared_inputs_;
   NodeGraph out_;
-  Vec<Var> same_;                     ///< per Var: the first one that is known to be equal
-  Vec<bool> static_;                  ///< per Var: made of inputs and numbers alone
-  Vec<std::int32_t> kinds_;           ///< per equation
-  Vec<std::int32_t> shared_of_kind_;  ///< per kind: different shared values
-  Vec<bool> sum_root_, in_sum_;       ///< per equation
+  Vec<Var> same_;            ///< per Var: the first one that is known to be equal
+  Vec<bool> static_;         ///< per Var: made of inputs and numbers alone
+  Vec<bool> shared_;         ///< per Var: … and computed once for all nodes
+  Vec<std::int32_t> kinds_;  ///< per equation, as far as they are known
+  Numbering kind_numbers_;
+  /// Per kind: an equation, and how many different shared values there are.
+  Vec<std::int32_t> first_of_kind_, shared_of_kind_;
+  Vec<bool> sum_root_, in_sum_;  ///< per equation
   struct Hashed {
     const Params* params = nullptr;
     std::uint64_t hash = 0;
@@ -407,6 +433,8 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(const GraphBody& g) { return finding::Finder(g).run(); }
+NodeGraph find_nodes(const GraphBody& g, std::size_t given) {
+  return finding::Finder(g, given).run();
+}
 
 }  // namespace vt::detail::autobatching

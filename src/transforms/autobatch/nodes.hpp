@@ -14,9 +14,10 @@ namespace vt::detail::autobatching {
 struct Source {
   enum class Kind : std::uint8_t {
     shared,  ///< computed once: an input, or made of such
+    given,   ///< a value of one instance that is known already
     node     ///< result `output` of node `node`
   } kind = Kind::shared;
-  Var var = -1;  ///< shared: the first of those that are the same
+  Var var = -1;  ///< shared: the first of those that are the same; given: the input
   std::int32_t node = -1, output = 0;
 };
 
@@ -58,6 +59,7 @@ struct NodeGraph {
   }
 };
 
-NodeGraph find_nodes(const GraphBody&);
+/// The last `given` inputs are values of single instances.
+NodeGraph find_nodes(const GraphBody&, std::size_t given = 0);
 
 }  // namespace vt::detail::autobatching

@@ -430,7 +430,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::scatter_min, scatter_extremum},
     {Op::scatter_max, scatter_extremum},
     {Op::rows, tangent_rows},
-    {Op::rows_add, same_op},
+    {Op::rows_add, rows_add},
     {Op::windows, same_op},
     {Op::overlap_add, same_op},
     {Op::dot_general, bilinear},

@@ -94,6 +94,7 @@ Tensor lanes_extremum(const JvpCall&);
 Tensor same_op(const JvpCall&);
 Tensor with_zeros(const JvpCall&);
 Tensor tangent_rows(const JvpCall&);
+void rows_add(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 Tensor scatter_mul(const JvpCall&);
 Tensor scatter_extremum(const JvpCall&);
 // rules/products.cpp

@@ -26,6 +26,14 @@ Tensor tangent_rows(const JvpCall& c) {
   return emit(Op::rows, make_params(std::move(p)), operands, {});
 }
 
+void rows_add(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  const Equation& e = c.equation;
+  for (Tensor& t : emit_all(e.op, e.params, {&c.x[0], 1}, e.where)) results.push_back(std::move(t));
+  tangents.clear();
+  for (Tensor& t : emit_all(e.op, e.params, {&c.t[0], 1}, e.where))
+    tangents.push_back(std::move(t));
+}
+
 /// Linear in all float operands jointly: missing tangents are zeros of the operand's shape.
 Tensor with_zeros(const JvpCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());

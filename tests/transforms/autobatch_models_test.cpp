@@ -1,0 +1,286 @@
+// autobatch on taggers and trees: every strategy gives what the same code gives by itself.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vt/vt.hpp>
+
+namespace {
+
+using vt::Batching;
+using vt::Tensor;
+
+constexpr Batching strategies[] = {Batching::none, Batching::by_depth, Batching::agenda};
+
+struct Lstm {
+  Tensor input, hidden, bias;
+};
+struct State {
+  Tensor h, c;
+};
+State lstm_step(const Tensor& x, const State& before, const Lstm& p) {
+  const Tensor gates = vt::matmul(x, p.input) + vt::matmul(before.h, p.hidden) + p.bias;
+  const std::vector<Tensor> g = vt::split(gates, 4);
+  const Tensor c = vt::sigmoid(g[0]) * before.c + vt::sigmoid(g[1]) * vt::tanh(g[2]);
+  return {vt::sigmoid(g[3]) * vt::tanh(c), c};
+}
+struct Parameters {
+  Tensor words;
+  Lstm forward, backward;
+  Tensor out;
+};
+using Sentence = std::vector<int>;
+
+Tensor random_of(const vt::Shape& shape, std::uint64_t seed, vt::DType dtype) {
+  return (vt::random::uniform(vt::random::key(seed), shape, dtype) - 0.5).eval();
+}
+Parameters parameters(int width, vt::DType dtype) {
+  const auto lstm = [&](std::uint64_t seed) {
+    return Lstm{random_of({width, 4 * width}, seed, dtype),
+                random_of({width, 4 * width}, seed + 1, dtype),
+                random_of({4 * width}, seed + 2, dtype)};
+  };
+  return {random_of({11, width}, 1, dtype), lstm(10), lstm(20),
+          random_of({2 * width, 3}, 30, dtype)};
+}
+
+template <class Cell>
+Tensor sentence_loss(const Parameters& p, const Sentence& s, Cell& cell) {
+  const Tensor zero = vt::zeros({p.words.dim(1)}, p.words.dtype());
+  std::vector<Tensor> f(s.size());
+  State a{zero, zero}, b{zero, zero};
+  for (std::size_t t = 0; t < s.size(); ++t) {
+    a = cell(p.words[s[t]], a, p.forward);
+    f[t] = a.h;
+  }
+  Tensor loss = vt::zeros({}, p.words.dtype());
+  for (std::size_t t = s.size(); t-- > 0;) {
+    b = cell(p.words[s[t]], b, p.backward);
+    const Tensor scores = vt::matmul(vt::concatenate({f[t], b.h}), p.out);
+    loss += vt::logsumexp(scores) - scores[s[t] % 3];
+  }
+  return loss;
+}
+template <class Cell>
+Tensor batch_loss(const Parameters& p, const std::vector<Sentence>& batch, Cell& cell) {
+  Tensor sum = vt::zeros({}, p.words.dtype());
+  for (const Sentence& s : batch) sum += sentence_loss(p, s, cell);
+  return sum;
+}
+std::vector<Sentence> sentences(std::initializer_list<int> lengths) {
+  std::mt19937 random(7);
+  std::vector<Sentence> all;
+  for (int n : lengths) {
+    all.emplace_back();
+    for (int i = 0; i < n; ++i) all.back().push_back(static_cast<int>(random() % 11));
+  }
+  return all;
+}
+
+std::vector<std::vector<double>> numbers(const Parameters& p) {
+  std::vector<std::vector<double>> all;
+  vt::detail::for_each_leaf(p, [&](const Tensor& t) { all.push_back(t.to_vector<double>()); });
+  return all;
+}
+void expect_close(const Parameters& got, const Parameters& wanted, double tolerance) {
+  const auto a = numbers(got), b = numbers(wanted);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t k = 0; k < a[i].size(); ++k)
+      ASSERT_NEAR(a[i][k], b[i][k], tolerance) << "leaf " << i << " element " << k;
+}
+
+template <class Cell>
+void expect_like_unbatched(Cell& cell, vt::DType dtype, double tolerance) {
+  const Parameters p = parameters(5, dtype);
+  const std::vector<Sentence> batch = sentences({3, 0, 7, 1, 7, 2, 12});
+  const auto plain = [&](const Parameters& q) { return batch_loss(q, batch, cell); };
+  const auto [value, gradient] = vt::value_and_grad(plain)(p);
+  for (Batching strategy : strategies) {
+    const auto loss = vt::autobatch(
+        [&](const Parameters& q, const std::vector<Sentence>& b) { return batch_loss(q, b, cell); },
+        {.strategy = strategy});
+    EXPECT_NEAR(loss(p, batch).template item<double>(), value.template item<double>(), tolerance);
+    const auto [v, g] = vt::value_and_grad([&](const Parameters& q) { return loss(q, batch); })(p);
+    EXPECT_NEAR(v.template item<double>(), value.template item<double>(), tolerance);
+    expect_close(g, gradient, tolerance);
+    const auto compiled = vt::jit(vt::grad([&](const Parameters& q) { return loss(q, batch); }));
+    expect_close(compiled(p), gradient, tolerance);
+  }
+}
+
+TEST(AutobatchModels, TaggersOfCellsAreLikeUnbatchedOnes) {
+  auto cell = vt::function("lstm", lstm_step);
+  expect_like_unbatched(cell, vt::f64, 1e-10);
+  expect_like_unbatched(cell, vt::f32, 1e-3);
+}
+TEST(AutobatchModels, TaggersOfPlainOperationsAreLikeUnbatchedOnes) {
+  auto cell = lstm_step;
+  expect_like_unbatched(cell, vt::f64, 1e-10);
+  expect_like_unbatched(cell, vt::f32, 1e-3);
+}
+
+TEST(AutobatchModels, SecondDerivativesAreThoseOfTheSum) {
+  auto cell = vt::function("lstm", lstm_step);
+  const Parameters p = parameters(3, vt::f64);
+  const std::vector<Sentence> batch = sentences({2, 4, 1});
+  const auto loss = vt::autobatch(
+      [&](const Parameters& q, const std::vector<Sentence>& b) { return batch_loss(q, b, cell); });
+  const auto squares = [](const Parameters& g) {
+    Tensor sum = vt::zeros({}, vt::f64);
+    vt::detail::for_each_leaf(g, [&](const Tensor& t) { sum += vt::sum(t * t); });
+    return sum;
+  };
+  const auto of = [&](const auto& f) {
+    return vt::grad([&](const Parameters& q) { return squares(vt::grad(f)(q)); })(p);
+  };
+  expect_close(of([&](const Parameters& q) { return loss(q, batch); }),
+               of([&](const Parameters& q) { return batch_loss(q, batch, cell); }), 1e-9);
+}
+
+TEST(AutobatchModels, StrategiesGiveTheSameBits) {
+  auto cell = vt::function("lstm", lstm_step);
+  const Parameters p = parameters(8, vt::f32);
+  const std::vector<Sentence> batch = sentences({9, 4, 1, 17, 3, 3});
+  std::vector<std::vector<float>> all;
+  for (Batching strategy : strategies) {
+    const auto losses = vt::autobatch(
+        [&](const Parameters& q) {
+          std::vector<Tensor> each;
+          for (const Sentence& s : batch) each.push_back(sentence_loss(q, s, cell));
+          return vt::stack(each);
+        },
+        {.strategy = strategy});
+    all.push_back(losses(p).to_vector<float>());
+  }
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
+}
+
+TEST(AutobatchModels, OtherMinibatchesCompileNothing) {
+  auto cell = vt::function("lstm", lstm_step);
+  const Parameters p = parameters(6, vt::f32);
+  const auto loss = vt::autobatch(
+      [&](const Parameters& q, const std::vector<Sentence>& b) { return batch_loss(q, b, cell); });
+  const auto train = [&](const std::vector<Sentence>& batch) {
+    auto [l, g] = vt::value_and_grad([&](const Parameters& q) { return loss(q, batch); })(p);
+    vt::eval(l, g);
+  };
+  for (int i = 0; i < 3; ++i) train(sentences({9, 4, 1, 17, 3, 3}));
+  const auto before = vt::stats().kernels_compiled;
+  train(sentences({8, 5, 2, 31, 3, 3, 1}));
+  train(sentences({1, 1}));
+  EXPECT_EQ(vt::stats().kernels_compiled, before);
+}
+
+// The paper's Figure 1: a loss at the end of each of three sequences of different lengths.
+TEST(AutobatchModels, AnAgendaBatchesLossesOfUnequalSequences) {
+  auto cell = vt::function("cell", [](const Tensor& x, const Tensor& h, const Tensor& w) {
+    return vt::tanh(vt::matmul(h, w) + x);
+  });
+  auto cost = vt::function("cost", [](const Tensor& h) { return vt::sum(h * h); });
+  const Tensor w = random_of({4, 4}, 1, vt::f32), words = random_of({11, 4}, 2, vt::f32);
+  const std::vector<Sentence> batch = sentences({2, 3, 4});
+  const auto groups = [&](Batching strategy) {
+    vt::autobatch(
+        [&] {
+          std::vector<Tensor> losses;
+          for (const Sentence& s : batch) {
+            Tensor h = vt::zeros({4});
+            for (int word : s) h = cell(words[word], h, w);
+            losses.push_back(cost(h));
+          }
+          return losses;
+        },
+        {.strategy = strategy})();
+    return vt::batch_stats().groups;
+  };
+  EXPECT_EQ(groups(Batching::agenda), 4u + 1u);
+  EXPECT_EQ(groups(Batching::by_depth), 4u + 3u);
+  EXPECT_EQ(groups(Batching::none), 9u + 3u);
+}
+
+struct Tree {
+  std::unique_ptr<Tree> left, right;
+  int word = 0;
+};
+std::unique_ptr<Tree> random_tree(int leaves, std::mt19937& random) {
+  auto tree = std::make_unique<Tree>();
+  tree->word = static_cast<int>(random() % 11);
+  if (leaves < 2) return tree;
+  const int left = 1 + static_cast<int>(random() % static_cast<unsigned>(leaves - 1));
+  tree->left = random_tree(left, random);
+  tree->right = random_tree(leaves - left, random);
+  return tree;
+}
+Tensor embed(const Tree& t, const Tensor& words, const Tensor& w) {
+  if (!t.left) return words[t.word];
+  const Tensor l = embed(*t.left, words, w), r = embed(*t.right, words, w);
+  return vt::tanh(vt::matmul(vt::concatenate({l, r}), w));
+}
+
+TEST(AutobatchModels, TreesOfAnyTypeAreWalkedByReference) {
+  std::mt19937 random(3);
+  std::vector<std::unique_ptr<Tree>> trees;
+  for (int n : {1, 2, 5, 9, 14, 1, 6}) trees.push_back(random_tree(n, random));
+  const Tensor words = random_of({11, 4}, 1, vt::f64), w = random_of({8, 4}, 2, vt::f64);
+  const auto of = [](const Tensor& e, const Tensor& m,
+                     const std::vector<std::unique_ptr<Tree>>& all) {
+    Tensor sum = vt::zeros({}, vt::f64);
+    for (const auto& t : all) sum += vt::sum(vt::sin(embed(*t, e, m)));
+    return sum;
+  };
+  const auto [a, b] =
+      vt::grad<0, 1>([&](const Tensor& e, const Tensor& m) { return of(e, m, trees); })(words, w);
+  for (Batching strategy : strategies) {
+    const auto batched = vt::autobatch(of, {.strategy = strategy});
+    const auto [x, y] = vt::grad<0, 1>(
+        [&](const Tensor& e, const Tensor& m) { return batched(e, m, trees); })(words, w);
+    EXPECT_LT(vt::max(vt::abs(x - a)).item<double>(), 1e-12);
+    EXPECT_LT(vt::max(vt::abs(y - b)).item<double>(), 1e-12);
+  }
+}
+
+TEST(AutobatchModels, ALongSumIsOneGroup) {
+  const auto batched = vt::autobatch([](const Tensor& x) {
+    Tensor sum = 0.0f;
+    for (int i = 0; i < 1000; ++i) sum += vt::sin(x[i]);
+    return sum;
+  });
+  const Tensor x = vt::arange(1000).astype(vt::f32);
+  EXPECT_NEAR(batched(x).item<double>(), vt::sum(vt::sin(x)).item<double>(), 1e-3);
+  EXPECT_LE(vt::batch_stats().groups, 3u);
+}
+
+TEST(AutobatchModels, EffectsKeepTheirOrder) {
+  std::string printed;
+  vt::set_print_sink([&](std::string_view text) { printed += std::string(text) + "\n"; });
+  vt::autobatch([](const Tensor& x) {
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(vt::sin(x[i]) * 0.0f + static_cast<float>(i));
+      vt::debug_print("{};", all.back());
+    }
+    return all;
+  })(vt::ones({3}));
+  vt::set_print_sink(nullptr);
+  EXPECT_EQ(printed, "0.;\n1.;\n2.;\n") << printed;
+  EXPECT_EQ(vt::batch_stats().unbatched.size(), 3u);
+}
+
+TEST(AutobatchModels, AValueInsideIsAnErrorThatNamesTheLine) {
+  const auto looks =
+      vt::autobatch([](const Tensor& x) { return vt::sin(x).item<float>() > 0 ? x : -x; });
+  try {
+    vt::jit(looks)(Tensor(1.0f));
+    FAIL();
+  } catch (const vt::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("autobatch_models_test.cpp"), std::string::npos)
+        << e.what();
+  }
+}
+
+}  // namespace

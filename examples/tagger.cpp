@@ -236,7 +236,7 @@ int count_batches(const Params& p, const Minibatch& sentences, const std::string
   }
   draw(folder + "/tagger_batches.png", sizes, counts);
   std::printf("%s/tagger_batches.png shows these\n", folder.c_str());
-  return counts[2].back() * 10 > counts[0].back();
+  return counts[2].back() * 20 > counts[0].back();
 }
 
 }  // namespace

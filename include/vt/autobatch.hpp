@@ -29,11 +29,11 @@ struct AutobatchOptions {
 
 /// What the last call of an autobatch function on this thread did.
 struct BatchStats {
-  /// operations and calls that were recorded; under a derivative those that were computed for looks
-  /// count twice
+  /// operations and calls that were recorded, but for those that all instances share; under a
+  /// derivative those that were computed for looks count twice
   std::uint64_t nodes = 0;
+  std::uint64_t groups = 0;      ///< what the nodes run as
   std::uint64_t looks = 0;       ///< batches that were computed because a value was looked at
-  std::uint64_t groups = 0;      ///< what they run as
   std::uint64_t signatures = 0;  ///< kinds of nodes
   std::uint64_t least = 0;       ///< no order has fewer groups than this; see measure_least_groups
   /// operands of nodes that were copied to lie side by side, and those that lay so already
@@ -100,14 +100,15 @@ struct InstancesCheck : decltype(check_instances<Items, F>()) {};
 ///
 /// Write what an instance does again and again as vt::function: its calls are the operations then,
 /// and much less is recorded. Arguments are passed by reference and never copied; they may be of
-/// any type, but for those that are differentiated, mapped or compiled by a transform around it.
+/// any type. A transform around it takes trees only: capture what is none.
 /// Each value is what the function alone would give; sums over instances are added in the order of
 /// recording, and may differ by rounding.
 /// A Tensor's value may be looked at: what it needs is computed then. See instances, which computes
 /// what many look at together. What looks need is computed once more for derivatives.
 /// Throws: Error where a value is asked for under vt::jit or vt::vmap, and for one that an
-/// operation with effects gives. Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching
-/// in Dynamic Computation Graphs.
+/// operation with effects gives.
+/// Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching in Dynamic Computation
+/// Graphs.
 template <class F>
 auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::here()) {
   return [f = std::move(f), options, where]<class... A>(A&&... arguments) {

@@ -161,7 +161,7 @@ TEST(Instances, AreDifferentiated) {
 
 TEST(Instances, HaveSecondDerivatives) {
   const Params p = params();
-  const auto all = walks(2, 3);
+  const auto all = walks(5, 3);
   const auto of_shift = [&](const auto& f) {
     return vt::hessian(
         [&, f](const Tensor& shift) { return f(Params{p.turn, shift, p.rows}, all); })(p.shift);

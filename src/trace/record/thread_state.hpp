@@ -39,7 +39,8 @@ struct ScopeState {
   HashMap<const Node*, std::vector<Tensor>> looked_at;
 };
 
-/// What belongs to the code that runs, not to the thread; see src/transforms/autobatch/instance_state.hpp.
+/// What belongs to the code that runs, not to the thread: exchanged where another instance of an
+/// autobatch function goes on.
 struct RunningState {
   int floor = 0;
   int named_axes = 0;  ///< open scopes with an `axis`

@@ -53,8 +53,9 @@ class Numbering {
   std::int32_t count_ = 0;
 };
 
-// Sums of fewer terms are batched as additions.
-constexpr std::int32_t least_terms = 8;
+// Sums of fewer terms are batched as additions: those of arrays, which are mostly parts of a
+// formula, and those of numbers, which are mostly losses.
+constexpr std::int32_t least_terms = 8, least_numbers = 3;
 // So many different computations of shared values of one kind are nodes, as those of instances are.
 constexpr std::int32_t most_shared = 8;
 // Shared operands of more bytes are not copied for each row, if enough nodes have the same one.
@@ -251,7 +252,8 @@ class Finder {
     Vec<bool> seen(count, false);
     for (std::size_t k = count; k-- > 0;) {
       if (terms[k] == 0 || seen[k]) continue;
-      const bool is_sum = terms[k] >= least_terms;
+      const bool numbers = g_.aval(g_.equations[k].outputs[0]).shape.empty();
+      const bool is_sum = terms[k] >= (numbers ? least_numbers : least_terms);
       sum_root_[k] = is_sum;
       Vec<std::int32_t> open{static_cast<std::int32_t>(k)};
       while (!open.empty()) {

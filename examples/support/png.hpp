@@ -1,9 +1,11 @@
-// Pictures: an RGB canvas with blocks and small numerals, written as PNG.
+// Pictures: an RGB canvas with blocks and small text, written as PNG.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -135,20 +137,16 @@ inline std::uint32_t crc32(const std::uint8_t* data, std::size_t size) {
 
 /// Rows of 3×5 points for the characters that captions need.
 inline std::array<std::uint8_t, 5> glyph(char c) {
-  static constexpr std::string_view known = "0123456789.>-";
-  static constexpr std::array<std::array<std::uint8_t, 5>, 13> shapes = {{{7, 5, 5, 5, 7},
-                                                                          {2, 6, 2, 2, 7},
-                                                                          {7, 1, 7, 4, 7},
-                                                                          {7, 1, 7, 1, 7},
-                                                                          {5, 5, 7, 1, 1},
-                                                                          {7, 4, 7, 1, 7},
-                                                                          {7, 4, 7, 5, 7},
-                                                                          {7, 1, 1, 2, 2},
-                                                                          {7, 5, 7, 5, 7},
-                                                                          {7, 5, 7, 1, 7},
-                                                                          {0, 0, 0, 0, 2},
-                                                                          {4, 2, 1, 2, 4},
-                                                                          {0, 0, 7, 0, 0}}};
+  static constexpr std::string_view known = "0123456789.>-abcdefghijklmnopqrstuvwxyz";
+  static constexpr std::array<std::array<std::uint8_t, 5>, 39> shapes = {
+      {{7, 5, 5, 5, 7}, {2, 6, 2, 2, 7}, {7, 1, 7, 4, 7}, {7, 1, 7, 1, 7}, {5, 5, 7, 1, 1},
+       {7, 4, 7, 1, 7}, {7, 4, 7, 5, 7}, {7, 1, 1, 2, 2}, {7, 5, 7, 5, 7}, {7, 5, 7, 1, 7},
+       {0, 0, 0, 0, 2}, {4, 2, 1, 2, 4}, {0, 0, 7, 0, 0}, {2, 5, 7, 5, 5}, {6, 5, 6, 5, 6},
+       {3, 4, 4, 4, 3}, {6, 5, 5, 5, 6}, {7, 4, 6, 4, 7}, {7, 4, 6, 4, 4}, {3, 4, 5, 5, 3},
+       {5, 5, 7, 5, 5}, {7, 2, 2, 2, 7}, {1, 1, 1, 5, 2}, {5, 5, 6, 5, 5}, {4, 4, 4, 4, 7},
+       {5, 7, 7, 5, 5}, {6, 5, 5, 5, 5}, {2, 5, 5, 5, 2}, {6, 5, 6, 4, 4}, {2, 5, 5, 6, 3},
+       {6, 5, 6, 5, 5}, {3, 4, 2, 1, 6}, {7, 2, 2, 2, 2}, {5, 5, 5, 5, 7}, {5, 5, 5, 2, 2},
+       {5, 5, 7, 7, 5}, {5, 5, 2, 5, 5}, {5, 5, 2, 2, 2}, {7, 1, 2, 4, 7}}};
   const auto at = known.find(c);
   return at == std::string_view::npos ? std::array<std::uint8_t, 5>{} : shapes[at];
 }
@@ -170,6 +168,13 @@ class Picture {
       for (int x = std::max(left, 0); x < std::min(left + width, width_); ++x)
         pixels_[static_cast<std::size_t>(y) * width_ + x] = colour;
   }
+  /// A line of squares of `size` points between the middles of two points.
+  void line(int x0, int y0, int x1, int y1, int size, Colour colour) {
+    const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    for (int i = 0; i <= steps; ++i)
+      block(x0 + (x1 - x0) * i / steps - size / 2, y0 + (y1 - y0) * i / steps - size / 2, size,
+            size, colour);
+  }
   /// `rows`×`columns` cells of `scale` points each; `colour(row, column)` gives a cell's colour.
   template <class ColourOf>
   void cells(int left, int top, int rows, int columns, int scale, ColourOf colour) {
@@ -177,7 +182,7 @@ class Picture {
       for (int c = 0; c < columns; ++c)
         block(left + c * scale, top + r * scale, scale, scale, colour(r, c));
   }
-  /// Numerals, '.', '-' and '>' (an arrow) in points of `scale`.
+  /// Numerals, small letters, '.', '-' and '>' (an arrow) in points of `scale`.
   void caption(int left, int top, std::string_view text, int scale = 2, Colour colour = {0, 0, 0}) {
     for (const char c : text) {
       const auto rows = detail::glyph(c);

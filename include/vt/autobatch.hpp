@@ -29,11 +29,11 @@ struct AutobatchOptions {
 
 /// What the last call of an autobatch function on this thread did.
 struct BatchStats {
-  /// operations and calls that were recorded; under a derivative those that were computed for looks
-  /// count twice
+  /// operations and calls that were recorded, but for those that all instances share; under a
+  /// derivative those that were computed for looks count twice
   std::uint64_t nodes = 0;
+  std::uint64_t groups = 0;      ///< what the nodes run as
   std::uint64_t looks = 0;       ///< batches that were computed because a value was looked at
-  std::uint64_t groups = 0;      ///< what they run as
   std::uint64_t signatures = 0;  ///< kinds of nodes
   std::uint64_t least = 0;       ///< no order has fewer groups than this; see measure_least_groups
   /// operands of nodes that were copied to lie side by side, and those that lay so already
@@ -53,6 +53,37 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
 /// body(0), body(1), …: in turns inside of an autobatch function, elsewhere one after the other.
 void run_instances(std::size_t count, FunctionRef<void(std::size_t)> body);
 
+/// Can f be called with these, of any type, and does it return a tree?
+template <class F, class... A>
+constexpr auto check_autobatch() {
+  constexpr bool can_be_called = std::is_invocable_v<const F&, A&&...>;
+  if constexpr (!can_be_called && std::is_invocable_v<F&, A&&...>)
+    return CallFaultOf<CallFault::parameters>();  // it changes itself
+  else if constexpr (!can_be_called) return CallFaultOf<CallFault::arguments>();
+  else return ResultCheck<std::decay_t<std::invoke_result_t<const F&, A&&...>>>();
+}
+template <class F, class... A>
+struct AutobatchCheck : decltype(check_autobatch<F, A...>()) {};
+
+template <class T>
+concept Range = requires(T& items) {
+  std::begin(items);
+  std::end(items);
+} || requires(T& items) {
+  begin(items);
+  end(items);
+};
+template <class Items, class F>
+constexpr auto check_instances() {
+  using std::begin;
+  if constexpr (!Range<Items>) return CallFaultOf<CallFault::argument>();
+  else if constexpr (std::is_invocable_v<F&, decltype(*begin(std::declval<Items&>()))>)
+    return CallFaultOf<CallFault::none>();
+  else return CallFaultOf<CallFault::arguments>();
+}
+template <class Items, class F>
+struct InstancesCheck : decltype(check_instances<Items, F>()) {};
+
 }  // namespace detail
 
 /// f as a function that runs in batches: it is called once, with the arguments as they are, and may
@@ -69,30 +100,39 @@ void run_instances(std::size_t count, FunctionRef<void(std::size_t)> body);
 ///
 /// Write what an instance does again and again as vt::function: its calls are the operations then,
 /// and much less is recorded. Arguments are passed by reference and never copied; they may be of
-/// any type, but for those that are differentiated, mapped or compiled by a transform around it.
+/// any type. A transform around it takes trees only: capture what is none.
 /// Each value is what the function alone would give; sums over instances are added in the order of
 /// recording, and may differ by rounding.
 /// A Tensor's value may be looked at: what it needs is computed then. See instances, which computes
 /// what many look at together. What looks need is computed once more for derivatives.
 /// Throws: Error where a value is asked for under vt::jit or vt::vmap, and for one that an
-/// operation with effects gives. Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching
-/// in Dynamic Computation Graphs.
+/// operation with effects gives.
+/// Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching in Dynamic Computation
+/// Graphs.
 template <class F>
 auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::here()) {
   return [f = std::move(f), options, where]<class... A>(A&&... arguments) {
-    using Result = std::decay_t<std::invoke_result_t<const F&, A&&...>>;
-    std::optional<Result> result;
-    const std::vector<Tensor> leaves = detail::autobatch_flat(
-        [&] {
-          result.emplace(f(std::forward<A>(arguments)...));
-          std::vector<Tensor> all;
-          detail::for_each_leaf(*result, [&](const Tensor& t) { all.push_back(t); });
-          return all;
-        },
-        options, where);
-    const Tensor* next = leaves.data();
-    detail::assign_leaves(*result, next);
-    return std::move(*result);
+    using Check = detail::AutobatchCheck<F, A...>;
+    static_assert(detail::fits<Check, detail::CallFault::parameters>,
+                  "vt::autobatch: the function changes itself, as a mutable lambda does: capture "
+                  "what it changes by reference");
+    VT_ASSERT_CALL("vt::autobatch", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else {
+      std::optional<std::decay_t<std::invoke_result_t<const F&, A&&...>>> result;
+      const std::vector<Tensor> leaves = detail::autobatch_flat(
+          [&] {
+            result.emplace(f(std::forward<A>(arguments)...));
+            std::vector<Tensor> all;
+            detail::for_each_leaf(*result, [&](const Tensor& t) { all.push_back(t); });
+            return all;
+          },
+          options, where);
+      const Tensor* next = leaves.data();
+      detail::assign_leaves(*result, next);
+      return std::move(*result);
+    }
   };
 }
 
@@ -121,27 +161,35 @@ auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::he
 /// it leaves `instances`. An instance has 1 MiB of stack.
 template <class Items, class F>
 auto instances(Items&& items, F&& f) {
-  using std::begin;
-  using std::end;
-  using Result = std::decay_t<std::invoke_result_t<F&, decltype(*begin(items))>>;
-  auto next = begin(items);
-  const auto count = static_cast<std::size_t>(std::distance(next, end(items)));
-  // They begin in the order of the items, each before any other goes on.
-  if constexpr (std::is_void_v<Result>) {
-    detail::run_instances(count, [&](std::size_t) {
-      auto item = next++;
-      f(*item);
-    });
+  using Check = detail::InstancesCheck<Items, F>;
+  static_assert(detail::fits<Check, detail::CallFault::argument>,
+                "vt::instances: the first argument is no range: pass the items, as a std::vector");
+  VT_ASSERT_CALL("vt::instances", Check);
+  if constexpr (Check::holds) {
+    using std::begin;
+    using std::end;
+    using Result = std::decay_t<std::invoke_result_t<F&, decltype(*begin(items))>>;
+    auto next = begin(items);
+    const auto count = static_cast<std::size_t>(std::distance(next, end(items)));
+    // They begin in the order of the items, each before any other goes on.
+    if constexpr (std::is_void_v<Result>) {
+      detail::run_instances(count, [&](std::size_t) {
+        auto item = next++;
+        f(*item);
+      });
+    } else {
+      std::vector<std::optional<Result>> all(count);
+      detail::run_instances(count, [&](std::size_t k) {
+        auto item = next++;
+        all[k].emplace(f(*item));
+      });
+      std::vector<Result> results;
+      results.reserve(count);
+      for (std::optional<Result>& r : all) results.push_back(std::move(*r));
+      return results;
+    }
   } else {
-    std::vector<std::optional<Result>> all(count);
-    detail::run_instances(count, [&](std::size_t k) {
-      auto item = next++;
-      all[k].emplace(f(*item));
-    });
-    std::vector<Result> results;
-    results.reserve(count);
-    for (std::optional<Result>& r : all) results.push_back(std::move(*r));
-    return results;
+    return detail::Refused();
   }
 }
 

@@ -558,7 +558,7 @@ void CallList::report(Report& report, int depth) const {
     const call_list::Callee* callee = s.callee.get();
     if (!callee || std::find(shown.begin(), shown.end(), callee) != shown.end()) continue;
     shown.push_back(callee);
-    callee->program->program().report(report, depth + 2);
+    if (const Executable* program = callee->program->program()) program->report(report, depth + 2);
   }
 }
 

@@ -27,7 +27,8 @@ class RowProgram {
   const GraphBody& body() const { return *body_; }
   /// Is it one program for all numbers of rows?
   bool by_rows() const { return block_ != nullptr; }
-  const Executable& program() const { return block_ ? *block_ : *of_size(1); }
+  /// Null if there is one for each power of two of rows.
+  const Executable* program() const { return block_.get(); }
 
  private:
   void run_block(Program::Frame& frame, std::int64_t first, std::int64_t rows,

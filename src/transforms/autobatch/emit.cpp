@@ -20,32 +20,52 @@ namespace emission {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// The function that a node calls: of an op, itself. Kept for later minibatches, with all that
-/// transforms and compilers make of it.
+/// The function that a node calls. Kept for later minibatches, with all that transforms and
+/// compilers make of it.
 struct Called {
   GraphRef body;
   CalledRef function;
 };
 
-Called function_of_op(const GraphBody& g, const Equation& e) {
+/// The equations of nodes of this signature.
+GraphBody body_of(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
+  GraphBody body;
+  const std::span<const std::int32_t> equations = nodes.equations_of(s.node);
+  const std::span<const std::int32_t> wires = nodes.wires_of(s.node);
+  Vec<Var> inputs(nodes.operands_of(s.node).size(), -1), results;
+  const auto operand = [&](Var v, std::int32_t wire) {
+    if (wire < 0) return results[at(-1 - wire)];
+    if (inputs[at(wire)] < 0) inputs[at(wire)] = body.fresh(g.aval(v));
+    return inputs[at(wire)];
+  };
+  const std::int32_t* wire = wires.data();
+  for (std::int32_t k : equations) {
+    Equation own = g.equations[at(k)];
+    for (Var& v : own.inputs) v = operand(v, *wire++);
+    for (Var& v : own.outputs) {
+      v = body.fresh(g.aval(v));
+      results.push_back(v);
+    }
+    body.equations.push_back(std::move(own));
+  }
+  for (Var v : inputs) body.inputs.push_back(v);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (s.result[i] >= 0) body.outputs.push_back(results[i]);
+  return body;
+}
+
+Called function_of(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
   struct Cache {
     std::mutex mutex;
     RecentMap<std::size_t, SmallVec<Called, 1>> known{1024};
   };
   static Cache* const cache = new Cache;  // values may be asked for while the process ends
-  GraphBody body;
-  Equation own = e;
-  own.inputs.clear();
-  own.outputs.clear();
-  for (Var v : e.inputs) {
-    body.inputs.push_back(body.fresh(g.aval(v)));
-    own.inputs.push_back(body.inputs.back());
-  }
-  for (Var v : e.outputs) {
-    body.outputs.push_back(body.fresh(g.aval(v)));
-    own.outputs.push_back(body.outputs.back());
-  }
-  body.equations.push_back(std::move(own));
+  const std::span<const std::int32_t> equations = nodes.equations_of(s.node);
+  const Equation& e = g.equations[at(equations[0])];
+  if (const auto* p = e.params ? e.params->get_if<CallParams>() : nullptr;
+      p && e.op == Op::call && !p->rule)
+    return {p->body, p->function};
+  GraphBody body = body_of(g, nodes, s);
   const std::size_t hash = hash_of(body);
   Vec<SmallVec<Called, 1>> gone;
   const std::lock_guard lock(cache->mutex);
@@ -53,8 +73,11 @@ Called function_of_op(const GraphBody& g, const Equation& e) {
   if (!alike) alike = cache->known.emplace(hash, {}, gone);
   for (const Called& known : *alike)
     if (equal(*known.body, body)) return known;
-  alike->push_back({std::make_shared<const GraphBody>(std::move(body)),
-                    called_function(std::string(name_of(e.op)))});
+  std::string name(name_of(e.op));
+  if (equations.size() > 1)
+    name += " … " + std::string(name_of(g.equations[at(equations.back())].op));
+  alike->push_back(
+      {std::make_shared<const GraphBody>(std::move(body)), called_function(std::move(name))});
   return alike->back();
 }
 
@@ -116,7 +139,7 @@ class Emitter {
   };
 
   const Equation& equation_of(std::int32_t node) const {
-    return g_.equations[at(nodes_.nodes[at(node)].equation)];
+    return g_.equations[at(nodes_.equations_of(node)[0])];
   }
   const Signature& signature_of(std::int32_t node) const {
     return nodes_.signatures[at(nodes_.nodes[at(node)].signature)];
@@ -232,7 +255,8 @@ class Emitter {
   /// Where the value of an operand of a node lies, that each node has its own of.
   Place place_of(Var v) {
     const Source& s = nodes_.sources[at(v)];
-    if (s.kind == Source::Kind::node) return {array_[at(s.node)] + s.output, row_[at(s.node)]};
+    if (s.kind == Source::Kind::node)
+      return {array_[at(s.node)] + signature_of(s.node).result[at(s.output)], row_[at(s.node)]};
     if (s.kind == Source::Kind::given) return given_[at(s.var)];
     if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
       Place& next = next_read_[at(read.array)];
@@ -293,19 +317,15 @@ class Emitter {
   }
 
   void emit_call(std::span<const std::int32_t> group, const Signature& s) {
-    const Equation& e = g_.equations[at(s.equation)];
-    Called f;
-    if (const auto* p = e.params ? e.params->get_if<CallParams>() : nullptr;
-        p && e.op == Op::call && !p->rule)
-      f = {p->body, p->function};
-    else f = function_of_op(g_, e);
+    const CallSite where = line_of(group[0]);
+    Called f = function_of(g_, nodes_, s);
     BatchedCallParams params;
     params.body = std::move(f.body);
     params.function = std::move(f.function);
     params.lanes.count = static_cast<std::int64_t>(group.size());
-    params.summed.resize(e.outputs.size(), false);
+    params.summed.resize(params.body->outputs.size(), false);
     std::vector<Tensor> operands;
-    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < s.shared.size(); ++i) {
       params.lanes.mapped.push_back(s.shared[i] < 0);
       if (s.shared[i] >= 0) {
         operands.push_back(shared_tensor(s.shared[i]));
@@ -317,9 +337,9 @@ class Emitter {
       }
       Gathered all(*this);
       for (std::int32_t n : group) all.add(place_of(nodes_.operands_of(n)[i]));
-      operands.push_back(all.tensor(e.where));
+      operands.push_back(all.tensor(where));
     }
-    put(group, emit_all(Op::batched_call, make_params(std::move(params)), operands, e.where));
+    put(group, emit_all(Op::batched_call, make_params(std::move(params)), operands, where));
   }
   // The operand before operand i that is the same in all nodes, as in x · x; rows of shared arrays
   // are placed one by one.

@@ -315,6 +315,7 @@
 #include "../../src/trace/simplify/value_range.cpp"
 #include "../../src/trace/simplify/window.cpp"
 #include "../../src/transforms/autobatch/autobatch.cpp"
+#include "../../src/transforms/autobatch/graphs.cpp"
 #include "../../src/transforms/autobatch/instances.cpp"
 #include "../../src/transforms/autobatch/looks.cpp"
 #include "../../src/transforms/control.cpp"

@@ -131,7 +131,9 @@
 #include "../../src/jit/cpu/products/matmul_tile.cpp"
 #include "../../src/jit/cpu/products/product_chain.cpp"
 #include "../../src/jit/nest/cost_model.cpp"
+#include "../../src/jit/passes/any_rows.cpp"
 #include "../../src/jit/passes/complex_formulas.cpp"
+#include "../../src/jit/row_families.cpp"
 #include "../../src/jit/services/background.cpp"
 #include "../../src/jit/services/code_label.cpp"
 #ifdef VT_CUDA  // a prototype without it waits for less

@@ -23,6 +23,7 @@
 #include "../trace/record/thread_state.hpp"
 #include "call_list.hpp"
 #include "cpu/runtime/program.hpp"
+#include "cpu/runtime/row_program.hpp"
 #include "passes/lower_complex.hpp"
 #include "passes/passes.hpp"
 #include "services/counters.hpp"
@@ -345,6 +346,12 @@ std::shared_ptr<Executable> host_executable(const GraphBody& graph) {
   const Backend* b = execution::backend();
   if (!b) return std::make_shared<execution::InterpretedGraph>(graph);
   return execution::compile(simplify(graph, SimplifyFor::running), *b);
+}
+
+std::shared_ptr<const RowProgram> row_program(GraphRef one, Vec<bool> mapped) {
+  const Backend* b = execution::backend();
+  if (!b) return nullptr;
+  return std::make_shared<const RowProgram>(std::move(one), std::move(mapped), *b, RowBody::block);
 }
 
 Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs,

@@ -102,7 +102,7 @@ struct InstancesCheck : decltype(check_instances<Items, F>()) {};
 ///
 /// Write what an instance does again and again as vt::function: its calls are the operations then,
 /// and much less is recorded. Arguments are passed by reference and never copied; they may be of
-/// any type. A transform around it takes trees only: capture what is none.
+/// any type, also under derivatives, if they are not differentiated by.
 /// Each value is what the function alone would give; sums over instances are added in the order of
 /// recording, and may differ by rounding.
 /// A Tensor's value may be looked at: what it needs is computed then. See instances, which computes

@@ -82,8 +82,11 @@ class OpenOutputs {
 
 class Planner {
  public:
-  Planner(const Fusion& fusion, const OwnedInputs& owned)
-      : fusion_(fusion), owned_(owned), lives_(fusion.graph.avals.size()) {
+  Planner(const Fusion& fusion, const OwnedInputs& owned, std::span<const bool> within_results)
+      : fusion_(fusion),
+        owned_(owned),
+        within_results_(within_results),
+        lives_(fusion.graph.avals.size()) {
     plan_.slots.resize(fusion.graph.avals.size());
   }
 
@@ -347,6 +350,7 @@ class Planner {
     const Var w = output(o);
     const int written = lives_[static_cast<std::size_t>(w)].first;
     if (bytes(w) < bytes(v) || life.last > written) return false;
+    if (!within_results_.empty() && !within_results_[static_cast<std::size_t>(v)]) return false;
     return life.last < written || updates(fusion_.steps[static_cast<std::size_t>(written)], w, v);
   }
 
@@ -360,6 +364,7 @@ class Planner {
 
   const Fusion& fusion_;
   const OwnedInputs& owned_;
+  const std::span<const bool> within_results_;
   BufferPlan plan_;
   Vec<Life> lives_;
   Vec<bool> taken_;                        // per owned input: a result lies over it
@@ -423,8 +428,9 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
   }
 }
 
-BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned) {
-  return buffer_planning::Planner(fusion, owned).run();
+BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned,
+                        std::span<const bool> within_results) {
+  return buffer_planning::Planner(fusion, owned, within_results).run();
 }
 
 CallSite line_of_largest(const GraphBody& g) {

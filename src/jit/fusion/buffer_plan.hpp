@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <vt/small_vec.hpp>
 
@@ -48,7 +49,9 @@ struct OwnedInputs {
 /// other operands. Before kernels are compiled.
 void prefer_owned(Fusion&, const OwnedInputs& owned);
 
-BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {});
+/// `within_results`: per Var, may its buffer lie in that of a result? Empty: all may.
+BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {},
+                        std::span<const bool> within_results = {});
 
 /// The user's line that makes the largest array: what to name when memory is short. Any thread; the
 /// running call's line where no equation has one.

@@ -41,18 +41,17 @@ class RowProgram {
                  std::span<const void* const> inputs, std::span<void* const> results) const;
   void run_bucket(std::int64_t rows, std::span<const void* const> inputs,
                   std::span<void* const> results) const;
-  std::shared_ptr<Program> of_size(std::int64_t rows) const;
+  std::shared_ptr<Executable> of_size(std::int64_t rows) const;
   GraphBody for_rows(std::int64_t rows) const;
 
   const GraphRef body_;
   const Vec<bool> mapped_;
-  const Backend& backend_;
   const RowBody kind_;
   std::int64_t block_rows_ = 0;
   Vec<std::size_t> input_bytes_, result_bytes_;  ///< of a row
   std::shared_ptr<const Program> block_;
   mutable std::mutex mutex_;
-  mutable Vec<std::pair<std::int64_t, std::shared_ptr<Program>>> sizes_;
+  mutable Vec<std::pair<std::int64_t, std::shared_ptr<Executable>>> sizes_;
 };
 
 }  // namespace vt::detail

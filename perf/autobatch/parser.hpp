@@ -1,0 +1,245 @@
+// The row parser of the suite autobatch: an arc-hybrid transition parser with a dynamic oracle. All
+// sentences of a minibatch take a step together: each looks at its scores to choose its action.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models.hpp"
+
+namespace suite {
+
+struct ParsedWord {
+  std::int64_t word = 0, tag = 0, head = 0, relation = 0;
+};
+using Parse = std::vector<ParsedWord>;
+
+inline std::vector<Parse> read_parses(std::istream& file, Header& header) {
+  file >> header.examples >> header.words >> header.classes >> header.more;
+  std::vector<Parse> all(header.examples);
+  for (Parse& parse : all) {
+    std::size_t parts = 0;
+    file >> parts;
+    parse.resize(parts);
+    for (ParsedWord& w : parse) file >> w.word >> w.tag >> w.head >> w.relation;
+  }
+  return all;
+}
+
+enum class Action : std::uint8_t { left, right, shift };
+constexpr std::array<Action, 3> all_actions{Action::left, Action::right, Action::shift};
+
+/// The state of a sentence's parse. Words count from 1; the root, 0, is the last of the buffer.
+class ParserState {
+ public:
+  /// A word, or the root, with the vectors of the ends of the phrase that hangs from it.
+  struct Item {
+    std::int64_t at, head, relation;
+    Tensor left, right;
+  };
+
+  ParserState(const Parse& words, const std::vector<Tensor>& vectors) {
+    buffer_.push_back({0, -1, -1, vectors.back(), vectors.back()});
+    for (std::size_t k = words.size(); k-- > 0;)
+      buffer_.push_back({static_cast<std::int64_t>(k) + 1, words[k].head, words[k].relation,
+                         vectors[k], vectors[k]});
+  }
+
+  bool done() const { return stack_.empty() && buffer_.size() == 1; }
+  /// The item at this depth of the stack, or null.
+  const Item* stack(std::size_t depth) const {
+    return depth < stack_.size() ? &stack_[stack_.size() - 1 - depth] : nullptr;
+  }
+  const Item& next() const { return buffer_.back(); }
+
+  bool allows(Action action) const {
+    switch (action) {
+      case Action::left: return !stack_.empty();
+      case Action::right: return stack_.size() > 1;
+      case Action::shift: return buffer_.size() > 1;
+    }
+    return false;
+  }
+  /// How many arcs of the true tree an action makes impossible.
+  std::int64_t cost(Action action) const {
+    const std::span<const Item> stack = stack_, buffer = buffer_;
+    const Item& b = buffer.back();
+    if (action == Action::shift)
+      return count(stack, [&](const Item& x) { return x.head == b.at; }) +
+             count(stack.first(stack.size() - std::min<std::size_t>(1, stack.size())),
+                   [&](const Item& x) { return x.at == b.head; });
+    const Item& s = stack.back();
+    const auto is_head = [&](const Item& x) { return x.at == s.head; };
+    const std::int64_t dependents = count(buffer, [&](const Item& x) { return x.head == s.at; });
+    if (action == Action::right) return dependents + count(buffer, is_head);
+    return dependents + count(buffer.first(buffer.size() - 1), is_head) +
+           (stack.size() > 1 && is_head(stack[stack.size() - 2]) ? 1 : 0);
+  }
+  void apply(Action action) {
+    if (action == Action::shift) {
+      stack_.push_back(buffer_.back());
+      buffer_.pop_back();
+      return;
+    }
+    const Item child = stack_.back();
+    stack_.pop_back();
+    if (action == Action::left) buffer_.back().left = child.left;
+    else stack_.back().right = child.right;
+  }
+
+ private:
+  template <class Is>
+  static std::int64_t count(std::span<const Item> items, const Is& is) {
+    return std::count_if(items.begin(), items.end(), is);
+  }
+
+  std::vector<Item> stack_, buffer_;  ///< both grow and shrink at the end
+};
+
+struct Parser {
+  using Example = Parse;
+  static constexpr std::int64_t word_width = 100, tag_width = 25, hidden = 200, both = 2 * hidden,
+                                head = 100, ends = 8;
+  static constexpr double explore = 0.1;
+  /// The first layers of both heads lie side by side.
+  struct Heads {
+    Tensor in, in_bias;
+    Tensor action, action_bias, labelled, labelled_bias;
+  };
+  struct Parameters {
+    Tensor words, tags;
+    std::vector<Lstm> forward, backward;
+    Tensor empty;  ///< in place of an item that is missing: two ends
+    Heads heads;
+  };
+  std::int64_t relations = 0;
+  ParsedWord root;
+  Tensor spread;  ///< from actions to actions with relations: left, right, shift
+  mutable std::mt19937 random{1};
+
+  std::vector<Parse> read(const std::string& folder, Parameters& p) {
+    Header header;
+    std::ifstream file = opened(folder, "parses.txt");
+    std::vector<Parse> all = read_parses(file, header);
+    relations = header.more;
+    root = {header.words, header.classes, -1, -1};
+    p.words = table(header.words + 1, word_width);
+    p.tags = table(header.classes + 1, tag_width);
+    for (std::int64_t in : {word_width + tag_width, both}) {
+      p.forward.push_back(make_lstm(in, hidden));
+      p.backward.push_back(make_lstm(in, hidden));
+    }
+    p.empty = table(2, both);
+    const std::int64_t outputs = 2 * relations + 1, in = ends * both;
+    p.heads = {random_matrix({in, 2 * head}, limit_of_weights(in, head)),
+               vt::zeros({2 * head}).eval(),
+               weights(head, 3),
+               vt::zeros({3}).eval(),
+               weights(head, outputs),
+               vt::zeros({outputs}).eval()};
+    const Tensor eye = vt::eye(3);
+    spread =
+        vt::concatenate({vt::repeat(eye[vt::Slice(0, 2)], relations, 0), eye[vt::Slice(2, 3)]});
+    spread = vt::transpose(spread).eval();
+    return all;
+  }
+
+  /// What the LSTMs say of each word, and of the root.
+  std::vector<Tensor> vectors(const Parameters& p, const Parse& words) const {
+    static const auto joined = vt::function(
+        "joined", [](const Tensor& a, const Tensor& b) { return vt::concatenate({a, b}); });
+    std::vector<Tensor> x;
+    for (const ParsedWord& w : words) x.push_back(joined(p.words[w.word], p.tags[w.tag]));
+    x.push_back(joined(p.words[root.word], p.tags[root.tag]));
+    for (std::size_t k = 0; k < p.forward.size(); ++k) {
+      const std::vector<Tensor> f = run_lstm(x, p.forward[k], hidden, false),
+                                b = run_lstm(x, p.backward[k], hidden, true);
+      for (std::size_t t = 0; t < x.size(); ++t) x[t] = joined(f[t], b[t]);
+    }
+    return x;
+  }
+
+  /// Of left with each relation, right with each relation, and shift.
+  Tensor scores(const Parameters& p, const ParserState& state) const {
+    static const auto f =
+        vt::function("scores", [](const std::vector<Tensor>& x, const Heads& q, const Tensor& to) {
+          const std::vector<Tensor> h =
+              vt::split(vt::tanh(vt::matmul(vt::concatenate(x), q.in) + q.in_bias), 2);
+          return vt::matmul(h[1], q.labelled) + q.labelled_bias +
+                 vt::matmul(vt::matmul(h[0], q.action) + q.action_bias, to);
+        });
+    std::vector<Tensor> x;
+    for (std::size_t depth = 0; depth < 3; ++depth) {
+      const ParserState::Item* const item = state.stack(depth);
+      x.push_back(item ? item->left : p.empty[0]);
+      x.push_back(item ? item->right : p.empty[1]);
+    }
+    x.push_back(state.next().left), x.push_back(state.next().right);
+    return f(x, p.heads, spread);
+  }
+
+  /// What the oracle makes of scores: the best that costs nothing, the best other one that is
+  /// allowed (or −1), and their values.
+  struct Choice {
+    std::int64_t right = -1, wrong = -1;
+    float right_value = -std::numeric_limits<float>::infinity(), wrong_value = right_value;
+  };
+  Choice choose(const ParserState& state, std::span<const float> values) const {
+    Choice c;
+    for (Action action : all_actions) {
+      if (!state.allows(action)) continue;
+      const std::int64_t count = action == Action::shift ? 1 : relations,
+                         first = static_cast<std::int64_t>(action) * relations,
+                         relation = action == Action::shift ? 0 : state.stack(0)->relation,
+                         right = state.cost(action) == 0 ? first + relation : -1;
+      for (std::int64_t k = first; k < first + count; ++k) {
+        const float value = values[static_cast<std::size_t>(k)];
+        if (k == right) {
+          if (c.right < 0 || value > c.right_value) c.right = k, c.right_value = value;
+        } else if (c.wrong < 0 || value > c.wrong_value) {
+          c.wrong = k, c.wrong_value = value;
+        }
+      }
+    }
+    return c;
+  }
+
+  Tensor loss(const Parameters& p, const Parse& words) const {
+    static const auto margin =
+        vt::function("margin", [](const Tensor& scores, const Tensor& right, const Tensor& wrong) {
+          return 1.0f + vt::take(scores, wrong) - vt::take(scores, right);
+        });
+    ParserState state(words, vectors(p, words));
+    Tensor sum = 0.0f;
+    while (!state.done()) {
+      const Tensor s = scores(p, state);
+      const Choice c = choose(state, s.data<float>());
+      std::int64_t chosen = c.right;
+      if (c.wrong >= 0) {
+        const float ahead = c.right_value - c.wrong_value;
+        if (ahead < 1.0f) sum += margin(s, c.right, c.wrong);
+        const bool keeps = ahead > 1.0f || (ahead > 0.0f && uniform() > explore);
+        if (!keeps) chosen = c.wrong;
+      }
+      state.apply(static_cast<Action>(std::min<std::int64_t>(chosen / relations, 2)));
+    }
+    return sum;
+  }
+  Tensor batch_loss(const Parameters& p, const std::vector<const Parse*>& batch) const {
+    return vt::sum(
+        vt::stack(vt::instances(batch, [&](const Parse* words) { return loss(p, *words); })));
+  }
+  static std::size_t parts(const Parse& words) { return words.size(); }
+
+ private:
+  double uniform() const { return std::uniform_real_distribution<double>()(random); }
+};
+
+}  // namespace suite

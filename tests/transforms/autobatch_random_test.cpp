@@ -207,7 +207,7 @@ void check(std::uint64_t seed, bool looks) {
 }
 
 TEST(AutobatchRandom, ProgramsGiveWhatTheyGiveAlone) {
-  for (std::uint64_t seed = first_seed; seed < first_seed + programs / (interpreted() ? 1 : 4);
+  for (std::uint64_t seed = first_seed; seed < first_seed + programs / (interpreted() ? 1 : 10);
        ++seed) {
     check(seed, false);
     if (HasFailure()) return;
@@ -215,7 +215,7 @@ TEST(AutobatchRandom, ProgramsGiveWhatTheyGiveAlone) {
 }
 
 TEST(AutobatchRandom, ProgramsThatLookAtValues) {
-  for (std::uint64_t seed = first_seed; seed < first_seed + programs / (interpreted() ? 2 : 10);
+  for (std::uint64_t seed = first_seed; seed < first_seed + programs / (interpreted() ? 2 : 20);
        ++seed) {
     check(seed, true);
     if (HasFailure()) return;
@@ -223,7 +223,8 @@ TEST(AutobatchRandom, ProgramsThatLookAtValues) {
 }
 
 TEST(AutobatchRandom, ProgramsUnderTransforms) {
-  for (std::uint64_t seed = first_seed; seed < first_seed + programs / 8; ++seed) {
+  for (std::uint64_t seed = first_seed; seed < first_seed + programs / (interpreted() ? 8 : 20);
+       ++seed) {
     SCOPED_TRACE("VT_FUZZ_SEED=" + std::to_string(seed));
     const bool looks = seed % 4 == 0;
     const Program program(seed, looks);

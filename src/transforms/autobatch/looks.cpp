@@ -103,12 +103,15 @@ class BatchLooks::Collector {
   bool is_new(const Tracer* n) const { return !looks_.known_.contains(n) && !seen_.contains(n); }
 
   void add_equation(const Tracer* n) {
-    if (n->effect && !effects_)
+    if (n->effect && !effects_) {
+      const std::string line = at(n->where);
       fail(ErrorKind::tracer,
-           "a value that " + std::string(name_of(n->op)) + at(n->where) +
+           "a value that vt::" + std::string(name_of(n->op)) +
+               (line.empty() ? line : line.substr(1)) +
                " gives is not known while vt::autobatch records the function: it has effects, "
                "which happen afterwards",
            where_);
+    }
     Equation e;
     e.op = n->op;
     e.where = n->where;

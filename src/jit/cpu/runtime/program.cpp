@@ -74,7 +74,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     passes_ = std::move(result.notes);
   }
   compile_steps(backend);
-  plan_ = plan_buffers(fusion_, owned);
+  plan_ = plan_buffers(fusion_, owned, most_rows_);
   const GraphBody& g = fusion_.graph;
   fixed_.assign(g.avals.size(), nullptr);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {

@@ -80,8 +80,9 @@ inline double limit_of_weights(std::int64_t in, std::int64_t out) {
 inline Tensor weights(std::int64_t in, std::int64_t out) {
   return random_matrix({in, out}, limit_of_weights(in, out));
 }
+/// As DyNet begins with tables.
 inline Tensor table(std::int64_t rows, std::int64_t columns) {
-  return random_matrix({rows, columns}, 0.1);
+  return random_matrix({rows, columns}, std::sqrt(3.0 / static_cast<double>(columns)));
 }
 
 struct Lstm {

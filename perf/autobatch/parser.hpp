@@ -108,9 +108,10 @@ struct Parser {
   static constexpr std::int64_t word_width = 100, tag_width = 25, hidden = 200, both = 2 * hidden,
                                 head = 100, ends = 8;
   static constexpr double explore = 0.1;
-  /// The first layers of both heads lie side by side.
+  /// The first layers of both heads lie side by side; they have a matrix for each end.
   struct Heads {
-    Tensor in, in_bias;
+    std::vector<Tensor> in;
+    Tensor in_bias;
     Tensor action, action_bias, labelled, labelled_bias;
   };
   struct Parameters {
@@ -137,13 +138,15 @@ struct Parser {
       p.backward.push_back(make_lstm(in, hidden));
     }
     p.empty = table(2, both);
-    const std::int64_t outputs = 2 * relations + 1, in = ends * both;
-    p.heads = {random_matrix({in, 2 * head}, limit_of_weights(in, head)),
+    const std::int64_t outputs = 2 * relations + 1;
+    p.heads = {{},
                vt::zeros({2 * head}).eval(),
                weights(head, 3),
                vt::zeros({3}).eval(),
                weights(head, outputs),
                vt::zeros({outputs}).eval()};
+    for (std::int64_t k = 0; k < ends; ++k)
+      p.heads.in.push_back(random_matrix({both, 2 * head}, limit_of_weights(ends * both, head)));
     const Tensor eye = vt::eye(3);
     spread =
         vt::concatenate({vt::repeat(eye[vt::Slice(0, 2)], relations, 0), eye[vt::Slice(2, 3)]});
@@ -170,8 +173,9 @@ struct Parser {
   Tensor scores(const Parameters& p, const ParserState& state) const {
     static const auto f =
         vt::function("scores", [](const std::vector<Tensor>& x, const Heads& q, const Tensor& to) {
-          const std::vector<Tensor> h =
-              vt::split(vt::tanh(vt::matmul(vt::concatenate(x), q.in) + q.in_bias), 2);
+          Tensor sum = q.in_bias;
+          for (std::size_t k = 0; k < x.size(); ++k) sum = sum + vt::matmul(x[k], q.in[k]);
+          const std::vector<Tensor> h = vt::split(vt::tanh(sum), 2);
           return vt::matmul(h[1], q.labelled) + q.labelled_bias +
                  vt::matmul(vt::matmul(h[0], q.action) + q.action_bias, to);
         });

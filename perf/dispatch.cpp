@@ -76,6 +76,26 @@ void calls() {
   perf::row_on(2, "call/10/vt", [=] { f(x, y).eval(); });
 }
 
+/// A network of two layers for batches of sizes that come up for the first time, but for the first
+/// few; and of one size.
+void batch_sizes() {
+  const auto random = [](std::uint64_t key, const vt::Shape& shape) {
+    return vt::random::normal(vt::random::key(key), shape, vt::f32).eval();
+  };
+  const vt::Tensor w = random(1, {64, 256}), b = random(2, {256}), v = random(3, {256, 10});
+  const auto network = [=](const vt::Tensor& x) {
+    return vt::softmax(vt::matmul(vt::relu(vt::matmul(x, w) + b), v), -1);
+  };
+  const auto fast = vt::jit(network, {.programs = 8});  // others are forgotten, and new once more
+  std::vector<vt::Tensor> batches;
+  for (int size = 64; size < 96; ++size) batches.push_back(random(4, {size, 64}));
+  perf::row("batch_size/new", [=, next = std::size_t{0}]() mutable {
+    fast(batches[next]).eval();
+    next = (next + 1) % batches.size();
+  });
+  perf::row("batch_size/known", [=] { fast(batches[16]).eval(); });
+}
+
 /// The first call of function `seed`, which then is in no memory; with "--first-call" after another
 /// function was compiled, with "--first-compile" as the first thing the process does.
 int time_first_call(unsigned seed, bool after_another) {
@@ -126,6 +146,7 @@ int main(int argc, char** argv) {
   recording();
   named_calls();
   calls();
+  batch_sizes();
   first_calls();
   memory();
   benchmark::Initialize(&argc, argv);

@@ -69,9 +69,10 @@ inline std::vector<Tree> read_trees(std::istream& file, Header& header) {
 
 // --- parameters ----------------------------------------------------------------------------------
 
+/// Of the next matrix; each model begins with 0.
+inline std::uint64_t next_seed = 0;
 inline Tensor random_matrix(const vt::Shape& shape, double limit) {
-  static std::uint64_t seed = 0;
-  return ((vt::random::uniform(vt::random::key(++seed), shape, vt::f32) * 2.0f - 1.0f) * limit)
+  return ((vt::random::uniform(vt::random::key(++next_seed), shape, vt::f32) * 2.0f - 1.0f) * limit)
       .eval();
 }
 inline double limit_of_weights(std::int64_t in, std::int64_t out) {
@@ -96,7 +97,7 @@ struct State {
 };
 inline State lstm_step(const Tensor& x, const State& before, const Lstm& p) {
   const Tensor gates = vt::matmul(x, p.input) + vt::matmul(before.h, p.hidden) + p.bias;
-  const std::vector<Tensor> g = vt::split(gates, 4);
+  const std::vector<Tensor> g = vt::split(gates, 4, -1);
   const Tensor c = vt::sigmoid(g[0]) * before.c + vt::sigmoid(g[1]) * vt::tanh(g[2]);
   return {vt::sigmoid(g[3]) * vt::tanh(c), c};
 }

@@ -180,7 +180,9 @@ class Training {
     const auto ms = [&](const char* key, double seconds) {
       std::cout << ", \"" << key << "_ms\": " << 1e3 * seconds / batches;
     };
-    std::cout << "{\"name\": \"" << name_ << "\", \"who\": \"" << own
+    std::cout << "{";
+    if (!options_.figure.empty()) std::cout << "\"figure\": \"" << options_.figure << "\", ";
+    std::cout << "\"name\": \"" << name_ << "\", \"who\": \"" << own
               << "\", \"unit\": \"examples/s\", \"first\": " << first_ << ", \"value\": " << value_
               << ", \"losses\": [" << losses_ << "], \"last_loss\": " << last_
               << ", \"processors\": " << processors_ << ", \"examples\": " << trained_
@@ -224,6 +226,7 @@ void train_row(const std::string& name, const Options& options) {
   else if (name == "tagger_chars") train<suite::TaggerWithCharacters>("tagger_chars", options);
   else if (name == "tree_lstm") train<suite::TreeLstm>("tree_lstm", options);
   else if (name == "parser") train<suite::Parser>("parser", options);
+  else if (name == "parser_once") train<suite::ParserOnce>("parser_once", options);
   else if (name == "synthetic_tagger") train<suite::SyntheticTagger>("synthetic_tagger", options);
   else throw std::runtime_error("no row " + name);
 }
@@ -286,7 +289,8 @@ Options parsed(int count, char** arguments) {
   }
   if (options.folder.empty()) throw std::runtime_error("usage: bench_autobatch FOLDER [NAME ...]");
   if (options.names.empty())
-    options.names = {"tagger", "tagger_chars", "tree_lstm", "parser", "synthetic_tagger"};
+    options.names = {"tagger", "tagger_chars", "tree_lstm",
+                     "parser", "parser_once",  "synthetic_tagger"};
   return options;
 }
 

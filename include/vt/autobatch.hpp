@@ -32,7 +32,9 @@ struct BatchStats {
   /// operations and calls that were recorded, but for those that all instances share; under a
   /// derivative those that were computed for looks count twice
   std::uint64_t nodes = 0;
-  std::uint64_t groups = 0;      ///< what the nodes run as
+  /// nodes after those that always follow one another have become one
+  std::uint64_t cells = 0;
+  std::uint64_t groups = 0;      ///< what they run as
   std::uint64_t looks = 0;       ///< batches that were computed because a value was looked at
   std::uint64_t signatures = 0;  ///< kinds of nodes
   std::uint64_t least = 0;       ///< no order has fewer groups than this; see measure_least_groups
@@ -100,7 +102,7 @@ struct InstancesCheck : decltype(check_instances<Items, F>()) {};
 ///
 /// Write what an instance does again and again as vt::function: its calls are the operations then,
 /// and much less is recorded. Arguments are passed by reference and never copied; they may be of
-/// any type. A transform around it takes trees only: capture what is none.
+/// any type, also under derivatives, if they are not differentiated by.
 /// Each value is what the function alone would give; sums over instances are added in the order of
 /// recording, and may differ by rounding.
 /// A Tensor's value may be looked at: what it needs is computed then. See instances, which computes

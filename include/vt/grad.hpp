@@ -61,9 +61,9 @@ struct LiftedArgument<F, I, std::tuple<A...>> {
 template <std::size_t... Wanted, class F, class... A>
 auto lift(F&, const std::tuple<A...>& arguments) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    return std::tuple<std::conditional_t<
-        one_of<K, Wanted...>, typename LiftedArgument<F, K, std::tuple<A...>>::type, A>...>(
-        std::get<K>(arguments)...);
+    return std::tuple<
+        typename std::conditional_t<one_of<K, Wanted...>, LiftedArgument<F, K, std::tuple<A...>>,
+                                    std::type_identity<A>>::type...>(std::get<K>(arguments)...);
   }(std::index_sequence_for<A...>{});
 }
 
@@ -248,6 +248,54 @@ template <class... T, class... A>
 inline constexpr bool are_tangents<std::tuple<T...>, std::tuple<A...>> =
     TreesCheck<T...>::holds && (std::is_convertible_v<T, A> && ...);
 
+/// Arguments of these types that are not differentiated and are no trees, as sentences that own
+/// their words, are passed by reference.
+template <class A, bool wanted>
+inline constexpr bool passes_by_reference = !wanted && !TreesCheck<Owned<A>>::holds;
+template <class Indices, class... A>
+inline constexpr bool any_by_reference = false;
+template <std::size_t... I, class... A>
+inline constexpr bool any_by_reference<std::index_sequence<I...>, A...> =
+    []<std::size_t... K>(std::index_sequence<K...>) {
+      return (passes_by_reference<A, one_of<K, I...>> || ...);
+    }(std::index_sequence_for<A...>());
+template <bool by_reference, class A>
+decltype(auto) passed(const A& argument) {
+  if constexpr (by_reference) return ByReference<A>{&argument};
+  else return (argument);
+}
+template <class A>
+const A& argument_of(const A& argument) {
+  return argument;
+}
+template <class A>
+const A& argument_of(const ByReference<A>& argument) {
+  return *argument.of;
+}
+/// f of what the arguments refer to.
+template <class F>
+class Dereferencing {
+ public:
+  explicit Dereferencing(const F& f) : f_(f) {}
+  template <class... A>
+  auto operator()(const A&... arguments) const
+      -> std::invoke_result_t<const F&, decltype(argument_of(arguments))...> {
+    return call(f_, argument_of(arguments)...);
+  }
+
+ private:
+  const F& f_;
+};
+
+/// `transformed(g)(arguments…)`, where g is f with such arguments passed by reference.
+template <std::size_t... I, class F, class Transform, class... A>
+auto with_references(const F& f, const Transform& transformed, const A&... arguments) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return transformed(Dereferencing<F>(f))(
+        passed<passes_by_reference<A, one_of<K, I...>>>(arguments)...);
+  }(std::index_sequence_for<A...>());
+}
+
 /// The value and gradients of `f`, a function with these trees: the same code for all functions of
 /// the same types.
 template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
@@ -274,17 +322,24 @@ template <bool value_too, bool aux, std::size_t... I, class F>
 auto gradient_function(F f, GradOptions options, const char* transform, CallSite where) {
   return [f = Callable(std::move(f)), options, transform,
           where]<class... A>(const A&... arguments) {
-    using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
-    using Check =
-        GradCheck<aux ? Derivative::gradient_with_aux : Derivative::gradient, F, Arguments, I...>;
-    using Call = typename Check::Call;
-    VT_ASSERT_CALL("vt::grad, vt::value_and_grad", Call);
-    VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check);
-    if constexpr (!Check::holds) {
-      return Refused();
+    if constexpr (any_by_reference<std::index_sequence<I...>, A...>) {
+      const auto transformed = [&](auto g) {
+        return gradient_function<value_too, aux, I...>(std::move(g), options, transform, where);
+      };
+      return with_references<I...>(f, transformed, arguments...);
     } else {
-      auto g = tree_function(f, lift<I...>(f, own(arguments...)));
-      return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
+      using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
+      using Check =
+          GradCheck<aux ? Derivative::gradient_with_aux : Derivative::gradient, F, Arguments, I...>;
+      using Call = typename Check::Call;
+      VT_ASSERT_CALL("vt::grad, vt::value_and_grad", Call);
+      VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check);
+      if constexpr (!Check::holds) {
+        return Refused();
+      } else {
+        auto g = tree_function(f, lift<I...>(f, own(arguments...)));
+        return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
+      }
     }
   };
 }
@@ -311,16 +366,23 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Call
                        bool by_example = false) {
   return [f = Callable(std::move(f)), options, transform, where,
           by_example]<class... A>(const A&... arguments) {
-    using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
-    using Check = GradCheck<Derivative::blocks, F, Arguments, I...>;
-    using Call = typename Check::Call;
-    VT_ASSERT_CALL("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Call);
-    VT_ASSERT_GRAD("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Check);
-    if constexpr (!Check::holds) {
-      return Refused();
+    if constexpr (any_by_reference<std::index_sequence<I...>, A...>) {
+      const auto transformed = [&](auto g) {
+        return jacobian_function<mode, I...>(std::move(g), options, transform, where, by_example);
+      };
+      return with_references<I...>(f, transformed, arguments...);
     } else {
-      auto g = tree_function(f, lift<I...>(f, own(arguments...)));
-      return jacobian_blocks<I...>(g.flat(), g, options, mode, transform, where, by_example);
+      using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
+      using Check = GradCheck<Derivative::blocks, F, Arguments, I...>;
+      using Call = typename Check::Call;
+      VT_ASSERT_CALL("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Call);
+      VT_ASSERT_GRAD("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Check);
+      if constexpr (!Check::holds) {
+        return Refused();
+      } else {
+        auto g = tree_function(f, lift<I...>(f, own(arguments...)));
+        return jacobian_blocks<I...>(g.flat(), g, options, mode, transform, where, by_example);
+      }
     }
   };
 }
@@ -331,7 +393,9 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Call
 /// tree like the argument; a std::tuple of them for several. An argument to differentiate by must
 /// hold a Tensor. A bare floating-point number counts as one if the parameter is a Tensor or
 /// `auto`. Numbers inside structs and containers are constants: the gradient has 0 in their place.
-/// So it is in all derivatives below. Of a real function of complex z = x + iy the gradient is
+/// So it is in all derivatives below. Arguments that are not differentiated may be of any type: one
+/// that is no tree, as a class with private members or a std::unique_ptr, is passed by reference,
+/// and Tensors in it are constants. Of a real function of complex z = x + iy the gradient is
 /// ∂f/∂x − i·∂f/∂y, so that f decreases along minus its conjugate; of a complex function of complex
 /// numbers, with `{.holomorphic = true}`, the complex derivative.
 /// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument
@@ -433,36 +497,43 @@ auto hessian(F f, JacobianOptions options = {}, CallSite where = CallSite::here(
     return hessian<0>(std::move(f), options, where);
   } else {
     return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
-      using Arguments =
-          typename detail::LiftedArguments<F, std::index_sequence<I...>, detail::Owned<A>...>::type;
-      using Check = detail::GradCheck<detail::Derivative::blocks, F, Arguments, I...>;
-      using Call = typename Check::Call;
-      VT_ASSERT_CALL("vt::hessian", Call);
-      VT_ASSERT_GRAD("vt::hessian", Check);
-      if constexpr (!Check::holds) {
-        return detail::Refused();
-      } else {
-        auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
-        const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
-        detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
-        call.holomorphic = options.holomorphic;
-        call.memory_limit = options.memory_limit;
-        const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
-        using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
-        const Vec<std::size_t> order = detail::wanted_order<I...>(g.arguments());
-        std::size_t out = 0;
-        auto rows = [&] {
-          const auto& of_output = blocks[out++];
-          std::size_t row = 0;
-          auto columns = [&]() -> Columns {
-            return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]);
-          };
-          const Columns like =
-              detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
-          return detail::replace_leaves<Columns>(like, columns);
+      if constexpr (detail::any_by_reference<std::index_sequence<I...>, A...>) {
+        const auto transformed = [&](auto g) {
+          return hessian<I...>(std::move(g), options, where);
         };
-        using Rows = decltype(rows());
-        return detail::replace_leaves<Rows>(g.last(), rows);
+        return detail::with_references<I...>(f, transformed, arguments...);
+      } else {
+        using Arguments = typename detail::LiftedArguments<F, std::index_sequence<I...>,
+                                                           detail::Owned<A>...>::type;
+        using Check = detail::GradCheck<detail::Derivative::blocks, F, Arguments, I...>;
+        using Call = typename Check::Call;
+        VT_ASSERT_CALL("vt::hessian", Call);
+        VT_ASSERT_GRAD("vt::hessian", Check);
+        if constexpr (!Check::holds) {
+          return detail::Refused();
+        } else {
+          auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
+          const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
+          detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
+          call.holomorphic = options.holomorphic;
+          call.memory_limit = options.memory_limit;
+          const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
+          using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
+          const Vec<std::size_t> order = detail::wanted_order<I...>(g.arguments());
+          std::size_t out = 0;
+          auto rows = [&] {
+            const auto& of_output = blocks[out++];
+            std::size_t row = 0;
+            auto columns = [&]() -> Columns {
+              return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]);
+            };
+            const Columns like =
+                detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
+            return detail::replace_leaves<Columns>(like, columns);
+          };
+          using Rows = decltype(rows());
+          return detail::replace_leaves<Rows>(g.last(), rows);
+        }
       }
     };
   }

@@ -63,6 +63,10 @@
 #include "../../src/trace/record/lazy.cpp"
 #include "../../src/trace/record/node.cpp"
 #include "../../src/trace/record/scope.cpp"
+#include "../../src/transforms/autobatch/emit.cpp"
+#include "../../src/transforms/autobatch/join.cpp"
+#include "../../src/transforms/autobatch/nodes.cpp"
+#include "../../src/transforms/autobatch/schedule.cpp"
 
 // What runs while transforming, compiling and interpreting. A prototype waits for the compiler more
 // often than for this, and the work itself is done in code compiled at run time; so here GCC need
@@ -127,7 +131,9 @@
 #include "../../src/jit/cpu/products/matmul_tile.cpp"
 #include "../../src/jit/cpu/products/product_chain.cpp"
 #include "../../src/jit/nest/cost_model.cpp"
+#include "../../src/jit/passes/any_rows.cpp"
 #include "../../src/jit/passes/complex_formulas.cpp"
+#include "../../src/jit/row_families.cpp"
 #include "../../src/jit/services/background.cpp"
 #include "../../src/jit/services/code_label.cpp"
 #ifdef VT_CUDA  // a prototype without it waits for less
@@ -311,11 +317,9 @@
 #include "../../src/trace/simplify/value_range.cpp"
 #include "../../src/trace/simplify/window.cpp"
 #include "../../src/transforms/autobatch/autobatch.cpp"
-#include "../../src/transforms/autobatch/emit.cpp"
+#include "../../src/transforms/autobatch/graphs.cpp"
 #include "../../src/transforms/autobatch/instances.cpp"
 #include "../../src/transforms/autobatch/looks.cpp"
-#include "../../src/transforms/autobatch/nodes.cpp"
-#include "../../src/transforms/autobatch/schedule.cpp"
 #include "../../src/transforms/control.cpp"
 #include "../../src/transforms/dataset/dataset.cpp"
 #include "../../src/transforms/dataset/streams.cpp"

@@ -54,10 +54,20 @@ inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 
+/// An argument that is passed on as it is, of any type.
+template <class T>
+struct ByReference {
+  const T* of;
+};
+template <class T>
+inline constexpr bool is_by_reference = false;
+template <class T>
+inline constexpr bool is_by_reference<ByReference<T>> = true;
+
 /// Values that pass through a transform unchanged and key the cache of compiled programs.
 template <class T>
 inline constexpr bool is_static =
-    Number<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+    is_by_reference<T> || Number<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
     std::is_same_v<T, std::string_view> || std::is_same_v<T, const char*> ||
     std::is_same_v<T, Shape> || std::is_same_v<T, Axes> || std::is_same_v<T, Device> ||
     std::is_same_v<T, std::nullopt_t>;

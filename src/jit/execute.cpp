@@ -17,11 +17,13 @@
 #include "../trace/base/warnings.hpp"
 #include "../trace/ir/effects.hpp"
 #include "../trace/ir/executable.hpp"
+#include "../trace/record/batching.hpp"
 #include "../trace/record/devices.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
 #include "call_list.hpp"
 #include "cpu/runtime/program.hpp"
+#include "cpu/runtime/row_program.hpp"
 #include "passes/lower_complex.hpp"
 #include "passes/passes.hpp"
 #include "services/counters.hpp"
@@ -212,6 +214,35 @@ bool rounds_in_its_own_way(const GraphBody& graph) {
 }
 
 constexpr std::uint64_t large = 1 << 18;
+
+// A Graph of so many equations may be one of many small ones that are alike.
+constexpr std::size_t many_equations = 1024;
+// About the seconds that an equation takes the interpreter, beside its work, and the compiler.
+constexpr double seconds_to_interpret = 1.5e-6, seconds_of_work = 1e-9, seconds_to_compile = 75e-6;
+// A program of one Graph moves small values in registers, where batches have them in memory.
+constexpr std::size_t small_bytes = 256;
+
+bool batches_graphs() {
+  static const bool made = autobatch_from_environment() != "off";
+  return made;
+}
+/// A list of batched calls, where the Graph is one of many small equations and that is faster.
+std::shared_ptr<Executable> batched(const GraphBody& graph, const Backend& b, bool interpreted) {
+  if (graph.equations.size() < many_equations || !batches_graphs()) return nullptr;
+  const auto count = static_cast<double>(graph.equations.size());
+  const std::optional<GraphBody> calls =
+      batch_alike(graph, interpreted ? count * seconds_to_interpret +
+                                           static_cast<double>(work_of(graph)) * seconds_of_work
+                                     : count * seconds_to_compile);
+  if (!calls || !suits_call_list(*calls)) return nullptr;
+  return std::make_shared<CallList>(simplify(*calls, SimplifyFor::running), b);
+}
+bool has_small_values(const GraphBody& graph) {
+  std::size_t bytes = 0;
+  for (const Equation& e : graph.equations)
+    for (Var v : e.outputs) bytes += graph.aval(v).bytes();
+  return bytes < small_bytes * graph.equations.size();
+}
 constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
 
 // Nothing where loops take so long that the Graph had better be compiled. It then begins again, so
@@ -317,6 +348,12 @@ std::shared_ptr<Executable> host_executable(const GraphBody& graph) {
   return execution::compile(simplify(graph, SimplifyFor::running), *b);
 }
 
+std::shared_ptr<const RowProgram> row_program(GraphRef one, Vec<bool> mapped) {
+  const Backend* b = execution::backend();
+  if (!b) return nullptr;
+  return std::make_shared<const RowProgram>(std::move(one), std::move(mapped), *b, RowBody::block);
+}
+
 Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs,
                          bool at_first_sight) {
   using namespace execution;
@@ -349,8 +386,18 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
     }
   }
   gone.clear();
-  if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large &&
-      !(at_first_sight && rounds_in_its_own_way(graph)))
+  const bool may_interpret = on_host && choice() != Choice::cpu && work_of(graph) < large &&
+                             !(at_first_sight && rounds_in_its_own_way(graph));
+  if (on_host && !known) {
+    if (std::shared_ptr<Executable> list = batched(graph, *b, may_interpret)) {
+      if (!has_small_values(graph)) {
+        const std::lock_guard lock(entry->mutex);
+        entry->executable = list;
+      }
+      return list->run(inputs);
+    }
+  }
+  if (!known && may_interpret)
     if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs))
       return std::move(*results);
   std::shared_ptr<Executable> executable;

@@ -19,6 +19,7 @@
 #include "../trace/record/node.hpp"
 #include "../trace/record/signature_changes.hpp"
 #include "../trace/record/thread_state.hpp"
+#include "row_families.hpp"
 
 namespace vt::detail {
 
@@ -46,7 +47,8 @@ struct JitCache::Entry {
     return all;
   }
   void compile(std::span<const Tensor> arguments, const std::optional<Device>& wanted,
-               std::span<const char> donated, CallSite);
+               std::span<const char> donated, RowFamilies& families, const std::string& family,
+               CallSite);
 };
 
 namespace jit_program {
@@ -89,12 +91,14 @@ std::string key_of(const StaticKey& static_key, std::span<const Tensor> argument
 
 void JitCache::Entry::compile(std::span<const Tensor> arguments,
                               const std::optional<Device>& wanted, std::span<const char> donated,
-                              CallSite where) {
+                              RowFamilies& families, const std::string& family, CallSite where) {
   for (const Tensor& t : captured) captured_values.push_back(buffer_of(t, where));
   const WhereScope line(where);  // what messages name where an equation knows no line
   device = wanted ? *wanted : device_of(*graph, jit_program::places_of(arguments));
   captured_values = brought(captured_values, device);
-  executable = compile_graph(*graph, device, donated);
+  if (device.kind == Device::Kind::cpu && donated.empty() && states.empty())
+    executable = families.program(family, *graph, arguments.size());
+  if (!executable) executable = compile_graph(*graph, device, donated);
 }
 
 struct JitCache::State {
@@ -103,6 +107,7 @@ struct JitCache::State {
   std::shared_mutex mutex;
   RecentMap<std::string, std::shared_ptr<const Entry>> programs;
   SignatureChanges changes;
+  RowFamilies families;
   std::optional<Device> device;
 
   /// Null if there is none for this signature.
@@ -205,7 +210,8 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   if (!reusable) return fresh;
   // Inside of another trace its equations are compiled with the rest; a program of its own is for
   // calls from outside.
-  if (!traced) fresh->compile(arguments, state_->device, donated, where);
+  if (!traced)
+    fresh->compile(arguments, state_->device, donated, state_->families, static_key.bytes, where);
   Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
   const std::unique_lock lock(state_->mutex);
   if (!traced) state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);

@@ -72,8 +72,9 @@ TEST(Environment, Numbers) {
 }
 
 TEST(Environment, SettingsThatNothingHasAskedForAreChecked) {
-  for (const char* setting : {"VT_BACKEND", "VT_CPU_ISA", "VT_LANES", "VT_TIERS", "VT_MACHINE",
-                              "VT_PERF", "VT_GDB", "VT_TF32", "VT_CUDA_LOOPS", "VT_CUDA_GRAPHS"}) {
+  for (const char* setting :
+       {"VT_BACKEND", "VT_CPU_ISA", "VT_LANES", "VT_AUTOBATCH", "VT_TIERS", "VT_MACHINE", "VT_PERF",
+        "VT_GDB", "VT_TF32", "VT_CUDA_LOOPS", "VT_CUDA_GRAPHS"}) {
     const char* const old = std::getenv(setting);
     const std::string before = old ? old : "";
     ::setenv(setting, "zz", 1);

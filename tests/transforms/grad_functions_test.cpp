@@ -1,6 +1,10 @@
 // Derivatives of the composed public functions: gradient against differences, Hessian against
 // differences of the gradient, and vmap of the gradient against a loop; then the points where a
 // composition could give NaN.
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "support/property.hpp"
 
 namespace {
@@ -275,6 +279,46 @@ struct NumberBesideTensor {
   vt::Tensor weights;
   double rate;
 };
+/// No tree: its member is private.
+class Counts {
+ public:
+  explicit Counts(std::vector<int> all) : all_(std::move(all)) {}
+  const std::vector<int>& all() const { return all_; }
+
+ private:
+  std::vector<int> all_;
+};
+/// Owns what it points to, and cannot be copied.
+struct Chain {
+  double factor = 1;
+  std::unique_ptr<Chain> next;
+};
+
+TEST(GradFunctions, ArgumentsThatAreNoTreesArePassedByReference) {
+  const auto by_counts = [](const Counts& counts, Tensor x) {
+    Tensor y = x;
+    for (int n : counts.all()) y = y * x * static_cast<double>(n);
+    return vt::sum(y);
+  };
+  const Counts counts({1, 2, 3});  // 6 x⁴
+  const Tensor two(2.0);
+  EXPECT_DOUBLE_EQ(vt::grad<1>(by_counts)(counts, two).item<double>(), 192.0);
+  EXPECT_DOUBLE_EQ(vt::jacobian<1>(by_counts)(counts, two).item<double>(), 192.0);
+  EXPECT_DOUBLE_EQ(vt::hessian<1>(by_counts)(counts, two).item<double>(), 288.0);
+
+  const auto by_chain = [](Tensor x, const Chain& chain, int power) {
+    Tensor y = vt::pow(x, static_cast<double>(power));
+    for (const Chain* c = &chain; c; c = c->next.get()) y = y * c->factor;
+    return std::pair(y, x * 2.0);
+  };
+  Chain chain{3.0, std::make_unique<Chain>()};
+  chain.next->factor = 5.0;
+  const auto [value, gradient] = vt::value_and_grad(by_chain, vt::has_aux)(two, chain, 3);
+  EXPECT_DOUBLE_EQ(value.first.item<double>(), 120.0);
+  EXPECT_DOUBLE_EQ(value.second.item<double>(), 4.0);
+  EXPECT_DOUBLE_EQ(gradient.item<double>(), 180.0);
+}
+
 }  // namespace
 
 TEST(GradFunctions, NumbersBesideTensorsAreZeroInDerivatives) {

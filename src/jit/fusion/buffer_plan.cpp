@@ -82,8 +82,11 @@ class OpenOutputs {
 
 class Planner {
  public:
-  Planner(const Fusion& fusion, const OwnedInputs& owned, std::int64_t most_rows)
-      : fusion_(fusion), owned_(owned), most_rows_(most_rows), lives_(fusion.graph.avals.size()) {
+  Planner(const Fusion& fusion, const OwnedInputs& owned, std::span<const bool> within_results)
+      : fusion_(fusion),
+        owned_(owned),
+        within_results_(within_results),
+        lives_(fusion.graph.avals.size()) {
     plan_.slots.resize(fusion.graph.avals.size());
   }
 
@@ -346,15 +349,11 @@ class Planner {
   bool outlasts(int o, const Life& life, Var v) const {
     const Var w = output(o);
     const int written = lives_[static_cast<std::size_t>(w)].first;
-    if (bytes(w) < bytes(v) || life.last > written || (has_rows(w) && !has_rows(v))) return false;
+    if (bytes(w) < bytes(v) || life.last > written) return false;
+    if (!within_results_.empty() && !within_results_[static_cast<std::size_t>(v)]) return false;
     return life.last < written || updates(fusion_.steps[static_cast<std::size_t>(written)], w, v);
   }
 
-  bool has_rows(Var v) const {
-    return most_rows_ > 0 && any_of(fusion_.graph.aval(v).shape, [this](std::int64_t n) {
-             return n > 0 && n % most_rows_ == 0;
-           });
-  }
   Var output(int o) const {
     return fusion_
         .storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(o)])];
@@ -365,7 +364,7 @@ class Planner {
 
   const Fusion& fusion_;
   const OwnedInputs& owned_;
-  std::int64_t most_rows_;
+  const std::span<const bool> within_results_;
   BufferPlan plan_;
   Vec<Life> lives_;
   Vec<bool> taken_;                        // per owned input: a result lies over it
@@ -429,8 +428,9 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
   }
 }
 
-BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned, std::int64_t most_rows) {
-  return buffer_planning::Planner(fusion, owned, most_rows).run();
+BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned,
+                        std::span<const bool> within_results) {
+  return buffer_planning::Planner(fusion, owned, within_results).run();
 }
 
 CallSite line_of_largest(const GraphBody& g) {

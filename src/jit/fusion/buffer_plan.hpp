@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <vt/small_vec.hpp>
 
@@ -48,9 +49,9 @@ struct OwnedInputs {
 /// other operands. Before kernels are compiled.
 void prefer_owned(Fusion&, const OwnedInputs& owned);
 
-/// `most_rows`: if not 0, a prime of which extents over rows are multiples and no others; the
-/// program then runs on fewer rows, too, where those arrays are smaller.
-BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {}, std::int64_t most_rows = 0);
+/// `within_results`: per Var, may its buffer lie in that of a result? Empty: all may.
+BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {},
+                        std::span<const bool> within_results = {});
 
 /// The user's line that makes the largest array: what to name when memory is short. Any thread; the
 /// running call's line where no equation has one.

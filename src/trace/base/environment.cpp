@@ -51,6 +51,7 @@ void check_settings() {
   backend_from_environment();
   isa_from_environment();
   lanes_from_environment();
+  autobatch_from_environment();
   tiers_from_environment();
   machine_from_environment();
   perf_from_environment();

@@ -34,6 +34,9 @@ inline std::string_view isa_from_environment() {
 inline std::string_view lanes_from_environment() {
   return word_from_environment("VT_LANES", {"automatic", "groups"});
 }
+inline std::string_view autobatch_from_environment() {
+  return word_from_environment("VT_AUTOBATCH", {"off"});
+}
 inline std::string_view tiers_from_environment() {
   return word_from_environment("VT_TIERS", {"off"});
 }

@@ -1,6 +1,8 @@
-// batch_body: turns a function of one lane into one of many. Called by src/jit, which runs lanes in
-// groups of any size; defined by src/transforms/vmap.
+// What src/jit asks of the transforms: a function of one lane as one of many, as it runs lanes in
+// groups of any size, and a Graph of many small equations as one of batched calls.
 #pragma once
+
+#include <optional>
 
 #include <vt/small_vec.hpp>
 
@@ -10,5 +12,9 @@ namespace vt::detail {
 
 /// `body` for `lanes` lanes: inputs that are `mapped` and all results hold them along axis 0.
 GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_t lanes);
+
+/// `graph` with equations that are alike run together, as autobatch does; nothing where that would
+/// not make few batches of many equations. `seconds`: what it would take as it is.
+std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds);
 
 }  // namespace vt::detail

@@ -221,12 +221,14 @@ Tensor look_through(const Tensor& t, CallSite where) {
       }
     if (!complete) continue;
     if (n->op == Op::input) refuse();
-    if (n->effect)
+    if (n->effect) {
+      const std::string line = at(n->where);
       fail(ErrorKind::tracer,
-           "a value that " + std::string(name_of(n->op)) + at(n->where) +
-               " gives is not known while " + scope().transform +
-               " records the function: it has effects, which happen afterwards",
+           "a value that vt::" + std::string(name_of(n->op)) +
+               (line.empty() ? line : line.substr(1)) + " gives is not known while " +
+               scope().transform + " records the function: it has effects, which happen afterwards",
            where);
+    }
     std::vector<Tensor> operands;
     for (const Tensor& in : n->inputs)
       operands.push_back(

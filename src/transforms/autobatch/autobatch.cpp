@@ -76,9 +76,10 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
     return results;
   }
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(recorded->graph);
+  const NodeGraph nodes = find_nodes(recorded->graph, options.strategy != Batching::none);
   NodeSchedule schedule = schedule_nodes(nodes, options.strategy);
-  stats.nodes += nodes.nodes.size();
+  stats.nodes += nodes.recorded;
+  stats.cells += nodes.nodes.size();
   stats.groups += schedule.groups();
   stats.signatures += nodes.signatures.size();
   stats.schedule_seconds += lap();

@@ -20,43 +20,88 @@ namespace emission {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// The function that a node calls: of an op, itself. Kept for later minibatches, with all that
-/// transforms and compilers make of it.
+/// The function that a node calls. Kept for later minibatches, with all that transforms and
+/// compilers make of it.
 struct Called {
   GraphRef body;
   CalledRef function;
 };
 
-Called function_of_op(const GraphBody& g, const Equation& e) {
-  struct Cache {
-    std::mutex mutex;
-    RecentMap<std::size_t, SmallVec<Called, 1>> known{1024};
-  };
-  static Cache* const cache = new Cache;  // values may be asked for while the process ends
+/// The equations of nodes of this signature.
+GraphBody body_of(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
   GraphBody body;
-  Equation own = e;
-  own.inputs.clear();
-  own.outputs.clear();
-  for (Var v : e.inputs) {
-    body.inputs.push_back(body.fresh(g.aval(v)));
-    own.inputs.push_back(body.inputs.back());
+  const std::span<const std::int32_t> equations = nodes.equations_of(s.node);
+  const std::span<const std::int32_t> wires = nodes.wires_of(s.node);
+  Vec<Var> inputs(nodes.operands_of(s.node).size(), -1), results;
+  const auto operand = [&](Var v, std::int32_t wire) {
+    if (wire < 0) return results[at(-1 - wire)];
+    if (inputs[at(wire)] < 0) inputs[at(wire)] = body.fresh(g.aval(v));
+    return inputs[at(wire)];
+  };
+  const std::int32_t* wire = wires.data();
+  for (std::int32_t k : equations) {
+    Equation own = g.equations[at(k)];
+    for (Var& v : own.inputs) v = operand(v, *wire++);
+    for (Var& v : own.outputs) {
+      v = body.fresh(g.aval(v));
+      results.push_back(v);
+    }
+    body.equations.push_back(std::move(own));
   }
-  for (Var v : e.outputs) {
-    body.outputs.push_back(body.fresh(g.aval(v)));
-    own.outputs.push_back(body.outputs.back());
-  }
-  body.equations.push_back(std::move(own));
-  const std::size_t hash = hash_of(body);
-  Vec<SmallVec<Called, 1>> gone;
-  const std::lock_guard lock(cache->mutex);
-  SmallVec<Called, 1>* alike = cache->known.find(hash);
-  if (!alike) alike = cache->known.emplace(hash, {}, gone);
-  for (const Called& known : *alike)
-    if (equal(*known.body, body)) return known;
-  alike->push_back({std::make_shared<const GraphBody>(std::move(body)),
-                    called_function(std::string(name_of(e.op)))});
-  return alike->back();
+  for (Var v : inputs) body.inputs.push_back(v);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (s.result[i] >= 0) body.outputs.push_back(results[i]);
+  return body;
 }
+
+/// What a signature of one call calls; else null.
+const CallParams* called_by(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
+  const Equation& e = g.equations[at(nodes.equations_of(s.node)[0])];
+  const auto* p = e.params ? e.params->get_if<CallParams>() : nullptr;
+  return p && e.op == Op::call && !p->rule ? p : nullptr;
+}
+
+/// The functions of all signatures that have run.
+class Functions {
+ public:
+  static Functions& all() {
+    static Functions* const all = new Functions;  // values may be asked for while the process ends
+    return *all;
+  }
+  Called of(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
+    if (const CallParams* p = called_by(g, nodes, s)) return {p->body, p->function};
+    GraphBody body = body_of(g, nodes, s);
+    const std::size_t hash = hash_of(body);
+    Vec<SmallVec<Called, 1>> gone;
+    const std::lock_guard lock(mutex_);
+    if (const Called* known = find(hash, body)) return *known;
+    SmallVec<Called, 1>* alike = known_.find(hash);
+    if (!alike) alike = known_.emplace(hash, {}, gone);
+    const std::span<const std::int32_t> equations = nodes.equations_of(s.node);
+    std::string name(name_of(g.equations[at(equations[0])].op));
+    if (equations.size() > 1)
+      name += " … " + std::string(name_of(g.equations[at(equations.back())].op));
+    alike->push_back(
+        {std::make_shared<const GraphBody>(std::move(body)), called_function(std::move(name))});
+    return alike->back();
+  }
+  bool knows(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
+    if (called_by(g, nodes, s)) return true;
+    const GraphBody body = body_of(g, nodes, s);
+    const std::lock_guard lock(mutex_);
+    return find(hash_of(body), body) != nullptr;
+  }
+
+ private:
+  const Called* find(std::size_t hash, const GraphBody& body) {
+    if (const SmallVec<Called, 1>* alike = known_.find(hash))
+      for (const Called& c : *alike)
+        if (equal(*c.body, body)) return &c;
+    return nullptr;
+  }
+  std::mutex mutex_;
+  RecentMap<std::size_t, SmallVec<Called, 1>> known_{1024};
+};
 
 Tensor rows_of(std::vector<Tensor> arrays, Vec<RowRun> runs, CallSite where) {
   if (runs.size() == 1 && runs[0].first == 0 && runs[0].count == arrays[0].dim(0)) return arrays[0];
@@ -92,6 +137,7 @@ class Emitter {
   }
 
   void run() {
+    find_sums();
     order_nodes();
     gather_rows_of_shared();
     for (std::size_t k = 0; k < schedule_.groups(); ++k) emit_group(k);
@@ -116,13 +162,50 @@ class Emitter {
   };
 
   const Equation& equation_of(std::int32_t node) const {
-    return g_.equations[at(nodes_.nodes[at(node)].equation)];
+    return g_.equations[at(nodes_.equations_of(node)[0])];
   }
   const Signature& signature_of(std::int32_t node) const {
     return nodes_.signatures[at(nodes_.nodes[at(node)].signature)];
   }
   bool is_shared(Var v) const { return nodes_.sources[at(v)].kind == Source::Kind::shared; }
   CallSite line_of(std::int32_t node) const { return equation_of(node).where; }
+
+  // Which sum alone reads a large term, as an outer product of a gradient: it is added up where it
+  // is computed. Small ones are added in the order of recording.
+  void find_sums() {
+    constexpr std::size_t large = 4096;
+    const auto is_sum = [&](std::size_t n) {
+      return signature_of(static_cast<std::int32_t>(n)).kind == Signature::Kind::sum;
+    };
+    for (std::size_t n = 0; n < nodes_.nodes.size(); ++n) {
+      if (!is_sum(n)) continue;
+      for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
+        if (nodes_.sources[at(v)].kind == Source::Kind::node && g_.aval(v).bytes() >= large) {
+          if (sum_of_.empty()) sum_of_.resize(g_.avals.size(), -1);
+          sum_of_[at(v)] = sum_of_[at(v)] == -1 ? static_cast<std::int32_t>(n) : -2;
+        }
+    }
+    if (sum_of_.empty()) return;
+    for (std::size_t n = 0; n < nodes_.nodes.size(); ++n)
+      for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
+        if (!is_sum(n)) sum_of_[at(v)] = -2;
+    for (Var v : g_.outputs) sum_of_[at(v)] = -2;
+  }
+  /// The sum that all nodes of a group give their result to, and nothing else reads; −1: none.
+  std::int32_t sum_of_group(std::span<const std::int32_t> group, std::size_t result) const {
+    if (sum_of_.empty()) return -1;
+    std::int32_t sum = -1;
+    for (std::int32_t n : group) {
+      std::size_t r = result;
+      const std::int32_t* equation = nodes_.equations_of(n).data();
+      while (r >= g_.equations[at(*equation)].outputs.size())
+        r -= g_.equations[at(*equation++)].outputs.size();
+      const std::int32_t of = sum_of_[at(g_.equations[at(*equation)].outputs[r])];
+      if (of < 0 || (sum >= 0 && of != sum)) return -1;
+      sum = of;
+    }
+    return sum;
+  }
 
   // Nodes that go on longest first, so that those that end leave the others side by side; then in
   // the order in which their largest operands lie.
@@ -232,7 +315,8 @@ class Emitter {
   /// Where the value of an operand of a node lies, that each node has its own of.
   Place place_of(Var v) {
     const Source& s = nodes_.sources[at(v)];
-    if (s.kind == Source::Kind::node) return {array_[at(s.node)] + s.output, row_[at(s.node)]};
+    if (s.kind == Source::Kind::node)
+      return {array_[at(s.node)] + signature_of(s.node).result[at(s.output)], row_[at(s.node)]};
     if (s.kind == Source::Kind::given) return given_[at(s.var)];
     if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
       Place& next = next_read_[at(read.array)];
@@ -293,19 +377,22 @@ class Emitter {
   }
 
   void emit_call(std::span<const std::int32_t> group, const Signature& s) {
-    const Equation& e = g_.equations[at(s.equation)];
-    Called f;
-    if (const auto* p = e.params ? e.params->get_if<CallParams>() : nullptr;
-        p && e.op == Op::call && !p->rule)
-      f = {p->body, p->function};
-    else f = function_of_op(g_, e);
+    const CallSite where = line_of(group[0]);
+    Called f = Functions::all().of(g_, nodes_, s);
     BatchedCallParams params;
     params.body = std::move(f.body);
     params.function = std::move(f.function);
     params.lanes.count = static_cast<std::int64_t>(group.size());
-    params.summed.resize(e.outputs.size(), false);
+    params.summed.resize(params.body->outputs.size(), false);
+    Vec<std::int32_t> sums(params.body->outputs.size(), -1);
+    for (std::size_t i = 0; i < s.result.size(); ++i) {
+      if (s.result[i] < 0) continue;
+      const auto r = at(s.result[i]);
+      sums[r] = sum_of_group(group, i);
+      params.summed[r] = sums[r] >= 0;
+    }
     std::vector<Tensor> operands;
-    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < s.shared.size(); ++i) {
       params.lanes.mapped.push_back(s.shared[i] < 0);
       if (s.shared[i] >= 0) {
         operands.push_back(shared_tensor(s.shared[i]));
@@ -317,9 +404,12 @@ class Emitter {
       }
       Gathered all(*this);
       for (std::int32_t n : group) all.add(place_of(nodes_.operands_of(n)[i]));
-      operands.push_back(all.tensor(e.where));
+      operands.push_back(all.tensor(where));
     }
-    put(group, emit_all(Op::batched_call, make_params(std::move(params)), operands, e.where));
+    for (std::size_t r = 0; r < sums.size(); ++r)
+      if (sums[r] >= 0)
+        sum_of_array_.emplace(static_cast<std::int32_t>(arrays_.size() + r), sums[r]);
+    put(group, emit_all(Op::batched_call, make_params(std::move(params)), operands, where));
   }
   // The operand before operand i that is the same in all nodes, as in x · x; rows of shared arrays
   // are placed one by one.
@@ -339,14 +429,43 @@ class Emitter {
   void emit_sums(std::span<const std::int32_t> group) {
     Gathered all(*this);
     RowsParams into{{}, {static_cast<std::int64_t>(group.size())}};
+    bool any = false;
     for (std::size_t i = 0; i < group.size(); ++i)
       for (Var v : nodes_.operands_of(group[i])) {
+        if (is_partial(v)) continue;
+        any = true;
         all.add(place_of(v));
         into.runs.push_back({0, static_cast<std::int64_t>(i), 1});
       }
-    const Tensor terms = all.tensor(line_of(group[0]));
-    put(group,
-        emit_all(Op::rows_add, make_params(std::move(into)), {&terms, 1}, line_of(group[0])));
+    const CallSite where = line_of(group[0]);
+    if (any) {
+      const Tensor terms = all.tensor(where);
+      put(group, emit_all(Op::rows_add, make_params(std::move(into)), {&terms, 1}, where));
+    }
+    for (std::int32_t n : group) add_partial_sums(n, any);
+  }
+  bool is_partial(Var v) const {
+    const Source& s = nodes_.sources[at(v)];
+    return s.kind == Source::Kind::node &&
+           sum_of_array_.contains(array_[at(s.node)] + signature_of(s.node).result[at(s.output)]);
+  }
+  // A sum of which parts have been made has an array of its own.
+  void add_partial_sums(std::int32_t node, bool any) {
+    Tensor total;
+    const Aval& aval = g_.aval(equation_of(node).outputs[0]);
+    const CallSite where = line_of(node);
+    const auto add = [&](const Tensor& t) {
+      total = total.defined() ? emit(Op::add, {}, {total, t}, where) : t;
+    };
+    for (const auto& [array, sum] : sum_of_array_)
+      if (sum == node) add(arrays_[at(array)]);
+    if (!total.defined()) return;
+    if (any) add(ValuePlace{arrays_[at(array_[at(node)])], row_[at(node)]}.value(aval, where));
+    Shape shape{1};
+    shape.append(aval.shape.begin(), aval.shape.end());
+    array_[at(node)] = static_cast<std::int32_t>(arrays_.size());
+    row_[at(node)] = 0;
+    arrays_.push_back(with_shape(total, std::move(shape), where));
   }
 
   void emit_alone(std::int32_t node) {
@@ -390,6 +509,8 @@ class Emitter {
   Vec<std::int32_t> array_;     ///< per node: the first array of its group
   Vec<Place> next_read_;        ///< per Var: where the next row that is read of it lies
   std::vector<Tensor> arrays_;
+  Vec<std::int32_t> sum_of_;  ///< per Var: the sum that reads it, if nothing else does; or empty
+  HashMap<std::int32_t, std::int32_t> sum_of_array_;  ///< of arrays that are parts of a sum
 };
 
 }  // namespace emission
@@ -397,6 +518,13 @@ class Emitter {
 Tensor ValuePlace::value(const Aval& aval, CallSite where) const {
   if (row < 0) return array;
   return emission::with_shape(emission::rows_of({array}, {{0, row, 1}}, where), aval.shape, where);
+}
+
+std::size_t new_functions(const GraphBody& graph, const NodeGraph& nodes) {
+  std::size_t count = 0;
+  for (const Signature& s : nodes.signatures)
+    count += s.kind == Signature::Kind::op && !emission::Functions::all().knows(graph, nodes, s);
+  return count;
 }
 
 std::vector<Tensor> emit_schedule(const GraphBody& graph, const NodeGraph& nodes,

@@ -30,4 +30,7 @@ std::vector<ValuePlace> emit_places(const GraphBody& graph, const NodeGraph& nod
                                     std::span<const ValuePlace> given, std::span<const Var> wanted,
                                     BatchStats& stats);
 
+/// How many signatures have a function that has not been emitted before.
+std::size_t new_functions(const GraphBody& graph, const NodeGraph& nodes);
+
 }  // namespace vt::detail::autobatching

@@ -103,12 +103,15 @@ class BatchLooks::Collector {
   bool is_new(const Tracer* n) const { return !looks_.known_.contains(n) && !seen_.contains(n); }
 
   void add_equation(const Tracer* n) {
-    if (n->effect && !effects_)
+    if (n->effect && !effects_) {
+      const std::string line = at(n->where);
       fail(ErrorKind::tracer,
-           "a value that " + std::string(name_of(n->op)) + at(n->where) +
+           "a value that vt::" + std::string(name_of(n->op)) +
+               (line.empty() ? line : line.substr(1)) +
                " gives is not known while vt::autobatch records the function: it has effects, "
                "which happen afterwards",
            where_);
+    }
     Equation e;
     e.op = n->op;
     e.where = n->where;
@@ -214,7 +217,7 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
 
   debug_check(delta.graph, "vt::autobatch");
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(delta.graph, delta.given.size());
+  const NodeGraph nodes = find_nodes(delta.graph, strategy_ != Batching::none, delta.given.size());
   Vec<std::size_t> kept;
   Vec<Var> wanted;
   for (std::size_t i = keep.size(); i-- > 0;) {
@@ -255,7 +258,8 @@ std::vector<ValuePlace> BatchLooks::emit(const Delta& delta, const NodeGraph& no
     return now - std::exchange(last, now);
   };
   NodeSchedule schedule = schedule_nodes(nodes, strategy_);
-  stats_.nodes += nodes.nodes.size();
+  stats_.nodes += nodes.recorded;
+  stats_.cells += nodes.nodes.size();
   stats_.groups += schedule.groups();
   stats_.signatures += nodes.signatures.size();
   stats_.schedule_seconds += lap();
@@ -283,7 +287,7 @@ Delta BatchLooks::rest(std::span<const Tensor> results) {
 }
 
 std::vector<Tensor> BatchLooks::finish(Delta rest, std::span<const Tensor> results) {
-  const NodeGraph nodes = find_nodes(rest.graph, rest.given.size());
+  const NodeGraph nodes = find_nodes(rest.graph, strategy_ != Batching::none, rest.given.size());
   const std::vector<ValuePlace> places = emit(rest, nodes, rest.graph.outputs);
   std::vector<Tensor> all;
   std::size_t next = 0;

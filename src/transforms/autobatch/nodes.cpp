@@ -2,10 +2,11 @@
 #include "nodes.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "../../trace/ir/effects.hpp"
+#include "join.hpp"
+#include "numbering.hpp"
 
 namespace vt::detail::autobatching {
 
@@ -13,45 +14,11 @@ namespace finding {
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-  return hash * 0xff51afd7ed558ccdu;
-}
 std::uint64_t hash_of(const Aval& a) {
   std::uint64_t h = mixed(static_cast<std::uint64_t>(a.dtype), a.weak);
   for (std::int64_t extent : a.shape) h = mixed(h, static_cast<std::uint64_t>(extent));
   return h;
 }
-
-/// Numbers for keys, equal ones for equal keys. A key is known by one that has it; hashes only tell
-/// where to look.
-class Numbering {
- public:
-  explicit Numbering(std::size_t expected) : slots_(std::bit_ceil(2 * expected + 16), {0, -1}) {}
-  /// `same(k)`: has what number k was given to first the same key? A new key gets the next number.
-  template <class Same>
-  std::int32_t number(std::uint64_t hash, const Same& same) {
-    hash ^= hash >> 29;
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
-      Slot& s = slots_[i];
-      if (s.number < 0) {
-        s = {hash, count_++};
-        return s.number;
-      }
-      if (s.hash == hash && same(s.number)) return s.number;
-    }
-  }
-  std::int32_t count() const { return count_; }
-
- private:
-  struct Slot {
-    std::uint64_t hash;
-    std::int32_t number;
-  };
-  Vec<Slot> slots_;
-  std::int32_t count_ = 0;
-};
 
 // Sums of fewer terms are batched as additions: those of arrays, which are mostly parts of a
 // formula, and those of numbers, which are mostly losses.
@@ -71,7 +38,6 @@ class Finder {
         static_(g.avals.size(), false),
         shared_(g.avals.size(), false),
         kinds_(g.equations.size(), -1),
-        kind_numbers_(g.equations.size()),
         sum_root_(g.equations.size(), false),
         in_sum_(g.equations.size(), false) {
     out_.sources.resize(g.avals.size());
@@ -82,12 +48,19 @@ class Finder {
     for (std::size_t v = 0; v < g.avals.size(); ++v) same_[v] = static_cast<Var>(v);
   }
 
-  NodeGraph run() {
+  NodeGraph run(bool join) {
     number_values();
     find_shared();
     find_sums();
     make_nodes();
+    make_kinds();
+    if (join)
+      join_nodes(g_, out_, kind_, kinds_of_nodes_, [&](std::int32_t n) {
+        const std::int32_t k = out_.equations_of(n)[0];
+        return may_join(equation(k).op) && !sum_root_[static_cast<std::size_t>(k)];
+      });
     make_signatures();
+    find_results();
     return std::move(out_);
   }
 
@@ -107,7 +80,7 @@ class Finder {
 
   // Which of the values that are made of inputs and numbers alone are equal.
   void number_values() {
-    Numbering values(g_.equations.size());
+    Numbering values;
     Vec<std::int32_t> first_of_value;
     for (std::size_t i = 0; i < shared_inputs_; ++i) static_[at(g_.inputs[i])] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
@@ -301,17 +274,28 @@ class Finder {
         continue;
       }
       const auto id = static_cast<std::int32_t>(out_.nodes.size());
+      begin_node();
       Node& n = out_.nodes.emplace_back();
-      n.equation = static_cast<std::int32_t>(k);
       if (effect) n.after = std::exchange(last_effect, id);
-      out_.first.push_back(static_cast<std::int32_t>(out_.operands.size()));
-      if (sum_root_[k]) add_terms(n.equation);
-      else
-        for (Var v : e.inputs) out_.operands.push_back(same_[at(v)]);
+      out_.equations.push_back(static_cast<std::int32_t>(k));
+      if (sum_root_[k]) {
+        add_terms(static_cast<std::int32_t>(k));
+      } else {
+        for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+          out_.operands.push_back(same_[at(e.inputs[i])]);
+          out_.wires.push_back(static_cast<std::int32_t>(i));
+        }
+      }
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
         out_.sources[at(e.outputs[i])] = {Source::Kind::node, -1, id, static_cast<std::int32_t>(i)};
     }
-    out_.first.push_back(static_cast<std::int32_t>(out_.operands.size()));
+    begin_node();
+    out_.recorded = out_.nodes.size();
+  }
+  void begin_node() {
+    out_.first_equation.push_back(static_cast<std::int32_t>(out_.equations.size()));
+    out_.first_operand.push_back(static_cast<std::int32_t>(out_.operands.size()));
+    out_.first_wire.push_back(static_cast<std::int32_t>(out_.wires.size()));
   }
   bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
 
@@ -322,22 +306,25 @@ class Finder {
     static constexpr std::size_t most = 64;
   };
 
+  // Kinds of nodes: of equations; what has effects is of a kind of its own.
+  void make_kinds() {
+    kind_.resize(out_.nodes.size());
+    for (std::size_t n = 0; n < kind_.size(); ++n) {
+      const std::int32_t k = out_.equations[n];
+      kind_[n] = has_effect(equation(k)) ? -1 : kind_of(k);
+    }
+    kinds_of_nodes_ = kind_numbers_.count();
+    for (std::int32_t& k : kind_)
+      if (k < 0) k = kinds_of_nodes_++;
+  }
+
   void make_signatures() {
     const std::size_t count = out_.nodes.size();
-    // Kinds of nodes: of equations; sums by their type; what has effects is of a kind of its own.
-    Vec<std::int32_t> kind(count);
-    for (std::size_t n = 0; n < count; ++n) {
-      const std::int32_t k = out_.nodes[n].equation;
-      const Equation& e = equation(k);
-      kind[n] = has_effect(e) ? -1 : kind_of(k);
-    }
+    const Vec<std::int32_t>& kind = kind_;
+    const std::int32_t kinds = kinds_of_nodes_;
     const auto is_sum = [&](std::size_t n) {
-      return sum_root_[static_cast<std::size_t>(out_.nodes[n].equation)];
+      return sum_root_[at(out_.equations_of(static_cast<std::int32_t>(n))[0])];
     };
-
-    std::int32_t kinds = kind_numbers_.count();
-    for (std::int32_t& k : kind)
-      if (k < 0) k = kinds++;
 
     // Nodes whose large operands differ are of different signatures, where each is used often.
     Vec<std::int32_t> first_place(static_cast<std::size_t>(kinds), -1);
@@ -370,7 +357,7 @@ class Finder {
               nodes_of[static_cast<std::size_t>(k)] >= nodes_of_one * different);
     };
 
-    Numbering numbering(count);
+    Numbering numbering;
     Vec<std::int32_t> first_node;
     for (std::size_t n = 0; n < count; ++n) {
       const std::span<const Var> own = out_.operands_of(static_cast<std::int32_t>(n));
@@ -400,15 +387,39 @@ class Finder {
   }
   void add_signature(std::size_t n, std::span<const Var> operands, bool sum) {
     Signature s;
-    s.equation = out_.nodes[n].equation;
-    const Equation& e = equation(s.equation);
+    s.node = static_cast<std::int32_t>(n);
+    const std::span<const std::int32_t> equations = out_.equations_of(s.node);
+    const Equation& e = equation(equations[0]);
     s.kind = sum             ? Signature::Kind::sum
              : has_effect(e) ? Signature::Kind::alone
                              : Signature::Kind::op;
-    s.heavy = !is_elementwise(e.op) && !sum;
+    s.heavy =
+        !sum && any_of(equations, [&](std::int32_t k) { return !is_elementwise(equation(k).op); });
     if (!sum)
       for (Var v : operands) s.shared.push_back(is_shared_var(v) ? v : -1);
     out_.signatures.push_back(std::move(s));
+  }
+  // What is read by others than the equations of the node that gives it.
+  void find_results() {
+    for (Signature& s : out_.signatures) {
+      std::size_t results = 0;
+      for (std::int32_t k : out_.equations_of(s.node)) results += equation(k).outputs.size();
+      s.result.resize(results, out_.equations_of(s.node).size() == 1 ? 0 : -1);
+    }
+    const auto read = [&](Var v) {
+      const Source& s = out_.sources[at(v)];
+      if (s.kind != Source::Kind::node) return;
+      const std::int32_t signature = out_.nodes[static_cast<std::size_t>(s.node)].signature;
+      out_.signatures[static_cast<std::size_t>(signature)]
+          .result[static_cast<std::size_t>(s.output)] = 0;
+    };
+    for (Var v : out_.operands) read(v);
+    for (Var v : g_.outputs) read(v);
+    for (Signature& s : out_.signatures) {
+      std::int32_t next = 0;
+      for (std::int32_t& r : s.result)
+        if (r == 0) r = next++;
+    }
   }
   static bool contains(const Vec<Var>& list, Var v) {
     return std::find(list.begin(), list.end(), v) != list.end();
@@ -421,6 +432,8 @@ class Finder {
   Vec<bool> static_;         ///< per Var: made of inputs and numbers alone
   Vec<bool> shared_;         ///< per Var: … and computed once for all nodes
   Vec<std::int32_t> kinds_;  ///< per equation, as far as they are known
+  Vec<std::int32_t> kind_;   ///< per node
+  std::int32_t kinds_of_nodes_ = 0;
   Numbering kind_numbers_;
   /// Per kind: an equation, and how many different shared values there are.
   Vec<std::int32_t> first_of_kind_, shared_of_kind_;
@@ -435,8 +448,8 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(const GraphBody& g, std::size_t given) {
-  return finding::Finder(g, given).run();
+NodeGraph find_nodes(const GraphBody& g, bool join, std::size_t given) {
+  return finding::Finder(g, given).run(join);
 }
 
 }  // namespace vt::detail::autobatching

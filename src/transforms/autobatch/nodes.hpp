@@ -15,7 +15,7 @@ struct Source {
   enum class Kind : std::uint8_t {
     shared,  ///< computed once: an input, or made of such
     given,   ///< a value of one instance that is known already
-    node     ///< result `output` of node `node`
+    node     ///< result `output` of node `node`, of those of its equations one after the other
   } kind = Kind::shared;
   Var var = -1;  ///< shared: the first of those that are the same; given: the input
   std::int32_t node = -1, output = 0;
@@ -30,17 +30,20 @@ struct RowRead {
 /// What nodes that may run together have in common.
 struct Signature {
   enum class Kind : std::uint8_t {
-    op,    ///< one equation, or a call
+    op,    ///< equations, of which none has effects
     sum,   ///< all operands added up, however many
     alone  ///< has effects: in the order of recording, never batched
   } kind = Kind::op;
-  std::int32_t equation = -1;  ///< one that has it
-  Vec<Var> shared;             ///< per operand: what all nodes share; −1: each has its own
-  bool heavy = false;          ///< more than an element-wise op
+  std::int32_t node = -1;    ///< one that has it
+  Vec<Var> shared;           ///< per operand: what all nodes share; −1: each has its own
+  Vec<std::int32_t> result;  ///< per result of the equations: its number among those that others
+                             ///< than these equations read; −1: none does
+  bool heavy = false;        ///< more than an element-wise op
 };
 
+/// An equation, or several that always follow one another.
 struct Node {
-  std::int32_t equation = -1, signature = -1;
+  std::int32_t signature = -1;
   std::int32_t after = -1;  ///< the last node with effects before this one, if it has some itself
 };
 
@@ -48,18 +51,38 @@ struct NodeGraph {
   Vec<Source> sources;       ///< per Var
   Vec<RowRead> row_reads;    ///< per Var; array −1: it is no such row
   Vec<std::int32_t> makers;  ///< per Var: the equation that makes it; −1: an input
-  Vec<Node> nodes;           ///< in the order of recording
-  Vec<std::int32_t> first;   ///< per node, and one more: where its operands begin
-  Vec<Var> operands;         ///< of all nodes, one after the other
+  Vec<Node> nodes;           ///< each after those that it needs
+  /// Of all nodes, one after the other; where those of each begin, and one number more.
+  Vec<std::int32_t> equations, first_equation;
+  Vec<Var> operands;
+  Vec<std::int32_t> first_operand;
+  /// Per operand of the equations of a node: which one of the node's it is; −1 − r: result r of its
+  /// own equations. Those of nodes of one equation are that equation's.
+  Vec<std::int32_t> wires, first_wire;
   Vec<Signature> signatures;
+  std::size_t recorded = 0;  ///< so many nodes there were before some were joined
 
+  std::span<const std::int32_t> equations_of(std::int32_t node) const {
+    return part(equations, first_equation, node);
+  }
   std::span<const Var> operands_of(std::int32_t node) const {
+    return part(operands, first_operand, node);
+  }
+  std::span<const std::int32_t> wires_of(std::int32_t node) const {
+    return part(wires, first_wire, node);
+  }
+
+ private:
+  template <class T>
+  static std::span<const T> part(const Vec<T>& all, const Vec<std::int32_t>& first,
+                                 std::int32_t node) {
     const auto n = static_cast<std::size_t>(node);
-    return {operands.data() + first[n], static_cast<std::size_t>(first[n + 1] - first[n])};
+    return {all.data() + first[n], static_cast<std::size_t>(first[n + 1] - first[n])};
   }
 };
 
-/// The last `given` inputs are values of single instances.
-NodeGraph find_nodes(const GraphBody&, std::size_t given = 0);
+/// The last `given` inputs are values of single instances. `join`: equations that always follow one
+/// another are one node; else each is a node of its own.
+NodeGraph find_nodes(const GraphBody&, bool join, std::size_t given = 0);
 
 }  // namespace vt::detail::autobatching

@@ -74,7 +74,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     passes_ = std::move(result.notes);
   }
   compile_steps(backend);
-  plan_ = plan_buffers(fusion_, owned, most_rows_);
+  const Vec<bool> within_results = most_rows_ > 0 ? led_by_rows() : Vec<bool>();
+  plan_ = plan_buffers(fusion_, owned, {within_results.begin(), within_results.size()});
   const GraphBody& g = fusion_.graph;
   fixed_.assign(g.avals.size(), nullptr);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {

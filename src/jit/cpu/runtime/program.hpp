@@ -163,7 +163,9 @@ class Program : public Executable {
   static void run_matrices(const Step& step, void* const* pointers, std::int64_t batch);
   /// What of each step there is for a row; false: not all of it can be cut by rows.
   bool cut_by_rows();
-  bool cut_kernel_by_rows(Step& step, const FusedStep& fused) const;
+  bool cut_kernel_by_rows(Step& step, const FusedStep& fused, bool all_rows_first) const;
+  Vec<bool> rows_first() const;
+  Vec<bool> led_by_rows() const;
   static void run_step_rows(const Step& step, void* const* pointers, const PackedOperands& packed,
                             std::int64_t rows);
   /// Where inputs and results lie, and all that is placed relative to them.

@@ -7,8 +7,10 @@
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/batching.hpp"
+#include "../../passes/any_rows.hpp"
 #include "../../passes/lower_complex.hpp"
 #include "../../passes/passes.hpp"
+#include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
 
 namespace vt::detail {
@@ -47,32 +49,35 @@ bool divides_an_extent(std::int64_t n, const GraphBody& g) {
   });
 }
 
-GraphBody for_rows(const GraphBody& body, const Vec<bool>& mapped, std::int64_t rows) {
-  GraphBody all =
-      simplify(lower_batched_calls(batch_body(body, mapped, rows)), SimplifyFor::running);
-  if (!has_complex(all)) return all;
-  std::optional<GraphBody> real = lower_complex(all);
-  return real ? std::move(*real) : all;
-}
-
 const void* at_row(const void* p, std::int64_t row, std::size_t bytes) {
   return static_cast<const char*>(p) + static_cast<std::size_t>(row) * bytes;
 }
 
 }  // namespace row_blocks
 
-RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend)
-    : body_(std::move(body)), mapped_(std::move(mapped)), backend_(backend) {
+RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, RowBody kind)
+    : body_(std::move(body)), mapped_(std::move(mapped)), kind_(kind) {
   using namespace row_blocks;
   for (Var v : body_->inputs) input_bytes_.push_back(body_->aval(v).bytes());
   for (Var v : body_->outputs) result_bytes_.push_back(body_->aval(v).bytes());
   const Size size = size_for(*body_);
   if (has_effects(*body_) || divides_an_extent(size.most, *body_)) return;
-  auto block = std::make_shared<Program>(for_rows(*body_, mapped_, size.most), backend,
-                                         OwnedInputs(), size.most);
+  GraphBody all = for_rows(size.most);
+  if (has_complex(all)) {
+    std::optional<GraphBody> real = lower_complex(all);
+    if (!real) return;
+    all = std::move(*real);
+  }
+  auto block = std::make_shared<Program>(all, backend, OwnedInputs(), size.most);
   if (!block->by_rows()) return;
   block_ = std::move(block);
   block_rows_ = size.rows;
+}
+
+GraphBody RowProgram::for_rows(std::int64_t rows) const {
+  GraphBody all = kind_ == RowBody::one ? lower_batched_calls(batch_body(*body_, mapped_, rows))
+                                        : *with_rows(*body_, mapped_, rows);
+  return simplify(std::move(all), SimplifyFor::running);
 }
 
 Program::Packed RowProgram::pack(std::span<const void* const> inputs) const {
@@ -115,12 +120,11 @@ void RowProgram::run(std::int64_t rows, std::span<const void* const> inputs,
   else run_blocks(0, blocks);
 }
 
-std::shared_ptr<Program> RowProgram::of_size(std::int64_t rows) const {
+std::shared_ptr<Executable> RowProgram::of_size(std::int64_t rows) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [size, program] : sizes_)
     if (size == rows) return program;
-  sizes_.emplace_back(
-      rows, std::make_shared<Program>(row_blocks::for_rows(*body_, mapped_, rows), backend_));
+  sizes_.emplace_back(rows, host_executable(for_rows(rows)));
   return sizes_.back().second;
 }
 
@@ -131,7 +135,7 @@ void RowProgram::run_bucket(std::int64_t rows, std::span<const void* const> inpu
       has_effects(*body_)
           ? rows
           : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows)));
-  const std::shared_ptr<Program> program = of_size(size);
+  const std::shared_ptr<Executable> program = of_size(size);
   Vec<BufferRef> in;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::size_t bytes = input_bytes_[i];

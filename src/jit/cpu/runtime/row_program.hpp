@@ -9,6 +9,12 @@
 
 namespace vt::detail {
 
+/// What a body of a RowProgram is.
+enum class RowBody {
+  one,   ///< of one row, as that of a batched call
+  block  ///< of rows along axis 0, of which there is one; see with_rows
+};
+
 /// The program is made for a block of rows; more rows are several blocks, fewer a part of one. What
 /// a row's results are does not depend on the rows beside it. A function that cannot be cut by rows
 /// (loops, effects, convolutions) has a program for each power of two of rows instead.
@@ -16,7 +22,7 @@ class RowProgram {
  public:
   /// Inputs that are `mapped` have a value for each row, along axis 0, as all results have.
   /// Throws: Error(backend).
-  RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend);
+  RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, RowBody kind = RowBody::one);
 
   /// What the inputs that rows share are packed in, for as long as they do not change; `inputs`:
   /// null where they may.
@@ -35,16 +41,17 @@ class RowProgram {
                  std::span<const void* const> inputs, std::span<void* const> results) const;
   void run_bucket(std::int64_t rows, std::span<const void* const> inputs,
                   std::span<void* const> results) const;
-  std::shared_ptr<Program> of_size(std::int64_t rows) const;
+  std::shared_ptr<Executable> of_size(std::int64_t rows) const;
+  GraphBody for_rows(std::int64_t rows) const;
 
   const GraphRef body_;
   const Vec<bool> mapped_;
-  const Backend& backend_;
+  const RowBody kind_;
   std::int64_t block_rows_ = 0;
   Vec<std::size_t> input_bytes_, result_bytes_;  ///< of a row
   std::shared_ptr<const Program> block_;
   mutable std::mutex mutex_;
-  mutable Vec<std::pair<std::int64_t, std::shared_ptr<Program>>> sizes_;
+  mutable Vec<std::pair<std::int64_t, std::shared_ptr<Executable>>> sizes_;
 };
 
 }  // namespace vt::detail

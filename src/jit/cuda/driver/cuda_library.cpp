@@ -6,6 +6,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -214,7 +215,7 @@ const LoadedDriver& loaded_driver() {
 std::string load_nvrtc(const std::string& path, Nvrtc& table) {
   void* pointers[nvrtc_count] = {};
   std::string wrong = load_functions(path, nvrtc_names, nvrtc_count, pointers);
-  std::memcpy(&table, pointers, sizeof(table));
+  table = std::bit_cast<Nvrtc>(pointers);
   return wrong;
 }
 

@@ -1,0 +1,62 @@
+// Graphs that were recorded without autobatch: which of them are worth its work.
+#include <algorithm>
+#include <utility>
+
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/batching.hpp"
+#include "../../trace/record/scope.hpp"
+#include "emit.hpp"
+#include "nodes.hpp"
+#include "schedule.hpp"
+
+namespace vt::detail {
+
+namespace graph_batching {
+
+// So many nodes a kind and a batch there are at least, on average.
+constexpr std::size_t least_alike = 8;
+// A kind of node that has not run before is compiled; a batch is a call.
+constexpr double seconds_to_compile = 20e-3, seconds_of_batch = 3e-6;
+// The rows of a batch lie side by side, and live until all of them have been read.
+constexpr std::size_t most_bytes_of_batch = 256 << 20;
+
+std::size_t most_bytes(const GraphBody& g, const autobatching::NodeGraph& nodes,
+                       const autobatching::NodeSchedule& schedule) {
+  std::size_t most = 0;
+  for (std::size_t k = 0; k < schedule.groups(); ++k) {
+    const auto group = schedule.group(k);
+    std::size_t row = 0;
+    for (std::int32_t e : nodes.equations_of(group[0]))
+      for (Var v : g.equations[static_cast<std::size_t>(e)].outputs) row += g.aval(v).bytes();
+    most = std::max(most, row * group.size());
+  }
+  return most;
+}
+
+}  // namespace graph_batching
+
+std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds) {
+  using namespace autobatching;
+  using namespace graph_batching;
+  if (has_effects(graph)) return std::nullopt;
+  const NodeGraph nodes = find_nodes(graph, true);
+  if (nodes.recorded < least_alike * nodes.signatures.size()) return std::nullopt;
+  NodeSchedule schedule = schedule_nodes(nodes, Batching::agenda);
+  if (nodes.recorded < least_alike * schedule.groups() ||
+      graph.outputs.size() * least_alike > nodes.recorded)
+    return std::nullopt;
+  const double batched = seconds_to_compile * static_cast<double>(new_functions(graph, nodes)) +
+                         seconds_of_batch * static_cast<double>(schedule.groups());
+  if (batched > seconds || most_bytes(graph, nodes, schedule) > most_bytes_of_batch)
+    return std::nullopt;
+  Vec<Aval> avals;
+  for (Var v : graph.inputs) avals.push_back(graph.aval(v));
+  BatchStats stats;
+  return closed(record(
+      [&](std::span<const Tensor> tracers) {
+        return emit_schedule(graph, nodes, std::move(schedule), tracers, stats);
+      },
+      avals, {.kind = ScopeKind::branch, .transform = "vt::autobatch"}));
+}
+
+}  // namespace vt::detail

@@ -180,7 +180,9 @@ class Training {
     const auto ms = [&](const char* key, double seconds) {
       std::cout << ", \"" << key << "_ms\": " << 1e3 * seconds / batches;
     };
-    std::cout << "{\"name\": \"" << name_ << "\", \"who\": \"" << own
+    std::cout << "{";
+    if (!options_.figure.empty()) std::cout << "\"figure\": \"" << options_.figure << "\", ";
+    std::cout << "\"name\": \"" << name_ << "\", \"who\": \"" << own
               << "\", \"unit\": \"examples/s\", \"first\": " << first_ << ", \"value\": " << value_
               << ", \"losses\": [" << losses_ << "], \"last_loss\": " << last_
               << ", \"processors\": " << processors_ << ", \"examples\": " << trained_
@@ -224,34 +226,36 @@ void train_row(const std::string& name, const Options& options) {
   else if (name == "tagger_chars") train<suite::TaggerWithCharacters>("tagger_chars", options);
   else if (name == "tree_lstm") train<suite::TreeLstm>("tree_lstm", options);
   else if (name == "parser") train<suite::Parser>("parser", options);
+  else if (name == "parser_once") train<suite::ParserOnce>("parser_once", options);
   else if (name == "synthetic_tagger") train<suite::SyntheticTagger>("synthetic_tagger", options);
   else throw std::runtime_error("no row " + name);
 }
 
-constexpr std::array<vt::Batching, 3> strategies{vt::Batching::none, vt::Batching::by_depth,
-                                                 vt::Batching::agenda};
+/// One by one takes long: of so many examples only.
+constexpr std::size_t examples_one_by_one = 128;
+
+void train_strategy(const char* name, Options options, vt::Batching strategy) {
+  options.strategy = strategy;
+  if (strategy == vt::Batching::none)
+    options.batches = std::max<std::size_t>(1, examples_one_by_one / options.batch);
+  train_row(name, options);
+}
 
 /// What the paper's figures and tables compare.
 void draw_figure(Options options) {
+  constexpr std::array<vt::Batching, 3> all{vt::Batching::none, vt::Batching::by_depth,
+                                            vt::Batching::agenda};
   if (options.figure == "by_hand") {
     options.phases = true;
     for (const char* name : {"tagger", "tagger_by_hand"})
-      for (const vt::Batching strategy : strategies) {
-        options.strategy = strategy;
-        train_row(name, options);
-      }
+      for (const vt::Batching strategy : all) train_strategy(name, options, strategy);
   } else if (options.figure == "strategies") {
     for (const char* name : {"tagger", "tagger_chars", "tree_lstm", "parser"})
-      for (const vt::Batching strategy : strategies) {
-        options.strategy = strategy;
-        train_row(name, options);
-      }
+      for (const vt::Batching strategy : all) train_strategy(name, options, strategy);
   } else if (options.figure == "sizes") {
     for (options.batch = 1; options.batch <= 128; options.batch *= 2)
-      for (const vt::Batching strategy : {vt::Batching::none, vt::Batching::agenda}) {
-        options.strategy = strategy;
-        train_row("tree_lstm", options);
-      }
+      for (const vt::Batching strategy : {vt::Batching::none, vt::Batching::agenda})
+        train_strategy("tree_lstm", options, strategy);
   } else {
     throw std::runtime_error("no figure " + options.figure);
   }
@@ -286,7 +290,8 @@ Options parsed(int count, char** arguments) {
   }
   if (options.folder.empty()) throw std::runtime_error("usage: bench_autobatch FOLDER [NAME ...]");
   if (options.names.empty())
-    options.names = {"tagger", "tagger_chars", "tree_lstm", "parser", "synthetic_tagger"};
+    options.names = {"tagger", "tagger_chars", "tree_lstm",
+                     "parser", "parser_once",  "synthetic_tagger"};
   return options;
 }
 

@@ -333,7 +333,7 @@ def codegen_text(times, markdown=False):
 
 # Examples a second that vt is to train with, on one thread of an AVX-512 machine.
 autobatch_targets = {"tagger": 450, "tagger_chars": 380, "tree_lstm": 800, "parser": 150,
-                     "synthetic_tagger": 111}
+                     "parser_once": 150, "synthetic_tagger": 111}
 
 
 def autobatch_text(rows, markdown=False):
@@ -353,6 +353,33 @@ def autobatch_text(rows, markdown=False):
     head = ("examples/s", "vt", "DyNet unbatched", "DyNet", "DyNet native", "PyTorch", "JAX",
             "of the best peer", "wanted", "reached")
     return laid_out(head, lines, markdown)
+
+
+def autobatch_figures_text(rows, markdown=False):
+    """What the figures of the paper compare, of vt alone: three tables."""
+    strategies = {"vt_none": "one by one", "vt_by_depth": "by depth", "vt": "agenda"}
+    phases = ("record", "schedule", "emit", "transforms", "forward", "backward", "update")
+    of = {figure: [row for row in rows if row["figure"] == figure]
+          for figure in ("by_hand", "strategies", "sizes")}
+    for row in of["by_hand"]:
+        row["backward_ms"] = row["run_ms"] - row["forward_ms"]
+    tables = [laid_out(
+        ("ms a minibatch", "strategy", "groups", *phases, "examples/s"),
+        [(row["name"], strategies[row["who"]], str(row["groups"]),
+          *(f"{row[phase + '_ms']:.1f}" for phase in phases), f"{row['value']:.1f}")
+         for row in of["by_hand"]], markdown)]
+
+    def speeds(figure, key, title):
+        shown = [who for who in strategies if any(row["who"] == who for row in of[figure])]
+        known = {(row[key], row["who"]): row["value"] for row in of[figure]}
+        names = dict.fromkeys(row[key] for row in of[figure])
+        return laid_out((title, *(strategies[who] for who in shown)),
+                        [(str(name), *(f"{known[name, who]:.1f}" for who in shown))
+                         for name in names], markdown)
+
+    tables.append(speeds("strategies", "name", "examples/s"))
+    tables.append(speeds("sizes", "batch", "trees at a time"))
+    return "\n\n".join(tables)
 
 
 def text(times, counters, markdown=False):

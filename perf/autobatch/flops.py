@@ -34,8 +34,10 @@ def main():
 
     (_, _, _, relations), parses = data.read(folder / "parses.txt", False)
     words = sum(map(len, parses))
-    products["parser"] = ((words + examples) * (lstm(125, HIDDEN) + lstm(2 * HIDDEN, HIDDEN))
-                          + 2 * words * (2 * 16 * HIDDEN * HEAD + HEAD * (2 * relations + 1 + 3)))
+    read = (words + examples) * (lstm(125, HIDDEN) + lstm(2 * HIDDEN, HIDDEN))
+    ends, last = 8 * 2 * HIDDEN * 2 * HEAD, HEAD * (2 * relations + 1 + 3)
+    products["parser"] = read + 2 * words * (ends + last)
+    products["parser_once"] = read + (words + examples) * ends + 2 * words * last
 
     (_, _, tags, _), synthetic = data.read(folder / "synthetic.txt", True)
     products["synthetic_tagger"] = sum(map(len, synthetic)) * (

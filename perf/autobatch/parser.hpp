@@ -39,17 +39,17 @@ constexpr std::array<Action, 3> all_actions{Action::left, Action::right, Action:
 /// The state of a sentence's parse. Words count from 1; the root, 0, is the last of the buffer.
 class ParserState {
  public:
-  /// A word, or the root, with the vectors of the ends of the phrase that hangs from it.
+  /// A word, or the root, with the ends of the phrase that hangs from it: places in the sentence,
+  /// whose last is that of the root.
   struct Item {
     std::int64_t at, head, relation;
-    Tensor left, right;
+    std::size_t left, right;
   };
 
-  ParserState(const Parse& words, const std::vector<Tensor>& vectors) {
-    buffer_.push_back({0, -1, -1, vectors.back(), vectors.back()});
+  explicit ParserState(const Parse& words) {
+    buffer_.push_back({0, -1, -1, words.size(), words.size()});
     for (std::size_t k = words.size(); k-- > 0;)
-      buffer_.push_back({static_cast<std::int64_t>(k) + 1, words[k].head, words[k].relation,
-                         vectors[k], vectors[k]});
+      buffer_.push_back({static_cast<std::int64_t>(k) + 1, words[k].head, words[k].relation, k, k});
   }
 
   bool done() const { return stack_.empty() && buffer_.size() == 1; }
@@ -103,7 +103,10 @@ class ParserState {
   std::vector<Item> stack_, buffer_;  ///< both grow and shrink at the end
 };
 
-struct Parser {
+/// `once`: each vector is multiplied with the eight matrices of the heads' first layer once, and
+/// not wherever it is an end.
+template <bool once>
+struct ParserModel {
   using Example = Parse;
   static constexpr std::int64_t word_width = 100, tag_width = 25, hidden = 200, both = 2 * hidden,
                                 head = 100, ends = 8;
@@ -169,23 +172,38 @@ struct Parser {
     return x;
   }
 
+  /// A vector as each of the ends; of ParserModel<false> the vector itself.
+  using Ends = std::vector<Tensor>;
+  static Ends ends_of(const Heads& q, const Tensor& vector) {
+    static const auto f = vt::function("ends", [](const Tensor& x, const std::vector<Tensor>& in) {
+      Ends all;
+      for (const Tensor& matrix : in) all.push_back(vt::matmul(x, matrix));
+      return all;
+    });
+    return once ? f(vector, q.in) : Ends(ends, vector);
+  }
+
   /// Of left with each relation, right with each relation, and shift.
-  Tensor scores(const Parameters& p, const ParserState& state) const {
+  Tensor scores(const Parameters& p, const ParserState& state, const std::vector<Ends>& words,
+                const std::array<Ends, 2>& empty) const {
     static const auto f =
-        vt::function("scores", [](const std::vector<Tensor>& x, const Heads& q, const Tensor& to) {
+        vt::function("scores", [](const Ends& x, const Heads& q, const Tensor& to) {
           Tensor sum = q.in_bias;
-          for (std::size_t k = 0; k < x.size(); ++k) sum = sum + vt::matmul(x[k], q.in[k]);
+          for (std::size_t k = 0; k < x.size(); ++k)
+            sum = sum + (once ? x[k] : vt::matmul(x[k], q.in[k]));
           const std::vector<Tensor> h = vt::split(vt::tanh(sum), 2);
           return vt::matmul(h[1], q.labelled) + q.labelled_bias +
                  vt::matmul(vt::matmul(h[0], q.action) + q.action_bias, to);
         });
-    std::vector<Tensor> x;
-    for (std::size_t depth = 0; depth < 3; ++depth) {
-      const ParserState::Item* const item = state.stack(depth);
-      x.push_back(item ? item->left : p.empty[0]);
-      x.push_back(item ? item->right : p.empty[1]);
-    }
-    x.push_back(state.next().left), x.push_back(state.next().right);
+    Ends x;
+    const auto add = [&](const ParserState::Item* item) {
+      for (const bool right : {false, true}) {
+        const Ends& all = item ? words[right ? item->right : item->left] : empty[right];
+        x.push_back(all[x.size()]);
+      }
+    };
+    for (std::size_t depth = 0; depth < 3; ++depth) add(state.stack(depth));
+    add(&state.next());
     return f(x, p.heads, spread);
   }
 
@@ -220,10 +238,13 @@ struct Parser {
         vt::function("margin", [](const Tensor& scores, const Tensor& right, const Tensor& wrong) {
           return 1.0f + vt::take(scores, wrong) - vt::take(scores, right);
         });
-    ParserState state(words, vectors(p, words));
+    std::vector<Ends> all;
+    for (const Tensor& vector : vectors(p, words)) all.push_back(ends_of(p.heads, vector));
+    const std::array<Ends, 2> empty{ends_of(p.heads, p.empty[0]), ends_of(p.heads, p.empty[1])};
+    ParserState state(words);
     Tensor sum = 0.0f;
     while (!state.done()) {
-      const Tensor s = scores(p, state);
+      const Tensor s = scores(p, state, all, empty);
       const Choice c = choose(state, s.data<float>());
       std::int64_t chosen = c.right;
       if (c.wrong >= 0) {
@@ -245,5 +266,8 @@ struct Parser {
  private:
   double uniform() const { return std::uniform_real_distribution<double>()(random); }
 };
+
+using Parser = ParserModel<false>;
+using ParserOnce = ParserModel<true>;
 
 }  // namespace suite

@@ -213,22 +213,32 @@ class Parser(Model):
                   for word, tag in [part[:2] for part in sentence] + [self.root]]
         for layer in self.layers:
             states = both_ways(layer, states)
-        words = [Item(at + 1, head, relation, x)
+        words = [Item(at + 1, head, relation, self.ends(x))
                  for at, ((_, _, head, relation), x) in enumerate(zip(sentence, states))]
-        return words + [Item(0, -1, -1, states[-1])]
+        return words + [Item(0, -1, -1, self.ends(states[-1]))]
+
+    def ends(self, x):
+        """What an end that is this vector brings to the first layers."""
+        return x
 
     def scores(self, parse):
         """A vector: LEFT with each relation, RIGHT with each relation, SHIFT."""
+        action, labelled = (
+            dy.affine_transform([b, w, x])
+            for x, (w, b) in zip(self.first_layers(parse), self.second_layers()))
+        return dy.affine_transform([labelled, self.spread, action])
+
+    def first_layers(self, parse):
         ends = []
         for depth in range(3):
             ends += ([parse.stack[-1 - depth].left, parse.stack[-1 - depth].right]
                      if len(parse.stack) > depth else [self.empty])
         ends += [parse.buffer[-1].left, parse.buffer[-1].right]
         x = dy.concatenate(ends)
-        action, labelled = (
-            dy.affine_transform([b2, w2, dy.tanh(dy.affine_transform([b1, w1, x]))])
-            for w1, b1, w2, b2 in self.heads)
-        return dy.affine_transform([labelled, self.spread, action])
+        return [dy.tanh(dy.affine_transform([b, w, x])) for w, b, _, _ in self.heads]
+
+    def second_layers(self):
+        return [(w, b) for _, _, w, b in self.heads]
 
     def next(self, parse, scores, values):
         """The action by the dynamic oracle; and the loss, if the margin is not kept."""
@@ -260,6 +270,9 @@ class Parser(Model):
 
     def step(self, batch):
         dy.renew_cg()
+        return self.steps(batch)
+
+    def steps(self, batch):
         n = self.relations
         spread = np.zeros((2 * n + 1, 3))
         spread[:n, LEFT] = spread[n:2 * n, RIGHT] = spread[2 * n, SHIFT] = 1
@@ -276,8 +289,43 @@ class Parser(Model):
         return self.update(dy.esum(losses)) if losses else 0.0
 
 
+class ParserOnce(Parser):
+    """The same; each vector is multiplied with the eight parts of the first layers once."""
+
+    def __init__(self, head):
+        super().__init__(head)
+        both = 2 * PARSER_HIDDEN
+        self.heads = [heads[2:] for heads in self.heads]
+        self.parts = [self.weights(2 * PARSER_HEAD, both) for _ in range(8)]
+        self.bias = self.weights(2 * PARSER_HEAD)
+
+    def ends(self, x):
+        return [part * x for part in self.parts]
+
+    def step(self, batch):
+        dy.renew_cg()
+        empty = dy.pick_range(self.empty, 0, 2 * PARSER_HIDDEN), dy.pick_range(
+            self.empty, 2 * PARSER_HIDDEN, 4 * PARSER_HIDDEN)
+        self.missing = [self.ends(x) for x in empty]
+        return self.steps(batch)
+
+    def first_layers(self, parse):
+        items = [parse.stack[-1 - depth] if len(parse.stack) > depth else None
+                 for depth in range(3)] + [parse.buffer[-1]]
+        ends = []
+        for item in items:
+            left, right = (item.left, item.right) if item else self.missing
+            ends += [left[len(ends)], right[len(ends) + 1]]
+        x = dy.tanh(dy.esum([self.bias] + ends))
+        return dy.pick_range(x, 0, PARSER_HEAD), dy.pick_range(x, PARSER_HEAD, 2 * PARSER_HEAD)
+
+    def second_layers(self):
+        return self.heads
+
+
 models = {"tagger": (Tagger, "tagger", True), "tagger_chars": (TaggerChars, "tagger", True),
           "tree_lstm": (TreeLSTM, "trees", False), "parser": (Parser, "parses", False),
+          "parser_once": (ParserOnce, "parses", False),
           "synthetic_tagger": (SyntheticTagger, "synthetic", True)}
 
 

@@ -219,8 +219,9 @@ constexpr std::uint64_t large = 1 << 18;
 constexpr std::size_t many_equations = 1024;
 // About the seconds that an equation takes the interpreter, beside its work, and the compiler.
 constexpr double seconds_to_interpret = 1.5e-6, seconds_of_work = 1e-9, seconds_to_compile = 75e-6;
-// A program of one Graph moves small values in registers, where batches have them in memory.
-constexpr std::size_t small_bytes = 256;
+// A program of one Graph moves small values in registers, where batches have them in memory; but
+// one of more equations takes seconds to compile.
+constexpr std::size_t small_bytes = 256, most_worth_compiling = 4096;
 
 bool batches_graphs() {
   static const bool made = autobatch_from_environment() != "off";
@@ -237,7 +238,8 @@ std::shared_ptr<Executable> batched(const GraphBody& graph, const Backend& b, bo
   if (!calls || !suits_call_list(*calls)) return nullptr;
   return std::make_shared<CallList>(simplify(*calls, SimplifyFor::running), b);
 }
-bool has_small_values(const GraphBody& graph) {
+bool is_worth_compiling(const GraphBody& graph) {
+  if (graph.equations.size() > most_worth_compiling) return false;
   std::size_t bytes = 0;
   for (const Equation& e : graph.equations)
     for (Var v : e.outputs) bytes += graph.aval(v).bytes();
@@ -390,7 +392,7 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
                              !(at_first_sight && rounds_in_its_own_way(graph));
   if (on_host && !known) {
     if (std::shared_ptr<Executable> list = batched(graph, *b, may_interpret)) {
-      if (!has_small_values(graph)) {
+      if (!is_worth_compiling(graph)) {
         const std::lock_guard lock(entry->mutex);
         entry->executable = list;
       }

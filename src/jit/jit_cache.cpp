@@ -36,6 +36,7 @@ struct JitCache::Entry {
   // variables: inputs behind the arguments, and results of those that are updated
   Vec<OwnState> states;
   MetNumbers met;
+  bool shares_program = false;  ///< with calls of other numbers of rows
 
   /// What the program reads, in order: arguments, states, what was captured.
   SmallVec<BufferRef, 8> inputs(std::span<const Tensor> arguments, CallSite where) const {
@@ -98,6 +99,7 @@ void JitCache::Entry::compile(std::span<const Tensor> arguments,
   captured_values = brought(captured_values, device);
   if (device.kind == Device::Kind::cpu && donated.empty() && states.empty())
     executable = families.program(family, *graph, arguments.size());
+  shares_program = executable != nullptr;
   if (!executable) executable = compile_graph(*graph, device, donated);
 }
 
@@ -214,7 +216,8 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     fresh->compile(arguments, state_->device, donated, state_->families, static_key.bytes, where);
   Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
   const std::unique_lock lock(state_->mutex);
-  if (!traced) state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);
+  if (!traced && !fresh->shares_program)
+    state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);
   std::shared_ptr<const Entry>& kept = *state_->programs.emplace(std::move(key), fresh, gone);
   // Another thread may have been first; its program is as good.
   if (!traced && !kept->executable) gone.push_back(std::exchange(kept, std::move(fresh)));

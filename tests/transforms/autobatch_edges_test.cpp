@@ -479,4 +479,34 @@ TEST(AutobatchErrors, AnExceptionOfAnInstanceComesOutAsItIs) {
             2.0);
 }
 
+// A sum whose beginning is another sum, before or behind it.
+TEST(AutobatchSums, SumsThatBeginAlike) {
+  const Tensor w = vt::tensor({0.7, -0.4, 1.1});
+  const auto f = [](const std::vector<int>& lengths) {
+    return [lengths](const Tensor& x) {
+      Tensor total = 0.0;
+      for (const int n : lengths) {
+        Tensor e = vt::sin(x);
+        for (int k = 1; k < n; ++k) e = e + vt::sin(x * static_cast<double>(k + 1));
+        total += vt::sum(vt::tanh(e));
+      }
+      return total;
+    };
+  };
+  for (const std::vector<int>& lengths : {std::vector{12, 4},
+                                          {9, 2},
+                                          {12, 11},
+                                          {4, 12},
+                                          {12, 12},
+                                          {30, 9, 20, 9, 30, 1, 29},
+                                          {8, 16, 24, 12}})
+    for (Batching strategy : {Batching::none, Batching::by_depth, Batching::agenda}) {
+      const auto batched = vt::autobatch(f(lengths), {.strategy = strategy});
+      EXPECT_NEAR(batched(w).item<double>(), f(lengths)(w).item<double>(), 1e-12);
+      const auto got = vt::grad(batched)(w).to_vector<double>(),
+                 wanted = vt::grad(f(lengths))(w).to_vector<double>();
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-12);
+    }
+}
+
 }  // namespace

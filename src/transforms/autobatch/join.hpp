@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <vt/detail/function.hpp>
+
 #include "nodes.hpp"
 
 namespace vt::detail::autobatching {
@@ -11,9 +13,10 @@ namespace vt::detail::autobatching {
 /// joins the one that gives its latest operand if those of their lines are equally many, so that
 /// no loop and no branch can be between them. What runs less often than what it reads begins a node
 /// of its own, so that nodes differ in what they do as little as the lines of the program.
-/// `kind`: per node, what it does (equal numbers: the same), and −1 where it is not to be joined;
-/// becomes that of the joined nodes, with numbers from `kinds` on for several equations.
-void join_nodes(const GraphBody&, NodeGraph&, Vec<std::int32_t>& kind, std::int32_t& kinds);
+/// `kind`: per node, what it does (equal numbers: the same); becomes that of the joined nodes, with
+/// numbers from `kinds` on for several equations. `may_join`: of nodes; the op's answer is below.
+void join_nodes(const GraphBody&, NodeGraph&, Vec<std::int32_t>& kind, std::int32_t& kinds,
+                FunctionRef<bool(std::int32_t)> may_join);
 
 /// May equations of this op be joined with others?
 bool may_join(Op op);

@@ -198,28 +198,37 @@ class Finder {
     return reads_row(e) || shared_of_kind_[static_cast<std::size_t>(kind_of(k))] <= most_shared;
   }
 
-  // Chains and trees of additions whose partial sums nobody else reads.
+  // Chains and trees of additions whose partial sums nobody else reads, nor a value that is equal
+  // to one: of equal equations the first alone is computed.
   void find_sums() {
     const std::size_t count = g_.equations.size();
     Vec<std::int32_t> reads(g_.avals.size(), 0), terms(count, 0);
+    const auto is_first = [&](const Equation& e) {
+      return e.outputs.empty() || same_[at(e.outputs[0])] == e.outputs[0];
+    };
     for (const Equation& e : g_.equations)
-      for (Var v : e.inputs) ++reads[at(v)];
-    for (Var v : g_.outputs) reads[at(v)] += 2;
-    const auto inner = [&](Var v) {
-      const std::int32_t k = out_.makers[at(v)];
-      return k >= 0 && terms[static_cast<std::size_t>(k)] > 0 && reads[at(v)] == 1;
+      if (is_first(e))
+        for (Var v : e.inputs) ++reads[at(same_[at(v)])];
+    for (Var v : g_.outputs) reads[at(same_[at(v)])] += 2;
+    // The equation of a partial sum; −1: another value.
+    const auto partial = [&](Var v) {
+      const Var first = same_[at(v)];
+      const std::int32_t k = out_.makers[at(first)];
+      return k >= 0 && terms[static_cast<std::size_t>(k)] > 0 && reads[at(first)] == 1 ? k : -1;
     };
     for (std::size_t k = 0; k < count; ++k) {
       const Equation& e = g_.equations[k];
-      if (e.op != Op::add || shared_[at(e.outputs[0])]) continue;
+      if (e.op != Op::add || shared_[at(e.outputs[0])] || !is_first(e)) continue;
       const Aval& sum = g_.aval(e.outputs[0]);
       if (is_bool(sum.dtype)) continue;
       bool alike = true;
       for (Var v : e.inputs)
         alike = alike && g_.aval(v).dtype == sum.dtype && g_.aval(v).shape == sum.shape;
       if (!alike) continue;
-      for (Var v : e.inputs)
-        terms[k] += inner(v) ? terms[static_cast<std::size_t>(out_.makers[at(v)])] : 1;
+      for (Var v : e.inputs) {
+        const std::int32_t part = partial(v);
+        terms[k] += part >= 0 ? terms[static_cast<std::size_t>(part)] : 1;
+      }
     }
     // From the last on: a sum that is no term of another one is a root.
     Vec<bool> seen(count, false);
@@ -235,7 +244,7 @@ class Finder {
         seen[static_cast<std::size_t>(top)] = true;
         in_sum_[static_cast<std::size_t>(top)] = is_sum;
         for (Var v : equation(top).inputs)
-          if (inner(v)) open.push_back(out_.makers[at(v)]);
+          if (const std::int32_t part = partial(v); part >= 0) open.push_back(part);
       }
     }
   }
@@ -243,7 +252,7 @@ class Finder {
   void add_terms(std::int32_t root) {
     Vec<Var> open{equation(root).inputs[1], equation(root).inputs[0]};
     while (!open.empty()) {
-      const Var v = open.back();
+      const Var v = same_[at(open.back())];
       open.pop_back();
       const std::int32_t k = out_.makers[at(v)];
       if (k >= 0 && in_sum_[static_cast<std::size_t>(k)] &&
@@ -251,7 +260,7 @@ class Finder {
         open.push_back(equation(k).inputs[1]);
         open.push_back(equation(k).inputs[0]);
       } else {
-        out_.operands.push_back(same_[at(v)]);
+        out_.operands.push_back(v);
       }
     }
   }

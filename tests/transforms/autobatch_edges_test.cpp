@@ -509,4 +509,21 @@ TEST(AutobatchSums, SumsThatBeginAlike) {
     }
 }
 
+// Operands that all nodes share, and that are another operand of some.
+TEST(AutobatchSums, ASharedOperandTwice) {
+  const Tensor a = vt::tensor({1.0, 2.0, 3.0}), b = vt::tensor({4.0, 5.0, 6.0});
+  const auto f = [](const Tensor& x, const Tensor& y) {
+    Tensor total = 0.0;
+    for (int k = 0; k < 12; ++k) {
+      Tensor z = x * static_cast<double>(k + 1);
+      for (int i = 0; i < k % 4; ++i) z = vt::sin(z);
+      total += vt::sum((k % 4 == 2 ? y : x) + (x + z)) * vt::sum((k % 4 == 2 ? y : x) * x * z);
+    }
+    return total;
+  };
+  for (Batching strategy : strategies)
+    EXPECT_NEAR(vt::autobatch(f, {.strategy = strategy})(a, b).item<double>(),
+                f(a, b).item<double>(), 1e-9);
+}
+
 }  // namespace

@@ -398,7 +398,7 @@ class Emitter {
         operands.push_back(shared_tensor(s.shared[i]));
         continue;
       }
-      if (const int same = same_operand(group, i); same >= 0) {
+      if (const int same = same_operand(group, s, i); same >= 0) {
         operands.push_back(operands[static_cast<std::size_t>(same)]);
         continue;
       }
@@ -411,11 +411,11 @@ class Emitter {
         sum_of_array_.emplace(static_cast<std::int32_t>(arrays_.size() + r), sums[r]);
     put(group, emit_all(Op::batched_call, make_params(std::move(params)), operands, where));
   }
-  // The operand before operand i that is the same in all nodes, as in x · x; rows of shared arrays
-  // are placed one by one.
-  int same_operand(std::span<const std::int32_t> group, std::size_t i) const {
+  // The gathered operand before operand i that is the same in all nodes, as in x · x; rows of
+  // shared arrays are placed one by one.
+  int same_operand(std::span<const std::int32_t> group, const Signature& s, std::size_t i) const {
     for (std::size_t j = 0; j < i; ++j) {
-      bool same = true;
+      bool same = s.shared[j] < 0;
       for (std::int32_t n : group) {
         const std::span<const Var> own = nodes_.operands_of(n);
         same = same && own[j] == own[i] && nodes_.row_reads[at(own[i])].array < 0;

@@ -92,8 +92,8 @@ void check_alive(const Tensor& t, CallSite where) {
   fail(ErrorKind::tracer,
        "a tracer " + aval_of(t).str() + by + (line.empty() ? line : line.substr(1)) +
            " was used after its trace ended, or on another thread; return it from the function "
-           "instead of keeping it. A rule of a custom function gets "
-           "it as an argument",
+           "instead of keeping it (vt::autobatch is a transform, too). A rule of a custom function "
+           "gets it as an argument",
        where);
 }
 

@@ -113,7 +113,6 @@ struct ParserModel {
   static constexpr double explore = 0.1;
   /// The first layers of both heads lie side by side; they have a matrix for each end.
   struct Heads {
-    std::vector<Tensor> in;
     Tensor in_bias;
     Tensor action, action_bias, labelled, labelled_bias;
   };
@@ -121,6 +120,7 @@ struct ParserModel {
     Tensor words, tags;
     std::vector<Lstm> forward, backward;
     Tensor empty;  ///< in place of an item that is missing: two ends
+    std::vector<Tensor> in;
     Heads heads;
   };
   std::int64_t relations = 0;
@@ -142,14 +142,10 @@ struct ParserModel {
     }
     p.empty = table(2, both);
     const std::int64_t outputs = 2 * relations + 1;
-    p.heads = {{},
-               vt::zeros({2 * head}).eval(),
-               weights(head, 3),
-               vt::zeros({3}).eval(),
-               weights(head, outputs),
-               vt::zeros({outputs}).eval()};
+    p.heads = {vt::zeros({2 * head}).eval(), weights(head, 3), vt::zeros({3}).eval(),
+               weights(head, outputs), vt::zeros({outputs}).eval()};
     for (std::int64_t k = 0; k < ends; ++k)
-      p.heads.in.push_back(random_matrix({both, 2 * head}, limit_of_weights(ends * both, head)));
+      p.in.push_back(random_matrix({both, 2 * head}, limit_of_weights(ends * both, head)));
     const Tensor eye = vt::eye(3);
     spread =
         vt::concatenate({vt::repeat(eye[vt::Slice(0, 2)], relations, 0), eye[vt::Slice(2, 3)]});
@@ -174,27 +170,45 @@ struct ParserModel {
 
   /// A vector as each of the ends; of ParserModel<false> the vector itself.
   using Ends = std::vector<Tensor>;
-  static Ends ends_of(const Heads& q, const Tensor& vector) {
+  static Ends ends_of(const Parameters& p, const Tensor& vector) {
     static const auto f = vt::function("ends", [](const Tensor& x, const std::vector<Tensor>& in) {
       Ends all;
       for (const Tensor& matrix : in) all.push_back(vt::matmul(x, matrix));
       return all;
     });
-    return once ? f(vector, q.in) : Ends(ends, vector);
+    return once ? f(vector, p.in) : Ends(ends, vector);
+  }
+
+  /// The heads, of the sum of what the ends bring to their first layers.
+  static Tensor heads_of(const Tensor& sum, const Heads& q, const Tensor& to) {
+    const std::vector<Tensor> h = vt::split(vt::tanh(sum + q.in_bias), 2);
+    return vt::matmul(h[1], q.labelled) + q.labelled_bias +
+           vt::matmul(vt::matmul(h[0], q.action) + q.action_bias, to);
+  }
+  static Tensor scores_of(const Parameters& p, const Ends& x, const Tensor& to) {
+    if constexpr (once) {
+      static const auto f =
+          vt::function("scores", [](const Ends& all, const Heads& q, const Tensor& spread) {
+            Tensor sum = all[0];
+            for (std::size_t k = 1; k < all.size(); ++k) sum = sum + all[k];
+            return heads_of(sum, q, spread);
+          });
+      return f(x, p.heads, to);
+    } else {
+      static const auto f = vt::function(
+          "scores",
+          [](const Ends& all, const std::vector<Tensor>& in, const Heads& q, const Tensor& spread) {
+            Tensor sum = vt::matmul(all[0], in[0]);
+            for (std::size_t k = 1; k < all.size(); ++k) sum = sum + vt::matmul(all[k], in[k]);
+            return heads_of(sum, q, spread);
+          });
+      return f(x, p.in, p.heads, to);
+    }
   }
 
   /// Of left with each relation, right with each relation, and shift.
   Tensor scores(const Parameters& p, const ParserState& state, const std::vector<Ends>& words,
                 const std::array<Ends, 2>& empty) const {
-    static const auto f =
-        vt::function("scores", [](const Ends& x, const Heads& q, const Tensor& to) {
-          Tensor sum = q.in_bias;
-          for (std::size_t k = 0; k < x.size(); ++k)
-            sum = sum + (once ? x[k] : vt::matmul(x[k], q.in[k]));
-          const std::vector<Tensor> h = vt::split(vt::tanh(sum), 2);
-          return vt::matmul(h[1], q.labelled) + q.labelled_bias +
-                 vt::matmul(vt::matmul(h[0], q.action) + q.action_bias, to);
-        });
     Ends x;
     const auto add = [&](const ParserState::Item* item) {
       for (const bool right : {false, true}) {
@@ -204,7 +218,7 @@ struct ParserModel {
     };
     for (std::size_t depth = 0; depth < 3; ++depth) add(state.stack(depth));
     add(&state.next());
-    return f(x, p.heads, spread);
+    return scores_of(p, x, spread);
   }
 
   /// What the oracle makes of scores: the best that costs nothing, the best other one that is
@@ -239,8 +253,8 @@ struct ParserModel {
           return 1.0f + vt::take(scores, wrong) - vt::take(scores, right);
         });
     std::vector<Ends> all;
-    for (const Tensor& vector : vectors(p, words)) all.push_back(ends_of(p.heads, vector));
-    const std::array<Ends, 2> empty{ends_of(p.heads, p.empty[0]), ends_of(p.heads, p.empty[1])};
+    for (const Tensor& vector : vectors(p, words)) all.push_back(ends_of(p, vector));
+    const std::array<Ends, 2> empty{ends_of(p, p.empty[0]), ends_of(p, p.empty[1])};
     ParserState state(words);
     Tensor sum = 0.0f;
     while (!state.done()) {

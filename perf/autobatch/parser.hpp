@@ -255,6 +255,10 @@ struct ParserModel {
     std::vector<Ends> all;
     for (const Tensor& vector : vectors(p, words)) all.push_back(ends_of(p, vector));
     const std::array<Ends, 2> empty{ends_of(p, p.empty[0]), ends_of(p, p.empty[1])};
+    // Of all words in the first batch, and not of each when the parser comes to it.
+    std::vector<Tensor> first;
+    for (const Ends& e : all) first.push_back(e[0]);
+    vt::eval(first);
     ParserState state(words);
     Tensor sum = 0.0f;
     while (!state.done()) {

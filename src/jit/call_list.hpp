@@ -27,9 +27,7 @@ class CallList : public Executable {
   GraphBody graph_;
   const Backend& backend_;
   Vec<Step> steps_;
-  /// Per Var: the Var in whose sum it ends, itself mostly; how many steps read it.
-  Vec<Var> sum_;
-  Vec<std::int32_t> uses_;
+  Vec<Var> sum_;  ///< per Var: the Var in whose sum it ends, itself mostly
 };
 
 /// Are there batched calls among its equations?

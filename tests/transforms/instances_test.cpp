@@ -3,9 +3,12 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vt/vt.hpp>
+
+#include "../../src/transforms/autobatch/instances.hpp"
 
 #include "support/property.hpp"
 
@@ -457,6 +460,29 @@ TEST(Instances, ARecursionThatIsTooDeepNamesTheInstance) {
     EXPECT_NE(std::string(e.what()).find("instance 1 "), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("instances_test.cpp"), std::string::npos) << e.what();
   }
+}
+
+TEST(Instances, OneThatNeverEndsIsNamed) {
+  std::uint64_t& most = vt::detail::autobatching::most_looks();
+  const std::uint64_t before = std::exchange(most, 50);
+  const auto f = vt::autobatch([](const Tensor& x) {
+    std::vector<int> items{0, 1, 2};
+    vt::instances(items, [&](int k) {
+      Tensor y = x + static_cast<float>(k);
+      while (k == 1 || y.item<float>() < 4)
+        y = vt::sin(y) + (k == 1 ? 0.0f : 4.0f) * y.item<float>();
+    });
+    return x;
+  });
+  try {
+    f(vt::tensor(1.0f));
+    ADD_FAILURE() << "no error";
+  } catch (const vt::Error& e) {
+    const std::string message = e.what();
+    EXPECT_NE(message.find("instance 1 does not end"), std::string::npos) << message;
+    EXPECT_NE(message.find("instances_test.cpp"), std::string::npos) << message;
+  }
+  most = before;
 }
 
 TEST(Instances, ATracerKeptBeyondTheBatch) {

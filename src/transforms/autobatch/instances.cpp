@@ -86,7 +86,21 @@ void InstanceRun::run(std::size_t count) {
   std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
+std::uint64_t& most_looks() {
+  static std::uint64_t most = 1'000'000;
+  return most;
+}
+
 void InstanceRun::compute() {
+  if (++looks_so_far_ > most_looks()) {
+    Instance& first = *waiting_.front();
+    first.fault = std::make_exception_ptr(Error(
+        ErrorKind::value, "vt::instances: instance " + std::to_string(first.coroutine.number()) +
+                              " does not end: it waits for a value after " +
+                              std::to_string(most_looks()) + " looks; does its loop end?" +
+                              at(first.where)));
+    return;
+  }
   std::vector<Tensor> all;
   for (const std::unique_ptr<Instance>& instance : waiting_)
     all.insert(all.end(), instance->wanted.begin(), instance->wanted.end());

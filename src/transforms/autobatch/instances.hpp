@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
@@ -14,6 +15,9 @@
 #include "looks.hpp"
 
 namespace vt::detail::autobatching {
+
+/// An instance that has not ended after so many batches of looks has an error. Tests lower it.
+std::uint64_t& most_looks();
 
 class InstanceRun {
  public:
@@ -40,6 +44,7 @@ class InstanceRun {
   FunctionRef<void(std::size_t)> body_;
   Vec<std::unique_ptr<Instance>> waiting_;  ///< in the order of the items
   Instance* running_ = nullptr;
+  std::uint64_t looks_so_far_ = 0;
   std::exception_ptr thrown_;
 };
 

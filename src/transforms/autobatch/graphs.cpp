@@ -20,6 +20,19 @@ constexpr double seconds_to_compile = 20e-3, seconds_of_batch = 3e-6;
 // The rows of a batch lie side by side, and live until all of them have been read.
 constexpr std::size_t most_bytes_of_batch = 256 << 20;
 
+/// Equations on the longest path.
+std::size_t depth_of(const GraphBody& g) {
+  Vec<std::int32_t> depth(g.avals.size(), 0);
+  std::int32_t most = 0;
+  for (const Equation& e : g.equations) {
+    std::int32_t before = 0;
+    for (Var v : e.inputs) before = std::max(before, depth[static_cast<std::size_t>(v)]);
+    for (Var v : e.outputs) depth[static_cast<std::size_t>(v)] = before + 1;
+    most = std::max(most, before + 1);
+  }
+  return static_cast<std::size_t>(most);
+}
+
 std::size_t most_bytes(const GraphBody& g, const autobatching::NodeGraph& nodes,
                        const autobatching::NodeSchedule& schedule) {
   std::size_t most = 0;
@@ -38,7 +51,8 @@ std::size_t most_bytes(const GraphBody& g, const autobatching::NodeGraph& nodes,
 std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds) {
   using namespace autobatching;
   using namespace graph_batching;
-  if (has_effects(graph)) return std::nullopt;
+  // Most chains are told without more work.
+  if (has_effects(graph) || graph.equations.size() < 2 * depth_of(graph)) return std::nullopt;
   const NodeGraph nodes = find_nodes(graph, true);
   if (nodes.recorded < least_alike * nodes.signatures.size()) return std::nullopt;
   NodeSchedule schedule = schedule_nodes(nodes, Batching::agenda);

@@ -25,6 +25,7 @@
 #include "../../src/jit/fusion/conv_spec.cpp"
 #include "../../src/jit/passes/conv_prepare.cpp"
 #include "../../src/jit/services/counters.cpp"
+#include "../../src/jit/services/lane_counters.cpp"
 #ifdef VT_CUDA
 #include "../../src/jit/cuda/program/dump_code.cpp"
 #endif
@@ -246,6 +247,7 @@
 #include "../../src/trace/ir/collectives.cpp"
 #include "../../src/trace/ir/dependence.cpp"
 #include "../../src/trace/ir/effects.cpp"
+#include "../../src/trace/ir/lane_work.cpp"
 #include "../../src/trace/ir/liveness.cpp"
 #include "../../src/trace/ir/printer.cpp"
 #include "../../src/trace/ir/shape_rules.cpp"
@@ -349,6 +351,7 @@
 #include "../../src/transforms/jacobian.cpp"
 #include "../../src/transforms/krylov.cpp"
 #include "../../src/transforms/vmap/batch.cpp"
+#include "../../src/transforms/vmap/lane_calls.cpp"
 #include "../../src/transforms/vmap/lanes.cpp"
 #include "../../src/transforms/vmap/rules/collective.cpp"
 #include "../../src/transforms/vmap/rules/control.cpp"

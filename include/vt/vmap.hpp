@@ -6,6 +6,7 @@
 
 #include <vt/axis_spec.hpp>
 #include <vt/detail/tree_function.hpp>
+#include <vt/lanes.hpp>
 
 namespace vt {
 
@@ -51,6 +52,8 @@ struct VmapOptions {
   /// one chunk stay below it.
   Param<std::int64_t> memory_limit = 0;
   Fallback fallback = Fallback::loop;
+  /// How lanes run where they go different ways; results do not depend on it.
+  LaneSchedule schedule = LaneSchedule::automatic;
 };
 
 namespace detail {
@@ -76,6 +79,7 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
       .chunk = options.chunk,
       .memory_limit = options.memory_limit,
       .must_vectorize = options.fallback == Fallback::error,
+      .schedule = options.schedule,
       .argument_name = g.argument_names(),
       .result_name = g.result_names(),
       .transform = "vt::vmap",
@@ -117,6 +121,7 @@ struct PforOptions {
   Param<std::int64_t> memory_limit = 0;  ///< bytes; chooses `chunk`, see VmapOptions
   std::string axis_name = {};            ///< for collectives between the iterations, as vt::psum
   Fallback fallback = Fallback::loop;    ///< for what cannot be vectorized
+  LaneSchedule schedule = LaneSchedule::automatic;  ///< see VmapOptions
 };
 
 namespace detail {
@@ -133,6 +138,7 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, CallSite where) {
   call.chunk = options.chunk;
   call.memory_limit = options.memory_limit;
   call.must_vectorize = options.fallback == Fallback::error;
+  call.schedule = options.schedule;
   call.result_name = g.result_names();
   call.where = where;
   return g.rebuild(pfor_flat(g.flat(), n, std::move(call)));

@@ -37,6 +37,7 @@ files may keep them)"
 #include <vt/grad.hpp>
 #include <vt/graph.hpp>
 #include <vt/jit.hpp>
+#include <vt/lanes.hpp>
 #include <vt/linalg.hpp>
 #include <vt/npy.hpp>
 #include <vt/ops.hpp>

@@ -87,8 +87,9 @@ bool suits_call_list(const GraphBody& g) {
   for (const Equation& e : g.equations) {
     if (e.op == Op::rows_add && !can_be_summed(g.aval(e.inputs[0]).dtype)) return false;
     if (e.op != Op::batched_call) continue;
-    any = true;
     const auto& p = e.as<BatchedCallParams>();
+    if (p.parts_lanes()) return false;
+    any = true;
     for (std::size_t i = 0; i < p.summed.size(); ++i)
       if (p.summed[i] && !can_be_summed(g.aval(e.outputs[i]).dtype)) return false;
   }

@@ -14,6 +14,7 @@
 #include <vt/small_vec.hpp>
 
 #include <vt/graph.hpp>
+#include <vt/lanes.hpp>
 #include <vt/tensor.hpp>
 
 namespace vt::detail {
@@ -34,6 +35,7 @@ struct VmapCall {
   std::int64_t chunk = 0;         ///< lanes at a time; 0: all
   std::int64_t memory_limit = 0;  ///< bytes, by which fewer lanes at a time are chosen; 0: none
   bool must_vectorize = false;    ///< what runs once per lane is an error, instead of a warning
+  LaneSchedule schedule = LaneSchedule::automatic;
   LeafName argument_name, result_name;
   const char* transform = "vt::vmap";
   CallSite where;

@@ -14,7 +14,20 @@ namespace vt::detail {
 
 namespace batched_lowering {
 
-bool is_batched(Op op) { return op == Op::batched_call || op == Op::rows || op == Op::rows_add; }
+bool is_lane_call(const Equation& e) {
+  return e.op == Op::batched_call && e.as<BatchedCallParams>().parts_lanes();
+}
+bool is_batched(const Equation& e) {
+  return (e.op == Op::batched_call && !is_lane_call(e)) || e.op == Op::rows || e.op == Op::rows_add;
+}
+using Which = bool (*)(const Equation&);
+
+bool contains(const GraphBody& g, Which which) {
+  return any_of(g.equations, [&](const Equation& e) {
+    return which(e) || any_of(bodies_of(e.params),
+                              [&](const GraphRef& body) { return contains(*body, which); });
+  });
+}
 
 Tensor indices_of(const Vec<std::int64_t>& indices) {
   return tensor(std::vector<std::int64_t>(indices.begin(), indices.end()));
@@ -79,30 +92,21 @@ std::vector<Tensor> rows_add(const RowsParams& p, const Tensor& x) {
   return sums;
 }
 
+GraphBody lowered(GraphBody graph, Which which);
+
 std::vector<Tensor> batched_call(const BatchedCallParams& p, std::span<const Tensor> operands) {
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
   std::vector<Tensor> results =
-      replay(lower_batched_calls(batch_body(*p.body, mapped, p.lanes.count)), operands);
+      replay(lowered(batch_body(*p.body, mapped, p.lanes.count), is_batched), operands);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (p.summed[i])
       results[i] = emit(Op::reduce_sum, make_params(AxesParams{Axes{0}}), {results[i]}, {});
   return results;
 }
 
-}  // namespace batched_lowering
-
-bool has_batched_calls(const GraphBody& g) {
-  return any_of(g.equations, [](const Equation& e) {
-    return batched_lowering::is_batched(e.op) ||
-           any_of(bodies_of(e.params),
-                  [](const GraphRef& body) { return has_batched_calls(*body); });
-  });
-}
-
-GraphBody lower_batched_calls(GraphBody graph) {
-  using namespace batched_lowering;
-  if (!has_batched_calls(graph)) return graph;
+GraphBody lowered(GraphBody graph, Which which) {
+  if (!contains(graph, which)) return graph;
   Vec<Aval> avals;
   for (Var v : graph.inputs) avals.push_back(graph.aval(v));
   return closed(record(
@@ -114,12 +118,12 @@ GraphBody lower_batched_calls(GraphBody graph) {
           std::vector<Tensor> operands, results;
           for (Var v : e.inputs) operands.push_back(value(v));
           const WhereScope line(e.where);
-          if (!is_batched(e.op)) {
+          if (!which(e)) {
             Equation copy = e;
             Vec<GraphRef> bodies = bodies_of(e.params);
             for (GraphRef& body : bodies)
-              if (has_batched_calls(*body))
-                body = std::make_shared<const GraphBody>(lower_batched_calls(*body));
+              if (contains(*body, which))
+                body = std::make_shared<const GraphBody>(lowered(*body, which));
             if (!bodies.empty()) copy.params = with_bodies(e.params, bodies);
             repeat(graph, copy, operands, [&](Var v, Tensor t) { value(v) = std::move(t); });
             continue;
@@ -135,6 +139,23 @@ GraphBody lower_batched_calls(GraphBody graph) {
         return outputs;
       },
       {avals.data(), avals.size()}, {.kind = ScopeKind::branch, .transform = "vt::vmap"}));
+}
+
+}  // namespace batched_lowering
+
+bool has_batched_calls(const GraphBody& g) {
+  return batched_lowering::contains(g, batched_lowering::is_batched);
+}
+GraphBody lower_batched_calls(GraphBody graph) {
+  return batched_lowering::lowered(std::move(graph), batched_lowering::is_batched);
+}
+bool has_lane_calls(const GraphBody& g) {
+  return batched_lowering::contains(g, batched_lowering::is_lane_call);
+}
+GraphBody group_lanes(GraphBody graph) {
+  if (!has_lane_calls(graph)) return graph;
+  return simplify(batched_lowering::lowered(std::move(graph), batched_lowering::is_lane_call),
+                  SimplifyFor::running);
 }
 
 }  // namespace vt::detail

@@ -13,6 +13,10 @@ GraphBody inline_calls(GraphBody);
 /// sub-graphs as well.
 GraphBody lower_batched_calls(GraphBody);
 bool has_batched_calls(const GraphBody&);
+/// Replaces lane calls, batched calls whose lanes go different ways, by loops, branches and
+/// recursion that run lanes in groups.
+GraphBody group_lanes(GraphBody);
+bool has_lane_calls(const GraphBody&);
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
 /// windows, which become loop nests; operands of the others in an order that plan_conv takes,
 /// filters that are flipped are read from their ends. For a device all stay convolutions,

@@ -32,6 +32,7 @@ struct Pass {
 
 // --- the passes ----------------------------------------------------------------------------------
 
+constexpr Pass groups{"group_lanes", [](Work& w) { w.graph = group_lanes(std::move(w.graph)); }};
 constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
 constexpr Pass masks{"mask_lanes",
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};
@@ -80,10 +81,11 @@ constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owne
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {calls,  scans, regions,       convolutions, sums,  operands, short_axes,
-                            fusion, rows,  row_epilogues, chains,       owned, schedules};
-constexpr Pass of_device[] = {calls,    masks,  scans, regions,           convolutions, sums,
-                              operands, fusion, rows,  element_epilogues, owned};
+constexpr Pass of_host[] = {groups,        calls,    scans,      regions,  convolutions,
+                            sums,          operands, short_axes, fusion,   rows,
+                            row_epilogues, chains,   owned,      schedules};
+constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
+                              sums,   operands, fusion, rows,  element_epilogues, owned};
 
 std::size_t size_of(const Work& w) {
   return w.fused ? w.fusion.steps.size() : w.graph.equations.size();

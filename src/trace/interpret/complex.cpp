@@ -244,6 +244,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::convert, interp_unary::convert},
     {Op::bitcast, interp_unary::same},
     {Op::stop_gradient, interp_unary::same},
+    {Op::meeting, interp_unary::same},
     {Op::add, binary<fn::add>},
     {Op::sub, binary<fn::sub>},
     {Op::mul, binary<fn::mul>},

@@ -92,6 +92,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::bitcast, interp_unary::same},
     {Op::reduce_precision, interp_unary::reduce_precision},
     {Op::stop_gradient, interp_unary::same},
+    {Op::meeting, interp_unary::same},
     {Op::add, interp_binary::add},
     {Op::sub, interp_binary::sub},
     {Op::mul, interp_binary::mul},

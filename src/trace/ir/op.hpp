@@ -21,7 +21,7 @@ enum class Op : std::uint8_t {
   gamma, erfcx, erfc_inv, ndtr, log_ndtr, dawsn, expi, spence, fresnel_sin, fresnel_cos,
   bessel_i0e, bessel_i1e, bessel_k0e, bessel_k1e, bessel_j0, bessel_j1, bessel_y0, bessel_y1,
   real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz,
-  convert, bitcast, reduce_precision, stop_gradient,
+  convert, bitcast, reduce_precision, stop_gradient, meeting,
   // element-wise, two operands
   add, sub, mul, div, rem, pow, max, min, atan2, nextafter, zeta, eq, ne, lt, le, gt, ge,
   and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
@@ -213,6 +213,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::bitcast, "bitcast", 1, unary);
   row(Op::reduce_precision, "reduce_precision", 1, unary, linear);
   row(Op::stop_gradient, "stop_gradient", 1, unary);
+  row(Op::meeting, "meeting", 1, unary, linear);
   row(Op::add, "add", 2, binary, linear);
   row(Op::sub, "sub", 2, binary, linear);
   row(Op::mul, "mul", 2, binary, bilinear);

@@ -156,7 +156,7 @@ struct Hasher {
   void add(const WhileParams& p) { all(p.condition, p.body, p.carries, p.lanes, p.checkpoints); }
   void add(const ScanParams& p) { all(p.body, p.carries, p.sequences, p.length, p.reverse); }
   void add(const RegionParams& p) { all(p.body, p.lanes); }
-  void add(const BatchedCallParams& p) { all(p.body, p.lanes, p.summed); }
+  void add(const BatchedCallParams& p) { all(p.body, p.lanes, p.summed, p.schedule); }
   void add(const std::string& s) { mix(std::hash<std::string>()(s)); }
   void add(const EffectLanes& l) { all(l.extents, l.carried); }
   void add(const PrintParams& p) { all(p.text, p.per_lane, p.lanes); }
@@ -184,6 +184,16 @@ inline bool same_body(const GraphRef& a, const GraphRef& b) {
 }
 
 }  // namespace params_hash
+
+const char* name_of(LaneSchedule schedule) {
+  switch (schedule) {
+    case LaneSchedule::automatic: return "automatic";
+    case LaneSchedule::groups: return "groups";
+    case LaneSchedule::hybrid: return "hybrid";
+    case LaneSchedule::program_counter: return "program_counter";
+  }
+  return "?";
+}
 
 void Params::wrong_kind(ParamsKind wanted) const {
   throw Error(ErrorKind::value, "vt: internal: parameters of kind " +

@@ -318,6 +318,9 @@ struct CallParams {
   }
 };
 
+/// As a user writes it.
+const char* name_of(LaneSchedule);
+
 struct RecursiveFunction;
 /// recursive_call: to a function that calls itself (see recursion.hpp), which has no sub-graph
 /// here.
@@ -373,8 +376,11 @@ struct BatchedCallParams {
   Lanes lanes;
   SmallVec<bool, 4> summed;  ///< per result
   CalledRef function = {};   ///< as in CallParams
+  /// Not `groups`: a lane call, in whose body lanes go different ways.
+  LaneSchedule schedule = LaneSchedule::groups;
+  bool parts_lanes() const { return schedule != LaneSchedule::groups; }
   bool operator==(const BatchedCallParams& o) const {
-    return body == o.body && lanes == o.lanes && summed == o.summed;
+    return body == o.body && lanes == o.lanes && summed == o.summed && schedule == o.schedule;
   }
 };
 /// fused_region: (x…) → the results of `body` on x…, for each lane. Formed while a program is

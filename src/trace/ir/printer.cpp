@@ -234,6 +234,7 @@ struct ParamsText {
     std::string text = (p.function ? "name=" + p.function->name + ", " : "") + lanes_text(p.lanes);
     for (std::size_t i = 0, n = 0; i < p.summed.size(); ++i)
       if (p.summed[i]) text += (n++ ? "," : ", summed=") + std::to_string(i);
+    if (p.parts_lanes()) text += std::string(", schedule=") + name_of(p.schedule);
     return text;
   }
   std::string operator()(const RegionParams& p) const { return lanes_text(p.lanes); }

@@ -404,6 +404,7 @@ inline constexpr auto table = rule_table<Row>({
     {Op::bitcast, {bitcast, any_dtype}},
     {Op::reduce_precision, {reduce_precision, floats}},
     {Op::stop_gradient, {same, any_dtype}},
+    {Op::meeting, {same, any_dtype}},
 
     {Op::add, {binary, numbers}},
     {Op::sub, {binary, numbers}},

@@ -147,6 +147,10 @@ Tensor reduce_precision(Operand x, Param<int> exponent_bits, Param<int> mantissa
                       detail::make_params(detail::PrecisionParams{exponent_bits, mantissa_bits}),
                       {detail::to_float(std::move(x.tensor), x.where)}, x.where);
 }
+Tensor meeting(Operand x) {
+  detail::need("meeting", x.tensor, x.where);
+  return ew::unary(ew::Op::meeting, "meeting", ew::Takes::any, x);
+}
 Tensor stop_gradient(Operand x) {
   detail::need("stop_gradient", x.tensor, x.where);
   if (!is_inexact(x.tensor.dtype())) return x.tensor;  // nothing flows through them anyway

@@ -49,6 +49,7 @@ struct RunningState {
   CallSite where{};  ///< of the equation a pass is transforming; null file: none
   /// vmap throws where it would run an equation once per lane
   bool must_vectorize = false;
+  LaneSchedule schedule = LaneSchedule::groups;  ///< of the vmap that a Graph is walked for
   int recursion = 0;  ///< how many recursive functions run inside of each other
   /// named functions being recorded, the outermost first
   Vec<FunctionRecording*> functions;

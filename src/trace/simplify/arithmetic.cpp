@@ -317,7 +317,7 @@ Var reduce_precision(Pass& p, const Candidate& c) {
 
 /// Ops that change nothing when they are done twice, or after another op.
 Var repeated(Pass& p, const Candidate& c) {
-  if (c.op == Op::stop_gradient && p.for_running()) return c.in();
+  if ((c.op == Op::stop_gradient || c.op == Op::meeting) && p.for_running()) return c.in();
   const Equation* e = p.def(c.in());
   if (!e) return Pass::none;
   const auto rounds = [](Op op) {
@@ -349,6 +349,7 @@ Var on_complex(Pass& p, const Candidate& c) {
     case Op::convert: return c.aval.dtype == p.dtype(c.in()) ? c.in() : Pass::none;
     case Op::bitcast: return arithmetic::bitcast(p, c);
     case Op::integer_pow: return c.as<IntegerPowParams>().exponent == 1 ? c.in() : Pass::none;
+    case Op::meeting:
     case Op::stop_gradient: return arithmetic::repeated(p, c);
     case Op::neg:
     case Op::conj: return e && e->op == c.op ? e->inputs[0] : Pass::none;

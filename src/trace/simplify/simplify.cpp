@@ -312,13 +312,17 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
       batched ? CallParams{batched->body, nullptr, 0, batched->function} : e.as<CallParams>();
   Vec<bool> wanted;
   for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
-  const DerivedRef d = derive(p, DerivedKey("").add(for_running()).add_all(wanted), [&] {
+  // Flows of control in a lane call go from one function to the next.
+  const SimplifyFor purpose =
+      batched && batched->parts_lanes() ? SimplifyFor::transforming : purpose_;
+  const bool runs = purpose == SimplifyFor::running;
+  const DerivedRef d = derive(p, DerivedKey("").add(runs).add_all(wanted), [&] {
     GraphBody g = *p.body;
     g.outputs.clear();
     for (std::size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i]) g.outputs.push_back(p.body->outputs[i]);
     BodyMemo memo;
-    g = simplify_body(g, memo, purpose_);
+    g = simplify_body(g, memo, purpose);
     DerivedFunction made;
     Vec<bool> read(g.avals.size());
     for (Var v : g.outputs) read[at(v)] = true;
@@ -344,6 +348,7 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
   if (batched) {
     BatchedCallParams called{d->body, {batched->lanes.count, {}, batched->lanes.extents}, {}};
     called.function = function;
+    called.schedule = batched->schedule;
     for (int i : d->places)
       called.lanes.mapped.push_back(batched->lanes.mapped[static_cast<std::size_t>(i)]);
     for (std::size_t i = 0; i < wanted.size(); ++i)

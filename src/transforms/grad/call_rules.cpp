@@ -112,6 +112,7 @@ class Caller {
     BatchedCallParams p;
     p.body = d.body;
     p.function = d.function;
+    p.schedule = batched_->schedule;
     p.lanes = {batched_->lanes.count, std::exchange(mapped_, {}), batched_->lanes.extents};
     p.summed.resize(d.body->outputs.size(), false);
     for (std::size_t i = 0; i < summed.size(); ++i) p.summed[i] = summed[i];

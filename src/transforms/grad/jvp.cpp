@@ -369,6 +369,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::bitcast, zero_tangent},
     {Op::reduce_precision, same_op},
     {Op::stop_gradient, zero_tangent},
+    {Op::meeting, same_op},
 
     {Op::add, add},
     {Op::sub, sub},

@@ -15,6 +15,7 @@
 #include "../../trace/record/named_axes.hpp"
 #include "../../trace/record/thread_state.hpp"
 #include "batch_rules.hpp"
+#include "lane_calls.hpp"
 #include "lanes.hpp"
 
 namespace vt::detail {
@@ -40,6 +41,16 @@ struct Operands {
 Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs,
                          std::int64_t lanes, const AxisRef& axis) {
   const Span span("transform", "batch");
+  if (thread_state().schedule != LaneSchedule::groups && lanes > 0) {
+    Dependence::Flags mapped;
+    for (const Batched& x : inputs) mapped.push_back(x.axis.has_value());
+    const std::optional<GraphBody> outlined =
+        outline_lane_calls(graph, mapped, thread_state().schedule, axis);
+    if (outlined) {
+      const LaneScheduleScope inside(LaneSchedule::groups);
+      return batch_graph(*outlined, inputs, lanes, axis);
+    }
+  }
   RecycledVec<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
@@ -135,6 +146,7 @@ Vec<Batched> batch_function(const FlatFunction& f, std::span<const Batched> argu
 }
 
 GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_t lanes) {
+  const LaneScheduleScope groups(LaneSchedule::groups);
   Vec<Aval> avals;
   for (std::size_t i = 0; i < body.inputs.size(); ++i) {
     const Aval& lane = body.aval(body.inputs[i]);

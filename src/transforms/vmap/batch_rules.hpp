@@ -77,6 +77,8 @@ BatchedList linear_systems(const BatchCall&);
 BatchedList collective(const BatchCall&);
 BatchedList call(const BatchCall&);
 BatchedList batched_call(const BatchCall&);
+/// A batched call whose lanes go different ways.
+BatchedList lane_call(const BatchCall&);
 BatchedList recursive_call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);

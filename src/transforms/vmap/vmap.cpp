@@ -14,6 +14,7 @@
 #include "../../trace/record/named_axes.hpp"
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "lane_calls.hpp"
 #include "lanes.hpp"
 
 namespace vt::detail {
@@ -298,6 +299,7 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
       result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
   const Vectorizing vectorizing(call.must_vectorize);
+  const LaneScheduleScope schedule(call.schedule);
   const bool now = thread_state().floor == 0;
   const auto one_block = [&](std::int64_t count) {
     Vec<Batched> block;

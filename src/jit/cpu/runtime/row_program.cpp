@@ -64,7 +64,7 @@ RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, 
   if (has_effects(*body_) || divides_an_extent(size.most, *body_)) return;
   GraphBody all = for_rows(size.most);
   if (has_complex(all)) {
-    std::optional<GraphBody> real = lower_complex(all);
+    std::optional<GraphBody> real = lower_complex(group_lanes(std::move(all)));
     if (!real) return;
     all = std::move(*real);
   }

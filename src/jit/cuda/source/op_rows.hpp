@@ -57,6 +57,7 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::integer_pow, {Way::kernel}}, {Op::not_, {Way::kernel}}, {Op::popcount, {Way::kernel}},
     {Op::clz, {Way::kernel}}, {Op::convert, {Way::kernel}}, {Op::bitcast, {Way::kernel}},
     {Op::reduce_precision, {Way::kernel}}, {Op::stop_gradient, {Way::kernel}},
+    {Op::meeting, {Way::kernel}},
     // … two operands
     {Op::add, {Way::kernel}}, {Op::sub, {Way::kernel}}, {Op::mul, {Way::kernel}},
     {Op::div, {Way::kernel}}, {Op::rem, {Way::kernel}}, {Op::pow, {Way::kernel}},

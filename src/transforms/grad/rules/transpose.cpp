@@ -79,6 +79,7 @@ inline void real(const TransposeCall& c) {
 inline void imag(const TransposeCall& c) {
   c.cotangents[0] = binary(Op::complex, scalar(c.ct().dtype(), 0), unary(Op::neg, c.ct()));
 }
+inline void meeting(const TransposeCall& c) { c.cotangents[0] = unary(Op::meeting, c.ct()); }
 inline void conj(const TransposeCall& c) { c.cotangents[0] = unary(Op::conj, c.ct()); }
 inline void complex(const TransposeCall& c) {
   if (c.linear(0)) c.cotangents[0] = onto(c, 0, unary(Op::real, c.ct()));
@@ -223,6 +224,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::real, real},
     {Op::imag, imag},
     {Op::conj, conj},
+    {Op::meeting, meeting},
     {Op::is_finite, not_linear},
     {Op::is_nan, not_linear},
     {Op::is_inf, not_linear},

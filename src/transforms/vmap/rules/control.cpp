@@ -3,6 +3,7 @@
 // lanes, whose bodies stay those of a single lane.
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <vt/small_vec.hpp>
 
@@ -177,6 +178,35 @@ BatchedList fused_region(const BatchCall& c) {
   LaneOperands o = lane_operands(c, own, 0);
   p.lanes = std::move(o.lanes);
   return emit_lanes(c, own, make_params(std::move(p)), o.values);
+}
+
+// Its first lanes, or more of them, as none waits for another; sums over those it had are made
+// behind it. What is the same for all lanes is that of the first.
+BatchedList lane_call(const BatchCall& c) {
+  using namespace control_batch;
+  const Flags differs = Dependence(c.axis.get()).results(c.graph, c.equation, mapped_flags(c));
+  BatchedCallParams p = c.as<BatchedCallParams>();
+  const Lanes own = p.lanes;
+  const SmallVec<bool, 4> summed = std::exchange(p.summed, SmallVec<bool, 4>());
+  p.summed.resize(summed.size(), false);
+  refuse_collectives(c, "vmap");
+  LaneOperands o = lane_operands(c, own, 0);
+  p.lanes = std::move(o.lanes);
+  BatchedList results = emit_lanes(c, own, make_params(std::move(p)), o.values);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Tensor& value = results[i].value;
+    if (summed[i])
+      value = emit(Op::reduce_sum, make_params(AxesParams{Axes{1}}), {value}, c.where());
+    if (differs[i]) continue;
+    SliceParams first{Shape::filled(value.shape().size(), 0), value.shape(),
+                      Shape::filled(value.shape().size(), 1)};
+    first.limit[0] = 1;
+    value = emit(Op::slice, make_params(std::move(first)), {value}, c.where());
+    value = emit(Op::reshape, make_params(ShapeParams{lanes::removed(value.shape(), 0)}), {value},
+                 c.where());
+    results[i].axis = std::nullopt;
+  }
+  return results;
 }
 
 BatchedList while_loop(const BatchCall& c) {

@@ -14,6 +14,9 @@ namespace structure_batch {
 
 using MappedAxes = Vec<MappedAxis>;
 
+/// What the body becomes depends on it.
+std::int64_t schedule_key() { return static_cast<std::int64_t>(thread_state().schedule); }
+
 struct BatchedBody {
   Recorded recorded;
   MappedAxes axes;  // of the results
@@ -104,7 +107,7 @@ BatchedList call(const BatchCall& c) {
   if (!p.function || c.axis) return emit_body(c, batch_body(c, false), p.rule);
   DerivedKey key("vmap");
   Borrowed operands;
-  key.add(c.lanes).add(thread_state().must_vectorize);
+  key.add(c.lanes).add(thread_state().must_vectorize).add(structure_batch::schedule_key());
   for (const Batched& x : c.operands) {
     key.add(x.axis.value_or(-1));
     operands.add(x.value);
@@ -126,8 +129,9 @@ BatchedList call(const BatchCall& c) {
 // call.
 BatchedList batched_call(const BatchCall& c) {
   const auto& p = c.as<BatchedCallParams>();
+  if (p.parts_lanes()) return lane_call(c);
   DerivedKey key("vmap lanes");
-  key.add(c.lanes).add(thread_state().must_vectorize);
+  key.add(c.lanes).add(thread_state().must_vectorize).add(structure_batch::schedule_key());
   std::vector<Tensor> operands;
   Vec<bool> mapped;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
@@ -190,8 +194,11 @@ BatchedList recursive_call(const BatchCall& c) {
                              : avals[i]);
     return all;
   };
-  const DerivedKey key =
-      DerivedKey("vmap").add(c.lanes).add(thread_state().must_vectorize).add_all(mapped);
+  const DerivedKey key = DerivedKey("vmap")
+                             .add(c.lanes)
+                             .add(thread_state().must_vectorize)
+                             .add(structure_batch::schedule_key())
+                             .add_all(mapped);
   const RecursionParams d = derive_recursive(p, key, of_lanes(f.outputs, out), f.effects, [&] {
     return record(
         [&](std::span<const Tensor> in) {

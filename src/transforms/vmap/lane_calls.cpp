@@ -1,0 +1,219 @@
+// Which equations of a function become lane calls under vmap.
+#include "lane_calls.hpp"
+
+#include <memory>
+
+#include "../../trace/ir/collectives.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/lane_work.hpp"
+#include "../../trace/ir/recursive_function.hpp"
+
+namespace vt::detail {
+
+namespace lane_outline {
+
+using Flags = Dependence::Flags;
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+/// Where lanes go different ways.
+class Divergence {
+ public:
+  explicit Divergence(const NamedAxis* axis) : dependence_(axis) {}
+
+  /// Which values of the Graph differ between lanes.
+  Flags values(const GraphBody& g, const Flags& inputs) {
+    Flags flags(g.avals.size());
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) flags[at(g.inputs[i])] = inputs[i];
+    for (const Equation& e : g.equations) {
+      const Flags made = dependence_.results(g, e, operands(e, flags));
+      for (std::size_t i = 0; i < made.size(); ++i) flags[at(e.outputs[i])] = made[i];
+    }
+    return flags;
+  }
+  static Flags operands(const Equation& e, const Flags& values) {
+    Flags own;
+    for (Var v : e.inputs) own.push_back(values[at(v)]);
+    return own;
+  }
+
+  /// Do lanes go different ways in the equation?
+  bool anywhere(const Equation& e, const Flags& own) {
+    return decides(e, own) ||
+           inside(e, own, [this](const GraphBody&, const Equation& i, const Flags& f) {
+             return anywhere(i, f);
+           });
+  }
+  /// In a recursion, or in a loop inside of a loop with something heavy in it: where groups, which
+  /// wait at the end of each call and of each inner loop, keep lanes from running together.
+  bool apart(const GraphBody& g, const Equation& e, const Flags& own) {
+    if (e.op == Op::recursive_call) return anywhere(e, own);
+    const bool loop = e.op == Op::while_ || e.op == Op::scan;
+    return inside(e, own, [&](const GraphBody& body, const Equation& i, const Flags& f) {
+      return (loop && parts_flow(g, e) && ends_apart(i, f)) || apart(body, i, f);
+    });
+  }
+
+ private:
+  /// By its own predicate.
+  bool decides(const Equation& e, const Flags& own) {
+    if (e.op == Op::cond) return own[0];
+    return e.op == Op::while_ &&
+           dependence_.condition(e.as<WhileParams>(), dependence_.loop_operands(e, own));
+  }
+  /// Is it, or has it inside, a loop or recursion in which lanes end at different times?
+  bool ends_apart(const Equation& e, const Flags& own) {
+    if (e.op == Op::recursive_call) return anywhere(e, own);
+    if (e.op == Op::while_ && decides(e, own)) return true;
+    return inside(e, own, [this](const GraphBody&, const Equation& i, const Flags& f) {
+      return ends_apart(i, f);
+    });
+  }
+  template <class Found>
+  bool inside(const Equation& e, const Flags& own, const Found& found) {
+    const auto in_body = [&](const GraphBody& body, const Flags& inputs) {
+      const Flags flags = values(body, inputs);
+      return any_of(body.equations,
+                    [&](const Equation& i) { return found(body, i, operands(i, flags)); });
+    };
+    switch (e.op) {
+      case Op::recursive_call: {
+        const RecursiveFunction* f = e.as<RecursionParams>().function;
+        for (const auto& [known, flags] : entered_)
+          if (known == f && flags == own) return false;
+        if (!f->body) return false;
+        entered_.push_back({f, own});
+        return in_body(*f->body, own);
+      }
+      case Op::cond: {
+        const Flags rest(own.begin() + 1, own.end());
+        return any_of(e.as<CondParams>().branches,
+                      [&](const GraphRef& branch) { return in_body(*branch, rest); });
+      }
+      case Op::while_:
+      case Op::scan: {
+        const Flags looped = dependence_.loop_operands(e, own);
+        return any_of(bodies_of(e.params),
+                      [&](const GraphRef& body) { return in_body(*body, looped); });
+      }
+      case Op::call:
+      case Op::checkpoint:
+      case Op::custom_jvp:
+      case Op::custom_vjp:
+      case Op::custom_vmap: return in_body(*e.as<CallParams>().body, own);
+      default: return false;
+    }
+  }
+
+  Dependence dependence_;
+  Vec<std::pair<const RecursiveFunction*, Flags>> entered_;
+};
+
+/// Equations first … of `member` as one batched call, without lanes yet, of what they read.
+Equation call_of(const GraphBody& g, const Vec<std::size_t>& members, LaneSchedule schedule,
+                 const Vec<bool>& read_outside) {
+  auto body = std::make_shared<GraphBody>();
+  Equation call;
+  Vec<Var> inner(g.avals.size(), -1);
+  const auto inside = [&](Var v) {
+    if (inner[at(v)] < 0) inner[at(v)] = body->fresh(g.aval(v));
+    return inner[at(v)];
+  };
+  for (std::size_t k : members) {
+    Equation copy = g.equations[k];
+    for (Var& v : copy.inputs) {
+      if (inner[at(v)] < 0) {
+        body->inputs.push_back(inside(v));
+        call.inputs.push_back(v);
+      }
+      v = inside(v);
+    }
+    for (Var& v : copy.outputs) {
+      const Var outside = v;
+      v = inside(v);
+      if (!read_outside[at(outside)]) continue;
+      call.outputs.push_back(outside);
+      body->outputs.push_back(v);
+    }
+    body->equations.push_back(std::move(copy));
+  }
+  call.op = Op::batched_call;
+  call.where = g.equations[members[0]].where;
+  BatchedCallParams p;
+  p.summed.resize(body->outputs.size(), false);
+  p.lanes.mapped.resize(call.inputs.size(), false);
+  p.body = std::move(body);
+  p.function = called_function("lanes");
+  p.schedule = schedule;
+  call.params = make_params(std::move(p));
+  return call;
+}
+
+}  // namespace lane_outline
+
+std::optional<GraphBody> outline_lane_calls(const GraphBody& g, const Dependence::Flags& mapped,
+                                            LaneSchedule schedule, const AxisRef& axis) {
+  using namespace lane_outline;
+  const auto has_bodies = [](const Equation& e) {
+    return family_of(e.op) == Family::structure && e.op != Op::batched_call;
+  };
+  if (!any_of(g.equations, has_bodies)) return std::nullopt;
+  Divergence divergence(axis.get());
+  const Flags values = divergence.values(g, mapped);
+  const std::size_t count = g.equations.size();
+  Vec<bool> parts(count);
+  bool any = false;
+  for (std::size_t k = 0; k < count; ++k) {
+    const Equation& e = g.equations[k];
+    if (!has_bodies(e) || (axis && works_over(e.op, e.params, *axis))) continue;
+    const Flags own = Divergence::operands(e, values);
+    parts[k] = schedule == LaneSchedule::automatic ? divergence.apart(g, e, own)
+                                                   : divergence.anywhere(e, own);
+    any = any || parts[k];
+  }
+  if (!any) return std::nullopt;
+  // What both follows such an equation and leads to one comes along; but effects stay in their
+  // order, and collectives outside: then each is a call of its own.
+  const bool together = !has_effects(g) && !any_of(g.equations, [&](const Equation& e) {
+    return axis && works_over(e.op, e.params, *axis);
+  });
+  Vec<bool> follows(g.avals.size()), leads(g.avals.size()), member = parts, after(count);
+  for (std::size_t k = 0; k < count && together; ++k) {
+    const Equation& e = g.equations[k];
+    after[k] = any_of(e.inputs, [&](Var v) { return follows[at(v)]; });
+    if (parts[k] || after[k])
+      for (Var v : e.outputs) follows[at(v)] = true;
+  }
+  for (std::size_t k = count; k-- > 0 && together;) {
+    const Equation& e = g.equations[k];
+    const bool before = any_of(e.outputs, [&](Var v) { return leads[at(v)]; });
+    if (after[k] && before) member[k] = true;
+    if (parts[k] || before)
+      for (Var v : e.inputs) leads[at(v)] = true;
+  }
+  Vec<bool> read_outside(g.avals.size());
+  for (Var v : g.outputs) read_outside[at(v)] = true;
+  for (std::size_t k = 0; k < count; ++k)
+    if (!member[k] || !together)
+      for (Var v : g.equations[k].inputs) read_outside[at(v)] = true;
+  GraphBody result;
+  result.avals = g.avals;
+  result.inputs = g.inputs;
+  result.outputs = g.outputs;
+  Vec<std::size_t> members;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (!member[k]) {
+      if (!after[k]) result.equations.push_back(g.equations[k]);
+    } else if (together) {
+      members.push_back(k);
+    } else {
+      result.equations.push_back(call_of(g, {k}, schedule, read_outside));
+    }
+  }
+  if (!together) return result;
+  result.equations.push_back(call_of(g, members, schedule, read_outside));
+  for (std::size_t k = 0; k < count; ++k)
+    if (!member[k] && after[k]) result.equations.push_back(g.equations[k]);
+  return result;
+}
+
+}  // namespace vt::detail

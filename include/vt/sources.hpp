@@ -23,6 +23,10 @@
 #include "../../src/jit/cpu/runtime/control_lanes.cpp"
 #include "../../src/jit/cpu/runtime/control_scratch.cpp"
 #include "../../src/jit/fusion/conv_spec.cpp"
+#include "../../src/jit/lanes/flow_graph.cpp"
+#include "../../src/jit/lanes/flow_storage.cpp"
+#include "../../src/jit/lanes/flow_text.cpp"
+#include "../../src/jit/lanes/lane_choice.cpp"
 #include "../../src/jit/passes/conv_prepare.cpp"
 #include "../../src/jit/services/counters.cpp"
 #include "../../src/jit/services/lane_counters.cpp"
@@ -30,6 +34,7 @@
 #include "../../src/jit/cuda/program/dump_code.cpp"
 #endif
 #include "../../src/jit/call_list.cpp"
+#include "../../src/jit/cpu/runtime/lane_machine.cpp"
 #include "../../src/jit/cpu/runtime/loop_iterations.cpp"
 #include "../../src/jit/cpu/runtime/program.cpp"
 #include "../../src/jit/cpu/runtime/program_rows.cpp"

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <vt/detail/function.hpp>
 #include <vt/ops.hpp>
 #include <vt/small_vec.hpp>
 
@@ -14,13 +15,16 @@ namespace vt::detail {
 
 namespace batched_lowering {
 
-bool is_lane_call(const Equation& e) {
+constexpr auto is_lane_call = [](const Equation& e) {
   return e.op == Op::batched_call && e.as<BatchedCallParams>().parts_lanes();
-}
-bool is_batched(const Equation& e) {
+};
+constexpr auto is_batched = [](const Equation& e) {
   return (e.op == Op::batched_call && !is_lane_call(e)) || e.op == Op::rows || e.op == Op::rows_add;
+};
+bool has_sums(const Equation& e) {
+  return any_of(e.as<BatchedCallParams>().summed, [](bool s) { return s; });
 }
-using Which = bool (*)(const Equation&);
+using Which = FunctionRef<bool(const Equation&)>;
 
 bool contains(const GraphBody& g, Which which) {
   return any_of(g.equations, [&](const Equation& e) {
@@ -152,10 +156,15 @@ GraphBody lower_batched_calls(GraphBody graph) {
 bool has_lane_calls(const GraphBody& g) {
   return batched_lowering::contains(g, batched_lowering::is_lane_call);
 }
+GraphBody group_lanes(GraphBody graph, FunctionRef<bool(const Equation&)> part) {
+  const auto grouped = [&](const Equation& e) {
+    return batched_lowering::is_lane_call(e) && (batched_lowering::has_sums(e) || !part(e));
+  };
+  if (!batched_lowering::contains(graph, grouped)) return graph;
+  return simplify(batched_lowering::lowered(std::move(graph), grouped), SimplifyFor::running);
+}
 GraphBody group_lanes(GraphBody graph) {
-  if (!has_lane_calls(graph)) return graph;
-  return simplify(batched_lowering::lowered(std::move(graph), batched_lowering::is_lane_call),
-                  SimplifyFor::running);
+  return group_lanes(std::move(graph), [](const Equation&) { return false; });
 }
 
 }  // namespace vt::detail

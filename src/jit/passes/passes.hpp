@@ -1,6 +1,8 @@
 // The passes from Graph to Graph that need no more than the Graph. pipeline.hpp has their order.
 #pragma once
 
+#include <vt/detail/function.hpp>
+
 #include "../../trace/ir/graph.hpp"
 #include "../fusion/conv_spec.hpp"
 
@@ -16,6 +18,8 @@ bool has_batched_calls(const GraphBody&);
 /// Replaces lane calls, batched calls whose lanes go different ways, by loops, branches and
 /// recursion that run lanes in groups.
 GraphBody group_lanes(GraphBody);
+/// … but for those that `part`.
+GraphBody group_lanes(GraphBody, FunctionRef<bool(const Equation&)> part);
 bool has_lane_calls(const GraphBody&);
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
 /// windows, which become loop nests; operands of the others in an order that plan_conv takes,

@@ -7,6 +7,7 @@
 #include "../fusion/element_epilogue.hpp"
 #include "../fusion/epilogue.hpp"
 #include "../fusion/fusion_groups.hpp"
+#include "../lanes/lane_choice.hpp"
 #include "../regions/fused_regions.hpp"
 #include "../report/dump.hpp"
 #include "masked_lanes.hpp"
@@ -32,7 +33,12 @@ struct Pass {
 
 // --- the passes ----------------------------------------------------------------------------------
 
-constexpr Pass groups{"group_lanes", [](Work& w) { w.graph = group_lanes(std::move(w.graph)); }};
+constexpr Pass groups{"group_lanes", [](Work& w) {
+                        const bool host = w.target.fuse.on_host;
+                        w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
+                          return host && lanes_part(e);
+                        });
+                      }};
 constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
 constexpr Pass masks{"mask_lanes",
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};

@@ -20,6 +20,7 @@
 #include "../../services/control_memory.hpp"
 #include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
+#include "lane_machine.hpp"
 #include "loop_iterations.hpp"
 #include "program.hpp"
 
@@ -30,6 +31,11 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   need_stack(e.where);
   // compiled when it first runs: its program has such steps itself
   if (e.op == Op::recursive_call) return;
+  if (e.op == Op::batched_call) {
+    const auto& p = e.as<BatchedCallParams>();
+    machine_ = std::make_unique<LaneMachine>(p.body, p.lanes, e.where, backend);
+    return;
+  }
   if (lanes_of(e)) lanes_ = *lanes_of(e);
   if (lanes_)
     mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
@@ -90,6 +96,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   need_stack(equation_.where);
   if (equation_.op == Op::recursive_call) return run_recursive(operands);
+  if (machine_) return machine_->run(operands);
   if (runs_in_registers_) return run_in_registers(std::move(operands));
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
@@ -243,6 +250,7 @@ void ControlRunner::report(Report& report, int depth) const {
                                   : ", " + std::to_string(lane_count_) + " lanes side by side") +
                  (in_registers_.optimised() ? "" : ", not optimised yet");
   if (!note.title.empty()) report.push_back(std::move(note));
+  if (machine_) machine_->report(report, depth);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
     for (const auto& [lanes, program] : bodies_[b]->programs) {

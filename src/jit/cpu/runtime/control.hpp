@@ -20,6 +20,7 @@
 
 namespace vt::detail {
 
+class LaneMachine;
 class Program;
 
 class ControlRunner {
@@ -79,6 +80,7 @@ class ControlRunner {
   std::int64_t lane_count_ = -1;  ///< of that function
   Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;
+  std::unique_ptr<LaneMachine> machine_;  ///< of a lane call
   Lanes lanes_;
   RowCut cut_;  ///< of a scan
   std::size_t carries_ = 0;

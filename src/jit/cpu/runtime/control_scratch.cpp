@@ -6,12 +6,14 @@
 #include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
 #include "control.hpp"
+#include "lane_machine.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
 
 std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
   if (equation_.op == Op::recursive_call) return 0;
+  if (machine_) return machine_->scratch_bytes();
   if (runs_in_registers_) {
     std::int64_t bytes = 0;
     for (std::size_t i : in_place_)

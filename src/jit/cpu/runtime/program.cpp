@@ -178,7 +178,7 @@ void Program::compile_steps(const Backend& backend) {
       work += least_waking_work;
       continue;
     }
-    if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
+    if (may_be_register_kernel(e.op) || e.op == Op::recursive_call || e.op == Op::batched_call) {
       step.kind = Step::Kind::control;
       const CodeLabelScope label(label_of(step, false));
       step.control = std::make_shared<const ControlRunner>(fusion_, e, backend);

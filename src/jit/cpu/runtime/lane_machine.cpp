@@ -1,0 +1,543 @@
+// LaneMachine: queues of lanes in front of blocks.
+#include "lane_machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <vt/detail/message.hpp>
+
+#include "../../../trace/ir/recursive_function.hpp"
+#include "../../services/control_memory.hpp"
+#include "../../services/executables.hpp"
+#include "../../services/threads.hpp"
+
+namespace vt::detail {
+
+namespace lane_machine {
+
+using Storage = FlowGraph::Storage;
+using Exit = FlowGraph::Exit;
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// States of the lanes under way stay in the caches.
+constexpr std::size_t bytes_of_places = std::size_t{64} << 20;
+constexpr std::int64_t most_places = 4096, least_places = 8;
+/// Blocks of so much less work than the one where most waits are run before it, so that their lanes
+/// get there.
+constexpr double cheaper = 16;
+/// A block that waits runs after so many others at the latest.
+constexpr std::uint64_t most_turns = 64;
+
+void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes == 4) std::memcpy(to, from, 4);
+  else if (bytes == 1) *to = *from;
+  else if (bytes == 8) std::memcpy(to, from, 8);
+  else if (bytes) std::memcpy(to, from, bytes);
+}
+
+}  // namespace lane_machine
+
+LaneOptions& lane_options() {
+  static LaneOptions options;
+  return options;
+}
+
+/// A program for each block that computes something, and one for what depends on no lane.
+struct LaneMachine::Code {
+  Vec<std::unique_ptr<const RowProgram>> blocks;
+  std::shared_ptr<Executable> prologue;
+};
+
+LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backend& backend)
+    : lanes_(std::move(lanes)), body_(std::move(body)), where_(where), backend_(backend) {
+  Vec<bool> mapped;
+  for (bool m : lanes_.mapped) mapped.push_back(m);
+  flow_ = flow_graph(body_, mapped);
+  for (const FlowGraph::Slot& s : flow_.slots)
+    if (s.storage == FlowGraph::Storage::state) place_bytes_ += s.aval.bytes();
+  std::vector<LaneBlock> blocks;
+  for (const FlowGraph::Block& b : flow_.blocks) {
+    LaneBlock info;
+    info.function = flow_.functions[static_cast<std::size_t>(b.function)].name;
+    info.operations = flow_.operations_of(b);
+    info.where = b.where;
+    info.heavy = b.work >= heavy_work;
+    info.operations_of_lane = b.work;
+    blocks.push_back(std::move(info));
+  }
+  counters_ = lane_counters(std::move(blocks));
+}
+LaneMachine::~LaneMachine() = default;
+
+const LaneMachine::Code& LaneMachine::code() const {
+  const std::lock_guard lock(mutex_);
+  if (code_) return *code_;
+  auto made = std::make_unique<Code>();
+  for (const FlowGraph::Block& b : flow_.blocks) {
+    made->blocks.emplace_back();
+    if (!b.body) continue;
+    Vec<bool> mapped;
+    for (std::size_t i = 0; i < b.reads.size(); ++i)
+      if (b.in_body[i])
+        mapped.push_back(b.reads[i].index >= 0 ||
+                         flow_.slots[lane_machine::at(b.reads[i].slot)].storage !=
+                             FlowGraph::Storage::shared);
+    made->blocks.back() = std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_);
+  }
+  if (flow_.prologue) made->prologue = host_executable(*flow_.prologue);
+  code_ = std::move(made);
+  return *code_;
+}
+
+std::int64_t LaneMachine::places() const {
+  using namespace lane_machine;
+  std::int64_t most = lane_options().places;
+  if (most <= 0)
+    most = std::clamp(
+        static_cast<std::int64_t>(bytes_of_places / std::max<std::size_t>(place_bytes_, 1)),
+        least_places, most_places);
+  return std::min(most, lanes_.count);
+}
+
+std::int64_t LaneMachine::scratch_bytes() const {
+  return places() * static_cast<std::int64_t>(place_bytes_);
+}
+
+/// Some of the lanes, on one thread.
+class LaneMachine::Run {
+ public:
+  Run(const LaneMachine& machine, const Code& code, std::span<const BufferRef> operands,
+      std::span<const BufferRef> results, const Vec<Program::Packed>& packed)
+      : m_(machine),
+        g_(machine.flow_),
+        code_(code),
+        operands_(operands),
+        results_(results),
+        packed_(packed) {}
+
+  void lanes(std::int64_t first, std::int64_t last) {
+    next_ = first;
+    last_ = last;
+    count_ = std::min(m_.places(), last - first);
+    make_places();
+    waiting_.resize(g_.blocks.size());
+    skipped_.assign(g_.blocks.size(), 0);
+    for (std::int64_t p = 0; p < count_; ++p) begin_lane(p);
+    for (int b = choose(); b >= 0; b = choose()) run_block(b);
+    if (failed_ >= 0) tell_failure();
+  }
+
+ private:
+  struct Return {
+    int block, depth;
+  };
+  using Places = Vec<std::int32_t>;
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  void make_places() {
+    std::size_t bytes = 0;
+    begin_.resize(g_.slots.size());
+    for (std::size_t s = 0; s < g_.slots.size(); ++s) {
+      begin_[s] = bytes;
+      if (g_.slots[s].storage == FlowGraph::Storage::state)
+        bytes += (g_.slots[s].aval.bytes() * at(count_) + 63) / 64 * 64;
+    }
+    states_ = allocate(std::max<std::size_t>(bytes, 1), "the states of lanes");
+    for (const FlowGraph::Function& f : g_.functions) frames_used_ |= f.frame_bytes > 0;
+    if (frames_used_) frames_.resize(at(count_));
+    frame_.assign(at(count_), 0);
+    returns_.resize(at(count_));
+    depth_.assign(at(count_), 0);
+    lane_.assign(at(count_), -1);
+  }
+
+  // --- lanes -------------------------------------------------------------------------------------
+
+  void begin_lane(std::int64_t place) {
+    if (next_ == last_) {
+      lane_[at(place)] = -1;
+      return;
+    }
+    lane_[at(place)] = next_++;
+    frame_[at(place)] = 0;
+    depth_[at(place)] = 0;
+    returns_[at(place)].clear();
+    ++live_;
+    wait(g_.functions[0].entry, place);
+    if (frames_used_) need_frame(place, g_.functions[0].frame_bytes);
+  }
+  void end_lane(std::int64_t place) {
+    const std::int64_t lane = lane_[at(place)];
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      const int slot = g_.results[k];
+      const std::size_t bytes = g_.slots[at(slot)].aval.bytes();
+      lane_machine::copy(results_[k]->as<std::byte>() + at(lane) * bytes, address(slot, place),
+                         bytes);
+    }
+    --live_;
+    begin_lane(place);
+  }
+  void wait(int block, std::int64_t place) {
+    waiting_[at(block)].push_back(static_cast<std::int32_t>(place));
+  }
+  void need_frame(std::int64_t place, std::size_t bytes) {
+    auto& frame = frames_[at(place)];
+    if (frame.size() < frame_[at(place)] + bytes)
+      frame.resize(std::max<std::size_t>(2 * frame.size(), frame_[at(place)] + bytes + 256));
+  }
+
+  // --- where values lie --------------------------------------------------------------------------
+
+  /// `frame`: of the place, or of the function that it calls.
+  std::byte* address(int slot, std::int64_t place, std::size_t frame = 0) {
+    const FlowGraph::Slot& s = g_.slots[at(slot)];
+    switch (s.storage) {
+      case FlowGraph::Storage::shared: return operands_[at(s.operand)]->as<std::byte>();
+      case FlowGraph::Storage::argument:
+        return operands_[at(s.operand)]->as<std::byte>() + at(lane_[at(place)]) * s.aval.bytes();
+      case FlowGraph::Storage::state:
+        return states_->as<std::byte>() + begin_[at(slot)] + at(place) * s.aval.bytes();
+      case FlowGraph::Storage::saved: break;
+    }
+    return frames_[at(place)].data() + frame_[at(place)] + frame + s.offset;
+  }
+  std::byte* address(const FlowGraph::Place& p, std::int64_t place, std::size_t frame = 0) {
+    std::byte* const begin = address(p.slot, place, frame);
+    if (p.index < 0) return begin;
+    std::int32_t row;
+    std::memcpy(&row, address(p.index, place), sizeof row);
+    return begin + at(row) * p.bytes;
+  }
+  /// Do the rows of these places lie one after the other? Where the first one does, else null.
+  std::byte* rows_of(const FlowGraph::Place& p, const Places& places) {
+    if (p.index >= 0) return nullptr;
+    const FlowGraph::Slot& s = g_.slots[at(p.slot)];
+    if (s.storage == FlowGraph::Storage::shared) return address(p.slot, 0);
+    if (s.storage == FlowGraph::Storage::saved) return nullptr;
+    if (!adjacent_) return nullptr;
+    if (s.storage == FlowGraph::Storage::argument)
+      for (std::size_t i = 1; i < places.size(); ++i)
+        if (lane_[at(places[i])] != lane_[at(places[0])] + static_cast<std::int64_t>(i))
+          return nullptr;
+    return address(p.slot, places[0]);
+  }
+
+  // --- blocks ------------------------------------------------------------------------------------
+
+  int choose() {
+    const LaneOrder order = lane_options().order;
+    int best = -1, first = -1, last = -1, meeting = -1;
+    double most = -1;
+    for (int b = 0; b < static_cast<int>(waiting_.size()); ++b) {
+      const std::size_t count = waiting_[at(b)].size();
+      if (count == 0) continue;
+      const FlowGraph::Block& block = g_.blocks[at(b)];
+      if (block.meeting) {
+        if (meeting < 0 || count > waiting_[at(meeting)].size()) meeting = b;
+        continue;
+      }
+      if (first < 0) first = b;
+      last = b;
+      if (++skipped_[at(b)] > lane_machine::most_turns) best = b, most = 1e300;
+      const double work = block.work * static_cast<double>(count);
+      if (work > most) best = b, most = work;
+    }
+    if (first < 0) return chosen(meeting);
+    if (order == LaneOrder::earliest) return chosen(first);
+    if (order == LaneOrder::last) return chosen(last);
+    if (most < 1e300) {
+      const double limit = g_.blocks[at(best)].work / lane_machine::cheaper;
+      for (int b = first; b <= last; ++b)
+        if (!waiting_[at(b)].empty() && !g_.blocks[at(b)].meeting && b != best &&
+            g_.blocks[at(b)].work < std::max(limit, heavy_work))
+          if (g_.blocks[at(best)].work >= heavy_work) return chosen(b);
+    }
+    return chosen(best);
+  }
+  int chosen(int block) {
+    if (block >= 0) skipped_[at(block)] = 0;
+    return block;
+  }
+
+  void run_block(int number) {
+    const FlowGraph::Block& b = g_.blocks[at(number)];
+    Places places;
+    std::swap(places, waiting_[at(number)]);
+    std::sort(places.begin(), places.end());
+    adjacent_ = at(places[places.size() - 1] - places[0]) + 1 == places.size();
+    count(number, places);
+    const std::size_t next_frame =
+        b.exit == FlowGraph::Exit::call && !b.tail ? g_.functions[at(b.function)].frame_bytes : 0;
+    if (b.exit == FlowGraph::Exit::call && !enter(b, places, next_frame)) return;
+    read(b, places);
+    if (b.body) compute(number, b, places);
+    exits_.clear();
+    if (b.decides.result >= 0 || b.decides.read >= 0) decide(b, places);
+    write(b, places, next_frame);
+    leave(b, places, next_frame);
+  }
+
+  void count(int number, const Places& places) {
+    std::uint64_t depths = 0;
+    int least = depth_[at(places[0])], most = least;
+    for (std::int32_t p : places) {
+      least = std::min(least, depth_[at(p)]);
+      most = std::max(most, depth_[at(p)]);
+    }
+    if (most > least) {
+      seen_.assign(at(most - least + 1), false);
+      for (std::int32_t p : places) seen_[at(depth_[at(p)] - least)] = true;
+      depths = static_cast<std::uint64_t>(std::count(seen_.begin(), seen_.end(), true));
+    } else {
+      depths = 1;
+    }
+    m_.counters_->count(at(number), places.size(), at(count_), depths);
+  }
+
+  /// Counts the call in each lane, and drops those for which it is one too many.
+  bool enter(const FlowGraph::Block& b, Places& places, std::size_t next_frame) {
+    const FlowGraph::Function& callee = g_.functions[at(b.callee)];
+    if (callee.recursion) {
+      const int most = callee.recursion->max_depth;
+      std::size_t kept = 0;
+      for (std::int32_t p : places) {
+        if (depth_[at(p)] < most) {
+          places[kept++] = p;
+          continue;
+        }
+        if (failed_ < 0 || lane_[at(p)] < failed_) {
+          failed_ = lane_[at(p)];
+          failed_in_ = &callee;
+          failed_at_ = b.where;
+        }
+        --live_;
+        begin_lane(p);
+      }
+      places.resize(kept);
+      if (kept == 0) return false;
+      adjacent_ = at(places[places.size() - 1] - places[0]) + 1 == places.size();
+    }
+    if (frames_used_)
+      for (std::int32_t p : places) need_frame(p, next_frame + callee.frame_bytes);
+    return true;
+  }
+
+  std::byte* scratch(std::size_t bytes) {
+    const std::size_t from = used_;
+    used_ += (bytes + 63) / 64 * 64;
+    if (used_ > scratch_.size()) return nullptr;
+    return scratch_.data() + from;
+  }
+  /// Where what is read lies, row after row; gathered where it does not.
+  void read(const FlowGraph::Block& b, const Places& places) {
+    // All that may be gathered or staged, so that nothing moves later.
+    std::size_t need = 0;
+    for (const FlowGraph::Place& r : b.reads) need += r.bytes * places.size() + 64;
+    if (b.body)
+      for (Var v : b.body->outputs) need += b.body->aval(v).bytes() * places.size() + 64;
+    if (scratch_.size() < need) scratch_.resize(2 * need);
+    used_ = 0;
+    from_.clear();
+    for (std::size_t i = 0; i < b.reads.size(); ++i) {
+      const FlowGraph::Place& r = b.reads[i];
+      std::byte* rows = rows_of(r, places);
+      // What is written before it is read by all, as a row that is handed on.
+      const bool changes =
+          rows && any_of(b.writes, [&](const FlowGraph::Write& w) { return w.to.slot == r.slot; });
+      const bool handed_on = changes && any_of(b.writes, [&](const FlowGraph::Write& w) {
+                               return w.from.read == static_cast<int>(i);
+                             });
+      if (!rows || handed_on) {
+        rows = scratch(r.bytes * places.size());
+        for (std::size_t k = 0; k < places.size(); ++k)
+          lane_machine::copy(rows + k * r.bytes, address(r, places[k]), r.bytes);
+      }
+      from_.push_back(rows);
+    }
+  }
+
+  void compute(int number, const FlowGraph::Block& b, const Places& places) {
+    SmallVec<const void*, 16> inputs;
+    SmallVec<void*, 16> results;
+    for (std::size_t i = 0; i < b.reads.size(); ++i)
+      if (b.in_body[i]) inputs.push_back(from_[i]);
+    made_.clear();
+    for (Var v : b.body->outputs) {
+      std::byte* const rows = scratch(b.body->aval(v).bytes() * places.size());
+      made_.push_back(rows);
+      results.push_back(rows);
+    }
+    // Straight to where they belong, where nothing of the block is read there.
+    for (const FlowGraph::Write& w : b.writes) {
+      if (w.from.result < 0 || w.to.index >= 0 || w.callee) continue;
+      if (any_of(b.reads, [&](const FlowGraph::Place& r) { return r.slot == w.to.slot; }) ||
+          any_of(b.writes, [&](const FlowGraph::Write& o) { return o.to.index == w.to.slot; }))
+        continue;
+      if (std::byte* const rows = rows_of(w.to, places)) {
+        made_[at(w.from.result)] = rows;
+        results[at(w.from.result)] = rows;
+      }
+    }
+    code_.blocks[at(number)]->run(static_cast<std::int64_t>(places.size()),
+                                  {inputs.data(), inputs.size()}, {results.data(), results.size()},
+                                  packed_[at(number)]);
+  }
+
+  struct Rows {
+    const std::byte* begin;
+    std::size_t step;
+  };
+  Rows rows_from(const FlowGraph::Block& b, const FlowGraph::Source& s, std::size_t bytes) {
+    if (s.result >= 0) return {made_[at(s.result)], bytes};
+    const FlowGraph::Place& r = b.reads[at(s.read)];
+    const bool same = r.index < 0 && g_.slots[at(r.slot)].storage == FlowGraph::Storage::shared;
+    return {from_[at(s.read)], same ? 0 : bytes};
+  }
+  void decide(const FlowGraph::Block& b, const Places& places) {
+    const Rows rows = rows_from(b, b.decides, sizeof(std::int32_t));
+    const auto last = static_cast<std::int32_t>(b.targets.size()) - 1;
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      std::int32_t index;
+      std::memcpy(&index, rows.begin + k * rows.step, sizeof index);
+      exits_.push_back(b.targets[at(std::clamp<std::int32_t>(index, 0, last))]);
+    }
+  }
+  void write(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
+    for (const FlowGraph::Write& w : b.writes) {
+      const Rows rows = rows_from(b, w.from, w.to.bytes);
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        std::byte* const to = address(w.to, places[k], w.callee ? next_frame : 0);
+        const std::byte* const from = rows.begin + k * rows.step;
+        if (to != from) lane_machine::copy(to, from, w.to.bytes);
+      }
+    }
+  }
+
+  void leave(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
+    switch (b.exit) {
+      case FlowGraph::Exit::jump:
+        for (std::int32_t p : places) wait(b.targets[0], p);
+        return;
+      case FlowGraph::Exit::branch:
+        for (std::size_t k = 0; k < places.size(); ++k) wait(exits_[k], places[k]);
+        return;
+      case FlowGraph::Exit::call: {
+        const FlowGraph::Function& callee = g_.functions[at(b.callee)];
+        const int deeper = callee.recursion ? 1 : 0;
+        for (std::int32_t p : places) {
+          if (!b.tail) returns_[at(p)].push_back({b.targets[0], depth_[at(p)]});
+          depth_[at(p)] += deeper;
+          frame_[at(p)] += next_frame;
+          wait(callee.entry, p);
+        }
+        if (next_frame) m_.counters_->count_pushes(places.size());
+        return;
+      }
+      case FlowGraph::Exit::leave:
+        for (std::int32_t p : places) {
+          if (returns_[at(p)].empty()) {
+            end_lane(p);
+            continue;
+          }
+          const Return back = returns_[at(p)].back();
+          returns_[at(p)].pop_back();
+          depth_[at(p)] = back.depth;
+          frame_[at(p)] -= g_.functions[at(g_.blocks[at(back.block)].function)].frame_bytes;
+          wait(back.block, p);
+        }
+        return;
+    }
+  }
+
+  [[noreturn]] void tell_failure() const {
+    fail(ErrorKind::value,
+         formatted("vt::Recursive: {} calls itself more than {} deep in lane {}; if that is no "
+                   "mistake, give it a greater max_depth",
+                   failed_in_->name, failed_in_->recursion->max_depth, failed_),
+         failed_at_);
+  }
+
+  const LaneMachine& m_;
+  const FlowGraph& g_;
+  const Code& code_;
+  const std::span<const BufferRef> operands_, results_;
+  const Vec<Program::Packed>& packed_;
+  std::int64_t next_ = 0, last_ = 0, count_ = 0, live_ = 0;
+  // Of each place.
+  BufferRef states_;
+  Vec<std::size_t> begin_;
+  bool frames_used_ = false;
+  Vec<std::vector<std::byte>> frames_;
+  Vec<std::size_t> frame_;  ///< where the frame of the function that runs begins
+  Vec<Vec<Return>> returns_;
+  Vec<int> depth_;
+  Vec<std::int64_t> lane_;
+  // Of each block.
+  Vec<Places> waiting_;
+  Vec<std::uint64_t> skipped_;
+  // Of the block that runs.
+  bool adjacent_ = false;
+  std::vector<std::byte> scratch_;
+  std::size_t used_ = 0;
+  Vec<std::byte*> from_, made_;
+  Vec<int> exits_;
+  Vec<bool> seen_;
+  std::int64_t failed_ = -1;
+  const FlowGraph::Function* failed_in_ = nullptr;
+  CallSite failed_at_;
+};
+
+Vec<BufferRef> LaneMachine::run(std::span<const BufferRef> operands) const {
+  const Code& code = this->code();
+  Vec<BufferRef> all(operands.begin(), operands.end()), results;
+  if (code.prologue) {
+    Vec<BufferRef> shared;
+    for (int i : flow_.prologue_operands) shared.push_back(operands[static_cast<std::size_t>(i)]);
+    for (BufferRef& made : code.prologue->run(shared)) all.push_back(std::move(made));
+  }
+  for (Var v : body_->outputs)
+    results.push_back(allocate(body_->aval(v).bytes() * static_cast<std::size_t>(lanes_.count),
+                               "the results of lanes"));
+  if (lanes_.count == 0) return results;
+  Vec<Program::Packed> packed;
+  for (std::size_t b = 0; b < flow_.blocks.size(); ++b) {
+    packed.emplace_back();
+    if (!code.blocks[b]) continue;
+    const FlowGraph::Block& block = flow_.blocks[b];
+    Vec<const void*> same;
+    for (std::size_t i = 0; i < block.reads.size(); ++i) {
+      if (!block.in_body[i]) continue;
+      const FlowGraph::Slot& s = flow_.slots[static_cast<std::size_t>(block.reads[i].slot)];
+      const bool shared = block.reads[i].index < 0 && s.storage == FlowGraph::Storage::shared;
+      same.push_back(shared ? all[static_cast<std::size_t>(s.operand)]->data : nullptr);
+    }
+    packed.back() = code.blocks[b]->pack({same.begin(), same.size()});
+  }
+  const std::int64_t parts =
+      std::min<std::int64_t>(thread_count(), std::max<std::int64_t>(lanes_.count / 16, 1));
+  control_memory::run_parts(parts, [&](std::int64_t k) {
+    Run(*this, code, all, results, packed)
+        .lanes(lanes_.count * k / parts, lanes_.count * (k + 1) / parts);
+  });
+  return results;
+}
+
+void LaneMachine::report(Report& report, int depth) const {
+  ReportStep head;
+  head.depth = depth;
+  head.title = formatted("{} lanes, each at its own place of {} blocks; {} of them at a time",
+                         lanes_.count, flow_.blocks.size(), places());
+  head.nest = flow_.str();
+  report.push_back(std::move(head));
+  const std::lock_guard lock(mutex_);
+  if (!code_) return;
+  for (std::size_t b = 0; b < code_->blocks.size(); ++b) {
+    const RowProgram* program = code_->blocks[b].get();
+    if (!program || !program->program()) continue;
+    const std::size_t at = report.size();
+    program->program()->report(report, depth + 1);
+    report[at].title = formatted("block {}: ", b) + report[at].title;
+  }
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,60 @@
+// LaneMachine: runs a lane call by its flow graph. Lanes wait in queues in front of blocks, and
+// those that wait at one block run together, whatever iterations, depths and calls they are in.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "../../../trace/ir/lane_work.hpp"
+#include "../../lanes/flow_graph.hpp"
+#include "../../services/lane_counters.hpp"
+#include "backend.hpp"
+#include "row_program.hpp"
+
+namespace vt::detail {
+
+/// Which block runs next.
+enum class LaneOrder : std::uint8_t {
+  most,      ///< cheap ones first, then where the most work waits
+  earliest,  ///< the first in the program, as Radul et al. 2019
+  last       ///< the last in the program
+};
+/// How machines run; results do not depend on it. Tests change it.
+struct LaneOptions {
+  LaneOrder order = LaneOrder::most;
+  std::int64_t places = 0;  ///< lanes that are under way at a time; 0: by their memory
+};
+LaneOptions& lane_options();
+
+class LaneMachine {
+ public:
+  LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backend& backend);
+  ~LaneMachine();
+  /// The results of all lanes, along axis 0. Throws: Error(value) where a recursion is too deep, of
+  /// the first such lane.
+  Vec<BufferRef> run(std::span<const BufferRef> operands) const;
+  /// The blocks and their programs.
+  void report(Report&, int depth) const;
+  /// States of the lanes that are under way.
+  std::int64_t scratch_bytes() const;
+  const FlowGraph& flow() const { return flow_; }
+
+ private:
+  class Run;
+  struct Code;  ///< of the blocks
+  const Code& code() const;
+  std::int64_t places() const;
+
+  const Lanes lanes_;
+  const GraphRef body_;
+  const CallSite where_;
+  const Backend& backend_;
+  FlowGraph flow_;
+  std::size_t place_bytes_ = 0;
+  std::shared_ptr<LaneCounters> counters_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<const Code> code_;
+};
+
+}  // namespace vt::detail

@@ -1,0 +1,60 @@
+// A flow graph on the way: blocks of equations on values, of which it is not known yet which of
+// them other blocks read.
+#pragma once
+
+#include "flow_graph.hpp"
+
+namespace vt::detail {
+
+struct FlowDraft {
+  struct Value {
+    Aval aval;
+    int function = 0;
+    bool shared = false;
+    int operand = -1;   ///< of the lane call, or of the prologue's results behind them
+    int constant = -1;  ///< the equation that makes it, of nothing, wherever it is wanted
+  };
+  struct Copy {
+    int to, from;
+  };
+  /// value ← array[index], or array itself; array[index] ← value
+  struct Load {
+    int value, array, index;
+  };
+  struct Store {
+    int array, value, index;
+  };
+  struct Block {
+    int function = 0;
+    Vec<Load> loads;          ///< first
+    Vec<Equation> equations;  ///< on values
+    Vec<Copy> copies;         ///< after them, all at once
+    Vec<Copy> arguments;      ///< … to the callee's parameters
+    Vec<Store> stores;        ///< likewise
+    FlowGraph::Exit exit = FlowGraph::Exit::leave;
+    int decides = -1;
+    Vec<int> targets;
+    int callee = -1;
+    bool tail = false, meeting = false;
+    double work = 0;
+    CallSite where;
+  };
+  struct Function {
+    std::string name;
+    const RecursiveFunction* recursion = nullptr;
+    int entry = 0;
+    Vec<int> parameters, results;  ///< values; −1: shared
+  };
+  Vec<Value> values;
+  Vec<Equation> constants;
+  Vec<Block> blocks;
+  Vec<Function> functions;
+  int operands = 0;  ///< of the lane call; what the prologue makes comes behind them
+  GraphRef prologue;
+  Vec<int> prologue_operands;
+};
+
+/// Finds where values lie, and makes the bodies of the blocks.
+FlowGraph finished(FlowDraft);
+
+}  // namespace vt::detail

@@ -1,0 +1,340 @@
+// Where the values of a flow graph lie: which of them blocks hand on, and which a call must save;
+// and the bodies of the blocks.
+#include <memory>
+
+#include "flow_draft.hpp"
+
+namespace vt::detail {
+
+namespace flow_storage {
+
+using Exit = FlowGraph::Exit;
+using Storage = FlowGraph::Storage;
+using Flags = Vec<bool>;
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t alignment = 16;
+
+class Finisher {
+ public:
+  explicit Finisher(FlowDraft draft) : d_(std::move(draft)) {}
+  FlowGraph run() {
+    find_live();
+    find_saved();
+    slot_of_.assign(d_.values.size(), -1);
+    for (const FlowDraft::Function& f : d_.functions) {
+      FlowGraph::Function made;
+      made.name = f.name;
+      made.recursion = f.recursion;
+      made.entry = f.entry;
+      g_.functions.push_back(std::move(made));
+    }
+    for (int b = 0; b < static_cast<int>(d_.blocks.size()); ++b) make_block(b);
+    for (std::size_t f = 0; f < d_.functions.size(); ++f)
+      for (int v : d_.functions[f].results) g_.functions[f].results.push_back(slot_of_[at(v)]);
+    for (int v : d_.functions[0].results) g_.results.push_back(slot(v));
+    lay_out_frames();
+    keep_of_prologue();
+    skip_empty_blocks();
+    return std::move(g_);
+  }
+
+ private:
+  bool is_kept(int v) const { return !d_.values[at(v)].shared && d_.values[at(v)].constant < 0; }
+  const FlowDraft::Function& function_of(const FlowDraft::Block& b) const {
+    return d_.functions[at(b.function)];
+  }
+
+  // --- liveness ----------------------------------------------------------------------------------
+
+  /// What is alive behind a block. Results of a function are, for its caller.
+  Flags live_behind(const FlowDraft::Block& b) const {
+    Flags live(d_.values.size());
+    const auto add = [&](int block) {
+      for (std::size_t v = 0; v < live.size(); ++v)
+        if (live_[at(block)][v]) live[v] = true;
+    };
+    if (b.exit == Exit::leave) {
+      for (int v : function_of(b).results) live[at(v)] = true;
+      return live;
+    }
+    if (b.tail) {
+      add(d_.functions[at(b.callee)].entry);
+      return live;
+    }
+    for (int t : b.targets) add(t);
+    if (b.exit == Exit::call)
+      for (int v : d_.functions[at(b.callee)].results) live[at(v)] = false;
+    return live;
+  }
+  bool wants_argument(const FlowDraft::Block& b, int parameter) const {
+    return live_[at(d_.functions[at(b.callee)].entry)][at(parameter)];
+  }
+
+  /// Which values a block needs from before, and which of its equations, for what is alive behind.
+  struct Needs {
+    Flags before, equations;
+  };
+  Needs needs_of(const FlowDraft::Block& b) const {
+    Flags need = live_behind(b);
+    Needs n;
+    n.equations.resize(b.equations.size());
+    Flags sources(need.size());
+    for (const FlowDraft::Copy& c : b.copies)
+      if (need[at(c.to)]) sources[at(c.from)] = true;
+    for (const FlowDraft::Copy& c : b.arguments)
+      if (wants_argument(b, c.to)) sources[at(c.from)] = true;
+    for (const FlowDraft::Store& s : b.stores)
+      if (need[at(s.array)]) sources[at(s.value)] = sources[at(s.index)] = true;
+    for (const FlowDraft::Copy& c : b.copies) need[at(c.to)] = false;
+    if (b.tail)
+      for (const FlowDraft::Copy& c : b.arguments) need[at(c.to)] = false;
+    for (std::size_t v = 0; v < need.size(); ++v) need[v] = need[v] || sources[v];
+    if (b.decides >= 0) need[at(b.decides)] = true;
+    for (std::size_t k = b.equations.size(); k-- > 0;) {
+      const Equation& e = b.equations[k];
+      if (!any_of(e.outputs, [&](Var v) { return need[at(v)]; })) continue;
+      n.equations[k] = true;
+      for (Var v : e.outputs) need[at(v)] = false;
+      for (Var v : e.inputs) need[at(v)] = true;
+    }
+    for (const FlowDraft::Load& l : b.loads) {
+      if (!need[at(l.value)]) continue;
+      need[at(l.value)] = false;
+      need[at(l.array)] = true;
+      if (l.index >= 0) need[at(l.index)] = true;
+    }
+    n.before = std::move(need);
+    return n;
+  }
+  void find_live() {
+    live_.assign(d_.blocks.size(), Flags(d_.values.size()));
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (std::size_t b = d_.blocks.size(); b-- > 0;) {
+        Flags before = needs_of(d_.blocks[b]).before;
+        for (std::size_t v = 0; v < before.size(); ++v)
+          if (!is_kept(static_cast<int>(v))) before[v] = false;
+        if (before == live_[b]) continue;
+        live_[b] = std::move(before);
+        grew = true;
+      }
+    }
+  }
+
+  // --- storage -----------------------------------------------------------------------------------
+
+  void find_saved() {
+    const std::size_t n = d_.functions.size();
+    Vec<Flags> reaches(n, Flags(n));
+    for (const FlowDraft::Block& b : d_.blocks)
+      if (b.exit == Exit::call) reaches[at(b.function)][at(b.callee)] = true;
+    for (std::size_t k = 0; k < n; ++k)
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j)
+          if (reaches[i][k] && reaches[k][j]) reaches[i][j] = true;
+    saved_.resize(d_.values.size());
+    for (const FlowDraft::Block& b : d_.blocks) {
+      if (b.exit != Exit::call || b.tail) continue;
+      const bool comes_back = b.callee == b.function || reaches[at(b.callee)][at(b.function)];
+      if (!comes_back) continue;
+      const Flags live = live_behind(b);
+      for (std::size_t v = 0; v < live.size(); ++v)
+        if (live[v] && d_.values[v].function == b.function) saved_[v] = true;
+    }
+  }
+
+  int slot(int v) {
+    int& known = slot_of_[at(v)];
+    if (known >= 0) return known;
+    const FlowDraft::Value& value = d_.values[at(v)];
+    FlowGraph::Slot s;
+    s.aval = value.aval;
+    s.function = value.function;
+    s.operand = value.operand;
+    s.storage = value.shared         ? Storage::shared
+                : value.operand >= 0 ? Storage::argument
+                : saved_[at(v)]      ? Storage::saved
+                                     : Storage::state;
+    known = static_cast<int>(g_.slots.size());
+    g_.slots.push_back(std::move(s));
+    return known;
+  }
+  void lay_out_frames() {
+    for (FlowGraph::Slot& s : g_.slots) {
+      if (s.storage != Storage::saved) continue;
+      std::size_t& bytes = g_.functions[at(s.function)].frame_bytes;
+      s.offset = bytes;
+      bytes += (s.aval.bytes() + alignment - 1) / alignment * alignment;
+    }
+  }
+
+  // --- bodies ------------------------------------------------------------------------------------
+
+  /// The parts of the block that is being made.
+  struct Making {
+    FlowGraph::Block block;
+    GraphBody body;
+    Vec<Var> var;       ///< per value; −1: not in the body
+    Vec<int> read_of;   ///< per value: a load's
+    Vec<int> input_of;  ///< per read: input of the body; −1: none yet
+  };
+
+  FlowGraph::Place place(int array, int index, std::size_t bytes) {
+    return {slot(array), index < 0 ? -1 : slot(index), bytes};
+  }
+  int read(Making& m, const FlowGraph::Place& from) {
+    for (std::size_t i = 0; i < m.block.reads.size(); ++i)
+      if (m.block.reads[i].slot == from.slot && m.block.reads[i].index == from.index)
+        return static_cast<int>(i);
+    m.block.reads.push_back(from);
+    m.input_of.push_back(-1);
+    return static_cast<int>(m.block.reads.size()) - 1;
+  }
+  int read(Making& m, int v) {
+    if (m.read_of[at(v)] < 0)
+      m.read_of[at(v)] = read(m, place(v, -1, d_.values[at(v)].aval.bytes()));
+    return m.read_of[at(v)];
+  }
+  Var in_body(Making& m, int v) {
+    Var& known = m.var[at(v)];
+    if (known >= 0) return known;
+    const FlowDraft::Value& value = d_.values[at(v)];
+    if (value.constant >= 0) {
+      Equation e = d_.constants[at(value.constant)];
+      known = m.body.fresh(value.aval);
+      e.outputs.clear();
+      e.outputs.push_back(known);
+      m.body.equations.push_back(std::move(e));
+      return known;
+    }
+    int& input = m.input_of[at(read(m, v))];
+    if (input < 0) {
+      input = m.body.fresh(value.aval);
+      m.body.inputs.push_back(input);
+    }
+    return known = input;
+  }
+  FlowGraph::Source source(Making& m, int v) {
+    FlowGraph::Source s;
+    if (m.var[at(v)] < 0 && d_.values[at(v)].constant < 0) {
+      s.read = read(m, v);
+      return s;
+    }
+    const Var var = in_body(m, v);
+    for (std::size_t i = 0; i < m.input_of.size(); ++i)
+      if (m.input_of[i] == var) {
+        s.read = static_cast<int>(i);
+        return s;
+      }
+    for (std::size_t i = 0; i < m.body.outputs.size() && s.result < 0; ++i)
+      if (m.body.outputs[i] == var) s.result = static_cast<int>(i);
+    if (s.result < 0) {
+      s.result = static_cast<int>(m.body.outputs.size());
+      m.body.outputs.push_back(var);
+    }
+    return s;
+  }
+
+  void make_block(int number) {
+    const FlowDraft::Block& b = d_.blocks[at(number)];
+    const Needs needs = needs_of(b);
+    const Flags behind = live_behind(b);
+    Making m;
+    m.var.assign(d_.values.size(), -1);
+    m.read_of.assign(d_.values.size(), -1);
+    for (const FlowDraft::Load& l : b.loads)
+      m.read_of[at(l.value)] =
+          read(m, place(l.array, l.index, d_.values[at(l.value)].aval.bytes()));
+    Vec<bool> made(d_.values.size());
+    for (std::size_t k = 0; k < b.equations.size(); ++k) {
+      if (!needs.equations[k]) continue;
+      Equation e = b.equations[k];
+      for (Var& v : e.inputs) v = in_body(m, v);
+      for (Var& v : e.outputs) {
+        made[at(v)] = true;
+        v = m.var[at(v)] = m.body.fresh(d_.values[at(v)].aval);
+      }
+      m.body.equations.push_back(std::move(e));
+    }
+    const auto write = [&](const FlowGraph::Place& to, int from, bool callee = false) {
+      m.block.writes.push_back({to, source(m, from), callee});
+    };
+    // Rows go first, as their numbers may be written as well.
+    for (const FlowDraft::Store& s : b.stores)
+      if (behind[at(s.array)])
+        write(place(s.array, s.index, d_.values[at(s.value)].aval.bytes()), s.value);
+    const auto whole = [&](int v) { return place(v, -1, d_.values[at(v)].aval.bytes()); };
+    for (const FlowDraft::Load& l : b.loads)
+      if (behind[at(l.value)]) write(whole(l.value), l.value);
+    for (std::size_t v = 0; v < made.size(); ++v)
+      if (made[v] && behind[v]) write(whole(static_cast<int>(v)), static_cast<int>(v));
+    for (const FlowDraft::Copy& c : b.copies)
+      if (behind[at(c.to)]) write(whole(c.to), c.from);
+    for (const FlowDraft::Copy& c : b.arguments)
+      if (wants_argument(b, c.to)) write(whole(c.to), c.from, !b.tail);
+    if (b.decides >= 0) m.block.decides = source(m, b.decides);
+    for (int input : m.input_of) m.block.in_body.push_back(input >= 0);
+    // Inputs in the order of the reads.
+    m.body.inputs.clear();
+    for (int input : m.input_of)
+      if (input >= 0) m.body.inputs.push_back(input);
+    m.block.function = b.function;
+    m.block.exit = b.exit;
+    m.block.targets = b.targets;
+    m.block.callee = b.callee;
+    m.block.tail = b.tail;
+    m.block.meeting = b.meeting;
+    m.block.work = b.work;
+    m.block.where = b.where;
+    if (!m.body.outputs.empty())
+      m.block.body = std::make_shared<const GraphBody>(std::move(m.body));
+    g_.blocks.push_back(std::move(m.block));
+  }
+
+  // --- the whole ---------------------------------------------------------------------------------
+
+  /// Only what blocks read of what is made in front.
+  void keep_of_prologue() {
+    if (!d_.prologue) return;
+    GraphBody all = *d_.prologue;
+    const Vec<Var> results = std::move(all.outputs);
+    all.outputs.clear();
+    for (FlowGraph::Slot& s : g_.slots) {
+      if (s.storage != Storage::shared || s.operand < d_.operands) continue;
+      const Var made = results[at(s.operand - d_.operands)];
+      s.operand = d_.operands + static_cast<int>(all.outputs.size());
+      all.outputs.push_back(made);
+    }
+    if (all.outputs.empty()) return;
+    g_.prologue = std::make_shared<const GraphBody>(std::move(all));
+    g_.prologue_operands = d_.prologue_operands;
+  }
+
+  void skip_empty_blocks() {
+    const auto behind = [&](int b) {
+      for (int steps = 0; steps < static_cast<int>(g_.blocks.size()); ++steps) {
+        const FlowGraph::Block& block = g_.blocks[at(b)];
+        if (block.exit != Exit::jump || block.body || !block.writes.empty() || block.meeting)
+          return b;
+        b = block.targets[0];
+      }
+      return b;
+    };
+    for (FlowGraph::Block& b : g_.blocks)
+      for (int& t : b.targets) t = behind(t);
+    for (FlowGraph::Function& f : g_.functions) f.entry = behind(f.entry);
+  }
+
+  FlowDraft d_;
+  FlowGraph g_;
+  Vec<Flags> live_;  ///< per block: values that it needs from before
+  Flags saved_;
+  Vec<int> slot_of_;
+};
+
+}  // namespace flow_storage
+
+FlowGraph finished(FlowDraft draft) { return flow_storage::Finisher(std::move(draft)).run(); }
+
+}  // namespace vt::detail

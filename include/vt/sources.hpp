@@ -207,6 +207,7 @@
 #include "../../src/jit/nest/schedule_key.cpp"
 #include "../../src/jit/nest/simd_strides.cpp"
 #include "../../src/jit/passes/inline_calls.cpp"
+#include "../../src/jit/passes/lead_with_rows.cpp"
 #include "../../src/jit/passes/lower_batched_calls.cpp"
 #include "../../src/jit/passes/lower_complex.cpp"
 #include "../../src/jit/passes/masked_lanes.cpp"

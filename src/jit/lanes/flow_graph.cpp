@@ -16,6 +16,11 @@ namespace vt::detail {
 
 namespace flow_build {
 
+/// Constants of so many elements are a part of the code of each block that reads them.
+constexpr std::int64_t most_elements_of_code = 16;
+/// A function is made anew for other shared values so many times; then lanes are given copies.
+constexpr int most_instances = 4;
+
 /// Does the function end where it does, with the results that it gives?
 bool gives_results_of(const GraphBody& g, const Equation& e) {
   if (&e != &g.equations[g.equations.size() - 1] || g.outputs.size() != e.outputs.size())
@@ -122,9 +127,18 @@ class Builder {
     in_prologue_.push_back({v, var});
     return var;
   }
+  // The same of the same is there once: calls that hand it on are calls of one function.
   void to_prologue(const GraphBody& g, const Equation& e, const Values& in, Values& of) {
     Equation copy = e;
     for (std::size_t i = 0; i < in.size(); ++i) copy.inputs[i] = in_prologue(in[i]);
+    for (const Equation& known : prologue_.equations) {
+      if (known.op != e.op || !(known.inputs == copy.inputs) || !equal(known.params, e.params))
+        continue;
+      for (std::size_t k = 0; k < e.outputs.size(); ++k)
+        for (const auto& [made, var] : in_prologue_)
+          if (var == known.outputs[k]) of[at(e.outputs[k])] = made;
+      return;
+    }
     for (Var& v : copy.outputs) {
       const int made = value(g.aval(v));
       draft_.values[at(made)].shared = true;
@@ -183,6 +197,8 @@ class Builder {
   }
 
   void straight(const GraphBody& g, const Equation& e, const Values& in, Values& of) {
+    if (e.op == Op::constant && g.aval(e.outputs[0]).elements() > most_elements_of_code)
+      return to_prologue(g, e, in, of);
     if (e.inputs.empty() && e.outputs.size() == 1 && family_of(e.op) != Family::effect) {
       const int made = value(g.aval(e.outputs[0]));
       draft_.values[at(made)].constant = static_cast<int>(draft_.constants.size());
@@ -394,6 +410,7 @@ class Builder {
     note_line(e.where);
     Values shared;
     for (int v : in) shared.push_back(is_shared(v) ? v : -1);
+    if (is_one_too_many(g.get(), shared)) shared.assign(shared.size(), -1);
     const int callee = instance(*g, name, recursion, shared);
     FlowDraft::Block& b = block();
     for (std::size_t i = 0; i < in.size(); ++i)
@@ -416,6 +433,15 @@ class Builder {
     return finish(results, tail);
   }
 
+  bool is_one_too_many(const GraphBody* g, const Values& shared) const {
+    int count = 0;
+    for (const Instance& i : instances_) {
+      if (i.body != g) continue;
+      if (i.shared == shared) return false;
+      ++count;
+    }
+    return count >= most_instances;
+  }
   int instance(const GraphBody& g, const std::string& name, const RecursiveFunction* recursion,
                const Values& shared) {
     for (const Instance& i : instances_)

@@ -21,6 +21,8 @@ GraphBody group_lanes(GraphBody);
 /// … but for those that `part`.
 GraphBody group_lanes(GraphBody, FunctionRef<bool(const Equation&)> part);
 bool has_lane_calls(const GraphBody&);
+/// Turns products of what is `mapped` with what is not, so that rows of the mapped come first.
+GraphBody lead_with_rows(GraphBody, const Vec<bool>& mapped);
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over
 /// windows, which become loop nests; operands of the others in an order that plan_conv takes,
 /// filters that are flipped are read from their ends. For a device all stay convolutions,

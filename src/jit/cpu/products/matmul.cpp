@@ -303,6 +303,9 @@ class Swapped : public Matmul {
   std::int64_t rows_;  ///< of c for one row of the inner product
 };
 
+// Bytes: of an operand that no near cache holds, and of finished rows.
+constexpr std::int64_t far_operand = 512 << 10, far_turn = 1 << 20, near_turn = 32 << 10;
+
 }  // namespace matmul_run
 
 void run_in_ranges(const MatmulSpec& s, ProductCut cut, const RowsDone& done,
@@ -325,10 +328,13 @@ void run_in_ranges(const MatmulSpec& s, ProductCut cut, const RowsDone& done,
                       [&](std::int64_t from, std::int64_t to) { done(from, to); });
     return;
   }
-  // What works on finished rows wants them while they are in the nearest cache.
-  const std::int64_t row_bytes = rows * s.n * static_cast<std::int64_t>(size_of(s.result));
+  // What works on finished rows wants them while they are in the nearest cache; but a large b,
+  // which is read once for all rows of a turn, wants many.
+  const std::int64_t row_bytes = rows * s.n * static_cast<std::int64_t>(size_of(s.result)),
+                     b_bytes = s.n * s.k * static_cast<std::int64_t>(size_of(s.b_dtype)),
+                     turn_bytes = b_bytes > far_operand ? far_turn : near_turn;
   const std::int64_t turn =
-      done ? whole_units(std::max<std::int64_t>((32 << 10) / row_bytes, 1)) : total;
+      done ? whole_units(std::max<std::int64_t>(turn_bytes / row_bytes, 1)) : total;
   parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t begin = from; begin < to; begin += turn) {
       const std::int64_t end = std::min(to, begin + turn);

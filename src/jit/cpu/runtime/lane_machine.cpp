@@ -22,11 +22,8 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 /// States of the lanes under way stay in the caches.
 constexpr std::size_t bytes_of_places = std::size_t{64} << 20;
 constexpr std::int64_t most_places = 4096, least_places = 8;
-/// Blocks of so much less work than the one where most waits are run before it, so that their lanes
-/// get there.
-constexpr double cheaper = 16;
-/// A block that waits runs after so many others at the latest.
-constexpr std::uint64_t most_turns = 64;
+/// What running a block takes beside its work, in operations, and rows that take as long as one.
+constexpr double work_to_begin = 20000, rows_of_one = 4;
 
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes == 4) std::memcpy(to, from, 4);
@@ -121,7 +118,7 @@ class LaneMachine::Run {
     count_ = std::min(m_.places(), last - first);
     make_places();
     waiting_.resize(g_.blocks.size());
-    skipped_.assign(g_.blocks.size(), 0);
+    waited_.assign(g_.blocks.size(), 0);
     for (std::int64_t p = 0; p < count_; ++p) begin_lane(p);
     for (int b = choose(); b >= 0; b = choose()) run_block(b);
     if (failed_ >= 0) tell_failure();
@@ -224,39 +221,41 @@ class LaneMachine::Run {
 
   // --- blocks ------------------------------------------------------------------------------------
 
+  /// About how long the block would run for lanes that wait there.
+  double time_of(int block) const {
+    return lane_machine::work_to_begin +
+           g_.blocks[at(block)].work *
+               std::max(static_cast<double>(waiting_[at(block)].size()), lane_machine::rows_of_one);
+  }
+  // The block with most work waiting, and before it those whose lanes have waited so long that
+  // others could have used their places for what these take.
   int choose() {
-    const LaneOrder order = lane_options().order;
     int best = -1, first = -1, last = -1, meeting = -1;
     double most = -1;
     for (int b = 0; b < static_cast<int>(waiting_.size()); ++b) {
       const std::size_t count = waiting_[at(b)].size();
       if (count == 0) continue;
-      const FlowGraph::Block& block = g_.blocks[at(b)];
-      if (block.meeting) {
+      if (g_.blocks[at(b)].meeting) {
         if (meeting < 0 || count > waiting_[at(meeting)].size()) meeting = b;
         continue;
       }
       if (first < 0) first = b;
       last = b;
-      if (++skipped_[at(b)] > lane_machine::most_turns) best = b, most = 1e300;
-      const double work = block.work * static_cast<double>(count);
+      const double work = (g_.blocks[at(b)].work + 1) * static_cast<double>(count);
       if (work > most) best = b, most = work;
     }
-    if (first < 0) return chosen(meeting);
-    if (order == LaneOrder::earliest) return chosen(first);
-    if (order == LaneOrder::last) return chosen(last);
-    if (most < 1e300) {
-      const double limit = g_.blocks[at(best)].work / lane_machine::cheaper;
-      for (int b = first; b <= last; ++b)
-        if (!waiting_[at(b)].empty() && !g_.blocks[at(b)].meeting && b != best &&
-            g_.blocks[at(b)].work < std::max(limit, heavy_work))
-          if (g_.blocks[at(best)].work >= heavy_work) return chosen(b);
+    if (first < 0) return meeting;
+    const LaneOrder order = lane_options().order;
+    if (order != LaneOrder::most) return order == LaneOrder::earliest ? first : last;
+    const double turn = time_of(best) / static_cast<double>(live_);
+    int next = best;
+    for (int b = first; b <= last; ++b) {
+      if (b == best || waiting_[at(b)].empty() || g_.blocks[at(b)].meeting) continue;
+      waited_[at(b)] += turn * static_cast<double>(waiting_[at(b)].size());
+      if (waited_[at(b)] >= time_of(b) && (next == best || time_of(b) < time_of(next))) next = b;
     }
-    return chosen(best);
-  }
-  int chosen(int block) {
-    if (block >= 0) skipped_[at(block)] = 0;
-    return block;
+    waited_[at(next)] = 0;
+    return next;
   }
 
   void run_block(int number) {
@@ -325,8 +324,7 @@ class LaneMachine::Run {
   std::byte* scratch(std::size_t bytes) {
     const std::size_t from = used_;
     used_ += (bytes + 63) / 64 * 64;
-    if (used_ > scratch_.size()) return nullptr;
-    return scratch_.data() + from;
+    return scratch_->as<std::byte>() + from;
   }
   /// Where what is read lies, row after row; gathered where it does not.
   void read(const FlowGraph::Block& b, const Places& places) {
@@ -335,7 +333,7 @@ class LaneMachine::Run {
     for (const FlowGraph::Place& r : b.reads) need += r.bytes * places.size() + 64;
     if (b.body)
       for (Var v : b.body->outputs) need += b.body->aval(v).bytes() * places.size() + 64;
-    if (scratch_.size() < need) scratch_.resize(2 * need);
+    if (!scratch_ || scratch_->bytes < need) scratch_ = allocate(2 * need + 64, "rows of lanes");
     used_ = 0;
     from_.clear();
     for (std::size_t i = 0; i < b.reads.size(); ++i) {
@@ -373,7 +371,9 @@ class LaneMachine::Run {
       if (any_of(b.reads, [&](const FlowGraph::Place& r) { return r.slot == w.to.slot; }) ||
           any_of(b.writes, [&](const FlowGraph::Write& o) { return o.to.index == w.to.slot; }))
         continue;
-      if (std::byte* const rows = rows_of(w.to, places)) {
+      // Kernels write whole vectors there.
+      std::byte* const rows = rows_of(w.to, places);
+      if (rows && reinterpret_cast<std::uintptr_t>(rows) % 64 == 0) {
         made_[at(w.from.result)] = rows;
         results[at(w.from.result)] = rows;
       }
@@ -474,10 +474,10 @@ class LaneMachine::Run {
   Vec<std::int64_t> lane_;
   // Of each block.
   Vec<Places> waiting_;
-  Vec<std::uint64_t> skipped_;
+  Vec<double> waited_;  ///< of lanes together, in operations
   // Of the block that runs.
   bool adjacent_ = false;
-  std::vector<std::byte> scratch_;
+  BufferRef scratch_;
   std::size_t used_ = 0;
   Vec<std::byte*> from_, made_;
   Vec<int> exits_;
@@ -529,10 +529,9 @@ void LaneMachine::report(Report& report, int depth) const {
                          lanes_.count, flow_.blocks.size(), places());
   head.nest = flow_.str();
   report.push_back(std::move(head));
-  const std::lock_guard lock(mutex_);
-  if (!code_) return;
-  for (std::size_t b = 0; b < code_->blocks.size(); ++b) {
-    const RowProgram* program = code_->blocks[b].get();
+  const Code& code = this->code();
+  for (std::size_t b = 0; b < code.blocks.size(); ++b) {
+    const RowProgram* program = code.blocks[b].get();
     if (!program || !program->program()) continue;
     const std::size_t at = report.size();
     program->program()->report(report, depth + 1);

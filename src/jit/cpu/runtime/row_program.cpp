@@ -75,8 +75,10 @@ RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, 
 }
 
 GraphBody RowProgram::for_rows(std::int64_t rows) const {
-  GraphBody all = kind_ == RowBody::one ? lower_batched_calls(batch_body(*body_, mapped_, rows))
-                                        : *with_rows(*body_, mapped_, rows);
+  GraphBody all =
+      kind_ == RowBody::one
+          ? lower_batched_calls(batch_body(lead_with_rows(*body_, mapped_), mapped_, rows))
+          : *with_rows(*body_, mapped_, rows);
   return simplify(std::move(all), SimplifyFor::running);
 }
 

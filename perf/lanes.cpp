@@ -104,7 +104,7 @@ Tensor as_floats(const std::vector<double>& values, const vt::Shape& shape) {
 
 struct Logistic {
   static constexpr std::size_t points = 10'000, regressors = 100;
-  static constexpr double step_size = 0.01;
+  static constexpr double step_size = 0.007;
   Tensor x, labels;
   std::vector<double> weights;
 

@@ -111,14 +111,16 @@ TEST(NutsTest, ASeedGivesTheSameDrawsAgain) {
 
 // --- the target is what chains keep to -----------------------------------------------------------
 
-/// Chains that start with draws of the target end with such, however few steps they take: their
-/// distribution is within a bound that a right one leaves once in a million times (Dvoretzky,
-/// Kiefer, Wolfowitz, with the constant of Massart).
+/// In steps so large that energies are off, as the slice is of no importance else. Chains that
+/// start with draws of the target end with such, however few steps they take: their distribution is
+/// within a bound that a right one leaves once in a million times (Dvoretzky, Kiefer, Wolfowitz,
+/// with the constant of Massart).
 template <class LogDensity, class Distribution>
 void expect_kept(const LogDensity& log_density, double step_size, const Tensor& starts,
                  const Distribution& distribution) {
-  const nuts::Draw all = run_chains(log_density, {.step_size = step_size, .max_depth = 5},
-                                    vt::expand_dims(starts, 1), 3, vt::LaneSchedule::automatic);
+  const nuts::Draw all =
+      run_chains(log_density, {.step_size = step_size, .max_depth = 5, .leapfrogs = 1},
+                 vt::expand_dims(starts, 1), 10, vt::LaneSchedule::automatic);
   const Tensor last = vt::transpose(all.theta, {1, 0, 2})[-1];
   EXPECT_GT(vt::mean(vt::abs(last - vt::expand_dims(starts, 1))).item<double>(), 0.1);
   std::vector<double> p = distribution(last).template to_vector<double>();
@@ -137,7 +139,7 @@ const auto chains = static_cast<std::int64_t>(vt_test::environment("VT_DRAWS", 1
 
 TEST(NutsTest, KeepsToTheNormalDistribution) {
   const Tensor starts = vt::random::normal(vt::random::key(3), {chains});
-  expect_kept([](Tensor x) { return -0.5 * vt::sum(vt::square(x)); }, 0.2, starts,
+  expect_kept([](Tensor x) { return -0.5 * vt::sum(vt::square(x)); }, 1.2, starts,
               [](Tensor x) { return vt::special::ndtr(x.astype(vt::f64)); });
 }
 
@@ -145,7 +147,7 @@ TEST(NutsTest, KeepsToTheLogitOfABetaDistribution) {
   const double a = 2.0, b = 0.7;
   const Tensor p = vt::random::beta(vt::random::key(4), {chains}, a, b, vt::f64);
   const Tensor starts = (vt::log(p) - vt::log1p(-p)).astype(vt::f32);
-  expect_kept([=](Tensor x) { return -vt::sum(a * vt::softplus(-x) + b * vt::softplus(x)); }, 0.3,
+  expect_kept([=](Tensor x) { return -vt::sum(a * vt::softplus(-x) + b * vt::softplus(x)); }, 1.0,
               starts,
               [=](Tensor x) { return vt::special::betainc(a, b, vt::sigmoid(x.astype(vt::f64))); });
 }

@@ -23,6 +23,7 @@
 #include "lane_machine.hpp"
 #include "loop_iterations.hpp"
 #include "program.hpp"
+#include "recursion_memory.hpp"
 
 namespace vt::detail {
 
@@ -116,7 +117,7 @@ ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> o
     if (!f.compiled) f.compiled = compile_graph(*f.body, vt::cpu());
     program = f.compiled;
   }
-  return program->run(operands);
+  return RecursionMemory::results_of(f, operands, [&] { return program->run(operands); });
 }
 
 ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {

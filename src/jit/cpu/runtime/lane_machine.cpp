@@ -9,6 +9,7 @@
 
 #include "../../../trace/base/hash_map.hpp"
 #include "../../../trace/ir/recursive_function.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/control_memory.hpp"
 #include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
@@ -65,6 +66,10 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
     blocks.push_back(std::move(info));
   }
   counters_ = lane_counters(std::move(blocks));
+  if (!dump_folder().empty()) {
+    const std::string text = flow_.str();
+    dump_text("lanes-" + short_name(text) + ".txt", text);
+  }
 }
 LaneMachine::~LaneMachine() = default;
 
@@ -153,9 +158,8 @@ class LaneMachine::Run {
     frame_.assign(at(count_), 0);
     returns_.resize(at(count_));
     depth_.assign(at(count_), 0);
-    if (any_of(g_.functions, [](const FlowGraph::Function& f) {
-          return f.recursion && f.recursion->remembers;
-        }))
+    if (any_of(g_.functions,
+               [](const FlowGraph::Function& f) { return f.recursion && f.recursion->remembers; }))
       memory_.resize(at(count_));
     lane_.assign(at(count_), -1);
   }
@@ -216,6 +220,17 @@ class LaneMachine::Run {
     std::int32_t row;
     std::memcpy(&row, address(p.index, place), sizeof row);
     return begin + at(row) * p.bytes;
+  }
+  /// each(k, where the row of places[k] lies).
+  template <class Each>
+  void each_row(const FlowGraph::Place& p, const Places& places, std::size_t frame,
+                const Each& each) {
+    if (p.index < 0 && g_.slots[at(p.slot)].storage == FlowGraph::Storage::state) {
+      std::byte* const begin = address(p.slot, 0);
+      for (std::size_t k = 0; k < places.size(); ++k) each(k, begin + at(places[k]) * p.bytes);
+      return;
+    }
+    for (std::size_t k = 0; k < places.size(); ++k) each(k, address(p, places[k], frame));
   }
   /// Do the rows of these places lie one after the other? Where the first one does, else null.
   std::byte* rows_of(const FlowGraph::Place& p, const Places& places) {
@@ -360,8 +375,9 @@ class LaneMachine::Run {
                              });
       if (!rows || handed_on) {
         rows = scratch(r.bytes * places.size());
-        for (std::size_t k = 0; k < places.size(); ++k)
-          lane_machine::copy(rows + k * r.bytes, address(r, places[k]), r.bytes);
+        each_row(r, places, 0, [&](std::size_t k, const std::byte* from) {
+          lane_machine::copy(rows + k * r.bytes, from, r.bytes);
+        });
       }
       from_.push_back(rows);
     }
@@ -418,11 +434,15 @@ class LaneMachine::Run {
   void write(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
     for (const FlowGraph::Write& w : b.writes) {
       const Rows rows = rows_from(b, w.from, w.to.bytes);
-      for (std::size_t k = 0; k < places.size(); ++k) {
-        std::byte* const to = address(w.to, places[k], w.callee ? next_frame : 0);
-        const std::byte* const from = rows.begin + k * rows.step;
-        if (to != from) lane_machine::copy(to, from, w.to.bytes);
+      std::byte* const together = rows.step && !w.callee ? rows_of(w.to, places) : nullptr;
+      if (together == rows.begin) continue;
+      if (together) {
+        std::memcpy(together, rows.begin, w.to.bytes * places.size());
+        continue;
       }
+      each_row(w.to, places, w.callee ? next_frame : 0, [&](std::size_t k, std::byte* to) {
+        lane_machine::copy(to, rows.begin + k * rows.step, w.to.bytes);
+      });
     }
   }
 

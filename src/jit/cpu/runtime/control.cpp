@@ -53,6 +53,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
+    lanes_first_ = lane_count_ >= 0 && !any_of(form->axes, [](int axis) { return axis > 0; });
     if (!Planning::now())
       in_registers_ =
           backend.compile_register_kernel(*form, register_work(*form) < least_waking_work);

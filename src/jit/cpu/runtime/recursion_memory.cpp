@@ -16,10 +16,9 @@ constexpr std::size_t most_compared = std::size_t{1} << 16;
 std::size_t hash_of(const RecursiveFunction& f, std::span<const BufferRef> operands) {
   std::size_t hash = key_hash(&f);
   for (const BufferRef& b : operands) {
-    const std::size_t own =
-        b->bytes > most_compared
-            ? key_hash(b->data)
-            : std::hash<std::string_view>()({b->as<const char>(), b->bytes});
+    const std::size_t own = b->bytes > most_compared
+                                ? key_hash(b->data)
+                                : std::hash<std::string_view>()({b->as<const char>(), b->bytes});
     hash = (hash ^ own) * 0x9e3779b97f4a7c15u;
   }
   return hash;

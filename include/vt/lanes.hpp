@@ -14,13 +14,9 @@ namespace vt {
 /// In which order lanes go through loops, branches and recursion that differ between them. Results
 /// are the same for all of them.
 enum class LaneSchedule : std::uint8_t {
-  automatic,  ///< the one that should be fastest
-  /// Lanes that go the same way run together; those of a loop wait for each other at its end, and
-  /// those of a recursion at each depth.
-  groups,
-  /// Lanes that wait at the same operation run together, whatever iterations, depths and calls they
-  /// are in. The host keeps the queues, and each stretch between two of them is a program.
-  hybrid,
+  automatic,        ///< the one that should be fastest
+  groups,           ///< those that go the same way run together, and wait where ways join again
+  hybrid,           ///< those that wait at the same operation run together; the host keeps queues
   program_counter,  ///< as hybrid, with as much of it as possible in compiled code
 };
 

@@ -39,6 +39,7 @@
 #include "../../src/jit/cpu/runtime/program.cpp"
 #include "../../src/jit/cpu/runtime/program_rows.cpp"
 #include "../../src/jit/cpu/runtime/program_run.cpp"
+#include "../../src/jit/cpu/runtime/recursion_memory.cpp"
 #include "../../src/jit/cpu/runtime/row_program.cpp"
 #include "../../src/jit/cpu/runtime/sort_kernel.cpp"
 #include "../../src/jit/execute.cpp"

@@ -463,6 +463,7 @@ inline const std::map<Op, Cases>& table() {
   static const std::map<Op, Cases> rows = [] {
     std::map<Op, Cases> t;
     t[Op::neg] = unary(-2, 2);
+    t[Op::meeting] = unary(-2, 2);
     t[Op::abs] = unary(-2, 2);
     t[Op::exp] = unary(-2, 2);
     t[Op::exp2] = unary(-2, 2);

@@ -77,7 +77,7 @@ inline void add_unary(std::vector<PrimitiveCase>& cases) {
   };
   for (DType d : {vt::f32, vt::f64, vt::f16}) {
     for (Op op : {Op::neg, Op::abs, Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc,
-                  Op::is_finite, Op::is_nan, Op::is_inf, Op::stop_gradient})
+                  Op::is_finite, Op::is_nan, Op::is_inf, Op::stop_gradient, Op::meeting})
       add(op, {}, d, -3, 3);
     for (Op op : {Op::exp, Op::exp2, Op::expm1, Op::sin, Op::cos, Op::tan, Op::atan, Op::sinh,
                   Op::cosh, Op::tanh, Op::asinh, Op::sigmoid, Op::erf, Op::erfc, Op::cbrt})
@@ -664,7 +664,7 @@ inline void add_complex(std::vector<PrimitiveCase>& cases) {
   };
   for (DType d : {c64, c128}) {
     for (Op op : {Op::neg, Op::real, Op::imag, Op::conj, Op::is_finite, Op::is_nan, Op::is_inf,
-                  Op::stop_gradient})
+                  Op::stop_gradient, Op::meeting})
       unary(op, d, -3, 3, 0);
     for (Op op : {Op::abs, Op::sign, Op::sqrt, Op::rsqrt}) unary(op, d, -3, 3, 8);
     for (Op op : {Op::exp, Op::exp2, Op::expm1, Op::log, Op::log1p, Op::log2, Op::sin, Op::cos,

@@ -37,11 +37,15 @@ class CallCounts {
     return found == counts_.end() ? 0 : found->second;
   }
 
+  /// Is there a function that remembers what others give? Then their calls have to return.
+  bool remembers() const { return remembers_; }
+
  private:
   void add(const GraphBody& g) {
     for (const Equation& e : g.equations) {
       if (e.op == Op::recursive_call) {
         const GraphRef& body = e.as<RecursionParams>().function->body;
+        remembers_ = remembers_ || e.as<RecursionParams>().function->remembers;
         if (body && counts_.emplace(body.get(), 1).fresh) add(*body);
         continue;
       }
@@ -53,6 +57,7 @@ class CallCounts {
     }
   }
   HashMap<const GraphBody*, int> counts_;
+  bool remembers_ = false;
 };
 
 class Builder {
@@ -418,7 +423,7 @@ class Builder {
     b.exit = FlowGraph::Exit::call;
     b.callee = callee;
     b.where = e.where;
-    if (tail && callee == function_) {
+    if (tail && callee == function_ && !counts_.remembers()) {
       b.tail = true;
       return {};
     }

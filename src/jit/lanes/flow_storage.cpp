@@ -258,7 +258,11 @@ class Finisher {
       m.body.equations.push_back(std::move(e));
     }
     const auto write = [&](const FlowGraph::Place& to, int from, bool callee = false) {
-      m.block.writes.push_back({to, source(m, from), callee});
+      const FlowGraph::Source s = source(m, from);
+      const bool stays = s.read >= 0 && to.index < 0 && m.block.reads[at(s.read)].slot == to.slot &&
+                         m.block.reads[at(s.read)].index < 0 &&
+                         g_.slots[at(to.slot)].storage != Storage::saved;
+      if (!stays) m.block.writes.push_back({to, s, callee});
     };
     // Rows go first, as their numbers may be written as well.
     for (const FlowDraft::Store& s : b.stores)

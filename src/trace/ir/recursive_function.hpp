@@ -22,6 +22,9 @@ struct RecursiveFunction {
   Vec<Aval> inputs, outputs;  ///< known before the body is
   GraphRef body;              ///< null while it is being recorded
   bool effects = false;
+  /// It is a derivative that computes again, from its arguments, what calls inside gave: while it
+  /// runs, executors remember what other recursive functions give, so that each is asked once.
+  bool remembers = false;
   int max_depth = 1000;
   RecursiveFamily* family = nullptr;
   /// by DerivedKey; guarded by one mutex of all families

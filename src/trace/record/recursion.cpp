@@ -89,6 +89,7 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
   RecursiveFunction& made = family.add(source.name + "." + std::string(key.transform()));
   made.max_depth = source.max_depth;
   made.effects = effects;
+  made.remembers = source.remembers || key.transform() == "pull";
   made.outputs = std::move(outputs);
   source.derived.emplace_back(key, &made);
   try {

@@ -23,6 +23,7 @@
 #include "lane_machine.hpp"
 #include "loop_iterations.hpp"
 #include "program.hpp"
+#include "recursion_memory.hpp"
 
 namespace vt::detail {
 
@@ -52,6 +53,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
+    lanes_first_ = lane_count_ >= 0 && !any_of(form->axes, [](int axis) { return axis > 0; });
     if (!Planning::now())
       in_registers_ =
           backend.compile_register_kernel(*form, register_work(*form) < least_waking_work);
@@ -116,7 +118,7 @@ ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> o
     if (!f.compiled) f.compiled = compile_graph(*f.body, vt::cpu());
     program = f.compiled;
   }
-  return program->run(operands);
+  return RecursionMemory::results_of(f, operands, [&] { return program->run(operands); });
 }
 
 ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {

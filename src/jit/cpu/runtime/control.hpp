@@ -31,6 +31,12 @@ class ControlRunner {
   /// The equation's results. They own their memory, or are operands.
   /// Operands that nobody else holds may be written over.
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
+  /// The equation as a function that runs each of its lanes by itself, with the lanes along axis 0
+  /// of what they differ in; no function if it is none, or writes over operands.
+  const Kernel* kernel_of_rows() const {
+    return runs_in_registers_ && lanes_first_ && in_place_.empty() ? &in_registers_ : nullptr;
+  }
+  std::int64_t lane_count() const { return lane_count_; }
   /// The bodies' programs.
   void report(Report&, int depth) const;
   /// What a run takes at most beside operands and results: scratch memory of the bodies and, of
@@ -77,6 +83,7 @@ class ControlRunner {
   GraphBody alone_;      ///< the equation by itself
   Kernel in_registers_;  ///< all of it as one function, where it fits
   bool runs_in_registers_ = false;
+  bool lanes_first_ = false;      ///< … along axis 0
   std::int64_t lane_count_ = -1;  ///< of that function
   Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;

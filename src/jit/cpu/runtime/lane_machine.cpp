@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/hash_map.hpp"
 #include "../../../trace/ir/recursive_function.hpp"
+#include "../../report/dump.hpp"
 #include "../../services/control_memory.hpp"
 #include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
@@ -63,6 +66,10 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
     blocks.push_back(std::move(info));
   }
   counters_ = lane_counters(std::move(blocks));
+  if (!dump_folder().empty()) {
+    const std::string text = flow_.str();
+    dump_text("lanes-" + short_name(text) + ".txt", text);
+  }
 }
 LaneMachine::~LaneMachine() = default;
 
@@ -127,6 +134,12 @@ class LaneMachine::Run {
  private:
   struct Return {
     int block, depth;
+    int remembered;  ///< the entry that its results belong to; −1: none
+  };
+  /// What functions gave, per place: the callee and its arguments as bytes, and the results.
+  struct Memory {
+    HashMap<std::string, std::string> entries;  ///< empty: not known yet
+    std::size_t scope = 0;  ///< returns up to the call that began it; 0: none has
   };
   using Places = Vec<std::int32_t>;
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -145,6 +158,9 @@ class LaneMachine::Run {
     frame_.assign(at(count_), 0);
     returns_.resize(at(count_));
     depth_.assign(at(count_), 0);
+    if (any_of(g_.functions,
+               [](const FlowGraph::Function& f) { return f.recursion && f.recursion->remembers; }))
+      memory_.resize(at(count_));
     lane_.assign(at(count_), -1);
   }
 
@@ -204,6 +220,17 @@ class LaneMachine::Run {
     std::int32_t row;
     std::memcpy(&row, address(p.index, place), sizeof row);
     return begin + at(row) * p.bytes;
+  }
+  /// each(k, where the row of places[k] lies).
+  template <class Each>
+  void each_row(const FlowGraph::Place& p, const Places& places, std::size_t frame,
+                const Each& each) {
+    if (p.index < 0 && g_.slots[at(p.slot)].storage == FlowGraph::Storage::state) {
+      std::byte* const begin = address(p.slot, 0);
+      for (std::size_t k = 0; k < places.size(); ++k) each(k, begin + at(places[k]) * p.bytes);
+      return;
+    }
+    for (std::size_t k = 0; k < places.size(); ++k) each(k, address(p, places[k], frame));
   }
   /// Do the rows of these places lie one after the other? Where the first one does, else null.
   std::byte* rows_of(const FlowGraph::Place& p, const Places& places) {
@@ -310,6 +337,7 @@ class LaneMachine::Run {
           failed_at_ = b.where;
         }
         --live_;
+        if (!memory_.empty()) memory_[at(p)] = {};
         begin_lane(p);
       }
       places.resize(kept);
@@ -347,8 +375,9 @@ class LaneMachine::Run {
                              });
       if (!rows || handed_on) {
         rows = scratch(r.bytes * places.size());
-        for (std::size_t k = 0; k < places.size(); ++k)
-          lane_machine::copy(rows + k * r.bytes, address(r, places[k]), r.bytes);
+        each_row(r, places, 0, [&](std::size_t k, const std::byte* from) {
+          lane_machine::copy(rows + k * r.bytes, from, r.bytes);
+        });
       }
       from_.push_back(rows);
     }
@@ -405,11 +434,15 @@ class LaneMachine::Run {
   void write(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
     for (const FlowGraph::Write& w : b.writes) {
       const Rows rows = rows_from(b, w.from, w.to.bytes);
-      for (std::size_t k = 0; k < places.size(); ++k) {
-        std::byte* const to = address(w.to, places[k], w.callee ? next_frame : 0);
-        const std::byte* const from = rows.begin + k * rows.step;
-        if (to != from) lane_machine::copy(to, from, w.to.bytes);
+      std::byte* const together = rows.step && !w.callee ? rows_of(w.to, places) : nullptr;
+      if (together == rows.begin) continue;
+      if (together) {
+        std::memcpy(together, rows.begin, w.to.bytes * places.size());
+        continue;
       }
+      each_row(w.to, places, w.callee ? next_frame : 0, [&](std::size_t k, std::byte* to) {
+        lane_machine::copy(to, rows.begin + k * rows.step, w.to.bytes);
+      });
     }
   }
 
@@ -424,8 +457,14 @@ class LaneMachine::Run {
       case FlowGraph::Exit::call: {
         const FlowGraph::Function& callee = g_.functions[at(b.callee)];
         const int deeper = callee.recursion ? 1 : 0;
-        for (std::int32_t p : places) {
-          if (!b.tail) returns_[at(p)].push_back({b.targets[0], depth_[at(p)]});
+        for (std::size_t k = 0; k < places.size(); ++k) {
+          const std::int32_t p = places[k];
+          int entry = -1;
+          if (!memory_.empty() && !b.tail && recalls(b, p, k, entry)) {
+            wait(b.targets[0], p);
+            continue;
+          }
+          if (!b.tail) returns_[at(p)].push_back({b.targets[0], depth_[at(p)], entry});
           depth_[at(p)] += deeper;
           frame_[at(p)] += next_frame;
           wait(callee.entry, p);
@@ -441,12 +480,58 @@ class LaneMachine::Run {
           }
           const Return back = returns_[at(p)].back();
           returns_[at(p)].pop_back();
+          if (!memory_.empty()) remember(b.function, p, back.remembered);
           depth_[at(p)] = back.depth;
           frame_[at(p)] -= g_.functions[at(g_.blocks[at(back.block)].function)].frame_bytes;
           wait(back.block, p);
         }
         return;
     }
+  }
+
+  // --- what is remembered ------------------------------------------------------------------------
+
+  template <class Each>
+  void each_result(int function, std::int64_t place, const Each& each) {
+    for (int slot : g_.functions[at(function)].results)
+      if (slot >= 0) each(address(slot, place), g_.slots[at(slot)].aval.bytes());
+  }
+  /// Are the results of the call there already? Else `entry`: where they will belong, if they are
+  /// to be remembered. `k`: the lane's row in the block.
+  bool recalls(const FlowGraph::Block& b, std::int64_t place, std::size_t k, int& entry) {
+    const RecursiveFunction* f = g_.functions[at(b.callee)].recursion;
+    Memory& memory = memory_[at(place)];
+    if (!f) return false;
+    if (f->remembers) {
+      if (memory.scope == 0) memory.scope = returns_[at(place)].size() + 1;
+      return false;
+    }
+    if (memory.scope == 0) return false;
+    std::string key(reinterpret_cast<const char*>(&b.callee), sizeof b.callee);
+    for (const FlowGraph::Write& w : b.writes) {
+      if (g_.slots[at(w.to.slot)].function != b.callee) continue;
+      const Rows rows = rows_from(b, w.from, w.to.bytes);
+      key.append(reinterpret_cast<const char*>(rows.begin + k * rows.step), w.to.bytes);
+    }
+    const auto found = memory.entries.emplace(std::move(key), std::string());
+    if (!found.entry->second.empty()) {
+      const char* from = found.entry->second.data();
+      each_result(b.callee, place, [&](std::byte* to, std::size_t bytes) {
+        std::memcpy(to, from, bytes);
+        from += bytes;
+      });
+      return true;
+    }
+    if (found.fresh) entry = static_cast<int>(memory.entries.size()) - 1;
+    return false;
+  }
+  void remember(int function, std::int64_t place, int entry) {
+    Memory& memory = memory_[at(place)];
+    if (entry >= 0)
+      each_result(function, place, [&](const std::byte* from, std::size_t bytes) {
+        (memory.entries.begin() + entry)->second.append(reinterpret_cast<const char*>(from), bytes);
+      });
+    if (memory.scope && returns_[at(place)].size() < memory.scope) memory = {};
   }
 
   [[noreturn]] void tell_failure() const {
@@ -472,6 +557,7 @@ class LaneMachine::Run {
   Vec<Vec<Return>> returns_;
   Vec<int> depth_;
   Vec<std::int64_t> lane_;
+  Vec<Memory> memory_;  ///< empty: nothing is remembered
   // Of each block.
   Vec<Places> waiting_;
   Vec<double> waited_;  ///< of lanes together, in operations

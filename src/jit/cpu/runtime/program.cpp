@@ -182,6 +182,24 @@ void Program::compile_steps(const Backend& backend) {
       step.kind = Step::Kind::control;
       const CodeLabelScope label(label_of(step, false));
       step.control = std::make_shared<const ControlRunner>(fusion_, e, backend);
+      const auto is_read = [&](Var v) {
+        const auto among = [v](const auto& list) {
+          return std::find(list.begin(), list.end(), v) != list.end();
+        };
+        return among(fusion_.graph.outputs) ||
+               any_of(fusion_.graph.equations,
+                      [&](const Equation& other) { return among(other.inputs); });
+      };
+      const Kernel* kernel = most_rows_ > 0 ? step.control->kernel_of_rows() : nullptr;
+      if (kernel && !any_of(e.outputs, [&](Var v) { return !is_read(v); })) {
+        step.kind = Step::Kind::rows;
+        step.kernel = *kernel;
+        step.iterations = step.control->lane_count();
+        for (const auto& list : {std::span<const Var>(e.inputs.begin(), e.inputs.size()),
+                                 std::span<const Var>(e.outputs.begin(), e.outputs.size())})
+          for (Var v : list) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+        fusion_.steps[k].writes_given_memory = true;
+      }
       continue;
     }
     if (e.op == Op::sort) {

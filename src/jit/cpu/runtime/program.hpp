@@ -109,6 +109,7 @@ class Program : public Executable {
       sort,
       linalg,
       fft,
+      rows,  // a loop or branch that runs each row by itself
       control,
       equation
     } kind = Kind::kernel;
@@ -151,7 +152,9 @@ class Program : public Executable {
     mutable StepTime time;
 
     /// Does `kernel` run on the rows of `equation`, rather than being the step itself?
-    bool has_epilogue() const { return kernel && kind != Kind::kernel && kind != Kind::linalg; }
+    bool has_epilogue() const {
+      return kernel && kind != Kind::kernel && kind != Kind::linalg && kind != Kind::rows;
+    }
   };
   void compile_steps(const Backend& backend);
   /// Two products and the kernel between them.
@@ -166,6 +169,7 @@ class Program : public Executable {
   bool cut_kernel_by_rows(Step& step, const FusedStep& fused, bool all_rows_first) const;
   Vec<bool> rows_first() const;
   Vec<bool> led_by_rows() const;
+  static void run_rows_alone(const Step& step, void* const* pointers, std::int64_t rows);
   static void run_step_rows(const Step& step, void* const* pointers, const PackedOperands& packed,
                             std::int64_t rows);
   /// Where inputs and results lie, and all that is placed relative to them.

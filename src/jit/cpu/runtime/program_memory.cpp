@@ -103,6 +103,7 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
   const Step& step = steps_[k];
   switch (step.kind) {
     case Step::Kind::kernel:
+    case Step::Kind::rows:
     case Step::Kind::equation: return 0;
     case Step::Kind::product: {
       if (step.chain) return static_cast<std::int64_t>(step.chain->scratch_bytes());

@@ -99,6 +99,10 @@ bool Program::cut_by_rows() {
         if (!can_be_cut(step.fft.batch)) return false;
         step.of_row = has_rows(step.fft.batch) ? step.fft.batch / most_rows_ : 0;
         break;
+      case Step::Kind::rows:
+        if (!has_rows(step.iterations) || !all_first(step.operands)) return false;
+        step.of_row = step.iterations / most_rows_;
+        break;
       case Step::Kind::control:
       case Step::Kind::equation: return false;
     }

@@ -169,6 +169,12 @@ void Program::run_transform(const Step& step, const FftSpec& spec, void* const* 
                         }));
 }
 
+void Program::run_rows_alone(const Step& step, void* const* pointers, std::int64_t rows) {
+  SmallVec<void*, 8> buffers;
+  for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  if (rows > 0) step.kernel(buffers.data(), nullptr, 0, rows);
+}
+
 bool Program::run_step(const Step& step, void* const* pointers, const PackedOperands& packed) {
   const Span span("run", step.name, step.details);
   switch (step.kind) {
@@ -197,6 +203,7 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
     }
     case Step::Kind::linalg: run_matrices(step, pointers, step.linalg.batch); break;
     case Step::Kind::fft: run_transform(step, step.fft, pointers); break;
+    case Step::Kind::rows: run_rows_alone(step, pointers, step.iterations); break;
     case Step::Kind::control:
     case Step::Kind::equation: break;  // these make buffers
   }
@@ -263,6 +270,7 @@ void Program::run_step_rows(const Step& step, void* const* pointers, const Packe
       run_transform(step, some, pointers);
       break;
     }
+    case Step::Kind::rows: run_rows_alone(step, pointers, count); break;
     case Step::Kind::control:
     case Step::Kind::equation: break;  // programs by rows have none
   }

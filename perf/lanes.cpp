@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <iostream>
 #include <regex>
@@ -17,9 +18,9 @@
 
 #include <vt/vt.hpp>
 
-#include "../examples/support/nuts.hpp"
+#include "../examples/nuts/nuts.hpp"
 #include "data.hpp"
-#include "plain_recursion.hpp"
+#include "lanes/plain_recursion.hpp"
 
 namespace {
 
@@ -58,6 +59,7 @@ void row(const std::string& name, const std::string& who, const std::string& uni
   body();
   vt::wait_compiled();
   const double first = now() - begin;
+  const std::clock_t began = std::clock();
   double best = 0, units = 0, spent = 0;
   int times = 0;
   vt::LaneStats stats;
@@ -69,9 +71,10 @@ void row(const std::string& name, const std::string& who, const std::string& uni
     stats = vt::lane_stats();
     spent += seconds, best = std::max(best, units / seconds);
   }
+  const double used = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
   std::cout << "{\"name\": \"" << name << "\", \"who\": \"vt_" << who << "\", \"unit\": \"" << unit
             << "\", \"value\": " << best << ", \"units\": " << units << ", \"runs\": " << times
-            << ", \"first_s\": " << first;
+            << ", \"first_s\": " << first << ", \"processors\": " << used / spent;
   if (!stats.blocks.empty()) std::cout << ", \"utilisation\": " << stats.utilisation();
   std::cout << "}" << std::endl;
   std::cerr << name << " " << who << ": " << best << " " << unit << "\n";

@@ -5,8 +5,8 @@ Usage: lanes_jax.py numpyro|blackjax [CHAINS ...] [--repeat TIMES].
 """
 import sys
 
-from lanes_common import (MAX_DEPTH, REGRESSORS, STEP_SIZE, TRAJECTORIES, arguments, regression, row,
-                          starts)
+from lanes_common import (MAX_DEPTH, REGRESSORS, STEP_SIZE, TRAJECTORIES, arguments, regression,
+                          row, starts)
 
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,7 @@
-"""nuts_logistic of the suite lanes in Stan, compiled by g++ through PyStan: its sampler of one chain,
-in f64. A leaf of its trees is one leapfrog step. PyStan has no sampler without a warm-up, which
-chooses the step size; and it sends all data to the model anew each time. So a row is what more draws
-cost beyond few of them, with the same warm-up.
+"""nuts_logistic of the suite lanes in Stan, compiled by g++ through PyStan: its sampler of one
+chain, in f64. A leaf of its trees is one leapfrog step. PyStan has no sampler without a warm-up,
+which chooses the step size; and it sends all data to the model anew each time. So a row is what
+more draws cost beyond few of them, with the same warm-up.
 
 Usage: lanes_stan.py [--repeat TIMES].
 """

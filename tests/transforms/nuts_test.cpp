@@ -9,7 +9,7 @@
 
 #include <vt/vt.hpp>
 
-#include "examples/support/nuts.hpp"
+#include "examples/nuts/nuts.hpp"
 #include "support/property.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-// The No-U-Turn Sampler (support/nuts.hpp, as in the paper, recursive, for one chain) run for many
+// The No-U-Turn Sampler (nuts.hpp, as in the paper, recursive, for one chain) run for many
 // chains at once by vmap: their trees grow to different depths, so that each chain goes its own
 // way. Samples the posterior of two models, of which the user writes the log density: a logistic
 // regression on synthetic data, and a hierarchical model of measurements in a file.
@@ -20,10 +20,10 @@
 
 #include <vt/vt.hpp>
 
-#include "support/chains.hpp"
-#include "support/check.hpp"
-#include "support/csv.hpp"
-#include "support/nuts.hpp"
+#include "../support/check.hpp"
+#include "../support/csv.hpp"
+#include "chains.hpp"
+#include "nuts.hpp"
 
 namespace {
 

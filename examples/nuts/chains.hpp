@@ -11,7 +11,7 @@
 
 #include <vt/vt.hpp>
 
-#include "png.hpp"
+#include "../support/png.hpp"
 
 namespace support {
 

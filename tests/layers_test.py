@@ -41,7 +41,7 @@ rows = [
     (J + "nest", [BASE, IR]),
     (J + "fusion", [BASE, IR, RECORD, J + "nest"]),
     (J + "regions", [BASE, IR, RECORD, J + "nest"]),
-    (J + "lanes", [BASE, IR]),
+    (J + "lanes", [BASE, IR, J + "services"]),
     (J + "passes", [BASE, IR, RECORD, J + "report", J + "fusion", J + "regions", J + "lanes"]),
     (C + "llvm", [BASE, J + "services", J + "report", J + "nest"]),
     (C + "math", [T + "numerics", C + "llvm"]),

@@ -27,6 +27,7 @@
 #include "../../src/jit/lanes/flow_storage.cpp"
 #include "../../src/jit/lanes/flow_text.cpp"
 #include "../../src/jit/lanes/lane_choice.cpp"
+#include "../../src/jit/lanes/lane_run.cpp"
 #include "../../src/jit/passes/conv_prepare.cpp"
 #include "../../src/jit/services/counters.cpp"
 #include "../../src/jit/services/lane_counters.cpp"

@@ -162,6 +162,7 @@
 #include "../../src/jit/cuda/products/product_tiles.cpp"
 #include "../../src/jit/cuda/program/compile.cpp"
 #include "../../src/jit/cuda/program/control.cpp"
+#include "../../src/jit/cuda/program/lanes.cpp"
 #include "../../src/jit/cuda/program/counted_loop.cpp"
 #include "../../src/jit/cuda/program/executables.cpp"
 #include "../../src/jit/cuda/program/large_matrices.cpp"

@@ -2,9 +2,12 @@
 #include "lane_run.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
 
 namespace vt::detail {
@@ -19,6 +22,20 @@ constexpr double work_to_begin = 20000, rows_of_one = 4;
 LaneOptions& lane_options() {
   static LaneOptions options;
   return options;
+}
+
+std::vector<LaneBlock> lane_blocks(const FlowGraph& flow) {
+  std::vector<LaneBlock> blocks;
+  for (const FlowGraph::Block& b : flow.blocks) {
+    LaneBlock info;
+    info.function = flow.functions[static_cast<std::size_t>(b.function)].name;
+    info.operations = flow.operations_of(b);
+    info.where = b.where;
+    info.heavy = b.work >= heavy_work;
+    info.operations_of_lane = b.work;
+    blocks.push_back(std::move(info));
+  }
+  return blocks;
 }
 
 void LaneRun::run_lanes(std::int64_t first, std::int64_t last, std::int64_t count) {

@@ -23,6 +23,8 @@ struct LaneOptions {
   std::int64_t places = 0;  ///< lanes that are under way at a time; 0: by their memory
 };
 LaneOptions& lane_options();
+/// What counters tell of its blocks.
+std::vector<LaneBlock> lane_blocks(const FlowGraph&);
 
 class LaneRun {
  public:

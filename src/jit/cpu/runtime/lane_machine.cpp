@@ -47,17 +47,7 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
   flow_ = flow_graph(body_, mapped);
   for (const FlowGraph::Slot& s : flow_.slots)
     if (s.storage == FlowGraph::Storage::state) place_bytes_ += s.aval.bytes();
-  std::vector<LaneBlock> blocks;
-  for (const FlowGraph::Block& b : flow_.blocks) {
-    LaneBlock info;
-    info.function = flow_.functions[static_cast<std::size_t>(b.function)].name;
-    info.operations = flow_.operations_of(b);
-    info.where = b.where;
-    info.heavy = b.work >= heavy_work;
-    info.operations_of_lane = b.work;
-    blocks.push_back(std::move(info));
-  }
-  counters_ = lane_counters(std::move(blocks));
+  counters_ = lane_counters(lane_blocks(flow_));
   if (!dump_folder().empty()) {
     const std::string text = flow_.str();
     dump_text("lanes-" + short_name(text) + ".txt", text);
@@ -78,7 +68,8 @@ const LaneMachine::Code& LaneMachine::code() const {
         mapped.push_back(b.reads[i].index >= 0 ||
                          flow_.slots[lane_machine::at(b.reads[i].slot)].storage !=
                              FlowGraph::Storage::shared);
-    made->blocks.back() = std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_);
+    made->blocks.back() =
+        std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_, RowBody::alone);
   }
   if (flow_.prologue) made->prologue = host_executable(*flow_.prologue);
   code_ = std::move(made);

@@ -168,11 +168,10 @@ void LaneRun::leave(const FlowGraph::Block& b, const Places& places) {
     }
     case FlowGraph::Exit::call: {
       const FlowGraph::Function& callee = g_.functions[at(b.callee)];
-      for (std::size_t k = 0; k < places.size(); ++k) {
-        const std::int32_t p = places[k];
+      for (std::int32_t p : places) {
         if (!b.tail) {
           int entry = -1;
-          if (recalls(b, p, k, entry)) {
+          if (recalls(b, p, entry)) {
             wait(b.targets[0], p);
             continue;
           }

@@ -50,10 +50,9 @@ class LaneRun {
   virtual void lane_ends(std::int64_t place) = 0;
   /// Reads, computes and writes what the block does. `decisions`: for each place, if it branches.
   virtual void run_block(int block, const Places& places, Vec<std::int32_t>& decisions) = 0;
-  /// Are the results of the call there without it? `k`: the place's row in the block. Else `entry`
-  /// is handed to returned().
-  virtual bool recalls(const FlowGraph::Block&, std::int64_t /*place*/, std::size_t /*k*/,
-                       int& /*entry*/) {
+  /// The block has run: are the results of its call there already? Else `entry` is handed to
+  /// returned().
+  virtual bool recalls(const FlowGraph::Block&, std::int64_t /*place*/, int& /*entry*/) {
     return false;
   }
   virtual void returned(int /*function*/, std::int64_t /*place*/, int /*entry*/) {}

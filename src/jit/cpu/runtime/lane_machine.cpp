@@ -310,7 +310,7 @@ class LaneMachine::Run : public LaneRun {
     for (int slot : g_.functions[at(function)].results)
       if (slot >= 0) each(address(slot, place), g_.slots[at(slot)].aval.bytes());
   }
-  bool recalls(const FlowGraph::Block& b, std::int64_t place, std::size_t k, int& entry) override {
+  bool recalls(const FlowGraph::Block& b, std::int64_t place, int& entry) override {
     const RecursiveFunction* f = g_.functions[at(b.callee)].recursion;
     if (memory_.empty()) return false;
     Memory& memory = memory_[at(place)];
@@ -321,11 +321,10 @@ class LaneMachine::Run : public LaneRun {
     }
     if (memory.scope == 0) return false;
     std::string key(reinterpret_cast<const char*>(&b.callee), sizeof b.callee);
-    for (const FlowGraph::Write& w : b.writes) {
-      if (g_.slots[at(w.to.slot)].function != b.callee) continue;
-      const Rows rows = rows_from(b, w.from, w.to.bytes);
-      key.append(reinterpret_cast<const char*>(rows.begin + k * rows.step), w.to.bytes);
-    }
+    for (int slot : g_.functions[at(b.callee)].parameters)
+      if (slot >= 0)
+        key.append(reinterpret_cast<const char*>(address(slot, place, frame_step(b))),
+                   g_.slots[at(slot)].aval.bytes());
     const auto found = memory.entries.emplace(std::move(key), std::string());
     if (!found.entry->second.empty()) {
       const char* from = found.entry->second.data();

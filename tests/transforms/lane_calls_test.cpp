@@ -41,6 +41,10 @@ void expect_lanes(const F& f, const std::vector<double>& wanted, const A&... arg
   for (const LaneSchedule schedule : parting)
     for (const LaneOrder order : {LaneOrder::most, LaneOrder::earliest, LaneOrder::last})
       for (const std::int64_t places : {0, 1, 3}) {
+        // The order of lanes is the host's also for a device, whose emulator is slow.
+        const bool device = vt::default_device().kind == vt::Device::Kind::cuda;
+        if (device && (schedule != LaneSchedule::hybrid || order == LaneOrder::last || places == 1))
+          continue;
         const Options options(order, places);
         const auto mapped = vt::jit(vt::vmap(f, {.schedule = schedule}));
         numbers(mapped(arguments...));  // compiled when seen again

@@ -382,6 +382,44 @@ def autobatch_figures_text(rows, markdown=False):
     return "\n\n".join(tables)
 
 
+# Units a second that vt is to reach on one thread of an AVX-512 machine.
+lanes_targets = {"nuts_logistic/1": 5_000, "nuts_logistic/10": 12_000,
+                 "nuts_logistic/100": 20_000, "fibonacci": 200_000_000}
+
+
+def lanes_text(rows, markdown=False):
+    """The suite `lanes`: units a second by schedule and in the peers, and how many of the gradients
+    that run are of use. `rows`: what the programs print, a dictionary a row."""
+    schedules = ("automatic", "groups", "hybrid", "program_counter", "one_by_one")
+    peers = ("tfp", "blackjax", "numpyro", "stan", "vt_plain")
+    speeds = {(row["name"], row["who"]): row["value"] for row in rows}
+    lines = []
+    for name in dict.fromkeys(row["name"] for row in rows if "waiting" not in row):
+        ours = speeds.get((name, "vt_automatic"))
+        target = lanes_targets.get(name)
+        shown = [speeds.get((name, who)) for who in
+                 (*("vt_" + s for s in schedules), "vt_gradient_alone", *peers)]
+        lines.append((name, *(f"{speed:,.0f}" if speed else "" for speed in shown),
+                      f"{target:,}" if target else "",
+                      "" if not (target and ours) else "yes" if ours >= target else "NO"))
+    head = ("units/s", *schedules, "gradient alone", "TFP", "BlackJAX", "NumPyro", "Stan",
+            "plain C++", "wanted", "reached")
+    tables = [laid_out(head, lines, markdown)] if lines else []
+    used = {row["name"]: row for row in rows if "waiting" in row}
+    if used:
+        chains = dict.fromkeys(name.split("/")[1] for name in used)
+        trajectories = dict.fromkeys(name.split("/")[2] for name in used)
+        for key, title in (("waiting", "chains wait at each trajectory"),
+                           ("possible", "chains wait at the end"),
+                           ("gradient_utilisation", "as it ran, by program counter")):
+            tables.append(laid_out(
+                (title, *(f"{t} trajectories" for t in trajectories)),
+                [(f"{c} chains", *(f"{used[name][key]:.2f}" if (name := f"nuts_gaussian/{c}/{t}")
+                                   in used else "" for t in trajectories)) for c in chains],
+                markdown))
+    return "\n\n".join(tables)
+
+
 def text(times, counters, markdown=False):
     """`times`: seconds by row name; `counters`: further figures by row name. Rows without both
     sides are left out."""

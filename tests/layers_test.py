@@ -41,7 +41,7 @@ rows = [
     (J + "nest", [BASE, IR]),
     (J + "fusion", [BASE, IR, RECORD, J + "nest"]),
     (J + "regions", [BASE, IR, RECORD, J + "nest"]),
-    (J + "lanes", [BASE, IR]),
+    (J + "lanes", [BASE, IR, J + "services"]),
     (J + "passes", [BASE, IR, RECORD, J + "report", J + "fusion", J + "regions", J + "lanes"]),
     (C + "llvm", [BASE, J + "services", J + "report", J + "nest"]),
     (C + "math", [T + "numerics", C + "llvm"]),
@@ -59,7 +59,7 @@ rows = [
                     G + "driver", G + "mapping"]),
     (G + "products", [BASE, J + "fusion", G + "source"]),
     (G + "program", [BASE, IR, T + "numerics", RECORD, J + "services", J + "report", J + "fusion",
-                     J + "regions", J + "passes", G + "driver", G + "math", G + "mapping",
+                     J + "regions", J + "lanes", J + "passes", G + "driver", G + "math", G + "mapping",
                      G + "libraries", G + "source", G + "products"]),
     ("src/jit", [BASE, IR, RECORD, J + "services", J + "passes", C + "runtime"]),
 ]

@@ -132,6 +132,17 @@ class Builder {
     in_prologue_.push_back({v, var});
     return var;
   }
+  /// A constant of which rows are read lies in memory.
+  int in_memory(int v) {
+    if (!is_constant(v)) return v;
+    const Var var = in_prologue(v);
+    const int made = value(draft_.values[at(v)].aval);
+    draft_.values[at(made)].shared = true;
+    draft_.values[at(made)].operand = draft_.operands + static_cast<int>(prologue_.outputs.size());
+    in_prologue_.push_back({made, var});
+    prologue_.outputs.push_back(var);
+    return made;
+  }
   // The same of the same is there once: calls that hand it on are calls of one function.
   void to_prologue(const GraphBody& g, const Equation& e, const Values& in, Values& of) {
     Equation copy = e;
@@ -354,7 +365,7 @@ class Builder {
       const Aval& all = draft_.values[at(in[i])].aval;
       const Shape row(std::span<const std::int64_t>(all.shape.begin() + 1, all.shape.end()));
       const int element = value(Aval(all.dtype, row));
-      block().loads.push_back({element, in[i], counter});
+      block().loads.push_back({element, in_memory(in[i]), counter});
       inputs[i] = element;
     }
     const Values made = body(*p.body, inputs);

@@ -69,7 +69,7 @@ struct FlowGraph {
     std::string name;
     const RecursiveFunction* recursion = nullptr;
     int entry = 0;
-    Vec<int> results;  ///< slots; −1: nothing reads it
+    Vec<int> parameters, results;  ///< slots; −1: nothing reads it
     std::size_t frame_bytes = 0;
   };
 

@@ -30,8 +30,11 @@ class Finisher {
       g_.functions.push_back(std::move(made));
     }
     for (int b = 0; b < static_cast<int>(d_.blocks.size()); ++b) make_block(b);
-    for (std::size_t f = 0; f < d_.functions.size(); ++f)
+    for (std::size_t f = 0; f < d_.functions.size(); ++f) {
+      for (int v : d_.functions[f].parameters)
+        g_.functions[f].parameters.push_back(v < 0 ? -1 : slot_of_[at(v)]);
       for (int v : d_.functions[f].results) g_.functions[f].results.push_back(slot_of_[at(v)]);
+    }
     for (int v : d_.functions[0].results) g_.results.push_back(slot(v));
     lay_out_frames();
     keep_of_prologue();

@@ -7,6 +7,7 @@
 #include <vt/ops.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/stack.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/scope.hpp"
 #include "passes.hpp"
@@ -27,6 +28,7 @@ bool has_sums(const Equation& e) {
 using Which = FunctionRef<bool(const Equation&)>;
 
 bool contains(const GraphBody& g, Which which) {
+  need_stack({});
   return any_of(g.equations, [&](const Equation& e) {
     return which(e) || any_of(bodies_of(e.params),
                               [&](const GraphRef& body) { return contains(*body, which); });

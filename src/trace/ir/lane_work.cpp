@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../base/stack.hpp"
+
 namespace vt::detail {
 
 namespace lane_works {
+
+// Of a value; see RegisterLimits.
+constexpr std::int64_t most_in_registers = 32;
 
 double elements(const GraphBody& g, Var v) { return static_cast<double>(g.aval(v).elements()); }
 
@@ -42,6 +47,7 @@ double of_op(const GraphBody& g, const Equation& e) {
 }  // namespace lane_works
 
 double lane_work(const GraphBody& g, const Equation& e) {
+  need_stack({});
   const Vec<GraphRef> bodies = e.op == Op::reduce ? Vec<GraphRef>() : bodies_of(e.params);
   if (bodies.empty()) return lane_works::of_op(g, e);
   double work = 0;
@@ -50,14 +56,35 @@ double lane_work(const GraphBody& g, const Equation& e) {
   return work;
 }
 
+namespace lane_works {
+
+Vec<GraphRef> bodies_inside(const Equation& e) {
+  return e.op == Op::reduce ? Vec<GraphRef>() : bodies_of(e.params);
+}
+bool any_inside(const Equation& e, bool (*is)(const GraphBody&, const Equation&)) {
+  need_stack({});
+  return any_of(bodies_inside(e), [&](const GraphRef& body) {
+    return any_of(body->equations, [&](const Equation& inside) { return is(*body, inside); });
+  });
+}
+bool is_too_large(const GraphBody& g, const Equation& e) {
+  return any_of(e.outputs, [&](Var v) { return g.aval(v).elements() > most_in_registers; }) ||
+         any_inside(e, is_too_large);
+}
+
+}  // namespace lane_works
+
+bool has_heavy_work(const GraphBody& g, const Equation& e) {
+  if (e.op == Op::recursive_call) return true;
+  return lane_works::bodies_inside(e).empty() ? lane_works::of_op(g, e) >= heavy_work
+                                              : lane_works::any_inside(e, has_heavy_work);
+}
+
 bool parts_flow(const GraphBody& g, const Equation& e) {
   if (e.op == Op::recursive_call || e.op == Op::meeting) return true;
-  const Vec<GraphRef> bodies = e.op == Op::reduce ? Vec<GraphRef>() : bodies_of(e.params);
-  if (bodies.empty()) return lane_works::of_op(g, e) >= heavy_work;
-  return any_of(bodies, [](const GraphRef& body) {
-    return any_of(body->equations,
-                  [&](const Equation& inside) { return parts_flow(*body, inside); });
-  });
+  if (lane_works::bodies_inside(e).empty()) return lane_works::of_op(g, e) >= heavy_work;
+  return lane_works::any_inside(e, parts_flow) ||
+         (is_control(e.op) && lane_works::is_too_large(g, e));
 }
 
 }  // namespace vt::detail

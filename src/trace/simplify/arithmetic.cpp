@@ -406,6 +406,7 @@ Var simplify_arithmetic(Pass& p, const Candidate& c) {
     case Op::neg:
     case Op::abs:
     case Op::sign:
+    case Op::meeting:
     case Op::stop_gradient:
     case Op::floor:
     case Op::ceil:

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "../../trace/base/stack.hpp"
 #include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
@@ -49,7 +50,7 @@ class Divergence {
     if (e.op == Op::recursive_call) return anywhere(e, own);
     const bool loop = e.op == Op::while_ || e.op == Op::scan;
     return inside(e, own, [&](const GraphBody& body, const Equation& i, const Flags& f) {
-      return (loop && parts_flow(g, e) && ends_apart(i, f)) || apart(body, i, f);
+      return (loop && has_heavy_work(g, e) && ends_apart(i, f)) || apart(body, i, f);
     });
   }
 
@@ -70,6 +71,7 @@ class Divergence {
   }
   template <class Found>
   bool inside(const Equation& e, const Flags& own, const Found& found) {
+    need_stack(e.where);
     const auto in_body = [&](const GraphBody& body, const Flags& inputs) {
       const Flags flags = values(body, inputs);
       return any_of(body.equations,

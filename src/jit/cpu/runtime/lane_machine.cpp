@@ -25,9 +25,6 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 /// States of the lanes under way stay in the caches.
 constexpr std::size_t bytes_of_places = std::size_t{64} << 20;
 constexpr std::int64_t most_places = 4096, least_places = 8;
-/// What running a block takes beside its work, in operations, and rows that take as long as one.
-constexpr double work_to_begin = 20000, rows_of_one = 4;
-
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes == 4) std::memcpy(to, from, 4);
   else if (bytes == 1) *to = *from;
@@ -36,11 +33,6 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 }  // namespace lane_machine
-
-LaneOptions& lane_options() {
-  static LaneOptions options;
-  return options;
-}
 
 /// A program for each block that computes something, and one for what depends on no lane.
 struct LaneMachine::Code {
@@ -55,17 +47,7 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
   flow_ = flow_graph(body_, mapped);
   for (const FlowGraph::Slot& s : flow_.slots)
     if (s.storage == FlowGraph::Storage::state) place_bytes_ += s.aval.bytes();
-  std::vector<LaneBlock> blocks;
-  for (const FlowGraph::Block& b : flow_.blocks) {
-    LaneBlock info;
-    info.function = flow_.functions[static_cast<std::size_t>(b.function)].name;
-    info.operations = flow_.operations_of(b);
-    info.where = b.where;
-    info.heavy = b.work >= heavy_work;
-    info.operations_of_lane = b.work;
-    blocks.push_back(std::move(info));
-  }
-  counters_ = lane_counters(std::move(blocks));
+  counters_ = lane_counters(lane_blocks(flow_));
   if (!dump_folder().empty()) {
     const std::string text = flow_.str();
     dump_text("lanes-" + short_name(text) + ".txt", text);
@@ -86,7 +68,8 @@ const LaneMachine::Code& LaneMachine::code() const {
         mapped.push_back(b.reads[i].index >= 0 ||
                          flow_.slots[lane_machine::at(b.reads[i].slot)].storage !=
                              FlowGraph::Storage::shared);
-    made->blocks.back() = std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_);
+    made->blocks.back() =
+        std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_, RowBody::alone);
   }
   if (flow_.prologue) made->prologue = host_executable(*flow_.prologue);
   code_ = std::move(made);
@@ -108,78 +91,49 @@ std::int64_t LaneMachine::scratch_bytes() const {
 }
 
 /// Some of the lanes, on one thread.
-class LaneMachine::Run {
+class LaneMachine::Run : public LaneRun {
  public:
   Run(const LaneMachine& machine, const Code& code, std::span<const BufferRef> operands,
       std::span<const BufferRef> results, const Vec<Program::Packed>& packed)
-      : m_(machine),
-        g_(machine.flow_),
+      : LaneRun(machine.flow_, *machine.counters_),
         code_(code),
         operands_(operands),
         results_(results),
         packed_(packed) {}
 
-  void lanes(std::int64_t first, std::int64_t last) {
-    next_ = first;
-    last_ = last;
-    count_ = std::min(m_.places(), last - first);
-    make_places();
-    waiting_.resize(g_.blocks.size());
-    waited_.assign(g_.blocks.size(), 0);
-    for (std::int64_t p = 0; p < count_; ++p) begin_lane(p);
-    for (int b = choose(); b >= 0; b = choose()) run_block(b);
-    if (failed_ >= 0) tell_failure();
+  void lanes(std::int64_t first, std::int64_t last, std::int64_t places) {
+    make_places(places);
+    run_lanes(first, last, places);
   }
 
  private:
-  struct Return {
-    int block, depth;
-    int remembered;  ///< the entry that its results belong to; −1: none
-  };
-  /// What functions gave, per place: the callee and its arguments as bytes, and the results.
+  /// What functions gave at a place: by the callee and its arguments, as bytes.
   struct Memory {
     HashMap<std::string, std::string> entries;  ///< empty: not known yet
     std::size_t scope = 0;  ///< returns up to the call that began it; 0: none has
   };
-  using Places = Vec<std::int32_t>;
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  void make_places() {
+  void make_places(std::int64_t count) {
     std::size_t bytes = 0;
     begin_.resize(g_.slots.size());
     for (std::size_t s = 0; s < g_.slots.size(); ++s) {
       begin_[s] = bytes;
       if (g_.slots[s].storage == FlowGraph::Storage::state)
-        bytes += (g_.slots[s].aval.bytes() * at(count_) + 63) / 64 * 64;
+        bytes += (g_.slots[s].aval.bytes() * at(count) + 63) / 64 * 64;
     }
     states_ = allocate(std::max<std::size_t>(bytes, 1), "the states of lanes");
     for (const FlowGraph::Function& f : g_.functions) frames_used_ |= f.frame_bytes > 0;
-    if (frames_used_) frames_.resize(at(count_));
-    frame_.assign(at(count_), 0);
-    returns_.resize(at(count_));
-    depth_.assign(at(count_), 0);
+    if (frames_used_) frames_.resize(at(count));
     if (any_of(g_.functions,
                [](const FlowGraph::Function& f) { return f.recursion && f.recursion->remembers; }))
-      memory_.resize(at(count_));
-    lane_.assign(at(count_), -1);
+      memory_.resize(at(count));
   }
 
-  // --- lanes -------------------------------------------------------------------------------------
-
-  void begin_lane(std::int64_t place) {
-    if (next_ == last_) {
-      lane_[at(place)] = -1;
-      return;
-    }
-    lane_[at(place)] = next_++;
-    frame_[at(place)] = 0;
-    depth_[at(place)] = 0;
-    returns_[at(place)].clear();
-    ++live_;
-    wait(g_.functions[0].entry, place);
+  void lane_begins(std::int64_t place) override {
+    if (!memory_.empty()) memory_[at(place)] = {};
     if (frames_used_) need_frame(place, g_.functions[0].frame_bytes);
   }
-  void end_lane(std::int64_t place) {
+  void lane_ends(std::int64_t place) override {
     const std::int64_t lane = lane_[at(place)];
     for (std::size_t k = 0; k < results_.size(); ++k) {
       const int slot = g_.results[k];
@@ -187,11 +141,6 @@ class LaneMachine::Run {
       lane_machine::copy(results_[k]->as<std::byte>() + at(lane) * bytes, address(slot, place),
                          bytes);
     }
-    --live_;
-    begin_lane(place);
-  }
-  void wait(int block, std::int64_t place) {
-    waiting_[at(block)].push_back(static_cast<std::int32_t>(place));
   }
   void need_frame(std::int64_t place, std::size_t bytes) {
     auto& frame = frames_[at(place)];
@@ -248,105 +197,16 @@ class LaneMachine::Run {
 
   // --- blocks ------------------------------------------------------------------------------------
 
-  /// About how long the block would run for lanes that wait there.
-  double time_of(int block) const {
-    return lane_machine::work_to_begin +
-           g_.blocks[at(block)].work *
-               std::max(static_cast<double>(waiting_[at(block)].size()), lane_machine::rows_of_one);
-  }
-  // The block with most work waiting, and before it those whose lanes have waited so long that
-  // others could have used their places for what these take.
-  int choose() {
-    int best = -1, first = -1, last = -1, meeting = -1;
-    double most = -1;
-    for (int b = 0; b < static_cast<int>(waiting_.size()); ++b) {
-      const std::size_t count = waiting_[at(b)].size();
-      if (count == 0) continue;
-      if (g_.blocks[at(b)].meeting) {
-        if (meeting < 0 || count > waiting_[at(meeting)].size()) meeting = b;
-        continue;
-      }
-      if (first < 0) first = b;
-      last = b;
-      const double work = (g_.blocks[at(b)].work + 1) * static_cast<double>(count);
-      if (work > most) best = b, most = work;
-    }
-    if (first < 0) return meeting;
-    const LaneOrder order = lane_options().order;
-    if (order != LaneOrder::most) return order == LaneOrder::earliest ? first : last;
-    const double turn = time_of(best) / static_cast<double>(live_);
-    int next = best;
-    for (int b = first; b <= last; ++b) {
-      if (b == best || waiting_[at(b)].empty() || g_.blocks[at(b)].meeting) continue;
-      waited_[at(b)] += turn * static_cast<double>(waiting_[at(b)].size());
-      if (waited_[at(b)] >= time_of(b) && (next == best || time_of(b) < time_of(next))) next = b;
-    }
-    waited_[at(next)] = 0;
-    return next;
-  }
-
-  void run_block(int number) {
+  void run_block(int number, const Places& places, Vec<std::int32_t>& decisions) override {
     const FlowGraph::Block& b = g_.blocks[at(number)];
-    Places places;
-    std::swap(places, waiting_[at(number)]);
-    std::sort(places.begin(), places.end());
     adjacent_ = at(places[places.size() - 1] - places[0]) + 1 == places.size();
-    count(number, places);
-    const std::size_t next_frame =
-        b.exit == FlowGraph::Exit::call && !b.tail ? g_.functions[at(b.function)].frame_bytes : 0;
-    if (b.exit == FlowGraph::Exit::call && !enter(b, places, next_frame)) return;
+    if (frames_used_ && b.exit == FlowGraph::Exit::call)
+      for (std::int32_t p : places)
+        need_frame(p, frame_step(b) + g_.functions[at(b.callee)].frame_bytes);
     read(b, places);
     if (b.body) compute(number, b, places);
-    exits_.clear();
-    if (b.decides.result >= 0 || b.decides.read >= 0) decide(b, places);
-    write(b, places, next_frame);
-    leave(b, places, next_frame);
-  }
-
-  void count(int number, const Places& places) {
-    std::uint64_t depths = 0;
-    int least = depth_[at(places[0])], most = least;
-    for (std::int32_t p : places) {
-      least = std::min(least, depth_[at(p)]);
-      most = std::max(most, depth_[at(p)]);
-    }
-    if (most > least) {
-      seen_.assign(at(most - least + 1), false);
-      for (std::int32_t p : places) seen_[at(depth_[at(p)] - least)] = true;
-      depths = static_cast<std::uint64_t>(std::count(seen_.begin(), seen_.end(), true));
-    } else {
-      depths = 1;
-    }
-    m_.counters_->count(at(number), places.size(), at(count_), depths);
-  }
-
-  /// Counts the call in each lane, and drops those for which it is one too many.
-  bool enter(const FlowGraph::Block& b, Places& places, std::size_t next_frame) {
-    const FlowGraph::Function& callee = g_.functions[at(b.callee)];
-    if (callee.recursion) {
-      const int most = callee.recursion->max_depth;
-      std::size_t kept = 0;
-      for (std::int32_t p : places) {
-        if (depth_[at(p)] < most) {
-          places[kept++] = p;
-          continue;
-        }
-        if (failed_ < 0 || lane_[at(p)] < failed_) {
-          failed_ = lane_[at(p)];
-          failed_in_ = &callee;
-          failed_at_ = b.where;
-        }
-        --live_;
-        if (!memory_.empty()) memory_[at(p)] = {};
-        begin_lane(p);
-      }
-      places.resize(kept);
-      if (kept == 0) return false;
-      adjacent_ = at(places[places.size() - 1] - places[0]) + 1 == places.size();
-    }
-    if (frames_used_)
-      for (std::int32_t p : places) need_frame(p, next_frame + callee.frame_bytes);
-    return true;
+    if (b.exit == FlowGraph::Exit::branch) decide(b, places, decisions);
+    write(b, places, frame_step(b));
   }
 
   std::byte* scratch(std::size_t bytes) {
@@ -422,14 +282,11 @@ class LaneMachine::Run {
     const bool same = r.index < 0 && g_.slots[at(r.slot)].storage == FlowGraph::Storage::shared;
     return {from_[at(s.read)], same ? 0 : bytes};
   }
-  void decide(const FlowGraph::Block& b, const Places& places) {
+  void decide(const FlowGraph::Block& b, const Places& places, Vec<std::int32_t>& decisions) {
     const Rows rows = rows_from(b, b.decides, sizeof(std::int32_t));
-    const auto last = static_cast<std::int32_t>(b.targets.size()) - 1;
-    for (std::size_t k = 0; k < places.size(); ++k) {
-      std::int32_t index;
-      std::memcpy(&index, rows.begin + k * rows.step, sizeof index);
-      exits_.push_back(b.targets[at(std::clamp<std::int32_t>(index, 0, last))]);
-    }
+    decisions.resize(places.size());
+    for (std::size_t k = 0; k < places.size(); ++k)
+      std::memcpy(&decisions[k], rows.begin + k * rows.step, sizeof(std::int32_t));
   }
   void write(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
     for (const FlowGraph::Write& w : b.writes) {
@@ -446,49 +303,6 @@ class LaneMachine::Run {
     }
   }
 
-  void leave(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
-    switch (b.exit) {
-      case FlowGraph::Exit::jump:
-        for (std::int32_t p : places) wait(b.targets[0], p);
-        return;
-      case FlowGraph::Exit::branch:
-        for (std::size_t k = 0; k < places.size(); ++k) wait(exits_[k], places[k]);
-        return;
-      case FlowGraph::Exit::call: {
-        const FlowGraph::Function& callee = g_.functions[at(b.callee)];
-        const int deeper = callee.recursion ? 1 : 0;
-        for (std::size_t k = 0; k < places.size(); ++k) {
-          const std::int32_t p = places[k];
-          int entry = -1;
-          if (!memory_.empty() && !b.tail && recalls(b, p, k, entry)) {
-            wait(b.targets[0], p);
-            continue;
-          }
-          if (!b.tail) returns_[at(p)].push_back({b.targets[0], depth_[at(p)], entry});
-          depth_[at(p)] += deeper;
-          frame_[at(p)] += next_frame;
-          wait(callee.entry, p);
-        }
-        if (next_frame) m_.counters_->count_pushes(places.size());
-        return;
-      }
-      case FlowGraph::Exit::leave:
-        for (std::int32_t p : places) {
-          if (returns_[at(p)].empty()) {
-            end_lane(p);
-            continue;
-          }
-          const Return back = returns_[at(p)].back();
-          returns_[at(p)].pop_back();
-          if (!memory_.empty()) remember(b.function, p, back.remembered);
-          depth_[at(p)] = back.depth;
-          frame_[at(p)] -= g_.functions[at(g_.blocks[at(back.block)].function)].frame_bytes;
-          wait(back.block, p);
-        }
-        return;
-    }
-  }
-
   // --- what is remembered ------------------------------------------------------------------------
 
   template <class Each>
@@ -496,23 +310,21 @@ class LaneMachine::Run {
     for (int slot : g_.functions[at(function)].results)
       if (slot >= 0) each(address(slot, place), g_.slots[at(slot)].aval.bytes());
   }
-  /// Are the results of the call there already? Else `entry`: where they will belong, if they are
-  /// to be remembered. `k`: the lane's row in the block.
-  bool recalls(const FlowGraph::Block& b, std::int64_t place, std::size_t k, int& entry) {
+  bool recalls(const FlowGraph::Block& b, std::int64_t place, int& entry) override {
     const RecursiveFunction* f = g_.functions[at(b.callee)].recursion;
+    if (memory_.empty()) return false;
     Memory& memory = memory_[at(place)];
     if (!f) return false;
     if (f->remembers) {
-      if (memory.scope == 0) memory.scope = returns_[at(place)].size() + 1;
+      if (memory.scope == 0) memory.scope = returns_[at(place)] + 1;
       return false;
     }
     if (memory.scope == 0) return false;
     std::string key(reinterpret_cast<const char*>(&b.callee), sizeof b.callee);
-    for (const FlowGraph::Write& w : b.writes) {
-      if (g_.slots[at(w.to.slot)].function != b.callee) continue;
-      const Rows rows = rows_from(b, w.from, w.to.bytes);
-      key.append(reinterpret_cast<const char*>(rows.begin + k * rows.step), w.to.bytes);
-    }
+    for (int slot : g_.functions[at(b.callee)].parameters)
+      if (slot >= 0)
+        key.append(reinterpret_cast<const char*>(address(slot, place, frame_step(b))),
+                   g_.slots[at(slot)].aval.bytes());
     const auto found = memory.entries.emplace(std::move(key), std::string());
     if (!found.entry->second.empty()) {
       const char* from = found.entry->second.data();
@@ -525,52 +337,30 @@ class LaneMachine::Run {
     if (found.fresh) entry = static_cast<int>(memory.entries.size()) - 1;
     return false;
   }
-  void remember(int function, std::int64_t place, int entry) {
+  void returned(int function, std::int64_t place, int entry) override {
+    if (memory_.empty()) return;
     Memory& memory = memory_[at(place)];
     if (entry >= 0)
       each_result(function, place, [&](const std::byte* from, std::size_t bytes) {
         (memory.entries.begin() + entry)->second.append(reinterpret_cast<const char*>(from), bytes);
       });
-    if (memory.scope && returns_[at(place)].size() < memory.scope) memory = {};
+    if (memory.scope && returns_[at(place)] < memory.scope) memory = {};
   }
 
-  [[noreturn]] void tell_failure() const {
-    fail(ErrorKind::value,
-         formatted("vt::Recursive: {} calls itself more than {} deep in lane {}; if that is no "
-                   "mistake, give it a greater max_depth",
-                   failed_in_->name, failed_in_->recursion->max_depth, failed_),
-         failed_at_);
-  }
-
-  const LaneMachine& m_;
-  const FlowGraph& g_;
   const Code& code_;
   const std::span<const BufferRef> operands_, results_;
   const Vec<Program::Packed>& packed_;
-  std::int64_t next_ = 0, last_ = 0, count_ = 0, live_ = 0;
   // Of each place.
   BufferRef states_;
   Vec<std::size_t> begin_;
   bool frames_used_ = false;
   Vec<std::vector<std::byte>> frames_;
-  Vec<std::size_t> frame_;  ///< where the frame of the function that runs begins
-  Vec<Vec<Return>> returns_;
-  Vec<int> depth_;
-  Vec<std::int64_t> lane_;
   Vec<Memory> memory_;  ///< empty: nothing is remembered
-  // Of each block.
-  Vec<Places> waiting_;
-  Vec<double> waited_;  ///< of lanes together, in operations
   // Of the block that runs.
   bool adjacent_ = false;
   BufferRef scratch_;
   std::size_t used_ = 0;
   Vec<std::byte*> from_, made_;
-  Vec<int> exits_;
-  Vec<bool> seen_;
-  std::int64_t failed_ = -1;
-  const FlowGraph::Function* failed_in_ = nullptr;
-  CallSite failed_at_;
 };
 
 Vec<BufferRef> LaneMachine::run(std::span<const BufferRef> operands) const {
@@ -602,8 +392,8 @@ Vec<BufferRef> LaneMachine::run(std::span<const BufferRef> operands) const {
   const std::int64_t parts =
       std::min<std::int64_t>(thread_count(), std::max<std::int64_t>(lanes_.count / 16, 1));
   control_memory::run_parts(parts, [&](std::int64_t k) {
-    Run(*this, code, all, results, packed)
-        .lanes(lanes_.count * k / parts, lanes_.count * (k + 1) / parts);
+    const std::int64_t first = lanes_.count * k / parts, last = lanes_.count * (k + 1) / parts;
+    Run(*this, code, all, results, packed).lanes(first, last, std::min(places(), last - first));
   });
   return results;
 }

@@ -7,25 +7,11 @@
 #include <span>
 
 #include "../../../trace/ir/lane_work.hpp"
-#include "../../lanes/flow_graph.hpp"
-#include "../../services/lane_counters.hpp"
+#include "../../lanes/lane_run.hpp"
 #include "backend.hpp"
 #include "row_program.hpp"
 
 namespace vt::detail {
-
-/// Which block runs next.
-enum class LaneOrder : std::uint8_t {
-  most,      ///< cheap ones first, then where the most work waits
-  earliest,  ///< the first in the program, as Radul et al. 2019
-  last       ///< the last in the program
-};
-/// How machines run; results do not depend on it. Tests change it.
-struct LaneOptions {
-  LaneOrder order = LaneOrder::most;
-  std::int64_t places = 0;  ///< lanes that are under way at a time; 0: by their memory
-};
-LaneOptions& lane_options();
 
 class LaneMachine {
  public:

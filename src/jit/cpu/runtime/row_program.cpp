@@ -76,7 +76,7 @@ RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, 
 
 GraphBody RowProgram::for_rows(std::int64_t rows) const {
   GraphBody all =
-      kind_ == RowBody::one
+      kind_ != RowBody::block
           ? lower_batched_calls(batch_body(lead_with_rows(*body_, mapped_), mapped_, rows))
           : *with_rows(*body_, mapped_, rows);
   return simplify(std::move(all), SimplifyFor::running);
@@ -133,6 +133,20 @@ std::shared_ptr<Executable> RowProgram::of_size(std::int64_t rows) const {
 // Filled up with copies of the last row, but for functions with effects, which happen once a row.
 void RowProgram::run_bucket(std::int64_t rows, std::span<const void* const> inputs,
                             std::span<void* const> results) const {
+  if (kind_ == RowBody::alone && rows > 1) {
+    SmallVec<const void*, 16> in;
+    SmallVec<void*, 16> out;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      in.clear();
+      out.clear();
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        in.push_back(mapped_[i] ? row_blocks::at_row(inputs[i], r, input_bytes_[i]) : inputs[i]);
+      for (std::size_t i = 0; i < results.size(); ++i)
+        out.push_back(const_cast<void*>(row_blocks::at_row(results[i], r, result_bytes_[i])));
+      run_bucket(1, {in.data(), in.size()}, {out.data(), out.size()});
+    }
+    return;
+  }
   const std::int64_t size =
       has_effects(*body_)
           ? rows

@@ -11,8 +11,9 @@ namespace vt::detail {
 
 /// What a body of a RowProgram is.
 enum class RowBody {
-  one,   ///< of one row, as that of a batched call
-  block  ///< of rows along axis 0, of which there is one; see with_rows
+  one,    ///< of one row, as that of a batched call
+  alone,  ///< likewise; one that cannot be cut by rows runs row after row
+  block   ///< of rows along axis 0, of which there is one; see with_rows
 };
 
 /// The program is made for a block of rows; more rows are several blocks, fewer a part of one. What

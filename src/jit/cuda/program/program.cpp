@@ -74,6 +74,9 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
       fused.writes_given_memory = true;
     } else if (may_be_register_kernel(e.op) && prepare_in_registers(step, e)) {
       fused.writes_given_memory = true;
+    } else if (e.op == Op::batched_call) {
+      step.kind = DeviceStep::Kind::lanes;
+      step.lanes = std::make_shared<DeviceLanes>(e.as<BatchedCallParams>(), e.where, device_);
     } else if (runs_on_device(g, e)) {
       step.kind = DeviceStep::Kind::control;
       step.control = std::make_shared<const DeviceControl>(g, e, device_, keep_texts);
@@ -249,6 +252,8 @@ void CudaProgram::run_equation(const DeviceStep& step, Vec<DevicePtr>& pointers,
         device_.copy(address(*copy), address(*b), b->bytes);
         b = std::move(copy);
       }
+  } else if (step.lanes) {
+    made = step.lanes->run(operands);
   } else {
     for (BufferRef& b : operands) b = moved(b, vt::cpu());
     made = step.host->run(operands);
@@ -291,12 +296,15 @@ void CudaProgram::report(Report& report, int depth) const {
                           step.launches[0].grid.blocks, step.launches[0].grid.threads, step.bytes);
     else if (step.kind == DeviceStep::Kind::control)
       r.title = formatted("step {}: {}, {}", k, step.name, step.control->describe());
+    else if (step.kind == DeviceStep::Kind::lanes)
+      r.title = formatted("step {}: lanes that part, steered from the host", k);
     else
       r.title = formatted(
           "step {}: {} on the host ({}), its operands copied there and its results back, {} bytes",
           k, step.name, step.text, step.bytes);
     report.push_back(std::move(r));
     if (step.control) step.control->report(report, depth + 1);
+    if (step.lanes) step.lanes->report(report, depth + 1);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "../source/nest_source.hpp"
 #include "compile.hpp"
 #include "control.hpp"
+#include "lanes.hpp"
 #include "launch.hpp"
 #include "replay_list.hpp"
 
@@ -43,10 +44,11 @@ class CudaProgram : public Executable {
 
  private:
   struct DeviceStep {
-    enum class Kind : std::uint8_t { kernel, control, host } kind = Kind::kernel;
+    enum class Kind : std::uint8_t { kernel, control, lanes, host } kind = Kind::kernel;
     Vec<Launch> launches;            // of kernels, one after the other
     std::int64_t scratch_bytes = 0;  // that they share
     std::shared_ptr<const DeviceControl> control;
+    std::shared_ptr<DeviceLanes> lanes;
     std::shared_ptr<Executable> host;  // the equation alone, on the host
     int equation = -1;
     Vec<Var> released;       // produced buffers that end here

@@ -1,0 +1,316 @@
+// Lanes that part: the same results for each schedule, order and number of places, and as lane
+// after lane.
+#include <gtest/gtest.h>
+
+#include <vt/vt.hpp>
+
+#include "src/jit/lanes/flow_graph.hpp"
+#include "src/jit/lanes/lane_run.hpp"
+#include "src/trace/record/scope.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using vt::LaneSchedule;
+using vt::Tensor;
+using vt::detail::FlowGraph;
+using vt::detail::LaneOrder;
+
+constexpr LaneSchedule parting[] = {LaneSchedule::automatic, LaneSchedule::hybrid,
+                                    LaneSchedule::program_counter};
+
+/// While it lives, lanes run so.
+struct Options {
+  Options(LaneOrder order, std::int64_t places) { vt::detail::lane_options() = {order, places}; }
+  ~Options() { vt::detail::lane_options() = {}; }
+};
+
+std::vector<double> numbers(const Tensor& t) { return t.astype(vt::f64).to_vector<double>(); }
+
+/// f under vmap: by all schedules, orders and numbers of places, jitted and not, all of the same
+/// bits where lanes go their own ways, and near `wanted`.
+template <class F, class... A>
+void expect_lanes(const F& f, const std::vector<double>& wanted, const A&... arguments) {
+  const auto near = [&](const std::vector<double>& got, const std::string& what) {
+    ASSERT_EQ(got.size(), wanted.size()) << what;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(got[i], wanted[i], 1e-9 * (1 + std::abs(wanted[i]))) << what << ", " << i;
+  };
+  near(numbers(vt::vmap(f, {.schedule = LaneSchedule::groups})(arguments...)), "groups");
+  std::vector<double> first;
+  for (const LaneSchedule schedule : parting)
+    for (const LaneOrder order : {LaneOrder::most, LaneOrder::earliest, LaneOrder::last})
+      for (const std::int64_t places : {0, 1, 3}) {
+        // The order of lanes is the host's also for a device, whose emulator is slow.
+        const bool device = vt::default_device().kind == vt::Device::Kind::cuda;
+        if (device && (schedule != LaneSchedule::hybrid || order == LaneOrder::last || places == 1))
+          continue;
+        const Options options(order, places);
+        const auto mapped = vt::jit(vt::vmap(f, {.schedule = schedule}));
+        numbers(mapped(arguments...));  // compiled when seen again
+        const std::vector<double> got = numbers(mapped(arguments...));
+        const std::string what = "schedule " + std::to_string(static_cast<int>(schedule)) +
+                                 ", order " + std::to_string(static_cast<int>(order)) + ", " +
+                                 std::to_string(places) + " places";
+        near(got, what);
+        if (schedule == LaneSchedule::automatic) continue;
+        if (first.empty()) first = got;
+        EXPECT_EQ(got, first) << what;
+      }
+}
+
+struct Fibonacci {
+  vt::Recursive<Tensor(Tensor)> of{
+      "fib", [this](Tensor n) {
+        return vt::cond(n < 2, [] { return 1; }, [&] { return of(n - 2) + of(n - 1); });
+      }};
+};
+
+/// What has run since the counters were reset, of blocks with such operations.
+vt::LaneBlock block_with(const std::string& operations) {
+  vt::LaneBlock sum;
+  for (const vt::LaneBlock& b : vt::lane_stats().blocks) {
+    if (b.operations != operations) continue;
+    sum.executions += b.executions;
+    sum.lanes += b.lanes;
+    sum.most_depths = std::max(sum.most_depths, b.most_depths);
+  }
+  return sum;
+}
+bool has_machine() {
+  Fibonacci fib;
+  vt::reset_lane_stats();
+  const auto run = vt::jit(vt::vmap(fib.of, {.schedule = LaneSchedule::hybrid}));
+  for (int k = 0; k < 2; ++k) numbers(run(vt::tensor({1, 2})));  // compiled when seen again
+  return !vt::lane_stats().blocks.empty();
+}
+
+// Source of the cases: the tests of TensorFlow Probability's auto_batching.
+TEST(LaneCalls, Fibonacci) {
+  Fibonacci fib;
+  expect_lanes([&](Tensor n) { return fib.of(n); }, {8, 13, 34, 55}, vt::tensor({5, 6, 8, 9}));
+  expect_lanes([&](Tensor n) { return fib.of(n); }, {3, 21, 5, 8}, vt::tensor({3, 7, 4, 5}));
+}
+
+TEST(LaneCalls, DepthsAndCallSitesMeet) {
+  if (!has_machine()) GTEST_SKIP() << "lanes are not run by the machine here";
+  Fibonacci fib;
+  const auto run = vt::jit(vt::vmap(fib.of, {.schedule = LaneSchedule::hybrid}));
+  {
+    const Options options(LaneOrder::earliest, 0);
+    numbers(run(vt::tensor({3, 7, 4, 5})));  // compiled when seen again
+    vt::reset_lane_stats();
+    numbers(run(vt::tensor({3, 7, 4, 5})));
+    const vt::LaneBlock additions = block_with("add");
+    EXPECT_EQ(additions.executions, 20u);
+    EXPECT_EQ(additions.lanes, 2u + 20u + 4u + 7u);
+  }
+  vt::reset_lane_stats();
+  numbers(run(vt::tensor({6, 7, 8, 9})));
+  EXPECT_GE(block_with("add").most_depths, 2u);
+  EXPECT_GT(vt::lane_stats().pushes, 0u);
+  EXPECT_NE(vt::lane_stats().str().find("fib: add"), std::string::npos);
+}
+
+TEST(LaneCalls, MutualRecursion) {
+  vt::Recursive<Tensor(Tensor)> even("even"), odd("odd");
+  even = [&](Tensor n) {
+    return vt::cond(n == 0, [] { return true; }, [&] { return odd(n - 1); });
+  };
+  odd = [&](Tensor n) {
+    return vt::cond(n == 0, [] { return false; }, [&] { return even(n - 1); });
+  };
+  expect_lanes([&](Tensor n) { return even(n); }, {0, 1, 1, 0, 1}, vt::tensor({5, 6, 8, 9, 0}));
+}
+
+TEST(LaneCalls, TailCallsWithSwappedArguments) {
+  vt::Recursive<Tensor(Tensor, Tensor)> gcd("gcd");
+  gcd = [&](Tensor a, Tensor b) {
+    return vt::cond(b == 0, [&] { return a; }, [&] { return gcd(b, a % b); });
+  };
+  expect_lanes([&](Tensor a, Tensor b) { return gcd(a, b); }, {6, 6, 7, 25},
+               vt::tensor({12, 18, 7, 100}), vt::tensor({18, 12, 21, 75}));
+}
+
+TEST(LaneCalls, ALoopSavesNothing) {
+  const auto sum = [](Tensor n) {
+    return vt::while_loop([](Tensor i, Tensor) { return i > 0; },
+                          [](Tensor i, Tensor s) { return std::pair(i - 1, s + i); },
+                          std::pair(n, vt::zeros_like(n)))
+        .second;
+  };
+  vt::reset_lane_stats();
+  expect_lanes(sum, {78, 0, 5050}, vt::tensor({12, -13, 100}));
+  EXPECT_EQ(vt::lane_stats().pushes, 0u);
+}
+
+// A heavy product inside loops inside of a recursion, with a shared and a mapped operand, results
+// of each iteration, and a branch that only some lanes take.
+struct Nested {
+  Tensor w = vt::random::normal(vt::random::key(1), {48, 48}, vt::f64) * 0.2;
+  vt::Recursive<Tensor(Tensor, Tensor)> f{
+      "nested", [this](Tensor n, Tensor x) {
+        return vt::cond(
+            n < 1, [&] { return x; },
+            [&] {
+              const auto [y, sums] = vt::scan(
+                  [&](Tensor h, Tensor k) {
+                    h = vt::while_loop([&](Tensor v) { return vt::sum(v * v) < 1.0; },
+                                       [&](Tensor v) { return v * 1.5 + 0.01; }, h);
+                    h = vt::tanh(vt::matmul(w, h)) + k;
+                    return std::pair(h, vt::sum(h));
+                  },
+                  f(n - 1, x), vt::tensor({0.1, 0.2, 0.3}));
+              const Tensor z = vt::cond(sums[1] > 0, [&] { return y; }, [&] { return -y; });
+              return f(n / 2 - 1, z) + y * sums[2];
+            });
+      }};
+};
+
+TEST(LaneCalls, LoopsInRecursionsInLanes) {
+  Nested nested;
+  const Tensor n = vt::tensor({0, 3, 1, 5, 2, 2, 4}),
+               x = vt::random::normal(vt::random::key(2), {7, 48}, vt::f64);
+  std::vector<double> wanted, gradient;
+  const auto value = [&](Tensor n, Tensor x) { return vt::sum(vt::sin(nested.f(n, x))); };
+  for (int lane = 0; lane < 7; ++lane) {
+    wanted.push_back(value(n[lane], x[lane]).item<double>());
+    for (double g : numbers(vt::grad([&](Tensor x) { return value(n[lane], x); })(x[lane])))
+      gradient.push_back(g);
+  }
+  expect_lanes(value, wanted, n, x);
+  // By the lanes' own operands, of one lane and of their sum; and by the shared one.
+  const auto of_lane = [&](Tensor n, Tensor x) {
+    return vt::grad([&](Tensor x) { return value(n, x); })(x);
+  };
+  expect_lanes(of_lane, gradient, n, x);
+  const Tensor shared = nested.w;
+  const auto by_shared = [&](LaneSchedule schedule) {
+    return numbers(vt::jit(vt::grad([&](Tensor w) {
+      Nested own;
+      own.w = w;
+      const auto f = [&](Tensor n, Tensor x) { return vt::sum(vt::sin(own.f(n, x))); };
+      return vt::sum(vt::vmap(f, {.schedule = schedule})(n, x));
+    }))(shared));
+  };
+  const std::vector<double> groups = by_shared(LaneSchedule::groups);
+  for (const LaneSchedule schedule : parting) {
+    const std::vector<double> got = by_shared(schedule);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], groups[i], 1e-9 * (1 + std::abs(groups[i]))) << i;
+  }
+  // A second vmap, forward mode, and lanes that are threads' to share.
+  const auto pairs = vt::vmap(
+      [&](Tensor s) {
+        return vt::vmap([&](Tensor n, Tensor x) { return value(n, x * s); },
+                        {.schedule = LaneSchedule::hybrid})(n, x);
+      },
+      {.schedule = LaneSchedule::hybrid});
+  const std::vector<double> nested_lanes = numbers(vt::jit(pairs)(vt::tensor({1.0, 0.5})));
+  for (int lane = 0; lane < 7; ++lane)
+    EXPECT_NEAR(nested_lanes[static_cast<std::size_t>(lane)],
+                wanted[static_cast<std::size_t>(lane)], 1e-9);
+  const int threads = vt::num_threads();
+  const auto all = vt::jit(vt::vmap(value, {.schedule = LaneSchedule::hybrid}));
+  const Tensor many = vt::tile(n, {10}), xs = vt::tile(x, {10, 1});
+  vt::set_num_threads(1);
+  const std::vector<double> alone = numbers(all(many, xs));
+  vt::set_num_threads(3);
+  EXPECT_EQ(numbers(all(many, xs)), alone);
+  vt::set_num_threads(threads);
+}
+
+TEST(LaneCalls, ScansThatReadAndGiveRows) {
+  const Tensor trips = vt::tensor({0, 2, 5}),
+               xs = vt::random::normal(vt::random::key(3), {3, 4, 40}, vt::f64),
+               shared = vt::random::normal(vt::random::key(4), {4, 40}, vt::f64);
+  const auto f = [&](Tensor trips, Tensor xs) {
+    const auto [last, rows] = vt::scan(
+        [&](Tensor h, std::pair<Tensor, Tensor> e) {
+          const Tensor grown = vt::while_loop([&](Tensor, Tensor i) { return i < trips; },
+                                              [&](Tensor v, Tensor i) {
+                                                return std::pair(vt::tanh(v + e.first), i + 1);
+                                              },
+                                              std::pair(h, vt::tensor(0)))
+                                   .first;
+          return std::pair(grown + e.second, grown * 2.0);
+        },
+        vt::zeros({40}, vt::f64), std::pair(xs, shared), {.reverse = true});
+    return vt::concatenate({vt::reshape(rows, {-1}), last});
+  };
+  std::vector<double> wanted;
+  for (int lane = 0; lane < 3; ++lane)
+    for (double v : numbers(f(trips[lane], xs[lane]))) wanted.push_back(v);
+  expect_lanes(f, wanted, trips, xs);
+}
+
+TEST(LaneCalls, TooDeepInOneLane) {
+  vt::Recursive<Tensor(Tensor)> down("down", {.max_depth = 50});
+  down = [&](Tensor n) {
+    return vt::cond(n == 0, [] { return 0; }, [&] { return down(n - 1) + 1; });
+  };
+  const auto all = vt::jit(vt::vmap(down, {.schedule = LaneSchedule::hybrid}));
+  all(vt::tensor({0, 0, 0, 0})).to_vector<int>();  // compiled when seen again
+  try {
+    all(vt::tensor({3, 70, 20, 90})).to_vector<int>();
+    FAIL() << "it did not throw";
+  } catch (const vt::Error& e) {
+    const std::string text = e.what();
+    EXPECT_EQ(e.kind(), vt::ErrorKind::value);
+    EXPECT_NE(text.find("down calls itself more than 50 deep"), std::string::npos) << text;
+    EXPECT_NE(text.find("lane_calls_test.cpp"), std::string::npos) << text;
+    if (has_machine()) {
+      EXPECT_NE(text.find("in lane 1"), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(all(vt::tensor({3, 49, 20, 9})).to_vector<int>(), (std::vector{3, 49, 20, 9}));
+}
+
+TEST(LaneCalls, Meetings) {
+  const auto f = [](Tensor x, Tensor limit) {
+    x = vt::while_loop([&](Tensor v) { return v < limit; }, [](Tensor v) { return 2 * v; }, x);
+    return vt::grad([](Tensor v) { return vt::sqrt(vt::meeting(v)); })(vt::meeting(x));
+  };
+  expect_lanes(f, {0.25, 0.14433756729740643, 0.5}, vt::tensor({1.0, 3.0, 1.0}),
+               vt::tensor({4.0, 10.0, 0.0}));
+}
+
+TEST(LaneCalls, NoLanesAndOne) {
+  Fibonacci fib;
+  for (const LaneSchedule schedule : parting) {
+    const auto all = vt::jit(vt::vmap(fib.of, {.schedule = schedule}));
+    EXPECT_EQ(all(vt::zeros({0}, vt::i32)).shape(), vt::Shape{0});
+    EXPECT_EQ(all(vt::tensor({7})).to_vector<int>(), std::vector{21});
+  }
+}
+
+// Where values lie: what is alive across a call that comes back is saved, all else is not.
+TEST(LaneCalls, StorageOfFibonacci) {
+  Fibonacci fib;
+  const vt::detail::Aval integer(vt::i32, vt::Shape{});
+  vt::detail::Recorded recorded = vt::detail::record(
+      [&](std::span<const Tensor> in) { return std::vector<Tensor>{fib.of(in[0])}; },
+      std::vector{integer}, {.kind = vt::detail::ScopeKind::branch, .transform = "a test"});
+  const FlowGraph flow = vt::detail::flow_graph(
+      std::make_shared<const vt::detail::GraphBody>(std::move(recorded.graph)), {true});
+  int saved = 0, states = 0;
+  for (const FlowGraph::Slot& s : flow.slots) {
+    saved += s.storage == FlowGraph::Storage::saved;
+    states += s.storage == FlowGraph::Storage::state;
+  }
+  EXPECT_EQ(saved, 2);   // n, and what the first call gave
+  EXPECT_EQ(states, 2);  // the result of a call, and of all
+  EXPECT_EQ(flow.blocks.size(), 7u);
+  EXPECT_EQ(flow.str(),
+            "lanes, begins at block 0\n"
+            "  0: push saved0 = arg1; push 6, jump to fib\n"
+            "  6: state4 = state2; return\n"
+            "function fib, begins at block 1, saves 32 bytes\n"
+            "  1: [full, lt, convert](saved0) branch r0 → 2, 5\n"
+            "  2: [full, sub](saved0) push saved0 = r0; push 3, jump to fib\n"
+            "  3: [full, sub](saved0) saved3 = state2; push saved0 = r0; push 4, jump to fib\n"
+            "  4: [add](state2, saved3) state2 = r0; return\n"
+            "  5: [full]() state2 = r0; return\n");
+}
+
+}  // namespace

@@ -52,7 +52,7 @@ struct VmapOptions {
   /// one chunk stay below it.
   Param<std::int64_t> memory_limit = 0;
   Fallback fallback = Fallback::loop;
-  /// How lanes run where they go different ways; results do not depend on it.
+  /// How lanes run where they go different ways.
   LaneSchedule schedule = LaneSchedule::automatic;
 };
 

@@ -4,14 +4,10 @@
 #include "../../trace/base/environment.hpp"
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/lane_work.hpp"
+#include "flow_graph.hpp"
 
 namespace vt::detail {
-
-// Effects happen lane by lane, as groups have it.
-bool lanes_part(const Equation& e) {
-  return lanes_from_environment() != "groups" && !has_effect(e) &&
-         e.as<BatchedCallParams>().lanes.count > 0;
-}
 
 namespace lane_choice {
 
@@ -23,12 +19,30 @@ bool recurs(const GraphBody& g) {
   });
 }
 
+// Effects happen lane by lane, as groups have it.
+bool may_part(const Equation& e) {
+  return lanes_from_environment() != "groups" && !has_effect(e) &&
+         e.as<BatchedCallParams>().lanes.count > 0;
+}
+
 }  // namespace lane_choice
+
+// Queues cost more than groups where there is nothing expensive to wait for.
+bool lanes_part(const Equation& e) {
+  const auto& p = e.as<BatchedCallParams>();
+  if (!lane_choice::may_part(e)) return false;
+  if (p.schedule != LaneSchedule::automatic) return true;
+  Vec<bool> mapped;
+  for (bool m : p.lanes.mapped) mapped.push_back(m);
+  return any_of(flow_graph(p.body, mapped).blocks,
+                [](const FlowGraph::Block& b) { return b.work >= heavy_work; });
+}
 
 // A recursion in groups is a step of the host for each call.
 bool lanes_part_on_device(const Equation& e) {
   const auto& p = e.as<BatchedCallParams>();
-  return lanes_part(e) && (p.schedule != LaneSchedule::automatic || lane_choice::recurs(*p.body));
+  return lane_choice::may_part(e) &&
+         (p.schedule != LaneSchedule::automatic || lane_choice::recurs(*p.body));
 }
 
 }  // namespace vt::detail

@@ -16,6 +16,9 @@ namespace lane_times {
 
 /// What running a block takes beside its work, in operations, and rows that take as long as one.
 constexpr double work_to_begin = 20000, rows_of_one = 4;
+/// Blocks of so much less work than the one where most waits never wait for it: their lanes may get
+/// there before it runs.
+constexpr double cheaper = 16;
 
 }  // namespace lane_times
 
@@ -75,8 +78,8 @@ double LaneRun::time_of(int block) const {
              std::max(static_cast<double>(waiting_[at(block)].size()), lane_times::rows_of_one);
 }
 
-// The block with most work waiting, and before it those whose lanes have waited so long that others
-// could have used their places for what these take.
+// The block with most work waiting, and before it those that are cheap beside it, and those whose
+// lanes have waited so long that others could have used their places for what these take.
 int LaneRun::choose() {
   int best = -1, first = -1, last = -1, meeting = -1;
   double most = -1;
@@ -95,12 +98,16 @@ int LaneRun::choose() {
   if (first < 0) return meeting;
   const LaneOrder order = lane_options().order;
   if (order != LaneOrder::most) return order == LaneOrder::earliest ? first : last;
-  const double turn = time_of(best) / static_cast<double>(live_);
+  const double turn = time_of(best) / static_cast<double>(live_),
+               cheap = std::max(g_.blocks[at(best)].work / lane_times::cheaper,
+                                g_.blocks[at(best)].work >= heavy_work ? heavy_work : 0);
   int next = best;
   for (int b = first; b <= last; ++b) {
     if (b == best || waiting_[at(b)].empty() || g_.blocks[at(b)].meeting) continue;
     waited_[at(b)] += turn * static_cast<double>(waiting_[at(b)].size());
-    if (waited_[at(b)] >= time_of(b) && (next == best || time_of(b) < time_of(next))) next = b;
+    if ((g_.blocks[at(b)].work < cheap || waited_[at(b)] >= time_of(b)) &&
+        (next == best || time_of(b) < time_of(next)))
+      next = b;
   }
   waited_[at(next)] = 0;
   return next;

@@ -197,6 +197,10 @@ class LaneMachine::Run : public LaneRun {
 
   // --- blocks ------------------------------------------------------------------------------------
 
+  bool is_shared(const FlowGraph::Place& p) const {
+    return p.index < 0 && g_.slots[at(p.slot)].storage == FlowGraph::Storage::shared;
+  }
+
   void run_block(int number, const Places& places, Vec<std::int32_t>& decisions) override {
     const FlowGraph::Block& b = g_.blocks[at(number)];
     adjacent_ = at(places[places.size() - 1] - places[0]) + 1 == places.size();
@@ -218,7 +222,8 @@ class LaneMachine::Run : public LaneRun {
   void read(const FlowGraph::Block& b, const Places& places) {
     // All that may be gathered or staged, so that nothing moves later.
     std::size_t need = 0;
-    for (const FlowGraph::Place& r : b.reads) need += r.bytes * places.size() + 64;
+    for (const FlowGraph::Place& r : b.reads)
+      if (!is_shared(r)) need += r.bytes * places.size() + 64;
     if (b.body)
       for (Var v : b.body->outputs) need += b.body->aval(v).bytes() * places.size() + 64;
     if (!scratch_ || scratch_->bytes < need) scratch_ = allocate(2 * need + 64, "rows of lanes");
@@ -279,8 +284,7 @@ class LaneMachine::Run : public LaneRun {
   Rows rows_from(const FlowGraph::Block& b, const FlowGraph::Source& s, std::size_t bytes) {
     if (s.result >= 0) return {made_[at(s.result)], bytes};
     const FlowGraph::Place& r = b.reads[at(s.read)];
-    const bool same = r.index < 0 && g_.slots[at(r.slot)].storage == FlowGraph::Storage::shared;
-    return {from_[at(s.read)], same ? 0 : bytes};
+    return {from_[at(s.read)], is_shared(r) ? 0 : bytes};
   }
   void decide(const FlowGraph::Block& b, const Places& places, Vec<std::int32_t>& decisions) {
     const Rows rows = rows_from(b, b.decides, sizeof(std::int32_t));

@@ -59,8 +59,8 @@ rows = [
                     G + "driver", G + "mapping"]),
     (G + "products", [BASE, J + "fusion", G + "source"]),
     (G + "program", [BASE, IR, T + "numerics", RECORD, J + "services", J + "report", J + "fusion",
-                     J + "regions", J + "lanes", J + "passes", G + "driver", G + "math", G + "mapping",
-                     G + "libraries", G + "source", G + "products"]),
+                     J + "regions", J + "lanes", J + "passes", G + "driver", G + "math",
+                     G + "mapping", G + "libraries", G + "source", G + "products"]),
     ("src/jit", [BASE, IR, RECORD, J + "services", J + "passes", C + "runtime"]),
 ]
 may_include = {}

@@ -27,7 +27,7 @@ LaneOptions& lane_options() {
   return options;
 }
 
-std::vector<LaneBlock> lane_blocks(const FlowGraph& flow) {
+std::vector<LaneBlock> counted_blocks(const FlowGraph& flow) {
   std::vector<LaneBlock> blocks;
   for (const FlowGraph::Block& b : flow.blocks) {
     LaneBlock info;

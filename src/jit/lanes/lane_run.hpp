@@ -24,7 +24,7 @@ struct LaneOptions {
 };
 LaneOptions& lane_options();
 /// What counters tell of its blocks.
-std::vector<LaneBlock> lane_blocks(const FlowGraph&);
+std::vector<LaneBlock> counted_blocks(const FlowGraph&);
 
 class LaneRun {
  public:

@@ -47,7 +47,7 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
   flow_ = flow_graph(body_, mapped);
   for (const FlowGraph::Slot& s : flow_.slots)
     if (s.storage == FlowGraph::Storage::state) place_bytes_ += s.aval.bytes();
-  counters_ = lane_counters(lane_blocks(flow_));
+  counters_ = lane_counters(counted_blocks(flow_));
   if (!dump_folder().empty()) {
     const std::string text = flow_.str();
     dump_text("lanes-" + short_name(text) + ".txt", text);

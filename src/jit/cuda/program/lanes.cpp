@@ -69,7 +69,7 @@ DeviceLanes::DeviceLanes(const BatchedCallParams& call, CallSite, const CudaDevi
     places_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(bytes_of_places / bytes), 8,
                                        most_places);
   places_ = std::min(places_, lanes_.count);
-  counters_ = lane_counters(lane_blocks(flow_));
+  counters_ = lane_counters(counted_blocks(flow_));
 }
 
 Aval DeviceLanes::array_of(int slot, std::int64_t frames) const {

@@ -32,7 +32,7 @@ inline std::string_view isa_from_environment() {
   return word_from_environment("VT_CPU_ISA", {"sse2", "avx2", "avx512"});
 }
 inline std::string_view lanes_from_environment() {
-  return word_from_environment("VT_LANES", {"automatic", "groups"});
+  return word_from_environment("VT_LANES", {"automatic", "groups", "hybrid"});
 }
 inline std::string_view autobatch_from_environment() {
   return word_from_environment("VT_AUTOBATCH", {"off"});

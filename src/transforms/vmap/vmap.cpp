@@ -8,6 +8,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/environment.hpp"
 #include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/blocks.hpp"
@@ -299,7 +300,9 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
       result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
   const Vectorizing vectorizing(call.must_vectorize);
-  const LaneScheduleScope schedule(call.schedule);
+  const bool hybrid =
+      call.schedule == LaneSchedule::automatic && lanes_from_environment() == "hybrid";
+  const LaneScheduleScope schedule(hybrid ? LaneSchedule::hybrid : call.schedule);
   const bool now = thread_state().floor == 0;
   const auto one_block = [&](std::int64_t count) {
     Vec<Batched> block;

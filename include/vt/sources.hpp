@@ -31,6 +31,7 @@
 #include "../../src/jit/passes/conv_prepare.cpp"
 #include "../../src/jit/services/counters.cpp"
 #include "../../src/jit/services/lane_counters.cpp"
+#include "../../src/jit/services/recursion_exit.cpp"
 #ifdef VT_CUDA
 #include "../../src/jit/cuda/program/dump_code.cpp"
 #endif
@@ -98,6 +99,7 @@
 #include "../../src/jit/cpu/emit/ops.cpp"
 #include "../../src/jit/cpu/emit/reduce.cpp"
 #include "../../src/jit/cpu/emit/register_arrays.cpp"
+#include "../../src/jit/cpu/emit/register_calls.cpp"
 #include "../../src/jit/cpu/emit/register_kernel.cpp"
 #include "../../src/jit/cpu/emit/register_memory.cpp"
 #include "../../src/jit/cpu/emit/register_values.cpp"
@@ -110,6 +112,7 @@
 #include "../../src/jit/cpu/llvm/ir_arith.cpp"
 #include "../../src/jit/cpu/llvm/ir_builder.cpp"
 #include "../../src/jit/cpu/llvm/ir_convert.cpp"
+#include "../../src/jit/cpu/llvm/ir_local.cpp"
 #include "../../src/jit/cpu/llvm/ir_memory.cpp"
 #include "../../src/jit/cpu/llvm/line_table.cpp"
 #include "../../src/jit/cpu/llvm/llvm_library.cpp"
@@ -224,6 +227,7 @@
 #include "../../src/jit/regions/fused_regions.cpp"
 #include "../../src/jit/regions/lane_form.cpp"
 #include "../../src/jit/regions/merge_axes.cpp"
+#include "../../src/jit/regions/recursive_bodies.cpp"
 #include "../../src/jit/regions/region_gain.cpp"
 #include "../../src/jit/regions/register_elements.cpp"
 #include "../../src/jit/regions/register_kernel.cpp"

@@ -36,7 +36,8 @@ struct Pass {
 constexpr Pass groups{"group_lanes", [](Work& w) {
                         const bool host = w.target.fuse.on_host;
                         w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
-                          return host ? lanes_part(e) : lanes_part_on_device(e);
+                          return host ? lanes_part(e) || lanes_in_registers(e, w.target.frame)
+                                      : lanes_part_on_device(e);
                         });
                       }};
 constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};

@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
+#include "recursive_bodies.hpp"
 
 namespace vt::detail {
 
@@ -25,6 +26,10 @@ struct LaneForm {
   /// where single elements are read (dynamic_slice, slice, gather) and, in what a loop carries,
   /// overwritten (dynamic_update_slice, scatter).
   std::int64_t most_in_registers = 32;
+  /// What it calls that calls itself. Then lanes run one after the other, each by scalars.
+  Vec<RecursiveBody> functions = {};
+  Vec<BufferRef> constants = {};  ///< that lie in memory; see constants_in_memory
+  bool side_by_side() const { return count >= 0 && functions.empty(); }
   bool in_registers(const Aval& a) const { return a.elements() <= most_in_registers; }
   explicit operator bool() const { return count >= 0; }
 };

@@ -3,12 +3,15 @@
 #include "register_kernel.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/effects.hpp"
 #include "../nest/schedule.hpp"
+#include "fused_regions.hpp"
 
 namespace vt::detail {
 
@@ -43,6 +46,9 @@ class FitCheck {
         form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
     if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows)
       return false;
+    // Only loops have results that lie in memory.
+    if (is_called(e.op) && any_of(results, [](const ValuePlace& p) { return p.object >= 0; }))
+      return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
   }
@@ -59,6 +65,7 @@ class FitCheck {
     if (e.op == Op::while_) return static_cast<std::size_t>(e.as<WhileParams>().carries);
     return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries) : 0;
   }
+  static bool is_called(Op op) { return op == Op::recursive_call || op == Op::batched_call; }
   bool in_registers(const Aval& a) const { return form_.in_registers(a); }
   /// RegisterLimits::of_rows.
   std::int64_t row_elements() const {
@@ -120,7 +127,8 @@ class FitCheck {
 
   bool equation(Scope& s, const Equation& e) {
     const GraphBody& g = s.graph;
-    if (has_effect(e) || family_of(e.op) == Family::effect) return false;
+    const bool recurs = e.op == Op::recursive_call;
+    if ((!recurs && has_effect(e)) || family_of(e.op) == Family::effect) return false;
     if (limits_.has_code && is_elementwise(e.op) && !limits_.has_code(e.op)) return false;
     Vec<ValuePlace> operands;
     int large = 0;
@@ -129,7 +137,7 @@ class FitCheck {
       if (stale(operands.back())) return false;  // overwritten meanwhile
       large += operands.back().object >= 0;
     }
-    if (may_be_register_kernel(e.op)) {
+    if (may_be_register_kernel(e.op) || recurs) {
       Vec<ValuePlace> results;
       if (!control(g, e, operands, results, false)) return false;
       for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
@@ -137,6 +145,11 @@ class FitCheck {
     }
     const Aval& out = g.aval(e.outputs[0]);
     ValuePlace& result = s.places[at(e.outputs[0])];
+    if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
+      result = place_for(out, false);
+      spend(in_registers(out) ? out.elements() : 1);
+      return true;
+    }
     if (large == 0 && in_registers(out)) {
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, out.dtype) <= 1
@@ -276,9 +289,29 @@ class FitCheck {
     if (!outermost && lanes_of(e)) return false;
     const bool fits = e.op == Op::while_ || e.op == Op::scan
                           ? loop(g, e, operands, results, outermost)
-                          : branches(e, operands, results);
+                      : e.op == Op::recursive_call ? called(e, results)
+                                                   : branches(e, operands, results);
     --depth_;
     return fits;
+  }
+
+  // Each function is looked at once. It may have no arrays of its own, as it has many frames.
+  bool called(const Equation& e, Vec<ValuePlace>& results) {
+    const int number = number_of(form_.functions, e);
+    if (number < 0) return false;
+    const GraphBody& g = *form_.functions[static_cast<std::size_t>(number)].body;
+    results.resize(e.outputs.size());
+    spend(static_cast<std::int64_t>(g.inputs.size() + g.outputs.size()));
+    if (std::find(entered_.begin(), entered_.end(), number) != entered_.end()) return true;
+    entered_.push_back(number);
+    Vec<ValuePlace> inputs, outputs;
+    for (Var v : g.inputs) inputs.push_back(place_for(g.aval(v), false));
+    const std::int64_t unused = unused_;
+    const int depth = std::exchange(depth_, 0);
+    const bool fits = body(g, inputs, outputs);
+    depth_ = depth;
+    return fits && unused_ == unused &&
+           none_of(outputs, [](const ValuePlace& p) { return p.object >= 0; });
   }
 
   // Of a cond or, as its only branch, the body of a fused region. What a branch overwrites is what
@@ -398,6 +431,7 @@ class FitCheck {
   std::int64_t unused_;       ///< of these
   double iterations_ = 1, scalar_work_ = 0, array_work_ = 0;
   int depth_ = 0;
+  Vec<int> entered_;  ///< of the form's functions
 };
 
 /// Are there values of more elements of which some are read or overwritten whose place is not known
@@ -416,13 +450,32 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than) {
 double most_iterations(const GraphBody& g) {
   double most = 1;
   for (const Equation& e : g.equations) {
-    const double own = e.op == Op::while_ ? 1e15
+    const double own = e.op == Op::while_ || e.op == Op::recursive_call ? 1e15
                        : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length)
                                           : 1;
+    most = std::max(most, own);
     for (const GraphRef& body : bodies_of(e.params))
       most = std::max(most, own * most_iterations(*body));
   }
   return most;
+}
+
+/// The equation without its lanes: a lane knows nothing of the others.
+ParamsRef of_one_lane(const Equation& e) {
+  const auto without_lanes = [](auto p) {
+    p.lanes = {};
+    return make_params(std::move(p));
+  };
+  switch (e.op) {
+    case Op::cond: return without_lanes(e.as<CondParams>());
+    case Op::while_: return without_lanes(e.as<WhileParams>());
+    case Op::fused_region: return without_lanes(e.as<RegionParams>());
+    default: {
+      BatchedCallParams p = e.as<BatchedCallParams>();
+      p.body = std::make_shared<const GraphBody>(simplify(*p.body, SimplifyFor::running));
+      return without_lanes(std::move(p));
+    }
+  }
 }
 
 }  // namespace register_kernels
@@ -465,7 +518,12 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   if (e.op == Op::scan)
     if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
   LaneForm form{alone};
-  const Lanes lanes = lanes_of(e) ? *lanes_of(e) : Lanes{};
+  if (e.op == Op::batched_call &&
+      any_of(e.as<BatchedCallParams>().summed, [](bool s) { return s; }))
+    return std::nullopt;
+  const Lanes lanes = e.op == Op::batched_call ? e.as<BatchedCallParams>().lanes
+                      : lanes_of(e)            ? *lanes_of(e)
+                                               : Lanes{};
   if (lanes) {
     form.count = lanes.count;
     const auto first_axis = [&](Var v) {
@@ -476,19 +534,37 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
       form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
-    // A lane knows nothing of the others.
-    const auto without_lanes = [&](auto p) {
-      p.lanes = {};
-      form.lane.equations[0].params = make_params(std::move(p));
-    };
-    if (e.op == Op::cond) without_lanes(e.as<CondParams>());
-    else if (e.op == Op::while_) without_lanes(e.as<WhileParams>());
-    else without_lanes(e.as<RegionParams>());
+    form.lane.equations[0].params = register_kernels::of_one_lane(e);
   }
-  if (form && !register_kernels::picks_elements(form.lane, form.most_in_registers))
+  if (calls_recursion(form.lane)) {
+    if (!limits.recursion || e.op == Op::fused_region) return std::nullopt;
+    std::optional<Vec<RecursiveBody>> functions = recursive_bodies(form.lane);
+    if (!functions) return std::nullopt;
+    form.functions = std::move(*functions);
+    form.constants = constants_in_memory(form.lane, form.functions);
+  }
+  if (form.side_by_side() && !register_kernels::picks_elements(form.lane, form.most_in_registers))
     form.most_in_registers = limits.moved;
-  if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;
+  if (!fits_registers(form, form.side_by_side() ? 0 : frame, limits)) return std::nullopt;
   return form;
+}
+
+bool lanes_in_registers(const Equation& lane_call, std::int64_t frame,
+                        const RegisterLimits& limits) {
+  const auto& p = lane_call.as<BatchedCallParams>();
+  if (p.schedule != LaneSchedule::automatic || lanes_in_groups()) return false;
+  GraphBody one;
+  Equation e = lane_call;
+  const auto all = [&](Var of_lane, bool mapped) {
+    Aval a = p.body->aval(of_lane);
+    if (mapped) a.shape.insert(a.shape.begin(), p.lanes.count);
+    return one.fresh(a);
+  };
+  for (std::size_t i = 0; i < e.inputs.size(); ++i)
+    e.inputs[i] = all(p.body->inputs[i], p.lanes.mapped[i]);
+  for (std::size_t i = 0; i < e.outputs.size(); ++i) e.outputs[i] = all(p.body->outputs[i], true);
+  one.equations.push_back(std::move(e));
+  return register_form(one, frame, limits).has_value();
 }
 
 bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) {

@@ -37,6 +37,7 @@ struct RegisterLimits {
   /// along them. The same on every machine with the same executor, as it gives sums an order; 0:
   /// never.
   std::int64_t short_row = 32;
+  bool recursion = true;           ///< may functions call themselves?
   bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
 };
 
@@ -59,6 +60,9 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Vec<int>
 /// bytes of arrays that the function may have of its own.
 std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0,
                                       const RegisterLimits& limits = {});
+/// Is a lane call that leaves its schedule to the executor in such a form?
+bool lanes_in_registers(const Equation& lane_call, std::int64_t frame = 0,
+                        const RegisterLimits& limits = {});
 /// Can it be compiled so? The emitter counts on what is checked here.
 bool fits_registers(const LaneForm&, std::int64_t frame = 0, const RegisterLimits& limits = {});
 /// About how many instructions its function has, each for a vector of lanes.

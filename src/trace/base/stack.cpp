@@ -11,13 +11,8 @@
 
 namespace vt::detail {
 
-std::size_t stack_left() {
-  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
-  const char* here = static_cast<const char*>(__builtin_frame_address(0));
-  const auto above = [here](const char* end) {
-    return here < end ? 0 : static_cast<std::size_t>(here - end);
-  };
-  if (coroutine_stack) return above(coroutine_stack->lowest);
+const char* stack_end() {
+  if (coroutine_stack) return coroutine_stack->lowest;
 #if defined(__linux__)
   static thread_local const char* lowest = [] {
     pthread_attr_t attributes;
@@ -29,9 +24,18 @@ std::size_t stack_left() {
     }
     return static_cast<const char*>(begin);
   }();
-  if (lowest) return above(lowest);
+  return lowest;
+#else
+  return nullptr;
 #endif
-  return std::numeric_limits<std::size_t>::max();
+}
+
+std::size_t stack_left() {
+  const char* const end = stack_end();
+  if (!end) return std::numeric_limits<std::size_t>::max();
+  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
+  const char* here = static_cast<const char*>(__builtin_frame_address(0));
+  return here < end ? 0 : static_cast<std::size_t>(here - end);
 }
 
 void need_stack(CallSite where) {

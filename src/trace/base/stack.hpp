@@ -13,6 +13,8 @@ struct CoroutineStack {
 };
 /// The stack that runs, if it is a Coroutine's and not the thread's.
 inline constinit thread_local const CoroutineStack* coroutine_stack = nullptr;
+/// The lowest address of the stack that runs; null where that is not known.
+const char* stack_end();
 /// Bytes left on the stack that runs; very many where that is not known.
 std::size_t stack_left();
 /// What recording one more function, and an error on top of it, may take of the stack.

@@ -117,21 +117,27 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 // --- depth ---------------------------------------------------------------------------------------
 
+void fail_too_deep(const std::string& name, std::int64_t depth, const std::string& lane,
+                   CallSite where) {
+  fail(ErrorKind::value,
+       formatted("vt::Recursive: {} calls itself more than {} deep{}; if that is no mistake, give "
+                 "it a greater max_depth",
+                 name, depth, lane),
+       where);
+}
+void fail_stack_too_small(const std::string& name, std::int64_t depth, const std::string& lane,
+                          CallSite where) {
+  fail(ErrorKind::value,
+       formatted("vt::Recursive: {} calls itself {} deep{}, and the stack of the thread holds no "
+                 "more",
+                 name, depth, lane),
+       where);
+}
+
 RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
   int& depth = thread_state().recursion;
-  if (depth >= f.max_depth)
-    fail(ErrorKind::value,
-         formatted(
-             "vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it "
-             "a greater max_depth",
-             f.name, depth),
-         where);
-  if (stack_left() < stack_to_record)
-    fail(ErrorKind::value,
-         formatted(
-             "vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more",
-             f.name, depth),
-         where);
+  if (depth >= f.max_depth) fail_too_deep(f.name, depth, "", where);
+  if (stack_left() < stack_to_record) fail_stack_too_small(f.name, depth, "", where);
   ++depth;
 }
 RecursionGuard::~RecursionGuard() { --thread_state().recursion; }

@@ -3,7 +3,9 @@
 // bodies refer to members without owning them, so that there is no cycle of ownership.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "../base/stack.hpp"
@@ -31,6 +33,11 @@ RecursionParams without_effects(const RecursionParams&);
 /// Gives a body that has been recorded to its function.
 void finish_recursive(RecursiveFunction&, GraphBody&&);
 
+/// What a call says that is one too many; `lane`: "" or " in lane 3".
+[[noreturn]] void fail_too_deep(const std::string& name, std::int64_t depth,
+                                const std::string& lane, CallSite);
+[[noreturn]] void fail_stack_too_small(const std::string& name, std::int64_t depth,
+                                       const std::string& lane, CallSite);
 /// While it lives, a recursive function runs. Throws: Error if it is too deep inside of others.
 class RecursionGuard {
  public:

@@ -67,6 +67,13 @@ class RegisterEmitter {
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
 
+  // ---- functions that call themselves (emit/register_calls.cpp) ---------------------------------
+  void declare_functions();
+  void define_functions();
+  Elements function_body(std::size_t number, const Vec<Value>& args, int levels);
+  Vec<Val> call(const Equation& e, const Vec<Val>& operands);
+  Val constant(const Equation& e);
+
   // ---- memory (emit/register_memory.cpp) --------------------------------------------------------
   Value index_number(std::int64_t i) { return b_.index(i); }
   /// Elements of an object at `linear` (i64 scalar or lanes).
@@ -82,7 +89,7 @@ class RegisterEmitter {
   Val elements_of(const Object& o);
   void store_elements(const Object& o, const Val& v);
   /// A buffer, whose place among operands and results tells where its lanes are.
-  Object object_for(std::size_t buffer, const Aval& aval) const;
+  Object object_for(std::size_t buffer, const Aval& aval);
   /// Where element `n` of an object lies, in elements.
   std::int64_t place(const Object& o, std::int64_t n) const {
     return o.block == 0 ? n : n / o.block * (o.block * form_.count) + n % o.block;
@@ -179,8 +186,15 @@ class RegisterEmitter {
   Vec<Value> pointers_;
   Vec<Object> objects_;
   Value lane_, mask_;
-  bool far_ = false;      ///< its results would fill a cache
-  bool streams_ = false;  ///< some results go past the caches
+  /// One of the form's functions: as it is called, and as it is where depth or stack may end.
+  struct Callee {
+    IrBuilder::Local usual, last;
+  };
+  Vec<Callee> functions_;
+  Value depth_, calls_;              ///< calls around; the kernel's second argument
+  int level_ = 0, most_levels_ = 0;  ///< calls that are part of this function: around, at most
+  bool far_ = false;                 ///< its results would fill a cache
+  bool streams_ = false;             ///< some results go past the caches
 };
 
 }  // namespace vt::detail::cpu::register_emission

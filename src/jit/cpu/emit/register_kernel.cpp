@@ -30,7 +30,7 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
       equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
       : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
                                  : 0;
-  if (!form_) return;
+  if (!form_.side_by_side()) return;
   far_ = fills_caches(form);
   std::size_t widest = 1;
   std::int64_t row = 1;
@@ -48,22 +48,31 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
 void RegisterEmitter::emit(const std::string& name) {
   b_.begin_function(name,
                     {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
-  if (!form_) b_.set_counting_loops();
+  if (!form_.side_by_side()) b_.set_counting_loops();
   const int count = static_cast<int>(equation_.inputs.size() + equation_.outputs.size());
   b_.declare_buffers(count);
   for (int i = 0; i < count; ++i) pointers_.push_back(b_.load_pointer(b_.arg(0), i, i));
+  const bool recurs = !form_.functions.empty();
+  if (recurs) {
+    declare_functions();
+    calls_ = b_.arg(1);
+    depth_ =
+        b_.convert(b_.load(b_.offset(calls_, DType::i64, index_number(1)), DType::i64), DType::i32);
+  }
   if (!form_) {
     whole();
   } else {
     b_.for_range(b_.arg(2), b_.arg(3), width_, [&](Value lane) {
       lane_ = lane;
-      mask_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane));
+      if (recurs) b_.store(calls_, lane);
+      else mask_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane));
       objects_.clear();
       whole();
     });
   }
   if (streams_) b_.order_streaming_stores();
   b_.end_function();
+  if (recurs) define_functions();
 }
 
 // ---- the equation itself ------------------------------------------------------------------------
@@ -105,10 +114,12 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs) {
     Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(env[at(v)]);
     b_.at(e.where);
-    if (may_be_register_kernel(e.op)) {
+    if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
       Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k)
         env[at(e.outputs[k])] = std::move(results[k]);
+    } else if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
+      env[at(e.outputs[0])] = constant(e);
     } else {
       env[at(e.outputs[0])] = form_.in_registers(g.aval(e.outputs[0]))
                                   ? value(g, e, operands)
@@ -160,6 +171,8 @@ Vec<Val> RegisterEmitter::control(const GraphBody& g, const Equation& e, const V
     case Op::cond: return branch(e, operands);
     case Op::while_: return loop_while(e, operands, outermost);
     case Op::fused_region: return run(*e.as<RegionParams>().body, operands);
+    case Op::batched_call: return run(*e.as<BatchedCallParams>().body, operands);
+    case Op::recursive_call: return call(e, operands);
     default: return loop_scan(g, e, operands, outermost);
   }
 }
@@ -360,7 +373,9 @@ Val RegisterEmitter::element(const Aval& whole, const Val& sequence, const Aval&
 }  // namespace register_emission
 
 std::string register_kernel_key(const LaneForm& form) {
-  std::string key = "register kernel\n" + to_text(form.lane);
+  std::string key = "register kernel\n" +
+                    (form.functions.empty() ? to_text(form.lane)
+                                            : text_of(form.lane, form.functions, form.constants));
   if (form) key += "lanes ";
   int last = 0;
   for (int axis : form.axes) last = std::max(last, axis);

@@ -11,9 +11,12 @@
 
 namespace vt::detail::cpu {
 
-/// Emits `void name(buffers, -, begin, end)` for an equation that fits_registers. Buffers: the
+/// Emits `void name(buffers, calls, begin, end)` for an equation that fits_registers. Buffers: the
 /// operands, then the results; carried values that stay in memory are updated in the result's
 /// buffer, which holds their initial contents. [begin, end): lanes; ignored where there are none.
+/// `calls`, where functions call themselves: the lane that runs, which is stored there; the depth
+/// of the calls around; the address up to which the stack may grow. The kernel may then leave by
+/// vt_leave_recursion.
 void emit_register_kernel(IrBuilder&, const std::string& name, const LaneForm& form);
 
 /// What the code is made for besides the form's Graph. The number of lanes is part of it only where

@@ -186,7 +186,7 @@ void RegisterEmitter::store_block(const Object& o, const Val& v, int first, bool
   }
 }
 
-Object RegisterEmitter::object_for(std::size_t buffer, const Aval& aval) const {
+Object RegisterEmitter::object_for(std::size_t buffer, const Aval& aval) {
   Object o;
   o.pointer = pointers_[buffer];
   o.dtype = aval.dtype;
@@ -196,6 +196,10 @@ Object RegisterEmitter::object_for(std::size_t buffer, const Aval& aval) const {
   for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d)
     o.row *= aval.shape[static_cast<std::size_t>(d)];
   if (form_.axes[buffer] > 0) o.block = o.row;
+  if (!form_.side_by_side()) {
+    o.pointer = b_.offset(o.pointer, o.dtype, b_.mul(lane_, b_.index(o.row)));
+    o.row = 0;
+  }
   return o;
 }
 

@@ -70,23 +70,30 @@ LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
   return slot;
 }
 
+// no-verify-fixpoint: the default ends the process when one iteration was not enough.
+constexpr const char *plain_passes =
+                         "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,"
+                         "loop-mssa(licm),simplifycfg)",
+                     *counting_passes =
+                         "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,"
+                         "loop-mssa(licm),simplifycfg,loop(indvars),correlated-propagation,"
+                         "loop-load-elim,instcombine<no-verify-fixpoint>,simplifycfg)",
+                     // what one call has compared, those inside of it need not
+                         *recursion_passes =
+                             "globaldce,function(simplifycfg,instcombine<no-verify-fixpoint>,"
+                             "early-cse<memssa>,jump-threading,tailcallelim),";
+
 void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const CompileOptions& options,
-                bool counting_loops) {
+                const IrBuilder& builder) {
   const Llvm& L = llvm();
   LLVMTargetDataRef layout = L.CreateTargetDataLayout(machine);
   L.SetModuleDataLayout(module, layout);
   L.DisposeTargetData(layout);
   if (!options.passes || options.level == 0) return;
   LLVMPassBuilderOptionsRef settings = L.CreatePassBuilderOptions();
-  // no-verify-fixpoint: the default ends the process when one iteration was not enough.
-  const char* passes =
-      counting_loops
-          ? "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),"
-            "simplifycfg,loop(indvars),"
-            "correlated-propagation,loop-load-elim,instcombine<no-verify-fixpoint>,simplifycfg)"
-          : "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),"
-            "simplifycfg)";
-  LLVMErrorRef error = L.RunPasses(module, passes, machine, settings);
+  const std::string passes = std::string(builder.has_locals() ? recursion_passes : "") +
+                             (builder.counting_loops() ? counting_passes : plain_passes);
+  LLVMErrorRef error = L.RunPasses(module, passes.c_str(), machine, settings);
   L.DisposePassBuilderOptions(settings);
   if (error) fail("LLVM's passes failed", take_error(error));
 }
@@ -97,7 +104,7 @@ LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
   LLVMTargetMachineRef machine =
       machine_for(builder.llvm_names(),
                   builder.transposing_rows() ? std::max(options.level, 1) : options.level);
-  run_passes(module, machine, options, builder.counting_loops());
+  run_passes(module, machine, options, builder);
   background_rest();
   LLVMMemoryBufferRef buffer = nullptr;
   char* message = nullptr;

@@ -130,6 +130,24 @@ class IrBuilder {
   /// The same, returning nothing.
   void call_runtime_void(const char* symbol, const Vec<Value>& args);
 
+  // ---- functions that call themselves (ir_local.cpp) --------------------------------------------
+  /// A private function of this module, which may be called before it is defined. It takes and
+  /// returns values of the types of these.
+  struct Local {
+    LLVMValueRef ref = nullptr;
+    LLVMTypeRef type = nullptr;
+    Vec<Value> args, results;
+  };
+  Local declare_local(const std::string& name, Vec<Value> args, Vec<Value> results);
+  bool has_locals() const { return has_locals_; }
+  Vec<Value> call_local(const Local&, const Vec<Value>& args);
+  /// Between functions: `body` gets the arguments and gives the results.
+  void define_local(const Local&, FunctionRef<Vec<Value>(const Vec<Value>&)> body);
+  /// If `condition`, calls a C function as call_runtime does, which does not return.
+  void leave_if(Value condition, const char* symbol, const Vec<Value>& args);
+  /// Has the stack grown beyond an address?
+  Value stack_beyond(Value lowest);
+
   // ---- control flow -----------------------------------------------------------------------------
   using LoopBody = FunctionRef<Vec<Value>(Value i, const Vec<Value>& carried)>;
   /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the
@@ -299,6 +317,7 @@ class IrBuilder {
   friend struct IrFaults;
   [[noreturn]] void fault(const char* operation, Value a, Value b) const;
   void expect_same(const char* operation, Value a, Value b) const;
+  void expect_type(const char* operation, const Value& type, const Value& x) const;
   LLVMValueRef open_function(const std::string& name, const Vec<Param>& params, LLVMTypeRef result,
                              bool exported, LLVMTypeRef* type);
   LLVMBasicBlockRef block(const char* name);
@@ -342,7 +361,7 @@ class IrBuilder {
   Vec<std::int64_t> numbers_;
   Vec<int> number_roles_;
   Vec<Value> number_values_;
-  bool counting_loops_ = false, transposing_rows_ = false;
+  bool counting_loops_ = false, transposing_rows_ = false, has_locals_ = false;
   std::unique_ptr<LineTable> lines_;  // of the function that is open; none if nobody wants them
   std::string diagnostics_;           // what LLVM reported through the context
 };

@@ -52,7 +52,7 @@ namespace vt::detail::cpu {
   /* types */                                                                                      \
   X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext)            \
   X(BFloatTypeInContext) X(VoidTypeInContext) X(PointerTypeInContext) X(VectorType) X(ArrayType2)  \
-  X(FunctionType) X(TypeOf) X(GlobalGetValueType)                                                  \
+  X(FunctionType) X(StructTypeInContext) X(TypeOf) X(GlobalGetValueType)                           \
   /* constants and globals */                                                                      \
   X(ConstInt) X(ConstReal) X(ConstNull) X(ConstVector) X(ConstBitCast) X(ConstArray2) X(GetPoison) \
   X(IsConstant) X(IsNull) X(AddGlobal) X(GetNamedGlobal) X(SetInitializer) X(SetGlobalConstant)    \
@@ -60,12 +60,12 @@ namespace vt::detail::cpu {
   /* functions and attributes */                                                                   \
   X(AddFunction) X(GetNamedFunction) X(GetParam) X(CreateEnumAttribute) X(CreateStringAttribute)   \
   X(GetEnumAttributeKindForName) X(AddAttributeAtIndex) X(LookupIntrinsicID)                       \
-  X(GetIntrinsicDeclaration)                                                                       \
+  X(GetIntrinsicDeclaration) X(SetFunctionCallConv) X(SetInstructionCallConv)                      \
   /* blocks */                                                                                     \
   X(AppendBasicBlockInContext) X(GetInsertBlock) X(GetBasicBlockParent) X(GetEntryBasicBlock)      \
   X(GetFirstInstruction) X(CreateBuilderInContext) X(DisposeBuilder) X(PositionBuilderAtEnd)       \
   X(PositionBuilderBefore) X(BuildBr) X(BuildCondBr) X(BuildRetVoid) X(BuildRet) X(BuildPhi)       \
-  X(AddIncoming) X(BuildUnreachable)                                                               \
+  X(AddIncoming) X(BuildUnreachable) X(BuildAggregateRet) X(BuildExtractValue)                     \
   /* arithmetic */                                                                                 \
   X(BuildAdd) X(BuildNSWAdd) X(BuildSub) X(BuildMul) X(BuildNSWMul) X(BuildSDiv) X(BuildUDiv)      \
   X(BuildSRem) X(BuildURem) X(BuildNeg) X(BuildAnd) X(BuildOr) X(BuildXor) X(BuildNot) X(BuildShl) \

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "../../services/recursion_exit.hpp"
+
 namespace vt::detail::cpu {
 
 namespace runtime_simd_lanes {
@@ -48,6 +50,7 @@ std::span<const RuntimeSymbol> runtime_symbols() {
       {"vt_simd_sinf", each_of<float, std::sin>()},
       {"vt_simd_cosf", each_of<float, std::cos>()},
       {"vt_simd_tanf", each_of<float, std::tan>()},
+      {"vt_leave_recursion", reinterpret_cast<void*>(&vt_leave_recursion)},
   };
   return table;
 }

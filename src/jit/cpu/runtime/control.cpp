@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/environment.hpp"
@@ -15,10 +16,12 @@
 #include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/recursion.hpp"
+#include "../../../trace/record/thread_state.hpp"
 #include "../../regions/fused_regions.hpp"
 #include "../../regions/register_kernel.hpp"
 #include "../../services/control_memory.hpp"
 #include "../../services/planning.hpp"
+#include "../../services/recursion_exit.hpp"
 #include "../../services/threads.hpp"
 #include "lane_machine.hpp"
 #include "loop_iterations.hpp"
@@ -30,13 +33,6 @@ namespace vt::detail {
 ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {
   need_stack(e.where);
-  // compiled when it first runs: its program has such steps itself
-  if (e.op == Op::recursive_call) return;
-  if (e.op == Op::batched_call) {
-    const auto& p = e.as<BatchedCallParams>();
-    machine_ = std::make_unique<LaneMachine>(p.body, p.lanes, e.where, backend);
-    return;
-  }
   if (lanes_of(e)) lanes_ = *lanes_of(e);
   if (lanes_)
     mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
@@ -46,20 +42,30 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  std::optional<LaneForm> form = lanes_ && lanes_in_groups() && e.op != Op::fused_region
-                                     ? std::nullopt
-                                     : register_form(alone_, most_in_frame);
+  std::optional<LaneForm> form = in_register_form();
   if (form) {
     form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
-    lanes_first_ = lane_count_ >= 0 && !any_of(form->axes, [](int axis) { return axis > 0; });
+    for (const RecursiveBody& f : form->functions) functions_.push_back(f.name);
+    constants_ = form->constants;
+    lanes_first_ = lane_count_ >= 0 && functions_.empty() &&
+                   !any_of(form->axes, [](int axis) { return axis > 0; });
     if (!Planning::now())
       in_registers_ =
           backend.compile_register_kernel(*form, register_work(*form) < least_waking_work);
-    const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
-      if (!form->in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
+      if (const GraphBody& body = *bodies_.back()->graph;
+          !form->in_registers(body.aval(body.inputs[i])))
+        in_place_.push_back(i);
+    return;
+  }
+  // compiled when it first runs: its program has such steps itself
+  if (e.op == Op::recursive_call) return;
+  if (e.op == Op::batched_call) {
+    const auto& p = e.as<BatchedCallParams>();
+    bodies_.clear();
+    machine_ = std::make_unique<LaneMachine>(p.body, p.lanes, e.where, backend);
     return;
   }
   if (e.op == Op::fused_region)
@@ -74,6 +80,13 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   for (std::size_t b = 0; b < bodies_.size() && !cut_; ++b) program(b);
 }
 ControlRunner::~ControlRunner() = default;
+
+std::optional<LaneForm> ControlRunner::in_register_form() const {
+  const Equation& e = equation_;
+  if (e.op == Op::batched_call && !lanes_in_registers(e, most_in_frame)) return std::nullopt;
+  if (lanes_ && lanes_in_groups() && e.op != Op::fused_region) return std::nullopt;
+  return register_form(alone_, most_in_frame);
+}
 
 GraphBody ControlRunner::graph_for(std::size_t body, std::int64_t lanes) const {
   const GraphBody& g = *bodies_[body]->graph;
@@ -97,9 +110,9 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   need_stack(equation_.where);
-  if (equation_.op == Op::recursive_call) return run_recursive(operands);
   if (machine_) return machine_->run(operands);
   if (runs_in_registers_) return run_in_registers(std::move(operands));
+  if (equation_.op == Op::recursive_call) return run_recursive(operands);
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
@@ -135,7 +148,9 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   SmallVec<void*, 32> buffers;
   for (const BufferRef& b : operands) buffers.push_back(b->data);
   for (const BufferRef& b : results) buffers.push_back(b->data);
-  if (lane_count_ < 0) {
+  if (!functions_.empty()) {
+    run_recursions(buffers.data());
+  } else if (lane_count_ < 0) {
     in_registers_(buffers.data(), nullptr, 0, 1);
   } else {
     constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
@@ -144,6 +159,28 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
     });
   }
   return results;
+}
+
+void ControlRunner::run_recursions(void* const* buffers) const {
+  constexpr std::int64_t grain = 16, frame = 128 << 10;  // bytes that a call may take
+  const std::int64_t depth = thread_state().recursion;
+  const auto address = [](const void* p) { return reinterpret_cast<std::int64_t>(p); };
+  const auto run = [&](std::int64_t begin, std::int64_t end) {
+    SmallVec<std::int64_t, 8> calls;
+    calls.push_back(begin);
+    calls.push_back(depth);
+    calls.push_back(stack_end() ? address(stack_end() + frame) : 0);
+    for (const BufferRef& c : constants_) calls.push_back(address(c->data));
+    const std::optional<TooDeep> why =
+        run_recursion([&] { in_registers_(buffers, calls.data(), begin, end); });
+    if (!why) return;
+    const std::string& name = functions_[static_cast<std::size_t>(why->function)];
+    const std::string lane = lane_count_ < 0 ? "" : formatted(" in lane {}", calls[0]);
+    if (why->of_stack) fail_stack_too_small(name, why->depth, lane, equation_.where);
+    fail_too_deep(name, why->depth, lane, equation_.where);
+  };
+  if (lane_count_ < 0) run(0, 1);
+  else parallel_ranges(lane_count_, grain, run);
 }
 
 ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operands) const {
@@ -243,13 +280,15 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
 void ControlRunner::report(Report& report, int depth) const {
   ReportStep note;
   note.depth = depth;
-  if (equation_.op == Op::recursive_call)
+  if (equation_.op == Op::recursive_call && !runs_in_registers_)
     note.title = equation_.as<RecursionParams>().function->name +
                  " calls itself; its body is a program of its own";
   if (runs_in_registers_)
-    note.title = "one function, its values in registers" +
+    note.title = std::string("one function, its values in registers") +
+                 (functions_.empty() ? "" : ", calls itself") +
                  (lane_count_ < 0 ? std::string()
-                                  : ", " + std::to_string(lane_count_) + " lanes side by side") +
+                                  : ", " + std::to_string(lane_count_) + " lanes " +
+                                        (functions_.empty() ? "side by side" : "one by one")) +
                  (in_registers_.optimised() ? "" : ", not optimised yet");
   if (!note.title.empty()) report.push_back(std::move(note));
   if (machine_) machine_->report(report, depth);

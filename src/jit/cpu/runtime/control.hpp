@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "../../../trace/ir/graph.hpp"
 #include "../../fusion/fuse.hpp"
 #include "../../passes/scan_tiling.hpp"
+#include "../../regions/lane_form.hpp"
 #include "backend.hpp"
 
 namespace vt::detail {
@@ -61,7 +63,9 @@ class ControlRunner {
   std::int64_t scratch_of_queues() const;
 
   Buffers run_recursive(std::span<const BufferRef> operands) const;
+  std::optional<LaneForm> in_register_form() const;
   Buffers run_in_registers(Buffers operands) const;
+  void run_recursions(void* const* buffers) const;
   Buffers run_cond(std::span<const BufferRef> operands) const;
   Buffers run_while(Buffers values) const;
   Buffers run_scan(Buffers values) const;
@@ -84,6 +88,8 @@ class ControlRunner {
   Kernel in_registers_;  ///< all of it as one function, where it fits
   bool runs_in_registers_ = false;
   bool lanes_first_ = false;      ///< … along axis 0
+  Vec<std::string> functions_;    ///< that call themselves there
+  Vec<BufferRef> constants_;      ///< that it reads
   std::int64_t lane_count_ = -1;  ///< of that function
   Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;

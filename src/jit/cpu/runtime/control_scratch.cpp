@@ -12,7 +12,6 @@
 namespace vt::detail {
 
 std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
-  if (equation_.op == Op::recursive_call) return 0;
   if (machine_) return machine_->scratch_bytes();
   if (runs_in_registers_) {
     std::int64_t bytes = 0;
@@ -20,6 +19,7 @@ std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
       if (owned[i]) bytes -= static_cast<std::int64_t>(alone_.aval(alone_.inputs[i]).bytes());
     return bytes;
   }
+  if (equation_.op == Op::recursive_call) return 0;
   const bool together = lanes_ && !has_effect(equation_);
   if (equation_.op == Op::cond) return scratch_of_branches();
   if (together) return scratch_of_queues();

@@ -184,7 +184,8 @@ class Builder {
         meet(e.where);
         continue;
       }
-      if (family_of(e.op) == Family::structure && e.op != Op::batched_call && parts_flow(g, e)) {
+      if (family_of(e.op) == Family::structure && e.op != Op::batched_call &&
+          work_.parts_flow(g, e)) {
         const Values made = structure(g, e, in, last);
         if (last) return made;
         for (std::size_t k = 0; k < made.size(); ++k) of[at(e.outputs[k])] = made[k];
@@ -234,7 +235,7 @@ class Builder {
       v = made;
     }
     note_line(e.where);
-    block().work += lane_work(g, e);
+    block().work += work_.of(g, e);
     block().equations.push_back(std::move(copy));
   }
 
@@ -484,6 +485,7 @@ class Builder {
   }
 
   CallCounts counts_;
+  LaneWork work_;
   FlowDraft draft_;
   int function_ = 0, now_ = 0;
   Vec<Instance> instances_;

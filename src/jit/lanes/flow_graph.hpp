@@ -18,7 +18,7 @@ struct FlowGraph {
   enum class Storage : std::uint8_t {
     shared,    ///< one value for all lanes: an operand, or what is made of such
     argument,  ///< a row of an operand for each lane, which nothing writes
-    state,     ///< a row for each place; no call that leads back here finds it alive
+    state,     ///< a row for each place; a call that leads back here finds it dead, or as it is
     saved      ///< in the frame of the call: a row for each place and depth
   };
   /// A value that more than one block knows.

@@ -50,7 +50,7 @@ class Finisher {
 
   // --- liveness ----------------------------------------------------------------------------------
 
-  /// What is alive behind a block. Results of a function are, for its caller.
+  /// What is alive behind a block. Results of a function are if some caller wants them.
   Flags live_behind(const FlowDraft::Block& b) const {
     Flags live(d_.values.size());
     const auto add = [&](int block) {
@@ -58,7 +58,7 @@ class Finisher {
         if (live_[at(block)][v]) live[v] = true;
     };
     if (b.exit == Exit::leave) {
-      for (int v : function_of(b).results) live[at(v)] = true;
+      for (int v : function_of(b).results) live[at(v)] = wanted_[at(v)];
       return live;
     }
     if (b.tail) {
@@ -110,11 +110,22 @@ class Finisher {
     n.before = std::move(need);
     return n;
   }
+  /// Are there results of what the block calls that nobody wanted yet?
+  bool want_results(const FlowDraft::Block& b) {
+    if (b.exit != Exit::call || b.tail) return false;
+    bool grew = false;
+    for (int v : d_.functions[at(b.callee)].results)
+      if (!wanted_[at(v)] && live_[at(b.targets[0])][at(v)]) grew = wanted_[at(v)] = true;
+    return grew;
+  }
   void find_live() {
     live_.assign(d_.blocks.size(), Flags(d_.values.size()));
+    wanted_.resize(d_.values.size());
+    for (int v : d_.functions[0].results) wanted_[at(v)] = true;
     for (bool grew = true; grew;) {
       grew = false;
       for (std::size_t b = d_.blocks.size(); b-- > 0;) {
+        grew = want_results(d_.blocks[b]) || grew;
         Flags before = needs_of(d_.blocks[b]).before;
         for (std::size_t v = 0; v < before.size(); ++v)
           if (!is_kept(static_cast<int>(v))) before[v] = false;
@@ -145,6 +156,19 @@ class Finisher {
       for (std::size_t v = 0; v < live.size(); ++v)
         if (live[v] && d_.values[v].function == b.function) saved_[v] = true;
     }
+    for (std::size_t f = 0; f < n; ++f)
+      for (int p : d_.functions[f].parameters)
+        if (p >= 0 && stays_the_same(static_cast<int>(f), p, reaches)) saved_[at(p)] = false;
+  }
+  /// Do all calls of the function from inside of it hand on the parameter as it is?
+  bool stays_the_same(int function, int parameter, const Vec<Flags>& reaches) const {
+    return !any_of(d_.blocks, [&](const FlowDraft::Block& b) {
+      return b.exit == Exit::call && b.callee == function &&
+             reaches[at(function)][at(b.function)] &&
+             any_of(b.arguments, [&](const FlowDraft::Copy& c) {
+               return c.to == parameter && c.from != parameter;
+             });
+    });
   }
 
   int slot(int v) {
@@ -336,6 +360,7 @@ class Finisher {
   FlowDraft d_;
   FlowGraph g_;
   Vec<Flags> live_;  ///< per block: values that it needs from before
+  Flags wanted_;     ///< results that some caller needs
   Flags saved_;
   Vec<int> slot_of_;
 };

@@ -32,8 +32,9 @@ std::string name_of_place(const FlowGraph& g, const FlowGraph::Place& p) {
 std::string FlowGraph::operations_of(const Block& b) const {
   if (!b.body) return b.meeting ? "meeting" : "moves";
   Vec<std::pair<double, Op>> ops;
+  LaneWork works;
   for (const Equation& e : b.body->equations) {
-    const double work = lane_work(*b.body, e);
+    const double work = works.of(*b.body, e);
     const auto known =
         std::find_if(ops.begin(), ops.end(), [&](const auto& o) { return o.second == e.op; });
     if (known == ops.end()) ops.push_back({work, e.op});

@@ -2,22 +2,14 @@
 #include "lane_choice.hpp"
 
 #include "../../trace/base/environment.hpp"
-#include "../../trace/base/stack.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
+#include "../regions/recursive_bodies.hpp"
 #include "flow_graph.hpp"
 
 namespace vt::detail {
 
 namespace lane_choice {
-
-bool recurs(const GraphBody& g) {
-  need_stack({});
-  return any_of(g.equations, [](const Equation& e) {
-    return e.op == Op::recursive_call ||
-           any_of(bodies_of(e.params), [](const GraphRef& body) { return recurs(*body); });
-  });
-}
 
 // Effects happen lane by lane, as groups have it.
 bool may_part(const Equation& e) {
@@ -42,7 +34,7 @@ bool lanes_part(const Equation& e) {
 bool lanes_part_on_device(const Equation& e) {
   const auto& p = e.as<BatchedCallParams>();
   return lane_choice::may_part(e) &&
-         (p.schedule != LaneSchedule::automatic || lane_choice::recurs(*p.body));
+         (p.schedule != LaneSchedule::automatic || calls_recursion(*p.body));
 }
 
 }  // namespace vt::detail

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include <vt/detail/message.hpp>
-
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
+#include "../../trace/record/recursion.hpp"
 
 namespace vt::detail {
 
@@ -213,11 +212,17 @@ void LaneRun::leave(const FlowGraph::Block& b, const Places& places) {
 }
 
 void LaneRun::tell_failure() const {
-  fail(ErrorKind::value,
-       formatted("vt::Recursive: {} calls itself more than {} deep in lane {}; if that is no "
-                 "mistake, give it a greater max_depth",
-                 failed_in_->name, failed_in_->recursion->max_depth, failed_),
-       failed_at_);
+  Vec<Aval> arguments;
+  Vec<BufferRef> operands;
+  for (const FlowGraph::Slot& s : g_.slots)
+    if (s.storage == FlowGraph::Storage::argument) {
+      arguments.push_back(s.aval);
+      operands.push_back(operand(s.operand));
+    }
+  const std::string lane = lane_text(failed_, arguments, [&](std::size_t i) {
+    return operands[i]->as<const std::byte>() + at(failed_) * arguments[i].bytes();
+  });
+  fail_too_deep(failed_in_->name, failed_in_->recursion->max_depth, lane, failed_at_);
 }
 
 }  // namespace vt::detail

@@ -56,6 +56,8 @@ class LaneRun {
     return false;
   }
   virtual void returned(int /*function*/, std::int64_t /*place*/, int /*entry*/) {}
+  /// An operand of the lane call, on the host.
+  virtual BufferRef operand(int) const = 0;
 
   /// How far the frame of the function that the block calls lies behind that of its own.
   std::size_t frame_step(const FlowGraph::Block& b) const {

@@ -552,7 +552,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
 bool lanes_in_registers(const Equation& lane_call, std::int64_t frame,
                         const RegisterLimits& limits) {
   const auto& p = lane_call.as<BatchedCallParams>();
-  if (p.schedule != LaneSchedule::automatic || lanes_in_groups()) return false;
+  if (p.schedule == LaneSchedule::hybrid || lanes_in_groups()) return false;
   GraphBody one;
   Equation e = lane_call;
   const auto all = [&](Var of_lane, bool mapped) {

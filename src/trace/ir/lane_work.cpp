@@ -44,47 +44,58 @@ double of_op(const GraphBody& g, const Equation& e) {
   }
 }
 
-}  // namespace lane_works
-
-double lane_work(const GraphBody& g, const Equation& e) {
-  need_stack({});
-  const Vec<GraphRef> bodies = e.op == Op::reduce ? Vec<GraphRef>() : bodies_of(e.params);
-  if (bodies.empty()) return lane_works::of_op(g, e);
-  double work = 0;
-  for (const GraphRef& body : bodies)
-    for (const Equation& inside : body->equations) work += lane_work(*body, inside);
-  return work;
-}
-
-namespace lane_works {
-
 Vec<GraphRef> bodies_inside(const Equation& e) {
   return e.op == Op::reduce ? Vec<GraphRef>() : bodies_of(e.params);
 }
-bool any_inside(const Equation& e, bool (*is)(const GraphBody&, const Equation&)) {
-  need_stack({});
-  return any_of(bodies_inside(e), [&](const GraphRef& body) {
-    return any_of(body->equations, [&](const Equation& inside) { return is(*body, inside); });
-  });
-}
-bool is_too_large(const GraphBody& g, const Equation& e) {
-  return any_of(e.outputs, [&](Var v) { return g.aval(v).elements() > most_in_registers; }) ||
-         any_inside(e, is_too_large);
-}
+
+/// As many equations make a function that is called by name one for blocks to share.
+constexpr double many_equations = 256;
 
 }  // namespace lane_works
 
-bool has_heavy_work(const GraphBody& g, const Equation& e) {
-  if (e.op == Op::recursive_call) return true;
-  return lane_works::bodies_inside(e).empty() ? lane_works::of_op(g, e) >= heavy_work
-                                              : lane_works::any_inside(e, has_heavy_work);
+const LaneWork::Body& LaneWork::inside(const GraphRef& body) {
+  if (const auto known = bodies_.find(body.get()); known != bodies_.end()) return known->second;
+  need_stack({});
+  Body sum;
+  for (const Equation& e : body->equations) {
+    sum.work += of(*body, e);
+    sum.equations += 1;
+    for (const GraphRef& deeper : lane_works::bodies_inside(e))
+      sum.equations += inside(deeper).equations;
+    sum.is_heavy = sum.is_heavy || is_heavy(*body, e);
+    sum.parts = sum.parts || parts_flow(*body, e);
+    sum.is_large = sum.is_large || is_large(*body, e);
+  }
+  return bodies_.emplace(body.get(), sum).entry->second;
+}
+bool LaneWork::any(const Equation& e, bool Body::* flag) {
+  return any_of(lane_works::bodies_inside(e),
+                [&](const GraphRef& body) { return inside(body).*flag; });
 }
 
-bool parts_flow(const GraphBody& g, const Equation& e) {
+double LaneWork::of(const GraphBody& g, const Equation& e) {
+  const Vec<GraphRef> bodies = lane_works::bodies_inside(e);
+  if (bodies.empty()) return lane_works::of_op(g, e);
+  double work = 0;
+  for (const GraphRef& body : bodies) work += inside(body).work;
+  return work;
+}
+bool LaneWork::is_heavy(const GraphBody& g, const Equation& e) {
+  if (e.op == Op::recursive_call) return true;
+  return lane_works::bodies_inside(e).empty() ? lane_works::of_op(g, e) >= heavy_work
+                                              : any(e, &Body::is_heavy);
+}
+bool LaneWork::is_large(const GraphBody& g, const Equation& e) {
+  return any_of(e.outputs,
+                [&](Var v) { return g.aval(v).elements() > lane_works::most_in_registers; }) ||
+         any(e, &Body::is_large);
+}
+bool LaneWork::parts_flow(const GraphBody& g, const Equation& e) {
   if (e.op == Op::recursive_call || e.op == Op::meeting) return true;
   if (lane_works::bodies_inside(e).empty()) return lane_works::of_op(g, e) >= heavy_work;
-  return lane_works::any_inside(e, parts_flow) ||
-         (is_control(e.op) && lane_works::is_too_large(g, e));
+  if (e.op == Op::call && inside(e.as<CallParams>().body).equations > lane_works::many_equations)
+    return true;
+  return any(e, &Body::parts) || (is_control(e.op) && is_large(g, e));
 }
 
 }  // namespace vt::detail

@@ -189,8 +189,8 @@ Tensor look_through(const Tensor& t, CallSite where) {
     fail(ErrorKind::tracer,
          "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform +
              ": the function runs once, for " + (lanes ? "all lanes" : "every later value") +
-             ". Use vt::where (or vt::cond) in place of `if`, vt::debug_print to print, or take "
-             "the value outside",
+             ". Use vt::where (or vt::cond) in place of `if`, & and | in place of && and ||, "
+             "vt::debug_print to print, or take the value outside",
          where.file ? where : scope().where);
   };
   if (scope().kind == ScopeKind::batch) return scope().looks->values({&t, 1}, where)[0];

@@ -8,6 +8,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
+#include "../ir/printer.hpp"
 #include "thread_state.hpp"
 #include "without_effects.hpp"
 
@@ -117,6 +118,17 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 // --- depth ---------------------------------------------------------------------------------------
 
+std::string lane_text(std::int64_t lane, std::span<const Aval> arguments,
+                      FunctionRef<const void*(std::size_t)> data) {
+  constexpr std::size_t most = 4;
+  std::string text = formatted(" in lane {}", lane);
+  for (std::size_t i = 0; i < std::min(arguments.size(), most); ++i) {
+    const Aval& a = arguments[i];
+    text += i == 0 ? ", which began with " : ", ";
+    text += a.shape.rank() == 0 ? printer::value_text(a, data(i)) : a.str();
+  }
+  return text + (arguments.size() > most ? ", …" : "");
+}
 void fail_too_deep(const std::string& name, std::int64_t depth, const std::string& lane,
                    CallSite where) {
   fail(ErrorKind::value,

@@ -40,7 +40,7 @@ class Divergence {
   /// Do lanes go different ways in the equation?
   bool anywhere(const Equation& e, const Flags& own) {
     return decides(e, own) ||
-           inside(e, own, [this](const GraphBody&, const Equation& i, const Flags& f) {
+           inside(for_any, e, own, [this](const GraphBody&, const Equation& i, const Flags& f) {
              return anywhere(i, f);
            });
   }
@@ -49,8 +49,8 @@ class Divergence {
   bool apart(const GraphBody& g, const Equation& e, const Flags& own) {
     if (e.op == Op::recursive_call) return anywhere(e, own);
     const bool loop = e.op == Op::while_ || e.op == Op::scan;
-    return inside(e, own, [&](const GraphBody& body, const Equation& i, const Flags& f) {
-      return (loop && has_heavy_work(g, e) && ends_apart(i, f)) || apart(body, i, f);
+    return inside(for_apart, e, own, [&](const GraphBody& body, const Equation& i, const Flags& f) {
+      return (loop && work_.is_heavy(g, e) && ends_apart(i, f)) || apart(body, i, f);
     });
   }
 
@@ -65,12 +65,14 @@ class Divergence {
   bool ends_apart(const Equation& e, const Flags& own) {
     if (e.op == Op::recursive_call) return anywhere(e, own);
     if (e.op == Op::while_ && decides(e, own)) return true;
-    return inside(e, own, [this](const GraphBody&, const Equation& i, const Flags& f) {
+    return inside(for_ends, e, own, [this](const GraphBody&, const Equation& i, const Flags& f) {
       return ends_apart(i, f);
     });
   }
+  /// `search`: which of them `found` is.
+  enum Search { for_any, for_apart, for_ends };
   template <class Found>
-  bool inside(const Equation& e, const Flags& own, const Found& found) {
+  bool inside(Search search, const Equation& e, const Flags& own, const Found& found) {
     need_stack(e.where);
     const auto in_body = [&](const GraphBody& body, const Flags& inputs) {
       const Flags flags = values(body, inputs);
@@ -101,12 +103,21 @@ class Divergence {
       case Op::checkpoint:
       case Op::custom_jvp:
       case Op::custom_vjp:
-      case Op::custom_vmap: return in_body(*e.as<CallParams>().body, own);
+      case Op::custom_vmap: {
+        FlagsOfGraph called{e.as<CallParams>().body.get(), own};
+        const auto known = known_[search].find(called);
+        if (known != known_[search].end()) return known->second;
+        const bool is_found = in_body(*e.as<CallParams>().body, own);
+        known_[search].emplace(std::move(called), is_found);
+        return is_found;
+      }
       default: return false;
     }
   }
 
   Dependence dependence_;
+  LaneWork work_;
+  HashMap<FlagsOfGraph, bool> known_[3];  ///< what searches found in functions that are called
   Vec<std::pair<const RecursiveFunction*, Flags>> entered_;
 };
 

@@ -49,6 +49,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     runs_in_registers_ = true;
     for (const RecursiveBody& f : form->functions) functions_.push_back(f.name);
     constants_ = form->constants;
+    lane_axes_ = form->axes;
     lanes_first_ = lane_count_ >= 0 && functions_.empty() &&
                    !any_of(form->axes, [](int axis) { return axis > 0; });
     if (!Planning::now())
@@ -175,12 +176,27 @@ void ControlRunner::run_recursions(void* const* buffers) const {
         run_recursion([&] { in_registers_(buffers, calls.data(), begin, end); });
     if (!why) return;
     const std::string& name = functions_[static_cast<std::size_t>(why->function)];
-    const std::string lane = lane_count_ < 0 ? "" : formatted(" in lane {}", calls[0]);
+    const std::string lane = lane_count_ < 0 ? "" : lane_that_runs(calls[0], buffers);
     if (why->of_stack) fail_stack_too_small(name, why->depth, lane, equation_.where);
     fail_too_deep(name, why->depth, lane, equation_.where);
   };
   if (lane_count_ < 0) run(0, 1);
   else parallel_ranges(lane_count_, grain, run);
+}
+
+std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* buffers) const {
+  Vec<Aval> of_lane;
+  Vec<const std::byte*> begin;
+  for (std::size_t i = 0; i < alone_.inputs.size(); ++i) {
+    if (lane_axes_[i] != 0) continue;
+    Aval a = alone_.aval(alone_.inputs[i]);
+    a.shape.erase(a.shape.begin());
+    of_lane.push_back(a);
+    begin.push_back(static_cast<const std::byte*>(buffers[i]));
+  }
+  return lane_text(lane, of_lane, [&](std::size_t i) {
+    return begin[i] + static_cast<std::size_t>(lane) * of_lane[i].bytes();
+  });
 }
 
 ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operands) const {

@@ -66,6 +66,7 @@ class ControlRunner {
   std::optional<LaneForm> in_register_form() const;
   Buffers run_in_registers(Buffers operands) const;
   void run_recursions(void* const* buffers) const;
+  std::string lane_that_runs(std::int64_t lane, const void* const* buffers) const;
   Buffers run_cond(std::span<const BufferRef> operands) const;
   Buffers run_while(Buffers values) const;
   Buffers run_scan(Buffers values) const;
@@ -91,6 +92,7 @@ class ControlRunner {
   Vec<std::string> functions_;    ///< that call themselves there
   Vec<BufferRef> constants_;      ///< that it reads
   std::int64_t lane_count_ = -1;  ///< of that function
+  Vec<int> lane_axes_;            ///< … of its operands and results; see LaneForm
   Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;
   std::unique_ptr<LaneMachine> machine_;  ///< of a lane call

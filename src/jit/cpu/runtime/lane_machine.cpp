@@ -142,6 +142,7 @@ class LaneMachine::Run : public LaneRun {
                          bytes);
     }
   }
+  BufferRef operand(int i) const override { return operands_[at(i)]; }
   void need_frame(std::int64_t place, std::size_t bytes) {
     auto& frame = frames_[at(place)];
     if (frame.size() < frame_[at(place)] + bytes)

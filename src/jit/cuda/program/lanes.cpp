@@ -254,6 +254,7 @@ class DeviceLanes::Run : public LaneRun {
     ended_places_.push_back(static_cast<std::int32_t>(place));
     ended_lanes_.push_back(static_cast<std::int32_t>(lane_[at(place)]));
   }
+  BufferRef operand(int i) const override { return moved(operands_[at(i)], vt::cpu()); }
   // Before others write where the results of lanes lie that have ended.
   void store_results() {
     if (ended_places_.empty()) return;

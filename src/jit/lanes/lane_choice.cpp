@@ -4,7 +4,7 @@
 #include "../../trace/base/environment.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
-#include "../regions/recursive_bodies.hpp"
+#include "../../trace/ir/recursive_function.hpp"
 #include "flow_graph.hpp"
 
 namespace vt::detail {

@@ -39,7 +39,6 @@ std::int64_t count_recursions(const GraphBody& g) {
   recursions::each_call(g, [&](const Equation&) { ++count; });
   return count;
 }
-bool calls_recursion(const GraphBody& g) { return count_recursions(g) > 0; }
 
 std::optional<Vec<RecursiveBody>> recursive_bodies(const GraphBody& g) {
   Vec<RecursiveBody> all;

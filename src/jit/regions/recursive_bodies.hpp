@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
+#include "../../trace/ir/recursive_function.hpp"
 
 namespace vt::detail {
 
@@ -18,8 +19,6 @@ struct RecursiveBody {
   int max_depth = 0;
 };
 
-/// Does an equation of the Graph, or one inside, call such a function?
-bool calls_recursion(const GraphBody&);
 /// All that the Graph calls, directly or not, in the order in which it first does; nothing if one
 /// has effects, complex numbers or to remember what others give, which only the host does.
 std::optional<Vec<RecursiveBody>> recursive_bodies(const GraphBody&);

@@ -10,6 +10,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/lane_work.hpp"
 #include "../nest/schedule.hpp"
 #include "fused_regions.hpp"
 
@@ -553,6 +554,8 @@ bool lanes_in_registers(const Equation& lane_call, std::int64_t frame,
                         const RegisterLimits& limits) {
   const auto& p = lane_call.as<BatchedCallParams>();
   if (p.schedule == LaneSchedule::hybrid || lanes_in_groups()) return false;
+  if (LaneWork().equations_in(lane_call) > static_cast<double>(limits.instructions_of_many))
+    return false;
   GraphBody one;
   Equation e = lane_call;
   const auto all = [&](Var of_lane, bool mapped) {

@@ -221,6 +221,17 @@ std::string printer::value_text(const Aval& aval, const void* data,
                                 std::string_view specification) {
   return print_tensor::Printer(aval.dtype, aval.shape, data, specification).text();
 }
+std::string printer::lane_text(std::int64_t lane, std::span<const Aval> arguments,
+                               FunctionRef<const void*(std::size_t)> data) {
+  constexpr std::size_t most = 4;
+  std::string text = formatted(" in lane {}", lane);
+  for (std::size_t i = 0; i < std::min(arguments.size(), most); ++i) {
+    const Aval& a = arguments[i];
+    text += i == 0 ? ", which began with " : ", ";
+    text += a.shape.rank() == 0 ? value_text(a, data(i)) : a.str();
+  }
+  return text + (arguments.size() > most ? ", …" : "");
+}
 
 std::string text_of(const Tensor& t) {
   if (!t.defined()) return "Tensor<empty>";

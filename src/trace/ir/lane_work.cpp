@@ -59,9 +59,7 @@ const LaneWork::Body& LaneWork::inside(const GraphRef& body) {
   Body sum;
   for (const Equation& e : body->equations) {
     sum.work += of(*body, e);
-    sum.equations += 1;
-    for (const GraphRef& deeper : lane_works::bodies_inside(e))
-      sum.equations += inside(deeper).equations;
+    sum.equations += 1 + equations_in(e);
     sum.is_heavy = sum.is_heavy || is_heavy(*body, e);
     sum.parts = sum.parts || parts_flow(*body, e);
     sum.is_large = sum.is_large || is_large(*body, e);
@@ -80,6 +78,11 @@ double LaneWork::of(const GraphBody& g, const Equation& e) {
   for (const GraphRef& body : bodies) work += inside(body).work;
   return work;
 }
+double LaneWork::equations_in(const Equation& e) {
+  double count = 0;
+  for (const GraphRef& body : lane_works::bodies_inside(e)) count += inside(body).equations;
+  return count;
+}
 bool LaneWork::is_heavy(const GraphBody& g, const Equation& e) {
   if (e.op == Op::recursive_call) return true;
   return lane_works::bodies_inside(e).empty() ? lane_works::of_op(g, e) >= heavy_work
@@ -93,8 +96,7 @@ bool LaneWork::is_large(const GraphBody& g, const Equation& e) {
 bool LaneWork::parts_flow(const GraphBody& g, const Equation& e) {
   if (e.op == Op::recursive_call || e.op == Op::meeting) return true;
   if (lane_works::bodies_inside(e).empty()) return lane_works::of_op(g, e) >= heavy_work;
-  if (e.op == Op::call && inside(e.as<CallParams>().body).equations > lane_works::many_equations)
-    return true;
+  if (e.op == Op::call && equations_in(e) > lane_works::many_equations) return true;
   return any(e, &Body::parts) || (is_control(e.op) && is_large(g, e));
 }
 

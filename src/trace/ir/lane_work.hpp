@@ -16,6 +16,8 @@ class LaneWork {
  public:
   /// About the element operations of an equation; of one with sub-graphs those of each, once.
   double of(const GraphBody&, const Equation&);
+  /// Equations of an equation's sub-graphs, those of functions wherever they are called.
+  double equations_in(const Equation&);
   /// Is there an operation of heavy_work in the equation, or a recursion?
   bool is_heavy(const GraphBody&, const Equation&);
   /// Does a flow of control have to leave it, for other lanes to meet it there: is a heavy

@@ -3,11 +3,16 @@
 // them, so that there is no cycle of ownership.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include <vt/detail/message.hpp>
+#include <vt/error.hpp>
+
+#include "../base/stack.hpp"
 #include "called_function.hpp"
 #include "executable.hpp"
 #include "graph.hpp"
@@ -41,5 +46,31 @@ struct RecursiveFamily {
     return *functions.back();
   }
 };
+
+/// Does an equation of the Graph, or one inside, call such a function?
+inline bool calls_recursion(const GraphBody& g) {
+  need_stack({});
+  return any_of(g.equations, [](const Equation& e) {
+    return e.op == Op::recursive_call ||
+           any_of(bodies_of(e.params), [](const GraphRef& body) { return calls_recursion(*body); });
+  });
+}
+/// What a call says that is one too many; `lane`: "" or printer::lane_text.
+[[noreturn]] inline void fail_too_deep(const std::string& name, std::int64_t depth,
+                                       const std::string& lane, CallSite where) {
+  fail(ErrorKind::value,
+       formatted("vt::Recursive: {} calls itself more than {} deep{}; if that is no mistake, give "
+                 "it a greater max_depth",
+                 name, depth, lane),
+       where);
+}
+[[noreturn]] inline void fail_stack_too_small(const std::string& name, std::int64_t depth,
+                                              const std::string& lane, CallSite where) {
+  fail(ErrorKind::value,
+       formatted("vt::Recursive: {} calls itself {} deep{}, and the stack of the thread holds no "
+                 "more",
+                 name, depth, lane),
+       where);
+}
 
 }  // namespace vt::detail

@@ -8,7 +8,6 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
-#include "../ir/printer.hpp"
 #include "thread_state.hpp"
 #include "without_effects.hpp"
 
@@ -117,34 +116,6 @@ RecursionParams without_effects(const RecursionParams& p) {
 }
 
 // --- depth ---------------------------------------------------------------------------------------
-
-std::string lane_text(std::int64_t lane, std::span<const Aval> arguments,
-                      FunctionRef<const void*(std::size_t)> data) {
-  constexpr std::size_t most = 4;
-  std::string text = formatted(" in lane {}", lane);
-  for (std::size_t i = 0; i < std::min(arguments.size(), most); ++i) {
-    const Aval& a = arguments[i];
-    text += i == 0 ? ", which began with " : ", ";
-    text += a.shape.rank() == 0 ? printer::value_text(a, data(i)) : a.str();
-  }
-  return text + (arguments.size() > most ? ", …" : "");
-}
-void fail_too_deep(const std::string& name, std::int64_t depth, const std::string& lane,
-                   CallSite where) {
-  fail(ErrorKind::value,
-       formatted("vt::Recursive: {} calls itself more than {} deep{}; if that is no mistake, give "
-                 "it a greater max_depth",
-                 name, depth, lane),
-       where);
-}
-void fail_stack_too_small(const std::string& name, std::int64_t depth, const std::string& lane,
-                          CallSite where) {
-  fail(ErrorKind::value,
-       formatted("vt::Recursive: {} calls itself {} deep{}, and the stack of the thread holds no "
-                 "more",
-                 name, depth, lane),
-       where);
-}
 
 RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
   int& depth = thread_state().recursion;

@@ -3,15 +3,10 @@
 // bodies refer to members without owning them, so that there is no cycle of ownership.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include <vt/detail/function.hpp>
-
 #include "../base/stack.hpp"
-#include "../ir/aval.hpp"
 #include "../ir/recursive_function.hpp"
 #include "called.hpp"
 
@@ -36,14 +31,6 @@ RecursionParams without_effects(const RecursionParams&);
 /// Gives a body that has been recorded to its function.
 void finish_recursive(RecursiveFunction&, GraphBody&&);
 
-/// " in lane 3, which began with 70, f32[5]": arguments of one lane, `data(i)` of the i-th one.
-std::string lane_text(std::int64_t lane, std::span<const Aval> arguments,
-                      FunctionRef<const void*(std::size_t)> data);
-/// What a call says that is one too many; `lane`: "" or lane_text.
-[[noreturn]] void fail_too_deep(const std::string& name, std::int64_t depth,
-                                const std::string& lane, CallSite);
-[[noreturn]] void fail_stack_too_small(const std::string& name, std::int64_t depth,
-                                       const std::string& lane, CallSite);
 /// While it lives, a recursive function runs. Throws: Error if it is too deep inside of others.
 class RecursionGuard {
  public:

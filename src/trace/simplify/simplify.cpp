@@ -23,6 +23,18 @@ constexpr int deepest_rewrite = 200;
 constexpr int most_walks = 16;
 /// Functions of up to so many equations are not worth a call.
 constexpr std::size_t small_body = 8;
+/// Counts the equations that take the place of a call, as far as `count` stays small.
+void count_equations(const GraphBody& g, std::size_t& count) {
+  for (const Equation& e : g.equations) {
+    if (++count > small_body) return;
+    if (e.op == Op::call) count_equations(*e.as<CallParams>().body, count);
+  }
+}
+bool is_small(const GraphBody& g) {
+  std::size_t count = 0;
+  count_equations(g, count);
+  return count <= small_body;
+}
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
@@ -396,7 +408,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
   }
   if (e.op == Op::batched_call ||
       (e.op == Op::call && !for_running() && e.as<CallParams>().function &&
-       e.as<CallParams>().body->equations.size() > walk_details::small_body)) {
+       !walk_details::is_small(*e.as<CallParams>().body))) {
     const SmallVec<Var, 1> results = copied_call(e, view, uses);
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
       if (results[i] != none) bind(e.outputs[i], results[i]);

@@ -13,6 +13,8 @@
 #include "../../../trace/base/environment.hpp"
 #include "../../../trace/base/stack.hpp"
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/printer.hpp"
+#include "../../../trace/ir/recursive_function.hpp"
 #include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/recursion.hpp"
@@ -194,7 +196,7 @@ std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* 
     of_lane.push_back(a);
     begin.push_back(static_cast<const std::byte*>(buffers[i]));
   }
-  return lane_text(lane, of_lane, [&](std::size_t i) {
+  return printer::lane_text(lane, of_lane, [&](std::size_t i) {
     return begin[i] + static_cast<std::size_t>(lane) * of_lane[i].bytes();
   });
 }

@@ -22,7 +22,7 @@ struct FusedStep {
   std::shared_ptr<const MatmulSpec> product;
   std::shared_ptr<const ConvSpec> convolution;
   Nest nest;
-  /// Of the nest, on the host: chosen by the pipeline's last pass.
+  /// Of the nest, on the host.
   Schedule schedule;
   /// the Var (of Fusion::graph) behind each of the nest's buffers
   Vec<Var> buffers;
@@ -41,6 +41,9 @@ struct FusedStep {
   int then = -1;
   Var handed_on = -1;
   std::shared_ptr<const MatmulSpec> product_then;  ///< of `then`
+  /// > 0: this kernel and that of the next step run in turns: so many iterations of this one's
+  /// shared loop, then the iteration of the other's that reads the same rows of a large array.
+  std::int64_t pair_rows = 0;
   /// Makes this kernel one step with the product of `other`.
   void join(const FusedStep& other) {
     equation = other.equation;

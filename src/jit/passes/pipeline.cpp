@@ -7,6 +7,7 @@
 #include "../fusion/element_epilogue.hpp"
 #include "../fusion/epilogue.hpp"
 #include "../fusion/fusion_groups.hpp"
+#include "../fusion/pair_kernels.hpp"
 #include "../lanes/lane_choice.hpp"
 #include "../regions/fused_regions.hpp"
 #include "../report/dump.hpp"
@@ -84,13 +85,14 @@ constexpr Pass schedules{"choose_schedules", [](Work& w) {
                              else if (s.row_loop >= 0)
                                s.schedule = schedule_epilogue(s.nest, s.row_loop, bytes);
                          }};
+constexpr Pass pairs{"pair_kernels", [](Work& w) { pair_kernels(w.fusion); }};
 constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owned); }};
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {groups,        calls,    scans,      regions,  convolutions,
-                            sums,          operands, short_axes, fusion,   rows,
-                            row_epilogues, chains,   owned,      schedules};
+constexpr Pass of_host[] = {groups,        calls,    scans,      regions,   convolutions,
+                            sums,          operands, short_axes, fusion,    rows,
+                            row_epilogues, chains,   owned,      schedules, pairs};
 constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
                               sums,   operands, fusion, rows,  element_epilogues, owned};
 

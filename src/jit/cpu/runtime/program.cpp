@@ -52,7 +52,8 @@ class HostTarget : public PipelineTarget {
 
   // What these make has no number of rows.
   bool wants(std::string_view pass) const override {
-    return !rows_ || (pass != "form_fused_regions" && pass != "chain_products");
+    return !rows_ ||
+           (pass != "form_fused_regions" && pass != "chain_products" && pass != "pair_kernels");
   }
 
  private:
@@ -100,6 +101,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
                 ? static_cast<int>(i)
                 : -1});
   }
+  for (std::size_t k = 0; k + 1 < steps_.size(); ++k)
+    if (fusion_.steps[k].pair_rows > 0) pair(k);
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
     steps_[k].handed_over = plan_.handed_over[k];
@@ -283,6 +286,32 @@ void Program::compile_steps(const Backend& backend) {
     }
     fusion_.steps[k].writes_given_memory = true;
   }
+}
+
+// What the second kernel writes must not lie where the first one still reads or writes.
+void Program::pair(std::size_t k) {
+  const auto slot = [&](Var v) { return plan_.slots[static_cast<std::size_t>(v)]; };
+  const auto overlap = [&](Var v, Var w) {
+    using Kind = BufferPlan::Slot::Kind;
+    const BufferPlan::Slot a = slot(v), b = slot(w);
+    if (v == w) return true;
+    if (a.kind == Kind::arena && b.kind == Kind::arena)
+      return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+    const auto is_output = [](Kind kind) {
+      return kind == Kind::output || kind == Kind::in_output;
+    };
+    return a.index == b.index && ((is_output(a.kind) && is_output(b.kind)) ||
+                                  (a.kind == Kind::input && b.kind == a.kind));
+  };
+  Step &first = steps_[k], &second = steps_[k + 1];
+  const FusedStep& fused = fusion_.steps[k + 1];
+  for (std::size_t b = 0; b < second.slots.size(); ++b)
+    if (fused.nest.buffers[b].written &&
+        any_of(first.slots, [&](Var v) { return overlap(v, second.slots[b]); }))
+      return;
+  first.pair = &second;
+  first.pair_rows = fusion_.steps[k].pair_rows;
+  second.is_paired = true;
 }
 
 void Program::make_chain(Step& step, const FusedStep& fused, const Backend& backend,

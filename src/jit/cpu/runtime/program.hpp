@@ -149,6 +149,10 @@ class Program : public Executable {
     /// of a product, of a sort, transforms, matrices. 0: the step does not depend on rows.
     std::int64_t of_row = 0;
     SmallVec<std::pair<int, std::int64_t>, 2> row_arguments;
+    /// The next step, whose iterations follow on so many of this one's each.
+    const Step* pair = nullptr;
+    std::int64_t pair_rows = 0;
+    bool is_paired = false;  ///< it runs with the step before
     mutable StepTime time;
 
     /// Does `kernel` run on the rows of `equation`, rather than being the step itself?
@@ -160,6 +164,8 @@ class Program : public Executable {
   /// Two products and the kernel between them.
   void make_chain(Step& step, const FusedStep& fused, const Backend& backend,
                   Vec<Function<void()>>& makes) const;
+  /// Steps k and k + 1, if their memory allows it.
+  void pair(std::size_t k);
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
   /// Of `batch` matrices.
@@ -195,6 +201,7 @@ class Program : public Executable {
   static void run_product(const Step& step, void* const* pointers, const PackedOperands& packed,
                           std::int64_t rows, const std::int64_t* arguments);
   static void run_chain(const Step& step, void* const* pointers);
+  static bool run_pair(const Step& step, void* const* pointers);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
   std::string decisions_of(const Step& step) const;

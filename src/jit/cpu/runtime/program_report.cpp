@@ -151,6 +151,9 @@ void Program::report(Report& report, int depth) const {
     if (s.kind == Step::Kind::kernel) {
       r.title += kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " +
                  std::to_string(s.work) + " operations" + (s.parallel ? ", on all threads" : "");
+      if (s.pair)
+        r.title += "; after each " + std::to_string(s.pair_rows) +
+                   " iterations one of the next step, which reads the same";
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
       r.title += s.kind == Step::Kind::product

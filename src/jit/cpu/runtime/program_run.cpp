@@ -175,8 +175,26 @@ void Program::run_rows_alone(const Step& step, void* const* pointers, std::int64
   if (rows > 0) step.kernel(buffers.data(), nullptr, 0, rows);
 }
 
+bool Program::run_pair(const Step& step, void* const* pointers) {
+  const Step& second = *step.pair;
+  const auto run = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::int64_t row = p * step.pair_rows;
+      run_kernel(step, pointers, row, std::min(row + step.pair_rows, step.iterations));
+      run_kernel(second, pointers, p, p + 1);
+    }
+  };
+  const bool all_threads = (step.parallel || second.parallel) && thread_count() > 1 &&
+                           (step.wakes || second.wakes || others_ready());
+  if (all_threads) parallel_ranges(second.iterations, 1, run, step.ranges);
+  else run(0, second.iterations);
+  return all_threads;
+}
+
 bool Program::run_step(const Step& step, void* const* pointers, const PackedOperands& packed) {
+  if (step.is_paired) return false;
   const Span span("run", step.name, step.details);
+  if (step.pair) return run_pair(step, pointers);
   switch (step.kind) {
     case Step::Kind::kernel:
       if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] ==

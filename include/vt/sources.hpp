@@ -203,6 +203,7 @@
 #include "../../src/jit/fusion/nest_builder.cpp"
 #include "../../src/jit/fusion/nest_scans.cpp"
 #include "../../src/jit/fusion/pair_kernels.cpp"
+#include "../../src/jit/fusion/result_stages.cpp"
 #include "../../src/jit/fusion/row_buffers.cpp"
 #include "../../src/jit/fusion/sort_spec.cpp"
 #include "../../src/jit/nest/index_table.cpp"

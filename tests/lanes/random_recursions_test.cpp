@@ -240,7 +240,7 @@ void expect_schedules(
     run(n, x);  // compiled when seen again
     const std::vector<double> first = numbers(run(n, x));
     expect_near(first, wanted, by);
-    if (schedule == LaneSchedule::program_counter) {
+    if (schedule == LaneSchedule::program_counter && n.dim(0) > 1) {
       EXPECT_EQ(first, by_queues) << by;
     }
     if (schedule != LaneSchedule::hybrid) continue;

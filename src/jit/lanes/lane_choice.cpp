@@ -19,11 +19,13 @@ bool may_part(const Equation& e) {
 
 }  // namespace lane_choice
 
-// Queues cost more than groups where there is nothing expensive to wait for.
+// Queues cost more than groups where there is nothing expensive to wait for, or nobody.
 bool lanes_part(const Equation& e) {
   const auto& p = e.as<BatchedCallParams>();
   if (!lane_choice::may_part(e)) return false;
-  if (p.schedule != LaneSchedule::automatic) return true;
+  if (p.schedule == LaneSchedule::hybrid) return true;
+  if (p.lanes.count == 1) return false;
+  if (p.schedule == LaneSchedule::program_counter) return true;
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
   return any_of(flow_graph(p.body, mapped).blocks,

@@ -8,6 +8,7 @@
 #include "../fusion/epilogue.hpp"
 #include "../fusion/fusion_groups.hpp"
 #include "../fusion/pair_kernels.hpp"
+#include "../fusion/result_stages.hpp"
 #include "../lanes/lane_choice.hpp"
 #include "../regions/fused_regions.hpp"
 #include "../report/dump.hpp"
@@ -65,6 +66,8 @@ constexpr Pass fusion{"fuse", [](Work& w) {
                         w.fused = true;
                       }};
 constexpr Pass rows{"keep_rows_local", [](Work& w) { keep_rows_local(w.fusion); }};
+constexpr Pass results{"give_results_stages",
+                       [](Work& w) { give_results_stages(w.fusion, w.target.fuse.vector_bytes); }};
 constexpr Pass row_epilogues{
     "attach_epilogues", [](Work& w) { attach_epilogues(w.fusion, w.target.fuse.vector_bytes); }};
 constexpr Pass element_epilogues{"attach_element_epilogues", [](Work& w) {
@@ -90,9 +93,9 @@ constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owne
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {groups,        calls,    scans,      regions,   convolutions,
-                            sums,          operands, short_axes, fusion,    rows,
-                            row_epilogues, chains,   owned,      schedules, pairs};
+constexpr Pass of_host[] = {groups,   calls,      scans,     regions, convolutions,  sums,
+                            operands, short_axes, fusion,    rows,    row_epilogues, chains,
+                            results,  owned,      schedules, pairs};
 constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
                               sums,   operands, fusion, rows,  element_epilogues, owned};
 

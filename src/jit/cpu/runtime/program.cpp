@@ -52,8 +52,8 @@ class HostTarget : public PipelineTarget {
 
   // What these make has no number of rows.
   bool wants(std::string_view pass) const override {
-    return !rows_ ||
-           (pass != "form_fused_regions" && pass != "chain_products" && pass != "pair_kernels");
+    return !rows_ || (pass != "form_fused_regions" && pass != "chain_products" &&
+                      pass != "give_results_stages" && pass != "pair_kernels");
   }
 
  private:

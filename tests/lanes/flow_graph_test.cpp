@@ -150,7 +150,9 @@ class OneAstray : public vt::detail::LaneRun {
     g.blocks[2].exit = FlowGraph::Exit::leave;
     return g;
   }
-  OneAstray(const FlowGraph& flow, vt::detail::LaneCounters& counters) : LaneRun(flow, counters) {}
+  OneAstray(const FlowGraph& flow, const vt::detail::Lanes& lanes,
+            vt::detail::LaneCounters& counters)
+      : LaneRun(flow, lanes, counters) {}
   void run(int places) { run_lanes(0, lanes, places); }
   int ended = 0, waited = 0;
 
@@ -178,7 +180,8 @@ TEST(FlowGraphs, NoBlockStarves) {
     for (const int places : {3, OneAstray::lanes}) {
       vt::detail::lane_options() = {order, places};
       vt::detail::LaneCounters counters(vt::detail::counted_blocks(flow));
-      OneAstray run(flow, counters);
+      const vt::detail::Lanes none;
+      OneAstray run(flow, none, counters);
       run.run(places);
       EXPECT_EQ(run.ended, OneAstray::lanes);
       if (order == LaneOrder::most) {

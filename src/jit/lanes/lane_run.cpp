@@ -219,7 +219,7 @@ void LaneRun::tell_failure() const {
       arguments.push_back(s.aval);
       operands.push_back(operand(s.operand));
     }
-  const std::string lane = printer::lane_text(failed_, arguments, [&](std::size_t i) {
+  const std::string lane = printer::lane_text(lanes_, failed_, arguments, [&](std::size_t i) {
     return operands[i]->as<const std::byte>() + at(failed_) * arguments[i].bytes();
   });
   fail_too_deep(failed_in_->name, failed_in_->recursion->max_depth, lane, failed_at_);

@@ -28,7 +28,8 @@ std::vector<LaneBlock> counted_blocks(const FlowGraph&);
 
 class LaneRun {
  public:
-  LaneRun(const FlowGraph& flow, LaneCounters& counters) : g_(flow), counters_(counters) {}
+  LaneRun(const FlowGraph& flow, const Lanes& lanes, LaneCounters& counters)
+      : g_(flow), lanes_(lanes), counters_(counters) {}
   virtual ~LaneRun() = default;
   LaneRun(const LaneRun&) = delete;
   LaneRun& operator=(const LaneRun&) = delete;
@@ -87,6 +88,7 @@ class LaneRun {
   void leave(const FlowGraph::Block& b, const Places& places);
   [[noreturn]] void tell_failure() const;
 
+  const Lanes& lanes_;
   LaneCounters& counters_;
   std::int64_t next_ = 0, last_ = 0, live_ = 0;
   Vec<Vec<Return>> stacks_;

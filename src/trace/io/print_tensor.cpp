@@ -12,6 +12,7 @@
 
 #include "../base/convert.hpp"
 #include "../interpret/interpreter.hpp"
+#include "../ir/effects.hpp"
 #include "../ir/printer.hpp"
 #include "../record/thread_state.hpp"
 
@@ -221,10 +222,20 @@ std::string printer::value_text(const Aval& aval, const void* data,
                                 std::string_view specification) {
   return print_tensor::Printer(aval.dtype, aval.shape, data, specification).text();
 }
-std::string printer::lane_text(std::int64_t lane, std::span<const Aval> arguments,
+std::string printer::lane_text(std::span<const std::int64_t> lane) {
+  if (lane.empty()) return "";
+  std::string text;
+  for (std::int64_t i : lane) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  return lane.size() == 1 ? " in lane " + text : " in lane (" + text + ")";
+}
+std::string printer::lane_text(const Lanes& lanes, std::int64_t lane,
+                               std::span<const Aval> arguments,
                                FunctionRef<const void*(std::size_t)> data) {
   constexpr std::size_t most = 4;
-  std::string text = formatted(" in lane {}", lane);
+  Vec<std::int64_t> index;
+  if (lanes.extents.empty()) index.push_back(lane);
+  else append_index(index, {lanes.extents.data(), lanes.extents.size()}, lane);
+  std::string text = lane_text({index.begin(), index.size()});
   for (std::size_t i = 0; i < std::min(arguments.size(), most); ++i) {
     const Aval& a = arguments[i];
     text += i == 0 ? ", which began with " : ", ";

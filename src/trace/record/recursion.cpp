@@ -8,6 +8,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
+#include "../ir/printer.hpp"
 #include "thread_state.hpp"
 #include "without_effects.hpp"
 
@@ -119,8 +120,12 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
   int& depth = thread_state().recursion;
-  if (depth >= f.max_depth) fail_too_deep(f.name, depth, "", where);
-  if (stack_left() < stack_to_record) fail_stack_too_small(f.name, depth, "", where);
+  const auto lane = [] {
+    const Vec<std::int64_t>& index = thread_state().lane;
+    return printer::lane_text({index.begin(), index.size()});
+  };
+  if (depth >= f.max_depth) fail_too_deep(f.name, depth, lane(), where);
+  if (stack_left() < stack_to_record) fail_stack_too_small(f.name, depth, lane(), where);
   ++depth;
 }
 RecursionGuard::~RecursionGuard() { --thread_state().recursion; }

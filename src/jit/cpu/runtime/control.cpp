@@ -196,7 +196,9 @@ std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* 
     of_lane.push_back(a);
     begin.push_back(static_cast<const std::byte*>(buffers[i]));
   }
-  return printer::lane_text(lane, of_lane, [&](std::size_t i) {
+  const Lanes& lanes =
+      equation_.op == Op::batched_call ? equation_.as<BatchedCallParams>().lanes : lanes_;
+  return printer::lane_text(lanes, lane, of_lane, [&](std::size_t i) {
     return begin[i] + static_cast<std::size_t>(lane) * of_lane[i].bytes();
   });
 }

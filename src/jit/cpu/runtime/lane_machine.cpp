@@ -95,11 +95,16 @@ class LaneMachine::Run : public LaneRun {
  public:
   Run(const LaneMachine& machine, const Code& code, std::span<const BufferRef> operands,
       std::span<const BufferRef> results, const Vec<Program::Packed>& packed)
-      : LaneRun(machine.flow_, *machine.counters_),
+      : LaneRun(machine.flow_, machine.lanes_, *machine.counters_),
         code_(code),
         operands_(operands),
         results_(results),
-        packed_(packed) {}
+        packed_(packed),
+        program_frames_(code.blocks.size()) {}
+  ~Run() override {
+    for (std::size_t b = 0; b < program_frames_.size(); ++b)
+      if (program_frames_[b]) code_.blocks[b]->close(*program_frames_[b]);
+  }
 
   void lanes(std::int64_t first, std::int64_t last, std::int64_t places) {
     make_places(places);
@@ -273,9 +278,11 @@ class LaneMachine::Run : public LaneRun {
         results[at(w.from.result)] = rows;
       }
     }
-    code_.blocks[at(number)]->run(static_cast<std::int64_t>(places.size()),
-                                  {inputs.data(), inputs.size()}, {results.data(), results.size()},
-                                  packed_[at(number)]);
+    std::unique_ptr<Program::Frame>& frame = program_frames_[at(number)];
+    if (!frame) frame = std::make_unique<Program::Frame>();
+    code_.blocks[at(number)]->run_in(*frame, static_cast<std::int64_t>(places.size()),
+                                     {inputs.data(), inputs.size()},
+                                     {results.data(), results.size()}, packed_[at(number)]);
   }
 
   struct Rows {
@@ -355,6 +362,7 @@ class LaneMachine::Run : public LaneRun {
   const Code& code_;
   const std::span<const BufferRef> operands_, results_;
   const Vec<Program::Packed>& packed_;
+  Vec<std::unique_ptr<Program::Frame>> program_frames_;  ///< per block; null: it has not run
   // Of each place.
   BufferRef states_;
   Vec<std::size_t> begin_;

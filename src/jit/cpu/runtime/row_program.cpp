@@ -103,6 +103,22 @@ void RowProgram::run_block(Program::Frame& frame, std::int64_t first, std::int64
       std::memcpy(wanted[i], out[i], static_cast<std::size_t>(rows) * result_bytes_[i]);
 }
 
+void RowProgram::open(Program::Frame& frame, const Program::Packed& packed) const {
+  block_->open(frame);
+  if (!packed.empty()) frame.packed = &packed;
+}
+
+void RowProgram::run_in(Program::Frame& frame, std::int64_t rows,
+                        std::span<const void* const> inputs, std::span<void* const> results,
+                        const Program::Packed& packed) const {
+  if (!block_ || rows > block_rows_) return run(rows, inputs, results, packed);
+  if (frame.pointers.empty()) open(frame, packed);
+  run_block(frame, 0, rows, inputs, results);
+}
+void RowProgram::close(const Program::Frame& frame) const {
+  if (block_ && frame.runs) block_->count_runs(frame);
+}
+
 void RowProgram::run(std::int64_t rows, std::span<const void* const> inputs,
                      std::span<void* const> results, const Program::Packed& packed) const {
   if (rows == 0) return;
@@ -110,8 +126,7 @@ void RowProgram::run(std::int64_t rows, std::span<const void* const> inputs,
   const std::int64_t blocks = (rows + block_rows_ - 1) / block_rows_;
   const auto run_blocks = [&](std::int64_t begin, std::int64_t end) {
     Program::Frame frame;
-    block_->open(frame);
-    if (!packed.empty()) frame.packed = &packed;
+    open(frame, packed);
     for (std::int64_t k = begin; k < end; ++k) {
       const std::int64_t first = k * block_rows_;
       run_block(frame, first, std::min(block_rows_, rows - first), inputs, results);

@@ -31,6 +31,11 @@ class RowProgram {
   /// `packed`: of these inputs; may be empty. `results`: memory for all rows.
   void run(std::int64_t rows, std::span<const void* const> inputs, std::span<void* const> results,
            const Program::Packed& packed) const;
+  /// The same, for many runs of few rows on one thread: `frame`, new before the first of them, is
+  /// kept from run to run. close() tells the counters of them.
+  void run_in(Program::Frame& frame, std::int64_t rows, std::span<const void* const> inputs,
+              std::span<void* const> results, const Program::Packed& packed) const;
+  void close(const Program::Frame& frame) const;
   const GraphBody& body() const { return *body_; }
   /// Is it one program for all numbers of rows?
   bool by_rows() const { return block_ != nullptr; }
@@ -38,6 +43,7 @@ class RowProgram {
   const Executable* program() const { return block_.get(); }
 
  private:
+  void open(Program::Frame& frame, const Program::Packed& packed) const;
   void run_block(Program::Frame& frame, std::int64_t first, std::int64_t rows,
                  std::span<const void* const> inputs, std::span<void* const> results) const;
   void run_bucket(std::int64_t rows, std::span<const void* const> inputs,

@@ -219,7 +219,7 @@ std::shared_ptr<Executable> DeviceLanes::program_of(int block, std::int64_t rows
 class DeviceLanes::Run : public LaneRun {
  public:
   Run(DeviceLanes& lanes, std::span<const BufferRef> operands)
-      : LaneRun(lanes.flow_, *lanes.counters_), d_(lanes), operands_(operands) {}
+      : LaneRun(lanes.flow_, lanes.lanes_, *lanes.counters_), d_(lanes), operands_(operands) {}
 
   Vec<BufferRef> all() {
     arrays_.resize(g_.slots.size());

@@ -17,7 +17,7 @@ enum class LaneSchedule : std::uint8_t {
   automatic,        ///< the one that should be fastest
   groups,           ///< those that go the same way run together, and wait where ways join again
   hybrid,           ///< those that wait at the same operation run together; the host keeps queues
-  program_counter,  ///< as hybrid, with as much of it as possible in compiled code
+  program_counter,  ///< as hybrid; what fits into registers runs as one compiled function instead
 };
 
 /// x. The lanes of a vmap wait here for each other, where their schedule lets lanes go their own
@@ -26,7 +26,7 @@ enum class LaneSchedule : std::uint8_t {
 /// lanes in groups, never wait.
 Tensor meeting(Operand x);
 
-/// What has run at one place of programs whose lanes go their own ways.
+/// What has run at one place of programs whose lanes wait in queues, each at its own place.
 struct LaneBlock {
   std::string function;           ///< the recursive or called function; empty: none
   std::string operations;         ///< in short: "dot_general, 3 more"
@@ -40,7 +40,7 @@ struct LaneBlock {
   /// lanes / places
   double utilisation() const;
 };
-/// Counters of lanes that went their own ways, since the process began or since reset_lane_stats(),
+/// Counters of lanes that waited in queues, since the process began or since reset_lane_stats(),
 /// over all threads.
 struct LaneStats {
   std::vector<LaneBlock> blocks;  ///< those that ran

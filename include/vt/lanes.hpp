@@ -17,7 +17,7 @@ enum class LaneSchedule : std::uint8_t {
   automatic,        ///< the one that should be fastest
   groups,           ///< those that go the same way run together, and wait where ways join again
   hybrid,           ///< those that wait at the same operation run together; the host keeps queues
-  program_counter,  ///< as hybrid; what fits into registers runs as one compiled function instead
+  program_counter,  ///< as hybrid where something is expensive; else by compiled code alone
 };
 
 /// x. The lanes of a vmap wait here for each other, where their schedule lets lanes go their own

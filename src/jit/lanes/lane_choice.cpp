@@ -25,7 +25,6 @@ bool lanes_part(const Equation& e) {
   if (!lane_choice::may_part(e)) return false;
   if (p.schedule == LaneSchedule::hybrid) return true;
   if (p.lanes.count == 1) return false;
-  if (p.schedule == LaneSchedule::program_counter) return true;
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
   return any_of(flow_graph(p.body, mapped).blocks,

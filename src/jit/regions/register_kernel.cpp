@@ -553,7 +553,8 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
 bool lanes_in_registers(const Equation& lane_call, std::int64_t frame,
                         const RegisterLimits& limits) {
   const auto& p = lane_call.as<BatchedCallParams>();
-  if (p.schedule == LaneSchedule::hybrid || lanes_in_groups()) return false;
+  if (p.schedule == LaneSchedule::hybrid || lanes_in_groups() || !calls_recursion(*p.body))
+    return false;
   if (LaneWork().equations_in(lane_call) > static_cast<double>(limits.instructions_of_many))
     return false;
   GraphBody one;

@@ -60,7 +60,8 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Vec<int>
 /// bytes of arrays that the function may have of its own.
 std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0,
                                       const RegisterLimits& limits = {});
-/// Is a lane call in such a form, and does its schedule allow compiled code of all of it?
+/// Is a lane call that recurs in such a form, and does its schedule leave that open? Of others
+/// the loops inside are.
 bool lanes_in_registers(const Equation& lane_call, std::int64_t frame = 0,
                         const RegisterLimits& limits = {});
 /// Can it be compiled so? The emitter counts on what is checked here.

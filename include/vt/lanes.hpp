@@ -12,7 +12,7 @@
 namespace vt {
 
 /// In which order lanes go through loops, branches and recursion that differ between them. Results
-/// are the same, but that those of groups may differ from the others by rounding.
+/// are the same but for rounding.
 enum class LaneSchedule : std::uint8_t {
   automatic,        ///< the one that should be fastest
   groups,           ///< those that go the same way run together, and wait where ways join again

@@ -225,13 +225,12 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
     ASSERT_NEAR(got[i], wanted[i], 1e-9 * (1 + std::abs(wanted[i]))) << what << ", " << i;
 }
 
-/// `mapped(schedule)(n, x)` by all schedules near `wanted`; where lanes go their own ways, of the
-/// same bits for all orders, numbers of places and of threads.
+/// `mapped(schedule)(n, x)` by all schedules near `wanted`; where lanes wait in queues, of the same
+/// bits for all orders, numbers of places and of threads.
 void expect_schedules(
     const std::function<std::vector<Tensor>(LaneSchedule, const Tensor&, const Tensor&)>& mapped,
     const std::vector<double>& wanted, const Tensor& n, const Tensor& x, const std::string& what) {
   const int threads = vt::num_threads();
-  std::vector<double> by_queues;
   for (const LaneSchedule schedule : {LaneSchedule::groups, LaneSchedule::automatic,
                                       LaneSchedule::hybrid, LaneSchedule::program_counter}) {
     const std::string by = what + ", schedule " + std::to_string(static_cast<int>(schedule));
@@ -240,11 +239,7 @@ void expect_schedules(
     run(n, x);  // compiled when seen again
     const std::vector<double> first = numbers(run(n, x));
     expect_near(first, wanted, by);
-    if (schedule == LaneSchedule::program_counter && n.dim(0) > 1) {
-      EXPECT_EQ(first, by_queues) << by;
-    }
     if (schedule != LaneSchedule::hybrid) continue;
-    by_queues = first;
     for (const vt::detail::LaneOptions options :
          {vt::detail::LaneOptions{vt::detail::LaneOrder::earliest, 0},
           vt::detail::LaneOptions{vt::detail::LaneOrder::last, 2},
@@ -266,7 +261,9 @@ TEST(RandomRecursions, SchedulesAreLaneAfterLane) {
     const std::int64_t m = Program::elements(seed);
     const Tensor w = vt_test::random_tensor(
         vt::f64, {std::max<std::int64_t>(m, 1), std::max<std::int64_t>(m, 1)}, -0.5, 0.5, seed + 3);
-    std::vector<std::int32_t> depths(static_cast<std::size_t>(1 + choose.below(9)));
+    // Threads share lanes from 32 on.
+    const int lanes_of_one = choose.below(6) == 0 ? 33 + choose.below(8) : 1 + choose.below(9);
+    std::vector<std::int32_t> depths(static_cast<std::size_t>(lanes_of_one));
     for (std::int32_t& d : depths) d = choose.below(5);
     const Tensor n = vt::tensor(depths);
     const auto lanes = static_cast<std::int64_t>(depths.size());

@@ -49,6 +49,24 @@ bool divides_an_extent(std::int64_t n, const GraphBody& g) {
   });
 }
 
+/// Does nothing of a row depend on how it is grouped with others, as the order of a sum may?
+bool adds_nothing_up(const GraphBody& g) {
+  return all_of(g.equations, [](const Equation& e) {
+    switch (family_of(e.op)) {
+      case Family::leaf:
+      case Family::unary:
+      case Family::binary:
+      case Family::select:
+      case Family::shape:
+      case Family::index:
+      case Family::structure:
+        return !any_of(bodies_of(e.params),
+                       [](const GraphRef& body) { return !adds_nothing_up(*body); });
+      default: return false;
+    }
+  });
+}
+
 const void* at_row(const void* p, std::int64_t row, std::size_t bytes) {
   return static_cast<const char*>(p) + static_cast<std::size_t>(row) * bytes;
 }
@@ -56,7 +74,10 @@ const void* at_row(const void* p, std::int64_t row, std::size_t bytes) {
 }  // namespace row_blocks
 
 RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, RowBody kind)
-    : body_(std::move(body)), mapped_(std::move(mapped)), kind_(kind) {
+    : body_(std::move(body)),
+      mapped_(std::move(mapped)),
+      kind_(kind),
+      row_by_row_(kind == RowBody::alone && !row_blocks::adds_nothing_up(*body_)) {
   using namespace row_blocks;
   for (Var v : body_->inputs) input_bytes_.push_back(body_->aval(v).bytes());
   for (Var v : body_->outputs) result_bytes_.push_back(body_->aval(v).bytes());
@@ -148,7 +169,7 @@ std::shared_ptr<Executable> RowProgram::of_size(std::int64_t rows) const {
 // Filled up with copies of the last row, but for functions with effects, which happen once a row.
 void RowProgram::run_bucket(std::int64_t rows, std::span<const void* const> inputs,
                             std::span<void* const> results) const {
-  if (kind_ == RowBody::alone && rows > 1) {
+  if (row_by_row_ && rows > 1) {
     SmallVec<const void*, 16> in;
     SmallVec<void*, 16> out;
     for (std::int64_t r = 0; r < rows; ++r) {

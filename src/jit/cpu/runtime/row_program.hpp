@@ -12,7 +12,7 @@ namespace vt::detail {
 /// What a body of a RowProgram is.
 enum class RowBody {
   one,    ///< of one row, as that of a batched call
-  alone,  ///< likewise; one that cannot be cut by rows runs row after row
+  alone,  ///< likewise; one that cannot be cut by rows, and sums, runs row after row
   block   ///< of rows along axis 0, of which there is one; see with_rows
 };
 
@@ -54,6 +54,7 @@ class RowProgram {
   const GraphRef body_;
   const Vec<bool> mapped_;
   const RowBody kind_;
+  const bool row_by_row_;
   std::int64_t block_rows_ = 0;
   Vec<std::size_t> input_bytes_, result_bytes_;  ///< of a row
   std::shared_ptr<const Program> block_;

@@ -15,8 +15,8 @@ namespace lane_times {
 
 /// What running a block takes beside its work, in operations, and rows that take as long as one.
 constexpr double work_to_begin = 20000, rows_of_one = 4;
-/// Blocks of so much less work than the one where most waits never wait for it: their lanes may get
-/// there before it runs.
+/// Blocks of so much less work than the one where most waits, of a lane or of all that wait, never
+/// wait for it: their lanes may get there before it runs.
 constexpr double cheaper = 16;
 
 }  // namespace lane_times
@@ -104,8 +104,10 @@ int LaneRun::choose() {
   for (int b = first; b <= last; ++b) {
     if (b == best || waiting_[at(b)].empty() || g_.blocks[at(b)].meeting) continue;
     waited_[at(b)] += turn * static_cast<double>(waiting_[at(b)].size());
-    if ((g_.blocks[at(b)].work < cheap || waited_[at(b)] >= time_of(b)) &&
-        (next == best || time_of(b) < time_of(next)))
+    const double time = time_of(b);
+    if ((g_.blocks[at(b)].work < cheap || time * lane_times::cheaper < time_of(best) ||
+         waited_[at(b)] >= time) &&
+        (next == best || time < time_of(next)))
       next = b;
   }
   waited_[at(next)] = 0;

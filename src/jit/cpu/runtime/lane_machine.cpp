@@ -22,8 +22,8 @@ using Storage = FlowGraph::Storage;
 using Exit = FlowGraph::Exit;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// States of the lanes under way stay in the caches.
-constexpr std::size_t bytes_of_places = std::size_t{64} << 20;
+/// States of the lanes under way stay in the caches, but for arrays that loops write row by row.
+constexpr std::size_t bytes_of_places = std::size_t{64} << 20, bytes_of_rows = 4 * bytes_of_places;
 constexpr std::int64_t most_places = 4096, least_places = 8;
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes == 4) std::memcpy(to, from, 4);
@@ -45,8 +45,15 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
   Vec<bool> mapped;
   for (bool m : lanes_.mapped) mapped.push_back(m);
   flow_ = flow_graph(body_, mapped);
-  for (const FlowGraph::Slot& s : flow_.slots)
-    if (s.storage == FlowGraph::Storage::state) place_bytes_ += s.aval.bytes();
+  Vec<bool> by_rows(flow_.slots.size());
+  for (const FlowGraph::Block& b : flow_.blocks)
+    for (const FlowGraph::Write& w : b.writes)
+      if (w.to.index >= 0) by_rows[lane_machine::at(w.to.slot)] = true;
+  for (std::size_t s = 0; s < flow_.slots.size(); ++s) {
+    if (flow_.slots[s].storage != FlowGraph::Storage::state) continue;
+    place_bytes_ += flow_.slots[s].aval.bytes();
+    if (by_rows[s]) row_bytes_ += flow_.slots[s].aval.bytes();
+  }
   counters_ = lane_counters(counted_blocks(flow_));
   if (!dump_folder().empty()) {
     const std::string text = flow_.str();
@@ -80,9 +87,10 @@ std::int64_t LaneMachine::places() const {
   using namespace lane_machine;
   std::int64_t most = lane_options().places;
   if (most <= 0)
-    most = std::clamp(
-        static_cast<std::int64_t>(bytes_of_places / std::max<std::size_t>(place_bytes_, 1)),
-        least_places, most_places);
+    most = std::clamp(static_cast<std::int64_t>(std::min(
+                          bytes_of_places / std::max<std::size_t>(place_bytes_ - row_bytes_, 1),
+                          bytes_of_rows / std::max<std::size_t>(place_bytes_, 1))),
+                      least_places, most_places);
   return std::min(most, lanes_.count);
 }
 

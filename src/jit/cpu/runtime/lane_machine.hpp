@@ -37,7 +37,7 @@ class LaneMachine {
   const CallSite where_;
   const Backend& backend_;
   FlowGraph flow_;
-  std::size_t place_bytes_ = 0;
+  std::size_t place_bytes_ = 0, row_bytes_ = 0;  ///< states; of these, of arrays written by rows
   std::shared_ptr<LaneCounters> counters_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Code> code_;

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
@@ -171,6 +173,26 @@ JitCache::JitCache(std::optional<Device> device, int programs, CallSite where) {
 }
 JitCache::~JitCache() = default;
 
+namespace jit_program {
+
+/// While it lives: is a function referred to whose recording had begun before?
+class References {
+ public:
+  References()
+      : before_(std::exchange(state().lowest_reference, std::numeric_limits<std::size_t>::max())),
+        recorded_(state().functions.size()) {}
+  ~References() { state().lowest_reference = std::min(state().lowest_reference, before_); }
+  References(const References&) = delete;
+  References& operator=(const References&) = delete;
+  bool outside() const { return state().lowest_reference < recorded_; }
+
+ private:
+  static ThreadState& state() { return thread_state(); }
+  std::size_t before_, recorded_;
+};
+
+}  // namespace jit_program
+
 std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments,
                                                        const StaticKey& static_key,
                                                        const FlatFunction& f,
@@ -195,7 +217,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
-    const std::uint64_t references = thread_state().references;
+    const jit_program::References references;
     Recorded recorded =
         record(with_states(f, fresh->states), avals,
                {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
@@ -205,7 +227,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     fresh->captured = std::move(recorded.captured);
     fresh->met = std::move(recorded.met);
     // Not what refers to a function that is being recorded.
-    reusable = !axes.used() && references == thread_state().references;
+    reusable = !axes.used() && !references.outside();
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
     if (reusable && state_->device) require_usable(*state_->device, "vt::jit", where);
   }

@@ -1,5 +1,6 @@
 // Functions that call themselves: against the same recursion in C++, under every transform; how
 // deep they go, and what is refused.
+#include <cmath>
 #include <memory>
 
 #include "src/trace/record/recursion.hpp"
@@ -386,6 +387,60 @@ TEST(Recursion, GraphsOutliveTheirFunctions) {
     g = vt::make_graph(vt::grad(f))(vt::tensor(3.0));
   }
   expect_close((*g)({{vt::tensor(3.5)}})[0], vt::tensor(4.0), close);
+}
+
+// One that is made inside belongs to the recording of what makes it, which jit keeps.
+TEST(Recursion, MadeInsideOfWhatIsJitted) {
+  int recordings = 0;
+  const auto sum_of_powers = [&](Tensor x, Tensor n) {
+    ++recordings;
+    Unary f("inner", [&](Tensor k) {
+      return vt::cond(k == 0, [] { return 1.0; }, [&] { return 1.0 + x * f(k - 1); });
+    });
+    return f(n);
+  };
+  const auto slopes = vt::jit(vt::vmap(vt::grad(sum_of_powers)));
+  const Tensor x = vt::tensor({0.5, 2.0, 1.0}), n = vt::tensor({2, 1, 3});
+  for (int k = 0; k < 4; ++k) expect_close(slopes(x, n), vt::tensor({2.0, 1.0, 6.0}));
+  EXPECT_EQ(recordings, 1);
+  const auto value = vt::jit(sum_of_powers);
+  for (int k = 0; k < 4; ++k) expect_close(value(x[0], n[0]), vt::tensor(1.75));
+  EXPECT_EQ(recordings, 2);
+  // jit inside of a recursion: what refers to it belongs to it.
+  Unary outer("outer", [&](Tensor k) {
+    return vt::cond(
+        k <= 0, [] { return 0; },
+        [&] { return vt::jit([&](Tensor m) { return outer(m) + 1; })(k - 1); });
+  });
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(vt::jit(outer)(vt::tensor(5)).item<int>(), 5);
+}
+
+// Values of inner calls are asked for once, however deep.
+TEST(Recursion, DerivativesOfDeepOnes) {
+  vt::Recursive<Tensor(Tensor, Tensor)> f("deep", [&](Tensor k, Tensor x) {
+    return vt::cond(k == 0, [&] { return x; }, [&] { return vt::sin(f(k - 1, x)) + x; });
+  });
+  std::vector<int> depths{0, 1, 62, 63, 64, 65, 66, 130, 700};
+  std::vector<double> xs, slopes;
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    double x = 0.3 + 0.1 * static_cast<double>(i), y = x, slope = 1;
+    for (int k = 0; k < depths[i]; ++k) slope = std::cos(y) * slope + 1, y = std::sin(y) + x;
+    xs.push_back(x);
+    slopes.push_back(slope);
+  }
+  const auto slope = [&](Tensor k, Tensor x) {
+    return vt::grad([&](Tensor x) { return f(k, x); })(x);
+  };
+  const auto alone = vt::jit(slope);
+  for (int run = 0; run < 2; ++run)
+    for (std::size_t i = 0; i < depths.size(); ++i)
+      expect_close(alone(vt::tensor(depths[i]), vt::tensor(xs[i])), vt::tensor(slopes[i]), close);
+  for (const vt::LaneSchedule s : {vt::LaneSchedule::automatic, vt::LaneSchedule::groups,
+                                   vt::LaneSchedule::hybrid, vt::LaneSchedule::program_counter}) {
+    const auto lanes = vt::jit(vt::vmap(slope, {.schedule = s}));
+    for (int run = 0; run < 2; ++run)
+      expect_close(lanes(vt::tensor(depths), vt::tensor(xs)), vt::tensor(slopes), close);
+  }
 }
 
 TEST(Recursion, Errors) {

@@ -143,7 +143,7 @@ Results refer(std::size_t at, std::span<const Tensor> arguments, std::shared_ptr
   ThreadState& state = thread_state();
   FunctionRecording& r = *state.functions[at];
   r.referenced = true;
-  ++state.references;
+  state.lowest_reference = std::min(state.lowest_reference, at);
   for (std::size_t k = at; k < state.functions.size(); ++k)
     state.functions[k]->lowest = std::min(state.functions[k]->lowest, at);
   if (!r.known) throw UnknownResult{at, where};
@@ -225,7 +225,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
         entry = known;
         for (std::size_t j = k; j < depth; ++j)
           state.functions[j]->lowest = std::min(state.functions[j]->lowest, k);
-        ++state.references;
+        state.lowest_reference = std::min(state.lowest_reference, k);
       }
   // What was captured in a trace that has ended cannot be captured again.
   if (entry && !all_of(entry->called.captured, is_alive)) entry = nullptr;

@@ -63,8 +63,9 @@ struct RunningState {
 };
 
 struct ThreadState : RunningState {
-  Vec<ScopeState> scopes;        ///< scopes[k] is level k + 1
-  std::uint64_t references = 0;  ///< how often a named function was referred to while recorded
+  Vec<ScopeState> scopes;  ///< scopes[k] is level k + 1
+  /// the outermost of the functions being recorded that was called inside of itself
+  std::size_t lowest_reference = std::numeric_limits<std::size_t>::max();
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;
 ThreadState& make_thread_state();

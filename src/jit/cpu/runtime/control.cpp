@@ -63,7 +63,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
         in_place_.push_back(i);
     return;
   }
-  // compiled when it first runs: its program has such steps itself
+  // compiled when it first runs, as its program has such steps itself
   if (e.op == Op::recursive_call) return;
   if (e.op == Op::batched_call) {
     const auto& p = e.as<BatchedCallParams>();
@@ -111,10 +111,19 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   return *made;
 }
 
+// Deep inside of a derivative that asks again what each call gave, a chain of calls would be run
+// anew from each of its places. In a tree, whose depth is the logarithm of its size, that is less
+// than what the host takes for a call.
+bool ControlRunner::is_to_be_remembered() const {
+  constexpr int deep = 64;
+  return !functions_.empty() && equation_.op != Op::batched_call && RecursionMemory::is_wanted() &&
+         thread_state().recursion >= deep;
+}
+
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   need_stack(equation_.where);
   if (machine_) return machine_->run(operands);
-  if (runs_in_registers_) return run_in_registers(std::move(operands));
+  if (runs_in_registers_ && !is_to_be_remembered()) return run_in_registers(std::move(operands));
   if (equation_.op == Op::recursive_call) return run_recursive(operands);
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {

@@ -64,6 +64,7 @@ class ControlRunner {
 
   Buffers run_recursive(std::span<const BufferRef> operands) const;
   std::optional<LaneForm> in_register_form() const;
+  bool is_to_be_remembered() const;
   Buffers run_in_registers(Buffers operands) const;
   void run_recursions(void* const* buffers) const;
   std::string lane_that_runs(std::int64_t lane, const void* const* buffers) const;

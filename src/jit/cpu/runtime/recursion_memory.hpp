@@ -20,6 +20,8 @@ class RecursionMemory {
   /// The results of `f` on these operands: what `run` gives, or has given before.
   static Buffers results_of(const RecursiveFunction& f, std::span<const BufferRef> operands,
                             FunctionRef<Buffers()> run);
+  /// Does such a function run on this thread?
+  static bool is_wanted() { return now() != nullptr; }
 
  private:
   struct Call {

@@ -198,7 +198,7 @@ void ControlRunner::run_recursions(void* const* buffers) const {
 std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* buffers) const {
   Vec<Aval> of_lane;
   Vec<const std::byte*> begin;
-  for (std::size_t i = 0; i < alone_.inputs.size(); ++i) {
+  for (std::size_t i = equation_.op == Op::cond ? 1 : 0; i < alone_.inputs.size(); ++i) {
     if (lane_axes_[i] != 0) continue;
     Aval a = alone_.aval(alone_.inputs[i]);
     a.shape.erase(a.shape.begin());

@@ -15,10 +15,11 @@ class Pairing {
   explicit Pairing(Fusion& fusion) : fusion_(fusion) {}
 
   void run() {
+    constexpr std::size_t steps_between = 64;  // so that long programs take no longer to compile
     Vec<FusedStep>& steps = fusion_.steps;
     for (std::size_t k = 0; k + 1 < steps.size(); ++k) {
-      if (!goes_by_rows(steps[k])) continue;
-      for (std::size_t t = k + 1; t < steps.size(); ++t) {
+      if (!goes_by_rows(steps[k]) || !reads_much(steps[k])) continue;
+      for (std::size_t t = k + 1; t < std::min(steps.size(), k + 2 + steps_between); ++t) {
         const std::int64_t rows = rows_together(steps[k], steps[t]);
         if (rows == 0 || !moves_up(t, k + 1)) continue;
         std::rotate(steps.begin() + k + 1, steps.begin() + t, steps.begin() + t + 1);
@@ -42,6 +43,18 @@ class Pairing {
                  return stage.vector_loop == loop || stage.tile_loop == loop;
                }) &&
            !any_of(s.nest.stores, [](const NestStore& w) { return w.update != Op::input; });
+  }
+  /// Is buffer b an array that is only read, and more than the caches near a core hold?
+  bool is_large(const FusedStep& s, std::size_t b) const {
+    const NestBuffer& array = s.nest.buffers[b];
+    return array.local == 0 && !array.written &&
+           static_cast<std::int64_t>(fusion_.graph.aval(s.buffers[b]).bytes()) >
+               scheduling::beyond_near_caches;
+  }
+  bool reads_much(const FusedStep& s) const {
+    for (std::size_t b = 0; b < s.buffers.size(); ++b)
+      if (is_large(s, b)) return true;
+    return false;
   }
   static Vec<IndexId> accesses(const Nest& nest, int buffer) {
     Vec<IndexId> all;
@@ -89,16 +102,12 @@ class Pairing {
     if (!goes_by_rows(b)) return 0;
     std::int64_t rows = 0;
     for (std::size_t i = 0; i < a.buffers.size() && rows == 0; ++i) {
-      const NestBuffer& array = a.nest.buffers[i];
-      const Aval& aval = fusion_.graph.aval(a.buffers[i]);
-      if (array.local > 0 || array.written ||
-          static_cast<std::int64_t>(aval.bytes()) <= scheduling::beyond_near_caches)
-        continue;
+      if (!is_large(a, i)) continue;
       const int same = buffer_of(b, a.buffers[i]);
       if (same < 0 || b.nest.buffers[at(same)].written) continue;
       const std::int64_t of_a = own_elements(a, static_cast<int>(i)), of_b = own_elements(b, same);
       if (of_a == 0 || of_b % of_a != 0 ||
-          of_b * static_cast<std::int64_t>(size_of(array.dtype)) > block_bytes)
+          of_b * static_cast<std::int64_t>(size_of(a.nest.buffers[i].dtype)) > block_bytes)
         continue;
       rows = of_b / of_a;
     }

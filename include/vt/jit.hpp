@@ -3,6 +3,10 @@
 
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <vt/detail/signature.hpp>
@@ -57,6 +61,40 @@ struct JitOptions {
   Param<int> programs = 256;
 };
 
+namespace detail {
+
+template <class R>
+concept NumbersInMemory = requires(R& r) { std::span(r); } &&
+                          Element<typename decltype(std::span(std::declval<R&>()))::value_type>;
+
+/// Where Jitted::into puts results: the memory of `result`, or its Tensors.
+template <class R>
+void append_places(SmallVec<ResultPlace, 4>& places, R&& result) {
+  using T = std::remove_reference_t<R>;
+  constexpr bool of_caller = std::is_lvalue_reference_v<R> && !std::is_const_v<T>;
+  if constexpr (NumbersInMemory<T>) {
+    const std::span memory(result);
+    using E = typename decltype(memory)::element_type;
+    constexpr bool written =
+        !std::is_const_v<E> && (of_caller || std::ranges::borrowed_range<std::remove_cv_t<T>>);
+    static_assert(written,
+                  "vt::Jitted::into: a result goes to memory that is the caller's and not const");
+    if constexpr (written)
+      places.push_back({dtype_of<E>(), static_cast<std::int64_t>(memory.size()), memory.data()});
+  } else if constexpr (Element<T> && of_caller) {
+    places.push_back({dtype_of<T>(), 1, &result});
+  } else {
+    constexpr bool assigned = of_caller && holds_tensor<std::remove_cv_t<T>>();
+    static_assert(assigned,
+                  "vt::Jitted::into: a result goes to a span, a vector, an array, a number or a "
+                  "Tensor: write a variable of one of these types");
+    if constexpr (assigned)
+      for_each_leaf(result, [&](Tensor& t) { places.push_back({DType::f32, 0, nullptr, &t}); });
+  }
+}
+
+}  // namespace detail
+
 /// A compiled function. Copies share their programs; any thread may call it.
 template <class F>
 class Jitted {
@@ -88,6 +126,23 @@ class Jitted {
                                         detail::donated_leaves(donate_, where_, arguments...)};
       return detail::call_by_signature(cache, f_, where_, arguments...);
     }
+  }
+
+  /// `into(results…)(arguments…)`: the call with its results in memory of the caller, for loops
+  /// that shall not allocate. `results`, one per Tensor that the function gives: spans, vectors or
+  /// arrays of its element type and number of elements (row-major), numbers, or Tensors (also those
+  /// of structs and tuples), which are assigned; one that nobody else holds is written over where
+  /// it lies. They may be arguments as well. A program of kernels allocates nothing once it has
+  /// run. Arguments made by vt::borrow may have other contents in each call.
+  /// Throws: Error(shape, dtype) where a result does not fit its place; nothing is written then.
+  /// Error(tracer) where values are not known yet (inside jit, vmap), but for Tensors.
+  template <class... R>
+  auto into(R&&... results) const& {
+    return writing(this, std::forward<R>(results)...);
+  }
+  template <class... R>
+  auto into(R&&... results) && {
+    return writing(std::make_shared<const Jitted>(std::move(*this)), std::forward<R>(results)...);
   }
 
   /// What running on arguments like these will need. Traces and compiles if they are new, but runs
@@ -151,6 +206,38 @@ class Jitted {
 
  private:
   using Listed = typename detail::Parameters<F>::type;
+
+  /// `self`: a pointer to the function.
+  template <class Self, class... R>
+  static auto writing(Self self, R&&... results) {
+    SmallVec<detail::ResultPlace, 4> places;
+    (detail::append_places(places, std::forward<R>(results)), ...);
+    return [self = std::move(self), places]<class... A>(const A&... arguments) {
+      using Check = detail::CallCheck<F, detail::Owned<A>...>;
+      VT_ASSERT_CALL("vt::Jitted::into", Check);
+      if constexpr (Check::holds) {
+        const auto call = [&](const auto&... taken) {
+          self->call_into({places.data(), places.size()}, taken...);
+        };
+        if constexpr (detail::number_for_tensor<F, A...>)
+          detail::with_tensors(Listed(), call, arguments...);
+        else call(arguments...);
+      }
+    };
+  }
+
+  template <class... A>
+  void call_into(std::span<const detail::ResultPlace> places, const A&... arguments) const {
+    SmallVec<const Tensor*, 8> leaves;
+    (detail::append_addresses_of(leaves, arguments), ...);
+    if (donate_.empty() && cache_->call_known({leaves.data(), leaves.size()},
+                                              detail::static_key_of(arguments...), places, where_))
+      return;
+    SmallVec<Tensor, 4> results;
+    const auto result = (*this)(arguments...);
+    detail::for_each_leaf(result, [&](const Tensor& t) { results.push_back(t); });
+    detail::bring({results.data(), results.size()}, places, where_);
+  }
 
   mutable F f_;
   CallSite where_;

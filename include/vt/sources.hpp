@@ -233,6 +233,7 @@
 #include "../../src/jit/regions/region_gain.cpp"
 #include "../../src/jit/regions/register_elements.cpp"
 #include "../../src/jit/regions/register_kernel.cpp"
+#include "../../src/jit/regions/single_regions.cpp"
 #include "../../src/jit/report/dump.cpp"
 #include "../../src/jit/report/report_page.cpp"
 #include "../../src/trace/base/environment.cpp"

@@ -1,5 +1,6 @@
 // JitCache: the compiled programs of one jitted function, found by the signature of a call.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -26,7 +27,9 @@
 namespace vt::detail {
 
 // Everything a call of a known signature needs.
-struct JitCache::Entry {
+struct JitCache::Entry : std::enable_shared_from_this<JitCache::Entry> {
+  std::string fixed;  ///< StaticKey::bytes
+  Vec<Aval> arguments;
   GraphRef graph;
   std::vector<Tensor> captured;
   Vec<BufferRef> captured_values;
@@ -38,7 +41,13 @@ struct JitCache::Entry {
   // variables: inputs behind the arguments, and results of those that are updated
   Vec<OwnState> states;
   MetNumbers met;
-  bool shares_program = false;  ///< with calls of other numbers of rows
+  bool shares_program = false;   ///< with calls of other numbers of rows
+  Vec<std::size_t> input_bytes;  ///< of arguments and captured values
+  /// Runs on what arguments and captured values hold, and nothing else.
+  bool runs_alone() const {
+    return executable && executable->runs_into() && states.empty() && met.empty() &&
+           device.kind == Device::Kind::cpu;
+  }
 
   /// What the program reads, in order: arguments, states, what was captured.
   SmallVec<BufferRef, 8> inputs(std::span<const Tensor> arguments, CallSite where) const {
@@ -101,6 +110,7 @@ void JitCache::Entry::compile(std::span<const Tensor> arguments,
   captured_values = brought(captured_values, device);
   if (device.kind == Device::Kind::cpu && donated.empty() && states.empty())
     executable = families.program(family, *graph, arguments.size());
+  for (Var v : graph->inputs) input_bytes.push_back(graph->aval(v).bytes());
   shares_program = executable != nullptr;
   if (!executable) executable = compile_graph(*graph, device, donated);
 }
@@ -110,6 +120,9 @@ struct JitCache::State {
 
   std::shared_mutex mutex;
   RecentMap<std::string, std::shared_ptr<const Entry>> programs;
+  /// Some that run alone, which are found without a text of the signature. Belong to `programs`.
+  std::array<std::atomic<const Entry*>, 4> recent{};
+  std::atomic<unsigned> next_recent{0};
   SignatureChanges changes;
   RowFamilies families;
   std::optional<Device> device;
@@ -120,9 +133,41 @@ struct JitCache::State {
     if (const std::shared_ptr<const Entry>* const found = programs.find(key)) return *found;
     return nullptr;
   }
+  void note(const Entry& entry) {
+    const std::shared_lock lock(mutex);
+    for (auto& r : recent)
+      if (r.load(std::memory_order_relaxed) == &entry) return;
+    recent[next_recent.fetch_add(1, std::memory_order_relaxed) % recent.size()] = &entry;
+  }
+  /// Where `programs` changes, with its lock.
+  void forget_recent() {
+    for (auto& r : recent) r.store(nullptr, std::memory_order_relaxed);
+  }
 };
 
 namespace jit_program {
+
+/// The memory of a value that is there and lies on the host; null: it is not so.
+inline const BufferRef* host_buffer(const Tensor& t) {
+  if (!t.defined() || t.node()->level > 0 || !t.node()->ready.load(std::memory_order_acquire))
+    return nullptr;
+  const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
+  return b->device.kind == Device::Kind::cpu && !b->donated.file ? &b : nullptr;
+}
+
+/// The memory of a value of this type that nobody else holds; null: there is none.
+void* own_memory(const Tensor& t, const Aval& wanted) {
+  const BufferRef* b = host_buffer(t);
+  if (!b || t.node()->references.load(std::memory_order_acquire) != 1 ||
+      (*b)->references.load(std::memory_order_acquire) != 1 || (*b)->capacity == 0)
+    return nullptr;
+  const Aval& a = aval_of(t);
+  return a.dtype == wanted.dtype && a.weak == wanted.weak && a.shape == wanted.shape ? (*b)->data
+                                                                                     : nullptr;
+}
+
+/// Kernels may write results of so many bytes past the caches, which wants aligned memory.
+constexpr std::size_t large = std::size_t{1} << 16;
 
 // The values of donated arguments are their nodes' no more, and whoever else holds one that is
 // written over keeps it: the program gets a copy.
@@ -216,6 +261,8 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   if (!program) {
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
+    fresh->fixed = static_key.bytes;
+    fresh->arguments = avals;
     const OuterAxes axes;
     const jit_program::References references;
     Recorded recorded =
@@ -240,6 +287,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   const std::unique_lock lock(state_->mutex);
   if (!traced && !fresh->shares_program)
     state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);
+  state_->forget_recent();
   std::shared_ptr<const Entry>& kept = *state_->programs.emplace(std::move(key), fresh, gone);
   // Another thread may have been first; its program is as good.
   if (!traced && !kept->executable) gone.push_back(std::exchange(kept, std::move(fresh)));
@@ -267,6 +315,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     operands.insert(operands.end(), program->captured.begin(), program->captured.end());
     return replay(*program->graph, operands);
   }
+  if (donated.empty() && program->runs_alone()) state_->note(*program);
   Turns::Variables updated_here;
   for (const OwnState& s : program->states)
     if (s.updated) updated_here.push_back(s.variable.get());
@@ -292,6 +341,119 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     if (s.updated) update_state({s.variable, Update::assign, results[next++], s.where});
   results.resize(results.size() - updated);
   return results;
+}
+
+std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* const> arguments,
+                                                       const StaticKey& key,
+                                                       SmallVec<const void*, 16>& inputs) const {
+  if (thread_state().floor > 0 || default_device().kind != Device::Kind::cpu) return nullptr;
+  const auto is_of = [&](const Entry& e) {
+    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed) return false;
+    inputs.clear();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const BufferRef* const buffer = jit_program::host_buffer(*arguments[i]);
+      if (!buffer) return false;
+      inputs.push_back((*buffer)->data);
+      const Aval &given = aval_of(*arguments[i]), &wanted = e.arguments[i];
+      if (given.dtype != wanted.dtype || given.weak != wanted.weak || given.shape != wanted.shape)
+        return false;
+    }
+    for (const BufferRef& b : e.captured_values) inputs.push_back(b->data);
+    return true;
+  };
+  const std::shared_lock lock(state_->mutex);
+  for (const std::atomic<const Entry*>& recent : state_->recent)
+    if (const Entry* e = recent.load(std::memory_order_relaxed); e && is_of(*e))
+      return e->shared_from_this();
+  return nullptr;
+}
+
+namespace jit_program {
+
+bool overlaps(const void* a, std::size_t bytes, const void* b, std::size_t others) {
+  const auto *p = static_cast<const char*>(a), *q = static_cast<const char*>(b);
+  return p < q + others && q < p + bytes;
+}
+
+}  // namespace jit_program
+
+bool JitCache::call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
+                          KnownResults& results, CallSite where) {
+  SmallVec<const void*, 16> inputs;
+  std::shared_ptr<const Entry> program = known(arguments, key, inputs);
+  if (!program) return false;
+  SmallVec<void*, 8> memory;
+  const GraphBody& g = *program->graph;
+  for (Var v : g.outputs) {
+    const Aval& aval = g.aval(v);
+    BufferRef buffer = allocate(aval.bytes(), "a result");
+    memory.push_back(buffer->data);
+    results.tensors.push_back(made_at(where, from_buffer(std::move(buffer), aval)));
+  }
+  program->executable->run_into({inputs.data(), inputs.size()}, {memory.data(), memory.size()});
+  const void* const kept = program->kept.get();
+  results.kept = std::shared_ptr<const void>(std::move(program), kept);
+  return true;
+}
+
+bool JitCache::call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
+                          std::span<const ResultPlace> places, CallSite where) {
+  SmallVec<const void*, 16> inputs;
+  const std::shared_ptr<const Entry> program = known(arguments, key, inputs);
+  if (!program) return false;
+  const GraphBody& g = *program->graph;
+  if (places.size() != g.outputs.size()) return false;  // bring() says so
+  // Results that may not be written where they belong, as arguments or other results lie there, or
+  // that have memory of their own so far.
+  SmallVec<std::pair<std::size_t, BufferRef>, 4> elsewhere;
+  SmallVec<void*, 8> memory;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const ResultPlace& p = places[i];
+    const Aval& aval = g.aval(g.outputs[i]);
+    void* own = p.memory;
+    if (p.tensor) own = jit_program::own_memory(*p.tensor, aval);
+    else if (p.dtype != aval.dtype || p.elements != aval.elements()) return false;
+    const std::size_t bytes = aval.bytes();
+    bool apart =
+        own && (bytes < jit_program::large || reinterpret_cast<std::uintptr_t>(own) % 64 == 0);
+    for (std::size_t k = 0; k < inputs.size() && apart; ++k)
+      apart = !jit_program::overlaps(own, bytes, inputs[k], program->input_bytes[k]);
+    for (std::size_t k = 0; k < i && apart; ++k)
+      apart = !jit_program::overlaps(own, bytes, memory[k], g.aval(g.outputs[k]).bytes());
+    if (!apart) {
+      elsewhere.emplace_back(i, allocate(bytes, "a result"));
+      own = elsewhere.back().second->data;
+    }
+    memory.push_back(own);
+  }
+  program->executable->run_into({inputs.data(), inputs.size()}, {memory.data(), memory.size()});
+  for (auto& [i, buffer] : elsewhere) {
+    const Aval& aval = g.aval(g.outputs[i]);
+    if (places[i].tensor) *places[i].tensor = made_at(where, from_buffer(std::move(buffer), aval));
+    else if (aval.bytes()) std::memcpy(places[i].memory, buffer->data, aval.bytes());
+  }
+  return true;
+}
+
+void bring(std::span<const Tensor> results, std::span<const ResultPlace> places, CallSite where) {
+  if (results.size() != places.size())
+    fail(ErrorKind::shape,
+         formatted("vt::Jitted::into: the function gives {} Tensors, places: {}", results.size(),
+                   places.size()),
+         where);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ResultPlace& p = places[i];
+    if (p.tensor || (p.dtype == results[i].dtype() && p.elements == results[i].size())) continue;
+    fail(p.dtype == results[i].dtype() ? ErrorKind::shape : ErrorKind::dtype,
+         formatted("vt::Jitted::into: result {} is {}, its place has {} elements of {}", i,
+                   aval_of(results[i]).str(), p.elements, name_of(p.dtype)),
+         where);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ResultPlace& p = places[i];
+    if (p.tensor) *p.tensor = results[i];
+    else if (p.elements > 0) copy_out(results[i], p.dtype, p.memory, where);
+  }
 }
 
 std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key,

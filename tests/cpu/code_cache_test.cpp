@@ -66,12 +66,12 @@ TEST(CodeCache, LivesOnDiskBetweenProcesses) {
     GTEST_SKIP() << "no LLVM";
 
   EXPECT_TRUE(in_child(folder, [] {
-    return answer("a", 42) == 42 && answer("a", 0) == 42 && counters().kernels_compiled == 1 &&
-           counters().kernel_memory_hits == 1;
+    return answer("a", 42) == 42 && answer("a", 0) == 42 && vt::stats().kernels_compiled == 1 &&
+           vt::stats().kernel_memory_hits == 1;
   }));
   EXPECT_TRUE(in_child(folder, [] {  // the second process's emitter would say 0: it is not asked
-    return answer("a", 0) == 42 && counters().kernel_disk_hits == 1 &&
-           counters().kernels_compiled == 0 && answer("b", 7) == 7;
+    return answer("a", 0) == 42 && vt::stats().kernel_disk_hits == 1 &&
+           vt::stats().kernels_compiled == 0 && answer("b", 7) == 7;
   }));
   for (const auto& e : fs::directory_iterator(folder)) {  // damage everything
     std::fstream f(e.path(), std::ios::in | std::ios::out | std::ios::binary);
@@ -80,8 +80,8 @@ TEST(CodeCache, LivesOnDiskBetweenProcesses) {
     f.put('?');
   }
   EXPECT_TRUE(in_child(folder, [] {
-    return answer("a", 43) == 43 && counters().kernels_compiled == 1 &&
-           counters().kernel_disk_hits == 0;
+    return answer("a", 43) == 43 && vt::stats().kernels_compiled == 1 &&
+           vt::stats().kernel_disk_hits == 0;
   }));
   EXPECT_TRUE(in_child(folder, [] { return answer("a", 0) == 43; })) << "and stored anew";
   EXPECT_TRUE(in_child(folder, [] {
@@ -101,8 +101,8 @@ TEST(CodeCache, CodeMadeInAHurryIsReplacedInMemoryAndOnDisk) {
     GTEST_SKIP() << "no LLVM";
   ::unsetenv("VT_CPU_LEVEL");
   const auto made = [](std::uint64_t unoptimised, std::uint64_t compiled, std::uint64_t from_disk) {
-    return counters().kernels_unoptimised == unoptimised &&
-           counters().kernels_compiled == compiled && counters().kernel_disk_hits == from_disk;
+    return vt::stats().kernels_unoptimised == unoptimised &&
+           vt::stats().kernels_compiled == compiled && vt::stats().kernel_disk_hits == from_disk;
   };
   EXPECT_TRUE(in_child(folder, [&] {
     // the process ends before better code is made
@@ -113,7 +113,7 @@ TEST(CodeCache, CodeMadeInAHurryIsReplacedInMemoryAndOnDisk) {
   EXPECT_TRUE(in_child(folder, [&] {
     if (answer("a", 42, true) != 42 || !made(1, 0, 1)) return false;
     vt::wait_compiled();
-    return answer("a", 0, true) == 42 && counters().kernels_optimised == 1;
+    return answer("a", 0, true) == 42 && vt::stats().kernels_optimised == 1;
   }));
   EXPECT_TRUE(in_child(folder, [&] { return answer("a", 0, true) == 42 && made(0, 0, 1); }))
       << "the optimised code";
@@ -149,11 +149,11 @@ TEST(CodeCache, ProcessesEndAndForkWhileCodeIsOptimised) {
     const bool child = in_child("", [&] {
       if (!many(100)) return false;
       vt::wait_compiled();  // for what the parent had begun, too
-      return many(0) && counters().kernels_optimised == 24;
+      return many(0) && vt::stats().kernels_optimised == 24;
     });
     if (!child || !many(200)) return false;
     vt::wait_compiled();
-    return counters().kernels_optimised == 24;
+    return vt::stats().kernels_optimised == 24;
   }));
 }
 

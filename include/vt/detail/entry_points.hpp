@@ -141,6 +141,18 @@ void check_donated(const std::vector<int>& donate, std::size_t arguments, CallSi
 /// A bare number that is read at once: its value is there already, without the locks that values
 /// which others may ask for need.
 Tensor number_argument(Scalar);
+/// Memory of a caller for one result: elements of a dtype, or a Tensor, which is assigned.
+struct ResultPlace {
+  DType dtype;
+  std::int64_t elements;
+  void* memory;
+  Tensor* tensor = nullptr;
+};
+/// The results of a call whose program was known, and what else the function gives.
+struct KnownResults {
+  SmallVec<Tensor, 4> tensors;
+  std::shared_ptr<const void> kept;
+};
 /// The compiled programs of one jitted function, by signature. Any thread may use it.
 class JitCache {
  public:
@@ -156,6 +168,13 @@ class JitCache {
                            const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                            std::shared_ptr<void>& kept, CallSite,
                            std::span<const char> donated = {});
+  /// call() where nothing is left to do but to run a program of the host on values that are there:
+  /// the rule in a loop. False: nothing has happened.
+  bool call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
+                  KnownResults& results, CallSite);
+  /// The same for results in memory of the caller.
+  bool call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
+                  std::span<const ResultPlace> places, CallSite);
   /// What runs for this signature, as text; empty if it has not been compiled.
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
   /// What the program for this signature needs; nothing runs.
@@ -175,8 +194,14 @@ class JitCache {
                                      const FlatFunction& f,
                                      FunctionRef<std::shared_ptr<void>()> keep, bool& traced,
                                      std::span<const char> donated, CallSite);
+  /// `inputs`: where the program reads.
+  std::shared_ptr<const Entry> known(std::span<const Tensor* const> arguments, const StaticKey& key,
+                                     SmallVec<const void*, 16>& inputs) const;
   std::unique_ptr<State> state_;
 };
+/// Brings results where they belong. Throws: Error (shape, dtype) unless there is a place of its
+/// type for each.
+void bring(std::span<const Tensor> results, std::span<const ResultPlace> places, CallSite);
 
 /// What one named function records, by signature. Any thread may use it.
 class FunctionCache {

@@ -46,16 +46,28 @@ void describe_arguments(const void* const* arguments, NamedParts& parts) {
   (describe_argument(parts, index++, *static_cast<const A*>(*arguments++)), ...);
 }
 
-/// The Tensors among the arguments, and everything else that decides what is recorded.
+/// Everything but the Tensors among the arguments that decides what is recorded.
 template <class... A>
-StaticKey signature_of(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
-  (append_leaves_of(leaves, arguments), ...);
+StaticKey static_key_of(const A&... arguments) {
   StaticKey key;
   static constexpr char type_tag = 0;  // its address stands for the argument types
   append_bytes(key.bytes, &type_tag);
   (append_signature_of(key.bytes, arguments), ...);
   if constexpr (!(std::is_same_v<A, Tensor> && ...)) key.describe = describe_arguments<A...>;
   return key;
+}
+/// The Tensors among the arguments, and everything else that decides what is recorded.
+template <class... A>
+StaticKey signature_of(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
+  (append_leaves_of(leaves, arguments), ...);
+  return static_key_of(arguments...);
+}
+
+/// The Tensors among the arguments, where they are.
+template <class T>
+void append_addresses_of(SmallVec<const Tensor*, 8>& leaves, const T& argument) {
+  if constexpr (!std::is_array_v<T>)
+    for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(&t); });
 }
 
 /// use(the Tensors among the arguments, their signature, f by its leaves, what keeps the static
@@ -82,6 +94,21 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
 template <class Cache, class F, class... A>
 auto call_by_signature(Cache& cache, F& f, CallSite where, const A&... arguments) {
   using Result = typename TreeFunction<F, Owned<A>...>::Result;
+  if constexpr (std::is_same_v<Cache, JitCache>) {
+    SmallVec<const Tensor*, 8> leaves;
+    (append_addresses_of(leaves, arguments), ...);
+    KnownResults known;
+    if (cache.call_known({leaves.data(), leaves.size()}, static_key_of(arguments...), known,
+                         where)) {
+      if constexpr (std::is_same_v<Result, Tensor>) return std::move(known.tensors[0]);
+      else {
+        Result result = *static_cast<const Result*>(known.kept.get());
+        const Tensor* next = known.tensors.data();
+        assign_leaves(result, next);
+        return result;
+      }
+    }
+  }
   std::shared_ptr<void> kept;
   const auto results = with_signature(
       f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);

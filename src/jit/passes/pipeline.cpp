@@ -11,6 +11,7 @@
 #include "../fusion/result_stages.hpp"
 #include "../lanes/lane_choice.hpp"
 #include "../regions/fused_regions.hpp"
+#include "../regions/single_regions.hpp"
 #include "../report/dump.hpp"
 #include "masked_lanes.hpp"
 #include "passes.hpp"
@@ -61,6 +62,11 @@ constexpr Pass operands{"order_product_operands",
                         [](Work& w) { w.graph = order_product_operands(w.graph); }};
 constexpr Pass short_axes{"split_short_axes",
                           [](Work& w) { w.graph = split_short_axes(std::move(w.graph)); }};
+constexpr Pass singles{
+    "form_single_regions", [](Work& w) {
+      const auto steps = [&](const GraphBody& g) { return fuse(g, w.target.fuse).steps.size(); };
+      w.graph = form_single_regions(std::move(w.graph), w.target.registers, w.target.frame, steps);
+    }};
 constexpr Pass fusion{"fuse", [](Work& w) {
                         w.fusion = fuse(std::move(w.graph), w.target.fuse);
                         w.fused = true;
@@ -93,9 +99,9 @@ constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owne
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {groups,   calls,      scans,     regions, convolutions,  sums,
-                            operands, short_axes, fusion,    rows,    row_epilogues, chains,
-                            results,  owned,      schedules, pairs};
+constexpr Pass of_host[] = {groups, calls,    scans,      regions,   singles, convolutions,
+                            sums,   operands, short_axes, fusion,    rows,    row_epilogues,
+                            chains, results,  owned,      schedules, pairs};
 constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
                               sums,   operands, fusion, rows,  element_epilogues, owned};
 

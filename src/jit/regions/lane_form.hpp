@@ -31,6 +31,11 @@ struct LaneForm {
   Vec<BufferRef> constants = {};  ///< that lie in memory; see constants_in_memory
   bool side_by_side() const { return count >= 0 && functions.empty(); }
   bool in_registers(const Aval& a) const { return a.elements() <= most_in_registers; }
+  /// Is a sequence of a loop inside brought from registers into the frame, where its rows are read
+  /// by their number?
+  bool lays_out(const Aval& sequence) const {
+    return count < 0 && functions.empty() && sequence.shape[0] > 2;
+  }
   explicit operator bool() const { return count >= 0; }
 };
 

@@ -47,7 +47,7 @@ class FitCheck {
         form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
     if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows)
       return false;
-    // Only loops have results that lie in memory.
+    // Only loops, and what is around loops, have results that lie in memory.
     if (is_called(e.op) && any_of(results, [](const ValuePlace& p) { return p.object >= 0; }))
       return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
@@ -378,7 +378,13 @@ class FitCheck {
         e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : usual_iterations;
     for (std::size_t i = carries; i < carries + sequences; ++i) {
       const Aval& element = step.aval(step.inputs[i]);
-      if (operands[i].object < 0) cost_ += 2 * g.aval(e.inputs[i]).elements();
+      const Aval& all = g.aval(e.inputs[i]);
+      if (operands[i].object < 0 && frame_ > 0 && form_.lays_out(all)) {
+        spend(all.elements());
+        if (!own_array(all, inputs[i])) return false;
+      } else if (operands[i].object < 0) {
+        cost_ += 2 * all.elements();
+      }
       scalar_work_ +=
           iterations_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
       if (in_registers(element)) inputs[i] = {};
@@ -514,7 +520,8 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<in
 }
 
 std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame,
-                                      const RegisterLimits& limits) {
+                                      const RegisterLimits& of_target) {
+  RegisterLimits limits = of_target;
   const Equation& e = alone.equations[0];
   if (e.op == Op::scan)
     if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
@@ -544,8 +551,11 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     form.functions = std::move(*functions);
     form.constants = constants_in_memory(form.lane, form.functions);
   }
-  if (form.side_by_side() && !register_kernels::picks_elements(form.lane, form.most_in_registers))
+  if ((form.side_by_side() || e.op == Op::fused_region) &&
+      !register_kernels::picks_elements(form.lane, form.most_in_registers))
     form.most_in_registers = limits.moved;
+  // Scalars that do not fit in registers lie in the frame, each in the space of one.
+  if (!form) limits.of_a_lane = form.most_in_registers;
   if (!fits_registers(form, form.side_by_side() ? 0 : frame, limits)) return std::nullopt;
   return form;
 }

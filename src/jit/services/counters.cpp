@@ -1,8 +1,11 @@
 // Counters behind vt::stats().
 #include "counters.hpp"
 
+#include <mutex>
 #include <ostream>
+#include <utility>
 #include <vt/execution.hpp>
+#include <vt/small_vec.hpp>
 
 namespace vt::detail {
 
@@ -46,11 +49,50 @@ static_assert(sizeof(rows) / sizeof(rows[0]) * sizeof(std::uint64_t) == sizeof(S
               "one row per counter");
 static_assert(sizeof(Counters) == sizeof(Stats));
 
+struct Blocks {
+  std::mutex mutex;
+  Vec<Counters*> all, free;  ///< never destroyed; of threads that have ended
+  Stats before;              ///< the last reset
+};
+Blocks& blocks() {
+  static Blocks* const made = new Blocks;
+  return *made;
+}
+
+constinit thread_local Counters* own = nullptr;
+struct EndOfThread {
+  ~EndOfThread() {
+    const std::lock_guard lock(blocks().mutex);
+    blocks().free.push_back(std::exchange(own, nullptr));
+  }
+};
+
+Counters& first_of_thread() {
+  Blocks& b = blocks();
+  {
+    const std::lock_guard lock(b.mutex);
+    if (b.free.empty()) b.all.push_back(new Counters);
+    own = b.free.empty() ? b.all.back() : b.free.back();
+    if (!b.free.empty()) b.free.pop_back();
+  }
+  static thread_local EndOfThread end;
+  static_cast<void>(end);
+  return *own;
+}
+
+/// Of all threads, with Blocks::mutex held.
+Stats sums() {
+  Stats s;
+  for (const Counters* c : blocks().all)
+    for (const Row& row : rows) s.*row.shown += (c->*row.live).load(std::memory_order_relaxed);
+  return s;
+}
+
 }  // namespace counter_table
 
 Counters& counters() {
-  static Counters all;
-  return all;
+  Counters* const own = counter_table::own;
+  return own ? *own : counter_table::first_of_thread();
 }
 
 }  // namespace vt::detail
@@ -58,15 +100,17 @@ Counters& counters() {
 namespace vt {
 
 Stats stats() {
-  Stats s;
-  for (const auto& row : detail::counter_table::rows)
-    s.*row.shown = (detail::counters().*row.live).load(std::memory_order_relaxed);
+  using namespace detail::counter_table;
+  const std::lock_guard lock(blocks().mutex);
+  Stats s = sums();
+  for (const Row& row : rows) s.*row.shown -= blocks().before.*row.shown;
   return s;
 }
 
 void reset_stats() {
-  for (const auto& row : detail::counter_table::rows)
-    (detail::counters().*row.live).store(0, std::memory_order_relaxed);
+  using namespace detail::counter_table;
+  const std::lock_guard lock(blocks().mutex);
+  blocks().before = sums();
 }
 
 std::ostream& operator<<(std::ostream& out, const Stats& s) { return out << s.str(); }

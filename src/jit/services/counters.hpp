@@ -17,10 +17,12 @@ struct Counters {
       product_chains{0}, interpreter_steps{0}, host_steps{0}, graph_launches{0}, bytes{0},
       llvm_unavailable{0};
 };
+/// Of this thread, which alone adds to them: calls of small programs count more than they compute.
+/// vt::stats() tells the sums.
 Counters& counters();
 
 inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
-  counter.fetch_add(by, std::memory_order_relaxed);
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
 }  // namespace vt::detail

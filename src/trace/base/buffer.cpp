@@ -22,6 +22,7 @@
 #endif
 
 #include "environment.hpp"
+#include "recycled.hpp"
 
 namespace vt::detail {
 namespace pool {
@@ -230,6 +231,12 @@ std::string readable_bytes(std::size_t bytes) {
   if (unit > 0) text.insert(text.size() - 1, ".");
   return text + " " + units[unit];
 }
+
+namespace pool {
+constinit thread_local FreeList objects(1 << 10);
+}
+void* Buffer::operator new(std::size_t bytes) { return pool::objects.take(bytes); }
+void Buffer::operator delete(void* memory) noexcept { pool::objects.give(memory); }
 
 Buffer::~Buffer() {
   if (capacity) pool::instance().give(data, capacity, bytes);

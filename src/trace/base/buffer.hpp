@@ -24,6 +24,8 @@ struct Buffer : RefCounted {
   void* owner = nullptr;            ///< of borrowed memory
   void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* memory) noexcept;
 
   template <class T>
   T* as() const {

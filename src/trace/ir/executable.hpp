@@ -34,6 +34,12 @@ class Executable {
   /// inputs. A device's program copies there what lies elsewhere; a program of the host reads the
   /// host's memory only. Any thread may call it.
   virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
+  /// May run_into() be used? Not of what makes memory of its own for results.
+  virtual bool runs_into() const { return false; }
+  /// run() on inputs and for results at these places, which do not overlap. Results that are large
+  /// begin at multiples of 64 bytes.
+  virtual void run_into(std::span<const void* const> /*inputs*/,
+                        std::span<void* const> /*results*/) {}
   /// The inputs that run() writes over: nobody else may hold them.
   virtual std::span<const std::size_t> overwritten() const { return {}; }
   /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong

@@ -22,6 +22,9 @@ using Elements = Vec<Value>;
 struct Val {
   Elements e;
   int object = -1;
+  /// The object that its elements can be read from; nothing writes there. Until something needs
+  /// them, there are none.
+  int memory = -1;
 };
 
 /// A value in memory. `start`: where an element of it begins, in elements (scan's element of a
@@ -51,7 +54,9 @@ class RegisterEmitter {
 
   // ---- branches and loops (emit/register_kernel.cpp) --------------------------------------------
   void whole();
-  Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs);
+  /// `reads`: its results have elements.
+  Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs, bool reads = true);
+  static bool is_sequence(const Equation& e, std::size_t operand);
   bool is_wide(const Val& v) const;
   Flags wide_flags(const Vec<Val>& values) const;
   /// All registers of some values as one list, and back. Values in memory have none.
@@ -64,6 +69,12 @@ class RegisterEmitter {
   Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands, bool outermost);
   Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                      bool outermost);
+  /// With elements, if it is no array.
+  const Val& loaded(Val& v);
+  /// What a fused region is given, and what loops in it give: read where it is needed.
+  Val unread(const Object& o);
+  /// A sequence as its rows are read: LaneForm::lays_out.
+  Val laid_out(const Aval& whole, const Val& sequence);
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
 

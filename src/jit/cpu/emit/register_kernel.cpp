@@ -82,9 +82,7 @@ void RegisterEmitter::whole() {
   const std::size_t inputs = equation_.inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
-    const bool sequence =
-        equation_.op == Op::scan && i >= carries_ &&
-        i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
+    const bool sequence = is_sequence(equation_, i);
     Object o = object_for(i, aval);
     if (form_.in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
       operands.push_back({Elements(static_cast<std::size_t>(aval.elements()),
@@ -92,7 +90,8 @@ void RegisterEmitter::whole() {
       continue;
     }
     if (!sequence && o.shape.elements() <= form_.most_in_registers) {
-      operands.push_back(elements_of(o));
+      const bool later = !form_ && equation_.op == Op::fused_region;
+      operands.push_back(later ? unread(o) : elements_of(o));
       continue;
     }
     o.writable = i < carries_;
@@ -100,20 +99,25 @@ void RegisterEmitter::whole() {
     operands.push_back(kept(o));
   }
   Vec<Val> results = control(graph_, equation_, operands, true);
+  for (Val& v : results) loaded(v);  // before memory is written over
   for (std::size_t k = 0; k < results.size(); ++k) {
-    // in place, or stored iteration by iteration
-    if (results[k].object >= 0 || results[k].e.empty()) continue;
-    store_elements(object_for(inputs + k, graph_.aval(equation_.outputs[k])), results[k]);
+    const Object to = object_for(inputs + k, graph_.aval(equation_.outputs[k]));
+    // Those of loops were made in place, or stored iteration by iteration.
+    if (results[k].object < 0) store_elements(to, results[k]);
+    else if (equation_.op == Op::fused_region) copy(to, results[k]);
   }
 }
 
-Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs) {
+Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool reads) {
   Env env(g.avals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) env[at(g.inputs[i])] = inputs[i];
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
-    for (Var v : e.inputs) operands.push_back(env[at(v)]);
     b_.at(e.where);
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+      Val& v = env[at(e.inputs[i])];
+      operands.push_back(is_sequence(e, i) ? v : loaded(v));
+    }
     if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
       Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k)
@@ -127,8 +131,15 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs) {
     }
   }
   Vec<Val> outputs;
-  for (Var v : g.outputs) outputs.push_back(env[at(v)]);
+  for (Var v : g.outputs) outputs.push_back(reads ? loaded(env[at(v)]) : env[at(v)]);
   return outputs;
+}
+
+bool RegisterEmitter::is_sequence(const Equation& e, std::size_t operand) {
+  if (e.op != Op::scan) return false;
+  const auto& p = e.as<ScanParams>();
+  return operand >= static_cast<std::size_t>(p.carries) &&
+         operand < static_cast<std::size_t>(p.carries + p.sequences);
 }
 
 // ---- branches and loops -------------------------------------------------------------------------
@@ -153,8 +164,10 @@ Elements RegisterEmitter::flat(const Vec<Val>& values, std::size_t count) const 
 Vec<Val> RegisterEmitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t count) {
   Vec<Val> values(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(count));
   std::size_t next = 0;
-  for (Val& v : values)
+  for (Val& v : values) {
     for (Value& x : v.e) x = all[next++];
+    v.memory = -1;
+  }
   return values;
 }
 
@@ -170,7 +183,7 @@ Vec<Val> RegisterEmitter::control(const GraphBody& g, const Equation& e, const V
   switch (e.op) {
     case Op::cond: return branch(e, operands);
     case Op::while_: return loop_while(e, operands, outermost);
-    case Op::fused_region: return run(*e.as<RegionParams>().body, operands);
+    case Op::fused_region: return run(*e.as<RegionParams>().body, operands, false);
     case Op::batched_call: return run(*e.as<BatchedCallParams>().body, operands);
     case Op::recursive_call: return call(e, operands);
     default: return loop_scan(g, e, operands, outermost);
@@ -311,6 +324,9 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
   Vec<Val> init = begin_carries(operands, carries);
   for (std::size_t i = 0; i < carries; ++i)
     if (width_ > 1 && flags[i]) init[i] = wide(init[i]);
+  Vec<Val> sequences;
+  for (std::size_t i = carries; i < looped; ++i)
+    sequences.push_back(laid_out(g.aval(e.inputs[i]), operands[i]));
   const std::size_t results = p.body->outputs.size();
   Vec<Object> given;
   for (std::size_t k = carries; k < results; ++k)
@@ -323,7 +339,7 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
         const Value row = p.reverse ? b_.sub(index_number(p.length - 1), iteration) : iteration;
         Vec<Val> inputs = unflat(c, init, carries);
         for (std::size_t i = carries; i < operands.size(); ++i)
-          inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i],
+          inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), sequences[i - carries],
                                                 p.body->aval(p.body->inputs[i]), row)
                                       : operands[i]);
         const Flags outside = restrict_writes(init);
@@ -345,9 +361,33 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
   out.resize(results);
   for (std::size_t k = carries; k < results && !outermost; ++k) {
     const Object& o = given[k - carries];
-    out[k] = form_.in_registers(g.aval(e.outputs[k])) ? elements_of(o) : kept(o);
+    out[k] = form_.in_registers(g.aval(e.outputs[k])) ? unread(o) : kept(o);
   }
   return out;
+}
+
+Val RegisterEmitter::laid_out(const Aval& whole, const Val& sequence) {
+  if (sequence.memory >= 0) return kept(objects_[static_cast<std::size_t>(sequence.memory)]);
+  if (sequence.object >= 0 || !form_.lays_out(whole)) return sequence;
+  const Object array = own_array(whole);
+  store_elements(array, sequence);
+  return kept(array);
+}
+
+Val RegisterEmitter::unread(const Object& o) {
+  Val v;
+  v.memory = static_cast<int>(objects_.size());
+  objects_.push_back(o);
+  objects_.back().writable = false;
+  return v;
+}
+
+const Val& RegisterEmitter::loaded(Val& v) {
+  if (v.memory >= 0 && v.e.empty()) {
+    Val elements = elements_of(objects_[static_cast<std::size_t>(v.memory)]);
+    v.e = std::move(elements.e);
+  }
+  return v;
 }
 
 Val RegisterEmitter::element(const Aval& whole, const Val& sequence, const Aval& one, Value row) {

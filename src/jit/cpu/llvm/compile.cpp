@@ -70,12 +70,15 @@ LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
   return slot;
 }
 
-// no-verify-fixpoint: the default ends the process when one iteration was not enough.
+// early-cse first: what sin and cos of one value share is not the same any more once instcombine
+// has been there. no-verify-fixpoint: the default ends the process when one iteration was not
+// enough.
 constexpr const char *plain_passes =
-                         "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,"
+                         "function(early-cse,instcombine<no-verify-fixpoint>,early-cse<memssa>,"
                          "loop-mssa(licm),simplifycfg)",
                      *counting_passes =
-                         "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,"
+                         "function(simplifycfg,early-cse,instcombine<no-verify-fixpoint>,"
+                         "early-cse<memssa>,"
                          "loop-mssa(licm),simplifycfg,loop(indvars),correlated-propagation,"
                          "loop-load-elim,instcombine<no-verify-fixpoint>,simplifycfg)",
                      // what one call has compared, those inside of it need not

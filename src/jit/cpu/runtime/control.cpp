@@ -52,7 +52,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     for (const RecursiveBody& f : form->functions) functions_.push_back(f.name);
     constants_ = form->constants;
     lane_axes_ = form->axes;
-    lanes_first_ = lane_count_ >= 0 && functions_.empty() &&
+    lanes_first_ = (lane_count_ >= 0 || e.op == Op::fused_region) && functions_.empty() &&
                    !any_of(form->axes, [](int axis) { return axis > 0; });
     if (!Planning::now())
       in_registers_ =

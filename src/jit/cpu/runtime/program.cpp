@@ -52,8 +52,9 @@ class HostTarget : public PipelineTarget {
 
   // What these make has no number of rows.
   bool wants(std::string_view pass) const override {
-    return !rows_ || (pass != "form_fused_regions" && pass != "chain_products" &&
-                      pass != "give_results_stages" && pass != "pair_kernels");
+    return !rows_ ||
+           (pass != "form_fused_regions" && pass != "form_single_regions" &&
+            pass != "chain_products" && pass != "give_results_stages" && pass != "pair_kernels");
   }
 
  private:
@@ -112,14 +113,16 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     chains_ += steps_[k].chain != nullptr;
     epilogues_ += steps_[k].has_epilogue();
     interpreted_ += steps_[k].kind == Step::Kind::equation;
+    const bool makes_buffers =
+        steps_[k].kind == Step::Kind::control || steps_[k].kind == Step::Kind::equation;
+    makes_buffers_ = makes_buffers_ || makes_buffers;
     const bool region =
-        steps_[k].kind == Step::Kind::control &&
+        steps_[k].control &&
         g.equations[static_cast<std::size_t>(steps_[k].equation)].op == Op::fused_region;
     regions_ += region;
-    loops_ += steps_[k].kind == Step::Kind::control && !region;
+    loops_ += steps_[k].control && !region;
     bytes_ += steps_[k].bytes;
   }
-  makes_buffers_ = interpreted_ + loops_ + regions_ > 0;
   by_rows_ = most_rows_ > 0 && plain() && cut_by_rows();
   if (timeline_wanted()) name_steps();
   if (planned_) return;
@@ -193,11 +196,13 @@ void Program::compile_steps(const Backend& backend) {
                any_of(fusion_.graph.equations,
                       [&](const Equation& other) { return among(other.inputs); });
       };
-      const Kernel* kernel = most_rows_ > 0 ? step.control->kernel_of_rows() : nullptr;
+      const Kernel* kernel = most_rows_ > 0 || step.control->lane_count() < 0
+                                 ? step.control->kernel_of_rows()
+                                 : nullptr;
       if (kernel && !any_of(e.outputs, [&](Var v) { return !is_read(v); })) {
         step.kind = Step::Kind::rows;
         step.kernel = *kernel;
-        step.iterations = step.control->lane_count();
+        step.iterations = std::max<std::int64_t>(step.control->lane_count(), 1);
         for (const auto& list : {std::span<const Var>(e.inputs.begin(), e.inputs.size()),
                                  std::span<const Var>(e.outputs.begin(), e.outputs.size())})
           for (Var v : list) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);

@@ -37,6 +37,8 @@ class Program : public Executable {
   /// each: then run_rows may work on fewer rows, if by_rows().
   Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned = {},
           std::int64_t most_rows = 0);
+  bool runs_into() const override;
+  void run_into(std::span<const void* const> inputs, std::span<void* const> results) override;
   std::span<const std::size_t> overwritten() const override {
     return {overwritten_.begin(), overwritten_.size()};
   }
@@ -185,7 +187,7 @@ class Program : public Executable {
   void share(Step& step) const;
   static void run_transform(const Step& step, const FftSpec& spec, void* const* pointers);
   [[noreturn]] void fail_in(const Step& step, const Error& error) const;
-  void place_in(void** pointers, const BufferRef& arena) const;
+  void place_in(void** pointers, void* arena) const;
   /// A step of plain programs; true: on several threads.
   static bool run_step(const Step& step, void* const* pointers, const PackedOperands& packed);
   void count_runs(std::uint64_t runs, std::uint64_t parallel) const;

@@ -103,11 +103,15 @@ std::string Program::bindings_of(const Step& s, const printer::Names& names) con
 
 Vec<CallSite> Program::lines_of(const Step& s) const {
   Vec<CallSite> lines;
-  const auto add = [&](int equation) {
-    const CallSite w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
+  const auto add_line = [&](CallSite w) {
     const bool known = any_of(
         lines, [&](CallSite l) { return l.line == w.line && std::strcmp(l.file, w.file) == 0; });
     if (w.file && !known) lines.push_back(w);
+  };
+  const auto add = [&](int equation) {
+    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+    if (e.op != Op::fused_region) return add_line(e.where);
+    for (const Equation& inside : e.as<RegionParams>().body->equations) add_line(inside.where);
   };
   for (int e : {s.equation, s.then})
     if (e >= 0) add(e);

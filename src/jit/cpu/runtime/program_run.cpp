@@ -35,7 +35,7 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   } catch (const Error& error) {
     fail(error.kind(), error.what(), line_of_largest(fusion_.graph));
   }
-  place_in(pointers.data(), arena);
+  place_in(pointers.data(), arena ? arena->data : nullptr);
   Vec<BufferRef> produced;
   if (makes_buffers_) produced.resize(pointers.size());
 
@@ -78,6 +78,28 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   return results;
 }
 
+bool Program::runs_into() const {
+  return !makes_buffers_ && !planned_ && over_inputs_.empty() &&
+         !any_of(outputs_, [](const Output& o) { return o.slot_output < 0; });
+}
+
+void Program::run_into(std::span<const void* const> inputs, std::span<void* const> results) {
+  const Span span("run", "run program");
+  SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
+  const GraphBody& g = fusion_.graph;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i)
+    pointers[static_cast<std::size_t>(g.inputs[i])] = const_cast<void*>(inputs[i]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i];
+  alignas(64) std::byte small[1024];
+  BufferRef arena;
+  if (plan_.arena_bytes > sizeof small) arena = allocate(plan_.arena_bytes, "intermediate results");
+  place_in(pointers.data(), arena ? arena->data : small);
+  std::uint64_t parallel = 0;
+  for (const Step& step : steps_) parallel += run_step(step, pointers.data(), {});
+  count_runs(1, parallel);
+}
+
 // Memory for what a step works in could not be had: its line, unless a step inside has told one.
 void Program::fail_in(const Step& step, const Error& error) const {
   const Vec<CallSite> lines = lines_of(step);
@@ -87,13 +109,12 @@ void Program::fail_in(const Step& step, const Error& error) const {
 }
 
 // Where results begin in others' memory and in the arena, once those have addresses.
-void Program::place_in(void** pointers, const BufferRef& arena) const {
+void Program::place_in(void** pointers, void* arena) const {
   for (const Placed& p : placed_) {
     void* const block =
         p.output >= 0
             ? pointers[static_cast<std::size_t>(outputs_[static_cast<std::size_t>(p.output)].var)]
-        : arena ? arena->data
-                : nullptr;
+            : arena;
     // none where all that lies there is empty
     if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block) + p.offset;
   }
@@ -338,7 +359,7 @@ void Program::bind(Frame& frame, std::span<const void* const> inputs,
   for (const auto& [v, i] : over_inputs_) pointers[v] = const_cast<void*>(inputs[i]);
   for (std::size_t i = 0; i < outputs_.size(); ++i)
     if (outputs_[i].slot_output >= 0) pointers[outputs_[i].var] = results[i];
-  place_in(pointers, frame.arena);
+  place_in(pointers, frame.arena ? frame.arena->data : nullptr);
 }
 
 void Program::run(Frame& frame, std::span<const void* const> inputs,

@@ -1,0 +1,303 @@
+// Single regions: which equations join one, and where they are cut.
+#include "single_regions.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "../../trace/base/hash_map.hpp"
+#include "../../trace/ir/axis_map.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../nest/schedule.hpp"
+#include "lane_form.hpp"
+
+namespace vt::detail {
+
+namespace single_regions {
+
+/// What the emitter has once for each element. A step takes as long as so many of them, about: it
+/// is found, called and goes through memory.
+constexpr std::int64_t operations_of_a_step = 300;
+/// Longer functions take more than their share to compile.
+constexpr std::int64_t most_operations = 3000;
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+GraphBody compacted(const GraphBody&);
+
+class Former {
+ public:
+  Former(const GraphBody& graph, const RegisterLimits& limits, std::int64_t frame)
+      : graph_(graph), limits_(limits), frame_(frame) {}
+
+  /// Nothing where no two equations go together.
+  std::optional<GraphBody> run(FunctionRef<std::size_t(const GraphBody&)> steps_of) {
+    find_members();
+    if (count_if(inside_, [](bool in) { return in; }) < 2) return std::nullopt;
+    GraphBody with = graph_;
+    with.equations.clear();
+    Vec<Piece> formed;
+    for (const Vec<int>& stage : stages()) {
+      for (int i : stage)
+        if (!inside_[at(i)]) with.equations.push_back(graph_.equations[at(i)]);
+      Piece piece;
+      const auto close = [&] {
+        if (std::optional<Equation> region = region_of(piece, steps_of)) {
+          with.equations.push_back(std::move(*region));
+          formed.push_back(std::move(piece));
+        } else {
+          for (int i : piece.members) with.equations.push_back(graph_.equations[at(i)]);
+        }
+        piece = {};
+      };
+      for (int i : stage) {
+        if (!inside_[at(i)]) continue;
+        if (piece.operations + operations_[at(i)] > most_operations) close();
+        piece.members.push_back(i);
+        piece.operations += operations_[at(i)];
+      }
+      if (!piece.members.empty()) close();
+    }
+    if (formed.empty()) return std::nullopt;
+    // What is around them may have made parts of them as it read them, at no cost.
+    if (!all_inside() && !saves_steps(formed, steps_of(graph_), steps_of(with)))
+      return std::nullopt;
+    return compacted(with);
+  }
+
+ private:
+  struct Piece {
+    Vec<int> members;
+    std::int64_t operations = 0;
+  };
+
+  bool all_inside() const {
+    for (std::size_t i = 0; i < inside_.size(); ++i)
+      if (!inside_[i] && family_of(graph_.equations[i].op) != Family::leaf) return false;
+    return true;
+  }
+  static bool saves_steps(const Vec<Piece>& formed, std::size_t before, std::size_t after) {
+    std::int64_t operations = 0;
+    for (const Piece& p : formed) operations += p.operations;
+    return after < before &&
+           operations <= operations_of_a_step * static_cast<std::int64_t>(before - after);
+  }
+
+  void find_members() {
+    const std::size_t count = graph_.equations.size();
+    maker_.assign(graph_.avals.size(), -1);
+    reads_.assign(graph_.avals.size(), 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+      for (Var v : graph_.equations[i].inputs) ++reads_[at(v)];
+    }
+    for (Var v : graph_.outputs) ++reads_[at(v)];
+    inside_.assign(count, false);
+    operations_.assign(count, 0);
+    for (std::size_t i = 0; i < count; ++i) inside_[i] = fits(i);
+    leave_copies_outside();
+  }
+
+  bool is_small(Var v) const { return graph_.aval(v).elements() <= limits_.moved; }
+
+  /// May the equation be part of a region? What it computes there, in operations.
+  bool fits(std::size_t i) {
+    const Equation& e = graph_.equations[i];
+    if (e.outputs.empty() || lanes_of(e) || family_of(e.op) == Family::leaf) return false;
+    const Aval& out = graph_.aval(e.outputs[0]);
+    const auto all_small = [&](const auto& list) {
+      return !any_of(list, [&](Var v) { return !is_small(v); });
+    };
+    std::int64_t& operations = operations_[i];
+    if (may_be_register_kernel(e.op)) {
+      // Loops take as long in a function of their own, and better one with SIMD lanes.
+      const GraphBody one = alone(graph_, e);
+      if (calls_recursion(one)) return false;
+      const std::optional<LaneForm> form = register_form(one, frame_, limits_);
+      return form && !*form && fits_alone(e);
+    }
+    if (!all_small(e.outputs)) return false;
+    switch (family_of(e.op)) {
+      case Family::unary:
+      case Family::binary:
+      case Family::select:
+        operations = out.elements() * std::max(1, op_weight(e.op, out.dtype));
+        return all_small(e.inputs) && (!limits_.has_code || limits_.has_code(e.op));
+      case Family::shape: return all_small(e.inputs);
+      case Family::reduce:
+        operations = graph_.aval(e.inputs[0]).elements();
+        return all_small(e.inputs) && !reduced_axes(e).empty();
+      case Family::contract:
+        if (e.op != Op::dot_general || !all_small(e.inputs)) return false;
+        operations = out.elements();
+        for (int axis : e.as<DotParams>().lhs_contract)
+          operations *= graph_.aval(e.inputs[0]).shape[axis_index(axis)];
+        return true;
+      case Family::cumulative:
+        operations = out.elements();
+        return all_small(e.inputs) && fits_alone(e);
+      case Family::index:
+        operations = out.elements();
+        return (e.op == Op::slice || all_small(e.inputs)) && fits_alone(e);
+      default: return false;
+    }
+  }
+
+  bool fits_alone(const Equation& e) const {
+    GraphBody body = alone(graph_, e);
+    Equation whole = region(std::make_shared<const GraphBody>(body));
+    whole.inputs.assign(body.inputs.begin(), body.inputs.end());
+    whole.outputs.assign(body.outputs.begin(), body.outputs.end());
+    body.equations.clear();
+    body.equations.push_back(std::move(whole));
+    const std::optional<LaneForm> form = register_form(body, frame_, limits_);
+    // Where single elements are picked from arrays, those lie in memory: not in a region that
+    // computes on values of that size.
+    return form && form->most_in_registers == limits_.moved;
+  }
+
+  static Equation region(GraphRef body) {
+    Equation e;
+    e.op = Op::fused_region;
+    e.params = make_params(RegionParams{std::move(body), {}});
+    return e;
+  }
+
+  /// The equations of a piece as one, if they go together and would be several steps.
+  std::optional<Equation> region_of(const Piece& of,
+                                    FunctionRef<std::size_t(const GraphBody&)> steps_of) const {
+    const Vec<int>& piece = of.members;
+    if (piece.size() < 2) return std::nullopt;
+    auto body = std::make_shared<GraphBody>();
+    HashMap<Var, Var> names;
+    HashMap<Var, int> read_inside;
+    Vec<Var> from_outside;
+    const auto inner = [&](Var v) {
+      const auto name = names.emplace(v, -1);
+      if (name.fresh) {
+        const Aval& a = graph_.aval(v);
+        name.entry->second = body->fresh(Aval(a.dtype, a.shape));
+      }
+      return name.entry->second;
+    };
+    const auto add = [&](Equation e) {
+      for (Var& v : e.inputs) v = inner(v);
+      for (Var& v : e.outputs) v = inner(v);
+      body->equations.push_back(std::move(e));
+    };
+    for (int i : piece)
+      for (Var v : graph_.equations[at(i)].inputs) ++read_inside[v];
+    for (int i : piece) {
+      const Equation& e = graph_.equations[at(i)];
+      for (Var v : e.inputs) {
+        if (names.contains(v)) continue;
+        const int made = maker_[at(v)];
+        if (made >= 0 && is_number(graph_.equations[at(made)])) {
+          add(graph_.equations[at(made)]);
+          continue;
+        }
+        from_outside.push_back(v);
+        body->inputs.push_back(inner(v));
+      }
+      add(e);
+    }
+    Vec<Var> results;
+    for (int i : piece)
+      for (Var v : graph_.equations[at(i)].outputs) {
+        const auto* inside = read_inside.find(v);
+        if (reads_[at(v)] == (inside == read_inside.end() ? 0 : inside->second)) continue;
+        results.push_back(v);
+        body->outputs.push_back(inner(v));
+      }
+    if (results.empty()) return std::nullopt;  // nobody asks
+    const std::size_t steps = steps_of(*body);
+    if (!saves_steps({of}, steps, 1)) return std::nullopt;
+    Equation whole = region(std::move(body));
+    whole.inputs.assign(from_outside.begin(), from_outside.end());
+    whole.outputs.assign(results.begin(), results.end());
+    for (int i : piece)
+      if (graph_.equations[at(i)].where.file) whole.where = graph_.equations[at(i)].where;
+    if (!register_form(alone(graph_, whole), frame_, limits_)) return std::nullopt;
+    return whole;
+  }
+
+  /// Made again in each region that reads it: no memory is read for it.
+  bool is_number(const Equation& e) const {
+    return (e.op == Op::full || e.op == Op::iota) && is_small(e.outputs[0]);
+  }
+
+  // What only moves elements for a reader outside: a kernel does it as it reads.
+  void leave_copies_outside() {
+    Vec<bool> read(graph_.avals.size());
+    for (Var v : graph_.outputs) read[at(v)] = true;
+    for (std::size_t i = inside_.size(); i-- > 0;) {
+      const Equation& e = graph_.equations[i];
+      const bool moves = family_of(e.op) == Family::shape || e.op == Op::slice;
+      if (moves && !read[at(e.outputs[0])]) inside_[i] = false;
+      for (Var v : e.inputs) read[at(v)] = read[at(v)] || inside_[i];
+    }
+  }
+
+  /// Equations in an order in which those of a stage have nothing from outside between them.
+  Vec<Vec<int>> stages() const {
+    Vec<int> stage(graph_.equations.size(), 0);
+    Vec<Vec<int>> all;
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      for (Var v : graph_.equations[i].inputs) {
+        if (maker_[at(v)] < 0) continue;
+        const auto m = static_cast<std::size_t>(maker_[at(v)]);
+        stage[i] = std::max(stage[i], stage[m] + (inside_[m] && !inside_[i]));
+      }
+      if (at(stage[i]) >= all.size()) all.resize(at(stage[i]) + 1);
+      all[at(stage[i])].push_back(static_cast<int>(i));
+    }
+    return all;
+  }
+
+  const GraphBody& graph_;
+  const RegisterLimits& limits_;
+  const std::int64_t frame_;
+  Vec<bool> inside_;              ///< per equation
+  Vec<std::int64_t> operations_;  ///< per equation
+  Vec<int> maker_;                ///< the equation that makes a value; −1: none
+  Vec<int> reads_;                ///< how often a value is read, or given as a result
+};
+
+/// Without equations and values that nothing reads.
+GraphBody compacted(const GraphBody& g) {
+  Vec<bool> read(g.avals.size());
+  for (Var v : g.outputs) read[at(v)] = true;
+  Vec<bool> kept(g.equations.size());
+  for (std::size_t i = g.equations.size(); i-- > 0;) {
+    const Equation& e = g.equations[i];
+    kept[i] = any_of(e.outputs, [&](Var v) { return read[at(v)]; });
+    for (Var v : e.inputs) read[at(v)] = read[at(v)] || kept[i];
+  }
+  GraphBody to;
+  Vec<Var> names(g.avals.size(), -1);
+  const auto renamed = [&](Var v) { return names[at(v)] = to.fresh(g.aval(v)); };
+  for (Var v : g.inputs) to.inputs.push_back(renamed(v));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (!kept[i]) continue;
+    Equation e = g.equations[i];
+    for (Var& v : e.inputs) v = names[at(v)];
+    for (Var& v : e.outputs) v = renamed(v);
+    to.equations.push_back(std::move(e));
+  }
+  for (Var v : g.outputs) to.outputs.push_back(names[at(v)]);
+  return to;
+}
+
+}  // namespace single_regions
+
+GraphBody form_single_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame,
+                              FunctionRef<std::size_t(const GraphBody&)> steps_of) {
+  for (const Equation& e : graph.equations)
+    if (has_effect(e)) return graph;  // which would have to keep their order
+  std::optional<GraphBody> formed = single_regions::Former(graph, limits, frame).run(steps_of);
+  return formed ? std::move(*formed) : std::move(graph);
+}
+
+}  // namespace vt::detail

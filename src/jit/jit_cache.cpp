@@ -370,6 +370,15 @@ std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* c
 
 namespace jit_program {
 
+/// Null where there is no memory: the usual call tells of it.
+BufferRef allocate_if_there(std::size_t bytes) {
+  try {
+    return allocate(bytes, "a result");
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 bool overlaps(const void* a, std::size_t bytes, const void* b, std::size_t others) {
   const auto *p = static_cast<const char*>(a), *q = static_cast<const char*>(b);
   return p < q + others && q < p + bytes;
@@ -386,7 +395,11 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
   const GraphBody& g = *program->graph;
   for (Var v : g.outputs) {
     const Aval& aval = g.aval(v);
-    BufferRef buffer = allocate(aval.bytes(), "a result");
+    BufferRef buffer = jit_program::allocate_if_there(aval.bytes());
+    if (!buffer) {
+      results.tensors.clear();
+      return false;
+    }
     memory.push_back(buffer->data);
     results.tensors.push_back(made_at(where, from_buffer(std::move(buffer), aval)));
   }
@@ -421,7 +434,8 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
     for (std::size_t k = 0; k < i && apart; ++k)
       apart = !jit_program::overlaps(own, bytes, memory[k], g.aval(g.outputs[k]).bytes());
     if (!apart) {
-      elsewhere.emplace_back(i, allocate(bytes, "a result"));
+      elsewhere.emplace_back(i, jit_program::allocate_if_there(bytes));
+      if (!elsewhere.back().second) return false;
       own = elsewhere.back().second->data;
     }
     memory.push_back(own);

@@ -67,7 +67,8 @@ std::vector<Small> small_programs() {
   add("predicates",
       [](In a) -> Tensors {
         const Tensor p = a[0] > 0.0f, q = a[1] < 1.0f;
-        return {vt::all(vt::logical_and(p, q)), vt::any(p), vt::where(p, 1.0f, a[0]), vt::sum(p.astype(vt::i32))};
+        return {vt::all(vt::logical_and(p, q)), vt::any(p), vt::where(p, 1.0f, a[0]),
+                vt::sum(p.astype(vt::i32))};
       },
       {values(vt::f32, {5}, 4), values(vt::f32, {5}, 5)});
   add("picked by numbers",

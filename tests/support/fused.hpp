@@ -13,7 +13,9 @@ class FusedTarget : public vt::detail::PipelineTarget {
  public:
   explicit FusedTarget(const vt::detail::FuseOptions& options) { fuse = options; }
   bool wants(std::string_view pass) const override {
-    if (pass == "split_scans" || pass == "form_fused_regions" || pass == "mask_lanes") return false;
+    if (pass == "split_scans" || pass == "form_fused_regions" || pass == "form_single_regions" ||
+        pass == "mask_lanes")
+      return false;
     return fuse.matrix_products ||
            (pass != "prepare_convolutions" && pass != "sum_before_products" &&
             pass != "order_product_operands" && pass != "attach_epilogues");

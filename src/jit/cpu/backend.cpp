@@ -51,7 +51,7 @@ class CpuBackend : public Backend {
   Kernel compile_matrices(const LinalgSpec& spec, int& simd_lanes, bool hurry) const override {
     simd_lanes = matrix_lanes(spec, host_target());
     if (simd_lanes == 0 || Planning::now()) return {};
-    const std::string key = matrices_key(spec);
+    const std::string key = matrices_key(spec, simd_lanes);
     const auto emit = [=](IrBuilder& b) { emit_matrices(b, "matrices", spec); };
     return Code::as_kernel(cached_code(key, "matrices", emit, hurry));
   }

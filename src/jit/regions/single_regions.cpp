@@ -62,8 +62,8 @@ class Former {
     }
     if (formed.empty()) return std::nullopt;
     // What is around them may have made parts of them as it read them, at no cost.
-    if (!all_inside() && !saves_steps(formed, steps_of(graph_), steps_of(with)))
-      return std::nullopt;
+    const bool all_of_it = formed.size() == 1 && all_inside();
+    if (!all_of_it && !saves_steps(formed, steps_of(graph_), steps_of(with))) return std::nullopt;
     return compacted(with);
   }
 

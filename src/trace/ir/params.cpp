@@ -308,4 +308,33 @@ bool equal(const GraphBody& a, const GraphBody& b) {
   return true;
 }
 
+GatherParams gather_of(const ScatterParams& s, const Shape& operand, const Shape& updates) {
+  GatherParams g{s.update_window_dims,
+                 s.inserted_window_dims,
+                 s.scatter_dims_to_operand_dims,
+                 s.operand_batching_dims,
+                 s.indices_batching_dims,
+                 {},
+                 s.mode};
+  std::size_t window = 0;
+  for (int d = 0; d < operand.rank(); ++d) {
+    const bool absent = s.inserted_window_dims.contains(d) || s.operand_batching_dims.contains(d);
+    g.slice_sizes.push_back(
+        absent ? 1 : updates[static_cast<std::size_t>(s.update_window_dims[window++])]);
+  }
+  return g;
+}
+
+ScatterParams scatter_of(const GatherParams& g) {
+  return {g.offset_dims,           g.collapsed_slice_dims,  g.start_index_map,
+          g.operand_batching_dims, g.indices_batching_dims, g.mode};
+}
+
+bool is_one_update(const ScatterParams& p, const Shape& indices) {
+  for (int d = 0; d + 1 < indices.rank(); ++d)
+    if (indices[static_cast<std::size_t>(d)] != 1 && !p.indices_batching_dims.contains(d))
+      return false;
+  return true;
+}
+
 }  // namespace vt::detail

@@ -140,6 +140,12 @@ struct ScatterParams {
   bool unique = false;  ///< the caller promises that no element is written twice
   bool operator==(const ScatterParams&) const = default;
 };
+/// The gather that reads what a scatter with these parameters writes.
+GatherParams gather_of(const ScatterParams&, const Shape& operand, const Shape& updates);
+/// The scatter that writes what a gather with these parameters reads.
+ScatterParams scatter_of(const GatherParams&);
+/// Does a scatter at such indices write one window, or one for each index of its batch?
+bool is_one_update(const ScatterParams&, const Shape& indices);
 /// Rows first … first + count − 1 (along axis 0) of an operand of rows, or of a result of rows_add.
 /// operand −1: of none; rows gives zeros there, and rows_add leaves them out.
 struct RowRun {

@@ -241,7 +241,7 @@ Var select(Pass& p, const Candidate& c) {
     return p.emit(Op::select, {condition, e->inputs[1], no});
   if (const Equation* e = p.def(no, Op::select); e && e->inputs[0] == condition)
     return p.emit(Op::select, {condition, yes, e->inputs[2]});
-  return Pass::none;
+  return select_of_updates(p, c);
 }
 
 // --- conversions ---------------------------------------------------------------------------------

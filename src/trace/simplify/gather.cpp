@@ -1,4 +1,5 @@
-// Rewrite rules of gather and scatter whose indices only count: they become slices, or vanish.
+// Rewrite rules of gather and scatter whose indices only count: they become slices, or vanish. And
+// of a choice between an array and what updates make of it.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -232,6 +233,105 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   for (std::size_t i = 0; i < shape.size(); ++i)
     inputs.push_back(p.full(Scalar(box->start[i]), Aval(DType::i64, Shape{})));
   return p.emit(Op::dynamic_update_slice, ParamsRef{}, inputs);
+}
+
+namespace updates {
+
+bool is_update(const Equation& e) {
+  return e.op == Op::dynamic_update_slice || (e.op >= Op::scatter && e.op <= Op::scatter_max);
+}
+Var written(const Equation& e) { return e.inputs[e.op == Op::dynamic_update_slice ? 1 : 2]; }
+
+/// Is `v` made of `of` by updates alone?
+bool made_of(const Pass& p, Var v, Var of) {
+  constexpr int most = 8;
+  for (int k = 0; k < most && v != of; ++k) {
+    const Equation* e = p.def(v);
+    if (!e || !is_update(*e)) return false;
+    v = e->inputs[0];
+  }
+  return v == of;
+}
+
+/// The condition for what an update writes, if it is one for the whole array, or one for each
+/// element of the scatter's batch.
+std::optional<Var> condition_of_writes(Pass& p, Var condition, const Equation& update) {
+  const Shape& shape = p.shape(written(update));
+  Var value = condition;
+  const Equation* const spread = p.def(condition, Op::broadcast_in_dim);
+  if (spread) value = spread->inputs[0];
+  if (p.shape(value).empty())
+    return condition == value ? condition : p.broadcast(value, shape, Axes());
+  if (!spread || update.op == Op::dynamic_update_slice) return std::nullopt;
+  const auto& s = update.as<ScatterParams>();
+  const Axes& axes = spread->as<BroadcastParams>().axes;
+  Axes of_updates;  // that are no part of windows, in the order of the indices' axes
+  for (int d = 0; d < shape.rank(); ++d)
+    if (!s.update_window_dims.contains(d)) of_updates.push_back(d);
+  Axes to;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const auto* const batch =
+        std::find(s.operand_batching_dims.begin(), s.operand_batching_dims.end(), axes[a]);
+    if (batch == s.operand_batching_dims.end()) return std::nullopt;
+    const int of_indices =
+        s.indices_batching_dims[static_cast<std::size_t>(batch - s.operand_batching_dims.begin())];
+    to.push_back(of_updates[axis_index(of_indices)]);
+    if (p.shape(value)[a] != shape[axis_index(to.back())]) return std::nullopt;
+  }
+  if (!std::is_sorted(to.begin(), to.end())) return std::nullopt;
+  return p.broadcast(value, shape, to);
+}
+
+/// What an array holds where an update would write.
+Var read_there(Pass& p, const Equation& update, Var array) {
+  SmallVec<Var, 6> operands(update.inputs.begin(), update.inputs.end());
+  operands[0] = array;
+  if (update.op == Op::dynamic_update_slice) {
+    operands.erase(operands.begin() + 1);
+    return p.emit(Op::dynamic_slice, make_params(ShapeParams{p.shape(update.inputs[1])}), operands);
+  }
+  GatherParams g = gather_of(update.as<ScatterParams>(), p.shape(array), p.shape(written(update)));
+  operands.pop_back();
+  return p.emit(Op::gather, make_params(std::move(g)), operands);
+}
+
+}  // namespace updates
+
+Var select_of_updates(Pass& p, const Candidate& c) {
+  using namespace updates;
+  const Var condition = c.in(0);
+  for (const bool on_true : {true, false}) {
+    const Var updated = c.in(on_true ? 1 : 2), plain = c.in(on_true ? 2 : 1);
+    if (updated == plain || p.shape(updated) != c.aval.shape || p.shape(plain) != c.aval.shape ||
+        !made_of(p, updated, plain))
+      continue;
+    const Equation update = *p.def(updated);
+    const bool combines = update.op != Op::dynamic_update_slice && update.op != Op::scatter;
+    if (combines && !is_one_update(update.as<ScatterParams>(), p.shape(update.inputs[1]))) continue;
+    if (2 * p.aval(written(update)).elements() > c.aval.elements()) continue;
+    const std::optional<Var> chosen = condition_of_writes(p, condition, update);
+    if (!chosen) continue;
+    const auto select = [&](Var which, Var then, Var otherwise) {
+      return on_true ? p.emit(Op::select, {which, then, otherwise})
+                     : p.emit(Op::select, {which, otherwise, then});
+    };
+    const Var array =
+        update.inputs[0] == plain ? plain : select(condition, update.inputs[0], plain);
+    const Var old = read_there(p, update, array);
+    Var now = written(update);
+    if (combines) {
+      const Op combine = update.op == Op::scatter_add   ? Op::add
+                         : update.op == Op::scatter_mul ? Op::mul
+                         : update.op == Op::scatter_min ? Op::min
+                                                        : Op::max;
+      now = p.emit(combine, {old, now});
+    }
+    SmallVec<Var, 6> operands(update.inputs.begin(), update.inputs.end());
+    operands[0] = array;
+    operands[update.op == Op::dynamic_update_slice ? 1 : 2] = select(*chosen, now, old);
+    return p.emit(combines ? Op::scatter : update.op, update.params, operands);
+  }
+  return Pass::none;
 }
 
 }  // namespace vt::detail::simplification

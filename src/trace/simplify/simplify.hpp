@@ -190,6 +190,9 @@ Var simplify_shape(Pass&, const Candidate&);
 Var simplify_index(Pass&, const Candidate&);
 Var simplify_gather(Pass&, const Candidate&);
 Var simplify_scatter(Pass&, const Candidate&);
+/// select(condition, a, b) where one of the two is the other with some elements overwritten, and
+/// the condition is one for each array: only those elements are chosen.
+Var select_of_updates(Pass&, const Candidate&);
 Var simplify_reduction(Pass&, const Candidate&);
 Var simplify_dot(Pass&, const Candidate&);
 Var simplify_conv(Pass&, const Candidate&);

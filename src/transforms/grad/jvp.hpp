@@ -130,8 +130,5 @@ const JvpRule& rule_of(Op);
 /// the updates.
 Tensor met_by_updates(const ScatterParams&, const Tensor& operand, const Tensor& indices,
                       const Shape& updates);
-/// The scatter that writes what a gather with these parameters reads.
-ScatterParams scatter_of(const GatherParams&);
-
 }  // namespace jvp_rules
 }  // namespace vt::detail

@@ -52,12 +52,13 @@ std::vector<Tensor> push_linear(const LinearPart& part, std::span<const Tensor> 
   return all;
 }
 
-std::vector<Tensor> pull_linear(const LinearPart& part, std::span<const Tensor> cotangents) {
+std::vector<Tensor> pull_linear(const LinearPart& part, std::span<const Tensor> cotangents,
+                                std::span<const Tensor> sums) {
   std::vector<Tensor> varying(part.graph.outputs.size());
   for (std::size_t i = 0; i < part.tangent_of.size(); ++i)
     if (part.tangent_of[i] >= 0)
       varying[static_cast<std::size_t>(part.tangent_of[i])] = cotangents[i];
-  return transpose_graph(part.graph, part.wanted.size(), part.residuals, varying);
+  return transpose_graph(part.graph, part.wanted.size(), part.residuals, varying, sums);
 }
 
 namespace grad_entry {

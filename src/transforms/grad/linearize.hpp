@@ -36,6 +36,8 @@ LinearPart linearize_call(const FlatFunction& f, const GradCall& call);
 
 /// Undefined Tensors are zeros, in arguments and results.
 std::vector<Tensor> push_linear(const LinearPart&, std::span<const Tensor> tangents);
-std::vector<Tensor> pull_linear(const LinearPart&, std::span<const Tensor> cotangents);
+/// `sums`: see transpose_graph.
+std::vector<Tensor> pull_linear(const LinearPart&, std::span<const Tensor> cotangents,
+                                std::span<const Tensor> sums = {});
 
 }  // namespace vt::detail

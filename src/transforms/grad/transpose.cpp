@@ -1,5 +1,6 @@
 // The transpose walk over a linear Graph, and applying one forward.
 #include "transpose.hpp"
+#include "jvp.hpp"
 
 #include <algorithm>
 
@@ -77,7 +78,10 @@ inline int axis_of_run(const SliceParams& p, const Shape& from) {
 class Cotangents {
  public:
   explicit Cotangents(const GraphBody& graph)
-      : graph_(graph), sums_(graph.avals.size()), last_(graph.avals.size(), -1) {}
+      : graph_(graph),
+        sums_(graph.avals.size()),
+        last_(graph.avals.size(), -1),
+        picked_(graph.avals.size(), -1) {}
 
   void add(Var v, Tensor more) {
     if (!more.defined()) return;  // a result that is given twice, once without a cotangent
@@ -90,16 +94,55 @@ class Cotangents {
     pieces_.push_back({axis, start, std::move(ct), last_[index(v)]});
     last_[index(v)] = static_cast<int>(pieces_.size()) - 1;
   }
+  /// What elements that are picked by numbers send back. They are added to the others' in place
+  /// where those are written anyway; on their own they would be a whole array of mostly zeros.
+  void add_picked(const Equation& e, std::span<const Tensor> operands, Tensor ct) {
+    const Var v = e.inputs[0];
+    picks_.push_back(
+        {&e, {operands.begin() + 1, operands.end()}, std::move(ct), picked_[index(v)]});
+    picked_[index(v)] = static_cast<int>(picks_.size()) - 1;
+  }
   /// All of it, when nothing more can come.
   Tensor take(Var v) {
-    Vec<int> here;  // slices come from the last one on, mostly: this is the order in which they lie
-    for (int k = last_[index(v)]; k >= 0; k = piece(k).before) here.push_back(k);
-    if (here.size() < 2 || !add_side_by_side(v, here))
-      for (int k : here) add(v, padded_out(piece(k), graph_.aval(v).shape));
+    add_pieces(v);
+    for (int k = picked_[index(v)]; k >= 0; k = picks_[static_cast<std::size_t>(k)].before)
+      add_pick(v, picks_[static_cast<std::size_t>(k)]);
     return std::move(sums_[index(v)]);
   }
 
  private:
+  void add_pieces(Var v) {
+    Vec<int> here;  // slices come from the last one on, mostly: this is the order in which they lie
+    for (int k = last_[index(v)]; k >= 0; k = piece(k).before) here.push_back(k);
+    if (here.size() < 2 || !add_side_by_side(v, here))
+      for (int k : here) add(v, padded_out(piece(k), graph_.aval(v).shape));
+  }
+
+  struct Pick {
+    const Equation* equation;
+    std::vector<Tensor> places;  ///< indices, or where the slice starts
+    Tensor ct;
+    int before;  ///< the last one of the same value before it
+  };
+  void add_pick(Var v, Pick& pick) {
+    Tensor& sum = sums_[index(v)];
+    const bool first = !sum.defined();
+    WhereScope line(pick.equation->where);
+    if (first) sum = grad_build::zeros(graph_.aval(v));
+    if (pick.equation->op == Op::gather) {
+      sum = emit(Op::scatter_add, make_params(scatter_of(pick.equation->as<GatherParams>())),
+                 {sum, pick.places[0], pick.ct}, {});
+      return;
+    }
+    std::vector<Tensor> operands{sum};
+    operands.insert(operands.end(), pick.places.begin(), pick.places.end());
+    if (!first)
+      pick.ct = grad_build::binary(
+          Op::add, emit(Op::dynamic_slice, pick.equation->params, operands, {}), pick.ct);
+    operands.insert(operands.begin() + 1, pick.ct);
+    sum = emit(Op::dynamic_update_slice, {}, operands, {});
+  }
+
   struct Piece {
     int axis;
     std::int64_t start;
@@ -148,15 +191,18 @@ class Cotangents {
 
   const GraphBody& graph_;
   RecycledVec<Tensor> sums_;
-  Vec<int> last_;  ///< per Var: its last piece, −1: none
+  Vec<int> last_;    ///< per Var: its last piece, −1: none
+  Vec<int> picked_;  ///< … pick
   Vec<Piece> pieces_;
+  Vec<Pick> picks_;
 };
 
 }  // namespace transpose_walk
 
 std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
                                     std::span<const Tensor> rest,
-                                    std::span<const Tensor> cotangents) {
+                                    std::span<const Tensor> cotangents,
+                                    std::span<const Tensor> sums) {
   using namespace transpose_walk;
   const Span span("transform", "transpose");
   Values values(graph, linear, rest);
@@ -179,6 +225,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     if (values.linear[index(graph.outputs[i])] && is_inexact(graph.aval(graph.outputs[i]).dtype))
       ct.add(graph.outputs[i], cotangents[i]);
+  for (std::size_t i = 0; i < sums.size(); ++i) ct.add(graph.inputs[i], sums[i]);
 
   const Tensor none;
   std::vector<Tensor> results, operand_cts;
@@ -206,6 +253,10 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
     for (Var v : e->inputs)  // a predicate or an index made from a tangent
       if (values.linear[index(v)] && !is_inexact(graph.aval(v).dtype))
         transpose_rules::refuse(call);
+    if (e->op == Op::gather || e->op == Op::dynamic_slice) {
+      ct.add_picked(*e, operands, std::move(results[0]));
+      continue;
+    }
     if (!rule.rule) transpose_rules::refuse(call);
     rule.rule(call);
     for (std::size_t i = 0; i < operand_cts.size(); ++i) {

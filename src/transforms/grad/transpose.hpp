@@ -12,10 +12,12 @@ namespace vt::detail {
 
 /// The transpose of `graph` as a linear function of its first `linear` inputs, applied to
 /// `cotangents` (one per output) in the current scope. `rest`: the values of the other inputs.
-/// Undefined Tensors are zeros, in cotangents and results.
+/// Undefined Tensors are zeros, in cotangents and results. `sums`: what the results are added to,
+/// one per linear input, or none.
 std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
                                     std::span<const Tensor> rest,
-                                    std::span<const Tensor> cotangents);
+                                    std::span<const Tensor> cotangents,
+                                    std::span<const Tensor> sums = {});
 
 /// Runs `graph` with the first inputs being `tangents` (undefined: zero), without computing what is
 /// zero.
@@ -66,9 +68,7 @@ void concatenate(const TransposeCall&);
 void pad(const TransposeCall&);
 void rev(const TransposeCall&);
 void slice(const TransposeCall&);
-void dynamic_slice(const TransposeCall&);
 void dynamic_update_slice(const TransposeCall&);
-void gather(const TransposeCall&);
 void scatter(const TransposeCall&);
 void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);

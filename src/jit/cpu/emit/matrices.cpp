@@ -1,6 +1,6 @@
-// cholesky, lu, solve and triangular_solve of small matrices, one matrix per SIMD lane: the
-// algorithms of linalg_kernels.cpp without branches that depend on the matrix. eigh:
-// matrices_eigh.cpp.
+// cholesky, lu, solve and triangular_solve of small matrices, one matrix per SIMD lane, or one at a
+// time by scalars: the algorithms of linalg_kernels.cpp without branches that depend on the matrix.
+// eigh: matrices_eigh.cpp.
 #include "matrices.hpp"
 
 #include <algorithm>
@@ -13,17 +13,28 @@
 
 namespace vt::detail::cpu {
 
+namespace matrix_emission {
+
+/// Are all elements values of the function, so that no loop is left?
+bool in_registers(const LinalgSpec& s, int simd_lanes) {
+  if (s.op == Op::cholesky || simd_lanes == 1) return s.n <= 8 && s.columns <= 8;
+  return s.n <= 6 && s.columns <= 6;
+}
+
+}  // namespace matrix_emission
+
 int matrix_lanes(const LinalgSpec& s, const Target& target) {
   const int simd_lanes = target.simd_lanes(size_of(s.dtype));
-  if (simd_lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 ||
-      s.batch < simd_lanes)
+  if (simd_lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < 1)
     return 0;
+  const bool few = s.batch < simd_lanes;
+  if (few && (s.op == Op::eigh || !matrix_emission::in_registers(s, 1))) return 0;
   switch (s.op) {
     case Op::cholesky:
     case Op::lu:
-    case Op::eigh: return simd_lanes;
+    case Op::eigh: return few ? 1 : simd_lanes;
     case Op::solve:
-    case Op::triangular_solve: return s.columns >= 1 && s.columns <= 16 ? simd_lanes : 0;
+    case Op::triangular_solve: return s.columns < 1 || s.columns > 16 ? 0 : few ? 1 : simd_lanes;
     default: return 0;
   }
 }
@@ -75,7 +86,7 @@ class MatrixEmitter : Frame {
   // Several columns at a time go through those before
   // together: as many sums are in flight, and each element read is used for all of them.
   void cholesky() {
-    const bool registers = n_ <= 8;
+    const bool registers = in_registers(s_, simd_lanes_);
     SimdMatrix a = matrix(n_, n_, registers);
     a.load(in_[0], first_);
     Value positive, largest;
@@ -237,7 +248,7 @@ class MatrixEmitter : Frame {
 
   // Gaussian elimination of a and of the right sides with it: L is not kept.
   void solve() {
-    const bool registers = n_ <= 6 && s_.columns <= 6;
+    const bool registers = in_registers(s_, simd_lanes_);
     SimdMatrix a = matrix(n_, n_, registers), b = matrix(n_, s_.columns, registers),
                inverses = matrix(n_, 1, registers);
     a.load(in_[0], first_);
@@ -284,7 +295,7 @@ class MatrixEmitter : Frame {
   }
 
   void lu() {
-    const bool registers = n_ <= 6;
+    const bool registers = in_registers(s_, simd_lanes_);
     SimdMatrix a = matrix(n_, n_, registers);
     SimdMatrix pivots(b_, DType::i32, simd_lanes_, n_, 1, true),
         order(b_, DType::i32, simd_lanes_, n_, 1, true);
@@ -342,7 +353,7 @@ class MatrixEmitter : Frame {
   }
 
   void triangular_solve() {
-    const bool registers = n_ <= 6 && s_.columns <= 6;
+    const bool registers = in_registers(s_, simd_lanes_);
     SimdMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers);
     a.load(in_[0], first_);
     x.load(in_[1], first_);
@@ -352,17 +363,18 @@ class MatrixEmitter : Frame {
 
   // Row `rows`[i] of the right sides of each SIMD lane's matrix, in an array of them.
   Value rows_at(Value rows) {
-    const Value lane = b_.iota(DType::i64, simd_lanes_),
+    const Value lane = simd_lanes_ == 1 ? b_.index(0) : b_.iota(DType::i64, simd_lanes_),
                 last = b_.integer(DType::i64, n_ - 1, simd_lanes_),
                 none = b_.integer(DType::i64, 0, simd_lanes_);
     const Value row = b_.max(b_.min(b_.convert(rows, DType::i64), last), none);
-    const Value matrix = b_.mul(b_.add(b_.splat(first_, simd_lanes_), lane),
-                                b_.integer(DType::i64, n_, simd_lanes_));
+    const Value matrix =
+        b_.mul(b_.add(simd_lanes_ == 1 ? first_ : b_.splat(first_, simd_lanes_), lane),
+               b_.integer(DType::i64, n_, simd_lanes_));
     return b_.mul(b_.add(matrix, row), b_.integer(DType::i64, s_.columns, simd_lanes_));
   }
 
   void solve_factored() {
-    const bool registers = n_ <= 6 && s_.columns <= 6;
+    const bool registers = in_registers(s_, simd_lanes_);
     SimdMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers),
                order(b_, DType::i32, simd_lanes_, n_, 1, true);
     a.load(in_[1], first_);
@@ -376,7 +388,9 @@ class MatrixEmitter : Frame {
     };
     if (!s_.transposed) {
       each([&](std::int64_t i, std::int64_t c, Value at) {
-        x.set(i, c, b_.gather(in_[3], d_, at));
+        x.set(
+            i, c,
+            simd_lanes_ == 1 ? b_.load(b_.offset(in_[3], d_, at), d_) : b_.gather(in_[3], d_, at));
       });
       triangle(a, x, true, false, true);
       triangle(a, x, false, false, false);
@@ -391,7 +405,10 @@ class MatrixEmitter : Frame {
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t c = 0; c < s_.columns; ++c) zero.set(i, c, real(0));
     zero.store(out_[0], first_);
-    each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
+    each([&](std::int64_t i, std::int64_t c, Value at) {
+      if (simd_lanes_ == 1) b_.store(b_.offset(out_[0], d_, at), x.get(i, c));
+      else b_.scatter(out_[0], x.get(i, c), at);
+    });
   }
 
   /// Lanes whose results are not to be kept; 0, or NaN in these. (What is not finite in a matrix is
@@ -405,8 +422,9 @@ class MatrixEmitter : Frame {
 
 }  // namespace matrix_emission
 
-std::string matrices_key(const LinalgSpec& s) {
-  std::string key = "matrices " + std::string(name_of(s.op)) + " " + vt::name_of(s.dtype);
+std::string matrices_key(const LinalgSpec& s, int simd_lanes) {
+  std::string key = std::string(simd_lanes == 1 ? "a matrix " : "matrices ") +
+                    std::string(name_of(s.op)) + " " + vt::name_of(s.dtype);
   for (bool flag : {s.lower, s.transposed, s.unit_diagonal, s.vectors, s.factored})
     key += flag ? " 1" : " 0";
   if (matrix_emission::past_caches(s)) key += " past";

@@ -1,4 +1,4 @@
-// Batches of small matrices as LLVM code, one matrix per SIMD lane.
+// Small matrices as LLVM code: one per SIMD lane, or few of them one at a time.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ int matrix_lanes(const LinalgSpec&, const Target&);
 
 #if VT_HAS_LLVM_HEADERS
 /// What of the spec the code depends on.
-std::string matrices_key(const LinalgSpec&);
+std::string matrices_key(const LinalgSpec&, int simd_lanes);
 /// Emits `void name(buffers, -, begin, end)`: the matrices begin … end − 1, a multiple of the
 /// SIMD lanes. Buffers: operands, results, and a bool for each of these matrices, which becomes
 /// true where they are so near overflow or underflow, or not finite, that run_linalg has to make

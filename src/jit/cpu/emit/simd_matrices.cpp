@@ -198,6 +198,13 @@ void SimdMatrix::for_tiles(std::int64_t size, FunctionRef<void(At, std::int64_t)
 
 void SimdMatrix::load(Value array, Value first) {
   const std::int64_t all = rows_ * columns_;
+  if (in_registers_ && simd_lanes_ == 1) {
+    const Value start = b_.offset(array, dtype_, b_.mul(first, b_.index(all)));
+    for (std::int64_t e = 0; e < all; ++e)
+      elements_[static_cast<std::size_t>(e)] =
+          b_.load(b_.offset(start, dtype_, b_.index(e)), dtype_);
+    return;
+  }
   if (in_registers_ && all <= 4) {
     // Few elements: all matrices at once, and each element's picked out.
     const Value block = b_.load(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), dtype_,
@@ -215,6 +222,12 @@ void SimdMatrix::load(Value array, Value first) {
 
 void SimdMatrix::store(Value array, Value first, bool past) {
   const std::int64_t all = rows_ * columns_;
+  if (in_registers_ && simd_lanes_ == 1) {
+    const Value start = b_.offset(array, dtype_, b_.mul(first, b_.index(all)));
+    for (std::int64_t e = 0; e < all; ++e)
+      b_.store(b_.offset(start, dtype_, b_.index(e)), elements_[static_cast<std::size_t>(e)]);
+    return;
+  }
   constexpr std::int64_t line = 64;
   if (past)  // whole lines of each matrix, one after the other
     return for_tiles(

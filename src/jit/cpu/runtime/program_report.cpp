@@ -165,8 +165,8 @@ void Program::report(Report& report, int depth) const {
                            (s.chain ? s.chain->describe(false) : s.product->describe()) + ", "
                  : s.kind == Step::Kind::sort ? "sort of " + describe(s.sort) + ", "
                  : s.kind == Step::Kind::linalg
-                     ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: "
-                                : std::string("matrices: "))
+                     ? (s.lanes > 1 ? "matrices, " + std::to_string(s.lanes) + " side by side: "
+                                    : std::string("matrices: "))
                  : s.kind == Step::Kind::fft ? "transform: "
                  : e.op == Op::fused_region  ? ""
                  : s.control                 ? "loop or branch: "

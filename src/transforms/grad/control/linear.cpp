@@ -351,7 +351,10 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved,
         for (std::size_t k = 0; k < given.size(); ++k) of_results[given[k]] = in[first_given + k];
         const LinearPart part = l.at(round_residuals(
             l, res, in.subspan(first_residual, res.sequences.size()), in.subspan(first_rest)));
-        const std::vector<Tensor> pulled = pull_linear(part, of_results);
+        std::vector<Tensor> sums(l.part.wanted.size());
+        for (std::size_t k = 0; k < shared_operands.size(); ++k)
+          sums[carried.size() + elements.size() + k] = in[carried.size() + k];
+        const std::vector<Tensor> pulled = pull_linear(part, of_results, sums);
         std::vector<Tensor> out;
         std::size_t next = 0;
         for (std::size_t k = 0; k < carried.size(); ++k, ++next)
@@ -360,7 +363,7 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved,
         for (std::size_t k = 0; k < elements.size(); ++k, ++next)
           ys.push_back(or_zeros(pulled[next], part.wanted[next]));
         for (std::size_t k = 0; k < shared_operands.size(); ++k, ++next)
-          out.push_back(grad_build::sum_of(in[carried.size() + k], pulled[next]));
+          out.push_back(pulled[next]);
         out.insert(out.end(), ys.begin(), ys.end());
         return out;
       },

@@ -49,31 +49,7 @@ Tensor met_by_updates(const ScatterParams& p, const Tensor& operand, const Tenso
   const Shape& shape = operand.shape();
   // no window fits in it
   if (shape.elements() == 0) return grad_build::zeros(Aval(operand.dtype(), updates));
-  GatherParams g;
-  g.offset_dims = p.update_window_dims;
-  g.collapsed_slice_dims = p.inserted_window_dims;
-  g.start_index_map = p.scatter_dims_to_operand_dims;
-  g.operand_batching_dims = p.operand_batching_dims;
-  g.indices_batching_dims = p.indices_batching_dims;
-  g.mode = p.mode;
-  std::size_t window = 0;
-  for (int d = 0; d < shape.rank(); ++d) {
-    const bool absent = p.inserted_window_dims.contains(d) || p.operand_batching_dims.contains(d);
-    g.slice_sizes.push_back(
-        absent ? 1 : updates[static_cast<std::size_t>(p.update_window_dims[window++])]);
-  }
-  return emit(Op::gather, make_params(std::move(g)), {operand, indices}, {});
-}
-
-ScatterParams scatter_of(const GatherParams& g) {
-  ScatterParams p;
-  p.update_window_dims = g.offset_dims;
-  p.inserted_window_dims = g.collapsed_slice_dims;
-  p.scatter_dims_to_operand_dims = g.start_index_map;
-  p.operand_batching_dims = g.operand_batching_dims;
-  p.indices_batching_dims = g.indices_batching_dims;
-  p.mode = g.mode;
-  return p;
+  return emit(Op::gather, make_params(gather_of(p, shape, updates)), {operand, indices}, {});
 }
 
 namespace scatter_parts {
@@ -99,7 +75,7 @@ Tensor scatter_mul(const JvpCall& c) {
   const DType d = c.y.dtype();
   const Tensor zero = scalar(d, 0), one = scalar(d, 1);
   Val factor = gathered(c, c.x[0]);
-  if (!c.as<ScatterParams>().unique) {
+  if (!c.as<ScatterParams>().unique && !is_one_update(c.as<ScatterParams>(), c.x[1].shape())) {
     const Val update = c.x[2];
     const Tensor is_zero = binary(Op::eq, update, zero);
     const Val nonzero = choose(is_zero, one, update);

@@ -288,9 +288,9 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::pad, pad},
     {Op::rev, rev},
     {Op::slice, slice},
-    {Op::dynamic_slice, dynamic_slice},
+    {Op::dynamic_slice, not_linear},  // see transpose_graph
     {Op::dynamic_update_slice, dynamic_update_slice},
-    {Op::gather, gather},
+    {Op::gather, not_linear},  // see transpose_graph
     {Op::scatter, scatter},
     {Op::scatter_add, scatter_add},
     {Op::scatter_mul, scatter_mul},

@@ -113,33 +113,23 @@ void slice(const TransposeCall& c) {
   c.cotangents[0] = padded(c.ct(), scalar(c.ct().dtype(), 0), std::move(around));
 }
 
-void dynamic_slice(const TransposeCall& c) {
-  SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
-  operands[0] = c.ct();
-  operands.insert(operands.begin(), zeros(c.operand(0)));
-  c.cotangents[0] = emit(Op::dynamic_update_slice, {},
-                         std::span<const Tensor>(operands.data(), operands.size()), {});
-}
-
+// What updates get is read before it is overwritten: then that may happen in place.
 void dynamic_update_slice(const TransposeCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
   operands[0] = c.ct();
-  if (c.linear(0)) {
-    operands[1] = zeros(c.operand(1));
-    c.cotangents[0] = emit(Op::dynamic_update_slice, {},
-                           std::span<const Tensor>(operands.data(), operands.size()), {});
-  }
+  const auto emitted = [&](Op op, ParamsRef params) {
+    return emit(op, std::move(params), std::span<const Tensor>(operands.data(), operands.size()),
+                {});
+  };
   if (c.linear(1)) {
     operands.erase(operands.begin() + 1);
-    c.cotangents[1] = emit(Op::dynamic_slice, make_params(ShapeParams{c.shape(1)}),
-                           std::span<const Tensor>(operands.data(), operands.size()), {});
+    c.cotangents[1] = emitted(Op::dynamic_slice, make_params(ShapeParams{c.shape(1)}));
+    operands.insert(operands.begin() + 1, Tensor());
   }
-}
-
-void gather(const TransposeCall& c) {
-  const ScatterParams p = jvp_rules::scatter_of(c.as<GatherParams>());
-  c.cotangents[0] =
-      emit(Op::scatter_add, make_params(p), {zeros(c.operand(0)), c.x[1], c.ct()}, {});
+  if (c.linear(0)) {
+    operands[1] = zeros(c.operand(1));
+    c.cotangents[0] = emitted(Op::dynamic_update_slice, {});
+  }
 }
 
 namespace scatter_transpose {
@@ -154,23 +144,25 @@ void scatter_add(const TransposeCall& c) {
 }
 
 // Overwritten elements of the operand get nothing; of several updates of one element the last gets
-// all.
+// all. What updates get is read before it is overwritten: then that may happen in place.
 void scatter(const TransposeCall& c) {
+  const auto& p = c.as<ScatterParams>();
+  if (c.linear(2)) {
+    Tensor ct = scatter_transpose::gathered(c, c.ct());
+    if (!p.unique && !is_one_update(p, c.shape(1))) {
+      const std::int64_t n = c.shape(2).elements();
+      const DType index = index_type(n);
+      const Tensor names = with_shape(index_along(index, Shape{n}, 0), c.shape(2));
+      const Tensor last = emit(Op::scatter, c.equation.params,
+                               {filled(Aval(index, c.shape(0)), -1), c.x[1], names}, {});
+      const Tensor won = binary(Op::eq, scatter_transpose::gathered(c, last), names);
+      ct = choose(won, ct, scalar(ct.dtype(), 0));
+    }
+    c.cotangents[2] = ct;
+  }
   if (c.linear(0))
     c.cotangents[0] =
         emit(Op::scatter, c.equation.params, {c.ct(), c.x[1], zeros(c.operand(2))}, {});
-  if (!c.linear(2)) return;
-  Tensor ct = scatter_transpose::gathered(c, c.ct());
-  if (!c.as<ScatterParams>().unique) {
-    const std::int64_t n = c.shape(2).elements();
-    const DType index = index_type(n);
-    const Tensor names = with_shape(index_along(index, Shape{n}, 0), c.shape(2));
-    const Tensor last = emit(Op::scatter, c.equation.params,
-                             {filled(Aval(index, c.shape(0)), -1), c.x[1], names}, {});
-    const Tensor won = binary(Op::eq, scatter_transpose::gathered(c, last), names);
-    ct = choose(won, ct, scalar(ct.dtype(), 0));
-  }
-  c.cotangents[2] = ct;
 }
 
 // Linear in the operand while the updates are factors.

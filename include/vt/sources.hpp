@@ -321,6 +321,7 @@
 #include "../../src/trace/record/state.cpp"
 #include "../../src/trace/record/without_effects.cpp"
 #include "../../src/trace/simplify/arithmetic.cpp"
+#include "../../src/trace/simplify/branch_updates.cpp"
 #include "../../src/trace/simplify/branches.cpp"
 #include "../../src/trace/simplify/constant_folding.cpp"
 #include "../../src/trace/simplify/control.cpp"

@@ -13,6 +13,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../trace/base/machine_level.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/ir/effects.hpp"
 #include "../trace/ir/executable.hpp"
@@ -120,7 +121,7 @@ struct JitCache::State {
 
   std::shared_mutex mutex;
   RecentMap<std::string, std::shared_ptr<const Entry>> programs;
-  /// Some that run alone, which are found without a text of the signature. Belong to `programs`.
+  /// Some of `programs` that run alone, which are found without a text of the signature.
   std::array<std::atomic<const Entry*>, 4> recent{};
   std::atomic<unsigned> next_recent{0};
   SignatureChanges changes;
@@ -130,18 +131,22 @@ struct JitCache::State {
   /// Null if there is none for this signature.
   std::shared_ptr<const Entry> program(const std::string& key) {
     std::shared_lock lock(mutex);
-    if (const std::shared_ptr<const Entry>* const found = programs.find(key)) return *found;
-    return nullptr;
-  }
-  void note(const Entry& entry) {
-    const std::shared_lock lock(mutex);
-    for (auto& r : recent)
-      if (r.load(std::memory_order_relaxed) == &entry) return;
-    recent[next_recent.fetch_add(1, std::memory_order_relaxed) % recent.size()] = &entry;
+    const std::shared_ptr<const Entry>* const found = programs.find(key);
+    if (!found) return nullptr;
+    if ((*found)->runs_alone()) note(**found);
+    return *found;
   }
   /// Where `programs` changes, with its lock.
   void forget_recent() {
     for (auto& r : recent) r.store(nullptr, std::memory_order_relaxed);
+  }
+
+ private:
+  void note(const Entry& entry) {
+    for (auto& r : recent)
+      if (r.load(std::memory_order_relaxed) == &entry) return;
+    const unsigned next = next_recent.fetch_add(1, std::memory_order_relaxed);
+    recent[next % recent.size()].store(&entry, std::memory_order_relaxed);
   }
 };
 
@@ -315,7 +320,6 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     operands.insert(operands.end(), program->captured.begin(), program->captured.end());
     return replay(*program->graph, operands);
   }
-  if (donated.empty() && program->runs_alone()) state_->note(*program);
   Turns::Variables updated_here;
   for (const OwnState& s : program->states)
     if (s.updated) updated_here.push_back(s.variable.get());
@@ -343,9 +347,24 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   return results;
 }
 
+namespace jit_program {
+
+/// Callers that are compiled for AVX may leave values in the upper halves of vector registers (g++
+/// 12 does so behind moves of structs), and each change between code of the two kinds then takes
+/// tens of nanoseconds: 0.43 us for a call of 0.1. (No function of ours gets anything there; a
+/// function by itself, as a compiler that uses these registers has nothing in them around a call.)
+[[gnu::noinline]] void leave_vector_registers() {
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+  if (machine_level() != MachineLevel::any) asm volatile("vzeroupper" ::: "memory");
+#endif
+}
+
+}  // namespace jit_program
+
 std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* const> arguments,
                                                        const StaticKey& key,
                                                        SmallVec<const void*, 16>& inputs) const {
+  jit_program::leave_vector_registers();
   if (thread_state().floor > 0 || default_device().kind != Device::Kind::cpu) return nullptr;
   const auto is_of = [&](const Entry& e) {
     if (arguments.size() != e.arguments.size() || key.bytes != e.fixed) return false;

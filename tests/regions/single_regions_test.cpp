@@ -68,7 +68,7 @@ std::vector<Small> small_programs() {
       [](In a) -> Tensors {
         const Tensor p = a[0] > 0.0f, q = a[1] < 1.0f;
         return {vt::all(vt::logical_and(p, q)), vt::any(p), vt::where(p, 1.0f, a[0]),
-                vt::sum(p.astype(vt::i32))};
+                vt::cumsum(p.astype(vt::i32), 0)};
       },
       {values(vt::f32, {5}, 4), values(vt::f32, {5}, 5)});
   add("picked by numbers",
@@ -191,7 +191,8 @@ TEST_P(SingleRegions, AreOneStep) {
   // The sums of f64 carry what rounding loses, which only kernels do.
   const bool pieces = c.name == "more than a function holds" || c.name.ends_with("f64");
   EXPECT_EQ(text.find("step 1:") != std::string::npos, pieces) << text;
-  EXPECT_NE(text.find("fused_region"), std::string::npos) << text;
+  const bool one_kernel = text.rfind("program: 1 kernel", 0) == 0;
+  EXPECT_TRUE(one_kernel || text.find("fused_region") != std::string::npos) << text;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SingleRegions, ::testing::ValuesIn(small_programs()),

@@ -135,9 +135,10 @@ TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
     vt::Vec<MappedAxis> axes(c.operands.size(), -1);
     std::vector<vt::detail::Batched> operands;
     for (std::size_t i = 0; i < c.operands.size(); ++i) {
-      PrimitiveCase all = c;
-      all.operands[i].shape.push_back(lanes);
-      arguments.push_back(all.operand(i, i));
+      std::vector<Tensor> each;  // as the op wants it: a singular matrix has no solution to compare
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        each.push_back(c.operand(i, i + 100 * static_cast<std::size_t>(lane)));
+      arguments.push_back(vt::stack(each, c.operands[i].shape.rank()));
       operands.push_back({arguments.back(), c.operands[i].shape.rank()});
       avals.emplace_back(c.operands[i].dtype, c.operands[i].shape);
     }

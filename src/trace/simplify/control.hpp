@@ -123,5 +123,8 @@ class ControlRewrite {
 /// Makes one cond of two with the same index, the second of which goes on with results of the
 /// first; gives how many it joined.
 std::size_t join_branches(GraphBody&);
+/// Results of conds that are operands with some elements overwritten become updates behind them;
+/// gives how many.
+std::size_t move_updates_out(GraphBody&);
 
 }  // namespace vt::detail::simplification

@@ -513,11 +513,11 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
 GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo, SimplifyFor purpose) {
   Pass first(memo, purpose);
   GraphBody g = first.run(graph);
-  std::size_t rewrites = first.rewrites() + join_branches(g);
+  std::size_t rewrites = first.rewrites() + join_branches(g) + move_updates_out(g);
   for (int walks = 1; rewrites > 0 && walks < walk_details::most_walks; ++walks) {
     Pass next(memo, purpose);
     g = next.run(g);
-    rewrites = next.rewrites() + join_branches(g);
+    rewrites = next.rewrites() + join_branches(g) + move_updates_out(g);
   }
   debug_check(g, "vt::simplify", {memo.checked.data(), memo.checked.size()});
   return g;

@@ -468,7 +468,9 @@ class Stacking {
 ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace scan_parts;
   const auto& p = e.as<ScanParams>();
-  const GraphBody& body = *p.body;
+  // What is computed once only is kept once only; and a choice between a table and what an iteration
+  // makes of it becomes one of few elements, whose derivative is one, too.
+  const GraphBody body = simplify(*p.body);
   auto l = std::make_shared<Linear>();
   l->equation = e;
   l->carries = static_cast<std::size_t>(p.carries);

@@ -1,0 +1,167 @@
+// Moves updates out of branches: where each branch of a cond gives an array as it got it, or with
+// some elements overwritten, the cond gives what is written and where, and the array is updated
+// behind it. In a loop that may happen in place, while a cond that gives the array makes a new one.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "../ir/effects.hpp"
+#include "control.hpp"
+
+namespace vt::detail::simplification {
+
+namespace branch_updates {
+
+inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+const Equation* maker(const GraphBody& g, Var v) {
+  for (const Equation& e : g.equations)
+    for (Var out : e.outputs)
+      if (out == v) return &e;
+  return nullptr;
+}
+
+/// An index that is dropped, and can be told in the indices' dtype.
+std::optional<Scalar> nowhere(DType indices) {
+  if (!is_unsigned(indices)) return Scalar(-1).converted(indices);
+  if (size_of(indices) < 4) return std::nullopt;
+  return Scalar(std::numeric_limits<std::uint32_t>::max()).converted(indices);
+}
+
+/// May the update be left out where an index is out of range, or be one that changes nothing?
+bool can_do_nothing(const GraphBody& g, const Equation& e) {
+  if (e.op == Op::dynamic_update_slice) return true;
+  return e.op >= Op::scatter && e.op <= Op::scatter_max &&
+         e.as<ScatterParams>().mode == IndexMode::fill &&
+         nowhere(g.aval(e.inputs[1]).dtype).has_value();
+}
+
+/// The last updates that branches make of one of their operands.
+struct Updates {
+  std::size_t input = 0;          ///< of the branches
+  Vec<const Equation*> update;    ///< per branch; null: none
+  const GraphBody* of = nullptr;  ///< a branch that has one
+  const Equation* first = nullptr;
+};
+
+bool alike(const GraphBody& g, const Equation& a, const GraphBody& h, const Equation& b) {
+  if (a.op != b.op || a.inputs.size() != b.inputs.size() ||
+      (a.op != Op::dynamic_update_slice && !(a.as<ScatterParams>() == b.as<ScatterParams>())))
+    return false;
+  for (std::size_t i = 1; i < a.inputs.size(); ++i) {
+    const Aval &x = g.aval(a.inputs[i]), &y = h.aval(b.inputs[i]);
+    if (x.dtype != y.dtype || x.shape != y.shape) return false;
+  }
+  return true;
+}
+
+std::optional<Updates> updates_of(const CondParams& p, std::size_t result) {
+  Updates u;
+  std::optional<std::size_t> input;
+  for (const GraphRef& branch : p.branches) {
+    const Equation* const e = maker(*branch, branch->outputs[result]);
+    Var array = branch->outputs[result];
+    for (const Equation* made = e; made; made = maker(*branch, array)) {
+      if (!can_do_nothing(*branch, *made)) return std::nullopt;
+      array = made->inputs[0];
+    }
+    const auto found = std::find(branch->inputs.begin(), branch->inputs.end(), array);
+    if (found == branch->inputs.end()) return std::nullopt;
+    const auto here = static_cast<std::size_t>(found - branch->inputs.begin());
+    if (input.value_or(here) != here) return std::nullopt;
+    input = here;
+    u.update.push_back(e);
+    if (!e) continue;
+    if (u.first && !alike(*u.of, *u.first, *branch, *e)) return std::nullopt;
+    u.first = e;
+    u.of = branch.get();
+  }
+  if (!u.first) return std::nullopt;
+  const Aval& written =
+      u.of->aval(u.first->inputs[u.first->op == Op::dynamic_update_slice ? 1 : 2]);
+  if (2 * written.elements() > u.of->aval(u.first->outputs[0]).elements()) return std::nullopt;
+  u.input = *input;
+  return u;
+}
+
+Var add(GraphBody& g, Op op, ParamsRef params, std::initializer_list<Var> inputs, Aval aval) {
+  Equation e;
+  e.op = op;
+  e.params = std::move(params);
+  e.inputs.assign(inputs.begin(), inputs.end());
+  e.outputs.push_back(g.fresh(std::move(aval)));
+  g.equations.push_back(std::move(e));
+  return g.equations.back().outputs[0];
+}
+
+/// An operand of the update in a branch without one: together they change nothing.
+Var nothing_to_write(GraphBody& g, const Updates& u, std::size_t operand) {
+  const Equation& e = *u.first;
+  const Aval& given = u.of->aval(e.inputs[operand]);
+  const Aval wanted(given.dtype, given.shape);
+  if (e.op == Op::dynamic_update_slice && operand == 1) {
+    const Var array = g.inputs[u.input];
+    const auto rank = static_cast<std::size_t>(wanted.shape.rank());
+    return add(
+        g, Op::slice,
+        make_params(SliceParams{Shape::filled(rank, 0), wanted.shape, Shape::filled(rank, 1)}),
+        {array}, wanted);
+  }
+  const Scalar value = e.op != Op::dynamic_update_slice && operand == 1
+                           ? *nowhere(wanted.dtype)
+                           : Scalar(0).converted(wanted.dtype);
+  return add(g, Op::full, make_params(FullParams{value, wanted}), {}, wanted);
+}
+
+/// The cond with the array as it is before the last update, and the update.
+std::pair<Equation, Equation> apart(GraphBody& g, const Equation& e, std::size_t result,
+                                    const Updates& u) {
+  CondParams p = e.as<CondParams>();
+  for (std::size_t b = 0; b < p.branches.size(); ++b) {
+    auto own = std::make_shared<GraphBody>(*p.branches[b]);
+    if (u.update[b]) own->outputs[result] = u.update[b]->inputs[0];
+    for (std::size_t i = 1; i < u.first->inputs.size(); ++i)
+      own->outputs.push_back(u.update[b] ? u.update[b]->inputs[i] : nothing_to_write(*own, u, i));
+    p.branches[b] = std::move(own);
+  }
+  const auto fresh_like = [&](Var v) {
+    const Aval& a = u.of->aval(v);
+    return g.fresh(Aval(a.dtype, a.shape));
+  };
+  Equation cond = e, update = *u.first;
+  cond.outputs[result] = fresh_like(u.first->inputs[0]);
+  update.inputs[0] = cond.outputs[result];
+  for (std::size_t i = 1; i < u.first->inputs.size(); ++i) {
+    cond.outputs.push_back(fresh_like(u.first->inputs[i]));
+    update.inputs[i] = cond.outputs.back();
+  }
+  update.outputs[0] = e.outputs[result];
+  cond.params = make_params(std::move(p));
+  return {std::move(cond), std::move(update)};
+}
+
+}  // namespace branch_updates
+
+std::size_t move_updates_out(GraphBody& g) {
+  using namespace branch_updates;
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < g.equations.size(); ++k) {
+    const Equation& e = g.equations[k];
+    if (e.op != Op::cond || lanes_of(e) || has_effect(e)) continue;
+    for (std::size_t result = 0; result < e.outputs.size(); ++result) {
+      const std::optional<Updates> u = updates_of(e.as<CondParams>(), result);
+      if (!u) continue;
+      auto [cond, update] = apart(g, e, result, *u);
+      g.equations[k] = std::move(cond);
+      g.equations.insert(g.equations.begin() + static_cast<std::ptrdiff_t>(k) + 1,
+                         std::move(update));
+      ++count;
+      --k;  // once more: there may be an update before this one
+      break;
+    }
+  }
+  return count;
+}
+
+}  // namespace vt::detail::simplification

@@ -1,0 +1,208 @@
+// Tables that loops fill, element by element or row by row: values and gradients beside plain loops
+// and finite differences, alone and under vmap; and that no iteration goes through a whole table.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <vt/vt.hpp>
+
+namespace {
+
+using vt::Tensor;
+using F = std::function<Tensor(const Tensor&)>;
+
+Tensor element(const Tensor& x, const Tensor& i, const Tensor& j) {
+  return vt::reshape(vt::dynamic_slice(x, {i, j}, {1, 1}), {});
+}
+
+struct Program {
+  std::string name;
+  vt::Shape argument;
+  F f;
+};
+
+std::vector<Program> programs() {
+  return {
+      {"each from the one before",
+       {3},
+       [](const Tensor& x) {
+         Tensor t = vt::index_update(vt::zeros({20}, vt::f64), 0, vt::sum(x * x));
+         t = vt::fori_loop(
+             1, 20,
+             [&](Tensor i, Tensor t) {
+               return vt::index_update(t, i, vt::sin(t[i - 1]) + 0.1 * x[i % 3]);
+             },
+             t);
+         return vt::sum(t * t);
+       }},
+      {"written where a number says so",
+       {12},
+       [](const Tensor& x) {
+         const Tensor t = vt::fori_loop(
+             0, 12,
+             [&](Tensor i, Tensor t) {
+               const Tensor updated = vt::index_update(t, i % 5, x[i] * (1.0 + t[(i + 2) % 5]));
+               return vt::where(x[i] > 0.0, updated, t);
+             },
+             vt::zeros({5}, vt::f64) + vt::sum(x) * 0.1);
+         return vt::sum(t * vt::arange(5).astype(vt::f64));
+       }},
+      {"written in a branch",
+       {12, 2},
+       [](const Tensor& x) {
+         const Tensor t = vt::fori_loop(
+             0, 12,
+             [&](Tensor i, Tensor t) {
+               return vt::cond(
+                   x[i][0] > 0.2,
+                   [&](Tensor t) { return vt::index_update(t, i % 4, x[i] * t[(i + 1) % 4]); },
+                   [](Tensor t) { return t; }, t);
+             },
+             vt::ones({4, 2}, vt::f64) + x[0]);
+         return vt::sum(t * t);
+       }},
+      {"either one row or another",
+       {10},
+       [](const Tensor& x) {
+         const Tensor t = vt::fori_loop(
+             0, 10,
+             [&](Tensor i, Tensor t) {
+               return vt::cond(
+                   x[i] > 0.0, [&](Tensor t) { return vt::index_add(t, i % 6, x[i]); },
+                   [&](Tensor t) { return vt::index_add(t, (i + 3) % 6, x[i] * x[i]); }, t);
+             },
+             vt::zeros({6}, vt::f64));
+         return vt::sum(vt::exp(t));
+       }},
+      {"a buffer that is pushed to",
+       {15},
+       [](const Tensor& x) {
+         const auto push = [](std::pair<Tensor, Tensor> s, Tensor v) {
+           auto [buffer, n] = s;
+           const Tensor good = v > 0.0;
+           return std::pair(std::pair(vt::where(good, vt::index_update(buffer, n, v * v), buffer),
+                                      n + good.astype(vt::i32)),
+                            n);
+         };
+         const Tensor buffer =
+             vt::scan(push, std::pair(vt::zeros({15}, vt::f64), vt::tensor(0)), x).first.first;
+         return vt::sum(buffer * vt::arange(15).astype(vt::f64));
+       }},
+      {"soft edit distance",
+       {5, 4},
+       [](const Tensor& c) {
+         const Tensor d = vt::fori_loop(
+             0, 20,
+             [&](Tensor k, Tensor d) {
+               const Tensor i = k / 4, j = k % 4;
+               const Tensor least = -vt::log(vt::exp(-(element(d, i, j) + element(c, i, j))) +
+                                             vt::exp(-(element(d, i + 1, j) + 1.0)) +
+                                             vt::exp(-(element(d, i, j + 1) + 1.0)));
+               return vt::dynamic_update_slice(d, vt::reshape(least, {1, 1}), {i + 1, j + 1});
+             },
+             vt::zeros({6, 5}, vt::f64));
+         return d[5][4];
+       }},
+      {"overwritten again and again, places out of range",
+       {6},
+       [](const Tensor& x) {
+         const Tensor t = vt::fori_loop(
+             0, 12,
+             [&](Tensor i, Tensor t) {
+               t = vt::index_update(t, i - 3, x[i % 6]);
+               t = vt::index_mul(t, i % 4, x[(i + 1) % 6]);
+               return vt::index_update(t, vt::stack({i % 2, i % 2}), vt::stack({t[3], x[0]}));
+             },
+             vt::ones({7}, vt::f64));
+         return vt::sum(t * t);
+       }},
+  };
+}
+
+std::vector<double> numbers(const vt::Shape& shape, double phase) {
+  std::vector<double> all(static_cast<std::size_t>(shape.elements()));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = 0.9 * std::sin(1.7 * static_cast<double>(i) + phase) + 0.05;
+  return all;
+}
+Tensor tensor_of(const std::vector<double>& x, const vt::Shape& shape) {
+  return vt::tensor(x).reshape(shape).eval();
+}
+
+class Tables : public ::testing::TestWithParam<Program> {};
+
+TEST_P(Tables, GradientsAreDifferences) {
+  const auto& [name, shape, f] = GetParam();
+  const std::vector<double> x = numbers(shape, 0.3);
+  const auto jitted = vt::jit(vt::grad(f));
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<double> plain = vt::grad(f)(tensor_of(x, shape)).to_vector<double>(),
+                              g = jitted(tensor_of(x, shape)).to_vector<double>();
+    const std::vector<double> forward =
+        vt::jacfwd(f)(tensor_of(x, shape)).reshape({-1}).to_vector<double>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      constexpr double h = 1e-6;
+      std::vector<double> up = x, down = x;
+      up[i] += h, down[i] -= h;
+      const double slope =
+          (f(tensor_of(up, shape)).item<double>() - f(tensor_of(down, shape)).item<double>()) /
+          (2 * h);
+      EXPECT_NEAR(g[i], slope, 1e-6 * (1 + std::abs(slope))) << name << " " << i;
+      EXPECT_NEAR(plain[i], g[i], 1e-12 * (1 + std::abs(slope))) << name << " " << i;
+      EXPECT_NEAR(forward[i], g[i], 1e-10 * (1 + std::abs(slope))) << name << " " << i;
+    }
+  }
+}
+
+TEST_P(Tables, LanesAreTheFunctionLaneByLane) {
+  const auto& [name, shape, f] = GetParam();
+  std::vector<Tensor> rows;
+  for (int lane = 0; lane < 5; ++lane) rows.push_back(tensor_of(numbers(shape, 0.7 * lane), shape));
+  const auto all = vt::jit(vt::vmap(vt::value_and_grad(f)));
+  const auto [values, gradients] = all(vt::stack(rows));
+  for (int lane = 0; lane < 5; ++lane) {
+    const auto [value, gradient] = vt::value_and_grad(f)(rows[static_cast<std::size_t>(lane)]);
+    EXPECT_NEAR(values[lane].item<double>(), value.item<double>(), 1e-12) << name;
+    EXPECT_TRUE(vt::allclose(gradients[lane], gradient, 1e-10, 1e-10).item<bool>()) << name;
+  }
+}
+
+TEST_P(Tables, SecondDerivatives) {
+  const auto& [name, shape, f] = GetParam();
+  const Tensor x = tensor_of(numbers(shape, 1.1), shape), v = tensor_of(numbers(shape, 2.0), shape);
+  const auto slope = [&](const Tensor& x) { return vt::sum(vt::grad(f)(x) * v); };
+  const Tensor twice = vt::grad(slope)(x),
+               mixed = vt::jvp(vt::grad(f), std::tuple(x), std::tuple(v)).second;
+  EXPECT_TRUE(vt::allclose(twice, mixed, 1e-9, 1e-9).item<bool>()) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Tables, ::testing::ValuesIn(programs()), [](const auto& info) {
+  std::string name = info.param.name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+// One function holds the loop: it touches single elements of the table.
+TEST(TablesInPlace, NoIterationGoesThroughTheTable) {
+  const auto where = [](const Tensor& x) {
+    return vt::sum(vt::fori_loop(
+        0, 5000,
+        [&](Tensor i, Tensor t) {
+          return vt::where(x[i] > 0.0f, vt::index_update(t, i, vt::sin(x[i]) + t[i - 1]), t);
+        },
+        vt::zeros({5000})));
+  };
+  const Tensor x = vt::sin(vt::arange(5000).astype(vt::f32)).eval();
+  for (const std::string& text : {vt::explain(where)(x), vt::explain(vt::grad(where))(x)}) {
+    if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
+    EXPECT_NE(text.find("one function, its values in registers"), std::string::npos) << text;
+    EXPECT_EQ(text.find("sub-graph"), std::string::npos) << text;
+  }
+}
+
+}  // namespace

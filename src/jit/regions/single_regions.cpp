@@ -22,6 +22,8 @@ namespace single_regions {
 constexpr std::int64_t operations_of_a_step = 300;
 /// Longer functions take more than their share to compile.
 constexpr std::int64_t most_operations = 3000;
+/// Of a region. That no two of them overlap is said of each pair in the code.
+constexpr std::size_t most_buffers = 128;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
@@ -211,7 +213,8 @@ class Former {
         results.push_back(v);
         body->outputs.push_back(inner(v));
       }
-    if (results.empty()) return std::nullopt;  // nobody asks
+    // Nobody asks; or too many do.
+    if (results.empty() || from_outside.size() + results.size() > most_buffers) return std::nullopt;
     const std::size_t steps = steps_of(*body);
     if (!saves_steps({of}, steps, 1)) return std::nullopt;
     Equation whole = region(std::move(body));

@@ -331,6 +331,20 @@ def codegen_text(times, markdown=False):
     return out
 
 
+def native_text(times, markdown=False):
+    """The suite `native`: each row beside plain C++ and its peers."""
+    others = ("plain", "casadi", "jax")
+    lines = []
+    for ours, seconds in times.items():
+        if not ours.endswith("/vt"):
+            continue
+        name = ours.removesuffix("/vt")
+        there = [times.get(f"{name}/{other}") for other in others]
+        lines.append((name, duration(seconds),
+                      *(f"{duration(t)} ({t / seconds:.2f})" if t else "" for t in there)))
+    return laid_out(("row", "vt", *others), lines, markdown)
+
+
 # Examples a second that vt is to train with, on one thread of an AVX-512 machine.
 autobatch_targets = {"tagger": 450, "tagger_chars": 380, "tree_lstm": 800, "parser": 150,
                      "parser_once": 150, "synthetic_tagger": 111}

@@ -1,5 +1,5 @@
-// The loops of perf/control and perf/native as one writes them in plain C++; compiled with -O2 for any machine,
-// nothing of vt included.
+// The loops of perf/control and perf/native as one writes them in plain C++; compiled with -O2 for
+// any machine, nothing of vt included.
 #pragma once
 
 #include <cstdint>

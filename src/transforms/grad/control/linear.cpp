@@ -468,8 +468,8 @@ class Stacking {
 ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace scan_parts;
   const auto& p = e.as<ScanParams>();
-  // What is computed once only is kept once only; and a choice between a table and what an iteration
-  // makes of it becomes one of few elements, whose derivative is one, too.
+  // What is computed once only is kept once only. A choice between a table and what an iteration
+  // makes of it becomes one of few elements, and so does its derivative.
   const GraphBody body = simplify(*p.body);
   auto l = std::make_shared<Linear>();
   l->equation = e;

@@ -449,6 +449,47 @@ TEST(RecursionRegisters, NeitherLanesNorThreadsMatter) {
 }
 
 // Texts of Graphs show names, and each body once: that does not tell who is called.
+// Each lane of such a loop updates its own part of a table; and keeps its own states for the way
+// back.
+TEST(RecursionRegisters, LoopsWithTablesOverLanes) {
+  vt::Recursive<Tensor(Tensor, Tensor)> half("half");
+  half = [&](Tensor n, Tensor y) {
+    return vt::cond(
+        n > 0, [&](Tensor n, Tensor y) { return vt::sin(half(n - 1, y * 0.5)); },
+        [](Tensor, Tensor y) { return y; }, n, y);
+  };
+  const auto filled = [&](Tensor v, Tensor n) {
+    const auto round = [&](Tensor i, Tensor t) {
+      return std::pair(i + 1, vt::index_update(t, i, half(i % 4, v + t[i - 1])));
+    };
+    return vt::while_loop([&](Tensor i, Tensor) { return i < n; }, round,
+                          std::pair(vt::tensor(1), vt::zeros({50}, vt::f64)))
+        .second;
+  };
+  const auto last = [&](Tensor v, Tensor n) {
+    const auto round = [&](Tensor i, Tensor y) {
+      return std::pair(i + 1, half(i % 4, y) + 0.1 * y * y);
+    };
+    return vt::while_loop([&](Tensor i, Tensor) { return i < n; }, round,
+                          std::pair(vt::tensor(0), v))
+        .second;
+  };
+  const Tensor v = vt::tensor({0.7, 0.8, 0.9}), n = vt::tensor({2, 5, 4});
+  const auto tables = vt::jit(vt::vmap(filled));
+  const auto slopes = vt::jit(vt::vmap(vt::grad<0>(last)));
+  for (int run = 0; run < 2; ++run) {
+    const Tensor all = tables(v, n), slope = slopes(v, n);
+    for (int lane = 0; lane < 3; ++lane) {
+      EXPECT_TRUE(vt::allclose(all[lane], filled(v[lane], n[lane]), 1e-12, 1e-12).item<bool>());
+      constexpr double h = 1e-6;
+      const double by_difference =
+          (last(v[lane] + h, n[lane]).item<double>() - last(v[lane] - h, n[lane]).item<double>()) /
+          (2 * h);
+      EXPECT_NEAR(slope[lane].item<double>(), by_difference, 1e-7) << lane;
+    }
+  }
+}
+
 TEST(RecursionRegisters, EqualNamesAreDifferentFunctions) {
   const auto run = [](bool back) {
     Unary a("f"), b("f");

@@ -95,7 +95,8 @@ void RegisterEmitter::whole() {
       continue;
     }
     o.writable = i < carries_;
-    if (o.writable) o.pointer = pointers_[inputs + i];  // updated in place, in the result
+    // updated in place, in the lane's part of the result
+    if (o.writable) o.pointer = object_for(inputs + i, aval).pointer;
     operands.push_back(kept(o));
   }
   Vec<Val> results = control(graph_, equation_, operands, true);

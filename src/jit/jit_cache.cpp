@@ -121,7 +121,8 @@ struct JitCache::State {
 
   std::shared_mutex mutex;
   RecentMap<std::string, std::shared_ptr<const Entry>> programs;
-  /// Some of `programs` that run alone, which are found without a text of the signature.
+  /// Some of `programs` that run alone, which are found without a text of the signature. The first
+  /// is null if there are none.
   std::array<std::atomic<const Entry*>, 4> recent{};
   std::atomic<unsigned> next_recent{0};
   SignatureChanges changes;
@@ -139,6 +140,7 @@ struct JitCache::State {
   /// Where `programs` changes, with its lock.
   void forget_recent() {
     for (auto& r : recent) r.store(nullptr, std::memory_order_relaxed);
+    next_recent.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -347,25 +349,13 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   return results;
 }
 
-namespace jit_program {
-
-/// Callers that are compiled for AVX may leave values in the upper halves of vector registers (g++
-/// 12 does so behind moves of structs), and each change between code of the two kinds then takes
-/// tens of nanoseconds: 0.43 us for a call of 0.1. (No function of ours gets anything there; a
-/// function by itself, as a compiler that uses these registers has nothing in them around a call.)
-[[gnu::noinline]] void leave_vector_registers() {
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-  if (machine_level() != MachineLevel::any) asm volatile("vzeroupper" ::: "memory");
-#endif
-}
-
-}  // namespace jit_program
-
 std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* const> arguments,
                                                        const StaticKey& key,
                                                        SmallVec<const void*, 16>& inputs) const {
-  jit_program::leave_vector_registers();
-  if (thread_state().floor > 0 || default_device().kind != Device::Kind::cpu) return nullptr;
+  clear_upper_halves();
+  if (!state_->recent[0].load(std::memory_order_relaxed) || thread_state().floor > 0 ||
+      default_device().kind != Device::Kind::cpu)
+    return nullptr;
   const auto is_of = [&](const Entry& e) {
     if (arguments.size() != e.arguments.size() || key.bytes != e.fixed) return false;
     inputs.clear();

@@ -79,7 +79,7 @@ bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
 
 // Loop nests hold these; everything else is a step of its own.
 bool writes_window(const GraphBody& graph, const Equation& e) {
-  if (e.op >= Op::scatter && e.op <= Op::scatter_max) return true;
+  if (is_scatter(e.op)) return true;
   constexpr std::int64_t few = 4;  // one in so many
   return e.op == Op::dynamic_update_slice &&
          graph.aval(e.inputs[0]).elements() >=

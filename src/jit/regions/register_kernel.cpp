@@ -161,7 +161,7 @@ class FitCheck {
       return result.number || small(g, e);
     }
     const bool first_only = large == 1 && operands[0].object >= 0;
-    const bool scatters = e.op >= Op::scatter && e.op <= Op::scatter_max;
+    const bool scatters = is_scatter(e.op);
     if (first_only && (e.op == Op::dynamic_update_slice || scatters)) {
       if (!object(operands[0]).writable || (scatters && !plain_scatter(g, e))) return false;
       overwrite(operands[0]);
@@ -274,7 +274,7 @@ class FitCheck {
       }
       case Family::index:
         if (e.op == Op::slice) return true;
-        if (e.op >= Op::scatter && e.op <= Op::scatter_max) {
+        if (is_scatter(e.op)) {
           spend(4 * n * g.aval(e.inputs[2]).elements());
           return plain_scatter(g, e);
         }
@@ -446,7 +446,7 @@ class FitCheck {
 bool picks_elements(const GraphBody& g, std::int64_t more_than) {
   return any_of(g.equations, [&](const Equation& e) {
     const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
-                       e.op == Op::gather || (e.op >= Op::scatter && e.op <= Op::scatter_max);
+                       e.op == Op::gather || is_scatter(e.op);
     if (picks && g.aval(e.inputs[0]).elements() > more_than) return true;
     return any_of(bodies_of(e.params),
                   [&](const GraphRef& body) { return picks_elements(*body, more_than); });

@@ -326,6 +326,22 @@ constexpr bool may_be_register_kernel(Op op) { return is_control(op) || op == Op
 constexpr bool is_collective(Op op) { return family_of(op) == Family::collective; }
 constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
 
+constexpr bool is_scatter(Op op) { return op >= Op::scatter && op <= Op::scatter_max; }
+/// What a scatter makes of an element and an update; Op::scatter itself overwrites.
+constexpr Op combination_of(Op scatter) {
+  return scatter == Op::scatter_add   ? Op::add
+         : scatter == Op::scatter_mul ? Op::mul
+         : scatter == Op::scatter_min ? Op::min
+         : scatter == Op::scatter_max ? Op::max
+                                      : Op::scatter;
+}
+/// Gives operand 0 with some elements overwritten.
+constexpr bool is_update(Op op) { return op == Op::dynamic_update_slice || is_scatter(op); }
+/// Which operand of an update is written.
+constexpr std::size_t written_operand(Op update) {
+  return update == Op::dynamic_update_slice ? 1 : 2;
+}
+
 /// The comparison that says the same of its operands exchanged; other ops stay as they are.
 constexpr Op mirrored(Op op) {
   switch (op) {

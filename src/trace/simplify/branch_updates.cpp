@@ -2,7 +2,6 @@
 // some elements overwritten, the cond gives what is written and where, and the array is updated
 // behind it. In a loop that may happen in place, while a cond that gives the array makes a new one.
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -13,8 +12,6 @@ namespace vt::detail::simplification {
 
 namespace branch_updates {
 
-inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 const Equation* maker(const GraphBody& g, Var v) {
   for (const Equation& e : g.equations)
     for (Var out : e.outputs)
@@ -22,19 +19,12 @@ const Equation* maker(const GraphBody& g, Var v) {
   return nullptr;
 }
 
-/// An index that is dropped, and can be told in the indices' dtype.
-std::optional<Scalar> nowhere(DType indices) {
-  if (!is_unsigned(indices)) return Scalar(-1).converted(indices);
-  if (size_of(indices) < 4) return std::nullopt;
-  return Scalar(std::numeric_limits<std::uint32_t>::max()).converted(indices);
-}
-
-/// May the update be left out where an index is out of range, or be one that changes nothing?
+/// May it be an update that changes nothing: of nothing, or of what is there already?
 bool can_do_nothing(const GraphBody& g, const Equation& e) {
   if (e.op == Op::dynamic_update_slice) return true;
-  return e.op >= Op::scatter && e.op <= Op::scatter_max &&
-         e.as<ScatterParams>().mode == IndexMode::fill &&
-         nowhere(g.aval(e.inputs[1]).dtype).has_value();
+  // index −1 is dropped
+  return is_scatter(e.op) && e.as<ScatterParams>().mode == IndexMode::fill &&
+         !is_unsigned(g.aval(e.inputs[1]).dtype);
 }
 
 /// The last updates that branches make of one of their operands.
@@ -78,8 +68,7 @@ std::optional<Updates> updates_of(const CondParams& p, std::size_t result) {
     u.of = branch.get();
   }
   if (!u.first) return std::nullopt;
-  const Aval& written =
-      u.of->aval(u.first->inputs[u.first->op == Op::dynamic_update_slice ? 1 : 2]);
+  const Aval& written = u.of->aval(u.first->inputs[written_operand(u.first->op)]);
   if (2 * written.elements() > u.of->aval(u.first->outputs[0]).elements()) return std::nullopt;
   u.input = *input;
   return u;
@@ -108,9 +97,8 @@ Var nothing_to_write(GraphBody& g, const Updates& u, std::size_t operand) {
         make_params(SliceParams{Shape::filled(rank, 0), wanted.shape, Shape::filled(rank, 1)}),
         {array}, wanted);
   }
-  const Scalar value = e.op != Op::dynamic_update_slice && operand == 1
-                           ? *nowhere(wanted.dtype)
-                           : Scalar(0).converted(wanted.dtype);
+  const bool indices = is_scatter(e.op) && operand == 1;
+  const Scalar value = Scalar(indices ? -1 : 0).converted(wanted.dtype);
   return add(g, Op::full, make_params(FullParams{value, wanted}), {}, wanted);
 }
 

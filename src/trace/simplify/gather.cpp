@@ -211,11 +211,8 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   Var now = counting::reversed(p, p.reshape(p.transpose(updates, order), extents), box->reversed);
 
   if (c.op != Op::scatter) {
-    const Op combine = c.op == Op::scatter_add   ? Op::add
-                       : c.op == Op::scatter_mul ? Op::mul
-                       : c.op == Op::scatter_min ? Op::min
-                                                 : Op::max;
-    now = p.emit(combine, {p.slice(operand, box->start, box->limit, box->stride), now});
+    now =
+        p.emit(combination_of(c.op), {p.slice(operand, box->start, box->limit, box->stride), now});
   }
   if (everything) return now;
   if (background) {
@@ -237,17 +234,14 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
 
 namespace updates {
 
-bool is_update(const Equation& e) {
-  return e.op == Op::dynamic_update_slice || (e.op >= Op::scatter && e.op <= Op::scatter_max);
-}
-Var written(const Equation& e) { return e.inputs[e.op == Op::dynamic_update_slice ? 1 : 2]; }
+Var written(const Equation& e) { return e.inputs[written_operand(e.op)]; }
 
 /// Is `v` made of `of` by updates alone?
 bool made_of(const Pass& p, Var v, Var of) {
   constexpr int most = 8;
   for (int k = 0; k < most && v != of; ++k) {
     const Equation* e = p.def(v);
-    if (!e || !is_update(*e)) return false;
+    if (!e || !is_update(e->op)) return false;
     v = e->inputs[0];
   }
   return v == of;
@@ -320,15 +314,11 @@ Var select_of_updates(Pass& p, const Candidate& c) {
     const Var old = read_there(p, update, array);
     Var now = written(update);
     if (combines) {
-      const Op combine = update.op == Op::scatter_add   ? Op::add
-                         : update.op == Op::scatter_mul ? Op::mul
-                         : update.op == Op::scatter_min ? Op::min
-                                                        : Op::max;
-      now = p.emit(combine, {old, now});
+      now = p.emit(combination_of(update.op), {old, now});
     }
     SmallVec<Var, 6> operands(update.inputs.begin(), update.inputs.end());
     operands[0] = array;
-    operands[update.op == Op::dynamic_update_slice ? 1 : 2] = select(*chosen, now, old);
+    operands[written_operand(update.op)] = select(*chosen, now, old);
     return p.emit(combines ? Op::scatter : update.op, update.params, operands);
   }
   return Pass::none;

@@ -59,8 +59,7 @@ Val RegisterEmitter::array_value(const GraphBody& g, const Equation& e, const Ve
     copy(part, in[1]);
     return in[0];
   }
-  if (e.op == Op::dynamic_update_slice || (e.op >= Op::scatter && e.op <= Op::scatter_max))
-    return value(g, e, in);
+  if (e.op == Op::dynamic_update_slice || is_scatter(e.op)) return value(g, e, in);
   // Element by element, a vector at a time.
   const Object to = own_array(out);
   std::size_t widest = size_of(out.dtype);

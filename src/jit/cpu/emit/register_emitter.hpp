@@ -54,8 +54,8 @@ class RegisterEmitter {
 
   // ---- branches and loops (emit/register_kernel.cpp) --------------------------------------------
   void whole();
-  /// `reads`: its results have elements.
-  Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs, bool reads = true);
+  /// `load`: results that lie in memory so far, and are small, are loaded.
+  Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs, bool load = true);
   static bool is_sequence(const Equation& e, std::size_t operand);
   bool is_wide(const Val& v) const;
   Flags wide_flags(const Vec<Val>& values) const;
@@ -69,9 +69,10 @@ class RegisterEmitter {
   Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands, bool outermost);
   Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                      bool outermost);
-  /// With elements, if it is no array.
+  /// With its elements, read now if they were not yet.
   const Val& loaded(Val& v);
-  /// What a fused region is given, and what loops in it give: read where it is needed.
+  /// A small value that is read where it is first needed: what a fused region is given, and what
+  /// loops in it give.
   Val unread(const Object& o);
   /// A sequence as its rows are read: LaneForm::lays_out.
   Val laid_out(const Aval& whole, const Val& sequence);

@@ -109,7 +109,7 @@ void RegisterEmitter::whole() {
   }
 }
 
-Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool reads) {
+Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool load) {
   Env env(g.avals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) env[at(g.inputs[i])] = inputs[i];
   for (const Equation& e : g.equations) {
@@ -132,7 +132,7 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool r
     }
   }
   Vec<Val> outputs;
-  for (Var v : g.outputs) outputs.push_back(reads ? loaded(env[at(v)]) : env[at(v)]);
+  for (Var v : g.outputs) outputs.push_back(load ? loaded(env[at(v)]) : env[at(v)]);
   return outputs;
 }
 

@@ -66,7 +66,7 @@ Val RegisterEmitter::value(const GraphBody& g, const Equation& e, const Vec<Val>
       if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
       if (e.op == Op::dynamic_update_slice) return dynamic_update_slice(g, e, in);
       if (e.op == Op::gather) return gathered(g, e, in);
-      if (e.op >= Op::scatter && e.op <= Op::scatter_max) return scattered(g, e, in);
+      if (is_scatter(e.op)) return scattered(g, e, in);
       break;
     default: break;
   }
@@ -338,10 +338,7 @@ Val RegisterEmitter::gathered(const GraphBody& g, const Equation& e, const Vec<V
 }
 
 Val RegisterEmitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const Op combination = e.op == Op::scatter_add   ? Op::add
-                         : e.op == Op::scatter_mul ? Op::mul
-                         : e.op == Op::scatter_min ? Op::min
-                                                   : Op::max;
+  const Op combination = combination_of(e.op);
   Val v = in[0];
   for (std::int64_t n = 0, count = g.aval(e.inputs[2]).elements(); n < count; ++n) {
     const auto [to, inside] = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n),

@@ -34,7 +34,8 @@ class ControlRunner {
   /// Operands that nobody else holds may be written over.
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
   /// The equation as a function that runs each of its lanes by itself, with the lanes along axis 0
-  /// of what they differ in; no function if it is none, or writes over operands.
+  /// of what they differ in, or as a fused region without lanes; no function if it is neither, or
+  /// writes over operands.
   const Kernel* kernel_of_rows() const {
     return runs_in_registers_ && lanes_first_ && in_place_.empty() ? &in_registers_ : nullptr;
   }

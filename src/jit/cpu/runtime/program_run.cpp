@@ -93,18 +93,21 @@ void Program::run_into(std::span<const void* const> inputs, std::span<void* cons
     pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i];
   alignas(64) std::byte small[1024];
   BufferRef arena;
-  if (plan_.arena_bytes > sizeof small) try {
+  try {
+    if (plan_.arena_bytes > sizeof small)
       arena = allocate(plan_.arena_bytes, "intermediate results");
-    } catch (const Error& error) {
-      fail(error.kind(), error.what(), line_of_largest(fusion_.graph));
-    }
+  } catch (const Error& error) {
+    fail(error.kind(), error.what(), line_of_largest(fusion_.graph));
+  }
   place_in(pointers.data(), arena ? arena->data : small);
   std::uint64_t parallel = 0;
-  for (const Step& step : steps_) try {
+  for (const Step& step : steps_) {
+    try {
       parallel += run_step(step, pointers.data(), {});
     } catch (const Error& error) {
       fail_in(step, error);
     }
+  }
   count_runs(1, parallel);
 }
 

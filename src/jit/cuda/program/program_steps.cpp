@@ -59,7 +59,7 @@ void CudaProgram::prepare_kernel(DeviceStep& step, const FusedStep& fused) const
   // Of updates: what the user promised.
   const bool unique = any_of(fused.fused, [&](int k) {
     const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(k)];
-    return e.op >= Op::scatter && e.op <= Op::scatter_max && e.as<ScatterParams>().unique;
+    return is_scatter(e.op) && e.as<ScatterParams>().unique;
   });
   const Mapping mapping =
       choose_mapping(nest, unique, {device_.facts().multiprocessors, device_.facts().threads});

@@ -95,10 +95,7 @@ Val RegisterWriter::gathered(const GraphBody& g, const Equation& e, const Vec<Va
 }
 
 Val RegisterWriter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const Op combination = e.op == Op::scatter_add   ? Op::add
-                         : e.op == Op::scatter_mul ? Op::mul
-                         : e.op == Op::scatter_min ? Op::min
-                                                   : Op::max;
+  const Op combination = combination_of(e.op);
   const Val v = own(in[0]);
   for (std::int64_t n = 0; n < in[2].count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n),

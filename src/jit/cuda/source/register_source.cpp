@@ -362,7 +362,7 @@ Val RegisterWriter::value(const GraphBody& g, const Equation& e, const Vec<Val>&
       if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
       if (e.op == Op::dynamic_update_slice) return dynamic_update_slice(g, e, in);
       if (e.op == Op::gather) return gathered(g, e, in);
-      if (e.op >= Op::scatter && e.op <= Op::scatter_max) return scattered(g, e, in);
+      if (is_scatter(e.op)) return scattered(g, e, in);
       break;
     default: break;
   }

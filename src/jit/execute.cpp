@@ -1,5 +1,6 @@
 // run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between
 // compiled programs and the interpreter, and keeps programs by the structure of their Graph.
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -121,6 +122,17 @@ GraphBody without_batched_calls(const GraphBody& graph) {
   return simplify(lower_batched_calls(graph), SimplifyFor::running);
 }
 
+std::shared_ptr<Executable> program_of(const GraphBody& graph, const Backend& b,
+                                       const OwnedInputs& owned) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto made = std::make_shared<Program>(graph, b, owned);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  if (taken.count() > 1)
+    warn_once(formatted("compiling {} equations took {:.1f} s (VT_TRACE shows what of them){}",
+                        graph.equations.size(), taken.count(), at(thread_state().where)));
+  return made;
+}
+
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
                                     std::span<const char> donated = {}) {
   if (suits_call_list(graph)) return std::make_shared<CallList>(graph, b);
@@ -131,9 +143,9 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
     if (has_complex(graph)) {
       const auto real = lower_complex(group_lanes(graph));
       if (!real) return std::make_shared<InterpretedGraph>(graph);
-      return std::make_shared<Program>(*real, b, owned);
+      return program_of(*real, b, owned);
     }
-    return std::make_shared<Program>(graph, b, owned);
+    return program_of(graph, b, owned);
   } catch (const Error& e) {
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
     return interpreted_instead(graph, e.what());

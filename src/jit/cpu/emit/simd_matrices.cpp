@@ -10,9 +10,13 @@
 
 namespace vt::detail::cpu {
 
+// LLVM 19's instruction selection without passes never ends with some shuffles of products with
+// splats; it does not see the products if they are in another block.
+static void shuffles_begin(IrBuilder& b) { b.begin_block(); }
+
 // Ever larger blocks of pairs are exchanged.
 Vec<Value> transposed(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
-  b.set_transposing_rows();
+  shuffles_begin(b);
   const int simd_lanes = static_cast<int>(rows.size());
   for (int block = 1; block < simd_lanes; block *= 2) {
     Vec<Value> next(rows.size());
@@ -45,7 +49,6 @@ std::int64_t smallest_factor(std::int64_t n) {
 // The vector with element from[l] in SIMD lane l, counted through all `vectors`: two of them to an
 // instruction.
 Value picked(IrBuilder& b, const Vec<Value>& vectors, const Vec<std::size_t>& from) {
-  b.set_transposing_rows();
   const std::size_t simd_lanes = from.size();
   Value x = vectors[0];
   for (std::size_t k = 1; k < vectors.size(); ++k) {
@@ -67,6 +70,7 @@ Value picked(IrBuilder& b, const Vec<Value>& vectors, const Vec<std::size_t>& fr
 Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
   const std::size_t row = run.size();
   if (row == 1) return run;
+  shuffles_begin(b);
   const auto p = static_cast<std::size_t>(
                  rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
              simd_lanes = static_cast<std::size_t>(run[0].simd_lanes);
@@ -87,6 +91,7 @@ Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
 Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
   const std::size_t row = elements.size();
   if (row == 1) return elements;
+  shuffles_begin(b);
   const auto p = static_cast<std::size_t>(
                  rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
              simd_lanes = static_cast<std::size_t>(elements[0].simd_lanes), count = row / p;

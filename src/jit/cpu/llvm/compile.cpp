@@ -106,7 +106,7 @@ LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
   const Llvm& L = llvm();
   LLVMTargetMachineRef machine =
       machine_for(builder.llvm_names(),
-                  builder.transposing_rows() ? std::max(options.level, 1) : options.level);
+                  options.level);
   run_passes(module, machine, options, builder);
   background_rest();
   LLVMMemoryBufferRef buffer = nullptr;

@@ -290,6 +290,12 @@ LLVMBasicBlockRef IrBuilder::block(const char* name) {
   return llvm_.AppendBasicBlockInContext(context_, function_, name);
 }
 
+void IrBuilder::begin_block() {
+  LLVMBasicBlockRef next = block("next");
+  llvm_.BuildBr(builder_, next);
+  llvm_.PositionBuilderAtEnd(builder_, next);
+}
+
 Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init,
                            const LoopBody& body, bool nonempty) {
   // Rotated form: one test before, one at the end of each iteration.

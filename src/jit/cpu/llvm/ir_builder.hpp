@@ -114,11 +114,9 @@ class IrBuilder {
   /// inside, and keeps what one iteration stores and the next one loads in a register.
   void set_counting_loops() { counting_loops_ = true; }
   bool counting_loops() const { return counting_loops_; }
-  /// The module transposes rows in registers. At its lowest level LLVM 19 never ends with some of
-  /// these shuffles (of products with splats), so those are compiled at the next one, still without
-  /// passes.
-  void set_transposing_rows() { transposing_rows_ = true; }
-  bool transposing_rows() const { return transposing_rows_; }
+  /// Ends the current block, and goes on in another one. Instruction selection without passes does
+  /// not look beyond a block.
+  void begin_block();
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps
   /// rare or long code (slow paths) out of line. The name must determine the body: put dtype and
   /// SIMD lanes in it.
@@ -361,7 +359,7 @@ class IrBuilder {
   Vec<std::int64_t> numbers_;
   Vec<int> number_roles_;
   Vec<Value> number_values_;
-  bool counting_loops_ = false, transposing_rows_ = false, has_locals_ = false;
+  bool counting_loops_ = false, has_locals_ = false;
   std::unique_ptr<LineTable> lines_;  // of the function that is open; none if nobody wants them
   std::string diagnostics_;           // what LLVM reported through the context
 };

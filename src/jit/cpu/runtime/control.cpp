@@ -54,9 +54,12 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     lane_axes_ = form->axes;
     lanes_first_ = (lane_count_ >= 0 || e.op == Op::fused_region) && functions_.empty() &&
                    !any_of(form->axes, [](int axis) { return axis > 0; });
-    if (!Planning::now())
-      in_registers_ =
-          backend.compile_register_kernel(*form, register_work(*form) < least_waking_work);
+    if (!Planning::now()) {
+      const double work = register_work(*form);
+      const bool hurry = work < least_waking_work ||
+                         is_long_for_its_work(static_cast<double>(register_cost(*form)), work);
+      in_registers_ = backend.compile_register_kernel(*form, hurry);
+    }
     for (std::size_t i = 0; i < carries_; ++i)
       if (const GraphBody& body = *bodies_.back()->graph;
           !form->in_registers(body.aval(body.inputs[i])))

@@ -149,15 +149,20 @@ void Program::compile_steps(const Backend& backend) {
   const auto lanes_of = [&](DType d) {
     return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d);
   };
-  const auto take_kernel = [this, &backend, &hurry](std::size_t k, bool wait) {
+  const auto vector_work = [this](std::size_t k) {
+    return steps_[k].work / static_cast<std::uint64_t>(fusion_.steps[k].schedule.simd_lanes);
+  };
+  const auto take_kernel = [this, &backend, &hurry, vector_work](std::size_t k, bool wait) {
     const CodeLabelScope label(label_of(steps_[k], true));
     Step& step = steps_[k];
     const FusedStep& fused = fusion_.steps[k];
-    step.kernel = backend.compile(fused.nest, fused.schedule, hurry, wait);
+    const bool long_code = is_long_for_its_work(static_cast<double>(fused.nest.values.size()),
+                                                static_cast<double>(vector_work(k)));
+    step.kernel = backend.compile(fused.nest, fused.schedule, hurry || long_code, wait);
     step.arguments.append(step.kernel.numbers.begin(), step.kernel.numbers.end());
   };
   const auto make_kernel = [&](std::size_t k) {
-    work += steps_[k].work / static_cast<std::uint64_t>(fusion_.steps[k].schedule.simd_lanes);
+    work += vector_work(k);
     kernels.push_back([take_kernel, k] { take_kernel(k, false); });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {

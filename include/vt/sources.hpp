@@ -351,6 +351,7 @@
 #include "../../src/transforms/grad/custom.cpp"
 #include "../../src/transforms/grad/jvp.cpp"
 #include "../../src/transforms/grad/linear_call.cpp"
+#include "../../src/transforms/grad/pieces.cpp"
 #include "../../src/transforms/grad/linearize.cpp"
 #include "../../src/transforms/grad/rules/jvp_control.cpp"
 #include "../../src/transforms/grad/rules/jvp_index.cpp"

@@ -142,6 +142,36 @@ std::vector<Row> rows() {
       {"xlogy", [](Tensor x) { return vt::xlogy(x, x + 3.0); }, {5}},
       {"mod", [](Tensor x) { return vt::mod(x, 1.7); }, {5}},
       {"squared_difference", [](Tensor x) { return vt::squared_difference(x, vt::sin(x)); }, {5}},
+      {"elements, again and again",
+       [](Tensor x) { return vt::stack({x[0] * x[3], x[3] * x[1], vt::sin(x[0]) * x[3]}); },
+       {5}},
+      {"elements of a matrix, one by one",
+       [](Tensor x) {
+         return vt::stack({x[0][1] * x[2][3], vt::slice_in_dim(x, 1, 2, 0)[0][3] * x[2][3],
+                           vt::reshape(vt::slice(x, {2, 1}, {3, 2}), {}) * x[2][1]});
+       },
+       {3, 4}},
+      {"elements beside parts that have them",
+       [](Tensor x) {
+         Tensor sum = x[4] * vt::sum(x[vt::slice(2, 9)]);
+         for (int i = 0; i < 16; ++i) sum = sum + x[i] * x[i] * (1.0 + i);
+         return sum * vt::sum(x[vt::slice(3, 5)] * x[vt::slice(8, 10)]);
+       },
+       {17}},
+      {"windows that overlap",
+       [](Tensor x) {
+         return x[vt::slice(0, 5)] * x[vt::slice(1, 6)] + x[vt::slice(2, 7)] * x[vt::slice(0, 5)];
+       },
+       {7}},
+      {"blocks that overlap along both axes",
+       [](Tensor x) {
+         return vt::slice(x, {0, 1}, {2, 3}) * vt::slice(x, {1, 2}, {3, 4}) +
+                vt::slice(x, {8, 8}, {10, 10}) * vt::slice(x, {1, 1}, {3, 3});
+       },
+       {10, 10}},
+      {"slices of nothing beside others",
+       [](Tensor x) { return vt::concatenate({x[vt::slice(2, 2)], x[vt::slice(1, 3)] * x[4]}); },
+       {5}},
       {"cumulative",
        [](Tensor x) {
          return vt::cumsum(vt::cumprod(x, 1), 0, true) + vt::cummax(x, 1) + vt::cumlogsumexp(x, 0);
@@ -180,6 +210,21 @@ TEST(GradFunctions, VmapOfGradIsTheLoop) {
                  vt_test::stack_loop([&](Tensor v) { return vt::grad(loss)(v); }, 1, xs),
                  {.relative = 1e-12, .absolute = 1e-13});
   }
+}
+
+// What elements send back is written once, however often they are read; padding each of them would
+// go through the whole vector each time.
+TEST(GradFunctions, CotangentsOfElementsAreLaidSideBySide) {
+  const auto f = [](Tensor x) {
+    Tensor sum = vt::tensor(0.0);
+    for (int i = 0; i + 2 < 30; ++i) sum = sum + x[i] * x[i + 1] * x[i + 2];
+    return sum;
+  };
+  const std::string text = vt::make_graph(vt::grad(f))(vt::arange(30).astype(vt::f64)).str();
+  EXPECT_EQ(text.find(" pad"), std::string::npos) << text;
+  const auto first = text.find(" concatenate");
+  EXPECT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find(" concatenate", first + 1), std::string::npos) << text;
 }
 
 TEST(GradFunctions, NoNanWhereTheDerivativeExists) {

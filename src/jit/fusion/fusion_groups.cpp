@@ -202,6 +202,22 @@ int FusionPlanner::cost(Var v) {
   return known = std::min(sum, 1 << 20);
 }
 
+/// Whether v takes a few element-wise operations, as negative indices do, and does not read
+/// `written`: then it need not be laid out where a scatter into that reads it.
+bool FusionPlanner::is_made_beside(Var v, Var written) {
+  constexpr int few = 8;
+  if (cost(v) > few || base_of(v) == written) return false;
+  const int d = source.definition[static_cast<std::size_t>(v)];
+  if (d < 0 || source.stored[static_cast<std::size_t>(v)]) return true;
+  const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+  if (!inlined_[static_cast<std::size_t>(d)]) return true;
+  const Family family = family_of(e.op);
+  return (is_elementwise(e.op) || family == Family::select || family == Family::leaf ||
+          e.op == Op::reshape || e.op == Op::broadcast_in_dim) &&
+         std::all_of(e.inputs.begin(), e.inputs.end(),
+                     [&](Var o) { return is_made_beside(o, written); });
+}
+
 void FusionPlanner::mark_stored() {
   again.assign(graph_.avals.size(), 0);
   for (Var v : graph_.outputs) {
@@ -219,7 +235,9 @@ void FusionPlanner::mark_stored() {
         const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
         const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 &&
                               graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
-        if (!constant && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
+        const bool places = k == 1 && is_scatter(e.op) && options_.on_host &&
+                            is_made_beside(e.inputs[k], base_of(e.inputs[0]));
+        if (!constant && !places && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
       }
     }
     if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1)

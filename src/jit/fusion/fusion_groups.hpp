@@ -85,6 +85,7 @@ class FusionPlanner {
   void mark(Var v);
   Var base_of(Var v) const;
   int cost(Var v);
+  bool is_made_beside(Var v, Var written);
   bool takes_parts(Var v) const;
   bool interleaved(const Equation& concatenate) const;
   bool joins_its_parts(const Equation& concatenate) const;

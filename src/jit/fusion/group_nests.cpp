@@ -224,8 +224,10 @@ class GroupBuilder {
     const Equation& e = graph_.equations[static_cast<std::size_t>(equation)];
     const Var out = e.outputs[0];
     count(equation);
-    builder_.bind(out, add_scan(builder_, e.op, builder_.value_at(e.inputs[0], index),
-                                graph_.aval(out).dtype, stage_));
+    const Aval& of = graph_.aval(out);
+    const std::int64_t extent = of.shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
+    builder_.bind(out, add_scan(builder_, e.op, builder_.value_at(e.inputs[0], index), of.dtype,
+                                stage_, of.elements() / std::max<std::int64_t>(extent, 1)));
     if (planner_.kept[static_cast<std::size_t>(out)]) store({out, out, -1, 0}, index, false);
   }
 

@@ -7,10 +7,14 @@ namespace vt::detail {
 
 namespace nest_scanning {
 
+/// So many scans side by side have a SIMD lane each, and need not be grouped.
+constexpr std::int64_t rows_for_simd_lanes = 8;
+
 // The state of a reduction that is still to be added as number `reduction`.
-int state_value(NestBuilder& b, int reduction, DType dtype) {
+int state_value(NestBuilder& b, int reduction, DType dtype, bool before = false) {
   NestValue v;
   v.kind = NestValue::Kind::state;
+  v.low = before ? 1 : 0;
   v.argument = reduction;
   v.dtype = dtype;
   return b.add_value(std::move(v));
@@ -58,6 +62,19 @@ struct Numbers {
   int select(int mask, int x, int y) const { return b.op(Op::select, d, {mask, x, y}); }
 };
 
+// Scans whose iterations may be grouped: the emitter does several SIMD lanes at once.
+int running(NestBuilder& b, ReduceOp op, int x, int stage) {
+  NestReduction r;
+  r.op = op;
+  r.stage = stage;
+  r.value = x;
+  r.dtype = b.nest().values[static_cast<std::size_t>(x)].dtype;
+  r.running = true;
+  r.state = state_value(b, static_cast<int>(b.nest().reductions.size()), r.dtype);
+  b.nest().reductions.push_back(r);
+  return r.state;
+}
+
 // The sum and what rounding took from it, in double.
 int compensated_sum(NestBuilder& b, int x, int stage) {
   const Numbers n{b, DType::f64};
@@ -72,6 +89,23 @@ int compensated_sum(NestBuilder& b, int x, int stage) {
   fold.next(0, next);
   fold.next(1, all_lost);
   return n.select(b.op(Op::is_finite, DType::bool_, {next}), n.add(next, all_lost), next);
+}
+
+// The same where iterations may be grouped. However the sum is made, what it rose by in an
+// iteration is the difference of two doubles, which two doubles hold exactly (Knuth's TwoSum);
+// what is missing of x then is added up beside it.
+int grouped_compensated_sum(NestBuilder& b, int x, int stage) {
+  const Numbers n{b, DType::f64};
+  const auto r = b.nest().reductions.size();
+  const int sum = running(b, ReduceOp::sum, x, stage);
+  const int before = state_value(b, static_cast<int>(r), DType::f64, true);
+  b.nest().reductions[r].before = before;
+  const int rise = n.sub(sum, before), back = n.sub(rise, sum);
+  const int cut = n.sub(n.sub(sum, n.sub(rise, back)), n.add(before, back));
+  const int missing = n.sub(n.sub(x, rise), cut);
+  // Once the sum is infinite or NaN nothing is.
+  const int lost = n.select(b.op(Op::is_finite, DType::bool_, {missing}), missing, n.number(0));
+  return n.add(sum, running(b, ReduceOp::sum, lost, stage));
 }
 
 int product(NestBuilder& b, int x, int stage) {
@@ -103,22 +137,9 @@ int log_sum_exp(NestBuilder& b, int x, int stage) {
   return n.add(next_greatest, n.unary(Op::log, next_scaled));
 }
 
-// Scans whose iterations may be grouped: the emitter does several SIMD lanes at once.
-int running(NestBuilder& b, ReduceOp op, int x, int stage) {
-  NestReduction r;
-  r.op = op;
-  r.stage = stage;
-  r.value = x;
-  r.dtype = b.nest().values[static_cast<std::size_t>(x)].dtype;
-  r.running = true;
-  r.state = state_value(b, static_cast<int>(b.nest().reductions.size()), r.dtype);
-  b.nest().reductions.push_back(r);
-  return r.state;
-}
-
 }  // namespace nest_scanning
 
-int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage) {
+int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage, std::int64_t rows) {
   using namespace nest_scanning;
   const bool floats = is_float(dtype);
   const auto wide = [&] { return b.convert(operand, DType::f64); };
@@ -134,8 +155,9 @@ int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage) {
       break;
     default:
       if (!floats) return running(b, ReduceOp::sum, operand, stage);
-      result = dtype == DType::f64 ? compensated_sum(b, operand, stage)
-                                   : running(b, ReduceOp::sum, wide(), stage);
+      result = dtype != DType::f64          ? running(b, ReduceOp::sum, wide(), stage)
+               : rows < rows_for_simd_lanes ? grouped_compensated_sum(b, operand, stage)
+                                            : compensated_sum(b, operand, stage);
       break;
   }
   return b.convert(result, dtype);

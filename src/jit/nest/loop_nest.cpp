@@ -72,7 +72,9 @@ std::string describe_value(const Nest& nest, int value) {
       nest_text::operand_lists(nest, v, text);
       break;
     case NestValue::Kind::reduced: text = "result r" + std::to_string(v.argument); break;
-    case NestValue::Kind::state: text = "state r" + std::to_string(v.argument); break;
+    case NestValue::Kind::state:
+      text = (v.low == 1 ? "state before r" : "state r") + std::to_string(v.argument);
+      break;
   }
   return text + " : " + name_of(v.dtype);
 }

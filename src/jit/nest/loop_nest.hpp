@@ -44,7 +44,7 @@ struct NestValue {
     op,        ///< an element-wise op of values
     reduced,   ///< the result of a reduction, known after the stage's reduce loops
     /// what a fold has so far, before this iteration; of a running reduction, this iteration
-    /// included
+    /// included, unless low is 1
     state,
   } kind = Kind::op;
   Op op = Op::input;
@@ -85,8 +85,14 @@ struct NestReduction {
   int state = -1;            ///< fold or running: the value that stands for it inside the loops
   /// its result so far is used in every iteration, which therefore keep their order
   bool running = false;
-  CallSite where;  ///< the user's line
+  int before = -1;  ///< running: the value that stands for its result before this iteration
+  CallSite where;   ///< the user's line
 };
+
+/// Whether its iterations need what is there before each of them.
+inline bool goes_one_by_one(const NestReduction& r) {
+  return r.op == ReduceOp::fold || r.before >= 0;
+}
 
 struct NestStore {
   int buffer = -1;

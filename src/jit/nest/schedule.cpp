@@ -220,7 +220,8 @@ class Scheduler {
     for (int inner : stage().loops)
       if (loop(inner).block_of == l) return -1;
     // Iterations that build on each other keep their order; those of a fold one by one.
-    if (at.reduce && (facts_.folds || (facts_.running && l != facts_.innermost_reduce))) return -1;
+    if (at.reduce && (facts_.folds || (facts_.running > 0 && l != facts_.innermost_reduce)))
+      return -1;
     const bool vertical = facts_.reduces && !at.reduce;
     if (vertical && (nest_.stages.size() > 1 || at.block_of >= 0)) return -1;
     // Where SIMD lanes jump, each vector of a scan touches as many cache lines as it has SIMD
@@ -237,7 +238,7 @@ class Scheduler {
                              facts_.reduces && at.reduce, tile >= 0, costs()) +
                   (vertical ? 0.05 : 0);
     // SIMD lanes pass on what they have in several steps
-    if (facts_.running && at.reduce) cost += combining_simd_lanes / simd_lanes;
+    if (at.reduce) cost += facts_.running * combining_simd_lanes / simd_lanes;
     return cost;
   }
 
@@ -384,9 +385,10 @@ class Scheduler {
                       loop(s.vector_loop).extent >= std::int64_t{8} * simd_lanes;
     const int worth_two =
         vector_bytes_ > registers_for_two ? worth_two_registers : worth_two_short_registers;
-    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two &&
-                  contiguous(s.vector_loop, 2 * simd_lanes)) ||
-                 (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
+    if (room &&
+        ((s.mode == Mode::elementwise && facts_.weight > worth_two &&
+          contiguous(s.vector_loop, 2 * simd_lanes)) ||
+         (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
       schedule_.registers = 2;
     schedule_.simd_lanes = any_vector ? simd_lanes * schedule_.registers : 1;
     narrow_to_rows(bytes);

@@ -222,7 +222,8 @@ bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& sta
   for (const NestStore* s : body.stores) {
     if (s->update == Op::input) continue;
     const SimdStep step = simd_step(nest, s->index, loop, simd_lanes, dependences);
-    if (loop != stage.loops.back() || !step.regular || step.step == 0) return false;
+    if (loop != stage.loops.back() || (step.regular && step.step == 0)) return false;
+    if (!step.regular && body.stores.size() > 1) return false;
   }
   return true;
 }
@@ -236,7 +237,7 @@ StageFacts facts_of(const Nest& nest, int k, const Vec<std::uint64_t>& dependenc
     f.reduces = true;
     f.finds_position = f.finds_position || r.position >= 0;
     f.extreme = f.extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
-    f.running = f.running || r.running;
+    f.running += r.running;
     f.folds = f.folds || r.op == ReduceOp::fold;
     // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of
     // four, which squares are worth.

@@ -53,14 +53,14 @@ bool keeps_update_order(const Nest&, const Body&, const NestStage&, int loop, in
 /// What the decisions of a stage look at.
 struct StageFacts {
   Body body;
-  bool reduces = false, finds_position = false, extreme = false, running = false, folds = false,
-       updates = false;
+  bool reduces = false, finds_position = false, extreme = false, folds = false, updates = false;
+  int running = 0;  ///< reductions whose result so far is used
   /// iterations wait for each other long enough that squares are worth turning
   bool in_order = true;
   int weight = 0;  ///< work of an iteration
   int innermost_reduce = -1;
   std::int64_t bytes = 0;
-  bool one_by_one() const { return running || folds; }
+  bool one_by_one() const { return running > 0 || folds; }
 };
 StageFacts facts_of(const Nest&, int stage, const Vec<std::uint64_t>& dependences);
 

@@ -106,10 +106,10 @@ RunningOp::RunningOp(Op cumulative, DType d, std::int64_t length) : dtype(d) {
        : cumulative == Op::cummax  ? Op::max
                                    : Op::min;
   if (is_float(d) && length > 2 && (op == Op::add || op == Op::mul)) dtype = DType::f64;
+  compensated = d == DType::f64 && length > 2 && op == Op::add;
 }
 bool RunningOp::has_code(Op cumulative, DType d) {
-  return cumulative != Op::cumlogsumexp && !is_complex(d) &&
-         !(d == DType::f64 && cumulative == Op::cumsum);
+  return cumulative != Op::cumlogsumexp && !is_complex(d);
 }
 
 SmallProduct::SmallProduct(const GraphBody& g, const Equation& e) {

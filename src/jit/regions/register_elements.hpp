@@ -39,10 +39,19 @@ struct AxisRuns {
 struct RunningOp {
   Op op;
   DType dtype;
+  bool compensated;  ///< what rounding takes from the sums is added up beside them: f64's
   RunningOp(Op cumulative, DType, std::int64_t length);
-  /// For those that a loop in registers has code for: not for f64's sums, which are compensated.
+  /// For those that a loop in registers has code for.
   static bool has_code(Op cumulative, DType);
 };
+
+/// What rounding took from `sum` = a + b (Knuth's TwoSum), not finite where the sum is not.
+/// `apply(op, x, y)` computes.
+template <class V, class Apply>
+V taken_by_rounding(const V& a, const V& b, const V& sum, const Apply& apply) {
+  const V rise = apply(Op::sub, sum, a);
+  return apply(Op::add, apply(Op::sub, a, apply(Op::sub, sum, rise)), apply(Op::sub, b, rise));
+}
 
 /// A matrix product of small arrays: the elements of both operands that are multiplied.
 class SmallProduct {

@@ -261,7 +261,8 @@ class FitCheck {
         const DType d = g.aval(e.outputs[0]).dtype;
         const std::int64_t length =
             g.aval(e.outputs[0]).shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
-        spend(operands * (RunningOp(e.op, d, length).dtype == d ? 1 : 5));
+        const RunningOp step(e.op, d, length);
+        spend(operands * (step.compensated ? 10 : step.dtype == d ? 1 : 5));
         return RunningOp::has_code(e.op, d);
       }
       case Family::contract: {

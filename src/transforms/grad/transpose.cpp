@@ -12,6 +12,7 @@
 #include "build.hpp"
 #include "call_rules.hpp"
 #include "linear_call.hpp"
+#include "pieces.hpp"
 
 namespace vt::detail {
 
@@ -61,17 +62,9 @@ struct Values {
   }
 };
 
-/// The axis along which a slice takes a run of elements, all of the others; −1: it is no such
-/// slice.
-inline int axis_of_run(const SliceParams& p, const Shape& from) {
-  int axis = -1;
-  for (std::size_t d = 0; d < from.size(); ++d) {
-    if (p.stride[d] != 1) return -1;
-    if (p.start[d] == 0 && p.limit[d] == from[d]) continue;
-    if (axis >= 0) return -1;
-    axis = static_cast<int>(d);
-  }
-  return axis;
+/// Whether a slice takes elements without steps between them.
+inline bool is_run(const SliceParams& p) {
+  return std::all_of(p.stride.begin(), p.stride.end(), [](std::int64_t step) { return step == 1; });
 }
 
 /// The cotangents of a Graph's values as they come in.
@@ -88,10 +81,9 @@ class Cotangents {
     Tensor& sum = sums_[index(v)];
     sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
   }
-  /// What a slice along one axis sends back: a cotangent of the elements from `start` on, the
-  /// others get none.
-  void add_piece(Var v, int axis, std::int64_t start, Tensor ct) {
-    pieces_.push_back({axis, start, std::move(ct), last_[index(v)]});
+  /// What a slice sends back.
+  void add_piece(Var v, CotangentPiece piece) {
+    pieces_.push_back({std::move(piece), last_[index(v)]});
     last_[index(v)] = static_cast<int>(pieces_.size()) - 1;
   }
   /// What elements that are picked by numbers send back. They are added to the others' in place
@@ -112,10 +104,11 @@ class Cotangents {
 
  private:
   void add_pieces(Var v) {
-    Vec<int> here;  // slices come from the last one on, mostly: this is the order in which they lie
-    for (int k = last_[index(v)]; k >= 0; k = piece(k).before) here.push_back(k);
-    if (here.size() < 2 || !add_side_by_side(v, here))
-      for (int k : here) add(v, padded_out(piece(k), graph_.aval(v).shape));
+    if (last_[index(v)] < 0) return;
+    std::vector<CotangentPiece> here;  // slices come from the last one on, mostly: now in order
+    for (int k = last_[index(v)]; k >= 0; k = pieces_[static_cast<std::size_t>(k)].before)
+      here.push_back(std::move(pieces_[static_cast<std::size_t>(k)].piece));
+    add(v, sum_of_pieces(std::move(here), graph_.aval(v)));
   }
 
   struct Pick {
@@ -144,50 +137,9 @@ class Cotangents {
   }
 
   struct Piece {
-    int axis;
-    std::int64_t start;
-    Tensor ct;
-    int before;  ///< the last piece of the same value before it
-    std::int64_t limit() const { return start + ct.shape()[grad_build::at(axis)]; }
+    CotangentPiece piece;
+    int before;  ///< the last one of the same value before it
   };
-  const Piece& piece(int k) const { return pieces_[static_cast<std::size_t>(k)]; }
-
-  /// Pieces that do not overlap, as those of a split: laid side by side, each element is written
-  /// once; padding each of them and adding up would touch all elements once for each piece. False
-  /// if they do overlap, or lie along different axes.
-  bool add_side_by_side(Var v, Vec<int>& pieces) {
-    const Aval& whole = graph_.aval(v);
-    const int axis = piece(pieces[0]).axis;
-    insertion_sort(pieces, [&](int a, int b) { return piece(a).start < piece(b).start; });
-    std::int64_t next = 0;
-    for (int k : pieces) {
-      if (piece(k).axis != axis || piece(k).start < next) return false;
-      next = piece(k).limit();
-    }
-    std::vector<Tensor> parts;
-    next = 0;
-    const auto fill_until = [&](std::int64_t until) {
-      if (next == until) return;
-      Aval nothing(whole.dtype, whole.shape);
-      nothing.shape[grad_build::at(axis)] = until - next;
-      parts.push_back(grad_build::zeros(nothing));
-    };
-    for (int k : pieces) {
-      fill_until(piece(k).start);
-      parts.push_back(piece(k).ct);
-      next = piece(k).limit();
-    }
-    fill_until(whole.shape[grad_build::at(axis)]);
-    add(v, emit(Op::concatenate, make_params(AxisParams{axis}), parts, {}));
-    return true;
-  }
-  static Tensor padded_out(const Piece& p, const Shape& whole) {
-    const std::size_t rank = whole.size(), axis = grad_build::at(p.axis);
-    PadParams around{Shape::filled(rank, 0), Shape::filled(rank, 0), Shape::filled(rank, 0)};
-    around.low[axis] = p.start;
-    around.high[axis] = whole[axis] - p.limit();
-    return grad_build::padded(p.ct, grad_build::scalar(p.ct.dtype(), 0), std::move(around));
-  }
 
   const GraphBody& graph_;
   RecycledVec<Tensor> sums_;
@@ -241,13 +193,10 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
     for (Var v : e->inputs) operands.add(values.linear[index(v)] ? none : values.x[index(v)]);
     operand_cts.assign(e->inputs.size(), Tensor());
     WhereScope line(e->where);
-    if (e->op == Op::slice)
-      if (const int axis = axis_of_run(e->as<SliceParams>(), graph.aval(e->inputs[0]).shape);
-          axis >= 0) {
-        ct.add_piece(e->inputs[0], axis, e->as<SliceParams>().start[grad_build::at(axis)],
-                     std::move(results[0]));
-        continue;
-      }
+    if (e->op == Op::slice && is_run(e->as<SliceParams>())) {
+      ct.add_piece(e->inputs[0], {e->as<SliceParams>().start, std::move(results[0])});
+      continue;
+    }
     const TransposeCall call{*e, graph, operands, results, operand_cts};
     const TransposeRule& rule = transpose_rule(e->op);
     for (Var v : e->inputs)  // a predicate or an index made from a tangent

@@ -125,6 +125,8 @@ class ValueEmitter {
   // of vectors along the vector loop, in bytes; 0: unknown
   int store_alignment(const NestStore& s, DType d) const;
   void update(const NestStore&);
+  void update_one_by_one(const NestStore&, FunctionRef<void()> write);
+  void at_simd_lane(int simd_lane, FunctionRef<void()> body);
   Value with_tail(Value mask);  // mask and the tail mask; either may be none
 
   IrBuilder& b_;

@@ -81,18 +81,21 @@ Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) 
 }
 
 // The results so far for each SIMD lane of x, given that of the SIMD lane before the first;
-// `carried` becomes that of the last lane.
-Value KernelEmitter::running(Reduce op, Value x, Value& carried) {
+// `carried` becomes that of the last lane. `before`: where the results without the own x go.
+Value KernelEmitter::running(Reduce op, Value x, Value& carried, Value* before) {
   const int simd_lanes = x.simd_lanes;
+  const auto moved = [&](Value last, Value by_lane, int step) {
+    Vec<int> back;  // `step` SIMD lanes of `last`, then those of the other
+    for (int i = 0; i < simd_lanes; ++i) back.push_back(i < step ? i : simd_lanes + i - step);
+    return b_.shuffle(last, by_lane, back);
+  };
+  const Value so_far = carried;
   if (simd_lanes > 1) {
     const Value none = b_.identity(op, x.dtype, simd_lanes);
-    for (int step = 1; step < simd_lanes; step *= 2) {
-      Vec<int> back;  // `step` SIMD lanes of the neutral element, then those of x
-      for (int i = 0; i < simd_lanes; ++i) back.push_back(i < step ? i : simd_lanes + i - step);
-      x = b_.combine(op, b_.shuffle(none, x, back), x);
-    }
+    for (int step = 1; step < simd_lanes; step *= 2) x = b_.combine(op, moved(none, x, step), x);
   }
   x = b_.combine(op, carried, x);
+  if (before) *before = simd_lanes > 1 ? moved(so_far, x, 1) : so_far;
   if (simd_lanes > 1) {
     const Vec<int> last(static_cast<std::size_t>(simd_lanes), simd_lanes - 1);
     carried = b_.shuffle(x, x, last);
@@ -137,11 +140,14 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
       Value x = values_.get_simd_lanes(reduction.value);
       b_.at(reduction.where);
       if (mask) x = b_.select(mask, x, b_.identity(op, reduction.dtype, simd_lanes));
+      Value before = carried[first];
       if (reduction.running && stage_->mode == Mode::horizontal)
-        values_.bind(reduction.state, running(op, x, next[first]));
+        values_.bind(reduction.state,
+                     running(op, x, next[first], reduction.before >= 0 ? &before : nullptr));
       else next[first] = b_.combine(op, carried[first], x);
       if (reduction.running && stage_->mode == Mode::vertical)
         values_.bind(reduction.state, next[first]);
+      if (reduction.before >= 0) values_.bind(reduction.before, before);
     }
     ++first;
   }

@@ -175,12 +175,22 @@ Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x
   for (std::int64_t n = 0; n < runs.count; ++n) {
     // The sum starts at +0: a sum of nothing but -0 is +0.
     Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();
+    Value lost{};
     for (std::int64_t k = 0; k < runs.length; ++k) {
       Value& element =
           v.e[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
-      const Value next = b_.convert(element, step.dtype);
+      const Value next = b_.convert(element, step.dtype), before = so_far;
       so_far = so_far ? apply(step.op, step.dtype, {}, {so_far, next}) : next;
       element = b_.convert(so_far, out.dtype);
+      if (!step.compensated || k == 0) continue;
+      const auto in_double = [&](Op op, Value a, Value b) {
+        return apply(op, DType::f64, {}, {a, b});
+      };
+      const Value taken = taken_by_rounding(before, next, so_far, in_double),
+                  finite = apply(Op::is_finite, DType::bool_, {}, {taken}),
+                  error = either(finite, taken, b_.integer(DType::f64, 0));
+      lost = lost ? in_double(Op::add, lost, error) : error;
+      element = in_double(Op::add, so_far, lost);
     }
   }
   return v;

@@ -476,36 +476,76 @@ bool ValueEmitter::store_interleaved(const NestStore& s) {
   return true;
 }
 
+// Runs `body` with scalars, for the SIMD lane's iteration of the vector loop.
+void ValueEmitter::at_simd_lane(int simd_lane, FunctionRef<void()> body) {
+  const Values vectors = known_;
+  const int loop = vector_loop_;
+  const Value position = positions_[static_cast<std::size_t>(loop)], mask = mask_;
+  for (std::size_t v = 0; v < known_.size(); ++v)
+    if (dependences_[v] >> loop & 1) known_[v] = {};
+  vector_loop_ = -1;
+  mask_ = {};
+  positions_[static_cast<std::size_t>(loop)] = b_.add(position, b_.index(simd_lane));
+  body();
+  positions_[static_cast<std::size_t>(loop)] = position;
+  mask_ = mask;
+  vector_loop_ = loop;
+  known_ = vectors;
+}
+
+// SIMD lanes may meet: one after the other. Mostly all of them write, which one jump finds out for
+// all; LLVM is told what follows from it for each.
+void ValueEmitter::update_one_by_one(const NestStore& s, FunctionRef<void()> write) {
+  const int lanes = simd_lanes();
+  const Value mask = with_tail(s.mask >= 0 ? get(s.mask) : Value{});
+  const auto write_all = [&] {
+    for (int lane = 0; lane < lanes; ++lane)
+      at_simd_lane(lane, [&] {
+        if (s.mask >= 0) b_.assume(get(s.mask));
+        write();
+      });
+  };
+  if (!mask) return write_all();
+  const Value all = b_.all(mask);
+  b_.if_then(all, write_all);
+  b_.if_then(b_.bit_not(all), [&] {
+    for (int lane = 0; lane < lanes; ++lane)
+      b_.if_then(b_.extract(mask, lane), [&] { at_simd_lane(lane, write); });
+  });
+}
+
 void ValueEmitter::update(const NestStore& s) {
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
-  const bool vector = vector_loop_ >= 0;
-  const Value x = vector ? get_simd_lanes(s.value) : get(s.value);
-  const Value wanted = s.mask >= 0 ? get(s.mask) : Value{};
-  const Value at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
-  const auto combined = [&](Value old) {
+  const auto combined = [&](Value old, Value x) {
     if (s.update == Op::select) return x;
     const Value operands[] = {old, x};
     return emit_op(b_, s.update, d, {}, operands);
   };
-  if (!vector) {
-    const auto write = [&] { b_.store(at, combined(s.update == Op::select ? x : b_.load(at, d))); };
-    if (wanted) b_.if_then(wanted, write);
-    else write();
-    return;
+  const auto write_one = [&] {
+    const Value x = get(s.value),
+                at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
+    b_.store(at, combined(s.update == Op::select ? x : b_.load(at, d), x));
+  };
+  if (vector_loop_ < 0) {
+    if (s.mask < 0) return write_one();
+    return b_.if_then(get(s.mask), write_one);
   }
-  const std::int64_t step =
-      simd_step(nest_, s.index, vector_loop_, simd_lanes(), dependences_).step;
+  const SimdStep by = simd_step(nest_, s.index, vector_loop_, simd_lanes(), dependences_);
+  if (!by.regular) return update_one_by_one(s, write_one);
+  const Value x = get_simd_lanes(s.value), wanted = s.mask >= 0 ? get(s.mask) : Value{};
+  const Value at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
   const auto write = [&](Value mask) {
-    if (step == 1) {
+    if (by.step == 1) {
       const Value old = s.update == Op::select ? x
                         : mask                 ? b_.load_masked(at, d, mask)
                                                : b_.load(at, d, simd_lanes());
-      if (mask) b_.store_masked(at, combined(old), mask);
-      else b_.store(at, combined(old));
+      if (mask) b_.store_masked(at, combined(old, x), mask);
+      else b_.store(at, combined(old, x));
       return;
     }
-    const Value old = s.update == Op::select ? x : b_.load_strided(at, d, simd_lanes(), step, mask);
-    b_.store_strided(at, combined(old), step, mask);
+    const Value old =
+        s.update == Op::select ? x : b_.load_strided(at, d, simd_lanes(), by.step, mask);
+    b_.store_strided(at, combined(old, x), by.step, mask);
   };
   // What is asked of a whole row is a jump, mostly the same one: without a mask, what the next row
   // of this place reads comes from the store itself.

@@ -419,6 +419,14 @@ void IrBuilder::if_then(Value condition, FunctionRef<void()> on_true) {
   llvm_.PositionBuilderAtEnd(builder_, join);
 }
 
+void IrBuilder::assume(Value condition) {
+  LLVMBasicBlockRef holds = block("holds"), never = block("never");
+  llvm_.BuildCondBr(builder_, condition.ref, holds, never);
+  llvm_.PositionBuilderAtEnd(builder_, never);
+  llvm_.BuildUnreachable(builder_);
+  llvm_.PositionBuilderAtEnd(builder_, holds);
+}
+
 // ---- constants and SIMD lanes -------------------------------------------------------------------
 
 LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int simd_lanes) {

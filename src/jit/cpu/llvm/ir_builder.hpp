@@ -163,6 +163,8 @@ class IrBuilder {
   Vec<Value> if_else(Value condition, FunctionRef<Vec<Value>()> on_true,
                      FunctionRef<Vec<Value>()> on_false);
   void if_then(Value condition, FunctionRef<void()> on_true);
+  /// What follows only runs where the condition holds, which LLVM may make use of.
+  void assume(Value condition);
 
   // ---- constants and SIMD lanes -----------------------------------------------------------------
   Value real(DType d, double x, int simd_lanes = 1);           ///< any float dtype; rounded to it

@@ -161,7 +161,7 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
   m.shared = nest.shared;
   bool folds = false, running = false;
   for (const NestReduction& r : nest.reductions) {
-    folds = folds || r.op == ReduceOp::fold;
+    folds = folds || goes_one_by_one(r);
     running = running || r.running;
   }
   std::int64_t local = 0;

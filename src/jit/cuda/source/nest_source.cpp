@@ -277,8 +277,10 @@ void NestWriter::accumulate(const StageParts& p, int thread_group, bool chunks) 
       write(v);
       continue;
     }
+    const auto at = std::find(left.begin(), left.end(), value(v).argument);
+    if (at == left.end()) continue;  // both what it was before and what it is are used
+    left.erase(at);
     add_iteration(value(v).argument, thread_group, chunks);
-    left.erase(std::find(left.begin(), left.end(), value(v).argument));
   }
   for (int r : left)
     if (nest_.reductions[static_cast<std::size_t>(r)].op != ReduceOp::fold)
@@ -312,6 +314,7 @@ void NestWriter::add_iteration(int r, int thread_group, bool chunks) {
                                     functor(reduction.op), register_type(d), given, own));
     return;
   }
+  if (reduction.before >= 0) bind(reduction.before, own);
   line(formatted("{0} = {1}::of({0}, {2});", own, functor(reduction.op), given));
   if (reduction.running) bind(reduction.state, own);
 }

@@ -260,7 +260,7 @@ NestWriter::StageParts NestWriter::parts_of(int k) const {
     if (reduction.stage != k) continue;
     p.reductions.push_back(static_cast<int>(r));
     add_roots(reduction, roots);
-    p.folds = p.folds || reduction.op == ReduceOp::fold;
+    p.folds = p.folds || goes_one_by_one(reduction);
     p.running = p.running || reduction.running;
   }
   for (std::size_t s = 0; s < nest_.stores.size(); ++s) {

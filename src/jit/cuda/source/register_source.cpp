@@ -481,15 +481,23 @@ Val RegisterWriter::running(const GraphBody& g, const Equation& e, const Val& x)
     std::string so_far = step.op == Op::add && is_float(out.dtype)
                              ? "(" + literal(Scalar(0).converted(step.dtype)) + ")"
                              : "";
+    std::string lost;
     for (std::int64_t k = 0; k < runs.length; ++k) {
       const auto at = static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k));
       const std::string next =
           named(step.dtype, converted({x.elements[at], out.dtype}, step.dtype));
-      so_far = so_far.empty()
-                   ? next
-                   : named(step.dtype, apply(step.op, step.dtype, {},
-                                             {{so_far, step.dtype}, {next, step.dtype}}));
+      const auto applied = [&](Op op, const std::string& a, const std::string& b) {
+        return named(step.dtype, apply(op, step.dtype, {}, {{a, step.dtype}, {b, step.dtype}}));
+      };
+      const std::string before = so_far;
+      so_far = so_far.empty() ? next : applied(step.op, so_far, next);
       v.elements[at] = named(out.dtype, converted({so_far, step.dtype}, out.dtype));
+      if (!step.compensated || k == 0) continue;
+      const std::string taken = taken_by_rounding(before, next, so_far, applied),
+                        error =
+                            named(step.dtype, formatted("vt_abs({0}) < VT_INF ? {0} : 0.0", taken));
+      lost = lost.empty() ? error : applied(Op::add, lost, error);
+      v.elements[at] = applied(Op::add, so_far, lost);
     }
   }
   return v;

@@ -24,6 +24,7 @@ constexpr int worth_storing_before_growth = 10;
 constexpr std::int64_t worth_a_kernel = 128;  // thousands of operations that storing saves
 constexpr int worth_vectors = 36;
 constexpr std::int64_t enough_for_vectors = 64;
+constexpr std::int64_t few_elements = 4;
 // of a concatenation: more are not worth code of their own each
 constexpr std::size_t many_parts = 16;
 // a part of this many is read by single elements rather than made whole, in vectors
@@ -202,6 +203,19 @@ int FusionPlanner::cost(Var v) {
   return known = std::min(sum, 1 << 20);
 }
 
+/// Whether v, perhaps after some element-wise operations, is reduced along an axis of which `own`
+/// has more than one element.
+bool FusionPlanner::is_reduced_along(Var v, const Shape& own, int depth) const {
+  constexpr int deepest = 4;
+  return any_of(uses_[static_cast<std::size_t>(v)], [&](int i) {
+    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+    if (e.op >= Op::reduce_sum && e.op <= Op::reduce_all)
+      return any_of(e.as<AxesParams>().axes, [&](int a) { return own[static_cast<std::size_t>(a)] > 1; });
+    return is_elementwise(e.op) && depth < deepest &&
+           is_reduced_along(e.outputs[0], own, depth + 1);
+  });
+}
+
 /// Whether v takes a few element-wise operations, as negative indices do, and does not read
 /// `written`: then it need not be laid out where a scatter into that reads it.
 bool FusionPlanner::is_made_beside(Var v, Var written) {
@@ -276,6 +290,10 @@ void FusionPlanner::mark_stored() {
           leading = leading && (own[a] == 1 || !dilated);
           dilated = dilated || own[a] != p.shape[a];
         }
+        // … unless those inner loops are a few elements, and a sum goes along another axis.
+        const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
+        leading = leading &&
+                  !(times <= fusion_costs::few_elements && is_reduced_along(e.outputs[0], own, 0));
         // Otherwise it is computed again for each element, or stored by a kernel of its own.
         const bool much =
             c >= fusion_costs::worth_storing &&
@@ -287,7 +305,6 @@ void FusionPlanner::mark_stored() {
                           graph_.equations[static_cast<std::size_t>(d)].op == Op::broadcast_in_dim);
         // … but as a single number each time, next to few elements: what outweighs those goes
         // faster in vectors of its own.
-        const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
         store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors &&
                           c >= fusion_costs::worth_vectors && c > 4 * times);
       }

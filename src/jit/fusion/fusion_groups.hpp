@@ -86,6 +86,7 @@ class FusionPlanner {
   Var base_of(Var v) const;
   int cost(Var v);
   bool is_made_beside(Var v, Var written);
+  bool is_reduced_along(Var v, const Shape& own, int depth) const;
   bool takes_parts(Var v) const;
   bool interleaved(const Equation& concatenate) const;
   bool joins_its_parts(const Equation& concatenate) const;

@@ -147,7 +147,7 @@ std::vector<Row> rows() {
        {5}},
       {"elements of a matrix, one by one",
        [](Tensor x) {
-         return vt::stack({x[0][1] * x[2][3], vt::slice_in_dim(x, 1, 2, 0)[0][3] * x[2][3],
+         return vt::stack({x[0][1] * x[2][3], x[vt::slice(1, 2)][0][3] * x[2][3],
                            vt::reshape(vt::slice(x, {2, 1}, {3, 2}), {}) * x[2][1]});
        },
        {3, 4}},

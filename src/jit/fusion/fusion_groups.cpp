@@ -210,26 +210,26 @@ bool FusionPlanner::is_reduced_along(Var v, const Shape& own, int depth) const {
   return any_of(uses_[static_cast<std::size_t>(v)], [&](int i) {
     const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
     if (e.op >= Op::reduce_sum && e.op <= Op::reduce_all)
-      return any_of(e.as<AxesParams>().axes, [&](int a) { return own[static_cast<std::size_t>(a)] > 1; });
+      return any_of(e.as<AxesParams>().axes,
+                    [&](int a) { return own[static_cast<std::size_t>(a)] > 1; });
     return is_elementwise(e.op) && depth < deepest &&
            is_reduced_along(e.outputs[0], own, depth + 1);
   });
 }
 
-/// Whether v takes a few element-wise operations, as negative indices do, and does not read
-/// `written`: then it need not be laid out where a scatter into that reads it.
+/// Whether v is made of the Graph's inputs by a few element-wise operations, as negative indices
+/// are, and without `written`: then it need not be laid out where a scatter into that reads it.
 bool FusionPlanner::is_made_beside(Var v, Var written) {
   constexpr int few = 8;
-  if (cost(v) > few || base_of(v) == written) return false;
   const int d = source.definition[static_cast<std::size_t>(v)];
-  if (d < 0 || source.stored[static_cast<std::size_t>(v)]) return true;
+  if (d < 0) return base_of(v) != written;
   const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
-  if (!inlined_[static_cast<std::size_t>(d)]) return true;
-  const Family family = family_of(e.op);
-  return (is_elementwise(e.op) || family == Family::select || family == Family::leaf ||
-          e.op == Op::reshape || e.op == Op::broadcast_in_dim) &&
-         std::all_of(e.inputs.begin(), e.inputs.end(),
-                     [&](Var o) { return is_made_beside(o, written); });
+  if (source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)] ||
+      cost(v) > few)
+    return false;
+  return (is_elementwise(e.op) || e.op == Op::full || e.op == Op::iota || e.op == Op::reshape ||
+          e.op == Op::broadcast_in_dim) &&
+         all_of(e.inputs, [&](Var o) { return is_made_beside(o, written); });
 }
 
 void FusionPlanner::mark_stored() {

@@ -385,10 +385,9 @@ class Scheduler {
                       loop(s.vector_loop).extent >= std::int64_t{8} * simd_lanes;
     const int worth_two =
         vector_bytes_ > registers_for_two ? worth_two_registers : worth_two_short_registers;
-    if (room &&
-        ((s.mode == Mode::elementwise && facts_.weight > worth_two &&
-          contiguous(s.vector_loop, 2 * simd_lanes)) ||
-         (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
+    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two &&
+                  contiguous(s.vector_loop, 2 * simd_lanes)) ||
+                 (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
       schedule_.registers = 2;
     schedule_.simd_lanes = any_vector ? simd_lanes * schedule_.registers : 1;
     narrow_to_rows(bytes);

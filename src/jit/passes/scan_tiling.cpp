@@ -12,10 +12,10 @@ namespace vt::detail {
 namespace row_cutting {
 
 // A part has at least so many rows, which fill a register tile, and so many multiply-adds per
-// iteration, some ten microseconds of work: beside that, what its steps take in each iteration is
-// little. Rows that lie along the last axis of arrays, and many rows, are several vectors.
+// iteration, some microseconds of work: beside that, what its steps take in each iteration is
+// little. Rows that lie along the last axis of what takes most of it are several vectors.
 constexpr std::int64_t least_rows = 8, rows_of_vectors = 64;
-constexpr std::int64_t least_work = 1 << 19;
+constexpr std::int64_t least_work = 1 << 18;
 // What all rows share is read again for each part: beyond this it would come from too far.
 constexpr std::size_t most_shared = std::size_t{1} << 20;
 constexpr std::int64_t work_of_element = 8;
@@ -109,10 +109,13 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
   if (cut.rows < 2 * least_rows || of_all > of_rows / 16 || shared_bytes > most_shared) return {};
   const std::int64_t of_a_row = std::max<std::int64_t>(of_rows / cut.rows, 1);
   std::int64_t rows = std::max(least_rows, (least_work + of_a_row - 1) / of_a_row);
-  if (rows > least_rows || any_of(body.equations, [&](const Equation& e) {
-        const Aval& result = body.aval(e.outputs[0]);
-        return result.shape.rank() > 1 && cut.axis[at(e.outputs[0])] == result.shape.rank() - 1;
-      }))
+  std::int64_t along_rows = 0;  // of the work
+  for (const Equation& e : body.equations) {
+    const Aval& result = body.aval(e.outputs[0]);
+    if (result.shape.rank() > 1 && cut.axis[at(e.outputs[0])] == result.shape.rank() - 1)
+      along_rows += multiply_adds(body, e);
+  }
+  if (along_rows > of_rows / 2)
     rows = (rows + rows_of_vectors - 1) / rows_of_vectors * rows_of_vectors;
   cut.parts = cut.rows / rows;
   return cut.parts >= 2 ? cut : RowCut{};

@@ -104,9 +104,7 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
 LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
                          const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
-  LLVMTargetMachineRef machine =
-      machine_for(builder.llvm_names(),
-                  options.level);
+  LLVMTargetMachineRef machine = machine_for(builder.llvm_names(), options.level);
   run_passes(module, machine, options, builder);
   background_rest();
   LLVMMemoryBufferRef buffer = nullptr;

@@ -331,7 +331,8 @@ def codegen_text(times, markdown=False):
     return out
 
 
-native_peers = ("plain", "differences", "ceres", "stan", "casadi", "jax")
+native_peers = ("plain", "differences", "ceres", "stan", "casadi", "pinocchio",
+                "jax")
 
 
 def native_text(times, counters, markdown=False):

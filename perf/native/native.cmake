@@ -34,3 +34,9 @@ if(TARGET native_casadi)
   target_link_options(native_casadi PRIVATE -Wl,-rpath,${packages}/casadi)
   target_link_libraries(native_casadi PRIVATE casadi)
 endif()
+native_peer_program(pinocchio pinocchio/algorithm/rnea-derivatives.hpp
+  ${packages}/cmeel.prefix/include)
+if(TARGET native_pinocchio)
+  target_compile_definitions(native_pinocchio PRIVATE BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS
+    BOOST_MPL_LIMIT_LIST_SIZE=30 BOOST_MPL_LIMIT_VECTOR_SIZE=30 BOOST_FUSION_INVOKE_MAX_ARITY=12)
+endif()

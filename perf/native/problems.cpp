@@ -31,6 +31,193 @@ Tensor lotka_volterra(const Tensor& x) {
   return vt::fori_loop(0, problems::LotkaVolterra::steps, step, x[slice(0, 2)]);
 }
 
+// --- robots --------------------------------------------------------------------------------------
+
+Tensor turn_of(double right_angles, const Tensor& q) {
+  const Tensor place =
+      vt::tensor({{1.0, 0.0, 0.0}, {0.0, 0.0, -right_angles}, {0.0, right_angles, 0.0}});
+  const Tensor c = vt::cos(q), s = vt::sin(q), o = vt::zeros({}, vt::f64);
+  return vt::matmul(
+      place, vt::stack({vt::stack({c, -s, o}), vt::stack({s, c, o}), vt::stack({o, o, o + 1.0})}));
+}
+
+template <class Robot>
+Tensor torques(const Tensor& q, const Tensor& speed, const Tensor& acceleration, double gravity) {
+  using vt::cross, vt::matmul, vt::transpose;
+  const Tensor z = vt::tensor({0.0, 0.0, 1.0});
+  const auto constant = [](const auto& v) { return vt::tensor(std::vector(v.begin(), v.end())); };
+  constexpr int n = Robot::joints;
+  std::vector<Tensor> turn(n), w(n), dw(n), a(n), force(n), moment(n), torque(n);
+  for (int i = 0; i < n; ++i) {
+    const problems::Link link(i);
+    const Tensor place = constant(link.place), centre = constant(link.centre);
+    std::vector<Tensor> rows;
+    for (const auto& row : link.inertia) rows.push_back(constant(row));
+    const Tensor inertia = vt::stack(rows);
+    const int parent = Robot::parent(i);
+    turn[i] = turn_of(link.turn, q[i]);
+    const Tensor to = transpose(turn[i]), none = vt::zeros({3}, vt::f64);
+    const Tensor w0 = parent < 0 ? none : w[parent], dw0 = parent < 0 ? none : dw[parent],
+                 a0 = parent < 0 ? gravity * z : a[parent];
+    const Tensor carried = matmul(to, w0);
+    a[i] = matmul(to, a0 + cross(dw0, place) + cross(w0, cross(w0, place)));
+    w[i] = carried + z * speed[i];
+    dw[i] = matmul(to, dw0) + cross(carried, z * speed[i]) + z * acceleration[i];
+    force[i] = link.mass * (a[i] + cross(dw[i], centre) + cross(w[i], cross(w[i], centre)));
+    moment[i] =
+        matmul(inertia, dw[i]) + cross(w[i], matmul(inertia, w[i])) + cross(centre, force[i]);
+  }
+  for (int i = n - 1; i >= 0; --i) {
+    torque[i] = moment[i][2];
+    const int parent = Robot::parent(i);
+    if (parent < 0) continue;
+    const Tensor f = matmul(turn[i], force[i]);
+    force[parent] = force[parent] + f;
+    moment[parent] =
+        moment[parent] + matmul(turn[i], moment[i]) + cross(constant(problems::Link(i).place), f);
+  }
+  return vt::stack(torque);
+}
+
+template <class Robot>
+Tensor inverse_dynamics(const Tensor& x) {
+  constexpr int n = Robot::joints;
+  return torques<Robot>(x[slice(0, n)], x[slice(n, 2 * n)], x[slice(2 * n, 3 * n)], 9.81);
+}
+
+template <class Robot>
+Tensor forward_dynamics(const Tensor& x) {
+  constexpr int n = Robot::joints;
+  const Tensor q = x[slice(0, n)], none = vt::zeros({n}, vt::f64);
+  const auto unit = [&](const Tensor& a) { return torques<Robot>(q, none, a, 0); };
+  const Tensor masses = vt::vmap(unit)(vt::eye(n, vt::f64));
+  return vt::solve(masses,
+                   x[slice(2 * n, 3 * n)] - torques<Robot>(q, x[slice(n, 2 * n)], none, 9.81));
+}
+
+// --- control, particles, finance -----------------------------------------------------------------
+
+Tensor quadrotor_slope(const Tensor& x, const Tensor& u) {
+  using Q = problems::QuadrotorStep;
+  static const Tensor inertia = vt::tensor({Q::inertia[0], Q::inertia[1], Q::inertia[2]});
+  const Tensor q = x[slice(3, 7)], w = x[slice(10, 13)], s = q[0], v = q[slice(1, 4)];
+  const Tensor lift = vt::sum(u) / Q::mass;
+  const Tensor up = vt::stack({2.0 * (v[0] * v[2] + s * v[1]), 2.0 * (v[1] * v[2] - s * v[0]),
+                               1.0 - 2.0 * (v[0] * v[0] + v[1] * v[1])});
+  const Tensor moment = vt::stack(
+      {Q::arm * (u[1] - u[3]), Q::arm * (u[2] - u[0]), Q::drag * (u[0] - u[1] + u[2] - u[3])});
+  return vt::concatenate({x[slice(7, 10)], vt::reshape(-0.5 * vt::dot(v, w), {1}),
+                          0.5 * (s * w + vt::cross(v, w)), up * lift - vt::tensor({0.0, 0.0, 9.81}),
+                          (moment - vt::cross(w, inertia * w)) / inertia});
+}
+Tensor quadrotor_step(const Tensor& xu) {
+  constexpr double h = problems::QuadrotorStep::h;
+  const Tensor x = xu[slice(0, 13)], u = xu[slice(13, 17)];
+  const Tensor a = quadrotor_slope(x, u), b = quadrotor_slope(x + h / 2 * a, u),
+               c = quadrotor_slope(x + h / 2 * b, u), d = quadrotor_slope(x + h * c, u);
+  return x + h / 6 * (a + 2 * b + 2 * c + d);
+}
+Tensor quadrotor_stage(const Tensor& xu) {
+  const Tensor x = xu[slice(0, 13)], u = xu[slice(13, 17)];
+  const Tensor multipliers = vt::cos(vt::arange(13).astype(vt::f64) + 1.0);
+  return vt::dot(multipliers, quadrotor_step(xu)) + vt::dot(x, x) + 0.1 * vt::dot(u, u);
+}
+
+Tensor bodies(const Tensor& x) {
+  constexpr int n = problems::Bodies::bodies;
+  const Tensor at = vt::reshape(x, {n, 3}), mass = 1.0 + 0.1 * vt::arange(n).astype(vt::f64);
+  const auto pair = [](Tensor a, Tensor b, Tensor m, Tensor k) {
+    const Tensor away = a - b;
+    return m * k / vt::sqrt(vt::dot(away, away) + problems::Bodies::soft);
+  };
+  const auto row = vt::vmap(pair, {.in_axes = {vt::unmapped, 0, vt::unmapped, 0}});
+  const Tensor all =
+      vt::vmap(row, {.in_axes = {0, vt::unmapped, 0, vt::unmapped}})(at, at, mass, mass);
+  return -vt::sum(vt::tril(all, -1));
+}
+
+Tensor asian_option(const Tensor& x) {
+  using O = problems::AsianOption;
+  static const Tensor normals = vt::tensor(O::normals(), {O::paths, O::steps});
+  const Tensor h = x[3] / O::steps, drift = (x[1] - x[2] * x[2] / 2.0) * h,
+               spread = x[2] * vt::sqrt(h);
+  const auto gain = [&](const Tensor& normal) {
+    const Tensor prices = x[0] * vt::exp(vt::cumsum(drift + spread * normal));
+    return vt::relu(vt::mean(prices) - x[4]);
+  };
+  return vt::exp(-x[1] * x[3]) * vt::mean(vt::vmap(gain)(normals));
+}
+
+// --- GradBench's small ones ----------------------------------------------------------------------
+
+Tensor square(const Tensor& x) { return x[0] * x[0]; }
+
+Tensor least_squares(const Tensor& x) {
+  using L = problems::LeastSquares;
+  static const Tensor t = vt::tensor(L::places());
+  const auto away = [&](const Tensor& t) {
+    const Tensor powers = vt::pow(t, vt::arange(L::inputs));
+    return vt::dot(powers, x) + vt::where(t < 0.0, 1.0, -1.0);
+  };
+  return 0.5 * vt::sum(vt::square(vt::vmap(away)(t)));
+}
+
+Tensor clusters(const Tensor& x) {
+  using C = problems::Clusters;
+  static const Tensor points = vt::tensor(C::coordinates(), {C::points, C::width});
+  const Tensor centres = vt::reshape(x, {C::centres, C::width});
+  const auto nearest = [&](const Tensor& point) {
+    return vt::min(vt::sum(vt::square(centres - point), 1));
+  };
+  return vt::sum(vt::vmap(nearest)(points));
+}
+
+Tensor minor(const Tensor& m, int row, unsigned columns) {
+  constexpr int size = problems::Minors::size;
+  Tensor sum;
+  double sign = 1;
+  for (int k = 0; k < size; ++k) {
+    if (!(columns >> k & 1)) continue;
+    if (row + 1 == size) return m[row][k];
+    const Tensor term = sign * m[row][k] * minor(m, row + 1, columns & ~(1u << k));
+    sum = sign == 1 && !(columns & ((1u << k) - 1)) ? term : sum + term;
+    sign = -sign;
+  }
+  return sum;
+}
+Tensor minors(const Tensor& x) {
+  constexpr int size = problems::Minors::size;
+  return minor(vt::reshape(x, {size, size}), 0, (1u << size) - 1);
+}
+
+Tensor particle(const Tensor& w) {
+  constexpr double h = problems::Particle::h;
+  const auto potential = [&](const Tensor& x) {
+    const auto of = [&](const Tensor& height) {
+      const Tensor a = x[0] - 10.0, b = x[1] - height;
+      return 1.0 / vt::sqrt(a * a + b * b);
+    };
+    return of(10.0 - w[0]) + of(vt::tensor(0.0));
+  };
+  const auto flies = [&](const Tensor& x, const Tensor& v) { return (x + h * v)[1] > 0.0; };
+  const auto step = [&](const Tensor& x, const Tensor& v) {
+    return std::pair(x + h * v, v - h * vt::grad(potential)(x));
+  };
+  const auto [x, v] =
+      vt::while_loop(flies, step, std::pair(vt::tensor({0.0, 8.0}), vt::tensor({0.75, 0.0})));
+  return vt::square(x[0] - x[1] / v[1] * v[0]);
+}
+
+Tensor saddle(const Tensor& x) {
+  const auto height = [](const Tensor& x, const Tensor& z) {
+    return vt::dot(x, x) - vt::dot(z, z);
+  };
+  const auto climb = [&](Tensor, const Tensor& z) {
+    return z + problems::Saddle::rate * vt::grad<1>(height)(x, z);
+  };
+  return height(x, vt::fori_loop(0, problems::Saddle::steps, climb, vt::ones({2}, vt::f64)));
+}
+
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -61,6 +248,7 @@ std::vector<double> rows(const std::string& name, const auto& f, const std::vect
 
 template <class P>
 void problem(std::ostream& reference, Tensor (*f)(const Tensor&)) {
+  if (!problems::wanted<P>(benchmark::GetBenchmarkFilter(), "vt")) return;
   const auto derivative = [f] {
     if constexpr (P::second) return vt::hessian(f);
     else if constexpr (P::outputs == 1) return vt::grad(f);
@@ -104,8 +292,22 @@ void problem_rows(const char* reference) {
   std::ofstream file(reference ? reference : "/dev/null");
   file.precision(17);
   file << "{";
-  problem<problems::LogSumExp>(file, [](const Tensor& x) { return vt::logsumexp(x); });
-  problem<problems::BundleBlock>(file, bundle_block);
-  problem<problems::LotkaVolterra>(file, lotka_volterra);
+  using namespace problems;
+  problem<LogSumExp>(file, [](const Tensor& x) { return vt::logsumexp(x); });
+  problem<BundleBlock>(file, bundle_block);
+  problem<LotkaVolterra>(file, lotka_volterra);
+  problem<InverseDynamics<Arm>>(file, inverse_dynamics<Arm>);
+  problem<ForwardDynamics<Arm>>(file, forward_dynamics<Arm>);
+  problem<InverseDynamics<Body>>(file, inverse_dynamics<Body>);
+  problem<QuadrotorStep>(file, quadrotor_step);
+  problem<QuadrotorStage>(file, quadrotor_stage);
+  problem<Bodies>(file, bodies);
+  problem<AsianOption>(file, asian_option);
+  problem<Square>(file, square);
+  problem<LeastSquares>(file, least_squares);
+  problem<Clusters>(file, clusters);
+  problem<Minors>(file, minors);
+  problem<Particle>(file, particle);
+  problem<Saddle>(file, saddle);
   file << "\"\": {}}\n";
 }

@@ -183,9 +183,9 @@ void tables() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
   problem_rows(std::getenv("VT_BENCH_REFERENCE"));
   small_functions();
   tables();
-  benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,6 +1,7 @@
 // Expressions of CasADi, whose C is compiled by gcc -O3.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <casadi/casadi.hpp>
 #include <filesystem>
 
@@ -21,6 +22,7 @@ struct Casadi {
     return made;
   }
   template <class P>
+    requires P::expression
   struct Of {
     Code of_value = nullptr, of_derivative = nullptr;
     std::vector<double> work;
@@ -33,8 +35,10 @@ struct Casadi {
       const casadi::Function value("value", {x}, {y}),
           derivative("derivative", {x}, {SX::densify(d.T())});
       work.resize(std::max(value.sz_w(), derivative.sz_w()) + 1);
-      const std::string base = folder() + "/" + P::name;
-      casadi::CodeGenerator code(std::string(P::name) + ".c");
+      std::string file = P::name;
+      std::ranges::replace(file, '/', '_');
+      const std::string base = folder() + "/" + file;
+      casadi::CodeGenerator code(file + ".c");
       code.add(value), code.add(derivative);
       code.generate(folder() + "/");
       if (std::system(("gcc -O3 -march=native -shared -fPIC -o " + base + ".so " + base + ".c -lm")

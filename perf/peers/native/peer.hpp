@@ -32,6 +32,7 @@ inline void taken(const std::string& name, double seconds) {
 template <class Peer, class P>
 void rows() {
   if constexpr (requires { typename Peer::template Of<P>; }) {
+    if (!problems::wanted<P>(benchmark::GetBenchmarkFilter(), Peer::name)) return;
     const std::string name = P::name, who = std::string("/") + Peer::name;
     const auto begin = std::chrono::steady_clock::now();
     const auto of = std::make_shared<typename Peer::template Of<P>>();
@@ -73,11 +74,11 @@ void rows() {
 
 template <class... Peers>
 int run(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
   const auto each = [&]<class... P>(auto rows_of, std::tuple<P...>*) {
     (rows_of.template operator()<P>(), ...);
   };
   (each([]<class P>() { rows<Peers, P>(); }, static_cast<problems::All*>(nullptr)), ...);
-  benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

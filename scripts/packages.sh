@@ -68,6 +68,7 @@ bench_packages=(
 )
 # What the suite native is compared with, one by one: a peer that cannot be installed is left out.
 native_peer_packages=(
+  libadolc-dev=/usr/include/adolc
   libceres-dev=/usr/include/ceres/jet.h
   r-cran-stanheaders=/usr/lib/R/site-library/StanHeaders
   "libtbb-dev=/usr/include/tbb|/usr/local/include/tbb"

@@ -528,10 +528,204 @@ struct Saddle : Problem {
   }
 };
 
+// --- GradBench's models, small -------------------------------------------------------------------
+
+/// The logarithm of the posterior density of a mixture of Gaussians, as perf/gmm.hpp has it, by the
+/// logarithms of shares, means and factors.
+struct Mixture : Problem {
+  static constexpr const char* name = "mixture";
+  static constexpr int d = 3, clusters = 5, points = 100, factor = d * (d + 1) / 2;
+  static constexpr int inputs = clusters * (1 + d + factor);
+  static const std::vector<double>& data() {
+    return numbers(points * d, [](int i) { return 2 * std::sin(1.0 * i * i); });
+  }
+  static double start(int i) { return 0.5 * std::cos(3.0 * i * i); }
+  /// Gamma, the prior's spread, is 1 and m, its degrees beyond d + 1, is 0.
+  static double constant() {
+    const double pi = std::acos(-1.0), degrees = d + 1;
+    double log_gamma = 0.25 * d * (d - 1) * std::log(pi);
+    for (int j = 1; j <= d; ++j) log_gamma += std::lgamma(0.5 * (degrees + 1 - j));
+    return -0.5 * points * d * std::log(2 * pi) +
+           clusters * (degrees * d * 0.5 * std::log(2.0) + log_gamma);
+  }
+  template <class T>
+  static void value(const T* x, T* y) {
+    using std::exp, std::log;
+    const T *means = x + clusters, *factors = means + clusters * d;
+    T scales[clusters][d], offset[clusters], sum(constant()), shares(0.0);
+    for (int k = 0; k < clusters; ++k) {
+      offset[k] = x[k];
+      shares += exp(x[k]);
+      for (int i = 0; i < factor; ++i) {
+        const T& f = factors[k * factor + i];
+        if (i < d) scales[k][i] = exp(f), offset[k] += f;
+        const T& entry = i < d ? scales[k][i] : f;
+        sum += 0.5 * entry * entry;
+      }
+    }
+    for (int point = 0; point < points; ++point) {
+      const double* at = data().data() + point * d;
+      T terms[clusters];
+      for (int k = 0; k < clusters; ++k) {
+        T away[d], out[d], squared(0.0);
+        for (int i = 0; i < d; ++i) {
+          away[i] = at[i] - means[k * d + i];
+          out[i] = scales[k][i] * away[i];
+        }
+        const T* below = factors + k * factor + d;
+        for (int column = 0; column < d; ++column)
+          for (int row = column + 1; row < d; ++row) out[row] += *below++ * away[column];
+        for (int i = 0; i < d; ++i) squared += out[i] * out[i];
+        terms[k] = offset[k] - 0.5 * squared;
+      }
+      T most(0.0), density(0.0);
+      if constexpr (!symbolic<T>) {
+        most = terms[0];
+        for (int k = 1; k < clusters; ++k)
+          if (terms[k] > most) most = terms[k];
+      }
+      for (int k = 0; k < clusters; ++k) density += exp(terms[k] - most);
+      sum += most + log(density);
+    }
+    y[0] = sum - 1.0 * points * log(shares);
+  }
+};
+
+/// How unlikely a text is, as perf/character_lstm.hpp has it, by the weights of an LSTM.
+struct TextModel : Problem {
+  static constexpr const char* name = "text_model";
+  static constexpr int layers = 2, bits = 14, characters = 12;
+  static constexpr int inputs = (layers * 8 + 3) * bits;
+  static double start(int i) { return std::sin(1.0 * i * i); }
+  static const std::vector<double>& text() {
+    return numbers(characters * bits, [](int i) { return 1.0 * (i * i % 7 < 3); });
+  }
+  template <class T>
+  static void value(const T* x, T* y) {
+    using std::exp, std::log, std::tanh;
+    const auto sigmoid = [](const T& v) { return T(1.0 / (1.0 + exp(-v))); };
+    const T* edges = x + layers * 8 * bits;
+    std::vector<T> hidden(layers * bits, T(0.0)), cell = hidden;
+    T sum(0.0);
+    for (int t = 0; t + 1 < characters; ++t) {
+      const double *now = text().data() + t * bits, *next = now + bits;
+      T all(2.0);
+      for (int b = 0; b < bits; ++b) {
+        T signal = now[b] * edges[b];
+        for (int layer = 0; layer < layers; ++layer) {
+          const T* w = x + layer * 8 * bits + b;
+          T &h = hidden[layer * bits + b], &c = cell[layer * bits + b];
+          const T forget = sigmoid(signal * w[0] + w[4 * bits]),
+                  in = sigmoid(h * w[bits] + w[5 * bits]),
+                  out = sigmoid(signal * w[2 * bits] + w[6 * bits]),
+                  change = tanh(h * w[3 * bits] + w[7 * bits]);
+          c = c * forget + in * change;
+          h = out * tanh(c);
+          signal = h;
+        }
+        const T predicted = signal * edges[bits + b] + edges[2 * bits + b];
+        all += exp(predicted);
+        sum += next[b] * predicted;
+      }
+      double ones = 0;
+      for (int b = 0; b < bits; ++b) ones += next[b];
+      sum -= ones * log(all);
+    }
+    y[0] = sum / (-1.0 * (characters - 1) * bits);
+  }
+};
+
+/// From vertices of a hand to points measured for them, as perf/hand.hpp has it, by its pose: a
+/// wrist and five fingers of three bones each.
+struct HandPose : Problem {
+  static constexpr const char* name = "hand";
+  static constexpr int bones = 16, points = 30, inputs = 26, outputs = 3 * points;
+  static int parent(int bone) { return bone == 0 ? -1 : bone % 3 == 1 ? 0 : bone - 1; }
+  /// The first of a bone's parameters; a finger's first bone has two, the wrist none.
+  static int parameter(int bone) {
+    return 6 + (bone - 1) / 3 * 4 + (bone + 2) % 3 + (bone % 3 != 1);
+  }
+  /// An entry of the bones' transformations [4,4] from their parents' frames, and from the resting
+  /// pose.
+  static double relative(int i) {
+    return i / 4 % 4 == i % 4 ? 1 : i / 4 % 4 == 3 ? 0 : 0.2 * std::sin(i + 1.0);
+  }
+  static double inverse(int i) { return relative(7 * 16 + i); }
+  /// A resting vertex with a last 1, and the two bones that it follows by halves.
+  static double vertex(int point, int k) { return k == 3 ? 1 : std::cos(3.0 * point + k); }
+  static int bone_of(int point, int which) { return (which ? 7 * point + 3 : point) % bones; }
+  static double measured(int i) { return std::sin(2.0 * i); }
+  static double start(int i) { return 0.4 * std::sin(i + 1.0); }
+
+  template <class T>
+  using Frame = std::array<std::array<T, 4>, 3>;
+  template <class T>
+  static Frame<T> product(const Frame<T>& a, const auto& b) {
+    Frame<T> out;
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 4; ++j) {
+        out[i][j] = a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
+        if (j == 3) out[i][j] += a[i][3];
+      }
+    return out;
+  }
+  static const std::vector<double>& entries() {
+    return numbers(32 * bones,
+                   [](int i) { return i < 16 * bones ? relative(i) : inverse(i - 16 * bones); });
+  }
+  static const std::vector<double>& vertices() {
+    return numbers(4 * points, [](int i) { return vertex(i / 4, i % 4); });
+  }
+  template <class T>
+  static void value(const T* x, T* y) {
+    using std::cos, std::sin, std::sqrt;
+    const T zero(0.0), one(1.0);
+    Frame<T> at[bones], moved[bones];
+    for (int bone = 0; bone < bones; ++bone) {
+      Frame<T> rest;
+      Frame<double> back;
+      const double* entry = entries().data() + 16 * bone;
+      for (int i = 0; i < 12; ++i) {
+        rest[i / 4][i % 4] = T(entry[i]);
+        back[i / 4][i % 4] = entry[16 * bones + i];
+      }
+      if (bone > 0) {
+        const int first = parameter(bone);
+        const T sx = sin(x[first]), cx = cos(x[first]);
+        const bool two = bone % 3 == 1;
+        const T sz = two ? T(sin(x[first + 1])) : zero, cz = two ? T(cos(x[first + 1])) : one;
+        const Frame<T> turn{{{cz, T(-sz * cx), T(sz * sx), zero},
+                             {sz, T(cz * cx), T(-cz * sx), zero},
+                             {zero, sx, cx, zero}}};
+        at[bone] = product(at[parent(bone)], product(rest, turn));
+      } else {
+        at[bone] = rest;
+      }
+      moved[bone] = product(at[bone], back);
+    }
+    const T angle = sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]), s = sin(angle), c = cos(angle);
+    const Vec3<T> axis{T(x[0] / angle), T(x[1] / angle), T(x[2] / angle)};
+    for (int point = 0; point < points; ++point) {
+      const double* at_rest = vertices().data() + 4 * point;
+      Vec3<T> v;
+      for (int i = 0; i < 3; ++i) {
+        v[i] = zero;
+        for (int which = 0; which < 2; ++which)
+          for (int k = 0; k < 4; ++k) v[i] += 0.5 * at_rest[k] * moved[bone_of(point, which)][i][k];
+      }
+      const Vec3<T> aside = cross<T>(axis, v);
+      const T along = (axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2]) * (1.0 - c);
+      for (int i = 0; i < 3; ++i)
+        y[3 * point + i] =
+            measured(3 * point + i) - (c * v[i] + s * aside[i] + along * axis[i] + x[3 + i]);
+    }
+  }
+};
+
 using All =
     std::tuple<LogSumExp, BundleBlock, LotkaVolterra, InverseDynamics<Arm>, ForwardDynamics<Arm>,
                InverseDynamics<Body>, QuadrotorStep, QuadrotorStage, Bodies, AsianOption, Square,
-               LeastSquares, Clusters, Minors, Particle, Saddle>;
+               LeastSquares, Clusters, Minors, Particle, Saddle, Mixture, TextModel, HandPose>;
 
 template <class P>
 constexpr int derivatives = P::inputs * (P::second ? P::inputs : P::outputs);

@@ -1,4 +1,6 @@
 """The problems of perf/native/problems.hpp in JAX: functions of one example, by name."""
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -171,6 +173,85 @@ def saddle(x):
                                        jnp.ones(2)))
 
 
+# --- GradBench's models, small --------------------------------------------------------------------
+def mixture(x):
+    d, k, n = 3, 5, 100
+    points = jnp.array(2 * np.sin(np.arange(1.0 * n * d) ** 2).reshape(n, d))
+    shares, means, factors = x[:k], x[k:k * (1 + d)].reshape(k, d), x[k * (1 + d):].reshape(k, -1)
+    constant = sum(math.lgamma(0.5 * (d + 2 - j)) for j in range(1, d + 1))
+    constant += 0.25 * d * (d - 1) * math.log(math.pi) + 0.5 * (d + 1) * d * math.log(2)
+    columns, rows = np.triu_indices(d, 1)
+
+    def matrix(f):
+        return jnp.diag(jnp.exp(f[:d])).at[rows, columns].set(f[d:])
+
+    def one(point):
+        away = jnp.einsum("kij,kj->ki", q, point - means)
+        return jax.nn.logsumexp(shares + jnp.sum(factors[:, :d], 1) - 0.5 * jnp.sum(away ** 2, 1))
+    q = jax.vmap(matrix)(factors)
+    likelihood = jnp.sum(jax.vmap(one)(points)) - n * jax.nn.logsumexp(shares)
+    return (likelihood + 0.5 * jnp.sum(q ** 2) - 0.5 * n * d * math.log(2 * math.pi)
+            + k * constant)
+
+
+def text_model(x):
+    layers, bits, characters = 2, 14, 12
+    i = np.arange(characters * bits)
+    text = jnp.array((i * i % 7 < 3).astype(float).reshape(characters, bits))
+    weights = x[:layers * 8 * bits].reshape(layers, 2, 4, bits)
+    edges = x[-3 * bits:].reshape(3, bits)
+
+    def step(states, character):
+        out, signal = [], character * edges[0]
+        for (w, o), (hidden, cell) in zip(weights, states):
+            forget, change = jax.nn.sigmoid(signal * w[0] + o[0]), jnp.tanh(hidden * w[3] + o[3])
+            cell = cell * forget + jax.nn.sigmoid(hidden * w[1] + o[1]) * change
+            signal = jax.nn.sigmoid(signal * w[2] + o[2]) * jnp.tanh(cell)
+            out.append(jnp.stack([signal, cell]))
+        return jnp.stack(out), signal * edges[1] + edges[2]
+
+    def likelihood(predicted, actual):
+        return jnp.sum(actual * (predicted - jnp.log(2 + jnp.sum(jnp.exp(predicted)))))
+    predicted = jax.lax.scan(step, jnp.zeros((layers, 2, bits)), text[:-1])[1]
+    return -jnp.mean(jax.vmap(likelihood)(predicted, text[1:])) / bits
+
+
+def hand(x):
+    bones, points = 16, 30
+    i = np.arange(bones * 16)
+
+    def entries(i):
+        row, column = i // 4 % 4, i % 4
+        made = np.where(row == column, 1.0, np.where(row == 3, 0.0, 0.2 * np.sin(i + 1.0)))
+        return jnp.array(made.reshape(-1, 4, 4))
+    rest, back = entries(i), entries(7 * 16 + i)
+    point, k = np.mgrid[:points, :4]
+    vertices = np.where(k == 3, 1.0, np.cos(3.0 * point + k))
+    skin = np.zeros((points, bones, 4))
+    for p in range(points):
+        skin[p, p % bones] += 0.5 * vertices[p]
+        skin[p, (7 * p + 3) % bones] += 0.5 * vertices[p]
+    angles = jnp.append(x, 0.0)[np.array(
+        [(26, 26)] + [(f, f + 1) if j == 0 else (f + j + 1, 26)
+                      for f in range(6, 26, 4) for j in range(3)])]
+
+    def joint(angles):
+        (sx, sz), (cx, cz) = jnp.sin(angles), jnp.cos(angles)
+        return jnp.array([[cz, -sz * cx, sz * sx, 0], [sz, cz * cx, -cz * sx, 0], [0, sx, cx, 0],
+                          [0, 0, 0, 1]])
+    posed, placed = jnp.einsum("bij,bjk->bik", rest, jax.vmap(joint)(angles)), []
+    for bone in range(bones):
+        above = 0 if bone % 3 == 1 else bone - 1
+        placed.append(placed[above] @ posed[bone] if bone else posed[bone])
+    moved = jnp.einsum("bij,bjk->bik", jnp.stack(placed), back)[:, :3]
+    v = jnp.einsum("bij,pbj->pi", moved, jnp.array(skin))
+    angle = jnp.sqrt(x[:3] @ x[:3])
+    axis = x[:3] / angle
+    turned = (v * jnp.cos(angle) + jnp.cross(axis, v) * jnp.sin(angle)
+              + jnp.outer(v @ axis, axis) * (1 - jnp.cos(angle)))
+    return (jnp.array(np.sin(2.0 * np.arange(90)).reshape(30, 3)) - turned - x[3:6]).ravel()
+
+
 problems = {
     "logsumexp": jax.nn.logsumexp,
     "bundle_block": bundle_block,
@@ -188,4 +269,7 @@ problems = {
     "minors6": minors,
     "particle": particle,
     "saddle": saddle,
+    "mixture": mixture,
+    "text_model": text_model,
+    "hand": hand,
 }

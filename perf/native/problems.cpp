@@ -54,9 +54,8 @@ Tensor torques(const Tensor& q, const Tensor& speed, const Tensor& acceleration,
   for (int i = 0; i < n; ++i) {
     const problems::Link link(i);
     const Tensor place = constant(link.place), centre = constant(link.centre);
-    std::vector<Tensor> rows;
-    for (const auto& row : link.inertia) rows.push_back(constant(row));
-    const Tensor inertia = vt::stack(rows);
+    const double* entries = link.inertia[0].data();
+    const Tensor inertia = vt::tensor(std::vector(entries, entries + 9), {3, 3});
     const int parent = Robot::parent(i);
     turn[i] = turn_of(link.turn, q[i]);
     const Tensor to = transpose(turn[i]), none = vt::zeros({3}, vt::f64);
@@ -367,6 +366,7 @@ void problem_rows(const char* reference) {
   problem<Square>(file, square);
   problem<LeastSquares>(file, least_squares);
   problem<Clusters>(file, clusters);
+  problem<ClustersHessian>(file, clusters);
   problem<Minors>(file, minors);
   problem<Particle>(file, particle);
   problem<Saddle>(file, saddle);

@@ -266,6 +266,7 @@ problems = {
     "square": lambda x: x[0] * x[0],
     "least_squares": least_squares,
     "clusters": clusters,
+    "clusters/hessian": clusters,
     "minors6": minors,
     "particle": particle,
     "saddle": saddle,

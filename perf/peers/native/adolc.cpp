@@ -13,7 +13,8 @@ struct AdolC {
     std::vector<double*> rows;
     Of() {
       tape = ++tapes;
-      trace_on(tape);
+      constexpr unsigned room = 1 << 22;  // so that tapes stay in memory
+      trace_on(tape, 0, room, room, room, room);
       std::vector<adouble> x(P::inputs), y(P::outputs);
       const std::vector<double> at = problems::start<P>();
       for (int i = 0; i < P::inputs; ++i) x[i] <<= at[i];

@@ -23,7 +23,7 @@ struct Lstm {
 double lstm(const Lstm&, const float* xs, std::int64_t stride, int steps, double* last);
 
 /// A planar quadrotor: one step of a Runge–Kutta method from `x` [6] under `u` [2], and the cost of
-/// `rounds` of them, as perf/native.cpp has them.
+/// `rounds` of them, as perf/native/small.cpp has them.
 void quadrotor_step(const double* x, const double* u, double* end);
 double quadrotor_cost(const double* x, const double* controls, int rounds);
 

@@ -331,18 +331,26 @@ def codegen_text(times, markdown=False):
     return out
 
 
-def native_text(times, markdown=False):
-    """The suite `native`: each row beside plain C++ and its peers."""
-    others = ("plain", "casadi", "jax")
+native_peers = ("plain", "differences", "ceres", "eigen", "stan", "adolc", "casadi", "pinocchio",
+                "jax")
+
+
+def native_text(times, counters, markdown=False):
+    """The suite `native`: each row beside plain C++ and its peers, and vt's derivatives beside its
+    own values; what memory it takes besides arguments and results."""
+    shown = [peer for peer in native_peers if any(name.endswith("/" + peer) for name in times)]
     lines = []
     for ours, seconds in times.items():
         if not ours.endswith("/vt"):
             continue
         name = ours.removesuffix("/vt")
-        there = [times.get(f"{name}/{other}") for other in others]
+        there = [times.get(f"{name}/{peer}") for peer in shown]
+        value = times.get(name.removesuffix("derivative") + "value/vt")
         lines.append((name, duration(seconds),
+                      f"{seconds / value:.2f}" if name.endswith("/derivative") and value else "",
+                      f"{counters[ours]['extra_KB']:.0f}" if counters.get(ours) else "",
                       *(f"{duration(t)} ({t / seconds:.2f})" if t else "" for t in there)))
-    return laid_out(("row", "vt", *others), lines, markdown)
+    return laid_out(("row", "vt", "of value", "KB", *shown), lines, markdown)
 
 
 # Examples a second that vt is to train with, on one thread of an AVX-512 machine.

@@ -66,6 +66,13 @@ bench_packages=(
   "libbenchmark-dev=/usr/include/benchmark|/usr/local/include/benchmark"
   python3=python3
 )
+# What the suite native is compared with, one by one: a peer that cannot be installed is left out.
+native_peer_packages=(
+  libadolc-dev=/usr/include/adolc
+  libceres-dev=/usr/include/ceres/jet.h
+  r-cran-stanheaders=/usr/lib/R/site-library/StanHeaders
+  "libtbb-dev=/usr/include/tbb|/usr/local/include/tbb"
+)
 docs_packages=(
   "python3-sphinx=/usr/lib/python3/dist-packages/sphinx"
   "python3-myst-parser=/usr/lib/python3/dist-packages/myst_parser"

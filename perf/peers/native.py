@@ -1,18 +1,31 @@
 """The rows of perf/native in CasADi, whose C is compiled by gcc -O3, and in JAX."""
 import ctypes
+import json
+import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from common import results, row, write
+import common
+from common import results, write
+from native_problems import problems
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
+
+
+wanted, reference = re.compile(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
+
+
+def row(name, call):
+    if wanted.search(name):
+        common.row(name, call)
 
 
 # --- a planar quadrotor ---------------------------------------------------------------------------
@@ -141,7 +154,39 @@ def jax_row(name, f, *arguments):
     row(name + "/jax", lambda: compiled(*arguments))
 
 
+def jax_problem(name, f):
+    """The rows of a problem of perf/native, at its inputs, once its results are those of vt."""
+    def compare(what, actual, expected):
+        if not np.allclose(np.ravel(actual), expected, rtol=1e-8, atol=1e-8):
+            sys.exit(f"{what} of {name}: JAX and vt differ")
+
+    given = reference[name]
+    x, lanes = np.array(given["x"], float), given["lanes"]
+    second = len(given["d"]) > x.size * len(given["y"])
+    derivative = jax.hessian(f) if second else jax.jacobian(f)
+    if len(given["y"]) == 1 and not second:
+        derivative = jax.jacfwd(f) if x.size == 1 else jax.grad(f)  # JAX cannot reverse a while
+    for many in (0, lanes) if lanes else (0,):
+        at, path, forms = jnp.array(x), name, {"value": f, "derivative": derivative}
+        if many:
+            at = at * (1 + 1e-3 * jnp.sin(jnp.arange(float(many))))[:, None]
+            path, forms = f"{name}/{many}", {k: jax.vmap(g) for k, g in forms.items()}
+        for what, g in forms.items():
+            if not wanted.search(f"{path}/{what}/jax"):
+                continue
+            compiled = jax.jit(g)
+            begin = time.perf_counter()
+            out = jax.block_until_ready(compiled(at))
+            if what == "derivative":
+                results[f"{path}/first/jax"] = time.perf_counter() - begin
+            compare(what, out[0] if many else out, given[what[0].replace("v", "y")])
+            row(f"{path}/{what}/jax", lambda: compiled(at))
+
+
 def jax_rows():
+    for name, f in problems.items():
+        if name in reference:
+            jax_problem(name, f)
     step = quadrotor(jnp.sin, jnp.cos, lambda *all: jnp.stack(all))
     x, u = jnp.linspace(0.1, 0.6, 6), jnp.array([4.1, 3.9])
     controls = jnp.stack([4 + 0.01 * jnp.arange(ROUNDS), 3.9 - 0.005 * jnp.arange(ROUNDS)], 1)

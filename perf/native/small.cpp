@@ -6,18 +6,16 @@
 #include <cstdlib>
 #include <vector>
 
-#include "plain_loops.hpp"
-#include "support.hpp"
+#include "../plain_loops.hpp"
+#include "../support.hpp"
+#include "native.hpp"
+#include "problems.hpp"
 
 namespace {
 
 using vt::Tensor;
 
-void expect(const std::string& what, double actual, double expected, double tolerance) {
-  if (std::abs(actual - expected) <= tolerance * (1 + std::abs(expected))) return;
-  std::fprintf(stderr, "%s: %.17g, but plain C++ gives %.17g\n", what.c_str(), actual, expected);
-  std::exit(1);
-}
+using problems::expect;
 
 // --- a planar quadrotor --------------------------------------------------------------------------
 
@@ -185,8 +183,9 @@ void tables() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  problem_rows(std::getenv("VT_BENCH_REFERENCE"));
   small_functions();
   tables();
-  benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

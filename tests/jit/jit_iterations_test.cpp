@@ -147,7 +147,7 @@ TEST(JitIterations, PartsAreShown) {
   };
   Tensors a = lstm_weights(width);
   a.push_back(random({5, 36, width}, 4));
-  EXPECT_NE(parts(scan_of_cells(width, vt::f64, false), a).find("sub-graph 0 for 12 rows"),
+  EXPECT_NE(parts(scan_of_cells(width, vt::f64, false), a).find("sub-graph 0 for 18 rows"),
             std::string::npos)
       << parts(scan_of_cells(width, vt::f64, false), a);
   // The mean over the rows is what they meet in.

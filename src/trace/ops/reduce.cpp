@@ -103,11 +103,55 @@ inline Tensor restored(const Tensor& part, const Real& r, CallSite where) {
   return broadcast_along(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where);
 }
 
-/// Two passes: the mean first, then the squares of what is left. Real, of complex numbers too.
+/// Σ |x − mean|² over the axes. Two passes: the mean first, then the squares of what is left.
+inline Tensor squares_around_mean(const Real& r, const Tensor& mean, CallSite where) {
+  const Tensor squares = squared_magnitude(r.x - restored(mean, r, where), where);
+  return reduced(Op::reduce_sum, squares, r.axes, where);
+}
+inline Tensor mean_of(const Real& r, CallSite where) {
+  return reduced(Op::reduce_sum, r.x, r.axes, where) / r.count;
+}
+
+/// Of the outermost of the reduced axes so many elements that both passes over them find the second
+/// one's in a near cache; 0: both go over all of x.
+inline std::int64_t elements_of_block(const Real& r) {
+  constexpr std::int64_t in_cache = 1 << 16, least = 64, worth_blocks = 1 << 17;
+  const Shape& shape = r.x.shape();
+  if (r.count < worth_blocks || !r.axes.contains(r.x.rank() - 1)) return 0;
+  const auto outermost = static_cast<std::size_t>(r.axes[0]);
+  std::int64_t apart = 1, within = 1;  // elements between two along the axis; those of them reduced
+  for (std::size_t d = outermost + 1; d < shape.size(); ++d) {
+    apart *= shape[d];
+    if (r.axes.contains(static_cast<int>(d))) within *= shape[d];
+  }
+  std::int64_t block = std::min(in_cache / apart, shape[outermost] / 2);
+  while (block > 0 && shape[outermost] % block != 0) --block;
+  return block * within >= least ? block : 0;
+}
+
+/// Σ |x − mean|², made of that of blocks and of their means (Chan, Golub and LeVeque 1979): x is
+/// read once.
+inline Tensor squares_of_blocks(const Real& r, std::int64_t block, CallSite where) {
+  const int outermost = r.axes[0];
+  Shape shape = r.x.shape();
+  shape[static_cast<std::size_t>(outermost)] /= block;
+  shape.insert(shape.begin() + outermost + 1, block);
+  Axes inner;
+  for (int a : r.axes) inner.push_back(a + 1);
+  const double blocks = static_cast<double>(shape[static_cast<std::size_t>(outermost)]);
+  const Real x{reshape(r.x, shape), inner, r.result, r.count / blocks};
+  const Tensor means = mean_of(x, where), squares = squares_around_mean(x, means, where);
+  const Real of_blocks{means, {outermost}, r.result, blocks};
+  return reduced(Op::reduce_sum, squares, of_blocks.axes, where) +
+         x.count * squares_around_mean(of_blocks, mean_of(of_blocks, where), where);
+}
+
+/// Real, of complex numbers too.
 inline Tensor variance(const Real& r, int ddof, CallSite where) {
-  const Tensor middle = reduced(Op::reduce_sum, r.x, r.axes, where) / r.count;
-  const Tensor squares = squared_magnitude(r.x - restored(middle, r, where), where);
-  return reduced(Op::reduce_sum, squares, r.axes, where) / std::max(r.count - ddof, 0.0);
+  const std::int64_t block = elements_of_block(r);
+  const Tensor squares = block > 0 ? squares_of_blocks(r, block, where)
+                                   : squares_around_mean(r, mean_of(r, where), where);
+  return squares / std::max(r.count - ddof, 0.0);
 }
 
 /// x^exponent of x ≥ 0, for lengths: at 0 all its derivatives are 0, those of sums of them too.

@@ -331,6 +331,7 @@
 #include "../../src/trace/simplify/known.cpp"
 #include "../../src/trace/simplify/loops.cpp"
 #include "../../src/trace/simplify/reduction.cpp"
+#include "../../src/trace/simplify/repeats.cpp"
 #include "../../src/trace/simplify/shape.cpp"
 #include "../../src/trace/simplify/simplify.cpp"
 #include "../../src/trace/simplify/value_range.cpp"

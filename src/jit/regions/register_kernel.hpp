@@ -25,7 +25,7 @@ struct RegisterLimits {
   std::int64_t moved = 288;
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill
   /// what they keep.
-  std::int64_t instructions = 6000;
+  std::int64_t instructions = 16000;
   /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a tenth of
   /// a millisecond each to compile.
   std::int64_t instructions_of_many = 60000, many_lanes = 256;

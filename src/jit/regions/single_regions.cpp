@@ -21,9 +21,9 @@ namespace single_regions {
 /// is found, called and goes through memory.
 constexpr std::int64_t operations_of_a_step = 300;
 /// Longer functions take more than their share to compile.
-constexpr std::int64_t most_operations = 3000;
-/// Of a region. That no two of them overlap is said of each pair in the code.
-constexpr std::size_t most_buffers = 128;
+constexpr std::int64_t most_operations = 8000;
+/// Of a region: an address each.
+constexpr std::size_t most_buffers = 1000;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 

@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/record/state.hpp"
+#include "../../trace/simplify/repeats.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "transpose.hpp"
@@ -151,7 +152,8 @@ inline LinearPart linearized(const FlatFunction& f, const GradCall& call, Intege
   Vec<bool> wanted(call.arguments.size());
   for (std::size_t i : wanted_arguments(call, integers)) wanted[i] = true;
   Vec<StateUpdate> updates;
-  const Recorded r = recorded(f, call, updates);
+  Recorded r = recorded(f, call, updates);
+  r.graph = without_repeats(std::move(r.graph));
   LinearPart part = linearize_graph(r.graph, primals_of(call, r), wanted);
   settle(updates, part.outputs);
   part.tangent_of.resize(part.outputs.size());

@@ -16,7 +16,10 @@ LLVMMetadataRef IrBuilder::string_metadata(const std::string& s) {
 
 // Scope k stands for "reached through buffer k". An access through k is in scope k and outside all
 // others.
+// That no two buffers overlap is said of each pair. So beyond some of them, the others are one.
 void IrBuilder::declare_buffers(int count) {
+  constexpr int told_apart = 64;
+  count = std::min(count, told_apart);
   const std::string domain_name = "vt.buffers." + std::to_string(alias_domains_++);
   LLVMMetadataRef name = string_metadata(domain_name);
   LLVMMetadataRef domain = llvm_.MDNodeInContext2(context_, &name, 1);
@@ -39,9 +42,8 @@ void IrBuilder::declare_buffers(int count) {
 }
 
 Value IrBuilder::with_buffer(Value pointer, int buffer) const {
-  if (!pointer.pointer || buffer >= static_cast<int>(alias_scopes_.size()))
-    fault("with_buffer", pointer, {});
-  pointer.buffer = buffer;
+  if (!pointer.pointer || alias_scopes_.empty()) fault("with_buffer", pointer, {});
+  pointer.buffer = std::min(buffer, static_cast<int>(alias_scopes_.size()) - 1);
   return pointer;
 }
 

@@ -100,6 +100,9 @@ SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> opera
 enum class SimplifyFor : std::uint8_t { transforming, running };
 /// Dead code, common sub-expressions, constant folding and algebra. Same function, fewer equations.
 GraphBody simplify(const GraphBody&, SimplifyFor = SimplifyFor::transforming);
+/// The same Graph, in which what several equal equations compute is computed by the first of them.
+/// Derivatives of each would be computed apart, which no later pass could put together again.
+GraphBody without_repeats(GraphBody);
 
 /// Structural hash and equality (Where left out), for caches.
 std::size_t hash_of(const GraphBody&);

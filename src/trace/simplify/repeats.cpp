@@ -1,6 +1,4 @@
-// Equal equations, found by their hash.
-#include "repeats.hpp"
-
+// Equations that compute the same, without any other simplification: found by their hash.
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +6,7 @@
 
 #include "../base/hash_map.hpp"
 #include "../ir/effects.hpp"
+#include "../ir/graph.hpp"
 
 namespace vt::detail {
 
@@ -28,6 +27,10 @@ std::size_t key_of(const Equation& e) {
 
 GraphBody without_repeats(GraphBody graph) {
   using namespace repeated_equations;
+  // Calls are run in batches: which of their operands are equal goes by the data, and would give
+  // every minibatch sums of other lengths, with kernels of their own.
+  for (const Equation& e : graph.equations)
+    if (e.op == Op::call || e.op == Op::batched_call) return graph;
   const auto at = [](Var v) { return static_cast<std::size_t>(v); };
   Vec<Var> first(graph.avals.size());
   for (std::size_t v = 0; v < first.size(); ++v) first[v] = static_cast<Var>(v);

@@ -9,7 +9,6 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/record/state.hpp"
-#include "../../trace/simplify/repeats.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "transpose.hpp"

@@ -83,7 +83,8 @@ class Former {
     insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });
     // With larger values; or, where those do not suit a common loop, without them.
     for (const Seed& s : classes)
-      for (const std::int64_t most : {limits_.of_a_lane, usual_elements}) {
+      for (const std::int64_t most :
+           {limits_.computed(s.lanes), limits_.of_a_lane, usual_elements}) {
         if (most > usual_elements && s.of_rows) continue;
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
@@ -107,7 +108,7 @@ class Former {
       bool has_lanes = false;
       for (int d = 0; d < a.shape.rank(); ++d)
         has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.of_a_lane) *
+      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.computed(lanes)) *
                                  (has_lanes ? lanes : 1);
     };
     return none_of(e.inputs, [&](Var v) { return !small(v); }) &&
@@ -151,7 +152,8 @@ class Former {
       if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
     for (Var v : e.inputs) {
       const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
-      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather)
+      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) &&
+          e.op != Op::gather)
         return false;
     }
     return lanes_.equation(e).has_value();

@@ -556,7 +556,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
       !register_kernels::picks_elements(form.lane, form.most_in_registers))
     form.most_in_registers = limits.moved;
   // Scalars that do not fit in registers lie in the frame, each in the space of one.
-  if (!form) limits.of_a_lane = form.most_in_registers;
+  limits.of_a_lane = form ? limits.computed(form.count) : form.most_in_registers;
   if (!fits_registers(form, form.side_by_side() ? 0 : frame, limits)) return std::nullopt;
   return form;
 }

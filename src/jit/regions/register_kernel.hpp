@@ -3,6 +3,7 @@
 // a time if it has lanes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +24,12 @@ struct RegisterLimits {
   /// And of values whose elements are only brought to other places, which takes no instructions:
   /// LaneForm::most_in_registers there.
   std::int64_t moved = 288;
+  /// So many lanes may also compute on values of that size: what else goes through memory between
+  /// steps, Jacobians most of all, goes through the nearest cache then.
+  std::int64_t several_lanes = 64;
+  std::int64_t computed(std::int64_t lanes) const {
+    return lanes >= several_lanes ? std::max(of_a_lane, moved) : of_a_lane;
+  }
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill
   /// what they keep.
   std::int64_t instructions = 16000;

@@ -8,8 +8,14 @@ namespace vt::detail::control_linear {
 namespace residual_parts {
 
 bool is_cheap(Op op) {
-  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::neg ||
-         op == Op::integer_pow || op == Op::full;
+  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::neg || op == Op::integer_pow;
+}
+
+/// A kernel lays these out as it reads them; a broadcast kept for backward would be what it is made
+/// of several times.
+bool is_free(Op op) {
+  return op == Op::full || op == Op::iota || op == Op::broadcast_in_dim || op == Op::reshape ||
+         op == Op::transpose || op == Op::convert || op == Op::eq;
 }
 
 }  // namespace residual_parts
@@ -33,7 +39,8 @@ Derived derive(const GraphBody& body, std::span<const Var> candidates) {
     const int k = maker[static_cast<std::size_t>(v)];
     if (k < 0) return false;
     const Equation& e = body.equations[static_cast<std::size_t>(k)];
-    if (!residual_parts::is_cheap(e.op) || (e.op != Op::full && --left < 0)) return false;
+    if (!residual_parts::is_free(e.op) && (!residual_parts::is_cheap(e.op) || --left < 0))
+      return false;
     for (Var o : e.inputs)
       if (number(o) == candidates.size() && !self(self, o, left, equations)) return false;
     equations.push_back(k);

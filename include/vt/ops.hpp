@@ -298,7 +298,9 @@ Tensor argmax(Operand x, std::optional<Param<int>> axis = std::nullopt, bool kee
 Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
 /// The mean; integers and bools become f32. Of no elements NaN.
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// The variance, Σ|x − mean|² / (n − ddof): real, of complex numbers too; integers become f32.
+/// The variance, Σ|x − mean|² / (n − ddof): real, of complex numbers too; integers become f32. Two
+/// passes, the mean first. Large arrays are taken in blocks, whose variances and means are put
+/// together (Chan, Golub and LeVeque 1979), so that they are read once.
 Tensor var(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);
 /// √var; all its derivatives are 0 where it is 0.
 Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);

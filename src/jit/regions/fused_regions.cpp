@@ -152,8 +152,7 @@ class Former {
       if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
     for (Var v : e.inputs) {
       const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
-      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) &&
-          e.op != Op::gather)
+      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather)
         return false;
     }
     return lanes_.equation(e).has_value();

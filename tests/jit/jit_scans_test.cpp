@@ -2,6 +2,7 @@
 // and axes, fusion, threads.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include <vt/vt.hpp>
@@ -333,6 +334,31 @@ TEST(JitScans, BitsDoNotDependOnTheNumberOfThreads) {
           << "result " << i << " with " << threads << " threads";
   }
   set_num_threads(before);
+}
+
+// Groups of iterations of one long row: an element is off by one rounding, whatever the order.
+TEST(JitScans, SumsOfFewLongRowsAreRoundedOnce) {
+  constexpr std::int64_t n = 20'003;
+  for (const std::int64_t rows : {1, 3, 9}) {
+    std::vector<double> x(static_cast<std::size_t>(rows * n));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = std::sin(static_cast<double>(i)) * std::pow(10.0, static_cast<double>(i % 7) - 3);
+    const Tensor given = tensor(x, {rows, n});
+    const std::vector<double> sums =
+        jit([](const Tensor& t) { return cumsum(t, 1); })(given).to_vector<double>();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      double high = 0, low = 0, size = 0;  // the sum as two doubles
+      for (std::int64_t k = 0; k < n; ++k) {
+        const auto i = static_cast<std::size_t>(row * n + k);
+        const double next = high + x[i], rise = next - high;
+        low += (high - (next - rise)) + (x[i] - rise);
+        high = next;
+        size += std::abs(x[i]);
+        ASSERT_NEAR(sums[i], high + low, 0x1p-52 * std::abs(high + low) + 1e-27 * size)
+            << rows << " rows, element " << k;
+      }
+    }
+  }
 }
 
 }  // namespace

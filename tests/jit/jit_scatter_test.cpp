@@ -100,4 +100,22 @@ TEST(JitScatter, ValuesAndBitsWithAnyNumberOfThreads) {
   set_num_threads(before);
 }
 
+// A vector's places may be equal, negative or outside, some of them or all.
+TEST(JitScatter, PlacesThatMeetWithinAVector) {
+  for (const DType d : {f32, f64, i32, bf16})
+    for (const std::int64_t n : {1, 7, 16, 33, 100})
+      for (const int least : {0, -5, -9}) {
+        const Tensor x = is_float(d) ? vt_test::random_quarters(d, {n}, 3)
+                                     : random_tensor(d, {n}, -4, 4, 3),
+                     at = random_tensor(i32, {n}, least, least < -5 ? 9 : 4, 4);
+        const auto f = [](S t) -> Tensors {
+          const Tensor table = zeros({5}, t[0].dtype());
+          return {index_add(table, t[1], t[0]), index_max(table, t[1], t[0]),
+                  index_update(table, t[1], t[0])};
+        };
+        vt_test::expect_same(f, {x, at}, vt_test::exact,
+                             std::string(name_of(d)) + " " + std::to_string(n));
+      }
+}
+
 }  // namespace

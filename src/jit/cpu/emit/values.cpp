@@ -478,7 +478,7 @@ bool ValueEmitter::store_interleaved(const NestStore& s) {
 
 // Runs `body` with scalars, for the SIMD lane's iteration of the vector loop.
 void ValueEmitter::at_simd_lane(int simd_lane, FunctionRef<void()> body) {
-  const Values vectors = known_;
+  const Vec<Value> vectors = known_;
   const int loop = vector_loop_;
   const Value position = positions_[static_cast<std::size_t>(loop)], mask = mask_;
   for (std::size_t v = 0; v < known_.size(); ++v)

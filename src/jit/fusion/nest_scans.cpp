@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "../nest/two_sum.hpp"
+
 namespace vt::detail {
 
 namespace nest_scanning {
@@ -52,9 +54,10 @@ struct Numbers {
   NestBuilder& b;
   DType d;
   int number(double x) const { return b.literal(Scalar(x).converted(d)); }
-  int add(int x, int y) const { return b.op(Op::add, d, {x, y}); }
-  int sub(int x, int y) const { return b.op(Op::sub, d, {x, y}); }
-  int mul(int x, int y) const { return b.op(Op::mul, d, {x, y}); }
+  int binary(Op op, int x, int y) const { return b.op(op, d, {x, y}); }
+  int add(int x, int y) const { return binary(Op::add, x, y); }
+  int sub(int x, int y) const { return binary(Op::sub, x, y); }
+  int mul(int x, int y) const { return binary(Op::mul, x, y); }
   int unary(Op op, int x) const { return b.op(op, d, {x}); }
   int test(Op op, int x, int y) const { return b.op(op, DType::bool_, {x, y}); }
   int is_nan(int x) const { return b.op(Op::is_nan, DType::bool_, {x}); }
@@ -81,11 +84,8 @@ int compensated_sum(NestBuilder& b, int x, int stage) {
   Fold fold(b, stage);
   const int sum = fold.state(n.number(0)), lost = fold.state(n.number(0));
   const int next = n.add(sum, x);
-  // What the rounded sum took of x, then what is missing of both: exact, whichever is larger
-  // (Knuth's TwoSum).
-  const int taken = n.sub(next, sum);
-  const int error = n.add(n.sub(sum, n.sub(next, taken)), n.sub(x, taken));
-  const int all_lost = n.add(lost, error);
+  const auto apply = [&](Op op, int a, int b) { return n.binary(op, a, b); };
+  const int all_lost = n.add(lost, taken_by_rounding(sum, x, next, apply));
   fold.next(0, next);
   fold.next(1, all_lost);
   return n.select(b.op(Op::is_finite, DType::bool_, {next}), n.add(next, all_lost), next);

@@ -82,13 +82,15 @@ class Former {
     // most lanes first
     insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });
     // With larger values; or, where those do not suit a common loop, without them.
-    for (const Seed& s : classes)
+    for (const Seed& s : classes) {
+      most_elements_ = 0;
       for (const std::int64_t most :
            {limits_.computed(s.lanes), limits_.of_a_lane, usual_elements}) {
-        if (most > usual_elements && s.of_rows) continue;
+        if (most == most_elements_ || (most > usual_elements && s.of_rows)) continue;
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
       }
+    }
     return std::move(graph_);
   }
   bool formed() const { return formed_; }

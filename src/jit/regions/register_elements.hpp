@@ -45,14 +45,6 @@ struct RunningOp {
   static bool has_code(Op cumulative, DType);
 };
 
-/// What rounding took from `sum` = a + b (Knuth's TwoSum), not finite where the sum is not.
-/// `apply(op, x, y)` computes.
-template <class V, class Apply>
-V taken_by_rounding(const V& a, const V& b, const V& sum, const Apply& apply) {
-  const V rise = apply(Op::sub, sum, a);
-  return apply(Op::add, apply(Op::sub, a, apply(Op::sub, sum, rise)), apply(Op::sub, b, rise));
-}
-
 /// A matrix product of small arrays: the elements of both operands that are multiplied.
 class SmallProduct {
  public:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "../../nest/two_sum.hpp"
 #include "nest.hpp"
 
 namespace vt::detail::cpu::register_emission {

@@ -8,6 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/convert.hpp"
+#include "../../nest/two_sum.hpp"
 #include "../../regions/register_kernel.hpp"
 #include "element_source.hpp"
 #include "register_writer.hpp"

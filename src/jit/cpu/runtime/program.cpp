@@ -149,20 +149,22 @@ void Program::compile_steps(const Backend& backend) {
   const auto lanes_of = [&](DType d) {
     return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d);
   };
-  const auto vector_work = [this](std::size_t k) {
-    return steps_[k].work / static_cast<std::uint64_t>(fusion_.steps[k].schedule.simd_lanes);
-  };
-  const auto take_kernel = [this, &backend, &hurry, vector_work](std::size_t k, bool wait) {
+  // Asked before anything is compiled: the product of a step with an epilogue sets its work anew.
+  std::vector<char> in_hurry(count_of_steps);
+  const auto take_kernel = [this, &backend, &hurry, &in_hurry](std::size_t k, bool wait) {
     const CodeLabelScope label(label_of(steps_[k], true));
     Step& step = steps_[k];
     const FusedStep& fused = fusion_.steps[k];
-    const bool long_code = is_long_for_its_work(static_cast<double>(fused.nest.values.size()),
-                                                static_cast<double>(vector_work(k)));
-    step.kernel = backend.compile(fused.nest, fused.schedule, hurry || long_code, wait);
+    step.kernel = backend.compile(fused.nest, fused.schedule, hurry || in_hurry[k], wait);
     step.arguments.append(step.kernel.numbers.begin(), step.kernel.numbers.end());
   };
   const auto make_kernel = [&](std::size_t k) {
-    work += vector_work(k);
+    const std::uint64_t vector_work =
+        steps_[k].work / static_cast<std::uint64_t>(fusion_.steps[k].schedule.simd_lanes);
+    work += vector_work;
+    in_hurry[k] =
+        is_long_for_its_work(static_cast<double>(fusion_.steps[k].nest.values.size()),
+                             static_cast<double>(vector_work));
     kernels.push_back([take_kernel, k] { take_kernel(k, false); });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {

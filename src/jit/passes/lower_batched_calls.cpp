@@ -123,7 +123,7 @@ GraphBody lowered(GraphBody graph, Which which) {
         for (const Equation& e : graph.equations) {
           std::vector<Tensor> operands, results;
           for (Var v : e.inputs) operands.push_back(value(v));
-          const WhereScope line(e.where);
+          const LikeEquation like(e);
           if (!which(e)) {
             Equation copy = e;
             Vec<GraphRef> bodies = bodies_of(e.params);

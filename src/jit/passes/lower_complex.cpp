@@ -70,7 +70,7 @@ class Lowering {
       }
     }
     for (const Equation& e : graph_.equations) {
-      const WhereScope line(e.where);
+      const LikeEquation like(e);
       equation(e);
     }
     std::vector<Tensor> outputs;

@@ -186,7 +186,7 @@ GraphBody mask_lanes(const GraphBody& graph, const RegisterLimits& limits) {
                    [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
             continue;
           }
-          const WhereScope line(e.where);
+          const LikeEquation like(e);
           std::vector<Tensor> made = e.op == Op::while_ ? lane_masks::masked_while(e, operands)
                                                         : lane_masks::masked_cond(e, operands);
           for (std::size_t i = 0; i < made.size(); ++i)

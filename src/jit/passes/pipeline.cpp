@@ -62,6 +62,10 @@ constexpr Pass operands{"order_product_operands",
                         [](Work& w) { w.graph = order_product_operands(w.graph); }};
 constexpr Pass short_axes{"split_short_axes",
                           [](Work& w) { w.graph = split_short_axes(std::move(w.graph)); }};
+constexpr Pass sparse{"form_sparse_regions", [](Work& w) {
+                        w.graph = form_sparse_regions(std::move(w.graph), w.target.registers,
+                                                      w.target.frame);
+                      }};
 constexpr Pass singles{
     "form_single_regions", [](Work& w) {
       const auto steps = [&](const GraphBody& g) { return fuse(g, w.target.fuse).steps.size(); };
@@ -99,9 +103,9 @@ constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owne
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {groups, calls,    scans,      regions,   singles, convolutions,
-                            sums,   operands, short_axes, fusion,    rows,    row_epilogues,
-                            chains, results,  owned,      schedules, pairs};
+constexpr Pass of_host[] = {groups,        calls,  scans,    sparse,     regions,   singles,
+                            convolutions,  sums,   operands, short_axes, fusion,    rows,
+                            row_epilogues, chains, results,  owned,      schedules, pairs};
 constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
                               sums,   operands, fusion, rows,  element_epilogues, owned};
 

@@ -40,9 +40,13 @@ Vec<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {
 Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
   const Shape &to = g.aval(e.outputs[0]).shape, &from = g.aval(e.inputs[0]).shape;
   const std::int64_t count = to.elements();
-  Vec<std::int64_t> sources, source(from.size());
-  for (std::int64_t n = 0; n < count; ++n) {
-    const Vec<std::int64_t> index = index_of_element(to, n);
+  Vec<std::int64_t> sources, source(from.size()), index(to.size());
+  sources.reserve(static_cast<std::size_t>(count));
+  const auto advance = [&] {
+    for (std::size_t d = to.size(); d-- > 0; index[d] = 0)
+      if (++index[d] < to[d]) return;
+  };
+  for (std::int64_t n = 0; n < count; ++n, advance()) {
     bool inside = true;
     switch (e.op) {
       case Op::transpose:

@@ -13,6 +13,7 @@
 #include "../../trace/ir/lane_work.hpp"
 #include "../nest/schedule.hpp"
 #include "fused_regions.hpp"
+#include "known_elements.hpp"
 
 namespace vt::detail {
 
@@ -43,9 +44,12 @@ class FitCheck {
     Vec<ValuePlace> operands, results;
     for (Var v : e.inputs)
       operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
-    const std::int64_t most =
-        form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
-    if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows)
+    if (!control(g, e, operands, results, true) || row_elements() > limits_.of_rows) return false;
+    const bool sparse = e.op == Op::fused_region && choices_ <= limits_.instructions &&
+                        (form_.count < 0 ? skips_zeros(g) : 2 * cost_ <= dense_cost_);
+    if (cost_ > (sparse                              ? limits_.instructions_of_sparse
+                 : form_.count >= limits_.many_lanes ? limits_.instructions_of_many
+                                                     : limits_.instructions))
       return false;
     // Only loops, and what is around loops, have results that lie in memory.
     if (is_called(e.op) && any_of(results, [](const ValuePlace& p) { return p.object >= 0; }))
@@ -98,9 +102,16 @@ class FitCheck {
     place = {static_cast<int>(objects_.size()) - 1, 0, true};
     return unused_ >= 0;
   }
-  void spend(std::int64_t instructions) {
+  /// `dense`: more, if nothing were known of the operands.
+  void spend(std::int64_t instructions, std::int64_t dense = 0) {
     cost_ += instructions;
+    dense_cost_ += std::max(instructions, dense);
     scalar_work_ += iterations_ * static_cast<double>(instructions);
+  }
+  /// Choices among all elements, on which LLVM works long.
+  void choose(std::int64_t instructions) {
+    spend(instructions);
+    choices_ += instructions;
   }
   /// On every element of an array, vector by vector.
   void spend_on_array(const Aval& a, int weight) {
@@ -109,13 +120,16 @@ class FitCheck {
   }
 
   struct Scope {
+    Scope(const GraphBody& g, std::int64_t most)
+        : graph(g), places(g.avals.size()), known(g, most) {}
     const GraphBody& graph;
     Vec<ValuePlace> places;
+    KnownElements known;
   };
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
   bool body(const GraphBody& g, const Vec<ValuePlace>& inputs, Vec<ValuePlace>& outputs) {
-    Scope s{g, Vec<ValuePlace>(g.avals.size())};
+    Scope s(g, form_.most_in_registers);
     for (std::size_t i = 0; i < inputs.size(); ++i) s.places[at(g.inputs[i])] = inputs[i];
     for (const Equation& e : g.equations)
       if (!equation(s, e)) return false;
@@ -144,6 +158,7 @@ class FitCheck {
       for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
       return true;
     }
+    const std::int64_t operations = s.known.add(e);
     const Aval& out = g.aval(e.outputs[0]);
     ValuePlace& result = s.places[at(e.outputs[0])];
     if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
@@ -158,7 +173,7 @@ class FitCheck {
       result.number =
           e.op == Op::full || e.op == Op::iota ||
           (is_cheap && none_of(operands, [](const ValuePlace& p) { return !p.number; }));
-      return result.number || small(g, e);
+      return result.number || small(g, e, operations, s.known.knows_places(e));
     }
     const bool first_only = large == 1 && operands[0].object >= 0;
     const bool scatters = is_scatter(e.op);
@@ -233,7 +248,8 @@ class FitCheck {
              (e.op == Op::scatter_add || e.op == Op::scatter_mul));
   }
 
-  bool small(const GraphBody& g, const Equation& e) {
+  /// `left`: see KnownElements::add. `places_known`: of the elements that it picks.
+  bool small(const GraphBody& g, const Equation& e, std::int64_t left, bool places_known) {
     const std::int64_t n = g.aval(e.outputs[0]).elements();
     std::int64_t operands = 0, largest = n;
     for (Var v : e.inputs) {
@@ -246,15 +262,14 @@ class FitCheck {
       case Family::unary:
       case Family::binary:
       case Family::select:
-        spend(n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype)));
+        spend(left * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype)),
+              n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype)));
         return true;
-      case Family::leaf:
-        // The constant's text, which is the kernel's identity, shows eight elements.
-        return e.op == Op::full || e.op == Op::iota || (e.op == Op::constant && n <= 8);
+      case Family::leaf: return e.op == Op::full || e.op == Op::iota || e.op == Op::constant;
       case Family::shape: return true;
       case Family::reduce: {
         const bool places = e.op == Op::argmax || e.op == Op::argmin;
-        spend(operands * (places ? 4 : 1));
+        spend(places ? 4 * operands : left, operands);
         return places || (e.op >= Op::reduce_sum && e.op <= Op::reduce_all);
       }
       case Family::cumulative: {
@@ -267,19 +282,20 @@ class FitCheck {
       }
       case Family::contract: {
         if (e.op != Op::dot_general) return false;  // convolutions have kernels of their own
-        std::int64_t terms = n;
-        for (int axis : e.as<DotParams>().lhs_contract)
-          terms *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
-        spend(2 * terms);
+        spend(2 * left, 2 * n * SmallProduct(g, e).terms());
         return true;
       }
       case Family::index:
         if (e.op == Op::slice) return true;
+        if (places_known) {
+          spend(n);
+          return !is_scatter(e.op) || plain_scatter(g, e);
+        }
         if (is_scatter(e.op)) {
-          spend(4 * n * g.aval(e.inputs[2]).elements());
+          choose(4 * n * g.aval(e.inputs[2]).elements());
           return plain_scatter(g, e);
         }
-        spend(2 * n * g.aval(e.inputs[0]).elements());  // a choice among all elements
+        choose(2 * n * g.aval(e.inputs[0]).elements());
         return e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
       default: return false;
     }
@@ -432,7 +448,7 @@ class FitCheck {
   }
 
   Vec<Object> objects_;
-  std::int64_t cost_ = 0;
+  std::int64_t cost_ = 0, dense_cost_ = 0, choices_ = 0;
   const LaneForm& form_;
   const RegisterLimits& limits_;
   const std::int64_t frame_;  ///< bytes for arrays of its own
@@ -445,9 +461,12 @@ class FitCheck {
 /// Are there values of more elements of which some are read or overwritten whose place is not known
 /// before? In registers that would be a choice among all of them.
 bool picks_elements(const GraphBody& g, std::int64_t more_than) {
+  Vec<bool> known(g.avals.size());
   return any_of(g.equations, [&](const Equation& e) {
+    if (family_of(e.op) == Family::leaf) known[static_cast<std::size_t>(e.outputs[0])] = true;
+    const bool by_indices = e.op == Op::gather || is_scatter(e.op);
     const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
-                       e.op == Op::gather || is_scatter(e.op);
+                       (by_indices && !known[static_cast<std::size_t>(e.inputs[1])]);
     if (picks && g.aval(e.inputs[0]).elements() > more_than) return true;
     return any_of(bodies_of(e.params),
                   [&](const GraphRef& body) { return picks_elements(*body, more_than); });
@@ -554,10 +573,17 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   }
   if ((form.side_by_side() || e.op == Op::fused_region) &&
       !register_kernels::picks_elements(form.lane, form.most_in_registers))
-    form.most_in_registers = limits.moved;
+    form.most_in_registers = register_kernels::most_iterations(form.lane) > 1
+                                 ? limits.moved
+                                 : limits.moved_without_loops;
   // Scalars that do not fit in registers lie in the frame, each in the space of one.
-  limits.of_a_lane = form ? limits.computed(form.count) : form.most_in_registers;
-  if (!fits_registers(form, form.side_by_side() ? 0 : frame, limits)) return std::nullopt;
+  const auto fits = [&](std::int64_t of_a_lane) {
+    limits.of_a_lane = of_a_lane;
+    return fits_registers(form, form.side_by_side() ? 0 : frame, limits);
+  };
+  if (!fits(form ? limits.computed(form.count) : form.most_in_registers) &&
+      !(form && skips_zeros(form.lane) && fits(limits.sparse(form.count))))
+    return std::nullopt;
   return form;
 }
 

@@ -24,11 +24,17 @@ struct RegisterLimits {
   /// And of values whose elements are only brought to other places, which takes no instructions:
   /// LaneForm::most_in_registers there.
   std::int64_t moved = 288;
-  /// So many lanes may also compute on values of that size: what else goes through memory between
-  /// steps, Jacobians most of all, goes through the nearest cache then.
-  std::int64_t several_lanes = 64;
+  /// The same where no loops are inside, whose rows had to be laid out: Jacobians, mostly zeros.
+  std::int64_t moved_without_loops = 4096;
+  /// So many lanes may also compute on values of more elements: what else goes through memory
+  /// between steps, Jacobians most of all, goes through the nearest cache then.
+  std::int64_t fewest_lanes = 8, several_lanes = 64, of_several = 288;
   std::int64_t computed(std::int64_t lanes) const {
-    return lanes >= several_lanes ? std::max(of_a_lane, moved) : of_a_lane;
+    return lanes >= several_lanes ? std::max(of_a_lane, of_several) : of_a_lane;
+  }
+  /// … and of those that are mostly zeros of derivatives.
+  std::int64_t sparse(std::int64_t lanes) const {
+    return lanes >= several_lanes ? moved_without_loops : of_a_lane;
   }
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill
   /// what they keep.
@@ -36,6 +42,9 @@ struct RegisterLimits {
   /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a tenth of
   /// a millisecond each to compile.
   std::int64_t instructions_of_many = 60000, many_lanes = 256;
+  /// Of Jacobians, where no more than half of what they are made of is left to compute, or where
+  /// there are no lanes: other forms of these take many steps, and compute the zeros.
+  std::int64_t instructions_of_sparse = 140000;
   /// Elements of a lane's own that come from memory and go back. Bringing those of the lanes side
   /// by side is not counted above; functions with 9,000 of them, what stages of a larger one hand
   /// on to each other, took LLVM 20 seconds.

@@ -11,7 +11,9 @@
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../nest/schedule.hpp"
+#include "known_elements.hpp"
 #include "lane_form.hpp"
+#include "one_lane.hpp"
 
 namespace vt::detail {
 
@@ -22,6 +24,8 @@ namespace single_regions {
 constexpr std::int64_t operations_of_a_step = 300;
 /// Longer functions take more than their share to compile.
 constexpr std::int64_t most_operations = 8000;
+/// Of derivatives, which are worth it; of sparse ones: a region's, and all.
+constexpr std::int64_t most_of_derivatives = 20000, most_of_sparse = 70000, most_sparse = 280000;
 /// Of a region: an address each.
 constexpr std::size_t most_buffers = 1000;
 
@@ -32,12 +36,13 @@ GraphBody compacted(const GraphBody&);
 class Former {
  public:
   Former(const GraphBody& graph, const RegisterLimits& limits, std::int64_t frame)
-      : graph_(graph), limits_(limits), frame_(frame) {}
+      : graph_(graph), limits_(limits), frame_(frame), moved_(limits.moved) {}
 
   /// Nothing where no two equations go together.
   std::optional<GraphBody> run(FunctionRef<std::size_t(const GraphBody&)> steps_of) {
     find_members();
     if (count_if(inside_, [](bool in) { return in; }) < 2) return std::nullopt;
+    const std::int64_t most = skips_zeros(graph_) ? most_of_derivatives : most_operations;
     GraphBody with = graph_;
     with.equations.clear();
     Vec<Piece> formed;
@@ -46,7 +51,7 @@ class Former {
         if (!inside_[at(i)]) with.equations.push_back(graph_.equations[at(i)]);
       Piece piece;
       const auto close = [&] {
-        if (std::optional<Equation> region = region_of(piece, steps_of)) {
+        if (std::optional<Equation> region = region_of(piece, &steps_of)) {
           with.equations.push_back(std::move(*region));
           formed.push_back(std::move(piece));
         } else {
@@ -56,7 +61,7 @@ class Former {
       };
       for (int i : stage) {
         if (!inside_[at(i)]) continue;
-        if (piece.operations + operations_[at(i)] > most_operations) close();
+        if (piece.operations + operations_[at(i)] > most) close();
         piece.members.push_back(i);
         piece.operations += operations_[at(i)];
       }
@@ -66,6 +71,48 @@ class Former {
     // What is around them may have made parts of them as it read them, at no cost.
     const bool all_of_it = formed.size() == 1 && all_inside();
     if (!all_of_it && !saves_steps(formed, steps_of(graph_), steps_of(with))) return std::nullopt;
+    return compacted(with);
+  }
+
+  /// All of it as regions, if no more than `share` of its elements are left to compute: the others
+  /// are zeros of Jacobians.
+  std::optional<GraphBody> sparse(double share) {
+    if (none_of(graph_.equations, [](const Equation& e) { return may_be_register_kernel(e.op); }))
+      moved_ = limits_.moved_without_loops;
+    find_members(false);
+    std::int64_t left = 0, dense = 0;
+    KnownElements nothing_known(graph_, 0);
+    for (std::size_t i = 0; i < inside_.size(); ++i) {
+      if (family_of(graph_.equations[i].op) == Family::leaf) continue;
+      if (!inside_[i]) return std::nullopt;
+      left += operations_[i];
+      const Equation& e = graph_.equations[i];
+      dense += nothing_known.add(e) * std::max(1, op_weight(e.op, graph_.aval(e.outputs[0]).dtype));
+    }
+    if (left > most_sparse || static_cast<double>(left) > share * static_cast<double>(dense))
+      return std::nullopt;
+    // None is the rest of the others: it would save less than they.
+    const std::int64_t of_a_piece = left / (left / most_of_sparse + 1) + 1;
+    GraphBody with = graph_;
+    with.equations.clear();
+    Piece piece;
+    const auto close = [&] {
+      std::optional<Equation> region = region_of(piece, nullptr);
+      if (region) with.equations.push_back(std::move(*region));
+      piece = {};
+      return region.has_value();
+    };
+    for (std::size_t i = 0; i < inside_.size(); ++i) {
+      if (family_of(graph_.equations[i].op) == Family::leaf) {
+        with.equations.push_back(graph_.equations[i]);
+        continue;
+      }
+      if (piece.operations > 0 && piece.operations + operations_[i] > of_a_piece && !close())
+        return std::nullopt;
+      piece.members.push_back(static_cast<int>(i));
+      piece.operations += operations_[i];
+    }
+    if (!close()) return std::nullopt;
     return compacted(with);
   }
 
@@ -87,7 +134,7 @@ class Former {
            operations <= operations_of_a_step * static_cast<std::int64_t>(before - after);
   }
 
-  void find_members() {
+  void find_members(bool without_copies = true) {
     const std::size_t count = graph_.equations.size();
     maker_.assign(graph_.avals.size(), -1);
     reads_.assign(graph_.avals.size(), 0);
@@ -98,14 +145,16 @@ class Former {
     for (Var v : graph_.outputs) ++reads_[at(v)];
     inside_.assign(count, false);
     operations_.assign(count, 0);
-    for (std::size_t i = 0; i < count; ++i) inside_[i] = fits(i);
-    leave_copies_outside();
+    known_.emplace(graph_, moved_);
+    for (std::size_t i = 0; i < count; ++i) inside_[i] = fits(i, known_->add(graph_.equations[i]));
+    if (without_copies) leave_copies_outside();
   }
 
-  bool is_small(Var v) const { return graph_.aval(v).elements() <= limits_.moved; }
+  bool is_small(Var v) const { return graph_.aval(v).elements() <= moved_; }
 
-  /// May the equation be part of a region? What it computes there, in operations.
-  bool fits(std::size_t i) {
+  /// May the equation be part of a region? What it computes there, in operations. `left`: see
+  /// KnownElements::add.
+  bool fits(std::size_t i, std::int64_t left) {
     const Equation& e = graph_.equations[i];
     if (e.outputs.empty() || lanes_of(e) || family_of(e.op) == Family::leaf) return false;
     const Aval& out = graph_.aval(e.outputs[0]);
@@ -125,23 +174,21 @@ class Former {
       case Family::unary:
       case Family::binary:
       case Family::select:
-        operations = out.elements() * std::max(1, op_weight(e.op, out.dtype));
+        operations = left * std::max(1, op_weight(e.op, out.dtype));
         return all_small(e.inputs) && (!limits_.has_code || limits_.has_code(e.op));
       case Family::shape: return all_small(e.inputs);
       case Family::reduce:
-        operations = graph_.aval(e.inputs[0]).elements();
+        operations = left;
         return all_small(e.inputs) && !reduced_axes(e).empty();
       case Family::contract:
         if (e.op != Op::dot_general || !all_small(e.inputs)) return false;
-        operations = out.elements();
-        for (int axis : e.as<DotParams>().lhs_contract)
-          operations *= graph_.aval(e.inputs[0]).shape[axis_index(axis)];
+        operations = left;
         return true;
       case Family::cumulative:
         operations = out.elements();
         return all_small(e.inputs) && fits_alone(e);
       case Family::index:
-        operations = out.elements();
+        operations = left;
         return (e.op == Op::slice || all_small(e.inputs)) && fits_alone(e);
       default: return false;
     }
@@ -157,7 +204,7 @@ class Former {
     const std::optional<LaneForm> form = register_form(body, frame_, limits_);
     // Where single elements are picked from arrays, those lie in memory: not in a region that
     // computes on values of that size.
-    return form && form->most_in_registers == limits_.moved;
+    return form && form->most_in_registers >= limits_.moved;
   }
 
   static Equation region(GraphRef body) {
@@ -168,8 +215,8 @@ class Former {
   }
 
   /// The equations of a piece as one, if they go together and would be several steps.
-  std::optional<Equation> region_of(const Piece& of,
-                                    FunctionRef<std::size_t(const GraphBody&)> steps_of) const {
+  std::optional<Equation> region_of(
+      const Piece& of, const FunctionRef<std::size_t(const GraphBody&)>* steps_of) const {
     const Vec<int>& piece = of.members;
     if (piece.size() < 2) return std::nullopt;
     auto body = std::make_shared<GraphBody>();
@@ -202,6 +249,8 @@ class Former {
         }
         from_outside.push_back(v);
         body->inputs.push_back(inner(v));
+        if (const BufferRef known = known_->where_not_zero(v))
+          names.find(v)->second = without_zeros(*body, inner(v), known);
       }
       add(e);
     }
@@ -215,8 +264,7 @@ class Former {
       }
     // Nobody asks; or too many do.
     if (results.empty() || from_outside.size() + results.size() > most_buffers) return std::nullopt;
-    const std::size_t steps = steps_of(*body);
-    if (!saves_steps({of}, steps, 1)) return std::nullopt;
+    if (steps_of && !saves_steps({of}, (*steps_of)(*body), 1)) return std::nullopt;
     Equation whole = region(std::move(body));
     whole.inputs.assign(from_outside.begin(), from_outside.end());
     whole.outputs.assign(results.begin(), results.end());
@@ -226,9 +274,26 @@ class Former {
     return whole;
   }
 
+  /// The value where it is not known to be 0: what the regions before knew of it is not lost.
+  static Var without_zeros(GraphBody& body, Var v, const BufferRef& known) {
+    const Aval a = body.aval(v);
+    Equation mask, product;
+    mask.op = Op::constant;
+    mask.params = make_params(ConstantParams{known, a});
+    mask.outputs.push_back(body.fresh(a));
+    product.op = Op::mul;
+    product.skips_zeros = true;
+    product.inputs = {mask.outputs[0], v};
+    product.outputs.push_back(body.fresh(a));
+    const Var result = product.outputs[0];
+    body.equations.push_back(std::move(mask));
+    body.equations.push_back(std::move(product));
+    return result;
+  }
+
   /// Made again in each region that reads it: no memory is read for it.
   bool is_number(const Equation& e) const {
-    return (e.op == Op::full || e.op == Op::iota) && is_small(e.outputs[0]);
+    return family_of(e.op) == Family::leaf && e.op != Op::input && is_small(e.outputs[0]);
   }
 
   // What only moves elements for a reader outside: a kernel does it as it reads.
@@ -262,6 +327,8 @@ class Former {
   const GraphBody& graph_;
   const RegisterLimits& limits_;
   const std::int64_t frame_;
+  std::int64_t moved_;  ///< RegisterLimits::moved
+  std::optional<KnownElements> known_;
   Vec<bool> inside_;              ///< per equation
   Vec<std::int64_t> operations_;  ///< per equation
   Vec<int> maker_;                ///< the equation that makes a value; −1: none
@@ -294,6 +361,25 @@ GraphBody compacted(const GraphBody& g) {
 }
 
 }  // namespace single_regions
+
+GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame) {
+  using single_regions::Former;
+  if (!skips_zeros(graph) ||
+      any_of(graph.equations, [](const Equation& e) { return has_effect(e); }))
+    return graph;
+  // Without lanes, SIMD lanes along a Jacobian's rows would compute all of them, but several at
+  // once.
+  if (std::optional<GraphBody> formed = Former(graph, limits, frame).sparse(0.5))
+    return std::move(*formed);
+  const std::optional<OneLane> one = one_lane(graph, limits.fewest_lanes);
+  if (!one) return graph;
+  const std::optional<GraphBody> formed = Former(one->graph, limits, frame).sparse(0.9);
+  if (!formed) return graph;
+  GraphBody all = for_all_lanes(*one, *formed);
+  for (const Equation& e : all.equations)
+    if (e.op == Op::fused_region && !register_form(alone(all, e), 0, limits)) return graph;
+  return all;
+}
 
 GraphBody form_single_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame,
                               FunctionRef<std::size_t(const GraphBody&)> steps_of) {

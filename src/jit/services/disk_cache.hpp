@@ -16,7 +16,7 @@
 namespace vt::detail {
 
 /// Raised whenever generated code or the entries' form changes in a way that the keys do not show.
-inline constexpr std::uint32_t emitter_version = 15;
+inline constexpr std::uint32_t emitter_version = 16;
 
 /// 128 bits that stand for everything a kernel depends on.
 struct CacheKey {

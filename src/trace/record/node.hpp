@@ -18,7 +18,8 @@ struct Node : NodeCount {
   bool effect = false;  ///< it has an effect, or one of its sub-graphs
   bool compiled =
       false;  ///< a Graph with it is compiled at first sight, see compile_at_first_sight
-  std::uint16_t level = 0;  ///< depth of the scope it belongs to; 0: outside every transform
+  bool skips_zeros = false;  ///< Equation::skips_zeros
+  std::uint16_t level = 0;   ///< depth of the scope it belongs to; 0: outside every transform
   std::uint32_t depth =
       /// longest chain of ops below that were not evaluated when it was made (level 0); not written
       /// later, other threads read it

@@ -138,5 +138,25 @@ class WhereScope {
  private:
   CallSite before_;
 };
+/// While it lives, equations recorded on this thread have Equation::skips_zeros or have it not.
+class SkipZeros {
+ public:
+  explicit SkipZeros(bool skips = true);
+  ~SkipZeros();
+  SkipZeros(const SkipZeros&) = delete;
+  SkipZeros& operator=(const SkipZeros&) = delete;
+
+ private:
+  bool before_;
+};
+/// Both, as they are of the equation being transformed.
+class LikeEquation {
+ public:
+  explicit LikeEquation(const Equation& e) : where_(e.where), zeros_(e.skips_zeros) {}
+
+ private:
+  WhereScope where_;
+  SkipZeros zeros_;
+};
 
 }  // namespace vt::detail

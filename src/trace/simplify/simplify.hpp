@@ -174,6 +174,7 @@ class Pass {
   Vec<std::size_t> hashes_;   ///< per equation
   Vec<std::int32_t> table_;   ///< hash table of equations, open addressing
   CallSite where_{};          ///< the user's line of the equation being simplified
+  bool skips_zeros_ = false;  ///< has it Equation::skips_zeros?
   std::size_t rewrites_ = 0;
   int depth_ = 0;
 };

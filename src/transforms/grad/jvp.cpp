@@ -514,7 +514,7 @@ class Walk {
       varies = varies || t_[index(v)].defined();
     }
     const JvpRule& rule = jvp_rules::table[e.op];
-    WhereScope line(e.where);
+    const LikeEquation like(e);
     // a body of scalars cannot be called with arrays
     if (shapes_ == JvpShapes::lifted && e.op == Op::call) {
       const JvpResult r = jvp_graph(*e.as<CallParams>().body, operands_, tangents_, mode_, shapes_);
@@ -537,6 +537,7 @@ class Walk {
     if (!varies || !rule.tangent) return;
     const Tensor& y = x_[index(e.outputs[0])];
     if (!is_inexact(y.dtype())) return;
+    const SkipZeros skips;
     Tensor t = rule.tangent(call(e, y));
     if (t.defined()) set_tangent(e, 0, std::move(t));
   }

@@ -179,6 +179,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
       ct.add(graph.outputs[i], cotangents[i]);
   for (std::size_t i = 0; i < sums.size(); ++i) ct.add(graph.inputs[i], sums[i]);
 
+  const SkipZeros skips;
   const Tensor none;
   std::vector<Tensor> results, operand_cts;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
@@ -243,7 +244,8 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
     }
     for (Var v : e.outputs) values.linear[index(v)] = depends;
     if (depends && all_zero) continue;
-    WhereScope line(e.where);
+    const WhereScope line(e.where);
+    const SkipZeros skips(depends);
     if (is_linear_call(e)) {
       std::vector<Tensor> results = push_linear_call(e, {operands.data(), operands.size()});
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
@@ -270,7 +272,10 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (!operands[i].defined()) operands[i] = grad_build::zeros(graph.aval(e.inputs[i]));
     }
-    repeat(graph, e, {operands.data(), operands.size()}, values.take());
+    repeat(graph, e, {operands.data(), operands.size()}, [&](Var v, Tensor t) {
+      t.node()->skips_zeros = depends && may_skip_zeros(e.op);
+      values.x[index(v)] = std::move(t);
+    });
   }
   std::vector<Tensor> pushed;
   for (Var v : graph.outputs) pushed.push_back(values.x[index(v)]);

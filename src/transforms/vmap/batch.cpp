@@ -84,7 +84,7 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
     }
     operands.clear();
     for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
-    const WhereScope line(e.where);
+    const LikeEquation like(e);
     BatchedList results = batch_rule_table[e.op](
         {graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes,
          broadcasts, axis});

@@ -152,6 +152,7 @@ class RegisterEmitter {
   Value either(Value mask, Value a, Value b);
   Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
               std::int64_t uses = 1);
+  Value without_operation(const Equation&, const Elements& operands);
   Value number(const Scalar& s, DType d);
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../../nest/schedule.hpp"
@@ -22,6 +23,22 @@ bool fills_caches(const LaneForm& form) {
   for (Var v : form.lane.equations[0].outputs)
     bytes += static_cast<std::int64_t>(form.lane.aval(v).bytes()) * form.count;
   return bytes > beyond_all_caches / 2;
+}
+
+/// What the Graph's text does not show: which equations skip zeros, in bits, and long constants.
+void add_marks(const GraphBody& g, std::string& text) {
+  char bits = '@';
+  int next = 0;
+  for (const Equation& e : g.equations) {
+    bits = static_cast<char>(bits | (e.skips_zeros ? 1 << next : 0));
+    if (++next == 5) text += std::exchange(bits, '@'), next = 0;
+    for (const GraphRef& body : bodies_of(e.params)) add_marks(*body, text);
+    if (e.op != Op::constant || g.aval(e.outputs[0]).elements() <= 8) continue;
+    const Buffer& numbers = *e.as<ConstantParams>().buffer;
+    for (std::size_t i = 0; i < numbers.bytes; ++i)
+      text += formatted("{:02x}", static_cast<unsigned>(numbers.as<const unsigned char>()[i]));
+  }
+  text += bits;
 }
 
 RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
@@ -423,6 +440,8 @@ std::string register_kernel_key(const LaneForm& form) {
   if (last > 0) key += std::to_string(form.count);
   else if (form && register_emission::fills_caches(form)) key += "past caches";
   for (int axis : form.axes) key += " " + std::to_string(axis);
+  key += "; skips zeros ";
+  register_emission::add_marks(form.lane, key);
   for (std::size_t i = 0; i < form.known.size(); ++i)
     if (form.known[i])
       key += "; operand " + std::to_string(i) + " is " + std::to_string(*form.known[i]);

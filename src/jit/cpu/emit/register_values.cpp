@@ -19,6 +19,7 @@ Value RegisterEmitter::chosen(const Elements& all, Value index) {
 }
 
 Value RegisterEmitter::either(Value mask, Value a, Value b) {
+  if (mask.simd_lanes == 1 && b_.is_constant(mask)) return b_.is_zero(mask) ? b : a;
   const int lanes = std::max({mask.simd_lanes, a.simd_lanes, b.simd_lanes});
   const auto splatted = [&](Value v) { return v.simd_lanes == lanes ? v : b_.splat(v, lanes); };
   return b_.select(splatted(mask), splatted(a), splatted(b));
@@ -31,6 +32,20 @@ Value RegisterEmitter::apply(Op op, DType dtype, const ParamsRef& params, Elemen
   for (Value& v : operands)
     if (v.simd_lanes != lanes) v = b_.splat(v, lanes);
   return emit_op(b_, op, dtype, params, operands, uses);
+}
+
+// What is 0 when the code is made is left out where the equation allows it.
+Value RegisterEmitter::without_operation(const Equation& e, const Elements& x) {
+  if (!e.skips_zeros) return {};
+  const auto is_zero = [&](std::size_t k) { return b_.is_zero(x[k]); };
+  switch (e.op) {
+    case Op::neg: return is_zero(0) ? x[0] : Value();
+    case Op::add: return is_zero(0) ? x[1] : is_zero(1) ? x[0] : Value();
+    case Op::sub: return is_zero(1) ? x[0] : is_zero(0) ? b_.neg(x[1]) : Value();
+    case Op::mul: return is_zero(0) ? x[0] : is_zero(1) ? x[1] : Value();
+    case Op::div: return is_zero(0) ? x[0] : Value();
+    default: return {};
+  }
 }
 
 Value RegisterEmitter::number(const Scalar& s, DType d) {
@@ -53,7 +68,8 @@ Val RegisterEmitter::value(const GraphBody& g, const Equation& e, const Vec<Val>
         Elements operands;
         for (const Val& x : in)
           operands.push_back(x.e[x.e.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
-        v.e.push_back(apply(e.op, out.dtype, e.params, std::move(operands), uses));
+        const Value known = without_operation(e, operands);
+        v.e.push_back(known ? known : apply(e.op, out.dtype, e.params, std::move(operands), uses));
       }
       return v;
     }
@@ -123,9 +139,10 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
   for (const std::int64_t place : reduced_elements(from.shape, axes)) {
     Value& sum = v.e[static_cast<std::size_t>(place)];
     Value next = x.e[k++];
+    if (e.skips_zeros && b_.is_zero(next)) continue;
     if (through_f32) next = b_.convert(next, DType::f32);
     // The sum starts at +0: a sum of nothing but -0 is +0.
-    if (op == Op::add && !sum && is_float(carried)) sum = b_.integer(carried, 0);
+    if (op == Op::add && !sum && is_float(carried) && !e.skips_zeros) sum = b_.integer(carried, 0);
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
   for (Value& sum : v.e) {
@@ -209,6 +226,7 @@ Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Va
       const SmallProduct::Factors factors = product.at(i, t);
       Value x = b_.convert(in[0].e[static_cast<std::size_t>(factors.lhs)], carried);
       Value y = b_.convert(in[1].e[static_cast<std::size_t>(factors.rhs)], carried);
+      if (e.skips_zeros && (b_.is_zero(x) || b_.is_zero(y))) continue;
       const int lanes = std::max({x.simd_lanes, y.simd_lanes, sum ? sum.simd_lanes : 1});
       const auto splatted = [&](Value z) { return z.simd_lanes == lanes ? z : b_.splat(z, lanes); };
       sum = !sum                ? b_.mul(splatted(x), splatted(y))

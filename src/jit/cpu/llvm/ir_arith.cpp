@@ -316,6 +316,7 @@ Value IrBuilder::select(Value mask, Value on_true, Value on_false) {
   expect_same("select", on_true, on_false);
   if (mask.dtype != DType::bool_ || (mask.simd_lanes != 1 && mask.simd_lanes != on_true.simd_lanes))
     fault("select", mask, on_true);
+  if (mask.simd_lanes == 1 && is_constant(mask)) return is_zero(mask) ? on_false : on_true;
   Value r = on_true;
   // At level 0 LLVM 19 reads a number that only this wants together with the choice where AVX has
   // that: as a whole vector, beyond the end of the array. Frozen, it is loaded by itself.

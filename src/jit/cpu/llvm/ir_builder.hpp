@@ -177,6 +177,8 @@ class IrBuilder {
   Value splat(Value scalar, int simd_lanes);
   Value iota(DType d, int simd_lanes);  ///< 0, 1, 2 …
   bool is_constant(Value x) const { return llvm_.IsConstant(x.ref) != 0; }
+  /// Is it the constant 0, or false, and not -0?
+  bool is_zero(Value x) const { return is_constant(x) && llvm_.IsNull(x.ref) != 0; }
   Value extract(Value x, int simd_lane);
   Value insert(Value x, int simd_lane, Value scalar);
   Value slice_simd_lanes(Value x, int first, int count);

@@ -52,9 +52,9 @@ class HostTarget : public PipelineTarget {
 
   // What these make has no number of rows.
   bool wants(std::string_view pass) const override {
-    return !rows_ ||
-           (pass != "form_fused_regions" && pass != "form_single_regions" &&
-            pass != "chain_products" && pass != "give_results_stages" && pass != "pair_kernels");
+    return !rows_ || (pass != "form_sparse_regions" && pass != "form_fused_regions" &&
+                      pass != "form_single_regions" && pass != "chain_products" &&
+                      pass != "give_results_stages" && pass != "pair_kernels");
   }
 
  private:
@@ -162,9 +162,8 @@ void Program::compile_steps(const Backend& backend) {
     const std::uint64_t vector_work =
         steps_[k].work / static_cast<std::uint64_t>(fusion_.steps[k].schedule.simd_lanes);
     work += vector_work;
-    in_hurry[k] =
-        is_long_for_its_work(static_cast<double>(fusion_.steps[k].nest.values.size()),
-                             static_cast<double>(vector_work));
+    in_hurry[k] = is_long_for_its_work(static_cast<double>(fusion_.steps[k].nest.values.size()),
+                                       static_cast<double>(vector_work));
     kernels.push_back([take_kernel, k] { take_kernel(k, false); });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {

@@ -23,6 +23,7 @@ namespace vt::detail::cuda {
 const RegisterLimits& device_limits() {
   static constexpr RegisterLimits limits{.of_a_lane = 96,
                                          .moved = 96,
+                                         .moved_without_loops = 96,
                                          .instructions = 6000,
                                          .instructions_of_many = 12000,
                                          .short_row = 0,

@@ -36,6 +36,7 @@
 #include "../../src/jit/cuda/program/dump_code.cpp"
 #endif
 #include "../../src/jit/call_list.cpp"
+#include "../../src/jit/captured_numbers.cpp"
 #include "../../src/jit/cpu/runtime/lane_machine.cpp"
 #include "../../src/jit/cpu/runtime/loop_iterations.cpp"
 #include "../../src/jit/cpu/runtime/program.cpp"
@@ -227,8 +228,10 @@
 #include "../../src/jit/passes/short_axes.cpp"
 #include "../../src/jit/passes/sum_products.cpp"
 #include "../../src/jit/regions/fused_regions.cpp"
+#include "../../src/jit/regions/known_elements.cpp"
 #include "../../src/jit/regions/lane_form.cpp"
 #include "../../src/jit/regions/merge_axes.cpp"
+#include "../../src/jit/regions/one_lane.cpp"
 #include "../../src/jit/regions/recursive_bodies.cpp"
 #include "../../src/jit/regions/region_gain.cpp"
 #include "../../src/jit/regions/register_elements.cpp"

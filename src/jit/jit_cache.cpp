@@ -23,6 +23,7 @@
 #include "../trace/record/node.hpp"
 #include "../trace/record/signature_changes.hpp"
 #include "../trace/record/thread_state.hpp"
+#include "captured_numbers.hpp"
 #include "row_families.hpp"
 
 namespace vt::detail {
@@ -33,7 +34,7 @@ struct JitCache::Entry : std::enable_shared_from_this<JitCache::Entry> {
   Vec<Aval> arguments;
   GraphRef graph;
   std::vector<Tensor> captured;
-  Vec<BufferRef> captured_values;
+  Vec<BufferRef> captured_values;  ///< but for those that are numbers in the code
   // Null when the trace captured tracers or used a named axis: such a program is good for one call
   // only. Null as well as long as all calls were inside of other traces.
   std::shared_ptr<Executable> executable;
@@ -109,11 +110,14 @@ void JitCache::Entry::compile(std::span<const Tensor> arguments,
   const WhereScope line(where);  // what messages name where an equation knows no line
   device = wanted ? *wanted : device_of(*graph, jit_program::places_of(arguments));
   captured_values = brought(captured_values, device);
-  if (device.kind == Device::Kind::cpu && donated.empty() && states.empty())
+  const bool here = device.kind == Device::Kind::cpu;
+  if (here && donated.empty() && states.empty())
     executable = families.program(family, *graph, arguments.size());
-  for (Var v : graph->inputs) input_bytes.push_back(graph->aval(v).bytes());
   shares_program = executable != nullptr;
-  if (!executable) executable = compile_graph(*graph, device, donated);
+  const GraphBody own =
+      here && !executable ? with_captured_numbers(*graph, captured_values) : *graph;
+  for (Var v : own.inputs) input_bytes.push_back(own.aval(v).bytes());
+  if (!executable) executable = compile_graph(own, device, donated);
 }
 
 struct JitCache::State {

@@ -11,7 +11,6 @@
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../nest/cost_model.hpp"
-#include "known_elements.hpp"
 #include "lane_form.hpp"
 #include "merge_axes.hpp"
 #include "region_gain.hpp"
@@ -34,10 +33,7 @@ bool is_seed(const Equation& e) {
 class Former {
  public:
   Former(GraphBody graph, const RegisterLimits& limits)
-      : limits_(limits),
-        graph_(std::move(graph)),
-        lanes_(graph_),
-        skips_zeros_(skips_zeros(graph_)) {}
+      : limits_(limits), graph_(std::move(graph)), lanes_(graph_) {}
 
   GraphBody run() {
     find_makers();
@@ -89,9 +85,8 @@ class Former {
     for (const Seed& s : classes) {
       most_elements_ = 0;
       for (const std::int64_t most :
-           {skips_zeros_ ? limits_.sparse(s.lanes) : 0, limits_.computed(s.lanes),
-            limits_.of_a_lane, usual_elements}) {
-        if (most == 0 || most == most_elements_ || (most > usual_elements && s.of_rows)) continue;
+           {limits_.computed(s.lanes), limits_.of_a_lane, usual_elements}) {
+        if (most == most_elements_ || (most > usual_elements && s.of_rows)) continue;
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
       }
@@ -115,9 +110,7 @@ class Former {
       bool has_lanes = false;
       for (int d = 0; d < a.shape.rank(); ++d)
         has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return a.elements() <= (skips_zeros_              ? limits_.moved_without_loops
-                              : e.op == Op::concatenate ? limits_.moved
-                                                        : limits_.computed(lanes)) *
+      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.computed(lanes)) *
                                  (has_lanes ? lanes : 1);
     };
     return none_of(e.inputs, [&](Var v) { return !small(v); }) &&
@@ -130,9 +123,7 @@ class Former {
   void find_numbers() {
     numbers_.assign(graph_.avals.size(), false);
     for (const Equation& e : graph_.equations) {
-      if (e.outputs.size() != 1 ||
-          graph_.aval(e.outputs[0]).elements() > limits_.moved_without_loops)
-        continue;
+      if (e.outputs.size() != 1 || graph_.aval(e.outputs[0]).elements() > limits_.moved) continue;
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1
                                 : family_of(e.op) == Family::shape || e.op == Op::slice;
@@ -355,7 +346,6 @@ class Former {
   /// there is none
   Vec<Var> in_front_;
   std::int64_t most_elements_ = 0;  ///< of a value, for each lane
-  const bool skips_zeros_;
   bool formed_ = false;
 };
 

@@ -251,7 +251,9 @@ struct Parameters<Jitted<F>> : Parameters<F> {};
 }  // namespace detail
 
 /// f as a compiled function: it is recorded and compiled in the first call with each signature. See
-/// Jitted.
+/// Jitted. What f captures keeps the value that it had then, but for memory that was borrowed (see
+/// borrow). Captured arrays of at most 1,024 elements are numbers in the code where f is compiled
+/// for the first time; if the same function is jitted again with others, its code reads them.
 /// Source: JAX `jit`.
 template <class F>
 Jitted<F> jit(F f, JitOptions options = {}, CallSite where = CallSite::here()) {

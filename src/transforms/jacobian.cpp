@@ -9,6 +9,7 @@
 #include "../trace/record/blocks.hpp"
 #include "grad/build.hpp"
 #include "grad/linearize.hpp"
+#include "grad/sparsity.hpp"
 #include "vmap/batch.hpp"
 
 namespace vt::detail {
@@ -18,7 +19,7 @@ namespace jacobian_parts {
 using namespace grad_build;
 
 /// Rows `start` … of the identity on the elements of `a`, each in the shape of `a`: [count,
-/// shape…].
+/// shape…]. Its zeros are −0, as keep_zeros has them.
 inline Tensor basis_rows(const Aval& a, std::int64_t start, std::int64_t count) {
   const std::int64_t n = a.elements();
   const DType index = index_type(n);
@@ -27,7 +28,8 @@ inline Tensor basis_rows(const Aval& a, std::int64_t start, std::int64_t count) 
   if (start) row = binary(Op::add, row, scalar(index, static_cast<double>(start)));
   Shape shape{count};
   shape.append(a.shape.begin(), a.shape.end());
-  return with_shape(convert_to(binary(Op::eq, row, index_along(index, square, 1)), a.dtype), shape);
+  const Tensor is_one = binary(Op::eq, row, index_along(index, square, 1));
+  return with_shape(choose(is_one, scalar(a.dtype, 1), scalar(a.dtype, -0.0)), shape);
 }
 
 /// The lanes of a batched value at the front or the back; one copy for each lane where it has none.
@@ -75,12 +77,19 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
     std::vector<Tensor> values;
     if (n == 1) {  // one lane is none
       const Tensor one = filled(from, 1);
-      for (const Tensor& t : dense(std::span<const Tensor>(&one, 1)))
+      for (const Tensor& t : with_zeros_kept(dense, {&one, 1}, call.transform))
         values.push_back(lanes_at({t, std::nullopt}, 1, front));
     } else {
-      const Batched rows{basis_rows(from, start, lanes), 0};
-      for (const Batched& b :
-           batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform))
+      Vec<Batched> inputs{{basis_rows(from, start, lanes), 0}};
+      Recorded lane = record_lane(dense, inputs, {}, call.transform);
+      for (const Tensor& t : lane.captured) inputs.push_back({t, std::nullopt});
+      if (std::optional<MaskedGraph> sparse =
+              keep_zeros(lane.graph, {identity_pattern(start, lanes, n)}, lane.captured, lanes)) {
+        lane.graph = std::move(sparse->graph);
+        for (const SparsityMask& m : sparse->masks)
+          inputs.push_back({m.value, m.by_direction ? MappedAxis(0) : std::nullopt});
+      }
+      for (const Batched& b : batch_graph(lane.graph, inputs, lanes))
         values.push_back(lanes_at(b, lanes, front));
     }
     return values;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "../../trace/base/convert.hpp"
-#include "register_elements.hpp"
+#include "../../trace/ir/element_maps.hpp"
 
 namespace vt::detail {
 

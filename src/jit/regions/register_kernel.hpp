@@ -11,7 +11,7 @@
 
 #include "../../trace/ir/graph.hpp"
 #include "lane_form.hpp"
-#include "register_elements.hpp"
+#include "../../trace/ir/element_maps.hpp"
 
 namespace vt::detail {
 

@@ -11,6 +11,7 @@
 #include "../../trace/record/state.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
+#include "sparsity.hpp"
 #include "transpose.hpp"
 
 namespace vt::detail {
@@ -140,6 +141,42 @@ inline Tensor like(const Tensor& t, const Aval& wanted, const char* transform, c
   return grad_build::convert_to(t, wanted.dtype);
 }
 
+/// A linear function on those of `given` that are defined, with zeros kept where there may be some.
+template <class Linear>
+std::vector<Tensor> kept(const Linear& f, bool sparse, std::span<const Tensor> given,
+                         const char* transform) {
+  if (!sparse) return f(given);
+  std::vector<Tensor> defined;
+  for (const Tensor& t : given)
+    if (t.defined()) defined.push_back(t);
+  Vec<bool> made;
+  const auto dense = [&](std::span<const Tensor> arguments) {
+    std::vector<Tensor> all, results;
+    std::size_t next = 0;
+    for (const Tensor& t : given) all.push_back(t.defined() ? arguments[next++] : Tensor());
+    for (Tensor& t : f(all)) {
+      made.push_back(t.defined());
+      if (t.defined()) results.push_back(std::move(t));
+    }
+    return results;
+  };
+  const std::vector<Tensor> results = with_zeros_kept(dense, defined, transform);
+  std::vector<Tensor> all;
+  std::size_t next = 0;
+  for (const bool is_made : made) all.push_back(is_made ? results[next++] : Tensor());
+  return all;
+}
+inline std::vector<Tensor> push_kept(const LinearPart& part, std::span<const Tensor> tangents,
+                                     const char* transform) {
+  const auto push = [&](std::span<const Tensor> given) { return push_linear(part, given); };
+  return kept(push, may_be_sparse(part.graph), tangents, transform);
+}
+inline std::vector<Tensor> pull_kept(const LinearPart& part, std::span<const Tensor> cotangents,
+                                     const char* transform) {
+  const auto pull = [&](std::span<const Tensor> given) { return pull_linear(part, given); };
+  return kept(pull, may_be_sparse(part.graph), cotangents, transform);
+}
+
 inline Tensor or_zeros(const Tensor& t, const Aval& a) {
   return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape));
 }
@@ -196,7 +233,18 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
   Vec<StateUpdate> updates;
   const Recorded r = recorded(f, call, updates);
   given.resize(r.graph.inputs.size());
-  JvpResult result = jvp_graph(r.graph, primals_of(call, r), given);
+  const std::vector<Tensor> primals = primals_of(call, r);
+  // Loops make both in one equation.
+  const auto both = [&](std::span<const Tensor> given_tangents) {
+    JvpResult made = jvp_graph(r.graph, primals, given_tangents);
+    made.primals.insert(made.primals.end(), made.tangents.begin(), made.tangents.end());
+    return std::move(made.primals);
+  };
+  JvpResult result;
+  result.primals = kept(both, may_be_sparse(r.graph), given, call.transform);
+  const auto half = result.primals.begin() + static_cast<std::ptrdiff_t>(result.primals.size() / 2);
+  result.tangents.assign(half, result.primals.end());
+  result.primals.erase(half, result.primals.end());
   settle(updates, result.primals);
   result.tangents.resize(result.primals.size());
   for (std::size_t i = 0; i < result.tangents.size(); ++i)
@@ -241,7 +289,7 @@ std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, CallSite w
         is_inexact(s.part.wanted[i].dtype)
             ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where)
             : Tensor());
-  std::vector<Tensor> pushed = push_linear(s.part, given);
+  std::vector<Tensor> pushed = push_kept(s.part, given, s.transform);
   for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = or_zeros(pushed[i], s.outputs[i]);
   return pushed;
 }
@@ -262,7 +310,7 @@ std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, CallSite
       given.push_back(
           like(cotangents[i], s.outputs[i], s.transform, "cotangent", s.results[i], where));
   }
-  std::vector<Tensor> pulled = pull_linear(s.part, given);
+  std::vector<Tensor> pulled = pull_kept(s.part, given, s.transform);
   for (std::size_t i = 0; i < pulled.size(); ++i) pulled[i] = or_zeros(pulled[i], s.part.wanted[i]);
   return pulled;
 }
@@ -296,7 +344,7 @@ GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
   std::vector<Tensor> cotangents(part.outputs.size());
   cotangents[0] = grad_build::filled(Aval(value.dtype, Shape{}), 1);
   GradFlat result;
-  result.gradients = pull_linear(part, cotangents);
+  result.gradients = pull_kept(part, cotangents, call.transform);
   for (std::size_t i = 0; i < result.gradients.size(); ++i)
     result.gradients[i] = or_zeros(result.gradients[i], part.wanted[i]);
   result.outputs = std::move(part.outputs);

@@ -6,7 +6,7 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../trace/ir/graph.hpp"
+#include "graph.hpp"
 
 namespace vt::detail {
 

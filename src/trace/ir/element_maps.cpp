@@ -1,7 +1,5 @@
 // Which elements of operands each element of a result is made of, for ops on small arrays.
-#include "register_elements.hpp"
-
-#include "../../trace/record/node.hpp"
+#include "element_maps.hpp"
 
 namespace vt::detail {
 

@@ -1,0 +1,177 @@
+// The walk that keeps zeros of derivatives, and the masks that it reads. Internal to its sources.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "../../trace/base/hash_map.hpp"
+#include "sparsity.hpp"
+
+namespace vt::detail::sparsity {
+
+using Bits = std::vector<char>;
+
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Null where all are reached.
+SparsityPattern shared(Bits bits);
+
+/// What is known of a value.
+struct Reach {
+  bool linear = false;           ///< it depends on a tangent
+  bool zero = false;             ///< it does not, and is the number 0
+  SparsityPattern pattern = {};  ///< of a linear one
+};
+
+/// Patterns as arrays, without the axes along which they do not vary.
+class Masks {
+ public:
+  explicit Masks(std::int64_t directions) : directions_(directions) {}
+
+  struct Mask {
+    BufferRef values;
+    Shape shape;  ///< of one direction
+    Axes axes;    ///< those of the value that it varies along
+    bool by_direction = false;
+  };
+
+  std::int64_t directions() const { return directions_; }
+  const Mask& operator[](int number) const { return masks_[at(number)]; }
+  /// That of a value of such a shape.
+  int number(const SparsityPattern&, const Shape&);
+
+ private:
+  struct Known {
+    SparsityPattern pattern;
+    Shape shape;
+    int number;
+  };
+  Mask compact(const Bits&, const Shape&) const;
+
+  const std::int64_t directions_;
+  Vec<Mask> masks_;
+  HashMap<const void*, Vec<Known>> known_;
+};
+
+/// Writes equations at the end of a Graph.
+struct Writer {
+  GraphBody& graph;
+  CallSite where = {};
+
+  const Aval& aval(Var v) const { return graph.aval(v); }
+  void append(Op, ParamsRef, std::initializer_list<Var> inputs, Var output);
+  Var make(Op, ParamsRef, std::initializer_list<Var> inputs, const Aval& out);
+  Var filled(const Aval&, double value);
+  Var number(DType d, double value) { return filled(Aval(d, Shape{}), value); }
+  Var broadcast(Var x, const Shape&, const Axes&);
+};
+
+/// A product of which one operand is a tangent.
+struct SparseProduct {
+  DotParams params;
+  bool on_the_left;        ///< the tangent
+  Shape tangent, factors;  ///< shapes
+  Axes varied;             ///< axes of the tangent that its pattern varies along
+
+  const Axes& batch(bool of_tangent) const {
+    return of_tangent == on_the_left ? params.lhs_batch : params.rhs_batch;
+  }
+  const Axes& contract(bool of_tangent) const {
+    return of_tangent == on_the_left ? params.lhs_contract : params.rhs_contract;
+  }
+  /// The product without the terms that `mask` (over `varied`, of bool) leaves out.
+  Var write(Writer&, Var tangent, Var factors, Var mask) const;
+  /// The same, or the plain product where all factors are finite, as the same values come out then.
+  Var write_checked(Writer&, Var tangent, Var factors, Var mask) const;
+
+ private:
+  Var plain(Writer&, Var tangent, Var factors, const DotParams&, const Shape& out) const;
+};
+
+/// Follows a Graph's equations and writes the Graph that keeps zeros.
+class Walk {
+ public:
+  Walk(const GraphBody& from, Masks& masks, std::span<const Tensor> captured = {});
+
+  void run(const Vec<Reach>& inputs);
+  Reach result(std::size_t k) const { return reach(from_.outputs[k]); }
+  /// A result that depends on no tangent, where other bodies or iterations give one that does.
+  void make_linear(std::size_t k);
+  /// With +0 where nothing reaches.
+  void finish_results();
+  /// Has anything been written that was not there?
+  bool changed() const { return changed_; }
+  GraphBody take() { return std::move(to_); }
+  /// The same, with these masks as inputs behind the others.
+  GraphBody take_with(const Vec<int>& masks);
+  /// The masks that are inputs behind the others.
+  const Vec<int>& masks() const { return numbers_; }
+
+ private:
+  Reach reach(Var v) const { return at(v) < reach_.size() ? reach_[at(v)] : Reach(); }
+  const Aval& aval(Var v) const { return to_.aval(v); }
+  std::int64_t directions() const { return masks_.directions(); }
+
+  // ---- what is written --------------------------------------------------------------------------
+  Var minus_zero(const Aval&);
+  Var input(int mask);
+  /// The pattern of a value of such a shape, or a scalar where it is the same for all elements.
+  Var mask(const SparsityPattern&, const Shape&);
+  /// A factor or divisor of a tangent of that shape: 1 where that is 0.
+  Var factor(const SparsityPattern&, Var x, const Shape&);
+  /// The equation, with results that are −0 where nothing reaches.
+  void append_masked(Equation);
+  void append(Equation);
+
+  // ---- patterns ---------------------------------------------------------------------------------
+  Bits none(std::int64_t elements) const { return Bits(at(directions() * elements), 0); }
+  /// Operand `i`, in which the equation is linear. What does not depend on a tangent is 0 there.
+  SparsityPattern operand(Equation&, std::size_t i);
+  /// `sources`: of each element, −1: none.
+  SparsityPattern moved(const SparsityPattern&, std::int64_t from,
+                        const Vec<std::int64_t>& sources) const;
+  SparsityPattern spread(const SparsityPattern&, std::int64_t from, std::int64_t to) const;
+  SparsityPattern united(const SparsityPattern&, const SparsityPattern&) const;
+  /// Per direction: is any element reached?
+  Bits any_of_direction(const SparsityPattern&, std::int64_t elements) const;
+  void give(const Equation&, SparsityPattern, std::size_t result = 0);
+
+  // ---- equations --------------------------------------------------------------------------------
+  void equation(const Equation&);
+  void note(const Equation&);
+  void elementwise(Equation);
+  void pad(Equation);
+  void concatenate(Equation);
+  void sum(Equation);
+  void running(Equation);
+  void product(Equation);
+  void read(Equation);
+  void write(Equation);
+  void whole(Equation);
+  std::optional<Vec<std::int64_t>> places(const Equation&) const;
+
+  // ---- bodies -----------------------------------------------------------------------------------
+  void call(Equation);
+  void cond(Equation);
+  void loop_while(Equation);
+  void scan(Equation);
+  void add_masks(Equation&, const Vec<int>& masks);
+  bool join(Reach& carry, const Reach& next, std::int64_t elements) const;
+  void begin_carry(Equation&, std::size_t i, const Reach&);
+
+  const GraphBody& from_;
+  GraphBody to_;
+  Writer writer_{to_};
+  Masks& masks_;
+  Vec<Reach> reach_;
+  Vec<BufferRef> literals_;  ///< numbers that the function itself has
+  Vec<int> numbers_;
+  HashMap<int, Var> inputs_;
+  Vec<std::tuple<int, Shape, Var>> broadcast_;
+  Vec<std::tuple<SparsityPattern, Var, Shape, Var>> factors_;
+  bool changed_ = false;
+};
+
+}  // namespace vt::detail::sparsity

@@ -18,6 +18,23 @@ void set_num_threads(Param<int> count, CallSite where = CallSite::here());
 /// How many there are.
 int num_threads();
 
+/// While one lives, what this thread records, or runs at once, is compiled as if no number in it
+/// were infinite or NaN: elements that are known to be 0 when code is made (literals, captured
+/// arrays of a jitted function, zeros of derivatives) vanish from sums and products, as in
+/// expressions written out by hand. Where a number is infinite or NaN after all, results are
+/// unspecified: one may be finite that is not, or the other way round, and zeros may have either
+/// sign. JitOptions::assume_finite does it for one function. They nest: the innermost counts.
+class AssumeFinite {
+ public:
+  explicit AssumeFinite(bool assumed = true);
+  ~AssumeFinite();
+  AssumeFinite(const AssumeFinite&) = delete;
+  AssumeFinite& operator=(const AssumeFinite&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// What happened since the process began (or since `reset_stats`), over all threads.
 struct Stats {
   std::uint64_t programs = 0;          ///< Graphs fused and planned

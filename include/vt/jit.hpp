@@ -56,6 +56,10 @@ struct JitOptions {
   /// copies of them, have no value after the call; asking for one is an Error(value). Inside other
   /// transforms nothing is given up. See Jitted::memory: results "over an input" take no memory.
   std::vector<int> donate = {};
+  /// As a vt::AssumeFinite around all calls of the function, and inside other transforms too: zeros
+  /// that are known when it is compiled vanish, whatever they meet. For robotics and control, whose
+  /// matrices are full of them.
+  bool assume_finite = false;
   /// The most programs that are kept. Beyond it the one unused for longest is dropped; a later call
   /// with its signature is recorded and compiled again.
   Param<int> programs = 256;
@@ -103,7 +107,8 @@ class Jitted {
       : f_(std::move(f)),
         where_(where),
         donate_(std::move(options.donate)),
-        cache_(std::make_shared<detail::JitCache>(options.device, options.programs, where)) {}
+        cache_(std::make_shared<detail::JitCache>(options.device, options.programs,
+                                                  options.assume_finite, where)) {}
 
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static),
   /// else runs the program. A bare number for a parameter of type Tensor is a Tensor, so that its

@@ -275,19 +275,21 @@ double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Rows of the jitted `f` at `x`, which writes `count` numbers into memory of the caller.
-std::vector<double> rows(const std::string& name, const auto& f, const std::vector<double>& at,
-                         const vt::Shape& shape, std::size_t count, bool first = false) {
+/// Rows of the jitted `f` at `x`, which writes `count` numbers into memory of the caller. `finite`:
+/// JitOptions::assume_finite.
+std::vector<double> rows_of(const std::string& name, const auto& f, const std::vector<double>& at,
+                            const vt::Shape& shape, std::size_t count, bool first, bool finite) {
   // They live as long as the rows.
   auto& x = *new std::vector<double>(at);
   auto& out = *new std::vector<double>(count);
   const Tensor given = vt::borrow(std::span<const double>(x), shape);
-  const auto jitted = vt::jit(f);
+  const auto jitted = vt::jit(f, {.assume_finite = finite});
+  const std::string vt = finite ? "vt_finite" : "vt";
   const double begin = seconds();
   jitted.into(out)(given);
   const double taken = seconds() - begin;
   if (first)
-    benchmark::RegisterBenchmark((name.substr(0, name.rfind('/')) + "/first/vt").c_str(),
+    benchmark::RegisterBenchmark((name.substr(0, name.rfind('/')) + "/first/" + vt).c_str(),
                                  [taken](benchmark::State& state) {
                                    for (auto _ : state) state.SetIterationTime(taken);
                                  })
@@ -296,7 +298,7 @@ std::vector<double> rows(const std::string& name, const auto& f, const std::vect
   vt::wait_compiled();
   jitted.into(out)(given);
   const double scratch = jitted.memory(given).scratch / 1024.0;
-  benchmark::RegisterBenchmark((name + "/vt").c_str(), [=, &out](benchmark::State& state) {
+  benchmark::RegisterBenchmark((name + "/" + vt).c_str(), [=, &out](benchmark::State& state) {
     if (vt::num_threads() != 1) vt::set_num_threads(1);
     jitted.into(out)(given);
     vt::wait_compiled();
@@ -304,6 +306,16 @@ std::vector<double> rows(const std::string& name, const auto& f, const std::vect
     state.counters["extra_KB"] = scratch;
   })->UseRealTime();
   return out;
+}
+
+/// In both settings; the results are those of the strict one.
+std::vector<double> rows(const std::string& name, const auto& f, const std::vector<double>& at,
+                         const vt::Shape& shape, std::size_t count, bool first = false) {
+  const std::vector<double> finite = rows_of(name, f, at, shape, count, first, true),
+                            strict = rows_of(name, f, at, shape, count, first, false);
+  for (std::size_t i = 0; i < count; ++i)
+    problems::expect((name + ", assume_finite").c_str(), finite[i], strict[i], 1e-9);
+  return strict;
 }
 
 template <class P>

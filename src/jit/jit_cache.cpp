@@ -39,6 +39,7 @@ struct JitCache::Entry : std::enable_shared_from_this<JitCache::Entry> {
   // only. Null as well as long as all calls were inside of other traces.
   std::shared_ptr<Executable> executable;
   Device device;
+  bool assume_finite = false;  ///< it was recorded so
   std::shared_ptr<void> kept;
   // variables: inputs behind the arguments, and results of those that are updated
   Vec<OwnState> states;
@@ -121,7 +122,8 @@ void JitCache::Entry::compile(std::span<const Tensor> arguments,
 }
 
 struct JitCache::State {
-  explicit State(std::optional<Device> d, std::size_t most) : programs(most), device(d) {}
+  State(std::optional<Device> d, std::size_t most, bool finite)
+      : programs(most), device(d), assume_finite(finite) {}
 
   std::shared_mutex mutex;
   RecentMap<std::string, std::shared_ptr<const Entry>> programs;
@@ -132,7 +134,13 @@ struct JitCache::State {
   SignatureChanges changes;
   RowFamilies families;
   std::optional<Device> device;
+  bool assume_finite;
 
+  /// Do calls of this thread assume it?
+  bool assumes_finite() const { return assume_finite || thread_state().assume_finite; }
+  std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments) const {
+    return jit_program::key_of(static_key, arguments, device) + (assumes_finite() ? "f" : "");
+  }
   /// Null if there is none for this signature.
   std::shared_ptr<const Entry> program(const std::string& key) {
     std::shared_lock lock(mutex);
@@ -221,11 +229,12 @@ void check_donated(const std::vector<int>& donate, std::size_t arguments, CallSi
            where);
 }
 
-JitCache::JitCache(std::optional<Device> device, int programs, CallSite where) {
+JitCache::JitCache(std::optional<Device> device, int programs, bool assume_finite,
+                   CallSite where) {
   if (programs < 1)
     fail(ErrorKind::value, formatted("vt::jit: programs is {}; at least 1 is kept", programs),
          where);
-  state_ = std::make_unique<State>(device, static_cast<std::size_t>(programs));
+  state_ = std::make_unique<State>(device, static_cast<std::size_t>(programs), assume_finite);
 }
 JitCache::~JitCache() = default;
 
@@ -263,7 +272,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
            where);
     traced = traced || is_tracer(arguments[i]);
   }
-  std::string key = jit_program::key_of(static_key, arguments, state_->device);
+  std::string key = state_->key_of(static_key, arguments);
 
   std::shared_ptr<const Entry> program = state_->program(key);
   if (program && (traced || program->executable)) return program;
@@ -274,6 +283,8 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     fresh->fixed = static_key.bytes;
     fresh->arguments = avals;
+    fresh->assume_finite = state_->assumes_finite();
+    const AssumeFinite finite(fresh->assume_finite);
     const OuterAxes axes;
     const jit_program::References references;
     Recorded recorded =
@@ -293,7 +304,8 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   // Inside of another trace its equations are compiled with the rest; a program of its own is for
   // calls from outside.
   if (!traced)
-    fresh->compile(arguments, state_->device, donated, state_->families, static_key.bytes, where);
+    fresh->compile(arguments, state_->device, donated, state_->families,
+                   static_key.bytes + (fresh->assume_finite ? "f" : ""), where);
   Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
   const std::unique_lock lock(state_->mutex);
   if (!traced && !fresh->shares_program)
@@ -360,8 +372,11 @@ std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* c
   if (!state_->recent[0].load(std::memory_order_relaxed) || thread_state().floor > 0 ||
       default_device().kind != Device::Kind::cpu)
     return nullptr;
+  const bool finite = state_->assumes_finite();
   const auto is_of = [&](const Entry& e) {
-    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed) return false;
+    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed ||
+        e.assume_finite != finite)
+      return false;
     inputs.clear();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const BufferRef* const buffer = jit_program::host_buffer(*arguments[i]);
@@ -486,7 +501,7 @@ void bring(std::span<const Tensor> results, std::span<const ResultPlace> places,
 std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key,
                                    const FlatFunction& f, CallSite where) const {
   const std::shared_ptr<const Entry> program =
-      state_->program(jit_program::key_of(static_key, arguments, state_->device));
+      state_->program(state_->key_of(static_key, arguments));
   if (!program || !program->executable) return "";
   Vec<LoggedGraph> graphs;
   {
@@ -497,6 +512,7 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     Vec<OwnState> states;
+    const AssumeFinite finite(program->assume_finite);
     record(with_states(f, states), avals,
            {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
   }
@@ -509,7 +525,7 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
 std::string JitCache::explain(std::span<const Tensor> arguments,
                               const StaticKey& static_key) const {
   const std::shared_ptr<const Entry> program =
-      state_->program(jit_program::key_of(static_key, arguments, state_->device));
+      state_->program(state_->key_of(static_key, arguments));
   return program && program->executable ? program->executable->explain() : "";
 }
 

@@ -158,7 +158,8 @@ class JitCache {
  public:
   /// `device`: where to run; nothing: where the arguments are. `programs`: as many are kept.
   /// Throws: Error(value) unless that is at least 1.
-  explicit JitCache(std::optional<Device> device = {}, int programs = 256, CallSite = {});
+  explicit JitCache(std::optional<Device> device = {}, int programs = 256,
+                    bool assume_finite = false, CallSite = {});
   ~JitCache();
   /// The results of the program for this signature. Traces and compiles when it is new: `trace`
   /// runs the function, and returns what `result` later gives back (the static part of the

@@ -15,14 +15,18 @@ namespace known_elements {
 constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
 
 bool is_known(float x) { return x == x; }
-/// Numbers that all dtypes and float hold, so that arithmetic on them is exact.
-float number(double x) { return x == std::trunc(x) && std::abs(x) <= 1 << 20 ? float(x) : unknown; }
+/// Small whole numbers that the dtype holds, so that arithmetic on them is exact.
+float number(double x, DType d) {
+  const bool small = x == std::trunc(x) && std::abs(x) <= 1 << 20;
+  return small && Scalar(x).converted(d).to_double() == x ? static_cast<float>(x) : unknown;
+}
 
-float binary(Op op, float x, float y) {
+float binary(Op op, DType d, float x, float y) {
   switch (op) {
-    case Op::add: return number(double{x} + y);
-    case Op::sub: return number(double{x} - y);
-    case Op::mul: return number(double{x} * y);
+    case Op::add: return number(double{x} + y, d);
+    case Op::sub: return number(double{x} - y, d);
+    case Op::mul: return number(double{x} * y, d);
+    case Op::div: return is_float(d) && y != 0 ? number(double{x} / y, d) : unknown;
     case Op::eq: return x == y;
     case Op::ne: return x != y;
     case Op::lt: return x < y;
@@ -35,10 +39,14 @@ float binary(Op op, float x, float y) {
 
 }  // namespace known_elements
 
-bool skips_zeros(const GraphBody& g) {
+bool keeps_zeros(const GraphBody& g) {
   return any_of(g.equations, [](const Equation& e) {
-    return e.skips_zeros ||
-           any_of(bodies_of(e.params), [](const GraphRef& body) { return skips_zeros(*body); });
+    if (e.assume_finite) return true;
+    if (e.op == Op::full) {
+      const Scalar& x = e.as<FullParams>().value;
+      return is_inexact(x.dtype) && x.is_value(0) && std::signbit(x.real);
+    }
+    return any_of(bodies_of(e.params), [](const GraphRef& body) { return keeps_zeros(*body); });
   });
 }
 
@@ -57,15 +65,20 @@ bool KnownElements::knows_places(const Equation& e) const {
          std::all_of(e.inputs.begin() + first, e.inputs.end(), all_known);
 }
 
-BufferRef KnownElements::where_not_zero(Var v) const {
+std::optional<KnownElements::Zeros> KnownElements::zeros(Var v) const {
   const Aval& a = graph_.aval(v);
   const Elements& all = of(v);
-  if (!is_float(a.dtype) || std::find(all.begin(), all.end(), 0.0f) == all.end()) return {};
-  BufferRef mask = allocate(a.bytes());
-  for (std::size_t k = 0; k < static_cast<std::size_t>(a.elements()); ++k)
-    store_scalar(Scalar(element(v, k) == 0 ? 0.0 : 1.0).converted(a.dtype),
-                 mask->as<char>() + k * size_of(a.dtype));
-  return mask;
+  if (!is_float(a.dtype) || std::find(all.begin(), all.end(), 0.0f) == all.end())
+    return std::nullopt;
+  const auto n = static_cast<std::size_t>(a.elements());
+  Zeros zeros{allocate(n), allocate(a.bytes())};
+  for (std::size_t k = 0; k < n; ++k) {
+    const float x = element(v, k);
+    zeros.elsewhere->as<char>()[k] = x != 0;
+    store_scalar(Scalar(x == 0 ? double{x} : 0.0).converted(a.dtype),
+                 zeros.numbers->as<char>() + k * size_of(a.dtype));
+  }
+  return zeros;
 }
 
 std::int64_t KnownElements::add(const Equation& e) {
@@ -110,31 +123,38 @@ void KnownElements::leaf(const Equation& e, Elements& known) const {
   const std::int64_t n = out.elements();
   if (e.op == Op::full) {
     const float x = known_elements::number(
-        e.as<FullParams>().value.converted(out.dtype).converted(DType::f64).real);
+        e.as<FullParams>().value.converted(out.dtype).to_double(), out.dtype);
     known.assign(static_cast<std::size_t>(n), x);
   } else if (e.op == Op::iota) {
     const AxisRuns runs(out.shape, e.as<IotaParams>().axis);
     known.resize(static_cast<std::size_t>(n));
     for (std::int64_t r = 0; r < runs.count; ++r)
       for (std::int64_t k = 0; k < runs.length; ++k)
-        known[static_cast<std::size_t>(runs.at(r, k))] = static_cast<float>(k);
+        known[static_cast<std::size_t>(runs.at(r, k))] =
+            known_elements::number(static_cast<double>(k), out.dtype);
   } else if (e.op == Op::constant) {
     const Buffer& numbers = *e.as<ConstantParams>().buffer;
     for (std::int64_t k = 0; k < n; ++k)
       known.push_back(known_elements::number(
           load_scalar(out.dtype,
                       numbers.as<const char>() + static_cast<std::size_t>(k) * size_of(out.dtype))
-              .converted(DType::f64)
-              .real));
+              .to_double(),
+          out.dtype));
   }
 }
 
 std::int64_t KnownElements::elementwise(const Equation& e, Elements& known) const {
   using namespace known_elements;
-  const std::int64_t n = graph_.aval(e.outputs[0]).elements();
+  const Aval& out = graph_.aval(e.outputs[0]);
+  const std::int64_t n = out.elements();
   if (std::all_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return of(v).empty(); })) return n;
   std::int64_t left = 0;
-  const bool skips = e.skips_zeros;
+  const bool zeros_go = e.assume_finite && is_float(out.dtype);
+  // Zeros of one sign change nothing in a sum or difference.
+  const auto is = [&](float x, float zero) {
+    return x == 0 && is_float(out.dtype) &&
+           (zeros_go || std::signbit(x) == std::signbit(zero));
+  };
   for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
     const float x = element(e.inputs[0], k);
     float y = unknown;
@@ -144,20 +164,24 @@ std::int64_t KnownElements::elementwise(const Equation& e, Elements& known) cons
       is_free = is_known(x);
       y = is_known(x) ? (x != 0 ? yes : no) : yes == no ? yes : unknown;
     } else if (family_of(e.op) == Family::unary) {
-      if (e.op == Op::convert) y = x;
-      if (e.op == Op::neg && (x != 0 || skips)) y = 0 - x;
+      if (e.op == Op::convert && is_known(x)) y = number(x, out.dtype);
+      if (e.op == Op::neg && is_known(x) && is_float(out.dtype)) y = -x;
     } else {
       const float z = element(e.inputs[1], k);
-      if (is_known(x) && is_known(z)) y = binary(e.op, x, z);
-      if (e.op == Op::mul) {
-        if (skips && (x == 0 || z == 0)) y = 0;
-        is_free = x == 1 || z == 1;
+      if (is_known(x) && is_known(z)) y = binary(e.op, out.dtype, x, z);
+      switch (e.op) {
+        case Op::mul:
+          if (zeros_go && (x == 0 || z == 0)) y = 0;
+          is_free = x == 1 || z == 1;
+          break;
+        case Op::div:
+          if (zeros_go && x == 0) y = 0;
+          is_free = z == 1;
+          break;
+        case Op::add: is_free = is(x, -0.0f) || is(z, -0.0f); break;
+        case Op::sub: is_free = is(x, -0.0f) || is(z, 0.0f); break;
+        default: break;
       }
-      if (e.op == Op::div) {
-        if (skips && x == 0) y = 0;
-        is_free = z == 1;
-      }
-      if (skips && (e.op == Op::add || e.op == Op::sub)) is_free = x == 0 || z == 0;
     }
     left += !is_known(y) && !is_free;
     known.push_back(y);
@@ -188,7 +212,8 @@ void KnownElements::moved(const Equation& e, Elements& known) const {
 std::int64_t KnownElements::sums(const Equation& e, Elements& known) const {
   const Var from = e.inputs[0];
   const std::int64_t n = graph_.aval(from).elements();
-  if (of(from).empty() || !e.skips_zeros) return n;
+  if (of(from).empty()) return n;
+  // A sum starts at +0, which no zero changes.
   known.assign(static_cast<std::size_t>(graph_.aval(e.outputs[0]).elements()), 0);
   std::int64_t left = 0;
   std::size_t k = 0;
@@ -205,16 +230,16 @@ std::int64_t KnownElements::products(const Equation& e, Elements& known) const {
   const std::int64_t n = graph_.aval(e.outputs[0]).elements();
   const SmallProduct product(graph_, e);
   const bool none_known = of(e.inputs[0]).empty() && of(e.inputs[1]).empty();
-  if (none_known || !e.skips_zeros || !follows(e.outputs[0]) || !follows(e.inputs[0]) ||
-      !follows(e.inputs[1]))
+  if (none_known || !follows(e.outputs[0]) || !follows(e.inputs[0]) || !follows(e.inputs[1]))
     return n * product.terms();
   std::int64_t left = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t terms = 0;
     for (std::int64_t t = 0; t < product.terms(); ++t) {
       const SmallProduct::Factors f = product.at(i, t);
-      terms += element(e.inputs[0], static_cast<std::size_t>(f.lhs)) != 0 &&
-               element(e.inputs[1], static_cast<std::size_t>(f.rhs)) != 0;
+      const float x = element(e.inputs[0], static_cast<std::size_t>(f.lhs)),
+                  y = element(e.inputs[1], static_cast<std::size_t>(f.rhs));
+      terms += e.assume_finite ? x != 0 && y != 0 : !(x * y == 0);  // not known: NaN
     }
     known.push_back(terms == 0 ? 0 : known_elements::unknown);
     left += terms;

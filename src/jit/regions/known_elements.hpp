@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <vt/small_vec.hpp>
 
@@ -9,11 +10,12 @@
 
 namespace vt::detail {
 
-/// Has an equation Equation::skips_zeros, or one of a body inside?
-bool skips_zeros(const GraphBody&);
+/// Is it a derivative with zeros that transforms have kept (as −0), or does an equation assume that
+/// all is finite? Then many elements may be known.
+bool keeps_zeros(const GraphBody&);
 
 /// Follows a Graph's equations in order, as emitters of register kernels do, which know as much: a
-/// unit matrix and, with Equation::skips_zeros, where the rows of a Jacobian stay 0.
+/// unit matrix, and where the rows of a Jacobian stay 0.
 class KnownElements {
  public:
   /// Values of more elements than `most` are not followed.
@@ -25,8 +27,13 @@ class KnownElements {
   std::int64_t add(const Equation&);
   /// Are the numbers of the elements that an index op picks known?
   bool knows_places(const Equation&) const;
-  /// 0 for the elements of a float value that are known to be 0, 1 for the others. Null: none is.
-  BufferRef where_not_zero(Var) const;
+  /// Of a float value: 1 for the elements that are not known to be 0, and the zeros of the others.
+  struct Zeros {
+    BufferRef elsewhere;  ///< of bool
+    BufferRef numbers;    ///< of the value's dtype; 0 for those that are not known
+  };
+  /// Nothing if none is.
+  std::optional<Zeros> zeros(Var) const;
 
  private:
   /// A whole number, or NaN: not known.

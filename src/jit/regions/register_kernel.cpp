@@ -46,7 +46,7 @@ class FitCheck {
       operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
     if (!control(g, e, operands, results, true) || row_elements() > limits_.of_rows) return false;
     const bool sparse = e.op == Op::fused_region && choices_ <= limits_.instructions &&
-                        (form_.count < 0 ? skips_zeros(g) : 2 * cost_ <= dense_cost_);
+                        (form_.count < 0 ? keeps_zeros(g) : 2 * cost_ <= dense_cost_);
     if (cost_ > (sparse                              ? limits_.instructions_of_sparse
                  : form_.count >= limits_.many_lanes ? limits_.instructions_of_many
                                                      : limits_.instructions))
@@ -582,7 +582,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     return fits_registers(form, form.side_by_side() ? 0 : frame, limits);
   };
   if (!fits(form ? limits.computed(form.count) : form.most_in_registers) &&
-      !(form && skips_zeros(form.lane) && fits(limits.sparse(form.count))))
+      !(form && keeps_zeros(form.lane) && fits(limits.sparse(form.count))))
     return std::nullopt;
   return form;
 }

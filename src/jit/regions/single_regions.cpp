@@ -42,7 +42,7 @@ class Former {
   std::optional<GraphBody> run(FunctionRef<std::size_t(const GraphBody&)> steps_of) {
     find_members();
     if (count_if(inside_, [](bool in) { return in; }) < 2) return std::nullopt;
-    const std::int64_t most = skips_zeros(graph_) ? most_of_derivatives : most_operations;
+    const std::int64_t most = keeps_zeros(graph_) ? most_of_derivatives : most_operations;
     GraphBody with = graph_;
     with.equations.clear();
     Vec<Piece> formed;
@@ -249,8 +249,8 @@ class Former {
         }
         from_outside.push_back(v);
         body->inputs.push_back(inner(v));
-        if (const BufferRef known = known_->where_not_zero(v))
-          names.find(v)->second = without_zeros(*body, inner(v), known);
+        if (const std::optional<KnownElements::Zeros> zeros = known_->zeros(v))
+          names.find(v)->second = without_zeros(*body, inner(v), *zeros);
       }
       add(e);
     }
@@ -275,20 +275,24 @@ class Former {
   }
 
   /// The value where it is not known to be 0: what the regions before knew of it is not lost.
-  static Var without_zeros(GraphBody& body, Var v, const BufferRef& known) {
+  static Var without_zeros(GraphBody& body, Var v, const KnownElements::Zeros& zeros) {
     const Aval a = body.aval(v);
-    Equation mask, product;
-    mask.op = Op::constant;
-    mask.params = make_params(ConstantParams{known, a});
-    mask.outputs.push_back(body.fresh(a));
-    product.op = Op::mul;
-    product.skips_zeros = true;
-    product.inputs = {mask.outputs[0], v};
-    product.outputs.push_back(body.fresh(a));
-    const Var result = product.outputs[0];
-    body.equations.push_back(std::move(mask));
-    body.equations.push_back(std::move(product));
-    return result;
+    const auto make = [&](Op op, ParamsRef params, std::initializer_list<Var> inputs,
+                          const Aval& out) {
+      Equation& e = body.equations.emplace_back();
+      e.op = op;
+      e.params = std::move(params);
+      for (Var x : inputs) e.inputs.push_back(x);
+      const Var result = body.fresh(out);
+      e.outputs.push_back(result);
+      return result;
+    };
+    const auto constant = [&](const BufferRef& numbers, DType d) {
+      const Aval of(d, a.shape);
+      return make(Op::constant, make_params(ConstantParams{numbers, of}), {}, of);
+    };
+    return make(Op::select, {},
+                {constant(zeros.elsewhere, DType::bool_), v, constant(zeros.numbers, a.dtype)}, a);
   }
 
   /// Made again in each region that reads it: no memory is read for it.
@@ -364,7 +368,7 @@ GraphBody compacted(const GraphBody& g) {
 
 GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame) {
   using single_regions::Former;
-  if (!skips_zeros(graph) ||
+  if (!keeps_zeros(graph) ||
       any_of(graph.equations, [](const Equation& e) { return has_effect(e); }))
     return graph;
   // Without lanes, SIMD lanes along a Jacobian's rows would compute all of them, but several at

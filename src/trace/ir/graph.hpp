@@ -20,9 +20,9 @@ using Var = std::int32_t;  ///< index into GraphBody::avals
 
 struct Equation {
   Op op = Op::input;
-  /// It computes a part of a derivative: elements that are known to be 0 when code is made, as most
-  /// of a unit vector, may be left out of its sums and products, also beside infinity and NaN.
-  bool skips_zeros = false;
+  /// JitOptions::assume_finite: elements known to be 0 when code is made are left out of sums and
+  /// products, also beside infinity and NaN, and whatever the sign of the zero.
+  bool assume_finite = false;
   CallSite where;  ///< the user's call
   ParamsRef params;
   SmallVec<Var, 3> inputs;
@@ -34,12 +34,6 @@ struct Equation {
     return params->as<P>();
   }
 };
-
-/// Has Equation::skips_zeros a meaning? Equations of other ops do not have it.
-inline bool may_skip_zeros(Op op) {
-  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::div || op == Op::neg ||
-         op == Op::reduce_sum || op == Op::dot_general;
-}
 
 /// The lanes of a cond, while or fused_region in which each lane goes its own way; none of others.
 inline const Lanes* lanes_of(const Equation& e) {

@@ -283,7 +283,7 @@ std::size_t hash_of(const GraphBody& g) {
   }
   for (const Equation& e : g.equations) {
     h.add(e.op);
-    h.add(e.skips_zeros);
+    h.add(e.assume_finite);
     h.mix(hash_of(e.params));
     h.add(e.inputs);
     h.add(e.outputs);
@@ -302,7 +302,7 @@ bool equal(const GraphBody& a, const GraphBody& b) {
     if (a.aval(v) != b.aval(v)) return false;
   for (std::size_t i = 0; i < a.equations.size(); ++i) {
     const Equation &x = a.equations[i], &y = b.equations[i];
-    if (x.op != y.op || x.skips_zeros != y.skips_zeros || x.inputs != y.inputs ||
+    if (x.op != y.op || x.assume_finite != y.assume_finite || x.inputs != y.inputs ||
         x.outputs != y.outputs || !equal(x.params, y.params))
       return false;
   }

@@ -104,7 +104,7 @@ class Collector {
     Equation e;
     e.op = n->op;
     e.where = n->where;
-    e.skips_zeros = n->skips_zeros;
+    e.assume_finite = n->assume_finite;
     e.params = n->params;
     batch_.compiled = batch_.compiled || n->compiled;
     for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));

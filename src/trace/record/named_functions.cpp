@@ -23,7 +23,8 @@ namespace named_functions {
 
 /// One signature.
 struct Entry {
-  std::string static_bytes;  ///< of the signature
+  std::string static_bytes;    ///< of the signature
+  bool assume_finite = false;  ///< it was recorded so
   Vec<Aval> arguments;
   DerivedFunction called;  ///< of the arguments, the variables, and what is captured
   Vec<OwnState> states;
@@ -45,7 +46,9 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 
 /// Is this the signature of a call?
 bool fits(const Entry& entry, std::span<const Tensor> arguments, const StaticKey& key) {
-  if (arguments.size() != entry.arguments.size() || key.bytes != entry.static_bytes) return false;
+  if (arguments.size() != entry.arguments.size() || key.bytes != entry.static_bytes ||
+      entry.assume_finite != thread_state().assume_finite)
+    return false;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].defined() || aval_of(arguments[i]) != entry.arguments[i]) return false;
   return true;
@@ -205,6 +208,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
   std::string key;
   if (!entry) {
     key = static_key.bytes;
+    key += state.assume_finite ? 'f' : ' ';
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!arguments[i].defined())
         fail(ErrorKind::value,
@@ -241,6 +245,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
     FunctionRecording recording(&own, key);
     auto fresh = std::make_shared<Entry>();
     fresh->static_bytes = static_key.bytes;
+    fresh->assume_finite = state.assume_finite;
     for (const Tensor& t : arguments) fresh->arguments.push_back(aval_of(t));
     const FlatFunction flat = [f](std::span<const Tensor> tracers) { return f(tracers); };
     Recorded r;

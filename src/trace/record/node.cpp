@@ -134,7 +134,7 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   Node* n = new_node();
   n->op = op;
   n->where = where;
-  n->skips_zeros = thread_state().skips_zeros && may_skip_zeros(op);
+  n->assume_finite = thread_state().assume_finite;
   n->effect = has_effect(op, params);
   n->params = std::move(params);
   if (level > 0) {

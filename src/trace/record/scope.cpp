@@ -57,8 +57,6 @@ int current_level() { return static_cast<int>(thread_state().scopes.size()); }
 
 WhereScope::WhereScope(CallSite where) : before_(std::exchange(thread_state().where, where)) {}
 WhereScope::~WhereScope() { thread_state().where = before_; }
-SkipZeros::SkipZeros(bool skips) : before_(std::exchange(thread_state().skips_zeros, skips)) {}
-SkipZeros::~SkipZeros() { thread_state().skips_zeros = before_; }
 
 namespace nesting {
 
@@ -196,7 +194,7 @@ class Closer {
     Equation& e = g.equations.emplace_back();
     e.op = n->op;
     e.where = n->where;
-    e.skips_zeros = n->skips_zeros;
+    e.assume_finite = n->assume_finite;
     // A node that only the scope holds goes with it.
     if (n->level == level_ && n->references.load(std::memory_order_acquire) == 1)
       e.params = std::move(n->params);
@@ -396,7 +394,7 @@ GraphBody closed(Recorded&& r) {
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
   Node* n =
       place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
-  n->skips_zeros = e.skips_zeros;
+  n->assume_finite = e.assume_finite;
   if (e.outputs.size() == 1) {
     n->avals.emplace(graph.aval(e.outputs[0]));
   } else if (!e.outputs.empty()) {
@@ -439,3 +437,11 @@ std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> argum
 }
 
 }  // namespace vt::detail
+
+namespace vt {
+
+AssumeFinite::AssumeFinite(bool assumed)
+    : before_(std::exchange(detail::thread_state().assume_finite, assumed)) {}
+AssumeFinite::~AssumeFinite() { detail::thread_state().assume_finite = before_; }
+
+}  // namespace vt

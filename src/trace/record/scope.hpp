@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <vt/execution.hpp>
+
 #include "../ir/executable.hpp"
 #include "../ir/graph.hpp"
 #include "node.hpp"
@@ -138,25 +140,14 @@ class WhereScope {
  private:
   CallSite before_;
 };
-/// While it lives, equations recorded on this thread have Equation::skips_zeros or have it not.
-class SkipZeros {
- public:
-  explicit SkipZeros(bool skips = true);
-  ~SkipZeros();
-  SkipZeros(const SkipZeros&) = delete;
-  SkipZeros& operator=(const SkipZeros&) = delete;
-
- private:
-  bool before_;
-};
-/// Both, as they are of the equation being transformed.
+/// WhereScope and AssumeFinite, as the equation being transformed has them.
 class LikeEquation {
  public:
-  explicit LikeEquation(const Equation& e) : where_(e.where), zeros_(e.skips_zeros) {}
+  explicit LikeEquation(const Equation& e) : where_(e.where), finite_(e.assume_finite) {}
 
  private:
   WhereScope where_;
-  SkipZeros zeros_;
+  AssumeFinite finite_;
 };
 
 }  // namespace vt::detail

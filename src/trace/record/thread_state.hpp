@@ -47,7 +47,7 @@ struct RunningState {
   /// the outermost of these asked for, as an index into `scopes`
   int outermost_axis = std::numeric_limits<int>::max();
   CallSite where{};          ///< of the equation a pass is transforming; null file: none
-  bool skips_zeros = false;  ///< what equations recorded now have of it
+  bool assume_finite = false;  ///< what equations recorded now have of it
   /// vmap throws where it would run an equation once per lane
   bool must_vectorize = false;
   LaneSchedule schedule = LaneSchedule::groups;  ///< of the vmap that a Graph is walked for

@@ -15,6 +15,7 @@ namespace arithmetic {
 bool is_zero(const Pass& p, Var v, bool negative) {
   const Scalar* s = p.full_value(v);
   if (!s || !s->is_value(0)) return false;
+  if (p.assumes_finite()) return true;
   return !is_float(s->dtype) || __builtin_signbit(s->real) == negative;
 }
 
@@ -86,7 +87,7 @@ Var mul(Pass& p, const Candidate& c) {
     const Var x = c.in(i), y = c.in(1 - i);
     if (p.is_full_of(y, 1)) return x;
     if (!is_unsigned(c.aval.dtype) && p.is_full_of(y, -1)) return p.emit(Op::neg, {x});
-    if (!real && p.is_full_of(y, 0)) return p.full_like(0, c.aval);
+    if ((!real || p.assumes_finite()) && p.is_full_of(y, 0)) return p.full_like(0, c.aval);
     const Equation* n = p.def(x, Op::neg);
     if (!n || is_unsigned(c.aval.dtype)) continue;
     const Var inner = n->inputs[0];
@@ -100,6 +101,8 @@ Var mul(Pass& p, const Candidate& c) {
 Var div(Pass& p, const Candidate& c) {
   const Var x = c.in(0), y = c.in(1);
   if (p.is_full_of(y, 1)) return x;
+  if (is_float(c.aval.dtype) && p.assumes_finite() && p.is_full_of(x, 0))
+    return p.full_like(0, c.aval);
   if (!is_unsigned(c.aval.dtype) && p.is_full_of(y, -1)) return p.emit(Op::neg, {x});
   if (const Scalar* s = p.full_value(y))
     if (const auto reciprocal = exact_reciprocal(*s))

@@ -18,7 +18,7 @@ bool may_be_shared(const Equation& e) {
 }
 
 std::size_t key_of(const Equation& e) {
-  std::size_t h = (static_cast<std::size_t>(e.op) * 2 + e.skips_zeros) * 31 +
+  std::size_t h = (static_cast<std::size_t>(e.op) * 2 + e.assume_finite) * 31 +
                   (e.params ? hash_of(e.params) : 0);
   for (Var v : e.inputs) h = h * 1000003 + static_cast<std::size_t>(v);
   return h;
@@ -43,7 +43,7 @@ GraphBody without_repeats(GraphBody graph) {
       SmallVec<int, 1>& alike = known[key_of(e)];
       const auto same = std::find_if(alike.begin(), alike.end(), [&](int k) {
         const Equation& other = kept[static_cast<std::size_t>(k)];
-        return other.op == e.op && other.skips_zeros == e.skips_zeros && other.inputs == e.inputs &&
+        return other.op == e.op && other.assume_finite == e.assume_finite && other.inputs == e.inputs &&
                equal(other.params, e.params) &&
                graph.aval(other.outputs[0]) == graph.aval(e.outputs[0]);
       });

@@ -100,7 +100,7 @@ std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Va
     if (hashes_[i] != hash) continue;
     const Equation& e = equations_[i];
     if (e.op != op || e.inputs.size() != inputs.size()) continue;
-    if (e.skips_zeros != (skips_zeros_ && may_skip_zeros(op))) continue;
+    if (e.assume_finite != assume_finite_) continue;
     const bool same = std::equal(inputs.begin(), inputs.end(), e.inputs.begin()) ||
                       (commutes(op) && inputs[0] == e.inputs[1] && inputs[1] == e.inputs[0]);
     if (same && equal(e.params, params)) return table_[slot];
@@ -132,7 +132,7 @@ const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const 
   const auto index = static_cast<std::int32_t>(equations_.size());
   Equation e;
   e.op = op;
-  e.skips_zeros = skips_zeros_ && may_skip_zeros(op);
+  e.assume_finite = assume_finite_;
   e.where = where_;
   e.params = params;
   e.inputs.append(inputs.begin(), inputs.end());
@@ -462,7 +462,7 @@ void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
   for (const Equation& e : g.equations) {
     if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return uses[at(v)] > 0; })) continue;
     where_ = e.where;
-    skips_zeros_ = e.skips_zeros;
+    assume_finite_ = e.assume_finite;
     copy_equation(g, e, map, uses);
   }
 }

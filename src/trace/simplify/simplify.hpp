@@ -108,6 +108,8 @@ class Pass {
     return e && e->op == op ? e : nullptr;
   }
   /// What every element of `v` is, if it is a `full`.
+  /// Equation::assume_finite of the equation being simplified.
+  bool assumes_finite() const { return assume_finite_; }
   const Scalar* full_value(Var v) const {
     const Equation* e = def(v, Op::full);
     return e ? &e->as<FullParams>().value : nullptr;
@@ -174,7 +176,7 @@ class Pass {
   Vec<std::size_t> hashes_;   ///< per equation
   Vec<std::int32_t> table_;   ///< hash table of equations, open addressing
   CallSite where_{};          ///< the user's line of the equation being simplified
-  bool skips_zeros_ = false;  ///< has it Equation::skips_zeros?
+  bool assume_finite_ = false;  ///< has it Equation::assume_finite?
   std::size_t rewrites_ = 0;
   int depth_ = 0;
 };

@@ -537,7 +537,6 @@ class Walk {
     if (!varies || !rule.tangent) return;
     const Tensor& y = x_[index(e.outputs[0])];
     if (!is_inexact(y.dtype())) return;
-    const SkipZeros skips;
     Tensor t = rule.tangent(call(e, y));
     if (t.defined()) set_tangent(e, 0, std::move(t));
   }

@@ -115,7 +115,7 @@ Var SparseProduct::write_checked(Writer& w, Var t, Var f, Var mask) const {
   Vec<GraphRef> branches;
   for (const bool all_finite : {false, true}) {
     auto body = std::make_shared<GraphBody>();
-    Writer inside{*body, w.where};
+    Writer inside{*body, w.where, w.assume_finite};
     for (Var v : {t, f, mask}) body->inputs.push_back(body->fresh(w.aval(v)));
     const Vec<Var>& in = body->inputs;
     body->outputs.push_back(all_finite ? plain(inside, in[0], in[1], params, out)

@@ -177,6 +177,7 @@ void Walk::give(const Equation& e, SparsityPattern p, std::size_t result) {
 void Walk::equation(const Equation& original) {
   Equation e = original;
   writer_.where = e.where;
+  writer_.assume_finite = e.assume_finite;
   if (none_of(e.inputs, [&](Var v) { return reach(v).linear; })) {
     note(e);
     return append(std::move(e));
@@ -371,24 +372,38 @@ void Walk::product(Equation e) {
   SparseProduct s{e.as<DotParams>(), i == 0, aval(t).shape, aval(f).shape, {}};
   // Each row of the tangent ([batch, free]) has so many terms.
   const Axes &batch = s.batch(true), &contract = s.contract(true);
-  Axes order = batch;
-  std::int64_t batches = 1, free = 1, terms = 1;
-  for (int d : batch) batches *= s.tangent[at(d)];
-  for (int d : contract) terms *= s.tangent[at(d)];
+  Axes free_axes;
   for (int d = 0; d < s.tangent.rank(); ++d)
-    if (!batch.contains(d) && !contract.contains(d)) order.push_back(d), free *= s.tangent[at(d)];
-  const std::int64_t n = s.tangent.elements(), rows = batches * free,
+    if (!batch.contains(d) && !contract.contains(d)) free_axes.push_back(d);
+  Vec<std::int64_t> row_step(s.tangent.size(), 0), term_step(s.tangent.size(), 0);
+  const auto extents = [&](const Axes& axes, Vec<std::int64_t>& steps, std::int64_t step) {
+    std::int64_t all = 1;
+    for (std::size_t k = axes.size(); k-- > 0;) {
+      steps[at(axes[k])] = step * all;
+      all *= s.tangent[at(axes[k])];
+    }
+    return all;
+  };
+  const std::int64_t terms = extents(contract, term_step, 1),
+                     free = extents(free_axes, row_step, 1), batches = extents(batch, row_step, free),
+                     n = s.tangent.elements(), rows = batches * free,
                      results = aval(e.outputs[0]).elements(),
                      others = results / std::max<std::int64_t>(rows, 1);
   Vec<std::int64_t> count(at(directions() * rows), 0);  // of the terms that are reached
   Bits of_term(at(terms), 0);                           // … in any row
+  Vec<std::int64_t> index(s.tangent.size(), 0);
+  std::int64_t row = 0, term = 0;
   for (std::int64_t k = 0; k < n; ++k) {
-    const Vec<std::int64_t> index = index_of_element(s.tangent, k);
-    std::int64_t row = 0, term = 0;
-    for (int d : order) row = row * s.tangent[at(d)] + index[at(d)];
-    for (int d : contract) term = term * s.tangent[at(d)] + index[at(d)];
     for (std::int64_t d = 0; d < directions(); ++d)
       if ((*p)[at(d * n + k)]) ++count[at(d * rows + row)], of_term[at(term)] = 1;
+    for (std::size_t d = index.size(); d-- > 0;) {
+      row += row_step[d];
+      term += term_step[d];
+      if (++index[d] < s.tangent[d]) break;
+      row -= row_step[d] * s.tangent[d];
+      term -= term_step[d] * s.tangent[d];
+      index[d] = 0;
+    }
   }
   Bits bits;
   bits.reserve(at(directions() * results));
@@ -433,7 +448,7 @@ void Walk::product(Equation e) {
   if (here >= 0) {
     writer_.append(Op::select, {}, {here, made, writer_.number(aval(v).dtype, -0.0)}, v);
   } else {
-    writer_.append(Op::reshape, make_params(ShapeParams{aval(v).shape}), {made}, v);
+    to_.equations.back().outputs[0] = v;
   }
 }
 
@@ -625,11 +640,12 @@ void Walk::loop_while(Equation e) {
     reach_[at(e.outputs[i])] = inputs[i];
   }
   if (body->changed()) {
-    Walk condition(*params.condition, masks_);
-    condition.run(inputs);
     const Vec<int> masks = body->masks();
     params.body = std::make_shared<const GraphBody>(body->take_with(masks));
-    params.condition = std::make_shared<const GraphBody>(condition.take_with(masks));
+    GraphBody condition = *params.condition;  // which reads no tangents
+    for (int m : masks)
+      condition.inputs.push_back(condition.fresh(Aval(DType::bool_, masks_[m].shape)));
+    params.condition = std::make_shared<const GraphBody>(std::move(condition));
     add_masks(e, masks);
     changed_ = true;
     e.params = make_params(std::move(params));
@@ -738,13 +754,17 @@ std::optional<MaskedGraph> keep_zeros(const GraphBody& graph, const Vec<Sparsity
 
 std::vector<Tensor> with_zeros_kept(const FlatFunction& f, std::span<const Tensor> arguments,
                                     const char* transform) {
-  Vec<Aval> avals;
-  for (const Tensor& t : arguments) avals.push_back(aval_of(t));
-  Recorded linear = record(f, avals, {.kind = ScopeKind::linear, .transform = transform});
+  // Rules of the user's may look at values, where there are some.
+  RecordingScope scope({.kind = ScopeKind::grad, .transform = transform, .concrete = arguments});
+  std::vector<Tensor> tracers;
+  for (const Tensor& t : arguments) tracers.push_back(scope.input(aval_of(t)));
+  const std::vector<Tensor> results = f(tracers);
+  tracers.clear();
+  Recorded linear = scope.finish(results);
   std::vector<Tensor> all(arguments.begin(), arguments.end());
   all.insert(all.end(), linear.captured.begin(), linear.captured.end());
   if (std::optional<MaskedGraph> sparse =
-          keep_zeros(linear.graph, Vec<SparsityPattern>(avals.size()), linear.captured, 1)) {
+          keep_zeros(linear.graph, Vec<SparsityPattern>(arguments.size()), linear.captured, 1)) {
     linear.graph = std::move(sparse->graph);
     for (SparsityMask& m : sparse->masks) all.push_back(std::move(m.value));
   }

@@ -78,6 +78,7 @@ void Writer::append(Op op, ParamsRef params, std::initializer_list<Var> inputs, 
   e.op = op;
   e.params = std::move(params);
   e.where = where;
+  e.assume_finite = assume_finite;
   for (Var v : inputs) e.inputs.push_back(v);
   e.outputs.push_back(output);
 }

@@ -59,6 +59,7 @@ class Masks {
 struct Writer {
   GraphBody& graph;
   CallSite where = {};
+  bool assume_finite = false;
 
   const Aval& aval(Var v) const { return graph.aval(v); }
   void append(Op, ParamsRef, std::initializer_list<Var> inputs, Var output);

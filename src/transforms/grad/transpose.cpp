@@ -120,7 +120,7 @@ class Cotangents {
   void add_pick(Var v, Pick& pick) {
     Tensor& sum = sums_[index(v)];
     const bool first = !sum.defined();
-    WhereScope line(pick.equation->where);
+    const LikeEquation like(*pick.equation);
     if (first) sum = grad_build::zeros(graph_.aval(v));
     if (pick.equation->op == Op::gather) {
       sum = emit(Op::scatter_add, make_params(scatter_of(pick.equation->as<GatherParams>())),
@@ -179,7 +179,6 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
       ct.add(graph.outputs[i], cotangents[i]);
   for (std::size_t i = 0; i < sums.size(); ++i) ct.add(graph.inputs[i], sums[i]);
 
-  const SkipZeros skips;
   const Tensor none;
   std::vector<Tensor> results, operand_cts;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
@@ -193,7 +192,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
     operands.clear();
     for (Var v : e->inputs) operands.add(values.linear[index(v)] ? none : values.x[index(v)]);
     operand_cts.assign(e->inputs.size(), Tensor());
-    WhereScope line(e->where);
+    const LikeEquation like(*e);
     if (e->op == Op::slice && is_run(e->as<SliceParams>())) {
       ct.add_piece(e->inputs[0], {e->as<SliceParams>().start, std::move(results[0])});
       continue;
@@ -244,8 +243,7 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
     }
     for (Var v : e.outputs) values.linear[index(v)] = depends;
     if (depends && all_zero) continue;
-    const WhereScope line(e.where);
-    const SkipZeros skips(depends);
+    const LikeEquation like(e);
     if (is_linear_call(e)) {
       std::vector<Tensor> results = push_linear_call(e, {operands.data(), operands.size()});
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
@@ -272,10 +270,7 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (!operands[i].defined()) operands[i] = grad_build::zeros(graph.aval(e.inputs[i]));
     }
-    repeat(graph, e, {operands.data(), operands.size()}, [&](Var v, Tensor t) {
-      t.node()->skips_zeros = depends && may_skip_zeros(e.op);
-      values.x[index(v)] = std::move(t);
-    });
+    repeat(graph, e, {operands.data(), operands.size()}, values.take());
   }
   std::vector<Tensor> pushed;
   for (Var v : graph.outputs) pushed.push_back(values.x[index(v)]);

@@ -30,7 +30,7 @@ void add_marks(const GraphBody& g, std::string& text) {
   char bits = '@';
   int next = 0;
   for (const Equation& e : g.equations) {
-    bits = static_cast<char>(bits | (e.skips_zeros ? 1 << next : 0));
+    bits = static_cast<char>(bits | (e.assume_finite ? 1 << next : 0));
     if (++next == 5) text += std::exchange(bits, '@'), next = 0;
     for (const GraphRef& body : bodies_of(e.params)) add_marks(*body, text);
     if (e.op != Op::constant || g.aval(e.outputs[0]).elements() <= 8) continue;

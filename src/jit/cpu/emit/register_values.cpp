@@ -34,16 +34,21 @@ Value RegisterEmitter::apply(Op op, DType dtype, const ParamsRef& params, Elemen
   return emit_op(b_, op, dtype, params, operands, uses);
 }
 
-// What is 0 when the code is made is left out where the equation allows it.
+// Factors of 1, and zeros that change nothing: −0 in a sum. Where the equation allows it, all zeros.
 Value RegisterEmitter::without_operation(const Equation& e, const Elements& x) {
-  if (!e.skips_zeros) return {};
-  const auto is_zero = [&](std::size_t k) { return b_.is_zero(x[k]); };
+  if (!is_float(x[0].dtype)) return {};
+  const auto is = [&](std::size_t k, double number) { return b_.is_number(x[k], number); };
+  const auto is_zero = [&](std::size_t k) { return e.assume_finite && (is(k, 0.0) || is(k, -0.0)); };
   switch (e.op) {
-    case Op::neg: return is_zero(0) ? x[0] : Value();
-    case Op::add: return is_zero(0) ? x[1] : is_zero(1) ? x[0] : Value();
-    case Op::sub: return is_zero(1) ? x[0] : is_zero(0) ? b_.neg(x[1]) : Value();
-    case Op::mul: return is_zero(0) ? x[0] : is_zero(1) ? x[1] : Value();
-    case Op::div: return is_zero(0) ? x[0] : Value();
+    case Op::add:
+      return is(0, -0.0) || is_zero(0) ? x[1] : is(1, -0.0) || is_zero(1) ? x[0] : Value();
+    case Op::sub:
+      return is(1, 0.0) || is_zero(1)    ? x[0]
+             : is(0, -0.0) || is_zero(0) ? b_.neg(x[1])
+                                         : Value();
+    case Op::mul:
+      return is(0, 1) || is_zero(1) ? x[1] : is(1, 1) || is_zero(0) ? x[0] : Value();
+    case Op::div: return is(1, 1) || is_zero(0) ? x[0] : Value();
     default: return {};
   }
 }
@@ -139,10 +144,12 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
   for (const std::int64_t place : reduced_elements(from.shape, axes)) {
     Value& sum = v.e[static_cast<std::size_t>(place)];
     Value next = x.e[k++];
-    if (e.skips_zeros && b_.is_zero(next)) continue;
+    // Sums start at +0, which no zero changes.
+    if (e.op == Op::reduce_sum && (b_.is_number(next, 0.0) || b_.is_number(next, -0.0))) continue;
     if (through_f32) next = b_.convert(next, DType::f32);
-    // The sum starts at +0: a sum of nothing but -0 is +0.
-    if (op == Op::add && !sum && is_float(carried) && !e.skips_zeros) sum = b_.integer(carried, 0);
+    // A sum of nothing but −0 is +0.
+    if (op == Op::add && !sum && is_float(carried) && !e.assume_finite)
+      sum = b_.integer(carried, 0);
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
   for (Value& sum : v.e) {
@@ -226,9 +233,13 @@ Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Va
       const SmallProduct::Factors factors = product.at(i, t);
       Value x = b_.convert(in[0].e[static_cast<std::size_t>(factors.lhs)], carried);
       Value y = b_.convert(in[1].e[static_cast<std::size_t>(factors.rhs)], carried);
-      if (e.skips_zeros && (b_.is_zero(x) || b_.is_zero(y))) continue;
       const int lanes = std::max({x.simd_lanes, y.simd_lanes, sum ? sum.simd_lanes : 1});
       const auto splatted = [&](Value z) { return z.simd_lanes == lanes ? z : b_.splat(z, lanes); };
+      const auto is_zero = [&](Value z) { return b_.is_number(z, 0.0) || b_.is_number(z, -0.0); };
+      const bool known = b_.is_constant(x) && b_.is_constant(y);
+      if (known ? is_zero(b_.mul(splatted(x), splatted(y)))
+                : e.assume_finite && (is_zero(x) || is_zero(y)))
+        continue;
       sum = !sum                ? b_.mul(splatted(x), splatted(y))
             : is_float(carried) ? b_.mul_add(splatted(x), splatted(y), splatted(sum))
                                 : b_.add(splatted(sum), b_.mul(splatted(x), splatted(y)));

@@ -1,0 +1,319 @@
+// Zeros in derivatives: what no input reaches is 0 beside infinity and NaN, every other zero is a
+// number, which gives NaN there. Random programs against sparse dual numbers, in every mode, with
+// every number captured, literal or given.
+#include <map>
+
+#include "support/property.hpp"
+
+namespace {
+
+using vt::Tensor;
+using vt_test::expect_close;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+const double nan = std::nan("");
+constexpr vt_test::Tolerance near{.relative = 1e-12, .absolute = 1e-13};
+
+// --- the reference: numbers with the partial derivatives that there are --------------------------
+
+struct Dual {
+  double value = 0;
+  std::map<int, double> slope;  ///< by input; none: it does not reach
+};
+
+Dual scaled(double value, const Dual& x, double slope) {
+  Dual y{value, {}};
+  for (const auto& [input, t] : x.slope) y.slope[input] = t * slope;
+  return y;
+}
+Dual operator+(const Dual& a, const Dual& b) {
+  Dual y{a.value + b.value, a.slope};
+  for (const auto& [input, t] : b.slope) {
+    const auto [there, fresh] = y.slope.emplace(input, t);
+    if (!fresh) there->second += t;
+  }
+  return y;
+}
+Dual operator*(const Dual& a, const Dual& b) {
+  const Dual y = scaled(0, a, b.value) + scaled(0, b, a.value);
+  return {a.value * b.value, y.slope};
+}
+using Duals = std::vector<Dual>;
+
+// --- programs ------------------------------------------------------------------------------------
+
+enum class Kind { root, exponential, times, plus, product, reversed, rolled, padded, picked, summed,
+                  mixed, running, scanned, count_ };
+struct Step {
+  Kind kind;
+  int other = 0;                ///< another value
+  std::vector<double> numbers;  ///< factors, or a matrix
+  std::vector<std::int64_t> places;
+};
+/// Of vectors of `width` elements; all slopes are ≥ 0, so that infinities of different signs do not
+/// meet, which sums in another order would tell apart.
+struct Program {
+  int width;
+  std::vector<Step> steps;
+};
+
+Program random_program(std::uint64_t seed) {
+  std::mt19937_64 draw(seed);
+  const auto pick = [&](int n) { return static_cast<int>(draw() % static_cast<std::uint64_t>(n)); };
+  Program p{2 + pick(5), {}};
+  const double numbers[] = {0, 0, 1, 0.5, 2, inf};
+  for (int k = 0, n = 2 + pick(6); k < n; ++k) {
+    Step s{static_cast<Kind>(pick(static_cast<int>(Kind::count_))), pick(k + 1), {}, {}};
+    const int count = s.kind == Kind::mixed ? p.width * p.width : p.width;
+    for (int i = 0; i < count; ++i) {
+      s.numbers.push_back(numbers[pick(i % 3 == 0 ? 6 : 5)]);
+      s.places.push_back(pick(p.width));
+    }
+    p.steps.push_back(s);
+  }
+  return p;
+}
+
+Duals reference(const Program& p, const std::vector<double>& x) {
+  std::vector<Duals> all(1);
+  const auto n = static_cast<std::size_t>(p.width);
+  for (std::size_t i = 0; i < n; ++i) all[0].push_back({x[i], {{static_cast<int>(i), 1.0}}});
+  for (const Step& s : p.steps) {
+    const Duals &a = all.back(), &b = all[static_cast<std::size_t>(s.other)];
+    Duals y(n);
+    for (std::size_t i = 0; i < n; ++i) switch (s.kind) {
+        case Kind::root: y[i] = scaled(std::sqrt(a[i].value), a[i], 0.5 / std::sqrt(a[i].value)); break;
+        case Kind::exponential: {
+          const double e = std::exp(-a[i].value);
+          y[i] = scaled(1 - e, a[i], e);
+          break;
+        }
+        case Kind::times: y[i] = scaled(a[i].value * s.numbers[i], a[i], s.numbers[i]); break;
+        case Kind::plus: y[i] = a[i] + b[i]; break;
+        case Kind::product: y[i] = a[i] * b[i]; break;
+        case Kind::reversed: y[i] = a[n - 1 - i]; break;
+        case Kind::rolled: y[i] = a[(i + 1) % n]; break;
+        case Kind::padded: if (i > 0) y[i] = a[i]; break;
+        case Kind::picked: y[i] = a[static_cast<std::size_t>(s.places[i])]; break;
+        case Kind::summed:
+          for (const Dual& d : a) y[i] = y[i] + d;
+          break;
+        case Kind::mixed:
+          for (std::size_t k = 0; k < n; ++k)
+            y[i] = y[i] + scaled(a[k].value * s.numbers[i * n + k], a[k], s.numbers[i * n + k]);
+          break;
+        case Kind::running: y[i] = i == 0 ? a[0] : y[i - 1] + a[i]; break;
+        // Three rounds in which every element is added to itself, times its number.
+        case Kind::scanned:
+          y[i] = a[i];
+          for (int round = 0; round < 3; ++round)
+            y[i] = y[i] + scaled(y[i].value * s.numbers[i], y[i], s.numbers[i]);
+          break;
+        case Kind::count_: break;
+      }
+    all.push_back(y);
+  }
+  return all.back();
+}
+
+enum class Numbers { captured, literal, given };
+
+/// `given`: of all steps, one after the other.
+Tensor run(const Program& p, const Tensor& x, Numbers how, const std::vector<Tensor>& given) {
+  std::vector<Tensor> all{x};
+  const std::int64_t n = p.width;
+  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+    const Step& s = p.steps[k];
+    const Tensor a = all.back(), b = all[static_cast<std::size_t>(s.other)];
+    Tensor c = given[k];
+    if (how == Numbers::literal) {
+      std::vector<Tensor> elements;
+      for (const double v : s.numbers) elements.push_back(vt::full({}, v, vt::f64));
+      c = vt::stack(elements);
+    }
+    Tensor y;
+    switch (s.kind) {
+      case Kind::root: y = vt::sqrt(a); break;
+      case Kind::exponential: y = 1.0 - vt::exp(-a); break;
+      case Kind::times: y = a * c; break;
+      case Kind::plus: y = a + b; break;
+      case Kind::product: y = a * b; break;
+      case Kind::reversed: y = vt::flip(a); break;
+      case Kind::rolled: y = vt::roll(a, -1); break;
+      case Kind::padded:
+        y = vt::concatenate({vt::zeros({1}, vt::f64), vt::slice_in_dim(a, 1, n)});
+        break;
+      case Kind::picked: {
+        std::vector<Tensor> elements;
+        for (const std::int64_t place : s.places) elements.push_back(a[place]);
+        y = vt::stack(elements);
+        break;
+      }
+      case Kind::summed: y = vt::broadcast_to(vt::sum(a), {n}); break;
+      case Kind::mixed: y = vt::matmul(vt::reshape(c, {n, n}), a); break;
+      case Kind::running: y = vt::cumsum(a); break;
+      case Kind::scanned:
+        y = vt::fori_loop(0, 3, [&](Tensor, Tensor t) { return t + t * c; }, a);
+        break;
+      case Kind::count_: break;
+    }
+    all.push_back(y);
+  }
+  return all.back();
+}
+
+std::string text(const Program& p) {
+  std::ostringstream out;
+  out << "width " << p.width << ":";
+  for (const Step& s : p.steps) {
+    out << " " << static_cast<int>(s.kind) << "/" << s.other << "[";
+    for (const double v : s.numbers) out << v << " ";
+    out << "]";
+  }
+  return out.str();
+}
+
+void check(std::uint64_t seed) {
+  const Program p = random_program(seed);
+  const auto n = static_cast<std::size_t>(p.width);
+  std::mt19937_64 draw(seed * 7 + 1);
+  std::vector<double> x;
+  for (std::size_t i = 0; i < n; ++i) x.push_back(std::vector<double>{0, 0, 1, 4, 0.25}[draw() % 5]);
+  const Duals y = reference(p, x);
+  std::vector<double> rows(n * n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (const auto& [input, t] : y[i].slope) rows[i * n + static_cast<std::size_t>(input)] = t;
+  const Tensor expected = vt::tensor(rows, {p.width, p.width}), at = vt::tensor(x);
+  std::vector<Tensor> given;
+  for (const Step& s : p.steps) given.push_back(vt::tensor(s.numbers));
+  for (const Numbers how : {Numbers::captured, Numbers::literal, Numbers::given}) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", numbers " +
+                 std::to_string(static_cast<int>(how)) + ": " + text(p));
+    const auto compare = [&](const auto& jacobian, const std::string& what) {
+      expect_close(jacobian(at, given), expected, near, what);
+      const auto jitted = vt::jit(jacobian);
+      expect_close(jitted(at, given), expected, near, what + ", jitted");
+      expect_close(jitted(at, given), expected, near, what + ", jitted, again");
+      const Tensor two = vt::vmap(jacobian, {.in_axes = {0, vt::unmapped}})(vt::stack({at, at}), given);
+      expect_close(two[1], expected, near, what + ", in lanes");
+    };
+    const auto f = [p, how, given](Tensor x, std::vector<Tensor> numbers) {
+      return run(p, x, how, how == Numbers::given ? numbers : given);
+    };
+    compare(vt::jacfwd(f), "forward");
+    compare(vt::jacrev(f), "reverse");
+  }
+}
+
+TEST(ZeroDerivatives, RandomProgramsAsSparseDualNumbers) {
+  const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 4;
+  for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
+    check(seed);
+}
+
+// --- the smallest --------------------------------------------------------------------------------
+
+TEST(ZeroDerivatives, OfDataAreNoZerosOfStructure) {
+  const Tensor x = vt::tensor({0.0, 1.0, 4.0}), z = vt::tensor({0.0, 1.0, 1.0});
+  const Tensor expected = vt::tensor({{nan, 0.0, 0.0}, {0.0, 0.5, 0.0}, {0.0, 0.0, 0.25}});
+  const auto captured = [](Tensor z) { return [z](Tensor x) { return vt::sqrt(x) * z; }; };
+  const auto given = [](Tensor x, Tensor z) { return vt::sqrt(x) * z; };
+  // The answer does not depend on what was jitted before.
+  for (const Tensor& before : {z, vt::tensor({2.0, 3.0, 4.0})}) {
+    vt::jit(vt::jacobian(captured(before)))(x);
+    expect_close(vt::jit(vt::jacobian(captured(z)))(x), expected, near);
+    expect_close(vt::jit(vt::jacrev(captured(z)))(x), expected, near);
+    expect_close(vt::jacfwd(captured(z))(x), expected, near);
+    expect_close(vt::jit(vt::jacfwd(given))(x, z), expected, near);
+    expect_close(vt::jacrev(given)(x, z), expected, near);
+  }
+  const auto total = [&](Tensor x) { return vt::sum(vt::sqrt(x) * z); };
+  expect_close(vt::grad(total)(x), vt::tensor({nan, 0.5, 0.25}), near);
+  expect_close(vt::jacfwd(total)(x), vt::tensor({nan, 0.5, 0.25}), near);
+  expect_close(vt::jit(vt::grad(total))(x), vt::tensor({nan, 0.5, 0.25}), near);
+}
+
+TEST(ZeroDerivatives, ALiteralZeroIsDataToo) {
+  const Tensor x = vt::tensor({0.0, 1.0});
+  const Tensor expected = vt::tensor({{nan, 0.0}, {0.0, 0.0}});
+  for (const auto& f : {+[](Tensor x) { return vt::sqrt(x) * 0.0 * vt::tensor({3.0, 4.0}); },
+                        +[](Tensor x) { return (vt::sqrt(x) - vt::sqrt(x)) * 2.0; }}) {
+    expect_close(vt::jacfwd(f)(x), expected, near);
+    expect_close(vt::jacrev(f)(x), expected, near);
+    expect_close(vt::jit(vt::jacfwd(f))(x), expected, near);
+    expect_close(vt::jit(vt::jacrev(f))(x), expected, near);
+  }
+}
+
+TEST(ZeroDerivatives, GradientsAndTangentsKeepWhatIsNotReached) {
+  const Tensor x = vt::tensor({0.0, 1.0, 4.0});
+  const auto upper = [](Tensor x) { return vt::sum(vt::slice_in_dim(vt::sqrt(x), 1, 3)); };
+  const Tensor expected = vt::tensor({0.0, 0.5, 0.25});
+  expect_close(vt::grad(upper)(x), expected, near);
+  expect_close(vt::jit(vt::grad(upper))(x), expected, near);
+  expect_close(vt::vjp(upper, x).second(vt::tensor(1.0)), expected, near);
+  // Part of what is rooted is a constant.
+  const auto joined = [](Tensor x) {
+    return vt::sqrt(vt::concatenate({x, vt::zeros({2}, vt::f64)}));
+  };
+  expect_close(vt::jvp(joined, x, vt::ones({3}, vt::f64)).second,
+               vt::tensor({inf, 0.5, 0.25, 0.0, 0.0}), near);
+  // Tangents that are given are data.
+  expect_close(vt::jvp([](Tensor x) { return vt::sqrt(x); }, x, vt::tensor({0.0, 1.0, 0.0})).second,
+               vt::tensor({nan, 0.5, 0.0}), near);
+}
+
+TEST(ZeroDerivatives, HessiansToo) {
+  const auto f = [](Tensor x) { return vt::sum(vt::pow(x, 1.5) * vt::tensor({0.0, 1.0, 1.0})); };
+  const Tensor x = vt::tensor({0.0, 1.0, 4.0});
+  const Tensor expected = vt::tensor({{nan, 0.0, 0.0}, {0.0, 0.75, 0.0}, {0.0, 0.0, 0.375}});
+  expect_close(vt::hessian(f)(x), expected, near);
+  expect_close(vt::jit(vt::hessian(f))(x), expected, near);
+}
+
+// Known zeros vanish where that is asked for, and nowhere else, whatever was compiled before.
+TEST(ZeroDerivatives, VanishWhereAllIsAssumedFinite) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP() << "it computes with all numbers";
+  const Tensor x = vt::tensor({0.0, 1.0, 4.0});
+  const auto f = [](Tensor x) {
+    const Tensor o = vt::full({}, 0.0, vt::f64), l = o + 1.0;
+    return vt::sqrt(x) * vt::stack({o, l, l});
+  };
+  const Tensor strict = vt::tensor({{nan, 0.0, 0.0}, {0.0, 0.5, 0.0}, {0.0, 0.0, 0.25}}),
+               finite = vt::tensor({{0.0, 0.0, 0.0}, {0.0, 0.5, 0.0}, {0.0, 0.0, 0.25}});
+  const auto both = vt::jit(vt::jacobian(f));
+  for (int round = 0; round < 2; ++round) {
+    expect_close(both(x), strict, near);
+    expect_close(vt::jit(vt::jacobian(f), {.assume_finite = true})(x), finite, near);
+    {
+      const vt::AssumeFinite scope;
+      expect_close(both(x), finite, near);
+      const vt::AssumeFinite not_here(false);
+      expect_close(both(x), strict, near);
+    }
+    // Values too, and inside of another function.
+    const auto value = vt::jit([](Tensor x) { return (1.0 / x) * 0.0; }, {.assume_finite = true});
+    expect_close(value(x), vt::zeros({3}, vt::f64));
+    expect_close(vt::jit([&](Tensor x) { return value(x) + (1.0 / x) * 0.0; })(x),
+                 vt::tensor({nan, 0.0, 0.0}));
+  }
+}
+
+// A product that is large is written as it is, with one beside it that leaves terms out.
+TEST(ZeroDerivatives, LargeProductsLeaveTermsOut) {
+  constexpr std::int64_t n = 70;
+  const Tensor w = vt_test::random_tensor(vt::f64, {n, n}, 5);
+  const Tensor infinite = vt::where(vt::eye(n, vt::f64) > 0.0, inf, w);
+  const Tensor x = vt_test::random_tensor(vt::f64, {n}, 0.5, 1.0, 6);
+  for (const Tensor& m : {w, infinite}) {
+    const auto f = [m](Tensor x) { return vt::matmul(m, vt::square(x)); };
+    const Tensor expected = m * (2.0 * x);
+    expect_close(vt::jacfwd(f)(x), expected, near);
+    expect_close(vt::jacrev(f)(x), expected, near);
+    expect_close(vt::jit(vt::jacfwd(f))(x), expected, near);
+    expect_close(vt::jit(vt::jacrev(f))(x), expected, near);
+  }
+}
+
+}  // namespace

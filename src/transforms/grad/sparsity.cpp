@@ -77,7 +77,7 @@ Var Walk::input(int number) {
   return inputs_[number];
 }
 
-Var Walk::mask(const SparsityPattern& pattern, const Shape& shape) {
+Var Walk::mask(const SparsityPattern& pattern, Shape shape) {
   const int number = masks_.number(pattern, shape);
   const Var own = input(number);
   const Masks::Mask& m = masks_[number];
@@ -89,7 +89,7 @@ Var Walk::mask(const SparsityPattern& pattern, const Shape& shape) {
   return v;
 }
 
-Var Walk::factor(const SparsityPattern& pattern, Var x, const Shape& shape) {
+Var Walk::factor(const SparsityPattern& pattern, Var x, Shape shape) {
   for (const auto& [known, of, to, v] : factors_)
     if (known == pattern && of == x && to == shape) return v;
   const DType d = aval(x).dtype;
@@ -106,7 +106,8 @@ void Walk::append_masked(Equation e) {
   Vec<std::pair<Var, Var>> results;  // as it is, as it shall be
   for (Var& v : e.outputs) {
     if (!reach(v).linear || !reach(v).pattern) continue;
-    const Var raw = to_.fresh(aval(v));
+    const Aval own = aval(v);
+    const Var raw = to_.fresh(own);
     results.push_back({raw, v});
     v = raw;
   }
@@ -309,7 +310,7 @@ void Walk::concatenate(Equation e) {
 void Walk::sum(Equation e) {
   SparsityPattern to;
   if (const SparsityPattern p = reach(e.inputs[0]).pattern) {
-    const Shape& shape = aval(e.inputs[0]).shape;
+    const Shape shape = aval(e.inputs[0]).shape;
     const std::int64_t n = shape.elements(), results = aval(e.outputs[0]).elements();
     Bits bits = none(results);
     const Vec<std::int64_t> places = reduced_elements(shape, e.as<AxesParams>().axes);
@@ -425,7 +426,7 @@ void Walk::product(Equation e) {
         return c;
       })) {
     const auto cut = [&](Var v, int axis) {
-      const Aval& a = aval(v);
+      const Aval a = aval(v);
       const auto d = at(axis);
       SliceParams run{Shape::filled(a.shape.size(), 0), a.shape, Shape::filled(a.shape.size(), 1)};
       run.start[d] = first - of_term.begin();

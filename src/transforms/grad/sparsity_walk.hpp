@@ -119,9 +119,9 @@ class Walk {
   Var minus_zero(const Aval&);
   Var input(int mask);
   /// The pattern of a value of such a shape, or a scalar where it is the same for all elements.
-  Var mask(const SparsityPattern&, const Shape&);
+  Var mask(const SparsityPattern&, Shape);
   /// A factor or divisor of a tangent of that shape: 1 where that is 0.
-  Var factor(const SparsityPattern&, Var x, const Shape&);
+  Var factor(const SparsityPattern&, Var x, Shape);
   /// The equation, with results that are −0 where nothing reaches.
   void append_masked(Equation);
   void append(Equation);

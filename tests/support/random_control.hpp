@@ -203,6 +203,16 @@ class Plain {
     carries.push_back(given);
     return carries;
   }
+  /// The body gets an element of the vector and the operands, and gives a number.
+  static Value map(const Value& a, const Values& operands, const Body& body) {
+    Value given = a;
+    for (std::size_t i = 0; i < a.x.size(); ++i) {
+      Values in{{Kind::scalar, {a.x[i]}}};
+      in.insert(in.end(), operands.begin(), operands.end());
+      given.x[i] = body(in)[0].x[0];
+    }
+    return given;
+  }
   static Values call(int, const Values& operands, const Body& body) { return body(operands); }
   static Values checkpoint(const Values& operands, const Body& body) { return body(operands); }
   /// f(n, x) = n > 0 ? after(n, f(n − 1, before(n, x))) : x.
@@ -420,6 +430,14 @@ class Traced {
     results.push_back({Kind::vector, given});
     return results;
   }
+  static Value map(const Value& a, const Values& operands, const Body& body) {
+    const auto of_element = [&](const vt::Tensor& element) {
+      Values in{{Kind::scalar, element}};
+      in.insert(in.end(), operands.begin(), operands.end());
+      return body(in)[0].t;
+    };
+    return {a.kind, vt::vmap(of_element)(a.t)};
+  }
   Values call(int number, const Values& operands, const Body& body) {
     const auto flat = [kinds = kinds_of(operands), body](const Tensors& in) {
       return bare(body(dressed(kinds, in)));
@@ -541,7 +559,7 @@ class Run {
   }
 
  private:
-  static constexpr int calls = 9;  // the last kind of statement
+  static constexpr int calls = 10;  // the last kind of statement
 
   /// Mostly what was made last, so that little is for nothing; and some values are used only once.
   Value any(Choices& choose, Values& pool, Kind kind) const {
@@ -629,8 +647,11 @@ class Run {
             return out;
           });
     };
-    const int which = statements_[choose.below(statements_.size())];
-    switch (which == calls && functions == 0 ? 0 : which) {
+    int which = statements_[choose.below(statements_.size())];
+    if (which == calls && functions == 0) which = 0;
+    // Elements of wide vectors are gone through by no more than one loop at a time.
+    if (wide_ && depth == 1 && (which == 8 || which == 9)) which = 4;
+    switch (which) {
       case 0: {
         const std::vector<Kind> results = kinds(choose, 1, 3);
         const Values operands = several(choose, pool, kinds(choose, 0, 2));
@@ -688,11 +709,17 @@ class Run {
         const Updated made = updated(choose, pool, a);
         const Value over = choose.one_in(4) ? m_.flip(made.value) : made.value;
         const bool reverse = choose.one_in(2);
-        // Many iterations are short ones.
         if (wide_) depth = 1;
         keep(choose, pool,
              m_.scan_elements(over, 1 / made.bound, a, reverse, carries,
                               step(seed, carries, 0, Kind::scalar)));
+        return;
+      }
+      case 9: {
+        const Value a = any(choose, pool, Kind::vector);
+        const Values operands = several(choose, pool, kinds(choose, 0, 2));
+        if (wide_) depth = 2;
+        pool.push_back(m_.map(a, operands, body(seed, {Kind::scalar})));
         return;
       }
       case 7: {
@@ -721,7 +748,7 @@ class Run {
                                 results = kinds(choose_function, 1, 4);
         const std::uint64_t s = choose_function.seed();
         const auto alone = [=, this](const Values& in) {
-          return block(s, in, results, std::min(2, 1 + number), number);
+          return block(s, in, results, wide_ ? 1 : std::min(2, 1 + number), number);
         };
         const Values operands = several(choose, pool, parameters);
         keep(choose, pool, m_.call(number, operands, alone));

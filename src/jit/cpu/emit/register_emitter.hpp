@@ -230,7 +230,8 @@ class RegisterEmitter {
   int width_ = 1;
   Vec<Value> pointers_;
   Vec<Object> objects_;
-  Value lane_, mask_;
+  Value lane_;
+  Value mask_, tail_;  ///< the lanes that go on; those up to the last one
   /// One of the form's functions: as it is called, and as it is where depth or stack may end.
   struct Callee {
     IrBuilder::Local usual, last;

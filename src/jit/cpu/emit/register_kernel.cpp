@@ -82,7 +82,7 @@ void RegisterEmitter::emit(const std::string& name) {
     b_.for_range(b_.arg(2), b_.arg(3), width_, [&](Value lane) {
       lane_ = lane;
       if (recurs) b_.store(calls_, lane);
-      else mask_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane));
+      else mask_ = tail_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane));
       objects_.clear();
       whole();
     });

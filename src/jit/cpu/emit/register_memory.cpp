@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <vt/detail/message.hpp>
+
 #include "../../nest/schedule.hpp"
 #include "simd_matrices.hpp"
 
@@ -118,6 +120,9 @@ Val RegisterEmitter::load_rows(const Object& o) {
 }
 
 void RegisterEmitter::store_rows(const Object& o, const Val& v) {
+  // All lanes up to the last one are written, whichever have taken a branch.
+  if (mask_.ref != tail_.ref)
+    fail(ErrorKind::backend, "vt: internal: a register kernel stores rows of some lanes", {});
   const int lanes = lanes_of_rows(o);
   // Whole blocks of lanes are whole cache lines (those of an iteration may begin anywhere): of
   // results that would fill a cache these go past the caches, which need not read them first.

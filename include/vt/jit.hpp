@@ -137,10 +137,13 @@ class Jitted {
   /// that shall not allocate. `results`, one per Tensor that the function gives: spans, vectors or
   /// arrays of its element type and number of elements (row-major), numbers, or Tensors (also those
   /// of structs and tuples), which are assigned; one that nobody else holds is written over where
-  /// it lies. They may be arguments as well. A program of kernels allocates nothing once it has
-  /// run. Arguments made by vt::borrow may have other contents in each call.
-  /// Throws: Error(shape, dtype) where a result does not fit its place; nothing is written then.
-  /// Error(tracer) where values are not known yet (inside jit, vmap), but for Tensors.
+  /// it lies. They may be arguments as well, or overlap them and each other: arguments are read
+  /// before anything is written, and of places that overlap the last one wins. A program of kernels
+  /// allocates nothing once it has run. Arguments made by vt::borrow may have other contents in
+  /// each call; a Tensor that is assigned one gets a copy. Throws: Error(shape, dtype) where a
+  /// result does not fit its place, Error(tracer) where values are not known yet (inside jit,
+  /// vmap), but for Tensors. All places are as they were then, as after errors of the function; not
+  /// where memory ends while a program runs.
   template <class... R>
   auto into(R&&... results) const& {
     return writing(this, std::forward<R>(results)...);

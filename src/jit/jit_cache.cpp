@@ -188,6 +188,12 @@ void* own_memory(const Tensor& t, const Aval& wanted) {
 /// Kernels may write results of so many bytes past the caches, which wants aligned memory.
 constexpr std::size_t large = std::size_t{1} << 16;
 
+BufferRef copy_of(const Buffer& b, const char* what) {
+  BufferRef copy = allocate(b.bytes, what);
+  if (b.bytes) std::memcpy(copy->data, b.data, b.bytes);
+  return copy;
+}
+
 // The values of donated arguments are their nodes' no more, and whoever else holds one that is
 // written over keeps it: the program gets a copy.
 void take_donated(std::span<const Tensor> arguments, std::span<const char> donated,
@@ -212,9 +218,7 @@ void take_donated(std::span<const Tensor> arguments, std::span<const char> donat
       continue;
     }
     if (b->references.load() == 1 && b->capacity > 0) continue;
-    BufferRef copy = allocate(b->bytes, "a donated argument that others hold");
-    if (b->bytes) std::memcpy(copy->data, b->data, b->bytes);
-    b = std::move(copy);
+    b = copy_of(*b, "a donated argument that others hold");
   }
 }
 
@@ -408,8 +412,14 @@ BufferRef allocate_if_there(std::size_t bytes) {
 }
 
 bool overlaps(const void* a, std::size_t bytes, const void* b, std::size_t others) {
-  const auto *p = static_cast<const char*>(a), *q = static_cast<const char*>(b);
+  const auto p = reinterpret_cast<std::uintptr_t>(a), q = reinterpret_cast<std::uintptr_t>(b);
   return p < q + others && q < p + bytes;
+}
+/// Does a value lie where a result is written?
+bool overlaps(const Buffer& b, const ResultPlace& p) {
+  return !p.tensor && b.device.kind == Device::Kind::cpu &&
+         overlaps(b.data, b.bytes, p.memory,
+                  static_cast<std::size_t>(p.elements) * size_of(p.dtype));
 }
 
 }  // namespace jit_program
@@ -444,9 +454,14 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
   if (!program) return false;
   const GraphBody& g = *program->graph;
   if (places.size() != g.outputs.size()) return false;  // bring() says so
-  // Results that may not be written where they belong, as arguments or other results lie there, or
-  // that have memory of their own so far.
-  SmallVec<std::pair<std::size_t, BufferRef>, 4> elsewhere;
+  // Results that may not be written where they belong, as arguments or results before them lie
+  // there, or that have memory of their own so far.
+  struct Elsewhere {
+    std::size_t place;
+    BufferRef buffer;
+    Tensor tensor;
+  };
+  SmallVec<Elsewhere, 4> elsewhere;
   SmallVec<void*, 8> memory;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const ResultPlace& p = places[i];
@@ -460,19 +475,22 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
     for (std::size_t k = 0; k < inputs.size() && apart; ++k)
       apart = !jit_program::overlaps(own, bytes, inputs[k], program->input_bytes[k]);
     for (std::size_t k = 0; k < i && apart; ++k)
-      apart = !jit_program::overlaps(own, bytes, memory[k], g.aval(g.outputs[k]).bytes());
+      apart = !jit_program::overlaps(own, bytes, places[k].tensor ? memory[k] : places[k].memory,
+                                     g.aval(g.outputs[k]).bytes());
     if (!apart) {
-      elsewhere.emplace_back(i, jit_program::allocate_if_there(bytes));
-      if (!elsewhere.back().second) return false;
-      own = elsewhere.back().second->data;
+      BufferRef buffer = jit_program::allocate_if_there(bytes);
+      if (!buffer) return false;
+      own = buffer->data;
+      Tensor tensor = p.tensor ? made_at(where, from_buffer(buffer, aval)) : Tensor();
+      elsewhere.push_back({i, std::move(buffer), std::move(tensor)});
     }
     memory.push_back(own);
   }
   program->executable->run_into({inputs.data(), inputs.size()}, {memory.data(), memory.size()});
-  for (auto& [i, buffer] : elsewhere) {
-    const Aval& aval = g.aval(g.outputs[i]);
-    if (places[i].tensor) *places[i].tensor = made_at(where, from_buffer(std::move(buffer), aval));
-    else if (aval.bytes()) std::memcpy(places[i].memory, buffer->data, aval.bytes());
+  for (Elsewhere& e : elsewhere) {
+    const ResultPlace& p = places[e.place];
+    if (p.tensor) *p.tensor = std::move(e.tensor);
+    else if (e.buffer->bytes) std::memcpy(p.memory, e.buffer->data, e.buffer->bytes);
   }
   return true;
 }
@@ -491,10 +509,31 @@ void bring(std::span<const Tensor> results, std::span<const ResultPlace> places,
                    aval_of(results[i]).str(), p.elements, name_of(p.dtype)),
          where);
   }
-  for (std::size_t i = 0; i < results.size(); ++i) {
+  // All values are there, and lie where nothing is written, before the first of them is: results
+  // may be arguments, and lie in the places of others. What is assigned is the caller's memory no
+  // more.
+  SmallVec<Tensor, 4> values(results.begin(), results.end());
+  SmallVec<BufferRef, 4> buffers(results.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto is_written = [&](const ResultPlace& p) {
+      return jit_program::overlaps(*buffers[i], p);
+    };
+    if (!places[i].tensor) {
+      buffers[i] = value_of(values[i], where);
+      if (any_of(places.first(i), is_written))
+        buffers[i] = jit_program::copy_of(*buffers[i], "a result");
+    } else if (!is_tracer(values[i])) {
+      buffers[i] = buffer_of(values[i], where);
+      if (buffers[i]->device.kind != Device::Kind::cpu) continue;
+      if (buffers[i]->capacity > 0 && !any_of(places, is_written)) continue;
+      buffers[i] = jit_program::copy_of(*buffers[i], "a result");
+      values[i] = made_at(where, from_buffer(buffers[i], aval_of(values[i])));
+    }
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) {
     const ResultPlace& p = places[i];
-    if (p.tensor) *p.tensor = results[i];
-    else if (p.elements > 0) copy_out(results[i], p.dtype, p.memory, where);
+    if (p.tensor) *p.tensor = std::move(values[i]);
+    else if (p.elements > 0) std::memmove(p.memory, buffers[i]->data, buffers[i]->bytes);
   }
 }
 

@@ -281,4 +281,42 @@ TEST(LaneCalls, NoLanesAndOne) {
   }
 }
 
+// ---- lanes inside of lanes
+// ------------------------------------------------------------------------
+
+// The inner lanes of a reversed loop end at different times, and so do the outer ones, of which the
+// inner ones share the start.
+TEST(LaneCalls, LanesOfTheirOwnGoOnTogether) {
+  const auto last = [](Tensor end, Tensor start) {
+    return vt::sum(vt::while_loop([=](Tensor c) { return vt::sum(c) < end; },
+                                  [](Tensor c) { return c * 2.0; }, start));
+  };
+  const Tensor ends = vt::tensor({50.0, 90.0});
+  const auto all = [=](Tensor start) {
+    return vt::sum(vt::vmap(last, {.in_axes = {0, vt::unmapped}})(ends, start));
+  };
+  for (const vt::Shape& shape :
+       {vt::Shape{}, vt::Shape{1}, vt::Shape{2}, vt::Shape{8}, vt::Shape{2, 2}, vt::Shape{16}}) {
+    // Doubled until the sum is as large: 2 ᵏ for each end.
+    const Tensor start = vt::full(shape, 12.0 / static_cast<double>(shape.elements()), vt::f64),
+                 starts = vt::stack({start, start * 0.25, start * 3.0}),
+                 right = vt::tensor({8.0 + 8.0, 32.0 + 32.0, 2.0 + 4.0});
+    for (const vt::LaneSchedule schedule :
+         {vt::LaneSchedule::automatic, vt::LaneSchedule::groups, vt::LaneSchedule::hybrid,
+          vt::LaneSchedule::program_counter}) {
+      const auto values = vt::vmap(all, {.schedule = schedule});
+      EXPECT_EQ(vt::jit(values)(starts).to_vector<double>(), (std::vector<double>{192, 192, 216}))
+          << shape.str();
+      const auto slopes = vt::vmap(vt::grad(all), {.schedule = schedule});
+      const auto fast = vt::jit(slopes);
+      for (const Tensor& g : {slopes(starts), fast(starts), fast(starts)})
+        for (int lane = 0; lane < 3; ++lane)
+          EXPECT_EQ(g[lane].to_vector<double>(),
+                    std::vector<double>(static_cast<std::size_t>(shape.elements()),
+                                        right.to_vector<double>()[static_cast<std::size_t>(lane)]))
+              << shape.str() << ", lane " << lane;
+    }
+  }
+}
+
 }  // namespace

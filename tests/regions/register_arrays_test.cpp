@@ -232,4 +232,71 @@ INSTANTIATE_TEST_SUITE_P(All, RegisterArrays, ::testing::ValuesIn(nested()), [](
   return name;
 });
 
+// ---- loops over what has been made of an argument -----------------------------------------------
+
+struct Update {
+  std::string name;
+  std::function<Tensor(Tensor)> of;
+};
+
+std::vector<Update> updates() {
+  const Tensor half = vt::tensor(0.5f);
+  const auto at = [](const Tensor& x) { return vt::argmax(x); };
+  const auto half_of = [=](const Tensor& x) { return half.astype(x.dtype()); };
+  const auto window = [=](const Tensor& x) { return vt::full({(x.dim(0) + 1) / 2}, half_of(x)); };
+  std::vector<Update> all = {
+      {"cumsum", [](Tensor x) { return vt::cumsum(x); }},
+      {"cumprod", [](Tensor x) { return vt::cumprod(x); }},
+      {"cummax", [](Tensor x) { return vt::cummax(x); }},
+      {"cummin", [](Tensor x) { return vt::cummin(x); }},
+      {"cumlogsumexp", [](Tensor x) { return vt::cumlogsumexp(x); }},
+      {"cumsum from the end", [](Tensor x) { return vt::cumsum(x, 0, true); }},
+      {"index_update", [=](Tensor x) { return vt::index_update(x, at(x), half_of(x)); }},
+      {"index_add", [=](Tensor x) { return vt::index_add(x, at(x), half_of(x)); }},
+      {"index_mul", [=](Tensor x) { return vt::index_mul(x, at(x), half_of(x)); }},
+      {"index_max", [=](Tensor x) { return vt::index_max(x, at(-x), half_of(x)); }},
+      {"index_min", [=](Tensor x) { return vt::index_min(x, at(x), half_of(x)); }},
+      {"dynamic_update_slice",
+       [=](Tensor x) { return vt::dynamic_update_slice(x, window(x), {at(x)}); }},
+  };
+  const std::size_t count = all.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    all.push_back(
+        {all[k].name + ", flipped", [of = all[k].of](Tensor x) { return vt::flip(of(x), {0}); }});
+    all.push_back({all[k].name + " of an inner loop's result", [of = all[k].of](Tensor x) {
+                     const auto shrink = [](Tensor s, Tensor e) {
+                       const Tensor next = s * 0.5f + e;
+                       return std::pair(next, next);
+                     };
+                     return of(vt::scan(shrink, x[0], x).second);
+                   }});
+  }
+  return all;
+}
+
+TEST(RegisterArrays, LoopsReadUpdatedArguments) {
+  const auto sum = [](const std::function<Tensor(Tensor)>& update) {
+    return [=](Tensor x) {
+      const auto step = [](Tensor s, Tensor e) { return std::pair(s * 0.5f + e, std::nullopt); };
+      return vt::scan(step, vt::zeros({}, x.dtype()), update(x)).first;
+    };
+  };
+  const Update cumsum = updates()[0];
+  EXPECT_EQ(vt::jit(sum(cumsum.of))(vt::tensor({1.0, 2.0, 3.0})).item<double>(), 7.75);
+  for (const Update& update : updates())
+    for (const int length : {2, 3, 31, 32, 33, 127, 128, 129, 287, 288, 289})
+      for (const vt::DType d : {vt::f32, vt::f64}) {
+        if (d == vt::f32 && length % 32 != 0) continue;
+        const std::string what = update.name + ", " + std::to_string(length) + " " + vt::name_of(d);
+        const Tensors arguments{floats(d, length, 18) * 0.5f};
+        const vt_test::Tolerance close{.relative = d == vt::f32 ? 1e-4 : 1e-12,
+                                       .absolute = d == vt::f32 ? 1e-4 : 1e-12};
+        vt_test::expect_same([&](In a) -> Tensors { return {sum(update.of)(a[0])}; }, arguments,
+                             close, what);
+        if (length > 33) continue;
+        vt_test::expect_same([&](In a) -> Tensors { return {vt::grad(sum(update.of))(a[0])}; },
+                             arguments, close, what + ", gradient");
+      }
+}
+
 }  // namespace

@@ -2,12 +2,14 @@
 // dual numbers, which gives the value and the gradient that every transform and backend must give.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -18,20 +20,22 @@
 
 namespace vt_test::random_control {
 
-/// A number and its derivatives by all inputs.
+/// A number and its derivatives along some directions.
 struct Dual {
-  static constexpr std::size_t most_inputs = 24;
+  static constexpr std::size_t most_directions = 24;
   double value = 0;
-  std::array<double, most_inputs> slopes{};
+  std::size_t directions = 0;  ///< along further ones it is 0
+  std::array<double, most_directions> slopes{};
 
   Dual() = default;
   Dual(double v) : value(v) {}
   /// f(a) and f(a, b), given the values and the derivatives of f there.
-  Dual(double v, const Dual& a, double by_a) : value(v) {
-    for (std::size_t i = 0; i < most_inputs; ++i) slopes[i] = by_a * a.slopes[i];
+  Dual(double v, const Dual& a, double by_a) : value(v), directions(a.directions) {
+    for (std::size_t i = 0; i < directions; ++i) slopes[i] = by_a * a.slopes[i];
   }
   Dual(double v, const Dual& a, double by_a, const Dual& b, double by_b) : Dual(v, a, by_a) {
-    for (std::size_t i = 0; i < most_inputs; ++i) slopes[i] += by_b * b.slopes[i];
+    directions = std::max(a.directions, b.directions);
+    for (std::size_t i = 0; i < b.directions; ++i) slopes[i] += by_b * b.slopes[i];
   }
 };
 
@@ -40,6 +44,20 @@ enum class Kind { scalar, vector, integer };
 
 constexpr int unary_functions = 7, binary_functions = 5;
 constexpr std::int64_t most_iterations = 3, integers_below = 7;
+
+/// What makes an updated vector of one that it reads.
+enum class Update { sum, product, max, min, log_sum_exp, set, add, multiply, raise, lower, window };
+constexpr std::size_t updates = 11;
+/// All values are within ±1; those that an update makes of such are within ± this.
+inline double bound(Update u, std::size_t width) {
+  if (u == Update::sum) return static_cast<double>(width);
+  if (u == Update::log_sum_exp) return 1 + std::log(static_cast<double>(width));
+  return u == Update::add ? 3 : 1;
+}
+/// Elements of a vector that replace as many of another.
+constexpr std::size_t window(std::size_t width) { return (width + 1) / 2; }
+/// From place to place in a vector, by integers.
+constexpr std::int64_t spread = 47;
 
 /// Chooses by a seed alone, so that a body which runs twice, or is recorded, is the same body.
 class Choices {
@@ -67,6 +85,7 @@ class Plain {
   using Body = std::function<Values(const Values&)>;
 
   explicit Plain(std::size_t width) : width_(width) {}
+  std::size_t width() const { return width_; }
 
   static Kind kind_of(const Value& v) { return v.kind; }
   static Value integer(std::int64_t n) { return {Kind::integer, {}, n}; }
@@ -101,10 +120,28 @@ class Plain {
     return integer((x > threshold) + (x > threshold + 0.3));
   }
   static Value flip(const Value& a) { return {a.kind, {a.x.rbegin(), a.x.rend()}}; }
-  Value element(const Value& a, const Value& at) const { return {Kind::scalar, {a.x[place(at)]}}; }
-  Value updated(const Value& a, const Value& at, const Value& scalar) const {
+  static Value scaled(const Value& a, double factor) {
     Value r = a;
-    r.x[place(at)] = scalar.x[0];
+    for (Dual& d : r.x) d = Dual(d.value * factor, d, factor);
+    return r;
+  }
+  Value element(const Value& a, const Value& at) const { return {Kind::scalar, {a.x[place(at)]}}; }
+  Value updated(Update u, bool reverse, const Value& a, const Value& at, const Value& scalar,
+                const Value& other) const {
+    Value r = a;
+    if (u <= Update::log_sum_exp) {
+      if (reverse) r = flip(r);
+      for (std::size_t i = 1; i < width_; ++i) r.x[i] = joined(u, r.x[i - 1], r.x[i]);
+      return reverse ? flip(r) : r;
+    }
+    if (u == Update::window) {
+      const std::size_t first = std::min(place(at), width_ - window(width_));
+      std::copy_n(other.x.begin(), window(width_),
+                  r.x.begin() + static_cast<std::ptrdiff_t>(first));
+      return r;
+    }
+    for (const std::size_t i : {place(at), (place(at) + 1) % width_})
+      r.x[i] = u == Update::set ? scalar.x[0] : joined(u, r.x[i], scalar.x[0]);
     return r;
   }
 
@@ -149,6 +186,33 @@ class Plain {
     carries.push_back(sum);
     return carries;
   }
+  /// The body gets the carries and an element of each of two vectors, that of the first times a
+  /// factor, and gives the next carries and a number; those are the last result.
+  static Values scan_elements(const Value& a, double factor, const Value& b, bool reverse,
+                              Values carries, const Body& body) {
+    const std::size_t count = carries.size();
+    Value given = a;
+    for (std::size_t k = 0; k < a.x.size(); ++k) {
+      const std::size_t i = reverse ? a.x.size() - 1 - k : k;
+      carries.push_back(scaled({Kind::scalar, {a.x[i]}}, factor));
+      carries.push_back({Kind::scalar, {b.x[i]}});
+      carries = body(carries);
+      given.x[i] = carries.back().x[0];
+      carries.resize(count);
+    }
+    carries.push_back(given);
+    return carries;
+  }
+  /// The body gets an element of the vector and the operands, and gives a number.
+  static Value map(const Value& a, const Values& operands, const Body& body) {
+    Value given = a;
+    for (std::size_t i = 0; i < a.x.size(); ++i) {
+      Values in{{Kind::scalar, {a.x[i]}}};
+      in.insert(in.end(), operands.begin(), operands.end());
+      given.x[i] = body(in)[0].x[0];
+    }
+    return given;
+  }
   static Values call(int, const Values& operands, const Body& body) { return body(operands); }
   static Values checkpoint(const Values& operands, const Body& body) { return body(operands); }
   /// f(n, x) = n > 0 ? after(n, f(n − 1, before(n, x))) : x.
@@ -180,7 +244,26 @@ class Plain {
       default: return {0.5 * (x - y), a, 0.5, b, -0.5};
     }
   }
-  std::size_t place(const Value& at) const { return static_cast<std::size_t>(at.n) % width_; }
+  static Dual joined(Update u, const Dual& a, const Dual& b) {
+    const double x = a.value, y = b.value;
+    switch (u) {
+      case Update::sum:
+      case Update::add: return {x + y, a, 1, b, 1};
+      case Update::product:
+      case Update::multiply: return {x * y, a, y, b, x};
+      case Update::max:
+      case Update::raise: return y > x ? b : a;
+      case Update::min:
+      case Update::lower: return y < x ? b : a;
+      default: {
+        const double sum = std::exp(x) + std::exp(y);
+        return {std::log(sum), a, std::exp(x) / sum, b, std::exp(y) / sum};
+      }
+    }
+  }
+  std::size_t place(const Value& at) const {
+    return static_cast<std::size_t>(at.n * spread) % width_;
+  }
   static Values counted(std::int64_t i, const Values& carries) {
     Values in{integer(i)};
     in.insert(in.end(), carries.begin(), carries.end());
@@ -207,6 +290,7 @@ class Traced {
   using Body = std::function<Values(const Values&)>;
 
   explicit Traced(std::size_t width) : width_(static_cast<std::int64_t>(width)) {}
+  std::size_t width() const { return static_cast<std::size_t>(width_); }
 
   static Kind kind_of(const Value& v) { return v.kind; }
   static Value integer(std::int64_t n) {
@@ -250,9 +334,29 @@ class Traced {
     return {Kind::integer, low + (scalar.t > threshold + 0.3).astype(vt::i32)};
   }
   static Value flip(const Value& a) { return {a.kind, vt::flip(a.t, 0)}; }
+  static Value scaled(const Value& a, double factor) { return {a.kind, a.t * factor}; }
   Value element(const Value& a, const Value& at) const { return {Kind::scalar, a.t[place(at)]}; }
-  Value updated(const Value& a, const Value& at, const Value& scalar) const {
-    return {a.kind, vt::index_update(a.t, place(at), scalar.t)};
+  Value updated(Update u, bool reverse, const Value& a, const Value& at, const Value& scalar,
+                const Value& other) const {
+    const auto of = [&](const auto& update) {
+      const vt::Tensor first = place(at), next = vt::mod(first + 1, vt::Tensor(width_));
+      return Value{a.kind, update(a.t, vt::stack({first, next}), scalar.t)};
+    };
+    switch (u) {
+      case Update::sum: return {a.kind, vt::cumsum(a.t, 0, reverse)};
+      case Update::product: return {a.kind, vt::cumprod(a.t, 0, reverse)};
+      case Update::max: return {a.kind, vt::cummax(a.t, 0, reverse)};
+      case Update::min: return {a.kind, vt::cummin(a.t, 0, reverse)};
+      case Update::log_sum_exp: return {a.kind, vt::cumlogsumexp(a.t, 0, reverse)};
+      case Update::set: return of(vt::index_update);
+      case Update::add: return of(vt::index_add);
+      case Update::multiply: return of(vt::index_mul);
+      case Update::raise: return of(vt::index_max);
+      case Update::lower: return of(vt::index_min);
+      case Update::window: break;
+    }
+    const auto size = static_cast<std::int64_t>(window(static_cast<std::size_t>(width_)));
+    return {a.kind, vt::dynamic_update_slice(a.t, vt::slice_in_dim(other.t, 0, size), {place(at)})};
   }
 
   static Values cond(const Value& scalar, double threshold, const Body& on_true,
@@ -308,6 +412,32 @@ class Traced {
     results.push_back({Kind::vector, 0.1 * sum(ys, 0)});
     return results;
   }
+  static Values scan_elements(const Value& a, double factor, const Value& b, bool reverse,
+                              const Values& carries, const Body& body) {
+    const std::vector<Kind> kinds = kinds_of(carries);
+    const auto [last, given] = vt::scan(
+        [&](const Tensors& c, const std::pair<vt::Tensor, vt::Tensor>& elements) {
+          Values in = dressed(kinds, c);
+          in.push_back(scaled({Kind::scalar, elements.first}, factor));
+          in.push_back({Kind::scalar, elements.second});
+          Tensors out = bare(body(in));
+          vt::Tensor y = out.back();
+          out.pop_back();
+          return std::pair(out, y);
+        },
+        bare(carries), std::pair(a.t, b.t), {.reverse = reverse});
+    Values results = dressed(kinds, last);
+    results.push_back({Kind::vector, given});
+    return results;
+  }
+  static Value map(const Value& a, const Values& operands, const Body& body) {
+    const auto of_element = [&](const vt::Tensor& element) {
+      Values in{{Kind::scalar, element}};
+      in.insert(in.end(), operands.begin(), operands.end());
+      return body(in)[0].t;
+    };
+    return {a.kind, vt::vmap(of_element)(a.t)};
+  }
   Values call(int number, const Values& operands, const Body& body) {
     const auto flat = [kinds = kinds_of(operands), body](const Tensors& in) {
       return bare(body(dressed(kinds, in)));
@@ -353,7 +483,9 @@ class Traced {
     std::optional<vt::Named<Function>> called;
   };
 
-  vt::Tensor place(const Value& at) const { return vt::mod(at.t, vt::Tensor(width_)); }
+  vt::Tensor place(const Value& at) const {
+    return vt::mod(at.t * static_cast<std::int32_t>(spread), vt::Tensor(width_));
+  }
   static std::vector<Kind> kinds_of(const Values& values) {
     std::vector<Kind> kinds;
     for (const Value& v : values) kinds.push_back(v.kind);
@@ -401,8 +533,12 @@ class Run {
   using Value = typename Machine::Value;
   using Values = std::vector<Value>;
 
-  Run(Machine& machine, const Rows& rows, std::uint64_t functions_seed, int functions)
-      : m_(machine), rows_(rows), functions_seed_(functions_seed), functions_(functions) {
+  Run(Machine& machine, const Rows& rows, bool wide, std::uint64_t functions_seed, int functions)
+      : m_(machine),
+        rows_(rows),
+        wide_(wide),
+        functions_seed_(functions_seed),
+        functions_(functions) {
     // Few kinds of statements in one program, so that each of them often meets the same ones.
     Choices choose(functions_seed);
     for (int k = 0; k < 3; ++k) statements_.push_back(static_cast<int>(choose.below(calls + 1)));
@@ -423,7 +559,7 @@ class Run {
   }
 
  private:
-  static constexpr int calls = 8;  // the last kind of statement
+  static constexpr int calls = 10;  // the last kind of statement
 
   /// Mostly what was made last, so that little is for nothing; and some values are used only once.
   Value any(Choices& choose, Values& pool, Kind kind) const {
@@ -466,6 +602,16 @@ class Run {
     for (const Value& v : values) all.push_back(m.kind_of(v));
     return all;
   }
+  struct Updated {
+    Value value;
+    double bound;
+  };
+  Updated updated(Choices& choose, Values& pool, const Value& a) const {
+    const auto u = static_cast<Update>(choose.below(updates));
+    const bool reverse = choose.one_in(2);
+    const Values in = several(choose, pool, {Kind::integer, Kind::scalar, Kind::vector});
+    return {m_.updated(u, reverse, a, in[0], in[1], in[2]), bound(u, m_.width())};
+  }
   static Values both(const Values& a, const Values& b) {
     Values all = a;
     all.insert(all.end(), b.begin(), b.end());
@@ -486,11 +632,12 @@ class Run {
         return block(s, both(around, in), results, depth - 1, functions);
       });
     };
-    // A loop's body: the next carries, of which some stay as they are, and behind them a vector
-    // where the carries come first (scans).
-    const auto step = [&](std::uint64_t s, const Values& carries, std::size_t first) {
+    // A loop's body: the next carries, of which some stay as they are, and behind them what scans
+    // give in each iteration, whose carries come first.
+    const auto step = [&](std::uint64_t s, const Values& carries, std::size_t first,
+                          std::optional<Kind> given = {}) {
       std::vector<Kind> results = kinds_of(m_, carries);
-      if (first == 0) results.push_back(Kind::vector);
+      if (given) results.push_back(*given);
       return typename Machine::Body(
           [s, first, count = carries.size(), next = body(s, results)](const Values& in) {
             Choices choose_kept(s + 1);
@@ -500,8 +647,11 @@ class Run {
             return out;
           });
     };
-    const int which = statements_[choose.below(statements_.size())];
-    switch (which == calls && functions == 0 ? 0 : which) {
+    int which = statements_[choose.below(statements_.size())];
+    if (which == calls && functions == 0) which = 0;
+    // Elements of wide vectors are gone through by no more than one loop at a time.
+    if (wide_ && depth == 1 && (which == 8 || which == 9)) which = 4;
+    switch (which) {
       case 0: {
         const std::vector<Kind> results = kinds(choose, 1, 3);
         const Values operands = several(choose, pool, kinds(choose, 0, 2));
@@ -549,7 +699,27 @@ class Run {
       case 6: {
         const Values carries = several(choose, pool, kinds(choose, 0, 3));
         const bool reverse = choose.one_in(2);
-        keep(choose, pool, m_.scan(rows_, reverse, carries, step(seed, carries, 0)));
+        keep(choose, pool, m_.scan(rows_, reverse, carries, step(seed, carries, 0, Kind::vector)));
+        return;
+      }
+      case 8: {
+        // Over what has been made of a vector, and over that itself.
+        const Values carries = several(choose, pool, kinds(choose, 0, 3));
+        const Value a = any(choose, pool, Kind::vector);
+        const Updated made = updated(choose, pool, a);
+        const Value over = choose.one_in(4) ? m_.flip(made.value) : made.value;
+        const bool reverse = choose.one_in(2);
+        if (wide_) depth = 1;
+        keep(choose, pool,
+             m_.scan_elements(over, 1 / made.bound, a, reverse, carries,
+                              step(seed, carries, 0, Kind::scalar)));
+        return;
+      }
+      case 9: {
+        const Value a = any(choose, pool, Kind::vector);
+        const Values operands = several(choose, pool, kinds(choose, 0, 2));
+        if (wide_) depth = 2;
+        pool.push_back(m_.map(a, operands, body(seed, {Kind::scalar})));
         return;
       }
       case 7: {
@@ -578,7 +748,7 @@ class Run {
                                 results = kinds(choose_function, 1, 4);
         const std::uint64_t s = choose_function.seed();
         const auto alone = [=, this](const Values& in) {
-          return block(s, in, results, std::min(2, 1 + number), number);
+          return block(s, in, results, wide_ ? 1 : std::min(2, 1 + number), number);
         };
         const Values operands = several(choose, pool, parameters);
         keep(choose, pool, m_.call(number, operands, alone));
@@ -605,8 +775,8 @@ class Run {
         return;
       }
       case 4: {
-        const Values in = several(choose, pool, {Kind::vector, Kind::integer, Kind::scalar});
-        pool.push_back(m_.updated(in[0], in[1], in[2]));
+        const Updated made = updated(choose, pool, any(choose, pool, Kind::vector));
+        pool.push_back(made.bound == 1 ? made.value : m_.scaled(made.value, 1 / made.bound));
         return;
       }
       case 5: {
@@ -625,6 +795,7 @@ class Run {
 
   Machine& m_;
   const Rows& rows_;
+  bool wide_;
   std::uint64_t functions_seed_;
   int functions_;
   std::vector<int> statements_;
@@ -648,7 +819,8 @@ class Program {
  public:
   explicit Program(std::uint64_t seed) : seed_(seed) {
     Choices choose(seed);
-    width = 1 + choose.below(4);
+    constexpr std::size_t widths[] = {7, 31, 32, 33, 127, 128, 129, 287, 288, 289};
+    width = choose.one_in(3) ? widths[choose.below(std::size(widths))] : 1 + choose.below(4);
     length = choose.below(4);
     functions_ = static_cast<int>(choose.below(4));
     depth_ = 2 + static_cast<int>(choose.below(2));
@@ -674,12 +846,23 @@ class Program {
     for (std::size_t i = 0; i < length * width; ++i) in.rows.push_back(next());
     return in;
   }
-  /// The value, and its derivatives by x, v and rows, in this order.
+  /// Of x, v and rows, in this order.
+  std::size_t input_count() const { return 1 + width + length * width; }
+  bool is_wide() const { return input_count() > Dual::most_directions; }
+  /// Along how many directions the derivatives are taken: by each input, if these are few.
+  std::size_t directions() const { return is_wide() ? 3 : input_count(); }
+  double direction(std::size_t number, std::size_t input) const {
+    if (!is_wide()) return number == input ? 1 : 0;
+    return std::sin(1 + static_cast<double>((number + 1) * input));
+  }
+  /// The value, and its derivatives along the directions.
   Dual in_plain_numbers(const Inputs& in) const {
     std::size_t number = 0;
     const auto input = [&](double value) {
       Dual d(value);
-      d.slopes[number++] = 1;
+      d.directions = directions();
+      for (std::size_t i = 0; i < d.directions; ++i) d.slopes[i] = direction(i, number);
+      ++number;
       return d;
     };
     Plain machine(width);
@@ -696,7 +879,7 @@ class Program {
   template <class Machine, class Rows>
   typename Machine::Value run(Machine& machine, const Rows& rows,
                               const typename Machine::Values& in) const {
-    const Run<Machine, Rows> r(machine, rows, seed_ * 16, functions_);
+    const Run<Machine, Rows> r(machine, rows, is_wide(), seed_ * 16, functions_);
     const std::vector<Kind> results{Kind::scalar, Kind::vector};
     const auto out = r.block(seed_ + 1, in, results, depth_);
     return machine.to_scalar(machine.binary(1, out[0], out[1]));

@@ -1,6 +1,10 @@
 // custom_jvp, custom_vjp, custom_vmap, checkpoint and stop_gradient under every derivative and
 // under vmap. Most rules here lie on
 // purpose: a result that shows the lie is proof that the rule was used.
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "support/property.hpp"
 
 namespace {
@@ -358,6 +362,93 @@ TEST(RulesThatCapture, MayLookAtWhatIsKnown) {
   };
   expect_close(vt::grad<1>(f)(vt::tensor(3.0), vt::tensor(5.0)), vt::tensor(3.0));
   expect_close(vt::grad<1>(f)(vt::tensor(3.0), vt::tensor(0.0)), vt::tensor(-3.0));
+}
+
+// --- rules that differentiate loops --------------------------------------------------------------
+
+using Function = std::function<Tensor(Tensor)>;
+
+/// Functions of a loop that ends by its value, and of one with a known number of iterations.
+std::vector<std::pair<std::string, Function>> functions_of_loops() {
+  const Function until = [](Tensor x) {
+    return vt::while_loop([](Tensor c) { return vt::sum(c) < 10.0; },
+                          [=](Tensor c) { return c * x; }, x);
+  };
+  const Function three = [](Tensor x) {
+    return vt::fori_loop(0, 3, [=](Tensor, Tensor c) { return c * x; }, x);
+  };
+  std::vector<std::pair<std::string, Function>> all;
+  for (const auto& [name, w] : {std::pair("while", until), std::pair("fori", three)}) {
+    all.push_back({name, w});
+    all.push_back({std::string("sin of ") + name, [=](Tensor x) { return vt::sin(w(x)); }});
+    all.push_back({std::string("square of ") + name, [=](Tensor x) {
+                     const Tensor y = w(x);
+                     return y * y;
+                   }});
+    all.push_back({std::string("choice of ") + name, [=](Tensor x) {
+                     const Tensor y = w(x);
+                     return vt::where(y > 0.0, y, x);
+                   }});
+  }
+  return all;
+}
+
+/// `f` with rules that are its derivative, each got in another way.
+std::vector<std::pair<std::string, Function>> with_rules(const Function& f) {
+  const auto with_jvp = [&](auto rule) { return Function(vt::custom_jvp(f, rule)); };
+  const auto with_vjp = [&](auto backward) {
+    return Function(vt::custom_vjp(f, [f](Tensor x) { return std::pair(f(x), x); }, backward));
+  };
+  const auto along = [](const auto& g, Tensor x, Tensor t) {
+    return vt::jvp(g, std::tuple(x), std::tuple(t));
+  };
+  return {{"linearize", with_jvp([f](Tensor x, Tensor t) {
+             const auto [y, push] = vt::linearize(f, x);
+             return std::pair(y, push(t));
+           })},
+          {"jvp of linearize", with_jvp([=](Tensor x, Tensor t) {
+             return along([f](Tensor y) { return vt::linearize(f, y).first; }, x, t);
+           })},
+          {"jvp of vjp", with_jvp([=](Tensor x, Tensor t) {
+             return along([f](Tensor y) { return vt::vjp(f, y).first; }, x, t);
+           })},
+          {"vjp", with_vjp([f](Tensor x, Tensor ct) { return vt::vjp(f, x).second(ct); })},
+          {"grad", with_vjp([f](Tensor x, Tensor ct) {
+             return vt::grad([=](Tensor y) { return vt::sum(f(y) * ct); })(x);
+           })},
+          {"grad of a loop that carries the cotangent", with_vjp([f](Tensor x, Tensor ct) {
+             return vt::grad([=](Tensor y) {
+               const auto once =
+                   vt::while_loop([](Tensor i, Tensor) { return i < 1; },
+                                  [=](Tensor i, Tensor c) { return std::tuple(i + 1, c * f(y)); },
+                                  std::tuple(vt::tensor(0), ct));
+               return vt::sum(std::get<1>(once));
+             })(x);
+           })}};
+}
+
+TEST(CustomRules, ThatDifferentiateLoops) {
+  const Tensor x = vt::tensor({1.3, 1.7}), t = vt::tensor({0.3, -0.7});
+  const vt_test::Tolerance close{.relative = 1e-9, .absolute = 1e-9};
+  const auto tangent = [&](const Function& f) {
+    return vt::jvp(f, std::tuple(x), std::tuple(t)).second;
+  };
+  const auto total = [](const Function& f) { return [=](Tensor y) { return vt::sum(f(y)); }; };
+  const auto second = [&](const Function& f) {
+    return vt::jvp(vt::grad(total(f)), std::tuple(x), std::tuple(t)).second;
+  };
+  for (const auto& [name, f] : functions_of_loops()) {
+    const Tensor slopes = vt::grad(total(f))(x), along = tangent(f), curved = second(f);
+    for (const auto& [rule, g] : with_rules(f)) {
+      const std::string what = name + ", " + rule;
+      expect_close(g(x), f(x), close, what);
+      expect_close(tangent(g), along, close, what + ": jvp");
+      expect_close(vt::grad(total(g))(x), slopes, close, what + ": grad");
+      expect_close(vt::jit(vt::vmap(vt::grad(total(g))))(vt::stack({x, x}))[1], slopes, close,
+                   what + ": jit of vmap of grad");
+      expect_close(second(g), curved, close, what + ": second derivative");
+    }
+  }
 }
 
 // --- custom_vmap ---------------------------------------------------------------------------------

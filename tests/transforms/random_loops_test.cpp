@@ -24,6 +24,27 @@ class Choices {
   std::mt19937_64 engine_;
 };
 
+/// Made of `a` as it is read: running sums and their like along an axis, or other elements at a
+/// place.
+Tensor updated(Choices& choose, const Tensor& a, const Tensor& b) {
+  const int axis = static_cast<int>(choose.below(static_cast<std::size_t>(a.rank())));
+  const bool reverse = choose.below(2) == 1;
+  const Tensor at = (abs(sum(b)) * 100.0).astype(vt::i32) % static_cast<int>(a.dim(0));
+  switch (choose.below(11)) {
+    case 0: return vt::cumsum(a, axis, reverse);
+    case 1: return vt::cumprod(a, axis, reverse);
+    case 2: return vt::cummax(a, axis, reverse);
+    case 3: return vt::cummin(a, axis, reverse);
+    case 4: return vt::cumlogsumexp(a, axis, reverse);
+    case 5: return vt::index_update(a, at, b[0]);
+    case 6: return vt::index_add(a, at, b[0]);
+    case 7: return vt::index_mul(a, at, b[0]);
+    case 8: return vt::index_max(a, at, b[0]);
+    case 9: return vt::index_min(a, at, b[0]);
+    default: return vt::dynamic_update_slice_in_dim(a, b[vt::slice(0, (b.dim(0) + 1) / 2)], at);
+  }
+}
+
 /// A few equations over `pool`, all of one shape [n] or [n, m], with a matrix w [m, m]; every value
 /// stays within [-1, 1]. Sums that are zero but for rounding decide nothing: branches compare with
 /// another number.
@@ -33,7 +54,7 @@ Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) 
   for (int k = 0; k < length; ++k) {
     const Tensor a = choose.of(pool), b = choose.of(pool);
     Tensor t;
-    switch (choose.below(14)) {
+    switch (choose.below(15)) {
       case 0: t = a * b; break;
       case 1: t = sin(a) + b; break;
       case 2: t = where(a > b, a, cos(b)); break;
@@ -52,6 +73,7 @@ Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) 
         t = a.dim(0) > 1 ? vt::concatenate({a[vt::slice(1, a.dim(0))], b[vt::slice(0, 1)]}, 0) : a;
         break;
       case 12: t = is_matrix ? transpose(transpose(a) + max(b, 1)) : a + max(b); break;
+      case 13: t = updated(choose, a, b); break;
       default: t = reshape(ravel(a) * ravel(b), a.shape()); break;
     }
     pool.push_back(tanh(t));
@@ -83,7 +105,11 @@ struct Program {
             vt_test::random_tensor(vt::f64, sequence, -1, 1, seed + 2),
             vt_test::random_tensor(vt::f64, {m, m}, -1, 1, seed + 3)};
   }
-  Tensor operator()(const Tensor& start, const Tensor& xs, const Tensor& w) const {
+  Tensor operator()(const Tensor& start, const Tensor& rows, const Tensor& w) const {
+    Choices choose_rows(seed + 7);
+    Tensor xs = rows;
+    if (choose_rows.below(2) == 1) xs = updated(choose_rows, rows, cos(rows));
+    if (choose_rows.below(4) == 3) xs = flip(xs, 0);
     const auto next = [&](const Tensor& a, const Tensor& b, const Tensor& x) {
       return extended({a, b, x}, w, seed + 4, length);
     };

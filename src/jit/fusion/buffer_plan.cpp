@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
@@ -114,6 +115,7 @@ class Planner {
       begin_step(static_cast<int>(s));
       place_results(static_cast<int>(s));
     }
+    keep_regions_apart();
     hand_over();
     plan_.released.resize(fusion_.steps.size());
     for (std::size_t v = 0; v < lives_.size(); ++v)
@@ -213,6 +215,33 @@ class Planner {
     const BufferPlan::Slot& s = slot(r);
     return s.kind == Kind::input && owned(static_cast<std::size_t>(s.index)) &&
            fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == r;
+  }
+
+  // A region writes its results one after the other, and what they are made of is still read then.
+  void keep_regions_apart() {
+    for (const FusedStep& step : fusion_.steps)
+      for (int equation : step.equations()) {
+        const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+        if (e.op != Op::fused_region) continue;
+        for (Var w : e.outputs)
+          for (Var r : e.inputs)
+            if (overlap(slot_of(w), slot_of(r)))
+              fail(ErrorKind::backend, "vt: internal: a region's result lies over its operand",
+                   e.where);
+      }
+  }
+  static bool overlap(const BufferPlan::Slot& a, const BufferPlan::Slot& b) {
+    const auto memory = [](const BufferPlan::Slot& s) {
+      return s.kind == Kind::in_output ? Kind::output : s.kind;
+    };
+    const bool shared =
+        memory(a) == Kind::arena ||
+        ((memory(a) == Kind::input || memory(a) == Kind::output) && a.index == b.index);
+    return shared && memory(a) == memory(b) && a.offset < b.offset + b.bytes &&
+           b.offset < a.offset + a.bytes;
+  }
+  const BufferPlan::Slot& slot_of(Var v) {
+    return slot(fusion_.storage[static_cast<std::size_t>(v)]);
   }
 
   void hand_over() {

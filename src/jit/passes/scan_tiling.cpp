@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <vt/detail/message.hpp>
+
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../regions/lane_form.hpp"
@@ -58,6 +60,8 @@ ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis
       return make_params(BroadcastParams{cut(result.shape), params->as<BroadcastParams>().axes});
     case Op::slice: {
       SliceParams p = params->as<SliceParams>();
+      if (p.start[axis_index(axis)] != 0 || p.stride[axis_index(axis)] != 1)
+        fail(ErrorKind::backend, "vt: internal: a part of the rows is cut once more", {});
       p.limit = cut(std::move(p.limit));
       return make_params(std::move(p));
     }

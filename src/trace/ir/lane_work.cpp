@@ -76,7 +76,7 @@ double LaneWork::of(const GraphBody& g, const Equation& e) {
   if (bodies.empty()) return lane_works::of_op(g, e);
   double work = 0;
   for (const GraphRef& body : bodies) work += inside(body).work;
-  return work;
+  return lanes_of(e) ? work * static_cast<double>(lanes_of(e)->count) : work;
 }
 double LaneWork::equations_in(const Equation& e) {
   double count = 0;
@@ -95,6 +95,7 @@ bool LaneWork::is_large(const GraphBody& g, const Equation& e) {
 }
 bool LaneWork::parts_flow(const GraphBody& g, const Equation& e) {
   if (e.op == Op::recursive_call || e.op == Op::meeting) return true;
+  if (lanes_of(e)) return false;
   if (lane_works::bodies_inside(e).empty()) return lane_works::of_op(g, e) >= heavy_work;
   if (e.op == Op::call && equations_in(e) > lane_works::many_equations) return true;
   return any(e, &Body::parts) || (is_control(e.op) && is_large(g, e));

@@ -14,7 +14,8 @@ inline constexpr double heavy_work = 2048;
 /// called from many places.
 class LaneWork {
  public:
-  /// About the element operations of an equation; of one with sub-graphs those of each, once.
+  /// About the element operations of an equation; of one with sub-graphs those of each, once for
+  /// each lane of its own.
   double of(const GraphBody&, const Equation&);
   /// Equations of an equation's sub-graphs, those of functions wherever they are called.
   double equations_in(const Equation&);
@@ -22,7 +23,8 @@ class LaneWork {
   bool is_heavy(const GraphBody&, const Equation&);
   /// Does a flow of control have to leave it, for other lanes to meet it there: is a heavy
   /// operation, a recursion, a meeting or a long function inside, or, under its control, a value
-  /// that no registers hold? Equations without sub-graphs: are they one?
+  /// that no registers hold? Equations without sub-graphs: are they one? Lanes of the equation's
+  /// own go on together, so nothing leaves it.
   bool parts_flow(const GraphBody&, const Equation&);
 
  private:

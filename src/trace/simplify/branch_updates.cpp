@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include <vt/detail/message.hpp>
+
 #include "../ir/effects.hpp"
 #include "control.hpp"
 
@@ -24,6 +26,7 @@ bool can_do_nothing(const GraphBody& g, const Equation& e) {
   if (e.op == Op::dynamic_update_slice) return true;
   // index −1 is dropped
   return is_scatter(e.op) && e.as<ScatterParams>().mode == IndexMode::fill &&
+         !e.as<ScatterParams>().scatter_dims_to_operand_dims.empty() &&
          !is_unsigned(g.aval(e.inputs[1]).dtype);
 }
 
@@ -109,6 +112,10 @@ std::pair<Equation, Equation> apart(GraphBody& g, const Equation& e, std::size_t
   for (std::size_t b = 0; b < p.branches.size(); ++b) {
     auto own = std::make_shared<GraphBody>(*p.branches[b]);
     if (u.update[b]) own->outputs[result] = u.update[b]->inputs[0];
+    // What nothing_to_write() reads is what it writes over.
+    else if (own->outputs[result] != own->inputs[u.input])
+      fail(ErrorKind::backend, "vt: internal: a branch without an update changes the array",
+           e.where);
     for (std::size_t i = 1; i < u.first->inputs.size(); ++i)
       own->outputs.push_back(u.update[b] ? u.update[b]->inputs[i] : nothing_to_write(*own, u, i));
     p.branches[b] = std::move(own);

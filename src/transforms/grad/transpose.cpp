@@ -36,8 +36,8 @@ struct Values {
   auto take() {
     return [this](Var v, Tensor t) { x[index(v)] = std::move(t); };
   }
-  /// A loop that carries tangents beside values has results that depend on no tangent: they are the
-  /// same when these are zero.
+  /// A loop that carries tangents beside values, or a function that takes both, has results that
+  /// depend on no tangent: they are the same when these are zero.
   void keep_independent(const GraphBody& graph, const Equation& e) {
     Dependence::Flags operands;
     operands.reserve(e.inputs.size());
@@ -164,7 +164,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear,
       // An integer made from a tangent (a comparison, say) has no derivative; it is not linear
       // either, and refused below only if a cotangent reaches it.
       for (Var v : e.outputs) values.linear[index(v)] = true;
-      if (is_control(e.op) || e.op == Op::batched_call || (e.op == Op::call && !is_linear_call(e)))
+      if (family_of(e.op) == Family::structure && !is_linear_call(e))
         values.keep_independent(graph, e);
       continue;
     }

@@ -6,14 +6,21 @@
 
 #include <algorithm>
 
+#include <vt/detail/message.hpp>
+
 namespace vt::detail::cpu::register_emission {
 
 Val RegisterEmitter::kept(Object o) {
-  Val v;
-  v.object = static_cast<int>(objects_.size());
-  if (o.base < 0) o.base = v.object;
+  const auto number = static_cast<int>(objects_.size());
+  if (o.base < 0) o.base = number;
   objects_.push_back(std::move(o));
-  return v;
+  return Val::array(number);
+}
+
+const Object& RegisterEmitter::updated(const Val& v) const {
+  if (!object(v).writable)
+    fail(ErrorKind::backend, "vt: internal: a register kernel updates what it only reads", {});
+  return object(v);
 }
 
 Object RegisterEmitter::own_array(const Aval& a) {
@@ -51,8 +58,8 @@ Val RegisterEmitter::array_value(const GraphBody& g, const Equation& e, const Ve
     o.start = o.start ? b_.add(o.start, start) : start;
     return kept(o);
   }
-  if (e.op == Op::dynamic_update_slice && in[1].object >= 0) {
-    Object part = object(in[0]);
+  if (e.op == Op::dynamic_update_slice && in[1].is_array()) {
+    Object part = updated(in[0]);
     const Value start =
         start_of(part.shape, g.aval(e.inputs[1]).shape, std::span<const Val>(in).subspan(2));
     part.start = part.start ? b_.add(part.start, start) : start;
@@ -69,9 +76,9 @@ Val RegisterEmitter::array_value(const GraphBody& g, const Equation& e, const Ve
   const auto iteration = [&](Value i, int wide) {
     Elements operands;
     for (const Val& x : in)
-      operands.push_back(x.object >= 0 ? b_.load(b_.offset(first_of(object(x)), object(x).dtype, i),
-                                                 object(x).dtype, wide)
-                                       : x.e[0]);
+      operands.push_back(x.is_array() ? b_.load(b_.offset(first_of(object(x)), object(x).dtype, i),
+                                                object(x).dtype, wide)
+                                      : x[0]);
     Value result;
     if (e.op == Op::full) result = number(e.as<FullParams>().value, out.dtype);
     else if (e.op == Op::iota)
@@ -95,7 +102,7 @@ Val RegisterEmitter::joined(const GraphBody& g, const Equation& e, const Vec<Val
   for (std::size_t k = 0; k < in.size(); ++k) {
     Object part = all;
     part.start = index_number(first);
-    in[k].object >= 0 ? copy(part, in[k]) : store_elements(part, in[k]);
+    in[k].is_array() ? copy(part, in[k]) : store_elements(part, in[k]);
     first += g.aval(e.inputs[k]).elements();
   }
   return kept(all);
@@ -104,10 +111,10 @@ Val RegisterEmitter::joined(const GraphBody& g, const Equation& e, const Vec<Val
 Vec<Val> RegisterEmitter::begin_carries(const Vec<Val>& operands, std::size_t carries) {
   Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
   for (Val& v : init) {
-    if (v.object < 0) continue;
+    if (!v.is_array()) continue;
     const Object o = object(v);
     int users = 0;
-    for (const Val& x : operands) users += x.object >= 0 && object(x).base == o.base;
+    for (const Val& x : operands) users += x.is_array() && object(x).base == o.base;
     if (o.writable && o.whole && users == 1) continue;
     const Object own = own_array(Aval(o.dtype, o.shape));
     copy(own, v);
@@ -120,7 +127,7 @@ void RegisterEmitter::hand_on(const Vec<Val>& carried, Vec<Val>& next) {
   Vec<int> to, from;
   Vec<std::size_t> moved;
   for (std::size_t i = 0; i < carried.size(); ++i) {
-    if (carried[i].object < 0) continue;
+    if (!carried[i].is_array()) continue;
     const Object &there = object(carried[i]), &here = object(next[i]);
     if (here.base == there.base && here.whole) continue;
     to.push_back(there.base);
@@ -130,7 +137,7 @@ void RegisterEmitter::hand_on(const Vec<Val>& carried, Vec<Val>& next) {
   const Vec<std::size_t> order = *copy_order(to, from);
   for (const std::size_t k : order) copy(object(carried[moved[k]]), next[moved[k]]);
   for (std::size_t i = 0; i < carried.size(); ++i)
-    if (carried[i].object >= 0) next[i] = carried[i];
+    if (carried[i].is_array()) next[i] = carried[i];
 }
 
 RegisterEmitter::Flags RegisterEmitter::restrict_writes(const Vec<Val>& carried) {
@@ -140,9 +147,9 @@ RegisterEmitter::Flags RegisterEmitter::restrict_writes(const Vec<Val>& carried)
     o.writable = false;
   }
   for (const Val& v : carried)
-    if (v.object >= 0)
+    if (v.is_array())
       objects_[static_cast<std::size_t>(object(v).base)].writable =
-          objects_[static_cast<std::size_t>(v.object)].writable = true;
+          objects_[static_cast<std::size_t>(v.object())].writable = true;
   return flags;
 }
 

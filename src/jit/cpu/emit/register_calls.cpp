@@ -89,7 +89,7 @@ Elements RegisterEmitter::function_body(std::size_t number, const Vec<Value>& ar
   for (Var v : g.inputs) {
     const Aval& a = g.aval(v);
     if (form_.in_registers(a)) {
-      inputs.push_back({Elements(next, next + a.elements())});
+      inputs.push_back(Elements(next, next + a.elements()));
       next += a.elements();
       continue;
     }
@@ -123,7 +123,7 @@ Vec<Val> RegisterEmitter::call(const Equation& e, const Vec<Val>& operands) {
   }
   Vec<Value> args;
   for (const Val& v : operands)
-    if (v.object < 0) args.append(v.e.begin(), v.e.end());
+    if (!v.is_array()) args.append(v.elements().begin(), v.elements().end());
     else args.push_back(first_of(object(v)));
   args.push_back(b_.add(depth_, b_.integer(DType::i32, level_)));
   args.push_back(calls_);
@@ -132,7 +132,7 @@ Vec<Val> RegisterEmitter::call(const Equation& e, const Vec<Val>& operands) {
   const Value* next = made.begin();
   for (Var v : g.outputs) {
     const std::int64_t n = g.aval(v).elements();
-    results.push_back({Elements(next, next + n)});
+    results.push_back(Elements(next, next + n));
     next += n;
   }
   return results;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <vt/small_vec.hpp>
 
@@ -18,13 +20,39 @@ namespace vt::detail::cpu::register_emission {
 
 using Elements = Vec<Value>;
 
-/// A value: its elements in row-major order, or where it lies in memory.
-struct Val {
-  Elements e;
-  int object = -1;
-  /// The object that its elements can be read from; nothing writes there. Until something needs
-  /// them, there are none.
-  int memory = -1;
+/// A value: its elements in row-major order, or an array in memory. What is computed is made of
+/// elements alone, so that it never claims to lie where one of its operands lies.
+class Val {
+ public:
+  Val() = default;
+  Val(Elements computed) : elements_(std::move(computed)) {}
+  static Val array(int object) {
+    Val v;
+    v.object_ = object;
+    return v;
+  }
+  /// Elements that are read where they are first needed, from an object that nothing writes to.
+  static Val unread(int object) {
+    Val v;
+    v.memory_ = object;
+    return v;
+  }
+
+  const Elements& elements() const { return elements_; }
+  const Value& operator[](std::integral auto i) const {
+    return elements_[static_cast<std::size_t>(i)];
+  }
+  bool is_array() const { return object_ >= 0; }
+  int object() const { return object_; }
+  /// The object that the elements can be read from; −1: there is none.
+  int memory() const { return memory_; }
+  bool is_unread() const { return memory_ >= 0 && elements_.empty(); }
+  /// The elements as they are in memory.
+  void read(Val from_memory) { elements_ = std::move(from_memory.elements_); }
+
+ private:
+  Elements elements_;
+  int object_ = -1, memory_ = -1;
 };
 
 /// A value in memory. `start`: where an element of it begins, in elements (scan's element of a
@@ -97,7 +125,7 @@ class RegisterEmitter {
     return a.simd_lanes == b.simd_lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
   }
   Value wide(Value x) { return x.simd_lanes == width_ ? x : b_.splat(x, width_); }
-  Val wide(Val v);
+  Val wide(const Val& v);
   Val elements_of(const Object& o);
   void store_elements(const Object& o, const Val& v);
   /// A buffer, whose place among operands and results tells where its lanes are.
@@ -123,10 +151,14 @@ class RegisterEmitter {
   void store_rows(const Object& o, const Val& v);
   /// A vector of the lanes, from `first` on; `past` the caches if none of them is behind the end.
   void store_block(const Object& o, const Val& v, int first, bool past);
-  const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
+  const Object& object(const Val& v) const {
+    return objects_[static_cast<std::size_t>(v.object())];
+  }
 
   // ---- arrays in memory as wholes (emit/register_arrays.cpp) ------------------------------------
   Val kept(Object o);
+  /// An array that is about to be overwritten in place, which its loop carries.
+  const Object& updated(const Val& v) const;
   /// In the function's frame.
   Object own_array(const Aval& a);
   Value first_of(const Object& o) {
@@ -170,7 +202,7 @@ class RegisterEmitter {
   /// Distances of a window's elements from its first.
   static Vec<std::int64_t> window(const Shape& shape, const Shape& sizes);
   Value element_at(const Val& x, Value place) {
-    return x.object >= 0 ? read(object(x), place) : chosen(x.e, place);
+    return x.is_array() ? read(object(x), place) : chosen(x.elements(), place);
   }
   Value further(Value place, std::int64_t by) {
     return by == 0 ? place : sum(place, index_number(by));
@@ -198,7 +230,8 @@ class RegisterEmitter {
   int width_ = 1;
   Vec<Value> pointers_;
   Vec<Object> objects_;
-  Value lane_, mask_;
+  Value lane_;
+  Value mask_, tail_;  ///< the lanes that go on; those up to the last one
   /// One of the form's functions: as it is called, and as it is where depth or stack may end.
   struct Callee {
     IrBuilder::Local usual, last;

@@ -82,7 +82,7 @@ void RegisterEmitter::emit(const std::string& name) {
     b_.for_range(b_.arg(2), b_.arg(3), width_, [&](Value lane) {
       lane_ = lane;
       if (recurs) b_.store(calls_, lane);
-      else mask_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane));
+      else mask_ = tail_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane));
       objects_.clear();
       whole();
     });
@@ -102,8 +102,8 @@ void RegisterEmitter::whole() {
     const bool sequence = is_sequence(equation_, i);
     Object o = object_for(i, aval);
     if (form_.in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
-      operands.push_back({Elements(static_cast<std::size_t>(aval.elements()),
-                                   b_.integer(aval.dtype, *form_.known[i]))});
+      operands.push_back(Elements(static_cast<std::size_t>(aval.elements()),
+                                  b_.integer(aval.dtype, *form_.known[i])));
       continue;
     }
     if (!sequence && o.shape.elements() <= form_.most_in_registers) {
@@ -121,7 +121,7 @@ void RegisterEmitter::whole() {
   for (std::size_t k = 0; k < results.size(); ++k) {
     const Object to = object_for(inputs + k, graph_.aval(equation_.outputs[k]));
     // Those of loops were made in place, or stored iteration by iteration.
-    if (results[k].object < 0) store_elements(to, results[k]);
+    if (!results[k].is_array()) store_elements(to, results[k]);
     else if (equation_.op == Op::fused_region) copy(to, results[k]);
   }
 }
@@ -163,8 +163,8 @@ bool RegisterEmitter::is_sequence(const Equation& e, std::size_t operand) {
 // ---- branches and loops -------------------------------------------------------------------------
 
 bool RegisterEmitter::is_wide(const Val& v) const {
-  if (v.object >= 0) return objects_[static_cast<std::size_t>(v.object)].row > 0;
-  return any_of(v.e, [&](const Value& x) { return width_ > 1 && x.simd_lanes == width_; });
+  if (v.is_array()) return object(v).row > 0;
+  return any_of(v.elements(), [&](const Value& x) { return width_ > 1 && x.simd_lanes == width_; });
 }
 
 RegisterEmitter::Flags RegisterEmitter::wide_flags(const Vec<Val>& values) const {
@@ -175,16 +175,18 @@ RegisterEmitter::Flags RegisterEmitter::wide_flags(const Vec<Val>& values) const
 
 Elements RegisterEmitter::flat(const Vec<Val>& values, std::size_t count) const {
   Elements all;
-  for (std::size_t i = 0; i < count; ++i) all.append(values[i].e.begin(), values[i].e.end());
+  for (std::size_t i = 0; i < count; ++i)
+    all.append(values[i].elements().begin(), values[i].elements().end());
   return all;
 }
 
 Vec<Val> RegisterEmitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t count) {
-  Vec<Val> values(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(count));
-  std::size_t next = 0;
-  for (Val& v : values) {
-    for (Value& x : v.e) x = all[next++];
-    v.memory = -1;
+  Vec<Val> values;
+  const Value* next = all.begin();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t n = like[i].elements().size();
+    values.push_back(like[i].is_array() ? like[i] : Elements(next, next + n));
+    next += n;
   }
   return values;
 }
@@ -211,7 +213,7 @@ Vec<Val> RegisterEmitter::control(const GraphBody& g, const Equation& e, const V
 Vec<Val> RegisterEmitter::branch(const Equation& e, const Vec<Val>& operands) {
   const auto& branches = e.as<CondParams>().branches;
   const Vec<Val> inputs(operands.begin() + 1, operands.end());
-  const Value index = operands[0].e[0];
+  const Value index = operands[0][0];
   const auto last = static_cast<std::int64_t>(branches.size()) - 1;
   const bool varies = width_ > 1 && index.simd_lanes == width_;
   // The types of what comes out: as wide as the widest branch makes it.
@@ -293,7 +295,7 @@ Vec<Val> RegisterEmitter::loop_while(const Equation& e, const Vec<Val>& operands
   };
   const auto goes_on = [&](const Vec<Val>& carry) {
     const Flags outside = restrict_writes({});
-    const Value answer = run(*p.condition, inputs_of(carry))[0].e[0];
+    const Value answer = run(*p.condition, inputs_of(carry))[0][0];
     restore_writes(outside);
     return answer;
   };
@@ -370,7 +372,7 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
           const Shape& one = p.body->aval(p.body->outputs[k]).shape;
           o.start = b_.mul(row, index_number(place(o, one.elements())));
           o.shape = one;
-          next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
+          next[k].is_array() ? copy(o, next[k]) : store_elements(o, next[k]);
         }
         hand_on(init, next);
         return flat(next, carries);
@@ -385,42 +387,36 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
 }
 
 Val RegisterEmitter::laid_out(const Aval& whole, const Val& sequence) {
-  if (sequence.memory >= 0) return kept(objects_[static_cast<std::size_t>(sequence.memory)]);
-  if (sequence.object >= 0 || !form_.lays_out(whole)) return sequence;
+  if (sequence.memory() >= 0) return kept(objects_[static_cast<std::size_t>(sequence.memory())]);
+  if (sequence.is_array() || !form_.lays_out(whole)) return sequence;
   const Object array = own_array(whole);
   store_elements(array, sequence);
   return kept(array);
 }
 
 Val RegisterEmitter::unread(const Object& o) {
-  Val v;
-  v.memory = static_cast<int>(objects_.size());
   objects_.push_back(o);
   objects_.back().writable = false;
-  return v;
+  return Val::unread(static_cast<int>(objects_.size()) - 1);
 }
 
 const Val& RegisterEmitter::loaded(Val& v) {
-  if (v.memory >= 0 && v.e.empty()) {
-    Val elements = elements_of(objects_[static_cast<std::size_t>(v.memory)]);
-    v.e = std::move(elements.e);
-  }
+  if (v.is_unread()) v.read(elements_of(objects_[static_cast<std::size_t>(v.memory())]));
   return v;
 }
 
 Val RegisterEmitter::element(const Aval& whole, const Val& sequence, const Aval& one, Value row) {
   const std::int64_t n = one.elements();
-  if (sequence.object < 0) {
-    Val v;
+  if (!sequence.is_array()) {
+    Elements all;
     for (std::int64_t i = 0; i < n; ++i) {
       Elements column;
-      for (std::int64_t r = 0; r < whole.shape[0]; ++r)
-        column.push_back(sequence.e[static_cast<std::size_t>(r * n + i)]);
-      v.e.push_back(chosen(column, row));
+      for (std::int64_t r = 0; r < whole.shape[0]; ++r) column.push_back(sequence[r * n + i]);
+      all.push_back(chosen(column, row));
     }
-    return v;
+    return all;
   }
-  Object o = objects_[static_cast<std::size_t>(sequence.object)];
+  Object o = object(sequence);
   const Value start = b_.mul(row, index_number(place(o, n)));
   o.start = o.start ? sum(o.start, start) : start;
   o.shape = one.shape;

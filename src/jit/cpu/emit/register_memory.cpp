@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <vt/detail/message.hpp>
+
 #include "../../nest/schedule.hpp"
 #include "simd_matrices.hpp"
 
@@ -33,9 +35,11 @@ Value RegisterEmitter::placed(const Object& o, Value linear) {
   return linear;
 }
 
-Val RegisterEmitter::wide(Val v) {
-  for (Value& x : v.e) x = wide(x);
-  return v;
+Val RegisterEmitter::wide(const Val& v) {
+  if (v.is_array()) return v;
+  Elements all;
+  for (const Value& x : v.elements()) all.push_back(wide(x));
+  return all;
 }
 
 std::optional<Value> RegisterEmitter::neighbours(const Object& o, std::int64_t n) {
@@ -47,22 +51,22 @@ std::optional<Value> RegisterEmitter::neighbours(const Object& o, std::int64_t n
 
 Val RegisterEmitter::elements_of(const Object& o) {
   if (whole_rows(o)) return load_rows(o);
-  Val v;
+  Elements all;
   for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
     if (const std::optional<Value> first = neighbours(o, i))
-      v.e.push_back(b_.load_masked(*first, o.dtype, mask_));
-    else v.e.push_back(read(o, index_number(place(o, i))));
+      all.push_back(b_.load_masked(*first, o.dtype, mask_));
+    else all.push_back(read(o, index_number(place(o, i))));
   }
-  return v;
+  return all;
 }
 
 void RegisterEmitter::store_elements(const Object& o, const Val& v) {
   if (whole_rows(o)) return store_rows(o, v);
-  for (std::size_t i = 0; i < v.e.size(); ++i) {
-    const auto n = static_cast<std::int64_t>(i);
+  const auto count = static_cast<std::int64_t>(v.elements().size());
+  for (std::int64_t n = 0; n < count; ++n) {
     if (const std::optional<Value> first = neighbours(o, n))
-      b_.store_masked(*first, wide(v.e[i]), mask_);
-    else write(o, index_number(place(o, n)), v.e[i]);
+      b_.store_masked(*first, wide(v[n]), mask_);
+    else write(o, index_number(place(o, n)), v[n]);
   }
 }
 
@@ -79,11 +83,10 @@ Value RegisterEmitter::elements_left(const Object& o, std::int64_t first) {
 
 // Rows of few elements are one run of memory, whose elements are picked apart.
 Val RegisterEmitter::load_rows(const Object& o) {
-  Val v;
-  v.e.resize(static_cast<std::size_t>(o.row));
+  Elements all(static_cast<std::size_t>(o.row));
   const Value last = b_.sub(b_.arg(3), index_number(1));
   const auto append = [&](std::int64_t n, Value x) {
-    Value& e = v.e[static_cast<std::size_t>(n)];
+    Value& e = all[static_cast<std::size_t>(n)];
     e = e ? b_.concat_simd_lanes(e, x) : x;
   };
   const int lanes = lanes_of_rows(o);
@@ -113,10 +116,13 @@ Val RegisterEmitter::load_rows(const Object& o) {
       for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[static_cast<std::size_t>(n)]);
     }
   }
-  return v;
+  return all;
 }
 
 void RegisterEmitter::store_rows(const Object& o, const Val& v) {
+  // All lanes up to the last one are written, whichever have taken a branch.
+  if (mask_.ref != tail_.ref)
+    fail(ErrorKind::backend, "vt: internal: a register kernel stores rows of some lanes", {});
   const int lanes = lanes_of_rows(o);
   // Whole blocks of lanes are whole cache lines (those of an iteration may begin anywhere): of
   // results that would fill a cache these go past the caches, which need not read them first.
@@ -143,7 +149,7 @@ void RegisterEmitter::store_block(const Object& o, const Val& v, int first, bool
   Vec<int> part;
   for (int l = 0; l < lanes; ++l) part.push_back(first + l);
   const auto element = [&](std::int64_t n) {
-    const Value x = wide(v.e[static_cast<std::size_t>(n)]);
+    const Value x = wide(v[n]);
     return lanes == width_ ? x : b_.shuffle(x, x, part);
   };
   if (rows_go_apart(b_.target(), o.row, lanes)) {

@@ -62,7 +62,7 @@ Value RegisterEmitter::number(const Scalar& s, DType d) {
 Val RegisterEmitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Aval& out = g.aval(e.outputs[0]);
   const std::int64_t n = out.elements();
-  Val v;
+  Elements all;
   switch (family_of(e.op)) {
     case Family::unary:
     case Family::binary:
@@ -71,12 +71,11 @@ Val RegisterEmitter::value(const GraphBody& g, const Equation& e, const Vec<Val>
       const std::int64_t uses = op_weight(e.op, out.dtype) > op_weight(Op::exp, DType::f32) ? n : 1;
       for (std::int64_t i = 0; i < n; ++i) {
         Elements operands;
-        for (const Val& x : in)
-          operands.push_back(x.e[x.e.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
+        for (const Val& x : in) operands.push_back(x[x.elements().size() == 1 ? 0 : i]);
         const Value known = without_operation(e, operands);
-        v.e.push_back(known ? known : apply(e.op, out.dtype, e.params, std::move(operands), uses));
+        all.push_back(known ? known : apply(e.op, out.dtype, e.params, std::move(operands), uses));
       }
-      return v;
+      return all;
     }
     case Family::leaf: return leaf(e, out);
     case Family::reduce:
@@ -95,34 +94,34 @@ Val RegisterEmitter::value(const GraphBody& g, const Equation& e, const Vec<Val>
   if (e.op == Op::concatenate) return concatenated(g, e, in);
   // What only moves elements.
   for (const std::int64_t source : source_elements(g, e)) {
-    if (source < 0) v.e.push_back(in[1].e[0]);  // pad's value
-    else if (in[0].object >= 0) v.e.push_back(read(object(in[0]), index_number(source)));
-    else v.e.push_back(in[0].e[static_cast<std::size_t>(source)]);
+    if (source < 0) all.push_back(in[1][0]);  // pad's value
+    else if (in[0].is_array()) all.push_back(read(object(in[0]), index_number(source)));
+    else all.push_back(in[0][source]);
   }
-  return v;
+  return all;
 }
 
 Val RegisterEmitter::leaf(const Equation& e, const Aval& out) {
-  Val v;
+  Elements all;
   const std::int64_t n = out.elements();
   for (std::int64_t i = 0; i < n; ++i) {
     if (e.op == Op::full) {
-      v.e.push_back(number(e.as<FullParams>().value, out.dtype));
+      all.push_back(number(e.as<FullParams>().value, out.dtype));
     } else if (e.op == Op::iota) {
       std::int64_t left = i, inner = 1;
       const int axis = e.as<IotaParams>().axis;
       for (int d = axis + 1; d < out.shape.rank(); ++d)
         inner *= out.shape[static_cast<std::size_t>(d)];
       left = left / inner % out.shape[static_cast<std::size_t>(axis)];
-      v.e.push_back(number(Scalar(left), out.dtype));
+      all.push_back(number(Scalar(left), out.dtype));
     } else {
       with_type(out.dtype, [&](auto zero) {
         using T = decltype(zero);
-        v.e.push_back(number(Scalar(e.as<ConstantParams>().buffer->as<const T>()[i]), out.dtype));
+        all.push_back(number(Scalar(e.as<ConstantParams>().buffer->as<const T>()[i]), out.dtype));
       });
     }
   }
-  return v;
+  return all;
 }
 
 Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
@@ -138,12 +137,11 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
   const bool through_f32 =
       (op == Op::add || op == Op::mul) && (to.dtype == DType::f16 || to.dtype == DType::bf16);
   const DType carried = through_f32 ? DType::f32 : to.dtype;
-  Val v;
-  v.e.resize(static_cast<std::size_t>(to.elements()));
+  Elements sums(static_cast<std::size_t>(to.elements()));
   std::size_t k = 0;
   for (const std::int64_t place : reduced_elements(from.shape, axes)) {
-    Value& sum = v.e[static_cast<std::size_t>(place)];
-    Value next = x.e[k++];
+    Value& sum = sums[static_cast<std::size_t>(place)];
+    Value next = x[k++];
     // Sums start at +0, which no zero changes.
     if (e.op == Op::reduce_sum && (b_.is_number(next, 0.0) || b_.is_number(next, -0.0))) continue;
     if (through_f32) next = b_.convert(next, DType::f32);
@@ -152,7 +150,7 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
       sum = b_.integer(carried, 0);
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
-  for (Value& sum : v.e) {
+  for (Value& sum : sums) {
     if (!sum) {
       const Reduce neutral = op == Op::add   ? Reduce::add
                              : op == Op::mul ? Reduce::mul
@@ -164,7 +162,7 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
     }
     if (through_f32) sum = b_.convert(sum, to.dtype);
   }
-  return v;
+  return sums;
 }
 
 // The first place of the greatest or least element of each run; NaN wins.
@@ -172,11 +170,11 @@ Val RegisterEmitter::position(const GraphBody& g, const Equation& e, const Val& 
   const Aval& from = g.aval(e.inputs[0]);
   const auto& p = e.as<ArgParams>();
   const AxisRuns runs(from.shape, p.axis);
-  Val v;
+  Elements places;
   for (std::int64_t n = 0; n < runs.count; ++n) {
-    Value best = x.e[static_cast<std::size_t>(runs.at(n, 0))], where = b_.integer(p.dtype, 0);
+    Value best = x[runs.at(n, 0)], where = b_.integer(p.dtype, 0);
     for (std::int64_t k = 1; k < runs.length; ++k) {
-      const Value next = x.e[static_cast<std::size_t>(runs.at(n, k))];
+      const Value next = x[runs.at(n, k)];
       Value better = apply(e.op == Op::argmax ? Op::gt : Op::lt, DType::bool_, {}, {next, best});
       if (is_float(from.dtype)) {
         const Value no_better =
@@ -186,9 +184,9 @@ Val RegisterEmitter::position(const GraphBody& g, const Equation& e, const Val& 
       best = either(better, next, best);
       where = either(better, b_.integer(p.dtype, k), where);
     }
-    v.e.push_back(where);
+    places.push_back(where);
   }
-  return v;
+  return places;
 }
 
 Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x) {
@@ -196,14 +194,14 @@ Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x
   const auto& p = e.as<CumulativeParams>();
   const AxisRuns runs(out.shape, p.axis);
   const RunningOp step(e.op, out.dtype, runs.length);
-  Val v = x;
+  Elements all = x.elements();
   for (std::int64_t n = 0; n < runs.count; ++n) {
     // The sum starts at +0: a sum of nothing but -0 is +0.
     Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();
     Value lost{};
     for (std::int64_t k = 0; k < runs.length; ++k) {
       Value& element =
-          v.e[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
+          all[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
       const Value next = b_.convert(element, step.dtype), before = so_far;
       so_far = so_far ? apply(step.op, step.dtype, {}, {so_far, next}) : next;
       element = b_.convert(so_far, out.dtype);
@@ -218,7 +216,7 @@ Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x
       element = in_double(Op::add, so_far, lost);
     }
   }
-  return v;
+  return all;
 }
 
 Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
@@ -226,13 +224,13 @@ Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Va
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const DType carried = half ? DType::f32 : p.dtype;
   const SmallProduct product(g, e);
-  Val v;
+  Elements sums;
   for (std::int64_t i = 0, count = g.aval(e.outputs[0]).elements(); i < count; ++i) {
     Value sum{};
     for (std::int64_t t = 0; t < product.terms(); ++t) {
       const SmallProduct::Factors factors = product.at(i, t);
-      Value x = b_.convert(in[0].e[static_cast<std::size_t>(factors.lhs)], carried);
-      Value y = b_.convert(in[1].e[static_cast<std::size_t>(factors.rhs)], carried);
+      Value x = b_.convert(in[0][factors.lhs], carried);
+      Value y = b_.convert(in[1][factors.rhs], carried);
       const int lanes = std::max({x.simd_lanes, y.simd_lanes, sum ? sum.simd_lanes : 1});
       const auto splatted = [&](Value z) { return z.simd_lanes == lanes ? z : b_.splat(z, lanes); };
       const auto is_zero = [&](Value z) { return b_.is_number(z, 0.0) || b_.is_number(z, -0.0); };
@@ -245,9 +243,9 @@ Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Va
                                 : b_.add(splatted(sum), b_.mul(splatted(x), splatted(y)));
     }
     if (!sum) sum = b_.integer(carried, 0);
-    v.e.push_back(half ? b_.convert(sum, p.dtype) : sum);
+    sums.push_back(half ? b_.convert(sum, p.dtype) : sum);
   }
-  return v;
+  return sums;
 }
 
 Val RegisterEmitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
@@ -255,14 +253,13 @@ Val RegisterEmitter::concatenated(const GraphBody& g, const Equation& e, const V
   const Shape& shape = g.aval(e.outputs[0]).shape;
   std::int64_t outer = 1;
   for (std::size_t d = 0; d < axis; ++d) outer *= shape[d];
-  Val v;
+  Elements all;
   for (std::int64_t o = 0; o < outer; ++o)
     for (const Val& part : in) {
-      const std::size_t run = part.e.size() / static_cast<std::size_t>(outer);
-      for (std::size_t i = 0; i < run; ++i)
-        v.e.push_back(part.e[static_cast<std::size_t>(o) * run + i]);
+      const auto run = static_cast<std::int64_t>(part.elements().size()) / outer;
+      for (std::int64_t i = 0; i < run; ++i) all.push_back(part[o * run + i]);
     }
-  return v;
+  return all;
 }
 
 // ---- places that are known at run time ----------------------------------------------------------
@@ -312,17 +309,17 @@ Value RegisterEmitter::start_of(const Shape& shape, const Shape& sizes,
                                 std::span<const Val> starts) {
   Vec<Value> index;
   for (std::size_t d = 0; d < shape.size(); ++d)
-    index.push_back(clamped(starts[d].e[0], shape[d] - sizes[d]));
+    index.push_back(clamped(starts[d][0], shape[d] - sizes[d]));
   return linear(shape, index);
 }
 
 Val RegisterEmitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
-  Val v;
+  Elements all;
   for (const std::int64_t by : window(shape, sizes))
-    v.e.push_back(element_at(in[0], further(start, by)));
-  return v;
+    all.push_back(element_at(in[0], further(start, by)));
+  return all;
 }
 
 Val RegisterEmitter::dynamic_update_slice(const GraphBody& g, const Equation& e,
@@ -330,17 +327,14 @@ Val RegisterEmitter::dynamic_update_slice(const GraphBody& g, const Equation& e,
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
   const Vec<std::int64_t> places = window(shape, sizes);
-  Val v = in[0];
+  Elements all = in[0].elements();
   for (std::size_t k = 0; k < places.size(); ++k) {
     const Value at_place = further(start, places[k]);
-    if (v.object >= 0) {
-      write(object(v), at_place, in[1].e[k]);
-      continue;
-    }
-    for (std::size_t i = 0; i < v.e.size(); ++i)
-      v.e[i] = either(equals(at_place, static_cast<std::int64_t>(i)), in[1].e[k], v.e[i]);
+    if (in[0].is_array()) write(updated(in[0]), at_place, in[1][k]);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = either(equals(at_place, static_cast<std::int64_t>(i)), in[1][k], all[i]);
   }
-  return v;
+  return in[0].is_array() ? in[0] : all;
 }
 
 // Where an element lies, and whether that is inside (none: it always is).
@@ -352,7 +346,7 @@ RegisterEmitter::Target RegisterEmitter::target(const Shape& shape, const Indexe
   Target t{};
   for (std::size_t k = 0; k < at.moved.size(); ++k) {
     const auto d = static_cast<std::size_t>(at.moved[k]);
-    const Value start = indices.e[static_cast<std::size_t>(at.first) + k],
+    const Value start = indices[static_cast<std::size_t>(at.first) + k],
                 moved = clamped(start, at.at_most[k]);
     if (mode == IndexMode::fill) {
       // Unchanged by clamping: inside.
@@ -366,42 +360,43 @@ RegisterEmitter::Target RegisterEmitter::target(const Shape& shape, const Indexe
 }
 
 Val RegisterEmitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  Val v;
+  Elements all;
   for (std::int64_t n = 0, count = g.aval(e.outputs[0]).elements(); n < count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n),
                             e.as<GatherParams>().mode, in[1]);
     Value x = element_at(in[0], t.place);
     if (t.inside) x = either(t.inside, x, b_.integer(x.dtype, 0, x.simd_lanes));
-    v.e.push_back(x);
+    all.push_back(x);
   }
-  return v;
+  return all;
 }
 
 Val RegisterEmitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Op combination = combination_of(e.op);
-  Val v = in[0];
+  Elements all = in[0].elements();
   for (std::int64_t n = 0, count = g.aval(e.inputs[2]).elements(); n < count; ++n) {
     const auto [to, inside] = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n),
                                      e.as<ScatterParams>().mode, in[1]);
-    const Value update = in[2].e[static_cast<std::size_t>(n)];
+    const Value update = in[2][n];
     const DType dtype = g.aval(e.outputs[0]).dtype;
     const auto combined = [&](Value old) {
       return e.op == Op::scatter ? update : apply(combination, dtype, {}, {old, update});
     };
-    if (v.object < 0) {
-      for (std::size_t i = 0; i < v.e.size(); ++i) {
+    if (!in[0].is_array()) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
         Value here = equals(to, static_cast<std::int64_t>(i));
         if (inside) here = both_of(here, inside);
-        v.e[i] = either(here, combined(v.e[i]), v.e[i]);
+        all[i] = either(here, combined(all[i]), all[i]);
       }
       continue;
     }
     // An update that is out of range writes back what is there.
-    const Value old = read(object(v), to);
+    const Object& array = updated(in[0]);
+    const Value old = read(array, to);
     const Value x = combined(old);
-    write(object(v), to, inside ? either(inside, x, old) : x);
+    write(array, to, inside ? either(inside, x, old) : x);
   }
-  return v;
+  return in[0].is_array() ? in[0] : all;
 }
 
 }  // namespace vt::detail::cpu::register_emission

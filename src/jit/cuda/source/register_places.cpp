@@ -43,20 +43,26 @@ Val RegisterWriter::dynamic_slice(const GraphBody& g, const Equation& e, const V
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   Val v = empty(g.aval(e.outputs[0]));
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
-  const Val from = own(in[0]);
+  const Val from = at_places(in[0]);
   for (std::int64_t k = 0; k < v.count; ++k)
     v.elements.push_back(
         named(v.dtype, read(from, formatted("{} + {}", start, within(shape, sizes, k)))));
   return v;
 }
 
-Val RegisterWriter::own(const Val& x) { return x.buffer >= 0 ? x : in_array(x); }
+Val RegisterWriter::at_places(const Val& x) { return x.buffer >= 0 ? x : in_array(x); }
+
+Val RegisterWriter::updated(const Val& x) {
+  if (x.buffer >= 0 && static_cast<std::size_t>(x.buffer) < equation_.inputs.size())
+    fail(ErrorKind::backend, "vt: internal: a register kernel updates what it only reads", {});
+  return at_places(x);
+}
 
 Val RegisterWriter::dynamic_update_slice(const GraphBody& g, const Equation& e,
                                          const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
-  const Val v = own(in[0]);
+  const Val v = updated(in[0]);
   for (std::int64_t k = 0; k < in[1].count; ++k)
     write(v, formatted("{} + {}", start, within(shape, sizes, k)), element(in[1], k));
   return v;
@@ -82,7 +88,7 @@ RegisterWriter::Target RegisterWriter::target(const Shape& shape, const IndexedE
 
 Val RegisterWriter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   Val v = empty(g.aval(e.outputs[0]));
-  const Val from = own(in[0]);
+  const Val from = at_places(in[0]);
   for (std::int64_t n = 0; n < v.count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n),
                             e.as<GatherParams>().mode, in[1]);
@@ -96,7 +102,7 @@ Val RegisterWriter::gathered(const GraphBody& g, const Equation& e, const Vec<Va
 
 Val RegisterWriter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Op combination = combination_of(e.op);
-  const Val v = own(in[0]);
+  const Val v = updated(in[0]);
   for (std::int64_t n = 0; n < in[2].count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n),
                             e.as<ScatterParams>().mode, in[1]);

@@ -102,8 +102,10 @@ class RegisterWriter : SourceWriter {
   // Distances of a window's elements from its first.
   static std::int64_t within(const Shape& shape, const Shape& sizes, std::int64_t k);
   Val dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  // A copy to write into, or the memory itself.
-  Val own(const Val& x);
+  // Where single elements can be read: in the memory that it is, or in an array of its own.
+  Val at_places(const Val& x);
+  // Where they can be overwritten: memory that a loop carries, or an array of its own.
+  Val updated(const Val& x);
   Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   // A place in the operand: what the window says, moved by the index vector; `inside`: a condition,
   // or nothing.

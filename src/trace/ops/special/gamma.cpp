@@ -22,7 +22,7 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity(),
 constexpr double least_normal = std::numeric_limits<double>::min();
 /// Terms below this part of the sum are its last digit; the derivatives' terms are larger by a
 /// logarithm.
-inline constexpr double least_part = 0x1p-62;
+inline constexpr double least_part = 0x1p-62, least_part_of_slopes = 0x1p-80;
 
 /// Σ xⁿ / ((a + 1) … (a + n)) and its derivative by a, where `needed`; else 1 and 0.
 Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, CallSite where) {
@@ -74,24 +74,36 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, C
   return for_each_element(loop, operands, where);
 }
 
+/// What a loop is run for: its value, or derivatives of whatever order.
+enum class Until { value, slopes };
+
 /// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean;
-/// `lead` = a (1 − x) − b x + 1.
+/// `lead` = a (1 − x) − b x + 1. At whole b the factor b − m ends it, but not its derivatives by b:
+/// these go on until what is added would be small with 1 in place of that factor.
 Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead,
-                     const Tensor& needed, CallSite where) {
-  const FlatFunction loop = [where](Leaves in) -> Tensors {
+                     const Tensor& needed, Until until, CallSite where) {
+  const FlatFunction loop = [until, where](Leaves in) -> Tensors {
     const Tensor a = in[0], b = in[1], x = in[2], lead = in[3], needed = in[4];
     const Tensor d = 1.0 / (a * lead / (a + 1.0));
-    const Tensors init = {number(0), d, d, d};
+    // m, the denominator's inverse, what was added last, the sum, and a bound of the second last
+    Tensors init = {number(0), d, d, d};
+    if (until == Until::slopes) init.push_back(abs(d));
     const auto going = [&](Leaves s) -> Tensors {
-      return {logical_and(needed, abs(s[2]) > abs(s[3]) * least_part)};
+      const Tensor size = abs(s[3]);
+      return {logical_and(needed, until == Until::slopes ? s[4] > size * least_part_of_slopes
+                                                         : abs(s[2]) > size * least_part)};
     };
     const auto body = [&](Leaves s) -> Tensors {
-      const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, part = m * (b - m) * x / below;
+      const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, turning = b - m,
+                   share = m * x / below, part = share * turning;
       // not a + m − 1, which would forget a small a
-      const Tensor top = (a + s[0]) * (a + b + s[0]) / below * (x * part);
+      const Tensor rest = (a + s[0]) * (a + b + s[0]) / below * (x * share), top = rest * turning;
       const Tensor bottom = m + part + (a + m) * (lead + m * (2.0 - x)) / (below + 2.0);
       const Tensor d = 1.0 / (top * s[1] + bottom), added = -(top * s[1] * d) * s[2];
-      return {m, d, added, s[3] + added};
+      Tensors next = {m, d, added, s[3] + added};
+      if (until == Until::slopes)
+        next.push_back(stop_gradient(abs(rest * maximum(abs(turning), 1.0) * s[1] * d) * s[4]));
+      return next;
     };
     return {run_while("vt::betainc", going, body, init, where)[3]};
   };
@@ -456,7 +468,8 @@ Tensor exponential_integral_function(Leaves operands, CallSite user) {
 
 // --- the incomplete beta function ----------------------------------------------------------------
 
-Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
+Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Until until,
+                       CallSite user) {
   const auto positive = [](const Tensor& t) { return logical_and(t > 0.0, t < infinity); };
   const Tensor inside =
       logical_and(logical_and(positive(a), positive(b)), logical_and(x > 0.0, x < 1.0));
@@ -468,7 +481,7 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, CallSi
                   logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
   const Tensor d = beyond_mean(A, B, X, mirror).value, lead = 1.0 - where(beyond, -d, d);
   const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B),
-                                        where(beyond, mirror, X), lead, inside, user);
+                                        where(beyond, mirror, X), lead, inside, until, user);
   const Tensor part = beta_prefix(A, B, X, user) * fraction;
   const Tensor edge_a = equal(a, 0.0), edge_b = equal(b, 0.0);
   const Tensor at_zero = where(equal(x, 0.0), 0.0, 1.0);
@@ -494,26 +507,31 @@ Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, CallSite 
 }
 
 Tensor incomplete_beta_function(Leaves operands, CallSite where) {
-  const FlatFunction f = [where](Leaves in) -> Tensors {
-    return {incomplete_beta(in[0], in[1], in[2], where)};
+  const auto by = [where](Until until) -> FlatFunction {
+    return [until, where](Leaves in) -> Tensors {
+      return {incomplete_beta(in[0], in[1], in[2], until, where)};
+    };
   };
+  const FlatFunction f = by(Until::value), further = by(Until::slopes);
   const FlatFunction density = [where](Leaves in) -> Tensors {
     return {beta_density(in[0], in[1], in[2], where)};
   };
-  const auto slope = [f, density, where](std::size_t i, Leaves x, const Tensor&) {
-    return by_forward_mode(i == 2 ? density : partial(f, i, where), x, where);
+  const auto slope = [further, density, where](std::size_t i, Leaves x, const Tensor&) {
+    return by_forward_mode(i == 2 ? density : partial(further, i, where), x, where);
   };
   return with_slopes(f, slope, operands, where);
 }
 
 // --- the beta function, binomials and quotients of gamma functions -------------------------------
 
-/// sin(π (x + lost))
-Tensor sine_of_turns(const Tensor& x, const Tensor& lost) {
+/// The sine or cosine of π (x + lost).
+Tensor of_turns(Tensor (*function)(Operand), const Tensor& x, const Tensor& lost) {
   const Tensor nearest = stop_gradient(round(x));
-  const Tensor sine = sin(std::numbers::pi * ((x - nearest) + lost));
-  return where(equal(mod(nearest, 2.0), 0.0), sine, -sine);
+  const Tensor size = function(std::numbers::pi * ((x - nearest) + lost));
+  return where(equal(mod(nearest, 2.0), 0.0), size, -size);
 }
+Tensor sine_of_turns(const Tensor& x, const Tensor& lost) { return of_turns(sin, x, lost); }
+Tensor cosine_of_turns(const Tensor& x) { return of_turns(cos, x, number(0)); }
 Tensor is_pole(const Tensor& x) { return logical_and(x <= 0.0, equal(x - floor(x), 0.0)); }
 /// ψ(a + b) − ψ(a) for a > 0, b ≥ 0, which may agree in nearly all digits: eight steps up, and the
 /// difference of what the asymptotic series are from there on, term by term.
@@ -538,8 +556,8 @@ Tensor rise_of_digamma(const Tensor& a, const Tensor& b) {
 /// ψ(x + n) − ψ(x).
 Tensor difference_of_digamma(const Tensor& x, const Tensor& n, const Tensor& end) {
   const Tensor up = n >= 0.0, positive = logical_and(x > 0.0, end > 0.0);
-  const Tensor rise =
-      rise_of_digamma(where(positive, where(up, x, end), 1.0), where(positive, abs(n), 1.0));
+  const Tensor rise = rise_of_digamma(where(positive, where(up, x, end), 1.0),
+                                      where(positive, where(up, n, -n), 1.0));
   return where(positive, where(up, rise, -rise),
                digamma(where(positive, 1.0, end)) - digamma(where(positive, 1.0, x)));
 }
@@ -704,8 +722,17 @@ Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
                  where(both, nan, otherwise));
   };
   const auto slope = [logarithm](std::size_t i, Leaves x, const Tensor& value) {
-    const Tensor relative = -difference_of_digamma(x[i], x[1 - i], x[0] + x[1]);
-    return logarithm ? relative : relative * value;
+    const Tensor s = x[0] + x[1];
+    if (logarithm) return -difference_of_digamma(x[i], x[1 - i], s);
+    // Where 1/Γ(a + b) may be 0, it is reflected: B ψ(a + b) = B ψ(1 − a − b) − Γ(a) Γ(b)
+    // Γ(1 − a − b) cos(π (a + b)), and Γ(b) = π / (sin(π b) Γ(1 − b)).
+    const Tensor least = minimum(x[0], x[1]), most = maximum(x[0], x[1]);
+    const Tensor left = logical_and(least < 0.0, s < 0.5), mirror = 1.0 - where(left, s, 0.5);
+    const Tensor others = vt::beta(where(left, most, 0.5), mirror) *
+                          (std::numbers::pi / sine_of_turns(where(left, least, 0.5), number(0)));
+    return where(left,
+                 value * (digamma(x[i]) - digamma(mirror)) + others * cosine_of_turns(mirror - 1.0),
+                 -value * difference_of_digamma(x[i], x[1 - i], s));
   };
   return of_two(name, a, b, f, slope);
 }
@@ -728,17 +755,26 @@ Tensor betaln(Operand a, Operand b) { return parts_of_gamma::beta_or_log("betaln
 Tensor poch(Operand a, Operand m) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
-    const Tensor &x = in[0], end = x + in[1];
-    const Tensor pole = is_pole(x), end_pole = is_pole(end), poles = logical_and(pole, end_pole),
-                 none = logical_xor(pole, end_pole);
-    const auto reflected = [&](const Tensor& t) {
-      return where(none, 1.0, where(poles, 1.0 - t, t));
-    };
-    if (i == 1) return where(none, 0.0, value * digamma(reflected(end)));
-    return where(
-        none, 0.0,
-        value * difference_of_digamma(reflected(x), where(none, 0.0, where(poles, -in[1], in[1])),
-                                      reflected(end)));
+    const Tensor &x = in[0], &n = in[1], end = x + n;
+    const Tensor both = logical_and(x <= 0.0, end <= 0.0), end_pole = is_pole(end),
+                 poles = logical_and(is_pole(x), end_pole);
+    if (i == 1) return value * digamma(where(poles, 1.0 - end, end));
+    // f (ψ(x + n) − ψ(x)), with Γ reflected where f may be 0 by it: at x, where only that is small,
+    // π f cot(π x) = Γ(x + n) Γ(1 − x) cos(π x), or at both.
+    const Tensor across = logical_and(logical_and(x < 0.5, end > 0.0), n > x);
+    const Tensor mirror = 1.0 - where(across, x, 0.0), above = where(across, end, 1.0);
+    const Tensor crossing = value * (digamma(above) - digamma(mirror)) +
+                            gamma(above) * gamma(mirror) * cosine_of_turns(where(across, x, 0.0));
+    const Tensor low = where(both, end, 0.5), steps = where(both, n, 0.0);
+    const Tensor sine = sine_of_turns(where(poles, 0.5, low), number(0));
+    const Tensor turned = where(poles, 0.0, std::numbers::pi * sine_of_turns(steps, number(0)));
+    const Tensor left =
+        value * difference_of_digamma(where(both, 1.0 - x, 0.5), -steps, 1.0 - low) +
+        vt::poch(1.0 - low, steps) * turned / (sine * sine);
+    const Tensor plain = logical_not(logical_or(across, both));
+    const Tensor right = value * difference_of_digamma(where(plain, x, 1.0), where(plain, n, 0.0),
+                                                       where(plain, end, 1.0));
+    return where(across, crossing, where(both, left, right));
   };
   return of_two("poch", a, m, rising_factorial, slope);
 }
@@ -746,15 +782,24 @@ Tensor poch(Operand a, Operand m) {
 Tensor binom(Operand n, Operand k) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
-    const Tensor &x = in[0], &y = in[1], rest = x - y;
-    // 0 or NaN there
-    const Tensor none =
-        logical_or(is_pole(y + 1.0), logical_or(is_pole(rest + 1.0), is_pole(x + 1.0)));
-    const auto next = [&](const Tensor& t) { return where(none, 1.0, t + 1.0); };
-    const Tensor &from = i == 0 ? rest : y, &to = i == 0 ? x : rest;
-    return where(none, 0.0,
-                 value * difference_of_digamma(next(from), where(none, 0.0, i == 0 ? y : rest - y),
-                                               next(to)));
+    const Tensor &x = in[0], &y = in[1], rest = x - y, next = x + 1.0;
+    // f (ψ(n + 1) − ψ(n − k + 1)) and f (ψ(n − k + 1) − ψ(k + 1)). Where f may be 0 by a pole of Γ
+    // that is reflected: π f cot(π (k + 1)) = B(n + 1, −k) cos(π (k + 1)), for n − k too.
+    const auto left = [](const Tensor& t) { return t < -0.5; };
+    const auto reflected = [&](const Tensor& t) { return where(left(t), -t, t + 1.0); };
+    const auto added = [&](const Tensor& t) {
+      const Tensor own = where(left(t), t, -1.0);
+      return where(left(t),
+                   vt::beta(where(left(t), next, 1.0), -own) * cosine_of_turns(own + 1.0), 0.0);
+    };
+    if (i == 0) {
+      const Tensor steps = where(left(rest), next + rest, y);
+      return value * difference_of_digamma(reflected(rest), steps, next) + added(rest);
+    }
+    const Tensor plain = logical_not(logical_or(left(y), left(rest))), from = reflected(y),
+                 to = reflected(rest);
+    return value * difference_of_digamma(from, where(plain, rest - y, to - from), to) +
+           (added(y) - added(rest));
   };
   return of_two("binom", n, k, binomial, slope);
 }

@@ -377,7 +377,8 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, CallSite user) {
   const Tensor logarithm = log(r.x);
   const Tensor below = -(r.x / r.a) * ((logarithm - digamma(r.a + 1.0)) * series[0] + series[1]);
   const Tensor above = r.x * ((logarithm - digamma(r.a)) * fraction[0] + fraction[1]);
-  const Tensor edge = where(logical_and(equal(x, 0.0), a > 0.0), 0.0, nan);
+  // NaN whose derivatives are NaN too
+  const Tensor edge = where(logical_and(equal(x, 0.0), a > 0.0), 0.0, nan * (a + x));
   return where(r.inside, where(r.by_series, below, above), edge);
 }
 
@@ -388,24 +389,40 @@ Tensor sample_slope_function(Leaves operands, CallSite where) {
   return by_forward_mode(f, operands, where);
 }
 
+/// How many derivatives densities have at the ends of their range.
+inline constexpr int end_derivatives = 5;
+
+/// At x = 0 the density of the gamma distribution, xᵃ⁻¹ e⁻ˣ / Γ(a), as a product whose derivatives
+/// are right there: e⁻ˣ as a polynomial, and 1/Γ(a) for whole a, since it tells between 0 and ∞ only
+/// for others.
+Tensor gamma_density_at_zero(const Tensor& a, const Tensor& x) {
+  Tensor series = number(1), factor = number(1);
+  for (int k = end_derivatives; k >= 1; --k) {
+    series = 1.0 - x / static_cast<double>(k) * series;
+    factor = where(a > k + 0.5, factor * (1.0 / k), factor);
+  }
+  return pow(x, a - 1.0) * series * factor;
+}
 /// The density of the gamma distribution.
-Tensor gamma_density(const Tensor& a, const Tensor& x) {
+Tensor gamma_density_function(Leaves operands, CallSite where_called) {
+  const Tensor &a = operands[0], &x = operands[1];
   const Tensor inside =
       logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
-  const Tensor A = where(inside, a, 1.0), X = where(inside, x, 1.0);
-  const Tensor at_zero = where(a < 1.0, infinity, where(equal(a, 1.0), 1.0, 0.0));
-  return where(inside, gamma_prefix(A, X) * (A / X),
-               where(equal(x, 0.0), at_zero, where(isnan(x + a), nan, 0.0)));
-}
-Tensor gamma_density_function(Leaves operands, CallSite where) {
-  const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_density(in[0], in[1])}; };
+  const Tensor positive[] = {where(inside, a, 1.0), where(inside, x, 1.0)};
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {gamma_prefix(in[0], in[1]) * (in[0] / in[1])};
+  };
   // log x − ψ(a) and (a − 1)/x − 1 times the density
-  return with_slopes(
+  const Tensor density = with_slopes(
       f,
       [](std::size_t i, Leaves x, const Tensor& density) {
         return density * (i == 0 ? log(x[1]) - digamma(x[0]) : (x[0] - 1.0) / x[1] - 1.0);
       },
-      operands, where);
+      positive, where_called);
+  const Tensor zero = equal(x, 0.0);
+  return where(inside, density,
+               where(zero, gamma_density_at_zero(where(zero, a, 2.0), where(zero, x, 1.0)),
+                     where(isnan(x + a), nan, 0.0)));
 }
 
 Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool upper) {
@@ -414,10 +431,17 @@ Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool 
   const FlatFunction f = [upper, where](Leaves in) -> Tensors {
     return {incomplete_gamma(in[0], in[1], upper, where)};
   };
-  const auto slope = [upper, where](std::size_t i, Leaves x, const Tensor&) {
-    const Tensor density = gamma_density_function(x, where);
-    const Tensor rising = i == 1 ? density : -(density * sample_slope_function(x, where));
-    return upper ? -rising : rising;
+  const auto slope = [upper, where](std::size_t i, Leaves in, const Tensor&) {
+    const Tensor &a = in[0], &x = in[1];
+    // NaN to all orders outside
+    const Tensor sign = formulas::where(logical_and(a >= 0.0, x >= 0.0), upper ? -1.0 : 1.0, nan);
+    if (i == 1) return sign * gamma_density_function(in, where);
+    // The limit at a = 0 is that close by; at x = 0 it is 0.
+    const Tensor zero = equal(x, 0.0);
+    const Tensor at[] = {a + formulas::where(equal(a, 0.0), 1e-300, 0.0),
+                         formulas::where(zero, 1.0, x)};
+    const Tensor rising = -(gamma_density_function(at, where) * sample_slope_function(at, where));
+    return sign * formulas::where(zero, 0.0, rising);
   };
   const Shape shape =
       broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
@@ -492,18 +516,32 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Until 
             where(equal(x, 1.0), 1.0, where(logical_and(a < infinity, b < infinity), edge, nan)));
   const Tensor valid =
       logical_and(logical_and(a >= 0.0, b >= 0.0), logical_and(x >= 0.0, x <= 1.0));
+  const Tensor known = logical_and(valid, logical_not(logical_and(edge_a, edge_b)));
   return where(inside, where(beyond, 1.0 - part, part),
-               where(logical_and(valid, logical_not(logical_and(edge_a, edge_b))), ends, nan));
+               where(known, ends, until == Until::slopes ? nan * (a + b + x) : number(nan)));
 }
 
+/// At x = 0 the density of the beta distribution, xᵃ⁻¹ (1 − x)ᵇ⁻¹ / B(a, b), as that of the gamma
+/// distribution.
+Tensor beta_density_at_zero(const Tensor& a, const Tensor& b, const Tensor& x) {
+  Tensor series = number(1), factor = b;
+  for (int k = end_derivatives; k >= 1; --k) {
+    series = 1.0 - (b - static_cast<double>(k)) / static_cast<double>(k) * x * series;
+    factor = where(a > k + 0.5, factor * (b + static_cast<double>(k)) * (1.0 / k), factor);
+  }
+  return pow(x, a - 1.0) * series * factor;
+}
 /// The density of the beta distribution.
 Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
   const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5);
-  const auto at_end = [](const Tensor& own, const Tensor& other) {
-    return where(own < 1.0, infinity, where(equal(own, 1.0), other, 0.0));
-  };
-  const Tensor ends = where(equal(x, 0.0), at_end(a, b), where(equal(x, 1.0), at_end(b, a), nan));
-  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), ends);
+  const Tensor left = equal(x, 0.0), end = logical_or(left, equal(x, 1.0));
+  const Tensor at_end =
+      beta_density_at_zero(where(end, where(left, a, b), 2.0), where(left, b, a),
+                           where(end, where(left, x, 1.0 - x), 1.0));
+  // NaN to all orders outside
+  const Tensor valid = logical_and(logical_and(a >= 0.0, b >= 0.0), logical_or(inside, end));
+  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), at_end) *
+         where(valid, 1.0, nan);
 }
 
 Tensor incomplete_beta_function(Leaves operands, CallSite where) {

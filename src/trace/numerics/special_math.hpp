@@ -416,17 +416,19 @@ N zeta(N s, N q) {
   const N missing = at_least(zeta_terms - from, static_cast<double>(zeta_terms));
   const N count = select(missing > trunc(missing), trunc(missing) + 1.0, missing);
   N result = sum + zeta_tail(from + count, power);
-  // Those between q and `start`, which are as many powers of positive numbers: the difference of two
-  // tails.
+  // Those between q and `start`, which are as many powers of positive numbers: the difference of
+  // two tails.
   const N between = iterate(
       like(q, 0.0), q, [&](const N& k) { return far & (k < 2.0); },
       [&](const N& so_far, const N& k) {
         return zeta_tail(select(equal(k, 0.0), 1.0 - start, 1.0 - q), power) - so_far;
       });
   const N half = 0.5 * s;
-  result = select(far, select(equal(half, trunc(half)), result - between, result + between), result);
+  result =
+      select(far, select(equal(half, trunc(half)), result - between, result + between), result);
   result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, nan));
-  result = select(q > 0.0, result, select(equal(fraction, trunc(fraction)), like(s, infinity), result));
+  result =
+      select(q > 0.0, result, select(equal(fraction, trunc(fraction)), like(s, infinity), result));
   return select(s > 1.0, select(equal(q, infinity), like(q, 0.0), result),
                 select(equal(s, 1.0), like(s, infinity), like(s, nan)));
 }

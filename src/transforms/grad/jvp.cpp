@@ -146,9 +146,9 @@ inline Tensor sign(const JvpCall& c) {
   return result(c) * Val(binary(Op::complex, zero, turn));
 }
 
-/// 1 − x², +0 at ±1. On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the zero
-/// beside x tells the side, which 1 − x and x + 1 would lose: 0 − 0 and −0 + 0 are +0. `x − −1`
-/// keeps it.
+/// 1 − x², +0 at ±1. On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the
+/// zero beside x tells the side, which 1 − x and x + 1 would lose: 0 − 0 and −0 + 0 are +0. `x −
+/// −1` keeps it.
 inline Val one_minus_square(const JvpCall& c) {
   if (!is_complex(c.y.dtype())) return (1.0 - primal(c)) * (1.0 + primal(c));
   return -((primal(c) - 1.0) * (primal(c) - -1.0));

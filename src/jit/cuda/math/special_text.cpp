@@ -862,10 +862,11 @@ template <class N>
  return zeta_tail(select(equal(k, 0.0), 1.0 - start, 1.0 - q), power) - so_far;
 });
  const N half = 0.5 * s;
- result = select(far, select(equal(half, trunc(half)), result - between, result + between), result);
+ result =
+ select(far, select(equal(half, trunc(half)), result - between, result + between), result);
  result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, (f64)VT_NAN));
- result = select(q > 0.0, result, select(equal(fraction, trunc(fraction)), like(s, (f64)VT_INF),
-  result));
+ result =
+ select(q > 0.0, result, select(equal(fraction, trunc(fraction)), like(s, (f64)VT_INF), result));
  return select(s > 1.0, select(equal(q, (f64)VT_INF), like(q, 0.0), result),
  select(equal(s, 1.0), like(s, (f64)VT_INF), like(s, (f64)VT_NAN)));
 }

@@ -305,14 +305,17 @@ Tensor beta_prefix_value(const Tensor& a, const Tensor& b, const Tensor& x) {
   const Tensor stars = gamma_star(S.value) / (gamma_star(A) * gamma_star(B));
   return where(direct, low, high * stars * sqrt(A * (B / (2 * std::numbers::pi * S.value))));
 }
+/// The slope of its logarithm by a or b.
+Tensor log_slope_of_beta(std::size_t i, Leaves in) {
+  return digamma(in[0] + in[1]) - digamma(in[i]) + (i == 0 ? log(in[2]) : log1p(-in[2]));
+}
 Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
   const FlatFunction f = [](Leaves in) -> Tensors {
     return {beta_prefix_value(in[0], in[1], in[2])};
   };
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &a = in[0], &b = in[1], &x = in[2];
-    if (i == 2) return value * (a / x - b / (1.0 - x));
-    return value * (digamma(a + b) - digamma(in[i]) + (i == 0 ? log(x) : log1p(-x)));
+    return value * (i == 2 ? a / x - b / (1.0 - x) : log_slope_of_beta(i, in));
   };
   const Tensor operands[] = {a, b, x};
   return with_slopes(f, slope, operands, user);
@@ -377,8 +380,10 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, CallSite user) {
   const Tensor logarithm = log(r.x);
   const Tensor below = -(r.x / r.a) * ((logarithm - digamma(r.a + 1.0)) * series[0] + series[1]);
   const Tensor above = r.x * ((logarithm - digamma(r.a)) * fraction[0] + fraction[1]);
-  // NaN whose derivatives are NaN too
-  const Tensor edge = where(logical_and(equal(x, 0.0), a > 0.0), 0.0, nan * (a + x));
+  // At x = 0 what −x (log x − ψ(a + 1)) / a begins with; NaN whose derivatives are NaN too.
+  const Tensor zero = logical_and(equal(x, 0.0), a > 0.0), A = where(zero, a, 1.0),
+               X = where(zero, x, 1.0);
+  const Tensor edge = where(zero, (entr(X) + X * digamma(A + 1.0)) / A, nan * (a + x));
   return where(r.inside, where(r.by_series, below, above), edge);
 }
 
@@ -393,15 +398,15 @@ Tensor sample_slope_function(Leaves operands, CallSite where) {
 inline constexpr int end_derivatives = 5;
 
 /// At x = 0 the density of the gamma distribution, xᵃ⁻¹ e⁻ˣ / Γ(a), as a product whose derivatives
-/// are right there: e⁻ˣ as a polynomial, and 1/Γ(a) for whole a, since it tells between 0 and ∞ only
-/// for others.
+/// by x are right there: e⁻ˣ as a polynomial, and 1/Γ(a) for whole a, as for others the product is
+/// 0 or ∞ anyway. By a it is constant.
 Tensor gamma_density_at_zero(const Tensor& a, const Tensor& x) {
   Tensor series = number(1), factor = number(1);
   for (int k = end_derivatives; k >= 1; --k) {
     series = 1.0 - x / static_cast<double>(k) * series;
     factor = where(a > k + 0.5, factor * (1.0 / k), factor);
   }
-  return pow(x, a - 1.0) * series * factor;
+  return pow(x, stop_gradient(a) - 1.0) * series * factor;
 }
 /// The density of the gamma distribution.
 Tensor gamma_density_function(Leaves operands, CallSite where_called) {
@@ -425,6 +430,33 @@ Tensor gamma_density_function(Leaves operands, CallSite where_called) {
                      where(isnan(x + a), nan, 0.0)));
 }
 
+/// xᵃ e⁻ˣ / Γ(a + 1) with its slopes.
+Tensor gamma_prefix(const Tensor& a, const Tensor& x, CallSite user) {
+  const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_prefix(in[0], in[1])}; };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    return value * (i == 0 ? log(in[1]) - digamma(in[0] + 1.0) : in[0] / in[1] - 1.0);
+  };
+  const Tensor operands[] = {a, x};
+  return with_slopes(f, slope, operands, user);
+}
+/// ∂P/∂a, in which nothing is divided by a: its limit at a = 0 is what it is close by. 0 at x = 0.
+Tensor incomplete_gamma_by_a(Leaves operands, CallSite user) {
+  const FlatFunction f = [user](Leaves in) -> Tensors {
+    const Tensor a = in[0] + where(equal(in[0], 0.0), 1e-300, 0.0);
+    const GammaRange r = gamma_range(a, in[1]);
+    const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
+    const Tensors fraction =
+        gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
+                       logical_and(r.inside, logical_not(r.by_series)), user);
+    const Tensor relative = log(r.x) - digamma(r.a + 1.0);
+    const Tensor below = relative * series[0] + series[1],
+                 above = -((r.a * relative + 1.0) * fraction[0] + r.a * fraction[1]);
+    const Tensor inside = gamma_prefix(r.a, r.x, user) * where(r.by_series, below, above);
+    return {where(r.inside, inside, 0.0)};
+  };
+  return by_forward_mode(f, operands, user);
+}
+
 Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool upper) {
   const Composed composed(name, a, x);
   const CallSite where = user_line(a.where);
@@ -434,14 +466,9 @@ Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool 
   const auto slope = [upper, where](std::size_t i, Leaves in, const Tensor&) {
     const Tensor &a = in[0], &x = in[1];
     // NaN to all orders outside
-    const Tensor sign = formulas::where(logical_and(a >= 0.0, x >= 0.0), upper ? -1.0 : 1.0, nan);
-    if (i == 1) return sign * gamma_density_function(in, where);
-    // The limit at a = 0 is that close by; at x = 0 it is 0.
-    const Tensor zero = equal(x, 0.0);
-    const Tensor at[] = {a + formulas::where(equal(a, 0.0), 1e-300, 0.0),
-                         formulas::where(zero, 1.0, x)};
-    const Tensor rising = -(gamma_density_function(at, where) * sample_slope_function(at, where));
-    return sign * formulas::where(zero, 0.0, rising);
+    const Tensor valid = logical_and(logical_and(a >= 0.0, x >= 0.0), a + x > 0.0);
+    const Tensor sign = formulas::where(valid, upper ? -1.0 : 1.0, nan);
+    return sign * (i == 0 ? incomplete_gamma_by_a(in, where) : gamma_density_function(in, where));
   };
   const Shape shape =
       broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
@@ -492,6 +519,22 @@ Tensor exponential_integral_function(Leaves operands, CallSite user) {
 
 // --- the incomplete beta function ----------------------------------------------------------------
 
+/// The incomplete beta function or its density, xᵃ⁻¹ (1 − x)ᵇ⁻¹ / B(a, b), at x = 0, as a product
+/// whose derivatives are right there, as for the gamma distribution.
+enum class Form { integral, density };
+Tensor beta_at_zero(const Tensor& a, const Tensor& b, const Tensor& x, Form form) {
+  const bool integral = form == Form::integral;
+  const Tensor order = stop_gradient(a);
+  Tensor term = number(1), sum = integral ? 1.0 / order : number(1), factor = b;
+  for (int n = 1; n <= end_derivatives; ++n) {
+    const auto k = static_cast<double>(n);
+    term = term * ((k - b) / k) * x;
+    sum = sum + (integral ? term / (order + k) : term);
+    factor = where(order > k + 0.5, factor * (b + k) * (1.0 / k), factor);
+  }
+  return pow(x, integral ? order : order - 1.0) * sum * factor;
+}
+
 Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Until until,
                        CallSite user) {
   const auto positive = [](const Tensor& t) { return logical_and(t > 0.0, t < infinity); };
@@ -517,31 +560,33 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Until 
   const Tensor valid =
       logical_and(logical_and(a >= 0.0, b >= 0.0), logical_and(x >= 0.0, x <= 1.0));
   const Tensor known = logical_and(valid, logical_not(logical_and(edge_a, edge_b)));
-  return where(inside, where(beyond, 1.0 - part, part),
-               where(known, ends, until == Until::slopes ? nan * (a + b + x) : number(nan)));
+  const Tensor result = where(inside, where(beyond, 1.0 - part, part), where(known, ends, nan));
+  if (until == Until::value) return result;
+  // What derivatives need at the ends, and NaN to all orders outside.
+  const Tensor left = equal(x, 0.0), at_end = logical_and(known, logical_or(left, equal(x, 1.0)));
+  const Tensor distance = where(at_end, where(left, x, 1.0 - x), 1.0);
+  const Tensor from_end = beta_at_zero(where(at_end, where(left, a, b), 1.0), where(left, b, a),
+                                       distance, Form::integral);
+  return where(at_end, where(left, from_end, 1.0 - from_end), result) * where(valid, 1.0, nan);
 }
 
-/// At x = 0 the density of the beta distribution, xᵃ⁻¹ (1 − x)ᵇ⁻¹ / B(a, b), as that of the gamma
-/// distribution.
-Tensor beta_density_at_zero(const Tensor& a, const Tensor& b, const Tensor& x) {
-  Tensor series = number(1), factor = b;
-  for (int k = end_derivatives; k >= 1; --k) {
-    series = 1.0 - (b - static_cast<double>(k)) / static_cast<double>(k) * x * series;
-    factor = where(a > k + 0.5, factor * (b + static_cast<double>(k)) * (1.0 / k), factor);
-  }
-  return pow(x, a - 1.0) * series * factor;
-}
 /// The density of the beta distribution.
 Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
-  const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5);
+  const Tensor inside = logical_and(x > 0.0, x < 1.0);
   const Tensor left = equal(x, 0.0), end = logical_or(left, equal(x, 1.0));
-  const Tensor at_end =
-      beta_density_at_zero(where(end, where(left, a, b), 2.0), where(left, b, a),
-                           where(end, where(left, x, 1.0 - x), 1.0));
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {beta_prefix_value(in[0], in[1], in[2]) / (in[2] * (1.0 - in[2]))};
+  };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    const Tensor &a = in[0], &b = in[1], &x = in[2];
+    return value * (i == 2 ? (a - 1.0) / x - (b - 1.0) / (1.0 - x) : log_slope_of_beta(i, in));
+  };
+  const Tensor operands[] = {a, b, where(inside, x, 0.5)};
+  const Tensor at_end = beta_at_zero(where(end, where(left, a, b), 2.0), where(left, b, a),
+                                     where(end, where(left, x, 1.0 - x), 1.0), Form::density);
   // NaN to all orders outside
   const Tensor valid = logical_and(logical_and(a >= 0.0, b >= 0.0), logical_or(inside, end));
-  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), at_end) *
-         where(valid, 1.0, nan);
+  return where(inside, with_slopes(f, slope, operands, user), at_end) * where(valid, 1.0, nan);
 }
 
 Tensor incomplete_beta_function(Leaves operands, CallSite where) {
@@ -794,12 +839,14 @@ Tensor poch(Operand a, Operand m) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &x = in[0], &n = in[1], end = x + n;
-    const Tensor both = logical_and(x <= 0.0, end <= 0.0), end_pole = is_pole(end),
-                 poles = logical_and(is_pole(x), end_pole);
+    const Tensor poles = logical_and(is_pole(x), is_pole(end));
     if (i == 1) return value * digamma(where(poles, 1.0 - end, end));
     // f (ψ(x + n) − ψ(x)), with Γ reflected where f may be 0 by it: at x, where only that is small,
-    // π f cot(π x) = Γ(x + n) Γ(1 − x) cos(π x), or at both.
-    const Tensor across = logical_and(logical_and(x < 0.5, end > 0.0), n > x);
+    // π f cot(π x) = Γ(x + n) Γ(1 − x) cos(π x), or at both. Not where both are positive and near
+    // one another.
+    const Tensor left_of_half = x < 0.5, far = logical_or(n > x, minimum(x, end) <= 0.0);
+    const Tensor both = logical_and(logical_and(left_of_half, end < 0.5), far),
+                 across = logical_and(logical_and(left_of_half, end >= 0.5), far);
     const Tensor mirror = 1.0 - where(across, x, 0.0), above = where(across, end, 1.0);
     const Tensor crossing = value * (digamma(above) - digamma(mirror)) +
                             gamma(above) * gamma(mirror) * cosine_of_turns(where(across, x, 0.0));
@@ -827,8 +874,8 @@ Tensor binom(Operand n, Operand k) {
     const auto reflected = [&](const Tensor& t) { return where(left(t), -t, t + 1.0); };
     const auto added = [&](const Tensor& t) {
       const Tensor own = where(left(t), t, -1.0);
-      return where(left(t),
-                   vt::beta(where(left(t), next, 1.0), -own) * cosine_of_turns(own + 1.0), 0.0);
+      return where(left(t), vt::beta(where(left(t), next, 1.0), -own) * cosine_of_turns(own + 1.0),
+                   0.0);
     };
     if (i == 0) {
       const Tensor steps = where(left(rest), next + rest, y);

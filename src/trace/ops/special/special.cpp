@@ -131,8 +131,8 @@ Tensor zeta(Operand s, Operand q) {
 Tensor polygamma(Operand n, Operand x) {
   const Composed f("polygamma", n, x);
   const Tensor &given = n.tensor, &t = x.tensor, zero = equal(given, 0.0);
-  const Tensor order = where(logical_and(greater_equal(given, 0.0), equal(given, floor(given))),
-                             given, parts::nan);
+  const Tensor order =
+      where(logical_and(greater_equal(given, 0.0), equal(given, floor(given))), given, parts::nan);
   const Tensor s = where(zero, 1.0, order) + 1.0,
                sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
   // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and
@@ -170,8 +170,9 @@ Tensor factorial(Operand n) {
   const Composed f("factorial", n);
   const Tensor& t = n.tensor;
   // n Γ(n) for larger ones: what n + 1 is rounded by, Γ would magnify.
-  const Tensor large = t > 1.0, value = where(large, t * gamma(where(large, t, 1.0)),
-                                              gamma(where(logical_or(large, t < 0.0), 0.0, t) + 1.0));
+  const Tensor large = t > 1.0,
+               value = where(large, t * gamma(where(large, t, 1.0)),
+                             gamma(where(logical_or(large, t < 0.0), 0.0, t) + 1.0));
   // Products below 2^50, whose error is less than one half, are exact.
   const Tensor whole = logical_and(equal(t, floor(t)), t <= 17.0);
   return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
@@ -278,9 +279,8 @@ Tensor kl_div(Operand x, Operand y) {
   // cancels.
   const auto value = [](parts::Leaves in) {
     const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
-    const Tensor otherwise =
-        where(isnan(p) | isnan(q), parts::nan,
-              where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
+    const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
+                                   where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
     const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a,
                  near = abs(t) < 0.5;
     const Tensor excess =

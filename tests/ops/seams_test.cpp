@@ -461,6 +461,12 @@ const std::vector<Known>& known() {
        {{{-1.5, 0.5},
          {-4.1887902047863909846, -4.1887902047863909846, -2.3488415343354252527,
           8.8212656784282840396, 19.991372891191993332}}}},
+      // −E₁(½), …, e⁻ˣ/x, 0
+      {"igamma",
+       [](const Tensors& t) { return vt::igamma(t[0], t[1]); },
+       2,
+       {{{0, 0.5},
+         {-0.55977359477616081175, 0, -0.58675958376872604469, 1.2130613194252668472, 0}}}},
       {"bessel_i0",
        [](const Tensors& t) { return vt::bessel_i0(t[0]); },
        1,
@@ -555,9 +561,6 @@ TEST(Seams, EndsAndSteps) {
   EXPECT_EQ(slope([](Tensor x) { return vt::nextafter(x, 2.0); }, 1), 1);
   EXPECT_EQ(slope([](Tensor x) { return vt::nextafter(1.0, x); }, 2), 0);
   EXPECT_EQ(slope([](Tensor x) { return vt::polygamma(0.0, x); }, 1e-110), 1e220);
-  // −E₁(½) by mpmath
-  EXPECT_NEAR(slope([](Tensor a) { return vt::igamma(a, 0.5); }, 0), -0.55977359477616081175,
-              1e-14);
   EXPECT_EQ(slope([](Tensor x) { return vt::sici(x).first; }, inf), 0);
   EXPECT_EQ(slope([](Tensor x) { return vt::sici(x).second; }, inf), 0);
   EXPECT_TRUE(std::isnan(vt::xlogy(vt::tensor(0.0), nan).item<double>()));

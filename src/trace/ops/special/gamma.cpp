@@ -412,8 +412,11 @@ Tensor gamma_density_at_zero(const Tensor& a, const Tensor& x) {
 Tensor gamma_density_function(Leaves operands, CallSite where_called) {
   const Tensor &a = operands[0], &x = operands[1];
   const Tensor inside =
-      logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
-  const Tensor positive[] = {where(inside, a, 1.0), where(inside, x, 1.0)};
+      logical_and(logical_and(a >= 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
+  // At a = 0 it is 0, with the derivatives close by.
+  const Tensor none = equal(a, 0.0);
+  const Tensor positive[] = {where(inside, a + where(none, 1e-300, 0.0), 1.0),
+                             where(inside, x, 1.0)};
   const FlatFunction f = [](Leaves in) -> Tensors {
     return {gamma_prefix(in[0], in[1]) * (in[0] / in[1])};
   };
@@ -425,7 +428,7 @@ Tensor gamma_density_function(Leaves operands, CallSite where_called) {
       },
       positive, where_called);
   const Tensor zero = equal(x, 0.0);
-  return where(inside, density,
+  return where(inside, density - where(none, stop_gradient(density), 0.0),
                where(zero, gamma_density_at_zero(where(zero, a, 2.0), where(zero, x, 1.0)),
                      where(isnan(x + a), nan, 0.0)));
 }

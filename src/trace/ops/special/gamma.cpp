@@ -94,15 +94,16 @@ Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Te
                                                          : abs(s[2]) > size * least_part)};
     };
     const auto body = [&](Leaves s) -> Tensors {
-      const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, turning = b - m,
-                   share = m * x / below, part = share * turning;
+      const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, part = m * (b - m) * x / below;
       // not a + m − 1, which would forget a small a
-      const Tensor rest = (a + s[0]) * (a + b + s[0]) / below * (x * share), top = rest * turning;
+      const Tensor front = (a + s[0]) * (a + b + s[0]) / below, top = front * (x * part);
       const Tensor bottom = m + part + (a + m) * (lead + m * (2.0 - x)) / (below + 2.0);
       const Tensor d = 1.0 / (top * s[1] + bottom), added = -(top * s[1] * d) * s[2];
       Tensors next = {m, d, added, s[3] + added};
-      if (until == Until::slopes)
-        next.push_back(stop_gradient(abs(rest * maximum(abs(turning), 1.0) * s[1] * d) * s[4]));
+      if (until == Until::slopes) {
+        const Tensor bound = front * (x * (m * maximum(abs(b - m), 1.0) * x / below));
+        next.push_back(stop_gradient(abs(bound * s[1] * d) * s[4]));
+      }
       return next;
     };
     return {run_while("vt::betainc", going, body, init, where)[3]};

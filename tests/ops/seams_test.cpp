@@ -34,7 +34,7 @@ struct Row {
 };
 
 const std::vector<double> round_numbers = {-4, -2, -1, -0.5, 0, 0.5, 1, 2, 4};
-const std::vector<double> few = {-2, -1, 0, 0.5, 1, 2, 4};
+const std::vector<double> few = {-2, -1, -0.5, 0, 0.5, 1, 2, 4};
 
 std::vector<Row> rows() {
   std::vector<Row> all;

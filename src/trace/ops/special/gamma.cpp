@@ -670,20 +670,27 @@ struct Reflected {
   }
 };
 
+/// Whether a result has the factor sin(π t) that is 0 at a pole of Γ(t), or π in its place.
+enum class Sine { kept, left_out };
+
 /// B(a, b) where a or b is negative: Γ reflected where its operand is. NaN at the poles of Γ but
-/// ±0.
-Reflected reflected_beta(const Tensor& x, const Tensor& y) {
+/// ±0. Without the sine of a + b, which must be below ½ then, Γ(a) Γ(b) Γ(1 − a − b).
+Reflected reflected_beta(const Tensor& x, const Tensor& y, Sine sine = Sine::kept) {
   const Tensor a = minimum(x, y), b = maximum(x, y), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor both = b <= 0.0, above = s > 0.0, inverse = logical_or(both, above);
   const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };
   const Tensor p = where(inverse, -a, b), q = where(both, -b, where(above, s, -s));
   const Tensor q_off = where(both, 0.0, where(above, lost, -lost));
   const Tensor sine_a = sine_of_turns(a, number(0)),
-               sine_b = sine_of_turns(where(both, b, 0.5), number(0)),
-               sine_s = sine_of_turns(s, lost);
-  const Tensor pi = number(std::numbers::pi);
-  const Tensor front = where(both, -(pi * sine_s * (s / a) / b) / (sine_a * sine_b),
-                             where(above, -(pi / a) / sine_a, s / a * (sine_s / sine_a)));
+               sine_b = sine_of_turns(where(both, b, 0.5), number(0));
+  const Tensor pi = number(std::numbers::pi),
+               sine_s = sine == Sine::kept ? sine_of_turns(s, lost) : pi,
+               size = sine == Sine::kept ? s : where(equal(s, 0.0), -least_normal, s);
+  Tensor front_above = -(pi / a) / sine_a;
+  if (sine == Sine::left_out)
+    front_above = front_above * (pi / sin(pi * where(above, minimum(s, number(0.5)), 0.5)));
+  const Tensor front = where(both, -(pi * sine_s * (size / a) / b) / (sine_a * sine_b),
+                             where(above, front_above, size / a * (sine_s / sine_a)));
   const auto negative_pole = [](const Tensor& t) { return logical_and(t < 0.0, is_pole(t)); };
   const Tensor zero = logical_or(equal(x, 0.0), equal(y, 0.0)),
                poles = logical_or(negative_pole(a), negative_pole(b));
@@ -725,8 +732,8 @@ Tensor binomial(const Tensor& n, const Tensor& k) {
                where(logical_and(whole_numbers, abs(value) < 0x1p50), round(value), value));
 }
 
-/// Γ(x + n) / Γ(x).
-Tensor rising_factorial(const Tensor& x, const Tensor& n) {
+/// Γ(x + n) / Γ(x). Without the sine of x, which must be below ½ then, Γ(x + n) Γ(1 − x).
+Tensor rising_factorial(const Tensor& x, const Tensor& n, Sine sine_of_x = Sine::kept) {
   const Tensor end = x + n, lost = lost_in_sum(x, n, end), up = n > 0.0;
   const Tensor pole = is_pole(x), end_pole = logical_and(is_pole(end), equal(lost, 0.0)),
                poles = logical_and(pole, end_pole);
@@ -754,29 +761,48 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n) {
                         (1.0 + log_slope * lost_in_sum(from, much, at)));
   const Tensor great = where(up, start / base * quarter * quarter * quarter,
                              base / start / quarter / quarter / quarter);
-  const Tensor front =
-      where(both,
-            where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0),
-                  x / end * (sine_of_turns(x, number(0)) / sine_of_turns(end, lost))),
-            1.0);
+  const bool kept = sine_of_x == Sine::kept;
+  // −x Γ(−x) is a number at 0 too.
+  const Tensor below_zero = kept ? x : where(equal(x, 0.0), -least_normal, x);
+  const Tensor pi = number(std::numbers::pi), sine_x = kept ? sine_of_turns(x, number(0)) : pi,
+               right = kept ? number(1) : pi / sin(pi * where(left, 0.5, minimum(x, number(0.5))));
+  const Tensor front = where(both,
+                             where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0),
+                                   below_zero / end * (sine_x / sine_of_turns(end, lost))),
+                             right);
 
   // One of both negative: that one is reflected.
   const Tensor a = where(crossing, where(left, end, -end), 1.0),
-               b = where(crossing, where(left, -x, x), 1.0);
+               b = where(crossing, where(left, -below_zero, x), 1.0);
   // Γ(a) = (a − 1) Γ(a − 1), which may be no number
   const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);
   const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b),
-               sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
-  const Tensor across = where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor,
-                              -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
+               sine_end = sine_of_turns(where(left, 0.5, end), where(left, 0.0, lost));
+  const Tensor across =
+      where(left, -(below_zero * sine_x) / std::numbers::pi * gamma_b * gamma_a * a_factor,
+            -(std::numbers::pi / (end * sine_end)) / gamma_a / gamma_b / a_factor * right);
 
   // What the sum was rounded by.
   const Tensor high = digamma(where(crossing, where(left, a, 1.0 + a), low + gap));
   const Tensor low_off = where(both, where(up, -lost, 0.0), where(up, 0.0, -lost));
   const Tensor change = where(crossing, high * lost, (high - digamma(low)) * low_off);
   const Tensor value = where(crossing, across, front * where(many, great, few)) * (1.0 + change);
+  if (!kept) return value;
   const Tensor single = where(poles, value, where(pole, 0.0, where(end_pole, infinity, value)));
   return where(isnan(x + n), nan, where(equal(n, 0.0), 1.0, single));
+}
+
+/// Γ(x + n) Γ(1 − x) for x < ½; some number elsewhere.
+Tensor two_gammas(const Tensor& x, const Tensor& n, CallSite user) {
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {rising_factorial(in[0], in[1], Sine::left_out)};
+  };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    const Tensor high = digamma(in[0] + in[1]);
+    return value * (i == 1 ? high : high - digamma(1.0 - minimum(in[0], number(0.5))));
+  };
+  const Tensor operands[] = {x, n};
+  return with_slopes(f, slope, operands, user);
 }
 
 /// A function of two numbers that are broadcast and computed in f64.
@@ -789,6 +815,18 @@ Tensor of_two(const char* name, Operand& x, Operand& y, Function function, Slope
       broadcast_shape(name, std::initializer_list<Tensor>{x.tensor, y.tensor}, user);
   const Tensor operands[] = {broadcast(x.tensor, shape, user), broadcast(y.tensor, shape, user)};
   return composed(with_slopes(f, slope, operands, user));
+}
+
+/// Γ(a) Γ(b) Γ(1 − a − b) where a + b < ½ and a or b is negative; some number elsewhere.
+Tensor three_gammas(const Tensor& a, const Tensor& b, CallSite user) {
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {reflected_beta(in[0], in[1], Sine::left_out).value()};
+  };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    return value * (digamma(in[i]) - digamma(1.0 - minimum(in[0] + in[1], number(0.5))));
+  };
+  const Tensor operands[] = {a, b};
+  return with_slopes(f, slope, operands, user);
 }
 
 /// B(a, b) or log |B(a, b)|; the slopes are ψ(a) − ψ(a + b), times the result for B itself.
@@ -808,17 +846,18 @@ Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
     return where(finite, betaln_positive(where(finite, x, 1.0), where(finite, y, 1.0)),
                  where(both, nan, otherwise));
   };
-  const auto slope = [logarithm](std::size_t i, Leaves x, const Tensor& value) {
+  const CallSite user = user_line(a.where);
+  const auto slope = [logarithm, user](std::size_t i, Leaves x, const Tensor& value) {
     const Tensor s = x[0] + x[1];
     if (logarithm) return -difference_of_digamma(x[i], x[1 - i], s);
     // Where 1/Γ(a + b) may be 0, it is reflected: B ψ(a + b) = B ψ(1 − a − b) − Γ(a) Γ(b)
-    // Γ(1 − a − b) cos(π (a + b)), and Γ(b) = π / (sin(π b) Γ(1 − b)).
-    const Tensor least = minimum(x[0], x[1]), most = maximum(x[0], x[1]);
-    const Tensor left = logical_and(least < 0.0, s < 0.5), mirror = 1.0 - where(left, s, 0.5);
-    const Tensor others = vt::beta(where(left, most, 0.5), mirror) *
-                          (std::numbers::pi / sine_of_turns(where(left, least, 0.5), number(0)));
+    // Γ(1 − a − b) cos(π (a + b)).
+    const Tensor both = logical_and(x[0] > 0.0, x[1] > 0.0),
+                 left = logical_and(logical_not(both), s < 0.5);
+    const Tensor gammas = three_gammas(where(both, -0.5, x[0]), where(both, -0.25, x[1]), user);
+    const Tensor mirror = 1.0 - where(left, s, 0.5);
     return where(left,
-                 value * (digamma(x[i]) - digamma(mirror)) + others * cosine_of_turns(mirror - 1.0),
+                 value * (digamma(x[i]) - digamma(mirror)) + gammas * cosine_of_turns(1.0 - mirror),
                  -value * difference_of_digamma(x[i], x[1 - i], s));
   };
   return of_two(name, a, b, f, slope);
@@ -841,7 +880,8 @@ Tensor betaln(Operand a, Operand b) { return parts_of_gamma::beta_or_log("betaln
 
 Tensor poch(Operand a, Operand m) {
   using namespace parts_of_gamma;
-  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+  const CallSite user = detail::user_line(a.where);
+  const auto slope = [user](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &x = in[0], &n = in[1], end = x + n;
     const Tensor poles = logical_and(is_pole(x), is_pole(end));
     if (i == 1) return value * digamma(where(poles, 1.0 - end, end));
@@ -850,22 +890,24 @@ Tensor poch(Operand a, Operand m) {
     // one another.
     const Tensor left_of_half = x < 0.5, far = logical_or(n > x, minimum(x, end) <= 0.0);
     const Tensor both = logical_and(logical_and(left_of_half, end < 0.5), far),
-                 across = logical_and(logical_and(left_of_half, end >= 0.5), far);
-    const Tensor mirror = 1.0 - where(across, x, 0.0), above = where(across, end, 1.0);
-    const Tensor crossing = value * (digamma(above) - digamma(mirror)) +
-                            gamma(above) * gamma(mirror) * cosine_of_turns(where(across, x, 0.0));
+                 across = logical_and(logical_and(left_of_half, end >= 0.5), far),
+                 plain = logical_not(logical_or(across, both));
+    const Tensor gammas = two_gammas(where(poles, -0.5, x), where(poles, 0.25, n), user);
+    const Tensor mirror = 1.0 - where(plain, 0.5, x), above = where(across, end, 1.0);
+    const Tensor crossing =
+        value * (digamma(above) - digamma(mirror)) + gammas * cosine_of_turns(1.0 - mirror);
     const Tensor low = where(both, end, 0.5), steps = where(both, n, 0.0);
-    const Tensor sine = sine_of_turns(where(poles, 0.5, low), number(0));
-    const Tensor turned = where(poles, 0.0, std::numbers::pi * sine_of_turns(steps, number(0)));
+    const Tensor turned = where(poles, 0.0, sine_of_turns(steps, number(0))) /
+                          sine_of_turns(where(poles, 0.5, low), number(0));
     const Tensor left =
         value * difference_of_digamma(where(both, 1.0 - x, 0.5), -steps, 1.0 - low) +
-        vt::poch(1.0 - low, steps) * turned / (sine * sine);
-    const Tensor plain = logical_not(logical_or(across, both));
+        gammas * turned;
     const Tensor right = value * difference_of_digamma(where(plain, x, 1.0), where(plain, n, 0.0),
                                                        where(plain, end, 1.0));
     return where(across, crossing, where(both, left, right));
   };
-  return of_two("poch", a, m, rising_factorial, slope);
+  const auto f = [](const Tensor& x, const Tensor& n) { return rising_factorial(x, n); };
+  return of_two("poch", a, m, f, slope);
 }
 
 Tensor binom(Operand n, Operand k) {

@@ -46,6 +46,7 @@ struct LuResult {
   Tensor permutation;  ///< i32[..., m]: row i of L U is row permutation[i] of x
 };
 /// Gaussian elimination with partial pivoting. A singular matrix has a zero on the diagonal of U.
+/// Pivots of complex matrices are the largest by modulus; LAPACK, and so JAX, takes |re| + |im|.
 /// Source: JAX `lax.linalg.lu`.
 LuResult lu(Operand x);
 /// (lu, pivots), for lu_solve. Source: SciPy.

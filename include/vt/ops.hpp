@@ -167,13 +167,13 @@ Tensor maximum(Operand a, Operand b);       ///< NaN if either is NaN (vt::max r
 Tensor minimum(Operand a, Operand b);       ///< … or the lesser, NaN too
 Tensor atan2(Operand y, Operand x);         ///< the angle of (x, y), in −π … π
 Tensor hypot(Operand a, Operand b);  ///< √(a² + b²) without overflow; derivatives are 0 at (0, 0)
-Tensor nextafter(Operand a, Operand b);            ///< the next float after a towards b
+Tensor nextafter(Operand a, Operand b);  ///< the next float after a towards b; slope 1 by a
 Tensor copysign(Operand magnitude, Operand sign);  ///< |magnitude| with the sign of `sign`
 Tensor logaddexp(Operand a, Operand b);            ///< log(eᵃ + eᵇ) without overflow
-Tensor xlogy(Operand x, Operand y);                ///< x·log(y), 0 where x is 0
-Tensor xlog1py(Operand x, Operand y);              ///< x·log(1 + y), 0 where x is 0
-Tensor heaviside(Operand x, Operand at_zero);      ///< 0 below 0, 1 above, `at_zero` at 0
-Tensor squared_difference(Operand a, Operand b);   ///< |a − b|²
+Tensor xlogy(Operand x, Operand y);                ///< x·log(y), 0 where x is 0 (unless y is NaN)
+Tensor xlog1py(Operand x, Operand y);          ///< x·log(1 + y), 0 where x is 0 (unless y is NaN)
+Tensor heaviside(Operand x, Operand at_zero);  ///< 0 below 0, 1 above, `at_zero` at 0
+Tensor squared_difference(Operand a, Operand b);  ///< |a − b|²
 Tensor equal(Operand a, Operand b);
 Tensor not_equal(Operand a, Operand b);
 Tensor less(Operand a, Operand b);

@@ -100,7 +100,7 @@ Tensor entr(Operand x);              ///< −x·log(x); 0 at 0, −∞ below
 /// x·log(x / y); 0 where x is 0 and y ≥ 0; ∞ where either is below 0, or y alone is 0.
 Tensor rel_entr(Operand x, Operand y);
 Tensor kl_div(Operand x, Operand y);  ///< rel_entr(x, y) − x + y
-Tensor sinc(Operand x);               ///< sin(πx)/(πx)
+Tensor sinc(Operand x);               ///< sin(πx)/(πx); NaN at ±∞, as in NumPy
 
 /// The names of SciPy and jax.scipy.special.
 namespace special {

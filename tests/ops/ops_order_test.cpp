@@ -2,6 +2,7 @@
 // derivatives, fixed sizes under transforms, and what is refused.
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <numeric>
 
 #include "support/message.hpp"
@@ -38,6 +39,15 @@ TEST(Order, SameAsJax) {
   EXPECT_EQ(ints(few.counts), (std::vector<int>{1, 2, 2}));
   EXPECT_EQ(apart.values.size(), 6);
   EXPECT_EQ(ints(apart.inverse), (std::vector<int>{4, 3, 2, 1, 1, 2, 5, 0}));
+}
+
+TEST(Order, ComplexNaNsAreOneValue) {
+  using Complex = std::complex<double>;
+  const Tensor x =
+      tensor(std::vector<Complex>{{1, 0}, {nan, 0}, {2, 1}, {0, nan}, {nan, nan}, {1, 0}}, {6});
+  EXPECT_EQ(unique(x).size(), 3);
+  EXPECT_EQ(ints(unique_all(x).counts), (std::vector<int>{2, 1, 3}));
+  EXPECT_EQ(unique(x, {.equal_nan = false}).size(), 5);
 }
 
 TEST(Order, SeveralOperandsAndKeys) {

@@ -497,7 +497,7 @@ TEST(SpecialValues, OfOneOperand) {
        {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0.5}, {-inf, -0.5}, {nan, nan}}},
       {"spence", vt::spence, {{1, 0}, {inf, -inf}, {-1, nan}, {nan, nan}}},
       {"entr", vt::entr, {{0, 0}, {1, -0.0}, {-1, -inf}, {inf, -inf}, {nan, nan}}},
-      {"sinc", vt::sinc, {{0, 1}, {inf, 0}, {-inf, 0}, {nan, nan}}},
+      {"sinc", vt::sinc, {{0, 1}, {inf, nan}, {-inf, nan}, {nan, nan}}},
       {"factorial",
        vt::factorial,
        {{0, 1},

@@ -529,6 +529,7 @@ inline const std::map<Op, Cases>& table() {
     t[Op::max] = binary(-2, 2, -2, 2);
     t[Op::min] = binary(-2, 2, -2, 2);
     t[Op::atan2] = binary(-2, 2, -2, 2);
+    t[Op::nextafter] = binary(-2, 2, -2, 2);
     t[Op::select] = selects();
 
     t[Op::reduce_sum] = over_axes(-2, 2, false);
@@ -634,7 +635,6 @@ inline const std::vector<Op> without_derivative = {Op::input,
                                                    Op::popcount,
                                                    Op::clz,
                                                    Op::bitcast,
-                                                   Op::nextafter,
                                                    Op::eq,
                                                    Op::ne,
                                                    Op::lt,

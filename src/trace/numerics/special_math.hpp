@@ -375,15 +375,31 @@ inline constexpr double bernoulli_over_factorial[] = {1.0 / 12,
                                                       -1.0 / 2950130727918.16422450,
                                                       1.0 / 116467828143500.672487,
                                                       -1.0 / 4597978722407472.61055};
-inline constexpr int zeta_terms = 12;        ///< that are added up one by one, at least
-inline constexpr double zeta_lowest = -1e6;  ///< as the sum has that many terms
+inline constexpr int zeta_terms = 12;  ///< that are added up one by one, at least
+/// Below this not all the terms from q on are added up.
+inline constexpr double zeta_lowest = -64;
+
+/// Σ (a + k)^power over k ≥ 0 for a ≥ zeta_terms, by Euler and Maclaurin.
+template <class N>
+N zeta_tail(N a, N power) {
+  const N inverse = 1.0 / a, square = inverse * inverse;
+  const N b = pow_of(a, power + 1.0);  // exact; a^-s itself vanishes long before the tail does
+  N term = -power * inverse, rest = like(a, 0.5);
+  for (int k = 0; k < 10; ++k) {
+    rest = rest + term * bernoulli_over_factorial[k];
+    term = term * ((2.0 * k + 1.0) - power) * ((2.0 * k + 2.0) - power) * square;
+  }
+  return select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
+}
 
 /// Σ (q + k)^−s over k ≥ 0: NaN for s < 1, ∞ for s = 1 and where q is 0 or a negative integer; for
-/// other negative q NaN unless s is an integer. By Euler and Maclaurin.
+/// other negative q NaN unless s is an integer.
 template <class N>
 N zeta(N s, N q) {
-  const auto usable = (q > zeta_lowest) & (s > 1.0);
-  const N from = select(usable, q, like(q, 1.0)),
+  // Far on the left the terms begin near 0 instead, at `start`.
+  const auto usable = s > 1.0, far = q < zeta_lowest;
+  const N fraction = select(far, q - round_of(q), q), start = fraction - 24.0;
+  const N from = select(usable, select(far, start, q), like(q, 1.0)),
           power = select(usable, -at_most(s, 1e30), like(s, -2.0));
   // q + k is rounded: what is lost of it comes back through the derivative of the power.
   const N sum = iterate(
@@ -399,17 +415,20 @@ N zeta(N s, N q) {
   // The first place after them.
   const N missing = at_least(zeta_terms - from, static_cast<double>(zeta_terms));
   const N count = select(missing > trunc(missing), trunc(missing) + 1.0, missing);
-  const N a = from + count, inverse = 1.0 / a, square = inverse * inverse;
-  const N b = pow_of(a, power + 1.0);  // exact; a^-s itself vanishes long before the tail does
-  N term = -power * inverse, rest = like(q, 0.5);
-  for (int k = 0; k < 10; ++k) {
-    rest = rest + term * bernoulli_over_factorial[k];
-    term = term * ((2.0 * k + 1.0) - power) * ((2.0 * k + 2.0) - power) * square;
-  }
-  N result = sum + select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
+  N result = sum + zeta_tail(from + count, power);
+  // Those between q and `start`, which are as many powers of positive numbers: the difference of
+  // two tails.
+  const N between = iterate(
+      like(q, 0.0), q, [&](const N& k) { return far & (k < 2.0); },
+      [&](const N& so_far, const N& k) {
+        return zeta_tail(select(equal(k, 0.0), 1.0 - start, 1.0 - q), power) - so_far;
+      });
+  const N half = 0.5 * s;
+  result =
+      select(far, select(equal(half, trunc(half)), result - between, result + between), result);
   result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, nan));
-  result = select(q > 0.0, result, select(equal(q, trunc(q)), like(s, infinity), result));
-  result = select(q > zeta_lowest, result, like(s, nan));
+  result =
+      select(q > 0.0, result, select(equal(fraction, trunc(fraction)), like(s, infinity), result));
   return select(s > 1.0, select(equal(q, infinity), like(q, 0.0), result),
                 select(equal(s, 1.0), like(s, infinity), like(s, nan)));
 }

@@ -236,7 +236,7 @@ Tensor floor_divide(Operand a, Operand b) {
   // Through the remainder, which is exact: floor(x / y) is one off where the quotient rounds up to
   // an integer.
   const Tensor q = (x - r) / y;
-  return where(y == 0, x / y, round(q - where(crosses, 1, 0)));
+  return where(y == 0, stop_gradient(x / y), round(q - where(crosses, 1, 0)));
 }
 
 Tensor remainder(Operand a, Operand b) {
@@ -319,16 +319,16 @@ Tensor logaddexp(Operand a, Operand b) {
 Tensor xlogy(Operand x, Operand y) {
   const detail::UserLine line(x.where);
   ew::meet("xlogy", ew::Takes::floats, x, y);
-  // 0 · log(y) is 0 whatever y is; where the logarithm is finite nothing needs guarding, and d/dx
-  // stays log(y).
-  const Tensor good = (y.tensor > 0) & isfinite(y.tensor);
-  return x.tensor * log(where((x.tensor == 0) & !good, 1.0, y.tensor));
+  // 0 · log(y) is 0 whatever number y is; where the logarithm is finite or NaN nothing needs
+  // guarding, and d/dx stays log(y).
+  const Tensor guarded = (y.tensor <= 0) | isinf(y.tensor);
+  return x.tensor * log(where((x.tensor == 0) & guarded, 1.0, y.tensor));
 }
 Tensor xlog1py(Operand x, Operand y) {
   const detail::UserLine line(x.where);
   ew::meet("xlog1py", ew::Takes::floats, x, y);
-  const Tensor good = (y.tensor > -1) & isfinite(y.tensor);
-  return x.tensor * log1p(where((x.tensor == 0) & !good, 0.0, y.tensor));
+  const Tensor guarded = (y.tensor <= -1) | isinf(y.tensor);
+  return x.tensor * log1p(where((x.tensor == 0) & guarded, 0.0, y.tensor));
 }
 Tensor heaviside(Operand x, Operand at_zero) {
   const detail::UserLine line(x.where);

@@ -204,7 +204,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   const Tensor before = detail::sliced(in_order, 0, 0, a.n - 1, 1, w),
                after = detail::sliced(in_order, 0, 1, a.n, 1, w);
   Tensor differs = not_equal(after, before);
-  if (is_float(dtype) && options.equal_nan)
+  if (is_inexact(dtype) && options.equal_nan)
     differs = differs & logical_not(isnan(after) & isnan(before));
   const Tensor is_first = concatenate({full({1}, true), any(differs, 1)}, 0, w);
   const Tensor rank = cumsum(detail::cast(is_first, numbers.dtype(), w)) - 1, count = rank[-1] + 1;

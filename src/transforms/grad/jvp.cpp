@@ -146,10 +146,13 @@ inline Tensor sign(const JvpCall& c) {
   return result(c) * Val(binary(Op::complex, zero, turn));
 }
 
-/// 1 − x². On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the zero beside x
-/// tells the side, which 1 − x and x + 1 would
-/// lose: 0 − 0 and −0 + 0 are +0. `x − −1` keeps it.
-inline Val one_minus_square(const JvpCall& c) { return -((primal(c) - 1.0) * (primal(c) - -1.0)); }
+/// 1 − x², +0 at ±1. On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the
+/// zero beside x tells the side, which 1 − x and x + 1 would lose: 0 − 0 and −0 + 0 are +0. `x −
+/// −1` keeps it.
+inline Val one_minus_square(const JvpCall& c) {
+  if (!is_complex(c.y.dtype())) return (1.0 - primal(c)) * (1.0 + primal(c));
+  return -((primal(c) - 1.0) * (primal(c) - -1.0));
+}
 
 inline constexpr double ln2 = std::numbers::ln2, inv_sqrtpi = std::numbers::inv_sqrtpi;
 
@@ -243,11 +246,13 @@ inline Tensor dawsn(const JvpCall& c) {
   return slope_near_and_far(c, unary(Op::abs, c.x[0]), 1, -1);
 }
 
-/// −½√π exp(y²), of which y's last digit would be magnified: exp(−y²) is q / erfcx(y).
+/// −½√π exp(y²), of which y's last digit would be magnified: exp(−y²) is q / erfcx(y). The sides of
+/// 1 are told apart without |y|, so that either form's derivatives are the function's at 1 too.
 inline Tensor erfc_inv(const JvpCall& c) {
   const Tensor one = scalar(c.y.dtype(), 1), zero = scalar(c.y.dtype(), 0);
-  const Val tail = choose(binary(Op::lt, c.x[0], one), c.x[0], 2.0 - primal(c)),
-            scaled = unary(Op::erfcx, unary(Op::abs, c.y));
+  const Tensor below = binary(Op::lt, c.x[0], one);
+  const Val tail = choose(below, c.x[0], 2.0 - primal(c)),
+            scaled = unary(Op::erfcx, choose(below, c.y, -result(c)));
   return tangent(c) *
          (-0.5 / inv_sqrtpi * Val(choose(binary(Op::eq, tail, zero), one, scaled)) / tail);
 }
@@ -288,6 +293,8 @@ inline Tensor bessel_y0(const JvpCall& c) {
 inline Tensor bessel_y1(const JvpCall& c) {
   return tangent(c) * (Val(unary(Op::bessel_y0, c.x[0])) - result(c) / primal(c));
 }
+/// A unit in the last place is a constant.
+inline Tensor nextafter(const JvpCall& c) { return c.t[0]; }
 inline Tensor convert(const JvpCall& c) { return convert_to(c.t[0], c.y.dtype()); }
 inline Tensor max(const JvpCall& c) { return greater(c, Op::gt); }
 inline Tensor min(const JvpCall& c) { return greater(c, Op::lt); }
@@ -380,7 +387,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::max, max},
     {Op::min, min},
     {Op::atan2, atan2},
-    {Op::nextafter, zero_tangent},
+    {Op::nextafter, nextafter},
     {Op::zeta, zeta},
     {Op::eq, zero_tangent},
     {Op::ne, zero_tangent},

@@ -817,15 +817,31 @@ constexpr int zeta_terms = 12;
     {"zeta_lowest",
      "",
      R"cuda(
-constexpr double zeta_lowest = -1e6;
+constexpr double zeta_lowest = -64;
+)cuda"},
+    {"zeta_tail",
+     "bernoulli_over_factorial",
+     R"cuda(
+template <class N>
+ static __device__ N zeta_tail(N a, N power) {
+ const N inverse = 1.0 / a, square = inverse * inverse;
+ const N b = pow_of(a, power + 1.0);
+ N term = -power * inverse, rest = like(a, 0.5);
+ for (int k = 0; k < 10; ++k) {
+ rest = rest + term * bernoulli_over_factorial[k];
+ term = term * ((2.0 * k + 1.0) - power) * ((2.0 * k + 2.0) - power) * square;
+}
+ return select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
+}
 )cuda"},
     {"zeta",
-     "bernoulli_over_factorial zeta_terms zeta_lowest",
+     "zeta_terms zeta_lowest zeta_tail",
      R"cuda(
 template <class N>
  static __device__ __noinline__ N zeta(N s, N q) {
- const auto usable = (q > zeta_lowest) & (s > 1.0);
- const N from = select(usable, q, like(q, 1.0)),
+ const auto usable = s > 1.0, far = q < zeta_lowest;
+ const N fraction = select(far, q - round_of(q), q), start = fraction - 24.0;
+ const N from = select(usable, select(far, start, q), like(q, 1.0)),
  power = select(usable, -at_most(s, 1e30), like(s, -2.0));
  const N sum = iterate(
  like(q, 0.0), from,
@@ -839,17 +855,18 @@ template <class N>
 });
  const N missing = at_least(zeta_terms - from, static_cast<double>(zeta_terms));
  const N count = select(missing > trunc(missing), trunc(missing) + 1.0, missing);
- const N a = from + count, inverse = 1.0 / a, square = inverse * inverse;
- const N b = pow_of(a, power + 1.0);
- N term = -power * inverse, rest = like(q, 0.5);
- for (int k = 0; k < 10; ++k) {
- rest = rest + term * bernoulli_over_factorial[k];
- term = term * ((2.0 * k + 1.0) - power) * ((2.0 * k + 2.0) - power) * square;
-}
- N result = sum + select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
+ N result = sum + zeta_tail(from + count, power);
+ const N between = iterate(
+ like(q, 0.0), q, [&](const N& k) { return far & (k < 2.0); },
+ [&](const N& so_far, const N& k) {
+ return zeta_tail(select(equal(k, 0.0), 1.0 - start, 1.0 - q), power) - so_far;
+});
+ const N half = 0.5 * s;
+ result =
+ select(far, select(equal(half, trunc(half)), result - between, result + between), result);
  result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, (f64)VT_NAN));
- result = select(q > 0.0, result, select(equal(q, trunc(q)), like(s, (f64)VT_INF), result));
- result = select(q > zeta_lowest, result, like(s, (f64)VT_NAN));
+ result =
+ select(q > 0.0, result, select(equal(fraction, trunc(fraction)), like(s, (f64)VT_INF), result));
  return select(s > 1.0, select(equal(q, (f64)VT_INF), like(q, 0.0), result),
  select(equal(s, 1.0), like(s, (f64)VT_INF), like(s, (f64)VT_NAN)));
 }

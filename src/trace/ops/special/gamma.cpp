@@ -22,7 +22,7 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity(),
 constexpr double least_normal = std::numeric_limits<double>::min();
 /// Terms below this part of the sum are its last digit; the derivatives' terms are larger by a
 /// logarithm.
-inline constexpr double least_part = 0x1p-62;
+inline constexpr double least_part = 0x1p-62, least_part_of_slopes = 0x1p-80;
 
 /// Σ xⁿ / ((a + 1) … (a + n)) and its derivative by a, where `needed`; else 1 and 0.
 Tensors gamma_series(const Tensor& a, const Tensor& x, const Tensor& needed, CallSite where) {
@@ -74,24 +74,37 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, C
   return for_each_element(loop, operands, where);
 }
 
+/// What a loop is run for: its value, or derivatives of whatever order.
+enum class Until { value, slopes };
+
 /// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean;
-/// `lead` = a (1 − x) − b x + 1.
+/// `lead` = a (1 − x) − b x + 1. At whole b the factor b − m ends it, but not its derivatives by b:
+/// these go on until what is added would be small with 1 in place of that factor.
 Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead,
-                     const Tensor& needed, CallSite where) {
-  const FlatFunction loop = [where](Leaves in) -> Tensors {
+                     const Tensor& needed, Until until, CallSite where) {
+  const FlatFunction loop = [until, where](Leaves in) -> Tensors {
     const Tensor a = in[0], b = in[1], x = in[2], lead = in[3], needed = in[4];
     const Tensor d = 1.0 / (a * lead / (a + 1.0));
-    const Tensors init = {number(0), d, d, d};
+    // m, the denominator's inverse, what was added last, the sum, and a bound of the second last
+    Tensors init = {number(0), d, d, d};
+    if (until == Until::slopes) init.push_back(abs(d));
     const auto going = [&](Leaves s) -> Tensors {
-      return {logical_and(needed, abs(s[2]) > abs(s[3]) * least_part)};
+      const Tensor size = abs(s[3]);
+      return {logical_and(needed, until == Until::slopes ? s[4] > size * least_part_of_slopes
+                                                         : abs(s[2]) > size * least_part)};
     };
     const auto body = [&](Leaves s) -> Tensors {
       const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, part = m * (b - m) * x / below;
       // not a + m − 1, which would forget a small a
-      const Tensor top = (a + s[0]) * (a + b + s[0]) / below * (x * part);
+      const Tensor front = (a + s[0]) * (a + b + s[0]) / below, top = front * (x * part);
       const Tensor bottom = m + part + (a + m) * (lead + m * (2.0 - x)) / (below + 2.0);
       const Tensor d = 1.0 / (top * s[1] + bottom), added = -(top * s[1] * d) * s[2];
-      return {m, d, added, s[3] + added};
+      Tensors next = {m, d, added, s[3] + added};
+      if (until == Until::slopes) {
+        const Tensor bound = front * (x * (m * maximum(abs(b - m), 1.0) * x / below));
+        next.push_back(stop_gradient(abs(bound * s[1] * d) * s[4]));
+      }
+      return next;
     };
     return {run_while("vt::betainc", going, body, init, where)[3]};
   };
@@ -293,14 +306,17 @@ Tensor beta_prefix_value(const Tensor& a, const Tensor& b, const Tensor& x) {
   const Tensor stars = gamma_star(S.value) / (gamma_star(A) * gamma_star(B));
   return where(direct, low, high * stars * sqrt(A * (B / (2 * std::numbers::pi * S.value))));
 }
+/// The slope of its logarithm by a or b.
+Tensor log_slope_of_beta(std::size_t i, Leaves in) {
+  return digamma(in[0] + in[1]) - digamma(in[i]) + (i == 0 ? log(in[2]) : log1p(-in[2]));
+}
 Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
   const FlatFunction f = [](Leaves in) -> Tensors {
     return {beta_prefix_value(in[0], in[1], in[2])};
   };
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &a = in[0], &b = in[1], &x = in[2];
-    if (i == 2) return value * (a / x - b / (1.0 - x));
-    return value * (digamma(a + b) - digamma(in[i]) + (i == 0 ? log(x) : log1p(-x)));
+    return value * (i == 2 ? a / x - b / (1.0 - x) : log_slope_of_beta(i, in));
   };
   const Tensor operands[] = {a, b, x};
   return with_slopes(f, slope, operands, user);
@@ -365,7 +381,10 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, CallSite user) {
   const Tensor logarithm = log(r.x);
   const Tensor below = -(r.x / r.a) * ((logarithm - digamma(r.a + 1.0)) * series[0] + series[1]);
   const Tensor above = r.x * ((logarithm - digamma(r.a)) * fraction[0] + fraction[1]);
-  const Tensor edge = where(logical_and(equal(x, 0.0), a > 0.0), 0.0, nan);
+  // At x = 0 what −x (log x − ψ(a + 1)) / a begins with; NaN whose derivatives are NaN too.
+  const Tensor zero = logical_and(equal(x, 0.0), a > 0.0), A = where(zero, a, 1.0),
+               X = where(zero, x, 1.0);
+  const Tensor edge = where(zero, (entr(X) + X * digamma(A + 1.0)) / A, nan * (a + x));
   return where(r.inside, where(r.by_series, below, above), edge);
 }
 
@@ -376,24 +395,70 @@ Tensor sample_slope_function(Leaves operands, CallSite where) {
   return by_forward_mode(f, operands, where);
 }
 
-/// The density of the gamma distribution.
-Tensor gamma_density(const Tensor& a, const Tensor& x) {
-  const Tensor inside =
-      logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
-  const Tensor A = where(inside, a, 1.0), X = where(inside, x, 1.0);
-  const Tensor at_zero = where(a < 1.0, infinity, where(equal(a, 1.0), 1.0, 0.0));
-  return where(inside, gamma_prefix(A, X) * (A / X),
-               where(equal(x, 0.0), at_zero, where(isnan(x + a), nan, 0.0)));
+/// How many derivatives densities have at the ends of their range.
+inline constexpr int end_derivatives = 5;
+
+/// At x = 0 the density of the gamma distribution, xᵃ⁻¹ e⁻ˣ / Γ(a), as a product whose derivatives
+/// by x are right there: e⁻ˣ as a polynomial, and 1/Γ(a) for whole a, as for others the product is
+/// 0 or ∞ anyway. By a it is constant.
+Tensor gamma_density_at_zero(const Tensor& a, const Tensor& x) {
+  Tensor series = number(1), factor = number(1);
+  for (int k = end_derivatives; k >= 1; --k) {
+    series = 1.0 - x / static_cast<double>(k) * series;
+    factor = where(a > k + 0.5, factor * (1.0 / k), factor);
+  }
+  return pow(x, stop_gradient(a) - 1.0) * series * factor;
 }
-Tensor gamma_density_function(Leaves operands, CallSite where) {
-  const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_density(in[0], in[1])}; };
+/// The density of the gamma distribution.
+Tensor gamma_density_function(Leaves operands, CallSite where_called) {
+  const Tensor &a = operands[0], &x = operands[1];
+  const Tensor inside =
+      logical_and(logical_and(a >= 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
+  // At a = 0 it is 0, with the derivatives close by.
+  const Tensor none = equal(a, 0.0);
+  const Tensor positive[] = {where(inside, a + where(none, 1e-300, 0.0), 1.0),
+                             where(inside, x, 1.0)};
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {gamma_prefix(in[0], in[1]) * (in[0] / in[1])};
+  };
   // log x − ψ(a) and (a − 1)/x − 1 times the density
-  return with_slopes(
+  const Tensor density = with_slopes(
       f,
       [](std::size_t i, Leaves x, const Tensor& density) {
         return density * (i == 0 ? log(x[1]) - digamma(x[0]) : (x[0] - 1.0) / x[1] - 1.0);
       },
-      operands, where);
+      positive, where_called);
+  const Tensor zero = equal(x, 0.0);
+  return where(inside, density - where(none, stop_gradient(density), 0.0),
+               where(zero, gamma_density_at_zero(where(zero, a, 2.0), where(zero, x, 1.0)),
+                     where(isnan(x + a), nan, 0.0)));
+}
+
+/// xᵃ e⁻ˣ / Γ(a + 1) with its slopes.
+Tensor gamma_prefix(const Tensor& a, const Tensor& x, CallSite user) {
+  const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_prefix(in[0], in[1])}; };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    return value * (i == 0 ? log(in[1]) - digamma(in[0] + 1.0) : in[0] / in[1] - 1.0);
+  };
+  const Tensor operands[] = {a, x};
+  return with_slopes(f, slope, operands, user);
+}
+/// ∂P/∂a, in which nothing is divided by a: its limit at a = 0 is what it is close by. 0 at x = 0.
+Tensor incomplete_gamma_by_a(Leaves operands, CallSite user) {
+  const FlatFunction f = [user](Leaves in) -> Tensors {
+    const Tensor a = in[0] + where(equal(in[0], 0.0), 1e-300, 0.0);
+    const GammaRange r = gamma_range(a, in[1]);
+    const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
+    const Tensors fraction =
+        gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
+                       logical_and(r.inside, logical_not(r.by_series)), user);
+    const Tensor relative = log(r.x) - digamma(r.a + 1.0);
+    const Tensor below = relative * series[0] + series[1],
+                 above = -((r.a * relative + 1.0) * fraction[0] + r.a * fraction[1]);
+    const Tensor inside = gamma_prefix(r.a, r.x, user) * where(r.by_series, below, above);
+    return {where(r.inside, inside, 0.0)};
+  };
+  return by_forward_mode(f, operands, user);
 }
 
 Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool upper) {
@@ -402,10 +467,12 @@ Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool 
   const FlatFunction f = [upper, where](Leaves in) -> Tensors {
     return {incomplete_gamma(in[0], in[1], upper, where)};
   };
-  const auto slope = [upper, where](std::size_t i, Leaves x, const Tensor&) {
-    const Tensor density = gamma_density_function(x, where);
-    const Tensor rising = i == 1 ? density : -(density * sample_slope_function(x, where));
-    return upper ? -rising : rising;
+  const auto slope = [upper, where](std::size_t i, Leaves in, const Tensor&) {
+    const Tensor &a = in[0], &x = in[1];
+    // NaN to all orders outside
+    const Tensor valid = logical_and(logical_and(a >= 0.0, x >= 0.0), a + x > 0.0);
+    const Tensor sign = formulas::where(valid, upper ? -1.0 : 1.0, nan);
+    return sign * (i == 0 ? incomplete_gamma_by_a(in, where) : gamma_density_function(in, where));
   };
   const Shape shape =
       broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
@@ -456,7 +523,24 @@ Tensor exponential_integral_function(Leaves operands, CallSite user) {
 
 // --- the incomplete beta function ----------------------------------------------------------------
 
-Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
+/// The incomplete beta function or its density, xᵃ⁻¹ (1 − x)ᵇ⁻¹ / B(a, b), at x = 0, as a product
+/// whose derivatives are right there, as for the gamma distribution.
+enum class Form { integral, density };
+Tensor beta_at_zero(const Tensor& a, const Tensor& b, const Tensor& x, Form form) {
+  const bool integral = form == Form::integral;
+  const Tensor order = stop_gradient(a);
+  Tensor term = number(1), sum = integral ? 1.0 / order : number(1), factor = b;
+  for (int n = 1; n <= end_derivatives; ++n) {
+    const auto k = static_cast<double>(n);
+    term = term * ((k - b) / k) * x;
+    sum = sum + (integral ? term / (order + k) : term);
+    factor = where(order > k + 0.5, factor * (b + k) * (1.0 / k), factor);
+  }
+  return pow(x, integral ? order : order - 1.0) * sum * factor;
+}
+
+Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Until until,
+                       CallSite user) {
   const auto positive = [](const Tensor& t) { return logical_and(t > 0.0, t < infinity); };
   const Tensor inside =
       logical_and(logical_and(positive(a), positive(b)), logical_and(x > 0.0, x < 1.0));
@@ -468,7 +552,7 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, CallSi
                   logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
   const Tensor d = beyond_mean(A, B, X, mirror).value, lead = 1.0 - where(beyond, -d, d);
   const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B),
-                                        where(beyond, mirror, X), lead, inside, user);
+                                        where(beyond, mirror, X), lead, inside, until, user);
   const Tensor part = beta_prefix(A, B, X, user) * fraction;
   const Tensor edge_a = equal(a, 0.0), edge_b = equal(b, 0.0);
   const Tensor at_zero = where(equal(x, 0.0), 0.0, 1.0);
@@ -479,41 +563,62 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, CallSi
             where(equal(x, 1.0), 1.0, where(logical_and(a < infinity, b < infinity), edge, nan)));
   const Tensor valid =
       logical_and(logical_and(a >= 0.0, b >= 0.0), logical_and(x >= 0.0, x <= 1.0));
-  return where(inside, where(beyond, 1.0 - part, part),
-               where(logical_and(valid, logical_not(logical_and(edge_a, edge_b))), ends, nan));
+  const Tensor known = logical_and(valid, logical_not(logical_and(edge_a, edge_b)));
+  const Tensor result = where(inside, where(beyond, 1.0 - part, part), where(known, ends, nan));
+  if (until == Until::value) return result;
+  // What derivatives need at the ends, and NaN to all orders outside.
+  const Tensor left = equal(x, 0.0), at_end = logical_and(known, logical_or(left, equal(x, 1.0)));
+  const Tensor distance = where(at_end, where(left, x, 1.0 - x), 1.0);
+  const Tensor from_end = beta_at_zero(where(at_end, where(left, a, b), 1.0), where(left, b, a),
+                                       distance, Form::integral);
+  return where(at_end, where(left, from_end, 1.0 - from_end), result) * where(valid, 1.0, nan);
 }
 
 /// The density of the beta distribution.
 Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, CallSite user) {
-  const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5);
-  const auto at_end = [](const Tensor& own, const Tensor& other) {
-    return where(own < 1.0, infinity, where(equal(own, 1.0), other, 0.0));
+  const Tensor inside = logical_and(x > 0.0, x < 1.0);
+  const Tensor left = equal(x, 0.0), end = logical_or(left, equal(x, 1.0));
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {beta_prefix_value(in[0], in[1], in[2]) / (in[2] * (1.0 - in[2]))};
   };
-  const Tensor ends = where(equal(x, 0.0), at_end(a, b), where(equal(x, 1.0), at_end(b, a), nan));
-  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), ends);
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    const Tensor &a = in[0], &b = in[1], &x = in[2];
+    return value * (i == 2 ? (a - 1.0) / x - (b - 1.0) / (1.0 - x) : log_slope_of_beta(i, in));
+  };
+  const Tensor operands[] = {a, b, where(inside, x, 0.5)};
+  const Tensor at_end = beta_at_zero(where(end, where(left, a, b), 2.0), where(left, b, a),
+                                     where(end, where(left, x, 1.0 - x), 1.0), Form::density);
+  // NaN to all orders outside
+  const Tensor valid = logical_and(logical_and(a >= 0.0, b >= 0.0), logical_or(inside, end));
+  return where(inside, with_slopes(f, slope, operands, user), at_end) * where(valid, 1.0, nan);
 }
 
 Tensor incomplete_beta_function(Leaves operands, CallSite where) {
-  const FlatFunction f = [where](Leaves in) -> Tensors {
-    return {incomplete_beta(in[0], in[1], in[2], where)};
+  const auto by = [where](Until until) -> FlatFunction {
+    return [until, where](Leaves in) -> Tensors {
+      return {incomplete_beta(in[0], in[1], in[2], until, where)};
+    };
   };
+  const FlatFunction f = by(Until::value), further = by(Until::slopes);
   const FlatFunction density = [where](Leaves in) -> Tensors {
     return {beta_density(in[0], in[1], in[2], where)};
   };
-  const auto slope = [f, density, where](std::size_t i, Leaves x, const Tensor&) {
-    return by_forward_mode(i == 2 ? density : partial(f, i, where), x, where);
+  const auto slope = [further, density, where](std::size_t i, Leaves x, const Tensor&) {
+    return by_forward_mode(i == 2 ? density : partial(further, i, where), x, where);
   };
   return with_slopes(f, slope, operands, where);
 }
 
 // --- the beta function, binomials and quotients of gamma functions -------------------------------
 
-/// sin(π (x + lost))
-Tensor sine_of_turns(const Tensor& x, const Tensor& lost) {
+/// The sine or cosine of π (x + lost).
+Tensor of_turns(Tensor (*function)(Operand), const Tensor& x, const Tensor& lost) {
   const Tensor nearest = stop_gradient(round(x));
-  const Tensor sine = sin(std::numbers::pi * ((x - nearest) + lost));
-  return where(equal(mod(nearest, 2.0), 0.0), sine, -sine);
+  const Tensor size = function(std::numbers::pi * ((x - nearest) + lost));
+  return where(equal(mod(nearest, 2.0), 0.0), size, -size);
 }
+Tensor sine_of_turns(const Tensor& x, const Tensor& lost) { return of_turns(sin, x, lost); }
+Tensor cosine_of_turns(const Tensor& x) { return of_turns(cos, x, number(0)); }
 Tensor is_pole(const Tensor& x) { return logical_and(x <= 0.0, equal(x - floor(x), 0.0)); }
 /// ψ(a + b) − ψ(a) for a > 0, b ≥ 0, which may agree in nearly all digits: eight steps up, and the
 /// difference of what the asymptotic series are from there on, term by term.
@@ -538,8 +643,8 @@ Tensor rise_of_digamma(const Tensor& a, const Tensor& b) {
 /// ψ(x + n) − ψ(x).
 Tensor difference_of_digamma(const Tensor& x, const Tensor& n, const Tensor& end) {
   const Tensor up = n >= 0.0, positive = logical_and(x > 0.0, end > 0.0);
-  const Tensor rise =
-      rise_of_digamma(where(positive, where(up, x, end), 1.0), where(positive, abs(n), 1.0));
+  const Tensor rise = rise_of_digamma(where(positive, where(up, x, end), 1.0),
+                                      where(positive, where(up, n, -n), 1.0));
   return where(positive, where(up, rise, -rise),
                digamma(where(positive, 1.0, end)) - digamma(where(positive, 1.0, x)));
 }
@@ -565,20 +670,27 @@ struct Reflected {
   }
 };
 
+/// Whether a result has the factor sin(π t) that is 0 at a pole of Γ(t), or π in its place.
+enum class Sine { kept, left_out };
+
 /// B(a, b) where a or b is negative: Γ reflected where its operand is. NaN at the poles of Γ but
-/// ±0.
-Reflected reflected_beta(const Tensor& x, const Tensor& y) {
+/// ±0. Without the sine of a + b, which must be below ½ then, Γ(a) Γ(b) Γ(1 − a − b).
+Reflected reflected_beta(const Tensor& x, const Tensor& y, Sine sine = Sine::kept) {
   const Tensor a = minimum(x, y), b = maximum(x, y), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor both = b <= 0.0, above = s > 0.0, inverse = logical_or(both, above);
   const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };
   const Tensor p = where(inverse, -a, b), q = where(both, -b, where(above, s, -s));
   const Tensor q_off = where(both, 0.0, where(above, lost, -lost));
   const Tensor sine_a = sine_of_turns(a, number(0)),
-               sine_b = sine_of_turns(where(both, b, 0.5), number(0)),
-               sine_s = sine_of_turns(s, lost);
-  const Tensor pi = number(std::numbers::pi);
-  const Tensor front = where(both, -(pi * sine_s * (s / a) / b) / (sine_a * sine_b),
-                             where(above, -(pi / a) / sine_a, s / a * (sine_s / sine_a)));
+               sine_b = sine_of_turns(where(both, b, 0.5), number(0));
+  const Tensor pi = number(std::numbers::pi),
+               sine_s = sine == Sine::kept ? sine_of_turns(s, lost) : pi,
+               size = sine == Sine::kept ? s : where(equal(s, 0.0), -least_normal, s);
+  Tensor front_above = -(pi / a) / sine_a;
+  if (sine == Sine::left_out)
+    front_above = front_above * (pi / sin(pi * where(above, minimum(s, number(0.5)), 0.5)));
+  const Tensor front = where(both, -(pi * sine_s * (size / a) / b) / (sine_a * sine_b),
+                             where(above, front_above, size / a * (sine_s / sine_a)));
   const auto negative_pole = [](const Tensor& t) { return logical_and(t < 0.0, is_pole(t)); };
   const Tensor zero = logical_or(equal(x, 0.0), equal(y, 0.0)),
                poles = logical_or(negative_pole(a), negative_pole(b));
@@ -620,8 +732,8 @@ Tensor binomial(const Tensor& n, const Tensor& k) {
                where(logical_and(whole_numbers, abs(value) < 0x1p50), round(value), value));
 }
 
-/// Γ(x + n) / Γ(x).
-Tensor rising_factorial(const Tensor& x, const Tensor& n) {
+/// Γ(x + n) / Γ(x). Without the sine of x, which must be below ½ then, Γ(x + n) Γ(1 − x).
+Tensor rising_factorial(const Tensor& x, const Tensor& n, Sine sine_of_x = Sine::kept) {
   const Tensor end = x + n, lost = lost_in_sum(x, n, end), up = n > 0.0;
   const Tensor pole = is_pole(x), end_pole = logical_and(is_pole(end), equal(lost, 0.0)),
                poles = logical_and(pole, end_pole);
@@ -649,29 +761,48 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n) {
                         (1.0 + log_slope * lost_in_sum(from, much, at)));
   const Tensor great = where(up, start / base * quarter * quarter * quarter,
                              base / start / quarter / quarter / quarter);
-  const Tensor front =
-      where(both,
-            where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0),
-                  x / end * (sine_of_turns(x, number(0)) / sine_of_turns(end, lost))),
-            1.0);
+  const bool kept = sine_of_x == Sine::kept;
+  // −x Γ(−x) is a number at 0 too.
+  const Tensor below_zero = kept ? x : where(equal(x, 0.0), -least_normal, x);
+  const Tensor pi = number(std::numbers::pi), sine_x = kept ? sine_of_turns(x, number(0)) : pi,
+               right = kept ? number(1) : pi / sin(pi * where(left, 0.5, minimum(x, number(0.5))));
+  const Tensor front = where(both,
+                             where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0),
+                                   below_zero / end * (sine_x / sine_of_turns(end, lost))),
+                             right);
 
   // One of both negative: that one is reflected.
   const Tensor a = where(crossing, where(left, end, -end), 1.0),
-               b = where(crossing, where(left, -x, x), 1.0);
+               b = where(crossing, where(left, -below_zero, x), 1.0);
   // Γ(a) = (a − 1) Γ(a − 1), which may be no number
   const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);
   const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b),
-               sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
-  const Tensor across = where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor,
-                              -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
+               sine_end = sine_of_turns(where(left, 0.5, end), where(left, 0.0, lost));
+  const Tensor across =
+      where(left, -(below_zero * sine_x) / std::numbers::pi * gamma_b * gamma_a * a_factor,
+            -(std::numbers::pi / (end * sine_end)) / gamma_a / gamma_b / a_factor * right);
 
   // What the sum was rounded by.
   const Tensor high = digamma(where(crossing, where(left, a, 1.0 + a), low + gap));
   const Tensor low_off = where(both, where(up, -lost, 0.0), where(up, 0.0, -lost));
   const Tensor change = where(crossing, high * lost, (high - digamma(low)) * low_off);
   const Tensor value = where(crossing, across, front * where(many, great, few)) * (1.0 + change);
+  if (!kept) return value;
   const Tensor single = where(poles, value, where(pole, 0.0, where(end_pole, infinity, value)));
   return where(isnan(x + n), nan, where(equal(n, 0.0), 1.0, single));
+}
+
+/// Γ(x + n) Γ(1 − x) for x < ½; some number elsewhere.
+Tensor two_gammas(const Tensor& x, const Tensor& n, CallSite user) {
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {rising_factorial(in[0], in[1], Sine::left_out)};
+  };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    const Tensor high = digamma(in[0] + in[1]);
+    return value * (i == 1 ? high : high - digamma(1.0 - minimum(in[0], number(0.5))));
+  };
+  const Tensor operands[] = {x, n};
+  return with_slopes(f, slope, operands, user);
 }
 
 /// A function of two numbers that are broadcast and computed in f64.
@@ -684,6 +815,18 @@ Tensor of_two(const char* name, Operand& x, Operand& y, Function function, Slope
       broadcast_shape(name, std::initializer_list<Tensor>{x.tensor, y.tensor}, user);
   const Tensor operands[] = {broadcast(x.tensor, shape, user), broadcast(y.tensor, shape, user)};
   return composed(with_slopes(f, slope, operands, user));
+}
+
+/// Γ(a) Γ(b) Γ(1 − a − b) where a + b < ½ and a or b is negative; some number elsewhere.
+Tensor three_gammas(const Tensor& a, const Tensor& b, CallSite user) {
+  const FlatFunction f = [](Leaves in) -> Tensors {
+    return {reflected_beta(in[0], in[1], Sine::left_out).value()};
+  };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    return value * (digamma(in[i]) - digamma(1.0 - minimum(in[0] + in[1], number(0.5))));
+  };
+  const Tensor operands[] = {a, b};
+  return with_slopes(f, slope, operands, user);
 }
 
 /// B(a, b) or log |B(a, b)|; the slopes are ψ(a) − ψ(a + b), times the result for B itself.
@@ -703,9 +846,19 @@ Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
     return where(finite, betaln_positive(where(finite, x, 1.0), where(finite, y, 1.0)),
                  where(both, nan, otherwise));
   };
-  const auto slope = [logarithm](std::size_t i, Leaves x, const Tensor& value) {
-    const Tensor relative = -difference_of_digamma(x[i], x[1 - i], x[0] + x[1]);
-    return logarithm ? relative : relative * value;
+  const CallSite user = user_line(a.where);
+  const auto slope = [logarithm, user](std::size_t i, Leaves x, const Tensor& value) {
+    const Tensor s = x[0] + x[1];
+    if (logarithm) return -difference_of_digamma(x[i], x[1 - i], s);
+    // Where 1/Γ(a + b) may be 0, it is reflected: B ψ(a + b) = B ψ(1 − a − b) − Γ(a) Γ(b)
+    // Γ(1 − a − b) cos(π (a + b)).
+    const Tensor both = logical_and(x[0] > 0.0, x[1] > 0.0),
+                 left = logical_and(logical_not(both), s < 0.5);
+    const Tensor gammas = three_gammas(where(both, -0.5, x[0]), where(both, -0.25, x[1]), user);
+    const Tensor mirror = 1.0 - where(left, s, 0.5);
+    return where(left,
+                 value * (digamma(x[i]) - digamma(mirror)) + gammas * cosine_of_turns(1.0 - mirror),
+                 -value * difference_of_digamma(x[i], x[1 - i], s));
   };
   return of_two(name, a, b, f, slope);
 }
@@ -727,34 +880,57 @@ Tensor betaln(Operand a, Operand b) { return parts_of_gamma::beta_or_log("betaln
 
 Tensor poch(Operand a, Operand m) {
   using namespace parts_of_gamma;
-  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
-    const Tensor &x = in[0], end = x + in[1];
-    const Tensor pole = is_pole(x), end_pole = is_pole(end), poles = logical_and(pole, end_pole),
-                 none = logical_xor(pole, end_pole);
-    const auto reflected = [&](const Tensor& t) {
-      return where(none, 1.0, where(poles, 1.0 - t, t));
-    };
-    if (i == 1) return where(none, 0.0, value * digamma(reflected(end)));
-    return where(
-        none, 0.0,
-        value * difference_of_digamma(reflected(x), where(none, 0.0, where(poles, -in[1], in[1])),
-                                      reflected(end)));
+  const CallSite user = detail::user_line(a.where);
+  const auto slope = [user](std::size_t i, Leaves in, const Tensor& value) {
+    const Tensor &x = in[0], &n = in[1], end = x + n;
+    const Tensor poles = logical_and(is_pole(x), is_pole(end));
+    if (i == 1) return value * digamma(where(poles, 1.0 - end, end));
+    // f (ψ(x + n) − ψ(x)), with Γ reflected where f may be 0 by it: at x, where only that is small,
+    // π f cot(π x) = Γ(x + n) Γ(1 − x) cos(π x), or at both. Not where both are positive and near
+    // one another.
+    const Tensor left_of_half = x < 0.5, far = logical_or(n > x, minimum(x, end) <= 0.0);
+    const Tensor both = logical_and(logical_and(left_of_half, end < 0.5), far),
+                 across = logical_and(logical_and(left_of_half, end >= 0.5), far),
+                 plain = logical_not(logical_or(across, both));
+    const Tensor gammas = two_gammas(where(poles, -0.5, x), where(poles, 0.25, n), user);
+    const Tensor mirror = 1.0 - where(plain, 0.5, x), above = where(across, end, 1.0);
+    const Tensor crossing =
+        value * (digamma(above) - digamma(mirror)) + gammas * cosine_of_turns(1.0 - mirror);
+    const Tensor low = where(both, end, 0.5), steps = where(both, n, 0.0);
+    const Tensor turned = where(poles, 0.0, sine_of_turns(steps, number(0))) /
+                          sine_of_turns(where(poles, 0.5, low), number(0));
+    const Tensor left =
+        value * difference_of_digamma(where(both, 1.0 - x, 0.5), -steps, 1.0 - low) +
+        gammas * turned;
+    const Tensor right = value * difference_of_digamma(where(plain, x, 1.0), where(plain, n, 0.0),
+                                                       where(plain, end, 1.0));
+    return where(across, crossing, where(both, left, right));
   };
-  return of_two("poch", a, m, rising_factorial, slope);
+  const auto f = [](const Tensor& x, const Tensor& n) { return rising_factorial(x, n); };
+  return of_two("poch", a, m, f, slope);
 }
 
 Tensor binom(Operand n, Operand k) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
-    const Tensor &x = in[0], &y = in[1], rest = x - y;
-    // 0 or NaN there
-    const Tensor none =
-        logical_or(is_pole(y + 1.0), logical_or(is_pole(rest + 1.0), is_pole(x + 1.0)));
-    const auto next = [&](const Tensor& t) { return where(none, 1.0, t + 1.0); };
-    const Tensor &from = i == 0 ? rest : y, &to = i == 0 ? x : rest;
-    return where(none, 0.0,
-                 value * difference_of_digamma(next(from), where(none, 0.0, i == 0 ? y : rest - y),
-                                               next(to)));
+    const Tensor &x = in[0], &y = in[1], rest = x - y, next = x + 1.0;
+    // f (ψ(n + 1) − ψ(n − k + 1)) and f (ψ(n − k + 1) − ψ(k + 1)). Where f may be 0 by a pole of Γ
+    // that is reflected: π f cot(π (k + 1)) = B(n + 1, −k) cos(π (k + 1)), for n − k too.
+    const auto left = [](const Tensor& t) { return t < -0.5; };
+    const auto reflected = [&](const Tensor& t) { return where(left(t), -t, t + 1.0); };
+    const auto added = [&](const Tensor& t) {
+      const Tensor own = where(left(t), t, -1.0);
+      return where(left(t), vt::beta(where(left(t), next, 1.0), -own) * cosine_of_turns(own + 1.0),
+                   0.0);
+    };
+    if (i == 0) {
+      const Tensor steps = where(left(rest), next + rest, y);
+      return value * difference_of_digamma(reflected(rest), steps, next) + added(rest);
+    }
+    const Tensor plain = logical_not(logical_or(left(y), left(rest))), from = reflected(y),
+                 to = reflected(rest);
+    return value * difference_of_digamma(from, where(plain, rest - y, to - from), to) +
+           (added(y) - added(rest));
   };
   return of_two("binom", n, k, binomial, slope);
 }

@@ -22,15 +22,41 @@ Tensor unscaled(Tensor (*scaled)(Operand), const Tensor& x) {
   return half * (scaled(t) * half);
 }
 
-/// x·log(x / y) where both are positive: near 1 the quotient's logarithm is taken of what it
-/// differs by.
-Tensor relative(const Tensor& x, const Tensor& y, const Tensor& positive) {
-  const Tensor a = where(positive, x, 1.0), b = where(positive, y, 1.0),
-               near = logical_and(a < 2.0 * b, b < 2.0 * a);
+/// I₁(x)/x, at 0 by its series Σ (x²/4)ᵏ / (2 k! (k + 1)!).
+Tensor bessel_i1_quotient(const Tensor& x, const Tensor& value) {
+  const Tensor near = abs(x) < 0.5, z = square(where(near, x, 0.0)) * 0.25;
+  Tensor series = 1.0;
+  for (int k = 9; k >= 1; --k) series = 1.0 + z / static_cast<double>(k * (k + 1)) * series;
+  return where(near, 0.5 * series, value / where(near, 1.0, x));
+}
+
+/// log(a / b) of positive numbers: near 1 of what the quotient differs by.
+Tensor log_of_quotient(const Tensor& a, const Tensor& b) {
+  const Tensor near = logical_and(a < 2.0 * b, b < 2.0 * a);
   const Tensor ratio = a / b, fits = logical_and(ratio > 1e-300, ratio < 1e300);
   const Tensor far = where(fits, log(where(fits, ratio, 1.0)), log(a) - log(b));
-  return a * where(near, log1p(where(near, (a - b) / b, 0.0)), far);
+  return where(near, log1p(where(near, (a - b) / b, 0.0)), far);
 }
+
+/// y; something else where x and y are 0, so that slopes x/y are 0 there.
+Tensor nonzero(const Tensor& x, const Tensor& y) {
+  return where(logical_and(equal(x, 0.0), equal(y, 0.0)), 1.0, y);
+}
+
+/// A function of numbers of f64 and one shape with known partial derivatives:
+/// slope(i, operands, value).
+template <class Function, class Slope>
+Tensor with_slopes(const char* name, Function function, Slope slope,
+                   std::initializer_list<Tensor> operands, CallSite user) {
+  const Shape shape = broadcast_shape(name, operands, user);
+  std::vector<Tensor> all;
+  for (const Tensor& t : operands) all.push_back(broadcast(t, shape, user));
+  const FlatFunction f = [function](std::span<const Tensor> in) -> std::vector<Tensor> {
+    return {function(in)};
+  };
+  return element_functions::with_slopes(f, slope, all, user);
+}
+using Leaves = std::span<const Tensor>;
 
 /// A table's polynomial.
 Tensor polynomial(const Tensor& x, std::span<const double> table) {
@@ -64,7 +90,8 @@ Tensor trigonometric_integral(const Tensor& x, bool sine, CallSite user) {
     return {trigonometric_integral(in[0], sine)};
   };
   const auto slope = [sine](std::size_t, ef::Leaves at, const Tensor&) {
-    return sine ? sinc(at[0] * (1 / std::numbers::pi)) : cos(at[0]) / at[0];
+    const Tensor far = isinf(at[0]), t = where(far, 1.0, at[0]);
+    return where(far, 0.0, sine ? sinc(t * (1 / std::numbers::pi)) : cos(t) / t);
   };
   return ef::with_slopes(f, slope, {&x, 1}, user);
 }
@@ -103,7 +130,9 @@ Tensor zeta(Operand s, Operand q) {
 
 Tensor polygamma(Operand n, Operand x) {
   const Composed f("polygamma", n, x);
-  const Tensor &order = n.tensor, &t = x.tensor, zero = equal(order, 0.0);
+  const Tensor &given = n.tensor, &t = x.tensor, zero = equal(given, 0.0);
+  const Tensor order =
+      where(logical_and(greater_equal(given, 0.0), equal(given, floor(given))), given, parts::nan);
   const Tensor s = where(zero, 1.0, order) + 1.0,
                sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
   // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and
@@ -118,10 +147,8 @@ Tensor polygamma(Operand n, Operand x) {
     term = term * ((degree + (2.0 * k + 2.0)) / at) * ((degree + (2.0 * k + 3.0)) / at);
   }
   const Tensor higher = sign * where(far, gamma(degree) * half * half * series,
-                                     gamma(s) * zeta(s, where(far, 1.0, t)));
-  const Tensor result = where(zero, digamma(where(zero, t, 1.0)), higher);
-  return f(where(logical_and(greater_equal(order, 0.0), equal(order, floor(order))), result,
-                 parts::nan));
+                                     gamma(s) * zeta(s, where(logical_or(far, zero), 1.0, t)));
+  return f(where(zero, digamma(where(zero, t, 1.0)), higher));
 }
 Tensor trigamma(Operand x) {
   Operand order(1.0);
@@ -143,8 +170,9 @@ Tensor factorial(Operand n) {
   const Composed f("factorial", n);
   const Tensor& t = n.tensor;
   // n Γ(n) for larger ones: what n + 1 is rounded by, Γ would magnify.
-  const Tensor large = t > 1.0, value = where(large, t * gamma(where(large, t, 1.0)),
-                                              gamma(where(large, 0.0, maximum(t, 0.0)) + 1.0));
+  const Tensor large = t > 1.0,
+               value = where(large, t * gamma(where(large, t, 1.0)),
+                             gamma(where(logical_or(large, t < 0.0), 0.0, t) + 1.0));
   // Products below 2^50, whose error is less than one half, are exact.
   const Tensor whole = logical_and(equal(t, floor(t)), t <= 17.0);
   return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
@@ -166,11 +194,17 @@ Tensor ndtri(Operand p) {
 
 Tensor bessel_i0(Operand x) {
   const Composed f("bessel_i0", x);
-  return f(parts::unscaled(bessel_i0e, x.tensor));
+  const auto value = [](parts::Leaves in) { return parts::unscaled(bessel_i0e, in[0]); };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) { return bessel_i1(in[0]); };
+  return f(parts::with_slopes("bessel_i0", value, slope, {x.tensor}, detail::user_line(x.where)));
 }
 Tensor bessel_i1(Operand x) {
   const Composed f("bessel_i1", x);
-  return f(parts::unscaled(bessel_i1e, x.tensor));
+  const auto value = [](parts::Leaves in) { return parts::unscaled(bessel_i1e, in[0]); };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor& i1) {
+    return bessel_i0(in[0]) - parts::bessel_i1_quotient(in[0], i1);
+  };
+  return f(parts::with_slopes("bessel_i1", value, slope, {x.tensor}, detail::user_line(x.where)));
 }
 Tensor bessel_k0(Operand x) {
   const Composed f("bessel_k0", x);
@@ -183,7 +217,13 @@ Tensor bessel_k1(Operand x) {
 
 Tensor exp1(Operand x) {
   const Composed f("exp1", x);
-  return f(where(x.tensor < 0.0, parts::nan, -expi(-abs(x.tensor))));
+  const auto value = [](parts::Leaves in) {
+    return where(in[0] < 0.0, parts::nan, -expi(-abs(in[0])));
+  };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) {
+    return -exp(-in[0]) / in[0];
+  };
+  return f(parts::with_slopes("exp1", value, slope, {x.tensor}, detail::user_line(x.where)));
 }
 std::pair<Tensor, Tensor> fresnel(Operand x) {
   const detail::UserLine line(x.where);
@@ -201,35 +241,59 @@ std::pair<Tensor, Tensor> sici(Operand x) {
 Tensor xdivy(Operand x, Operand y) {
   const detail::UserLine line(x.where);
   ew::meet("xdivy", ew::Takes::floats, x, y);
-  const Tensor none = logical_and(equal(x.tensor, 0.0), logical_not(isnan(y.tensor)));
+  const Tensor none = logical_and(equal(x.tensor, 0.0), equal(y.tensor, 0.0));
   return where(none, 0.0, x.tensor / where(none, 1.0, y.tensor));
 }
 Tensor entr(Operand x) {
   const Composed f("entr", x);
-  const Tensor &t = x.tensor, positive = logical_not(t <= 0.0);
-  return f(where(positive, -t * log(where(positive, t, 1.0)),
-                 where(equal(t, 0.0), 0.0, -parts::infinity)));
+  const auto value = [](parts::Leaves in) {
+    const Tensor &t = in[0], positive = logical_not(t <= 0.0);
+    return where(positive, -t * log(where(positive, t, 1.0)),
+                 where(equal(t, 0.0), 0.0, -parts::infinity));
+  };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) {
+    return where(in[0] < 0.0, 0.0, -log(in[0]) - 1.0);
+  };
+  return f(parts::with_slopes("entr", value, slope, {x.tensor}, detail::user_line(x.where)));
 }
 Tensor rel_entr(Operand x, Operand y) {
   const Composed f("rel_entr", x, y);
-  const Tensor &p = x.tensor, &q = y.tensor, positive = logical_and(p > 0.0, q > 0.0);
-  const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
-                                 where(logical_and(equal(p, 0.0), q >= 0.0), 0.0, parts::infinity));
-  return f(where(positive, parts::relative(p, q, positive), otherwise));
+  const auto value = [](parts::Leaves in) {
+    const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
+    const Tensor otherwise =
+        where(isnan(p) | isnan(q), parts::nan,
+              where(logical_and(equal(p, 0.0), q >= 0.0), 0.0, parts::infinity));
+    const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0);
+    return where(positive, a * parts::log_of_quotient(a, b), otherwise);
+  };
+  const auto slope = [](std::size_t i, parts::Leaves in, const Tensor&) {
+    const Tensor &p = in[0], q = parts::nonzero(p, in[1]), outside = logical_or(p < 0.0, q < 0.0);
+    return where(outside, 0.0, i == 0 ? parts::log_of_quotient(p, q) + 1.0 : -p / q);
+  };
+  return f(parts::with_slopes("rel_entr", value, slope, {x.tensor, y.tensor},
+                              detail::user_line(x.where)));
 }
 Tensor kl_div(Operand x, Operand y) {
   const Composed f("kl_div", x, y);
-  const Tensor &p = x.tensor, &q = y.tensor, positive = logical_and(p > 0.0, q > 0.0);
-  const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
-                                 where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
   // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing
   // cancels.
-  const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a,
-               near = abs(t) < 0.5;
-  const Tensor excess =
-      detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
+  const auto value = [](parts::Leaves in) {
+    const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
+    const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
+                                   where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
+    const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a,
+                 near = abs(t) < 0.5;
+    const Tensor excess =
+        detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
+    return where(positive, where(near, a * excess, a * parts::log_of_quotient(a, b) - a + b),
+                 otherwise);
+  };
+  const auto slope = [](std::size_t i, parts::Leaves in, const Tensor&) {
+    const Tensor &p = in[0], q = parts::nonzero(p, in[1]), outside = logical_or(p < 0.0, q < 0.0);
+    return where(outside, 0.0, i == 0 ? parts::log_of_quotient(p, q) : (q - p) / q);
+  };
   return f(
-      where(positive, where(near, a * excess, parts::relative(p, q, positive) - p + q), otherwise));
+      parts::with_slopes("kl_div", value, slope, {x.tensor, y.tensor}, detail::user_line(x.where)));
 }
 
 Tensor sinc(Operand x) {
@@ -244,7 +308,7 @@ Tensor sinc(Operand x) {
   const Tensor nearest = round(outside), sign = where(equal(mod(nearest, 2.0), 0.0), 1.0, -1.0);
   const Tensor quotient =
       sign * sin(std::numbers::pi * (outside - nearest)) / (std::numbers::pi * outside);
-  return f(where(near, series, where(isinf(t), 0.0, quotient)));
+  return f(where(near, series, quotient));
 }
 
 }  // namespace vt

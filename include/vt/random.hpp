@@ -118,7 +118,7 @@ Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);
 /// loc ± scale · maxwell, either sign being as likely.
 Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale,
                             DType dtype = f32);
-/// The inverse Gaussian distribution of scale 1. The derivative by the mean is implicit, as gamma's.
+/// The inverse Gaussian distribution of scale 1. The derivative by the mean is implicit.
 Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);
 /// The same as weibull.
 Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration,
@@ -189,8 +189,8 @@ Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptio
 namespace vt {
 
 /// x with each element 0 with probability `rate`, the others divided by 1 − rate, so that the mean
-/// stays. Floats; the derivative by x passes where an element stayed. By the rate there is none (0):
-/// which elements stay depends on it in steps.
+/// stays. Floats; the derivative by x passes where an element stayed. By the rate there is none
+/// (0): which elements stay depends on it in steps.
 /// Source: Srivastava et al. 2014, Dropout.
 Tensor dropout(Operand key, Operand x, Operand rate = 0.5);
 

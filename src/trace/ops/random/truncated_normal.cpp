@@ -3,6 +3,8 @@
 #include <limits>
 #include <numbers>
 
+#include <vt/special.hpp>
+
 #include "../special/formulas.hpp"
 #include "../support/element_functions.hpp"
 #include "random_draw.hpp"

@@ -108,7 +108,7 @@ Tensor erf_inv(const Tensor& x, const Tensor& rest) {
 
 Tensor erfcx(const Tensor& x) {
   const Tensor y = minimum(x, 1e17);
-  return exact_parts::fitted((y - 2.0) / (y + 2.0), special_tables::erfcx) * 0.5 / (y + 0.5);
+  return exact_parts::fitted((y - 2.0) / (y + 2.0), special_tables::erfcx) * 0.5 / (x + 0.5);
 }
 
 // By the series of sine and cosine up to π/4, beyond as the inverse of what is left to π/2.

@@ -417,7 +417,7 @@ struct Expectation {
 };
 // mpmath 1.3: central differences of ∫ h(x) density(x) dx with 20 digits.
 const std::vector<Expectation>& expectations() {
-  static constexpr std::int64_t n = 20'000;
+  static const std::int64_t n = std::min<std::int64_t>(20'000, many);
   using In = std::span<const Tensor>;
   using vt::DType;
   const auto truncated = [](Tensor k, In p, DType d) {

@@ -67,7 +67,8 @@ Tensor categorical(Operand key, Operand logits, const Shape& shape,
 /// Mean 0, deviation 1.
 /// dtype: a float or complex, whose parts have half the variance each.
 Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);
-/// Normal, given lower < x < upper, which are rounded to the dtype first.
+/// Normal, given lower < x < upper, which are rounded to the dtype first; NaN unless lower < upper.
+/// Has all digits in the tails, as far out as there are numbers between the bounds.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
                         DType dtype = f32);
 /// exp(sigma · normal).
@@ -117,7 +118,7 @@ Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);
 /// loc ± scale · maxwell, either sign being as likely.
 Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale,
                             DType dtype = f32);
-/// The inverse Gaussian distribution of scale 1.
+/// The inverse Gaussian distribution of scale 1. The derivative by the mean is implicit.
 Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);
 /// The same as weibull.
 Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration,
@@ -133,11 +134,12 @@ Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operan
 Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType dtype = f32);
 
 /// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else
-/// by transformed rejection.
+/// by transformed rejection. Right for every finite mean: in floats rounded to the nearest number.
 /// Source: Hörmann 1993, The transformed rejection method for generating Poisson (PTRS) and The
-/// generation of binomial random variates (BTRS).
+/// generation of binomial random variates (BTRS); masses by Loader 2000, Fast and accurate
+/// computation of binomial probabilities.
 Tensor poisson(Operand key, const Shape& shape, Operand mean, DType dtype = i32);
-/// Successes among n trials, each with probability p.
+/// Successes among n trials, each with probability p. Beyond n = 2^64: as for invalid parameters.
 Tensor binomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype = i32);
 /// Trials up to and with the first success: 1, 2, …
 Tensor geometric(Operand key, const Shape& shape, Operand p, DType dtype = i32);
@@ -187,7 +189,8 @@ Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptio
 namespace vt {
 
 /// x with each element 0 with probability `rate`, the others divided by 1 − rate, so that the mean
-/// stays. Floats; the derivative passes where an element stayed.
+/// stays. Floats; the derivative by x passes where an element stayed. By the rate there is none
+/// (0): which elements stay depends on it in steps.
 /// Source: Srivastava et al. 2014, Dropout.
 Tensor dropout(Operand key, Operand x, Operand rate = 0.5);
 

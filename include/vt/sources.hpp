@@ -300,6 +300,7 @@
 #include "../../src/trace/ops/random/families.cpp"
 #include "../../src/trace/ops/random/generator.cpp"
 #include "../../src/trace/ops/random/random.cpp"
+#include "../../src/trace/ops/random/truncated_normal.cpp"
 #include "../../src/trace/ops/random/vectors.cpp"
 #include "../../src/trace/ops/reduce.cpp"
 #include "../../src/trace/ops/segment.cpp"

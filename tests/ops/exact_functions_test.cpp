@@ -75,6 +75,33 @@ TEST(ExactFunctions, ErfInv) {
   EXPECT_TRUE(std::isnan(exact::erf_inv(vt::tensor(1.5)).item<double>()));
 }
 
+// x and 1 − x² of x = 1 − p, down to the least p that is asked for.
+TEST(ExactFunctions, ErfInvOfTails) {
+  Numbers p = spread(0.01, 0.99, 500);
+  for (int k = 2; k < 990; k += 3) p.push_back(std::ldexp(1.37, -k));
+  const Tensor tail = vt::tensor(p);
+  const auto inverse = [](Tensor t) { return exact::erf_inv(1.0 - t, t * (2.0 - t)); };
+  const Numbers y = inverse(tail).to_vector<double>();
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const long double back = std::erfc(static_cast<long double>(y[i])) / p[i];
+    EXPECT_NEAR(static_cast<double>(back), 1, 2e-15 * (1 + 2 * y[i] * y[i])) << p[i];
+  }
+  EXPECT_EQ(vt::jit(inverse)(tail).to_vector<double>(), y);
+}
+
+TEST(ExactFunctions, Erfcx) {
+  const auto reference = [](double x) {
+    const long double t = x, square = t * t;
+    if (x < 60) return static_cast<double>(std::exp(square) * std::erfc(t));
+    const long double y = 1 / (2 * square);
+    return static_cast<double>(std::numbers::inv_sqrtpi_v<long double> / t *
+                               (1 - y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y * (1 - 9 * y))))));
+  };
+  Numbers at = spread(0.0, 70.0, 3001);
+  for (int k = -1070; k < 1000; k += 9) at.push_back(std::ldexp(1.37, k));
+  expect_values(exact::erfcx, reference, at, 8);
+}
+
 TEST(ExactFunctions, TanPi) {
   const auto reference = [](double x) {
     return static_cast<double>(

@@ -20,6 +20,9 @@ namespace rnd = vt::random;
 /// makes fewer.
 const std::int64_t many = vt_test::forced_backend() == "interpreter" ? 1'000 : 1'000'000;
 
+/// Of those that differ from another only in their parameters.
+const std::int64_t some = many / 5;
+
 /// `of_enough`, which suits that many draws, or as many standard errors for fewer.
 double tolerance(double of_enough, std::int64_t n, std::int64_t enough) {
   return of_enough * std::max(1.0, std::sqrt(static_cast<double>(enough) / static_cast<double>(n)));
@@ -47,6 +50,15 @@ Tensor t_cdf(const Tensor& x, double df) {
   return vt::where(x < 0.0, tail, 1.0 - tail);
 }
 
+/// Φ((x/m − 1)/√x) + exp(2/m) Φ(−(x/m + 1)/√x), the second as it does not overflow.
+std::function<Tensor(Tensor)> wald_cdf(double m) {
+  return [m](Tensor x) {
+    const Tensor root = vt::sqrt(x), below = (x / m - 1.0) / root;
+    return vt::ndtr(below) + 0.5 * vt::exp(-0.5 * below * below) *
+                                 vt::erfcx((x / m + 1.0) / root / std::numbers::sqrt2);
+  };
+}
+
 const std::vector<Family>& families() {
   static const std::vector<Family> all = {
       {"gamma", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 2.5, d); },
@@ -55,10 +67,25 @@ const std::vector<Family>& families() {
        [](Tensor x) { return vt::igamma(0.3, x); }, 0.3, 0.3},
       {"gamma_large", [](Tensor k, vt::DType d) { return rnd::gamma(k, {many}, 300.0, d); },
        [](Tensor x) { return vt::igamma(300.0, x); }, 300, 300},
+      {"gamma_tiny", [](Tensor k, vt::DType d) { return rnd::gamma(k, {some}, 0.1, d); },
+       [](Tensor x) { return vt::igamma(0.1, x); }, 0.1, 0.1},
+      {"gamma_huge", [](Tensor k, vt::DType d) { return rnd::gamma(k, {some}, 1e4, d); },
+       [](Tensor x) { return vt::igamma(1e4, x); }, 1e4, 1e4},
+      {"loggamma_tiny", [](Tensor k, vt::DType d) { return rnd::loggamma(k, {some}, 1e-3, d); },
+       // igamma(a, x) is xᵃ for what of x is no number
+       [](Tensor x) {
+         return vt::where(x < -600.0, vt::exp(1e-3 * x) * 1.000577549,
+                          vt::igamma(1e-3, vt::exp(x)));
+       },
+       nan, nan},
       {"loggamma", [](Tensor k, vt::DType d) { return rnd::loggamma(k, {many}, 1.7, d); },
        [](Tensor x) { return vt::igamma(1.7, vt::exp(x)); }, 0.20854787, 0.80},
       {"beta", [](Tensor k, vt::DType d) { return rnd::beta(k, {many}, 0.7, 2.2, d); },
        [](Tensor x) { return vt::betainc(0.7, 2.2, x); }, 0.7 / 2.9, 0.7 * 2.2 / (2.9 * 2.9 * 3.9)},
+      {"beta_of_ends", [](Tensor k, vt::DType d) { return rnd::beta(k, {some}, 0.2, 0.6, d); },
+       [](Tensor x) { return vt::betainc(0.2, 0.6, x); }, 0.25, 0.1875 / 1.8},
+      {"beta_narrow", [](Tensor k, vt::DType d) { return rnd::beta(k, {some}, 2000.0, 3.0, d); },
+       [](Tensor x) { return vt::betainc(2000.0, 3.0, x); }, 2000.0 / 2003, nan},
       {"dirichlet",
        [](Tensor k, vt::DType d) {
          return vt::take(rnd::dirichlet(k, {many}, vt::tensor({1.5, 0.5, 2.0}), d), vt::tensor(0),
@@ -69,6 +96,15 @@ const std::vector<Family>& families() {
        [](Tensor x) { return vt::igamma(1.5, x / 2.0); }, 3, 6},
       {"t", [](Tensor k, vt::DType d) { return rnd::t(k, {many}, 5.0, d); },
        [](Tensor x) { return t_cdf(x, 5); }, 0, 5.0 / 3},
+      {"t_heavy", [](Tensor k, vt::DType d) { return rnd::t(k, {some}, 0.5, d); },
+       [](Tensor x) { return t_cdf(x, 0.5); }, nan, nan},
+      {"t_nearly_normal", [](Tensor k, vt::DType d) { return rnd::t(k, {some}, 1e4, d); },
+       [](Tensor x) {
+         return vt::ndtr(x) - vt::exp(-0.5 * x * x) * (x * x * x + x) / 1e5 / 1.0026513;
+       },
+       0, nan},
+      {"f_heavy", [](Tensor k, vt::DType d) { return rnd::f(k, {some}, 0.5, 0.7, d); },
+       [](Tensor x) { return vt::betainc(0.25, 0.35, 0.5 * x / (0.5 * x + 0.7)); }, nan, nan},
       {"f", [](Tensor k, vt::DType d) { return rnd::f(k, {many}, 4.0, 7.0, d); },
        [](Tensor x) { return vt::betainc(2.0, 3.5, 4.0 * x / (4.0 * x + 7.0)); }, 7.0 / 5, nan},
       {"generalized_normal",
@@ -91,12 +127,12 @@ const std::vector<Family>& families() {
          return 0.5 + 0.5 * vt::sign(x - 1.0) * vt::igamma(1.5, vt::square((x - 1.0) / 2.0) / 2.0);
        },
        1, 12},
-      {"wald", [](Tensor k, vt::DType d) { return rnd::wald(k, {many}, 1.5, d); },
-       [](Tensor x) {
-         return vt::ndtr((x / 1.5 - 1.0) / vt::sqrt(x)) +
-                std::exp(2 / 1.5) * vt::ndtr(-(x / 1.5 + 1.0) / vt::sqrt(x));
-       },
+      {"wald", [](Tensor k, vt::DType d) { return rnd::wald(k, {many}, 1.5, d); }, wald_cdf(1.5),
        1.5, 1.5 * 1.5 * 1.5},
+      {"wald_small", [](Tensor k, vt::DType d) { return rnd::wald(k, {some}, 0.02, d); },
+       wald_cdf(0.02), 0.02, 8e-6},
+      {"wald_large", [](Tensor k, vt::DType d) { return rnd::wald(k, {some}, 300.0, d); },
+       wald_cdf(300), nan, nan},
   };
   return all;
 }
@@ -212,6 +248,33 @@ TEST(Counts, Binomial) {
   const Tensor edges = rnd::binomial(rnd::key(1), {5}, vt::tensor({10.0, 10.0, 0.0, -1.0, 10.0}),
                                      vt::tensor({0.0, 1.0, 0.5, 0.5, 1.5}));
   EXPECT_EQ(edges.to_vector<int>(), (std::vector<int>{0, 10, 0, -1, -1}));
+}
+
+// Counts beyond 2^44, where k and the mean agree in nearly all digits: in deviations from the mean
+// they are normal numbers but for 1/(6 √mean).
+TEST(Counts, OfLargeMeansAreAsWide) {
+  const std::int64_t draws = many / 20;
+  const double enough = static_cast<double>(draws);
+  const auto check = [&](const Tensor& counts, double mean, double variance) {
+    const Tensor z = (counts.astype(vt::f64) - mean) / std::sqrt(variance);
+    EXPECT_LT(kolmogorov_smirnov(z, [](Tensor t) { return vt::ndtr(t); }), 1.95);
+    EXPECT_NEAR(vt::mean(z).item<double>(), 0, 4 / std::sqrt(enough));
+    EXPECT_NEAR(vt::var(z).item<double>(), 1, 4 * std::sqrt(2 / enough));
+  };
+  for (double mean : {1e7, 1e12, 1e14, 1e16, 1e18, 1e24}) {
+    SCOPED_TRACE(mean);
+    check(rnd::poisson(rnd::key(5), {draws}, mean, mean < 1e18 ? vt::i64 : vt::f64), mean, mean);
+  }
+  for (double n : {1e8, 0x1p44, 1e15, 1e17, 0x1p64})
+    for (double p : {0.5, 0.001, 0.8}) {
+      SCOPED_TRACE(n);
+      SCOPED_TRACE(p);
+      if (n * p < 1e7) continue;
+      check(rnd::binomial(rnd::key(6), {draws}, n, p, n < 1e18 ? vt::i64 : vt::f64), n * p,
+            n * p * (1 - p));
+    }
+  EXPECT_TRUE(std::isnan(rnd::binomial(rnd::key(1), {}, 1e20, 0.5, vt::f64).item<double>()));
+  EXPECT_EQ(rnd::binomial(rnd::key(1), {}, 1e20, 0.5, vt::i64).item<std::int64_t>(), -1);
 }
 
 TEST(Counts, Geometric) {
@@ -344,6 +407,200 @@ TEST(Implicit, GammaAndItsKin) {
   EXPECT_TRUE(std::isfinite(
       vt::grad(vt::grad([&](Tensor t) { return rnd::gamma(rnd::key(9), {}, t, vt::f64); }))(a)
           .item<double>()));
+}
+
+/// The derivatives of E[h(x)] with h(x) = 1/(1 + (x − 1)²) by each parameter.
+struct Expectation {
+  const char* name;
+  std::function<Tensor(Tensor key, std::span<const Tensor> parameters, vt::DType)> draw;
+  std::vector<double> parameters, slopes;
+};
+// mpmath 1.3: central differences of ∫ h(x) density(x) dx with 20 digits.
+const std::vector<Expectation>& expectations() {
+  static const std::int64_t n = std::min<std::int64_t>(20'000, many);
+  using In = std::span<const Tensor>;
+  using vt::DType;
+  const auto truncated = [](Tensor k, In p, DType d) {
+    return rnd::truncated_normal(k, {n}, p[0], p[1], d);
+  };
+  const auto gamma = [](Tensor k, In p, DType d) { return rnd::gamma(k, {n}, p[0], d); };
+  const auto wald = [](Tensor k, In p, DType d) { return rnd::wald(k, {n}, p[0], d); };
+  static const std::vector<Expectation> all = {
+      {"uniform",
+       [](Tensor k, In p, DType d) { return rnd::uniform(k, {n}, p[0], p[1], d); },
+       {-1, 2},
+       {0.143616320132, -0.0436163201273}},
+      {"truncated_normal", truncated, {-0.5, 2}, {0.193901662157, -0.0142091092105}},
+      {"truncated_normal_tail", truncated, {3, 4.5}, {-0.115396363687, -0.00106203898029}},
+      {"truncated_normal_left", truncated, {-9.5, -9}, {6.43716099438e-5, 0.00182093858653}},
+      {"truncated_normal_far", truncated, {40, 40.05}, {-2.67242326833e-5, -6.89731846721e-6}},
+      {"lognormal",
+       [](Tensor k, In p, DType d) { return rnd::lognormal(k, {n}, p[0], d); },
+       {0.5},
+       {-0.433419347435}},
+      {"rayleigh",
+       [](Tensor k, In p, DType d) { return rnd::rayleigh(k, {n}, p[0], d); },
+       {2},
+       {-0.245425790544}},
+      {"weibull",
+       [](Tensor k, In p, DType d) { return rnd::weibull(k, {n}, p[0], p[1], d); },
+       {2, 1.5},
+       {-0.192887949843, 0.0549669805594}},
+      {"triangular",
+       [](Tensor k, In p, DType d) { return rnd::triangular(k, {n}, p[0], p[1], p[2], d); },
+       {-1, 0.5, 3},
+       {0.0893776098113, 0.0639078518337, -0.0536265658862}},
+      {"pareto",
+       [](Tensor k, In p, DType d) { return rnd::pareto(k, {n}, p[0], d); },
+       {3},
+       {0.0775725058667}},
+      {"gamma", gamma, {2.5}, {-0.200837444383}},
+      {"gamma_below_1", gamma, {0.3}, {0.279847418128}},
+      {"loggamma",
+       [](Tensor k, In p, DType d) { return rnd::loggamma(k, {n}, p[0], d); },
+       {1.7},
+       {0.226634240515}},
+      {"beta",
+       [](Tensor k, In p, DType d) { return rnd::beta(k, {n}, p[0], p[1], d); },
+       {0.7, 2.2},
+       {0.154121709806, -0.0490695343081}},
+      {"dirichlet",
+       [](Tensor k, In p, DType d) {
+         const Tensor alpha = vt::stack({p[0], p[1], vt::full({}, 2.0, p[0].dtype())});
+         return vt::take(rnd::dirichlet(k, {n}, alpha, d), vt::tensor(0), 1);
+       },
+       {1.5, 0.5},
+       {0.0937830750608, -0.05523262433}},
+      {"chisquare",
+       [](Tensor k, In p, DType d) { return rnd::chisquare(k, {n}, p[0], d); },
+       {3},
+       {-0.132382582797}},
+      {"t",
+       [](Tensor k, In p, DType d) { return rnd::t(k, {n}, p[0], d); },
+       {5},
+       {0.00515197725332}},
+      {"f",
+       [](Tensor k, In p, DType d) { return rnd::f(k, {n}, p[0], p[1], d); },
+       {4, 7},
+       {0.0155099603491, 0.0108090078811}},
+      {"generalized_normal",
+       [](Tensor k, In p, DType d) { return rnd::generalized_normal(k, {n}, p[0], d); },
+       {3},
+       {0.00272781022407}},
+      // of two dimensions, the first
+      {"ball",
+       [](Tensor k, In p, DType d) {
+         return vt::take(rnd::ball(k, {n}, 2, p[0], d), vt::tensor(0), 1);
+       },
+       {3},
+       {0.00268500816641}},
+      {"double_sided_maxwell",
+       [](Tensor k, In p, DType d) { return rnd::double_sided_maxwell(k, {n}, p[0], p[1], d); },
+       {1, 0.5},
+       {0, -0.806646319722}},
+      {"wald", wald, {1.5}, {-0.114432547061}},
+      {"wald_large", wald, {6}, {-0.0114496215722}},
+      // of the sum of both, which has mean ½ and variance 3
+      {"multivariate_normal",
+       [](Tensor k, In p, DType d) {
+         const Tensor cross = vt::full({}, 0.25, p[1].dtype());
+         const Tensor covariance = vt::stack({vt::stack({p[1], cross}), vt::stack({cross, p[2]})});
+         const Tensor mean = vt::stack({p[0], vt::full({}, 0.1, p[0].dtype())});
+         return vt::sum(rnd::multivariate_normal(k, {n}, mean, covariance, d), -1);
+       },
+       {0.4, 1.5, 1.0},
+       {0.0499668440659, -0.0468968090527, -0.0468968090527}},
+  };
+  return all;
+}
+
+class Expectations : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Expectations, HaveTheDerivativesOfTheirDistribution) {
+  const Expectation& e = expectations()[GetParam()];
+  for (vt::DType d : {vt::f32, vt::f64})
+    for (std::size_t i = 0; i < e.parameters.size(); ++i) {
+      const auto f = [&](Tensor parameter) {
+        std::vector<Tensor> all;
+        for (std::size_t k = 0; k < e.parameters.size(); ++k)
+          all.push_back(k == i ? parameter : vt::tensor(e.parameters[k]).astype(d));
+        const Tensor x = e.draw(rnd::key(20261127), all, d).astype(vt::f64);
+        return 1.0 / (1.0 + vt::square(x - 1.0));
+      };
+      const Tensor at = vt::tensor(e.parameters[i]).astype(d);
+      const auto slopes = [&](Tensor x) { return vt::jvp(f, x, vt::ones_like(x)).second; };
+      const Tensor each = vt::jit(slopes)(at);
+      const double error =
+          std::sqrt(vt::var(each).item<double>() / static_cast<double>(each.size()));
+      EXPECT_NEAR(vt::mean(each).item<double>(), e.slopes[i],
+                  4 * error + 1e-5 * std::abs(e.slopes[i]))
+          << vt::name_of(d) << " by parameter " << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Expectations, testing::Range<std::size_t>(0, expectations().size()),
+                         [](const auto& info) {
+                           return std::string(expectations()[info.param].name);
+                         });
+
+// Bounds that are infinite or far out have derivatives without NaN, and a draw follows a bound.
+TEST(Expectations, OfBoundsFarOut) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [low, high] : {std::pair{-infinity, infinity},
+                                  {1.0, infinity},
+                                  {-infinity, -1.0},
+                                  {1e6, infinity},
+                                  {-1e3, 1e3},
+                                  {50.0, 1e200}}) {
+    const auto f = [](Tensor a, Tensor b) {
+      return vt::sum(rnd::truncated_normal(rnd::key(2), {100}, a, b, vt::f64));
+    };
+    const auto [da, db] = vt::grad<0, 1>(f)(vt::tensor(low), vt::tensor(high));
+    EXPECT_TRUE(std::isfinite(da.item<double>())) << low << " " << high;
+    EXPECT_TRUE(std::isfinite(db.item<double>())) << low << " " << high;
+    if (low == 1e6) {
+      EXPECT_NEAR(da.item<double>(), 100, 1e-8);
+    }
+    if (std::isinf(high)) {
+      EXPECT_EQ(db.item<double>(), 0);
+    }
+  }
+}
+
+TEST(Expectations, HaveSecondDerivatives) {
+  // x' = (1 − u) φ(a)/φ(x) by the lower bound, so x'' = x' (x x' − a)
+  const auto truncated = [](Tensor a) {
+    return rnd::truncated_normal(rnd::key(2), {50}, a, 5.0, vt::f64);
+  };
+  // x' = √(2π) x³ᐟ²/m² erfcx(y) with y = (√x/m + 1/√x)/√2
+  const auto wald = [](Tensor m) { return rnd::wald(rnd::key(2), {50}, m, vt::f64); };
+  const auto slopes = [](const auto& draw) {
+    return [draw](Tensor x) { return vt::jvp(draw, x, vt::ones_like(x)); };
+  };
+  const Tensor one = vt::tensor(1.0);
+  for (double a : {-1.0, 0.7, 4.5}) {
+    const Tensor at = vt::tensor(a);
+    const auto [first, second] = vt::jvp(slopes(truncated), at, one);
+    const auto& [x, slope] = first;
+    vt_test::expect_close(second.second, slope * (x * slope - a), {.relative = 1e-9});
+  }
+  const Tensor m = vt::tensor(1.5);
+  const auto [first, second] = vt::jvp(slopes(wald), m, one);
+  const auto& [x, slope] = first;
+  const Tensor y = (vt::sqrt(x) / m + 1.0 / vt::sqrt(x)) / std::numbers::sqrt2;
+  const Tensor change =
+      (slope / m - 2.0 * x / (m * m) - slope / x) / (2.0 * vt::sqrt(x) * std::numbers::sqrt2);
+  const Tensor log_slope = 2.0 * y - 2.0 * std::numbers::inv_sqrtpi / vt::erfcx(y);
+  vt_test::expect_close(second.second, slope * (1.5 * slope / x - 2.0 / m + log_slope * change),
+                        {.relative = 1e-9});
+}
+
+// Which elements stay depends on the rate in steps, of which no draw has a derivative.
+TEST(Expectations, OfDropoutHaveNoDerivativeByTheRate) {
+  const auto f = [](Tensor rate) {
+    return vt::sum(vt::dropout(rnd::key(1), vt::ones({1000}), rate));
+  };
+  EXPECT_EQ(vt::grad(f)(vt::tensor(0.5)).item<double>(), 0);
 }
 
 // --- lanes ---------------------------------------------------------------------------------------

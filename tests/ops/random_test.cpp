@@ -139,6 +139,49 @@ INSTANTIATE_TEST_SUITE_P(
                      return rnd::truncated_normal(k, {many}, -0.5, 2.0, d);
                    },
                    [](double x) { return (phi(x) - phi(-0.5)) / (phi(2.0) - phi(-0.5)); }},
+        Continuous{
+            "truncated_normal_tail",
+            [](vt::Tensor k, vt::DType d) { return rnd::truncated_normal(k, {many}, 5.0, 6.0, d); },
+            [](double x) { return (phi(-5) - phi(-x)) / (phi(-5) - phi(-6)); }},
+        Continuous{"truncated_normal_left_tail",
+                   [](vt::Tensor k, vt::DType d) {
+                     return rnd::truncated_normal(k, {many}, -10.0, -9.0, d);
+                   },
+                   [](double x) { return (phi(x) - phi(-10)) / (phi(-9) - phi(-10)); }},
+        Continuous{"truncated_normal_half",
+                   [](vt::Tensor k, vt::DType d) {
+                     return rnd::truncated_normal(k, {many}, 0.6, INFINITY, d);
+                   },
+                   [](double x) { return 1 - phi(-x) / phi(-0.6); }},
+        Continuous{"truncated_normal_narrow",
+                   [](vt::Tensor k, vt::DType d) {
+                     return rnd::truncated_normal(k, {many}, -1e-9, 1e-9, d);
+                   },
+                   [](double x) { return (x + 1e-9) / 2e-9; }},
+        // The mass beyond x is exp(−x²/2)/x (1 − 1/x² + 3/x⁴ − …).
+        Continuous{"truncated_normal_far_out",
+                   [](vt::Tensor k, vt::DType d) {
+                     return rnd::truncated_normal(k, {many}, 40.0, INFINITY, d);
+                   },
+                   [](double x) {
+                     const auto series = [](double t) {
+                       const double y = 1 / (t * t);
+                       return (1 - y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y)))) / t;
+                     };
+                     return 1 - std::exp(-(x - 40) * (x + 40) / 2) * series(x) / series(40);
+                   }},
+        Continuous{"weibull_small",
+                   [](vt::Tensor k, vt::DType d) { return rnd::weibull(k, {many}, 2.0, 0.2, d); },
+                   [](double x) { return -std::expm1(-std::pow(x / 2, 0.2)); }},
+        Continuous{"pareto_heavy",
+                   [](vt::Tensor k, vt::DType d) { return rnd::pareto(k, {many}, 0.3, d); },
+                   [](double x) { return 1 - std::pow(x, -0.3); }},
+        Continuous{
+            "triangular_steep",
+            [](vt::Tensor k, vt::DType d) {
+              return rnd::triangular(k, {many}, 0.0, 0.001, 1.0, d);
+            },
+            [](double x) { return x < 0.001 ? x * x / 0.001 : 1 - (1 - x) * (1 - x) / 0.999; }},
         Continuous{"lognormal",
                    [](vt::Tensor k, vt::DType d) { return rnd::lognormal(k, {many}, 0.5, d); },
                    [](double x) { return phi(std::log(x) / 0.5); }},
@@ -381,6 +424,44 @@ TEST(Random, TruncatedNormalIsBetweenItsBoundsInEveryDtype) {
       EXPECT_LT(*most, b) << vt::name_of(d);
       EXPECT_LT(std::max(-*least, *most), 10) << vt::name_of(d);
     }
+}
+
+// In the tails too a draw has all digits of its dtype, as far as numbers are between the bounds,
+// and the same bits whatever runs it. Where the bounds are none there is no number.
+TEST(Random, TruncatedNormalOfTheTailsIsNotCoarse) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  struct Case {
+    double low, high;
+    std::size_t f32_values, f64_values;  // at least, of 20,000
+  };
+  for (const Case& c : {Case{5, 6, 19'000, 20'000}, Case{6, 7, 19'000, 20'000},
+                        Case{9, 10, 19'000, 20'000}, Case{-10, -9, 19'000, 20'000},
+                        Case{-infinity, -37, 10'000, 20'000}, Case{-2, 40, 19'000, 20'000},
+                        Case{100, 100.01, 1'000, 20'000}, Case{1e5, infinity, 1, 19'000}})
+    for (vt::DType d : {vt::f32, vt::f64}) {
+      const auto draw = [d](vt::Tensor low, vt::Tensor high) {
+        return rnd::truncated_normal(rnd::key(3), {20'000}, low, high, d);
+      };
+      auto values = rnd::truncated_normal(rnd::key(3), {20'000}, c.low, c.high, d)
+                        .astype(vt::f64)
+                        .to_vector<double>();
+      const vt::Tensor low = vt::tensor(c.low), high = vt::tensor(c.high);
+      for (const vt::Tensor& other :
+           {draw(low, high), vt::jit(draw)(low, high),
+            vt::vmap(draw)(vt::stack({low, low}), vt::stack({high, high}))[1]})
+        EXPECT_EQ(other.astype(vt::f64).to_vector<double>(), values)
+            << vt::name_of(d) << " from " << c.low << " to " << c.high;
+      std::sort(values.begin(), values.end());
+      EXPECT_GT(values.front(), c.low);
+      EXPECT_LT(values.back(), c.high);
+      const auto distinct = std::unique(values.begin(), values.end()) - values.begin();
+      EXPECT_GE(static_cast<std::size_t>(distinct), d == vt::f32 ? c.f32_values : c.f64_values)
+          << vt::name_of(d) << " from " << c.low << " to " << c.high;
+    }
+  EXPECT_EQ(rnd::truncated_normal(rnd::key(1), {}, 1e300, infinity, vt::f64).item<double>(),
+            std::nextafter(1e300, infinity));
+  for (const auto& [low, high] : {std::pair{2.0, 1.0}, {1.0, 1.0}, {NAN, 1.0}, {0.0, NAN}})
+    EXPECT_TRUE(std::isnan(rnd::truncated_normal(rnd::key(1), {}, low, high).item<double>()));
 }
 
 TEST(Random, NeighbouringSeedsAndKeysAreUnrelated) {

@@ -366,4 +366,40 @@ TEST(Activations, OfNarrowFloatsAreRoundedOnce) {
   }
 }
 
+// Slopes that are made of the rounded result, as y (1 − y), have no digit left in the tail where y
+// is 1. s' = e/(1 + e)² with e = exp(−|x|), and s'' = −s' tanh(x/2), which is a difference: it is
+// held to units in the last place of its larger part.
+TEST(Activations, SlopesOfSigmoidKeepBothTails) {
+  const auto first = [](Tensor x) {
+    return vt::jvp([](Tensor t) { return vt::sigmoid(t); }, x, vt::ones_like(x)).second;
+  };
+  const auto second = [first](Tensor x) { return vt::jvp(first, x, vt::ones_like(x)).second; };
+  for (const vt::DType dtype : {vt::f32, vt::f64}) {
+    const double epsilon = dtype == vt::f32 ? 0x1p-23 : 0x1p-52;
+    std::vector<double> at;
+    for (double x : {0.0, 0.25, 1.0, 3.0, 9.0, 17.0, 40.0, 80.0, 300.0, 700.0, 1000.0})
+      if (dtype == vt::f64 || x <= 80) at.insert(at.end(), {x, -x});
+    const Tensor x = vt::tensor(at).astype(dtype);
+    const auto check = [&](const char* mode, auto f, auto g) {
+      const auto slopes = f(x).astype(vt::f64).template to_vector<double>(),
+                 curvatures = g(x).astype(vt::f64).template to_vector<double>();
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        const long double e = std::exp(-std::abs(static_cast<long double>(at[i]))),
+                          slope = e / ((1 + e) * (1 + e)),
+                          curvature = -slope * std::tanh(static_cast<long double>(at[i]) / 2);
+        const double least = dtype == vt::f32 ? 0x1p-149 : 0x1p-1074;
+        EXPECT_NEAR(slopes[i], static_cast<double>(slope),
+                    4 * (epsilon * static_cast<double>(slope) + least))
+            << mode << " " << vt::name_of(dtype) << " at " << at[i];
+        EXPECT_NEAR(curvatures[i], static_cast<double>(curvature),
+                    4 * (epsilon * static_cast<double>(slope / (1 + e)) + least))
+            << mode << " " << vt::name_of(dtype) << " at " << at[i];
+      }
+    };
+    check("as it is", first, second);
+    check("jit", vt::jit(first), vt::jit(second));
+    check("vmap", vt::vmap(first), vt::vmap(second));
+  }
+}
+
 }  // namespace

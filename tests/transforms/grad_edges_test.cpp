@@ -249,6 +249,59 @@ TEST(GradEdges, ScatteredIntoNothing) {
   none([](Tensor x, Tensor ids, int count) { return vt::segment_min(x, ids, count); });
 }
 
+// Products over repeated indices have the derivatives that prod has, beside zeros, infinities and
+// where products of some factors over- or underflow: first ones, Hessians, and third ones of zeros.
+TEST(GradEdges, ProductsOverRepeatedIndicesAreProd) {
+  const auto by_prod = [](Tensor x) { return vt::prod(x); };
+  const auto by_segment = [](Tensor x) {
+    return vt::sum(vt::segment_prod(x, vt::zeros({x.dim(0)}, vt::i32), 1));
+  };
+  const auto by_index = [](Tensor x) {
+    return vt::sum(vt::index_mul(vt::ones({1}, x.dtype()), vt::zeros({x.dim(0)}, vt::i32), x));
+  };
+  const auto third = [](auto f) { return [f](Tensor x) { return vt::jacfwd(vt::hessian(f))(x); }; };
+  for (const std::vector<double>& values : {std::vector<double>{0, 3, 4},
+                                            {0, 0, 4, 5},
+                                            {0, 0, 0},
+                                            {1e-200, 1e-200, 1e200},
+                                            {inf, 2, 3},
+                                            {2, -3, 4, 0.5, -1},
+                                            {7}}) {
+    const Tensor x = vt::tensor(values);
+    const auto check = [&](auto f) {
+      vt_test::expect_close(vt::grad(f)(x), vt::grad(by_prod)(x), {.relative = 1e-14});
+      vt_test::expect_close(vt::jit(vt::grad(f))(x), vt::grad(by_prod)(x), {.relative = 1e-14});
+      if (std::isinf(values[0]) || values[0] == 1e-200) return;
+      vt_test::expect_close(vt::hessian(f)(x), vt::hessian(by_prod)(x), {.relative = 1e-14});
+      vt_test::expect_close(vt::jit(vt::hessian(f))(x), vt::hessian(by_prod)(x),
+                            {.relative = 1e-14});
+      vt_test::expect_close(third(f)(x), third(by_prod)(x), {.relative = 1e-14});
+      vt_test::expect_close(vt::vmap(vt::grad(f))(vt::stack({x, 2.0 * x})),
+                            vt::vmap(vt::grad(by_prod))(vt::stack({x, 2.0 * x})),
+                            {.relative = 1e-14});
+    };
+    check(by_segment);
+    check(by_index);
+  }
+  // Rows of a matrix in mixed order, one of them dropped; each row's elements are apart.
+  const Tensor x = vt::tensor({{0.0, 2.0}, {3.0, 4.0}, {5.0, 0.0}, {inf, 7.0}, {2.0, 3.0}}),
+               ids = vt::tensor({2, 0, 2, 7, 2});
+  const auto rows = [&](Tensor t) { return vt::sum(vt::segment_prod(t, ids, 3)); };
+  vt_test::expect_close(vt::grad(rows)(x),
+                        vt::tensor({{10.0, 0.0}, {1.0, 1.0}, {0.0, 6.0}, {0.0, 0.0}, {0.0, 0.0}}));
+  // Windows that overlap: {2, 3} at 0 and {5, 7} at 1 meet in the middle.
+  ScatterParams p;
+  p.update_window_dims = {1};
+  p.scatter_dims_to_operand_dims = {0};
+  const Tensor index = ints({0, 1}, {2, 1});
+  const Flat f = [&](std::span<const Tensor> in) {
+    return Tensors{emit(Op::scatter_mul, make_params(p), {in[0], index, in[1]}, {})};
+  };
+  const Tensors at = {vt::tensor({1.0, 10.0, 100.0}), vt::tensor({{2.0, 3.0}, {5.0, 7.0}})};
+  vt_test::expect_close(pulled(f, at, {vt::tensor({1.0, 1.0, 1.0})})[1],
+                        vt::tensor({{1.0, 50.0}, {30.0, 100.0}}));
+}
+
 TEST(GradEdges, OverwrittenElementsGetNothing) {
   ScatterParams p;
   p.inserted_window_dims = {0};

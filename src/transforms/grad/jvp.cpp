@@ -192,7 +192,11 @@ inline Tensor acosh(const JvpCall& c) {
 inline Tensor atanh(const JvpCall& c) {
   return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c)));
 }
-inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }
+/// Not times 1 − the result, of which nothing is left in the right tail. Compiled code computes one
+/// exponential and one quotient for both.
+inline Tensor sigmoid(const JvpCall& c) {
+  return tangent(c) * (result(c) * Val(unary(Op::sigmoid, -primal(c))));
+}
 /// exp(−factor x²). The exponential magnifies what x² was rounded by. In f64, where that may be
 /// hundreds of units in the last place, it is made good; 16-bit floats are squared in f32.
 inline Val gaussian(const Tensor& operand, double factor) {

@@ -118,10 +118,9 @@ V sigmoid(V x) {
   const Exponential parts = exponential(clamped_below(-abs(x)), nullptr, true);
   const V e = scale(parts.p, parts.k), left = sign_bit(x), top = select(left, e, x.like(1.0));
   const auto [den, den_low] = fast_two_sum(x.like(1.0), e);
-  const V q = top / den;
-  const V residual = mad(-q, den_low, left_of(top, q, den));
-  // 1/den is q on the right and 1 - q on the left
-  return mad(residual, select(left, 1.0 - q, q), q);
+  // not top / den, so that sigmoid(-x) beside it has the same quotient
+  const V inverse = 1.0 / den, q = top * inverse;
+  return mad(mad(-q, den_low, left_of(top, q, den)), inverse, q);
 }
 
 }  // namespace vt::detail::cpu::math_core

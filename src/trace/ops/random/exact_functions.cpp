@@ -55,12 +55,14 @@ Tensor exp_value(const Tensor& given) {
   return horner(r, series) * power(half) * power(whole - half);
 }
 
-// As special_math::erfc_inv, whose two outer ranges no number x reaches.
+/// erf_inv(x) / x, as special_math::erfc_inv has it; `far` has s beyond 6.6.
+Tensor erf_inv_ratio(const Tensor& w, const Tensor& s, const Tensor& far) {
+  return where(w < 5.0, fitted(w, special_tables::erf_inv_low),
+               where(s > 3.6, far, fitted(s, special_tables::erf_inv_middle)));
+}
 Tensor erf_inv_value(const Tensor& x) {
   const Tensor w = -log_value((1.0 - x) * (1.0 + x)), s = sqrt(maximum(w, 4.0));
-  const Tensor ratio = where(w < 5.0, fitted(w, special_tables::erf_inv_low),
-                             where(s > 3.6, fitted(s, special_tables::erf_inv_high),
-                                   fitted(s, special_tables::erf_inv_middle)));
+  const Tensor ratio = erf_inv_ratio(w, s, fitted(s, special_tables::erf_inv_high));
   return where(equal(abs(x), 1.0), x * infinity, x * ratio);
 }
 
@@ -94,6 +96,19 @@ Tensor erf_inv(const Tensor& x) {
 Tensor log1p(const Tensor& x) {
   const Tensor u = 1.0 + x;  // what was lost of x comes back by the quotient
   return where(equal(u, 1.0), x, exact_parts::log_value(u) * (x / (u - 1.0)));
+}
+
+Tensor erf_inv(const Tensor& x, const Tensor& rest) {
+  using namespace exact_parts;
+  const Tensor w = -log_value(rest), s = sqrt(maximum(w, 4.0));
+  const Tensor beyond = where(s > 13.0, fitted(s, special_tables::erf_inv_highest),
+                              fitted(s, special_tables::erf_inv_higher));
+  return x * erf_inv_ratio(w, s, where(s > 6.6, beyond, fitted(s, special_tables::erf_inv_high)));
+}
+
+Tensor erfcx(const Tensor& x) {
+  const Tensor y = minimum(x, 1e17);
+  return exact_parts::fitted((y - 2.0) / (y + 2.0), special_tables::erfcx) * 0.5 / (x + 0.5);
 }
 
 // By the series of sine and cosine up to π/4, beyond as the inverse of what is left to π/2.

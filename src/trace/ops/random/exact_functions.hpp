@@ -13,6 +13,10 @@ Tensor log(const Tensor& x);      ///< NaN below 0
 Tensor log1p(const Tensor& x);    ///< of finite x; has no derivative
 Tensor exp(const Tensor& x);      ///< subnormal results are rounded twice
 Tensor erf_inv(const Tensor& x);  ///< of |x| < 1 − 2⁻⁵⁴ and ±1
-Tensor tan_pi(const Tensor& x);   ///< tan(πx) of |x| ≤ ½; has no derivative
+/// The same of |x| < 1, given 1 − x² ≥ 1e-300, of which x near ±1 has lost the digits. No
+/// derivative.
+Tensor erf_inv(const Tensor& x, const Tensor& rest);
+Tensor erfcx(const Tensor& x);   ///< exp(x²) erfc(x) of x ≥ 0; has no derivative
+Tensor tan_pi(const Tensor& x);  ///< tan(πx) of |x| ≤ ½; has no derivative
 
 }  // namespace vt::detail::exact

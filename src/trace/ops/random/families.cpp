@@ -155,18 +155,38 @@ Tensor searched(const char* name, const Tensor& u, const Tensor& at_zero, Leaves
   return for_each_element(loop, operands, where)[0];
 }
 
+/// Of a count k ≥ 0 that is `off` from the mean: exponent and factor such that its Poisson mass is
+/// exponential · factor / √(2π). Both are made of `off`, as far out k and the mean agree in nearly
+/// all digits. Source: Loader 2000, Fast and accurate computation of binomial probabilities; a
+/// count below 9 by way of k + 9.
+struct Mass {
+  Tensor exponent, factor;
+  Mass(const Tensor& k, const Tensor& off, const Tensor& mean) {
+    constexpr int steps = 9;
+    const Tensor few = k < static_cast<double>(steps), shift = vt::where(few, 1.0 * steps, 0.0),
+                 at = k + shift;
+    Tensor product = 1.0 / sqrt(at);
+    for (int i = 1; i <= steps; ++i)
+      product = product * vt::where(few, (k + static_cast<double>(i)) / mean, 1.0);
+    factor = product;
+    const Tensor r = 1.0 / at, square = r * r;
+    exponent = -at * log1p_excess(-(off + shift) / at, mean / at) -
+               r * (1.0 / 12 - square * (1.0 / 360 - square * (1.0 / 1260 - square / 1680.0)));
+  }
+};
+
 std::pair<Tensor, Tensor> poisson_attempt(const Tensor& key, const Tensor& number,
                                           Leaves parameters, CallSite where) {
   const Tensor &mean = parameters[0], b = 0.931 + 2.53 * sqrt(mean), a = -0.059 + 0.02483 * b;
   const auto [first, v] = fractions(key, number, f64, where);
-  const Tensor u = first - 0.5, us = 0.5 - abs(u), k = floor((2.0 * a / us + b) * u + mean + 0.43);
+  const Tensor u = first - 0.5, us = 0.5 - abs(u), base = floor(mean), rest = mean - base;
+  const Tensor steps = floor((2.0 * a / us + b) * u + rest + 0.43), k = base + steps;
   const Tensor quick = logical_and(us >= 0.07, v <= 0.9277 - 3.6224 / (b - 2.0));
   const Tensor impossible = logical_or(k < 0.0, logical_and(us<0.013, v> us));
-  const Tensor size = log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b));
-  const Tensor inside = vt::where(impossible, 0.0, k);
-  return {k,
-          logical_or(quick, logical_and(logical_not(impossible),
-                                        size <= inside * log(mean) - mean - lgamma(inside + 1.0)))};
+  const Mass mass(vt::where(impossible, base, k), vt::where(impossible, 0.0, steps) - rest, mean);
+  const Tensor size = log(v * std::sqrt(2 * std::numbers::pi) * (1.1239 + 1.1328 / (b - 3.4)) /
+                          (a / (us * us) + b) / mass.factor);
+  return {k, logical_or(quick, logical_and(logical_not(impossible), size <= mass.exponent))};
 }
 
 /// In f64; NaN for an invalid mean.
@@ -188,25 +208,38 @@ Tensor poisson(const Draw& d, const Shape& shape, const Tensor& mean) {
 /// Parameters: n and p ≤ ½.
 std::pair<Tensor, Tensor> binomial_attempt(const Tensor& key, const Tensor& number,
                                            Leaves parameters, CallSite where) {
-  const Tensor &n = parameters[0], &p = parameters[1];
-  const Tensor deviation = sqrt(n * p * (1.0 - p)), b = 1.15 + 2.53 * deviation,
+  const Tensor &n = parameters[0], &p = parameters[1], mean = n * p, base = floor(mean),
+               rest = mean - base;
+  const Tensor deviation = sqrt(mean * (1.0 - p)), b = 1.15 + 2.53 * deviation,
                a = -0.0873 + 0.0248 * b + 0.01 * p;
   const auto [first, v] = fractions(key, number, f64, where);
-  const Tensor u = first - 0.5, us = 0.5 - abs(u), k = floor((2.0 * a / us + b) * u + n * p + 0.5);
+  const Tensor u = first - 0.5, us = 0.5 - abs(u),
+               steps = floor((2.0 * a / us + b) * u + rest + 0.5), k = base + steps;
   const Tensor quick = logical_and(us >= 0.07, v <= 0.92 - 4.2 / b),
                possible = logical_and(k >= 0.0, k <= n);
-  // The mass at k beside that at the mode.
-  const Tensor mode = floor((n + 1.0) * p), at = vt::where(possible, k, mode);
-  const auto weight = [&](const Tensor& m) { return lgamma(m + 1.0) + lgamma(n - m + 1.0); };
-  const Tensor mass = weight(mode) - weight(at) + (at - mode) * log(p / (1.0 - p));
-  const Tensor size = log(v * ((2.83 + 5.1 / b) * deviation) / (a / (us * us) + b));
-  return {k, logical_and(possible, logical_or(quick, size <= mass))};
+  // The mass at k beside that at the mode: a binomial mass is the product of those of successes and
+  // failures, but for a factor that n makes.
+  const auto mass = [&](const Tensor& from_base) {
+    const Tensor m = base + from_base, off = from_base - rest;
+    return std::pair(Mass(m, off, mean), Mass(n - m, -off, n - mean));
+  };
+  const Tensor to_mode = floor(rest + p);
+  const auto [successes, failures] = mass(vt::where(possible, steps, to_mode));
+  const auto [most, least] = mass(to_mode);
+  const Tensor size = log(v * ((2.83 + 5.1 / b) * deviation) / (a / (us * us) + b) *
+                          (most.factor / successes.factor) * (least.factor / failures.factor));
+  const Tensor exponent =
+      (successes.exponent + failures.exponent) - (most.exponent + least.exponent);
+  return {k, logical_and(possible, logical_or(quick, size <= exponent))};
 }
+
+/// Beyond, n · p is too coarse beside the deviation.
+inline constexpr double most_trials = 0x1p64;
 
 /// In f64; NaN for invalid parameters.
 Tensor binomial(const Draw& d, const Shape& shape, const Tensor& trials,
                 const Tensor& probability) {
-  const Tensor valid = logical_and(logical_and(trials >= 0.0, trials < infinity),
+  const Tensor valid = logical_and(logical_and(trials >= 0.0, trials <= most_trials),
                                    logical_and(probability >= 0.0, probability <= 1.0));
   const Tensor n = vt::where(valid, floor(trials), 1.0), given = vt::where(valid, probability, 0.5),
                flipped = given > 0.5;
@@ -395,12 +428,24 @@ Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype) {
   d.want_float(dtype);
   const DType w = families::working(dtype);
   const Tensor m = d.parameter(mean, shape, w),
-               z = detail::randoms::normal(families::part(d, 0), shape, w);
+               z = detail::randoms::normal(families::part(d, 0), shape, w),
+               u = detail::randoms::unit(families::part(d, 1), shape, w);
   // The smaller root of (x − m)²/(m² x) = z², or m² over it: Michael, Schucany, Haas 1976,
   // Generating random variates using transformations with multiple roots.
-  const Tensor half = 0.5 * m * (z * z), root = m / (1.0 + half + sqrt(half * (half + 2.0)));
-  const Tensor u = detail::randoms::unit(families::part(d, 1), shape, w);
-  return detail::cast(vt::where(u * (m + root) <= m, root, m * (m / root)), dtype, d.where);
+  const detail::FlatFunction f = [z, u](families::Leaves in) -> families::Tensors {
+    const Tensor &m = in[0], half = 0.5 * m * (z * z),
+                 root = m / (1.0 + half + sqrt(half * (half + 2.0)));
+    return {vt::where(u * (m + root) <= m, root, m * (m / root))};
+  };
+  // Which root it is depends on the mean, so the derivative is −(∂P/∂m)/(∂P/∂x), in which the
+  // density cancels.
+  const auto slope = [](std::size_t, families::Leaves in, const Tensor& x) {
+    const Tensor &m = in[0], root = sqrt(x);
+    return std::sqrt(2 * std::numbers::pi) * ((x / m) * (root / m)) *
+           erfcx((root / m + 1.0 / root) / std::numbers::sqrt2);
+  };
+  return detail::cast(families::with_slopes(f, slope, std::span<const Tensor>(&m, 1), d.where),
+                      dtype, d.where);
 }
 
 Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration,

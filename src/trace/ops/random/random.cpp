@@ -332,27 +332,6 @@ Tensor normal(Operand key, const Shape& shape, DType dtype) {
   return detail::cast(parts::normal(d, shape, parts::working(dtype)), dtype, d.where);
 }
 
-Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
-                        DType dtype) {
-  const Draw d("truncated_normal", key);
-  const detail::UserLine line(d.where);
-  d.want_float(dtype);
-  const DType w = parts::working(dtype);
-  const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
-  const auto mass = [&](const Tensor& at) {
-    return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where);
-  };
-  // The mass far out rounds to ±1, where the quantile is infinite.
-  const double last =
-      w == f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));
-  const Tensor u = clip(parts::between(d, shape, mass(a), mass(b), w), -last, last);
-  const double infinity = std::numeric_limits<double>::infinity();
-  // Between the bounds also when rounded to the dtype of the result.
-  const Tensor least = nextafter(detail::cast(a, dtype, d.where), infinity),
-               most = nextafter(detail::cast(b, dtype, d.where), -infinity);
-  return clip(detail::cast(parts::normal_at(u, d.where), dtype, d.where), least, most);
-}
-
 Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {
   const Draw d("lognormal", key);
   const detail::UserLine line(d.where);
@@ -499,7 +478,7 @@ Tensor dropout(Operand key, Operand x, Operand rate) {
   detail::need("dropout", x.tensor, d.where);
   detail::need("dropout", rate.tensor, d.where);
   const Tensor t = detail::to_float(x.tensor, d.where);
-  const Tensor keep = 1.0 - detail::cast(rate.tensor, f32, d.where);
+  const Tensor keep = 1.0 - stop_gradient(detail::cast(rate.tensor, f32, d.where));
   if (keep.rank() != 0)
     detail::refuse(ErrorKind::shape, "dropout", "the rate must be a scalar", x.tensor, rate.tensor,
                    d.where);

@@ -1,4 +1,6 @@
 // jvp rules of ops that move elements, and of the scatters.
+#include <algorithm>
+
 #include "../build.hpp"
 #include "../jvp.hpp"
 
@@ -63,29 +65,100 @@ inline Tensor gathered(const JvpCall& c, const Tensor& operand) {
 }
 }  // namespace scatter_parts
 
-// The factor of an update is the operand times all other updates of the same element. With several
-// updates of one element it is the product of the nonzero ones over its own, with zeros counted
-// apart, so that zeros give no 0/0. (The second derivative between two updates of one element that
-// are both exactly zero is the one case that this form gets as 0.)
+namespace products_of_others {
+using namespace grad_build;
+
+/// Rows of a matrix at `places`.
+inline Tensor rows_at(const Tensor& x, const Tensor& places) {
+  GatherParams g;
+  g.offset_dims = Axes(1);
+  g.collapsed_slice_dims = g.start_index_map = Axes(0);
+  g.slice_sizes = Shape{1, x.shape()[1]};
+  g.mode = IndexMode::clip;
+  return emit(Op::gather, make_params(std::move(g)),
+              {x, with_shape(places, Shape{places.shape()[0], 1})}, {});
+}
+
+inline Tensor inverse_of(const Tensor& order, const Tensor& places) {
+  ScatterParams s;
+  s.inserted_window_dims = s.scatter_dims_to_operand_dims = Axes(0);
+  s.unique = true;
+  const Shape vectors{order.shape()[0], 1};
+  return emit(Op::scatter, make_params(std::move(s)),
+              {zeros_like(order), with_shape(order, vectors), places}, {});
+}
+
+/// For each row the product of `count` rows on one side of it: of at most 1, 2, 4 … of them.
+inline Val product_beside(const Val& x, const Tensor& count, int side) {
+  const Shape& shape = x.t.shape();
+  const Tensor one = scalar(x.t.dtype(), 1);
+  const auto at_distance = [&](const Tensor& t, std::int64_t n) {
+    const Tensor has = binary(Op::ge, count, scalar(count.dtype(), static_cast<double>(n)));
+    return Val(choose(in_dim(has, shape, Axes(0)), shifted(t, 0, side * n, 1), one));
+  };
+  Val product = at_distance(x, 1);
+  for (std::int64_t n = 1; n + 1 < shape[0]; n *= 2) product = product * at_distance(product, n);
+  return product;
+}
+
+/// The product of all other updates of the element that an update meets. Sorting brings updates of
+/// one element together, and products go over them from both sides, as in reduce_prod: nothing is
+/// divided by, so that zeros, infinities and further derivatives come out right.
+Tensor of_updates(const JvpCall& c) {
+  const auto& p = c.as<ScatterParams>();
+  const Shape &shape = c.x[0].shape(), &updates = c.x[2].shape();
+  // Windows that fill their axes meet as a whole; others meet element by element.
+  const Shape window = gather_of(p, shape, updates).slice_sizes;
+  bool filling = true;
+  for (int d = 0; d < shape.rank(); ++d)
+    filling = filling && (window[at(d)] == shape[at(d)] || p.inserted_window_dims.contains(d) ||
+                          p.operand_batching_dims.contains(d));
+  const std::int64_t width = filling ? window.elements() : 1, n = updates.elements() / width;
+  Axes windows_last = other_axes(updates.rank(), p.update_window_dims);
+  for (int d : p.update_window_dims) windows_last.push_back(d);
+  Axes back = windows_last;
+  Shape as_windows = updates;
+  for (std::size_t i = 0; i < windows_last.size(); ++i) {
+    back[at(windows_last[i])] = static_cast<int>(i);
+    as_windows[i] = updates[at(windows_last[i])];
+  }
+  const auto rows = [&](const Tensor& t) {
+    return with_shape(permuted(t, windows_last), Shape{n, width});
+  };
+
+  const DType index = index_type(std::max(shape.elements() + 1, n));
+  const Tensor zero = scalar(index, 0), place = index_along(index, Shape{n}, 0);
+  // 1, 2, …; updates that are dropped meet 0
+  const Val names = Val(index_along(index, Shape{shape.elements()}, 0)) + 1.0;
+  const Tensor met = met_by_updates(p, with_shape(names, shape), c.x[1], updates);
+  const SmallVec<Tensor, 1> sorted =
+      emit_all(Op::sort, make_params(SortParams{0, 1, false, 0, n}),
+               {{with_shape(slice_axis(rows(met), 1, 0, 1), Shape{n}), place}}, {});
+  const Tensor &name = sorted[0], &order = sorted[1];
+  const auto ends = [&](int side, Op nearest, double none) {
+    const Tensor is_end = binary(Op::ne, name, shifted(name, 0, side, -1));
+    return Val(cumulate(nearest, choose(is_end, place, scalar(index, none)), 0, side < 0));
+  };
+  const auto of_element = [&](const Val& count) {
+    return choose(binary(Op::eq, name, zero), zero, count);
+  };
+  const Tensor before = of_element(Val(place) - ends(1, Op::cummax, 0)),
+               behind = of_element(ends(-1, Op::cummin, static_cast<double>(n)) - Val(place));
+  const Tensor update = rows_at(rows(c.x[2]), order);
+  const Tensor product = product_beside(update, before, 1) * product_beside(update, behind, -1);
+  return permuted(with_shape(rows_at(product, inverse_of(order, place)), as_windows), back);
+}
+}  // namespace products_of_others
+
+// The factor of an update is the operand times all other updates of the same element.
 Tensor scatter_mul(const JvpCall& c) {
   using namespace scatter_parts;
   Tensor sum;
   if (c.has(0)) sum = scattered(Op::scatter_mul, c, c.t[0], c.x[2]);
-  if (!c.has(2)) return sum;
-  const DType d = c.y.dtype();
-  const Tensor zero = scalar(d, 0), one = scalar(d, 1);
+  if (!c.has(2) || c.x[2].size() == 0) return sum;
   Val factor = gathered(c, c.x[0]);
-  if (!c.as<ScatterParams>().unique && !is_one_update(c.as<ScatterParams>(), c.x[1].shape())) {
-    const Val update = c.x[2];
-    const Tensor is_zero = binary(Op::eq, update, zero);
-    const Val nonzero = choose(is_zero, one, update);
-    const Tensor zeros_met =
-        gathered(c, scattered(Op::scatter_add, c, zeros_like(c.x[0]), convert_to(is_zero, d)));
-    const Val product =
-        gathered(c, scattered(Op::scatter_mul, c, filled(aval_of(c.x[0]), 1), nonzero));
-    const Tensor others_nonzero = binary(Op::eq, zeros_met, convert_to(is_zero, d));
-    factor = factor * Val(choose(others_nonzero, product / nonzero, zero));
-  }
+  if (!c.as<ScatterParams>().unique && !is_one_update(c.as<ScatterParams>(), c.x[1].shape()))
+    factor = factor * Val(products_of_others::of_updates(c));
   return sum_of(sum, scattered(Op::scatter_add, c, zeros_like(c.x[0]), Val(c.t[2]) * factor));
 }
 

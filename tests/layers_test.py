@@ -12,11 +12,13 @@ root = Path(sys.argv[1])
 T, J, C, G = "src/trace/", "src/jit/", "src/jit/cpu/", "src/jit/cuda/"
 V, D = "src/transforms/vmap", "src/transforms/grad"
 BASE, IR, RECORD = T + "base", T + "ir", T + "record"
+ELEMENTS = T + "elements"
 rows = [
     ("include/vt", []),
     ("include/vt/detail", []),
     (BASE, []),
     (IR, [BASE]),
+    (ELEMENTS, [IR]),
     (T + "fiber", [BASE]),
     (T + "numerics", [BASE, IR]),
     (RECORD, [BASE, IR, T + "fiber"]),
@@ -30,7 +32,7 @@ rows = [
     (T + "ops/random", [T + "numerics", RECORD, T + "ops/support", T + "ops/special"]),
     (V, [BASE, IR, RECORD]),
     (V + "/rules", [BASE, IR, RECORD, V]),
-    (D, [BASE, IR, RECORD]),
+    (D, [BASE, IR, ELEMENTS, RECORD]),
     (D + "/control", [IR, RECORD, D]),
     (D + "/rules", [IR, T + "numerics", RECORD, D, D + "/control"]),
     ("src/transforms/autobatch", [BASE, IR, T + "fiber", RECORD]),
@@ -40,7 +42,7 @@ rows = [
     (J + "report", [BASE, IR, J + "services"]),
     (J + "nest", [BASE, IR]),
     (J + "fusion", [BASE, IR, RECORD, J + "nest"]),
-    (J + "regions", [BASE, IR, RECORD, J + "nest"]),
+    (J + "regions", [BASE, IR, ELEMENTS, RECORD, J + "nest"]),
     (J + "lanes", [BASE, IR, J + "services"]),
     (J + "passes", [BASE, IR, RECORD, J + "report", J + "fusion", J + "regions", J + "lanes"]),
     (C + "llvm", [BASE, J + "services", J + "report", J + "nest"]),

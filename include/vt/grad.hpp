@@ -439,8 +439,8 @@ auto value_and_grad(F f, HasAux, GradOptions options = {}, CallSite where = Call
 /// [m…, n…]; the result's tree with each Tensor replaced by the argument's tree. Forward or
 /// reverse, whichever needs fewer passes. Without `holomorphic` complex arguments need reverse mode
 /// and real results (rows are gradients), complex results forward mode and real arguments. An entry
-/// whose argument element does not reach its result element is 0, whatever lies between; every other
-/// 0 is a number, which gives NaN beside infinity.
+/// whose argument element does not reach its result element is 0, whatever lies between; every
+/// other 0 is a number, which gives NaN beside infinity.
 template <std::size_t... I, class F>
 auto jacobian(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
   if constexpr (sizeof...(I) == 0)

@@ -233,8 +233,7 @@ void check_donated(const std::vector<int>& donate, std::size_t arguments, CallSi
            where);
 }
 
-JitCache::JitCache(std::optional<Device> device, int programs, bool assume_finite,
-                   CallSite where) {
+JitCache::JitCache(std::optional<Device> device, int programs, bool assume_finite, CallSite where) {
   if (programs < 1)
     fail(ErrorKind::value, formatted("vt::jit: programs is {}; at least 1 is kept", programs),
          where);
@@ -378,8 +377,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* c
     return nullptr;
   const bool finite = state_->assumes_finite();
   const auto is_of = [&](const Entry& e) {
-    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed ||
-        e.assume_finite != finite)
+    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed || e.assume_finite != finite)
       return false;
     inputs.clear();
     for (std::size_t i = 0; i < arguments.size(); ++i) {

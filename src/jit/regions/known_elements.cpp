@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "../../trace/base/convert.hpp"
-#include "../../trace/ir/element_maps.hpp"
+#include "../../trace/elements/element_maps.hpp"
 
 namespace vt::detail {
 
@@ -152,8 +152,7 @@ std::int64_t KnownElements::elementwise(const Equation& e, Elements& known) cons
   const bool zeros_go = e.assume_finite && is_float(out.dtype);
   // Zeros of one sign change nothing in a sum or difference.
   const auto is = [&](float x, float zero) {
-    return x == 0 && is_float(out.dtype) &&
-           (zeros_go || std::signbit(x) == std::signbit(zero));
+    return x == 0 && is_float(out.dtype) && (zeros_go || std::signbit(x) == std::signbit(zero));
   };
   for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
     const float x = element(e.inputs[0], k);

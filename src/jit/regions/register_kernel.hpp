@@ -9,9 +9,9 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../trace/elements/element_maps.hpp"
 #include "../../trace/ir/graph.hpp"
 #include "lane_form.hpp"
-#include "../../trace/ir/element_maps.hpp"
 
 namespace vt::detail {
 

@@ -46,7 +46,7 @@ struct RunningState {
   int named_axes = 0;  ///< open scopes with an `axis`
   /// the outermost of these asked for, as an index into `scopes`
   int outermost_axis = std::numeric_limits<int>::max();
-  CallSite where{};          ///< of the equation a pass is transforming; null file: none
+  CallSite where{};            ///< of the equation a pass is transforming; null file: none
   bool assume_finite = false;  ///< what equations recorded now have of it
   /// vmap throws where it would run an equation once per lane
   bool must_vectorize = false;

@@ -43,8 +43,8 @@ GraphBody without_repeats(GraphBody graph) {
       SmallVec<int, 1>& alike = known[key_of(e)];
       const auto same = std::find_if(alike.begin(), alike.end(), [&](int k) {
         const Equation& other = kept[static_cast<std::size_t>(k)];
-        return other.op == e.op && other.assume_finite == e.assume_finite && other.inputs == e.inputs &&
-               equal(other.params, e.params) &&
+        return other.op == e.op && other.assume_finite == e.assume_finite &&
+               other.inputs == e.inputs && equal(other.params, e.params) &&
                graph.aval(other.outputs[0]) == graph.aval(e.outputs[0]);
       });
       if (same != alike.end()) {

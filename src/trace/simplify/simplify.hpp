@@ -171,11 +171,11 @@ class Pass {
   SimplifyFor purpose_;
   StableList<Aval> avals_;
   StableList<Equation> equations_;
-  Vec<std::int32_t> makers_;  ///< per Var: its equation, −1 for inputs
-  Vec<std::int32_t> uses_;    ///< per Var: uses in the Graph walked, by equations and results
-  Vec<std::size_t> hashes_;   ///< per equation
-  Vec<std::int32_t> table_;   ///< hash table of equations, open addressing
-  CallSite where_{};          ///< the user's line of the equation being simplified
+  Vec<std::int32_t> makers_;    ///< per Var: its equation, −1 for inputs
+  Vec<std::int32_t> uses_;      ///< per Var: uses in the Graph walked, by equations and results
+  Vec<std::size_t> hashes_;     ///< per equation
+  Vec<std::int32_t> table_;     ///< hash table of equations, open addressing
+  CallSite where_{};            ///< the user's line of the equation being simplified
   bool assume_finite_ = false;  ///< has it Equation::assume_finite?
   std::size_t rewrites_ = 0;
   int depth_ = 0;

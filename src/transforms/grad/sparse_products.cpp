@@ -29,8 +29,9 @@ inline int place_of(const Axes& axes, int d) {
 using namespace product_parts;
 
 Var SparseProduct::plain(Writer& w, Var t, Var f, const DotParams& p, const Shape& out) const {
-  return on_the_left ? w.make(Op::dot_general, make_params(DotParams(p)), {t, f}, Aval(p.dtype, out))
-                     : w.make(Op::dot_general, make_params(DotParams(p)), {f, t}, Aval(p.dtype, out));
+  return on_the_left
+             ? w.make(Op::dot_general, make_params(DotParams(p)), {t, f}, Aval(p.dtype, out))
+             : w.make(Op::dot_general, make_params(DotParams(p)), {f, t}, Aval(p.dtype, out));
 }
 
 // The factors are made 1 where the tangent is 0. What the mask says along free axes of the tangent

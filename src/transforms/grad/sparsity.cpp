@@ -7,7 +7,7 @@
 
 #include "../../trace/base/convert.hpp"
 #include "../../trace/base/stack.hpp"
-#include "../../trace/ir/element_maps.hpp"
+#include "../../trace/elements/element_maps.hpp"
 #include "../../trace/record/scope.hpp"
 #include "sparsity_walk.hpp"
 
@@ -184,9 +184,7 @@ void Walk::equation(const Equation& original) {
     return append(std::move(e));
   }
   switch (e.op) {
-    case Op::reshape:
-      give(e, reach(e.inputs[0]).pattern);
-      return append(std::move(e));
+    case Op::reshape: give(e, reach(e.inputs[0]).pattern); return append(std::move(e));
     case Op::transpose:
     case Op::broadcast_in_dim:
     case Op::rev:
@@ -386,9 +384,9 @@ void Walk::product(Equation e) {
     return all;
   };
   const std::int64_t terms = extents(contract, term_step, 1),
-                     free = extents(free_axes, row_step, 1), batches = extents(batch, row_step, free),
-                     n = s.tangent.elements(), rows = batches * free,
-                     results = aval(e.outputs[0]).elements(),
+                     free = extents(free_axes, row_step, 1),
+                     batches = extents(batch, row_step, free), n = s.tangent.elements(),
+                     rows = batches * free, results = aval(e.outputs[0]).elements(),
                      others = results / std::max<std::int64_t>(rows, 1);
   Vec<std::int64_t> count(at(directions() * rows), 0);  // of the terms that are reached
   Bits of_term(at(terms), 0);                           // … in any row
@@ -422,9 +420,8 @@ void Walk::product(Equation e) {
   };
   if (!partial(terms)) return append_masked(std::move(e));
   // Rows that have the same run of terms: the others are left out of both operands.
-  if (contract.size() == 1 && !partial(used) && std::all_of(first, first + used, [](char c) {
-        return c;
-      })) {
+  if (contract.size() == 1 && !partial(used) &&
+      std::all_of(first, first + used, [](char c) { return c; })) {
     const auto cut = [&](Var v, int axis) {
       const Aval a = aval(v);
       const auto d = at(axis);
@@ -471,7 +468,7 @@ std::optional<Vec<std::int64_t>> Walk::places(const Equation& e) const {
         .integer;
   };
   const Shape& shape = aval(e.inputs[0]).shape;
-  const Shape& window = reads                         ? aval(e.outputs[0]).shape
+  const Shape& window = reads                              ? aval(e.outputs[0]).shape
                         : e.op == Op::dynamic_update_slice ? aval(e.inputs[1]).shape
                                                            : aval(e.inputs[2]).shape;
   Vec<std::int64_t> all;
@@ -483,7 +480,8 @@ std::optional<Vec<std::int64_t>> Walk::places(const Equation& e) const {
       for (std::size_t d = 0; d < shape.size(); ++d)
         place[d] += std::clamp<std::int64_t>(index(first + d, 0), 0, shape[d] - window[d]);
     } else {
-      const IndexedElement from = reads ? gathered_element(to_, e, n) : scattered_element(to_, e, n);
+      const IndexedElement from =
+          reads ? gathered_element(to_, e, n) : scattered_element(to_, e, n);
       const IndexMode mode = reads ? e.as<GatherParams>().mode : e.as<ScatterParams>().mode;
       for (std::size_t d = 0; d < shape.size(); ++d)
         place[d] = std::max<std::int64_t>(from.fixed[d], 0);
@@ -609,8 +607,8 @@ bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
                                 : next.zero ? shared(none(elements))
                                             : SparsityPattern();
     const SparsityPattern all = united(carry.pattern, own);
-    if (all != carry.pattern &&
-        (!all || !carry.pattern || *all != *carry.pattern)) carry.pattern = all;
+    if (all != carry.pattern && (!all || !carry.pattern || *all != *carry.pattern))
+      carry.pattern = all;
   } else {
     carry.zero = carry.zero && next.zero;
   }
@@ -711,9 +709,8 @@ GraphBody Walk::take_with(const Vec<int>& masks) {
   to_.inputs.resize(from_.inputs.size());
   for (int m : masks) {
     const auto* known = inputs_.find(m);
-    to_.inputs.push_back(known != inputs_.end()
-                             ? known->second
-                             : to_.fresh(Aval(DType::bool_, masks_[m].shape)));
+    to_.inputs.push_back(known != inputs_.end() ? known->second
+                                                : to_.fresh(Aval(DType::bool_, masks_[m].shape)));
   }
   return std::move(to_);
 }
@@ -745,7 +742,8 @@ std::optional<MaskedGraph> keep_zeros(const GraphBody& graph, const Vec<Sparsity
     if (mask.by_direction) shape.insert(shape.begin(), directions);
     result.masks.push_back(
         {emit(Op::constant,
-              make_params(ConstantParams{mask.values, Aval(DType::bool_, std::move(shape))}), {}, {}),
+              make_params(ConstantParams{mask.values, Aval(DType::bool_, std::move(shape))}), {},
+              {}),
          mask.by_direction});
   }
   result.graph = walk.take();

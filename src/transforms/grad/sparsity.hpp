@@ -22,8 +22,8 @@ SparsityPattern identity_pattern(std::int64_t start, std::int64_t rows, std::int
 
 /// What a Graph needs beside its own inputs, in this order, behind them.
 struct SparsityMask {
-  Tensor value;        ///< a constant, bool
-  bool by_direction;   ///< along axis 0 is one for each direction
+  Tensor value;       ///< a constant, bool
+  bool by_direction;  ///< along axis 0 is one for each direction
 };
 struct MaskedGraph {
   GraphBody graph;

@@ -35,7 +35,8 @@ int Masks::number(const SparsityPattern& pattern, const Shape& shape) {
     if (k.shape == shape) return k.number;
   Mask mask = compact(*pattern, shape);
   int number = 0;
-  while (number < static_cast<int>(masks_.size()) && !mask_parts::same(masks_[at(number)], mask)) ++number;
+  while (number < static_cast<int>(masks_.size()) && !mask_parts::same(masks_[at(number)], mask))
+    ++number;
   if (number == static_cast<int>(masks_.size())) masks_.push_back(std::move(mask));
   known.push_back({pattern, shape, number});
   return number;

@@ -34,20 +34,20 @@ Value RegisterEmitter::apply(Op op, DType dtype, const ParamsRef& params, Elemen
   return emit_op(b_, op, dtype, params, operands, uses);
 }
 
-// Factors of 1, and zeros that change nothing: −0 in a sum. Where the equation allows it, all zeros.
+// Factors of 1, and zeros that change nothing: −0 in a sum. Where the equation allows it, all
+// zeros.
 Value RegisterEmitter::without_operation(const Equation& e, const Elements& x) {
   if (!is_float(x[0].dtype)) return {};
   const auto is = [&](std::size_t k, double number) { return b_.is_number(x[k], number); };
-  const auto is_zero = [&](std::size_t k) { return e.assume_finite && (is(k, 0.0) || is(k, -0.0)); };
+  const auto is_zero = [&](std::size_t k) {
+    return e.assume_finite && (is(k, 0.0) || is(k, -0.0));
+  };
   switch (e.op) {
     case Op::add:
       return is(0, -0.0) || is_zero(0) ? x[1] : is(1, -0.0) || is_zero(1) ? x[0] : Value();
     case Op::sub:
-      return is(1, 0.0) || is_zero(1)    ? x[0]
-             : is(0, -0.0) || is_zero(0) ? b_.neg(x[1])
-                                         : Value();
-    case Op::mul:
-      return is(0, 1) || is_zero(1) ? x[1] : is(1, 1) || is_zero(0) ? x[0] : Value();
+      return is(1, 0.0) || is_zero(1) ? x[0] : is(0, -0.0) || is_zero(0) ? b_.neg(x[1]) : Value();
+    case Op::mul: return is(0, 1) || is_zero(1) ? x[1] : is(1, 1) || is_zero(0) ? x[0] : Value();
     case Op::div: return is(1, 1) || is_zero(0) ? x[0] : Value();
     default: return {};
   }

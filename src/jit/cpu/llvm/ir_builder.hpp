@@ -181,8 +181,7 @@ class IrBuilder {
   bool is_zero(Value x) const { return is_constant(x) && llvm_.IsNull(x.ref) != 0; }
   /// Is it this number in each SIMD lane? 0 and −0 differ.
   bool is_number(Value x, double number) {
-    return is_constant(x) && is_float(x.dtype) &&
-           x.ref == real(x.dtype, number, x.simd_lanes).ref;
+    return is_constant(x) && is_float(x.dtype) && x.ref == real(x.dtype, number, x.simd_lanes).ref;
   }
   Value extract(Value x, int simd_lane);
   Value insert(Value x, int simd_lane, Value scalar);

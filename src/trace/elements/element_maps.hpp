@@ -6,7 +6,7 @@
 
 #include <vt/small_vec.hpp>
 
-#include "graph.hpp"
+#include "../ir/graph.hpp"
 
 namespace vt::detail {
 

@@ -1,6 +1,6 @@
 // Zeros in derivatives: what no input reaches is 0 beside infinity and NaN, every other zero is a
-// number, which gives NaN there. Random programs against derivatives taken element by element, in every mode, with
-// every number captured, literal or given.
+// number, which gives NaN there. Random programs against derivatives taken element by element, in
+// every mode, with every number captured, literal or given.
 #include <map>
 
 #include "support/property.hpp"
@@ -79,8 +79,22 @@ using Vector = std::vector<Number>;
 
 // --- programs ------------------------------------------------------------------------------------
 
-enum class Kind { root, exponential, times, plus, product, reversed, rolled, padded, picked, summed,
-                  mixed, running, scanned, count_ };
+enum class Kind {
+  root,
+  exponential,
+  times,
+  plus,
+  product,
+  reversed,
+  rolled,
+  padded,
+  picked,
+  summed,
+  mixed,
+  running,
+  scanned,
+  count_
+};
 struct Step {
   Kind kind;
   int other = 0;                ///< another value
@@ -117,9 +131,7 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
   for (const double v : x) all[0].push_back(r.input(v));
   for (const Step& s : p.steps) {
     const Vector a = all.back(), b = all[static_cast<std::size_t>(s.other)];
-    const auto times = [&](const Number& t, std::size_t k) {
-      return r.product(t, {s.numbers[k]});
-    };
+    const auto times = [&](const Number& t, std::size_t k) { return r.product(t, {s.numbers[k]}); };
     Number total;
     for (const Number& t : a) total = s.kind == Kind::summed ? r.sum(total, t) : total;
     Vector y(n);
@@ -220,7 +232,8 @@ void check(std::uint64_t seed) {
   const auto n = static_cast<std::size_t>(p.width);
   std::mt19937_64 draw(seed * 7 + 1);
   std::vector<double> x;
-  for (std::size_t i = 0; i < n; ++i) x.push_back(std::vector<double>{0, 0, 1, 4, 0.25}[draw() % 5]);
+  for (std::size_t i = 0; i < n; ++i)
+    x.push_back(std::vector<double>{0, 0, 1, 4, 0.25}[draw() % 5]);
   Recorder recorder;
   const Vector y = reference(recorder, p, x);
   const auto matrix = [&](const auto& slopes_of) {
@@ -236,12 +249,14 @@ void check(std::uint64_t seed) {
   for (const Numbers how : {Numbers::captured, Numbers::literal, Numbers::given}) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", numbers " +
                  std::to_string(static_cast<int>(how)) + ": " + text(p));
-    const auto compare = [&](const auto& jacobian, const Tensor& expected, const std::string& what) {
+    const auto compare = [&](const auto& jacobian, const Tensor& expected,
+                             const std::string& what) {
       expect_close(jacobian(at, given), expected, near, what);
       const auto jitted = vt::jit(jacobian);
       expect_close(jitted(at, given), expected, near, what + ", jitted");
       expect_close(jitted(at, given), expected, near, what + ", jitted, again");
-      const Tensor two = vt::vmap(jacobian, {.in_axes = {0, vt::unmapped}})(vt::stack({at, at}), given);
+      const Tensor two =
+          vt::vmap(jacobian, {.in_axes = {0, vt::unmapped}})(vt::stack({at, at}), given);
       expect_close(two[1], expected, near, what + ", in lanes");
     };
     const auto f = [p, how, given](Tensor x, std::vector<Tensor> numbers) {

@@ -169,12 +169,12 @@ std::vector<Tensor> kept(const Linear& f, bool sparse, std::span<const Tensor> g
 inline std::vector<Tensor> push_kept(const LinearPart& part, std::span<const Tensor> tangents,
                                      const char* transform) {
   const auto push = [&](std::span<const Tensor> given) { return push_linear(part, given); };
-  return kept(push, may_be_sparse(part.graph), tangents, transform);
+  return kept(push, may_be_sparse(part.graph, LinearDirection::push), tangents, transform);
 }
 inline std::vector<Tensor> pull_kept(const LinearPart& part, std::span<const Tensor> cotangents,
                                      const char* transform) {
   const auto pull = [&](std::span<const Tensor> given) { return pull_linear(part, given); };
-  return kept(pull, may_be_sparse(part.graph), cotangents, transform);
+  return kept(pull, may_be_sparse(part.graph, LinearDirection::pull), cotangents, transform);
 }
 
 inline Tensor or_zeros(const Tensor& t, const Aval& a) {
@@ -241,7 +241,7 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
     return std::move(made.primals);
   };
   JvpResult result;
-  result.primals = kept(both, may_be_sparse(r.graph), given, call.transform);
+  result.primals = kept(both, may_be_sparse(r.graph, LinearDirection::push), given, call.transform);
   const auto half = result.primals.begin() + static_cast<std::ptrdiff_t>(result.primals.size() / 2);
   result.tangents.assign(half, result.primals.end());
   result.primals.erase(half, result.primals.end());

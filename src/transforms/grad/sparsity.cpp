@@ -3,6 +3,7 @@
 #include "sparsity.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "../../trace/base/convert.hpp"
@@ -18,6 +19,28 @@ namespace sparsity {
 /// Products of so many terms are written with all of them, larger ones with the plain product
 /// beside: see SparseProduct.
 constexpr std::int64_t most_terms = std::int64_t{1} << 18;
+
+/// A box of one array, copied into another; from nothing ones.
+inline void copy_box(const char* from, const Shape& whole, const Shape& first, char* to,
+                     const Shape& result, const Shape& place, const Shape& sizes) {
+  const std::size_t rank = sizes.size();
+  const std::int64_t run = rank == 0 ? 1 : sizes.back(),
+                     runs = run == 0 ? 0 : sizes.elements() / run;
+  Vec<std::int64_t> index(rank, 0);
+  for (std::int64_t k = 0; k < runs; ++k) {
+    std::int64_t a = 0, b = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      a = a * whole[d] + first[d] + index[d];
+      b = b * result[d] + place[d] + index[d];
+    }
+    if (from) std::copy_n(from + a, run, to + b);
+    else std::fill_n(to + b, run, char{1});
+    for (std::size_t d = rank; d-- > 1;) {
+      if (++index[d - 1] < sizes[d - 1]) break;
+      index[d - 1] = 0;
+    }
+  }
+}
 
 Walk::Walk(const GraphBody& from, Masks& masks, std::span<const Tensor> captured)
     : from_(from), masks_(masks), reach_(from.avals.size()), literals_(from.avals.size()) {
@@ -187,12 +210,12 @@ void Walk::equation(const Equation& original) {
     case Op::reshape: give(e, reach(e.inputs[0]).pattern); return append(std::move(e));
     case Op::transpose:
     case Op::broadcast_in_dim:
-    case Op::rev:
-    case Op::slice: {
+    case Op::rev: {
       const SparsityPattern& p = reach(e.inputs[0]).pattern;
       give(e, p ? moved(p, aval(e.inputs[0]).elements(), source_elements(to_, e)) : p);
       return append(std::move(e));
     }
+    case Op::slice: return slice(std::move(e));
     case Op::pad: return pad(std::move(e));
     case Op::concatenate: return concatenate(std::move(e));
     case Op::reduce_sum: return sum(std::move(e));
@@ -220,14 +243,21 @@ void Walk::equation(const Equation& original) {
   whole(std::move(e));
 }
 
-/// What does not depend on a tangent: is it the number 0, or one of the function's own?
+/// What does not depend on a tangent: is it a number of the function's own?
 void Walk::note(const Equation& e) {
   if (e.outputs.size() != 1) return;
   const Var v = e.outputs[0];
-  if (e.op == Op::full) reach_[at(v)].zero = e.as<FullParams>().value.is_value(0);
-  else if (e.op == Op::constant) literals_[at(v)] = e.as<ConstantParams>().buffer;
-  else if (op_table[e.op].linearity == Linearity::linear && e.inputs.size() == 1)
-    reach_[at(v)].zero = reach(e.inputs[0]).zero;
+  Reach& r = reach_[at(v)];
+  if (e.op == Op::full) {
+    const Scalar& x = e.as<FullParams>().value;
+    r.zero = x.is_value(0);
+    r.positive = is_float(x.dtype) && x.real > 0 && std::isfinite(x.real);
+  } else if (e.op == Op::constant) {
+    literals_[at(v)] = e.as<ConstantParams>().buffer;
+  } else if (op_table[e.op].linearity == Linearity::linear && e.inputs.size() == 1) {
+    r.zero = reach(e.inputs[0]).zero;
+    r.positive = reach(e.inputs[0]).positive && family_of(e.op) == Family::shape;
+  }
 }
 
 void Walk::elementwise(Equation e) {
@@ -247,7 +277,8 @@ void Walk::elementwise(Equation e) {
     const std::size_t i = reach(e.inputs[0]).linear ? 0 : 1;
     if (!reach(e.inputs[1 - i]).linear)
       p = spread(reach(e.inputs[i]).pattern, aval(e.inputs[i]).elements(), n);
-    if (p) e.inputs[1 - i] = factor(p, e.inputs[1 - i], out.shape);
+    if (p && !reach(e.inputs[1 - i]).positive)
+      e.inputs[1 - i] = factor(p, e.inputs[1 - i], out.shape);
   }
   give(e, p);
   // −(−0) is +0, and x − (−0) may be: a factor of −1 is 1 there instead.
@@ -267,17 +298,56 @@ void Walk::elementwise(Equation e) {
   append(std::move(e));
 }
 
+void Walk::slice(Equation e) {
+  const auto& params = e.as<SliceParams>();
+  const SparsityPattern& p = reach(e.inputs[0]).pattern;
+  const Shape &whole = aval(e.inputs[0]).shape, &part = aval(e.outputs[0]).shape;
+  const auto is_one = [](std::int64_t step) { return step == 1; };
+  if (!p) {
+    give(e, {});
+  } else if (std::all_of(params.stride.begin(), params.stride.end(), is_one)) {
+    Bits bits(at(directions() * part.elements()));
+    for (std::int64_t d = 0; d < directions(); ++d)
+      copy_box(p->data() + d * whole.elements(), whole, params.start,
+               bits.data() + d * part.elements(), part, Shape::filled(part.size(), 0), part);
+    give(e, shared(std::move(bits)));
+  } else {
+    give(e, moved(p, whole.elements(), source_elements(to_, e)));
+  }
+  append(std::move(e));
+}
+
 void Walk::pad(Equation e) {
   const SparsityPattern p = operand(e, 0), edge = operand(e, 1);
+  const auto& params = e.as<PadParams>();
+  const Shape whole = aval(e.inputs[0]).shape, padded = aval(e.outputs[0]).shape;
+  const Bits around = any_of_direction(edge, 1);
+  const auto is_zero = [](std::int64_t n) { return n == 0; };
+  if (std::all_of(params.interior.begin(), params.interior.end(), is_zero)) {
+    Shape first = whole, place = whole, sizes = whole;
+    for (std::size_t d = 0; d < whole.size(); ++d) {
+      first[d] = std::max<std::int64_t>(-params.low[d], 0);
+      place[d] = std::max<std::int64_t>(params.low[d], 0);
+      sizes[d] = std::max<std::int64_t>(std::min(whole[d] - first[d], padded[d] - place[d]), 0);
+    }
+    Bits bits(at(directions() * padded.elements()), 0);
+    for (std::int64_t d = 0; d < directions(); ++d) {
+      char* const own = bits.data() + d * padded.elements();
+      if (around[at(d)]) std::fill_n(own, padded.elements(), char{1});
+      copy_box(p ? p->data() + d * whole.elements() : nullptr, whole, first, own, padded, place,
+               sizes);
+    }
+    give(e, shared(std::move(bits)));
+    return append(std::move(e));
+  }
   const Vec<std::int64_t> sources = source_elements(to_, e);
   const std::int64_t from = aval(e.inputs[0]).elements();
   const auto n = static_cast<std::int64_t>(sources.size());
-  const Bits of_edge = any_of_direction(edge, 1);
   Bits bits(at(directions() * n));
   for (std::int64_t d = 0; d < directions(); ++d)
     for (std::int64_t k = 0; k < n; ++k) {
       const std::int64_t s = sources[at(k)];
-      bits[at(d * n + k)] = s < 0 ? of_edge[at(d)] : p ? (*p)[at(d * from + s)] : 1;
+      bits[at(d * n + k)] = s < 0 ? around[at(d)] : p ? (*p)[at(d * from + s)] : 1;
     }
   give(e, shared(std::move(bits)));
   append(std::move(e));
@@ -611,9 +681,10 @@ bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
       carry.pattern = all;
   } else {
     carry.zero = carry.zero && next.zero;
+    carry.positive = carry.positive && next.positive;
   }
   return carry.linear != before.linear || carry.zero != before.zero ||
-         carry.pattern != before.pattern;
+         carry.positive != before.positive || carry.pattern != before.pattern;
 }
 
 void Walk::begin_carry(Equation& e, std::size_t i, const Reach& carry) {
@@ -736,16 +807,7 @@ std::optional<MaskedGraph> keep_zeros(const GraphBody& graph, const Vec<Sparsity
   walk.finish_results();
   if (!walk.changed()) return std::nullopt;
   MaskedGraph result;
-  for (int m : walk.masks()) {
-    const Masks::Mask& mask = masks[m];
-    Shape shape = mask.shape;
-    if (mask.by_direction) shape.insert(shape.begin(), directions);
-    result.masks.push_back(
-        {emit(Op::constant,
-              make_params(ConstantParams{mask.values, Aval(DType::bool_, std::move(shape))}), {},
-              {}),
-         mask.by_direction});
-  }
+  for (int m : walk.masks()) result.masks.push_back({masks.value(m), masks[m].by_direction});
   result.graph = walk.take();
   debug_check(result.graph, "keep_zeros");
   return result;
@@ -770,12 +832,26 @@ std::vector<Tensor> with_zeros_kept(const FlatFunction& f, std::span<const Tenso
   return replay(linear.graph, all);
 }
 
-bool may_be_sparse(const GraphBody& linear) {
-  return any_of(linear.equations, [](const Equation& e) {
-    switch (family_of(e.op)) {
-      case Family::index: return true;
-      case Family::structure: return true;
-      default: return e.op == Op::pad || e.op == Op::concatenate;
+bool may_be_sparse(const GraphBody& linear, LinearDirection direction) {
+  // Of what is made of inputs by moves alone nothing but moves is pulled back further.
+  Vec<bool> moves(linear.avals.size(), false);
+  for (Var v : linear.inputs) moves[sparsity::at(v)] = true;
+  return any_of(linear.equations, [&](const Equation& e) {
+    const bool pulls = direction == LinearDirection::pull;
+    switch (e.op) {
+      case Op::pad:
+      case Op::concatenate: return !pulls;
+      case Op::slice:
+      case Op::gather:
+      case Op::dynamic_slice:
+        moves[sparsity::at(e.outputs[0])] = moves[sparsity::at(e.inputs[0])];
+        return pulls && !moves[sparsity::at(e.inputs[0])];
+      case Op::reshape:
+      case Op::transpose:
+      case Op::rev:
+        moves[sparsity::at(e.outputs[0])] = moves[sparsity::at(e.inputs[0])];
+        return false;
+      default: return family_of(e.op) == Family::index || family_of(e.op) == Family::structure;
     }
   });
 }

@@ -43,7 +43,9 @@ std::optional<MaskedGraph> keep_zeros(const GraphBody& graph, const Vec<Sparsity
 std::vector<Tensor> with_zeros_kept(const FlatFunction& f, std::span<const Tensor> arguments,
                                     const char* transform);
 
-/// May an element of what is made of dense tangents, or of what is pulled back, be reached by none?
-bool may_be_sparse(const GraphBody& linear);
+enum class LinearDirection { push, pull };
+/// May factors meet elements that are reached by none, where dense tangents are pushed through or
+/// dense cotangents pulled back?
+bool may_be_sparse(const GraphBody& linear, LinearDirection);
 
 }  // namespace vt::detail

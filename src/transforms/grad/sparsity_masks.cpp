@@ -1,12 +1,16 @@
 // Sparsity patterns as constants of a Graph.
 #include <algorithm>
+#include <mutex>
+#include <string>
 
+#include "../../trace/base/recent_map.hpp"
+#include "build.hpp"
 #include "sparsity_walk.hpp"
 
 namespace vt::detail::sparsity {
 
 SparsityPattern shared(Bits bits) {
-  if (std::find(bits.begin(), bits.end(), 0) == bits.end()) return {};
+  if (!find_bit(bits.data(), static_cast<std::int64_t>(bits.size()), 0)) return {};
   return std::make_shared<const Bits>(std::move(bits));
 }
 
@@ -25,6 +29,86 @@ inline bool same(const Masks::Mask& a, const Masks::Mask& b) {
   const char *x = a.values->as<char>(), *y = b.values->as<char>();
   return a.shape == b.shape && a.axes == b.axes && a.by_direction == b.by_direction &&
          std::equal(x, x + a.values->bytes, y, y + b.values->bytes);
+}
+
+/// Equal patterns are one buffer each time.
+BufferRef kept(const BufferRef& values) {
+  struct Known {
+    std::mutex mutex;
+    RecentMap<std::string, BufferRef> masks{1024};
+  };
+  static Known& all = *new Known;  // threads may record while the process ends
+  const std::string bits(values->as<const char>(), values->bytes);
+  Vec<BufferRef> gone;
+  const std::lock_guard lock(all.mutex);
+  if (const BufferRef* const found = all.masks.find(bits)) return *found;
+  return *all.masks.emplace(bits, values, gone);
+}
+
+/// The extent along each axis of the box that all ones fill, if they fill one.
+bool is_box(const char* bits, const Shape& shape, Shape& from, Shape& to) {
+  const std::int64_t n = shape.elements();
+  const char *const first = find_bit(bits, n, 1), *const last = static_cast<const char*>(
+                                                      memrchr(bits, 1, at(n)));
+  if (!first) return false;
+  std::int64_t low = first - bits, high = last - bits;
+  from = to = shape;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    from[d] = low % shape[d];
+    to[d] = high % shape[d] + 1;
+    low /= shape[d];
+    high /= shape[d];
+  }
+  const std::int64_t run = shape.back(), begin = from.back(), end = to.back();
+  for (std::int64_t r = 0; r < n / run; ++r, bits += run) {
+    bool inside = true;
+    std::int64_t row = r;
+    for (std::size_t d = shape.size() - 1; d-- > 0; row /= shape[d])
+      inside = inside && row % shape[d] >= from[d] && row % shape[d] < to[d];
+    const bool fits = inside ? begin < end && !find_bit(bits, begin, 1) &&
+                                   !find_bit(bits + begin, end - begin, 0) &&
+                                   !find_bit(bits + end, run - end, 1)
+                             : !find_bit(bits, run, 1);
+    if (!fits) return false;
+  }
+  return true;
+}
+
+/// A large pattern as a formula of indices, if it is a box or rows of an identity: no memory is
+/// read for it. Undefined if it is neither.
+Tensor formula(const char* bits, const Shape& shape) {
+  using namespace grad_build;
+  const std::int64_t n = shape.elements(), rows = shape[0],
+                     columns = n / std::max<std::int64_t>(rows, 1);
+  const DType index = index_type(n);
+  Shape from, to;
+  if (is_box(bits, shape, from, to)) {
+    Tensor all;
+    const auto both = [&](Tensor also) {
+      all = all.defined() ? binary(Op::and_, all, also) : also;
+    };
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const Tensor along = index_along(index, shape, static_cast<int>(d));
+      const auto limit = [&](std::int64_t i) { return scalar(index, static_cast<double>(i)); };
+      if (from[d] > 0) both(binary(Op::ge, along, limit(from[d])));
+      if (to[d] < shape[d]) both(binary(Op::lt, along, limit(to[d])));
+    }
+    return all;
+  }
+  const char* const one = find_bit(bits, columns, 1);
+  const std::int64_t start = one ? one - bits : columns;
+  if (start + rows > columns) return {};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const char* const row = bits + r * columns;
+    const std::int64_t place = start + r;
+    if (find_bit(row, columns, 1) != row + place ||
+        find_bit(row + place + 1, columns - place - 1, 1))
+      return {};
+  }
+  const Shape square{rows, columns};
+  const Tensor row =
+      binary(Op::add, index_along(index, square, 0), scalar(index, static_cast<double>(start)));
+  return with_shape(binary(Op::eq, row, index_along(index, square, 1)), shape);
 }
 
 }  // namespace mask_parts
@@ -59,6 +143,10 @@ Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
   }
   const std::int64_t count = mask.shape.elements();
   mask.values = allocate(at(rows * count));
+  if (count == n) {
+    std::copy_n(bits.begin(), rows * n, mask.values->as<char>());
+    return mask;
+  }
   Vec<std::int64_t> index(mask.shape.size(), 0);
   std::int64_t place = 0;
   for (std::int64_t k = 0; k < count; ++k) {
@@ -72,6 +160,22 @@ Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
     }
   }
   return mask;
+}
+
+// Graphs are known again by their constants' buffers.
+Tensor Masks::value(int number) const {
+  const Mask& mask = masks_[at(number)];
+  Shape shape = mask.shape;
+  if (mask.by_direction) shape.insert(shape.begin(), directions_);
+  const char* const bits = mask.values->as<const char>();
+  constexpr std::size_t small = 256, most_kept = std::size_t{1} << 16;
+  if (mask.values->bytes > small)
+    if (Tensor formula = mask_parts::formula(bits, shape); formula.defined()) return formula;
+  BufferRef values = mask.values;
+  if (values->bytes <= most_kept) values = mask_parts::kept(values);
+  return emit(Op::constant,
+              make_params(ConstantParams{std::move(values), Aval(DType::bool_, std::move(shape))}),
+              {}, {});
 }
 
 void Writer::append(Op op, ParamsRef params, std::initializer_list<Var> inputs, Var output) {

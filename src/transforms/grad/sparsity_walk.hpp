@@ -1,6 +1,7 @@
 // The walk that keeps zeros of derivatives, and the masks that it reads. Internal to its sources.
 #pragma once
 
+#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <tuple>
@@ -15,6 +16,10 @@ using Bits = std::vector<char>;
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+/// The first of these bits that is `bit`, or null.
+inline const char* find_bit(const char* bits, std::int64_t count, char bit) {
+  return count > 0 ? static_cast<const char*>(std::memchr(bits, bit, at(count))) : nullptr;
+}
 /// Null where all are reached.
 SparsityPattern shared(Bits bits);
 
@@ -22,6 +27,7 @@ SparsityPattern shared(Bits bits);
 struct Reach {
   bool linear = false;           ///< it depends on a tangent
   bool zero = false;             ///< it does not, and is the number 0
+  bool positive = false;         ///< … a finite number above 0, of which −0 stays −0
   SparsityPattern pattern = {};  ///< of a linear one
 };
 
@@ -41,6 +47,8 @@ class Masks {
   const Mask& operator[](int number) const { return masks_[at(number)]; }
   /// That of a value of such a shape.
   int number(const SparsityPattern&, const Shape&);
+  /// A mask as a Tensor: of one direction, or with the directions along axis 0.
+  Tensor value(int number) const;
 
  private:
   struct Known {
@@ -143,6 +151,7 @@ class Walk {
   void equation(const Equation&);
   void note(const Equation&);
   void elementwise(Equation);
+  void slice(Equation);
   void pad(Equation);
   void concatenate(Equation);
   void sum(Equation);

@@ -123,7 +123,9 @@ class Former {
   void find_numbers() {
     numbers_.assign(graph_.avals.size(), false);
     for (const Equation& e : graph_.equations) {
-      if (e.outputs.size() != 1 || graph_.aval(e.outputs[0]).elements() > limits_.moved) continue;
+      if (e.outputs.size() != 1 ||
+          graph_.aval(e.outputs[0]).elements() > limits_.moved_without_loops)
+        continue;
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1
                                 : family_of(e.op) == Family::shape || e.op == Op::slice;
@@ -142,21 +144,36 @@ class Former {
     add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
   }
 
+  /// Are its results elements of its operands, known when code is made?
+  bool only_moves(const Equation& e) const {
+    return family_of(e.op) == Family::shape || e.op == Op::slice ||
+           (e.op == Op::select && is_known(e.inputs[0]));
+  }
+  /// A number, or what moves make of one.
+  bool is_known(Var v) const {
+    if (numbers_[at(v)]) return true;
+    const int i = maker_[at(v)];
+    return i >= 0 && family_of(graph_.equations[at(i)].op) == Family::shape &&
+           is_known(graph_.equations[at(i)].inputs[0]);
+  }
   bool fits(const Equation& e) const {
     if (e.outputs.empty() ||
         !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf ||
           family_of(e.op) == Family::shape || is_of_rows(e) || e.op == Op::slice ||
           e.op == Op::gather))
       return false;
-    const std::int64_t most = family_of(e.op) == Family::shape || e.op == Op::slice
-                                  ? std::max(most_elements_, limits_.moved)
-                                  : most_elements_;
+    const std::int64_t most =
+        only_moves(e) ? std::max(most_elements_, limits_.moved_without_loops) : most_elements_;
     for (Var v : e.outputs)
       if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
     for (Var v : e.inputs) {
       const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
-      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather)
-        return false;
+      const std::int64_t at_most =
+          shared ? limits_.of_a_lane
+          : maker_[at(v)] >= 0 && only_moves(graph_.equations[at(maker_[at(v)])])
+              ? limits_.moved_without_loops
+              : most;
+      if (lanes_.aval(v).elements() > at_most && e.op != Op::gather) return false;
     }
     return lanes_.equation(e).has_value();
   }

@@ -121,9 +121,13 @@ class FitCheck {
 
   struct Scope {
     Scope(const GraphBody& g, std::int64_t most)
-        : graph(g), places(g.avals.size()), known(g, most) {}
+        : graph(g), places(g.avals.size()), held(g.avals.size()), known(g, most) {
+      for (std::size_t v = 0; v < held.size(); ++v) held[v] = g.avals[v].elements();
+    }
     const GraphBody& graph;
     Vec<ValuePlace> places;
+    /// Of a small value: its elements that are neither known nor those of another value.
+    Vec<std::int64_t> held;
     KnownElements known;
   };
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
@@ -173,7 +177,11 @@ class FitCheck {
       result.number =
           e.op == Op::full || e.op == Op::iota ||
           (is_cheap && none_of(operands, [](const ValuePlace& p) { return !p.number; }));
-      return result.number || small(g, e, operations, s.known.knows_places(e));
+      std::int64_t read = 0;
+      for (Var v : e.inputs) read += s.held[at(v)];
+      std::int64_t& held = s.held[at(e.outputs[0])];
+      if (operations == 0) held = std::min(held, read);
+      return result.number || small(s, e, operations, s.known.knows_places(e));
     }
     const bool first_only = large == 1 && operands[0].object >= 0;
     const bool scatters = is_scatter(e.op);
@@ -249,12 +257,13 @@ class FitCheck {
   }
 
   /// `left`: see KnownElements::add. `places_known`: of the elements that it picks.
-  bool small(const GraphBody& g, const Equation& e, std::int64_t left, bool places_known) {
+  bool small(const Scope& s, const Equation& e, std::int64_t left, bool places_known) {
+    const GraphBody& g = s.graph;
     const std::int64_t n = g.aval(e.outputs[0]).elements();
-    std::int64_t operands = 0, largest = n;
+    std::int64_t operands = 0, largest = s.held[at(e.outputs[0])];
     for (Var v : e.inputs) {
       operands += g.aval(v).elements();
-      largest = std::max(largest, g.aval(v).elements());
+      largest = std::max(largest, s.held[at(v)]);
     }
     if (largest > limits_.of_a_lane && family_of(e.op) != Family::shape && e.op != Op::slice)
       return false;

@@ -34,7 +34,7 @@ struct RegisterLimits {
   }
   /// … and of those that are mostly zeros of derivatives.
   std::int64_t sparse(std::int64_t lanes) const {
-    return lanes >= several_lanes ? moved_without_loops : of_a_lane;
+    return lanes >= fewest_lanes ? moved_without_loops : of_a_lane;
   }
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill
   /// what they keep.

@@ -79,6 +79,10 @@ Var fold_constants(Pass& pass, const Candidate& c) {
   if (is_elementwise(c.op) && all_numbers) return folding::fold_numbers(pass, c);
 
   const std::int64_t elements = c.aval.elements();
+  // A broadcast takes no memory as it is, and is the same for all lanes where it has some.
+  if (c.op == Op::broadcast_in_dim && pass.aval(c.inputs[0]).elements() > 1 &&
+      elements > pass.aval(c.inputs[0]).elements())
+    return Pass::none;
   std::size_t given = 0;
   for (Var v : c.inputs) given += pass.aval(v).bytes();
   if (given > folding::largest_operands || c.aval.bytes() > folding::largest_result ||

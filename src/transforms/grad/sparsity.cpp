@@ -607,13 +607,41 @@ void Walk::add_masks(Equation& e, const Vec<int>& masks) {
   for (int m : masks) e.inputs.push_back(input(m));
 }
 
+/// What a body makes of such inputs. Remembered, so that nested loops, each of which goes to a
+/// fixpoint, stay linear.
+Vec<Reach> Walk::outcome(const GraphBody& body, const Vec<Reach>& inputs) {
+  if (const Vec<Reach>* known = masks_.outcome(&body, inputs)) return *known;
+  Walk inside(body, masks_);
+  inside.writes_ = false;
+  inside.run(inputs);
+  Vec<Reach> results;
+  for (std::size_t k = 0; k < body.outputs.size(); ++k) results.push_back(inside.result(k));
+  masks_.remember(&body, inputs, results);
+  return results;
+}
+
+/// Raises what is known of a loop's operands to what its iterations make of the carries; what its
+/// body gives then.
+Vec<Reach> Walk::looped(const Equation& e, const GraphBody& body, std::size_t carries,
+                        Vec<Reach>& inputs) {
+  for (;;) {
+    Vec<Reach> results = outcome(body, inputs);
+    bool grew = false;
+    for (std::size_t i = 0; i < carries; ++i)
+      grew = join(inputs[i], results[i], aval(e.inputs[i]).elements()) || grew;
+    if (!grew) return results;
+  }
+}
+
 void Walk::call(Equation e) {
   CallParams params = e.as<CallParams>();
   Vec<Reach> inputs;
   for (Var v : e.inputs) inputs.push_back(reach(v));
+  const Vec<Reach> results = outcome(*params.body, inputs);
+  for (std::size_t k = 0; k < e.outputs.size(); ++k) reach_[at(e.outputs[k])] = results[k];
+  if (!writes_) return;
   Walk inside(*params.body, masks_);
   inside.run(inputs);
-  for (std::size_t k = 0; k < e.outputs.size(); ++k) reach_[at(e.outputs[k])] = inside.result(k);
   if (inside.changed()) {
     add_masks(e, inside.masks());
     changed_ = true;
@@ -628,16 +656,13 @@ void Walk::cond(Equation e) {
   CondParams params = e.as<CondParams>();
   Vec<Reach> inputs;
   for (std::size_t i = 1; i < e.inputs.size(); ++i) inputs.push_back(reach(e.inputs[i]));
-  std::vector<std::unique_ptr<Walk>> branches;
-  for (const GraphRef& body : params.branches) {
-    branches.push_back(std::make_unique<Walk>(*body, masks_));
-    branches.back()->run(inputs);
-  }
+  std::vector<Vec<Reach>> results;
+  for (const GraphRef& body : params.branches) results.push_back(outcome(*body, inputs));
   for (std::size_t k = 0; k < e.outputs.size(); ++k) {
     const std::int64_t n = aval(e.outputs[k]).elements();
-    Reach all = branches[0]->result(k);
-    for (std::size_t b = 1; b < branches.size(); ++b) {
-      Reach own = branches[b]->result(k);
+    Reach all = results[0][k];
+    for (std::size_t b = 1; b < results.size(); ++b) {
+      Reach own = results[b][k];
       if (own.linear != all.linear) {
         Reach& other = own.linear ? all : own;
         other = {.linear = true, .pattern = other.zero ? shared(none(n)) : SparsityPattern()};
@@ -646,9 +671,15 @@ void Walk::cond(Equation e) {
              .zero = all.zero && own.zero,
              .pattern = united(all.pattern, own.pattern)};
     }
-    if (all.linear)
-      for (const auto& b : branches) b->make_linear(k);
     reach_[at(e.outputs[k])] = all;
+  }
+  if (!writes_) return;
+  std::vector<std::unique_ptr<Walk>> branches;
+  for (const GraphRef& body : params.branches) {
+    branches.push_back(std::make_unique<Walk>(*body, masks_));
+    branches.back()->run(inputs);
+    for (std::size_t k = 0; k < e.outputs.size(); ++k)
+      if (reach(e.outputs[k]).linear) branches.back()->make_linear(k);
   }
   bool changed = false;
   for (const auto& b : branches) changed = changed || b->changed();
@@ -687,8 +718,14 @@ bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
          carry.positive != before.positive || carry.pattern != before.pattern;
 }
 
-void Walk::begin_carry(Equation& e, std::size_t i, const Reach& carry) {
-  if (carry.linear && !reach(e.inputs[i]).linear) operand(e, i);
+/// Writes a loop's body for such operands, and −0 for carries that begin as 0.
+void Walk::begin_loop(Equation& e, Walk& body, std::size_t carries, const Vec<Reach>& inputs) {
+  body.run(inputs);
+  for (std::size_t i = 0; i < carries; ++i) {
+    if (!inputs[i].linear) continue;
+    body.make_linear(i);
+    if (!reach(e.inputs[i]).linear) operand(e, i);
+  }
 }
 
 void Walk::loop_while(Equation e) {
@@ -696,22 +733,14 @@ void Walk::loop_while(Equation e) {
   const auto carries = at(params.carries);
   Vec<Reach> inputs;
   for (Var v : e.inputs) inputs.push_back(reach(v));
-  std::unique_ptr<Walk> body;
-  for (bool grew = true; grew;) {
-    body = std::make_unique<Walk>(*params.body, masks_);
-    body->run(inputs);
-    grew = false;
-    for (std::size_t i = 0; i < carries; ++i)
-      grew = join(inputs[i], body->result(i), aval(e.inputs[i]).elements()) || grew;
-  }
-  for (std::size_t i = 0; i < carries; ++i) {
-    if (inputs[i].linear) body->make_linear(i);
-    begin_carry(e, i, inputs[i]);
-    reach_[at(e.outputs[i])] = inputs[i];
-  }
-  if (body->changed()) {
-    const Vec<int> masks = body->masks();
-    params.body = std::make_shared<const GraphBody>(body->take_with(masks));
+  looped(e, *params.body, carries, inputs);
+  for (std::size_t i = 0; i < carries; ++i) reach_[at(e.outputs[i])] = inputs[i];
+  if (!writes_) return;
+  Walk body(*params.body, masks_);
+  begin_loop(e, body, carries, inputs);
+  if (body.changed()) {
+    const Vec<int> masks = body.masks();
+    params.body = std::make_shared<const GraphBody>(body.take_with(masks));
     GraphBody condition = *params.condition;  // which reads no tangents
     for (int m : masks)
       condition.inputs.push_back(condition.fresh(Aval(DType::bool_, masks_[m].shape)));
@@ -725,11 +754,11 @@ void Walk::loop_while(Equation e) {
 
 void Walk::scan(Equation e) {
   ScanParams params = e.as<ScanParams>();
-  const auto carries = at(params.carries), looped = carries + at(params.sequences);
+  const auto carries = at(params.carries), rest = carries + at(params.sequences);
   Vec<Reach> inputs;
   for (std::size_t i = 0; i < e.inputs.size(); ++i) {
     Reach r = reach(e.inputs[i]);
-    if (i >= carries && i < looped && r.pattern) {
+    if (i >= carries && i < rest && r.pattern) {
       // Of any iteration.
       const std::int64_t all = aval(e.inputs[i]).elements(),
                          n = params.body->aval(params.body->inputs[i]).elements();
@@ -741,21 +770,10 @@ void Walk::scan(Equation e) {
     }
     inputs.push_back(std::move(r));
   }
-  std::unique_ptr<Walk> body;
-  for (bool grew = true; grew;) {
-    body = std::make_unique<Walk>(*params.body, masks_);
-    body->run(inputs);
-    grew = false;
-    for (std::size_t i = 0; i < carries; ++i)
-      grew = join(inputs[i], body->result(i), aval(e.inputs[i]).elements()) || grew;
-  }
-  for (std::size_t i = 0; i < carries; ++i) {
-    if (inputs[i].linear) body->make_linear(i);
-    begin_carry(e, i, inputs[i]);
-    reach_[at(e.outputs[i])] = inputs[i];
-  }
+  const Vec<Reach> results = looped(e, *params.body, carries, inputs);
+  for (std::size_t i = 0; i < carries; ++i) reach_[at(e.outputs[i])] = inputs[i];
   for (std::size_t k = carries; k < e.outputs.size(); ++k) {
-    Reach r = body->result(k);
+    Reach r = results[k];
     const std::int64_t all = aval(e.outputs[k]).elements();
     if (r.pattern) {
       const auto n = static_cast<std::int64_t>(r.pattern->size()) / directions();
@@ -765,9 +783,12 @@ void Walk::scan(Equation e) {
     }
     reach_[at(e.outputs[k])] = std::move(r);
   }
-  if (body->changed()) {
-    const Vec<int> masks = body->masks();
-    params.body = std::make_shared<const GraphBody>(body->take_with(masks));
+  if (!writes_) return;
+  Walk body(*params.body, masks_);
+  begin_loop(e, body, carries, inputs);
+  if (body.changed()) {
+    const Vec<int> masks = body.masks();
+    params.body = std::make_shared<const GraphBody>(body.take_with(masks));
     add_masks(e, masks);
     changed_ = true;
     e.params = make_params(std::move(params));

@@ -126,6 +126,12 @@ int Masks::number(const SparsityPattern& pattern, const Shape& shape) {
   return number;
 }
 
+const Vec<Reach>* Masks::outcome(const GraphBody* body, const Vec<Reach>& inputs) const {
+  for (const Outcome& o : outcomes_)
+    if (o.body == body && o.inputs == inputs) return &o.results;
+  return nullptr;
+}
+
 Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
   const std::int64_t n = shape.elements();
   Mask mask;

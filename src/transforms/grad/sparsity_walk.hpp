@@ -29,6 +29,11 @@ struct Reach {
   bool zero = false;             ///< it does not, and is the number 0
   bool positive = false;         ///< … a finite number above 0, of which −0 stays −0
   SparsityPattern pattern = {};  ///< of a linear one
+
+  friend bool operator==(const Reach& a, const Reach& b) {
+    return a.linear == b.linear && a.zero == b.zero && a.positive == b.positive &&
+           (a.pattern == b.pattern || (a.pattern && b.pattern && *a.pattern == *b.pattern));
+  }
 };
 
 /// Patterns as arrays, without the axes along which they do not vary.
@@ -47,6 +52,11 @@ class Masks {
   const Mask& operator[](int number) const { return masks_[at(number)]; }
   /// That of a value of such a shape.
   int number(const SparsityPattern&, const Shape&);
+  /// What the walk over a body has found for such inputs, or null.
+  const Vec<Reach>* outcome(const GraphBody*, const Vec<Reach>& inputs) const;
+  void remember(const GraphBody* body, Vec<Reach> inputs, Vec<Reach> results) {
+    outcomes_.push_back({body, std::move(inputs), std::move(results)});
+  }
   /// A mask as a Tensor: of one direction, or with the directions along axis 0.
   Tensor value(int number) const;
 
@@ -61,6 +71,11 @@ class Masks {
   const std::int64_t directions_;
   Vec<Mask> masks_;
   HashMap<const void*, Vec<Known>> known_;
+  struct Outcome {
+    const GraphBody* body;
+    Vec<Reach> inputs, results;
+  };
+  Vec<Outcome> outcomes_;
 };
 
 /// Writes equations at the end of a Graph.
@@ -168,8 +183,11 @@ class Walk {
   void loop_while(Equation);
   void scan(Equation);
   void add_masks(Equation&, const Vec<int>& masks);
+  Vec<Reach> outcome(const GraphBody& body, const Vec<Reach>& inputs);
+  Vec<Reach> looped(const Equation&, const GraphBody& body, std::size_t carries,
+                    Vec<Reach>& inputs);
   bool join(Reach& carry, const Reach& next, std::int64_t elements) const;
-  void begin_carry(Equation&, std::size_t i, const Reach&);
+  void begin_loop(Equation&, Walk& body, std::size_t carries, const Vec<Reach>& inputs);
 
   const GraphBody& from_;
   GraphBody to_;
@@ -182,6 +200,7 @@ class Walk {
   Vec<std::tuple<int, Shape, Var>> broadcast_;
   Vec<std::tuple<SparsityPattern, Var, Shape, Var>> factors_;
   bool changed_ = false;
+  bool writes_ = true;  ///< else only patterns are followed, through bodies
 };
 
 }  // namespace vt::detail::sparsity

@@ -25,7 +25,8 @@ bool fills_caches(const LaneForm& form) {
   return bytes > beyond_all_caches / 2;
 }
 
-/// What the Graph's text does not show: which equations skip zeros, in bits, and long constants.
+/// What the Graph's text does not show: which equations assume that all is finite, in bits, and
+/// long constants.
 void add_marks(const GraphBody& g, std::string& text) {
   char bits = '@';
   int next = 0;
@@ -35,8 +36,12 @@ void add_marks(const GraphBody& g, std::string& text) {
     for (const GraphRef& body : bodies_of(e.params)) add_marks(*body, text);
     if (e.op != Op::constant || g.aval(e.outputs[0]).elements() <= 8) continue;
     const Buffer& numbers = *e.as<ConstantParams>().buffer;
-    for (std::size_t i = 0; i < numbers.bytes; ++i)
-      text += formatted("{:02x}", static_cast<unsigned>(numbers.as<const unsigned char>()[i]));
+    const bool is_mask = is_bool(g.aval(e.outputs[0]).dtype);
+    for (std::size_t i = 0; i < numbers.bytes; ++i) {
+      const unsigned byte = numbers.as<const unsigned char>()[i];
+      if (!is_mask) text += "0123456789abcdef"[byte >> 4];
+      text += "0123456789abcdef"[byte & 15];
+    }
   }
   text += bits;
 }
@@ -436,7 +441,7 @@ std::string register_kernel_key(const LaneForm& form) {
   if (last > 0) key += std::to_string(form.count);
   else if (form && register_emission::fills_caches(form)) key += "past caches";
   for (int axis : form.axes) key += " " + std::to_string(axis);
-  key += "; skips zeros ";
+  key += "; finite ";
   register_emission::add_marks(form.lane, key);
   for (std::size_t i = 0; i < form.known.size(); ++i)
     if (form.known[i])

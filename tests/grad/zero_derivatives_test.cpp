@@ -363,6 +363,32 @@ TEST(ZeroDerivatives, VanishWhereAllIsAssumedFinite) {
   }
 }
 
+// Nothing reaches, and the sign of the zero does not show that either.
+TEST(ZeroDerivatives, ArePositive) {
+  const Tensor x = vt::tensor({1.0, 2.0, 4.0});
+  const auto has_minus_zero = [](const Tensor& t) {
+    for (const double v : t.to_vector<double>())
+      if (v == 0 && std::signbit(v)) return true;
+    return false;
+  };
+  const auto check = [&](const auto& f, const char* what) {
+    EXPECT_FALSE(has_minus_zero(vt::jacfwd(f)(x))) << what << ", forward";
+    EXPECT_FALSE(has_minus_zero(vt::jacrev(f)(x))) << what << ", reverse";
+    EXPECT_FALSE(has_minus_zero(vt::jit(vt::jacobian(f))(x))) << what << ", jitted";
+  };
+  check([](Tensor x) { return vt::take(x, vt::tensor({2, 0})); }, "take");
+  check([](Tensor x) { return vt::map([](Tensor e) { return e * e; }, x); }, "map");
+  check([](Tensor x) { return vt::sort(x); }, "sort");
+  check([](Tensor x) { return vt::where(x > 1.5, x, 2.0); }, "where");
+  check([](Tensor x) { return vt::slice_in_dim(x, 1, 3); }, "slice");
+  check(
+      [](Tensor x) {
+        return vt::while_loop([](Tensor c) { return vt::sum(c) < 50.0; },
+                              [](Tensor c) { return c * 2.0; }, x);
+      },
+      "while_loop");
+}
+
 // A product that is large is written as it is, with one beside it that leaves terms out.
 TEST(ZeroDerivatives, LargeProductsLeaveTermsOut) {
   constexpr std::int64_t n = 70;

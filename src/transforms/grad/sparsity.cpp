@@ -73,8 +73,13 @@ void Walk::make_linear(std::size_t k) {
 void Walk::finish_results() {
   for (Var& v : to_.outputs) {
     const Reach r = reach(v);
-    if (!r.linear || !r.pattern) continue;
+    if (!r.linear || !(r.pattern || masks_.leaks())) continue;
     const Aval a(aval(v).dtype, aval(v).shape);
+    if (masks_.leaks()) {
+      v = writer_.make(Op::add, {}, {v, writer_.number(a.dtype, 0)}, a);
+      changed_ = true;
+    }
+    if (!r.pattern) continue;
     const Var here = mask(r.pattern, a.shape), zero = writer_.number(a.dtype, 0);
     v = writer_.make(Op::select, {}, {here, v, zero}, a);
     changed_ = true;
@@ -271,6 +276,7 @@ void Walk::elementwise(Equation e) {
     for (std::size_t i = first; i < e.inputs.size(); ++i) {
       SparsityPattern own = operand(e, i);
       own = spread(own, aval(e.inputs[i]).elements(), n);
+      if (i > first && own != p && e.op != Op::add && e.op != Op::sub) masks_.leak();
       p = i == first ? own : united(p, own);
     }
   } else if (linearity == Linearity::bilinear || linearity == Linearity::first) {
@@ -419,6 +425,7 @@ void Walk::whole(Equation e) {
   for (std::size_t i = 0; i < e.inputs.size(); ++i) {
     if (!is_inexact(aval(e.inputs[i]).dtype) || !(jointly || reach(e.inputs[i]).linear)) continue;
     const SparsityPattern p = operand(e, i);
+    if (p) masks_.leak();
     const Bits own = any_of_direction(p, aval(e.inputs[i]).elements());
     for (std::size_t d = 0; d < any.size(); ++d) any[d] = static_cast<char>(any[d] | own[d]);
   }
@@ -583,6 +590,7 @@ void Walk::write(Equation e) {
   const SparsityPattern into = operand(e, 0), p = operand(e, update);
   if (!to) {
     // From any element of the update to all.
+    if (into || p) masks_.leak();
     const Bits any = any_of_direction(p, aval(e.inputs[update]).elements());
     give(e, united(into, spread(shared(Bits(any)), 1, aval(e.outputs[0]).elements())));
     return append(std::move(e));
@@ -667,6 +675,7 @@ void Walk::cond(Equation e) {
         Reach& other = own.linear ? all : own;
         other = {.linear = true, .pattern = other.zero ? shared(none(n)) : SparsityPattern()};
       }
+      if (all.pattern != own.pattern) masks_.leak();
       all = {.linear = all.linear || own.linear,
              .zero = all.zero && own.zero,
              .pattern = united(all.pattern, own.pattern)};
@@ -708,8 +717,10 @@ bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
                                 : next.zero ? shared(none(elements))
                                             : SparsityPattern();
     const SparsityPattern all = united(carry.pattern, own);
-    if (all != carry.pattern && (!all || !carry.pattern || *all != *carry.pattern))
+    if (all != carry.pattern && (!all || !carry.pattern || *all != *carry.pattern)) {
+      masks_.leak();
       carry.pattern = all;
+    }
   } else {
     carry.zero = carry.zero && next.zero;
     carry.positive = carry.positive && next.positive;
@@ -760,6 +771,7 @@ void Walk::scan(Equation e) {
     Reach r = reach(e.inputs[i]);
     if (i >= carries && i < rest && r.pattern) {
       // Of any iteration.
+      masks_.leak();
       const std::int64_t all = aval(e.inputs[i]).elements(),
                          n = params.body->aval(params.body->inputs[i]).elements();
       Bits bits = none(n);

@@ -49,6 +49,9 @@ class Masks {
   };
 
   std::int64_t directions() const { return directions_; }
+  /// Zeros of a pattern have become elements that count as reached: some may be −0.
+  void leak() { leaks_ = true; }
+  bool leaks() const { return leaks_; }
   const Mask& operator[](int number) const { return masks_[at(number)]; }
   /// That of a value of such a shape.
   int number(const SparsityPattern&, const Shape&);
@@ -69,6 +72,7 @@ class Masks {
   Mask compact(const Bits&, const Shape&) const;
 
   const std::int64_t directions_;
+  bool leaks_ = false;
   Vec<Mask> masks_;
   HashMap<const void*, Vec<Known>> known_;
   struct Outcome {

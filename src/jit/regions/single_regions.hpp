@@ -9,8 +9,8 @@
 
 namespace vt::detail {
 
-/// The Graph as regions, for all its lanes if it has any, if most of what it computes are zeros that
-/// are known (see keeps_zeros) and the rest is small; else as it is.
+/// The Graph as regions, for all its lanes if it has any, if most of what it computes are zeros
+/// that are known (see keeps_zeros) and the rest is small; else as it is.
 GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame);
 /// The Graph with such regions as equations of their own. `steps_of` tells how many steps a Graph
 /// takes otherwise: where regions save few of them for what they compute element by element, the

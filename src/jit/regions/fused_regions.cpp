@@ -123,9 +123,7 @@ class Former {
   void find_numbers() {
     numbers_.assign(graph_.avals.size(), false);
     for (const Equation& e : graph_.equations) {
-      if (e.outputs.size() != 1 ||
-          graph_.aval(e.outputs[0]).elements() > limits_.moved_without_loops)
-        continue;
+      if (e.outputs.size() != 1 || graph_.aval(e.outputs[0]).elements() > limits_.moved) continue;
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1
                                 : family_of(e.op) == Family::shape || e.op == Op::slice;
@@ -144,6 +142,10 @@ class Former {
     add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
   }
 
+  /// Factors of a product, one for each row of the other, may be twice as many as what is moved.
+  std::int64_t most_moved() const {
+    return std::min(2 * limits_.moved, limits_.moved_without_loops);
+  }
   /// Are its results elements of its operands, known when code is made?
   bool only_moves(const Equation& e) const {
     return family_of(e.op) == Family::shape || e.op == Op::slice ||
@@ -163,7 +165,7 @@ class Former {
           e.op == Op::gather))
       return false;
     const std::int64_t most =
-        only_moves(e) ? std::max(most_elements_, limits_.moved_without_loops) : most_elements_;
+        only_moves(e) ? std::max(most_elements_, most_moved()) : most_elements_;
     for (Var v : e.outputs)
       if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
     for (Var v : e.inputs) {

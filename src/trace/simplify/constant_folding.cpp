@@ -42,9 +42,17 @@ struct Alone {
   }
 };
 
-BufferRef buffer_of(const Equation& e, const Aval& a) {
+/// A broadcast takes no memory as it is, and is the same for all lanes where it has some: it is
+/// folded into what reads it only.
+bool is_grown_constant(const Pass& pass, const Equation& e) {
+  return e.op == Op::broadcast_in_dim && pass.def(e.inputs[0], Op::constant);
+}
+
+BufferRef buffer_of(const Pass& pass, const Equation& e, const Aval& a) {
   if (e.op == Op::constant) return e.as<ConstantParams>().buffer;
-  return Alone(e.op, e.params).run(a);
+  Alone alone(e.op, e.params);
+  for (Var v : e.inputs) alone.operand(buffer_of(pass, *pass.def(v), pass.aval(v)), pass.aval(v));
+  return alone.run(a);
 }
 
 /// One number: an element-wise op on operands that are each one number everywhere.
@@ -72,14 +80,14 @@ Var fold_constants(Pass& pass, const Candidate& c) {
   bool all_numbers = true, any_constant = false;
   for (Var v : c.inputs) {
     const Equation* e = pass.def(v);
-    if (!e || (e->op != Op::constant && !folding::is_symbolic(*e))) return Pass::none;
+    const bool is_constant = e && (e->op == Op::constant || folding::is_grown_constant(pass, *e));
+    if (!e || !(is_constant || folding::is_symbolic(*e))) return Pass::none;
     all_numbers = all_numbers && e->op == Op::full;
-    any_constant = any_constant || e->op == Op::constant;
+    any_constant = any_constant || is_constant;
   }
   if (is_elementwise(c.op) && all_numbers) return folding::fold_numbers(pass, c);
 
   const std::int64_t elements = c.aval.elements();
-  // A broadcast takes no memory as it is, and is the same for all lanes where it has some.
   if (c.op == Op::broadcast_in_dim && pass.aval(c.inputs[0]).elements() > 1 &&
       elements > pass.aval(c.inputs[0]).elements())
     return Pass::none;
@@ -93,7 +101,7 @@ Var fold_constants(Pass& pass, const Candidate& c) {
 
   folding::Alone alone(c.op, c.params);
   for (Var v : c.inputs)
-    alone.operand(folding::buffer_of(*pass.def(v), pass.aval(v)), pass.aval(v));
+    alone.operand(folding::buffer_of(pass, *pass.def(v), pass.aval(v)), pass.aval(v));
   BufferRef result = alone.run(c.aval);
   if (folding::uniform(result->as<const char>(), c.aval.bytes(), size_of(c.aval.dtype)))
     return pass.full(load_scalar(c.aval.dtype, result->data), c.aval);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 
-#include "../../trace/base/convert.hpp"
 #include "../../trace/base/stack.hpp"
 #include "../../trace/elements/element_maps.hpp"
 #include "../../trace/record/scope.hpp"
@@ -42,20 +41,12 @@ inline void copy_box(const char* from, const Shape& whole, const Shape& first, c
   }
 }
 
-Walk::Walk(const GraphBody& from, Masks& masks, std::span<const Tensor> captured)
-    : from_(from), masks_(masks), reach_(from.avals.size()), literals_(from.avals.size()) {
+Walk::Walk(const GraphBody& from, Masks& masks)
+    : from_(from), masks_(masks), reach_(from.avals.size()) {
   to_.avals = from.avals;
   to_.inputs = from.inputs;
   to_.outputs = from.outputs;
   to_.equations.reserve(from.equations.size());
-  const std::size_t own = from.inputs.size() - captured.size();
-  for (std::size_t i = 0; i < captured.size(); ++i) {
-    // The values of arguments, and of what a function captures, are not looked at: only numbers
-    // that it has itself.
-    const Node* n = captured[i].node();
-    if (n->op == Op::constant && n->params && n->params->get_if<ConstantParams>())
-      literals_[at(from.inputs[own + i])] = n->params->as<ConstantParams>().buffer;
-  }
 }
 
 void Walk::run(const Vec<Reach>& inputs) {
@@ -226,8 +217,6 @@ void Walk::equation(const Equation& original) {
     case Op::reduce_sum: return sum(std::move(e));
     case Op::cumsum: return running(std::move(e));
     case Op::dot_general: return product(std::move(e));
-    case Op::gather:
-    case Op::dynamic_slice: return read(std::move(e));
     case Op::scatter:
     case Op::scatter_add:
     case Op::dynamic_update_slice: return write(std::move(e));
@@ -257,8 +246,6 @@ void Walk::note(const Equation& e) {
     const Scalar& x = e.as<FullParams>().value;
     r.zero = x.is_value(0);
     r.positive = is_float(x.dtype) && x.real > 0 && std::isfinite(x.real);
-  } else if (e.op == Op::constant) {
-    literals_[at(v)] = e.as<ConstantParams>().buffer;
   } else if (op_table[e.op].linearity == Linearity::linear && e.inputs.size() == 1) {
     r.zero = reach(e.inputs[0]).zero;
     r.positive = reach(e.inputs[0]).positive && family_of(e.op) == Family::shape;
@@ -527,85 +514,14 @@ void Walk::product(Equation e) {
   }
 }
 
-// ---- elements picked by number ------------------------------------------------------------------
-
-/// Where in the operand each element of the result (of a gather, a dynamic slice) or of the update
-/// lies; −1: nowhere. Nothing if an index is none of the function's own numbers.
-std::optional<Vec<std::int64_t>> Walk::places(const Equation& e) const {
-  const bool one_window = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice,
-             reads = e.op == Op::gather || e.op == Op::dynamic_slice;
-  const std::size_t first = !one_window || reads ? 1 : 2;
-  const std::size_t last = one_window ? e.inputs.size() : first + 1;
-  for (std::size_t i = first; i < last; ++i)
-    if (!literals_[at(e.inputs[i])]) return std::nullopt;
-  const auto index = [&](std::size_t operand, std::int64_t k) {
-    const DType d = aval(e.inputs[operand]).dtype;
-    return load_scalar(d, literals_[at(e.inputs[operand])]->as<char>() + at(k) * size_of(d))
-        .converted(DType::i64)
-        .integer;
-  };
-  const Shape& shape = aval(e.inputs[0]).shape;
-  const Shape& window = reads                              ? aval(e.outputs[0]).shape
-                        : e.op == Op::dynamic_update_slice ? aval(e.inputs[1]).shape
-                                                           : aval(e.inputs[2]).shape;
-  Vec<std::int64_t> all;
-  for (std::int64_t n = 0; n < window.elements(); ++n) {
-    Vec<std::int64_t> place(shape.size(), 0);
-    bool inside = true;
-    if (one_window) {
-      place = index_of_element(window, n);
-      for (std::size_t d = 0; d < shape.size(); ++d)
-        place[d] += std::clamp<std::int64_t>(index(first + d, 0), 0, shape[d] - window[d]);
-    } else {
-      const IndexedElement from =
-          reads ? gathered_element(to_, e, n) : scattered_element(to_, e, n);
-      const IndexMode mode = reads ? e.as<GatherParams>().mode : e.as<ScatterParams>().mode;
-      for (std::size_t d = 0; d < shape.size(); ++d)
-        place[d] = std::max<std::int64_t>(from.fixed[d], 0);
-      for (std::size_t k = 0; k < from.moved.size(); ++k) {
-        const std::int64_t by = index(1, from.first + static_cast<std::int64_t>(k)),
-                           clamped = std::clamp<std::int64_t>(by, 0, from.at_most[k]);
-        inside = inside && (mode != IndexMode::fill || by == clamped);
-        place[at(from.moved[k])] += clamped;
-      }
-    }
-    std::int64_t linear = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) linear = linear * shape[d] + place[d];
-    all.push_back(inside ? linear : -1);
-  }
-  return all;
-}
-
-void Walk::read(Equation e) {
-  const SparsityPattern p = reach(e.inputs[0]).pattern;
-  const std::optional<Vec<std::int64_t>> sources = places(e);
-  if (p && !sources) return whole(std::move(e));
-  give(e, sources ? moved(p, aval(e.inputs[0]).elements(), *sources) : p);
-  append_masked(std::move(e));
-}
-
+/// A scatter, which adds to its operand or writes over it where the numbers of its indices say,
+/// which are not looked at: from any element of the update to all.
 void Walk::write(Equation e) {
   const std::size_t update = e.op == Op::dynamic_update_slice ? 1 : 2;
-  const std::optional<Vec<std::int64_t>> to = places(e);
   const SparsityPattern into = operand(e, 0), p = operand(e, update);
-  if (!to) {
-    // From any element of the update to all.
-    if (into || p) masks_.leak();
-    const Bits any = any_of_direction(p, aval(e.inputs[update]).elements());
-    give(e, united(into, spread(shared(Bits(any)), 1, aval(e.outputs[0]).elements())));
-    return append(std::move(e));
-  }
-  const std::int64_t n = aval(e.outputs[0]).elements();
-  const auto m = static_cast<std::int64_t>(to->size());
-  Bits bits = into ? *into : Bits(at(directions() * n), 1);
-  for (std::int64_t d = 0; d < directions(); ++d)
-    for (std::int64_t k = 0; k < m; ++k) {
-      if ((*to)[at(k)] < 0) continue;
-      char& bit = bits[at(d * n + (*to)[at(k)])];
-      const char own = p ? (*p)[at(d * m + k)] : char{1};
-      bit = e.op == Op::scatter_add ? static_cast<char>(bit | own) : own;
-    }
-  give(e, shared(std::move(bits)));
+  if (into || p) masks_.leak();
+  Bits any = any_of_direction(p, aval(e.inputs[update]).elements());
+  give(e, united(into, spread(shared(std::move(any)), 1, aval(e.outputs[0]).elements())));
   append(std::move(e));
 }
 
@@ -829,10 +745,10 @@ SparsityPattern identity_pattern(std::int64_t start, std::int64_t rows, std::int
 }
 
 std::optional<MaskedGraph> keep_zeros(const GraphBody& graph, const Vec<SparsityPattern>& linear,
-                                      std::span<const Tensor> captured, std::int64_t directions) {
+                                      std::int64_t directions) {
   using namespace sparsity;
   Masks masks(directions);
-  Walk walk(graph, masks, captured);
+  Walk walk(graph, masks);
   Vec<Reach> inputs(graph.inputs.size());
   for (std::size_t i = 0; i < linear.size(); ++i)
     inputs[i] = {.linear = is_inexact(graph.aval(graph.inputs[i]).dtype), .pattern = linear[i]};
@@ -858,7 +774,7 @@ std::vector<Tensor> with_zeros_kept(const FlatFunction& f, std::span<const Tenso
   std::vector<Tensor> all(arguments.begin(), arguments.end());
   all.insert(all.end(), linear.captured.begin(), linear.captured.end());
   if (std::optional<MaskedGraph> sparse =
-          keep_zeros(linear.graph, Vec<SparsityPattern>(arguments.size()), linear.captured, 1)) {
+          keep_zeros(linear.graph, Vec<SparsityPattern>(arguments.size()), 1)) {
     linear.graph = std::move(sparse->graph);
     for (SparsityMask& m : sparse->masks) all.push_back(std::move(m.value));
   }

@@ -121,7 +121,7 @@ struct SparseProduct {
 /// Follows a Graph's equations and writes the Graph that keeps zeros.
 class Walk {
  public:
-  Walk(const GraphBody& from, Masks& masks, std::span<const Tensor> captured = {});
+  Walk(const GraphBody& from, Masks& masks);
 
   void run(const Vec<Reach>& inputs);
   Reach result(std::size_t k) const { return reach(from_.outputs[k]); }
@@ -176,10 +176,8 @@ class Walk {
   void sum(Equation);
   void running(Equation);
   void product(Equation);
-  void read(Equation);
   void write(Equation);
   void whole(Equation);
-  std::optional<Vec<std::int64_t>> places(const Equation&) const;
 
   // ---- bodies -----------------------------------------------------------------------------------
   void call(Equation);
@@ -198,7 +196,6 @@ class Walk {
   Writer writer_{to_};
   Masks& masks_;
   Vec<Reach> reach_;
-  Vec<BufferRef> literals_;  ///< numbers that the function itself has
   Vec<int> numbers_;
   HashMap<int, Var> inputs_;
   Vec<std::tuple<int, Shape, Var>> broadcast_;

@@ -378,14 +378,16 @@ std::vector<std::pair<std::string, Function>> functions_of_loops() {
     return vt::fori_loop(0, 3, [=](Tensor, Tensor c) { return c * x; }, x);
   };
   std::vector<std::pair<std::string, Function>> all;
-  for (const auto& [name, w] : {std::pair("while", until), std::pair("fori", three)}) {
+  for (const auto& named : {std::pair("while", until), std::pair("fori", three)}) {
+    const std::string name = named.first;
+    const Function w = named.second;
     all.push_back({name, w});
-    all.push_back({std::string("sin of ") + name, [=](Tensor x) { return vt::sin(w(x)); }});
-    all.push_back({std::string("square of ") + name, [=](Tensor x) {
+    all.push_back({"sin of " + name, [=](Tensor x) { return vt::sin(w(x)); }});
+    all.push_back({"square of " + name, [=](Tensor x) {
                      const Tensor y = w(x);
                      return y * y;
                    }});
-    all.push_back({std::string("choice of ") + name, [=](Tensor x) {
+    all.push_back({"choice of " + name, [=](Tensor x) {
                      const Tensor y = w(x);
                      return vt::where(y > 0.0, y, x);
                    }});

@@ -224,6 +224,9 @@ void Walk::equation(const Equation& original) {
     case Op::checkpoint:
       if (!e.as<CallParams>().rule) return call(std::move(e));
       break;
+    case Op::custom_vjp:  // what vt differentiates in its own way
+      if (e.as<CallParams>().rule->own) return call(std::move(e));
+      break;
     case Op::cond:
       if (!lanes_of(e)) return cond(std::move(e));
       break;

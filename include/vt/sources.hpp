@@ -371,6 +371,7 @@
 #include "../../src/transforms/grad/rules/transpose_window.cpp"
 #include "../../src/transforms/grad/sparse_products.cpp"
 #include "../../src/transforms/grad/sparsity.cpp"
+#include "../../src/transforms/grad/sparsity_bodies.cpp"
 #include "../../src/transforms/grad/sparsity_masks.cpp"
 #include "../../src/transforms/grad/transpose.cpp"
 #include "../../src/transforms/implicit.cpp"

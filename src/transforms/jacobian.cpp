@@ -84,7 +84,7 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
       Recorded lane = record_lane(dense, inputs, {}, call.transform);
       for (const Tensor& t : lane.captured) inputs.push_back({t, std::nullopt});
       if (std::optional<MaskedGraph> sparse =
-              keep_zeros(lane.graph, {identity_pattern(start, lanes, n)}, lanes)) {
+              keep_zeros(lane.graph, {identity_pattern(start, lanes, n)}, lane.captured, lanes)) {
         lane.graph = std::move(sparse->graph);
         for (const SparsityMask& m : sparse->masks)
           inputs.push_back({m.value, m.by_direction ? MappedAxis(0) : std::nullopt});

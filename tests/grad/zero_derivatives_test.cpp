@@ -93,6 +93,13 @@ enum class Kind {
   mixed,
   running,
   scanned,
+  repeated,
+  taken,
+  sliced,
+  updated,
+  window,
+  added,
+  shuffled,
   count_
 };
 struct Step {
@@ -120,6 +127,8 @@ Program random_program(std::uint64_t seed) {
       s.numbers.push_back(numbers[pick(i % 3 == 0 ? 6 : 5)]);
       s.places.push_back(pick(p.width));
     }
+    s.places.resize(static_cast<std::size_t>(p.width));
+    if (s.kind == Kind::window) s.places[0] = pick(p.width - 1);
     p.steps.push_back(s);
   }
   return p;
@@ -132,6 +141,7 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
   for (const Step& s : p.steps) {
     const Vector a = all.back(), b = all[static_cast<std::size_t>(s.other)];
     const auto times = [&](const Number& t, std::size_t k) { return r.product(t, {s.numbers[k]}); };
+    const auto place = [&](std::size_t k) { return static_cast<std::size_t>(s.places[k]); };
     Number total;
     for (const Number& t : a) total = s.kind == Kind::summed ? r.sum(total, t) : total;
     Vector y(n);
@@ -152,7 +162,17 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
         case Kind::reversed: y[i] = a[n - 1 - i]; break;
         case Kind::rolled: y[i] = a[(i + 1) % n]; break;
         case Kind::padded: y[i] = i > 0 ? a[i] : Number(); break;
-        case Kind::picked: y[i] = a[static_cast<std::size_t>(s.places[i])]; break;
+        case Kind::picked:
+        case Kind::taken: y[i] = a[place(i)]; break;
+        case Kind::sliced: y[i] = a[(place(0) + i) % n]; break;
+        // One element after the other, of which places may name one twice.
+        case Kind::updated:
+        case Kind::added:
+          if (i == 0) y = a;
+          y[place(i)] = s.kind == Kind::added ? r.sum(y[place(i)], b[i]) : b[i];
+          break;
+        case Kind::window: y[i] = i == place(0) || i == place(0) + 1 ? b[i - place(0)] : a[i]; break;
+        case Kind::shuffled: y[i] = a[place(place(i))]; break;
         case Kind::summed: y[i] = total; break;
         case Kind::mixed:
           for (std::size_t k = 0; k < n; ++k) y[i] = r.sum(y[i], times(a[k], i * n + k));
@@ -160,6 +180,7 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
         case Kind::running: y[i] = i == 0 ? a[0] : r.sum(y[i - 1], a[i]); break;
         // Three rounds in which every element is added to itself, times its number.
         case Kind::scanned:
+        case Kind::repeated:
           y[i] = a[i];
           for (int round = 0; round < 3; ++round) y[i] = r.sum(y[i], times(y[i], i));
           break;
@@ -172,18 +193,20 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
 
 enum class Numbers { captured, literal, given };
 
-/// `given`: of all steps, one after the other.
+/// `given`: numbers and places of all steps, one after the other.
 Tensor run(const Program& p, const Tensor& x, Numbers how, const std::vector<Tensor>& given) {
   std::vector<Tensor> all{x};
   const std::int64_t n = p.width;
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Step& s = p.steps[k];
     const Tensor a = all.back(), b = all[static_cast<std::size_t>(s.other)];
-    Tensor c = given[k];
+    Tensor c = given[2 * k], places = given[2 * k + 1];
     if (how == Numbers::literal) {
-      std::vector<Tensor> elements;
+      std::vector<Tensor> elements, indices;
       for (const double v : s.numbers) elements.push_back(vt::full({}, v, vt::f64));
+      for (const std::int64_t v : s.places) indices.push_back(vt::full({}, v, vt::i64));
       c = vt::stack(elements);
+      places = vt::stack(indices);
     }
     Tensor y;
     switch (s.kind) {
@@ -209,6 +232,27 @@ Tensor run(const Program& p, const Tensor& x, Numbers how, const std::vector<Ten
       case Kind::scanned:
         y = vt::fori_loop(0, 3, [&](Tensor, Tensor t) { return t + t * c; }, a);
         break;
+      case Kind::repeated:
+        y = vt::while_loop(
+                [](std::pair<Tensor, Tensor> s) { return s.first < 3; },
+                [&](std::pair<Tensor, Tensor> s) {
+                  return std::pair(s.first + 1, s.second + s.second * c);
+                },
+                std::pair(vt::tensor(0), a))
+                .second;
+        break;
+      case Kind::taken: y = vt::take(a, places); break;
+      case Kind::sliced:
+        y = vt::dynamic_slice(vt::concatenate({a, a}), {places[0]}, {n});
+        break;
+      case Kind::updated: y = vt::index_update(a, places, b); break;
+      case Kind::window:
+        y = vt::dynamic_update_slice(a, vt::slice_in_dim(b, 0, 2), {places[0]});
+        break;
+      case Kind::added: y = vt::index_add(a, places, b); break;
+      case Kind::shuffled:
+        y = vt::fori_loop(0, 2, [&](Tensor, Tensor t) { return vt::take(t, places); }, a);
+        break;
       case Kind::count_: break;
     }
     all.push_back(y);
@@ -222,6 +266,7 @@ std::string text(const Program& p) {
   for (const Step& s : p.steps) {
     out << " " << static_cast<int>(s.kind) << "/" << s.other << "[";
     for (const double v : s.numbers) out << v << " ";
+    for (const std::int64_t v : s.places) out << "@" << v;
     out << "]";
   }
   return out.str();
@@ -245,7 +290,10 @@ void check(std::uint64_t seed) {
   };
   const Tensor at = vt::tensor(x);
   std::vector<Tensor> given;
-  for (const Step& s : p.steps) given.push_back(vt::tensor(s.numbers));
+  for (const Step& s : p.steps) {
+    given.push_back(vt::tensor(s.numbers));
+    given.push_back(vt::tensor(s.places));
+  }
   for (const Numbers how : {Numbers::captured, Numbers::literal, Numbers::given}) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", numbers " +
                  std::to_string(static_cast<int>(how)) + ": " + text(p));

@@ -100,6 +100,7 @@ struct Hasher {
   void add(const ConvertParams& p) { all(p.dtype, p.weak); }
   void add(const PrecisionParams& p) { all(p.exponent_bits, p.mantissa_bits); }
   void add(const IntegerPowParams& p) { all(p.exponent); }
+  void add(const StructuralParams&) { mix(1); }
   void add(const AxesParams& p) { all(p.axes); }
   void add(const ArgParams& p) { all(p.axis, p.dtype); }
   void add(const ReduceParams& p) { all(p.axes, p.body); }

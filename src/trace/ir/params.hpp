@@ -60,6 +60,11 @@ struct IntegerPowParams {
   int exponent = 1;
   bool operator==(const IntegerPowParams&) const = default;
 };
+/// select: the predicate is no data but says what is there: nothing reaches a result from the operand
+/// that is not chosen, and derivatives follow that element by element.
+struct StructuralParams {
+  bool operator==(const StructuralParams&) const = default;
+};
 struct AxesParams {  ///< reduce_*, rev: sorted, non-negative
   Axes axes;
   bool operator==(const AxesParams&) const = default;
@@ -449,7 +454,7 @@ struct CallbackParams {
 // clang-format off
 #define VT_PARAMS(X) \
   X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) \
-  X(IntegerPowParams) X(AxesParams) X(ArgParams) X(ReduceParams) X(CumulativeParams) \
+  X(IntegerPowParams) X(StructuralParams) X(AxesParams) X(ArgParams) X(ReduceParams) X(CumulativeParams) \
   X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
   X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(RowsParams) X(WindowParams) \
   X(DotParams) X(ConvParams) X(FftParams) X(TriangularParams) X(SolveParams) \

@@ -112,6 +112,7 @@ struct ParamsText {
   std::string operator()(const IntegerPowParams& p) const {
     return formatted("exponent={}", p.exponent);
   }
+  std::string operator()(const StructuralParams&) const { return "structural"; }
   std::string operator()(const AxesParams& p) const { return "axes=" + p.axes.str(); }
   std::string operator()(const ArgParams& p) const {
     return formatted("axis={}, dtype={}", p.axis, name_of(p.dtype));

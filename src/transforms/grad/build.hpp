@@ -28,6 +28,11 @@ inline Tensor binary(Op op, const Tensor& a, const Tensor& b) { return emit(op, 
 inline Tensor choose(const Tensor& predicate, const Tensor& if_true, const Tensor& if_false) {
   return emit(Op::select, {}, {predicate, if_true, if_false}, {});
 }
+/// The predicate says where things come from, not by what values: see StructuralParams.
+inline Tensor choose_by_place(const Tensor& predicate, const Tensor& if_true,
+                              const Tensor& if_false) {
+  return emit(Op::select, make_params(StructuralParams{}), {predicate, if_true, if_false}, {});
+}
 inline Tensor convert_to(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : emit(Op::convert, make_params(ConvertParams{dtype}), {x}, {});
 }

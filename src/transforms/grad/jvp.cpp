@@ -114,7 +114,8 @@ inline Tensor atan2(const JvpCall& c) {
 
 inline Tensor select(const JvpCall& c) {
   const Tensor zero = scalar(c.y.dtype(), 0);
-  return choose(c.x[0], c.has(1) ? c.t[1] : zero, c.has(2) ? c.t[2] : zero);
+  return emit(Op::select, c.equation.params,
+              {c.x[0], c.has(1) ? c.t[1] : zero, c.has(2) ? c.t[2] : zero}, {});
 }
 
 inline Tensor integer_pow(const JvpCall& c) {

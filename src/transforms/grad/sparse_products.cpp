@@ -7,6 +7,10 @@
 
 namespace vt::detail::sparsity {
 
+/// Products of so many terms are written with all of them, larger ones with the plain product
+/// beside: see SparseProduct.
+constexpr std::int64_t most_terms = std::int64_t{1} << 18;
+
 namespace product_parts {
 
 inline Axes free_axes(const Shape& shape, const Axes& batch, const Axes& contract) {
@@ -19,6 +23,20 @@ inline Axes free_axes(const Shape& shape, const Axes& batch, const Axes& contrac
 inline Axes moved_by(Axes axes, int by) {
   for (int& d : axes) d += by;
   return axes;
+}
+
+/// A mask whose axes come to lie at `to`, in an array of such a shape.
+inline Var placed(Writer& w, Var mask, Axes to, const Shape& shape) {
+  Axes order = Axes::first(static_cast<int>(to.size()));
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return to[at(a)] < to[at(b)]; });
+  if (!std::is_sorted(to.begin(), to.end())) {
+    Shape moved;
+    for (int d : order) moved.push_back(w.aval(mask).shape[at(d)]);
+    mask = w.make(Op::transpose, make_params(PermutationParams{order}), {mask},
+                  Aval(DType::bool_, moved));
+    std::sort(to.begin(), to.end());
+  }
+  return w.aval(mask).shape == shape ? mask : w.broadcast(mask, shape, to);
 }
 
 inline int place_of(const Axes& axes, int d) {
@@ -53,18 +71,9 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
                  : batch(true).contains(d)
                      ? count + batch(false)[at(place_of(batch(true), d))]
                      : count + contract(false)[at(place_of(contract(true), d))]);
-  Axes order = Axes::first(static_cast<int>(to.size()));
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return to[at(a)] < to[at(b)]; });
-  if (!std::is_sorted(to.begin(), to.end())) {
-    Shape moved;
-    for (int d : order) moved.push_back(w.aval(mask).shape[at(d)]);
-    mask = w.make(Op::transpose, make_params(PermutationParams{order}), {mask},
-                  Aval(DType::bool_, moved));
-    std::sort(to.begin(), to.end());
-  }
-  if (w.aval(mask).shape != shape) mask = w.broadcast(mask, shape, to);
+  mask = placed(w, mask, to, shape);
   const Var one = w.number(w.aval(f).dtype, 1);
-  f = w.make(Op::select, {}, {mask, f, one}, Aval(w.aval(f).dtype, shape));
+  f = w.select(mask, f, one, Aval(w.aval(f).dtype, shape));
 
   DotParams p = params;
   Axes &of_tangent = on_the_left ? p.lhs_batch : p.rhs_batch,
@@ -106,13 +115,36 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
                 Aval(p.dtype, out));
 }
 
-Var SparseProduct::write_checked(Writer& w, Var t, Var f, Var mask) const {
+Shape SparseProduct::shape() const {
   Shape out;
   for (int d : batch(true)) out.push_back(tangent[at(d)]);
   for (const bool is_tangent : {on_the_left, !on_the_left}) {
     const Shape& own = is_tangent ? tangent : factors;
     for (int d : free_axes(own, batch(is_tangent), contract(is_tangent))) out.push_back(own[at(d)]);
   }
+  return out;
+}
+
+Var SparseProduct::reached(Writer& w, Var mask) const {
+  Shape kept;
+  Axes to;  // of the axes that are kept, in the product
+  const Axes free = free_axes(tangent, batch(true), contract(true));
+  const std::size_t others = factors.size() - batch(false).size() - contract(false).size();
+  const int first_free = static_cast<int>(batch(true).size() + (on_the_left ? 0 : others));
+  for (int d = 0; d < tangent.rank(); ++d) {
+    if (contract(true).contains(d)) continue;
+    kept.push_back(tangent[at(d)]);
+    to.push_back(batch(true).contains(d) ? place_of(batch(true), d) : first_free + place_of(free, d));
+  }
+  Axes terms = contract(true);
+  std::sort(terms.begin(), terms.end());
+  mask = w.make(Op::reduce_any, make_params(AxesParams{terms}), {mask},
+                Aval(DType::bool_, kept));
+  return placed(w, mask, to, shape());
+}
+
+Var SparseProduct::write_checked(Writer& w, Var t, Var f, Var mask) const {
+  const Shape out = shape();
   Vec<GraphRef> branches;
   for (const bool all_finite : {false, true}) {
     auto body = std::make_shared<GraphBody>();
@@ -130,6 +162,108 @@ Var SparseProduct::write_checked(Writer& w, Var t, Var f, Var mask) const {
                            Aval(DType::i32, Shape{}));
   return w.make(Op::cond, make_params(CondParams{std::move(branches), {}}), {index, t, f, mask},
                 Aval(params.dtype, out));
+}
+
+// --- the walk ------------------------------------------------------------------------------------
+
+void Walk::product(Equation e) {
+  const std::size_t i = reach(e.inputs[0]).linear ? 0 : 1;
+  const Var t = e.inputs[i], f = e.inputs[1 - i];
+  const SparsityPattern p = reach(t).pattern;
+  if (!has_holes(t) || reach(f).linear) {
+    give(e, {});
+    return append(std::move(e));
+  }
+  SparseProduct s{e.as<DotParams>(), i == 0, aval(t).shape, aval(f).shape, {}};
+  if (const Var own = computed(t); own >= 0) {
+    s.varied = Axes::first(s.tangent.rank());
+    give(e, spread_any(t, aval(e.outputs[0])), s.reached(writer_, own));
+    return masked_product(e.outputs[0], s, t, f, own);
+  }
+  // Each row of the tangent ([batch, free]) has so many terms.
+  const Axes &batch = s.batch(true), &contract = s.contract(true);
+  Axes free_axes;
+  for (int d = 0; d < s.tangent.rank(); ++d)
+    if (!batch.contains(d) && !contract.contains(d)) free_axes.push_back(d);
+  Vec<std::int64_t> row_step(s.tangent.size(), 0), term_step(s.tangent.size(), 0);
+  const auto extents = [&](const Axes& axes, Vec<std::int64_t>& steps, std::int64_t step) {
+    std::int64_t all = 1;
+    for (std::size_t k = axes.size(); k-- > 0;) {
+      steps[at(axes[k])] = step * all;
+      all *= s.tangent[at(axes[k])];
+    }
+    return all;
+  };
+  const std::int64_t terms = extents(contract, term_step, 1),
+                     free = extents(free_axes, row_step, 1),
+                     batches = extents(batch, row_step, free), n = s.tangent.elements(),
+                     rows = batches * free, results = aval(e.outputs[0]).elements(),
+                     others = results / std::max<std::int64_t>(rows, 1);
+  Vec<std::int64_t> count(at(directions() * rows), 0);  // of the terms that are reached
+  Bits of_term(at(terms), 0);                           // … in any row
+  Vec<std::int64_t> index(s.tangent.size(), 0);
+  std::int64_t row = 0, term = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    for (std::int64_t d = 0; d < directions(); ++d)
+      if ((*p)[at(d * n + k)]) ++count[at(d * rows + row)], of_term[at(term)] = 1;
+    for (std::size_t d = index.size(); d-- > 0;) {
+      row += row_step[d];
+      term += term_step[d];
+      if (++index[d] < s.tangent[d]) break;
+      row -= row_step[d] * s.tangent[d];
+      term -= term_step[d] * s.tangent[d];
+      index[d] = 0;
+    }
+  }
+  Bits bits;
+  bits.reserve(at(directions() * results));
+  for (std::int64_t d = 0; d < directions(); ++d)
+    for (std::int64_t b = 0; b < batches; ++b)
+      for (std::int64_t l = 0; l < (i == 0 ? free : others); ++l)
+        for (std::int64_t r = 0; r < (i == 0 ? others : free); ++r)
+          bits.push_back(count[at((d * batches + b) * free + (i == 0 ? l : r))] > 0);
+  give(e, shared(std::move(bits)));
+
+  const auto first = std::find(of_term.begin(), of_term.end(), 1);
+  const auto used = std::count(of_term.begin(), of_term.end(), 1);
+  const auto partial = [&](std::int64_t all) {
+    return any_of(count, [&](std::int64_t c) { return c > 0 && c < all; });
+  };
+  if (!partial(terms)) return append_masked(std::move(e));
+  // Rows that have the same run of terms: the others are left out of both operands.
+  if (contract.size() == 1 && !partial(used) &&
+      std::all_of(first, first + used, [](char c) { return c; })) {
+    const auto cut = [&](Var v, int axis) {
+      const Aval a = aval(v);
+      const auto d = at(axis);
+      SliceParams run{Shape::filled(a.shape.size(), 0), a.shape, Shape::filled(a.shape.size(), 1)};
+      run.start[d] = first - of_term.begin();
+      run.limit[d] = run.start[d] + used;
+      Aval part(a.dtype, a.shape);
+      part.shape[d] = used;
+      return writer_.make(Op::slice, make_params(std::move(run)), {v}, part);
+    };
+    e.inputs[i] = cut(t, contract[0]);
+    e.inputs[1 - i] = cut(f, s.contract(false)[0]);
+    changed_ = true;
+    return append_masked(std::move(e));
+  }
+  const int number = masks_.number(p, s.tangent);
+  s.varied = masks_[number].axes;
+  masked_product(e.outputs[0], s, t, f, input(number));
+}
+
+/// The product `v` without the terms that the mask leaves out.
+void Walk::masked_product(Var v, const SparseProduct& s, Var t, Var f, Var mask) {
+  std::int64_t terms = 1;
+  for (int d : s.contract(true)) terms *= s.tangent[at(d)];
+  const bool all_terms = directions() * aval(v).elements() * terms <= most_terms;
+  const Var made = all_terms ? s.write(writer_, t, f, mask) : s.write_checked(writer_, t, f, mask);
+  if (has_holes(v)) {
+    writer_.select(reached(v), made, writer_.number(aval(v).dtype, -0.0), v);
+  } else {
+    to_.equations.back().outputs[0] = v;
+  }
 }
 
 }  // namespace vt::detail::sparsity

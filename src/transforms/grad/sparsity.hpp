@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <vt/small_vec.hpp>
@@ -30,14 +31,14 @@ struct MaskedGraph {
   Vec<SparsityMask> masks;
 };
 
-/// `graph` is linear in its first inputs, whose patterns are `linear`.
+/// `graph` is linear in its first inputs, whose patterns are `linear`; the others are `captured`.
 /// The same Graph in which elements that no direction reaches are 0: they come from its first
 /// inputs as −0, to which sums add nothing, and factors and terms that would make NaN of them are
 /// left out. Its results have +0 there. Reach is by element where an op says so by its form
 /// (element-wise, moves, sums, products), from any to all elsewhere; never by values. Nothing where
 /// all elements of everything are reached.
 std::optional<MaskedGraph> keep_zeros(const GraphBody& graph, const Vec<SparsityPattern>& linear,
-                                      std::int64_t directions);
+                                      std::span<const Tensor> captured, std::int64_t directions);
 
 /// Records `f`, which is linear, for dense `arguments`, and runs it so.
 std::vector<Tensor> with_zeros_kept(const FlatFunction& f, std::span<const Tensor> arguments,

@@ -184,6 +184,43 @@ Tensor Masks::value(int number) const {
               {}, {});
 }
 
+namespace mask_parts {
+
+/// What a few equations make of constants: masks, formulas of masks, and moves of both. Null:
+/// something else is read, or it is large.
+BufferRef value_of_constants(const Tensor& t) {
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  const Node* const n = t.node();
+  if (!n->params && n->inputs.empty()) return {};
+  if (n->avals.size() != 1 || n->avals[0].elements() > most) return {};
+  if (n->op == Op::constant) return n->params->as<ConstantParams>().buffer;
+  const bool formula = n->op == Op::full || n->op == Op::iota || family_of(n->op) == Family::shape ||
+                       (is_elementwise(n->op) && !n->inputs.empty());
+  if (!formula) return {};
+  GraphBody alone;
+  Equation e;
+  e.op = n->op;
+  e.params = n->params;
+  Vec<BufferRef> operands;
+  for (const Tensor& operand : n->inputs) {
+    operands.push_back(value_of_constants(operand));
+    if (!operands.back()) return {};
+    e.inputs.push_back(alone.fresh(aval_of(operand)));
+  }
+  e.outputs.push_back(alone.fresh(n->avals[0]));
+  return interpret_equation(e, alone, operands)[0];
+}
+
+}  // namespace mask_parts
+
+SparsityPattern elements_of(const Tensor& mask) {
+  if (mask.dtype() != DType::bool_) return {};
+  const BufferRef value = mask_parts::value_of_constants(mask);
+  if (!value) return {};
+  const char* const first = value->as<const char>();
+  return std::make_shared<const Bits>(first, first + aval_of(mask).elements());
+}
+
 void Writer::append(Op op, ParamsRef params, std::initializer_list<Var> inputs, Var output) {
   Equation& e = graph.equations.emplace_back();
   e.op = op;
@@ -202,6 +239,14 @@ Var Writer::filled(const Aval& a, double value) {
   const Aval strong(a.dtype, a.shape);
   return make(Op::full, make_params(FullParams{Scalar(value).converted(a.dtype), strong}), {},
               strong);
+}
+Var Writer::select(Var mask, Var if_true, Var if_false, const Aval& out) {
+  const Var v = graph.fresh(out);
+  select(mask, if_true, if_false, v);
+  return v;
+}
+void Writer::select(Var mask, Var if_true, Var if_false, Var output) {
+  append(Op::select, make_params(StructuralParams{}), {mask, if_true, if_false}, output);
 }
 Var Writer::broadcast(Var x, const Shape& shape, const Axes& axes) {
   return make(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {x},

@@ -29,10 +29,17 @@ struct Reach {
   bool zero = false;             ///< it does not, and is the number 0
   bool positive = false;         ///< … a finite number above 0, of which −0 stays −0
   SparsityPattern pattern = {};  ///< of a linear one
+  /// a linear one: the Graph makes a mask, beyond which nothing reaches; the pattern is its bound
+  bool computed = false;
+  /// of a mask, which is no tangent: its elements (null: not known)
+  SparsityPattern elements = {};
 
   friend bool operator==(const Reach& a, const Reach& b) {
     return a.linear == b.linear && a.zero == b.zero && a.positive == b.positive &&
-           (a.pattern == b.pattern || (a.pattern && b.pattern && *a.pattern == *b.pattern));
+           a.computed == b.computed && same(a.pattern, b.pattern) && same(a.elements, b.elements);
+  }
+  static bool same(const SparsityPattern& a, const SparsityPattern& b) {
+    return a == b || (a && b && *a == *b);
   }
 };
 
@@ -94,7 +101,13 @@ struct Writer {
   Var filled(const Aval&, double value);
   Var number(DType d, double value) { return filled(Aval(d, Shape{}), value); }
   Var broadcast(Var x, const Shape&, const Axes&);
+  /// Of both operands what the mask says is there.
+  void select(Var mask, Var if_true, Var if_false, Var output);
+  Var select(Var mask, Var if_true, Var if_false, const Aval& out);
 };
+
+/// The elements of a mask that is made of constants only; null: of something else.
+SparsityPattern elements_of(const Tensor& mask);
 
 /// A product of which one operand is a tangent.
 struct SparseProduct {
@@ -109,10 +122,13 @@ struct SparseProduct {
   const Axes& contract(bool of_tangent) const {
     return of_tangent == on_the_left ? params.lhs_contract : params.rhs_contract;
   }
+  Shape shape() const;
   /// The product without the terms that `mask` (over `varied`, of bool) leaves out.
   Var write(Writer&, Var tangent, Var factors, Var mask) const;
   /// The same, or the plain product where all factors are finite, as the same values come out then.
   Var write_checked(Writer&, Var tangent, Var factors, Var mask) const;
+  /// Which elements of the product are reached, in its shape.
+  Var reached(Writer&, Var mask) const;
 
  private:
   Var plain(Writer&, Var tangent, Var factors, const DotParams&, const Shape& out) const;
@@ -132,13 +148,18 @@ class Walk {
   /// Has anything been written that was not there?
   bool changed() const { return changed_; }
   GraphBody take() { return std::move(to_); }
-  /// The same, with these masks as inputs behind the others.
-  GraphBody take_with(const Vec<int>& masks);
-  /// The masks that are inputs behind the others.
+  /// Makes the masks of these results results, too.
+  void give_masks(const Vec<Reach>& results);
+  /// Where operands or results stand in groups, their computed masks are a group behind each.
+  using GroupEnds = std::initializer_list<std::size_t>;
+  /// The same with the computed masks, and behind all inputs these constant ones.
+  GraphBody take_body(GroupEnds inputs, GroupEnds results, const Vec<int>& masks);
+  /// The constant masks that it reads.
   const Vec<int>& masks() const { return numbers_; }
 
  private:
   Reach reach(Var v) const { return at(v) < reach_.size() ? reach_[at(v)] : Reach(); }
+  void set_reach(Var, Reach);
   const Aval& aval(Var v) const { return to_.aval(v); }
   std::int64_t directions() const { return masks_.directions(); }
 
@@ -147,8 +168,19 @@ class Walk {
   Var input(int mask);
   /// The pattern of a value of such a shape, or a scalar where it is the same for all elements.
   Var mask(const SparsityPattern&, Shape);
-  /// A factor or divisor of a tangent of that shape: 1 where that is 0.
-  Var factor(const SparsityPattern&, Var x, Shape);
+  /// The computed mask of a value, in its shape; −1: it has none.
+  Var computed(Var) const;
+  /// Is there anything of a tangent that is not reached, or may not be?
+  bool has_holes(Var v) const { return reach(v).pattern || reach(v).computed; }
+  /// What is reached of a value, as its mask or a scalar; −1: all of it.
+  Var reached(Var);
+  /// The same in the shape of the value.
+  Var whole_mask(Var);
+  /// The equation on masks in place of the operands that have one (not −1), with this op.
+  Var like(const Equation&, std::initializer_list<Var> masks, Op);
+  Var like(const Equation& e, std::initializer_list<Var> masks) { return like(e, masks, e.op); }
+  /// A factor or divisor of a tangent of that shape: 1 where the mask is false.
+  Var factor(Var mask, Var x, Shape);
   /// The equation, with results that are −0 where nothing reaches.
   void append_masked(Equation);
   void append(Equation);
@@ -164,19 +196,28 @@ class Walk {
   SparsityPattern united(const SparsityPattern&, const SparsityPattern&) const;
   /// Per direction: is any element reached?
   Bits any_of_direction(const SparsityPattern&, std::int64_t elements) const;
-  void give(const Equation&, SparsityPattern, std::size_t result = 0);
+  /// `computed`: a mask, or −1.
+  void give(const Equation&, SparsityPattern, Var computed = -1, std::size_t result = 0);
+  /// From any element that is reached of a value to all.
+  SparsityPattern spread_any(Var, const Aval& to) const;
 
   // ---- equations --------------------------------------------------------------------------------
   void equation(const Equation&);
   void note(const Equation&);
   void elementwise(Equation);
+  void structural_select(Equation);
+  Var union_of(const Vec<Var>& tangents, const Shape&);
+  void move(Equation, SparsityPattern);
+  void joined(Equation, SparsityPattern);
   void slice(Equation);
   void pad(Equation);
   void concatenate(Equation);
   void sum(Equation);
   void running(Equation);
   void product(Equation);
-  void write(Equation);
+  void masked_product(Var product, const SparseProduct&, Var tangent, Var factors, Var mask);
+  void read_at(Equation);
+  void write_at(Equation);
   void whole(Equation);
 
   // ---- bodies -----------------------------------------------------------------------------------
@@ -184,12 +225,15 @@ class Walk {
   void cond(Equation);
   void loop_while(Equation);
   void scan(Equation);
-  void add_masks(Equation&, const Vec<int>& masks);
   Vec<Reach> outcome(const GraphBody& body, const Vec<Reach>& inputs);
   Vec<Reach> looped(const Equation&, const GraphBody& body, std::size_t carries,
                     Vec<Reach>& inputs);
   bool join(Reach& carry, const Reach& next, std::int64_t elements) const;
   void begin_loop(Equation&, Walk& body, std::size_t carries, const Vec<Reach>& inputs);
+  /// What the equation's results are, with new results for computed masks.
+  void give_results(Equation&, const Vec<Reach>&, GroupEnds);
+  /// The operands from `first` on with their computed masks, and behind them these constant ones.
+  void add_masks(Equation&, std::size_t first, GroupEnds, const Vec<Reach>&, const Vec<int>& masks);
 
   const GraphBody& from_;
   GraphBody to_;
@@ -199,7 +243,9 @@ class Walk {
   Vec<int> numbers_;
   HashMap<int, Var> inputs_;
   Vec<std::tuple<int, Shape, Var>> broadcast_;
-  Vec<std::tuple<SparsityPattern, Var, Shape, Var>> factors_;
+  Vec<std::tuple<Var, Var, Shape, Var>> factors_;
+  HashMap<Var, Var> computed_;
+  Vec<Var> input_masks_, result_masks_;  ///< the computed one of each, or −1
   bool changed_ = false;
   bool writes_ = true;  ///< else only patterns are followed, through bodies
 };

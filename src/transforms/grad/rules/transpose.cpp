@@ -56,8 +56,11 @@ inline void div(const TransposeCall& c) {
 }
 inline void select(const TransposeCall& c) {
   const Tensor zero = scalar(c.ct().dtype(), 0);
-  if (c.linear(1)) c.cotangents[1] = onto(c, 1, choose(c.x[0], c.ct(), zero));
-  if (c.linear(2)) c.cotangents[2] = onto(c, 2, choose(c.x[0], zero, c.ct()));
+  const auto chosen = [&](const Tensor& if_true, const Tensor& if_false) {
+    return emit(Op::select, c.equation.params, {c.x[0], if_true, if_false}, {});
+  };
+  if (c.linear(1)) c.cotangents[1] = onto(c, 1, chosen(c.ct(), zero));
+  if (c.linear(2)) c.cotangents[2] = onto(c, 2, chosen(zero, c.ct()));
 }
 inline void integer_pow(const TransposeCall& c) {
   if (c.as<IntegerPowParams>().exponent != 1) refuse(c);

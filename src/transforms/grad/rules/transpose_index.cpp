@@ -94,7 +94,7 @@ void pad(const TransposeCall& c) {
     // Summing a mask's choice, not the difference of two sums, which would cancel.
     const Tensor is_padding =
         padded(zeros(Aval(DType::bool_, c.shape(0))), scalar(DType::bool_, 1), p);
-    c.cotangents[1] = sum_all(choose(is_padding, c.ct(), scalar(c.ct().dtype(), 0)));
+    c.cotangents[1] = sum_all(choose_by_place(is_padding, c.ct(), scalar(c.ct().dtype(), 0)));
   }
 }
 
@@ -156,7 +156,7 @@ void scatter(const TransposeCall& c) {
       const Tensor last = emit(Op::scatter, c.equation.params,
                                {filled(Aval(index, c.shape(0)), -1), c.x[1], names}, {});
       const Tensor won = binary(Op::eq, scatter_transpose::gathered(c, last), names);
-      ct = choose(won, ct, scalar(ct.dtype(), 0));
+      ct = choose_by_place(won, ct, scalar(ct.dtype(), 0));
     }
     c.cotangents[2] = ct;
   }

@@ -1,0 +1,316 @@
+// The walk over equations that have bodies: calls, branches and loops.
+#include <algorithm>
+#include <memory>
+
+#include "sparsity_walk.hpp"
+
+namespace vt::detail::sparsity {
+
+namespace body_parts {
+
+/// Each group, and behind it the masks of those of it that have one (not −1).
+inline void push_groups(const Vec<Var>& own, const Vec<Var>& masks,
+                        std::initializer_list<std::size_t> ends, Vec<Var>& to) {
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    for (std::size_t i = begin; i < end; ++i) to.push_back(own[i]);
+    for (std::size_t i = begin; i < end; ++i)
+      if (masks[i] >= 0) to.push_back(masks[i]);
+    begin = end;
+  }
+}
+
+inline int count(const Vec<Reach>& all, std::size_t begin, std::size_t end) {
+  return static_cast<int>(std::count_if(all.begin() + begin, all.begin() + end,
+                                        [](const Reach& r) { return r.computed; }));
+}
+
+}  // namespace body_parts
+using namespace body_parts;
+
+void Walk::give_masks(const Vec<Reach>& results) {
+  for (std::size_t k = 0; k < results.size(); ++k)
+    result_masks_.push_back(results[k].computed ? whole_mask(to_.outputs[k]) : -1);
+}
+
+GraphBody Walk::take_body(GroupEnds inputs, GroupEnds results, const Vec<int>& masks) {
+  const Vec<Var> made = to_.outputs;
+  to_.inputs.clear();
+  to_.outputs.clear();
+  push_groups(from_.inputs, input_masks_, inputs, to_.inputs);
+  push_groups(made, result_masks_, results, to_.outputs);
+  for (int m : masks) {
+    const auto* known = inputs_.find(m);
+    to_.inputs.push_back(known != inputs_.end() ? known->second
+                                                : to_.fresh(Aval(DType::bool_, masks_[m].shape)));
+  }
+  return std::move(to_);
+}
+
+void Walk::add_masks(Equation& e, std::size_t first, GroupEnds ends, const Vec<Reach>& inputs,
+                     const Vec<int>& masks) {
+  Vec<Var> own, computed, all;
+  for (std::size_t i = first; i < e.inputs.size(); ++i) {
+    own.push_back(e.inputs[i]);
+    computed.push_back(inputs[i - first].computed ? whole_mask(e.inputs[i]) : -1);
+  }
+  push_groups(own, computed, ends, all);
+  e.inputs.resize(first);
+  for (Var v : all) e.inputs.push_back(v);
+  for (int m : masks) e.inputs.push_back(input(m));
+}
+
+void Walk::give_results(Equation& e, const Vec<Reach>& results, GroupEnds ends) {
+  Vec<Var> own, masks, all;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const Var v = e.outputs[k];
+    own.push_back(v);
+    masks.push_back(results[k].computed ? to_.fresh(Aval(DType::bool_, aval(v).shape)) : -1);
+    set_reach(v, results[k]);
+    if (masks.back() >= 0) computed_[v] = masks.back();
+  }
+  push_groups(own, masks, ends, all);
+  e.outputs.resize(0);
+  for (Var v : all) e.outputs.push_back(v);
+}
+
+/// What a body makes of such inputs. Remembered, so that nested loops, each of which goes to a
+/// fixpoint, stay linear.
+Vec<Reach> Walk::outcome(const GraphBody& body, const Vec<Reach>& inputs) {
+  if (const Vec<Reach>* known = masks_.outcome(&body, inputs)) return *known;
+  Walk inside(body, masks_);
+  inside.writes_ = false;
+  inside.run(inputs);
+  Vec<Reach> results;
+  for (std::size_t k = 0; k < body.outputs.size(); ++k) results.push_back(inside.result(k));
+  masks_.remember(&body, inputs, results);
+  return results;
+}
+
+void Walk::call(Equation e) {
+  CallParams params = e.as<CallParams>();
+  Vec<Reach> inputs;
+  for (Var v : e.inputs) inputs.push_back(reach(v));
+  const Vec<Reach> results = outcome(*params.body, inputs);
+  const std::size_t operands = e.inputs.size(), own = e.outputs.size();
+  give_results(e, results, {own});
+  if (!writes_) return;
+  Walk inside(*params.body, masks_);
+  inside.run(inputs);
+  inside.give_masks(results);
+  if (inside.changed()) {
+    const Vec<int> masks = inside.masks();
+    changed_ = true;
+    params.function = {};
+    params.results = {};
+    GraphBody body = inside.take_body({operands}, {own}, masks);
+    add_masks(e, 0, {operands}, inputs, masks);
+    if (params.rule && e.outputs.size() > own) {
+      // The rule knows of the results only: the masks are another call's.
+      GraphBody of_masks = body;
+      Equation m = e;
+      m.op = Op::call;
+      of_masks.outputs.erase(of_masks.outputs.begin(), of_masks.outputs.begin() + own);
+      m.outputs.erase(m.outputs.begin(), m.outputs.begin() + own);
+      body.outputs.resize(own);
+      e.outputs.resize(own);
+      m.params = make_params(CallParams{std::make_shared<const GraphBody>(std::move(of_masks)),
+                                        {},
+                                        static_cast<int>(m.inputs.size())});
+      append(std::move(m));
+    }
+    params.body = std::make_shared<const GraphBody>(std::move(body));
+    e.params = make_params(std::move(params));
+  }
+  append(std::move(e));
+}
+
+void Walk::cond(Equation e) {
+  CondParams params = e.as<CondParams>();
+  Vec<Reach> inputs;
+  for (std::size_t i = 1; i < e.inputs.size(); ++i) inputs.push_back(reach(e.inputs[i]));
+  std::vector<Vec<Reach>> of_branches;
+  for (const GraphRef& body : params.branches) of_branches.push_back(outcome(*body, inputs));
+  Vec<Reach> results;
+  for (std::size_t k = 0; k < e.outputs.size(); ++k) {
+    const std::int64_t n = aval(e.outputs[k]).elements();
+    Reach all = of_branches[0][k];
+    for (std::size_t b = 1; b < of_branches.size(); ++b) {
+      Reach own = of_branches[b][k];
+      if (own.linear != all.linear) {
+        Reach& other = own.linear ? all : own;
+        other = {.linear = true, .pattern = other.zero ? shared(none(n)) : SparsityPattern()};
+      }
+      if (all.pattern != own.pattern) masks_.leak();
+      all = {.linear = all.linear || own.linear,
+             .zero = all.zero && own.zero,
+             .pattern = united(all.pattern, own.pattern),
+             .computed = all.computed || own.computed};
+    }
+    results.push_back(std::move(all));
+  }
+  const std::size_t operands = inputs.size(), own = e.outputs.size();
+  give_results(e, results, {own});
+  if (!writes_) return;
+  std::vector<std::unique_ptr<Walk>> branches;
+  for (const GraphRef& body : params.branches) {
+    branches.push_back(std::make_unique<Walk>(*body, masks_));
+    branches.back()->run(inputs);
+    for (std::size_t k = 0; k < own; ++k)
+      if (results[k].linear) branches.back()->make_linear(k);
+    branches.back()->give_masks(results);
+  }
+  bool changed = false;
+  for (const auto& b : branches) changed = changed || b->changed();
+  if (changed) {
+    changed_ = true;
+    // All branches read the masks of all, in one order.
+    Vec<int> masks;
+    for (const auto& b : branches)
+      for (int m : b->masks())
+        if (std::find(masks.begin(), masks.end(), m) == masks.end()) masks.push_back(m);
+    for (std::size_t b = 0; b < branches.size(); ++b)
+      params.branches[b] =
+          std::make_shared<const GraphBody>(branches[b]->take_body({operands}, {own}, masks));
+    add_masks(e, 1, {operands}, inputs, masks);
+    e.params = make_params(std::move(params));
+  }
+  append(std::move(e));
+}
+
+// ---- loops --------------------------------------------------------------------------------------
+
+/// Raises what is known of a loop's operands to what its iterations make of the carries; what its
+/// body gives then.
+Vec<Reach> Walk::looped(const Equation& e, const GraphBody& body, std::size_t carries,
+                        Vec<Reach>& inputs) {
+  for (;;) {
+    Vec<Reach> results = outcome(body, inputs);
+    bool grew = false;
+    for (std::size_t i = 0; i < carries; ++i)
+      grew = join(inputs[i], results[i], aval(e.inputs[i]).elements()) || grew;
+    if (!grew) return results;
+  }
+}
+
+/// What a carry is before an iteration, from what it is after one. Does that change it?
+bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
+  const Reach before = carry;
+  if (next.linear && !carry.linear)
+    carry = {.linear = true, .pattern = carry.zero ? shared(none(elements)) : SparsityPattern()};
+  if (carry.linear) {
+    const SparsityPattern own = next.linear ? next.pattern
+                                : next.zero ? shared(none(elements))
+                                            : SparsityPattern();
+    const SparsityPattern all = united(carry.pattern, own);
+    if (all != carry.pattern && (!all || !carry.pattern || *all != *carry.pattern)) {
+      masks_.leak();
+      carry.pattern = all;
+    }
+    carry.computed = carry.computed || next.computed;
+  } else {
+    carry.zero = carry.zero && next.zero;
+    carry.positive = carry.positive && next.positive;
+  }
+  return carry.linear != before.linear || carry.zero != before.zero ||
+         carry.positive != before.positive || carry.pattern != before.pattern ||
+         carry.computed != before.computed;
+}
+
+/// Writes a loop's body for such operands, and −0 for carries that begin as 0.
+void Walk::begin_loop(Equation& e, Walk& body, std::size_t carries, const Vec<Reach>& inputs) {
+  body.run(inputs);
+  for (std::size_t i = 0; i < carries; ++i) {
+    if (!inputs[i].linear) continue;
+    body.make_linear(i);
+    if (!reach(e.inputs[i]).linear) operand(e, i);
+  }
+}
+
+void Walk::loop_while(Equation e) {
+  WhileParams params = e.as<WhileParams>();
+  const auto carries = at(params.carries), operands = e.inputs.size();
+  Vec<Reach> inputs;
+  for (Var v : e.inputs) inputs.push_back(reach(v));
+  for (std::size_t i = 0; i < carries; ++i) inputs[i].elements = {};  // one iteration's
+  looped(e, *params.body, carries, inputs);
+  const Vec<Reach> results(inputs.begin(), inputs.begin() + carries);
+  give_results(e, results, {carries});
+  if (!writes_) return;
+  Walk body(*params.body, masks_);
+  begin_loop(e, body, carries, inputs);
+  body.give_masks(results);
+  if (body.changed()) {
+    params.body = std::make_shared<const GraphBody>(
+        body.take_body({carries, operands}, {carries}, body.masks()));
+    // The condition reads no tangents.
+    GraphBody condition = *params.condition;
+    const Vec<Var> own = condition.inputs;
+    Vec<Var> unread;
+    for (std::size_t i = 0; i < operands; ++i)
+      unread.push_back(inputs[i].computed
+                           ? condition.fresh(Aval(DType::bool_, condition.aval(own[i]).shape))
+                           : -1);
+    condition.inputs.clear();
+    push_groups(own, unread, {carries, operands}, condition.inputs);
+    for (int m : body.masks())
+      condition.inputs.push_back(condition.fresh(Aval(DType::bool_, masks_[m].shape)));
+    params.condition = std::make_shared<const GraphBody>(std::move(condition));
+    params.carries += count(inputs, 0, carries);
+    add_masks(e, 0, {carries, operands}, inputs, body.masks());
+    changed_ = true;
+    e.params = make_params(std::move(params));
+  }
+  append(std::move(e));
+}
+
+void Walk::scan(Equation e) {
+  ScanParams params = e.as<ScanParams>();
+  const auto carries = at(params.carries), rest = carries + at(params.sequences),
+             operands = e.inputs.size(), own = e.outputs.size();
+  Vec<Reach> inputs;
+  for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+    Reach r = reach(e.inputs[i]);
+    if (i >= carries && i < rest && r.pattern) {
+      // Of any iteration.
+      masks_.leak();
+      const std::int64_t all = aval(e.inputs[i]).elements(),
+                         n = params.body->aval(params.body->inputs[i]).elements();
+      Bits bits = none(n);
+      for (std::int64_t d = 0; d < directions(); ++d)
+        for (std::int64_t k = 0; k < all; ++k)
+          if ((*r.pattern)[at(d * all + k)]) bits[at(d * n + k % n)] = 1;
+      r.pattern = shared(std::move(bits));
+    }
+    if (i < rest) r.elements = {};  // one iteration's
+    inputs.push_back(std::move(r));
+  }
+  Vec<Reach> results = looped(e, *params.body, carries, inputs);
+  for (std::size_t i = 0; i < carries; ++i) results[i] = inputs[i];
+  for (std::size_t k = carries; k < own; ++k) {
+    Reach& r = results[k];
+    if (!r.pattern) continue;
+    const std::int64_t all = aval(e.outputs[k]).elements();
+    const auto n = static_cast<std::int64_t>(r.pattern->size()) / directions();
+    Vec<std::int64_t> sources;
+    for (std::int64_t i = 0; i < all; ++i) sources.push_back(i % n);
+    r.pattern = moved(r.pattern, n, sources);
+  }
+  give_results(e, results, {carries, own});
+  if (!writes_) return;
+  Walk body(*params.body, masks_);
+  begin_loop(e, body, carries, inputs);
+  body.give_masks(results);
+  if (body.changed()) {
+    params.body = std::make_shared<const GraphBody>(
+        body.take_body({carries, rest, operands}, {carries, own}, body.masks()));
+    params.carries += count(inputs, 0, carries);
+    params.sequences += count(inputs, carries, rest);
+    add_masks(e, 0, {carries, rest, operands}, inputs, body.masks());
+    changed_ = true;
+    e.params = make_params(std::move(params));
+  }
+  append(std::move(e));
+}
+
+}  // namespace vt::detail::sparsity

@@ -1,6 +1,7 @@
 // Zeros in derivatives: what no input reaches is 0 beside infinity and NaN, every other zero is a
 // number, which gives NaN there. Random programs against derivatives taken element by element, in
 // every mode, with every number captured, literal or given.
+#include <functional>
 #include <map>
 
 #include "support/property.hpp"
@@ -171,7 +172,9 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
           if (i == 0) y = a;
           y[place(i)] = s.kind == Kind::added ? r.sum(y[place(i)], b[i]) : b[i];
           break;
-        case Kind::window: y[i] = i == place(0) || i == place(0) + 1 ? b[i - place(0)] : a[i]; break;
+        case Kind::window:
+          y[i] = i == place(0) || i == place(0) + 1 ? b[i - place(0)] : a[i];
+          break;
         case Kind::shuffled: y[i] = a[place(place(i))]; break;
         case Kind::summed: y[i] = total; break;
         case Kind::mixed:
@@ -233,18 +236,15 @@ Tensor run(const Program& p, const Tensor& x, Numbers how, const std::vector<Ten
         y = vt::fori_loop(0, 3, [&](Tensor, Tensor t) { return t + t * c; }, a);
         break;
       case Kind::repeated:
-        y = vt::while_loop(
-                [](std::pair<Tensor, Tensor> s) { return s.first < 3; },
-                [&](std::pair<Tensor, Tensor> s) {
-                  return std::pair(s.first + 1, s.second + s.second * c);
-                },
-                std::pair(vt::tensor(0), a))
+        y = vt::while_loop([](std::pair<Tensor, Tensor> s) { return s.first < 3; },
+                           [&](std::pair<Tensor, Tensor> s) {
+                             return std::pair(s.first + 1, s.second + s.second * c);
+                           },
+                           std::pair(vt::tensor(0), a))
                 .second;
         break;
       case Kind::taken: y = vt::take(a, places); break;
-      case Kind::sliced:
-        y = vt::dynamic_slice(vt::concatenate({a, a}), {places[0]}, {n});
-        break;
+      case Kind::sliced: y = vt::dynamic_slice(vt::concatenate({a, a}), {places[0]}, {n}); break;
       case Kind::updated: y = vt::index_update(a, places, b); break;
       case Kind::window:
         y = vt::dynamic_update_slice(a, vt::slice_in_dim(b, 0, 2), {places[0]});
@@ -320,6 +320,222 @@ TEST(ZeroDerivatives, RandomProgramsAsElementByElement) {
                       count = vt_test::environment("VT_FUZZ_COUNT", 400) / 4;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check(seed);
+}
+
+// --- matrices, of which whole rows and columns are read, written and multiplied
+// -------------------
+
+/// One step, on a tape (of the elements in order) and on a Tensor. `places` index rows or columns.
+struct MatrixStep {
+  const char* name;
+  std::function<Vector(Recorder&, const Vector& a, const Vector& x)> reference;
+  std::function<Tensor(const Tensor& a, const Tensor& x, const Tensor& places)> run;
+};
+constexpr std::size_t side = 3;
+
+std::vector<MatrixStep> matrix_steps(const std::vector<double>& m,
+                                     const std::vector<std::int64_t>& places) {
+  const Tensor matrix = vt::tensor(m, {side, side});
+  const auto at = [](std::size_t i, std::size_t j) { return i * side + j; };
+  const auto place = [places](std::size_t k) { return static_cast<std::size_t>(places[k]); };
+  // Each element from those of the step before.
+  const auto each = [=](auto element) {
+    return [=](Recorder& r, const Vector& a, const Vector& x) {
+      Vector y(side * side);
+      for (std::size_t i = 0; i < side; ++i)
+        for (std::size_t j = 0; j < side; ++j) y[at(i, j)] = element(r, a, x, i, j);
+      return y;
+    };
+  };
+  using Index = std::size_t;
+  const auto product = [=](bool on_the_left) {
+    return each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index j) {
+      Number sum;
+      for (Index k = 0; k < side; ++k)
+        sum = r.sum(sum, on_the_left ? r.product({m[at(i, k)]}, a[at(k, j)])
+                                     : r.product(a[at(i, k)], {m[at(k, j)]}));
+      return sum;
+    });
+  };
+  const auto written = [=](bool adds, bool columns) {
+    return [=](Recorder& r, const Vector& a, const Vector& x) {
+      Vector y = a;
+      for (Index k = 0; k < side; ++k)
+        for (Index j = 0; j < side; ++j) {
+          Number& to = y[columns ? at(j, place(k)) : at(place(k), j)];
+          const Number from = x[columns ? at(j, k) : at(k, j)];
+          to = adds ? r.sum(to, from) : from;
+        }
+      return y;
+    };
+  };
+  const auto root = [](Recorder& r, const Number& t) {
+    return r.made(std::sqrt(t.value), {{t, 1 / (2 * std::sqrt(t.value))}});
+  };
+  return {
+      {"root", each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index j) {
+         return root(r, a[at(i, j)]);
+       }),
+       [](Tensor a, Tensor, Tensor) { return vt::sqrt(a); }},
+      {"times", each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index j) {
+         return r.product(a[at(i, j)], {m[at(i, j)]});
+       }),
+       [=](Tensor a, Tensor, Tensor) { return a * matrix; }},
+      {"rows", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(place(i), j)];
+       }),
+       [](Tensor a, Tensor, Tensor p) { return vt::take(a, p, 0); }},
+      {"columns", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(i, place(j))];
+       }),
+       [](Tensor a, Tensor, Tensor p) { return vt::take(a, p, 1); }},
+      {"along", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(i, place((i + j) % side))];
+       }),
+       [](Tensor a, Tensor, Tensor p) {
+         return vt::take_along_axis(a, vt::stack({p, vt::roll(p, -1), vt::roll(p, -2)}), 1);
+       }},
+      {"rows written", written(false, false),
+       [](Tensor a, Tensor x, Tensor p) { return vt::index_update(a, p, x); }},
+      {"columns written", written(false, true),
+       [](Tensor a, Tensor x, Tensor p) {
+         return vt::matrix_transpose(
+             vt::index_update(vt::matrix_transpose(a), p, vt::matrix_transpose(x)));
+       }},
+      {"rows added", written(true, false),
+       [](Tensor a, Tensor x, Tensor p) { return vt::index_add(a, p, x); }},
+      {"segments", each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index j) {
+         Number sum;
+         for (Index k = 0; k < side; ++k)
+           if (place(k) == i + 1) sum = r.sum(sum, a[at(k, j)]);
+         return sum;
+       }),
+       // Those of segment −1 are dropped.
+       [](Tensor a, Tensor, Tensor p) { return vt::segment_sum(a, p - 1, side); }},
+      {"product", product(true), [=](Tensor a, Tensor, Tensor) { return vt::matmul(matrix, a); }},
+      {"product with", product(false),
+       [=](Tensor a, Tensor, Tensor) { return vt::matmul(a, matrix); }},
+      {"transposed", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(j, i)];
+       }),
+       [](Tensor a, Tensor, Tensor) { return vt::matrix_transpose(a); }},
+      {"shifted", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[(at(i, j) + 2) % (side * side)];
+       }),
+       [](Tensor a, Tensor, Tensor) {
+         return vt::reshape(vt::roll(vt::reshape(a, {side * side}), -2), {side, side});
+       }},
+      {"block", each([=](Recorder&, const Vector& a, const Vector& x, Index i, Index j) {
+         const Index first = std::min<Index>(place(0), 1);
+         return i == first || i == first + 1 ? x[at(i - first, j)] : a[at(i, j)];
+       }),
+       [](Tensor a, Tensor x, Tensor p) {
+         return vt::dynamic_update_slice(a, vt::slice_in_dim(x, 0, 2), {p[0], 0});
+       }},
+      {"sums", each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index) {
+         return r.sum(r.sum(r.sum({}, a[at(i, 0)]), a[at(i, 1)]), a[at(i, 2)]);
+       }),
+       [](Tensor a, Tensor, Tensor) {
+         return vt::broadcast_to(vt::sum(a, 1, true), {side, side});
+       }},
+      {"running",
+       [=](Recorder& r, const Vector& a, const Vector&) {
+         Vector y = a;
+         for (Index k = side; k < side * side; ++k) y[k] = r.sum(y[k - side], a[k]);
+         return y;
+       },
+       [](Tensor a, Tensor, Tensor) { return vt::cumsum(a, 0); }},
+      {"rolled rows", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(place(place(i)), j)];
+       }),
+       [](Tensor a, Tensor, Tensor p) {
+         return vt::fori_loop(0, 2, [&](Tensor, Tensor t) { return vt::take(t, p, 0); }, a);
+       }},
+      {"one of two", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(place(i), j)];
+       }),
+       [](Tensor a, Tensor, Tensor p) {
+         return vt::cond(
+             p[0] >= 0, [&](Tensor t) { return vt::take(t, p, 0); }, [](Tensor t) { return t; }, a);
+       }},
+      {"called", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return a[at(place(i), j)];
+       }),
+       [](Tensor a, Tensor, Tensor p) {
+         return vt::jit([](Tensor t, Tensor at_rows) { return vt::take(t, at_rows, 0); })(a, p);
+       }},
+  };
+}
+
+void check_matrices(std::uint64_t seed) {
+  std::mt19937_64 draw(seed * 11 + 3);
+  const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(draw() % n); };
+  struct Drawn {
+    std::size_t kind;
+    std::vector<double> numbers;
+    std::vector<std::int64_t> places;
+  };
+  std::vector<Drawn> program;
+  std::vector<Tensor> places;
+  std::string text;
+  const std::size_t kinds = matrix_steps(std::vector<double>(9), {0, 0, 0}).size();
+  for (std::size_t k = 0, n = 2 + pick(5); k < n; ++k) {
+    Drawn d{pick(kinds), {}, {}};
+    for (std::size_t i = 0; i < side * side; ++i)
+      d.numbers.push_back(std::vector<double>{0, 0, 1, 0.5, 2, inf}[pick(i % 4 == 0 ? 6 : 5)]);
+    for (std::size_t i = 0; i < side; ++i)
+      d.places.push_back(static_cast<std::int64_t>(pick(side)));
+    text += std::string(" ") + matrix_steps(d.numbers, d.places)[d.kind].name;
+    places.push_back(vt::tensor(d.places));
+    program.push_back(std::move(d));
+  }
+  std::vector<double> x;
+  for (std::size_t i = 0; i < side * side; ++i)
+    x.push_back(std::vector<double>{0, 0, 1, 4, 0.25}[pick(5)]);
+  SCOPED_TRACE("seed " + std::to_string(seed) + ":" + text);
+
+  Recorder recorder;
+  Vector first;
+  for (const double v : x) first.push_back(recorder.input(v));
+  Vector y = first;
+  for (const Drawn& d : program)
+    y = matrix_steps(d.numbers, d.places)[d.kind].reference(recorder, y, first);
+  const auto f = [program](Tensor x, std::vector<Tensor> places) {
+    Tensor y = x;
+    for (std::size_t k = 0; k < program.size(); ++k)
+      y = matrix_steps(program[k].numbers, program[k].places)[program[k].kind].run(y, x, places[k]);
+    return y;
+  };
+  const auto captured = [f, places](Tensor x, std::vector<Tensor>) { return f(x, places); };
+  constexpr std::int64_t n = side * side;
+  const auto matrix = [&](const auto& slopes_of) {
+    std::vector<double> rows(side * side * side * side);
+    for (std::size_t i = 0; i < side * side; ++i)
+      for (const auto& [input, t] : slopes_of(recorder.tape, static_cast<int>(n), y[i].node))
+        rows[i * side * side + static_cast<std::size_t>(input)] = t;
+    return vt::tensor(rows, {side, side, side, side});
+  };
+  const Tensor at = vt::tensor(x, {side, side});
+  const auto compare = [&](const auto& jacobian, const Tensor& expected, const std::string& what) {
+    expect_close(jacobian(at, places), expected, near, what);
+    const auto jitted = vt::jit(jacobian);
+    for (int round = 0; round < 2; ++round)
+      expect_close(jitted(at, places), expected, near, what + ", jitted");
+    const Tensor two =
+        vt::vmap(jacobian, {.in_axes = {0, vt::unmapped}})(vt::stack({at, at}), places);
+    expect_close(two[1], expected, near, what + ", in lanes");
+  };
+  compare(vt::jacfwd(f), matrix(forward_slopes), "forward");
+  compare(vt::jacrev(f), matrix(reverse_slopes), "reverse");
+  compare(vt::jacfwd(captured), matrix(forward_slopes), "forward, captured");
+  compare(vt::jacrev(captured), matrix(reverse_slopes), "reverse, captured");
+}
+
+TEST(ZeroDerivatives, RandomProgramsOfMatricesAsElementByElement) {
+  const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 4;
+  for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
+    check_matrices(seed);
 }
 
 // --- the smallest --------------------------------------------------------------------------------

@@ -39,6 +39,20 @@ inline Var placed(Writer& w, Var mask, Axes to, const Shape& shape) {
   return w.aval(mask).shape == shape ? mask : w.broadcast(mask, shape, to);
 }
 
+/// A mask of several elements without the axes that it does not vary along.
+inline Var without_uniform(Writer& w, Var mask, const Axes& varied) {
+  const Shape whole = w.aval(mask).shape;
+  SliceParams first{Shape::filled(whole.size(), 0), whole, Shape::filled(whole.size(), 1)};
+  Shape part = whole, kept;
+  for (int d = 0; d < whole.rank(); ++d) {
+    if (varied.contains(d)) kept.push_back(whole[at(d)]);
+    else part[at(d)] = first.limit[at(d)] = 1;
+  }
+  if (kept == whole) return mask;
+  mask = w.make(Op::slice, make_params(std::move(first)), {mask}, Aval(DType::bool_, part));
+  return w.make(Op::reshape, make_params(ShapeParams{kept}), {mask}, Aval(DType::bool_, kept));
+}
+
 inline int place_of(const Axes& axes, int d) {
   return static_cast<int>(std::find(axes.begin(), axes.end(), d) - axes.begin());
 }
@@ -125,22 +139,28 @@ Shape SparseProduct::shape() const {
   return out;
 }
 
-Var SparseProduct::reached(Writer& w, Var mask) const {
-  Shape kept;
-  Axes to;  // of the axes that are kept, in the product
+Axes SparseProduct::places_reached() const {
+  Axes to;
   const Axes free = free_axes(tangent, batch(true), contract(true));
   const std::size_t others = factors.size() - batch(false).size() - contract(false).size();
   const int first_free = static_cast<int>(batch(true).size() + (on_the_left ? 0 : others));
-  for (int d = 0; d < tangent.rank(); ++d) {
-    if (contract(true).contains(d)) continue;
-    kept.push_back(tangent[at(d)]);
-    to.push_back(batch(true).contains(d) ? place_of(batch(true), d) : first_free + place_of(free, d));
+  for (int d : varied)
+    if (!contract(true).contains(d))
+      to.push_back(batch(true).contains(d) ? place_of(batch(true), d)
+                                           : first_free + place_of(free, d));
+  return to;
+}
+
+Var SparseProduct::reached(Writer& w, Var mask) const {
+  Shape kept;
+  Axes terms;
+  for (std::size_t k = 0; k < varied.size(); ++k) {
+    if (contract(true).contains(varied[k])) terms.push_back(static_cast<int>(k));
+    else kept.push_back(tangent[at(varied[k])]);
   }
-  Axes terms = contract(true);
-  std::sort(terms.begin(), terms.end());
-  mask = w.make(Op::reduce_any, make_params(AxesParams{terms}), {mask},
-                Aval(DType::bool_, kept));
-  return placed(w, mask, to, shape());
+  if (!terms.empty())
+    mask = w.make(Op::reduce_any, make_params(AxesParams{terms}), {mask}, Aval(DType::bool_, kept));
+  return placed(w, mask, places_reached(), shape());
 }
 
 Var SparseProduct::write_checked(Writer& w, Var t, Var f, Var mask) const {
@@ -170,15 +190,17 @@ void Walk::product(Equation e) {
   const std::size_t i = reach(e.inputs[0]).linear ? 0 : 1;
   const Var t = e.inputs[i], f = e.inputs[1 - i];
   const SparsityPattern p = reach(t).pattern;
-  if (!has_holes(t) || reach(f).linear) {
+  if (!has_holes(t) || reach(f).linear || aval(t).elements() == 0) {
     give(e, {});
     return append(std::move(e));
   }
   SparseProduct s{e.as<DotParams>(), i == 0, aval(t).shape, aval(f).shape, {}};
   if (const Var own = computed(t); own >= 0) {
-    s.varied = Axes::first(s.tangent.rank());
-    give(e, spread_any(t, aval(e.outputs[0])), s.reached(writer_, own));
-    return masked_product(e.outputs[0], s, t, f, own);
+    s.varied = varied(t);
+    const Var compact = without_uniform(writer_, own, s.varied);
+    give(e, spread_any(t, aval(e.outputs[0])), s.reached(writer_, compact), s.places_reached());
+    const bool partial = any_of(s.varied, [&](int d) { return s.contract(true).contains(d); });
+    return partial ? masked_product(e.outputs[0], s, t, f, compact) : append_masked(std::move(e));
   }
   // Each row of the tangent ([batch, free]) has so many terms.
   const Axes &batch = s.batch(true), &contract = s.contract(true);

@@ -231,14 +231,59 @@ void Walk::set_reach(Var v, Reach r) {
   reach_[at(v)] = std::move(r);
 }
 
-void Walk::give(const Equation& e, SparsityPattern p, Var computed, std::size_t result) {
+void Walk::give(const Equation& e, SparsityPattern p, std::size_t result) {
   const Var v = e.outputs[result];
-  set_reach(v, {.linear = is_inexact(aval(v).dtype),
-                .pattern = std::move(p),
-                .computed = computed >= 0});
-  if (computed < 0) return;
-  computed_[v] = computed;
+  set_reach(v, {.linear = is_inexact(aval(v).dtype), .pattern = std::move(p)});
+}
+
+void Walk::give(const Equation& e, SparsityPattern p, Var mask, Axes varied) {
+  give(e, std::move(p));
+  if (mask < 0) return;
+  const Var v = e.outputs[0];
+  reach_[at(v)].computed = true;
+  std::sort(varied.begin(), varied.end());
+  reach_[at(v)].varied = std::move(varied);
+  computed_[v] = mask;
   changed_ = true;
+}
+
+Axes Walk::varied(Var v) {
+  const Reach r = reach(v);
+  if (r.computed) return r.varied;
+  return r.pattern ? masks_[masks_.number(r.pattern, aval(v).shape)].axes : Axes();
+}
+
+/// Those of the result of reshape, transpose, broadcast_in_dim, rev and slice.
+Axes Walk::varied_by_move(const Equation& e) {
+  const Axes of_operand = varied(e.inputs[0]);
+  const Shape &from = aval(e.inputs[0]).shape, &to = aval(e.outputs[0]).shape;
+  if (e.op == Op::rev || e.op == Op::slice) return of_operand;
+  Axes result;
+  if (e.op == Op::broadcast_in_dim) {
+    for (int d : of_operand) result.push_back(e.as<BroadcastParams>().axes[at(d)]);
+  } else if (e.op == Op::transpose) {
+    const Axes& order = e.as<PermutationParams>().permutation;
+    for (int d = 0; d < from.rank(); ++d)
+      if (of_operand.contains(order[at(d)])) result.push_back(d);
+  } else {
+    // Axes that are split or joined go together.
+    for (std::size_t a = 0, b = 0; a < from.size() || b < to.size();) {
+      std::int64_t before = 1, behind = 1;
+      bool varies = false;
+      const std::size_t first = b;
+      do {
+        const bool is_less = a < from.size() && (before <= behind || b == to.size());
+        if (is_less) {
+          before *= from[a];
+          varies = varies || of_operand.contains(static_cast<int>(a++));
+        } else {
+          behind *= to[b++];
+        }
+      } while (before != behind && (a < from.size() || b < to.size()));
+      for (std::size_t k = first; varies && k < b; ++k) result.push_back(static_cast<int>(k));
+    }
+  }
+  return result;
 }
 
 // ---- equations ----------------------------------------------------------------------------------
@@ -344,7 +389,9 @@ void Walk::elementwise(Equation e) {
       tangents.push_back(e.inputs[i]);
     }
   }
-  give(e, p, union_of(tangents, out.shape));
+  Axes axes;
+  for (Var v : tangents) axes = sparsity::united(axes, varied(v));
+  give(e, p, union_of(tangents, out.shape), std::move(axes));
   const bool holes = has_holes(e.outputs[0]);
   if (holes && linearity != Linearity::linear) {
     Var& other = e.inputs[reach(e.inputs[0]).linear ? 1 : 0];
@@ -398,7 +445,7 @@ void Walk::structural_select(Equation e) {
     own.inputs[2] = whole_mask(e.inputs[2]);
     m = like(own, {});
   }
-  give(e, std::move(p), m);
+  give(e, std::move(p), m, Axes::first(out.shape.rank()));
   append(std::move(e));
 }
 
@@ -421,8 +468,8 @@ Var Walk::union_of(const Vec<Var>& tangents, const Shape& shape) {
 
 /// The pattern, as that of the operand, is moved.
 void Walk::move(Equation e, SparsityPattern to) {
-  const Var m = computed(e.inputs[0]);
-  give(e, std::move(to), m < 0 ? m : like(e, {m}));
+  if (const Var m = computed(e.inputs[0]); m < 0) give(e, std::move(to));
+  else give(e, std::move(to), like(e, {m}), varied_by_move(e));
   append(std::move(e));
 }
 
@@ -479,13 +526,13 @@ void Walk::pad(Equation e) {
 
 /// All operands are tangents, and the same op joins their masks.
 void Walk::joined(Equation e, SparsityPattern p) {
-  Var m = -1;
   if (any_of(e.inputs, [&](Var v) { return reach(v).computed; })) {
     Equation own = e;
     for (Var& v : own.inputs) v = whole_mask(v);
-    m = like(own, {});
+    give(e, std::move(p), like(own, {}), Axes::first(aval(e.outputs[0]).shape.rank()));
+  } else {
+    give(e, std::move(p));
   }
-  give(e, std::move(p), m);
   append(std::move(e));
 }
 
@@ -522,8 +569,18 @@ void Walk::sum(Equation e) {
         if ((*p)[at(d * n + k)]) bits[at(d * results + places[at(k)])] = 1;
     to = shared(std::move(bits));
   }
-  const Var m = computed(e.inputs[0]);
-  give(e, std::move(to), m < 0 ? m : like(e, {m}, Op::reduce_any));
+  if (const Var m = computed(e.inputs[0]); m >= 0) {
+    Axes axes;
+    int place = 0;
+    for (int d = 0; d < aval(m).shape.rank(); ++d) {
+      if (e.as<AxesParams>().axes.contains(d)) continue;
+      if (varied(e.inputs[0]).contains(d)) axes.push_back(place);
+      ++place;
+    }
+    give(e, std::move(to), like(e, {m}, Op::reduce_any), std::move(axes));
+  } else {
+    give(e, std::move(to));
+  }
   append_masked(std::move(e));
 }
 
@@ -544,8 +601,8 @@ void Walk::running(Equation e) {
         }
     to = shared(std::move(bits));
   }
-  const Var m = computed(e.inputs[0]);
-  give(e, std::move(to), m < 0 ? m : like(e, {m}, Op::cummax));
+  if (const Var m = computed(e.inputs[0]); m < 0) give(e, std::move(to));
+  else give(e, std::move(to), like(e, {m}, Op::cummax), varied(e.inputs[0]));
   append_masked(std::move(e));
 }
 
@@ -562,7 +619,7 @@ void Walk::whole(Equation e) {
   }
   const SparsityPattern one = shared(std::move(any));
   for (std::size_t k = 0; k < e.outputs.size(); ++k)
-    give(e, spread(one, 1, aval(e.outputs[k]).elements()), -1, k);
+    give(e, spread(one, 1, aval(e.outputs[k]).elements()), k);
   append_masked(std::move(e));
 }
 
@@ -571,7 +628,7 @@ void Walk::read_at(Equation e) {
   const Var t = e.inputs[0];
   const bool fills = e.op == Op::gather && e.as<GatherParams>().mode == IndexMode::fill;
   if (!has_holes(t) && !fills) give(e, {});
-  else give(e, spread_any(t, aval(e.outputs[0])), like(e, {whole_mask(t)}));
+  else give(e, spread_any(t, aval(e.outputs[0])), like(e, {whole_mask(t)}), varied_where_read(e));
   append(std::move(e));
 }
 
@@ -589,8 +646,59 @@ void Walk::write_at(Equation e) {
   const Var to = whole_mask(into), from = whole_mask(written);
   const Op op = !adds ? e.op : all_written ? Op::scatter : Op::scatter_max;
   give(e, united(reach(into).pattern, spread_any(written, aval(e.outputs[0]))),
-       update == 1 ? like(e, {to, from}, op) : like(e, {to, -1, from}, op));
+       update == 1 ? like(e, {to, from}, op) : like(e, {to, -1, from}, op), varied_where_written(e));
   append(std::move(e));
+}
+
+/// A window has the axes of the operand that are not dropped for it, in order: which of the
+/// operand's is `d` of those?
+inline int axis_of_window(const Axes& dropped, const Axes& batching, int d) {
+  int axis = 0;
+  for (;; ++axis) {
+    if (dropped.contains(axis) || batching.contains(axis)) continue;
+    if (d-- == 0) return axis;
+  }
+}
+
+/// What an index outside makes zero is a whole window.
+Axes Walk::varied_where_read(const Equation& e) {
+  const Axes of_operand = varied(e.inputs[0]);
+  if (e.op == Op::dynamic_slice) return of_operand;
+  const auto& p = e.as<GatherParams>();
+  Axes result;
+  int of_window = 0;
+  for (int d = 0; d < aval(e.outputs[0]).shape.rank(); ++d)
+    if (!p.offset_dims.contains(d) ||
+        of_operand.contains(
+            axis_of_window(p.collapsed_slice_dims, p.operand_batching_dims, of_window++)))
+      result.push_back(d);
+  return result;
+}
+
+/// Along axes that the windows fill all elements are written alike.
+Axes Walk::varied_where_written(const Equation& e) {
+  const Shape &whole = aval(e.outputs[0]).shape;
+  Axes result = varied(e.inputs[0]);
+  if (e.op == Op::dynamic_update_slice) {
+    const Shape& part = aval(e.inputs[1]).shape;
+    result = sparsity::united(result, varied(e.inputs[1]));
+    for (int d = 0; d < whole.rank(); ++d)
+      if (part[at(d)] < whole[at(d)]) result = sparsity::united(result, Axes(d));
+    return result;
+  }
+  const auto& p = e.as<ScatterParams>();
+  const Shape& updates = aval(e.inputs[2]).shape;
+  const Axes of_updates = varied(e.inputs[2]);
+  Axes filled;
+  for (std::size_t k = 0; k < p.update_window_dims.size(); ++k) {
+    const int from = p.update_window_dims[k],
+              to = axis_of_window(p.inserted_window_dims, p.operand_batching_dims,
+                                  static_cast<int>(k));
+    if (updates[at(from)] == whole[at(to)] && !of_updates.contains(from)) filled.push_back(to);
+  }
+  for (int d = 0; d < whole.rank(); ++d)
+    if (!filled.contains(d)) result = sparsity::united(result, Axes(d));
+  return result;
 }
 
 }  // namespace sparsity

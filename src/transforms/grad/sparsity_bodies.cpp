@@ -146,6 +146,7 @@ void Walk::cond(Equation e) {
              .zero = all.zero && own.zero,
              .pattern = united(all.pattern, own.pattern),
              .computed = all.computed || own.computed};
+      if (all.computed) all.varied = Axes::first(aval(e.outputs[k]).shape.rank());
     }
     results.push_back(std::move(all));
   }
@@ -188,13 +189,14 @@ Vec<Reach> Walk::looped(const Equation& e, const GraphBody& body, std::size_t ca
     Vec<Reach> results = outcome(body, inputs);
     bool grew = false;
     for (std::size_t i = 0; i < carries; ++i)
-      grew = join(inputs[i], results[i], aval(e.inputs[i]).elements()) || grew;
+      grew = join(inputs[i], results[i], aval(e.inputs[i]).shape) || grew;
     if (!grew) return results;
   }
 }
 
 /// What a carry is before an iteration, from what it is after one. Does that change it?
-bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
+bool Walk::join(Reach& carry, const Reach& next, const Shape& shape) const {
+  const std::int64_t elements = shape.elements();
   const Reach before = carry;
   if (next.linear && !carry.linear)
     carry = {.linear = true, .pattern = carry.zero ? shared(none(elements)) : SparsityPattern()};
@@ -208,13 +210,14 @@ bool Walk::join(Reach& carry, const Reach& next, std::int64_t elements) const {
       carry.pattern = all;
     }
     carry.computed = carry.computed || next.computed;
+    if (carry.computed) carry.varied = Axes::first(shape.rank());
   } else {
     carry.zero = carry.zero && next.zero;
     carry.positive = carry.positive && next.positive;
   }
   return carry.linear != before.linear || carry.zero != before.zero ||
          carry.positive != before.positive || carry.pattern != before.pattern ||
-         carry.computed != before.computed;
+         carry.computed != before.computed || carry.varied != before.varied;
 }
 
 /// Writes a loop's body for such operands, and −0 for carries that begin as 0.
@@ -283,12 +286,15 @@ void Walk::scan(Equation e) {
       r.pattern = shared(std::move(bits));
     }
     if (i < rest) r.elements = {};  // one iteration's
+    if (r.computed && i >= carries && i < rest)
+      r.varied = Axes::first(params.body->aval(params.body->inputs[i]).shape.rank());
     inputs.push_back(std::move(r));
   }
   Vec<Reach> results = looped(e, *params.body, carries, inputs);
   for (std::size_t i = 0; i < carries; ++i) results[i] = inputs[i];
   for (std::size_t k = carries; k < own; ++k) {
     Reach& r = results[k];
+    if (r.computed) r.varied = Axes::first(aval(e.outputs[k]).shape.rank());
     if (!r.pattern) continue;
     const std::int64_t all = aval(e.outputs[k]).elements();
     const auto n = static_cast<std::int64_t>(r.pattern->size()) / directions();

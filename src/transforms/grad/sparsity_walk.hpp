@@ -1,6 +1,7 @@
 // The walk that keeps zeros of derivatives, and the masks that it reads. Internal to its sources.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <span>
@@ -31,12 +32,13 @@ struct Reach {
   SparsityPattern pattern = {};  ///< of a linear one
   /// a linear one: the Graph makes a mask, beyond which nothing reaches; the pattern is its bound
   bool computed = false;
+  Axes varied = {};  ///< the axes that this mask may vary along
   /// of a mask, which is no tangent: its elements (null: not known)
   SparsityPattern elements = {};
 
   friend bool operator==(const Reach& a, const Reach& b) {
     return a.linear == b.linear && a.zero == b.zero && a.positive == b.positive &&
-           a.computed == b.computed && same(a.pattern, b.pattern) && same(a.elements, b.elements);
+           a.computed == b.computed && a.varied == b.varied && same(a.pattern, b.pattern) && same(a.elements, b.elements);
   }
   static bool same(const SparsityPattern& a, const SparsityPattern& b) {
     return a == b || (a && b && *a == *b);
@@ -109,6 +111,13 @@ struct Writer {
 /// The elements of a mask that is made of constants only; null: of something else.
 SparsityPattern elements_of(const Tensor& mask);
 
+inline Axes united(Axes a, const Axes& b) {
+  for (int d : b)
+    if (!a.contains(d)) a.push_back(d);
+  std::sort(a.begin(), a.end());
+  return a;
+}
+
 /// A product of which one operand is a tangent.
 struct SparseProduct {
   DotParams params;
@@ -129,6 +138,8 @@ struct SparseProduct {
   Var write_checked(Writer&, Var tangent, Var factors, Var mask) const;
   /// Which elements of the product are reached, in its shape.
   Var reached(Writer&, Var mask) const;
+  /// Where the axes of the mask that are left come to lie there.
+  Axes places_reached() const;
 
  private:
   Var plain(Writer&, Var tangent, Var factors, const DotParams&, const Shape& out) const;
@@ -196,8 +207,12 @@ class Walk {
   SparsityPattern united(const SparsityPattern&, const SparsityPattern&) const;
   /// Per direction: is any element reached?
   Bits any_of_direction(const SparsityPattern&, std::int64_t elements) const;
-  /// `computed`: a mask, or −1.
-  void give(const Equation&, SparsityPattern, Var computed = -1, std::size_t result = 0);
+  void give(const Equation&, SparsityPattern, std::size_t result = 0);
+  /// With a computed mask, or −1.
+  void give(const Equation&, SparsityPattern bound, Var mask, Axes varied);
+  /// The axes that what is reached of a value may vary along.
+  Axes varied(Var);
+  Axes varied_by_move(const Equation&);
   /// From any element that is reached of a value to all.
   SparsityPattern spread_any(Var, const Aval& to) const;
 
@@ -218,6 +233,8 @@ class Walk {
   void masked_product(Var product, const SparseProduct&, Var tangent, Var factors, Var mask);
   void read_at(Equation);
   void write_at(Equation);
+  Axes varied_where_read(const Equation&);
+  Axes varied_where_written(const Equation&);
   void whole(Equation);
 
   // ---- bodies -----------------------------------------------------------------------------------
@@ -228,7 +245,7 @@ class Walk {
   Vec<Reach> outcome(const GraphBody& body, const Vec<Reach>& inputs);
   Vec<Reach> looped(const Equation&, const GraphBody& body, std::size_t carries,
                     Vec<Reach>& inputs);
-  bool join(Reach& carry, const Reach& next, std::int64_t elements) const;
+  bool join(Reach& carry, const Reach& next, const Shape&) const;
   void begin_loop(Equation&, Walk& body, std::size_t carries, const Vec<Reach>& inputs);
   /// What the equation's results are, with new results for computed masks.
   void give_results(Equation&, const Vec<Reach>&, GroupEnds);

@@ -458,6 +458,28 @@ std::vector<MatrixStep> matrix_steps(const std::vector<double>& m,
          return vt::cond(
              p[0] >= 0, [&](Tensor t) { return vt::take(t, p, 0); }, [](Tensor t) { return t; }, a);
        }},
+      // Each row takes its own way, or its own number of rounds.
+      {"lanes", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
+         return place(i) > 0 ? a[at(i, place(j))] : a[at(i, j)];
+       }),
+       [](Tensor a, Tensor, Tensor p) {
+         const auto row = [&](Tensor t, Tensor way) {
+           return vt::cond(
+               way > 0, [&](Tensor t) { return vt::take(t, p); }, [](Tensor t) { return t; }, t);
+         };
+         return vt::vmap(row)(a, p);
+       }},
+      {"rounds of lanes", each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index j) {
+         Number y = a[at(i, j)];
+         for (Index k = 0; k < place(i); ++k) y = r.sum(y, r.product(y, {m[at(0, j)]}));
+         return y;
+       }),
+       [=](Tensor a, Tensor, Tensor p) {
+         const auto row = [&](Tensor t, Tensor rounds) {
+           return vt::fori_loop(0, rounds, [&](Tensor, Tensor c) { return c + c * matrix[0]; }, t);
+         };
+         return vt::vmap(row)(a, p);
+       }},
       {"called", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
          return a[at(place(i), j)];
        }),

@@ -323,12 +323,8 @@ void Walk::equation(const Equation& original) {
     case Op::custom_vjp:  // what vt differentiates in its own way
       if (e.as<CallParams>().rule->own) return call(std::move(e));
       break;
-    case Op::cond:
-      if (!lanes_of(e)) return cond(std::move(e));
-      break;
-    case Op::while_:
-      if (!lanes_of(e)) return loop_while(std::move(e));
-      break;
+    case Op::cond: return cond(std::move(e));
+    case Op::while_: return loop_while(std::move(e));
     case Op::scan: return scan(std::move(e));
     case Op::select:
       if (e.params) return structural_select(std::move(e));
@@ -646,7 +642,8 @@ void Walk::write_at(Equation e) {
   const Var to = whole_mask(into), from = whole_mask(written);
   const Op op = !adds ? e.op : all_written ? Op::scatter : Op::scatter_max;
   give(e, united(reach(into).pattern, spread_any(written, aval(e.outputs[0]))),
-       update == 1 ? like(e, {to, from}, op) : like(e, {to, -1, from}, op), varied_where_written(e));
+       update == 1 ? like(e, {to, from}, op) : like(e, {to, -1, from}, op),
+       varied_where_written(e));
   append(std::move(e));
 }
 
@@ -677,7 +674,7 @@ Axes Walk::varied_where_read(const Equation& e) {
 
 /// Along axes that the windows fill all elements are written alike.
 Axes Walk::varied_where_written(const Equation& e) {
-  const Shape &whole = aval(e.outputs[0]).shape;
+  const Shape& whole = aval(e.outputs[0]).shape;
   Axes result = varied(e.inputs[0]);
   if (e.op == Op::dynamic_update_slice) {
     const Shape& part = aval(e.inputs[1]).shape;

@@ -20,6 +20,11 @@ inline void push_groups(const Vec<Var>& own, const Vec<Var>& masks,
   }
 }
 
+/// A pattern of no element.
+inline SparsityPattern nothing(const Masks& masks, std::int64_t elements) {
+  return shared(Bits(at(masks.directions() * elements), 0));
+}
+
 inline int count(const Vec<Reach>& all, std::size_t begin, std::size_t end) {
   return static_cast<int>(std::count_if(all.begin() + begin, all.begin() + end,
                                         [](const Reach& r) { return r.computed; }));
@@ -48,16 +53,27 @@ GraphBody Walk::take_body(GroupEnds inputs, GroupEnds results, const Vec<int>& m
 }
 
 void Walk::add_masks(Equation& e, std::size_t first, GroupEnds ends, const Vec<Reach>& inputs,
-                     const Vec<int>& masks) {
+                     const Masks& of_body, const Vec<int>& masks, Lanes* lanes) {
   Vec<Var> own, computed, all;
+  Vec<int> mapped, mask_mapped, all_mapped;
   for (std::size_t i = first; i < e.inputs.size(); ++i) {
+    const bool has_mask = inputs[i - first].computed;
     own.push_back(e.inputs[i]);
-    computed.push_back(inputs[i - first].computed ? whole_mask(e.inputs[i]) : -1);
+    computed.push_back(has_mask ? whole_mask(e.inputs[i]) : -1);
+    if (!lanes) continue;
+    mapped.push_back(lanes->mapped[i]);  // as its mask
+    mask_mapped.push_back(has_mask ? mapped.back() : -1);
   }
   push_groups(own, computed, ends, all);
+  for (int m : masks) all.push_back(input(&of_body == &masks_ ? m : masks_.number_of(of_body[m])));
+  if (lanes) {
+    push_groups(mapped, mask_mapped, ends, all_mapped);
+    all_mapped.resize(all.size(), 0);
+    lanes->mapped.resize(first);
+    for (int m : all_mapped) lanes->mapped.push_back(m != 0);
+  }
   e.inputs.resize(first);
   for (Var v : all) e.inputs.push_back(v);
-  for (int m : masks) e.inputs.push_back(input(m));
 }
 
 void Walk::give_results(Equation& e, const Vec<Reach>& results, GroupEnds ends) {
@@ -74,16 +90,49 @@ void Walk::give_results(Equation& e, const Vec<Reach>& results, GroupEnds ends) 
   for (Var v : all) e.outputs.push_back(v);
 }
 
+// ---- lanes --------------------------------------------------------------------------------------
+
+// A body that runs for lanes knows nothing of them: all that is not reached in one of them, or in
+// one direction, is a computed mask for it, and its own patterns are those of one direction.
+
+Masks& Walk::masks_for(const Lanes* lanes) { return lanes ? masks_.of_lanes() : masks_; }
+
+/// What a body knows of an operand.
+Reach Walk::as_operand(Var v, const Lanes* lanes, std::size_t operand) {
+  Reach r = reach(v);
+  if (!lanes) return r;
+  if (lanes->mapped[operand]) r.elements = {};
+  if (!r.linear || !has_holes(v)) return r;
+  const int rank = aval(v).shape.rank() - (lanes->mapped[operand] ? 1 : 0);
+  return {.linear = true, .computed = true, .varied = Axes::first(rank)};
+}
+
+/// What is known of a result, from what its body gives.
+Reach Walk::of_all(Reach r, const Aval& result, const Lanes* lanes) const {
+  if (!lanes || !r.linear) return r;
+  if (r.computed) r.varied = Axes::first(result.shape.rank());
+  if (!r.pattern) return r;
+  const std::int64_t n = static_cast<std::int64_t>(r.pattern->size());
+  Bits bits;
+  for (std::int64_t k = 0; k < directions() * lanes->count; ++k)
+    bits.insert(bits.end(), r.pattern->begin(), r.pattern->begin() + n);
+  r.pattern = shared(std::move(bits));
+  return r;
+}
+
+// ---- calls and branches -------------------------------------------------------------------------
+
 /// What a body makes of such inputs. Remembered, so that nested loops, each of which goes to a
 /// fixpoint, stay linear.
-Vec<Reach> Walk::outcome(const GraphBody& body, const Vec<Reach>& inputs) {
-  if (const Vec<Reach>* known = masks_.outcome(&body, inputs)) return *known;
-  Walk inside(body, masks_);
+Vec<Reach> Walk::outcome(Masks& masks, const GraphBody& body, const Vec<Reach>& inputs) {
+  if (const Vec<Reach>* known = masks.outcome(&body, inputs)) return *known;
+  Walk inside(body, masks);
   inside.writes_ = false;
   inside.run(inputs);
   Vec<Reach> results;
   for (std::size_t k = 0; k < body.outputs.size(); ++k) results.push_back(inside.result(k));
-  masks_.remember(&body, inputs, results);
+  masks.remember(&body, inputs, results);
+  if (masks.leaks()) masks_.leak();
   return results;
 }
 
@@ -91,7 +140,7 @@ void Walk::call(Equation e) {
   CallParams params = e.as<CallParams>();
   Vec<Reach> inputs;
   for (Var v : e.inputs) inputs.push_back(reach(v));
-  const Vec<Reach> results = outcome(*params.body, inputs);
+  const Vec<Reach> results = outcome(masks_, *params.body, inputs);
   const std::size_t operands = e.inputs.size(), own = e.outputs.size();
   give_results(e, results, {own});
   if (!writes_) return;
@@ -104,7 +153,7 @@ void Walk::call(Equation e) {
     params.function = {};
     params.results = {};
     GraphBody body = inside.take_body({operands}, {own}, masks);
-    add_masks(e, 0, {operands}, inputs, masks);
+    add_masks(e, 0, {operands}, inputs, masks_, masks);
     if (params.rule && e.outputs.size() > own) {
       // The rule knows of the results only: the masks are another call's.
       GraphBody of_masks = body;
@@ -127,35 +176,41 @@ void Walk::call(Equation e) {
 
 void Walk::cond(Equation e) {
   CondParams params = e.as<CondParams>();
+  const Lanes* const lanes = lanes_of(e);
+  Masks& of_bodies = masks_for(lanes);
   Vec<Reach> inputs;
-  for (std::size_t i = 1; i < e.inputs.size(); ++i) inputs.push_back(reach(e.inputs[i]));
+  for (std::size_t i = 1; i < e.inputs.size(); ++i)
+    inputs.push_back(as_operand(e.inputs[i], lanes, i));
   std::vector<Vec<Reach>> of_branches;
-  for (const GraphRef& body : params.branches) of_branches.push_back(outcome(*body, inputs));
+  for (const GraphRef& body : params.branches)
+    of_branches.push_back(outcome(of_bodies, *body, inputs));
   Vec<Reach> results;
   for (std::size_t k = 0; k < e.outputs.size(); ++k) {
-    const std::int64_t n = aval(e.outputs[k]).elements();
+    const GraphBody& first = *params.branches[0];
+    const Shape& shape = first.aval(first.outputs[k]).shape;
     Reach all = of_branches[0][k];
     for (std::size_t b = 1; b < of_branches.size(); ++b) {
       Reach own = of_branches[b][k];
       if (own.linear != all.linear) {
         Reach& other = own.linear ? all : own;
-        other = {.linear = true, .pattern = other.zero ? shared(none(n)) : SparsityPattern()};
+        other = {.linear = true,
+                 .pattern = other.zero ? nothing(of_bodies, shape.elements()) : SparsityPattern()};
       }
       if (all.pattern != own.pattern) masks_.leak();
       all = {.linear = all.linear || own.linear,
              .zero = all.zero && own.zero,
              .pattern = united(all.pattern, own.pattern),
              .computed = all.computed || own.computed};
-      if (all.computed) all.varied = Axes::first(aval(e.outputs[k]).shape.rank());
+      if (all.computed) all.varied = Axes::first(shape.rank());
     }
-    results.push_back(std::move(all));
+    results.push_back(of_all(std::move(all), aval(e.outputs[k]), lanes));
   }
   const std::size_t operands = inputs.size(), own = e.outputs.size();
   give_results(e, results, {own});
   if (!writes_) return;
   std::vector<std::unique_ptr<Walk>> branches;
   for (const GraphRef& body : params.branches) {
-    branches.push_back(std::make_unique<Walk>(*body, masks_));
+    branches.push_back(std::make_unique<Walk>(*body, of_bodies));
     branches.back()->run(inputs);
     for (std::size_t k = 0; k < own; ++k)
       if (results[k].linear) branches.back()->make_linear(k);
@@ -173,7 +228,7 @@ void Walk::cond(Equation e) {
     for (std::size_t b = 0; b < branches.size(); ++b)
       params.branches[b] =
           std::make_shared<const GraphBody>(branches[b]->take_body({operands}, {own}, masks));
-    add_masks(e, 1, {operands}, inputs, masks);
+    add_masks(e, 1, {operands}, inputs, of_bodies, masks, lanes ? &params.lanes : nullptr);
     e.params = make_params(std::move(params));
   }
   append(std::move(e));
@@ -183,28 +238,26 @@ void Walk::cond(Equation e) {
 
 /// Raises what is known of a loop's operands to what its iterations make of the carries; what its
 /// body gives then.
-Vec<Reach> Walk::looped(const Equation& e, const GraphBody& body, std::size_t carries,
+Vec<Reach> Walk::looped(Masks& masks, const GraphBody& body, std::size_t carries,
                         Vec<Reach>& inputs) {
   for (;;) {
-    Vec<Reach> results = outcome(body, inputs);
+    Vec<Reach> results = outcome(masks, body, inputs);
     bool grew = false;
     for (std::size_t i = 0; i < carries; ++i)
-      grew = join(inputs[i], results[i], aval(e.inputs[i]).shape) || grew;
+      grew = join(masks, inputs[i], results[i], body.aval(body.inputs[i]).shape) || grew;
     if (!grew) return results;
   }
 }
 
 /// What a carry is before an iteration, from what it is after one. Does that change it?
-bool Walk::join(Reach& carry, const Reach& next, const Shape& shape) const {
-  const std::int64_t elements = shape.elements();
+bool Walk::join(Masks& masks, Reach& carry, const Reach& next, const Shape& shape) const {
   const Reach before = carry;
-  if (next.linear && !carry.linear)
-    carry = {.linear = true, .pattern = carry.zero ? shared(none(elements)) : SparsityPattern()};
+  const auto pattern_of = [&](const Reach& r) {
+    return r.linear ? r.pattern : r.zero ? nothing(masks, shape.elements()) : SparsityPattern();
+  };
+  if (next.linear && !carry.linear) carry = {.linear = true, .pattern = pattern_of(carry)};
   if (carry.linear) {
-    const SparsityPattern own = next.linear ? next.pattern
-                                : next.zero ? shared(none(elements))
-                                            : SparsityPattern();
-    const SparsityPattern all = united(carry.pattern, own);
+    const SparsityPattern all = united(carry.pattern, pattern_of(next));
     if (all != carry.pattern && (!all || !carry.pattern || *all != *carry.pattern)) {
       masks_.leak();
       carry.pattern = all;
@@ -232,15 +285,20 @@ void Walk::begin_loop(Equation& e, Walk& body, std::size_t carries, const Vec<Re
 
 void Walk::loop_while(Equation e) {
   WhileParams params = e.as<WhileParams>();
+  const Lanes* const lanes = lanes_of(e);
+  Masks& of_body = masks_for(lanes);
   const auto carries = at(params.carries), operands = e.inputs.size();
-  Vec<Reach> inputs;
-  for (Var v : e.inputs) inputs.push_back(reach(v));
-  for (std::size_t i = 0; i < carries; ++i) inputs[i].elements = {};  // one iteration's
-  looped(e, *params.body, carries, inputs);
-  const Vec<Reach> results(inputs.begin(), inputs.begin() + carries);
+  Vec<Reach> inputs, results;
+  for (std::size_t i = 0; i < operands; ++i) {
+    inputs.push_back(as_operand(e.inputs[i], lanes, i));
+    if (i < carries) inputs[i].elements = {};  // one iteration's
+  }
+  looped(of_body, *params.body, carries, inputs);
+  for (std::size_t i = 0; i < carries; ++i)
+    results.push_back(of_all(inputs[i], aval(e.outputs[i]), lanes));
   give_results(e, results, {carries});
   if (!writes_) return;
-  Walk body(*params.body, masks_);
+  Walk body(*params.body, of_body);
   begin_loop(e, body, carries, inputs);
   body.give_masks(results);
   if (body.changed()) {
@@ -257,10 +315,11 @@ void Walk::loop_while(Equation e) {
     condition.inputs.clear();
     push_groups(own, unread, {carries, operands}, condition.inputs);
     for (int m : body.masks())
-      condition.inputs.push_back(condition.fresh(Aval(DType::bool_, masks_[m].shape)));
+      condition.inputs.push_back(condition.fresh(Aval(DType::bool_, of_body[m].shape)));
     params.condition = std::make_shared<const GraphBody>(std::move(condition));
     params.carries += count(inputs, 0, carries);
-    add_masks(e, 0, {carries, operands}, inputs, body.masks());
+    add_masks(e, 0, {carries, operands}, inputs, of_body, body.masks(),
+              lanes ? &params.lanes : nullptr);
     changed_ = true;
     e.params = make_params(std::move(params));
   }
@@ -290,7 +349,7 @@ void Walk::scan(Equation e) {
       r.varied = Axes::first(params.body->aval(params.body->inputs[i]).shape.rank());
     inputs.push_back(std::move(r));
   }
-  Vec<Reach> results = looped(e, *params.body, carries, inputs);
+  Vec<Reach> results = looped(masks_, *params.body, carries, inputs);
   for (std::size_t i = 0; i < carries; ++i) results[i] = inputs[i];
   for (std::size_t k = carries; k < own; ++k) {
     Reach& r = results[k];
@@ -312,7 +371,7 @@ void Walk::scan(Equation e) {
         body.take_body({carries, rest, operands}, {carries, own}, body.masks()));
     params.carries += count(inputs, 0, carries);
     params.sequences += count(inputs, carries, rest);
-    add_masks(e, 0, {carries, rest, operands}, inputs, body.masks());
+    add_masks(e, 0, {carries, rest, operands}, inputs, masks_, body.masks());
     changed_ = true;
     e.params = make_params(std::move(params));
   }

@@ -126,6 +126,19 @@ int Masks::number(const SparsityPattern& pattern, const Shape& shape) {
   return number;
 }
 
+int Masks::number_of(const Mask& mask) {
+  const char* const bits = mask.values->as<const char>();
+  Bits all;
+  for (std::int64_t d = 0; d < directions_; ++d)
+    all.insert(all.end(), bits, bits + mask.shape.elements());
+  return number(std::make_shared<const Bits>(std::move(all)), mask.shape);
+}
+
+Masks& Masks::of_lanes() {
+  if (!of_lanes_) of_lanes_ = std::make_unique<Masks>(1);
+  return *of_lanes_;
+}
+
 const Vec<Reach>* Masks::outcome(const GraphBody* body, const Vec<Reach>& inputs) const {
   for (const Outcome& o : outcomes_)
     if (o.body == body && o.inputs == inputs) return &o.results;
@@ -194,7 +207,8 @@ BufferRef value_of_constants(const Tensor& t) {
   if (!n->params && n->inputs.empty()) return {};
   if (n->avals.size() != 1 || n->avals[0].elements() > most) return {};
   if (n->op == Op::constant) return n->params->as<ConstantParams>().buffer;
-  const bool formula = n->op == Op::full || n->op == Op::iota || family_of(n->op) == Family::shape ||
+  const bool formula = n->op == Op::full || n->op == Op::iota ||
+                       family_of(n->op) == Family::shape ||
                        (is_elementwise(n->op) && !n->inputs.empty());
   if (!formula) return {};
   GraphBody alone;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -38,7 +39,8 @@ struct Reach {
 
   friend bool operator==(const Reach& a, const Reach& b) {
     return a.linear == b.linear && a.zero == b.zero && a.positive == b.positive &&
-           a.computed == b.computed && a.varied == b.varied && same(a.pattern, b.pattern) && same(a.elements, b.elements);
+           a.computed == b.computed && a.varied == b.varied && same(a.pattern, b.pattern) &&
+           same(a.elements, b.elements);
   }
   static bool same(const SparsityPattern& a, const SparsityPattern& b) {
     return a == b || (a && b && *a == *b);
@@ -58,12 +60,16 @@ class Masks {
   };
 
   std::int64_t directions() const { return directions_; }
+  /// Of what is the same in all directions, in bodies that run for lanes.
+  Masks& of_lanes();
   /// Zeros of a pattern have become elements that count as reached: some may be −0.
   void leak() { leaks_ = true; }
   bool leaks() const { return leaks_; }
   const Mask& operator[](int number) const { return masks_[at(number)]; }
   /// That of a value of such a shape.
   int number(const SparsityPattern&, const Shape&);
+  /// That of one which is the same in all directions.
+  int number_of(const Mask&);
   /// What the walk over a body has found for such inputs, or null.
   const Vec<Reach>* outcome(const GraphBody*, const Vec<Reach>& inputs) const;
   void remember(const GraphBody* body, Vec<Reach> inputs, Vec<Reach> results) {
@@ -81,6 +87,7 @@ class Masks {
   Mask compact(const Bits&, const Shape&) const;
 
   const std::int64_t directions_;
+  std::unique_ptr<Masks> of_lanes_;
   bool leaks_ = false;
   Vec<Mask> masks_;
   HashMap<const void*, Vec<Known>> known_;
@@ -242,15 +249,18 @@ class Walk {
   void cond(Equation);
   void loop_while(Equation);
   void scan(Equation);
-  Vec<Reach> outcome(const GraphBody& body, const Vec<Reach>& inputs);
-  Vec<Reach> looped(const Equation&, const GraphBody& body, std::size_t carries,
-                    Vec<Reach>& inputs);
-  bool join(Reach& carry, const Reach& next, const Shape&) const;
+  Masks& masks_for(const Lanes*);
+  Reach as_operand(Var, const Lanes*, std::size_t operand);
+  Reach of_all(Reach, const Aval& result, const Lanes*) const;
+  Vec<Reach> outcome(Masks&, const GraphBody& body, const Vec<Reach>& inputs);
+  Vec<Reach> looped(Masks&, const GraphBody& body, std::size_t carries, Vec<Reach>& inputs);
+  bool join(Masks&, Reach& carry, const Reach& next, const Shape&) const;
   void begin_loop(Equation&, Walk& body, std::size_t carries, const Vec<Reach>& inputs);
   /// What the equation's results are, with new results for computed masks.
   void give_results(Equation&, const Vec<Reach>&, GroupEnds);
   /// The operands from `first` on with their computed masks, and behind them these constant ones.
-  void add_masks(Equation&, std::size_t first, GroupEnds, const Vec<Reach>&, const Vec<int>& masks);
+  void add_masks(Equation&, std::size_t first, GroupEnds, const Vec<Reach>&, const Masks&,
+                 const Vec<int>& masks, Lanes* lanes = nullptr);
 
   const GraphBody& from_;
   GraphBody to_;

@@ -236,10 +236,10 @@ void Walk::give(const Equation& e, SparsityPattern p, std::size_t result) {
   set_reach(v, {.linear = is_inexact(aval(v).dtype), .pattern = std::move(p)});
 }
 
-void Walk::give(const Equation& e, SparsityPattern p, Var mask, Axes varied) {
-  give(e, std::move(p));
+void Walk::give(const Equation& e, SparsityPattern p, Var mask, Axes varied, std::size_t result) {
+  give(e, std::move(p), result);
   if (mask < 0) return;
-  const Var v = e.outputs[0];
+  const Var v = e.outputs[result];
   reach_[at(v)].computed = true;
   std::sort(varied.begin(), varied.end());
   reach_[at(v)].varied = std::move(varied);
@@ -316,6 +316,10 @@ void Walk::equation(const Equation& original) {
     case Op::scatter:
     case Op::scatter_add:
     case Op::dynamic_update_slice: return write_at(std::move(e));
+    case Op::rows:
+    case Op::rows_add:
+    case Op::windows:
+    case Op::overlap_add: return counted(std::move(e));
     case Op::call:
     case Op::checkpoint:
       if (!e.as<CallParams>().rule) return call(std::move(e));
@@ -599,6 +603,81 @@ void Walk::running(Equation e) {
   }
   if (const Var m = computed(e.inputs[0]); m < 0) give(e, std::move(to));
   else give(e, std::move(to), like(e, {m}, Op::cummax), varied(e.inputs[0]));
+  append_masked(std::move(e));
+}
+
+/// Do all results of such an op come from somewhere?
+bool comes_from_somewhere(const Equation& e) {
+  const auto all = [](const Bits& bits) {
+    return !find_bit(bits.data(), static_cast<std::int64_t>(bits.size()), 0);
+  };
+  if (e.op == Op::overlap_add) {
+    const auto& p = e.as<WindowParams>();
+    for (std::size_t k = 0; k < p.axes.size(); ++k) {
+      Bits covered(at(p.extents[k]), 0);
+      for (std::int64_t window = 0; window < p.count(k); ++window)
+        for (std::int64_t place = 0; place < p.sizes[k]; ++place)
+          covered[at(p.strides[k] * window + p.dilations[k] * place)] = 1;
+      if (!all(covered)) return false;
+    }
+  } else if (e.op == Op::rows) {
+    return none_of(e.as<RowsParams>().runs, [](const RowRun& run) { return run.operand < 0; });
+  } else if (e.op == Op::rows_add) {
+    const auto& p = e.as<RowsParams>();
+    for (std::size_t k = 0; k < p.extents.size(); ++k) {
+      Bits covered(at(p.extents[k]), 0);
+      for (const RowRun& run : p.runs)
+        if (run.operand == static_cast<int>(k))
+          std::fill_n(covered.begin() + run.first, run.count, char{1});
+      if (!all(covered)) return false;
+    }
+  }
+  return true;
+}
+
+/// Moves and sums, without factors: what the op makes of how many reach each element.
+void Walk::counted(Equation e) {
+  std::vector<SparsityPattern> patterns;
+  for (std::size_t i = 0; i < e.inputs.size(); ++i) patterns.push_back(operand(e, i));
+  const std::size_t results = e.outputs.size();
+  if (none_of(e.inputs, [&](Var v) { return has_holes(v); }) && comes_from_somewhere(e)) {
+    for (std::size_t k = 0; k < results; ++k) give(e, {}, k);
+    return append(std::move(e));
+  }
+  Vec<Var> masks(results, -1);
+  if (any_of(e.inputs, [&](Var v) { return reach(v).computed; })) {
+    Equation counts = e;
+    for (Var& v : counts.inputs) {
+      const Var own = whole_mask(v);
+      v = writer_.make(Op::convert, make_params(ConvertParams{DType::i32}), {own},
+                       Aval(DType::i32, aval(own).shape));
+    }
+    for (Var& v : counts.outputs) v = to_.fresh(Aval(DType::i32, aval(v).shape));
+    append(counts);
+    for (std::size_t k = 0; k < results; ++k)
+      masks[k] = writer_.make(Op::gt, {}, {counts.outputs[k], writer_.number(DType::i32, 0)},
+                              Aval(DType::bool_, aval(counts.outputs[k]).shape));
+  }
+  GraphBody graph;
+  Equation counts = e;
+  for (Var& v : counts.inputs) v = graph.fresh(Aval(DType::i32, aval(v).shape));
+  for (Var& v : counts.outputs) v = graph.fresh(Aval(DType::i32, aval(v).shape));
+  std::vector<Bits> bits(results);
+  for (std::int64_t d = 0; d < directions(); ++d) {
+    Vec<BufferRef> operands;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+      const std::int64_t n = aval(e.inputs[i]).elements();
+      operands.push_back(allocate(at(n) * sizeof(std::int32_t)));
+      for (std::int64_t k = 0; k < n; ++k)
+        operands.back()->as<std::int32_t>()[k] = !patterns[i] || (*patterns[i])[at(d * n + k)];
+    }
+    const auto made = interpret_equation(counts, graph, operands);
+    for (std::size_t k = 0; k < results; ++k)
+      for (std::int64_t i = 0; i < aval(e.outputs[k]).elements(); ++i)
+        bits[k].push_back(made[k]->as<const std::int32_t>()[i] > 0);
+  }
+  for (std::size_t k = 0; k < results; ++k)
+    give(e, shared(std::move(bits[k])), masks[k], Axes::first(aval(e.outputs[k]).shape.rank()), k);
   append_masked(std::move(e));
 }
 

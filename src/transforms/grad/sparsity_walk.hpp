@@ -216,7 +216,7 @@ class Walk {
   Bits any_of_direction(const SparsityPattern&, std::int64_t elements) const;
   void give(const Equation&, SparsityPattern, std::size_t result = 0);
   /// With a computed mask, or −1.
-  void give(const Equation&, SparsityPattern bound, Var mask, Axes varied);
+  void give(const Equation&, SparsityPattern bound, Var mask, Axes varied, std::size_t result = 0);
   /// The axes that what is reached of a value may vary along.
   Axes varied(Var);
   Axes varied_by_move(const Equation&);
@@ -236,6 +236,7 @@ class Walk {
   void concatenate(Equation);
   void sum(Equation);
   void running(Equation);
+  void counted(Equation);
   void product(Equation);
   void masked_product(Var product, const SparseProduct&, Var tangent, Var factors, Var mask);
   void read_at(Equation);

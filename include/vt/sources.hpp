@@ -373,6 +373,7 @@
 #include "../../src/transforms/grad/sparsity.cpp"
 #include "../../src/transforms/grad/sparsity_bodies.cpp"
 #include "../../src/transforms/grad/sparsity_masks.cpp"
+#include "../../src/transforms/grad/sparsity_moves.cpp"
 #include "../../src/transforms/grad/transpose.cpp"
 #include "../../src/transforms/implicit.cpp"
 #include "../../src/transforms/jacobian.cpp"

@@ -364,6 +364,38 @@ TEST(GradFunctions, ArgumentsThatAreNoTreesArePassedByReference) {
   EXPECT_DOUBLE_EQ(gradient.item<double>(), 180.0);
 }
 
+// p − 1 has no digit left where the label is nearly certain: the slope is that of the others.
+TEST(GradFunctions, SparseCrossEntropyOfACertainLabel) {
+  for (const double lead : {0.0, 3.0, 17.0, 40.0}) {
+    const std::vector<double> x = {lead, 0.5, -1.0, 0.0};
+    std::vector<double> p;
+    double all = 0;
+    for (const double v : x) all += std::exp(v - lead);
+    for (const double v : x) p.push_back(std::exp(v - lead) / all);
+    const double others = p[1] + p[2] + p[3];
+    for (const vt::DType d : {vt::f32, vt::f64}) {
+      const double ulps = d == vt::f32 ? 4e-7 : 1e-15;
+      for (const std::int64_t label : {0, -4}) {  // counted from behind
+        const auto f = [&](Tensor x) { return vt::sparse_cross_entropy(x, vt::tensor(label)); };
+        const Tensor at = vt::tensor(x).astype(d);
+        expect_close(vt::grad(f)(at).astype(vt::f64), vt::tensor({-others, p[1], p[2], p[3]}),
+                     {.relative = ulps});
+        expect_close(vt::jacfwd(f)(at).astype(vt::f64), vt::tensor({-others, p[1], p[2], p[3]}),
+                     {.relative = ulps});
+        expect_close(vt::hessian(f)(at)[0].astype(vt::f64),
+                     vt::tensor({p[0] * others, -p[0] * p[1], -p[0] * p[2], -p[0] * p[3]}),
+                     {.relative = ulps});
+      }
+    }
+  }
+  const auto last = [](Tensor x) { return vt::sparse_cross_entropy(x, vt::tensor(9)); };
+  const Tensor x = vt::tensor({0.0, 1.0, 2.0});  // further ones are the last one
+  expect_close(vt::grad(last)(x), vt::softmax(x) - vt::tensor({0.0, 0.0, 1.0}),
+               {.relative = 1e-14});
+  const auto one = [](Tensor x) { return vt::sparse_cross_entropy(x, vt::tensor(0)); };
+  expect_close(vt::grad(one)(vt::tensor({5.0})), vt::tensor({0.0}));
+}
+
 }  // namespace
 
 TEST(GradFunctions, NumbersBesideTensorsAreZeroInDerivatives) {

@@ -620,6 +620,37 @@ TEST(ZeroDerivatives, HessiansToo) {
   expect_close(vt::jit(vt::hessian(f))(x), expected, near);
 }
 
+// Masks of the inner derivative say what is there, and are no zeros to the outer one.
+TEST(ZeroDerivatives, OfDerivativesInAnyOrder) {
+  const Tensor x = vt::tensor({0.0, 1.0, 4.0, 0.0});
+  const auto check = [&](const auto& f, const Tensor& expected, const char* what) {
+    expect_close(vt::jacfwd(vt::jacfwd(f))(x), expected, near, std::string(what) + ", f f");
+    expect_close(vt::jacfwd(vt::jacrev(f))(x), expected, near, std::string(what) + ", f r");
+    expect_close(vt::jacrev(vt::jacfwd(f))(x), expected, near, std::string(what) + ", r f");
+    expect_close(vt::jacrev(vt::jacrev(f))(x), expected, near, std::string(what) + ", r r");
+    expect_close(vt::jit(vt::jacrev(vt::jacfwd(f)))(x), expected, near, what);
+    expect_close(vt::jit(vt::jacrev(vt::jacrev(f)))(x), expected, near, what);
+    expect_close(vt::vmap(vt::jacrev(vt::jacfwd(f)))(vt::stack({x, x}))[1], expected, near, what);
+  };
+  // ∂²yᵢ/∂xⱼ∂xₖ is not 0 only where all three are one.
+  const auto diagonal = [](const Tensor& slopes) {
+    const Tensor i = vt::eye(4, vt::f64) > 0.0;
+    const Tensor all = vt::expand_dims(i, 2) & vt::expand_dims(i, 0);
+    return vt::where(all, vt::reshape(slopes, {4, 1, 1}), 0.0);
+  };
+  check([](Tensor x) { return vt::pow(x, 1.5) * vt::tensor({1.0, 2.0, 3.0, 4.0}); },
+        diagonal(vt::tensor({inf, 1.5, 1.125, inf})), "powers");
+  // The first and the last element are not taken.
+  check([](Tensor x) { return vt::take(vt::pow(x, 1.5), vt::tensor({1, 2})); },
+        vt::slice_in_dim(diagonal(vt::tensor({0.0, 0.75, 0.375, 0.0})), 1, 3), "taken");
+  // A mask of many elements is a formula.
+  const auto padded = [](Tensor x) {
+    return vt::pow(vt::concatenate({x, vt::zeros({60}, vt::f64)}), 1.5);
+  };
+  check([=](Tensor x) { return vt::slice_in_dim(padded(x), 0, 4); },
+        diagonal(vt::tensor({inf, 0.75, 0.375, inf})), "padded");
+}
+
 // Known zeros vanish where that is asked for, and nowhere else, whatever was compiled before.
 TEST(ZeroDerivatives, VanishWhereAllIsAssumedFinite) {
   if (vt_test::forced_backend() == "interpreter" || vt_test::forced_backend() == "cuda")

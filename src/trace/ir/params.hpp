@@ -60,8 +60,8 @@ struct IntegerPowParams {
   int exponent = 1;
   bool operator==(const IntegerPowParams&) const = default;
 };
-/// select: the predicate is no data but says what is there: nothing reaches a result from the operand
-/// that is not chosen, and derivatives follow that element by element.
+/// select: the predicate is no data but says what is there: nothing reaches a result from the
+/// operand that is not chosen, and derivatives follow that element by element.
 struct StructuralParams {
   bool operator==(const StructuralParams&) const = default;
 };
@@ -453,14 +453,14 @@ struct CallbackParams {
 /// printer.cpp.
 // clang-format off
 #define VT_PARAMS(X) \
-  X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) \
-  X(IntegerPowParams) X(StructuralParams) X(AxesParams) X(ArgParams) X(ReduceParams) X(CumulativeParams) \
-  X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
-  X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(RowsParams) X(WindowParams) \
-  X(DotParams) X(ConvParams) X(FftParams) X(TriangularParams) X(SolveParams) \
-  X(DecompositionParams) X(PartsParams) X(CollectiveParams) X(CallParams) \
-  X(BatchedCallParams) X(RecursionParams) X(CondParams) \
-  X(WhileParams) X(ScanParams) X(RegionParams) X(PrintParams) X(CheckParams) X(CallbackParams)
+  X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) \
+  X(PrecisionParams) X(IntegerPowParams) X(StructuralParams) X(AxesParams) X(ArgParams) \
+  X(ReduceParams) X(CumulativeParams) X(SortParams) X(ShapeParams) X(PermutationParams) \
+  X(BroadcastParams) X(AxisParams) X(PadParams) X(SliceParams) X(GatherParams) \
+  X(ScatterParams) X(RowsParams) X(WindowParams) X(DotParams) X(ConvParams) X(FftParams) \
+  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(PartsParams) X(CollectiveParams) \
+  X(CallParams) X(BatchedCallParams) X(RecursionParams) X(CondParams) X(WhileParams) \
+  X(ScanParams) X(RegionParams) X(PrintParams) X(CheckParams) X(CallbackParams)
 // clang-format on
 
 enum class ParamsKind : std::uint8_t {

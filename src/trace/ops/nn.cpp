@@ -5,6 +5,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/special.hpp>
 
+#include "support/indexing.hpp"
 #include "support/operands.hpp"
 
 namespace vt::detail::networks {
@@ -41,6 +42,34 @@ inline Tensor log_softmax_of(const Tensor& x, int axis, CallSite where) {
   const Tensor s = shifted(x, axis, where);
   return s - over(log(reduced(Op::reduce_sum, exp(s), Axes(axis), where)), s.shape(), Axes(axis),
                   where);
+}
+
+/// −log softmax(x) at the label along the last axis. Its slope at the label is −Σ of the others'
+/// probabilities, not p − 1, which has no digit left where p is nearly 1.
+std::vector<Tensor> cost_of_label(std::span<const Tensor> a, CallSite where) {
+  const Tensor &x = a[0], &label = a[1];
+  const int last = x.rank() - 1;
+  const Tensor picked = take_along_axis(log_softmax_of(x, last, where), label, last);
+  return {-reduced(Op::reduce_sum, picked, Axes(last), where)};
+}
+std::vector<Tensor> cost_and_tangent(std::span<const Tensor> a, CallSite where) {
+  const Tensor &x = a[0], &label = a[1], &tangent = a[2];
+  const int last = x.rank() - 1;
+  const std::int64_t classes = x.dim(last);
+  const auto sum = [&](const Tensor& t) {
+    return over(reduced(Op::reduce_sum, t, Axes(last), where), x.shape(), Axes(last), where);
+  };
+  const DType index = classes <= std::numeric_limits<std::int32_t>::max() ? i32 : i64;
+  // The class that take_along_axis takes.
+  const Tensor at =
+      clip(wrapped_index("sparse_cross_entropy", label, classes, where), 0, classes - 1);
+  const Tensor is_label =
+      broadcast(cast(at, index, where), x.shape(), where) ==
+      broadcast_along(counted(index, Shape{classes}, 0, where), x.shape(), Axes(last), where);
+  const Tensor e = exp(shifted(x, last, where)), all = sum(e);
+  const Tensor slope = vt::where(is_label, -sum(vt::where(is_label, 0.0, e)), e) / all;
+  return {cost_of_label(a.first(2), where)[0],
+          reduced(Op::reduce_sum, slope * tangent, Axes(last), where)};
 }
 
 /// A scale or shift for one axis: a scalar, or a vector of its size.
@@ -288,7 +317,7 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("sparse_cross_entropy", logits);
   detail::need("sparse_cross_entropy", labels.tensor, w);
-  const int last = nw::last_axis("sparse_cross_entropy", logits.tensor, w);
+  nw::last_axis("sparse_cross_entropy", logits.tensor, w);
   Shape shape = t.x.shape();
   const std::int64_t classes = shape.back();
   shape.pop_back();
@@ -301,9 +330,14 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
     detail::refuse(ErrorKind::dtype, "sparse_cross_entropy",
                    "labels must be integers; for probabilities use vt::cross_entropy",
                    logits.tensor, labels.tensor, w);
-  const Tensor p = nw::log_softmax_of(t.x, last, w);
-  const Tensor picked = take_along_axis(p, expand_dims(labels.tensor, -1), last);
-  return nw::narrowed(-detail::reshaped(picked, shape, w), t.result, w);
+  const Tensor operands[2] = {t.x, expand_dims(labels.tensor, -1)};
+  const detail::FlatFunction value = [w](std::span<const Tensor> a) {
+    return nw::cost_of_label(a, w);
+  };
+  const detail::FlatFunction rule = [w](std::span<const Tensor> a) {
+    return nw::cost_and_tangent(a, w);
+  };
+  return nw::narrowed(detail::custom_jvp_flat(value, rule, operands, w)[0], t.result, w);
 }
 
 Tensor sum_of_squares(Operand x) {

@@ -322,6 +322,47 @@ TEST(ZeroDerivatives, RandomProgramsAsElementByElement) {
     check(seed);
 }
 
+// Second derivatives multiply in the order of their modes; each is the same however it is asked
+// for.
+TEST(ZeroDerivatives, SecondOnesAreTheSameInEveryMode) {
+  const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 20;
+  for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) {
+    const Program p = random_program(seed);
+    std::mt19937_64 draw(seed * 7 + 1);
+    std::vector<double> x;
+    for (int i = 0; i < p.width; ++i)
+      x.push_back(std::vector<double>{0, 0, 1, 4, 0.25}[draw() % 5]);
+    const Tensor at = vt::tensor(x);
+    std::vector<Tensor> numbers;
+    for (const Step& s : p.steps) {
+      numbers.push_back(vt::tensor(s.numbers));
+      numbers.push_back(vt::tensor(s.places));
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + text(p));
+    const auto given = [p](Tensor x, std::vector<Tensor> n) {
+      return run(p, x, Numbers::given, n);
+    };
+    const auto captured = [p, numbers](Tensor x, std::vector<Tensor>) {
+      return run(p, x, Numbers::captured, numbers);
+    };
+    const auto compare = [&](const auto& derivative, const char* what) {
+      const auto of_given = derivative(given), of_captured = derivative(captured);
+      const Tensor expected = of_given(at, numbers);
+      expect_close(of_captured(at, numbers), expected, near, what);
+      expect_close(vt::jit(of_given)(at, numbers), expected, near, what);
+      expect_close(vt::jit(of_captured)(at, numbers), expected, near, what);
+      const Tensor two =
+          vt::vmap(of_given, {.in_axes = {0, vt::unmapped}})(vt::stack({at, at}), numbers);
+      expect_close(two[1], expected, near, what);
+    };
+    compare([](auto f) { return vt::jacfwd(vt::jacfwd(f)); }, "forward of forward");
+    compare([](auto f) { return vt::jacfwd(vt::jacrev(f)); }, "forward of reverse");
+    compare([](auto f) { return vt::jacrev(vt::jacfwd(f)); }, "reverse of forward");
+    compare([](auto f) { return vt::jacrev(vt::jacrev(f)); }, "reverse of reverse");
+  }
+}
+
 // --- matrices, of which whole rows and columns are read, written and multiplied
 // -------------------
 

@@ -94,7 +94,7 @@ Var Walk::computed(Var v) const {
 }
 
 Var Walk::reached(Var v) {
-  const Reach r = reach(v);
+  const Reach& r = reach(v);
   if (!r.linear) return -1;
   if (r.computed) return computed(v);
   return r.pattern ? mask(r.pattern, aval(v).shape) : -1;
@@ -226,7 +226,7 @@ void Walk::give(const Equation& e, SparsityPattern p, Var mask, Axes varied, std
 }
 
 Axes Walk::varied(Var v) {
-  const Reach r = reach(v);
+  const Reach& r = reach(v);
   if (r.computed) return r.varied;
   return r.pattern ? masks_[masks_.number(r.pattern, aval(v).shape)].axes : Axes();
 }

@@ -31,10 +31,10 @@ struct Reach {
   bool zero = false;             ///< it does not, and is the number 0
   bool positive = false;         ///< … a finite number above 0, of which −0 stays −0
   SparsityPattern pattern = {};  ///< of a linear one
-  /// a linear one: the Graph makes a mask, beyond which nothing reaches; the pattern is its bound
+  /// … whose mask the Graph computes: `pattern` is what it may be at most
   bool computed = false;
-  Axes varied = {};  ///< the axes that this mask may vary along
-  /// of a mask, which is no tangent: its elements (null: not known)
+  Axes varied = {};  ///< the axes that the computed mask may vary along
+  /// of a mask of an inner derivative, which is no tangent here; null: not known
   SparsityPattern elements = {};
 
   friend bool operator==(const Reach& a, const Reach& b) {
@@ -176,7 +176,8 @@ class Walk {
   const Vec<int>& masks() const { return numbers_; }
 
  private:
-  Reach reach(Var v) const { return at(v) < reach_.size() ? reach_[at(v)] : Reach(); }
+  /// Until the next one is set.
+  const Reach& reach(Var v) const { return at(v) < reach_.size() ? reach_[at(v)] : unknown_; }
   void set_reach(Var, Reach);
   const Aval& aval(Var v) const { return to_.aval(v); }
   std::int64_t directions() const { return masks_.directions(); }
@@ -268,6 +269,7 @@ class Walk {
   Writer writer_{to_};
   Masks& masks_;
   Vec<Reach> reach_;
+  const Reach unknown_;
   Vec<int> numbers_;
   HashMap<int, Var> inputs_;
   Vec<std::tuple<int, Shape, Var>> broadcast_;

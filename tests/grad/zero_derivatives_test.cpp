@@ -317,7 +317,7 @@ void check(std::uint64_t seed) {
 
 TEST(ZeroDerivatives, RandomProgramsAsElementByElement) {
   const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
-                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 4;
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 6;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check(seed);
 }
@@ -521,6 +521,12 @@ std::vector<MatrixStep> matrix_steps(const std::vector<double>& m,
          };
          return vt::vmap(row)(a, p);
        }},
+      {"mapped", each([=](Recorder& r, const Vector& a, const Vector&, Index i, Index j) {
+         return r.sum(root(r, a[at(i, j)]), a[at(i, place(j))]);
+       }),
+       [](Tensor a, Tensor, Tensor p) {
+         return vt::map([&](Tensor row) { return vt::sqrt(row) + vt::take(row, p); }, a);
+       }},
       {"called", each([=](Recorder&, const Vector& a, const Vector&, Index i, Index j) {
          return a[at(place(i), j)];
        }),
@@ -596,7 +602,7 @@ void check_matrices(std::uint64_t seed) {
 
 TEST(ZeroDerivatives, RandomProgramsOfMatricesAsElementByElement) {
   const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
-                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 4;
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 6;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check_matrices(seed);
 }

@@ -330,26 +330,45 @@ void Walk::scan(Equation e) {
   ScanParams params = e.as<ScanParams>();
   const auto carries = at(params.carries), rest = carries + at(params.sequences),
              operands = e.inputs.size(), own = e.outputs.size();
+  const auto row = [&](std::size_t i) -> const Shape& {
+    return params.body->aval(params.body->inputs[i]).shape;
+  };
+  const auto by_row = [&](std::size_t i, Reach& r) {
+    r.computed = true;
+    r.varied = Axes::first(row(i).rank());
+  };
   Vec<Reach> inputs;
+  Vec<std::size_t> uneven;  // sequences of which some rows are not reached as others
   for (std::size_t i = 0; i < e.inputs.size(); ++i) {
     Reach r = reach(e.inputs[i]);
     if (i >= carries && i < rest && r.pattern) {
-      // Of any iteration.
-      masks_.leak();
-      const std::int64_t all = aval(e.inputs[i]).elements(),
-                         n = params.body->aval(params.body->inputs[i]).elements();
-      Bits bits = none(n);
+      const std::int64_t all = aval(e.inputs[i]).elements(), n = row(i).elements();
+      Bits bits = none(n);  // of any row
+      const auto any = [&](std::int64_t d, std::int64_t k) -> char& {
+        return bits[at(d * n + k % n)];
+      };
       for (std::int64_t d = 0; d < directions(); ++d)
-        for (std::int64_t k = 0; k < all; ++k)
-          if ((*r.pattern)[at(d * all + k)]) bits[at(d * n + k % n)] = 1;
+        for (std::int64_t k = 0; k < all; ++k) any(d, k) |= (*r.pattern)[at(d * all + k)];
+      bool even = true;
+      for (std::int64_t d = 0; d < directions() && even; ++d)
+        for (std::int64_t k = 0; k < all && even; ++k)
+          even = any(d, k) == (*r.pattern)[at(d * all + k)];
+      if (!even) uneven.push_back(i);
       r.pattern = shared(std::move(bits));
     }
     if (i < rest) r.elements = {};  // one iteration's
-    if (r.computed && i >= carries && i < rest)
-      r.varied = Axes::first(params.body->aval(params.body->inputs[i]).shape.rank());
+    if (r.computed && i >= carries && i < rest) by_row(i, r);
     inputs.push_back(std::move(r));
   }
   Vec<Reach> results = looped(masks_, *params.body, carries, inputs);
+  const bool carried =
+      any_of(std::span(inputs.begin(), carries), [](const Reach& r) { return r.linear; });
+  if (carried && !uneven.empty()) masks_.leak();
+  if (!carried && !uneven.empty()) {
+    // No row has to do with another, as in map: each has its own.
+    for (std::size_t i : uneven) by_row(i, inputs[i]);
+    results = looped(masks_, *params.body, carries, inputs);
+  }
   for (std::size_t i = 0; i < carries; ++i) results[i] = inputs[i];
   for (std::size_t k = carries; k < own; ++k) {
     Reach& r = results[k];

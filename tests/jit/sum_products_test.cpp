@@ -102,6 +102,23 @@ TEST(SumProducts, ShortFloatsStay) {
         << vt::name_of(d);
 }
 
+// 0 · ∞ is NaN, whatever the others of its column are, and finite columns stay.
+TEST(SumProducts, InfiniteFactors) {
+  const FlatFunction f = [](Args t) -> Tensors { return {-sum(sum(matmul(t[0], t[1]), 0), 0)}; };
+  const FlatFunction rows = [](Args t) -> Tensors { return {sum(matmul(t[0], t[1]), 0)}; };
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  for (const std::int64_t n : {3, 20, 70}) {
+    const Tensor a = quarters(f64, {n, n}, 1), b = quarters(f64, {n, n}, 2);
+    const Tensor zero = index_update(a, 0, 0.0), infinite = index_update(b, 0, inf);
+    const Tensor one = index_update(b, 0, where(eye(n, f64)[0] > 0.0, inf, b[0]));
+    for (const FlatFunction& g : {f, rows})
+      for (const Tensors& arguments :
+           {Tensors{zero, b}, Tensors{zero, infinite}, Tensors{zero, one}, Tensors{infinite, b}})
+        vt_test::expect_same(g, {arguments[0].eval(), arguments[1].eval()}, vt_test::exact,
+                             std::to_string(n));
+  }
+}
+
 // The gradient by a shift that all rows share needs no product of the whole batch.
 TEST(SumProducts, GradientOfAShift) {
   const Tensor x = quarters(f32, {50, 6}, 1), w = quarters(f32, {6, 4}, 2),

@@ -6,10 +6,12 @@
 // product and every cut reduction; 16-bit floats, whose sums would be rounded before they are
 // multiplied, and products of a wider dtype than their operands stay as they are.
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
 #include "passes.hpp"
 
@@ -19,8 +21,8 @@ namespace product_sums {
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-// A sum, the product it is taken of, and what lies between them: transposes and an odd or even
-// number of negations.
+// A sum, the product it is taken of, and what lies between them: other sums, transposes and an odd
+// or even number of negations.
 struct Match {
   int product = -1;
   Vec<int> between;  // equations, from the sum to the product
@@ -56,8 +58,9 @@ class Rewriter {
     result_.inputs = graph_.inputs;
     result_.outputs = graph_.outputs;
     for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
+      if (gone[i]) continue;
       if (matches[i]) rewrite(graph_.equations[i], *matches[i]);
-      else if (!gone[i]) result_.equations.push_back(graph_.equations[i]);
+      else result_.equations.push_back(graph_.equations[i]);
     }
     return std::move(result_);
   }
@@ -68,19 +71,36 @@ class Rewriter {
     return *index < 0 ? nullptr : &graph_.equations[static_cast<std::size_t>(*index)];
   }
 
+  // Is it a sum that `checked` has written?
+  bool is_checked(Var sum) const {
+    return any_of(graph_.equations, [&](const Equation& e) {
+      if (e.op != Op::select || e.inputs[2] != sum || maker_[at(e.inputs[0])] < 0) return false;
+      const Equation& p = graph_.equations[at(maker_[at(e.inputs[0])])];
+      return p.op == Op::is_finite && p.inputs[0] == e.inputs[1];
+    });
+  }
+
   std::optional<Match> match(const Equation& sum) const {
-    if (sum.op != Op::reduce_sum) return std::nullopt;
+    if (sum.op != Op::reduce_sum || is_checked(sum.outputs[0])) return std::nullopt;
     Match m;
     m.axes = sum.as<AxesParams>().axes;
     for (int i = 0; i < graph_.aval(sum.inputs[0]).shape.rank(); ++i)
       if (!m.axes.contains(i)) m.kept.push_back(i);
     const Equation* e = maker(sum.inputs[0], &m.product);
-    for (; e && (e->op == Op::neg || e->op == Op::transpose); e = maker(e->inputs[0], &m.product)) {
+    for (; e && (e->op == Op::neg || e->op == Op::transpose || e->op == Op::reduce_sum);
+         e = maker(e->inputs[0], &m.product)) {
       m.between.push_back(m.product);
-      if (e->op == Op::neg) m.negated = !m.negated;
-      else
-        for (Axes* axes : {&m.axes, &m.kept})
-          for (int& axis : *axes) axis = e->as<PermutationParams>().permutation[axis_index(axis)];
+      if (e->op == Op::neg) {
+        m.negated = !m.negated;
+        continue;
+      }
+      Axes from;  // of the operand: where those of the result come from
+      if (e->op == Op::transpose) from = e->as<PermutationParams>().permutation;
+      else from = free_axes(graph_.aval(e->inputs[0]).shape.rank(), e->as<AxesParams>().axes, {});
+      for (Axes* axes : {&m.axes, &m.kept})
+        for (int& axis : *axes) axis = from[axis_index(axis)];
+      if (e->op == Op::reduce_sum)
+        for (int axis : e->as<AxesParams>().axes) m.axes.push_back(axis);
     }
     if (!e || e->op != Op::dot_general) return std::nullopt;
     const DotParams& p = e->as<DotParams>();
@@ -148,8 +168,55 @@ class Rewriter {
     if (!is_identity(permutation))
       x = add(Op::transpose, make_params(PermutationParams{permutation}), {x}, aval, sum.where);
     if (m.negated) x = add(Op::neg, {}, {x}, aval, sum.where);
+    if (is_inexact(aval.dtype) && !sum.assume_finite) x = checked(sum, m, x);
     // Whoever reads the sum reads this instead.
     result_.equations.back().outputs[0] = sum.outputs[0];
+  }
+
+  // 0 · ∞ in the product is NaN, which its factors' sum would lose: where the result is not finite,
+  // the product is made after all.
+  Var checked(const Equation& sum, const Match& m, Var x) {
+    const Equation& product = graph_.equations[static_cast<std::size_t>(m.product)];
+    const Aval& aval = graph_.aval(sum.outputs[0]);
+    const auto body = [&] {
+      auto made = std::make_shared<GraphBody>();
+      for (Var v : {x, product.inputs[0], product.inputs[1]})
+        made->inputs.push_back(made->fresh(result_.aval(v)));
+      return made;
+    };
+    const auto as_it_was = body(), as_made = body();
+    as_made->outputs.push_back(as_made->inputs[0]);
+    HashMap<Var, Var> names;
+    names[product.inputs[0]] = as_it_was->inputs[1];
+    names[product.inputs[1]] = as_it_was->inputs[2];
+    const auto repeat = [&](Equation e) {
+      for (Var& v : e.inputs) v = names[v];
+      for (Var& v : e.outputs) v = names[v] = as_it_was->fresh(graph_.aval(v));
+      as_it_was->equations.push_back(std::move(e));
+    };
+    repeat(product);
+    for (std::size_t i = m.between.size(); i-- > 0;) repeat(graph_.equations[at(m.between[i])]);
+    repeat(sum);
+    const auto append = [&](Op op, std::initializer_list<Var> inputs, const Aval& out) {
+      Equation& e = as_it_was->equations.emplace_back();
+      e.op = op;
+      e.where = sum.where;
+      for (Var v : inputs) e.inputs.push_back(v);
+      e.outputs.push_back(as_it_was->fresh(out));
+      return e.outputs[0];
+    };
+    const Var kept = append(Op::is_finite, {as_it_was->inputs[0]}, Aval(DType::bool_, aval.shape));
+    as_it_was->outputs.push_back(
+        append(Op::select, {kept, as_it_was->inputs[0], names[sum.outputs[0]]}, aval));
+    const Var finite = add(Op::is_finite, {}, {x}, Aval(DType::bool_, aval.shape), sum.where),
+              all = add(Op::reduce_all, make_params(AxesParams{Axes::first(aval.shape.rank())}),
+                        {finite}, Aval(DType::bool_, Shape{}), sum.where),
+              index = add(Op::convert, make_params(ConvertParams{DType::i32}), {all},
+                          Aval(DType::i32, Shape{}), sum.where);
+    CondParams p;
+    p.branches = {as_it_was, as_made};
+    return add(Op::cond, make_params(std::move(p)),
+               {index, x, product.inputs[0], product.inputs[1]}, aval, sum.where);
   }
 
   const GraphBody& graph_;

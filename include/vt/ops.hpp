@@ -757,7 +757,8 @@ Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mea
 /// Throws: Error (shape) if they do not.
 Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis = -1);
 /// −log_softmax(logits) at the class `labels` says.
-/// Shapes: logits [..., classes], labels integers [...] → [...].
+/// Shapes: logits [..., classes], labels integers [...] → [...]. Labels count as take's indices do:
+/// −1 is the last class, and so are those behind it; a label to be left out needs a `where`.
 /// Throws: Error (shape) or (dtype) if the labels do not fit.
 Tensor sparse_cross_entropy(Operand logits, Operand labels);
 Tensor l2_loss(Operand x);         ///< Σ x² / 2

@@ -101,6 +101,7 @@ enum class Kind {
   window,
   added,
   shuffled,
+  branched,
   count_
 };
 struct Step {
@@ -176,6 +177,9 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
           y[i] = i == place(0) || i == place(0) + 1 ? b[i - place(0)] : a[i];
           break;
         case Kind::shuffled: y[i] = a[place(place(i))]; break;
+        case Kind::branched:
+          y[i] = place(0) > 1 ? a[n - 1 - i] : i > 0 ? times(a[i], i) : Number();
+          break;
         case Kind::summed: y[i] = total; break;
         case Kind::mixed:
           for (std::size_t k = 0; k < n; ++k) y[i] = r.sum(y[i], times(a[k], i * n + k));
@@ -252,6 +256,15 @@ Tensor run(const Program& p, const Tensor& x, Numbers how, const std::vector<Ten
       case Kind::added: y = vt::index_add(a, places, b); break;
       case Kind::shuffled:
         y = vt::fori_loop(0, 2, [&](Tensor, Tensor t) { return vt::take(t, places); }, a);
+        break;
+      case Kind::branched:
+        y = vt::cond(
+            places[0] > 1, [](Tensor t) { return vt::flip(t); },
+            [&](Tensor t) {
+              const Tensor rest = vt::slice_in_dim(t * c, 1, n);
+              return vt::concatenate({vt::zeros({1}, vt::f64), rest});
+            },
+            a);
         break;
       case Kind::count_: break;
     }
@@ -696,6 +709,28 @@ TEST(ZeroDerivatives, OfDerivativesInAnyOrder) {
   };
   check([=](Tensor x) { return vt::slice_in_dim(padded(x), 0, 4); },
         diagonal(vt::tensor({inf, 0.75, 0.375, inf})), "padded");
+}
+
+TEST(ZeroDerivatives, GradientsOfGradients) {
+  const Tensor x = vt::tensor({0.0, 4.0}), v = vt::tensor({1.0, 1.0});
+  for (const auto& f :
+       {+[](Tensor x) { return vt::pow(x, 1.5)[1]; },
+        +[](Tensor x) { return vt::take(vt::pow(x, 1.5), vt::tensor({1}))[0]; },
+        +[](Tensor x) { return vt::sum(vt::index_update(vt::pow(x, 1.5), 0, 0.0)); },
+        +[](Tensor x) {
+          return vt::sum(
+              vt::matmul(vt::tensor({{2.0}, {-1.0}}), vt::slice_in_dim(vt::pow(x, 1.5), 1, 2)));
+        }}) {
+    const Tensor expected = vt::tensor({0.0, 0.375});
+    const auto total = [&](Tensor x) { return vt::sum(vt::grad(f)(x)); };
+    expect_close(vt::grad(total)(x), expected, near);
+    expect_close(vt::jit(vt::grad(total))(x), expected, near);
+    expect_close(vt::jacfwd(total)(x), expected, near);
+    expect_close(vt::vjp(vt::grad(f), x).second(v), expected, near);
+    expect_close(vt::jvp(vt::grad(f), x, v).second, expected, near);
+    const auto penalty = [&](Tensor x) { return vt::sum(vt::square(vt::grad(f)(x))); };
+    expect_close(vt::grad(penalty)(x), vt::tensor({0.0, 2.0 * 3.0 * 0.375}), near);
+  }
 }
 
 // Known zeros vanish where that is asked for, and nowhere else, whatever was compiled before.

@@ -276,7 +276,7 @@ void Walk::equation(const Equation& original) {
     case Op::while_: return loop_while(std::move(e));
     case Op::scan: return scan(std::move(e));
     case Op::select:
-      if (e.params) return structural_select(std::move(e));
+      if (e.params && e.params->is<StructuralParams>()) return structural_select(std::move(e));
       return elementwise(std::move(e));
     default:
       if (is_elementwise(e.op)) return elementwise(std::move(e));
@@ -533,6 +533,7 @@ bool may_be_sparse(const GraphBody& linear, LinearDirection direction) {
   return any_of(linear.equations, [&](const Equation& e) {
     const bool pulls = direction == LinearDirection::pull;
     switch (e.op) {
+      case Op::select: return e.params && e.params->is<StructuralParams>();
       case Op::pad:
       case Op::concatenate: return !pulls;
       case Op::slice:

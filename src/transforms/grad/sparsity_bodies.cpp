@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "../../trace/ir/effects.hpp"
 #include "sparsity_walk.hpp"
 
 namespace vt::detail::sparsity {
@@ -140,7 +141,10 @@ void Walk::call(Equation e) {
   CallParams params = e.as<CallParams>();
   Vec<Reach> inputs;
   for (Var v : e.inputs) inputs.push_back(reach(v));
-  const Vec<Reach> results = outcome(masks_, *params.body, inputs);
+  Vec<Reach> results = outcome(masks_, *params.body, inputs);
+  if (params.rule && has_effects(*params.body))  // which would happen twice
+    for (Reach& r : results)
+      if (std::exchange(r.computed, false)) masks_.leak();
   const std::size_t operands = e.inputs.size(), own = e.outputs.size();
   give_results(e, results, {own});
   if (!writes_) return;
@@ -196,11 +200,12 @@ void Walk::cond(Equation e) {
         other = {.linear = true,
                  .pattern = other.zero ? nothing(of_bodies, shape.elements()) : SparsityPattern()};
       }
-      if (all.pattern != own.pattern) masks_.leak();
+      // Where branches reach different elements, it is what the branch that is taken reaches.
+      const bool differ = all.linear && !Reach::same(all.pattern, own.pattern);
       all = {.linear = all.linear || own.linear,
              .zero = all.zero && own.zero,
              .pattern = united(all.pattern, own.pattern),
-             .computed = all.computed || own.computed};
+             .computed = all.computed || own.computed || differ};
       if (all.computed) all.varied = Axes::first(shape.rank());
     }
     results.push_back(of_all(std::move(all), aval(e.outputs[k]), lanes));

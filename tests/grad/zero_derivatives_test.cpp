@@ -711,6 +711,31 @@ TEST(ZeroDerivatives, OfDerivativesInAnyOrder) {
         diagonal(vt::tensor({inf, 0.75, 0.375, inf})), "padded");
 }
 
+// Only constants are looked through for masks: a Tensor that has been evaluated has lost what it
+// was made of.
+TEST(ZeroDerivatives, ChoicesByEvaluatedTensors) {
+  const Tensor m = vt::tensor({{1.0, -1.0}, {2.0, -3.0}});
+  const Tensor expected = vt::tensor({{1.0, 0.0}, {0.0, 0.0}});
+  const auto relu = [](Tensor x) { return vt::relu(x); };
+  const auto check = [&](Tensor y) {
+    for (int round = 0; round < 2; ++round) {
+      expect_close(vt::jacfwd(relu)(y), expected, near);
+      expect_close(vt::jacrev(relu)(y), expected, near);
+      expect_close(vt::hessian([&](Tensor x) { return vt::sum(vt::square(relu(x))); })(y),
+                   2.0 * expected, near);
+      const auto chosen = [=](Tensor x) { return vt::where(y > 0.0, x * x, x); };
+      expect_close(vt::jit(vt::jacobian(chosen))(vt::tensor({3.0, 4.0})),
+                   vt::tensor({{6.0, 0.0}, {0.0, 1.0}}), near);
+      y.eval();
+    }
+  };
+  check(m[1]);
+  check(vt::flip(vt::tensor({-1.0, 2.0})));
+  check(vt::slice_in_dim(vt::tensor({0.0, 2.0, -1.0}), 1, 3));
+  check(vt::eye(2, vt::f64)[0] - 0.5);
+  check(vt::broadcast_to(vt::tensor(0.0), {2}) + vt::tensor({1.0, -1.0}));
+}
+
 TEST(ZeroDerivatives, GradientsOfGradients) {
   const Tensor x = vt::tensor({0.0, 4.0}), v = vt::tensor({1.0, 1.0});
   for (const auto& f :

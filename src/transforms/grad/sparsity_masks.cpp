@@ -3,7 +3,9 @@
 #include <mutex>
 #include <string>
 
+#include "../../trace/base/hash_map.hpp"
 #include "../../trace/base/recent_map.hpp"
+#include "../../trace/record/thread_state.hpp"
 #include "build.hpp"
 #include "sparsity_walk.hpp"
 
@@ -199,30 +201,49 @@ Tensor Masks::value(int number) const {
 
 namespace mask_parts {
 
-/// What a few equations make of constants: masks, formulas of masks, and moves of both. Null:
-/// something else is read, or it is large.
-BufferRef value_of_constants(const Tensor& t) {
+/// The equations that make a Tensor of constants: masks, formulas of masks, and moves of both. −1:
+/// something else is read, or it is large, or longer than what keep_zeros writes.
+Var write_constants(const Tensor& t, GraphBody& to, HashMap<const Node*, Var>& known, int depth) {
   constexpr std::int64_t most = std::int64_t{1} << 20;
+  constexpr int deepest = 32;
   const Node* const n = t.node();
-  if (!n->params && n->inputs.empty()) return {};
-  if (n->avals.size() != 1 || n->avals[0].elements() > most) return {};
-  if (n->op == Op::constant) return n->params->as<ConstantParams>().buffer;
-  const bool formula = n->op == Op::full || n->op == Op::iota ||
-                       family_of(n->op) == Family::shape ||
-                       (is_elementwise(n->op) && !n->inputs.empty());
-  if (!formula) return {};
-  GraphBody alone;
+  if (const auto* found = known.find(n); found != known.end()) return found->second;
+  const bool leaf = n->op == Op::constant || n->op == Op::full || n->op == Op::iota;
+  // An evaluated one has lost its operands, and values have no parameters.
+  if (leaf ? !n->params : n->inputs.empty()) return -1;
+  if (!leaf && family_of(n->op) != Family::shape && !is_elementwise(n->op)) return -1;
+  if (n->avals.size() != 1 || n->avals[0].elements() > most || depth == deepest) return -1;
   Equation e;
   e.op = n->op;
   e.params = n->params;
-  Vec<BufferRef> operands;
-  for (const Tensor& operand : n->inputs) {
-    operands.push_back(value_of_constants(operand));
-    if (!operands.back()) return {};
-    e.inputs.push_back(alone.fresh(aval_of(operand)));
+  if (!leaf)
+    for (const Tensor& operand : n->inputs) {
+      const Var v = write_constants(operand, to, known, depth + 1);
+      if (v < 0) return -1;
+      e.inputs.push_back(v);
+    }
+  const Var made = to.fresh(n->avals[0]);
+  e.outputs.push_back(made);
+  to.equations.push_back(std::move(e));
+  known[n] = made;
+  return made;
+}
+
+BufferRef value_of_constants(const Tensor& t) {
+  GraphBody graph;
+  HashMap<const Node*, Var> known;
+  {
+    const std::lock_guard lock(lazy_mutex());  // other threads may evaluate them
+    if (write_constants(t, graph, known, 0) < 0) return {};
   }
-  e.outputs.push_back(alone.fresh(n->avals[0]));
-  return interpret_equation(e, alone, operands)[0];
+  Vec<BufferRef> values(graph.avals.size());
+  for (const Equation& e : graph.equations) {
+    Vec<BufferRef> operands;
+    for (Var v : e.inputs) operands.push_back(values[at(v)]);
+    values[at(e.outputs[0])] = e.op == Op::constant ? e.as<ConstantParams>().buffer
+                                                    : interpret_equation(e, graph, operands)[0];
+  }
+  return values.back();
 }
 
 }  // namespace mask_parts

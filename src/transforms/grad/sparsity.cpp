@@ -233,6 +233,13 @@ Axes Walk::varied(Var v) {
 
 // ---- equations ----------------------------------------------------------------------------------
 
+/// Where every number is finite no mask has to be computed to keep zeros: what is not known when
+/// the Graph is written counts as reached.
+inline bool needs_computed_mask(const Equation& e) {
+  return e.op == Op::gather || e.op == Op::dynamic_slice || e.op == Op::scatter ||
+         e.op == Op::scatter_add || e.op == Op::dynamic_update_slice || lanes_of(e);
+}
+
 void Walk::equation(const Equation& original) {
   Equation e = original;
   writer_.where = e.where;
@@ -241,6 +248,7 @@ void Walk::equation(const Equation& original) {
     note(e);
     return append(std::move(e));
   }
+  if (e.assume_finite && needs_computed_mask(e)) return whole(std::move(e));
   switch (e.op) {
     case Op::reshape: return move(std::move(e), reach(e.inputs[0]).pattern);
     case Op::transpose:
@@ -383,7 +391,9 @@ void Walk::structural_select(Equation e) {
     p = shared(std::move(bits));
   }
   Var m = -1;
-  if (computed && (has_holes(e.inputs[1]) || has_holes(e.inputs[2]))) {
+  const bool holes = has_holes(e.inputs[1]) || has_holes(e.inputs[2]);
+  if (computed && holes && e.assume_finite) masks_.leak();
+  else if (computed && holes) {
     Equation own = e;
     own.params = {};
     own.inputs[1] = whole_mask(e.inputs[1]);

@@ -202,10 +202,11 @@ void Walk::cond(Equation e) {
       }
       // Where branches reach different elements, it is what the branch that is taken reaches.
       const bool differ = all.linear && !Reach::same(all.pattern, own.pattern);
+      if (differ && e.assume_finite) masks_.leak();
       all = {.linear = all.linear || own.linear,
              .zero = all.zero && own.zero,
              .pattern = united(all.pattern, own.pattern),
-             .computed = all.computed || own.computed || differ};
+             .computed = all.computed || own.computed || (differ && !e.assume_finite)};
       if (all.computed) all.varied = Axes::first(shape.rank());
     }
     results.push_back(of_all(std::move(all), aval(e.outputs[k]), lanes));
@@ -368,8 +369,9 @@ void Walk::scan(Equation e) {
   Vec<Reach> results = looped(masks_, *params.body, carries, inputs);
   const bool carried =
       any_of(std::span(inputs.begin(), carries), [](const Reach& r) { return r.linear; });
-  if (carried && !uneven.empty()) masks_.leak();
-  if (!carried && !uneven.empty()) {
+  if (!uneven.empty() && (carried || e.assume_finite)) {
+    masks_.leak();
+  } else if (!uneven.empty()) {
     // No row has to do with another, as in map: each has its own.
     for (std::size_t i : uneven) by_row(i, inputs[i]);
     results = looped(masks_, *params.body, carries, inputs);

@@ -81,7 +81,7 @@ class Rewriter {
   }
 
   std::optional<Match> match(const Equation& sum) const {
-    if (sum.op != Op::reduce_sum || is_checked(sum.outputs[0])) return std::nullopt;
+    if (sum.op != Op::reduce_sum) return std::nullopt;
     Match m;
     m.axes = sum.as<AxesParams>().axes;
     for (int i = 0; i < graph_.aval(sum.inputs[0]).shape.rank(); ++i)
@@ -110,7 +110,8 @@ class Rewriter {
       return std::nullopt;
     const bool own =
         all_of(m.axes, [&](int axis) { return axis >= static_cast<int>(p.lhs_batch.size()); });
-    return own && !m.axes.empty() ? std::optional(m) : std::nullopt;
+    if (!own || m.axes.empty() || is_checked(sum.outputs[0])) return std::nullopt;
+    return m;
   }
 
   Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval,

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include <vt/execution.hpp>
 #include "src/jit/services/background.hpp"
@@ -117,14 +118,58 @@ TEST(CodeCache, CodeMadeInAHurryIsReplacedInMemoryAndOnDisk) {
   }));
   EXPECT_TRUE(in_child(folder, [&] { return answer("a", 0, true) == 42 && made(0, 0, 1); }))
       << "the optimised code";
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1)
-      << "the other is gone";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2)
+      << "the module that the key leads to, and its code; the other code is gone";
   EXPECT_TRUE(in_child(folder, [&] {
     return ::setenv("VT_TIERS", "off", 1) == 0 && answer("b", 43, true) == 43 && made(0, 1, 0);
   }));
   EXPECT_TRUE(in_child(folder, [&] {
     return ::setenv("VT_CPU_LEVEL", "0", 1) == 0 && answer("c", 44, true) == 44 && made(0, 1, 0);
   }));
+  fs::remove_all(root);
+}
+
+// What the next test runs as a program of its own: VT_TEST_ANSWER is what this build emits.
+TEST(CodeCache, DISABLED_OfThisBuild) {
+  const char* const emitted = std::getenv("VT_TEST_ANSWER");
+  ASSERT_TRUE(emitted);
+  const int said = answer("a", std::atoi(emitted));
+  const vt::Stats s = vt::stats();
+  std::printf("says %d: %d compiled, %d from disk\n", said, static_cast<int>(s.kernels_compiled),
+              static_cast<int>(s.kernel_disk_hits));
+}
+
+TEST(CodeCache, ProgramsShareWhatTheyEmitAlike) {
+  std::string pattern = (fs::temp_directory_path() / "vt_code_cache.XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const fs::path root = pattern, folder = root / "cache";
+  if (in_child(folder, [] { return !llvm_unavailable_reason().empty(); }))
+    GTEST_SKIP() << "no LLVM";
+  // A program that was linked again, as its file tells: the same code in other bytes.
+  const fs::path first = root / "first", again = root / "again", last = root / "last";
+  for (const fs::path& program : {first, again, last}) {
+    fs::copy_file("/proc/self/exe", program);
+    std::ofstream(program, std::ios::app | std::ios::binary) << program.string();
+  }
+  const auto says = [&](const fs::path& program, int emitted) {
+    const std::string command = "VT_TEST_ANSWER=" + std::to_string(emitted) +
+                                " VT_CACHE_DIR=" + folder.string() + " " + program.string() +
+                                " --gtest_also_run_disabled_tests "
+                                "--gtest_filter=CodeCache.DISABLED_OfThisBuild 2>&1";
+    std::string text;
+    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    for (int c; pipe && (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+    if (pipe) ::pclose(pipe);
+    const std::size_t at = text.find("says ");
+    return at == text.npos ? text : text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_EQ(says(first, 42), "says 42: 1 compiled, 0 from disk");
+  EXPECT_EQ(says(first, 42), "says 42: 0 compiled, 1 from disk");
+  EXPECT_EQ(says(again, 42), "says 42: 0 compiled, 1 from disk") << "linked again";
+  EXPECT_EQ(says(last, 43), "says 43: 1 compiled, 0 from disk") << "another emitter";
+  EXPECT_EQ(says(last, 43), "says 43: 0 compiled, 1 from disk");
+  EXPECT_EQ(says(first, 42), "says 42: 0 compiled, 1 from disk");
+  EXPECT_EQ(says(again, 42), "says 42: 0 compiled, 1 from disk");
   fs::remove_all(root);
 }
 

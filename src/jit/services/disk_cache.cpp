@@ -33,6 +33,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 48);
 constexpr std::string_view magic = "vtkernel";
+constexpr std::uint32_t form_of_entries = 17;
 constexpr std::string_view suffix = ".vtk", temporary_prefix = ".new.";
 // entries that an estimate of the folder's size looks at, or few more
 constexpr std::size_t most_asked = 1024;
@@ -72,7 +73,7 @@ std::uint64_t hashed(const char* data, std::size_t size, std::uint64_t seed) {
 std::string record(CacheKey key, std::span<const char> bytes) {
   Header h{};
   std::memcpy(h.magic, magic.data(), sizeof h.magic);
-  h.version = emitter_version;
+  h.version = form_of_entries;
   h.key = key;
   h.size = bytes.size();
   h.checksum = hashed(bytes.data(), bytes.size(), key.low);
@@ -91,7 +92,7 @@ std::string_view find_record(std::string_view file, CacheKey key) {
     Header h{};
     if (from.size() < sizeof h) break;
     std::memcpy(&h, from.data(), sizeof h);
-    if (from.starts_with(magic) && h.version == emitter_version &&
+    if (from.starts_with(magic) && h.version == form_of_entries &&
         h.size <= from.size() - sizeof h &&
         h.checksum == hashed(from.data() + sizeof h, h.size, key.low))
       newest = from.substr(0, sizeof h + h.size);
@@ -99,13 +100,7 @@ std::string_view find_record(std::string_view file, CacheKey key) {
   return newest;
 }
 
-std::string own_file(CacheKey key) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string s;
-  for (const std::uint64_t half : {key.high, key.low})
-    for (int shift = 60; shift >= 0; shift -= 4) s += digits[(half >> shift) & 15];
-  return s.append(suffix);
-}
+std::string own_file(CacheKey key) { return key.text().append(suffix); }
 
 std::string pack_file(CacheKey key) {
   return std::to_string(key.low % DiskCache::packs).append(suffix);
@@ -165,6 +160,14 @@ std::string default_folder() {
 
 }  // namespace disk_entries
 
+std::string CacheKey::text() const {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string s;
+  for (const std::uint64_t half : {high, low})
+    for (int shift = 60; shift >= 0; shift -= 4) s += digits[(half >> shift) & 15];
+  return s;
+}
+
 CacheKey cache_key(std::string_view text) {
   return {disk_entries::hashed(text.data(), text.size(), 0x243f6a8885a308d3u),
           disk_entries::hashed(text.data(), text.size(), 0x13198a2e03707344u)};
@@ -177,8 +180,10 @@ const std::string& program_identity() {
     const bool known = ::dladdr(reinterpret_cast<void*>(&cache_key), &info) != 0 &&
                        info.dli_fname && ::stat(info.dli_fname, &s) == 0;
     if (!known && ::stat("/proc/self/exe", &s) != 0) return std::string();
-    return std::to_string(s.st_size) + "." + std::to_string(s.st_mtim.tv_sec) + "." +
-           std::to_string(s.st_mtim.tv_nsec);
+    // The time of the last change of any kind: that of the last writing may be set, and is one and
+    // the same for all files where builds are to be reproducible.
+    return std::to_string(s.st_size) + "." + std::to_string(s.st_ctim.tv_sec) + "." +
+           std::to_string(s.st_ctim.tv_nsec);
   }();
   return identity;
 }

@@ -15,21 +15,19 @@
 
 namespace vt::detail {
 
-/// Raised whenever generated code or the entries' form changes in a way that the keys do not show.
-inline constexpr std::uint32_t emitter_version = 16;
-
 /// 128 bits that stand for everything a kernel depends on.
 struct CacheKey {
   std::uint64_t high = 0, low = 0;
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
+  std::string text() const;  ///< 32 hexadecimal digits
 };
 
 /// Key of a text. Not for adversaries: the folder is the user's own.
 CacheKey cache_key(std::string_view text);
 
-/// Differs between two builds of the program that holds vt: code cached by another build is never
-/// run, even when someone changed an emitter and forgot `emitter_version`. Empty where it cannot be
-/// told.
+/// Differs between two files that hold vt, each time a program is linked with the library in it.
+/// For keys of what vt's own code says: that is not asked of another build of it. What is made of a
+/// text or module that is all there needs no more than that in its key.
 const std::string& program_identity();
 
 /// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent,

@@ -27,7 +27,7 @@ namespace vt::detail::cpu {
 
 namespace code_store {
 
-/// Which module is emitted for a key, and its numbers.
+/// What is emitted for a key: which module, and its numbers.
 struct ModuleForm {
   CacheKey module;
   Vec<std::int64_t> numbers;
@@ -46,149 +46,21 @@ Store& store() {
   return *s;
 }
 
-// What an object file depends on besides `key`: this build of vt, the LLVM it was built for, the
-// machine. Not the loaded
-// library itself: what is on disk can run without it.
-CacheKey disk_key(const std::string& key, int level) {
-  static const std::string common = "vt " + std::to_string(emitter_version) + "|" +
-                                    program_identity() + "|LLVM " LLVM_VERSION_STRING "|";
-  Target target = host_target();
-  target.level = level;
-  return cache_key(common + target.key() + "|" + key);
+// ---- on disk ------------------------------------------------------------------------------------
+
+// Which module a key stands for is as this emitter says, for the machine that it looks at. Not as
+// the loaded LLVM says: what is on disk can run without it.
+CacheKey form_key(const std::string& key) {
+  static const std::string common = "form|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|";
+  return cache_key(common + host_target().key() + "|" + key);
 }
 
-std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string> names) {
-  const std::optional<Vec<char>> object = DiskCache::process().load(key);
-  if (!object) return nullptr;
-  try {
-    return std::make_shared<const Code>(*object, names);
-  } catch (const Error&) {  // sound bytes that do not link: made anew, not fatal
-    DiskCache::process().remove(key);
-    return nullptr;
-  }
+// What LLVM makes of a module depends on nothing else.
+CacheKey object_key(CacheKey module, int level) {
+  return cache_key("object|" + module.text() + "|" + std::to_string(level));
 }
 
-// VT_DUMP: what the key says, and the code, under the name that explain uses.
-void dump(const std::string& key, FunctionRef<void(IrBuilder&)> emit) {
-  IrBuilder builder;
-  emit(builder);
-  const std::string name = short_name(key);
-  dump_text(name + ".txt", key);
-  dump_text(name + ".ll", builder.text());
-  dump_text(name + ".s", compile_assembly(builder));
-}
-
-std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names,
-                                     IrBuilder& builder, int level) {
-  background_rest();
-  const Vec<char> object = compile_object(builder, {.level = level});
-  auto code = std::make_shared<const Code>(object, names);
-  DiskCache::process().store(on_disk, object);
-  return code;
-}
-
-std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names,
-                                     FunctionRef<void(IrBuilder&)> emit, int level) {
-  IrBuilder builder;
-  emit(builder);
-  return compiled(on_disk, names, builder, level);
-}
-
-// On the background thread.
-void optimise(const std::string& key, const std::string& name, const CodeLabel& label,
-              const Function<void(IrBuilder&)>& emit, const Code& quick) {
-  try {
-    const CodeLabelScope seen(label);
-    static_cast<void>(llvm());
-    background_ends_first();
-    const std::string shown = timeline_wanted() ? "code " + short_name(key) + ", optimised" : "";
-    const Span span("compile", shown);
-    quick.replace(
-        compiled(disk_key(key, host_target().level), {&name, 1}, emit, host_target().level));
-    background_ends_first();
-    count(counters().kernels_optimised);
-    DiskCache::process().remove(disk_key(key, 0));
-  } catch (const std::exception& e) {
-    warn_once(std::string("a kernel stays unoptimised: ") + e.what());
-  }
-}
-
-// What is asked for.
-struct Wanted {
-  const std::string& key;
-  const std::string& shown;  ///< the key that explain and VT_DUMP name it after
-  std::span<const std::string> names;
-  FunctionRef<void(IrBuilder&)> emit;
-  IrBuilder* emitted = nullptr;  ///< what `emit` builds, if it is there already
-  const Function<void(IrBuilder&)>* later = nullptr;  ///< where one is in a hurry
-  bool wait = true;                                   ///< … for another thread that makes the same
-  bool dumps = true;                                  ///< where VT_DUMP asks for it
-};
-
-std::shared_ptr<const Code> cached(const Wanted& wanted) {
-  // What a label is for has a name of its own, and where lines are kept, code of its own.
-  const CodeLabel* label = CodeLabelScope::innermost();
-  std::string own = wanted.key, stored = wanted.key;
-  Vec<std::string> symbols;
-  for (const std::string& name : wanted.names) symbols.push_back(code_symbol(name));
-  if (label) own += "\n" + label->text();
-  if (label && gdb_wanted()) stored = own += label->lines;
-  Store& s = store();
-  std::promise<std::shared_ptr<const Code>> promise;
-  Made there;
-  Vec<Made> gone;
-  {
-    std::lock_guard lock(s.mutex);
-    if (const Made* known = s.made.find(own)) there = *known;
-    else s.made.emplace(own, promise.get_future().share(), gone);
-  }
-  gone.clear();
-  if (there.valid()) {
-    if (!wanted.wait && there.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
-      return nullptr;
-    count(counters().kernel_memory_hits, 1);
-    return there.get();
-  }
-  try {
-    if (wanted.dumps && !dump_folder().empty()) dump(wanted.shown, wanted.emit);
-    // the name that explain and VT_DUMP give it
-    const std::string name = timeline_wanted() ? "code " + short_name(wanted.shown) : "";
-    const Span span("compile", name);
-    const int level = host_target().level;
-    CacheKey on_disk = disk_key(stored, level);
-    std::shared_ptr<const Code> code = from_disk(on_disk, symbols);
-    const bool quick = !code && wanted.later && level > 0 && background_open();
-    if (quick) {
-      on_disk = disk_key(stored, 0);
-      code = from_disk(on_disk, symbols);
-    }
-    count(code ? counters().kernel_disk_hits : counters().kernels_compiled);
-    if (!code)
-      code = wanted.emitted ? compiled(on_disk, symbols, *wanted.emitted, quick ? 0 : level)
-                            : compiled(on_disk, symbols, wanted.emit, quick ? 0 : level);
-    if (quick) {
-      count(counters().kernels_unoptimised);
-      code->set_unoptimised(true);
-      // Not for code that nobody has any more.
-      const std::weak_ptr<const Code> quick_code = code;
-      in_background(
-          [stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *wanted.later,
-           quick_code] {
-            if (const auto used = quick_code.lock()) optimise(stored, symbol, label, emit, *used);
-          },
-          quick_code);
-    }
-    promise.set_value(code);
-    return code;
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-    std::lock_guard lock(s.mutex);
-    s.made.erase(own);
-    throw;
-  }
-}
-
-// Entries on disk: the module's key, then the numbers.
+// Entries: the module's key, then the numbers.
 Vec<char> to_bytes(const ModuleForm& form) {
   Vec<char> bytes(sizeof(CacheKey) + form.numbers.size() * sizeof(std::int64_t));
   std::memcpy(bytes.data(), &form.module, sizeof(CacheKey));
@@ -210,10 +82,74 @@ bool from_bytes(const Vec<char>& bytes, ModuleForm& form) {
   return true;
 }
 
+std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string> names) {
+  const std::optional<Vec<char>> object = DiskCache::process().load(key);
+  if (!object) return nullptr;
+  try {
+    return std::make_shared<const Code>(*object, names);
+  } catch (const Error&) {  // sound bytes that do not link: made anew, not fatal
+    DiskCache::process().remove(key);
+    return nullptr;
+  }
+}
+
+// ---- made here ----------------------------------------------------------------------------------
+
+// VT_DUMP: what the key says, and the code, under the name that explain uses.
+void dump(const std::string& key, const IrBuilder& builder) {
+  const std::string name = short_name(key);
+  dump_text(name + ".txt", key);
+  dump_text(name + ".ll", builder.text());
+  dump_text(name + ".s", compile_assembly(builder));
+}
+
+std::unique_ptr<IrBuilder> emitted_by(FunctionRef<void(IrBuilder&)> emit) {
+  const Span span("compile", "emit");
+  auto builder = std::make_unique<IrBuilder>();
+  emit(*builder);
+  return builder;
+}
+
+std::shared_ptr<const Code> compiled(CacheKey module, std::span<const std::string> names,
+                                     IrBuilder& builder, int level) {
+  background_rest();
+  const Vec<char> object = compile_object(builder, {.level = level});
+  auto code = std::make_shared<const Code>(object, names);
+  DiskCache::process().store(object_key(module, level), object);
+  return code;
+}
+
+/// What is asked for.
+struct Wanted {
+  const std::string& key;
+  std::span<const std::string> names;
+  FunctionRef<void(IrBuilder&)> emit;
+  const Function<void(IrBuilder&)>* later = nullptr;  ///< where one is in a hurry
+  bool wait = true;                                   ///< … for another thread that makes the same
+};
+
+// On the background thread.
+void optimise(CacheKey module, const std::string& shown, const std::string& name,
+              const CodeLabel& label, const Function<void(IrBuilder&)>& emit, const Code& quick) {
+  try {
+    const CodeLabelScope seen(label);
+    static_cast<void>(llvm());
+    background_ends_first();
+    const std::string title = timeline_wanted() ? "code " + shown + ", optimised" : "";
+    const Span span("compile", title);
+    const int level = host_target().level;
+    quick.replace(compiled(module, {&name, 1}, *emitted_by(emit), level));
+    background_ends_first();
+    count(counters().kernels_optimised);
+    DiskCache::process().remove(object_key(module, 0));
+  } catch (const std::exception& e) {
+    warn_once(std::string("a kernel stays unoptimised: ") + e.what());
+  }
+}
+
 // `emitted` becomes the module, if it had to be built.
-ModuleForm form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit,
-                   std::unique_ptr<IrBuilder>& emitted) {
-  std::string own = key;
+ModuleForm form_of(const Wanted& wanted, std::unique_ptr<IrBuilder>& emitted) {
+  std::string own = wanted.key;
   if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
     own += "\n" + label->text() + label->lines;
   Store& s = store();
@@ -221,15 +157,13 @@ ModuleForm form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit,
     std::lock_guard lock(s.mutex);
     if (const ModuleForm* known = s.forms.find(own)) return *known;
   }
-  if (!dump_folder().empty()) dump(key, emit);
-  const CacheKey on_disk = disk_key("form\n" + own, host_target().level);
+  if (!dump_folder().empty()) dump(wanted.key, *(emitted = emitted_by(wanted.emit)));
+  const CacheKey on_disk = form_key(own);
   ModuleForm form;
   const std::optional<Vec<char>> kept = DiskCache::process().load(on_disk);
   if (!kept || !from_bytes(*kept, form)) {
-    const Span span("compile", "emit");
-    emitted = std::make_unique<IrBuilder>();
-    emit(*emitted);
-    form = {emitted->identity(), emitted->numbers()};
+    if (!emitted) emitted = emitted_by(wanted.emit);
+    form = {object_identity(*emitted), emitted->numbers()};
     DiskCache::process().store(on_disk, to_bytes(form));
   }
   Vec<ModuleForm> gone;
@@ -238,40 +172,89 @@ ModuleForm form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit,
   return form;
 }
 
+FormedCode cached(const Wanted& wanted) {
+  std::unique_ptr<IrBuilder> emitted;
+  ModuleForm form = form_of(wanted, emitted);
+  const CacheKey module = form.module;
+  // What a label is for has a name of its own.
+  const CodeLabel* label = CodeLabelScope::innermost();
+  const std::string own = module.text() + (label ? "\n" + label->text() : "");
+  Store& s = store();
+  std::promise<std::shared_ptr<const Code>> promise;
+  Made there;
+  Vec<Made> gone;
+  {
+    std::lock_guard lock(s.mutex);
+    if (const Made* known = s.made.find(own)) there = *known;
+    else s.made.emplace(own, promise.get_future().share(), gone);
+  }
+  gone.clear();
+  if (there.valid()) {
+    if (!wanted.wait && there.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      return {};
+    count(counters().kernel_memory_hits, 1);
+    return {there.get(), std::move(form.numbers)};
+  }
+  try {
+    // the name that explain and VT_DUMP give it
+    const std::string shown = timeline_wanted() ? short_name(wanted.key) : "";
+    const std::string title = timeline_wanted() ? "code " + shown : "";
+    const Span span("compile", title);
+    Vec<std::string> symbols;
+    for (const std::string& name : wanted.names) symbols.push_back(code_symbol(name));
+    const int level = host_target().level;
+    std::shared_ptr<const Code> code = from_disk(object_key(module, level), symbols);
+    const bool quick = !code && wanted.later && level > 0 && background_open();
+    if (quick) code = from_disk(object_key(module, 0), symbols);
+    count(code ? counters().kernel_disk_hits : counters().kernels_compiled);
+    if (!code) {
+      if (!emitted) emitted = emitted_by(wanted.emit);
+      code = compiled(module, symbols, *emitted, quick ? 0 : level);
+    }
+    if (quick) {
+      count(counters().kernels_unoptimised);
+      code->set_unoptimised(true);
+      // Not for code that nobody has any more.
+      const std::weak_ptr<const Code> quick_code = code;
+      in_background(
+          [module, shown, symbol = symbols[0], label = label ? *label : CodeLabel(),
+           emit = *wanted.later, quick_code] {
+            if (const auto used = quick_code.lock())
+              optimise(module, shown, symbol, label, emit, *used);
+          },
+          quick_code);
+    }
+    promise.set_value(code);
+    return {std::move(code), std::move(form.numbers)};
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+    std::lock_guard lock(s.mutex);
+    s.made.erase(own);
+    throw;
+  }
+}
+
 }  // namespace code_store
 
 std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names,
                                         FunctionRef<void(IrBuilder&)> emit) {
   if (Planning::now()) return nullptr;
-  return code_store::cached({.key = key, .shown = key, .names = names, .emit = emit});
+  return code_store::cached({.key = key, .names = names, .emit = emit}).code;
 }
 
 std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name,
                                         const Function<void(IrBuilder&)>& emit, bool hurry) {
-  if (Planning::now()) return nullptr;
-  return code_store::cached({.key = key,
-                             .shown = key,
-                             .names = {&name, 1},
-                             .emit = emit,
-                             .later = hurry ? &emit : nullptr});
+  return formed_code(key, name, emit, hurry, true).code;
 }
 
 FormedCode formed_code(const std::string& key, const std::string& name,
                        const Function<void(IrBuilder&)>& emit, bool hurry, bool wait) {
   if (Planning::now()) return {};
-  std::unique_ptr<IrBuilder> emitted;
-  code_store::ModuleForm form = code_store::form_of(key, emit, emitted);
-  const std::string module =
-      "module " + std::to_string(form.module.high) + " " + std::to_string(form.module.low);
-  auto code = code_store::cached({.key = module,
-                                  .shown = key,
-                                  .names = {&name, 1},
-                                  .emit = emit,
-                                  .emitted = emitted.get(),
-                                  .later = hurry ? &emit : nullptr,
-                                  .wait = wait,
-                                  .dumps = false});
-  return {std::move(code), std::move(form.numbers)};
+  return code_store::cached({.key = key,
+                             .names = {&name, 1},
+                             .emit = emit,
+                             .later = hurry ? &emit : nullptr,
+                             .wait = wait});
 }
 
 void drop_unused_code() {

@@ -12,9 +12,11 @@
 
 namespace vt::detail::cpu {
 
-/// The code for `key`, which must determine what `emit` builds (with the target and the emitter's
-/// version, which are added here). `names` are the functions that it exports. Any thread may call
-/// it; two that want one key at once compile it once. Null while Planning.
+/// The code for `key`, which must determine what `emit` builds (with the target and this build of
+/// vt). `names` are the functions that it exports. Keys for which `emit` builds the same module
+/// have the same code, in memory and on disk, where each key has an entry of its own that says
+/// which. Any thread may call it; two that want one key at once compile it once. Null while
+/// Planning.
 std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names,
                                         FunctionRef<void(IrBuilder&)> emit);
 
@@ -29,9 +31,8 @@ struct FormedCode {
   std::shared_ptr<const Code> code;
   Vec<std::int64_t> numbers;  ///< see IrBuilder::number
 };
-/// The same where emitted code takes numbers: keys for which `emit` builds the same module have the
-/// same code, in memory and on disk, where each key has an entry of its own that says which code
-/// and what numbers. No `wait`: no code while another thread is making it.
+/// The same where emitted code takes numbers, which the key's entry holds as well. No `wait`: no
+/// code while another thread is making it.
 FormedCode formed_code(const std::string& key, const std::string& name,
                        const Function<void(IrBuilder&)>& emit, bool hurry, bool wait);
 

@@ -86,6 +86,11 @@ constexpr const char *plain_passes =
                              "globaldce,function(simplifycfg,instcombine<no-verify-fixpoint>,"
                              "early-cse<memssa>,jump-threading,tailcallelim),";
 
+std::string passes_for(const IrBuilder& builder) {
+  return std::string(builder.has_locals() ? recursion_passes : "") +
+         (builder.counting_loops() ? counting_passes : plain_passes);
+}
+
 void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const CompileOptions& options,
                 const IrBuilder& builder) {
   const Llvm& L = llvm();
@@ -94,9 +99,7 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   L.DisposeTargetData(layout);
   if (!options.passes || options.level == 0) return;
   LLVMPassBuilderOptionsRef settings = L.CreatePassBuilderOptions();
-  const std::string passes = std::string(builder.has_locals() ? recursion_passes : "") +
-                             (builder.counting_loops() ? counting_passes : plain_passes);
-  LLVMErrorRef error = L.RunPasses(module, passes.c_str(), machine, settings);
+  LLVMErrorRef error = L.RunPasses(module, passes_for(builder).c_str(), machine, settings);
   L.DisposePassBuilderOptions(settings);
   if (error) fail("LLVM's passes failed", take_error(error));
 }
@@ -209,6 +212,13 @@ void take_answer(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, std::size_t c
 }
 
 }  // namespace cpu_compile
+
+CacheKey object_identity(const IrBuilder& builder) {
+  const LlvmTarget target = builder.llvm_names();
+  // Bitcode begins with the version of the LLVM that wrote it, and names the triple.
+  return cache_key(target.cpu + "|" + target.features + "|" + cpu_compile::passes_for(builder) +
+                   "|" + builder.bitcode());
+}
 
 Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
   const Llvm& L = llvm();

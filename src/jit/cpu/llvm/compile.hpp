@@ -25,6 +25,10 @@ struct CompileOptions {
   bool passes = true;
 };
 
+/// Stands for all that an object file is made of, but for the options: the module, LLVM's version,
+/// target and passes. Two builds of vt for which it is the same make the same code.
+CacheKey object_identity(const IrBuilder& builder);
+
 /// Runs the passes on the builder's module and makes an object file of it. The module is used up:
 /// build no more into it.
 /// Throws: Error(backend) when LLVM refuses the module. Any thread; target machines are kept per

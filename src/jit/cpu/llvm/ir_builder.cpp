@@ -62,11 +62,11 @@ std::string IrBuilder::text() const {
   return s;
 }
 
-CacheKey IrBuilder::identity() const {
+std::string IrBuilder::bitcode() const {
   LLVMMemoryBufferRef code = llvm_.WriteBitcodeToMemoryBuffer(module_);
-  const CacheKey key = cache_key({llvm_.GetBufferStart(code), llvm_.GetBufferSize(code)});
+  std::string bytes(llvm_.GetBufferStart(code), llvm_.GetBufferSize(code));
   llvm_.DisposeMemoryBuffer(code);
-  return key;
+  return bytes;
 }
 
 std::string IrBuilder::verify() const {

@@ -87,8 +87,8 @@ class IrBuilder {
   LLVMContextRef context() const { return context_; }
   LLVMBuilderRef raw() const { return builder_; }  ///< for what the builder does not wrap
   const Llvm& lib() const { return llvm_; }
-  std::string text() const;    ///< the module as LLVM assembly, for dumps
-  CacheKey identity() const;   ///< equal for equal modules
+  std::string text() const;  ///< the module as LLVM assembly, for dumps
+  std::string bitcode() const;
   std::string verify() const;  ///< empty, or what LLVM finds wrong with the module
 
   // ---- functions --------------------------------------------------------------------------------

@@ -72,14 +72,18 @@ std::string architecture_for(const CudaDevice& device) {
   return formatted("sm_{}", best);
 }
 
+std::string whole_text(const std::string& source) {
+  return std::string(prelude) + special_source(source) + source;
+}
+
 std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::string& source,
                                        const std::string& name) {
   const std::string architecture = architecture_for(device);
   const std::string shown = timeline_wanted() ? "code " + name : "";
   const Span span("compile", shown);
-  const CacheKey key = cache_key(formatted("vt cuda {}|{}|NVRTC {}|{}|", emitter_version,
-                                           program_identity(), version(), architecture) +
-                                 name + "|" + source);
+  std::string all = formatted("NVRTC {}|{}|{}|", version(), architecture, name);
+  for (const char* option : options) all.append(option).append("|");
+  const CacheKey key = cache_key(all + whole_text(source));
   // Dumps have what only a compilation makes.
   if (const std::optional<Vec<char>> cubin =
           dump_folder().empty() ? DiskCache::process().load(key) : std::nullopt) {
@@ -104,7 +108,7 @@ Vec<char> compile_cubin(const std::string& source, const std::string& name,
                         const std::string& architecture, std::string* log) {
   using namespace device_code_store;
   const Nvrtc& n = compiler();
-  const std::string text = std::string(prelude) + special_source(source) + source;
+  const std::string text = whole_text(source);
   const std::string stem = dump_folder().empty() ? "" : short_name(source) + "." + name;
   dump_text(stem + ".cu", text);
   RtcProgram program = nullptr;

@@ -223,12 +223,15 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
   for (std::size_t i = keep.size(); i-- > 0;) {
     if (!keep[i]) continue;
     const Tracer* const n = delta.order[i];
-    // A row of an array that all share is read again; the array is kept.
-    const RowRead& read = nodes.row_reads[looking::at(delta.first[i])];
+    // A row of an array that all share is read again, as a row; the array is kept.
     const Source& source = nodes.sources[looking::at(delta.first[i])];
-    if (read.array >= 0 && source.kind == Source::Kind::shared && !asked.contains(n)) {
-      const auto k = std::upper_bound(delta.first.begin(), delta.first.end(), read.array);
-      if (nodes.makers[looking::at(read.array)] >= 0)
+    const Equation& e = delta.graph.equations[i];
+    const bool shared = source.kind == Source::Kind::shared;
+    Var array = shared ? nodes.row_reads[looking::at(source.var)].array : -1;
+    if (shared && e.op == Op::slice) array = e.inputs[0];
+    if (array >= 0 && !asked.contains(n)) {
+      const auto k = std::upper_bound(delta.first.begin(), delta.first.end(), array);
+      if (nodes.makers[looking::at(array)] >= 0)
         keep[static_cast<std::size_t>(k - delta.first.begin()) - 1] = true;
       continue;
     }

@@ -29,6 +29,13 @@ constexpr std::int32_t most_shared = 8;
 constexpr std::size_t worth_sharing = 8 << 10;
 constexpr std::int64_t nodes_of_one = 32, few_operands = 4;
 
+/// What a value is made of that is the same for all nodes.
+enum class Origin : std::uint8_t {
+  constant,  ///< numbers alone
+  input,     ///< parameters
+  row        ///< rows of them, as words of an embedding, which one instance reads
+};
+
 class Finder {
  public:
   Finder(const GraphBody& g, std::size_t given)
@@ -36,6 +43,7 @@ class Finder {
         shared_inputs_(g.inputs.size() - given),
         same_(g.avals.size()),
         static_(g.avals.size(), false),
+        origin_(g.avals.size(), Origin::constant),
         shared_(g.avals.size(), false),
         kinds_(g.equations.size(), -1),
         sum_root_(g.equations.size(), false),
@@ -82,7 +90,10 @@ class Finder {
   void number_values() {
     Numbering values;
     Vec<std::int32_t> first_of_value;
-    for (std::size_t i = 0; i < shared_inputs_; ++i) static_[at(g_.inputs[i])] = true;
+    for (std::size_t i = 0; i < shared_inputs_; ++i) {
+      static_[at(g_.inputs[i])] = true;
+      origin_[at(g_.inputs[i])] = Origin::input;
+    }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[at(same_[at(v)])]; }))
@@ -104,11 +115,28 @@ class Finder {
           ++shared_of_kind_[static_cast<std::size_t>(kind_of(static_cast<std::int32_t>(k)))];
       }
       const Equation& first = equation(first_of_value[static_cast<std::size_t>(value)]);
+      const Origin origin = origin_of(first);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
         same_[at(e.outputs[i])] = first.outputs[i];
         static_[at(e.outputs[i])] = true;
+        origin_[at(e.outputs[i])] = origin;
       }
     }
+  }
+
+  // By what a value is made of; of those of arrays and rows, by the rows.
+  Origin origin_of(const Equation& e) const {
+    Origin most = Origin::constant;
+    for (Var v : e.outputs) {
+      const RowRead& read = out_.row_reads[at(v)];
+      if (read.array >= 0 && is_vector(v)) return Origin::row;
+    }
+    for (Var v : e.inputs) most = std::max(most, origin_[at(same_[at(v)])]);
+    return most;
+  }
+  /// A small one. What is larger is shared where it can be: copies cost more than compiling.
+  bool is_vector(Var v) const {
+    return g_.aval(v).shape.size() <= 1 && g_.aval(v).bytes() <= worth_sharing;
   }
 
   // What an equation does, whatever it does it to.
@@ -179,9 +207,18 @@ class Finder {
     out_.row_reads[at(out)] = {array, row};
   }
 
-  // Of values that are made of shared ones: a few of one kind are shared too, many are nodes.
+  // Of values that are made of shared ones: a few of one kind are shared too, many are nodes. Which
+  // there are of those that instances make (of rows, or as they make others) differs from minibatch
+  // to minibatch: they are nodes however few there are, as what is shared is compiled.
   void find_shared() {
     for (std::size_t i = 0; i < shared_inputs_; ++i) shared_[at(g_.inputs[i])] = true;
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
+      const Equation& e = g_.equations[k];
+      if (has_effect(e) || e.outputs.empty() || static_[at(e.outputs[0])]) continue;
+      const auto kind = static_cast<std::size_t>(kind_of(static_cast<std::int32_t>(k)));
+      made_by_instances_.resize(std::max(made_by_instances_.size(), kind + 1), false);
+      made_by_instances_[kind] = true;
+    }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (has_effect(e) || e.outputs.empty()) continue;
@@ -195,7 +232,17 @@ class Finder {
     if (e.inputs.empty()) return true;
     for (Var v : e.inputs)
       if (!shared_[at(same_[at(v)])]) return false;
-    return reads_row(e) || shared_of_kind_[static_cast<std::size_t>(kind_of(k))] <= most_shared;
+    if (reads_row(e)) return true;
+    const auto kind = static_cast<std::size_t>(kind_of(k));
+    if (is_small(e) && (origin_[at(same_[at(e.outputs[0])])] == Origin::row ||
+                        (kind < made_by_instances_.size() && made_by_instances_[kind])))
+      return false;
+    return shared_of_kind_[kind] <= most_shared;
+  }
+  bool is_small(const Equation& e) const {
+    const auto small = [&](Var v) { return g_.aval(v).bytes() <= worth_sharing; };
+    return !any_of(e.inputs, [&](Var v) { return !small(v); }) &&
+           !any_of(e.outputs, [&](Var v) { return !small(v); });
   }
 
   // Chains and trees of additions whose partial sums nobody else reads, nor a value that is equal
@@ -307,6 +354,12 @@ class Finder {
     out_.first_wire.push_back(static_cast<std::int32_t>(out_.wires.size()));
   }
   bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
+  /// Is it passed once where all nodes of a kind have it as an operand? Small ones that are the
+  /// same by chance, as where one node is left, or the words of two are, are gathered as in any
+  /// other minibatch, which has been compiled.
+  bool may_be_passed_once(Var v) const {
+    return is_shared_var(v) && (origin_[at(v)] == Origin::input || !is_vector(v));
+  }
 
   // Which operands of one place there are among nodes of one kind.
   struct Place {
@@ -405,7 +458,7 @@ class Finder {
     s.heavy =
         !sum && any_of(equations, [&](std::int32_t k) { return !is_elementwise(equation(k).op); });
     if (!sum)
-      for (Var v : operands) s.shared.push_back(is_shared_var(v) ? v : -1);
+      for (Var v : operands) s.shared.push_back(may_be_passed_once(v) ? v : -1);
     out_.signatures.push_back(std::move(s));
   }
   // What is read by others than the equations of the node that gives it.
@@ -439,6 +492,7 @@ class Finder {
   NodeGraph out_;
   Vec<Var> same_;            ///< per Var: the first one that is known to be equal
   Vec<bool> static_;         ///< per Var: made of inputs and numbers alone
+  Vec<Origin> origin_;       ///< per Var, of those
   Vec<bool> shared_;         ///< per Var: … and computed once for all nodes
   Vec<std::int32_t> kinds_;  ///< per equation, as far as they are known
   Vec<std::int32_t> kind_;   ///< per node
@@ -446,6 +500,7 @@ class Finder {
   Numbering kind_numbers_;
   /// Per kind: an equation, and how many different shared values there are.
   Vec<std::int32_t> first_of_kind_, shared_of_kind_;
+  Vec<bool> made_by_instances_;  ///< per kind: also of what is not made of inputs and numbers alone
   Vec<bool> sum_root_, in_sum_;  ///< per equation
   struct Hashed {
     const Params* params = nullptr;

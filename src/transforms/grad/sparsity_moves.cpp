@@ -232,7 +232,10 @@ void Walk::counted(Equation e) {
   }
   for (std::size_t k = 0; k < results; ++k)
     give(e, shared(std::move(bits[k])), masks[k], Axes::first(aval(e.outputs[k]).shape.rank()), k);
-  append_masked(std::move(e));
+  // Which rows are read differs from minibatch to minibatch. Those of which nothing comes stay +0,
+  // so that nothing is compiled for a mask of them, and sums of rows remain sums.
+  if (e.op == Op::rows || e.op == Op::rows_add) append(std::move(e));
+  else append_masked(std::move(e));
 }
 
 // ---- indices ------------------------------------------------------------------------------------

@@ -21,8 +21,6 @@ namespace call_list {
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-bool is_listed(Op op) { return op == Op::batched_call || op == Op::rows || op == Op::rows_add; }
-
 bool can_be_summed(DType d) {
   return d == DType::f32 || d == DType::f64 || d == DType::c64 || d == DType::c128 ||
          d == DType::i32 || d == DType::i64;
@@ -85,6 +83,7 @@ bool suits_call_list(const GraphBody& g) {
   using namespace call_list;
   bool any = false;
   for (const Equation& e : g.equations) {
+    any = any || e.op == Op::rows || e.op == Op::rows_add;
     if (e.op == Op::rows_add && !can_be_summed(g.aval(e.inputs[0]).dtype)) return false;
     if (e.op != Op::batched_call) continue;
     const auto& p = e.as<BatchedCallParams>();
@@ -101,8 +100,9 @@ struct CallList::Step {
     call,
     rows,
     rows_add,
-    add,     ///< of sums that are being made
-    segment  ///< equations between, a Graph of their own
+    add,      ///< of two arrays, or of sums that are being made
+    reshape,  ///< the same memory
+    segment   ///< equations between, a Graph of their own
   } kind = Kind::segment;
   int equation = -1;
   call_list::CalleeRef callee;
@@ -119,6 +119,13 @@ CallList::CallList(GraphBody graph, const Backend& backend)
 CallList::~CallList() = default;
 
 namespace call_list {
+
+bool is_plain_sum(const GraphBody& g, const Equation& e) {
+  const Aval& sum = g.aval(e.outputs[0]);
+  return can_be_summed(sum.dtype) && all_of(e.inputs, [&](Var v) {
+           return g.aval(v).dtype == sum.dtype && g.aval(v).shape == sum.shape;
+         });
+}
 
 /// Equations that are no calls, gathered until a call needs what they give.
 class Segments {
@@ -202,7 +209,7 @@ void CallList::plan() {
         return sum[at(v)] && reads[at(v)] == 1 && graph_.aval(v).shape == graph_.aval(out).shape &&
                graph_.aval(v).dtype == graph_.aval(out).dtype;
       };
-      if ((joins(a) || joins(b)) && graph_.aval(a).shape == graph_.aval(b).shape) {
+      if ((joins(a) || joins(b)) && is_plain_sum(graph_, e)) {
         kind = Step::Kind::add;
         sum[at(out)] = true;
         for (Var v : e.inputs)
@@ -226,6 +233,12 @@ void CallList::plan() {
   };
   for (std::size_t k = 0; k < graph_.equations.size(); ++k) {
     const Equation& e = graph_.equations[k];
+    // What needs no code of its own, for however many rows, unless it is among what is compiled.
+    if (kinds[k] == Step::Kind::segment &&
+        none_of(e.inputs, [&](Var v) { return segments.makes(v); })) {
+      if (e.op == Op::reshape) kinds[k] = Step::Kind::reshape;
+      else if (e.op == Op::add && is_plain_sum(graph_, e)) kinds[k] = Step::Kind::add;
+    }
     if (kinds[k] == Step::Kind::segment) {
       for (Var v : e.inputs) --left[at(v)];
       segments.add(static_cast<int>(k));
@@ -272,6 +285,9 @@ class CallList::Run {
         case Step::Kind::rows: rows(equation(s)); break;
         case Step::Kind::rows_add: rows_add(equation(s)); break;
         case Step::Kind::add: add(equation(s)); break;
+        case Step::Kind::reshape:
+          value(equation(s).outputs[0]) = value(equation(s).inputs[0]);
+          break;
         case Step::Kind::segment: segment(s); break;
       }
       for (Var v : s.last) values_[call_list::at(v)] = {};

@@ -30,7 +30,7 @@ class CallList : public Executable {
   Vec<Var> sum_;  ///< per Var: the Var in whose sum it ends, itself mostly
 };
 
-/// Are there batched calls among its equations?
+/// Are there batched calls or rows among its equations?
 bool suits_call_list(const GraphBody&);
 
 }  // namespace vt::detail

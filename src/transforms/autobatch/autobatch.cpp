@@ -47,7 +47,7 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
   };
   Vec<StateUpdate> updates;
   const FlatFunction loud = [&](std::span<const Tensor>) { return f(); };
-  BatchLooks looks(options.strategy, stats);
+  BatchLooks looks(options.strategy, where, stats);
   std::vector<Tensor> results;
   std::optional<Recorded> recorded;
   Delta rest;
@@ -76,7 +76,7 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
     return results;
   }
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(recorded->graph, options.strategy != Batching::none);
+  const NodeGraph nodes = find_nodes(recorded->graph, looks.joining());
   NodeSchedule schedule = schedule_nodes(nodes, options.strategy);
   stats.nodes += nodes.recorded;
   stats.cells += nodes.nodes.size();

@@ -13,6 +13,7 @@
 #include "../../trace/ir/called_function.hpp"
 #include "../../trace/record/node.hpp"
 #include "../../trace/record/scope.hpp"
+#include "experience.hpp"
 
 namespace vt::detail::autobatching {
 
@@ -288,7 +289,7 @@ class Emitter {
     for (std::size_t k = 0; k < schedule_.groups(); ++k) {
       const std::span<const std::int32_t> group = std::as_const(schedule_).group(k);
       const Signature& s = signature_of(group[0]);
-      if (s.kind == Signature::Kind::sum)
+      if (s.kind == Signature::Kind::sum || s.kind == Signature::Kind::list)
         for (std::int32_t n : group)
           for (Var v : nodes_.operands_of(n)) add(v);
       for (std::size_t i = 0; s.kind == Signature::Kind::op && i < s.shared.size(); ++i)
@@ -372,6 +373,7 @@ class Emitter {
     switch (s.kind) {
       case Signature::Kind::op: return emit_call(group, s);
       case Signature::Kind::sum: return emit_sums(group);
+      case Signature::Kind::list: return emit_lists(group);
       case Signature::Kind::alone: return emit_alone(group[0]);
     }
   }
@@ -421,9 +423,30 @@ class Emitter {
         same = same && own[j] == own[i] && nodes_.row_reads[at(own[i])].array < 0;
         if (!same) break;
       }
+      if (s.shared[j] < 0 && s.name != 0) {  // not by chance, as where there are few nodes
+        constexpr std::uint64_t alike = 1, apart = 2;
+        const std::uint64_t name = mixed(mixed(s.name, j), i);
+        same = Experience::all().add(name, same ? alike : apart) == alike;
+      }
       if (same) return static_cast<int>(j);
     }
     return -1;
+  }
+
+  // Each has an array of its own: how many rows lie behind one another differs.
+  void emit_lists(std::span<const std::int32_t> group) {
+    for (const std::int32_t n : group) {
+      Gathered all(*this);
+      for (Var v : nodes_.operands_of(n)) all.add(place_of(v));
+      const Aval& aval = g_.aval(equation_of(n).outputs[0]);
+      Shape shape{1};
+      shape.append(aval.shape.begin(), aval.shape.end());
+      const CallSite where = line_of(n);
+      Tensor list = with_shape(all.tensor(where), std::move(shape), where);
+      array_[at(n)] = static_cast<std::int32_t>(arrays_.size());
+      row_[at(n)] = 0;
+      arrays_.push_back(std::move(list));
+    }
   }
 
   void emit_sums(std::span<const std::int32_t> group) {

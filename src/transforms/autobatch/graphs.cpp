@@ -53,7 +53,7 @@ std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds) {
   using namespace graph_batching;
   // Most chains are told without more work.
   if (has_effects(graph) || graph.equations.size() < 2 * depth_of(graph)) return std::nullopt;
-  const NodeGraph nodes = find_nodes(graph, true);
+  const NodeGraph nodes = find_nodes(graph, {});
   if (nodes.recorded < least_alike * nodes.signatures.size()) return std::nullopt;
   NodeSchedule schedule = schedule_nodes(nodes, Batching::agenda);
   if (nodes.recorded < least_alike * schedule.groups() ||

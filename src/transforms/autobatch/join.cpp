@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../../trace/base/hash_map.hpp"
+#include "experience.hpp"
 #include "numbering.hpp"
 
 namespace vt::detail::autobatching {
@@ -20,12 +22,18 @@ constexpr std::int32_t most_readers = 16;
 class Joiner {
  public:
   Joiner(const GraphBody& graph, const NodeGraph& g, const Vec<std::int32_t>& kind,
-         FunctionRef<bool(std::int32_t)> may_join)
-      : graph_(graph), g_(g), kind_(kind), may_join_(may_join), count_(g.nodes.size()) {}
+         std::uint64_t program, FunctionRef<bool(std::int32_t)> may_join)
+      : graph_(graph),
+        g_(g),
+        kind_(kind),
+        program_(program),
+        may_join_(may_join),
+        count_(g.nodes.size()) {}
 
   /// Were any nodes joined?
   bool run() {
     find_places();
+    find_ways();
     return find_cells();
   }
   NodeGraph joined(Vec<std::int32_t>& kind, std::int32_t& kinds);
@@ -56,7 +64,12 @@ class Joiner {
         const CallSite other = equation(o).where;
         return kind_[at(o)] == kind_[n] && other.file == where.file && other.line == where.line;
       });
-      if (line == static_cast<std::int32_t>(first_of_line.size())) first_of_line.push_back(node);
+      if (line == static_cast<std::int32_t>(first_of_line.size())) {
+        first_of_line.push_back(node);
+        name_of_line_.push_back(
+            mixed(mixed(name_of_kind(node), reinterpret_cast<std::uintptr_t>(where.file)),
+                  static_cast<std::uint64_t>(where.line)));
+      }
       line_of_[n] = line;
       const std::span<const Var> operands = g_.operands_of(node);
       const auto line_of_operand = [&](Var v) {
@@ -76,6 +89,12 @@ class Joiner {
       if (place == static_cast<std::int32_t>(first_of_place.size())) {
         first_of_place.push_back(node);
         nodes_at_.push_back(0);
+        std::uint64_t name = name_of_line_[at(line)];
+        for (Var v : operands) {
+          const std::int32_t from = line_of_operand(v);
+          name = mixed(name, from < 0 ? 0 : name_of_line_[at(from)]);
+        }
+        name_of_place_.push_back(name);
       }
       place_of_[n] = place;
       ++nodes_at_[at(place)];
@@ -84,17 +103,25 @@ class Joiner {
           note_read(ways, node, i, from);
     }
   }
+  std::uint64_t name_of_kind(std::int32_t node) {
+    std::uint64_t& known = name_of_kind_.emplace(kind_[at(node)], 0).entry->second;
+    if (known != 0) return known;
+    known = name_of(graph_, equation(node));
+    return known;
+  }
+
   /// A way: from a place to an operand of a line.
   struct Way {
     std::int32_t place, line;
     std::size_t operand;
     std::int32_t nodes;  ///< so many of the place are read
+    bool joins = false;
     bool operator==(const Way& o) const {
       return place == o.place && line == o.line && operand == o.operand;
     }
   };
   void note_read(Numbering& ways, std::int32_t node, std::size_t operand, std::int32_t from) {
-    const Way way{place_of_[at(from)], line_of_[at(node)], operand, 0};
+    const Way way{place_of_[at(from)], line_of_[at(node)], operand, 0, false};
     if (way.place < 0) return;
     const std::uint64_t h = mixed(mixed(at(way.place), at(way.line)), operand);
     const std::int32_t w = ways.number(h, [&](std::int32_t k) { return ways_[at(k)] == way; });
@@ -107,6 +134,23 @@ class Joiner {
     way_of_[at(read)] = w;
     next_read_[at(read)] = std::exchange(last_read_[at(from)], read);
     ++ways_[at(w)].nodes;
+  }
+
+  // Nodes join on a way that all nodes of its place go, in this minibatch and in those before.
+  void find_ways() {
+    for (Way& w : ways_) w.joins = w.nodes == nodes_at_[at(w.place)];
+    if (program_ == 0) {
+      for (Way& w : ways_) w.joins = w.joins && w.nodes >= least_alike;
+      return;
+    }
+    constexpr std::uint64_t together = 1, apart = 2;
+    for (Way& w : ways_) {
+      const std::uint64_t name =
+          mixed(mixed(mixed(program_, name_of_place_[at(w.place)]), name_of_line_[at(w.line)]),
+                w.operand);
+      const std::uint64_t seen = !w.joins ? apart : w.nodes >= least_alike ? together : 0;
+      w.joins = Experience::all().add(name, seen) == together;
+    }
   }
 
   // A node joins that of its latest operand, or others that follow the same one, if that cannot be
@@ -163,8 +207,7 @@ class Joiner {
       const std::int32_t from = node_of(operands[i]),
                          w = way_of_[at(g_.first_operand[at(node)]) + i];
       if (from < 0 || w < 0 || cell_of_[at(from)] != cell) continue;
-      const Way& way = ways_[at(w)];
-      if (way.nodes >= least_alike && way.nodes == nodes_at_[at(way.place)]) return from;
+      if (ways_[at(w)].joins) return from;
     }
     return -1;
   }
@@ -177,10 +220,13 @@ class Joiner {
   const GraphBody& graph_;
   const NodeGraph& g_;
   const Vec<std::int32_t>& kind_;
+  const std::uint64_t program_;
   const FunctionRef<bool(std::int32_t)> may_join_;
   const std::size_t count_;
   Vec<std::int32_t> line_of_, place_of_;  ///< per node; −1: of a sum
   Vec<std::int32_t> nodes_at_;            ///< per place
+  Vec<std::uint64_t> name_of_line_, name_of_place_;
+  HashMap<std::int32_t, std::uint64_t> name_of_kind_;
   Vec<Way> ways_;
   Vec<std::int32_t> way_of_;  ///< per operand; −1: none on which nodes join
   /// Per node the last operand that reads it on a way, and per operand the one before.
@@ -251,19 +297,25 @@ NodeGraph Joiner::joined(Vec<std::int32_t>& kind, std::int32_t& kinds) {
       continue;
     }
     const auto own = static_cast<std::int32_t>(c);
-    const std::size_t operands = g.operands.size(), wires = g.wires.size();
+    const std::size_t wires = g.wires.size();
+    Vec<Var> origins;  // of its operands: as they were recorded
     std::uint64_t h = members.size();
     for (std::int32_t n : members) {
       h = mixed(h, at(kind_[at(n)]));
-      for (Var v : g_.operands_of(n)) {
+      for (std::size_t i = 0; i < g_.operands_of(n).size(); ++i) {
+        const Var v = g_.operands_of(n)[i], recorded = equation(n).inputs[i];
         const Source& s = g.sources[at(v)];
         std::int32_t wire = -1 - s.output;
         if (s.kind != Source::Kind::node || s.node != own) {
-          // What all share is each an operand: others may have different ones in its places.
-          std::size_t k = s.kind == Source::Kind::shared ? g.operands.size() : operands;
-          while (k < g.operands.size() && g.operands[k] != v) ++k;
-          if (k == g.operands.size()) g.operands.push_back(v);
-          wire = static_cast<std::int32_t>(k - operands);
+          // What all share is each an operand: others may have different ones in its places. So is
+          // what is equal by chance, as of a word that comes twice.
+          std::size_t k = s.kind == Source::Kind::shared ? origins.size() : 0;
+          while (k < origins.size() && origins[k] != recorded) ++k;
+          if (k == origins.size()) {
+            g.operands.push_back(v);
+            origins.push_back(recorded);
+          }
+          wire = static_cast<std::int32_t>(k);
         }
         g.wires.push_back(wire);
         h = mixed(h, static_cast<std::uint64_t>(wire));
@@ -301,8 +353,8 @@ bool may_join(Op op) {
 }
 
 void join_nodes(const GraphBody& graph, NodeGraph& g, Vec<std::int32_t>& kind, std::int32_t& kinds,
-                FunctionRef<bool(std::int32_t)> may_join) {
-  joining::Joiner joiner(graph, g, kind, may_join);
+                std::uint64_t program, FunctionRef<bool(std::int32_t)> may_join) {
+  joining::Joiner joiner(graph, g, kind, program, may_join);
   if (joiner.run()) g = joiner.joined(kind, kinds);
 }
 

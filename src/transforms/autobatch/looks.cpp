@@ -13,6 +13,7 @@
 #include "../../trace/record/thread_state.hpp"
 #include "instances.hpp"
 #include "nodes.hpp"
+#include "numbering.hpp"
 #include "schedule.hpp"
 
 namespace vt::detail::autobatching {
@@ -138,6 +139,13 @@ class BatchLooks::Collector {
   Delta delta_;
 };
 
+BatchLooks::BatchLooks(Batching strategy, CallSite where, BatchStats& stats)
+    : strategy_(strategy), stats_(stats) {
+  joining_.any = strategy != Batching::none;
+  joining_.program = mixed(mixed(1, reinterpret_cast<std::uintptr_t>(where.file)),
+                           static_cast<std::uint64_t>(where.line));
+}
+
 const ValuePlace& BatchLooks::place_of(const Tensor& t) const {
   return places_[known_.at(t.node()) + static_cast<std::size_t>(t.output())];
 }
@@ -217,7 +225,7 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
 
   debug_check(delta.graph, "vt::autobatch");
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(delta.graph, strategy_ != Batching::none, delta.given.size());
+  const NodeGraph nodes = find_nodes(delta.graph, joining_, delta.given.size());
   Vec<std::size_t> kept;
   Vec<Var> wanted;
   for (std::size_t i = keep.size(); i-- > 0;) {
@@ -290,7 +298,7 @@ Delta BatchLooks::rest(std::span<const Tensor> results) {
 }
 
 std::vector<Tensor> BatchLooks::finish(Delta rest, std::span<const Tensor> results) {
-  const NodeGraph nodes = find_nodes(rest.graph, strategy_ != Batching::none, rest.given.size());
+  const NodeGraph nodes = find_nodes(rest.graph, joining_, rest.given.size());
   const std::vector<ValuePlace> places = emit(rest, nodes, rest.graph.outputs);
   std::vector<Tensor> all;
   std::size_t next = 0;

@@ -12,6 +12,7 @@
 #include "../../trace/record/looks.hpp"
 #include "../../trace/record/node.hpp"
 #include "emit.hpp"
+#include "nodes.hpp"
 
 namespace vt::detail::autobatching {
 
@@ -29,7 +30,8 @@ struct Delta {
 
 class BatchLooks final : public Looks {
  public:
-  BatchLooks(Batching strategy, BatchStats& stats) : strategy_(strategy), stats_(stats) {}
+  /// `where`: the line of the program that makes the batched function.
+  BatchLooks(Batching strategy, CallSite where, BatchStats& stats);
 
   /// Called by code that is recorded. An instance waits for the others first.
   std::vector<Tensor> values(std::span<const Tensor> tracers, CallSite where) override;
@@ -42,6 +44,8 @@ class BatchLooks final : public Looks {
   /// The results, after the scope has ended.
   std::vector<Tensor> finish(Delta rest, std::span<const Tensor> results);
 
+  Joining joining() const { return joining_; }
+
   InstanceRun* run = nullptr;  ///< the instances that take turns now
   double seconds = 0;          ///< spent on values
 
@@ -53,6 +57,7 @@ class BatchLooks final : public Looks {
   const ValuePlace& place_of(const Tensor& t) const;
 
   Batching strategy_;
+  Joining joining_;
   BatchStats& stats_;
   HashMap<const Tracer*, std::size_t> known_;  ///< where in places_ the results of a node begin
   std::vector<ValuePlace> places_;

@@ -2,9 +2,11 @@
 #include "nodes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "../../trace/ir/effects.hpp"
+#include "experience.hpp"
 #include "join.hpp"
 #include "numbering.hpp"
 
@@ -47,7 +49,8 @@ class Finder {
         shared_(g.avals.size(), false),
         kinds_(g.equations.size(), -1),
         sum_root_(g.equations.size(), false),
-        in_sum_(g.equations.size(), false) {
+        in_sum_(g.equations.size(), false),
+        list_(g.equations.size(), false) {
     out_.sources.resize(g.avals.size());
     out_.row_reads.resize(g.avals.size());
     out_.makers.resize(g.avals.size(), -1);
@@ -56,16 +59,18 @@ class Finder {
     for (std::size_t v = 0; v < g.avals.size(); ++v) same_[v] = static_cast<Var>(v);
   }
 
-  NodeGraph run(bool join) {
+  NodeGraph run(Joining joining) {
+    program_ = joining.program;
     number_values();
     find_shared();
+    find_lists();
     find_sums();
     make_nodes();
     make_kinds();
-    if (join)
-      join_nodes(g_, out_, kind_, kinds_of_nodes_, [&](std::int32_t n) {
+    if (joining.any)
+      join_nodes(g_, out_, kind_, kinds_of_nodes_, joining.program, [&](std::int32_t n) {
         const std::int32_t k = out_.equations_of(n)[0];
-        return may_join(equation(k).op) && !sum_root_[static_cast<std::size_t>(k)];
+        return may_join(equation(k).op) && !takes_any_number(n);
       });
     make_signatures();
     find_results();
@@ -245,6 +250,28 @@ class Finder {
            !any_of(e.outputs, [&](Var v) { return !small(v); });
   }
 
+  // Stacks, and what lies one behind the other: of as many as the minibatch happens to have.
+  void find_lists() {
+    constexpr std::size_t many = 16, most_told_apart = 63;
+    Vec<std::pair<std::size_t, std::uint64_t>> found;  // equations, and their lines
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
+      const Equation& e = g_.equations[k];
+      if (e.op != Op::concatenate || e.as<AxisParams>().axis != 0 || shared_[at(e.outputs[0])] ||
+          any_of(e.inputs, [&](Var v) { return g_.aval(v).shape != g_.aval(e.inputs[0]).shape; }))
+        continue;
+      const std::uint64_t line =
+          mixed(mixed(mixed(program_, reinterpret_cast<std::uintptr_t>(e.where.file)),
+                      static_cast<std::uint64_t>(e.where.line)),
+                hash_of(g_.aval(e.inputs[0])));
+      found.emplace_back(k, line);
+      if (program_ != 0)
+        Experience::all().add(line, std::uint64_t{1} << std::min(e.inputs.size(), most_told_apart));
+    }
+    for (const auto& [k, line] : found)
+      list_[k] = g_.equations[k].inputs.size() > many ||
+                 (program_ != 0 && std::popcount(Experience::all().add(line, 0)) > 1);
+  }
+
   // Chains and trees of additions whose partial sums nobody else reads, nor a value that is equal
   // to one: of equal equations the first alone is computed.
   void find_sums() {
@@ -257,6 +284,7 @@ class Finder {
       if (is_first(e))
         for (Var v : e.inputs) ++reads[at(same_[at(v)])];
     for (Var v : g_.outputs) reads[at(same_[at(v)])] += 2;
+    for (std::size_t k = 0; k < count; ++k) find_sum_of_list(k, reads);
     // The equation of a partial sum; −1: another value.
     const auto partial = [&](Var v) {
       const Var first = same_[at(v)];
@@ -295,8 +323,40 @@ class Finder {
       }
     }
   }
+  bool adds_an_axis(const Equation& e) const {
+    return (e.op == Op::reshape || e.op == Op::broadcast_in_dim) &&
+           g_.aval(e.inputs[0]).elements() == g_.aval(e.outputs[0]).elements();
+  }
+  // A list of which nothing is read but its sum is none.
+  void find_sum_of_list(std::size_t k, const Vec<std::int32_t>& reads) {
+    const Equation& e = g_.equations[k];
+    if (e.op != Op::reduce_sum || e.as<AxesParams>().axes != Axes{0} || shared_[at(e.outputs[0])])
+      return;
+    const Var all = same_[at(e.inputs[0])];
+    const std::int32_t list = out_.makers[at(all)];
+    const Aval& sum = g_.aval(e.outputs[0]);
+    if (list < 0 || !list_[static_cast<std::size_t>(list)] || reads[at(all)] != 1 ||
+        sum.dtype != g_.aval(all).dtype || size_of(sum.dtype) < 4)
+      return;
+    for (Var v : equation(list).inputs) {
+      const std::int32_t part = out_.makers[at(same_[at(v)])];
+      if (part < 0 || !adds_an_axis(equation(part)) ||
+          g_.aval(equation(part).inputs[0]).shape != sum.shape)
+        return;
+    }
+    sum_root_[k] = true;
+    in_sum_[static_cast<std::size_t>(list)] = true;
+    for (Var v : equation(list).inputs)
+      if (reads[at(same_[at(v)])] == 1)
+        in_sum_[static_cast<std::size_t>(out_.makers[at(same_[at(v)])])] = true;
+  }
   // In the order of recording.
   void add_terms(std::int32_t root) {
+    if (equation(root).op == Op::reduce_sum) {
+      for (Var v : equation(out_.makers[at(same_[at(equation(root).inputs[0])])]).inputs)
+        out_.operands.push_back(same_[at(equation(out_.makers[at(same_[at(v)])]).inputs[0])]);
+      return;
+    }
     Vec<Var> open{equation(root).inputs[1], equation(root).inputs[0]};
     while (!open.empty()) {
       const Var v = same_[at(open.back())];
@@ -339,7 +399,7 @@ class Finder {
       } else {
         for (std::size_t i = 0; i < e.inputs.size(); ++i) {
           out_.operands.push_back(same_[at(e.inputs[i])]);
-          out_.wires.push_back(static_cast<std::int32_t>(i));
+          if (!list_[k]) out_.wires.push_back(static_cast<std::int32_t>(i));
         }
       }
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
@@ -352,6 +412,10 @@ class Finder {
     out_.first_equation.push_back(static_cast<std::int32_t>(out_.equations.size()));
     out_.first_operand.push_back(static_cast<std::int32_t>(out_.operands.size()));
     out_.first_wire.push_back(static_cast<std::int32_t>(out_.wires.size()));
+  }
+  bool takes_any_number(std::int32_t node) const {
+    const auto k = static_cast<std::size_t>(out_.equations_of(node)[0]);
+    return sum_root_[k] || list_[k];
   }
   bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
   /// Is it passed once where all nodes of a kind have it as an operand? Small ones that are the
@@ -385,7 +449,7 @@ class Finder {
     const Vec<std::int32_t>& kind = kind_;
     const std::int32_t kinds = kinds_of_nodes_;
     const auto is_sum = [&](std::size_t n) {
-      return sum_root_[at(out_.equations_of(static_cast<std::int32_t>(n))[0])];
+      return takes_any_number(static_cast<std::int32_t>(n));
     };
 
     // Nodes whose large operands differ are of different signatures, where each is used often.
@@ -452,7 +516,7 @@ class Finder {
     s.node = static_cast<std::int32_t>(n);
     const std::span<const std::int32_t> equations = out_.equations_of(s.node);
     const Equation& e = equation(equations[0]);
-    s.kind = sum             ? Signature::Kind::sum
+    s.kind = sum ? list_[at(equations[0])] ? Signature::Kind::list : Signature::Kind::sum
              : has_effect(e) ? Signature::Kind::alone
                              : Signature::Kind::op;
     s.heavy =
@@ -478,10 +542,27 @@ class Finder {
     for (Var v : out_.operands) read(v);
     for (Var v : g_.outputs) read(v);
     for (Signature& s : out_.signatures) {
+      if (program_ != 0 && s.kind == Signature::Kind::op) add_results_read_before(s);
       std::int32_t next = 0;
       for (std::int32_t& r : s.result)
         if (r == 0) r = next++;
     }
+  }
+  // What is read in one minibatch is made in all that follow.
+  void add_results_read_before(Signature& s) const {
+    constexpr std::size_t most = 64;
+    s.name = program_;
+    for (std::int32_t k : out_.equations_of(s.node))
+      s.name = mixed(s.name, name_of(g_, equation(k)));
+    for (std::int32_t w : out_.wires_of(s.node))
+      s.name = mixed(s.name, static_cast<std::uint64_t>(w));
+    if (out_.equations_of(s.node).size() == 1) return;
+    std::uint64_t read = 0;
+    for (std::size_t i = 0; i < s.result.size() && i < most; ++i)
+      if (s.result[i] == 0) read |= std::uint64_t{1} << i;
+    read = Experience::all().add(s.name, read);
+    for (std::size_t i = 0; i < s.result.size() && i < most; ++i)
+      if (read >> i & 1) s.result[i] = 0;
   }
   static bool contains(const Vec<Var>& list, Var v) {
     return std::find(list.begin(), list.end(), v) != list.end();
@@ -489,6 +570,7 @@ class Finder {
 
   const GraphBody& g_;
   std::size_t shared_inputs_;
+  std::uint64_t program_ = 0;
   NodeGraph out_;
   Vec<Var> same_;            ///< per Var: the first one that is known to be equal
   Vec<bool> static_;         ///< per Var: made of inputs and numbers alone
@@ -501,7 +583,7 @@ class Finder {
   /// Per kind: an equation, and how many different shared values there are.
   Vec<std::int32_t> first_of_kind_, shared_of_kind_;
   Vec<bool> made_by_instances_;  ///< per kind: also of what is not made of inputs and numbers alone
-  Vec<bool> sum_root_, in_sum_;  ///< per equation
+  Vec<bool> sum_root_, in_sum_, list_;  ///< per equation
   struct Hashed {
     const Params* params = nullptr;
     std::uint64_t hash = 0;
@@ -512,8 +594,8 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(const GraphBody& g, bool join, std::size_t given) {
-  return finding::Finder(g, given).run(join);
+NodeGraph find_nodes(const GraphBody& g, Joining joining, std::size_t given) {
+  return finding::Finder(g, given).run(joining);
 }
 
 }  // namespace vt::detail::autobatching

@@ -32,6 +32,7 @@ struct Signature {
   enum class Kind : std::uint8_t {
     op,    ///< equations, of which none has effects
     sum,   ///< all operands added up, however many
+    list,  ///< all operands one behind the other along axis 0, however many
     alone  ///< has effects: in the order of recording, never batched
   } kind = Kind::op;
   std::int32_t node = -1;    ///< one that has it
@@ -39,6 +40,7 @@ struct Signature {
   Vec<std::int32_t> result;  ///< per result of the equations: its number among those that others
                              ///< than these equations read; −1: none does
   bool heavy = false;        ///< more than an element-wise op
+  std::uint64_t name = 0;    ///< for Experience: of program and equations; 0: there is none
 };
 
 /// An equation, or several that always follow one another.
@@ -81,8 +83,13 @@ struct NodeGraph {
   }
 };
 
-/// The last `given` inputs are values of single instances. `join`: equations that always follow one
-/// another are one node; else each is a node of its own.
-NodeGraph find_nodes(const GraphBody&, bool join, std::size_t given = 0);
+/// Which equations become one node.
+struct Joining {
+  bool any = true;  ///< those that always follow one another; else each is one of its own
+  /// Whose minibatch it is: what is alike in all of them is made alike; 0: of none
+  std::uint64_t program = 0;
+};
+/// The last `given` inputs are values of single instances.
+NodeGraph find_nodes(const GraphBody&, Joining, std::size_t given = 0);
 
 }  // namespace vt::detail::autobatching

@@ -50,7 +50,7 @@ void Walk::finish_results() {
       v = writer_.make(Op::add, {}, {v, writer_.number(a.dtype, 0)}, a);
       changed_ = true;
     }
-    if (!r.pattern) continue;
+    if (!r.pattern || r.plus) continue;
     const Var here = mask(r.pattern, a.shape), zero = writer_.number(a.dtype, 0);
     v = writer_.select(here, v, zero, a);
     changed_ = true;
@@ -345,6 +345,8 @@ void Walk::elementwise(Equation e) {
   Axes axes;
   for (Var v : tangents) axes = sparsity::united(axes, varied(v));
   give(e, p, union_of(tangents, out.shape), std::move(axes));
+  reach_[at(e.outputs[0])].plus =
+      e.op == Op::add && any_of(tangents, [&](Var v) { return reach(v).plus; });
   const bool holes = has_holes(e.outputs[0]);
   if (holes && linearity != Linearity::linear) {
     Var& other = e.inputs[reach(e.inputs[0]).linear ? 1 : 0];

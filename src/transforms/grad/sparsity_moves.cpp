@@ -234,8 +234,13 @@ void Walk::counted(Equation e) {
     give(e, shared(std::move(bits[k])), masks[k], Axes::first(aval(e.outputs[k]).shape.rank()), k);
   // Which rows are read differs from minibatch to minibatch. Those of which nothing comes stay +0,
   // so that nothing is compiled for a mask of them, and sums of rows remain sums.
-  if (e.op == Op::rows || e.op == Op::rows_add) append(std::move(e));
-  else append_masked(std::move(e));
+  if (e.op == Op::rows || e.op == Op::rows_add) {
+    for (Var v : e.outputs)
+      reach_[at(v)].plus = none_of(e.inputs, [&](Var in) { return has_holes(in); });
+    append(std::move(e));
+  } else {
+    append_masked(std::move(e));
+  }
 }
 
 // ---- indices ------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ struct Reach {
   bool zero = false;             ///< it does not, and is the number 0
   bool positive = false;         ///< … a finite number above 0, of which −0 stays −0
   SparsityPattern pattern = {};  ///< of a linear one
+  bool plus = false;             ///< … that is +0 where nothing reaches, and not −0
   /// … whose mask the Graph computes: `pattern` is what it may be at most
   bool computed = false;
   Axes varied = {};  ///< the axes that the computed mask may vary along
@@ -39,8 +40,8 @@ struct Reach {
 
   friend bool operator==(const Reach& a, const Reach& b) {
     return a.linear == b.linear && a.zero == b.zero && a.positive == b.positive &&
-           a.computed == b.computed && a.varied == b.varied && same(a.pattern, b.pattern) &&
-           same(a.elements, b.elements);
+           a.plus == b.plus && a.computed == b.computed && a.varied == b.varied &&
+           same(a.pattern, b.pattern) && same(a.elements, b.elements);
   }
   static bool same(const SparsityPattern& a, const SparsityPattern& b) {
     return a == b || (a && b && *a == *b);

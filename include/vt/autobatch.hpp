@@ -27,6 +27,17 @@ struct AutobatchOptions {
   Batching strategy = Batching::agenda;
 };
 
+/// Nodes that can run together: operations of one line of the program on operands of these shapes.
+struct BatchKind {
+  /// "tanh", or of what always follows one another the first and the last: "dot_general … tanh";
+  /// the name of a vt::function; "sum" and "list" (stack, concatenate) of any number of operands
+  std::string what;
+  std::string operands;  ///< "f32[16] f32[16,16]"
+  std::string line;      ///< of the first: "tagger.cpp:12"
+  std::uint64_t nodes = 0;
+  std::uint64_t groups = 0;  ///< what they ran as
+};
+
 /// What the last call of an autobatch function on this thread did.
 struct BatchStats {
   /// operations and calls that were recorded, but for those that all instances share; under a
@@ -42,6 +53,9 @@ struct BatchStats {
   std::uint64_t rows_moved = 0, rows_in_place = 0;
   double record_seconds = 0, schedule_seconds = 0, emit_seconds = 0;
   std::vector<std::string> unbatched;  ///< operations that run one by one, with their lines
+  std::vector<BatchKind> kinds;        ///< those that ran as most groups first
+  /// of all threads since the call began: what it gives may be computed later
+  std::uint64_t kernels_compiled = 0;
 };
 BatchStats batch_stats();
 /// Whether BatchStats::least is computed from now on, by this thread: it takes nodes × signatures.

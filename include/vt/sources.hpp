@@ -343,6 +343,7 @@
 #include "../../src/transforms/autobatch/autobatch.cpp"
 #include "../../src/transforms/autobatch/graphs.cpp"
 #include "../../src/transforms/autobatch/instances.cpp"
+#include "../../src/transforms/autobatch/kinds.cpp"
 #include "../../src/transforms/autobatch/looks.cpp"
 #include "../../src/transforms/control.cpp"
 #include "../../src/transforms/dataset/dataset.cpp"

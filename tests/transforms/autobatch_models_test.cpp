@@ -1,6 +1,7 @@
 // autobatch on taggers and trees: every strategy gives what the same code gives by itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -363,6 +364,123 @@ TEST(AutobatchModels, ALongSumIsOneGroup) {
   const Tensor x = vt::arange(1000).astype(vt::f32);
   EXPECT_NEAR(batched(x).item<double>(), vt::sum(vt::sin(x)).item<double>(), 1e-3);
   EXPECT_LE(vt::batch_stats().groups, 3u);
+}
+
+// Stacks of any number of rows are moved, and their sums added up; the statistics name what runs.
+TEST(AutobatchModels, ListsOfAnyLengthAndWhatTheStatisticsSayOfThem) {
+  const Tensor x = random_of({40, 5}, 1, vt::f64), w = random_of({5}, 2, vt::f64);
+  const auto of = [&](const Tensor& p, const std::vector<int>& lengths) {
+    std::vector<Tensor> all;
+    for (const int n : lengths) {
+      std::vector<Tensor> rows;
+      for (int k = 0; k < n; ++k) rows.push_back(vt::tanh(x[k] * p));
+      all.push_back(vt::sum(vt::sum(vt::stack(rows), 0) * p));
+      all.push_back(vt::logsumexp(vt::concatenate(rows)));
+    }
+    return vt::sum(vt::stack(all));
+  };
+  const auto batched = vt::autobatch(of);
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{{3, 1, 7, 2}, {1}, {4, 4, 30}, {5, 6, 8, 9, 10}}) {
+    const auto [a, b] = vt::value_and_grad(of)(w, lengths);
+    const auto [v, g] = vt::value_and_grad(batched)(w, lengths);
+    EXPECT_NEAR(v.item<double>(), a.item<double>(), 1e-12);
+    EXPECT_LT(vt::max(vt::abs(g - b)).item<double>(), 1e-12);
+  }
+  const std::vector<int> last{5, 6, 8};
+  batched(w, last).eval();
+  const vt::BatchStats stats = vt::batch_stats();
+  std::uint64_t nodes = 0, groups = 0;
+  for (const vt::BatchKind& k : stats.kinds) nodes += k.nodes, groups += k.groups;
+  EXPECT_EQ(nodes, stats.cells);
+  EXPECT_EQ(groups, stats.groups);
+  const auto kind = [&](std::string_view what, std::string_view operands) {
+    return std::find_if(stats.kinds.begin(), stats.kinds.end(), [&](const vt::BatchKind& k) {
+      return k.what.rfind(what, 0) == 0 && k.operands.rfind(operands, 0) == 0;
+    });
+  };
+  const auto sums = kind("sum", "f64[5]"), rows = kind("mul … ", "f64[5] f64[5]");
+  ASSERT_NE(sums, stats.kinds.end());
+  EXPECT_EQ(sums->nodes, 3u);
+  EXPECT_EQ(sums->line.rfind("autobatch_models_test.cpp:", 0), 0u) << sums->line;
+  ASSERT_NE(rows, stats.kinds.end());
+  EXPECT_EQ(rows->nodes, 8u);  // equal ones are computed once
+  for (const double x : {0.25, 0.5}) batched(w * x, last).eval();
+  EXPECT_EQ(vt::batch_stats().kernels_compiled, 0u);
+}
+
+TEST(AutobatchModels, DrawsAreOfOneKindInF64Too) {
+  const auto of = [](const Tensor& w) {
+    Tensor sum = vt::zeros({}, vt::f64);
+    for (int i = 0; i < 24; ++i) {
+      const Tensor key = vt::random::fold_in(vt::random::key(3), i),
+                   x = vt::random::normal(key, {4}, vt::f64) * w;
+      sum += vt::sum(x * x) + vt::sum(vt::random::exponential(key, {4}, vt::f64));
+      sum += vt::random::categorical(key, x).astype(vt::f64);
+    }
+    return sum;
+  };
+  const Tensor w = random_of({4}, 1, vt::f64);
+  const auto [a, b] = vt::value_and_grad(of)(w);
+  const auto [v, g] = vt::value_and_grad(vt::autobatch(of))(w);
+  EXPECT_NEAR(v.item<double>(), a.item<double>(), 1e-10);
+  EXPECT_LT(vt::max(vt::abs(g - b)).item<double>(), 1e-10);
+  EXPECT_LE(vt::batch_stats().groups, 30u);  // not one for each draw
+}
+
+// Trees of modules, large enough that their Graph is not interpreted.
+struct Module {
+  int kind = 0, word = 0;
+  std::unique_ptr<Module> left, right;
+};
+std::unique_ptr<Module> random_modules(int count, std::mt19937& random) {
+  auto m = std::make_unique<Module>();
+  m->kind = static_cast<int>(random() % 3);
+  m->word = static_cast<int>(random() % 11);
+  if (count < 3) return m;
+  const int left = 1 + static_cast<int>(random() % static_cast<unsigned>(count - 2));
+  m->left = random_modules(left, random);
+  m->right = random_modules(count - 1 - left, random);
+  return m;
+}
+Tensor attention(const Module& m, const Parameters& p, const Tensor& memory) {
+  const auto over = [&](const Tensor& query) {
+    return vt::softmax(vt::matmul(memory, vt::tanh(vt::matmul(query, p.forward.input))));
+  };
+  if (!m.left) return over(p.words[m.word]);
+  const Tensor a = attention(*m.left, p, memory), b = attention(*m.right, p, memory);
+  if (m.kind == 0) return a * b;
+  if (m.kind == 1) return vt::maximum(a, b);
+  return over(vt::matmul(a, memory) + vt::matmul(b, memory) * p.words[m.word]);
+}
+
+TEST(AutobatchModels, GradientsOfLargeGraphsWithoutAutobatchAreBatchedToo) {
+  constexpr int width = 32, rows = 12;
+  Parameters p = parameters(width, vt::f32);
+  p.forward.input = random_of({width, width}, 5, vt::f32);
+  const Tensor memory = random_of({40, rows, width}, 6, vt::f32).eval();
+  std::mt19937 random(7);
+  std::uint64_t late = 0;
+  for (int k = 0; k < 8; ++k) {
+    std::vector<std::unique_ptr<Module>> all;
+    for (int i = 0; i < 40; ++i)
+      all.push_back(random_modules(3 + static_cast<int>(random() % 12), random));
+    const auto of = [&](const Parameters& q) {
+      Tensor sum = 0.0f;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        sum += vt::sum(attention(*all[i], q, memory[static_cast<std::int64_t>(i)]));
+      return sum;
+    };
+    const std::uint64_t before = kernels_compiled();
+    const auto [v, g] = vt::value_and_grad(of)(p);
+    vt::eval(v, g);
+    if (k >= 4) late += kernels_compiled() - before;
+    if (k % 4 != 0) continue;
+    const auto [a, b] = vt::value_and_grad(vt::autobatch(of))(p);
+    EXPECT_NEAR(v.item<double>(), a.item<double>(), 1e-3);
+    expect_close(g, b, 1e-3);
+  }
+  if (p.words.device() == vt::cpu()) EXPECT_LE(late, 8u);  // by itself a Graph has some 50
 }
 
 TEST(AutobatchModels, EffectsKeepTheirOrder) {

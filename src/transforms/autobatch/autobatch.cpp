@@ -1,16 +1,19 @@
 // autobatch: recording a function, and emitting it as batched calls.
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <vt/autobatch.hpp>
+#include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/state.hpp"
 #include "emit.hpp"
+#include "kinds.hpp"
 #include "looks.hpp"
 #include "nodes.hpp"
 #include "schedule.hpp"
@@ -23,6 +26,8 @@ namespace autobatching {
 
 struct ThreadStats {
   BatchStats last;
+  KindCounts kinds;
+  std::uint64_t compiled_before = 0;
   bool least = false;
 };
 ThreadStats& thread_stats() {
@@ -40,6 +45,8 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
                                    const AutobatchOptions& options, CallSite where) {
   using namespace autobatching;
   BatchStats stats;
+  KindCounts kinds;
+  const std::uint64_t compiled_before = vt::stats().kernels_compiled;
   double last = seconds();
   const auto lap = [&] {
     const double now = seconds();
@@ -47,7 +54,7 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
   };
   Vec<StateUpdate> updates;
   const FlatFunction loud = [&](std::span<const Tensor>) { return f(); };
-  BatchLooks looks(options.strategy, where, stats);
+  BatchLooks looks(options.strategy, where, stats, kinds);
   std::vector<Tensor> results;
   std::optional<Recorded> recorded;
   Delta rest;
@@ -69,6 +76,8 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
     apply_updates(updates, std::span<const Tensor>(results).subspan(own));
     results.resize(own);
     thread_stats().last = std::move(stats);
+    thread_stats().kinds = std::move(kinds);
+    thread_stats().compiled_before = compiled_before;
   };
   if (!recorded) {
     results = looks.finish(std::move(rest), results);
@@ -82,6 +91,7 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
   stats.cells += nodes.nodes.size();
   stats.groups += schedule.groups();
   stats.signatures += nodes.signatures.size();
+  kinds.add(recorded->graph, nodes, schedule);
   stats.schedule_seconds += lap();
   if (thread_stats().least) stats.least = least_groups(nodes);
   lap();
@@ -93,7 +103,14 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
 
 }  // namespace detail
 
-BatchStats batch_stats() { return detail::autobatching::thread_stats().last; }
+BatchStats batch_stats() {
+  const detail::autobatching::ThreadStats& all = detail::autobatching::thread_stats();
+  BatchStats stats = all.last;
+  stats.kinds = all.kinds.list();
+  const std::uint64_t compiled = vt::stats().kernels_compiled;  // less, where they were reset
+  stats.kernels_compiled = compiled - std::min(compiled, all.compiled_before);
+  return stats;
+}
 void measure_least_groups(bool wanted) { detail::autobatching::thread_stats().least = wanted; }
 
 }  // namespace vt

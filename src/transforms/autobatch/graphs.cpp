@@ -16,7 +16,9 @@ namespace graph_batching {
 // So many nodes a kind and a batch there are at least, on average.
 constexpr std::size_t least_alike = 8;
 // A kind of node that has not run before is compiled; a batch is a call.
-constexpr double seconds_to_compile = 20e-3, seconds_of_batch = 3e-6;
+constexpr double seconds_to_compile = 10e-3, seconds_of_batch = 3e-6;
+// What Graphs of the same lines of a program had in common goes for all that follow.
+constexpr std::uint64_t all_of_these = 1;
 // The rows of a batch lie side by side, and live until all of them have been read.
 constexpr std::size_t most_bytes_of_batch = 256 << 20;
 
@@ -53,7 +55,7 @@ std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds) {
   using namespace graph_batching;
   // Most chains are told without more work.
   if (has_effects(graph) || graph.equations.size() < 2 * depth_of(graph)) return std::nullopt;
-  const NodeGraph nodes = find_nodes(graph, {});
+  const NodeGraph nodes = find_nodes(graph, {.program = all_of_these});
   if (nodes.recorded < least_alike * nodes.signatures.size()) return std::nullopt;
   NodeSchedule schedule = schedule_nodes(nodes, Batching::agenda);
   if (nodes.recorded < least_alike * schedule.groups() ||

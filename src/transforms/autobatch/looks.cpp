@@ -139,8 +139,8 @@ class BatchLooks::Collector {
   Delta delta_;
 };
 
-BatchLooks::BatchLooks(Batching strategy, CallSite where, BatchStats& stats)
-    : strategy_(strategy), stats_(stats) {
+BatchLooks::BatchLooks(Batching strategy, CallSite where, BatchStats& stats, KindCounts& kinds)
+    : strategy_(strategy), stats_(stats), kinds_(kinds) {
   joining_.any = strategy != Batching::none;
   joining_.program = mixed(mixed(1, reinterpret_cast<std::uintptr_t>(where.file)),
                            static_cast<std::uint64_t>(where.line));
@@ -273,6 +273,7 @@ std::vector<ValuePlace> BatchLooks::emit(const Delta& delta, const NodeGraph& no
   stats_.cells += nodes.nodes.size();
   stats_.groups += schedule.groups();
   stats_.signatures += nodes.signatures.size();
+  kinds_.add(delta.graph, nodes, schedule);
   stats_.schedule_seconds += lap();
   std::vector<ValuePlace> places = emit_places(delta.graph, nodes, std::move(schedule),
                                                delta.inputs, delta.given, wanted, stats_);

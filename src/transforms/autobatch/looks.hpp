@@ -12,6 +12,7 @@
 #include "../../trace/record/looks.hpp"
 #include "../../trace/record/node.hpp"
 #include "emit.hpp"
+#include "kinds.hpp"
 #include "nodes.hpp"
 
 namespace vt::detail::autobatching {
@@ -31,7 +32,7 @@ struct Delta {
 class BatchLooks final : public Looks {
  public:
   /// `where`: the line of the program that makes the batched function.
-  BatchLooks(Batching strategy, CallSite where, BatchStats& stats);
+  BatchLooks(Batching strategy, CallSite where, BatchStats& stats, KindCounts& kinds);
 
   /// Called by code that is recorded. An instance waits for the others first.
   std::vector<Tensor> values(std::span<const Tensor> tracers, CallSite where) override;
@@ -59,6 +60,7 @@ class BatchLooks final : public Looks {
   Batching strategy_;
   Joining joining_;
   BatchStats& stats_;
+  KindCounts& kinds_;
   HashMap<const Tracer*, std::size_t> known_;  ///< where in places_ the results of a node begin
   std::vector<ValuePlace> places_;
   HashMap<ValueOfNode, Tensor> answers_;  ///< to looks; pointers to their elements may be held

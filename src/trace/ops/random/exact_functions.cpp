@@ -3,10 +3,14 @@
 
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numbers>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "../../numerics/special_tables.hpp"
+#include "../../record/node.hpp"
 #include "../support/element_functions.hpp"
 
 namespace vt::detail::exact {
@@ -66,14 +70,48 @@ Tensor erf_inv_value(const Tensor& x) {
   return where(equal(abs(x), 1.0), x * infinity, x * ratio);
 }
 
+/// What has been recorded of a function for operands of a shape: calls with one body and one rule
+/// are equal, for autobatch, too, and recorded at once.
+class Recordings {
+ public:
+  using Key = std::pair<Tensor (*)(const Tensor&), Shape>;
+  static Recordings& all() {
+    static auto* const all = new Recordings;  // functions may be recorded while the process ends
+    return *all;
+  }
+  ParamsRef find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, params] : recordings_)
+      if (known == key) return params;
+    return {};
+  }
+  void add(Key key, ParamsRef params) {
+    const std::lock_guard lock(mutex_);
+    if (recordings_.size() == most) recordings_.erase(recordings_.begin());
+    recordings_.emplace_back(std::move(key), std::move(params));
+  }
+
+ private:
+  static constexpr std::size_t most = 64;
+  std::mutex mutex_;
+  std::vector<std::pair<Key, ParamsRef>> recordings_;
+};
+
 /// An equation whose derivative is `slope` of operand and value.
 Tensor with_derivative(Tensor (*f)(const Tensor&),
                        Tensor (*slope)(const Tensor& x, const Tensor& value), const Tensor& x) {
+  Recordings& recordings = Recordings::all();
+  const Recordings::Key key{f, x.shape()};
+  if (current_level() > 0 || is_tracer(x))
+    if (ParamsRef known = recordings.find(key)) return emit(Op::custom_jvp, known, {x}, {});
   const FlatFunction value = [f](Leaves in) -> Tensors { return {f(in[0])}; };
   const auto slopes = [slope](std::size_t, Leaves in, const Tensor& at) {
     return slope(in[0], at);
   };
-  return element_functions::with_slopes(value, slopes, std::span<const Tensor>(&x, 1), {});
+  Tensor made = element_functions::with_slopes(value, slopes, std::span<const Tensor>(&x, 1), {});
+  const Node* const n = made.node();
+  if (n->op == Op::custom_jvp && n->inputs.size() == 1) recordings.add(key, n->params);
+  return made;
 }
 
 }  // namespace exact_parts

@@ -21,7 +21,7 @@ struct CompileOptions {
   int level = host_target().level;  ///< LLVM's code generation level
   /// The short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant
   /// motion, clean the blocks; of modules with counting loops also bounds of counters, and values
-  /// handed from iteration to iteration.
+  /// handed from iteration to iteration. At level 0 the first two, where there are many choices.
   bool passes = true;
 };
 

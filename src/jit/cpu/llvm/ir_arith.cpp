@@ -322,6 +322,7 @@ Value IrBuilder::select(Value mask, Value on_true, Value on_false) {
   // that: as a whole vector, beyond the end of the array. Frozen, it is loaded by itself.
   const bool apart =
       target_.vector_bytes == 32 && r.simd_lanes == 1 && is_float(r.dtype) && !r.pointer;
+  choices_ += r.simd_lanes == 1;
   r.ref = llvm_.BuildSelect(
       builder_, mask.ref, apart ? llvm_.BuildFreeze(builder_, r.ref, "") : r.ref, on_false.ref, "");
   if (on_true.buffer != on_false.buffer) r.buffer = -1;

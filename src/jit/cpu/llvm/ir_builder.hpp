@@ -138,6 +138,8 @@ class IrBuilder {
   };
   Local declare_local(const std::string& name, Vec<Value> args, Vec<Value> results);
   bool has_locals() const { return has_locals_; }
+  /// How often select() was called for single values.
+  int choices() const { return choices_; }
   Vec<Value> call_local(const Local&, const Vec<Value>& args);
   /// Between functions: `body` gets the arguments and gives the results.
   void define_local(const Local&, FunctionRef<Vec<Value>(const Vec<Value>&)> body);
@@ -368,6 +370,7 @@ class IrBuilder {
   Vec<int> number_roles_;
   Vec<Value> number_values_;
   bool counting_loops_ = false, has_locals_ = false;
+  int choices_ = 0;
   std::unique_ptr<LineTable> lines_;  // of the function that is open; none if nobody wants them
   std::string diagnostics_;           // what LLVM reported through the context
 };

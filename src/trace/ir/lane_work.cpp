@@ -40,6 +40,9 @@ double of_op(const GraphBody& g, const Equation& e) {
     case Family::spectral:
     case Family::order: return in * std::log2(in + 2);
     case Family::reduce: return std::max(moved, in);
+    case Family::index:  // what is updated is written over its operand
+      if (e.op == Op::dynamic_update_slice) return elements(g, e.inputs[1]);
+      return is_scatter(e.op) ? elements(g, e.inputs[2]) : moved;
     default: return moved;
   }
 }

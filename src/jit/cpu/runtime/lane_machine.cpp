@@ -22,9 +22,13 @@ using Storage = FlowGraph::Storage;
 using Exit = FlowGraph::Exit;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// States of the lanes under way stay in the caches, but for arrays that loops write row by row.
-constexpr std::size_t bytes_of_places = std::size_t{64} << 20, bytes_of_rows = 4 * bytes_of_places;
-constexpr std::int64_t most_places = 4096, least_places = 8;
+/// States of the lanes under way stay in a core's own cache, but for arrays that loops write row by
+/// row. More places are of use where a block reads so much that lanes share that many should be
+/// there: that takes as long as `shared_to_states` bytes of states. None take more memory than
+/// `most_bytes`.
+constexpr std::size_t bytes_of_places = std::size_t{2} << 20, most_bytes = std::size_t{64} << 20,
+                      most_bytes_with_rows = 4 * most_bytes, shared_to_states = 4;
+constexpr std::int64_t most_places = 4096, some_places = 64, least_places = 8;
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes == 4) std::memcpy(to, from, 4);
   else if (bytes == 1) *to = *from;
@@ -53,6 +57,14 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
     if (flow_.slots[s].storage != FlowGraph::Storage::state) continue;
     place_bytes_ += flow_.slots[s].aval.bytes();
     if (by_rows[s]) row_bytes_ += flow_.slots[s].aval.bytes();
+  }
+  for (const FlowGraph::Block& b : flow_.blocks) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < b.reads.size(); ++i)
+      if (b.in_body[i] && b.reads[i].index < 0 &&
+          flow_.slots[lane_machine::at(b.reads[i].slot)].storage == FlowGraph::Storage::shared)
+        bytes += b.reads[i].bytes;
+    shared_bytes_ = std::max(shared_bytes_, bytes);
   }
   counters_ = lane_counters(counted_blocks(flow_));
   if (!dump_folder().empty()) {
@@ -85,12 +97,17 @@ const LaneMachine::Code& LaneMachine::code() const {
 
 std::int64_t LaneMachine::places() const {
   using namespace lane_machine;
+  const auto of = [](std::size_t all, std::size_t place) {
+    return static_cast<std::int64_t>(all / std::max<std::size_t>(place, 1));
+  };
+  const std::size_t own = place_bytes_ - row_bytes_;
   std::int64_t most = lane_options().places;
   if (most <= 0)
-    most = std::clamp(static_cast<std::int64_t>(std::min(
-                          bytes_of_places / std::max<std::size_t>(place_bytes_ - row_bytes_, 1),
-                          bytes_of_rows / std::max<std::size_t>(place_bytes_, 1))),
-                      least_places, most_places);
+    most = std::clamp(
+        std::max(some_places, of(std::max(bytes_of_places, shared_to_states * shared_bytes_), own)),
+        least_places,
+        std::clamp(std::min(of(most_bytes, own), of(most_bytes_with_rows, place_bytes_)),
+                   least_places, most_places));
   return std::min(most, lanes_.count);
 }
 

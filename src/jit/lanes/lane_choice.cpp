@@ -7,6 +7,7 @@
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
+#include "../regions/register_kernel.hpp"
 #include "flow_graph.hpp"
 
 namespace vt::detail {
@@ -23,11 +24,9 @@ bool may_part(const Equation& e) {
 /// if `count` lanes share what a block costs once. docs/internals/control-flow.md has the
 /// measurements.
 double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
-  double values = 0, bytes = 0, most_work = 0;
+  double values = 0, most_work = 0;
   const auto moves = [&](const FlowGraph::Place& p) {
-    if (flow.slots[static_cast<std::size_t>(p.slot)].storage == FlowGraph::Storage::shared) return;
-    ++values;
-    bytes += static_cast<double>(p.bytes);
+    values += flow.slots[static_cast<std::size_t>(p.slot)].storage != FlowGraph::Storage::shared;
   };
   for (const FlowGraph::Block& b : flow.blocks) {
     for (const FlowGraph::Place& p : b.reads) moves(p);
@@ -36,22 +35,23 @@ double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
   }
   const auto blocks = static_cast<double>(flow.blocks.size());
   values /= blocks;
-  bytes /= blocks;
-  if(getenv("DBG_SHOW")) fprintf(stderr,"values %g bytes %g work %g blocks %g\n",values,bytes,most_work,blocks);
   return 10 + 1.2 * values - 0.0115 * most_work - (760 + 47 * values) / static_cast<double>(count);
 }
 
 }  // namespace lane_choice
 
 // Queues cost more than groups where there is nothing expensive to wait for, or nobody.
-bool lanes_part(const Equation& e) {
+bool lanes_part(const Equation& e, std::int64_t frame) {
   const auto& p = e.as<BatchedCallParams>();
   if (!lane_choice::may_part(e)) return false;
   if (p.schedule == LaneSchedule::hybrid) return true;
   if (p.lanes.count == 1) return false;
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
-  return lane_choice::cost_of_queues(flow_graph(p.body, mapped), p.lanes.count) < 0;
+  const FlowGraph flow = flow_graph(p.body, mapped);
+  if (calls_recursion(*p.body) && recursions_in_registers(e, frame))
+    return any_of(flow.blocks, [](const FlowGraph::Block& b) { return b.work >= heavy_work; });
+  return lane_choice::cost_of_queues(flow, p.lanes.count) < 0;
 }
 
 // A recursion in groups is a step of the host for each call.

@@ -39,7 +39,7 @@ struct Pass {
 constexpr Pass groups{"group_lanes", [](Work& w) {
                         const bool host = w.target.fuse.on_host;
                         w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
-                          return host ? lanes_part(e) || lanes_in_registers(e, w.target.frame)
+                          return host ? lanes_part(e, w.target.frame) || lanes_in_registers(e, w.target.frame)
                                       : lanes_part_on_device(e);
                         });
                       }};

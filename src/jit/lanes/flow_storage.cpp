@@ -77,9 +77,10 @@ class Finisher {
     return live_[at(d_.functions[at(b.callee)].entry)][at(parameter)];
   }
 
-  /// Which values a block needs from before, and which of its equations, for what is alive behind.
+  /// Which values a block needs from before, and which of its equations and loads, for what is
+  /// alive behind.
   struct Needs {
-    Flags before, equations;
+    Flags before, equations, loads;
   };
   Needs needs_of(const FlowDraft::Block& b) const {
     Flags need = live_behind(b);
@@ -107,6 +108,7 @@ class Finisher {
         if (u.equation == static_cast<int>(k)) need[at(u.positions)] = true;
     }
     for (const FlowDraft::Load& l : b.loads) {
+      n.loads.push_back(need[at(l.value)]);
       if (!need[at(l.value)]) continue;
       need[at(l.value)] = false;
       need[at(l.array)] = true;
@@ -380,9 +382,12 @@ class Finisher {
     Making m;
     m.var.assign(d_.values.size(), -1);
     m.read_of.assign(d_.values.size(), -1);
-    for (const FlowDraft::Load& l : b.loads)
+    for (std::size_t k = 0; k < b.loads.size(); ++k) {
+      const FlowDraft::Load& l = b.loads[k];
+      if (!needs.loads[k]) continue;
       m.read_of[at(l.value)] =
           read(m, place(l.array, l.index, d_.values[at(l.value)].aval.bytes(), l.elements));
+    }
     Vec<bool> made(d_.values.size()), loaded(d_.values.size());
     for (const FlowDraft::Load& l : b.loads) loaded[at(l.value)] = true;
     for (std::size_t k = 0; k < b.equations.size(); ++k) {

@@ -294,12 +294,12 @@ TEST(LaneCalls, LargeArraysAreWrittenInPlace) {
       }};
   for (const Update& update : updates) {
     const auto f = [&](Tensor count) {
-      const auto [i, rows, before] = vt::while_loop(
-          [&](Tensor i, Tensor, Tensor) { return i < count; },
-          [&](Tensor i, Tensor rows, Tensor) {
-            return std::tuple(i + 1, update(vt::meeting(rows), i), rows[i]);
-          },
-          std::tuple(vt::tensor(0), start, vt::zeros({10}, vt::f64)));
+      const auto [i, rows, before] =
+          vt::while_loop([&](Tensor i, Tensor, Tensor) { return i < count; },
+                         [&](Tensor i, Tensor rows, Tensor) {
+                           return std::tuple(i + 1, update(vt::meeting(rows), i), rows[i]);
+                         },
+                         std::tuple(vt::tensor(0), start, vt::zeros({10}, vt::f64)));
       return vt::concatenate({vt::reshape(rows, {-1}), before});
     };
     std::vector<double> wanted;

@@ -320,8 +320,7 @@ TEST(RecursionRegisters, ComplexNumbers) {
   expect_calls_itself(-1, inside, vt::tensor(3.0));
   EXPECT_EQ(vt::jit(inside)(vt::tensor(3.0)).item<double>(), 2.0 * (9 + 4 + 1));
   vt::Recursive<Tensor(Tensor, Tensor, Tensor)> orbit("orbit", [&](Tensor n, Tensor z, Tensor c) {
-    return vt::cond(
-        n > 0, [&] { return orbit(n - 1, z * z + c, c) + z * 0.5; }, [&] { return z; });
+    return vt::cond(n > 0, [&] { return orbit(n - 1, z * z + c, c) + z * 0.5; }, [&] { return z; });
   });
   const auto plain = [](int n, std::complex<double> c) {
     std::complex<double> z = c, sum = 0;

@@ -17,7 +17,8 @@ struct FlowDraft {
   struct Copy {
     int to, from;
   };
-  /// value ← array[index], or array itself, or the elements at these positions; array[index] ← value
+  /// value ← array[index], or array itself, or the elements at these positions; array[index] ←
+  /// value
   struct Load {
     int value, array, index;
     bool elements = false;

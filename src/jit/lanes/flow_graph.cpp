@@ -3,18 +3,14 @@
 #include "flow_graph.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <utility>
-#include <vector>
-
-#include <vt/ops.hpp>
-#include <vt/tensor.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
-#include "../../trace/record/scope.hpp"
 #include "flow_draft.hpp"
 
 namespace vt::detail {
@@ -281,8 +277,7 @@ class Builder {
     if (e.op == Op::scatter_add && (d == DType::f16 || d == DType::bf16 || d == DType::bool_))
       return false;
     return (e.op == Op::dynamic_update_slice || e.op == Op::scatter || e.op == Op::scatter_add) &&
-           !is_complex(d) &&
-           is_few_of_many(g.aval(updated(e)), g.aval(e.inputs[0]), in[0]);
+           !is_complex(d) && is_few_of_many(g.aval(updated(e)), g.aval(e.inputs[0]), in[0]);
   }
   /// Is it made by an equation of this block, all of it?
   bool makes(int v) const {
@@ -298,12 +293,24 @@ class Builder {
   int all_positions(const Shape& shape) {
     for (const auto& [known, v] : all_positions_)
       if (known == shape) return v;
-    const GraphBody g = closed(record(
-        [&](std::span<const Tensor>) {
-          return std::vector<Tensor>{
-              reshape(arange(1, shape.elements() + 1).astype(vt::i32), shape)};
-        },
-        {}, {.kind = ScopeKind::branch, .transform = "vt::vmap"}));
+    GraphBody g;
+    const Aval row(DType::i32, Shape{shape.elements()});
+    const auto emit = [&](Op op, ParamsRef params, std::initializer_list<Var> inputs,
+                          const Aval& made) {
+      Equation e;
+      e.op = op;
+      e.params = std::move(params);
+      for (Var v : inputs) e.inputs.push_back(v);
+      e.outputs.push_back(g.fresh(made));
+      g.equations.push_back(std::move(e));
+      return g.equations.back().outputs[0];
+    };
+    const Var from_zero = emit(Op::iota, make_params(IotaParams{row, 0}), {}, row);
+    const Var one =
+        emit(Op::full, make_params(FullParams{Scalar(1).converted(DType::i32), row}), {}, row);
+    const Var from_one = emit(Op::add, ParamsRef{}, {from_zero, one}, row);
+    g.outputs.push_back(
+        emit(Op::reshape, make_params(ShapeParams{shape}), {from_one}, Aval(DType::i32, shape)));
     Values of(g.avals.size(), -1);
     for (const Equation& e : g.equations) {
       Values in;
@@ -326,8 +333,8 @@ class Builder {
     }
     return there;
   }
-  /// Positions of the elements that `there` reads of its operand. `skipped`: operands of `in` behind
-  /// the array that it has not.
+  /// Positions of the elements that `there` reads of its operand. `skipped`: operands of `in`
+  /// behind the array that it has not.
   int positions(Equation there, const Values& in, int skipped, const Shape& shape) {
     GraphBody g;
     Values values;

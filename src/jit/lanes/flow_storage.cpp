@@ -214,9 +214,8 @@ class Finisher {
             return any_of(wanted, [&](const auto& w) { return w.first == v || w.second == v; });
           };
           const std::size_t before = wanted.size();
-          const bool known = any_of(wanted, [&](const auto& w) {
-            return w.first == c.to && w.second == c.from;
-          });
+          const bool known =
+              any_of(wanted, [&](const auto& w) { return w.first == c.to && w.second == c.from; });
           if (!known && (is_part(c.to) || is_part(c.from))) want(c.to, c.from);
           grew = grew || wanted.size() > before;
         }

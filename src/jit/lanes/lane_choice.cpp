@@ -7,7 +7,6 @@
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
-#include "../regions/register_kernel.hpp"
 #include "flow_graph.hpp"
 
 namespace vt::detail {
@@ -41,7 +40,7 @@ double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
 }  // namespace lane_choice
 
 // Queues cost more than groups where there is nothing expensive to wait for, or nobody.
-bool lanes_part(const Equation& e, std::int64_t frame) {
+bool lanes_part(const Equation& e, FunctionRef<bool()> compiled_in_groups) {
   const auto& p = e.as<BatchedCallParams>();
   if (!lane_choice::may_part(e)) return false;
   if (p.schedule == LaneSchedule::hybrid) return true;
@@ -49,7 +48,7 @@ bool lanes_part(const Equation& e, std::int64_t frame) {
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
   const FlowGraph flow = flow_graph(p.body, mapped);
-  if (calls_recursion(*p.body) && recursions_in_registers(e, frame))
+  if (calls_recursion(*p.body) && compiled_in_groups())
     return any_of(flow.blocks, [](const FlowGraph::Block& b) { return b.work >= heavy_work; });
   return lane_choice::cost_of_queues(flow, p.lanes.count) < 0;
 }

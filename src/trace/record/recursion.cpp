@@ -89,9 +89,8 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
   RecursiveFamily& family = *source.family;
   const std::size_t before = family.functions.size();
   // In real numbers it is the user's own.
-  RecursiveFunction& made =
-      family.add(key.transform() == "real" ? source.name
-                                           : source.name + "." + std::string(key.transform()));
+  RecursiveFunction& made = family.add(
+      key.transform() == "real" ? source.name : source.name + "." + std::string(key.transform()));
   made.max_depth = source.max_depth;
   made.effects = effects;
   made.remembers = source.remembers || key.transform() == "pull";

@@ -2,8 +2,10 @@
 // schedule of lanes. perf/lanes/README.md says what they are. Prints a line of JSON a row.
 //
 // Usage: bench_lanes [--rows REGEX] [--most LANES] [--repeat TIMES]
-//   ROW: nuts_logistic/CHAINS, nuts_gaussian/CHAINS/TRAJECTORIES, fibonacci, kd_tree, each with a
-//   schedule behind a slash: nuts_logistic/100/groups
+//   ROW: nuts_logistic/CHAINS, nuts_gaussian/CHAINS/TRAJECTORIES, fibonacci, kd_tree, and in turns
+//   fibonacci/LANES, kd_tree/LANES, nuts_small/CHAINS, eight_schools/CHAINS, orbits/LANES,
+//   row_writes/ELEMENTS/LANES, saved_rows/ROWS/LANES, each with a schedule behind a slash:
+//   nuts_logistic/100/groups
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -92,6 +94,39 @@ void rows(const std::string& name, const std::string& unit, const Lane& lane, co
   const auto alone = vt::jit(lane);
   row(name, "one_by_one", unit, [&] { return one(alone); });
 }
+
+/// Schedules in turns, so that a slow second of the machine hits all of them: what there is to
+/// choose from for few lanes and for many. `run(f)` as above.
+template <class Lane, class All>
+void turns(const std::string& name, const std::string& unit, const Lane& lane, const All& run) {
+  using Mapped = decltype(vt::jit(vt::vmap(lane, {.schedule = vt::LaneSchedule::groups})));
+  struct Turn {
+    const char* who;
+    Mapped lanes;
+    double best;
+  };
+  std::vector<Turn> all;
+  double units = 0;
+  for (const Schedule& s : schedules) {
+    if (!wanted(name, s.name)) continue;
+    all.push_back({s.name, vt::jit(vt::vmap(lane, {.schedule = s.schedule})), 1e300});
+    run(all.back().lanes);
+    vt::wait_compiled();
+    units = run(all.back().lanes);
+  }
+  const double begin = now();
+  for (int k = 0; k < 5 * options.repeat && (k == 0 || now() - begin < 2); ++k)
+    for (Turn& t : all) {
+      const double start = now();
+      run(t.lanes);
+      t.best = std::min(t.best, now() - start);
+    }
+  for (const Turn& t : all)
+    std::cout << "{\"name\": \"" << name << "\", \"who\": \"vt_" << t.who << "\", \"unit\": \""
+              << unit << "\", \"value\": " << units / t.best << ", \"units\": " << units << "}"
+              << std::endl;
+}
+constexpr int few_and_many[] = {1, 16, 64, 1000};
 
 // --- the No-U-Turn Sampler -----------------------------------------------------------------------
 
@@ -243,6 +278,121 @@ void nuts_gaussian() {
   }
 }
 
+/// Ten dimensions, neighbours correlated.
+struct SmallGaussian {
+  static constexpr std::size_t size = 10;
+  static constexpr double step_size = 0.15;
+  Tensor precision;
+
+  SmallGaussian() {
+    std::vector<double> all(size * size);
+    for (std::size_t i = 0; i < size; ++i) {
+      all[i * size + i] = 1 + 0.2 * static_cast<double>(i % 5);
+      if (i > 0) all[i * size + i - 1] = all[(i - 1) * size + i] = -0.3;
+    }
+    precision = as_floats(all, {size, size});
+  }
+  Tensor operator()(const Tensor& x) const { return -0.5 * vt::dot(x, vt::matmul(precision, x)); }
+};
+/// Effects of coaching in eight schools, Rubin 1981, Estimation in Parallel Randomized Experiments:
+/// their mean, the logarithm of their deviation and, not centred, the effects.
+struct EightSchools {
+  static constexpr std::size_t size = 10;
+  static constexpr double step_size = 0.2;
+  Tensor effects = vt::tensor({28.f, 8.f, -3.f, 7.f, -1.f, 1.f, 18.f, 12.f}),
+         deviations = vt::tensor({15.f, 10.f, 16.f, 11.f, 9.f, 11.f, 10.f, 18.f});
+
+  Tensor operator()(const Tensor& x) const {
+    const Tensor own = vt::slice_in_dim(x, 2, 10), school = x[0] + vt::exp(x[1]) * own;
+    return -0.5 * (vt::sum(vt::square((effects - school) / deviations)) + vt::sum(vt::square(own)) +
+                   vt::square(x[0] / 5.0f) + vt::square(x[1]));
+  }
+};
+template <class Model>
+void small_nuts(const std::string& name, const Model& model) {
+  const nuts::Sampler sampler(model, {.step_size = Model::step_size});
+  for (const int chains : few_and_many) {
+    const Tensor starts =
+        as_floats(spread_numbers(static_cast<std::size_t>(chains) * 10, 4), {chains, 10});
+    const Tensor keys = vt::random::split(vt::random::key(6), chains).eval();
+    turns(
+        name + "/" + std::to_string(chains), "gradients/s",
+        [&](Tensor key, Tensor start) { return sampler.chain(key, start * 0.3f, 5); },
+        [&](const auto& all) { return gradients_of(all(keys, starts)); });
+  }
+}
+
+// --- arrays that loops write by rows -------------------------------------------------------------
+
+// An element of an array in each iteration of a loop in a loop, and nothing expensive.
+void row_writes() {
+  for (const std::int64_t size : {16, 256, 2047, 2048, 100'000})
+    for (const int lanes : few_and_many) {
+      if (size * lanes > 20'000'000) continue;
+      const auto f = [=](Tensor count) {
+        const auto inner = [=](Tensor i, Tensor rows) {
+          return vt::while_loop([=](Tensor j, Tensor) { return j < i % 5; },
+                                [=](Tensor j, Tensor rows) {
+                                  return std::pair(j + 1,
+                                                   vt::index_update(rows, (3 * i + j) % size,
+                                                                    rows[(i + j) % size] + 1.0f));
+                                },
+                                std::pair(vt::tensor(0), rows))
+              .second;
+        };
+        return vt::sum(
+            vt::while_loop([=](Tensor i, Tensor) { return i < count; },
+                           [=](Tensor i, Tensor rows) { return std::pair(i + 1, inner(i, rows)); },
+                           std::pair(vt::tensor(0), vt::zeros({size}, vt::f32)))
+                .second);
+      };
+      const Tensor counts = (20 + vt::arange(lanes) * 7 % 60).eval();
+      turns("row_writes/" + std::to_string(size) + "/" + std::to_string(lanes), "lanes/s", f,
+            [&](const auto& all) {
+              all(counts).eval();
+              return static_cast<double>(lanes);
+            });
+    }
+}
+
+// A loop that saves what an expensive loop inside of it gives, as a row.
+void saved_rows() {
+  constexpr std::int64_t size = 50;
+  std::vector<double> weights = perf::numbers<double>(size * size, 9);
+  for (double& w : weights) w /= std::sqrt(double{size} / 3);
+  const Tensor matrix = as_floats(weights, {size, size});
+  for (const std::int64_t rows : {10, 100, 1000})
+    for (const int lanes : few_and_many) {
+      if (rows * lanes > 200'000) continue;
+      const auto f = [=](Tensor count, Tensor start) {
+        const auto inner = [=](Tensor i, Tensor x) {
+          return vt::while_loop([=](Tensor j, Tensor) { return j < (7 * i + count) % 4; },
+                                [=](Tensor j, Tensor x) {
+                                  return std::pair(j + 1, vt::tanh(vt::matmul(matrix, x)));
+                                },
+                                std::pair(vt::tensor(0), x))
+              .second;
+        };
+        const auto saved =
+            vt::while_loop([=](Tensor i, Tensor, Tensor) { return i < count; },
+                           [=](Tensor i, Tensor x, Tensor saved) {
+                             const Tensor next = inner(i, x);
+                             return std::tuple(i + 1, next, vt::index_update(saved, i, next));
+                           },
+                           std::tuple(vt::tensor(0), start, vt::zeros({rows, size}, vt::f32)));
+        return vt::sum(std::get<2>(saved));
+      };
+      const Tensor counts = (10 + vt::arange(lanes) * 7 % 9).eval();
+      const Tensor starts =
+          as_floats(spread_numbers(static_cast<std::size_t>(lanes) * size, 4), {lanes, size});
+      turns("saved_rows/" + std::to_string(rows) + "/" + std::to_string(lanes), "lanes/s", f,
+            [&](const auto& all) {
+              all(counts, starts).eval();
+              return static_cast<double>(lanes);
+            });
+    }
+}
+
 // --- other recursions ----------------------------------------------------------------------------
 
 void fibonacci() {
@@ -270,6 +420,11 @@ void fibonacci() {
         for (int i = 0; i < few; ++i) one(vt::tensor(n[i])).eval();
         return few_calls;
       });
+  for (const int some : few_and_many)
+    turns("fibonacci/" + std::to_string(some), "lanes/s", fib, [&](const auto& all) {
+      all(vt::slice_in_dim(all_n, 0, some)).eval();
+      return static_cast<double>(some);
+    });
   row("fibonacci", "plain", "calls/s", [&] {
     volatile int sum = 0;
     for (int times = 0; times < 10; ++times)
@@ -331,11 +486,50 @@ void kd_tree() {
         for (int i = 0; i < few; ++i) one(q[i]).eval();
         return static_cast<double>(few);
       });
+  for (const int some : few_and_many)
+    turns("kd_tree/" + std::to_string(some), "queries/s", nearest, [&](const auto& all) {
+      all(vt::slice_in_dim(q, 0, some)).eval();
+      return static_cast<double>(some);
+    });
   row("kd_tree", "plain", "queries/s", [&] {
     volatile int sum = 0;
     for (int i = 0; i < queries; ++i) sum = sum + tree.nearest(&all_queries[3 * i]);
     return static_cast<double>(queries);
   });
+}
+
+// z² + c again and again, once of a complex number and once of two real ones.
+void orbits() {
+  using Parts = std::pair<Tensor, Tensor>;
+  vt::Recursive<Tensor(Tensor, Tensor, Tensor)> complex("complex");
+  complex = [&](Tensor n, Tensor z, Tensor c) {
+    return vt::cond(
+        n > 0, [&] { return complex(n - 1, z * z + c, c) + z * 0.5f; }, [&] { return z; });
+  };
+  vt::Recursive<Parts(Tensor, Parts, Parts)> real("real");
+  real = [&](Tensor n, Parts z, Parts c) {
+    return vt::cond(
+        n > 0,
+        [&] {
+          const auto& [x, y] = z;
+          const auto [re, im] = real(n - 1, {x * x - y * y + c.first, 2 * x * y + c.second}, c);
+          return Parts{re + 0.5f * x, im + 0.5f * y};
+        },
+        [&] { return z; });
+  };
+  for (const int lanes : few_and_many) {
+    const Tensor n = (5 + vt::arange(lanes) % 11).eval();
+    const Tensor x = (vt::arange(lanes, vt::f32) * 5e-4f - 0.3f).eval();
+    const Tensor y = (x * 0.0f + 0.1f).eval(), z = vt::complex(x, y).eval();
+    turns("orbits/" + std::to_string(lanes), "lanes/s", complex, [&](const auto& all) {
+      all(n, z, z).eval();
+      return static_cast<double>(lanes);
+    });
+    turns("orbits_of_pairs/" + std::to_string(lanes), "lanes/s", real, [&](const auto& all) {
+      vt::eval(all(n, Parts{x, y}, Parts{x, y}));
+      return static_cast<double>(lanes);
+    });
+  }
 }
 
 void parse(int count, char** arguments) {
@@ -359,6 +553,11 @@ int main(int count, char** arguments) try {
   kd_tree();
   nuts_logistic();
   nuts_gaussian();
+  small_nuts("nuts_small", SmallGaussian());
+  small_nuts("eight_schools", EightSchools());
+  orbits();
+  row_writes();
+  saved_rows();
   return 0;
 } catch (const std::exception& e) {
   std::cerr << e.what() << "\n";

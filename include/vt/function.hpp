@@ -16,8 +16,8 @@ class Named {
   Named(std::string name, F f, CallSite where)
       : f_(std::move(f)),
         where_(where),
-        cache_(std::make_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {
-  }
+        cache_(std::make_shared<detail::FunctionCache>(std::move(name), "vt::function",
+                                                       std::nullopt, where)) {}
 
   /// f(arguments…), as one equation. Numbers for Tensor parameters are Tensors, as with jit.
   template <class... A>
@@ -56,7 +56,7 @@ Named<F> function(std::string name, F f, CallSite where = CallSite::here()) {
 
 /// Options of Recursive.
 struct RecursionOptions {
-  /// how many calls may wait for each other's results; running deeper is an error
+  /// how many calls may wait for each other's results, at least 1; running deeper is an error
   Param<int> max_depth = 1000;
 };
 
@@ -74,7 +74,7 @@ class Recursive;
 /// Tensors of other shapes or with other static values is another function. Capture it by
 /// reference, as above: a function that holds a copy of itself is never freed.
 /// Throws: Error where every branch calls, where results differ in type, where it runs too deep,
-/// where it assigns variables.
+/// where it assigns variables, where max_depth is less than 1.
 template <class R, class... A>
 class Recursive<R(A...)> {
   using Check = detail::CallCheck<R(const A&...), std::decay_t<A>...>;

@@ -141,7 +141,7 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
   std::string lack;
   try {
     if (has_complex(graph)) {
-      const auto real = lower_complex(group_lanes(graph));
+      const auto real = lower_complex(graph);
       if (!real) return std::make_shared<InterpretedGraph>(graph);
       return program_of(*real, b, owned);
     }
@@ -283,8 +283,7 @@ std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int devic
   if (has_batched_calls(graph))
     return compile_for_device(without_batched_calls(graph), device, donated);
   if (!has_complex(graph)) return cuda_executable(graph, device, donated);
-  if (const auto real = lower_complex(group_lanes(graph)))
-    return cuda_executable(*real, device, donated);
+  if (const auto real = lower_complex(graph)) return cuda_executable(*real, device, donated);
   return std::make_shared<HostDetour>(host_executable(graph), vt::cuda(device));
 }
 

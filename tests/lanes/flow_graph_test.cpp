@@ -131,6 +131,71 @@ TEST(FlowGraphs, BlocksGrowWithTheFunctionsNotWithTheCalls) {
   }
 }
 
+// --- large arrays --------------------------------------------------------------------------------
+
+// A loop writes a row of an array of 8 KB and reads another one; the array is what a block moves
+// as a whole only where the loop begins.
+TEST(FlowGraphs, LargeArraysAreUpdatedInPlace) {
+  const auto f = [](bool adds, std::int64_t size) {
+    return [=](std::span<const Tensor> in) {
+      const auto rows = std::get<1>(vt::while_loop(
+          [&](Tensor i, Tensor) { return i < in[0]; },
+          [&](Tensor i, Tensor rows) {
+            const Tensor x = vt::meeting(vt::tanh(rows[i]));
+            return std::pair(i + 1, adds ? vt::index_add(rows, (i + 1) % size, x)
+                                         : vt::index_update(rows, (i + 1) % size, x));
+          },
+          std::pair(vt::tensor(0), vt::zeros({size, 4}, vt::f64))));
+      return std::vector<Tensor>{rows};
+    };
+  };
+  for (const bool adds : {false, true}) {
+    const FlowGraph large = flow_of(f(adds, 256), {integer});
+    std::size_t whole = 0, elements = 0, picked = 0;
+    for (const FlowGraph::Block& b : large.blocks) {
+      for (const FlowGraph::Write& w : b.writes) {
+        whole += !w.to.elements && w.to.bytes >= 8192;
+        elements += w.to.elements && w.adds == adds;
+      }
+      for (const FlowGraph::Place& r : b.reads) {
+        picked += r.elements;
+        EXPECT_LT(r.bytes, 8192u) << large.str();
+      }
+    }
+    EXPECT_EQ(whole, 1u) << large.str();
+    EXPECT_EQ(elements, 1u) << large.str();
+    EXPECT_EQ(picked, 1u) << large.str();
+    // One that is small is moved as a whole.
+    const FlowGraph small = flow_of(f(adds, 8), {integer});
+    for (const FlowGraph::Block& b : small.blocks)
+      for (const FlowGraph::Write& w : b.writes) EXPECT_FALSE(w.to.elements) << small.str();
+  }
+}
+
+// What is needed as it was before is not written over.
+TEST(FlowGraphs, ArraysThatAreStillNeededAreCopied) {
+  const FlowGraph flow = flow_of(
+      [](std::span<const Tensor> in) {
+        const auto [i, rows, before] = vt::while_loop(
+            [&](Tensor i, Tensor, Tensor) { return i < in[0]; },
+            [&](Tensor i, Tensor rows, Tensor) {
+              const Tensor x = vt::meeting(i.astype(vt::f64));
+              return std::tuple(i + 1, vt::index_update(rows, i, x), rows);
+            },
+            std::tuple(vt::tensor(0), vt::zeros({500}, vt::f64), vt::ones({500}, vt::f64)));
+        return std::vector<Tensor>{rows, before};
+      },
+      {integer});
+  for (const FlowGraph::Block& b : flow.blocks)
+    for (const FlowGraph::Write& w : b.writes)
+      if (w.to.elements) {
+        const bool copies = vt::detail::any_of(b.writes, [](const FlowGraph::Write& o) {
+          return !o.to.elements && o.to.bytes == 4000;
+        });
+        EXPECT_TRUE(copies) << flow.str();
+      }
+}
+
 // --- the order of blocks -------------------------------------------------------------------------
 
 /// Lane 0 goes once through a block of its own, all others for long through the first one.

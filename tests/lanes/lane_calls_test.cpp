@@ -241,6 +241,74 @@ TEST(LaneCalls, ScansThatReadAndGiveRows) {
   expect_lanes(f, wanted, trips, xs);
 }
 
+// Writes of rows count as rows: nothing here is worth waiting for, however long the array is.
+TEST(LaneCalls, RowWritesAreNotHeavy) {
+  if (!has_machine()) GTEST_SKIP() << "no queues here";
+  for (const std::int64_t size : {2047, 2048, 20'000}) {
+    const auto f = [=](Tensor count) {
+      const auto [i, rows] = vt::while_loop(
+          [&](Tensor i, Tensor) { return i < count; },
+          [&](Tensor i, Tensor rows) {
+            const auto [j, inner] = vt::while_loop(
+                [&](Tensor j, Tensor) { return j < i % 3; },
+                [&](Tensor j, Tensor rows) {
+                  return std::pair(j + 1, vt::index_add(rows, (7 * i + j) % size, rows[j] + 1.0));
+                },
+                std::pair(vt::tensor(0), rows));
+            return std::pair(i + 1, inner);
+          },
+          std::pair(vt::tensor(0), vt::zeros({size}, vt::f64)));
+      return vt::sum(rows);
+    };
+    vt::reset_lane_stats();
+    const auto all = vt::jit(vt::vmap(f));
+    const Tensor counts = vt::arange(30) % 11;
+    all(counts).eval();
+    all(counts).eval();
+    EXPECT_TRUE(vt::lane_stats().blocks.empty()) << size << "\n" << vt::lane_stats().str();
+  }
+}
+
+// Arrays of some KB in loops whose lanes part, written in all ways: over rows and columns, several
+// elements at a time, out of range, into one that is needed again.
+TEST(LaneCalls, LargeArraysAreWrittenInPlace) {
+  const Tensor counts = vt::tensor({5, 0, 12, 1, 9});
+  const Tensor start = vt::reshape(vt::arange(400, vt::f64), {40, 10}) * 0.01;
+  using Update = Tensor (*)(const Tensor& rows, const Tensor& i);
+  const Update updates[] = {
+      [](const Tensor& rows, const Tensor& i) {
+        return vt::index_update(rows, i * 5, rows[i] + 1.0);  // the last ones are out of range
+      },
+      [](const Tensor& rows, const Tensor& i) { return vt::index_add(rows, i % 40, rows[i + 1]); },
+      [](const Tensor& rows, const Tensor& i) {
+        return vt::dynamic_update_slice(rows, vt::ones({3, 2}, vt::f64) * i.astype(vt::f64),
+                                        {i * 4, i});
+      },
+      [](const Tensor& rows, const Tensor& i) {
+        const Tensor at = vt::stack({i, i, i + 2});  // one of them twice
+        return vt::index_add(rows, at, vt::ones({3, 10}, vt::f64) * 0.25);
+      },
+      [](const Tensor& rows, const Tensor& i) {
+        const Tensor next = vt::index_update(rows, i, rows[39 - i] * 2.0);
+        return vt::index_update(next, i + 1, next[i] + vt::mean(next));
+      }};
+  for (const Update& update : updates) {
+    const auto f = [&](Tensor count) {
+      const auto [i, rows, before] =
+          vt::while_loop([&](Tensor i, Tensor, Tensor) { return i < count; },
+                         [&](Tensor i, Tensor rows, Tensor) {
+                           return std::tuple(i + 1, update(vt::meeting(rows), i), rows[i]);
+                         },
+                         std::tuple(vt::tensor(0), start, vt::zeros({10}, vt::f64)));
+      return vt::concatenate({vt::reshape(rows, {-1}), before});
+    };
+    std::vector<double> wanted;
+    for (int lane = 0; lane < 5; ++lane)
+      for (const double v : numbers(f(counts[lane]))) wanted.push_back(v);
+    expect_lanes(f, wanted, counts);
+  }
+}
+
 TEST(LaneCalls, TooDeepInOneLane) {
   vt::Recursive<Tensor(Tensor)> down("down", {.max_depth = 50});
   down = [&](Tensor n) {

@@ -111,7 +111,7 @@ class Program {
   // Sums that are zero but for rounding decide nothing: branches compare with another number.
   void step(Recording& r) const {
     const Tensor a = r.choose.of(r.pool);
-    const int kind = r.choose.below(12);
+    const int kind = r.choose.below(15);
     const bool may_call = r.calls_left > 0;
     switch (kind) {
       case 0:
@@ -192,9 +192,55 @@ class Program {
         const Tensor key = vt::random::fold_in(vt::random::key(seed_), r.n + r.calls);
         return r.pool.push_back(vt::tanh(a + vt::random::uniform(key, a.shape(), vt::f64)));
       }
+      case 11: return r.pool.push_back(rows(r, a, false));
+      case 12: return r.pool.push_back(rows(r, a, true));
+      case 13: {  // complex numbers
+        const Tensor z = vt::complex(a, r.choose.of(r.pool) * 0.5);
+        const Tensor w = r.choose.below(2) ? z * z : vt::exp(z * 0.3);
+        return r.pool.push_back(vt::tanh(vt::real(w) - vt::imag(w)));
+      }
       default: break;
     }
     r.pool.push_back(simple(r.choose, r.pool));
+  }
+
+  // A loop that writes some elements of an array in each iteration, and reads others; arrays are
+  // larger and smaller than what is worth writing in place. Lanes leave at different times.
+  Tensor rows(Recording& r, const Tensor& a, bool with_complex) const {
+    constexpr std::int64_t sizes[] = {5, 127, 128, 129, 300};
+    const std::int64_t size = sizes[r.choose.below(5)];
+    const int kind = r.choose.below(5), last = 1 + r.choose.below(3);
+    const bool reads_all = r.choose.below(3) == 0, keeps_old = r.choose.below(3) == 0;
+    const Tensor start = vt::mean(a), n = r.n;
+    const auto number = [&](Tensor x) { return with_complex ? vt::complex(x, x * 0.5) : x; };
+    const auto real = [&](Tensor x) { return with_complex ? vt::real(x) - vt::imag(x) : x; };
+    const auto [steps, value, all, old] = vt::while_loop(
+        [&](Tensor i, Tensor v, Tensor, Tensor) { return (i < n + last) & (v < 0.87); },
+        [&](Tensor i, Tensor v, Tensor all, Tensor old) {
+          const Tensor at = (3 * i + n) % size;
+          Tensor next;
+          switch (kind) {
+            case 0: next = vt::index_update(all, at, number(v)); break;
+            case 1: next = vt::index_add(all, at, number(v)); break;
+            case 2:
+              next = vt::dynamic_update_slice(all, number(vt::stack({v, v * 0.5})), {at});
+              break;
+            case 3:  // one after the other, the second one out of the first
+              next = vt::index_update(all, at, number(v));
+              next = vt::index_update(next, (at + 1) % size, next[at] * 0.5);
+              break;
+            default:  // several, some of them the same
+              next = vt::index_add(all, vt::stack({at, at, vt::zeros_like(at)}),
+                                   number(vt::stack({v, v * 0.5, 0.1 + v})));
+          }
+          Tensor read = real(next[(at + i) % size]) + real(all[at]);
+          if (reads_all) read = read + vt::mean(real(next));
+          return std::tuple(i + 1, vt::sin(v + 0.3 * read), next, keeps_old ? all : old);
+        },
+        std::tuple(Tensor(0), start, number(vt::zeros({size}, vt::f64) + 0.1),
+                   number(vt::zeros({size}, vt::f64))));
+    return vt::tanh(a + value + real(all[n % size]) + vt::mean(real(all)) + vt::mean(real(old)) +
+                    0.01 * steps.astype(vt::f64));
   }
 
   std::uint64_t seed_;

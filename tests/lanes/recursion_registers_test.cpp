@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -306,17 +307,47 @@ TEST(RecursionRegisters, ReadsWhatFunctionsCapture) {
   EXPECT_EQ(vt::jit(walk(same, other))(vt::tensor(30)).item<int>(), 7);
 }
 
-TEST(RecursionRegisters, ComplexBodiesStayOnTheHost) {
-  Unary f("f", [&](Tensor n) {
+// As pairs of real numbers, whether calls hand them on or not.
+TEST(RecursionRegisters, ComplexNumbers) {
+  Unary inside("inside", [&](Tensor n) {
     return vt::cond(
         n <= 0.0, [] { return 0.0; },
         [&] {
           const Tensor z = vt::complex(n, n);
-          return vt::imag(z * z) + f(n - 1.0);
+          return vt::imag(z * z) + inside(n - 1.0);
         });
   });
-  expect_host_steps(f, vt::tensor(3.0));
-  EXPECT_EQ(vt::jit(f)(vt::tensor(3.0)).item<double>(), 2.0 * (9 + 4 + 1));
+  expect_calls_itself(-1, inside, vt::tensor(3.0));
+  EXPECT_EQ(vt::jit(inside)(vt::tensor(3.0)).item<double>(), 2.0 * (9 + 4 + 1));
+  vt::Recursive<Tensor(Tensor, Tensor, Tensor)> orbit("orbit", [&](Tensor n, Tensor z, Tensor c) {
+    return vt::cond(n > 0, [&] { return orbit(n - 1, z * z + c, c) + z * 0.5; }, [&] { return z; });
+  });
+  const auto plain = [](int n, std::complex<double> c) {
+    std::complex<double> z = c, sum = 0;
+    for (; n > 0; --n) sum += z * 0.5, z = z * z + c;
+    return sum + z;
+  };
+  const std::vector<int> n{0, 1, 5, 9, 3, 12, 2, 7, 4, 11, 6, 8, 10, 0, 3, 5, 1};
+  const std::complex<double> c(-0.3, 0.2);
+  const Tensor all_c = vt::broadcast_to(vt::tensor(c), {static_cast<std::int64_t>(n.size())});
+  const Tensor all_n = vt::tensor(n);
+  expect_calls_itself(17, vt::vmap(orbit), all_n, all_c, all_c);
+  const auto lanes = vt::jit(vt::vmap(orbit));
+  for (int call = 0; call < 2; ++call) {
+    const Tensor got = lanes(all_n, all_c, all_c);
+    for (std::size_t i = 0; i < n.size(); ++i)
+      EXPECT_LT(std::abs(got[i].item<std::complex<double>>() - plain(n[i], c)), 1e-14) << i;
+  }
+  const Tensor slope = vt::jit(vt::grad([&](Tensor x) {
+    return vt::real(orbit(vt::tensor(5), vt::complex(x, x * 0.1), vt::tensor(c)));
+  }))(vt::tensor(0.4));
+  const double h = 1e-6;
+  const auto at = [&](double x) {
+    std::complex<double> z(x, x * 0.1), sum = 0;
+    for (int k = 5; k > 0; --k) sum += z * 0.5, z = z * z + c;
+    return (sum + z).real();
+  };
+  EXPECT_NEAR(slope.item<double>(), (at(0.4 + h) - at(0.4 - h)) / (2 * h), 1e-8);
 }
 
 TEST(RecursionRegisters, HalfPrecisionAsTheInterpreter) {

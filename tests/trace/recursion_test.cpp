@@ -363,6 +363,35 @@ TEST(Recursion, Depth) {
   EXPECT_EQ(vt::jit(far)(vt::tensor(400)).item<int>(), 400);
 }
 
+TEST(Recursion, MaxDepthIsAtLeastOne) {
+  for (const int depth : {0, -3})
+    expect_error(vt::ErrorKind::value,
+                 "vt::Recursive: shallow is given max_depth " + std::to_string(depth) +
+                     ", which must be at least 1",
+                 [&] { Unary("shallow", [](Tensor n) { return n; }, {.max_depth = depth}); });
+  Unary one("one", [](Tensor n) { return n; }, {.max_depth = 1});
+  EXPECT_EQ(one(vt::tensor(3)).item<int>(), 3);
+}
+
+// The interpreter takes a part of the stack for each call, compiled code hardly any.
+TEST(Recursion, DeepEagerCallsGoOnToCompiledCode) {
+  if (vt::default_device().kind == vt::Device::Kind::cuda)
+    GTEST_SKIP() << "there each call is a step of the host, and so deep there are none";
+  constexpr int depth = 50'000;
+  Unary count(
+      "count",
+      [&](Tensor n) { return vt::cond(n > 0, [&] { return count(n - 1) + 1; }, [] { return 0; }); },
+      {.max_depth = 1 << 20});
+  if (vt_test::forced_backend() == "interpreter") {
+    expect_error(vt::ErrorKind::value, "vt::Recursive: count calls itself ",
+                 [&] { count(vt::tensor(depth)).eval(); });
+    return;
+  }
+  EXPECT_EQ(count(vt::tensor(depth)).item<int>(), depth);
+  EXPECT_EQ(vt::vmap(count)(vt::tensor({depth, 3})).to_vector<int>(), (std::vector{depth, 3}));
+  EXPECT_EQ(count(vt::tensor(depth + 1)).item<int>(), depth + 1) << "and when it is seen again";
+}
+
 TEST(Recursion, NothingOwnsItself) {
   std::weak_ptr<const void> family;
   {

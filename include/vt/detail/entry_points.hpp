@@ -207,8 +207,9 @@ void bring(std::span<const Tensor> results, std::span<const ResultPlace> places,
 /// What one named function records, by signature. Any thread may use it.
 class FunctionCache {
  public:
-  /// `kind`: "vt::function", for messages. `max_depth`: of recursion.
-  FunctionCache(std::string name, const char* kind, int max_depth, CallSite);
+  /// `kind`: "vt::function", for messages. `max_depth`: of recursion, where it may recur.
+  /// Throws: Error(value) if the name is empty or max_depth is less than 1.
+  FunctionCache(std::string name, const char* kind, std::optional<int> max_depth, CallSite);
   ~FunctionCache();
   /// The results of a call, as one equation. Arguments as of JitCache::call.
   SmallVec<Tensor, 4> call(std::span<const Tensor> arguments, const StaticKey& key,

@@ -17,17 +17,25 @@ struct FlowDraft {
   struct Copy {
     int to, from;
   };
-  /// value ← array[index], or array itself; array[index] ← value
+  /// value ← array[index], or array itself, or the elements at these positions; array[index] ←
+  /// value
   struct Load {
     int value, array, index;
+    bool elements = false;
   };
   struct Store {
     int array, value, index;
+  };
+  /// An equation of a block that gives a large array with some elements overwritten. If nothing
+  /// reads that array afterwards, its memory is the result's.
+  struct Update {
+    int equation, positions;
   };
   struct Block {
     int function = 0;
     Vec<Load> loads;          ///< first
     Vec<Equation> equations;  ///< on values
+    Vec<Update> updates;      ///< in the order of the equations
     Vec<Copy> copies;         ///< after them, all at once
     Vec<Copy> arguments;      ///< … to the callee's parameters
     Vec<Store> stores;        ///< likewise

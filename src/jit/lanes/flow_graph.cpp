@@ -3,6 +3,7 @@
 #include "flow_graph.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
@@ -20,6 +21,10 @@ namespace flow_build {
 constexpr std::int64_t most_elements_of_code = 16;
 /// A function is made anew for other shared values so many times; then lanes are given copies.
 constexpr int most_instances = 4;
+/// Of arrays of so many bytes, elements are picked where they lie if they are no more than one in
+/// `least_share`. Positions are i32.
+constexpr std::size_t least_bytes = 1024;
+constexpr std::int64_t least_share = 4, most_positions = std::int64_t{1} << 30;
 
 /// Does the function end where it does, with the results that it gives?
 bool gives_results_of(const GraphBody& g, const Equation& e) {
@@ -62,7 +67,8 @@ class CallCounts {
 
 class Builder {
  public:
-  Builder(const GraphRef& body, const Vec<bool>& mapped) : counts_(*body) {
+  Builder(const GraphRef& body, const Vec<bool>& mapped, bool in_place)
+      : counts_(*body), in_place_(in_place) {
     FlowDraft::Function main;
     main.name = "";
     draft_.functions.push_back(std::move(main));
@@ -205,10 +211,13 @@ class Builder {
     for (std::size_t k = 0; k < own.size(); ++k) b.copies.push_back({own[k], results[k]});
     b.exit = FlowGraph::Exit::leave;
   }
-  void meet(CallSite where) {
+  void go_on_in_next_block() {
     const int before = now_, next = begin_block();
     draft_.blocks[at(before)].exit = FlowGraph::Exit::jump;
     draft_.blocks[at(before)].targets.push_back(next);
+  }
+  void meet(CallSite where) {
+    go_on_in_next_block();
     block().meeting = true;
     note_line(where);
   }
@@ -226,17 +235,131 @@ class Builder {
     if (bodies_of(e.params).empty() && e.op != Op::recursive_call &&
         !any_of(in, [&](int v) { return !is_shared(v) && !is_constant(v); }))
       return to_prologue(g, e, in, of);
+    note_line(e.where);
+    if (picks_of_many(g, e, in) && !makes(in[0])) {
+      of[at(e.outputs[0])] = picked(g, e, in);
+      return;
+    }
+    if (overwrites_few(g, e, in)) {
+      const int where = positions(gather_there(g, e), in, 1, g.aval(updated(e)).shape);
+      block().updates.push_back({static_cast<int>(block().equations.size()), where});
+    }
+    block().work += work_.of(g, e);
+    of[at(e.outputs[0])] = add(g, e, in);
+    for (std::size_t k = 1; k < e.outputs.size(); ++k)
+      of[at(e.outputs[k])] = block().equations.back().outputs[k];
+  }
+  /// The equation as one of the block; its first result.
+  int add(const GraphBody& g, const Equation& e, const Values& in) {
     Equation copy = e;
     copy.inputs.clear();
     for (int v : in) copy.inputs.push_back(v);
-    for (Var& v : copy.outputs) {
-      const int made = value(g.aval(v));
-      of[at(v)] = made;
-      v = made;
-    }
-    note_line(e.where);
-    block().work += work_.of(g, e);
+    for (Var& v : copy.outputs) v = value(g.aval(v));
     block().equations.push_back(std::move(copy));
+    return block().equations.back().outputs[0];
+  }
+
+  // --- some elements of large arrays -------------------------------------------------------------
+
+  static Var updated(const Equation& e) { return e.inputs[written_operand(e.op)]; }
+  bool is_few_of_many(const Aval& few, const Aval& many, int array) const {
+    return in_place_ && !is_shared(array) && !is_constant(array) && many.bytes() >= least_bytes &&
+           many.elements() <= most_positions && few.elements() > 0 &&
+           few.elements() <= many.elements() / least_share;
+  }
+  bool picks_of_many(const GraphBody& g, const Equation& e, const Values& in) const {
+    return (e.op == Op::gather || e.op == Op::dynamic_slice || e.op == Op::slice) &&
+           is_few_of_many(g.aval(e.outputs[0]), g.aval(e.inputs[0]), in[0]);
+  }
+  bool overwrites_few(const GraphBody& g, const Equation& e, const Values& in) const {
+    const DType d = g.aval(e.outputs[0]).dtype;
+    // Sums of 16-bit numbers are rounded once, at the end.
+    if (e.op == Op::scatter_add && (d == DType::f16 || d == DType::bf16 || d == DType::bool_))
+      return false;
+    return (e.op == Op::dynamic_update_slice || e.op == Op::scatter || e.op == Op::scatter_add) &&
+           !is_complex(d) && is_few_of_many(g.aval(updated(e)), g.aval(e.inputs[0]), in[0]);
+  }
+  /// Is it made by an equation of this block, all of it?
+  bool makes(int v) const {
+    const FlowDraft::Block& b = draft_.blocks[at(now_)];
+    for (std::size_t k = 0; k < b.equations.size(); ++k)
+      if (any_of(b.equations[k].outputs, [v](Var made) { return made == v; }))
+        return none_of(b.updates, [&](const FlowDraft::Update& u) {
+          return u.equation == static_cast<int>(k);
+        });
+    return false;
+  }
+  /// The numbers of an array's elements from 1 on, in its shape.
+  int all_positions(const Shape& shape) {
+    for (const auto& [known, v] : all_positions_)
+      if (known == shape) return v;
+    GraphBody g;
+    const Aval row(DType::i32, Shape{shape.elements()});
+    const auto emit = [&](Op op, ParamsRef params, std::initializer_list<Var> inputs,
+                          const Aval& made) {
+      Equation e;
+      e.op = op;
+      e.params = std::move(params);
+      for (Var v : inputs) e.inputs.push_back(v);
+      e.outputs.push_back(g.fresh(made));
+      g.equations.push_back(std::move(e));
+      return g.equations.back().outputs[0];
+    };
+    const Var from_zero = emit(Op::iota, make_params(IotaParams{row, 0}), {}, row);
+    const Var one =
+        emit(Op::full, make_params(FullParams{Scalar(1).converted(DType::i32), row}), {}, row);
+    const Var from_one = emit(Op::add, ParamsRef{}, {from_zero, one}, row);
+    g.outputs.push_back(
+        emit(Op::reshape, make_params(ShapeParams{shape}), {from_one}, Aval(DType::i32, shape)));
+    Values of(g.avals.size(), -1);
+    for (const Equation& e : g.equations) {
+      Values in;
+      for (Var v : e.inputs) in.push_back(of[at(v)]);
+      to_prologue(g, e, in, of);
+    }
+    all_positions_.push_back({shape, of[at(g.outputs[0])]});
+    return of[at(g.outputs[0])];
+  }
+  /// What reads the elements that an update writes.
+  static Equation gather_there(const GraphBody& g, const Equation& e) {
+    Equation there = e;
+    const Aval &array = g.aval(e.inputs[0]), &few = g.aval(updated(e));
+    if (e.op == Op::dynamic_update_slice) {
+      there.op = Op::dynamic_slice;
+      there.params = make_params(ShapeParams{few.shape});
+    } else {
+      there.op = Op::gather;
+      there.params = make_params(gather_of(e.as<ScatterParams>(), array.shape, few.shape));
+    }
+    return there;
+  }
+  /// Positions of the elements that `there` reads of its operand. `skipped`: operands of `in`
+  /// behind the array that it has not.
+  int positions(Equation there, const Values& in, int skipped, const Shape& shape) {
+    GraphBody g;
+    Values values;
+    there.inputs.clear();
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const bool is_written = skipped > 0 && i == at(skipped_operand(there.op));
+      if (is_written) continue;
+      values.push_back(i == 0 ? all_positions(draft_.values[at(in[0])].aval.shape) : in[i]);
+      there.inputs.push_back(g.fresh(draft_.values[at(values.back())].aval));
+    }
+    there.outputs.clear();
+    there.outputs.push_back(g.fresh(Aval(DType::i32, shape)));
+    Values of(g.avals.size(), -1);
+    straight(g, there, values, of);
+    return of[at(there.outputs[0])];
+  }
+  static int skipped_operand(Op read) { return read == Op::dynamic_slice ? 1 : 2; }
+  /// What the equation picks of an array, which the block reads when it begins.
+  int picked(const GraphBody& g, const Equation& e, const Values& in) {
+    const int where = positions(e, in, 0, g.aval(e.outputs[0]).shape);
+    go_on_in_next_block();
+    note_line(e.where);
+    const int made = value(g.aval(e.outputs[0]));
+    block().loads.push_back({made, in[0], where, true});
+    return made;
   }
 
   Values structure(const GraphBody& g, const Equation& e, const Values& in, bool tail) {
@@ -485,6 +608,8 @@ class Builder {
   }
 
   CallCounts counts_;
+  const bool in_place_;
+  Vec<std::pair<Shape, int>> all_positions_;
   LaneWork work_;
   FlowDraft draft_;
   int function_ = 0, now_ = 0;
@@ -495,8 +620,8 @@ class Builder {
 
 }  // namespace flow_build
 
-FlowGraph flow_graph(const GraphRef& body, const Vec<bool>& mapped) {
-  return finished(flow_build::Builder(body, mapped).take());
+FlowGraph flow_graph(const GraphRef& body, const Vec<bool>& mapped, bool in_place) {
+  return finished(flow_build::Builder(body, mapped, in_place).take());
 }
 
 }  // namespace vt::detail

@@ -29,11 +29,14 @@ struct FlowGraph {
     std::size_t offset = 0;  ///< saved: in the frame
     int operand = -1;        ///< shared, argument: of the lane call, or of the prologue's results
   };
-  /// A slot, or a row of one along axis 0: that which another slot has the number of.
+  /// A slot, or a row of one along axis 0: that which another slot has the number of. Or some
+  /// elements: of which it has the positions, as i32, counted from 1; 0: none, which reads as zero
+  /// and is not written.
   struct Place {
     int slot = -1;
     int index = -1;
     std::size_t bytes = 0;
+    bool elements = false;
   };
   /// What a block hands on: a result of its body, or what it has read itself.
   struct Source {
@@ -43,6 +46,8 @@ struct FlowGraph {
     Place to;
     Source from;
     bool callee = false;  ///< in the frame of the function that is called
+    Source positions;     ///< to.elements: they are no slot's
+    bool adds = false;    ///< … to what is there
   };
   enum class Exit : std::uint8_t {
     jump,    ///< to targets[0]
@@ -88,7 +93,8 @@ struct FlowGraph {
   std::string str() const;
 };
 
-/// `body`: of one lane; `mapped`: which inputs lanes have of their own.
-FlowGraph flow_graph(const GraphRef& body, const Vec<bool>& mapped);
+/// `body`: of one lane; `mapped`: which inputs lanes have of their own. `in_place`: of large arrays
+/// only those elements are read and written that are picked, so that no block moves all of them.
+FlowGraph flow_graph(const GraphRef& body, const Vec<bool>& mapped, bool in_place = true);
 
 }  // namespace vt::detail

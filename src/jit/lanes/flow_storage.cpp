@@ -21,6 +21,8 @@ class Finisher {
   FlowGraph run() {
     find_live();
     find_saved();
+    share_memory();
+    find_updates();
     slot_of_.assign(d_.values.size(), -1);
     for (const FlowDraft::Function& f : d_.functions) {
       FlowGraph::Function made;
@@ -32,8 +34,9 @@ class Finisher {
     for (int b = 0; b < static_cast<int>(d_.blocks.size()); ++b) make_block(b);
     for (std::size_t f = 0; f < d_.functions.size(); ++f) {
       for (int v : d_.functions[f].parameters)
-        g_.functions[f].parameters.push_back(v < 0 ? -1 : slot_of_[at(v)]);
-      for (int v : d_.functions[f].results) g_.functions[f].results.push_back(slot_of_[at(v)]);
+        g_.functions[f].parameters.push_back(v < 0 ? -1 : slot_of_[at(memory(v))]);
+      for (int v : d_.functions[f].results)
+        g_.functions[f].results.push_back(slot_of_[at(memory(v))]);
     }
     for (int v : d_.functions[0].results) g_.results.push_back(slot(v));
     lay_out_frames();
@@ -74,9 +77,10 @@ class Finisher {
     return live_[at(d_.functions[at(b.callee)].entry)][at(parameter)];
   }
 
-  /// Which values a block needs from before, and which of its equations, for what is alive behind.
+  /// Which values a block needs from before, and which of its equations and loads, for what is
+  /// alive behind.
   struct Needs {
-    Flags before, equations;
+    Flags before, equations, loads;
   };
   Needs needs_of(const FlowDraft::Block& b) const {
     Flags need = live_behind(b);
@@ -100,8 +104,11 @@ class Finisher {
       n.equations[k] = true;
       for (Var v : e.outputs) need[at(v)] = false;
       for (Var v : e.inputs) need[at(v)] = true;
+      for (const FlowDraft::Update& u : b.updates)
+        if (u.equation == static_cast<int>(k)) need[at(u.positions)] = true;
     }
     for (const FlowDraft::Load& l : b.loads) {
+      n.loads.push_back(need[at(l.value)]);
       if (!need[at(l.value)]) continue;
       need[at(l.value)] = false;
       need[at(l.array)] = true;
@@ -171,7 +178,111 @@ class Finisher {
     });
   }
 
-  int slot(int v) {
+  // --- large arrays that lie in one place --------------------------------------------------------
+
+  /// Values that have the memory of this one: those that blocks hand it on as, or update it to,
+  /// which are never alive together.
+  int memory(int v) const {
+    while (memory_[at(v)] != v) v = memory_[at(v)];
+    return v;
+  }
+  bool is_state(int v) const {
+    return is_kept(v) && d_.values[at(v)].operand < 0 && !saved_[at(v)];
+  }
+  void share_memory() {
+    for (std::size_t v = 0; v < d_.values.size(); ++v) memory_.push_back(static_cast<int>(v));
+    Vec<std::pair<int, int>> wanted;
+    const auto want = [&](int to, int from) {
+      const FlowDraft::Value &a = d_.values[at(to)], &b = d_.values[at(from)];
+      if (is_state(to) && is_state(from) && a.aval == b.aval && a.function == b.function)
+        wanted.push_back({to, from});
+    };
+    bool updates = false;
+    for (const FlowDraft::Block& b : d_.blocks)
+      for (const FlowDraft::Update& u : b.updates) {
+        const Equation& e = b.equations[at(u.equation)];
+        want(e.outputs[0], e.inputs[0]);
+        updates = true;
+      }
+    if (!updates) return;
+    // Only what updates are made of: all else is small, or written as a whole.
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (const FlowDraft::Block& b : d_.blocks)
+        for (const FlowDraft::Copy& c : b.copies) {
+          const auto is_part = [&](int v) {
+            return any_of(wanted, [&](const auto& w) { return w.first == v || w.second == v; });
+          };
+          const std::size_t before = wanted.size();
+          const bool known =
+              any_of(wanted, [&](const auto& w) { return w.first == c.to && w.second == c.from; });
+          if (!known && (is_part(c.to) || is_part(c.from))) want(c.to, c.from);
+          grew = grew || wanted.size() > before;
+        }
+    }
+    Vec<Flags> alive = live_;
+    for (const FlowDraft::Block& b : d_.blocks) alive.push_back(live_behind(b));
+    for (const auto& [to, from] : wanted)
+      if (memory(to) != memory(from) && !are_alive_together(memory(to), memory(from), alive))
+        memory_[at(memory(to))] = memory(from);
+  }
+  /// Is there a time at which a value of the one memory and one of the other are both wanted?
+  bool are_alive_together(int a, int b, const Vec<Flags>& alive) const {
+    return any_of(alive, [&](const Flags& live) {
+      bool of_a = false, of_b = false;
+      for (std::size_t v = 0; v < live.size(); ++v) {
+        if (!live[v]) continue;
+        of_a = of_a || memory(static_cast<int>(v)) == a;
+        of_b = of_b || memory(static_cast<int>(v)) == b;
+      }
+      return of_a && of_b;
+    });
+  }
+
+  /// Which updates write into the memory of what they update: those of whose results nothing in
+  /// the block needs more than that they lie there at its end.
+  void find_updates() {
+    for (const FlowDraft::Block& b : d_.blocks) {
+      Flags in_place(b.equations.size());
+      for (const FlowDraft::Update& u : b.updates) {
+        const Equation& e = b.equations[at(u.equation)];
+        in_place[at(u.equation)] = memory(e.outputs[0]) == memory(e.inputs[0]);
+      }
+      for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t k = 0; k < in_place.size(); ++k) {
+          if (!in_place[k] || stays_in_memory(b, static_cast<int>(k), in_place)) continue;
+          in_place[k] = false;
+          changed = true;
+        }
+      }
+      in_place_.push_back(std::move(in_place));
+    }
+  }
+  bool stays_in_memory(const FlowDraft::Block& b, int equation, const Flags& in_place) const {
+    const Equation& e = b.equations[at(equation)];
+    const int result = e.outputs[0], array = e.inputs[0];
+    const auto is_result = [&](Var v) { return v == result; };
+    if (b.decides == result) return false;
+    for (std::size_t k = 0; k < b.equations.size(); ++k) {
+      const Equation& other = b.equations[k];
+      // What the array is made of must not be computed here, unless it lies there as well.
+      if (!in_place[k] && any_of(other.outputs, [array](Var v) { return v == array; }))
+        return false;
+      const bool updates = in_place[k] && other.inputs[0] == result;
+      const auto uses = count_if(other.inputs, is_result);
+      if (uses > (updates ? 1 : 0)) return false;
+    }
+    if (any_of(b.loads, [&](const FlowDraft::Load& l) { return l.value == array; })) return false;
+    const auto moves = [&](const FlowDraft::Copy& c) {
+      return c.from == result && memory(c.to) != memory(result);
+    };
+    return none_of(b.copies, moves) && none_of(b.arguments, moves) &&
+           none_of(b.stores, [&](const FlowDraft::Store& s) { return s.value == result; });
+  }
+
+  int slot(int value_of_memory) {
+    const int v = memory(value_of_memory);
     int& known = slot_of_[at(v)];
     if (known >= 0) return known;
     const FlowDraft::Value& value = d_.values[at(v)];
@@ -207,8 +318,8 @@ class Finisher {
     Vec<int> input_of;  ///< per read: input of the body; −1: none yet
   };
 
-  FlowGraph::Place place(int array, int index, std::size_t bytes) {
-    return {slot(array), index < 0 ? -1 : slot(index), bytes};
+  FlowGraph::Place place(int array, int index, std::size_t bytes, bool elements = false) {
+    return {slot(array), index < 0 ? -1 : slot(index), bytes, elements};
   }
   int read(Making& m, const FlowGraph::Place& from) {
     for (std::size_t i = 0; i < m.block.reads.size(); ++i)
@@ -270,12 +381,16 @@ class Finisher {
     Making m;
     m.var.assign(d_.values.size(), -1);
     m.read_of.assign(d_.values.size(), -1);
-    for (const FlowDraft::Load& l : b.loads)
+    for (std::size_t k = 0; k < b.loads.size(); ++k) {
+      const FlowDraft::Load& l = b.loads[k];
+      if (!needs.loads[k]) continue;
       m.read_of[at(l.value)] =
-          read(m, place(l.array, l.index, d_.values[at(l.value)].aval.bytes()));
-    Vec<bool> made(d_.values.size());
+          read(m, place(l.array, l.index, d_.values[at(l.value)].aval.bytes(), l.elements));
+    }
+    Vec<bool> made(d_.values.size()), loaded(d_.values.size());
+    for (const FlowDraft::Load& l : b.loads) loaded[at(l.value)] = true;
     for (std::size_t k = 0; k < b.equations.size(); ++k) {
-      if (!needs.equations[k]) continue;
+      if (!needs.equations[k] || in_place_[at(number)][k]) continue;
       Equation e = b.equations[k];
       for (Var& v : e.inputs) v = in_body(m, v);
       for (Var& v : e.outputs) {
@@ -285,12 +400,27 @@ class Finisher {
       m.body.equations.push_back(std::move(e));
     }
     const auto write = [&](const FlowGraph::Place& to, int from, bool callee = false) {
+      // It lies there already, whole or updated.
+      if (to.index < 0 && !made[at(from)] && !loaded[at(from)] && is_state(from) &&
+          slot(from) == to.slot)
+        return;
       const FlowGraph::Source s = source(m, from);
       const bool stays = s.read >= 0 && to.index < 0 && m.block.reads[at(s.read)].slot == to.slot &&
                          m.block.reads[at(s.read)].index < 0 &&
                          g_.slots[at(to.slot)].storage != Storage::saved;
-      if (!stays) m.block.writes.push_back({to, s, callee});
+      if (!stays) m.block.writes.push_back({to, s, callee, {}, false});
     };
+    for (const FlowDraft::Update& u : b.updates) {
+      if (!needs.equations[at(u.equation)] || !in_place_[at(number)][at(u.equation)]) continue;
+      const Equation& e = b.equations[at(u.equation)];
+      const int written = e.inputs[written_operand(e.op)];
+      FlowGraph::Write w;
+      w.to = place(e.outputs[0], -1, d_.values[at(written)].aval.bytes(), true);
+      w.from = source(m, written);
+      w.positions = source(m, u.positions);
+      w.adds = e.op == Op::scatter_add;
+      m.block.writes.push_back(w);
+    }
     // Rows go first, as their numbers may be written as well.
     for (const FlowDraft::Store& s : b.stores)
       if (behind[at(s.array)])
@@ -362,6 +492,8 @@ class Finisher {
   Vec<Flags> live_;  ///< per block: values that it needs from before
   Flags wanted_;     ///< results that some caller needs
   Flags saved_;
+  Vec<int> memory_;      ///< see memory()
+  Vec<Flags> in_place_;  ///< per block and equation: does it write into its operand's memory?
   Vec<int> slot_of_;
 };
 

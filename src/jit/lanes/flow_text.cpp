@@ -72,8 +72,9 @@ std::string FlowGraph::str() const {
       };
       if (b.body) text += formatted(" [{}]({})", operations_of(b), reads);
       for (const Write& w : b.writes)
-        text +=
-            (w.callee ? " push " : " ") + name_of_place(*this, w.to) + " = " + source(w.from) + ";";
+        text += (w.callee ? " push " : " ") + name_of_place(*this, w.to) +
+                (w.to.elements ? "[" + source(w.positions) + "]" : "") + (w.adds ? " += " : " = ") +
+                source(w.from) + ";";
       const std::string target = b.targets.empty() ? "" : formatted("{}", b.targets[0]);
       switch (b.exit) {
         case Exit::jump: text += " jump " + target; break;

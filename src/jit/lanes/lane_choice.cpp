@@ -1,6 +1,8 @@
 // How the lanes of a lane call run.
 #include "lane_choice.hpp"
 
+#include <algorithm>
+
 #include "../../trace/base/environment.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
@@ -17,18 +19,38 @@ bool may_part(const Equation& e) {
          e.as<BatchedCallParams>().lanes.count > 0;
 }
 
+/// What a lane takes more in queues than in groups each time it comes to a block, in nanoseconds,
+/// if `count` lanes share what a block costs once. docs/internals/control-flow.md has the
+/// measurements.
+double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
+  double values = 0, most_work = 0;
+  const auto moves = [&](const FlowGraph::Place& p) {
+    values += flow.slots[static_cast<std::size_t>(p.slot)].storage != FlowGraph::Storage::shared;
+  };
+  for (const FlowGraph::Block& b : flow.blocks) {
+    for (const FlowGraph::Place& p : b.reads) moves(p);
+    for (const FlowGraph::Write& w : b.writes) moves(w.to);
+    most_work = std::max(most_work, b.work);
+  }
+  const auto blocks = static_cast<double>(flow.blocks.size());
+  values /= blocks;
+  return 10 + 1.2 * values - 0.0115 * most_work - (760 + 47 * values) / static_cast<double>(count);
+}
+
 }  // namespace lane_choice
 
 // Queues cost more than groups where there is nothing expensive to wait for, or nobody.
-bool lanes_part(const Equation& e) {
+bool lanes_part(const Equation& e, FunctionRef<bool()> compiled_in_groups) {
   const auto& p = e.as<BatchedCallParams>();
   if (!lane_choice::may_part(e)) return false;
   if (p.schedule == LaneSchedule::hybrid) return true;
   if (p.lanes.count == 1) return false;
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
-  return any_of(flow_graph(p.body, mapped).blocks,
-                [](const FlowGraph::Block& b) { return b.work >= heavy_work; });
+  const FlowGraph flow = flow_graph(p.body, mapped);
+  if (calls_recursion(*p.body) && compiled_in_groups())
+    return any_of(flow.blocks, [](const FlowGraph::Block& b) { return b.work >= heavy_work; });
+  return lane_choice::cost_of_queues(flow, p.lanes.count) < 0;
 }
 
 // A recursion in groups is a step of the host for each call.

@@ -8,6 +8,9 @@
 #include <vt/control.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/stack.hpp"
+#include "../../trace/ir/recursive_function.hpp"
+#include "../../trace/record/recursion.hpp"
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/thread_state.hpp"
 #include "complex_formulas.hpp"
@@ -50,6 +53,21 @@ Tensor joined(const ComplexParts& parts) {
   const ParamsRef p = make_params(ShapeParams{shape});
   return emit(Op::concatenate, make_params(AxisParams{shape.rank() - 1}),
               {emit(Op::reshape, p, {parts.re}, {}), emit(Op::reshape, p, {parts.im}, {})}, {});
+}
+
+/// `seen`: bodies that have none, or are being looked at.
+bool has_complex(const GraphBody& graph, HashMap<const GraphBody*, bool>& seen) {
+  need_stack({});
+  if (!seen.emplace(&graph, true).fresh) return false;
+  if (any_of(graph.avals, [](const Aval& a) { return vt::is_complex(a.dtype); })) return true;
+  return any_of(graph.equations, [&](const Equation& e) {
+    if (e.op == Op::recursive_call) {
+      const GraphRef& body = e.as<RecursionParams>().function->body;
+      return body && has_complex(*body, seen);
+    }
+    return any_of(bodies_of(e.params),
+                  [&](const GraphRef& body) { return has_complex(*body, seen); });
+  });
 }
 
 class Lowering {
@@ -138,6 +156,17 @@ class Lowering {
     for (GraphRef& body : bodies)
       body = std::make_shared<const GraphBody>(Lowering(*body).run(false));
     as_wholes(e, with_bodies(e.params, bodies));
+  }
+
+  /// The call of a function that calls itself: of one in real numbers, which belongs to the same
+  /// family.
+  void recursion(const Equation& e) {
+    const auto& p = e.as<RecursionParams>();
+    Vec<Aval> outputs;
+    for (Var v : e.outputs) outputs.push_back(whole_aval(graph_.aval(v)));
+    as_wholes(e, make_params(derive_recursive(
+                     p, DerivedKey("real"), std::move(outputs), p.function->effects,
+                     [&] { return Recorded{Lowering(*p.function->body).run(false)}; })));
   }
 
   /// The equation with two operands and results for each complex one.
@@ -231,6 +260,9 @@ class Lowering {
   void equation(const Equation& e) {
     const bool some = any_of(e.inputs, [&](Var v) { return is_complex(v); }) ||
                       any_of(e.outputs, [&](Var v) { return is_complex(v); });
+    if (e.op == Op::recursive_call &&
+        (some || detail::has_complex(*e.as<RecursionParams>().function->body)))
+      return recursion(e);
     if (!some) {
       const Vec<GraphRef> bodies = bodies_of(e.params);
       if (any_of(bodies, [](const GraphRef& b) { return has_complex(*b); }))
@@ -310,6 +342,7 @@ class Lowering {
         return expanded(e, make_params(std::move(p)));
       }
       case Op::call:
+      case Op::batched_call:
       case Op::custom_jvp:
       case Op::custom_vjp:
       case Op::custom_vmap:
@@ -336,13 +369,8 @@ class Lowering {
 }  // namespace complex_lowering
 
 bool has_complex(const GraphBody& graph) {
-  for (const Aval& a : graph.avals)
-    if (is_complex(a.dtype)) return true;
-  for (const Equation& e : graph.equations)
-    if (family_of(e.op) == Family::structure || e.op == Op::reduce)
-      for (const GraphRef& body : bodies_of(e.params))
-        if (has_complex(*body)) return true;
-  return false;
+  HashMap<const GraphBody*, bool> seen;
+  return complex_lowering::has_complex(graph, seen);
 }
 
 std::optional<GraphBody> lower_complex(const GraphBody& graph) {

@@ -36,13 +36,14 @@ struct Pass {
 
 // --- the passes ----------------------------------------------------------------------------------
 
-constexpr Pass groups{"group_lanes", [](Work& w) {
-                        const bool host = w.target.fuse.on_host;
-                        w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
-                          return host ? lanes_part(e) || lanes_in_registers(e, w.target.frame)
-                                      : lanes_part_on_device(e);
-                        });
-                      }};
+constexpr Pass groups{
+    "group_lanes", [](Work& w) {
+      w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
+        if (!w.target.fuse.on_host) return lanes_part_on_device(e);
+        return lanes_part(e, [&] { return recursions_in_registers(e, w.target.frame); }) ||
+               lanes_in_registers(e, w.target.frame);
+      });
+    }};
 constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
 constexpr Pass masks{"mask_lanes",
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};

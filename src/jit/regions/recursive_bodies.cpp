@@ -23,7 +23,7 @@ void each_call(const GraphBody& g, FunctionRef<void(const Equation&)> found) {
   each(Op::recursive_call, g, found);
 }
 
-// Executors lower complex numbers of whole Graphs, to which these bodies do not belong.
+// Of functions that lower_complex knows no real form of: only the interpreter runs them.
 bool has_complex_values(const GraphBody& g) {
   return any_of(g.avals, [](const Aval& a) { return is_complex(a.dtype); }) ||
          any_of(g.equations, [](const Equation& e) {

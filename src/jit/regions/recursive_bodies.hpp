@@ -20,7 +20,8 @@ struct RecursiveBody {
 };
 
 /// All that the Graph calls, directly or not, in the order in which it first does; nothing if one
-/// has effects, complex numbers or to remember what others give, which only the host does.
+/// has effects, complex numbers without a real form, or to remember what others give, which only
+/// the host does.
 std::optional<Vec<RecursiveBody>> recursive_bodies(const GraphBody&);
 /// Which of the functions an equation calls; −1: none of them.
 int number_of(const Vec<RecursiveBody>&, const Equation& recursive_call);

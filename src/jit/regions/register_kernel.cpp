@@ -9,6 +9,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/stack.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../nest/schedule.hpp"
@@ -514,6 +515,54 @@ ParamsRef of_one_lane(const Equation& e) {
   }
 }
 
+/// Has a call of all lanes a form to compile?
+bool lanes_fit(const Equation& lane_call, std::int64_t frame, const RegisterLimits& limits) {
+  const auto& p = lane_call.as<BatchedCallParams>();
+  if (LaneWork().equations_in(lane_call) > static_cast<double>(limits.instructions_of_many))
+    return false;
+  GraphBody one;
+  Equation e = lane_call;
+  e.inputs.clear();
+  e.outputs.clear();
+  const auto all = [&](Var of_lane, bool mapped) {
+    Aval a = p.body->aval(of_lane);
+    if (mapped) a.shape.insert(a.shape.begin(), p.lanes.count);
+    return one.fresh(a);
+  };
+  for (std::size_t i = 0; i < p.body->inputs.size(); ++i)
+    e.inputs.push_back(all(p.body->inputs[i], p.lanes.mapped[i]));
+  for (Var v : p.body->outputs) e.outputs.push_back(all(v, true));
+  one.equations.push_back(std::move(e));
+  return register_form(one, frame, limits).has_value();
+}
+
+/// Of the loops and branches of one lane that call recursive functions, each as a call of all
+/// lanes; or all that are inside of it.
+bool recursions_fit(const GraphBody& g, std::int64_t lanes, const CalledRef& name,
+                    std::int64_t frame) {
+  need_stack({});
+  return all_of(g.equations, [&](const Equation& e) {
+    const GraphBody one = alone(g, e);
+    if (!calls_recursion(one)) return true;
+    if (e.op == Op::cond || e.op == Op::while_) {
+      BatchedCallParams p;
+      p.lanes.count = lanes;
+      p.lanes.mapped.resize(one.inputs.size(), true);
+      p.summed.resize(one.outputs.size(), false);
+      p.function = name;
+      p.body = std::make_shared<const GraphBody>(one);
+      Equation call;
+      call.op = Op::batched_call;
+      call.params = make_params(std::move(p));
+      if (lanes_fit(call, frame, {})) return true;
+    }
+    const Vec<GraphRef> bodies = bodies_of(e.params);
+    return !bodies.empty() && all_of(bodies, [&](const GraphRef& body) {
+      return recursions_fit(*body, lanes, name, frame);
+    });
+  });
+}
+
 }  // namespace register_kernels
 
 GraphBody alone(const GraphBody& g, const Equation& e) {
@@ -601,20 +650,13 @@ bool lanes_in_registers(const Equation& lane_call, std::int64_t frame,
   const auto& p = lane_call.as<BatchedCallParams>();
   if (p.schedule == LaneSchedule::hybrid || lanes_in_groups() || !calls_recursion(*p.body))
     return false;
-  if (LaneWork().equations_in(lane_call) > static_cast<double>(limits.instructions_of_many))
-    return false;
-  GraphBody one;
-  Equation e = lane_call;
-  const auto all = [&](Var of_lane, bool mapped) {
-    Aval a = p.body->aval(of_lane);
-    if (mapped) a.shape.insert(a.shape.begin(), p.lanes.count);
-    return one.fresh(a);
-  };
-  for (std::size_t i = 0; i < e.inputs.size(); ++i)
-    e.inputs[i] = all(p.body->inputs[i], p.lanes.mapped[i]);
-  for (std::size_t i = 0; i < e.outputs.size(); ++i) e.outputs[i] = all(p.body->outputs[i], true);
-  one.equations.push_back(std::move(e));
-  return register_form(one, frame, limits).has_value();
+  return register_kernels::lanes_fit(lane_call, frame, limits);
+}
+
+bool recursions_in_registers(const Equation& lane_call, std::int64_t frame) {
+  const auto& p = lane_call.as<BatchedCallParams>();
+  return !lanes_in_groups() &&
+         register_kernels::recursions_fit(*p.body, p.lanes.count, p.function, frame);
 }
 
 bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) {

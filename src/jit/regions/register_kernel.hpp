@@ -80,6 +80,9 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
 /// the loops inside are.
 bool lanes_in_registers(const Equation& lane_call, std::int64_t frame = 0,
                         const RegisterLimits& limits = {});
+/// If the lane call's lanes run in groups: is each loop or branch that calls recursive functions in
+/// such a form then?
+bool recursions_in_registers(const Equation& lane_call, std::int64_t frame = 0);
 /// Can it be compiled so? The emitter counts on what is checked here.
 bool fits_registers(const LaneForm&, std::int64_t frame = 0, const RegisterLimits& limits = {});
 /// About how many instructions its function has, each for a vector of lanes.

@@ -262,8 +262,13 @@ SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphB
 }
 
 InterpreterBudget::InterpreterBudget(std::int64_t steps)
-    : before_(std::exchange(thread_state().steps_left, steps)) {}
-InterpreterBudget::~InterpreterBudget() { thread_state().steps_left = before_; }
+    : before_(std::exchange(thread_state().steps_left, steps)),
+      is_inside_(std::exchange(thread_state().has_budget, true)) {}
+InterpreterBudget::~InterpreterBudget() {
+  thread_state().steps_left = before_;
+  thread_state().has_budget = is_inside_;
+}
+bool InterpreterBudget::exists() { return thread_state().has_budget; }
 
 Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
   std::int64_t& steps_left = thread_state().steps_left;

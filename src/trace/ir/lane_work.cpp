@@ -40,6 +40,9 @@ double of_op(const GraphBody& g, const Equation& e) {
     case Family::spectral:
     case Family::order: return in * std::log2(in + 2);
     case Family::reduce: return std::max(moved, in);
+    case Family::index:  // what is updated is written over its operand
+      if (e.op == Op::dynamic_update_slice) return elements(g, e.inputs[1]);
+      return is_scatter(e.op) ? elements(g, e.inputs[2]) : moved;
     default: return moved;
   }
 }
@@ -89,9 +92,13 @@ bool LaneWork::is_heavy(const GraphBody& g, const Equation& e) {
                                               : any(e, &Body::is_heavy);
 }
 bool LaneWork::is_large(const GraphBody& g, const Equation& e) {
-  return any_of(e.outputs,
-                [&](Var v) { return g.aval(v).elements() > lane_works::most_in_registers; }) ||
-         any(e, &Body::is_large);
+  const auto no_registers_hold = [&](Var v) {
+    return g.aval(v).elements() > lane_works::most_in_registers;
+  };
+  // Loops and functions may hand arrays on that only single elements are read of.
+  const bool computes = lane_works::bodies_inside(e).empty() && family_of(e.op) != Family::index;
+  return any_of(e.outputs, no_registers_hold) ||
+         (computes && any_of(e.inputs, no_registers_hold)) || any(e, &Body::is_large);
 }
 bool LaneWork::parts_flow(const GraphBody& g, const Equation& e) {
   if (e.op == Op::recursive_call || e.op == Op::meeting) return true;

@@ -105,7 +105,7 @@ struct FunctionRecording {
 struct FunctionCache::State {
   std::string name;
   const char* kind;
-  int max_depth;
+  std::optional<int> max_depth;
   std::mutex mutex;
   RecentMap<std::string, named_functions::EntryRef> entries{256};
   named_functions::EntryRef last;  ///< the one of them that was used last
@@ -116,13 +116,17 @@ struct FunctionCache::State {
   }
 };
 
-FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, CallSite where)
+FunctionCache::FunctionCache(std::string name, const char* kind, std::optional<int> max_depth,
+                             CallSite where)
     : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
   state_->kind = kind;
   state_->max_depth = max_depth;
   if (state_->name.empty())
     fail(ErrorKind::value, formatted("{}: the name is empty", kind), user_line(where));
+  if (max_depth && *max_depth < 1)
+    state_->refuse(ErrorKind::value,
+                   formatted("is given max_depth {}, which must be at least 1", *max_depth), where);
 }
 FunctionCache::~FunctionCache() = default;
 
@@ -288,7 +292,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
       Entry& assumed = recording.assumed;
       if (!assumed.recursive.function) {
         RecursiveFunction& made = recording.family->add(own.name);
-        if (own.max_depth) made.max_depth = own.max_depth;
+        if (own.max_depth) made.max_depth = *own.max_depth;
         assumed.recursive.function = &made;
       }
       RecursiveFunction& made = *recording.family->functions[0];

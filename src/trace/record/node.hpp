@@ -136,18 +136,22 @@ void compile_at_first_sight(std::span<const Tensor>);
 /// The definition of every op: plain loops. (interpreter.cpp)
 Vec<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
 /// While one of these exists, the interpreter throws Exceeded on this thread once it has run so
-/// many equations (in loops each iteration counts, and large results as several): how long a loop
-/// runs is known only then. Of the innermost.
+/// many equations (in loops each iteration counts, and large results as several), or once a
+/// recursion needs more of the stack than there is: how long a loop runs, and how deep a recursion
+/// goes, is known only then. Of the innermost.
 class InterpreterBudget {
  public:
   struct Exceeded {};
   explicit InterpreterBudget(std::int64_t steps);
   ~InterpreterBudget();
+  /// Does one exist on this thread?
+  static bool exists();
   InterpreterBudget(const InterpreterBudget&) = delete;
   InterpreterBudget& operator=(const InterpreterBudget&) = delete;
 
  private:
   std::int64_t before_;
+  bool is_inside_;  ///< of another one
 };
 /// One equation on buffers.
 SmallVec<BufferRef, 1> interpret_equation(const Equation&, const GraphBody&,

@@ -9,6 +9,7 @@
 
 #include "../ir/effects.hpp"
 #include "../ir/printer.hpp"
+#include "node.hpp"
 #include "thread_state.hpp"
 #include "without_effects.hpp"
 
@@ -87,7 +88,9 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
         thread_state().where);
   RecursiveFamily& family = *source.family;
   const std::size_t before = family.functions.size();
-  RecursiveFunction& made = family.add(source.name + "." + std::string(key.transform()));
+  // In real numbers it is the user's own.
+  RecursiveFunction& made = family.add(
+      key.transform() == "real" ? source.name : source.name + "." + std::string(key.transform()));
   made.max_depth = source.max_depth;
   made.effects = effects;
   made.remembers = source.remembers || key.transform() == "pull";
@@ -125,7 +128,11 @@ RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
     return printer::lane_text({index.begin(), index.size()});
   };
   if (depth >= f.max_depth) fail_too_deep(f.name, depth, lane(), where);
-  if (stack_left() < stack_to_record) fail_stack_too_small(f.name, depth, lane(), where);
+  if (stack_left() < stack_to_record) {
+    if (InterpreterBudget::exists())
+      throw InterpreterBudget::Exceeded();  // compiled code takes less
+    fail_stack_too_small(f.name, depth, lane(), where);
+  }
   ++depth;
 }
 RecursionGuard::~RecursionGuard() { --thread_state().recursion; }

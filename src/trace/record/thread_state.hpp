@@ -59,6 +59,7 @@ struct RunningState {
   /// what is known of the loop whose body is being recorded
   LoopTypes* loop = nullptr;
   std::int64_t steps_left = std::numeric_limits<std::int64_t>::max();  ///< see InterpreterBudget
+  bool has_budget = false;                                             ///< likewise
   /// of equations being run whose lanes go different ways, the outermost first
   Vec<std::int64_t> lane;
 };

@@ -61,8 +61,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
       in_registers_ = backend.compile_register_kernel(*form, hurry);
     }
     for (std::size_t i = 0; i < carries_; ++i)
-      if (const GraphBody& body = *bodies_.back()->graph;
-          !form->in_registers(body.aval(body.inputs[i])))
+      if (!form->in_registers(form->lane.aval(form->lane.equations[0].inputs[i])))
         in_place_.push_back(i);
     return;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include <vt/detail/message.hpp>
 
@@ -22,14 +23,31 @@ using Storage = FlowGraph::Storage;
 using Exit = FlowGraph::Exit;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// States of the lanes under way stay in the caches, but for arrays that loops write row by row.
-constexpr std::size_t bytes_of_places = std::size_t{64} << 20, bytes_of_rows = 4 * bytes_of_places;
-constexpr std::int64_t most_places = 4096, least_places = 8;
+/// States of the lanes under way stay in a core's own cache, but for arrays that loops write row by
+/// row. More places are of use where a block reads so much that lanes share that many should be
+/// there: that takes as long as `shared_to_states` bytes of states. None take more memory than
+/// `most_bytes`.
+constexpr std::size_t bytes_of_places = std::size_t{2} << 20, most_bytes = std::size_t{64} << 20,
+                      most_bytes_with_rows = 4 * most_bytes, shared_to_states = 4;
+constexpr std::int64_t most_places = 4096, some_places = 64, least_places = 8;
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes == 4) std::memcpy(to, from, 4);
   else if (bytes == 1) *to = *from;
   else if (bytes == 8) std::memcpy(to, from, 8);
   else if (bytes) std::memcpy(to, from, bytes);
+}
+template <class T>
+void add(std::byte* to, const std::byte* from) {
+  T sum, more;
+  std::memcpy(&sum, to, sizeof sum);
+  std::memcpy(&more, from, sizeof more);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using U = std::make_unsigned_t<T>;  // which wraps around
+    sum = static_cast<T>(static_cast<U>(sum) + static_cast<U>(more));
+  } else {
+    sum = static_cast<T>(sum + more);
+  }
+  std::memcpy(to, &sum, sizeof sum);
 }
 
 }  // namespace lane_machine
@@ -48,11 +66,19 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
   Vec<bool> by_rows(flow_.slots.size());
   for (const FlowGraph::Block& b : flow_.blocks)
     for (const FlowGraph::Write& w : b.writes)
-      if (w.to.index >= 0) by_rows[lane_machine::at(w.to.slot)] = true;
+      if (w.to.index >= 0 || w.to.elements) by_rows[lane_machine::at(w.to.slot)] = true;
   for (std::size_t s = 0; s < flow_.slots.size(); ++s) {
     if (flow_.slots[s].storage != FlowGraph::Storage::state) continue;
     place_bytes_ += flow_.slots[s].aval.bytes();
     if (by_rows[s]) row_bytes_ += flow_.slots[s].aval.bytes();
+  }
+  for (const FlowGraph::Block& b : flow_.blocks) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < b.reads.size(); ++i)
+      if (b.in_body[i] && b.reads[i].index < 0 &&
+          flow_.slots[lane_machine::at(b.reads[i].slot)].storage == FlowGraph::Storage::shared)
+        bytes += b.reads[i].bytes;
+    shared_bytes_ = std::max(shared_bytes_, bytes);
   }
   counters_ = lane_counters(counted_blocks(flow_));
   if (!dump_folder().empty()) {
@@ -85,12 +111,17 @@ const LaneMachine::Code& LaneMachine::code() const {
 
 std::int64_t LaneMachine::places() const {
   using namespace lane_machine;
+  const auto of = [](std::size_t all, std::size_t place) {
+    return static_cast<std::int64_t>(all / std::max<std::size_t>(place, 1));
+  };
+  const std::size_t own = place_bytes_ - row_bytes_;
   std::int64_t most = lane_options().places;
   if (most <= 0)
-    most = std::clamp(static_cast<std::int64_t>(std::min(
-                          bytes_of_places / std::max<std::size_t>(place_bytes_ - row_bytes_, 1),
-                          bytes_of_rows / std::max<std::size_t>(place_bytes_, 1))),
-                      least_places, most_places);
+    most = std::clamp(
+        std::max(some_places, of(std::max(bytes_of_places, shared_to_states * shared_bytes_), own)),
+        least_places,
+        std::clamp(std::min(of(most_bytes, own), of(most_bytes_with_rows, place_bytes_)),
+                   least_places, most_places));
   return std::min(most, lanes_.count);
 }
 
@@ -252,13 +283,63 @@ class LaneMachine::Run : public LaneRun {
       const bool handed_on = changes && any_of(b.writes, [&](const FlowGraph::Write& w) {
                                return w.from.read == static_cast<int>(i);
                              });
-      if (!rows || handed_on) {
+      if (r.elements) {
+        rows = scratch(r.bytes * places.size());
+        pick_elements(r, places, rows);
+      } else if (!rows || handed_on) {
         rows = scratch(r.bytes * places.size());
         each_row(r, places, 0, [&](std::size_t k, const std::byte* from) {
           lane_machine::copy(rows + k * r.bytes, from, r.bytes);
         });
       }
       from_.push_back(rows);
+    }
+  }
+
+  // --- some elements of arrays -------------------------------------------------------------------
+
+  /// each(positions of the elements, from 1 on; where the array lies; k) for each of the places.
+  template <class Each>
+  static void each_element(const std::byte* positions, std::size_t count, const Each& each) {
+    for (std::size_t j = 0; j < count; ++j) {
+      std::int32_t position;
+      std::memcpy(&position, positions + j * sizeof position, sizeof position);
+      each(j, position);
+    }
+  }
+  void pick_elements(const FlowGraph::Place& from, const Places& places, std::byte* to) {
+    const std::size_t size = size_of(g_.slots[at(from.slot)].aval.dtype), count = from.bytes / size;
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      const std::byte* const array = address(from.slot, places[k]);
+      each_element(address(from.index, places[k]), count, [&](std::size_t j, std::int32_t p) {
+        std::byte* const element = to + k * from.bytes + j * size;
+        if (p > 0) lane_machine::copy(element, array + at(p - 1) * size, size);
+        else std::memset(element, 0, size);
+      });
+    }
+  }
+  void write_elements(const FlowGraph::Block& b, const FlowGraph::Write& w, const Places& places) {
+    const DType d = g_.slots[at(w.to.slot)].aval.dtype;
+    const std::size_t size = size_of(d), count = w.to.bytes / size;
+    const Rows rows = rows_from(b, w.from, w.to.bytes),
+               positions = rows_from(b, w.positions, count * sizeof(std::int32_t));
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      std::byte* const array = address(w.to.slot, places[k]);
+      const std::byte* const row = rows.begin + k * rows.step;
+      const auto each = [&](const auto& write) {
+        each_element(positions.begin + k * positions.step, count,
+                     [&](std::size_t j, std::int32_t p) {
+                       if (p > 0) write(array + at(p - 1) * size, row + j * size);
+                     });
+      };
+      if (!w.adds) {
+        each([&](std::byte* to, const std::byte* from) { lane_machine::copy(to, from, size); });
+        continue;
+      }
+      with_type(d, [&](auto tag) {
+        using T = decltype(tag);
+        each([](std::byte* to, const std::byte* from) { lane_machine::add<T>(to, from); });
+      });
     }
   }
 
@@ -275,7 +356,7 @@ class LaneMachine::Run : public LaneRun {
     }
     // Straight to where they belong, where nothing of the block is read there.
     for (const FlowGraph::Write& w : b.writes) {
-      if (w.from.result < 0 || w.to.index >= 0 || w.callee) continue;
+      if (w.from.result < 0 || w.to.index >= 0 || w.to.elements || w.callee) continue;
       if (any_of(b.reads, [&](const FlowGraph::Place& r) { return r.slot == w.to.slot; }) ||
           any_of(b.writes, [&](const FlowGraph::Write& o) { return o.to.index == w.to.slot; }))
         continue;
@@ -310,6 +391,10 @@ class LaneMachine::Run : public LaneRun {
   }
   void write(const FlowGraph::Block& b, const Places& places, std::size_t next_frame) {
     for (const FlowGraph::Write& w : b.writes) {
+      if (w.to.elements) {
+        write_elements(b, w, places);
+        continue;
+      }
       const Rows rows = rows_from(b, w.from, w.to.bytes);
       std::byte* const together = rows.step && !w.callee ? rows_of(w.to, places) : nullptr;
       if (together == rows.begin) continue;

@@ -38,6 +38,7 @@ class LaneMachine {
   const Backend& backend_;
   FlowGraph flow_;
   std::size_t place_bytes_ = 0, row_bytes_ = 0;  ///< states; of these, of arrays written by rows
+  std::size_t shared_bytes_ = 0;  ///< that a block reads of what lanes share, at most
   std::shared_ptr<LaneCounters> counters_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Code> code_;

@@ -59,7 +59,7 @@ DeviceLanes::DeviceLanes(const BatchedCallParams& call, CallSite, const CudaDevi
   using namespace device_lanes;
   Vec<bool> mapped;
   for (bool m : lanes_.mapped) mapped.push_back(m);
-  flow_ = flow_graph(body_, mapped);
+  flow_ = flow_graph(body_, mapped, false);
   std::size_t bytes = 1;
   for (const FlowGraph::Slot& s : flow_.slots)
     if (s.storage == Storage::state) bytes += s.aval.bytes();

@@ -321,7 +321,11 @@ Var rev(Pass& p, const Candidate& c) {
 
 Var simplify_shape(Pass& p, const Candidate& c) {
   if (c.op != Op::concatenate && c.op != Op::pad)
-    if (const Scalar* s = p.full_value(c.in())) return p.full(*s, c.aval);
+    if (const Equation* e = p.def(c.in(), Op::full)) {
+      FullParams full = e->as<FullParams>();
+      full.aval = c.aval;
+      return p.emit(Op::full, make_params(std::move(full)), {});
+    }
   switch (c.op) {
     case Op::reshape: return rearranging::reshape(p, c);
     case Op::transpose: return rearranging::transpose(p, c);

@@ -68,6 +68,8 @@ struct Object {
   int base = -1;          ///< the object whose memory it is
   bool whole = true;      ///< all of that
   bool writable = false;  ///< by the loop that is being emitted
+  /// The lanes that run side by side have it in the frame: each element of theirs after the other.
+  bool by_element = false;
 };
 
 class RegisterEmitter {
@@ -161,6 +163,7 @@ class RegisterEmitter {
   const Object& updated(const Val& v) const;
   /// In the function's frame.
   Object own_array(const Aval& a);
+  Object unset_array(const Aval& a);
   Value first_of(const Object& o) {
     return o.start ? b_.offset(o.pointer, o.dtype, o.start) : o.pointer;
   }

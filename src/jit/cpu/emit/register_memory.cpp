@@ -14,13 +14,18 @@
 namespace vt::detail::cpu::register_emission {
 
 Value RegisterEmitter::read(const Object& o, Value linear) {
+  const bool same = linear.simd_lanes == 1;
   linear = placed(o, linear);
+  if (o.by_element && same) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype, width_);
   if (linear.simd_lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
   return b_.gather(o.pointer, o.dtype, linear, mask_);
 }
 
 void RegisterEmitter::write(const Object& o, Value linear, Value x) {
+  const bool same = linear.simd_lanes == 1;
   linear = placed(o, linear);
+  if (o.by_element && same)
+    return b_.store_masked(b_.offset(o.pointer, o.dtype, linear), wide(x), mask_);
   if (linear.simd_lanes == 1 && x.simd_lanes == 1) {
     b_.store(b_.offset(o.pointer, o.dtype, linear), x);
     return;
@@ -30,6 +35,10 @@ void RegisterEmitter::write(const Object& o, Value linear, Value x) {
 
 Value RegisterEmitter::placed(const Object& o, Value linear) {
   if (o.start) linear = sum(linear, o.start);
+  if (o.by_element) {
+    linear = b_.mul(linear, b_.integer(DType::i64, width_, linear.simd_lanes));
+    return linear.simd_lanes == 1 ? linear : b_.add(linear, b_.iota(DType::i64, width_));
+  }
   if (o.row > 0)
     linear = sum(linear, b_.mul(lane_numbers(), b_.integer(DType::i64, o.row, width_)));
   return linear;

@@ -176,7 +176,7 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
     e.params = form.params;
     const std::vector<Tensor> made =
         keeping(loop_of(e, form.operands, Flags(form.operands.size()), l->slots), form.operands);
-    const std::size_t carries = (made.size() - 2) / 2;
+    const std::size_t carries = (made.size() - 3) / 2;
     std::vector<Tensor> out, tangents;
     for (std::size_t first : {std::size_t{0}, carries})
       for (std::size_t i = 0; i < n; ++i) {
@@ -184,7 +184,7 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
         out.push_back(made[first + static_cast<std::size_t>(form.result_at[i])]);
         tangents.push_back(place < 0 ? Tensor() : made[first + static_cast<std::size_t>(place)]);
       }
-    append(out, Tensors(made).last(2));
+    append(out, Tensors(made).last(3));
     tangents.resize(out.size());
     append(out, tangents);
     return out;
@@ -279,7 +279,7 @@ struct LoopParts {
   Tensors x, kept, cts;
 };
 LoopParts parts_of(const ReversedLoop& l, Tensors given) {
-  const std::size_t m = l.operands.size(), kept = l.carries() + 2;
+  const std::size_t m = l.operands.size(), kept = l.carries() + 3;
   return {given.first(m), given.subspan(m, kept), given.subspan(m + kept)};
 }
 /// What stands for the varying carries, placed among all of them.
@@ -334,7 +334,7 @@ std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given);
 std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
   auto own = std::make_shared<OwnDerivative>();
   const std::size_t m = l->operands.size(), n = l->carries();
-  own->first_linear = m + n + 2;
+  own->first_linear = m + n + 3;
   own->forward = [l](Tensors given, Tensors t) {
     std::vector<Tensor> results;
     const std::vector<Tensor> tangents =
@@ -363,7 +363,7 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
           {*l, saved.first(m), along, {}, {}, by_x, {}, {}, among_carries(*l, saved.subspan(m))});
       for (std::size_t i = 0; i < m; ++i) all[i] = s.by_value[i];
       for (std::size_t k = 0; k < l->varying.size(); ++k)
-        if (wanted[m + n + 2 + k]) all[m + n + 2 + k] = s.tangents[l->varying[k]];
+        if (wanted[m + n + 3 + k]) all[m + n + 3 + k] = s.tangents[l->varying[k]];
       return all;
     };
     return made;
@@ -372,7 +372,7 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
     std::vector<Tensor> all(x.size()), results, tangents;
     forward(l->equation, x.first(m), among_operands(*l, cts), results, tangents);
     for (std::size_t k = 0; k < l->varying.size(); ++k)
-      all[m + n + 2 + k] = tangents[l->varying[k]];
+      all[m + n + 3 + k] = tangents[l->varying[k]];
     return all;
   };
   return rule_of(std::move(own));

@@ -496,8 +496,8 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than, const Vec<bool>&
         g.aval(e.inputs[0]).elements() > more_than)
       return true;
     Vec<bool> given;
-    for (Var v : e.inputs)
-      given.push_back(e.op == Op::while_ && unset[static_cast<std::size_t>(v)]);
+    if (e.op == Op::while_)
+      for (Var v : e.inputs) given.push_back(unset[static_cast<std::size_t>(v)]);
     return any_of(bodies_of(e.params),
                   [&](const GraphRef& body) { return picks_elements(*body, more_than, given); });
   });

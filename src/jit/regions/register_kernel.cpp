@@ -537,8 +537,6 @@ ParamsRef of_one_lane(const Equation& e) {
 
 }  // namespace register_kernels
 
-bool is_unset(const Equation& e) { return e.op == Op::full && e.as<FullParams>().unset; }
-
 Vec<bool> unset_arrays(const GraphBody& g, const Vec<bool>& given) {
   Vec<bool> unset(g.avals.size());
   const auto at = [](Var v) { return static_cast<std::size_t>(v); };

@@ -321,11 +321,7 @@ Var rev(Pass& p, const Candidate& c) {
 
 Var simplify_shape(Pass& p, const Candidate& c) {
   if (c.op != Op::concatenate && c.op != Op::pad)
-    if (const Equation* e = p.def(c.in(), Op::full)) {
-      FullParams full = e->as<FullParams>();
-      full.aval = c.aval;
-      return p.emit(Op::full, make_params(std::move(full)), {});
-    }
+    if (const Equation* e = p.def(c.in(), Op::full)) return p.full(*e, c.aval);
   switch (c.op) {
     case Op::reshape: return rearranging::reshape(p, c);
     case Op::transpose: return rearranging::transpose(p, c);

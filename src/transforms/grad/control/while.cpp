@@ -235,8 +235,10 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
   return out;
 }
 
-// more would make short loops inside loops dear
-constexpr std::int64_t fewest_slots = 16, most_slots = 256;
+// Of states that are few bytes, as many as a register kernel keeps in its frame for a lane, loops
+// inside of loops and second derivatives included.
+constexpr std::int64_t frame_budget = std::int64_t{1} << 14;
+constexpr std::int64_t fewest_slots = 16, most_slots = 64;
 constexpr std::size_t slot_budget = std::size_t{4} << 20;  // bytes
 
 std::size_t carry_bytes(const WhileParams& p, std::span<const Tensor> x) {
@@ -252,9 +254,10 @@ std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
   using namespace while_parts;
   std::int64_t slots = p.checkpoints;
   if (slots == 0) {
-    const std::size_t bytes = 1 + carry_bytes(p, x);
-    slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(slot_budget / bytes), fewest_slots,
-                                     most_slots);
+    const auto bytes = static_cast<std::int64_t>(sizeof(std::int64_t) + carry_bytes(p, x));
+    slots = std::min(most_slots, frame_budget / (3 * bytes));
+    if (slots < fewest_slots)
+      slots = std::clamp(static_cast<std::int64_t>(slot_budget) / bytes, fewest_slots, most_slots);
   }
   return std::max<std::int64_t>(slots + slots % 2, 2);
 }

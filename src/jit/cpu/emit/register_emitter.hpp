@@ -122,6 +122,8 @@ class RegisterEmitter {
   Value read(const Object& o, Value linear);
   void write(const Object& o, Value linear, Value x);
   Value placed(const Object& o, Value linear);
+  /// Reads, or writes `x`, where lanes have an object element by element.
+  Value at_element(const Object& o, Value linear, Value x);
   Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
   Value sum(Value a, Value b) {
     return a.simd_lanes == b.simd_lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));

@@ -1,9 +1,10 @@
 // Reverse mode of while loops, whose number of iterations is not known. Forward keeps every s-th
-// state in a fixed number of slots; when they are full, every other one is dropped and s doubles.
-// Backward runs the iterations between two kept states again; if there are more of them than slots,
-// into a second set, and from that into a third. So up to `slots` iterations run once, up to slots²
-// twice, up to slots³ three times, in memory for 3·slots states. All of it is while loops again and
-// can be vectorized. Its own derivatives: while_rules.cpp.
+// state in the first rows of arrays; when these are full, every other one is dropped and s doubles.
+// Backward runs from the last kept state to the iteration that is next, and keeps states on the way
+// in the rows behind it: all of them if there is room, else every g-th. With n rows for forward and
+// 2 n more, up to n iterations run once, up to n² twice, up to n³ four times at most. Rows are not
+// touched before they are written. All of it is while loops again and can be vectorized. Its own
+// derivatives: while_rules.cpp.
 #include <algorithm>
 
 #include <vt/control.hpp>
@@ -262,13 +263,7 @@ std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
   return std::max<std::int64_t>(slots + slots % 2, 2);
 }
 
-bool too_many_states(const ReversedLoop& l, std::span<const Tensor> x) {
-  const auto states =
-      static_cast<double>(thread_state().stacked) * static_cast<double>(l.slots + 1);
-  return thread_state().stacked > 1 &&
-         states * static_cast<double>(while_parts::carry_bytes(l.params(), x)) >
-             while_parts::slot_budget;
-}
+bool inside_scan() { return thread_state().stacked > 1; }
 
 std::vector<Tensor> run_keeping(const ReversedLoop& l, std::span<const Tensor> x) {
   return while_parts::on_lanes(

@@ -134,26 +134,25 @@ std::shared_ptr<const CustomRule> rule_of(std::shared_ptr<const OwnDerivative> o
   return rule;
 }
 
-// --- the loop that keeps states: (x…) → (carry…, kept states…, iterations, stride) ---------------
+// --- the loop that keeps states: (x…) → (carry…, what it kept…) ----------------------------------
 
 std::vector<Tensor> keeping(const LoopRef& l, Tensors x);
-/// (x…, kept states…, iterations, stride), cotangents of the carries → cotangents of the operands
-/// that have one.
+/// (x…, what it kept…), cotangents of the carries → cotangents of the operands that have one.
 std::vector<Tensor> pulled_back(const LoopRef& l, std::vector<Tensor> saved, Tensors cts);
 
 LoopRef quiet_loop(const LoopRef& l, Tensors x) {
   return loop_of(l->equation, x, l->operands, l->slots);
 }
 
-/// `results`: of the loop that keeps its states; without them if they are too many. Then the way
-/// back runs the loop once more.
+/// `results`: of the loop that keeps its states; inside of scans without them. Then the way back
+/// runs the loop once more.
 ControlLinear linearized(const LoopRef& l, const Flags& wanted, Tensors x,
                          std::vector<Tensor> results) {
   ControlLinear c;
   c.call.name = "vt::while_loop";
   c.call.residuals = list(x);
   c.call.push = forward_push(l->equation, wanted);
-  if (!too_many_states(*l, x)) {
+  if (!inside_scan()) {
     append(c.call.residuals, Tensors(results).subspan(l->carries()));
     c.call.pull = [l](Tensors saved, Tensors cts) { return pulled_back(l, list(saved), cts); };
   } else {
@@ -209,7 +208,7 @@ std::vector<Tensor> keeping(const LoopRef& l, Tensors x) {
   return as_equation(*l, run, run, x, rule);
 }
 
-// --- the loop run backward: (x…, kept states…, iterations, stride, cotangents…) → cotangents… ----
+// --- the loop run backward: (x…, what it kept…, cotangents…) → cotangents… -----------------------
 
 /// The loop with tangents, run backward.
 struct Second {
@@ -219,7 +218,7 @@ struct Second {
 struct SecondCall {
   const ReversedLoop& l;
   Tensors x, t;  ///< the operands and their tangents
-  /// what the loop kept, with iterations and stride, and the tangents of that; may be missing
+  /// what the loop kept, and the tangents of that; may be missing
   Tensors kept, kept_t;
   Flags want_value, want_tangent;
   std::vector<Tensor> of_values, of_tangents;  ///< cotangents of the carries
@@ -405,8 +404,7 @@ ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, cons
   using namespace while_rules;
   const LoopRef l = loop_of(e, x, wanted);
   ControlLinear c = linearized(
-      l, wanted, x,
-      too_many_states(*l, x) ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
+      l, wanted, x, inside_scan() ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
   c.results.resize(l->carries());
   return c;
 }

@@ -346,11 +346,11 @@ class FitCheck {
     entered_.push_back(number);
     Vec<ValuePlace> inputs, outputs;
     for (Var v : g.inputs) inputs.push_back(place_for(g.aval(v), false));
-    const std::int64_t unused = unused_;
+    const std::int64_t unused = unused_ + unused_by_unset_;
     const int depth = std::exchange(depth_, 0);
     const bool fits = body(g, inputs, outputs);
     depth_ = depth;
-    return fits && unused_ == unused &&
+    return fits && unused_ + unused_by_unset_ == unused &&
            none_of(outputs, [](const ValuePlace& p) { return p.object >= 0; });
   }
 

@@ -1,5 +1,6 @@
 // Loops whose ends are data: an LSTM by scan, scalar loops and their derivatives, lanes that stop
-// at different times, updates in place, sequences of different lengths. Each row's results are
+// at different times, few iterations in many lanes, updates in place, sequences of different
+// lengths. Each row's results are
 // first compared with a plain loop's.
 #include <chrono>
 #include <cmath>
@@ -231,6 +232,41 @@ void lanes() {
   perf::row("while/lanes/gradient/plain", [=] { plain_lanes(plain::oscillate_derivative, *out); });
 }
 
+/// Newton's iteration for a square root, a few times in each of many lanes, and its gradient with
+/// as many kept states as vt chooses, and with others.
+void few_iterations() {
+  const auto root = [](std::int64_t kept) {
+    return [kept](Tensor a, Tensor n) {
+      return vt::fori_loop(0, n, [&](Tensor, Tensor x) { return 0.5 * (x + a / x); }, 1.0 + 0.3 * a,
+                           {.checkpoint = kept});
+    };
+  };
+  for (const int lanes : {1, 16, 300, 2821, 30000})
+    for (const int iterations : {4, 16, 64}) {
+      const std::vector<double> starts = perf::numbers<double>(lanes, 6);
+      const Tensor a = (1.5 + 0.5 * vt::tensor(starts, {lanes})).eval(),
+                   n = vt::full({lanes}, iterations).eval();
+      const std::string name =
+          "while/root/" + std::to_string(lanes) + "/" + std::to_string(iterations);
+      const auto value = vt::jit(vt::vmap(root(0)));
+      perf::row_on(1, name + "/value/vt", [=] { value(a, n).eval(); });
+      for (const int kept : {0, 4, 8, 16, 64}) {
+        const auto gradient = vt::jit(vt::vmap(vt::grad(root(kept))));
+        const auto check = [=] {
+          // The root's derivative is that of the iteration, but for what its start still tells.
+          const std::vector<double> slopes = gradient(a, n).template to_vector<double>();
+          for (int i = 0; i < lanes; ++i) {
+            const double at = 1.5 + 0.5 * starts[static_cast<std::size_t>(i)];
+            expect("gradient of the root", slopes[static_cast<std::size_t>(i)], 0.5 / std::sqrt(at),
+                   1e-6);
+          }
+        };
+        perf::row_on(1, name + "/gradient/" + (kept ? "kept:" + std::to_string(kept) : "vt"),
+                     checked(check, [=] { gradient(a, n).eval(); }));
+      }
+    }
+}
+
 /// Times a million iterations of a loop less one, so that the copy of the array that the loop
 /// begins with does not count.
 template <class F>
@@ -347,6 +383,7 @@ int main(int argc, char** argv) {
   lstm_by_scan();
   scalar_loops();
   lanes();
+  few_iterations();
   updates();
   ragged();
   benchmark::Initialize(&argc, argv);

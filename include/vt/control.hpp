@@ -12,9 +12,10 @@ namespace vt {
 
 /// Options of while_loop and fori_loop.
 struct WhileOptions {
-  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB, at
-  /// least 16 and at most 256. A loop of more iterations is run again from one kept state to the
-  /// next: once more up to the square of that number, twice up to its cube.
+  /// States of the loop that reverse mode keeps, to start again from; 0: from 64 to 16, by the size
+  /// of a state. A loop of more iterations is run again from one kept state to the next: once more
+  /// up to the square of that number, at most three times up to its cube. Memory is used for states
+  /// of iterations that happen, three times that number at most.
   Param<std::int64_t> checkpoint = 0;
 };
 /// Options of scan.

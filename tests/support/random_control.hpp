@@ -153,7 +153,7 @@ class Plain {
     return branches[static_cast<std::size_t>(std::min<std::int64_t>(index.n, 2))]({});
   }
   /// The body gets the counter, then the carries.
-  static Values repeat(const Value& iterations, Values carries, const Body& body) {
+  static Values repeat(const Value& iterations, std::int64_t, Values carries, const Body& body) {
     for (std::int64_t i = 0; i < iterations.n % (most_iterations + 1); ++i)
       carries = body(counted(i, carries));
     return carries;
@@ -376,9 +376,12 @@ class Traced {
     const Tensors out = vt::switch_(index.t, all);
     return dressed(kinds, out);
   }
-  static Values repeat(const Value& iterations, const Values& carries, const Body& body) {
+  /// `kept`: states that reverse mode keeps; 0: as many as it likes.
+  static Values repeat(const Value& iterations, std::int64_t kept, const Values& carries,
+                       const Body& body) {
     const vt::Tensor n = vt::mod(iterations.t, vt::Tensor(most_iterations + 1)).astype(vt::i32);
-    return counting([&](const vt::Tensor& i, const Tensors&) { return i < n; }, carries, body);
+    return counting([&](const vt::Tensor& i, const Tensors&) { return i < n; }, carries, body,
+                    {.checkpoint = kept});
   }
   static Values repeat_above(double threshold, const Values& carries, const Body& body) {
     const auto goes_on = [&](const vt::Tensor& i, const Tensors& c) {
@@ -509,7 +512,7 @@ class Traced {
   }
   static Values counting(
       const std::function<vt::Tensor(const vt::Tensor&, const Tensors&)>& goes_on,
-      const Values& carries, const Body& body) {
+      const Values& carries, const Body& body, vt::WhileOptions options = {}) {
     const std::vector<Kind> kinds = kinds_of(carries);
     using State = std::pair<vt::Tensor, Tensors>;
     const State last = vt::while_loop([&](const State& s) { return goes_on(s.first, s.second); },
@@ -518,7 +521,7 @@ class Traced {
                                             counted(s.first, dressed(kinds, s.second));
                                         return State(s.first + 1, bare(body(in)));
                                       },
-                                      State(vt::tensor(0), bare(carries)));
+                                      State(vt::tensor(0), bare(carries)), options);
     return dressed(kinds, last.second);
   }
 
@@ -680,7 +683,8 @@ class Run {
       case 3: {
         const Values carries = several(choose, pool, kinds(choose, 1, 4));
         const Value iterations = any(choose, pool, Kind::integer);
-        keep(choose, pool, m_.repeat(iterations, carries, step(seed, carries, 1)));
+        const auto kept = static_cast<std::int64_t>(choose.below(3));
+        keep(choose, pool, m_.repeat(iterations, kept, carries, step(seed, carries, 1)));
         return;
       }
       case 4: {

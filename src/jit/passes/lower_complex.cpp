@@ -283,8 +283,11 @@ class Lowering {
       case Op::full: {
         const auto& p = e.as<FullParams>();
         const Aval part(real_dtype(p.aval.dtype), p.aval.shape);
-        return give(out, {full_tensor(Scalar(p.value.real).converted(part.dtype), part),
-                          full_tensor(Scalar(p.value.imaginary).converted(part.dtype), part)});
+        const auto filled = [&](double number) {
+          const Scalar value = Scalar(number).converted(part.dtype);
+          return emit(Op::full, make_params(FullParams{value, part, p.unset}), {}, {});
+        };
+        return give(out, {filled(p.value.real), filled(p.value.imaginary)});
       }
       case Op::constant: {
         const auto& p = e.as<ConstantParams>();

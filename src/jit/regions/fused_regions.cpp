@@ -100,6 +100,7 @@ class Former {
     maker_.assign(graph_.avals.size(), -1);
     for (std::size_t i = 0; i < graph_.equations.size(); ++i)
       for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+    in_frame_ = limits_.of_unset > 0 ? unset_arrays(graph_) : Vec<bool>(graph_.avals.size());
   }
 
   // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a
@@ -110,7 +111,8 @@ class Former {
       bool has_lanes = false;
       for (int d = 0; d < a.shape.rank(); ++d)
         has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.computed(lanes)) *
+      return in_frame_[at(v)] ||
+             a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.computed(lanes)) *
                                  (has_lanes ? lanes : 1);
     };
     return none_of(e.inputs, [&](Var v) { return !small(v); }) &&
@@ -167,8 +169,10 @@ class Former {
     const std::int64_t most =
         only_moves(e) ? std::max(most_elements_, most_moved()) : most_elements_;
     for (Var v : e.outputs)
-      if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
+      if (lanes_.axis(v) < 0 || (!in_frame_[at(v)] && lanes_.aval(v).elements() > most))
+        return false;
     for (Var v : e.inputs) {
+      if (in_frame_[at(v)]) continue;
       const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
       const std::int64_t at_most =
           shared ? limits_.of_a_lane
@@ -361,6 +365,9 @@ class Former {
   Vec<bool> numbers_;
   Vec<int> reads_;  ///< how often a value is read, or given as a result
   Vec<int> maker_;  ///< the equation that makes a value; −1: none
+  /// what a region may keep in its frame: arrays that are unset at first, and what loops make of
+  /// them
+  Vec<bool> in_frame_;
   /// a value that a region gives with its lanes along axis 0, where they lie along another one; −1:
   /// there is none
   Vec<Var> in_front_;

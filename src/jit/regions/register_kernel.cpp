@@ -37,7 +37,11 @@ struct ValuePlace {
 class FitCheck {
  public:
   FitCheck(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits)
-      : form_(form), limits_(limits), frame_(frame), unused_(frame) {}
+      : form_(form),
+        limits_(limits),
+        frame_(form.side_by_side() ? 0 : frame),
+        unused_(frame_),
+        unused_by_unset_(limits.of_unset) {}
 
   bool run() {
     const GraphBody& g = form_.lane;
@@ -52,8 +56,10 @@ class FitCheck {
                  : form_.count >= limits_.many_lanes ? limits_.instructions_of_many
                                                      : limits_.instructions))
       return false;
-    // Only loops, and what is around loops, have results that lie in memory.
-    if (is_called(e.op) && any_of(results, [](const ValuePlace& p) { return p.object >= 0; }))
+    // Only loops, and what is around loops, have results that lie in memory; not those of lanes
+    // side by side, whose arrays in the frame lie otherwise.
+    if ((is_called(e.op) || (form_.side_by_side() && e.op != Op::while_ && e.op != Op::scan)) &&
+        any_of(results, [](const ValuePlace& p) { return p.object >= 0; }))
       return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
@@ -102,6 +108,12 @@ class FitCheck {
     objects_.push_back({true, false, 0});
     place = {static_cast<int>(objects_.size()) - 1, 0, true};
     return unused_ >= 0;
+  }
+  bool unset_array(const Aval& a, ValuePlace& place) {
+    unused_by_unset_ -= static_cast<std::int64_t>(a.bytes());
+    objects_.push_back({true, false, 0});
+    place = {static_cast<int>(objects_.size()) - 1, 0, true};
+    return unused_by_unset_ >= 0;
   }
   /// `dense`: more, if nothing were known of the operands.
   void spend(std::int64_t instructions, std::int64_t dense = 0) {
@@ -171,6 +183,7 @@ class FitCheck {
       spend(in_registers(out) ? out.elements() : 1);
       return true;
     }
+    if (is_unset(e) && limits_.of_unset > 0) return unset_array(out, result);
     if (large == 0 && in_registers(out)) {
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, out.dtype) <= 1
@@ -334,11 +347,11 @@ class FitCheck {
     entered_.push_back(number);
     Vec<ValuePlace> inputs, outputs;
     for (Var v : g.inputs) inputs.push_back(place_for(g.aval(v), false));
-    const std::int64_t unused = unused_;
+    const std::int64_t unused = unused_ + unused_by_unset_;
     const int depth = std::exchange(depth_, 0);
     const bool fits = body(g, inputs, outputs);
     depth_ = depth;
-    return fits && unused_ == unused &&
+    return fits && unused_ + unused_by_unset_ == unused &&
            none_of(outputs, [](const ValuePlace& p) { return p.object >= 0; });
   }
 
@@ -386,7 +399,7 @@ class FitCheck {
         e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
     const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
     for (std::size_t i = 0; i < carries; ++i)
-      if (in_registers(g.aval(e.inputs[i])) && g.aval(e.inputs[i]).elements() > limits_.of_a_lane)
+      if (operands[i].object < 0 && g.aval(e.inputs[i]).elements() > limits_.of_a_lane)
         return false;
     Vec<ValuePlace> inputs = operands, carried;
     // What is carried is updated where it lies, if nothing else reads it there; else in a copy.
@@ -461,25 +474,33 @@ class FitCheck {
   std::int64_t cost_ = 0, dense_cost_ = 0, choices_ = 0;
   const LaneForm& form_;
   const RegisterLimits& limits_;
-  const std::int64_t frame_;  ///< bytes for arrays of its own
-  std::int64_t unused_;       ///< of these
+  const std::int64_t frame_;      ///< bytes for arrays of its own
+  std::int64_t unused_;           ///< of these
+  std::int64_t unused_by_unset_;  ///< of those for unset ones
   double iterations_ = 1, scalar_work_ = 0, array_work_ = 0;
   int depth_ = 0;
   Vec<int> entered_;  ///< of the form's functions
 };
 
 /// Are there values of more elements of which some are read or overwritten whose place is not known
-/// before? In registers that would be a choice among all of them.
-bool picks_elements(const GraphBody& g, std::int64_t more_than) {
+/// before? In registers that would be a choice among all of them. `in_frame`: the inputs that lie
+/// there.
+bool picks_elements(const GraphBody& g, std::int64_t more_than, const Vec<bool>& in_frame = {}) {
   Vec<bool> known(g.avals.size());
+  const Vec<bool> unset = unset_arrays(g, in_frame);
   return any_of(g.equations, [&](const Equation& e) {
     if (family_of(e.op) == Family::leaf) known[static_cast<std::size_t>(e.outputs[0])] = true;
     const bool by_indices = e.op == Op::gather || is_scatter(e.op);
     const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
                        (by_indices && !known[static_cast<std::size_t>(e.inputs[1])]);
-    if (picks && g.aval(e.inputs[0]).elements() > more_than) return true;
+    if (picks && !unset[static_cast<std::size_t>(e.inputs[0])] &&
+        g.aval(e.inputs[0]).elements() > more_than)
+      return true;
+    Vec<bool> given;
+    if (e.op == Op::while_)
+      for (Var v : e.inputs) given.push_back(unset[static_cast<std::size_t>(v)]);
     return any_of(bodies_of(e.params),
-                  [&](const GraphRef& body) { return picks_elements(*body, more_than); });
+                  [&](const GraphRef& body) { return picks_elements(*body, more_than, given); });
   });
 }
 
@@ -565,6 +586,20 @@ bool recursions_fit(const GraphBody& g, std::int64_t lanes, const CalledRef& nam
 
 }  // namespace register_kernels
 
+Vec<bool> unset_arrays(const GraphBody& g, const Vec<bool>& given) {
+  Vec<bool> unset(g.avals.size());
+  const auto at = [](Var v) { return static_cast<std::size_t>(v); };
+  for (std::size_t i = 0; i < given.size(); ++i) unset[at(g.inputs[i])] = given[i];
+  for (const Equation& e : g.equations) {
+    if (is_unset(e)) unset[at(e.outputs[0])] = true;
+    if (e.op == Op::dynamic_update_slice) unset[at(e.outputs[0])] = unset[at(e.inputs[0])];
+    if (e.op != Op::while_) continue;
+    for (std::size_t k = 0; k < e.outputs.size(); ++k)
+      unset[at(e.outputs[k])] = unset[at(e.inputs[k])];
+  }
+  return unset;
+}
+
 GraphBody alone(const GraphBody& g, const Equation& e) {
   GraphBody one;
   Equation copy = e;
@@ -637,7 +672,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   // Scalars that do not fit in registers lie in the frame, each in the space of one.
   const auto fits = [&](std::int64_t of_a_lane) {
     limits.of_a_lane = of_a_lane;
-    return fits_registers(form, form.side_by_side() ? 0 : frame, limits);
+    return fits_registers(form, frame, limits);
   };
   if (!fits(form ? limits.computed(form.count) : form.most_in_registers) &&
       !(form && keeps_zeros(form.lane) && fits(limits.sparse(form.count))))

@@ -53,6 +53,9 @@ struct RegisterLimits {
   /// along them. The same on every machine with the same executor, as it gives sums an order; 0:
   /// never.
   std::int64_t short_row = 32;
+  /// Bytes of a lane's own arrays that are unset at first (FullParams), which lie in the frame: of
+  /// these only what is written is touched. 0: they are like others.
+  std::int64_t of_unset = std::int64_t{1} << 15;
   bool recursion = true;           ///< may functions call themselves?
   bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
 };
@@ -65,6 +68,9 @@ GraphBody alone(const GraphBody&, const Equation&);
 /// that are made of that). Where there are no lanes and the executor has memory for them in the
 /// function's frame, they lie there, so many bytes at most.
 constexpr std::int64_t most_in_frame = std::int64_t{1} << 16;
+/// Per Var: is it an array that is unset at first, or what loops make of one? Whatever its size, it
+/// lies in the frame. `given`: the inputs that are.
+Vec<bool> unset_arrays(const GraphBody&, const Vec<bool>& given = {});
 
 /// LaneForm::known of an equation's operands: integers that the Graph fills arrays with. `maker`:
 /// see Fusion.

@@ -145,6 +145,7 @@ class Former {
     for (Var v : graph_.outputs) ++reads_[at(v)];
     inside_.assign(count, false);
     operations_.assign(count, 0);
+    in_frame_ = limits_.of_unset > 0 ? unset_arrays(graph_) : Vec<bool>(graph_.avals.size());
     known_.emplace(graph_, moved_);
     for (std::size_t i = 0; i < count; ++i) inside_[i] = fits(i, known_->add(graph_.equations[i]));
     if (without_copies) leave_copies_outside();
@@ -167,7 +168,8 @@ class Former {
       const GraphBody one = alone(graph_, e);
       if (calls_recursion(one)) return false;
       const std::optional<LaneForm> form = register_form(one, frame_, limits_);
-      return form && !*form && fits_alone(e);
+      return form && !*form &&
+             (fits_alone(e) || any_of(e.inputs, [&](Var v) { return bool{in_frame_[at(v)]}; }));
     }
     if (!all_small(e.outputs)) return false;
     switch (family_of(e.op)) {
@@ -262,6 +264,7 @@ class Former {
         results.push_back(v);
         body->outputs.push_back(inner(v));
       }
+    if (any_of(results, [&](Var v) { return bool{in_frame_[at(v)]}; })) return std::nullopt;
     // Nobody asks; or too many do.
     if (results.empty() || from_outside.size() + results.size() > most_buffers) return std::nullopt;
     if (steps_of && !saves_steps({of}, (*steps_of)(*body), 1)) return std::nullopt;
@@ -297,7 +300,8 @@ class Former {
 
   /// Made again in each region that reads it: no memory is read for it.
   bool is_number(const Equation& e) const {
-    return family_of(e.op) == Family::leaf && e.op != Op::input && is_small(e.outputs[0]);
+    return family_of(e.op) == Family::leaf && e.op != Op::input &&
+           (is_small(e.outputs[0]) || in_frame_[at(e.outputs[0])]);
   }
 
   // What only moves elements for a reader outside: a kernel does it as it reads.
@@ -333,6 +337,7 @@ class Former {
   const std::int64_t frame_;
   std::int64_t moved_;  ///< RegisterLimits::moved
   std::optional<KnownElements> known_;
+  Vec<bool> in_frame_;            ///< per value: unset_arrays
   Vec<bool> inside_;              ///< per equation
   Vec<std::int64_t> operations_;  ///< per equation
   Vec<int> maker_;                ///< the equation that makes a value; −1: none

@@ -97,6 +97,13 @@ inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] co
 /// line if they do not fit.
 SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> operands, CallSite);
 
+/// Memory whose elements are written before they are read. Two such equations are never one: loops
+/// write into the memory of each.
+inline bool is_unset(Op op, const ParamsRef& params) {
+  return op == Op::full && params->as<FullParams>().unset;
+}
+inline bool is_unset(const Equation& e) { return is_unset(e.op, e.params); }
+
 /// What a simplified Graph is for. `running`: it is not transformed any more, so that custom rules
 /// and stop_gradient have done their work; their bodies take their place. (A checkpoint stays:
 /// merged with the rest, nothing would be computed anew.)

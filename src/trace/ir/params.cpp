@@ -95,7 +95,7 @@ struct Hasher {
 
   void add(const NoParams&) {}
   void add(const ConstantParams& p) { all(p.buffer, p.aval); }
-  void add(const FullParams& p) { all(p.value, p.aval); }
+  void add(const FullParams& p) { all(p.value, p.aval, p.unset); }
   void add(const IotaParams& p) { all(p.aval, p.axis); }
   void add(const ConvertParams& p) { all(p.dtype, p.weak); }
   void add(const PrecisionParams& p) { all(p.exponent_bits, p.mantissa_bits); }

@@ -40,6 +40,7 @@ struct ConstantParams {  ///< constant: a value inside a Graph (after constant f
 struct FullParams {  ///< full: every element is `value`
   Scalar value;
   Aval aval;
+  bool unset = false;  ///< no element is read before it is written: any value will do
   bool operator==(const FullParams&) const = default;
 };
 struct IotaParams {  ///< iota: each element is its index along `axis`

@@ -101,7 +101,9 @@ struct ParamsText {
   Op op;
   std::string operator()(const NoParams&) const { return {}; }
   std::string operator()(const ConstantParams& p) const { return constant_text(p); }
-  std::string operator()(const FullParams& p) const { return "value=" + scalar_text(p.value); }
+  std::string operator()(const FullParams& p) const {
+    return p.unset ? "unset" : "value=" + scalar_text(p.value);
+  }
   std::string operator()(const IotaParams& p) const { return formatted("axis={}", p.axis); }
   std::string operator()(const ConvertParams& p) const {
     return formatted("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : "");

@@ -52,7 +52,7 @@ bool ControlRewrite::merge_operands() {
 /// The value without axis 0 if it is the same along it.
 Var ControlRewrite::without_first_axis(Var v) {
   const Aval one = control_parts::without_axis(pass_.aval(v));
-  if (const Scalar* s = pass_.full_value(v)) return pass_.full(*s, one);
+  if (const Equation* e = pass_.def(v, Op::full)) return pass_.full(*e, one);
   const Equation* e = pass_.def(v, Op::broadcast_in_dim);
   if (!e) return Pass::none;
   Axes axes = e->as<BroadcastParams>().axes;
@@ -68,7 +68,7 @@ Var ControlRewrite::without_first_axis(Var v) {
 
 Var ControlRewrite::with_first_axis(Var v, std::int64_t count) {
   const Aval all = control_parts::with_axis(pass_.aval(v), count);
-  if (const Scalar* s = pass_.full_value(v)) return pass_.full(*s, all);
+  if (const Equation* e = pass_.def(v, Op::full)) return pass_.full(*e, all);
   Axes axes;
   for (int i = 1; i < static_cast<int>(all.shape.size()); ++i) axes.push_back(i);
   return pass_.broadcast(v, all.shape, axes);

@@ -187,10 +187,11 @@ Var joined(Pass& p, Var a, Var b, int axis) {
   if (!e || !f || e->op != f->op) return Pass::none;
   const std::size_t along = axis_index(axis);
   if (e->op == Op::full) {
-    if (!(e->as<FullParams>().value == f->as<FullParams>().value)) return Pass::none;
+    const auto &one = e->as<FullParams>(), &other = f->as<FullParams>();
+    if (!(one.value == other.value) || one.unset != other.unset) return Pass::none;
     Aval whole = p.aval(a);
     whole.shape[along] += p.shape(b)[along];
-    return p.full(e->as<FullParams>().value, whole);
+    return p.full(*e, whole);
   }
   if (e->op != Op::slice || e->inputs[0] != f->inputs[0]) return Pass::none;
   const auto &s = e->as<SliceParams>(), &t = f->as<SliceParams>();
@@ -321,7 +322,7 @@ Var rev(Pass& p, const Candidate& c) {
 
 Var simplify_shape(Pass& p, const Candidate& c) {
   if (c.op != Op::concatenate && c.op != Op::pad)
-    if (const Scalar* s = p.full_value(c.in())) return p.full(*s, c.aval);
+    if (const Equation* e = p.def(c.in(), Op::full)) return p.full(*e, c.aval);
   switch (c.op) {
     case Op::reshape: return rearranging::reshape(p, c);
     case Op::transpose: return rearranging::transpose(p, c);

@@ -126,7 +126,7 @@ void Pass::remember(std::int32_t equation, std::size_t hash) {
 const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const Var> inputs,
                                 std::span<const Aval* const> avals) {
   const std::size_t hash = hash_equation(op, params, inputs);
-  if (!has_effect(op, params))
+  if (!has_effect(op, params) && !is_unset(op, params))
     if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0)
       return equations_[static_cast<std::size_t>(same)];
   const auto index = static_cast<std::int32_t>(equations_.size());
@@ -212,6 +212,11 @@ SmallVec<Var, 1> Pass::emit_all(Op op, ParamsRef params, std::span<const Var> in
 
 Var Pass::full(const Scalar& value, const Aval& a) {
   return emit(Op::full, make_params(FullParams{value, a}), {});
+}
+Var Pass::full(const Equation& of_another_type, const Aval& a) {
+  FullParams p = of_another_type.as<FullParams>();
+  p.aval = a;
+  return emit(Op::full, make_params(std::move(p)), {});
 }
 Var Pass::full_like(double value, const Aval& a) {
   return full(Scalar(value).converted(a.dtype), a);

@@ -136,6 +136,7 @@ class Pass {
 
   // Shorthands.
   Var full(const Scalar&, const Aval&);
+  Var full(const Equation& of_another_type, const Aval&);
   Var full_like(double value, const Aval&);  ///< of the Aval's dtype
   Var reshape(Var, const Shape&);
   Var transpose(Var, const Axes& permutation);

@@ -21,6 +21,12 @@ inline Tensor filled(const Aval& aval, double value) {
   return full_tensor(Scalar(value).converted(aval.dtype), Aval(aval.dtype, aval.shape));
 }
 inline Tensor zeros(const Aval& aval) { return filled(aval, 0); }
+/// Memory whose elements are written before they are read.
+inline Tensor unset(const Aval& aval) {
+  const Aval strong(aval.dtype, aval.shape);
+  return emit(Op::full, make_params(FullParams{Scalar(0).converted(aval.dtype), strong, true}), {},
+              {});
+}
 inline Tensor zeros_like(const Tensor& t) { return zeros(aval_of(t)); }
 
 inline Tensor unary(Op op, const Tensor& x) { return emit(op, {}, {x}, {}); }

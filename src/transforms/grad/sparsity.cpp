@@ -311,7 +311,7 @@ void Walk::note(const Equation& e) {
     r.elements = moved_elements(*in.elements, source_elements(to_, e));
   } else if (e.op == Op::full) {
     const Scalar& x = e.as<FullParams>().value;
-    r.zero = x.is_value(0);
+    r.zero = x.is_value(0) && !is_unset(e);
     r.positive = is_float(x.dtype) && x.real > 0 && std::isfinite(x.real);
   } else if (op_table[e.op].linearity == Linearity::linear && e.inputs.size() == 1) {
     r.zero = in.zero;

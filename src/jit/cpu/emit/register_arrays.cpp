@@ -32,6 +32,14 @@ Object RegisterEmitter::own_array(const Aval& a) {
   return o;
 }
 
+Object RegisterEmitter::unset_array(const Aval& a) {
+  if (!form_.side_by_side()) return own_array(a);
+  Object o = own_array(Aval(a.dtype, Shape{a.elements() * width_}));
+  o.shape = a.shape;
+  o.by_element = true;
+  return o;
+}
+
 void RegisterEmitter::copy(const Object& to, const Val& from) {
   const Object& o = object(from);
   const std::int64_t bytes = o.shape.elements() * static_cast<std::int64_t>(size_of(o.dtype));

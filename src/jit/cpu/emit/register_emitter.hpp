@@ -68,6 +68,8 @@ struct Object {
   int base = -1;          ///< the object whose memory it is
   bool whole = true;      ///< all of that
   bool writable = false;  ///< by the loop that is being emitted
+  /// The lanes that run side by side have it in the frame: each element of theirs after the other.
+  bool by_element = false;
 };
 
 class RegisterEmitter {
@@ -120,6 +122,8 @@ class RegisterEmitter {
   Value read(const Object& o, Value linear);
   void write(const Object& o, Value linear, Value x);
   Value placed(const Object& o, Value linear);
+  /// Reads, or writes `x`, where lanes have an object element by element.
+  Value at_element(const Object& o, Value linear, Value x);
   Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
   Value sum(Value a, Value b) {
     return a.simd_lanes == b.simd_lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
@@ -161,6 +165,7 @@ class RegisterEmitter {
   const Object& updated(const Val& v) const;
   /// In the function's frame.
   Object own_array(const Aval& a);
+  Object unset_array(const Aval& a);
   Value first_of(const Object& o) {
     return o.start ? b_.offset(o.pointer, o.dtype, o.start) : o.pointer;
   }

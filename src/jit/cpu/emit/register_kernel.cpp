@@ -46,6 +46,13 @@ void add_marks(const GraphBody& g, std::string& text) {
   text += bits;
 }
 
+bool has_unset_arrays(const GraphBody& g) {
+  return any_of(g.equations, [](const Equation& e) {
+    return is_unset(e) || any_of(bodies_of(e.params),
+                                 [](const GraphRef& body) { return has_unset_arrays(*body); });
+  });
+}
+
 RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
     : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
   carries_ =
@@ -63,7 +70,10 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
   // Several vectors at once hide how long each instruction takes, as long as they all fit; so do
   // the elements of a row.
   const std::int64_t cost = register_cost(form);
-  const int vectors = cost <= 60 && row <= 4 ? 4 : cost <= 200 && row <= 8 ? 2 : 1;
+  const int vectors = has_unset_arrays(graph_)  ? 1
+                      : cost <= 60 && row <= 4  ? 4
+                      : cost <= 200 && row <= 8 ? 2
+                                                : 1;
   width_ = std::max(2, vectors * b.target().simd_lanes(std::max<std::size_t>(widest, 4)));
 }
 
@@ -147,6 +157,8 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool l
         env[at(e.outputs[k])] = std::move(results[k]);
     } else if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
       env[at(e.outputs[0])] = constant(e);
+    } else if (is_unset(e)) {
+      env[at(e.outputs[0])] = kept(unset_array(g.aval(e.outputs[0])));
     } else {
       env[at(e.outputs[0])] = form_.in_registers(g.aval(e.outputs[0]))
                                   ? value(g, e, operands)
@@ -168,7 +180,7 @@ bool RegisterEmitter::is_sequence(const Equation& e, std::size_t operand) {
 // ---- branches and loops -------------------------------------------------------------------------
 
 bool RegisterEmitter::is_wide(const Val& v) const {
-  if (v.is_array()) return object(v).row > 0;
+  if (v.is_array()) return object(v).row > 0 || object(v).by_element;
   return any_of(v.elements(), [&](const Value& x) { return width_ > 1 && x.simd_lanes == width_; });
 }
 

@@ -14,18 +14,56 @@
 namespace vt::detail::cpu::register_emission {
 
 Value RegisterEmitter::read(const Object& o, Value linear) {
+  if (o.by_element) return at_element(o, linear, {});
   linear = placed(o, linear);
   if (linear.simd_lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
   return b_.gather(o.pointer, o.dtype, linear, mask_);
 }
 
 void RegisterEmitter::write(const Object& o, Value linear, Value x) {
+  if (o.by_element) {
+    at_element(o, linear, wide(x));
+    return;
+  }
   linear = placed(o, linear);
   if (linear.simd_lanes == 1 && x.simd_lanes == 1) {
     b_.store(b_.offset(o.pointer, o.dtype, linear), x);
     return;
   }
   b_.scatter(o.pointer, wide(x), wide(linear), mask_);
+}
+
+// Lanes that run in step take the same element, and are neighbours there.
+Value RegisterEmitter::at_element(const Object& o, Value linear, Value x) {
+  if (o.start) linear = sum(linear, o.start);
+  const auto together = [&](Value element) {
+    const Value first = b_.offset(o.pointer, o.dtype, b_.mul(element, index_number(width_)));
+    if (!x) return b_.load(first, o.dtype, width_);
+    b_.store_masked(first, x, mask_);
+    return Value();
+  };
+  if (linear.simd_lanes == 1) return together(linear);
+  Value largest = b_.select(mask_, linear, b_.zero_like(linear));
+  for (int half = width_ / 2; half > 0; half /= 2) {
+    Vec<int> low, high;
+    for (int l = 0; l < half; ++l) low.push_back(l), high.push_back(half + l);
+    largest = b_.max(b_.shuffle(largest, largest, low), b_.shuffle(largest, largest, high));
+  }
+  const Value element = largest.simd_lanes == 1 ? largest : b_.extract(largest, 0);
+  const Value apart =
+      b_.any(b_.bit_and(mask_, b_.compare(Compare::ne, linear, b_.splat(element, width_))));
+  const auto list = [&](Value v) { return x ? Elements{} : Elements{v}; };
+  const Elements read = b_.if_else(
+      apart,
+      [&] {
+        const Value places = b_.add(b_.mul(linear, b_.integer(DType::i64, width_, width_)),
+                                    b_.iota(DType::i64, width_));
+        if (!x) return list(b_.gather(o.pointer, o.dtype, places, mask_));
+        b_.scatter(o.pointer, x, places, mask_);
+        return list({});
+      },
+      [&] { return list(together(element)); });
+  return x ? Value() : read[0];
 }
 
 Value RegisterEmitter::placed(const Object& o, Value linear) {

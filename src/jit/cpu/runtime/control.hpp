@@ -80,7 +80,7 @@ class ControlRunner {
     /// for groups of so many lanes; null: each packs for itself
     const Vec<PackedOperands>* packed;
   };
-  void run_queue(const LaneQueue& queue, Buffers& values, const Buffers& results) const;
+  void run_queue(const LaneQueue& queue, Buffers& values, Buffers& results) const;
   struct LaneQueues {
     std::int64_t places, queues;
   };

@@ -117,11 +117,23 @@ ControlRunner::LaneQueues ControlRunner::lane_queues() const {
 
 ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
   const std::int64_t lanes = lanes_.count;
+  const LaneQueues q = lane_queues();
+  if (q.queues > 1) {
+    // No lane may have an iteration, as where a loop runs back to a state that is at hand.
+    const BufferRef answers = program(0, lanes).run(values)[0];
+    const auto* goes_on = answers->as<const std::uint8_t>();
+    if (std::none_of(goes_on, goes_on + lanes, [](std::uint8_t on) { return on; })) {
+      values.resize(carries_);
+      for (BufferRef& v : values)
+        if (v->capacity == 0 || v->references.load(std::memory_order_acquire) != 1)
+          v = control_memory::copied(v);
+      return values;
+    }
+  }
   Buffers results;
   for (std::size_t i = 0; i < carries_; ++i)
     results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
   if (lanes == 0) return results;
-  const LaneQueues q = lane_queues();
   Vec<PackedOperands> packed;
   if (q.queues > 1) {
     Vec<const void*> same(values.size(), nullptr);
@@ -141,8 +153,7 @@ ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
 // places are busy until no lane is left; then the group shrinks as they finish. A place that is
 // left over holds a copy of a lane that still runs: no body ever sees a state that its condition
 // refused.
-void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
-                              const Buffers& results) const {
+void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, Buffers& results) const {
   const std::int64_t first = queue.first, last = queue.last;
   const auto lanes = static_cast<std::size_t>(lanes_.count);
   const bool only = first == 0 && last == lanes_.count;  // then operands are the loop's own
@@ -184,9 +195,14 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
     }
     return control_memory::Rows(rest[i]->data, row[i]);
   };
-  Vec<std::int64_t> running, stopped;  // places
+  Vec<std::int64_t> running, stopped;    // places
+  bool together = only && next == last;  // no lane has stopped
   for (;;) {
     const std::uint8_t* const goes_on = iterations->ask();
+    if (together && std::all_of(goes_on, goes_on + size, [](std::uint8_t on) { return !on; })) {
+      for (std::size_t i = 0; i < carries_; ++i) results[i] = iterations->own_state(i);
+      return;
+    }
     running.clear();
     stopped.clear();
     bool begun = false;
@@ -196,6 +212,7 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values,
         if (lane >= 0) running.push_back(r);
         continue;
       }
+      together = false;
       for (std::size_t i = 0; i < carries_ && lane >= 0; ++i)
         control_memory::copy_row(control_memory::Rows(results[i]->data, row[i]), lane, state(i), r);
       lane = next < last ? next++ : -1;

@@ -112,7 +112,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     products_ += steps_[k].chain != nullptr;
     chains_ += steps_[k].chain != nullptr;
     epilogues_ += steps_[k].has_epilogue();
-    interpreted_ += steps_[k].kind == Step::Kind::equation;
+    interpreted_ += steps_[k].kind == Step::Kind::equation &&
+                    !is_unset(g.equations[static_cast<std::size_t>(steps_[k].equation)]);
     const bool makes_buffers =
         steps_[k].kind == Step::Kind::control || steps_[k].kind == Step::Kind::equation;
     makes_buffers_ = makes_buffers_ || makes_buffers;

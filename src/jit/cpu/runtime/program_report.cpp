@@ -170,6 +170,7 @@ void Program::report(Report& report, int depth) const {
                  : s.kind == Step::Kind::fft ? "transform: "
                  : e.op == Op::fused_region  ? ""
                  : s.control                 ? "loop or branch: "
+                 : is_unset(e)               ? "memory for what a loop keeps: "
                                              : "interpreter: ";
       r.title += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) r.title += ", " + std::to_string(s.work) + " flops";

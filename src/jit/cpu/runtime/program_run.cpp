@@ -453,6 +453,8 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
   }
   if (step.control) {
     made = step.control->run(std::move(operands));
+  } else if (is_unset(e)) {
+    made.push_back(allocate(g.aval(e.outputs[0]).bytes(), "what a loop keeps"));
   } else {
     for (BufferRef& b : interpret_equation(e, g, operands)) made.push_back(std::move(b));
   }

@@ -28,6 +28,7 @@ const RegisterLimits& device_limits() {
                                          .instructions = 6000,
                                          .instructions_of_many = 12000,
                                          .short_row = 0,
+                                         .of_unset = 0,
                                          .recursion = false,
                                          .has_code = has_element_source};
   return limits;

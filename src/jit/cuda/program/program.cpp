@@ -70,7 +70,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
         (family == Family::linalg && prepare_matrices(step, e)) ||
         (family == Family::spectral && prepare_transform(step, e))) {
       fused.writes_given_memory = true;
-    } else if (e.op == Op::sort) {
+    } else if (e.op == Op::sort || is_unset(e)) {
       fused.writes_given_memory = true;
     } else if (may_be_register_kernel(e.op) && prepare_in_registers(step, e)) {
       fused.writes_given_memory = true;

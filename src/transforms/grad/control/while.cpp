@@ -1,9 +1,10 @@
 // Reverse mode of while loops, whose number of iterations is not known. Forward keeps every s-th
-// state in a fixed number of slots; when they are full, every other one is dropped and s doubles.
-// Backward runs the iterations between two kept states again; if there are more of them than slots,
-// into a second set, and from that into a third. So up to `slots` iterations run once, up to slots²
-// twice, up to slots³ three times, in memory for 3·slots states. All of it is while loops again and
-// can be vectorized. Its own derivatives: while_rules.cpp.
+// state in the first rows of arrays; when these are full, every other one is dropped and s doubles.
+// Backward runs from the last kept state to the iteration that is next, and keeps states on the way
+// in the rows behind it: all of them if there is room, else every g-th. With n rows for forward and
+// 2 n more, up to n iterations run once, up to n² twice, up to n³ four times at most. Rows are not
+// touched before they are written. All of it is while loops again and can be vectorized. Its own
+// derivatives: while_rules.cpp.
 #include <algorithm>
 
 #include <vt/control.hpp>
@@ -69,16 +70,9 @@ Tensor write(const Tensor& states, const Tensor& row, const Tensor& state) {
   operands.resize(2 + states.shape().size(), number(0));
   return emit(Op::dynamic_update_slice, {}, operands, {});
 }
-/// Memory for `slots` states, and one more for those that are not kept.
-std::vector<Tensor> empty_states(std::span<const Tensor> state, std::int64_t slots) {
-  std::vector<Tensor> all;
-  for (const Tensor& t : state) {
-    Shape shape{slots + 1};
-    shape.append(t.shape().begin(), t.shape().end());
-    all.push_back(grad_build::zeros(Aval(t.dtype(), shape)));
-  }
-  return all;
-}
+/// Memory for the states of `slots_for`, for as many twice again that are run to backward, and one
+/// row that is written before it is known whether its state is kept.
+std::int64_t rows_for(const ReversedLoop& l) { return 3 * l.slots + 1; }
 std::vector<Tensor> written(std::span<const Tensor> states, const Tensor& row,
                             std::span<const Tensor> state) {
   std::vector<Tensor> all;
@@ -110,71 +104,82 @@ std::vector<Tensor> step(const ReversedLoop& l, std::span<const Tensor> carry,
   return replay(*l.params().body, joined({carry, rest}));
 }
 
-/// (carry…, rest…) → (last carry…, kept states…, number of iterations, iterations between kept
-/// states).
+/// (carry…, rest…) → (last carry…, kept states…, the iterations they precede, how many they are,
+/// number of iterations).
 std::vector<Tensor> forward(const ReversedLoop& l, std::span<const Tensor> x) {
   const std::size_t n = l.carries();
   const std::span<const Tensor> init = x.first(n), rest = x.subspan(n);
-  const std::vector<Tensor> kept = empty_states(init, l.slots);
-  const Tensor all_slots = number(l.slots);
+  const Tensor slots = number(l.slots);
+  std::vector<Tensor> kept;
+  for (const Tensor& t : joined({init, one(number(0))})) {
+    Shape shape{rows_for(l)};
+    shape.append(t.shape().begin(), t.shape().end());
+    kept.push_back(grad_build::unset(Aval(t.dtype(), shape)));
+  }
   // A condition with effects is asked once per state, and its answer carried; others are rather
   // asked twice.
   const bool asks = has_effects(*l.condition);
   const auto answer = [&](std::span<const Tensor> state) {
     return asks ? replay(*l.condition, joined({state, rest})) : std::vector<Tensor>();
   };
-  // Until the slots are full; then room is made.
-  const FlatFunction outer_condition = [&](std::span<const Tensor> c) {
-    return one(asks ? c[2 * n + 2] : goes_on(l, c.first(n), rest));
+  // Carried: the state, all rows, how many are kept, the iterations so far, the next one whose
+  // state is kept, and between the loops how many lie between two of those.
+  const std::size_t states = n, rows = 2 * n + 1, iteration = rows + 1, next = rows + 2;
+  const auto goes = [&](std::span<const Tensor> c) {
+    return asks ? c.back() : goes_on(l, c.first(n), rest);
   };
+  // Until the slots are full; then room is made: rows 0, 2, 4 … become 0, 1, 2 …
   const FlatFunction outer_body = [&](std::span<const Tensor> c) {
-    const Tensor stride = c[2 * n + 1], full = Val(stride) * Val(all_slots);
-    std::vector<Tensor> inner = loop(
+    const Tensor is_full = binary(Op::eq, c[rows], slots), half = number(l.slots / 2);
+    const Val stride = choose(is_full, Val(c[next + 1]) + Val(c[next + 1]), c[next + 1]);
+    const std::vector<Tensor> thinned = loop(
+        l, [&](std::span<const Tensor> i) { return one(less(i[0], i[1])); },
+        [&](std::span<const Tensor> i) {
+          const Val to = i[0];
+          const std::vector<Tensor> states_kept = state_at(i.subspan(2), to + to);
+          return joined({one(to + number(1)), one(i[1]), written(i.subspan(2), to, states_kept)});
+        },
+        joined({one(number(0)), one(choose(is_full, half, number(0))), c.subspan(states, n + 1)}));
+    std::vector<Tensor> inner =
+        joined({c.first(n), std::span<const Tensor>(thinned).subspan(2),
+                one(choose(is_full, half, c[rows])), c.subspan(iteration, 2), c.subspan(next + 2)});
+    inner = loop(
         l,
         [&](std::span<const Tensor> i) {
-          return one(binary(Op::and_, less(i[2 * n], full),
-                            asks ? i[2 * n + 1] : goes_on(l, i.first(n), rest)));
+          return one(binary(Op::and_, less(i[rows], slots), goes(i)));
         },
         [&](std::span<const Tensor> i) {
-          const Val k = i[2 * n];
-          const Val slot = k / Val(stride);
-          const Tensor row = choose(binary(Op::eq, slot * Val(stride), k), slot, all_slots);
-          const std::vector<Tensor> next = replay(*l.body, joined({i.first(n), rest}));
-          return joined({next, written(i.subspan(n, n), row, i.first(n)), one(k + Val(number(1))),
-                         answer(next)});
+          const Val k = i[iteration];
+          const Tensor is_next = binary(Op::eq, k, i[next]);
+          const std::vector<Tensor> after = replay(*l.body, joined({i.first(n), rest}));
+          return joined(
+              {after, written(i.subspan(states, n + 1), i[rows], joined({i.first(n), one(k)})),
+               one(choose(is_next, Val(i[rows]) + number(1), i[rows])), one(k + number(1)),
+               one(choose(is_next, k + stride, i[next])), answer(after)});
         },
-        joined({c.first(2 * n + 1), c.subspan(2 * n + 2)}));
-    const Tensor is_full = binary(Op::eq, inner[2 * n], full);
-    for (std::size_t i = n; i < 2 * n; ++i) {
-      // Slots 0, 2, 4 … become 0, 1, 2 …; what lies behind them is written before it is read.
-      const Tensor half = grad_build::slice_axis(inner[i], 0, 0, l.slots, 2),
-                   behind = grad_build::slice_axis(inner[i], 0, l.slots / 2, l.slots + 1);
-      const Tensor parts[2] = {half, behind};
-      const Tensor thinned = emit(Op::concatenate, make_params(AxisParams{0}), parts, {});
-      inner[i] = choose(grad_build::in_dim(is_full, inner[i].shape(), {}), thinned, inner[i]);
-    }
-    inner.insert(inner.begin() + static_cast<std::ptrdiff_t>(2 * n + 1),
-                 choose(is_full, Val(stride) * Val(number(2)), stride));
+        inner);
+    inner.insert(inner.begin() + static_cast<std::ptrdiff_t>(next + 1), stride);
     return inner;
   };
-  std::vector<Tensor> out =
-      loop(l, outer_condition, outer_body,
-           joined({init, kept, one(number(0)), one(number(1)), answer(init)}));
-  out.resize(2 * n + 2);
+  std::vector<Tensor> out = loop(
+      l, [&](std::span<const Tensor> c) { return one(goes(c)); }, outer_body,
+      joined({init, kept, one(number(0)), one(number(0)), one(number(0)), one(number(1)),
+              answer(init)}));
+  out.resize(next);
   return out;
 }
 
-/// (carry…, rest…, kept states…, iterations, stride, cotangents of varying carries…) → cotangents
-/// of those and of the shared operands.
+/// (carry…, rest…, what forward gives behind the carry, cotangents of varying carries…) →
+/// cotangents of those and of the shared operands.
 std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> given) {
   const std::size_t n = l.carries(), inputs = l.operands.size(), v = l.varying.size();
   const std::span<const Tensor> rest = given.subspan(n, inputs - n),
-                                kept = given.subspan(inputs, n);
-  const Tensor iterations = given[inputs + n], stride = given[inputs + n + 1];
-  std::vector<Tensor> cts(given.begin() + static_cast<std::ptrdiff_t>(inputs + n + 2), given.end());
+                                kept = given.subspan(inputs, n + 1);
+  const Tensor rows = given[inputs + n + 1], iterations = given[inputs + n + 2];
+  std::vector<Tensor> cts(given.begin() + static_cast<std::ptrdiff_t>(inputs + n + 3), given.end());
   for (std::size_t i : l.shared_operands) cts.push_back(grad_build::zeros(aval_of(given[i])));
-  const Val one_more = number(1);
-  const Tensor all_slots = number(l.slots);
+  const std::size_t ct = cts.size();
+  const Val one_more = number(1), all_rows = number(rows_for(l) - 1);
 
   // The cotangents before an iteration, from those after it and the state it began with.
   const auto pulled = [&](std::span<const Tensor> state, std::span<const Tensor> after) {
@@ -187,83 +192,54 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
       before.push_back(grad_build::sum_of(after[k], all[k]));
     return before;
   };
-  // How many iterations lie between the states of a set that has room for `count` iterations'
-  // worth.
-  const auto gap_of = [&](const Tensor& count) {
-    return (Val(count) + Val(all_slots) - one_more) / Val(all_slots);
-  };
-  // Of `count` iterations from `start` on those up to the last multiple of the gap, run again:
-  // every gap-th state goes into `states`.
-  const auto refilled = [&](std::span<const Tensor> start, const Val& count, const Val& gap,
-                            std::span<const Tensor> states) {
-    const Val last = (count - one_more) / gap * gap;
-    const std::vector<Tensor> filled = loop(
-        l, [&](std::span<const Tensor> i) { return one(less(i[0], last)); },
+  // Carried: iterations left, cotangents, rows that are kept, the rows. Rows behind those are free:
+  // states on the way to the last iteration left are kept there, all of them if there is room.
+  const FlatFunction iteration = [&](std::span<const Tensor> c) {
+    const Val target = Val(c[0]) - one_more, used = c[1 + ct];
+    const std::span<const Tensor> states = c.subspan(2 + ct);
+    const std::vector<Tensor> last = state_at(states, used - one_more);
+    const Val from = last[n], distance = target - from, free = all_rows - used;
+    const Tensor fits = binary(Op::le, distance, free);
+    const Val room = choose(fits, free, (free + one_more) / Val(number(2)));
+    const Val gap = loop(
+        l,
+        [&](std::span<const Tensor> g) {
+          return one(binary(Op::and_, less(g[0], distance), less(Val(g[0]) * room, distance)));
+        },
+        [&](std::span<const Tensor> g) { return one(Val(g[0]) + Val(g[0])); }, one(one_more))[0];
+    // Carried: the iteration, its state, the next one whose state is kept, rows that are kept, the
+    // rows.
+    const std::vector<Tensor> there = loop(
+        l, [&](std::span<const Tensor> i) { return one(less(i[0], target)); },
         [&](std::span<const Tensor> i) {
-          const Val t = Val(i[0]) + one_more;
+          const Val k = Val(i[0]) + one_more;
           const std::vector<Tensor> state = step(l, i.subspan(1, n), rest);
-          const Val slot = t / gap;
-          const Tensor into = choose(binary(Op::eq, slot * gap, t), slot, all_slots);
-          return joined({one(t), state, written(i.subspan(1 + n), into, state)});
+          const Tensor is_next = binary(Op::eq, k, i[1 + n]);
+          return joined({one(k), state, one(choose(is_next, k + gap, i[1 + n])),
+                         one(choose(is_next, Val(i[2 + n]) + one_more, i[2 + n])),
+                         written(i.subspan(3 + n), i[2 + n], joined({state, one(k)}))});
         },
-        joined({one(number(0)), start, written(states, number(0), start)}));
-    return std::vector<Tensor>(filled.begin() + static_cast<std::ptrdiff_t>(1 + n), filled.end());
+        joined({one(from), std::span<const Tensor>(last).first(n), one(from + gap), one(used),
+                states}));
+    const Val left = there[2 + n];
+    const Tensor is_last = binary(Op::eq, Val(there[1 + n]) - gap, target);
+    return joined({one(target),
+                   pulled(std::span<const Tensor>(there).subspan(1, n), c.subspan(1, ct)),
+                   one(choose(is_last, left - one_more, left)),
+                   std::span<const Tensor>(there).subspan(3 + n)});
   };
-  const FlatFunction some_left = [&](std::span<const Tensor> c) {
-    return one(less(number(0), c[0]));
-  };
-  const std::size_t ct = cts.size();
-
-  // A short stretch, carried: (cotangents…, third set…); the states between those of the set are
-  // run to from the one before.
-  const auto extend = [&](std::span<const Tensor> start, const Val& count, const Tensor& most,
-                          std::span<const Tensor> c) {
-    const Val gap = gap_of(most);
-    const std::vector<Tensor> states = refilled(start, count, gap, c.subspan(ct));
-    const std::vector<Tensor> back = loop(
-        l, some_left,
-        [&](std::span<const Tensor> i) {
-          const Val t = Val(i[0]) - one_more;
-          const Val slot = t / gap;
-          const std::vector<Tensor> state = loop(
-              l, some_left,
-              [&](std::span<const Tensor> s) {
-                return joined({one(Val(s[0]) - one_more), step(l, s.subspan(1), rest)});
-              },
-              joined({one(t - slot * gap), state_at(states, slot)}));
-          return joined({one(t), pulled(std::span<const Tensor>(state).subspan(1), i.subspan(1))});
-        },
-        joined({one(count), c.first(ct)}));
-    return joined({std::span<const Tensor>(back).subspan(1), states});
-  };
-  // What lies between two kept states, carried: (iterations left, cotangents…, third set…, second
-  // set…): in broadcasts that fill the third set, so that what is no longer than that runs but once
-  // more.
-  const Val gap = binary(Op::max, gap_of(stride), binary(Op::min, stride, all_slots));
-  const FlatFunction segment = [&](std::span<const Tensor> c) {
-    const Val left = c[0], row = (left - one_more) / Val(stride), first = row * Val(stride);
-    const std::vector<Tensor> states =
-        refilled(state_at(kept, row), left - first, gap, c.subspan(1 + ct + n));
-    const std::vector<Tensor> back = loop(
-        l, some_left,
-        [&](std::span<const Tensor> i) {
-          const Val before = Val(i[0]), part = (before - one_more) / gap, begin = part * gap;
-          return joined(
-              {one(begin), extend(state_at(states, part), before - begin, gap, i.subspan(1))});
-        },
-        joined({one(left - first), c.subspan(1, ct + n)}));
-    return joined({one(first), std::span<const Tensor>(back).subspan(1), states});
-  };
-  const std::vector<Tensor> empty = empty_states(given.first(n), l.slots);
-  std::vector<Tensor> out =
-      loop(l, some_left, segment, joined({one(iterations), cts, empty, empty}));
+  std::vector<Tensor> out = loop(
+      l, [&](std::span<const Tensor> c) { return one(less(number(0), c[0])); }, iteration,
+      joined({one(iterations), cts, one(rows), kept}));
   out.resize(1 + ct);
   out.erase(out.begin());
   return out;
 }
 
-// more would make short loops inside loops dear
-constexpr std::int64_t fewest_slots = 16, most_slots = 256;
+// Of states that are few bytes, as many as a register kernel keeps in its frame for a lane, loops
+// inside of loops and second derivatives included.
+constexpr std::int64_t frame_budget = std::int64_t{1} << 14;
+constexpr std::int64_t fewest_slots = 16, most_slots = 64;
 constexpr std::size_t slot_budget = std::size_t{4} << 20;  // bytes
 
 std::size_t carry_bytes(const WhileParams& p, std::span<const Tensor> x) {
@@ -279,20 +255,15 @@ std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
   using namespace while_parts;
   std::int64_t slots = p.checkpoints;
   if (slots == 0) {
-    const std::size_t bytes = 1 + carry_bytes(p, x);
-    slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(slot_budget / bytes), fewest_slots,
-                                     most_slots);
+    const auto bytes = static_cast<std::int64_t>(sizeof(std::int64_t) + carry_bytes(p, x));
+    slots = std::min(most_slots, frame_budget / (3 * bytes));
+    if (slots < fewest_slots)
+      slots = std::clamp(static_cast<std::int64_t>(slot_budget) / bytes, fewest_slots, most_slots);
   }
   return std::max<std::int64_t>(slots + slots % 2, 2);
 }
 
-bool too_many_states(const ReversedLoop& l, std::span<const Tensor> x) {
-  const auto states =
-      static_cast<double>(thread_state().stacked) * static_cast<double>(l.slots + 1);
-  return thread_state().stacked > 1 &&
-         states * static_cast<double>(while_parts::carry_bytes(l.params(), x)) >
-             while_parts::slot_budget;
-}
+bool inside_scan() { return thread_state().stacked > 1; }
 
 std::vector<Tensor> run_keeping(const ReversedLoop& l, std::span<const Tensor> x) {
   return while_parts::on_lanes(

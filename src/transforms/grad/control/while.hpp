@@ -18,13 +18,14 @@ struct ReversedLoop {
 
 /// How many states to keep of a loop with these operands.
 std::int64_t slots_for(const WhileParams&, std::span<const Tensor> x);
-/// In the bodies of scans states would be kept for each of their iterations: is that too much?
-bool too_many_states(const ReversedLoop&, std::span<const Tensor> x);
-/// (carry…, rest…) → (last carry…, kept states…, number of iterations, iterations between kept
-/// states).
+/// In the bodies of scans what forward keeps would be copied for each of their iterations, room for
+/// states and all: there backward runs the loop once more instead.
+bool inside_scan();
+/// (carry…, rest…) → (last carry…, kept states…, the iterations they precede, how many they are,
+/// number of iterations).
 std::vector<Tensor> run_keeping(const ReversedLoop&, std::span<const Tensor> x);
-/// (carry…, rest…, kept states…, iterations, stride, cotangents of varying carries…) → cotangents
-/// of those and of the shared operands.
+/// (carry…, rest…, what run_keeping gives behind the carry, cotangents of varying carries…) →
+/// cotangents of those and of the shared operands.
 std::vector<Tensor> run_back(const ReversedLoop&, std::span<const Tensor> operands);
 
 }  // namespace vt::detail::control_linear

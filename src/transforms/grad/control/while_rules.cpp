@@ -134,26 +134,25 @@ std::shared_ptr<const CustomRule> rule_of(std::shared_ptr<const OwnDerivative> o
   return rule;
 }
 
-// --- the loop that keeps states: (x…) → (carry…, kept states…, iterations, stride) ---------------
+// --- the loop that keeps states: (x…) → (carry…, what it kept…) ----------------------------------
 
 std::vector<Tensor> keeping(const LoopRef& l, Tensors x);
-/// (x…, kept states…, iterations, stride), cotangents of the carries → cotangents of the operands
-/// that have one.
+/// (x…, what it kept…), cotangents of the carries → cotangents of the operands that have one.
 std::vector<Tensor> pulled_back(const LoopRef& l, std::vector<Tensor> saved, Tensors cts);
 
 LoopRef quiet_loop(const LoopRef& l, Tensors x) {
   return loop_of(l->equation, x, l->operands, l->slots);
 }
 
-/// `results`: of the loop that keeps its states; without them if they are too many. Then the way
-/// back runs the loop once more.
+/// `results`: of the loop that keeps its states; inside of scans without them. Then the way back
+/// runs the loop once more.
 ControlLinear linearized(const LoopRef& l, const Flags& wanted, Tensors x,
                          std::vector<Tensor> results) {
   ControlLinear c;
   c.call.name = "vt::while_loop";
   c.call.residuals = list(x);
   c.call.push = forward_push(l->equation, wanted);
-  if (!too_many_states(*l, x)) {
+  if (!inside_scan()) {
     append(c.call.residuals, Tensors(results).subspan(l->carries()));
     c.call.pull = [l](Tensors saved, Tensors cts) { return pulled_back(l, list(saved), cts); };
   } else {
@@ -176,7 +175,7 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
     e.params = form.params;
     const std::vector<Tensor> made =
         keeping(loop_of(e, form.operands, Flags(form.operands.size()), l->slots), form.operands);
-    const std::size_t carries = (made.size() - 2) / 2;
+    const std::size_t carries = (made.size() - 3) / 2;
     std::vector<Tensor> out, tangents;
     for (std::size_t first : {std::size_t{0}, carries})
       for (std::size_t i = 0; i < n; ++i) {
@@ -184,7 +183,7 @@ std::shared_ptr<const CustomRule> keeping_rule(const LoopRef& l) {
         out.push_back(made[first + static_cast<std::size_t>(form.result_at[i])]);
         tangents.push_back(place < 0 ? Tensor() : made[first + static_cast<std::size_t>(place)]);
       }
-    append(out, Tensors(made).last(2));
+    append(out, Tensors(made).last(3));
     tangents.resize(out.size());
     append(out, tangents);
     return out;
@@ -209,7 +208,7 @@ std::vector<Tensor> keeping(const LoopRef& l, Tensors x) {
   return as_equation(*l, run, run, x, rule);
 }
 
-// --- the loop run backward: (x…, kept states…, iterations, stride, cotangents…) → cotangents… ----
+// --- the loop run backward: (x…, what it kept…, cotangents…) → cotangents… -----------------------
 
 /// The loop with tangents, run backward.
 struct Second {
@@ -219,7 +218,7 @@ struct Second {
 struct SecondCall {
   const ReversedLoop& l;
   Tensors x, t;  ///< the operands and their tangents
-  /// what the loop kept, with iterations and stride, and the tangents of that; may be missing
+  /// what the loop kept, and the tangents of that; may be missing
   Tensors kept, kept_t;
   Flags want_value, want_tangent;
   std::vector<Tensor> of_values, of_tangents;  ///< cotangents of the carries
@@ -279,7 +278,7 @@ struct LoopParts {
   Tensors x, kept, cts;
 };
 LoopParts parts_of(const ReversedLoop& l, Tensors given) {
-  const std::size_t m = l.operands.size(), kept = l.carries() + 2;
+  const std::size_t m = l.operands.size(), kept = l.carries() + 3;
   return {given.first(m), given.subspan(m, kept), given.subspan(m + kept)};
 }
 /// What stands for the varying carries, placed among all of them.
@@ -334,7 +333,7 @@ std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given);
 std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
   auto own = std::make_shared<OwnDerivative>();
   const std::size_t m = l->operands.size(), n = l->carries();
-  own->first_linear = m + n + 2;
+  own->first_linear = m + n + 3;
   own->forward = [l](Tensors given, Tensors t) {
     std::vector<Tensor> results;
     const std::vector<Tensor> tangents =
@@ -363,7 +362,7 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
           {*l, saved.first(m), along, {}, {}, by_x, {}, {}, among_carries(*l, saved.subspan(m))});
       for (std::size_t i = 0; i < m; ++i) all[i] = s.by_value[i];
       for (std::size_t k = 0; k < l->varying.size(); ++k)
-        if (wanted[m + n + 2 + k]) all[m + n + 2 + k] = s.tangents[l->varying[k]];
+        if (wanted[m + n + 3 + k]) all[m + n + 3 + k] = s.tangents[l->varying[k]];
       return all;
     };
     return made;
@@ -372,7 +371,7 @@ std::shared_ptr<const CustomRule> backward_rule(const LoopRef& l) {
     std::vector<Tensor> all(x.size()), results, tangents;
     forward(l->equation, x.first(m), among_operands(*l, cts), results, tangents);
     for (std::size_t k = 0; k < l->varying.size(); ++k)
-      all[m + n + 2 + k] = tangents[l->varying[k]];
+      all[m + n + 3 + k] = tangents[l->varying[k]];
     return all;
   };
   return rule_of(std::move(own));
@@ -405,8 +404,7 @@ ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, cons
   using namespace while_rules;
   const LoopRef l = loop_of(e, x, wanted);
   ControlLinear c = linearized(
-      l, wanted, x,
-      too_many_states(*l, x) ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
+      l, wanted, x, inside_scan() ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
   c.results.resize(l->carries());
   return c;
 }

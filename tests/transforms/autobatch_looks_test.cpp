@@ -184,7 +184,9 @@ TEST_P(Looks, OfOtherStructuresCompileNothing) {
       ASSERT_NEAR(got[i], wanted[i], 1e-10 * (1 + std::abs(wanted[i]))) << "element " << i;
   }
   // Which derivatives the nodes of a batch need is a matter of chance, and of a last few kinds.
-  if (p.query.device() == vt::cpu()) EXPECT_LE(late, gradient ? 4u : 0u);
+  if (p.query.device() == vt::cpu()) {
+    EXPECT_LE(late, gradient ? 4u : 0u);
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Programs, Looks,
                          testing::Combine(testing::Values(pushes, beam, chain, memory),

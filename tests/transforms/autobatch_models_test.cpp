@@ -480,7 +480,9 @@ TEST(AutobatchModels, GradientsOfLargeGraphsWithoutAutobatchAreBatchedToo) {
     EXPECT_NEAR(v.item<double>(), a.item<double>(), 1e-3);
     expect_close(g, b, 1e-3);
   }
-  if (p.words.device() == vt::cpu()) EXPECT_LE(late, 8u);  // by itself a Graph has some 50
+  if (p.words.device() == vt::cpu()) {
+    EXPECT_LE(late, 8u);
+  }  // by itself a Graph has some 50
 }
 
 TEST(AutobatchModels, EffectsKeepTheirOrder) {

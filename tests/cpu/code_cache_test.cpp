@@ -6,6 +6,7 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,8 +167,13 @@ TEST(CodeCache, ProgramsShareWhatTheyEmitAlike) {
   EXPECT_EQ(says(first, 42), "says 42: 1 compiled, 0 from disk");
   EXPECT_EQ(says(first, 42), "says 42: 0 compiled, 1 from disk");
   EXPECT_EQ(says(again, 42), "says 42: 0 compiled, 1 from disk") << "linked again";
-  EXPECT_EQ(says(last, 43), "says 43: 1 compiled, 0 from disk") << "another emitter";
-  EXPECT_EQ(says(last, 43), "says 43: 0 compiled, 1 from disk");
+  // Where vt is a shared library the copies have the same one: then there is no other emitter.
+  Dl_info file{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(&vt::wait_compiled), &file), 0);
+  if (fs::equivalent(file.dli_fname, "/proc/self/exe")) {
+    EXPECT_EQ(says(last, 43), "says 43: 1 compiled, 0 from disk") << "another emitter";
+    EXPECT_EQ(says(last, 43), "says 43: 0 compiled, 1 from disk");
+  }
   EXPECT_EQ(says(first, 42), "says 42: 0 compiled, 1 from disk");
   EXPECT_EQ(says(again, 42), "says 42: 0 compiled, 1 from disk");
   fs::remove_all(root);

@@ -290,7 +290,7 @@ class Builder {
     return false;
   }
   /// The numbers of an array's elements from 1 on, in its shape.
-  int all_positions(const Shape& shape) {
+  int all_positions(Shape shape) {
     for (const auto& [known, v] : all_positions_)
       if (known == shape) return v;
     GraphBody g;
@@ -335,7 +335,7 @@ class Builder {
   }
   /// Positions of the elements that `there` reads of its operand. `skipped`: operands of `in`
   /// behind the array that it has not.
-  int positions(Equation there, const Values& in, int skipped, const Shape& shape) {
+  int positions(Equation there, const Values& in, int skipped, Shape shape) {
     GraphBody g;
     Values values;
     there.inputs.clear();

@@ -135,6 +135,61 @@ TEST(Background, AChildCompilesAndEnds) {
   finish_long_job();
 }
 
+// The background thread gives way to all others: on a machine that is busy, who waits would wait
+// for ever.
+TEST(Background, WhoWaitsTakesJobs) {
+  start_long_job();
+  std::atomic<pid_t> ran_by{0};
+  in_background([&] { ran_by = ::gettid(); });
+  std::thread releases([&] {
+    while (ran_by == 0) std::this_thread::sleep_for(1ms);
+    release = true;
+  });
+  vt::wait_compiled();
+  releases.join();
+  EXPECT_EQ(ran_by, ::gettid());
+  EXPECT_EQ(iterations, 1);
+}
+
+TEST(Background, AForkWaitsForWhoWaitsAndTheChildBeginsBothAnew) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer has no threads in children of processes with several";
+#endif
+  start_long_job();
+  std::atomic<bool> second_begun{false};
+  in_background([&] {
+    second_begun = true;
+    long_job();
+  });
+  std::thread waits([] { vt::wait_compiled(); });
+  while (!second_begun) std::this_thread::sleep_for(1ms);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    release = true;
+    vt::wait_compiled();
+    ::_exit(iterations == 2 ? 7 : 8);
+  }
+  EXPECT_EQ(status_of(child), 7);
+  EXPECT_EQ(iterations, 0);  // here both go on
+  release = true;
+  waits.join();
+  EXPECT_EQ(iterations, 2);
+}
+
+TEST(Background, LongOptimisingIsTold) {
+  const auto told = [] {
+    return vt::warnings().find("kept a processor busy") != std::string::npos;
+  };
+  EXPECT_FALSE(told());
+  in_background([] {
+    timespec t = {};
+    while (t.tv_sec < 4) ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  });
+  std::this_thread::sleep_for(20ms);  // it has begun on its own thread
+  vt::wait_compiled();
+  EXPECT_TRUE(told()) << vt::warnings();
+}
+
 TEST(BackgroundDeathTest, TheEndWaitsForTheRestOnly) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(

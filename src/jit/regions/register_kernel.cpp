@@ -314,11 +314,8 @@ class FitCheck {
           spend(n);
           return !is_scatter(e.op) || plain_scatter(g, e);
         }
-        if (is_scatter(e.op)) {
-          choose(4 * n * g.aval(e.inputs[2]).elements());
-          return plain_scatter(g, e);
-        }
-        choose(2 * n * g.aval(e.inputs[0]).elements());
+        choose(operations_of_choices(g, e));
+        if (is_scatter(e.op)) return plain_scatter(g, e);
         return e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
       default: return false;
     }
@@ -692,6 +689,14 @@ bool recursions_in_registers(const Equation& lane_call, std::int64_t frame) {
   const auto& p = lane_call.as<BatchedCallParams>();
   return !lanes_in_groups() &&
          register_kernels::recursions_fit(*p.body, p.lanes.count, p.function, frame);
+}
+
+std::int64_t operations_of_choices(const GraphBody& g, const Equation& e) {
+  const Aval& out = g.aval(e.outputs[0]);
+  if (!is_scatter(e.op)) return 2 * out.elements() * g.aval(e.inputs[0]).elements();
+  // each update meets each element
+  const int combine = e.op == Op::scatter ? 0 : op_weight(combination_of(e.op), out.dtype);
+  return (4 + combine) * out.elements() * g.aval(e.inputs[2]).elements();
 }
 
 bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) {

@@ -91,6 +91,9 @@ bool lanes_in_registers(const Equation& lane_call, std::int64_t frame = 0,
 bool recursions_in_registers(const Equation& lane_call, std::int64_t frame = 0);
 /// Can it be compiled so? The emitter counts on what is checked here.
 bool fits_registers(const LaneForm&, std::int64_t frame = 0, const RegisterLimits& limits = {});
+/// About the instructions of a gather, a scatter, a dynamic slice or its update in registers, where
+/// the places are known only when the code runs: choices among all elements.
+std::int64_t operations_of_choices(const GraphBody&, const Equation&);
 /// About how many instructions its function has, each for a vector of lanes.
 std::int64_t register_cost(const LaneForm&);
 /// At most about how many it runs in a call, if a vector has 8 lanes; very many for loops that go

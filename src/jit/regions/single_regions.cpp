@@ -87,7 +87,9 @@ class Former {
       if (!inside_[i]) return std::nullopt;
       left += operations_[i];
       const Equation& e = graph_.equations[i];
-      dense += nothing_known.add(e) * std::max(1, op_weight(e.op, graph_.aval(e.outputs[0]).dtype));
+      dense += std::max(
+          operations_[i],
+          nothing_known.add(e) * std::max(1, op_weight(e.op, graph_.aval(e.outputs[0]).dtype)));
     }
     if (left > most_sparse || static_cast<double>(left) > share * static_cast<double>(dense))
       return std::nullopt;
@@ -190,7 +192,8 @@ class Former {
         operations = out.elements();
         return all_small(e.inputs) && fits_alone(e);
       case Family::index:
-        operations = left;
+        operations =
+            e.op == Op::slice || known_->knows_places(e) ? left : operations_of_choices(graph_, e);
         return (e.op == Op::slice || all_small(e.inputs)) && fits_alone(e);
       default: return false;
     }

@@ -1,11 +1,12 @@
 // The background thread: a queue and one thread, which ends when the queue is empty, and before a
-// fork or the end of the process.
+// fork or the end of the process. Who waits for the jobs takes some of them.
 #include "background.hpp"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <mutex>
 #include <new>
 
+#include <vt/detail/message.hpp>
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
@@ -29,35 +31,79 @@ struct Job {
   std::weak_ptr<const void> of;
   bool owned = false;  // by what it is `of`
 };
+using JobRef = std::shared_ptr<Job>;
 
 constexpr std::size_t least_to_sweep = 1024;
 
 struct State {
   std::mutex lock;
   std::condition_variable idle;
-  Vec<Job> jobs;
+  Vec<Job> jobs;  // none, or some from `next` on
   std::size_t next = 0;
   std::size_t sweep_at = least_to_sweep;  // as many jobs, done or not
-  Job current;
-  bool busy = false;    // with `current`
-  bool parked = false;  // between two parts of it
+  Vec<JobRef> current;                    // of the thread, and of those who wait
+  std::size_t resting = 0;                // of these, between two of their parts
+  bool parked = false;                    // among them the thread's own
   int pauses = 0;
+  double seconds = 0;  // of a processor, since there were no jobs
   pthread_t thread{};
   bool made = false;     // `thread` is to be joined
   bool running = false;  // it will look for jobs again
   bool watched = false;  // by the first thread, see EndOfFirstThread
   bool begun = false;    // there has been a job
   bool ended = false;
+
+  void drop() {
+    jobs.clear();
+    next = 0;
+  }
 };
 State& state() {
   static State* const s = new State;  // never destroyed: kernels may be made while the process ends
   return *s;
 }
 
-thread_local bool here = false;  // on the background thread
+thread_local bool here = false;    // on the background thread
+thread_local bool in_job = false;  // there, or on a thread that waits
 
 // Leaves a job that nobody will see the end of.
 struct Dropped {};
+
+double seconds_of_thread() {
+  timespec t = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// With `lock` held, which is free while the next job runs on this thread.
+void run_next(State& s, std::unique_lock<std::mutex>& hold) {
+  const JobRef job = std::make_shared<Job>(std::move(s.jobs[s.next++]));
+  if (s.next == s.jobs.size()) s.jobs.clear(), s.next = 0;
+  s.current.push_back(job);
+  hold.unlock();
+  const double begin = seconds_of_thread();
+  in_job = true;
+  try {
+    job->run();
+  } catch (const Dropped&) {
+  }
+  in_job = false;
+  job->run = {};
+  const double taken = seconds_of_thread() - begin;
+  hold.lock();
+  s.current.erase(std::find(s.current.begin(), s.current.end(), job));
+  s.seconds += taken;
+  if (s.jobs.empty() && s.current.empty()) {
+    if (s.seconds > 3 && !s.ended)
+      warn_once(formatted(
+          "optimising kernels in the background kept a processor busy for {:.0f} s; until "
+          "then they ran unoptimised (VT_TRACE shows which they are, vt::wait_compiled "
+          "waits for them)",
+          s.seconds));
+    s.seconds = 0;
+  }
+  s.idle.notify_all();
+}
 
 void* serve(void*) {
   State& s = state();
@@ -66,25 +112,11 @@ void* serve(void*) {
   // There this is the thread's own: the program's threads have the processors first.
   setpriority(PRIO_PROCESS, 0, 10);
 #endif
-  for (;;) {
-    {
-      const std::lock_guard hold(s.lock);
-      s.current = {};
-      s.busy = false;
-      if (s.pauses > 0 || s.next == s.jobs.size()) {
-        if (s.next == s.jobs.size()) s.jobs.clear(), s.next = 0;
-        s.running = false;
-        s.idle.notify_all();
-        return nullptr;
-      }
-      s.current = std::move(s.jobs[s.next++]);
-      s.busy = true;
-    }
-    try {
-      s.current.run();
-    } catch (const Dropped&) {
-    }
-  }
+  std::unique_lock hold(s.lock);
+  while (s.pauses == 0 && !s.jobs.empty()) run_next(s, hold);
+  s.running = false;
+  s.idle.notify_all();
+  return nullptr;
 }
 
 // With `lock` held, once it does not run any more: it is leaving, and needs no lock for that.
@@ -94,12 +126,12 @@ void join(State& s) {
 
 // With `lock` held.
 void start(State& s) {
-  if (s.running || s.ended || s.pauses > 0 || s.next == s.jobs.size()) return;
+  if (s.running || s.ended || s.pauses > 0 || s.jobs.empty()) return;
   join(s);
   const SignalsBlocked quiet;
   s.made = s.running = pthread_create(&s.thread, nullptr, serve, nullptr) == 0;
   if (s.made) return;
-  s.next = s.jobs.size();  // no thread to be had: what runs goes on as it is
+  s.drop();  // no thread to be had: what runs goes on as it is
   warn_once("kernels stay unoptimised: no thread can be started for them");
 }
 
@@ -118,9 +150,9 @@ void end() {
   State& s = state();
   std::unique_lock hold(s.lock);
   s.ended = true;
-  s.next = s.jobs.size();
+  s.drop();
   s.idle.notify_all();
-  while (s.running) s.idle.wait(hold);
+  while (s.running || !s.current.empty()) s.idle.wait(hold);
   join(s);  // what its thread-local objects do as it leaves must be over too
 }
 
@@ -151,7 +183,7 @@ void leave() {
   State& s = state();
   std::unique_lock hold(s.lock);
   ++s.pauses;
-  while (s.running && !s.parked) s.idle.wait(hold);
+  while (s.resting < s.current.size() || (s.running && !s.parked)) s.idle.wait(hold);
   if (!s.running) join(s);
   hold.release();  // until come_back
 }
@@ -163,13 +195,15 @@ void come_back() {
   s.lock.unlock();
 }
 // The child has none of the other threads, which may have been compiling or waiting here. It begins
-// with what is left of the jobs, and anew with the one that was parked, when it gives one itself,
+// with what is left of the jobs, and anew with those that were resting, when it gives one itself,
 // or waits for them.
 void come_back_later() {
   State& s = state();
-  if (s.busy)
-    s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(s.current));
-  s.made = s.running = s.busy = s.parked = false;
+  for (const JobRef& job : s.current)
+    s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(*job));
+  s.current.clear();
+  s.resting = 0;
+  s.made = s.running = s.parked = false;
   s.pauses = 0;
   new (&s.idle) std::condition_variable;
   s.lock.unlock();
@@ -232,15 +266,15 @@ void background_ends_first() { std::atexit(background_jobs::end); }
 
 void background_rest() {
   using namespace background_jobs;
-  if (!here) return;
+  if (!in_job) return;
   State& s = state();
   std::unique_lock hold(s.lock);
-  while (s.pauses > 0 && !s.ended) {
-    s.parked = true;
-    s.idle.notify_all();
-    s.idle.wait(hold);
-  }
-  s.parked = false;
+  ++s.resting;
+  s.parked = s.parked || here;
+  if (s.pauses > 0) s.idle.notify_all();
+  while (s.pauses > 0 && !s.ended) s.idle.wait(hold);
+  --s.resting;
+  s.parked = s.parked && !here;
   if (s.ended) throw Dropped();
 }
 
@@ -261,7 +295,11 @@ void wait_compiled() {
   detail::background_jobs::State& s = detail::background_jobs::state();
   std::unique_lock hold(s.lock);
   detail::background_jobs::start(s);
-  while (s.running || (s.next < s.jobs.size() && !s.ended)) s.idle.wait(hold);
+  while (s.running || !s.current.empty() || !s.jobs.empty()) {
+    // The thread gives way to all others: alone it might not get through them.
+    if (s.pauses == 0 && !s.jobs.empty()) detail::background_jobs::run_next(s, hold);
+    else s.idle.wait(hold);
+  }
   detail::background_jobs::join(s);
 }
 

@@ -140,6 +140,8 @@ class IrBuilder {
   bool has_locals() const { return has_locals_; }
   /// How often select() was called for single values.
   int choices() const { return choices_; }
+  /// Loads and stores, so far.
+  int accesses() const { return accesses_; }
   Vec<Value> call_local(const Local&, const Vec<Value>& args);
   /// Between functions: `body` gets the arguments and gives the results.
   void define_local(const Local&, FunctionRef<Vec<Value>(const Vec<Value>&)> body);
@@ -370,7 +372,7 @@ class IrBuilder {
   Vec<int> number_roles_;
   Vec<Value> number_values_;
   bool counting_loops_ = false, has_locals_ = false;
-  int choices_ = 0;
+  int choices_ = 0, accesses_ = 0;
   std::unique_ptr<LineTable> lines_;  // of the function that is open; none if nobody wants them
   std::string diagnostics_;           // what LLVM reported through the context
 };

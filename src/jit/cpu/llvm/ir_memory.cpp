@@ -102,6 +102,7 @@ LLVMValueRef IrBuilder::to_memory(Value x) {
 Value IrBuilder::load(Value pointer, DType d, int simd_lanes, int align) {
   if (!pointer.pointer) fault("load", pointer, {});
   LLVMValueRef loaded = llvm_.BuildLoad2(builder_, memory_type(d, simd_lanes), pointer.ref, "");
+  ++accesses_;
   llvm_.SetAlignment(loaded,
                      align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(d)));
   return from_memory(mark_access(loaded, pointer.buffer), d, simd_lanes);
@@ -110,6 +111,7 @@ Value IrBuilder::load(Value pointer, DType d, int simd_lanes, int align) {
 void IrBuilder::store(Value pointer, Value x, int align) {
   if (!pointer.pointer || x.pointer) fault("store", pointer, x);
   LLVMValueRef stored = llvm_.BuildStore(builder_, to_memory(x), pointer.ref);
+  ++accesses_;
   llvm_.SetAlignment(
       stored, align > 0 ? static_cast<unsigned>(align) : static_cast<unsigned>(size_of(x.dtype)));
   mark_access(stored, pointer.buffer);
@@ -118,6 +120,7 @@ void IrBuilder::store(Value pointer, Value x, int align) {
 void IrBuilder::store_streaming(Value pointer, Value x, int align) {
   if (!pointer.pointer || x.pointer) fault("store_streaming", pointer, x);
   LLVMValueRef stored = llvm_.BuildStore(builder_, to_memory(x), pointer.ref);
+  ++accesses_;
   llvm_.SetAlignment(stored, static_cast<unsigned>(align));
   LLVMMetadataRef one = llvm_.ValueAsMetadata(llvm_.ConstInt(int_type(32), 1, 0));
   llvm_.SetMetadata(stored, llvm_.GetMDKindIDInContext(context_, "nontemporal", 11),

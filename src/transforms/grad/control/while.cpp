@@ -1,8 +1,9 @@
 // Reverse mode of while loops, whose number of iterations is not known. Forward keeps every s-th
 // state in the first rows of arrays; when these are full, every other one is dropped and s doubles.
 // Backward runs from the last kept state to the iteration that is next, and keeps states on the way
-// in the rows behind it: all of them if there is room, else every g-th. With n rows for forward and
-// 2 n more, up to n iterations run once, up to n² twice, up to n³ four times at most. Rows are not
+// in the rows behind it: all of them if there is room, else every g-th. A loop of its own undoes
+// the iterations whose states lie in rows one behind the other. With n rows for forward and 2 n
+// more, up to n iterations run once, up to n² twice, up to n³ four times at most. Rows are not
 // touched before they are written. All of it is while loops again and can be vectorized. Its own
 // derivatives: while_rules.cpp.
 #include <algorithm>
@@ -77,7 +78,7 @@ Tensor write(const Tensor& states, const Tensor& row, const Tensor& state) {
 /// Memory for the states of `slots_for`, for as many twice again that are run to backward, and one
 /// row that is written before it is known whether its state is kept.
 std::int64_t rows_for(const ReversedLoop& l) { return 3 * l.slots + 1; }
-/// Of the numbers of rows, two of which are compared in one instruction where one of counter is.
+/// Of the numbers of rows: a vector holds twice as many of them as of `counter`.
 DType row_number(const ReversedLoop& l) {
   return rows_for(l) < std::numeric_limits<std::int32_t>::max() ? DType::i32 : counter;
 }

@@ -269,6 +269,31 @@ TEST(LaneCalls, RowWritesAreNotHeavy) {
   }
 }
 
+// Derivatives need no state of an array that a loop only writes. What is left is not worth waiting
+// for, however many rows are saved.
+TEST(LaneCalls, DerivativesOfSavedRowsAreNotHeavy) {
+  if (!has_machine()) GTEST_SKIP() << "no queues here";
+  const auto f = [](Tensor start, Tensor count) {
+    const auto step = [](Tensor i, Tensor y, Tensor saved) {
+      const Tensor q = y[0] + 0.01 * y[1], next = vt::stack({q, y[1] - 0.01 * vt::sin(q)});
+      return std::tuple(i + 1, next, vt::index_update(saved, i, next));
+    };
+    const Tensor saved = std::get<2>(
+        vt::while_loop([&](Tensor i, Tensor, Tensor) { return i < count; }, step,
+                       std::tuple(vt::tensor(0), start, vt::zeros({2000, 2}, vt::f64))));
+    return vt::sum(saved * saved);
+  };
+  const auto all = vt::jit(vt::vmap([&](Tensor start, Tensor count) {
+    return vt::hessian([&](Tensor y) { return f(y, count); })(start);
+  }));
+  const Tensor starts = vt_test::random_tensor(vt::f64, {16, 2}, 0.5, 1.5, 1),
+               counts = vt::arange(16) % 5 + 3;
+  vt::reset_lane_stats();
+  all(starts, counts).eval();
+  all(starts, counts).eval();
+  EXPECT_TRUE(vt::lane_stats().blocks.empty()) << vt::lane_stats().str();
+}
+
 // Arrays of some KB in loops whose lanes part, written in all ways: over rows and columns, several
 // elements at a time, out of range, into one that is needed again.
 TEST(LaneCalls, LargeArraysAreWrittenInPlace) {

@@ -194,6 +194,14 @@ Tensor roots(Tensor a, Tensor n) {
   return vt::fori_loop(0, n, [&](Tensor, Tensor x) { return 0.5 * (x + a / x); }, a * 0.3 + 1.0);
 }
 
+Tensor complex_roots_kept(Tensor a, Tensor n, std::int64_t kept) {
+  const Tensor z =
+      vt::fori_loop(0, n, [&](Tensor, Tensor x) { return 0.5 * (x + vt::complex(a, 0.5 * a) / x); },
+                    vt::complex(a * 0.3 + 1.0, a), {.checkpoint = kept});
+  return vt::real(z) + vt::imag(z);
+}
+Tensor complex_roots(Tensor a, Tensor n) { return complex_roots_kept(a, n, 0); }
+
 // Lanes keep their states in the frame of their kernel: what a call asks for is its results.
 TEST(LoopStates, LanesInRegistersTakeNoMemory) {
   if (!has_compiler()) GTEST_SKIP() << "what is interpreted keeps states in memory";
@@ -210,6 +218,47 @@ TEST(LoopStates, LanesInRegistersTakeNoMemory) {
   EXPECT_LE(bytes_of(of_sum, x, n), 2 * lanes * sizeof(double));
   const auto one = vt::jit(vt::grad(roots));
   EXPECT_LE(bytes_of(one, vt::tensor(1.3), vt::tensor(5)), 64u);
+  const auto of_complex = vt::jit(vt::vmap(vt::grad(complex_roots)));
+  EXPECT_LE(bytes_of(of_complex, x, n), 2 * lanes * sizeof(double));
+}
+
+// A scan in whose body a loop runs is one function for each lane, backward too.
+TEST(LoopStates, ScansOfLoopsInLanesAreOneFunction) {
+  if (!has_compiler()) GTEST_SKIP() << "the interpreter has no functions";
+  if (std::getenv("VT_LANES")) GTEST_SKIP() << "lanes in groups or queues run step by step";
+  const auto scanned = [](Tensor a, Tensor n) {
+    const auto step = [&](Tensor c, Tensor s) {
+      const Tensor r = roots(c + 0.1 * s + a, n);
+      return std::pair(r, r);
+    };
+    return vt::scan(step, a, vt::arange(50).astype(vt::f64) / 50.0).first;
+  };
+  const auto gradient = vt::jit(vt::vmap(vt::grad(scanned)));
+  const Tensor x = vt_test::random_tensor(vt::f64, {16}, 0.5, 1.5, 1);
+  const std::string text = vt::explain(gradient)(x, vt::full({16}, 4).eval());
+  EXPECT_EQ(text.find("sub-graph"), std::string::npos) << text;
+}
+
+TEST(LoopStates, ComplexStates) {
+  const auto with = [](std::int64_t kept) {
+    return Function([=](Tensor a, Tensor n) {
+      return vt::grad<0>([&](Tensor y) { return complex_roots_kept(y, n, kept); })(a);
+    });
+  };
+  constexpr int lanes = 19;
+  const Tensor x = vt_test::random_tensor(vt::f64, {lanes}, 0.5, 1.5, 1);
+  std::vector<int> counts;
+  for (int i = 0; i < lanes; ++i) counts.push_back(i * 7 % 80);
+  const Tensor n = vt::tensor(counts, {lanes});
+  const Tensor expected = compiled(vt::vmap(with(0)), x, n);
+  expect_close(vt::vmap(with(0))(x, n), expected, {.relative = 1e-12, .absolute = 1e-12}, "eager");
+  for (const std::int64_t kept : numbers_of_states) {
+    const std::string what = std::to_string(kept);
+    expect_same_bits(compiled(vt::vmap(with(kept)), x, n), expected, what);
+    for (int l = 0; l < lanes; l += 6)
+      expect_close(compiled(with(kept), x[l].eval(), n[l].eval()), expected[l],
+                   {.relative = 1e-12, .absolute = 1e-12}, what + ", a lane");
+  }
 }
 
 // Where states lie in memory, none of it is filled or copied: kernels read and write some states
@@ -238,6 +287,32 @@ TEST(LoopStates, KernelsTouchTheStatesOfIterationsThatHappen) {
   const std::uint64_t few = bytes(4), more = bytes(16);
   EXPECT_LT(more, 5 * few);
   EXPECT_GT(more, 2 * few);
+}
+
+// Windows of a complex array that a loop carries are read and written where they lie.
+TEST(LoopStates, ComplexArraysAreUpdatedInPlace) {
+  if (!has_compiler()) GTEST_SKIP() << "the interpreter counts no bytes";
+  constexpr std::int64_t size = 100'000;
+  const auto fill = vt::jit([](Tensor a, Tensor n) {
+    return vt::fori_loop(
+        0, n,
+        [](Tensor i, Tensor all) {
+          const Tensor last = vt::dynamic_slice(all, {i}, {4});
+          return vt::dynamic_update_slice(all, last * 0.5 + 1.0, {i + 2});
+        },
+        a);
+  });
+  const Tensor a = vt_test::random_tensor(vt::c128, {size}, -1, 1, 1);
+  const auto bytes = [&](int n) {
+    const Tensor count = vt::tensor(n);
+    fill(a, count).eval();
+    fill(a, count).eval();
+    vt::reset_stats();
+    fill(a, count).eval();
+    return vt::stats().bytes;
+  };
+  const std::uint64_t few = bytes(10), more = bytes(1000);
+  EXPECT_LT(more - few, 1000u * 1000u);
 }
 
 }  // namespace

@@ -44,7 +44,6 @@ struct FlowDraft {
     Vec<int> targets;
     int callee = -1;
     bool tail = false, meeting = false;
-    double work = 0;
     CallSite where;
   };
   struct Function {

@@ -244,7 +244,6 @@ class Builder {
       const int where = positions(gather_there(g, e), in, 1, g.aval(updated(e)).shape);
       block().updates.push_back({static_cast<int>(block().equations.size()), where});
     }
-    block().work += work_.of(g, e);
     of[at(e.outputs[0])] = add(g, e, in);
     for (std::size_t k = 1; k < e.outputs.size(); ++k)
       of[at(e.outputs[k])] = block().equations.back().outputs[k];

@@ -2,6 +2,7 @@
 // and the bodies of the blocks.
 #include <memory>
 
+#include "../../trace/ir/lane_work.hpp"
 #include "flow_draft.hpp"
 
 namespace vt::detail {
@@ -390,13 +391,19 @@ class Finisher {
     Vec<bool> made(d_.values.size()), loaded(d_.values.size());
     for (const FlowDraft::Load& l : b.loads) loaded[at(l.value)] = true;
     for (std::size_t k = 0; k < b.equations.size(); ++k) {
-      if (!needs.equations[k] || in_place_[at(number)][k]) continue;
+      if (!needs.equations[k]) continue;
       Equation e = b.equations[k];
+      if (in_place_[at(number)][k]) {
+        const Aval& written = d_.values[at(e.inputs[written_operand(e.op)])].aval;
+        m.block.work += static_cast<double>(written.elements());
+        continue;
+      }
       for (Var& v : e.inputs) v = in_body(m, v);
       for (Var& v : e.outputs) {
         made[at(v)] = true;
         v = m.var[at(v)] = m.body.fresh(d_.values[at(v)].aval);
       }
+      m.block.work += work_.of(m.body, e);
       m.body.equations.push_back(std::move(e));
     }
     const auto write = [&](const FlowGraph::Place& to, int from, bool callee = false) {
@@ -446,7 +453,6 @@ class Finisher {
     m.block.callee = b.callee;
     m.block.tail = b.tail;
     m.block.meeting = b.meeting;
-    m.block.work = b.work;
     m.block.where = b.where;
     if (!m.body.outputs.empty())
       m.block.body = std::make_shared<const GraphBody>(std::move(m.body));
@@ -489,6 +495,7 @@ class Finisher {
 
   FlowDraft d_;
   FlowGraph g_;
+  LaneWork work_;
   Vec<Flags> live_;  ///< per block: values that it needs from before
   Flags wanted_;     ///< results that some caller needs
   Flags saved_;

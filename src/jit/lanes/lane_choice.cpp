@@ -37,14 +37,25 @@ double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
   return 10 + 1.2 * values - 0.0115 * most_work - (760 + 47 * values) / static_cast<double>(count);
 }
 
+/// Is there a recursion, or a loop with something heavy inside? Asked of what is left of a function
+/// where it runs: derivatives, say, need no state of an array that a loop only writes.
+bool goes_on_for_long(const GraphBody& body, FunctionRef<GraphBody()> as_it_runs) {
+  if (calls_recursion(body)) return true;
+  const GraphBody simple = as_it_runs();
+  LaneWork work;
+  return any_of(simple.equations,
+                [&](const Equation& e) { return is_control(e.op) && work.is_heavy(simple, e); });
+}
+
 }  // namespace lane_choice
 
 // Queues cost more than groups where there is nothing expensive to wait for, or nobody.
-bool lanes_part(const Equation& e, FunctionRef<bool()> compiled_in_groups) {
+bool lanes_part(const Equation& e, FunctionRef<bool()> compiled_in_groups,
+                FunctionRef<GraphBody()> as_it_runs) {
   const auto& p = e.as<BatchedCallParams>();
   if (!lane_choice::may_part(e)) return false;
   if (p.schedule == LaneSchedule::hybrid) return true;
-  if (p.lanes.count == 1) return false;
+  if (p.lanes.count == 1 || !lane_choice::goes_on_for_long(*p.body, as_it_runs)) return false;
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
   const FlowGraph flow = flow_graph(p.body, mapped);

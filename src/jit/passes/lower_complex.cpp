@@ -151,6 +151,23 @@ class Lowering {
                                   std::span<const Tensor>(operands.data(), operands.size()), {});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) at(e.outputs[i]).whole = results[i];
   }
+  /// Is it there as one Tensor, and not yet taken apart?
+  bool is_whole(Var v) { return at(v).whole.defined() && !at(v).parts.re.defined(); }
+  /// A window of an array, read or written, both parts of whose elements lie together. So an array
+  /// that a loop carries is updated where it lies.
+  void window_of_whole(const Equation& e) {
+    std::vector<Tensor> operands;
+    for (Var v : e.inputs) operands.push_back(whole(v));
+    const Aval index(operands.back().dtype(), Shape{});
+    operands.push_back(full_tensor(Scalar(0).converted(index.dtype), index));
+    ParamsRef params = e.params;
+    if (e.op == Op::dynamic_slice) {
+      Shape sizes = e.as<ShapeParams>().shape;
+      sizes.push_back(2);
+      params = make_params(ShapeParams{sizes});
+    }
+    at(e.outputs[0]).whole = emit(e.op, std::move(params), operands, {});
+  }
   void with_bodies_lowered(const Equation& e) {
     Vec<GraphRef> bodies = bodies_of(e.params);
     for (GraphRef& body : bodies)
@@ -282,10 +299,16 @@ class Lowering {
     switch (e.op) {
       case Op::full: {
         const auto& p = e.as<FullParams>();
+        if (p.unset) {
+          const Aval all = whole_aval(p.aval);
+          at(out).whole = emit(
+              Op::full, make_params(FullParams{Scalar(0).converted(all.dtype), all, true}), {}, {});
+          return;
+        }
         const Aval part(real_dtype(p.aval.dtype), p.aval.shape);
         const auto filled = [&](double number) {
           const Scalar value = Scalar(number).converted(part.dtype);
-          return emit(Op::full, make_params(FullParams{value, part, p.unset}), {}, {});
+          return emit(Op::full, make_params(FullParams{value, part}), {}, {});
         };
         return give(out, {filled(p.value.real), filled(p.value.imaginary)});
       }
@@ -322,13 +345,15 @@ class Lowering {
       case Op::pad:
       case Op::rev:
       case Op::slice:
-      case Op::dynamic_slice:
-      case Op::dynamic_update_slice:
       case Op::gather:
       case Op::scatter:
       case Op::scatter_add:
       case Op::windows:
       case Op::overlap_add: return by_parts(e);
+      case Op::dynamic_slice:
+      case Op::dynamic_update_slice:
+        return is_whole(e.inputs[0]) && graph_.aval(out).shape.rank() > 0 ? window_of_whole(e)
+                                                                          : by_parts(e);
       case Op::reduce_prod: return reduce_prod(e);
       case Op::cumprod: return cumprod(e);
       case Op::dot_general:

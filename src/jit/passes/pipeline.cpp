@@ -36,14 +36,18 @@ struct Pass {
 
 // --- the passes ----------------------------------------------------------------------------------
 
-constexpr Pass groups{
-    "group_lanes", [](Work& w) {
-      w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
-        if (!w.target.fuse.on_host) return lanes_part_on_device(e);
-        return lanes_part(e, [&] { return recursions_in_registers(e, w.target.frame); }) ||
-               lanes_in_registers(e, w.target.frame);
-      });
-    }};
+constexpr Pass groups{"group_lanes", [](Work& w) {
+                        w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
+                          if (!w.target.fuse.on_host) return lanes_part_on_device(e);
+                          const auto as_it_runs = [&] {
+                            return simplify(*e.as<BatchedCallParams>().body, SimplifyFor::running);
+                          };
+                          return lanes_part(
+                                     e, [&] { return recursions_in_registers(e, w.target.frame); },
+                                     as_it_runs) ||
+                                 lanes_in_registers(e, w.target.frame);
+                        });
+                      }};
 constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
 constexpr Pass masks{"mask_lanes",
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};

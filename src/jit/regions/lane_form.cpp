@@ -266,7 +266,8 @@ constexpr std::int64_t fewest = 4;
 constexpr std::size_t longest_row = std::size_t{1} << 16;  // bytes
 
 std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& alone,
-                                 const GraphBody& body, const ScanParams& p) {
+                                 const GraphBody& body, const ScanParams& p,
+                                 const Vec<bool>& in_frame) {
   lanes.choose(number);
   const auto carries = static_cast<std::size_t>(p.carries),
              looped = carries + static_cast<std::size_t>(p.sequences);
@@ -278,7 +279,7 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
   one->outputs = body.outputs;
   for (std::size_t v = 0; v < body.avals.size(); ++v) {
     one->avals.push_back(lanes.aval(static_cast<Var>(v)));
-    if (!form.in_registers(one->avals.back())) return std::nullopt;
+    if (!form.in_registers(one->avals.back()) && !in_frame[v]) return std::nullopt;
   }
   for (const Equation& inner : body.equations) {
     if (inner.outputs.empty()) return std::nullopt;
@@ -332,9 +333,12 @@ std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimi
         candidates.push_back(c);
     }
   }
+  const Vec<bool> in_frame =
+      limits.of_unset > 0 ? unset_arrays(body) : Vec<bool>(body.avals.size());
   insertion_sort(candidates, [](const auto& x, const auto& y) { return x.first > y.first; });
   for (const auto& [count, number] : candidates)
-    if (std::optional<LaneForm> form = lane_forms::of_class(lanes, number, alone, body, p);
+    if (std::optional<LaneForm> form =
+            lane_forms::of_class(lanes, number, alone, body, p, in_frame);
         form && fits_registers(*form, 0, limits))
       return form;
   return std::nullopt;

@@ -118,12 +118,12 @@ class RegisterEmitter {
 
   // ---- memory (emit/register_memory.cpp) --------------------------------------------------------
   Value index_number(std::int64_t i) { return b_.index(i); }
-  /// Elements of an object at `linear` (i64 scalar or lanes).
-  Value read(const Object& o, Value linear);
-  void write(const Object& o, Value linear, Value x);
+  /// Elements of an object, `by` behind `linear` (i64 scalar or lanes).
+  Value read(const Object& o, Value linear, std::int64_t by = 0);
+  void write(const Object& o, Value linear, std::int64_t by, Value x);
   Value placed(const Object& o, Value linear);
   /// Reads, or writes `x`, where lanes have an object element by element.
-  Value at_element(const Object& o, Value linear, Value x);
+  Value at_element(const Object& o, Value linear, std::int64_t by, Value x);
   Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
   Value sum(Value a, Value b) {
     return a.simd_lanes == b.simd_lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
@@ -206,8 +206,8 @@ class RegisterEmitter {
   Value linear(const Shape& shape, const Vec<Value>& index);
   /// Distances of a window's elements from its first.
   static Vec<std::int64_t> window(const Shape& shape, const Shape& sizes);
-  Value element_at(const Val& x, Value place) {
-    return x.is_array() ? read(object(x), place) : chosen(x.elements(), place);
+  Value element_at(const Val& x, Value place, std::int64_t by = 0) {
+    return x.is_array() ? read(object(x), place, by) : chosen(x.elements(), further(place, by));
   }
   Value further(Value place, std::int64_t by) {
     return by == 0 ? place : sum(place, index_number(by));

@@ -5,6 +5,7 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>
+#include <limits>
 
 #include <vt/detail/message.hpp>
 
@@ -13,19 +14,19 @@
 
 namespace vt::detail::cpu::register_emission {
 
-Value RegisterEmitter::read(const Object& o, Value linear) {
-  if (o.by_element) return at_element(o, linear, {});
-  linear = placed(o, linear);
+Value RegisterEmitter::read(const Object& o, Value linear, std::int64_t by) {
+  if (o.by_element) return at_element(o, linear, by, {});
+  linear = placed(o, further(linear, by));
   if (linear.simd_lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
   return b_.gather(o.pointer, o.dtype, linear, mask_);
 }
 
-void RegisterEmitter::write(const Object& o, Value linear, Value x) {
+void RegisterEmitter::write(const Object& o, Value linear, std::int64_t by, Value x) {
   if (o.by_element) {
-    at_element(o, linear, wide(x));
+    at_element(o, linear, by, wide(x));
     return;
   }
-  linear = placed(o, linear);
+  linear = placed(o, further(linear, by));
   if (linear.simd_lanes == 1 && x.simd_lanes == 1) {
     b_.store(b_.offset(o.pointer, o.dtype, linear), x);
     return;
@@ -33,16 +34,22 @@ void RegisterEmitter::write(const Object& o, Value linear, Value x) {
   b_.scatter(o.pointer, wide(x), wide(linear), mask_);
 }
 
-// Lanes that run in step take the same element, and are neighbours there.
-Value RegisterEmitter::at_element(const Object& o, Value linear, Value x) {
+// Lanes that run in step take the same element, and are neighbours there. Whether they do is asked
+// of `linear` alone, so that LLVM asks once for all elements of a window.
+Value RegisterEmitter::at_element(const Object& o, Value linear, std::int64_t by, Value x) {
   if (o.start) linear = sum(linear, o.start);
   const auto together = [&](Value element) {
-    const Value first = b_.offset(o.pointer, o.dtype, b_.mul(element, index_number(width_)));
+    const Value first =
+        b_.offset(o.pointer, o.dtype, b_.mul(further(element, by), index_number(width_)));
     if (!x) return b_.load(first, o.dtype, width_);
     b_.store_masked(first, x, mask_);
     return Value();
   };
   if (linear.simd_lanes == 1) return together(linear);
+  // Places are few: in half the bits they are compared in half as many instructions.
+  const Value places = linear;
+  if (o.shape.elements() <= std::numeric_limits<std::int32_t>::max())
+    linear = b_.convert(linear, DType::i32);
   Value largest = b_.select(mask_, linear, b_.zero_like(linear));
   for (int half = width_ / 2; half > 0; half /= 2) {
     Vec<int> low, high;
@@ -56,13 +63,14 @@ Value RegisterEmitter::at_element(const Object& o, Value linear, Value x) {
   const Elements read = b_.if_else(
       apart,
       [&] {
-        const Value places = b_.add(b_.mul(linear, b_.integer(DType::i64, width_, width_)),
-                                    b_.iota(DType::i64, width_));
-        if (!x) return list(b_.gather(o.pointer, o.dtype, places, mask_));
-        b_.scatter(o.pointer, x, places, mask_);
+        const Value all =
+            b_.add(b_.mul(further(places, by), b_.integer(DType::i64, width_, width_)),
+                   b_.iota(DType::i64, width_));
+        if (!x) return list(b_.gather(o.pointer, o.dtype, all, mask_));
+        b_.scatter(o.pointer, x, all, mask_);
         return list({});
       },
-      [&] { return list(together(element)); });
+      [&] { return list(together(b_.convert(element, DType::i64))); });
   return x ? Value() : read[0];
 }
 
@@ -93,7 +101,7 @@ Val RegisterEmitter::elements_of(const Object& o) {
   for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
     if (const std::optional<Value> first = neighbours(o, i))
       all.push_back(b_.load_masked(*first, o.dtype, mask_));
-    else all.push_back(read(o, index_number(place(o, i))));
+    else all.push_back(read(o, index_number(place(o, i)), 0));
   }
   return all;
 }
@@ -104,7 +112,7 @@ void RegisterEmitter::store_elements(const Object& o, const Val& v) {
   for (std::int64_t n = 0; n < count; ++n) {
     if (const std::optional<Value> first = neighbours(o, n))
       b_.store_masked(*first, wide(v[n]), mask_);
-    else write(o, index_number(place(o, n)), v[n]);
+    else write(o, index_number(place(o, n)), 0, v[n]);
   }
 }
 

@@ -317,8 +317,7 @@ Val RegisterEmitter::dynamic_slice(const GraphBody& g, const Equation& e, const 
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
   Elements all;
-  for (const std::int64_t by : window(shape, sizes))
-    all.push_back(element_at(in[0], further(start, by)));
+  for (const std::int64_t by : window(shape, sizes)) all.push_back(element_at(in[0], start, by));
   return all;
 }
 
@@ -329,8 +328,8 @@ Val RegisterEmitter::dynamic_update_slice(const GraphBody& g, const Equation& e,
   const Vec<std::int64_t> places = window(shape, sizes);
   Elements all = in[0].elements();
   for (std::size_t k = 0; k < places.size(); ++k) {
+    if (in[0].is_array()) write(updated(in[0]), start, places[k], in[1][k]);
     const Value at_place = further(start, places[k]);
-    if (in[0].is_array()) write(updated(in[0]), at_place, in[1][k]);
     for (std::size_t i = 0; i < all.size(); ++i)
       all[i] = either(equals(at_place, static_cast<std::int64_t>(i)), in[1][k], all[i]);
   }
@@ -394,7 +393,7 @@ Val RegisterEmitter::scattered(const GraphBody& g, const Equation& e, const Vec<
     const Object& array = updated(in[0]);
     const Value old = read(array, to);
     const Value x = combined(old);
-    write(array, to, inside ? either(inside, x, old) : x);
+    write(array, to, 0, inside ? either(inside, x, old) : x);
   }
   return in[0].is_array() ? in[0] : all;
 }

@@ -21,8 +21,8 @@ std::int64_t slots_for(const WhileParams&, std::span<const Tensor> x);
 /// In the bodies of scans what forward keeps would be copied for each of their iterations, room for
 /// states and all: there backward runs the loop once more instead.
 bool inside_scan();
-/// (carry…, rest…) → (last carry…, kept states…, the iterations they precede, how many they are,
-/// number of iterations).
+/// (carry…, rest…) → (last carry…, kept states…, how many they are, the iterations from one to the
+/// next, number of iterations).
 std::vector<Tensor> run_keeping(const ReversedLoop&, std::span<const Tensor> x);
 /// (carry…, rest…, what run_keeping gives behind the carry, cotangents of varying carries…) →
 /// cotangents of those and of the shared operands.

@@ -126,7 +126,7 @@ Reach Walk::of_all(Reach r, const Aval& result, const Lanes* lanes) const {
 /// What a body makes of such inputs. Remembered, so that nested loops, each of which goes to a
 /// fixpoint, stay linear.
 Vec<Reach> Walk::outcome(Masks& masks, const GraphBody& body, const Vec<Reach>& inputs) {
-  if (const Vec<Reach>* known = masks.outcome(&body, inputs)) return *known;
+  if (const Masks::Outcome* known = masks.outcome(&body, inputs)) return known->results;
   Walk inside(body, masks);
   inside.writes_ = false;
   inside.run(inputs);
@@ -135,6 +135,25 @@ Vec<Reach> Walk::outcome(Masks& masks, const GraphBody& body, const Vec<Reach>& 
   masks.remember(&body, inputs, results);
   if (masks.leaks()) masks_.leak();
   return results;
+}
+
+/// The body of a call, written once for all calls that reach it alike; one with a rule has results
+/// of its own.
+Masks::Written Walk::body_of_call(const GraphBody& body, bool has_rule, const Vec<Reach>& inputs,
+                                  const Vec<Reach>& results) {
+  const auto known = [&] { return has_rule ? nullptr : masks_.outcome(&body, inputs); };
+  if (const Masks::Outcome* o = known(); o && o->written) return *o->written;
+  Walk inside(body, masks_);
+  inside.run(inputs);
+  inside.give_masks(results);
+  Masks::Written written;
+  if (inside.changed()) {
+    written.masks = inside.masks();
+    written.body = std::make_shared<const GraphBody>(
+        inside.take_body({inputs.size()}, {results.size()}, written.masks));
+  }
+  if (Masks::Outcome* o = known()) o->written = written;
+  return written;
 }
 
 void Walk::call(Equation e) {
@@ -148,19 +167,17 @@ void Walk::call(Equation e) {
   const std::size_t operands = e.inputs.size(), own = e.outputs.size();
   give_results(e, results, {own});
   if (!writes_) return;
-  Walk inside(*params.body, masks_);
-  inside.run(inputs);
-  inside.give_masks(results);
-  if (inside.changed()) {
-    const Vec<int> masks = inside.masks();
+  const Masks::Written written =
+      body_of_call(*params.body, params.rule != nullptr, inputs, results);
+  if (written.body) {
     changed_ = true;
     params.function = {};
     params.results = {};
-    GraphBody body = inside.take_body({operands}, {own}, masks);
-    add_masks(e, 0, {operands}, inputs, masks_, masks);
+    params.body = written.body;
+    add_masks(e, 0, {operands}, inputs, masks_, written.masks);
     if (params.rule && e.outputs.size() > own) {
       // The rule knows of the results only: the masks are another call's.
-      GraphBody of_masks = body;
+      GraphBody body = *written.body, of_masks = body;
       Equation m = e;
       m.op = Op::call;
       of_masks.outputs.erase(of_masks.outputs.begin(), of_masks.outputs.begin() + own);
@@ -171,8 +188,8 @@ void Walk::call(Equation e) {
                                         {},
                                         static_cast<int>(m.inputs.size())});
       append(std::move(m));
+      params.body = std::make_shared<const GraphBody>(std::move(body));
     }
-    params.body = std::make_shared<const GraphBody>(std::move(body));
     e.params = make_params(std::move(params));
   }
   append(std::move(e));

@@ -141,9 +141,9 @@ Masks& Masks::of_lanes() {
   return *of_lanes_;
 }
 
-const Vec<Reach>* Masks::outcome(const GraphBody* body, const Vec<Reach>& inputs) const {
-  for (const Outcome& o : outcomes_)
-    if (o.body == body && o.inputs == inputs) return &o.results;
+Masks::Outcome* Masks::outcome(const GraphBody* body, const Vec<Reach>& inputs) {
+  for (Outcome& o : outcomes_)
+    if (o.body == body && o.inputs == inputs) return &o;
   return nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -71,8 +72,19 @@ class Masks {
   int number(const SparsityPattern&, const Shape&);
   /// That of one which is the same in all directions.
   int number_of(const Mask&);
-  /// What the walk over a body has found for such inputs, or null.
-  const Vec<Reach>* outcome(const GraphBody*, const Vec<Reach>& inputs) const;
+  /// A body that has been written anew; null: it stays as it is.
+  struct Written {
+    GraphRef body;
+    Vec<int> masks;  ///< its last inputs
+  };
+  /// What the walk over a body has found for such inputs.
+  struct Outcome {
+    const GraphBody* body;
+    Vec<Reach> inputs, results;
+    std::optional<Written> written = {};  ///< for a call; none: not yet
+  };
+  /// Null: nobody has walked there.
+  Outcome* outcome(const GraphBody*, const Vec<Reach>& inputs);
   void remember(const GraphBody* body, Vec<Reach> inputs, Vec<Reach> results) {
     outcomes_.push_back({body, std::move(inputs), std::move(results)});
   }
@@ -92,10 +104,6 @@ class Masks {
   bool leaks_ = false;
   Vec<Mask> masks_;
   HashMap<const void*, Vec<Known>> known_;
-  struct Outcome {
-    const GraphBody* body;
-    Vec<Reach> inputs, results;
-  };
   Vec<Outcome> outcomes_;
 };
 
@@ -256,6 +264,8 @@ class Walk {
   Reach as_operand(Var, const Lanes*, std::size_t operand);
   Reach of_all(Reach, const Aval& result, const Lanes*) const;
   Vec<Reach> outcome(Masks&, const GraphBody& body, const Vec<Reach>& inputs);
+  Masks::Written body_of_call(const GraphBody& body, bool has_rule, const Vec<Reach>& inputs,
+                              const Vec<Reach>& results);
   Vec<Reach> looped(Masks&, const GraphBody& body, std::size_t carries, Vec<Reach>& inputs);
   bool join(Masks&, Reach& carry, const Reach& next, const Shape&) const;
   void begin_loop(Equation&, Walk& body, std::size_t carries, const Vec<Reach>& inputs);

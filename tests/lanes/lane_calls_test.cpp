@@ -294,6 +294,33 @@ TEST(LaneCalls, DerivativesOfSavedRowsAreNotHeavy) {
   EXPECT_TRUE(vt::lane_stats().blocks.empty()) << vt::lane_stats().str();
 }
 
+// Lanes of a function that calls itself at one place meet at each depth in groups as well.
+TEST(LaneCalls, ChainsOfSmallStepsGoInGroups) {
+  if (!has_machine()) GTEST_SKIP() << "no queues here";
+  constexpr std::int64_t lanes = 64;
+  const auto in_groups = [&](bool twice, std::int64_t size) {
+    const Tensor w = vt_test::random_tensor(vt::f32, {size, size}, -0.2, 0.2, 1);
+    vt::Recursive<Tensor(Tensor, Tensor)> f("f", [&](Tensor n, Tensor x) {
+      return vt::cond(
+          n <= 0, [&] { return vt::tanh(vt::matmul(w, x)); },
+          [&] {
+            const Tensor y = f(n - 1, 0.9 * x);
+            return twice ? f(n - 1, y) : y + 0.1 * x;
+          });
+    });
+    const auto all = vt::jit(vt::vmap([&](Tensor n, Tensor x) { return f(n, x); }));
+    const Tensor n = vt::arange(lanes) % 4,
+                 x = vt_test::random_tensor(vt::f32, {lanes, size}, -1, 1, 2);
+    vt::reset_lane_stats();
+    all(n, x).eval();
+    all(n, x).eval();
+    return vt::lane_stats().blocks.empty();
+  };
+  EXPECT_TRUE(in_groups(false, 10));
+  EXPECT_FALSE(in_groups(true, 40));
+  EXPECT_FALSE(in_groups(false, 80));
+}
+
 // Arrays of some KB in loops whose lanes part, written in all ways: over rows and columns, several
 // elements at a time, out of range, into one that is needed again.
 TEST(LaneCalls, LargeArraysAreWrittenInPlace) {

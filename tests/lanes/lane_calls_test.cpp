@@ -152,7 +152,7 @@ struct Nested {
         return vt::cond(
             n < 1, [&] { return x; },
             [&] {
-              const auto [y, sums] = vt::scan(
+              const auto made = vt::scan(
                   [&](Tensor h, Tensor k) {
                     h = vt::while_loop([&](Tensor v) { return vt::sum(v * v) < 1.0; },
                                        [&](Tensor v) { return v * 1.5 + 0.01; }, h);
@@ -160,7 +160,8 @@ struct Nested {
                     return std::pair(h, vt::sum(h));
                   },
                   f(n - 1, x), vt::tensor({0.1, 0.2, 0.3}));
-              const Tensor z = vt::cond(sums[1] > 0, [&] { return y; }, [&] { return -y; });
+              const Tensor y = made.first, sums = made.second,
+                           z = vt::cond(sums[1] > 0, [&] { return y; }, [&] { return -y; });
               return f(n / 2 - 1, z) + y * sums[2];
             });
       }};

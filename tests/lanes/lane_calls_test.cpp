@@ -2,6 +2,8 @@
 // after lane.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <vt/vt.hpp>
 
 #include "src/jit/lanes/lane_run.hpp"
@@ -150,7 +152,7 @@ struct Nested {
         return vt::cond(
             n < 1, [&] { return x; },
             [&] {
-              const auto [y, sums] = vt::scan(
+              const auto made = vt::scan(
                   [&](Tensor h, Tensor k) {
                     h = vt::while_loop([&](Tensor v) { return vt::sum(v * v) < 1.0; },
                                        [&](Tensor v) { return v * 1.5 + 0.01; }, h);
@@ -158,7 +160,8 @@ struct Nested {
                     return std::pair(h, vt::sum(h));
                   },
                   f(n - 1, x), vt::tensor({0.1, 0.2, 0.3}));
-              const Tensor z = vt::cond(sums[1] > 0, [&] { return y; }, [&] { return -y; });
+              const Tensor y = made.first, sums = made.second,
+                           z = vt::cond(sums[1] > 0, [&] { return y; }, [&] { return -y; });
               return f(n / 2 - 1, z) + y * sums[2];
             });
       }};
@@ -292,6 +295,34 @@ TEST(LaneCalls, DerivativesOfSavedRowsAreNotHeavy) {
   all(starts, counts).eval();
   all(starts, counts).eval();
   EXPECT_TRUE(vt::lane_stats().blocks.empty()) << vt::lane_stats().str();
+}
+
+// Lanes of a function that calls itself at one place meet at each depth in groups as well.
+TEST(LaneCalls, ChainsOfSmallStepsGoInGroups) {
+  if (!has_machine() || vt_test::forced_backend() == "cuda" || std::getenv("VT_LANES"))
+    GTEST_SKIP() << "no choice here, or another";
+  constexpr std::int64_t lanes = 64;
+  const auto in_groups = [&](bool twice, std::int64_t size) {
+    const Tensor w = vt_test::random_tensor(vt::f32, {size, size}, -0.2, 0.2, 1);
+    vt::Recursive<Tensor(Tensor, Tensor)> f("f", [&](Tensor n, Tensor x) {
+      return vt::cond(
+          n <= 0, [&] { return vt::tanh(vt::matmul(w, x)); },
+          [&] {
+            const Tensor y = f(n - 1, 0.9 * x);
+            return twice ? f(n - 1, y) : y + 0.1 * x;
+          });
+    });
+    const auto all = vt::jit(vt::vmap([&](Tensor n, Tensor x) { return f(n, x); }));
+    const Tensor n = vt::arange(lanes) % 4,
+                 x = vt_test::random_tensor(vt::f32, {lanes, size}, -1, 1, 2);
+    vt::reset_lane_stats();
+    all(n, x).eval();
+    all(n, x).eval();
+    return vt::lane_stats().blocks.empty();
+  };
+  EXPECT_TRUE(in_groups(false, 10));
+  EXPECT_FALSE(in_groups(true, 40));
+  EXPECT_FALSE(in_groups(false, 80));
 }
 
 // Arrays of some KB in loops whose lanes part, written in all ways: over rows and columns, several

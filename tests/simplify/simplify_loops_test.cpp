@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control_builder.hpp"
@@ -41,6 +42,53 @@ TEST(SimplifyWhile, InvariantCarriesOfLanesAreTheirOperands) {
   EXPECT_EQ(describe(Op::while_, only(s, Op::while_).params),
             "while[carries=2, lanes=3, mapped=1111]");
   EXPECT_EQ(s.outputs[1], s.inputs[3]);
+}
+
+/// An array of `rows` rows, row i of which a loop in a loop overwrites with an element of another
+/// carry, which stays as long as both are true.
+GraphBody loops_of_rows(float rows, float written) {
+  Builder b;
+  const Var i = b.input(i32, {}), n = b.input(i32, {}), x = b.input(f32, {});
+  const auto is_one = [](Builder& c, float number) {
+    return c.add(Op::eq, {c.full(number), c.full(1.0f)});
+  };
+  const auto all_rows = [&](Builder& c) {
+    return c.with(Op::broadcast_in_dim, BroadcastParams{Shape{6}, {}}, {is_one(c, rows)});
+  };
+  const Make inner = [](Builder& c, const Vars& in) {
+    const Var both = c.add(Op::or_, {in[1], in[2]}),
+              row = c.with(Op::reshape, ShapeParams{Shape{1}}, {both});
+    return Vars{next(c, in[0]), both, in[2], c.add(Op::dynamic_update_slice, {in[3], row, in[0]}),
+                in[4]};
+  };
+  const Make outer = [&](Builder& c, const Vars& in) {
+    const Vars made =
+        while_loop(c, 5, {c.full(0), in[1], in[2], in[3], small(c, in[0], 4)}, less(0, 4), inner);
+    const Var first = c.with(Op::dynamic_slice, ShapeParams{Shape{1}}, {made[3], in[0]}),
+              one = c.with(Op::reshape, ShapeParams{Shape{}}, {first});
+    return Vars{next(c, in[0]),
+                made[1],
+                made[2],
+                made[3],
+                c.add(Op::select, {one, c.add(Op::add, {in[4], c.full(1.0f)}), in[4]}),
+                in[5]};
+  };
+  const Vars out = while_loop(
+      b, 6,
+      {small(b, i, 4), is_one(b, written), is_one(b, written), all_rows(b), x, small(b, n, 4)},
+      less(0, 5), outer);
+  return simple_of(b, {out[3], out[4]});
+}
+
+TEST(SimplifyWhile, RowsThatAreOverwrittenWithTheSameStay) {
+  const GraphBody s = loops_of_rows(1, 1);
+  const Equation& loop = only(s, Op::while_);
+  EXPECT_EQ(loop.as<WhileParams>().carries, 2) << to_text(s);  // the number and the sum
+  EXPECT_EQ(to_text(*loop.as<WhileParams>().body).find("while"), std::string::npos) << to_text(s);
+  for (const auto& [rows, written] : {std::pair(1.0f, 0.0f), std::pair(0.0f, 1.0f)}) {
+    const GraphBody kept = loops_of_rows(rows, written);
+    EXPECT_NE(to_text(kept).find("dynamic_update_slice"), std::string::npos) << to_text(kept);
+  }
 }
 
 TEST(SimplifyScan, InvariantCarriesNumbersAndRowsAreKnown) {

@@ -2,6 +2,7 @@
 #include "lane_choice.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "../../trace/base/environment.hpp"
 #include "../../trace/ir/effects.hpp"
@@ -19,6 +20,30 @@ bool may_part(const Equation& e) {
          e.as<BatchedCallParams>().lanes.count > 0;
 }
 
+/// Does each function call itself, or others that lead back, at one place at most, which is in no
+/// loop? Then lanes in groups meet at each depth, whatever way they go.
+bool is_chain(const FlowGraph& flow) {
+  Vec<int> place(flow.functions.size(), -1);
+  for (int b = 0; b < static_cast<int>(flow.blocks.size()); ++b) {
+    const FlowGraph::Block& block = flow.blocks[static_cast<std::size_t>(b)];
+    const auto function = static_cast<std::size_t>(block.function);
+    if (block.exit != FlowGraph::Exit::call || !flow.functions[function].recursion ||
+        !flow.functions[static_cast<std::size_t>(block.callee)].recursion)
+      continue;
+    if (std::exchange(place[function], b) >= 0) return false;
+    Vec<bool> seen(flow.blocks.size());
+    Vec<int> next = block.targets;
+    while (!next.empty()) {
+      const int behind = next.back();
+      next.pop_back();
+      if (behind == b) return false;
+      if (std::exchange(seen[static_cast<std::size_t>(behind)], true)) continue;
+      for (int t : flow.blocks[static_cast<std::size_t>(behind)].targets) next.push_back(t);
+    }
+  }
+  return any_of(place, [](int b) { return b >= 0; });
+}
+
 /// What a lane takes more in queues than in groups each time it comes to a block, in nanoseconds,
 /// if `count` lanes share what a block costs once. docs/internals/control-flow.md has the
 /// measurements.
@@ -34,7 +59,8 @@ double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
   }
   const auto blocks = static_cast<double>(flow.blocks.size());
   values /= blocks;
-  return 10 + 1.2 * values - 0.0115 * most_work - (760 + 47 * values) / static_cast<double>(count);
+  const double once = is_chain(flow) ? 100 : 600 + 47 * values;
+  return 10 + 1.2 * values - 0.0115 * most_work - once / static_cast<double>(count);
 }
 
 /// Is there a recursion, or a loop with something heavy inside? Asked of what is left of a function

@@ -147,9 +147,9 @@ SmallVec<Var, 2> ControlRewrite::run() {
     simplify_bodies();
     if ((decided = decide())) break;
     bool again = false;
-    for (const Rule rule :
-         {&C::merge_operands, &C::share_operands, &C::drop_lanes, &C::settle_results,
-          &C::merge_results, &C::merge_carries, &C::move_out, &C::drop_dead, &C::drop_operands})
+    for (const Rule rule : {&C::merge_operands, &C::share_operands, &C::drop_lanes,
+                            &C::settle_results, &C::merge_results, &C::settle_carries,
+                            &C::merge_carries, &C::move_out, &C::drop_dead, &C::drop_operands})
       again = apply(rule) || again;
     if (!again) break;
   }

@@ -83,6 +83,7 @@ class ControlRewrite {
   bool drop_lanes();
   bool settle_results();
   bool merge_results();
+  bool settle_carries();
   bool merge_carries();
   bool move_out();
   bool drop_operands();

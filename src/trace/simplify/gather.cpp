@@ -174,6 +174,7 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   const Var operand = c.in(0), updates = c.in(2);
   const Shape& shape = c.aval.shape;
   if (p.aval(updates).elements() == 0 || c.aval.elements() == 0) return operand;
+  if (c.op == Op::scatter && p.are_alike(operand, updates)) return operand;
 
   Shape window;
   std::size_t next_window = 0;

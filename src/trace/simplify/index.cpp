@@ -175,6 +175,7 @@ Var dynamic_slice(Pass& p, const Candidate& c) {
   const Var x = c.in();
   const Shape &from = p.shape(x), &sizes = c.aval.shape;
   if (sizes == from) return x;  // wherever it starts, it is moved inside
+  if (const Scalar* s = p.full_value(x); s && !p.is_any_number(x)) return p.full(*s, c.aval);
   Shape start, limit;
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::int64_t first = 0;
@@ -192,7 +193,7 @@ Var dynamic_slice(Pass& p, const Candidate& c) {
 Var dynamic_update_slice(Pass& p, const Candidate& c) {
   const Var x = c.in(0), update = c.in(1);
   if (p.shape(update) == p.shape(x)) return update;
-  return p.aval(update).elements() == 0 ? x : Pass::none;
+  return p.aval(update).elements() == 0 || p.are_alike(x, update) ? x : Pass::none;
 }
 
 }  // namespace slicing

@@ -157,7 +157,8 @@ bool ControlRewrite::settle_results() {
     const Scalar* number = number_of(0);
     if (is_carry(i)) {
       Operand& o = operands_[i];
-      const Scalar* first = number ? pass_.full_value(o.outer) : nullptr;
+      const bool any_number = pass_.is_any_number(o.outer);
+      const Scalar* first = number && !any_number ? pass_.full_value(o.outer) : nullptr;
       if (r.inner[0] != o.inner[step()] && !(first && *first == *number)) continue;
       settle(r, o.outer);
       o.role = Role::rest;  // it never changes

@@ -1,10 +1,13 @@
 // Rewrites of loops: invariants move in front of the loop, and carries that are always equal become
 // one.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../base/stack.hpp"
 #include "control.hpp"
 
 namespace vt::detail::simplification {
@@ -59,7 +62,134 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
   return numbers;
 }
 
+/// Per Var: the number that all its elements are, if that follows from the inputs'.
+using Numbers = Vec<std::optional<Scalar>>;
+Numbers numbers_of(const GraphBody& g, const Numbers& inputs);
+
+bool same(const std::optional<Scalar>& a, const std::optional<Scalar>& b) {
+  return a && b && *a == *b;
+}
+/// The carries that stay what they are at first; those of one element that are no predicates are
+/// not followed: they count.
+Numbers constant_carries(const GraphBody& body, std::size_t carries, Numbers inputs) {
+  for (std::size_t i = 0; i < carries; ++i) {
+    const Aval& a = body.aval(body.inputs[i]);
+    if (!is_bool(a.dtype) && a.elements() == 1) inputs[i].reset();
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    const Numbers after = numbers_of(body, inputs);
+    for (std::size_t i = 0; i < carries; ++i) {
+      if (!inputs[i] || same(inputs[i], after[at(body.outputs[i])])) continue;
+      inputs[i].reset();
+      changed = true;
+    }
+  }
+  inputs.resize(carries);
+  return inputs;
+}
+
+void add_numbers(const GraphBody& g, const Equation& e, Numbers& known) {
+  const auto in = [&](std::size_t i) { return known[at(e.inputs[i])]; };
+  std::optional<Scalar>& out = known[at(e.outputs[0])];
+  Numbers operands;
+  switch (e.op) {
+    case Op::full:
+      if (!is_unset(e)) out = e.as<FullParams>().value.converted(g.aval(e.outputs[0]).dtype);
+      return;
+    case Op::reshape:
+    case Op::transpose:
+    case Op::broadcast_in_dim:
+    case Op::slice:
+    case Op::dynamic_slice:
+    case Op::rev: out = in(0); return;
+    case Op::dynamic_update_slice:
+      if (same(in(0), in(1))) out = in(0);
+      return;
+    case Op::and_:
+    case Op::or_:
+      for (std::size_t i : {0, 1})  // what decides alone
+        if (in(i) && is_bool(g.aval(e.inputs[i]).dtype) && in(i)->is_value(e.op == Op::or_ ? 1 : 0))
+          out = in(i);
+      if (same(in(0), in(1))) out = in(0);
+      return;
+    case Op::concatenate:
+      if (all_of(e.inputs, [&](Var v) { return same(known[at(v)], in(0)); })) out = in(0);
+      return;
+    case Op::select:
+      if (same(in(1), in(2))) out = in(1);
+      return;
+    case Op::scatter:
+      if (same(in(0), in(2))) out = in(0);
+      return;
+    case Op::while_: {
+      for (std::size_t i = 0; i < e.inputs.size(); ++i) operands.push_back(in(i));
+      const auto& p = e.as<WhileParams>();
+      const Numbers last =
+          constant_carries(*p.body, static_cast<std::size_t>(p.carries), std::move(operands));
+      for (std::size_t i = 0; i < last.size(); ++i) known[at(e.outputs[i])] = last[i];
+      return;
+    }
+    case Op::cond: {
+      for (std::size_t i = 1; i < e.inputs.size(); ++i) operands.push_back(in(i));
+      Vec<Numbers> results;
+      for (const GraphRef& branch : e.as<CondParams>().branches) {
+        const Numbers inside = numbers_of(*branch, operands);
+        results.emplace_back();
+        for (Var v : branch->outputs) results.back().push_back(inside[at(v)]);
+      }
+      for (std::size_t k = 0; k < e.outputs.size(); ++k)
+        if (all_of(results, [&](const Numbers& r) { return same(r[k], results[0][k]); }))
+          known[at(e.outputs[k])] = results[0][k];
+      return;
+    }
+    default: return;
+  }
+}
+
+Numbers numbers_of(const GraphBody& g, const Numbers& inputs) {
+  need_stack({});
+  Numbers known(g.avals.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) known[at(g.inputs[i])] = inputs[i];
+  for (const Equation& e : g.equations)
+    if (!e.outputs.empty()) add_numbers(g, e, known);
+  return known;
+}
+
 }  // namespace loop_parts
+
+/// Carries that every iteration leaves as they are at first, all elements being one number: masks
+/// of derivatives, say, of which rows are overwritten with the same.
+bool ControlRewrite::settle_carries() {
+  using loop_parts::at;
+  if (!is_loop()) return false;
+  const GraphBody& g = step_body();
+  loop_parts::Numbers inputs(g.inputs.size());
+  Vec<std::size_t> carries;
+  bool any = false;
+  for (std::size_t i = 0, next = 0; i < carries_; ++i) {
+    if (!is_carry(i)) continue;
+    carries.push_back(i);
+    const Equation* first = pass_.def(operands_[i].outer, Op::full);
+    const Aval& a = inner_aval(operands_[i]);
+    if (first && !is_unset(*first) && (is_bool(a.dtype) || a.elements() > 1)) {
+      inputs[next] = first->as<FullParams>().value.converted(a.dtype);
+      any = true;
+    }
+    ++next;
+  }
+  if (!any) return false;
+  const loop_parts::Numbers constant =
+      loop_parts::constant_carries(g, carries.size(), std::move(inputs));
+  bool settled = false;
+  for (std::size_t k = 0; k < carries.size(); ++k) {
+    if (!constant[k]) continue;
+    settle(results_[carries[k]], operands_[carries[k]].outer);
+    stand_in_with_full(operands_[carries[k]], *constant[k]);
+    settled = true;
+  }
+  return settled;
+}
 
 /// Carries that begin with one value and go on alike as long as they are alike.
 bool ControlRewrite::merge_carries() {

@@ -114,6 +114,15 @@ class Pass {
     const Equation* e = def(v, Op::full);
     return e ? &e->as<FullParams>().value : nullptr;
   }
+  bool is_any_number(Var v) const {
+    const Equation* e = def(v, Op::full);
+    return e && e->as<FullParams>().unset;
+  }
+  /// Are they one number, every element?
+  bool are_alike(Var a, Var b) const {
+    const Scalar *x = full_value(a), *y = full_value(b);
+    return x && y && *x == *y && !is_any_number(a) && !is_any_number(b);
+  }
   bool is_full_of(Var v, double value) const {
     const Scalar* s = full_value(v);
     return s && s->is_value(value);

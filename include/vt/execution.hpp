@@ -109,7 +109,8 @@ std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
 void reset_stats();
 /// Waits until all kernels run that were compiled without optimisation at first have been replaced
 /// by optimised ones, for example before something is timed. Results are the same before and after.
-/// Returns at once where nothing is left to do.
+/// Waits as well until the machine's costs have been measured, which the first processes on a
+/// machine do in some tenths of a second. Returns at once where nothing is left to do.
 void wait_compiled();
 /// Things worth telling that no exception carried: "LLVM cannot be used: …", once each; empty when
 /// there are none.

@@ -13,6 +13,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../trace/base/environment.hpp"
+#include "../trace/base/hash_map.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/base/timeline.hpp"
 #include "../trace/base/warnings.hpp"
@@ -122,14 +123,25 @@ GraphBody without_batched_calls(const GraphBody& graph) {
   return simplify(lower_batched_calls(graph), SimplifyFor::running);
 }
 
+/// Those of bodies as well, each body once.
+std::size_t equations_in(const GraphBody& g, HashMap<const GraphBody*, bool>& counted) {
+  std::size_t count = g.equations.size();
+  for (const Equation& e : g.equations)
+    for (const GraphRef& body : bodies_of(e.params))
+      if (counted.emplace(body.get(), true).fresh) count += equations_in(*body, counted);
+  return count;
+}
+
 std::shared_ptr<Executable> program_of(const GraphBody& graph, const Backend& b,
                                        const OwnedInputs& owned) {
   const auto begin = std::chrono::steady_clock::now();
   auto made = std::make_shared<Program>(graph, b, owned);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  if (taken.count() > 1)
+  if (taken.count() > 1) {
+    HashMap<const GraphBody*, bool> counted;
     warn_once(formatted("compiling {} equations took {:.1f} s (VT_TRACE shows what of them){}",
-                        graph.equations.size(), taken.count(), at(thread_state().where)));
+                        equations_in(graph, counted), taken.count(), at(thread_state().where)));
+  }
   return made;
 }
 

@@ -153,6 +153,13 @@ class Emitter {
   ValuePlace where_is(Var v) {
     if (nodes_.sources[at(v)].kind == Source::Kind::shared)
       return {shared_tensor(nodes_.sources[at(v)].var), -1};
+    if (!nodes_.forms.empty())
+      if (const auto [rows, axis] = nodes_.forms[at(v)]; rows >= 0) {
+        bool outermost = true;
+        for (int d = 0; d < axis; ++d) outermost = outermost && g_.aval(v).shape[at(d)] == 1;
+        const Place p = outermost ? place_of(rows) : Place{};
+        if (outermost) return {arrays_[at(p.array)], p.row, nodes_.rows_of(rows), axis};
+      }
     const Place p = place_of(v);
     return {arrays_[at(p.array)], p.row};
   }
@@ -665,7 +672,8 @@ class Emitter {
 
 Tensor ValuePlace::value(const Aval& aval, CallSite where) const {
   if (row < 0) return array;
-  return emission::with_shape(emission::rows_of({array}, {{0, row, 1}}, where), aval.shape, where);
+  return emission::with_shape(emission::rows_of({array}, {{0, row, rows}}, where), aval.shape,
+                              where);
 }
 
 std::size_t new_functions(const NodeGraph& nodes) {

@@ -9,10 +9,12 @@
 
 namespace vt::detail::autobatching {
 
-/// Where a value is: row `row` of `array`; with row −1 it is `array` itself.
+/// Where a value is: row `row` of `array`; with row −1 it is `array` itself. With an axis it is
+/// `rows` rows from there on, which lie one behind the other along that axis.
 struct ValuePlace {
   Tensor array;
-  std::int64_t row = -1;
+  std::int64_t row = -1, rows = 1;
+  int axis = -1;
   /// It by itself.
   Tensor value(const Aval& aval, CallSite where) const;
 };

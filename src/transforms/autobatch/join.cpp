@@ -364,6 +364,7 @@ void join_nodes(NodeGraph& g, Vec<std::int32_t>& kind, std::int32_t& kinds, std:
   NodeGraph cells = joiner.joined(kind, kinds);
   cells.graph = std::move(g.graph);
   cells.rows = std::move(g.rows);
+  cells.forms = std::move(g.forms);
   g = std::move(cells);
 }
 

@@ -41,10 +41,18 @@ class OutsideOf {
   int before_;
 };
 
+Vec<GivenValue> given_of(const Delta& delta) {
+  Vec<GivenValue> given;
+  for (const ValuePlace& p : delta.given) given.push_back({p.rows, p.axis});
+  return given;
+}
 BufferRef row_of(const BufferRef& array, const ValuePlace& place, std::size_t bytes) {
   BufferRef row = allocate(bytes, "a value that is looked at");
   if (bytes > 0)
-    std::memcpy(row->data, array->as<char>() + static_cast<std::size_t>(place.row) * bytes, bytes);
+    std::memcpy(row->data,
+                array->as<char>() + static_cast<std::size_t>(place.row) *
+                                        (bytes / static_cast<std::size_t>(place.rows)),
+                bytes);
   return row;
 }
 
@@ -225,7 +233,7 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
 
   debug_check(delta.graph, "vt::autobatch");
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(std::move(delta.graph), joining_, delta.given.size());
+  const NodeGraph nodes = find_nodes(std::move(delta.graph), joining_, looking::given_of(delta));
   Vec<std::size_t> kept;
   Vec<Var> wanted;
   for (std::size_t i = keep.size(); i-- > 0;) {
@@ -299,7 +307,7 @@ Delta BatchLooks::rest(std::span<const Tensor> results) {
 }
 
 std::vector<Tensor> BatchLooks::finish(Delta rest, std::span<const Tensor> results) {
-  const NodeGraph nodes = find_nodes(std::move(rest.graph), joining_, rest.given.size());
+  const NodeGraph nodes = find_nodes(std::move(rest.graph), joining_, looking::given_of(rest));
   const std::vector<ValuePlace> places = emit(rest, nodes, nodes.graph.outputs);
   std::vector<Tensor> all;
   std::size_t next = 0;

@@ -42,6 +42,7 @@ class Finder {
   Finder(RaggedGraph ragged, std::size_t given) {
     out_.graph = std::move(ragged.graph);
     out_.rows = std::move(ragged.rows);
+    out_.forms = std::move(ragged.forms);
     const GraphBody& g = g_;
     shared_inputs_ = g.inputs.size() - given;
     same_.resize(g.avals.size());
@@ -100,6 +101,13 @@ class Finder {
     }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
+      if (e.op == Op::concatenate && e.inputs.size() == 1) {
+        const Var only = same_[at(e.inputs[0])], out = e.outputs[0];
+        same_[at(out)] = only;
+        static_[at(out)] = static_[at(only)];
+        origin_[at(out)] = origin_[at(only)];
+        continue;
+      }
       if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[at(same_[at(v)])]; }))
         continue;
       std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
@@ -595,8 +603,8 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(GraphBody graph, Joining joining, std::size_t given) {
-  return finding::Finder(with_ragged_lists(std::move(graph), joining.program, given), given)
+NodeGraph find_nodes(GraphBody graph, Joining joining, std::span<const GivenValue> given) {
+  return finding::Finder(with_ragged_lists(std::move(graph), joining.program, given), given.size())
       .run(joining);
 }
 

@@ -52,8 +52,9 @@ struct Node {
 };
 
 struct NodeGraph {
-  GraphBody graph;           ///< whose equations they are
-  Vec<std::int64_t> rows;    ///< per Var, as in RaggedGraph
+  GraphBody graph;         ///< whose equations they are
+  Vec<std::int64_t> rows;  ///< per Var, as in RaggedGraph; so are
+  Vec<RaggedGraph::Form> forms;
   Vec<Source> sources;       ///< per Var
   Vec<RowRead> row_reads;    ///< per Var; array −1: it is no such row
   Vec<std::int32_t> makers;  ///< per Var: the equation that makes it; −1: an input
@@ -105,7 +106,8 @@ struct Joining {
   /// Whose minibatch it is: what is alike in all of them is made alike; 0: of none
   std::uint64_t program = 0;
 };
-/// The last `given` inputs are values of single instances. Vars of the Graph stay what they are.
-NodeGraph find_nodes(GraphBody, Joining, std::size_t given = 0);
+/// `given`: the last inputs, which are values of single instances. Vars of the Graph stay what they
+/// are.
+NodeGraph find_nodes(GraphBody, Joining, std::span<const GivenValue> given = {});
 
 }  // namespace vt::detail::autobatching

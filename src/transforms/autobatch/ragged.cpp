@@ -31,30 +31,43 @@ Shape with_extent(Shape shape, int axis, std::int64_t extent) {
 
 class Rewriter {
  public:
-  Rewriter(GraphBody graph, std::uint64_t program, std::size_t given)
+  Rewriter(GraphBody graph, std::uint64_t program, std::span<const GivenValue> given)
       : g_(std::move(graph)), program_(program), given_(given) {}
 
   RaggedGraph run() {
-    if (!find_lists()) return {std::move(g_), {}};
+    if (!find_lists() && none_of(given_, [](const GivenValue& v) { return v.axis >= 0; }))
+      return {std::move(g_), {}, {}};
+    list_.resize(g_.equations.size(), None);
     forms_.resize(g_.avals.size());
     makers_.resize(g_.avals.size(), -1);
     stopped_.resize(g_.avals.size(), true);
-    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
-      for (Var v : g_.equations[k].outputs) makers_[at(v)] = static_cast<std::int32_t>(k);
-      for (Var v : g_.equations[k].inputs)
-        if (g_.equations[k].op != Op::stop_gradient) stopped_[at(v)] = false;
-    }
+    for (const Equation& e : g_.equations)
+      for (Var v : e.inputs)
+        if (e.op != Op::stop_gradient) stopped_[at(v)] = false;
     for (Var v : g_.outputs) stopped_[at(v)] = false;
     out_.graph.avals = g_.avals;
     out_.graph.inputs = g_.inputs;
     out_.graph.outputs = g_.outputs;
     out_.rows.resize(g_.avals.size(), -1);
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      if (given_[i].axis < 0) continue;
+      Var& in = out_.graph.inputs[g_.inputs.size() - given_.size() + i];
+      const Var whole = in;
+      in = fresh(row_of(whole, given_[i].axis), given_[i].rows);
+      const Equation at_no_line;
+      now_ = &at_no_line;
+      give(whole, in, given_[i].axis);
+    }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
-      now_ = &g_.equations[k];
-      if (list_[k] != None ? add_list(*now_, list_[k]) : rewrite(*now_)) continue;
-      out_.graph.equations.push_back(*now_);
+      Equation e = std::move(g_.equations[k]);
+      now_ = &e;
+      if (list_[k] != None ? add_list(e, list_[k]) : rewrite(e)) continue;
+      for (Var v : e.outputs)
+        makers_[at(v)] = static_cast<std::int32_t>(out_.graph.equations.size());
+      out_.graph.equations.push_back(std::move(e));
     }
     drop_unread();
+    for (Form& f : forms_) out_.forms.push_back(f.for_sums ? RaggedGraph::Form() : f);
     return std::move(out_);
   }
 
@@ -64,10 +77,7 @@ class Rewriter {
     Counted,  ///< of many operands: moved as one value, and added up as rows
     Varied
   };
-  /// The rows that a value consists of, along one of its axes.
-  struct Form {
-    Var rows = -1;
-    int axis = 0;
+  struct Form : RaggedGraph::Form {
     bool for_sums = false;  ///< for nothing else
   };
 
@@ -82,7 +92,7 @@ class Rewriter {
     constexpr std::size_t many = 16;
     Vec<std::pair<std::size_t, std::uint64_t>> found;  // equations, and their lines
     Vec<bool> own(g_.avals.size(), false);             // of instances, not of parameters alone
-    for (std::size_t i = g_.inputs.size() - given_; i < g_.inputs.size(); ++i)
+    for (std::size_t i = g_.inputs.size() - given_.size(); i < g_.inputs.size(); ++i)
       own[at(g_.inputs[i])] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
@@ -156,7 +166,7 @@ class Rewriter {
 
   // v, which is computed as rows, and as one value for those who cannot read it so.
   bool give(Var v, Var rows, int axis, bool for_sums = false) {
-    forms_[at(v)] = {rows, axis, for_sums};
+    forms_[at(v)] = {{rows, axis}, for_sums};
     const Shape& whole = shape(v);
     const ParamsRef all = make_params(RowsParams{});
     if (before(whole, axis) == 1) {
@@ -196,7 +206,7 @@ class Rewriter {
       // Rows with one more axis of extent 1 have the same elements.
       const std::int32_t k = makers_[at(in)];
       if (k < 0) continue;
-      const Equation& maker = g_.equations[at(k)];
+      const Equation& maker = out_.graph.equations[at(k)];
       if ((maker.op == Op::reshape || maker.op == Op::broadcast_in_dim) &&
           g_.aval(maker.inputs[0]).elements() == g_.aval(in).elements())
         in = maker.inputs[0];
@@ -229,7 +239,7 @@ class Rewriter {
   Var repeated(Var v, int axis) {
     const std::int32_t k = makers_[at(v)];
     if (k < 0) return -1;
-    const Equation& e = g_.equations[at(k)];
+    const Equation e = out_.graph.equations[at(k)];
     const Aval row = row_of(v, axis);
     const std::int64_t n = shape(v)[at(axis)];
     switch (e.op) {
@@ -554,20 +564,22 @@ class Rewriter {
 
   GraphBody g_;
   std::uint64_t program_;
-  std::size_t given_;
+  std::span<const GivenValue> given_;
   RaggedGraph out_;
   const Equation* now_ = nullptr;
-  Vec<Listed> list_;          ///< per equation
-  Vec<Form> forms_;           ///< per Var of g_
-  Vec<std::int32_t> makers_;  ///< per Var of g_: an equation; −1: an input
-  Vec<bool> stopped_;         ///< per Var of g_: no derivative goes through it
+  Vec<Listed> list_;  ///< per equation
+  Vec<Form> forms_;   ///< per Var of g_
+  /// Per Var of g_: the equation of the new Graph that it has kept; −1: none.
+  Vec<std::int32_t> makers_;
+  Vec<bool> stopped_;  ///< per Var of g_: no derivative goes through it
   HashMap<std::uint64_t, Var> repeated_;
   int depth_ = 0;
 };
 
 }  // namespace ragged
 
-RaggedGraph with_ragged_lists(GraphBody graph, std::uint64_t program, std::size_t given) {
+RaggedGraph with_ragged_lists(GraphBody graph, std::uint64_t program,
+                              std::span<const GivenValue> given) {
   return ragged::Rewriter(std::move(graph), program, given).run();
 }
 

@@ -2,8 +2,8 @@
 // instance, as what is done to each of their rows, so that it is of one kind for all lengths.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <vt/small_vec.hpp>
 
@@ -21,13 +21,25 @@ namespace vt::detail::autobatching {
 /// - add, max, min, and, or with a single operand: its rows combined, whose elements are those
 ///   of the result
 struct RaggedGraph {
+  /// The rows that a value consists of, along one of its axes.
+  struct Form {
+    Var rows = -1;
+    int axis = -1;
+  };
   GraphBody graph;
   Vec<std::int64_t> rows;  ///< per Var: how many; −1: it is not ragged; empty: none is
+  Vec<Form> forms;         ///< per Var of the Graph before; rows −1: it has none
+};
+/// A value of a single instance that is known: with an axis it lies there as rows.
+struct GivenValue {
+  std::int64_t rows = 1;
+  int axis = -1;
 };
 
 /// Vars keep their numbers, and what they are; ragged ones are new. Lists whose counts have
-/// differed at a line of the program are ragged, now and from then on. The last `given` inputs are
-/// values of single instances.
-RaggedGraph with_ragged_lists(GraphBody graph, std::uint64_t program, std::size_t given);
+/// differed at a line of the program are ragged, now and from then on. `given`: the last inputs,
+/// of which those that lie as rows become ragged ones.
+RaggedGraph with_ragged_lists(GraphBody graph, std::uint64_t program,
+                              std::span<const GivenValue> given);
 
 }  // namespace vt::detail::autobatching

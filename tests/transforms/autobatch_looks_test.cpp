@@ -171,7 +171,7 @@ TEST_P(Looks, OfOtherStructuresCompileNothing) {
         return vt::sum(
             vt::stack(vt::instances(seeds, [&](unsigned seed) { return program(q, seed); })));
       });
-  std::mt19937 random(getenv("SEED") ? atoi(getenv("SEED")) : 1);
+  std::mt19937 random(1);
   const auto seeds_of = [&](std::size_t count) {
     std::vector<unsigned> seeds(count);
     for (unsigned& s : seeds) s = static_cast<unsigned>(random());
@@ -203,9 +203,8 @@ TEST_P(Looks, OfOtherStructuresCompileNothing) {
     for (std::size_t i = 0; i < got.size(); ++i)
       ASSERT_NEAR(got[i], wanted[i], 1e-10 * (1 + std::abs(wanted[i]))) << "element " << i;
   }
-  // Which derivatives the nodes of a batch need is a matter of chance, and of a last few kinds.
   if (p.query.device() == vt::cpu()) {
-    EXPECT_LE(late, gradient ? 0u : 0u);
+    EXPECT_EQ(late, 0u);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Programs, Looks,

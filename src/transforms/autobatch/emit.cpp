@@ -277,24 +277,26 @@ class Emitter {
     return largest;
   }
 
+  /// Of all rows that are read of an array whose first axes count them.
+  static std::uint64_t reads_of(const RowRead& read) {
+    return static_cast<std::uint64_t>(read.array) << 8 | static_cast<std::uint64_t>(read.axes);
+  }
   // Rows of shared arrays, as of an embedding: all that any node reads, in the order in which they
   // are read, by one equation for each array.
   void gather_rows_of_shared() {
     struct Reads {
       Var array;
+      int axes;
       Vec<RowRun> runs;
     };
     Vec<Reads> reads;
-    Vec<std::int32_t> reads_of(g_.avals.size(), -1);
+    HashMap<std::uint64_t, std::size_t> known;
     const auto add = [&](Var v) {
       const RowRead& read = nodes_.row_reads[at(v)];
       if (!is_shared(v) || read.array < 0) return;
-      std::int32_t& r = reads_of[at(read.array)];
-      if (r < 0) {
-        r = static_cast<std::int32_t>(reads.size());
-        reads.push_back({read.array, {}});
-      }
-      Vec<RowRun>& runs = reads[at(r)].runs;
+      const auto made = known.emplace(reads_of(read), reads.size());
+      if (made.fresh) reads.push_back({read.array, read.axes, {}});
+      Vec<RowRun>& runs = reads[made.entry->second].runs;
       if (!runs.empty() && runs.back().first + runs.back().count == read.row) ++runs.back().count;
       else runs.push_back({0, read.row, 1});
     };
@@ -308,10 +310,19 @@ class Emitter {
         for (std::int32_t n : group)
           if (s.shared[i] < 0) add(nodes_.operands_of(n)[i]);
     }
-    next_read_.resize(g_.avals.size(), {});
     for (Reads& r : reads) {
-      next_read_[at(r.array)] = {static_cast<std::int32_t>(arrays_.size()), 0};
-      arrays_.push_back(rows_of({shared_tensor(r.array)}, std::move(r.runs), {}));
+      Tensor array = shared_tensor(r.array);
+      if (r.axes > 1) {
+        Shape shape{1};
+        for (int d = 0; d < array.rank(); ++d) {
+          if (d < r.axes) shape[0] *= array.dim(d);
+          else shape.push_back(array.dim(d));
+        }
+        array = with_shape(array, std::move(shape), {});
+      }
+      next_read_.emplace(reads_of({r.array, 0, r.axes}),
+                         Place{static_cast<std::int32_t>(arrays_.size()), 0});
+      arrays_.push_back(rows_of({array}, std::move(r.runs), {}));
     }
   }
 
@@ -332,7 +343,7 @@ class Emitter {
       return {array_[at(s.node)] + signature_of(s.node).result[at(s.output)], row_[at(s.node)]};
     if (s.kind == Source::Kind::given) return given_[at(s.var)];
     if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
-      Place& next = next_read_[at(read.array)];
+      Place& next = next_read_.find(reads_of(read))->second;
       return {next.array, next.row++};
     }
     std::int32_t& array = as_row_[at(v)];
@@ -661,7 +672,8 @@ class Emitter {
   Vec<std::int32_t> row_;       ///< per node: its row in the arrays of its group
   Vec<Place> given_;            ///< per Var: where a given value lies, if there are any
   Vec<std::int32_t> array_;     ///< per node: the first array of its group
-  Vec<Place> next_read_;        ///< per Var: where the next row that is read of it lies
+  /// Per array and axes that count rows: where the next row that is read of it lies.
+  HashMap<std::uint64_t, Place> next_read_;
   HashMap<std::int32_t, std::int32_t> reshaped_;  ///< arrays as arrays of other rows
   std::vector<Tensor> arrays_;
   Vec<std::int32_t> sum_of_;  ///< per Var: the sum that reads it, if nothing else does; or empty

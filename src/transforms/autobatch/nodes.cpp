@@ -203,30 +203,51 @@ class Finder {
     return out_.row_reads[at(e.outputs[0])].array >= 0 || e.op == Op::slice;
   }
 
-  // x[i] as it is recorded: a slice of one row without its axis 0; or by an index that is a number.
+  // x[i] and x[i, j] as they are recorded: a slice without its first axes, or by an index that is a
+  // number. x[i][j] is one of x, too.
   void note_row(const Equation& e) {
     const Var out = e.outputs.empty() ? -1 : e.outputs[0];
     if (out < 0) return;
-    const auto is_row_of = [&](Var array) {
-      const Shape &all = g_.aval(array).shape, &row = g_.aval(out).shape;
-      return all.size() == row.size() + 1 && std::equal(row.begin(), row.end(), all.begin() + 1);
+    const Shape& row_shape = g_.aval(out).shape;
+    const auto is_row_of = [&](Var array, std::size_t axes) {
+      const Shape& all = g_.aval(array).shape;
+      return all.size() == row_shape.size() + axes &&
+             std::equal(row_shape.begin(), row_shape.end(), all.begin() + axes);
+    };
+    const auto note = [&](Var array, std::int64_t row, int axes) {
+      const RowRead& whole = out_.row_reads[at(array)];
+      if (whole.array < 0) {
+        out_.row_reads[at(out)] = {array, row, axes};
+        return;
+      }
+      std::int64_t rows = 1;
+      for (int d = 0; d < axes; ++d) rows *= g_.aval(array).shape[static_cast<std::size_t>(d)];
+      out_.row_reads[at(out)] = {whole.array, whole.row * rows + row, whole.axes + axes};
     };
     if (e.op == Op::reshape) {
       const std::int32_t k = out_.makers[at(same_[at(e.inputs[0])])];
       if (k < 0 || equation(k).op != Op::slice) return;
       const auto& p = equation(k).as<SliceParams>();
       const Var array = same_[at(equation(k).inputs[0])];
-      if (!is_row_of(array) || p.limit[0] != p.start[0] + 1) return;
-      for (std::size_t d = 1; d < p.start.size(); ++d)
-        if (p.start[d] != 0 || p.limit[d] != g_.aval(array).shape[d]) return;
-      out_.row_reads[at(out)] = {array, p.start[0]};
+      const Shape& all = g_.aval(array).shape;
+      const std::size_t axes = all.size() - std::min(all.size(), row_shape.size());
+      if (axes == 0 || !is_row_of(array, axes)) return;
+      std::int64_t row = 0;
+      for (std::size_t d = 0; d < axes; ++d) {
+        if (p.limit[d] != p.start[d] + 1) return;
+        row = row * all[d] + p.start[d];
+      }
+      for (std::size_t d = axes; d < all.size(); ++d)
+        if (p.start[d] != 0 || p.limit[d] != all[d]) return;
+      note(array, row, static_cast<int>(axes));
       return;
     }
     if (e.op != Op::gather) return;
     const auto& p = e.as<GatherParams>();
     const Var array = same_[at(e.inputs[0])], index = same_[at(e.inputs[1])];
     const std::int32_t k = out_.makers[at(index)];
-    if (k < 0 || equation(k).op != Op::full || g_.aval(index).elements() != 1 || !is_row_of(array))
+    if (k < 0 || equation(k).op != Op::full || g_.aval(index).elements() != 1 ||
+        !is_row_of(array, 1))
       return;
     const Axes leading{0};
     if (p.collapsed_slice_dims != leading || p.start_index_map != leading ||
@@ -240,7 +261,7 @@ class Finder {
       if (p.mode != IndexMode::clip || rows == 0) return;
       row = std::clamp<std::int64_t>(row, 0, rows - 1);
     }
-    out_.row_reads[at(out)] = {array, row};
+    note(array, row, 1);
   }
 
   // Of values that are made of shared ones: a few of one kind are shared too, many are nodes. Which

@@ -22,10 +22,12 @@ struct Source {
   std::int32_t node = -1, output = 0;
 };
 
-/// A shared value that is row `row` of the shared value `array`.
+/// A shared value that is row `row` of the shared value `array`, whose first `axes` axes count
+/// rows.
 struct RowRead {
   Var array = -1;
   std::int64_t row = 0;
+  int axes = 1;
 };
 
 /// What nodes that may run together have in common.

@@ -256,10 +256,15 @@ class Rewriter {
       }
       case Op::broadcast_in_dim: {
         BroadcastParams p = e.as<BroadcastParams>();
-        for (std::size_t i = 0; i < p.axes.size(); ++i)
-          if (p.axes[i] == axis && (shape(e.inputs[0])[i] != 1 || n == 1)) return -1;
+        Var in = e.inputs[0];
+        for (std::size_t i = 0; i < p.axes.size(); ++i) {
+          if (p.axes[i] != axis || (shape(in)[i] == 1 && n != 1)) continue;
+          in = rows_along(in, static_cast<int>(i));
+          if (in < 0) return -1;
+          break;
+        }
         p.shape = row.shape;
-        return made(Op::broadcast_in_dim, std::move(p), {e.inputs[0]}, row, n);
+        return made(Op::broadcast_in_dim, std::move(p), {in}, row, n);
       }
       default: break;
     }

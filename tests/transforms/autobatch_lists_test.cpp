@@ -43,6 +43,14 @@ const Case cases[] = {
      [](const Params& p, const Lists& l) {
        return squares(vt::matmul(vt::softmax(vt::matmul(l.keys, p.query)), l.values));
      }},
+    {"attention as a function",
+     [](const Params& p, const Lists& l) {
+       static const auto attend =
+           vt::function("attend", [](const Tensor& keys, const Tensor& rows, const Tensor& q) {
+             return vt::matmul(vt::softmax(vt::matmul(keys, q)), rows);
+           });
+       return squares(attend(l.keys, l.values, attend(l.values, l.keys, p.query)));
+     }},
     {"weights of rows",
      [](const Params&, const Lists& l) {
        return squares(vt::sum(vt::expand_dims(vt::softmax(l.numbers), 1) * l.values, 0));

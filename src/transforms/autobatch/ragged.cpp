@@ -61,10 +61,8 @@ class Rewriter {
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       Equation e = std::move(g_.equations[k]);
       now_ = &e;
-      if (list_[k] != None ? add_list(e, list_[k]) : rewrite(e)) continue;
-      for (Var v : e.outputs)
-        makers_[at(v)] = static_cast<std::int32_t>(out_.graph.equations.size());
-      out_.graph.equations.push_back(std::move(e));
+      if (list_[k] != None) add_list(e, list_[k]);
+      else add(std::move(e));
     }
     drop_unread();
     for (Form& f : forms_) out_.forms.push_back(f.for_sums ? RaggedGraph::Form() : f);
@@ -135,6 +133,12 @@ class Rewriter {
   // --- equations
   // ----------------------------------------------------------------------------------
 
+  void add(Equation e) {
+    now_ = &e;
+    if (rewrite(e)) return;
+    for (Var v : e.outputs) makers_[at(v)] = static_cast<std::int32_t>(out_.graph.equations.size());
+    out_.graph.equations.push_back(std::move(e));
+  }
   Var fresh(Aval a, std::int64_t rows) {
     out_.rows.push_back(rows);
     return out_.graph.fresh(a);
@@ -298,6 +302,7 @@ class Rewriter {
 
   /// Has it been done to rows? Else it is done to whole values.
   bool rewrite(const Equation& e) {
+    if (e.op == Op::call) return inlined(e);
     if (e.outputs.size() != 1) return false;
     const Var out = e.outputs[0];
     const Form* const f = e.inputs.empty() ? nullptr : form_of(e.inputs[0]);
@@ -370,6 +375,44 @@ class Rewriter {
       default: return false;
     }
   }
+  // A function of lists: what it does to them.
+  bool inlined(const Equation& e) {
+    const auto& p = e.as<CallParams>();
+    if (p.rule || none_of(e.inputs, [&](Var v) { return form_of(v); }) || has_effect(e))
+      return false;
+    const GraphRef body = p.body;
+    Vec<Var> names(body->avals.size(), -1);
+    Vec<bool> read(body->avals.size(), false);
+    for (std::size_t i = 0; i < body->inputs.size(); ++i) names[at(body->inputs[i])] = e.inputs[i];
+    for (std::size_t i = 0; i < body->outputs.size(); ++i) {
+      Var& name = names[at(body->outputs[i])];
+      if (name >= 0) return false;  // an operand, or twice the same
+      name = e.outputs[i];
+    }
+    for (const Equation& own : body->equations)
+      for (Var v : own.inputs) read[at(v)] = read[at(v)] || own.op != Op::stop_gradient;
+    const std::size_t known = out_.graph.avals.size();
+    for (const Equation& own : body->equations)
+      for (Var v : own.outputs)
+        if (names[at(v)] < 0) names[at(v)] = fresh(body->aval(v), -1);
+    g_.avals.resize(out_.graph.avals.size());
+    for (std::size_t v = known; v < g_.avals.size(); ++v) g_.avals[v] = out_.graph.avals[v];
+    forms_.resize(g_.avals.size());
+    makers_.resize(g_.avals.size(), -1);
+    stopped_.resize(g_.avals.size(), true);
+    for (const Equation& own : body->equations) {
+      Equation renamed = own;
+      for (Var& v : renamed.inputs) v = names[at(v)];
+      for (Var& v : renamed.outputs) {
+        const bool through = read[at(v)];
+        v = names[at(v)];
+        stopped_[at(v)] = stopped_[at(v)] && !through;
+      }
+      add(std::move(renamed));
+    }
+    return true;
+  }
+
   /// Where the elements in front of it are as many; the same axis if it can be.
   static int axis_after_reshape(const Shape& from, int axis, const Shape& to) {
     int found = -1;

@@ -275,6 +275,32 @@ TEST(AutobatchListKinds, GradientsInsideAreThoseOfEachInstance) {
   }
 }
 
+TEST(AutobatchListKinds, GoThroughAllTransforms) {
+  const Params p = parameters(vt::f64, Numbers::finite);
+  std::mt19937 random(1);
+  const Minibatch batch = minibatch(random, 4, 5);
+  for (const Case& c : cases) {
+    if (std::string_view(c.name) != "attention" && std::string_view(c.name) != "extremes" &&
+        std::string_view(c.name) != "parts")
+      continue;
+    const auto alone = all_of(c, true);
+    const auto batched = vt::autobatch(alone);
+    const auto of_query = [&](const auto& f) {
+      return [&](const Tensor& query) {
+        return vt::sum(f(Params{p.embedding, query, p.matrix, query[0]}, batch));
+      };
+    };
+    const auto got = of_query(batched);
+    const auto wanted = of_query(alone);
+    const Tensor direction = vt::cos(p.query), some = vt::stack({p.query, direction});
+    expect_same(vt::jvp(got, p.query, direction).second, vt::jvp(wanted, p.query, direction).second,
+                c.name);
+    expect_same(vt::hessian(got)(p.query), vt::hessian(wanted)(p.query), c.name);
+    expect_same(vt::vmap(vt::grad(got))(some), vt::vmap(vt::grad(wanted))(some), c.name);
+    expect_same(vt::jit(got)(p.query), wanted(p.query), c.name);
+  }
+}
+
 // Lengths that have not been there before compile nothing.
 TEST(AutobatchListKinds, AreThoseOfAnyLength) {
   const Params p = parameters(vt::f64, Numbers::finite);

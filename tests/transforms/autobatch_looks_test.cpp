@@ -151,7 +151,7 @@ Tensor decoder(const Params& p, unsigned seed) {
     const Tensor weights = vt::softmax(vt::matmul(all, h));
     h = composed(p, h, vt::matmul(weights, all));
     h = h + states[static_cast<std::size_t>(vt::argmax(weights).item<int>())];
-    loss += vt::logsumexp(vt::matmul(all, h)) - vt::log(weights[0]);
+    loss += vt::logsumexp(vt::matmul(all, h)) - vt::log(weights[0]) + vt::sum(vt::mean(all, 0) * h);
   }
   return loss;
 }

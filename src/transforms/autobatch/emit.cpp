@@ -154,7 +154,8 @@ class Emitter {
     if (nodes_.sources[at(v)].kind == Source::Kind::shared)
       return {shared_tensor(nodes_.sources[at(v)].var), -1};
     if (!nodes_.forms.empty())
-      if (const auto [rows, axis] = nodes_.forms[at(v)]; rows >= 0) {
+      if (const auto [rows, axis] = nodes_.forms[at(v)];
+          rows >= 0 && nodes_.sources[at(rows)].kind != Source::Kind::shared) {
         bool outermost = true;
         for (int d = 0; d < axis; ++d) outermost = outermost && g_.aval(v).shape[at(d)] == 1;
         const Place p = outermost ? place_of(rows) : Place{};
@@ -513,9 +514,9 @@ class Emitter {
   }
   // As one value, in an array of its own: how many rows there are differs.
   void join_rows(std::int32_t node) {
-    const Var v = nodes_.operands_of(node)[0];
+    const Aval& row = g_.aval(equation_of(node).inputs[0]);
     Gathered all(*this);
-    all.add(place_of(v), nodes_.rows_of(v));
+    for (Var v : nodes_.operands_of(node)) add_rows(all, v, row);
     const Aval& aval = g_.aval(equation_of(node).outputs[0]);
     Shape shape{1};
     shape.append(aval.shape.begin(), aval.shape.end());

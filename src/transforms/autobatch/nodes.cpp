@@ -52,6 +52,7 @@ class Finder {
     kinds_.resize(g.equations.size(), -1);
     sum_root_.resize(g.equations.size(), false);
     in_sum_.resize(g.equations.size(), false);
+    whole_list_.resize(g.equations.size(), -1);
     out_.sources.resize(g.avals.size());
     out_.row_reads.resize(g.avals.size());
     out_.makers.resize(g.avals.size(), -1);
@@ -315,6 +316,7 @@ class Finder {
       if (is_first(e))
         for (Var v : e.inputs) ++reads[at(same_[at(v)])];
     for (Var v : g_.outputs) reads[at(same_[at(v)])] += 2;
+    find_whole_lists(reads);
     for (std::size_t k = 0; k < count; ++k) find_sum_of_rows(k, reads);
     // The equation of a partial sum; −1: another value.
     const auto partial = [&](Var v) {
@@ -356,6 +358,23 @@ class Finder {
       }
     }
   }
+  // A list as one value is made of its operands; if nothing else is read of it, it is none.
+  void find_whole_lists(Vec<std::int32_t>& reads) {
+    if (out_.rows.empty()) return;
+    Vec<bool> is_result(g_.avals.size(), false);
+    for (Var v : g_.outputs) is_result[at(same_[at(v)])] = true;
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
+      const Equation& e = g_.equations[k];
+      if (!moves_rows(e) || e.op != Op::rows || out_.is_ragged(e.outputs[0]) ||
+          same_[at(e.outputs[0])] != e.outputs[0] || is_result[at(e.outputs[0])])
+        continue;
+      const Var rows = same_[at(e.inputs[0])];
+      const std::int32_t list = out_.makers[at(rows)];
+      if (list < 0 || !is_list(equation(list))) continue;
+      whole_list_[k] = list;
+      if (--reads[at(rows)] == 0) in_sum_[static_cast<std::size_t>(list)] = true;
+    }
+  }
   // A list of which nothing is read but its sum is none.
   void find_sum_of_rows(std::size_t k, const Vec<std::int32_t>& reads) {
     const Equation& e = g_.equations[k];
@@ -363,7 +382,7 @@ class Finder {
     sum_root_[k] = true;
     const Var rows = same_[at(e.inputs[0])];
     const std::int32_t list = out_.makers[at(rows)];
-    if (reads[at(rows)] == 1 && is_list(equation(list)))
+    if (list >= 0 && reads[at(rows)] == 1 && is_list(equation(list)))
       in_sum_[static_cast<std::size_t>(list)] = true;
   }
   /// Of one row from each operand?
@@ -378,8 +397,7 @@ class Finder {
     if (folds_rows(equation(root))) {
       const Var rows = same_[at(equation(root).inputs[0])];
       const std::int32_t list = out_.makers[at(rows)];
-      if (!in_sum_[static_cast<std::size_t>(list)] || sum_root_[static_cast<std::size_t>(list)])
-        out_.operands.push_back(rows);
+      if (list < 0 || !in_sum_[static_cast<std::size_t>(list)]) out_.operands.push_back(rows);
       else
         for (Var v : equation(list).inputs) out_.operands.push_back(same_[at(v)]);
       return;
@@ -423,6 +441,8 @@ class Finder {
       out_.equations.push_back(static_cast<std::int32_t>(k));
       if (sum_root_[k]) {
         add_terms(static_cast<std::int32_t>(k));
+      } else if (whole_list_[k] >= 0) {
+        for (Var v : equation(whole_list_[k]).inputs) out_.operands.push_back(same_[at(v)]);
       } else {
         for (std::size_t i = 0; i < e.inputs.size(); ++i) {
           out_.operands.push_back(same_[at(e.inputs[i])]);
@@ -614,6 +634,7 @@ class Finder {
   Vec<std::int32_t> first_of_kind_, shared_of_kind_;
   Vec<bool> made_by_instances_;  ///< per kind: also of what is not made of inputs and numbers alone
   Vec<bool> sum_root_, in_sum_;  ///< per equation
+  Vec<std::int32_t> whole_list_;  ///< … that gives a list as one value: the list; −1: another one
   struct Hashed {
     const Params* params = nullptr;
     std::uint64_t hash = 0;

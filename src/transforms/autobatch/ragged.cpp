@@ -18,6 +18,9 @@ namespace ragged {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+// A larger operand that rows do not share is not copied for each of them.
+constexpr std::size_t worth_repeating = 8 << 10;
+
 /// How many elements there are for each index along the axes in front of this one, all together.
 std::int64_t before(const Shape& shape, int axis) {
   std::int64_t count = 1;
@@ -89,14 +92,14 @@ class Rewriter {
   bool find_lists() {
     constexpr std::size_t many = 16;
     Vec<std::pair<std::size_t, std::uint64_t>> found;  // equations, and their lines
-    Vec<bool> own(g_.avals.size(), false);             // of instances, not of parameters alone
+    own_.resize(g_.avals.size(), false);
     for (std::size_t i = g_.inputs.size() - given_.size(); i < g_.inputs.size(); ++i)
-      own[at(g_.inputs[i])] = true;
+      own_[at(g_.inputs[i])] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       const bool reads = e.op == Op::slice || e.op == Op::gather || has_effect(e) ||
-                         any_of(e.inputs, [&](Var v) { return own[at(v)]; });
-      for (Var v : e.outputs) own[at(v)] = reads;
+                         any_of(e.inputs, [&](Var v) { return own_[at(v)]; });
+      for (Var v : e.outputs) own_[at(v)] = reads;
       if (e.op != Op::concatenate || !is_list(e)) continue;
       const std::uint64_t line = line_of(e);
       found.emplace_back(k, line);
@@ -107,7 +110,7 @@ class Rewriter {
     for (const auto& [k, line] : found) {
       const Equation& e = g_.equations[k];
       const bool varied = program_ != 0 && std::popcount(Experience::all().add(line, 0)) > 1;
-      if (!varied && (e.inputs.size() <= many || !own[at(e.outputs[0])])) continue;
+      if (!varied && (e.inputs.size() <= many || !own_[at(e.outputs[0])])) continue;
       list_.resize(g_.equations.size(), None);
       list_[k] = varied ? Varied : Counted;
       any = true;
@@ -175,6 +178,10 @@ class Rewriter {
     const ParamsRef all = make_params(RowsParams{});
     if (before(whole, axis) == 1) {
       push(Op::rows, all, {rows}, v);
+      return true;
+    }
+    if (family_of(now_->op) == Family::shape) {  // moved as a whole as well as from rows
+      out_.graph.equations.push_back(*now_);
       return true;
     }
     Aval lying = g_.aval(v);
@@ -400,6 +407,7 @@ class Rewriter {
     forms_.resize(g_.avals.size());
     makers_.resize(g_.avals.size(), -1);
     stopped_.resize(g_.avals.size(), true);
+    own_.resize(g_.avals.size(), true);
     for (const Equation& own : body->equations) {
       Equation renamed = own;
       for (Var& v : renamed.inputs) v = names[at(v)];
@@ -488,6 +496,8 @@ class Rewriter {
       } else if (in_batch < batch.size()) {
         axis = static_cast<int>(in_batch);
         other = rows_along(other, others_batch[in_batch]);
+      } else if (form_of(other) || (own_[at(other)] && g_.aval(other).bytes() > worth_repeating)) {
+        continue;  // it would be copied for each row
       } else {
         axis = static_cast<int>(batch.size());
         if (!left) axis += rank(a) - static_cast<int>(batch.size() + p.lhs_contract.size());
@@ -620,6 +630,7 @@ class Rewriter {
   /// Per Var of g_: the equation of the new Graph that it has kept; −1: none.
   Vec<std::int32_t> makers_;
   Vec<bool> stopped_;  ///< per Var of g_: no derivative goes through it
+  Vec<bool> own_;      ///< per Var of g_: of an instance, not of parameters alone
   HashMap<std::uint64_t, Var> repeated_;
   int depth_ = 0;
 };

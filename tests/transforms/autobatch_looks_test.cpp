@@ -192,11 +192,14 @@ TEST_P(Looks, OfOtherStructuresCompileNothing) {
   for (int k = 0; k < 60; ++k) {
     const std::vector<unsigned> seeds = seeds_of(12 + below(random, 12));
     const std::uint64_t before = vt::stats().kernels_compiled;
-    const std::vector<double> got = run(batched, seeds);
+    run(batched, seeds);
     if (k >= 10) late += vt::stats().kernels_compiled - before;
     if (k % 20 != 0) continue;
+    // A few, one by one: a Graph of all would take long to compile.
+    const std::vector<unsigned> few(seeds.begin(), seeds.begin() + 5);
+    const std::vector<double> got = run(batched, few);
     std::vector<double> wanted(got.size(), 0);
-    for (const unsigned seed : seeds) {  // one Graph of all would take long to compile
+    for (const unsigned seed : few) {
       const std::vector<double> own = run(alone, {seed});
       for (std::size_t i = 0; i < got.size(); ++i) wanted[i] += own[i];
     }

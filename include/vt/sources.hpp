@@ -76,6 +76,7 @@
 #include "../../src/transforms/autobatch/emit.cpp"
 #include "../../src/transforms/autobatch/join.cpp"
 #include "../../src/transforms/autobatch/nodes.cpp"
+#include "../../src/transforms/autobatch/ragged.cpp"
 #include "../../src/transforms/autobatch/schedule.cpp"
 
 // What runs while transforming, compiling and interpreting. A prototype waits for the compiler more

@@ -405,7 +405,7 @@ TEST(AutobatchModels, ListsOfAnyLengthAndWhatTheStatisticsSayOfThem) {
   EXPECT_EQ(sums->line.rfind("autobatch_models_test.cpp:", 0), 0u) << sums->line;
   ASSERT_NE(rows, stats.kinds.end());
   EXPECT_EQ(rows->nodes, 8u);  // equal ones are computed once
-  for (const double x : {0.25, 0.5}) batched(w * x, last).eval();
+  for (const double x : {0.25, 0.5}) batched((w * x).eval(), last).eval();
   EXPECT_EQ(vt::batch_stats().kernels_compiled, 0u);
 }
 

@@ -50,7 +50,7 @@ inline std::vector<Tensor> met(std::string_view name, TensorSpan parts, CallSite
 }
 
 inline Tensor joined(std::string_view name, TensorSpan parts, int axis, CallSite where) {
-  if (parts.size() == 1) return parts[0];
+  if (parts.size() == 1 && !in_batch()) return parts[0];
   const Shape& first = aval_of(parts[0]).shape;
   for (const Tensor& t : parts) {
     const Shape& s = aval_of(t).shape;

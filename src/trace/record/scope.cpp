@@ -53,6 +53,10 @@ ThreadState& make_thread_state() {
   return *state_of_thread;
 }
 
+bool in_batch() {
+  return any_of(thread_state().scopes,
+                [](const ScopeState& s) { return s.kind == ScopeKind::batch; });
+}
 int current_level() { return static_cast<int>(thread_state().scopes.size()); }
 
 WhereScope::WhereScope(CallSite where) : before_(std::exchange(thread_state().where, where)) {}

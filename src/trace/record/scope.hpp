@@ -123,6 +123,8 @@ inline constexpr int deepest_nesting = 1000;
 std::string too_deep(int levels);
 /// Depth of the innermost open scope of this thread; 0 outside.
 int current_level();
+/// Is code of single instances recorded, whose lists have one element or many by chance?
+bool in_batch();
 /// Is this Tensor a tracer of an open or ended scope (as opposed to a value or a lazy op)?
 bool is_tracer(const Tensor&);
 /// Throws Error(tracer) if the Tensor's scope has ended or belongs to another thread.

@@ -85,17 +85,17 @@ std::vector<Tensor> autobatch_flat(FunctionRef<std::vector<Tensor>()> f,
     return results;
   }
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(recorded->graph, looks.joining());
+  const NodeGraph nodes = find_nodes(std::move(recorded->graph), looks.joining());
   NodeSchedule schedule = schedule_nodes(nodes, options.strategy);
   stats.nodes += nodes.recorded;
   stats.cells += nodes.nodes.size();
   stats.groups += schedule.groups();
   stats.signatures += nodes.signatures.size();
-  kinds.add(recorded->graph, nodes, schedule);
+  kinds.add(nodes, schedule);
   stats.schedule_seconds += lap();
   if (thread_stats().least) stats.least = least_groups(nodes);
   lap();
-  results = emit_schedule(recorded->graph, nodes, std::move(schedule), recorded->captured, stats);
+  results = emit_schedule(nodes, std::move(schedule), recorded->captured, stats);
   stats.emit_seconds += lap();
   settle();
   return results;

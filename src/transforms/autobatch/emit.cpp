@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "../../trace/base/convert.hpp"
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/base/recent_map.hpp"
 #include "../../trace/ir/called_function.hpp"
@@ -71,17 +72,17 @@ class Functions {
   }
   Called of(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
     if (const CallParams* p = called_by(g, nodes, s)) return {p->body, p->function};
-    GraphBody body = body_of(g, nodes, s);
+    return of(body_of(g, nodes, s));
+  }
+  Called of(GraphBody body) {
     const std::size_t hash = hash_of(body);
     Vec<SmallVec<Called, 1>> gone;
     const std::lock_guard lock(mutex_);
     if (const Called* known = find(hash, body)) return *known;
     SmallVec<Called, 1>* alike = known_.find(hash);
     if (!alike) alike = known_.emplace(hash, {}, gone);
-    const std::span<const std::int32_t> equations = nodes.equations_of(s.node);
-    std::string name(name_of(g.equations[at(equations[0])].op));
-    if (equations.size() > 1)
-      name += " … " + std::string(name_of(g.equations[at(equations.back())].op));
+    std::string name(name_of(body.equations[0].op));
+    if (body.equations.size() > 1) name += " … " + std::string(name_of(body.equations.back().op));
     alike->push_back(
         {std::make_shared<const GraphBody>(std::move(body)), called_function(std::move(name))});
     return alike->back();
@@ -114,16 +115,17 @@ Tensor with_shape(const Tensor& t, Shape shape, CallSite where) {
 
 class Emitter {
  public:
-  Emitter(const GraphBody& g, const NodeGraph& nodes, NodeSchedule& schedule,
-          std::span<const Tensor> inputs, std::span<const ValuePlace> given, BatchStats& stats)
-      : g_(g),
+  Emitter(const NodeGraph& nodes, NodeSchedule& schedule, std::span<const Tensor> inputs,
+          std::span<const ValuePlace> given, BatchStats& stats)
+      : g_(nodes.graph),
         nodes_(nodes),
         schedule_(schedule),
         stats_(stats),
-        shared_(g.avals.size()),
-        as_row_(g.avals.size(), -1),
+        shared_(g_.avals.size()),
+        as_row_(g_.avals.size(), -1),
         row_(nodes.nodes.size(), -1),
         array_(nodes.nodes.size(), -1) {
+    const GraphBody& g = g_;
     for (std::size_t i = 0; i < inputs.size(); ++i) shared_[at(g.inputs[i])] = inputs[i];
     if (given.empty()) return;
     given_.resize(g.avals.size(), {});
@@ -151,6 +153,14 @@ class Emitter {
   ValuePlace where_is(Var v) {
     if (nodes_.sources[at(v)].kind == Source::Kind::shared)
       return {shared_tensor(nodes_.sources[at(v)].var), -1};
+    if (!nodes_.forms.empty())
+      if (const auto [rows, axis] = nodes_.forms[at(v)];
+          rows >= 0 && nodes_.sources[at(rows)].kind != Source::Kind::shared) {
+        bool outermost = true;
+        for (int d = 0; d < axis; ++d) outermost = outermost && g_.aval(v).shape[at(d)] == 1;
+        const Place p = outermost ? place_of(rows) : Place{};
+        if (outermost) return {arrays_[at(p.array)], p.row, nodes_.rows_of(rows), axis};
+      }
     const Place p = place_of(v);
     return {arrays_[at(p.array)], p.row};
   }
@@ -181,7 +191,8 @@ class Emitter {
     for (std::size_t n = 0; n < nodes_.nodes.size(); ++n) {
       if (!is_sum(n)) continue;
       for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
-        if (nodes_.sources[at(v)].kind == Source::Kind::node && g_.aval(v).bytes() >= large) {
+        if (nodes_.sources[at(v)].kind == Source::Kind::node && g_.aval(v).bytes() >= large &&
+            !nodes_.is_ragged(v)) {
           if (sum_of_.empty()) sum_of_.resize(g_.avals.size(), -1);
           sum_of_[at(v)] = sum_of_[at(v)] == -1 ? static_cast<std::int32_t>(n) : -2;
         }
@@ -247,9 +258,11 @@ class Emitter {
                          [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
         for (std::size_t i = 0; i < group.size(); ++i) group[i] = keyed[i].node;
       }
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        row_[at(group[i])] = static_cast<std::int32_t>(i);
-        group_of[at(group[i])] = static_cast<std::int32_t>(k);
+      std::int64_t row = 0;
+      for (const std::int32_t n : group) {
+        row_[at(n)] = static_cast<std::int32_t>(row);
+        row += nodes_.rows_of_node(n);
+        group_of[at(n)] = static_cast<std::int32_t>(k);
       }
     }
   }
@@ -265,41 +278,52 @@ class Emitter {
     return largest;
   }
 
+  /// Of all rows that are read of an array whose first axes count them.
+  static std::uint64_t reads_of(const RowRead& read) {
+    return static_cast<std::uint64_t>(read.array) << 8 | static_cast<std::uint64_t>(read.axes);
+  }
   // Rows of shared arrays, as of an embedding: all that any node reads, in the order in which they
   // are read, by one equation for each array.
   void gather_rows_of_shared() {
     struct Reads {
       Var array;
+      int axes;
       Vec<RowRun> runs;
     };
     Vec<Reads> reads;
-    Vec<std::int32_t> reads_of(g_.avals.size(), -1);
+    HashMap<std::uint64_t, std::size_t> known;
     const auto add = [&](Var v) {
       const RowRead& read = nodes_.row_reads[at(v)];
       if (!is_shared(v) || read.array < 0) return;
-      std::int32_t& r = reads_of[at(read.array)];
-      if (r < 0) {
-        r = static_cast<std::int32_t>(reads.size());
-        reads.push_back({read.array, {}});
-      }
-      Vec<RowRun>& runs = reads[at(r)].runs;
+      const auto made = known.emplace(reads_of(read), reads.size());
+      if (made.fresh) reads.push_back({read.array, read.axes, {}});
+      Vec<RowRun>& runs = reads[made.entry->second].runs;
       if (!runs.empty() && runs.back().first + runs.back().count == read.row) ++runs.back().count;
       else runs.push_back({0, read.row, 1});
     };
     for (std::size_t k = 0; k < schedule_.groups(); ++k) {
       const std::span<const std::int32_t> group = std::as_const(schedule_).group(k);
       const Signature& s = signature_of(group[0]);
-      if (s.kind == Signature::Kind::sum || s.kind == Signature::Kind::list)
+      if (s.kind == Signature::Kind::sum || s.kind == Signature::Kind::rows)
         for (std::int32_t n : group)
           for (Var v : nodes_.operands_of(n)) add(v);
       for (std::size_t i = 0; s.kind == Signature::Kind::op && i < s.shared.size(); ++i)
         for (std::int32_t n : group)
           if (s.shared[i] < 0) add(nodes_.operands_of(n)[i]);
     }
-    next_read_.resize(g_.avals.size(), {});
     for (Reads& r : reads) {
-      next_read_[at(r.array)] = {static_cast<std::int32_t>(arrays_.size()), 0};
-      arrays_.push_back(rows_of({shared_tensor(r.array)}, std::move(r.runs), {}));
+      Tensor array = shared_tensor(r.array);
+      if (r.axes > 1) {
+        Shape shape{1};
+        for (int d = 0; d < array.rank(); ++d) {
+          if (d < r.axes) shape[0] *= array.dim(d);
+          else shape.push_back(array.dim(d));
+        }
+        array = with_shape(array, std::move(shape), {});
+      }
+      next_read_.emplace(reads_of({r.array, 0, r.axes}),
+                         Place{static_cast<std::int32_t>(arrays_.size()), 0});
+      arrays_.push_back(rows_of({array}, std::move(r.runs), {}));
     }
   }
 
@@ -320,7 +344,7 @@ class Emitter {
       return {array_[at(s.node)] + signature_of(s.node).result[at(s.output)], row_[at(s.node)]};
     if (s.kind == Source::Kind::given) return given_[at(s.var)];
     if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
-      Place& next = next_read_[at(read.array)];
+      Place& next = next_read_.find(reads_of(read))->second;
       return {next.array, next.row++};
     }
     std::int32_t& array = as_row_[at(v)];
@@ -338,10 +362,10 @@ class Emitter {
   class Gathered {
    public:
     explicit Gathered(Emitter& e) : e_(e) {}
-    void add(Place p) {
-      ++count_;
+    void add(Place p, std::int64_t count = 1) {
+      count_ += static_cast<std::uint64_t>(count);
       if (!runs_.empty() && at_ == p.array && runs_.back().first + runs_.back().count == p.row) {
-        ++runs_.back().count;
+        runs_.back().count += count;
         return;
       }
       at_ = p.array;
@@ -350,7 +374,7 @@ class Emitter {
         known = operands_.emplace(p.array, static_cast<std::int32_t>(arrays_.size())).entry;
         arrays_.push_back(e_.arrays_[at(p.array)]);
       }
-      runs_.push_back({known->second, p.row, 1});
+      runs_.push_back({known->second, p.row, count});
     }
     Tensor tensor(CallSite where) {
       (runs_.size() == 1 ? e_.stats_.rows_in_place : e_.stats_.rows_moved) += count_;
@@ -373,7 +397,8 @@ class Emitter {
     switch (s.kind) {
       case Signature::Kind::op: return emit_call(group, s);
       case Signature::Kind::sum: return emit_sums(group);
-      case Signature::Kind::list: return emit_lists(group);
+      case Signature::Kind::fold: return emit_folds(group);
+      case Signature::Kind::rows: return emit_rows(group);
       case Signature::Kind::alone: return emit_alone(group[0]);
     }
   }
@@ -384,7 +409,8 @@ class Emitter {
     BatchedCallParams params;
     params.body = std::move(f.body);
     params.function = std::move(f.function);
-    params.lanes.count = static_cast<std::int64_t>(group.size());
+    params.lanes.count = 0;
+    for (std::int32_t n : group) params.lanes.count += nodes_.rows_of_node(n);
     params.summed.resize(params.body->outputs.size(), false);
     Vec<std::int32_t> sums(params.body->outputs.size(), -1);
     for (std::size_t i = 0; i < s.result.size(); ++i) {
@@ -405,7 +431,13 @@ class Emitter {
         continue;
       }
       Gathered all(*this);
-      for (std::int32_t n : group) all.add(place_of(nodes_.operands_of(n)[i]));
+      for (std::int32_t n : group) {
+        const Var v = nodes_.operands_of(n)[i];
+        const Place place = place_of(v);
+        if (nodes_.is_ragged(v)) all.add(place, nodes_.rows_of(v));
+        else
+          for (std::int64_t k = nodes_.rows_of_node(n); k-- > 0;) all.add(place);
+      }
       operands.push_back(all.tensor(where));
     }
     for (std::size_t r = 0; r < sums.size(); ++r)
@@ -433,32 +465,143 @@ class Emitter {
     return -1;
   }
 
-  // Each has an array of its own: how many rows lie behind one another differs.
-  void emit_lists(std::span<const std::int32_t> group) {
+  void emit_rows(std::span<const std::int32_t> group) {
+    const Equation& first = equation_of(group[0]);
+    if (first.op == Op::iota) return count_rows(group);
+    if (!nodes_.is_ragged(first.outputs[0])) {
+      for (const std::int32_t n : group) join_rows(n);
+      return;
+    }
+    const Aval& row = g_.aval(first.outputs[0]);
+    Gathered all(*this);
     for (const std::int32_t n : group) {
-      Gathered all(*this);
-      for (Var v : nodes_.operands_of(n)) all.add(place_of(v));
-      const Aval& aval = g_.aval(equation_of(n).outputs[0]);
-      Shape shape{1};
-      shape.append(aval.shape.begin(), aval.shape.end());
-      const CallSite where = line_of(n);
-      Tensor list = with_shape(all.tensor(where), std::move(shape), where);
-      array_[at(n)] = static_cast<std::int32_t>(arrays_.size());
-      row_[at(n)] = 0;
-      arrays_.push_back(std::move(list));
+      const auto& runs = equation_of(n).as<RowsParams>().runs;
+      for (Var v : nodes_.operands_of(n)) {
+        if (runs.empty()) {
+          add_rows(all, v, row);
+          continue;
+        }
+        const Place p = place_of(v);
+        all.add({p.array, p.row + runs[0].first}, runs[0].count);
+      }
+    }
+    put(group, {all.tensor(line_of(group[0]))});
+  }
+  /// All rows of a value, which have the elements of `row`. Returns how many they are.
+  std::int64_t add_rows(Gathered& all, Var v, const Aval& row) {
+    const std::int64_t elements = row.elements(),
+                       count = elements ? g_.aval(v).elements() / elements * nodes_.rows_of(v) : 1;
+    all.add(in_rows(place_of(v), row), count);
+    return count;
+  }
+  /// The same place in an array of such rows.
+  Place in_rows(Place p, const Aval& row) {
+    const auto is_so = [&](const Tensor& array) {
+      return std::equal(array.shape().begin() + 1, array.shape().end(), row.shape.begin(),
+                        row.shape.end());
+    };
+    const Tensor& array = arrays_[at(p.array)];
+    if (is_so(array)) return p;
+    Shape shape{row.elements() ? array.size() / row.elements() : array.dim(0)};
+    shape.append(row.shape.begin(), row.shape.end());
+    const std::int64_t each = shape[0] / array.dim(0);
+    std::int32_t& known = reshaped_.emplace(p.array, -1).entry->second;
+    if (known < 0 || !is_so(arrays_[at(known)])) {
+      known = static_cast<std::int32_t>(arrays_.size());
+      arrays_.push_back(with_shape(array, std::move(shape), {}));
+    }
+    return {known, p.row * each};
+  }
+  // As one value, in an array of its own: how many rows there are differs.
+  void join_rows(std::int32_t node) {
+    const Aval& row = g_.aval(equation_of(node).inputs[0]);
+    Gathered all(*this);
+    for (Var v : nodes_.operands_of(node)) add_rows(all, v, row);
+    const Aval& aval = g_.aval(equation_of(node).outputs[0]);
+    Shape shape{1};
+    shape.append(aval.shape.begin(), aval.shape.end());
+    const CallSite where = line_of(node);
+    Tensor joined = with_shape(all.tensor(where), std::move(shape), where);
+    put({&node, 1}, {std::move(joined)});
+    row_[at(node)] = 0;
+  }
+  // 0, 1, 2 …: the first rows of an array.
+  void count_rows(std::span<const std::int32_t> group) {
+    const Aval& row = g_.aval(equation_of(group[0]).outputs[0]);
+    std::int64_t most = 0;
+    for (const std::int32_t n : group) most = std::max(most, nodes_.rows_of_node(n));
+    Vec<std::int64_t> numbers;
+    for (std::int64_t k = 0; k < most; ++k) numbers.push_back(k);
+    Aval aval = row;
+    aval.shape = Shape{most};
+    BufferRef buffer = allocate(aval.bytes(), "row numbers");
+    convert_elements(numbers.data(), DType::i64, buffer->data, row.dtype, numbers.size());
+    aval.shape.append(row.shape.begin(), row.shape.end());
+    put(group, {from_buffer(std::move(buffer), aval)});
+    for (const std::int32_t n : group) row_[at(n)] = 0;
+  }
+
+  // Halves of the rows with one another. A row in the middle meets itself, which changes nothing.
+  void emit_folds(std::span<const std::int32_t> group) {
+    const Equation& e = equation_of(group[0]);
+    const Aval& row = g_.aval(e.outputs[0]);
+    const CallSite where = line_of(group[0]);
+    GraphBody body;
+    Equation& both = body.equations.emplace_back();
+    both.op = e.op;
+    both.where = where;
+    both.inputs = {body.fresh(row), body.fresh(row)};
+    both.outputs = {body.fresh(row)};
+    body.inputs = {0, 1};
+    body.outputs = {2};
+    const Called f = Functions::all().of(std::move(body));
+    Vec<std::int64_t> left;
+    Vec<Place> places;
+    for (const std::int32_t n : group) {
+      const Var v = nodes_.operands_of(n)[0];
+      left.push_back(nodes_.rows_of(v));
+      places.push_back(in_rows(place_of(v), row));
+    }
+    for (;;) {
+      Gathered first(*this), second(*this);
+      const auto result = static_cast<std::int32_t>(arrays_.size());
+      std::int64_t count = 0;
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        if (left[i] == 1) continue;
+        const std::int64_t half = (left[i] + 1) / 2;
+        first.add(places[i], half);
+        second.add({places[i].array, places[i].row + left[i] - half}, half);
+        places[i] = {result, count};
+        left[i] = half;
+        count += half;
+      }
+      if (count == 0) break;
+      BatchedCallParams params;
+      params.body = f.body;
+      params.function = f.function;
+      params.lanes.count = count;
+      params.lanes.mapped = {true, true};
+      params.summed = {false};
+      const Tensor operands[2] = {first.tensor(where), second.tensor(where)};
+      arrays_.push_back(emit(Op::batched_call, make_params(std::move(params)), operands, where));
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      array_[at(group[i])] = places[i].array;
+      row_[at(group[i])] = static_cast<std::int32_t>(places[i].row);
     }
   }
 
   void emit_sums(std::span<const std::int32_t> group) {
     Gathered all(*this);
+    const Aval& row = g_.aval(equation_of(group[0]).outputs[0]);
     RowsParams into{{}, {static_cast<std::int64_t>(group.size())}};
     bool any = false;
     for (std::size_t i = 0; i < group.size(); ++i)
       for (Var v : nodes_.operands_of(group[i])) {
         if (is_partial(v)) continue;
         any = true;
-        all.add(place_of(v));
-        into.runs.push_back({0, static_cast<std::int64_t>(i), 1});
+        for (std::int64_t k = add_rows(all, v, row); k-- > 0;)
+          into.runs.push_back({0, static_cast<std::int64_t>(i), 1});
       }
     const CallSite where = line_of(group[0]);
     if (any) {
@@ -530,7 +673,9 @@ class Emitter {
   Vec<std::int32_t> row_;       ///< per node: its row in the arrays of its group
   Vec<Place> given_;            ///< per Var: where a given value lies, if there are any
   Vec<std::int32_t> array_;     ///< per node: the first array of its group
-  Vec<Place> next_read_;        ///< per Var: where the next row that is read of it lies
+  /// Per array and axes that count rows: where the next row that is read of it lies.
+  HashMap<std::uint64_t, Place> next_read_;
+  HashMap<std::int32_t, std::int32_t> reshaped_;  ///< arrays as arrays of other rows
   std::vector<Tensor> arrays_;
   Vec<std::int32_t> sum_of_;  ///< per Var: the sum that reads it, if nothing else does; or empty
   HashMap<std::int32_t, std::int32_t> sum_of_array_;  ///< of arrays that are parts of a sum
@@ -540,29 +685,30 @@ class Emitter {
 
 Tensor ValuePlace::value(const Aval& aval, CallSite where) const {
   if (row < 0) return array;
-  return emission::with_shape(emission::rows_of({array}, {{0, row, 1}}, where), aval.shape, where);
+  return emission::with_shape(emission::rows_of({array}, {{0, row, rows}}, where), aval.shape,
+                              where);
 }
 
-std::size_t new_functions(const GraphBody& graph, const NodeGraph& nodes) {
+std::size_t new_functions(const NodeGraph& nodes) {
   std::size_t count = 0;
   for (const Signature& s : nodes.signatures)
-    count += s.kind == Signature::Kind::op && !emission::Functions::all().knows(graph, nodes, s);
+    count +=
+        s.kind == Signature::Kind::op && !emission::Functions::all().knows(nodes.graph, nodes, s);
   return count;
 }
 
-std::vector<Tensor> emit_schedule(const GraphBody& graph, const NodeGraph& nodes,
-                                  NodeSchedule schedule, std::span<const Tensor> inputs,
-                                  BatchStats& stats) {
-  emission::Emitter emitter(graph, nodes, schedule, inputs, {}, stats);
+std::vector<Tensor> emit_schedule(const NodeGraph& nodes, NodeSchedule schedule,
+                                  std::span<const Tensor> inputs, BatchStats& stats) {
+  emission::Emitter emitter(nodes, schedule, inputs, {}, stats);
   emitter.run();
   return emitter.results();
 }
 
-std::vector<ValuePlace> emit_places(const GraphBody& graph, const NodeGraph& nodes,
-                                    NodeSchedule schedule, std::span<const Tensor> inputs,
+std::vector<ValuePlace> emit_places(const NodeGraph& nodes, NodeSchedule schedule,
+                                    std::span<const Tensor> inputs,
                                     std::span<const ValuePlace> given, std::span<const Var> wanted,
                                     BatchStats& stats) {
-  emission::Emitter emitter(graph, nodes, schedule, inputs, given, stats);
+  emission::Emitter emitter(nodes, schedule, inputs, given, stats);
   emitter.run();
   std::vector<ValuePlace> places;
   for (Var v : wanted) places.push_back(emitter.where_is(v));

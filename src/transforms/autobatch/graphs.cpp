@@ -35,15 +35,16 @@ std::size_t depth_of(const GraphBody& g) {
   return static_cast<std::size_t>(most);
 }
 
-std::size_t most_bytes(const GraphBody& g, const autobatching::NodeGraph& nodes,
+std::size_t most_bytes(const autobatching::NodeGraph& nodes,
                        const autobatching::NodeSchedule& schedule) {
   std::size_t most = 0;
   for (std::size_t k = 0; k < schedule.groups(); ++k) {
     const auto group = schedule.group(k);
-    std::size_t row = 0;
+    std::size_t row = 0, rows = 0;
     for (std::int32_t e : nodes.equations_of(group[0]))
-      for (Var v : g.equations[static_cast<std::size_t>(e)].outputs) row += g.aval(v).bytes();
-    most = std::max(most, row * group.size());
+      for (Var v : nodes.equation(e).outputs) row += nodes.graph.aval(v).bytes();
+    for (std::int32_t n : group) rows += static_cast<std::size_t>(nodes.rows_of_node(n));
+    most = std::max(most, row * rows);
   }
   return most;
 }
@@ -61,16 +62,15 @@ std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds) {
   if (nodes.recorded < least_alike * schedule.groups() ||
       graph.outputs.size() * least_alike > nodes.recorded)
     return std::nullopt;
-  const double batched = seconds_to_compile * static_cast<double>(new_functions(graph, nodes)) +
+  const double batched = seconds_to_compile * static_cast<double>(new_functions(nodes)) +
                          seconds_of_batch * static_cast<double>(schedule.groups());
-  if (batched > seconds || most_bytes(graph, nodes, schedule) > most_bytes_of_batch)
-    return std::nullopt;
+  if (batched > seconds || most_bytes(nodes, schedule) > most_bytes_of_batch) return std::nullopt;
   Vec<Aval> avals;
   for (Var v : graph.inputs) avals.push_back(graph.aval(v));
   BatchStats stats;
   return closed(record(
       [&](std::span<const Tensor> tracers) {
-        return emit_schedule(graph, nodes, std::move(schedule), tracers, stats);
+        return emit_schedule(nodes, std::move(schedule), tracers, stats);
       },
       avals, {.kind = ScopeKind::branch, .transform = "vt::autobatch"}));
 }

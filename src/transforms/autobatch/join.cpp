@@ -21,9 +21,9 @@ constexpr std::int32_t most_readers = 16;
 
 class Joiner {
  public:
-  Joiner(const GraphBody& graph, const NodeGraph& g, const Vec<std::int32_t>& kind,
-         std::uint64_t program, FunctionRef<bool(std::int32_t)> may_join)
-      : graph_(graph),
+  Joiner(const NodeGraph& g, const Vec<std::int32_t>& kind, std::uint64_t program,
+         FunctionRef<bool(std::int32_t)> may_join)
+      : graph_(g.graph),
         g_(g),
         kind_(kind),
         program_(program),
@@ -207,9 +207,14 @@ class Joiner {
       const std::int32_t from = node_of(operands[i]),
                          w = way_of_[at(g_.first_operand[at(node)]) + i];
       if (from < 0 || w < 0 || cell_of_[at(from)] != cell) continue;
-      if (ways_[at(w)].joins) return from;
+      if (ways_[at(w)].joins && is_ragged(from) == is_ragged(node)) return from;
     }
     return -1;
+  }
+  /// Ragged nodes that follow a ragged one have as many rows.
+  bool is_ragged(std::int32_t node) const {
+    const Equation& e = equation(node);
+    return !e.outputs.empty() && g_.is_ragged(e.outputs[0]);
   }
   /// −1: it is no node's.
   std::int32_t node_of(Var v) const {
@@ -352,10 +357,15 @@ bool may_join(Op op) {
   return is_elementwise(op) || f == Family::reduce || f == Family::shape;
 }
 
-void join_nodes(const GraphBody& graph, NodeGraph& g, Vec<std::int32_t>& kind, std::int32_t& kinds,
-                std::uint64_t program, FunctionRef<bool(std::int32_t)> may_join) {
-  joining::Joiner joiner(graph, g, kind, program, may_join);
-  if (joiner.run()) g = joiner.joined(kind, kinds);
+void join_nodes(NodeGraph& g, Vec<std::int32_t>& kind, std::int32_t& kinds, std::uint64_t program,
+                FunctionRef<bool(std::int32_t)> may_join) {
+  joining::Joiner joiner(g, kind, program, may_join);
+  if (!joiner.run()) return;
+  NodeGraph cells = joiner.joined(kind, kinds);
+  cells.graph = std::move(g.graph);
+  cells.rows = std::move(g.rows);
+  cells.forms = std::move(g.forms);
+  g = std::move(cells);
 }
 
 }  // namespace vt::detail::autobatching

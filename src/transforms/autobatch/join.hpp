@@ -17,8 +17,8 @@ namespace vt::detail::autobatching {
 /// numbers from `kinds` on for several equations. `program`: what goes apart in one minibatch of it
 /// is joined in none that follows, so that the same nodes are made of all; 0: of this one alone.
 /// `may_join`: of nodes; the op's answer is below.
-void join_nodes(const GraphBody&, NodeGraph&, Vec<std::int32_t>& kind, std::int32_t& kinds,
-                std::uint64_t program, FunctionRef<bool(std::int32_t)> may_join);
+void join_nodes(NodeGraph&, Vec<std::int32_t>& kind, std::int32_t& kinds, std::uint64_t program,
+                FunctionRef<bool(std::int32_t)> may_join);
 
 /// May equations of this op be joined with others?
 bool may_join(Op op);

@@ -9,23 +9,22 @@
 
 namespace vt::detail::autobatching {
 
-void KindCounts::add(const GraphBody& g, const NodeGraph& nodes, const NodeSchedule& schedule) {
+void KindCounts::add(const NodeGraph& nodes, const NodeSchedule& schedule) {
+  const GraphBody& g = nodes.graph;
   for (std::size_t k = 0; k < schedule.groups(); ++k) {
     const auto group = schedule.group(k);
     const std::int32_t node = group[0];
     const auto equations = nodes.equations_of(node);
-    const auto equation = [&](std::int32_t e) -> const Equation& {
-      return g.equations[static_cast<std::size_t>(e)];
-    };
     const Signature& s = nodes.signatures[static_cast<std::size_t>(
         nodes.nodes[static_cast<std::size_t>(node)].signature)];
-    const Equation &first = equation(equations[0]), &last = equation(equations.back());
-    const bool counted = s.kind == Signature::Kind::sum || s.kind == Signature::Kind::list;
+    const Equation &first = nodes.equation(equations[0]), &last = nodes.equation(equations.back());
+    const bool counted = s.kind == Signature::Kind::sum || s.kind == Signature::Kind::rows;
     std::uint64_t name = mixed(reinterpret_cast<std::uintptr_t>(first.where.file),
                                static_cast<std::uint64_t>(first.where.line));
     name = mixed(name, static_cast<std::uint64_t>(s.kind));
     for (std::int32_t e : equations)
-      name = mixed(name, counted ? static_cast<std::uint64_t>(first.op) : name_of(g, equation(e)));
+      name = mixed(name,
+                   counted ? static_cast<std::uint64_t>(first.op) : name_of(g, nodes.equation(e)));
     const auto number = numbers_.emplace(name, kinds_.size());
     if (number.fresh) {
       Kind& kind = kinds_.emplace_back();
@@ -53,7 +52,7 @@ std::vector<BatchKind> KindCounts::list() const {
     BatchKind& shown = all.emplace_back();
     shown.what = !k.function.empty()               ? k.function
                  : k.kind == Signature::Kind::sum  ? "sum"
-                 : k.kind == Signature::Kind::list ? "list"
+                 : k.kind == Signature::Kind::rows ? "list"
                                                    : std::string(name_of(k.first));
     if (k.equations > 1) shown.what += " … " + std::string(name_of(k.last));
     for (const Aval& a : k.operands)

@@ -17,7 +17,7 @@ namespace vt::detail::autobatching {
 class KindCounts {
  public:
   /// Adds the nodes of a batch.
-  void add(const GraphBody&, const NodeGraph&, const NodeSchedule&);
+  void add(const NodeGraph&, const NodeSchedule&);
   /// Those that run as most groups first.
   std::vector<BatchKind> list() const;
 

@@ -41,10 +41,18 @@ class OutsideOf {
   int before_;
 };
 
+Vec<GivenValue> given_of(const Delta& delta) {
+  Vec<GivenValue> given;
+  for (const ValuePlace& p : delta.given) given.push_back({p.rows, p.axis});
+  return given;
+}
 BufferRef row_of(const BufferRef& array, const ValuePlace& place, std::size_t bytes) {
   BufferRef row = allocate(bytes, "a value that is looked at");
   if (bytes > 0)
-    std::memcpy(row->data, array->as<char>() + static_cast<std::size_t>(place.row) * bytes, bytes);
+    std::memcpy(row->data,
+                array->as<char>() + static_cast<std::size_t>(place.row) *
+                                        (bytes / static_cast<std::size_t>(place.rows)),
+                bytes);
   return row;
 }
 
@@ -225,7 +233,7 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
 
   debug_check(delta.graph, "vt::autobatch");
   const Span span("transform", "autobatch");
-  const NodeGraph nodes = find_nodes(delta.graph, joining_, delta.given.size());
+  const NodeGraph nodes = find_nodes(std::move(delta.graph), joining_, looking::given_of(delta));
   Vec<std::size_t> kept;
   Vec<Var> wanted;
   for (std::size_t i = keep.size(); i-- > 0;) {
@@ -233,10 +241,10 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
     const Tracer* const n = delta.order[i];
     // A row of an array that all share is read again, as a row; the array is kept.
     const Source& source = nodes.sources[looking::at(delta.first[i])];
-    const Equation& e = delta.graph.equations[i];
     const bool shared = source.kind == Source::Kind::shared;
     Var array = shared ? nodes.row_reads[looking::at(source.var)].array : -1;
-    if (shared && e.op == Op::slice) array = e.inputs[0];
+    if (shared && n->op == Op::slice)
+      array = nodes.equation(nodes.makers[looking::at(delta.first[i])]).inputs[0];
     if (array >= 0 && !asked.contains(n)) {
       const auto k = std::upper_bound(delta.first.begin(), delta.first.end(), array);
       if (nodes.makers[looking::at(array)] >= 0)
@@ -273,10 +281,10 @@ std::vector<ValuePlace> BatchLooks::emit(const Delta& delta, const NodeGraph& no
   stats_.cells += nodes.nodes.size();
   stats_.groups += schedule.groups();
   stats_.signatures += nodes.signatures.size();
-  kinds_.add(delta.graph, nodes, schedule);
+  kinds_.add(nodes, schedule);
   stats_.schedule_seconds += lap();
-  std::vector<ValuePlace> places = emit_places(delta.graph, nodes, std::move(schedule),
-                                               delta.inputs, delta.given, wanted, stats_);
+  std::vector<ValuePlace> places =
+      emit_places(nodes, std::move(schedule), delta.inputs, delta.given, wanted, stats_);
   stats_.emit_seconds += lap();
   return places;
 }
@@ -299,8 +307,8 @@ Delta BatchLooks::rest(std::span<const Tensor> results) {
 }
 
 std::vector<Tensor> BatchLooks::finish(Delta rest, std::span<const Tensor> results) {
-  const NodeGraph nodes = find_nodes(rest.graph, joining_, rest.given.size());
-  const std::vector<ValuePlace> places = emit(rest, nodes, rest.graph.outputs);
+  const NodeGraph nodes = find_nodes(std::move(rest.graph), joining_, looking::given_of(rest));
+  const std::vector<ValuePlace> places = emit(rest, nodes, nodes.graph.outputs);
   std::vector<Tensor> all;
   std::size_t next = 0;
   for (const Tensor& t : results) {

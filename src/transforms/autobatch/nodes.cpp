@@ -2,7 +2,6 @@
 #include "nodes.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "../../trace/ir/effects.hpp"
@@ -40,17 +39,20 @@ enum class Origin : std::uint8_t {
 
 class Finder {
  public:
-  Finder(const GraphBody& g, std::size_t given)
-      : g_(g),
-        shared_inputs_(g.inputs.size() - given),
-        same_(g.avals.size()),
-        static_(g.avals.size(), false),
-        origin_(g.avals.size(), Origin::constant),
-        shared_(g.avals.size(), false),
-        kinds_(g.equations.size(), -1),
-        sum_root_(g.equations.size(), false),
-        in_sum_(g.equations.size(), false),
-        list_(g.equations.size(), false) {
+  Finder(RaggedGraph ragged, std::size_t given) {
+    out_.graph = std::move(ragged.graph);
+    out_.rows = std::move(ragged.rows);
+    out_.forms = std::move(ragged.forms);
+    const GraphBody& g = g_;
+    shared_inputs_ = g.inputs.size() - given;
+    same_.resize(g.avals.size());
+    static_.resize(g.avals.size(), false);
+    origin_.resize(g.avals.size(), Origin::constant);
+    shared_.resize(g.avals.size(), false);
+    kinds_.resize(g.equations.size(), -1);
+    sum_root_.resize(g.equations.size(), false);
+    in_sum_.resize(g.equations.size(), false);
+    whole_list_.resize(g.equations.size(), -1);
     out_.sources.resize(g.avals.size());
     out_.row_reads.resize(g.avals.size());
     out_.makers.resize(g.avals.size(), -1);
@@ -63,12 +65,11 @@ class Finder {
     program_ = joining.program;
     number_values();
     find_shared();
-    find_lists();
     find_sums();
     make_nodes();
     make_kinds();
     if (joining.any)
-      join_nodes(g_, out_, kind_, kinds_of_nodes_, joining.program, [&](std::int32_t n) {
+      join_nodes(out_, kind_, kinds_of_nodes_, joining.program, [&](std::int32_t n) {
         const std::int32_t k = out_.equations_of(n)[0];
         return may_join(equation(k).op) && !takes_any_number(n);
       });
@@ -101,6 +102,13 @@ class Finder {
     }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
+      if (e.op == Op::concatenate && e.inputs.size() == 1) {
+        const Var only = same_[at(e.inputs[0])], out = e.outputs[0];
+        same_[at(out)] = only;
+        static_[at(out)] = static_[at(only)];
+        origin_[at(out)] = origin_[at(only)];
+        continue;
+      }
       if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[at(same_[at(v)])]; }))
         continue;
       std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
@@ -111,7 +119,11 @@ class Finder {
           return false;
         for (std::size_t i = 0; i < e.inputs.size(); ++i)
           if (same_[at(o.inputs[i])] != same_[at(e.inputs[i])]) return false;
-        return true;
+        // Rows of the same operands may be cut in other ways, and be other numbers of them.
+        return out_.rows.empty() || e.outputs.empty() ||
+               (out_.rows_of(o.outputs[0]) == out_.rows_of(e.outputs[0]) &&
+                out_.is_ragged(o.outputs[0]) == out_.is_ragged(e.outputs[0]) &&
+                g_.aval(o.outputs[0]) == g_.aval(e.outputs[0]));
       });
       if (value == static_cast<std::int32_t>(first_of_value.size())) {
         first_of_value.push_back(static_cast<std::int32_t>(k));
@@ -144,20 +156,32 @@ class Finder {
     return g_.aval(v).shape.size() <= 1 && g_.aval(v).bytes() <= worth_sharing;
   }
 
-  // What an equation does, whatever it does it to.
+  // What an equation does, whatever it does it to, and to however many rows.
   std::int32_t kind_of(std::int32_t k) {
     std::int32_t& known = kinds_[static_cast<std::size_t>(k)];
     if (known >= 0) return known;
     const Equation& e = equation(k);
-    std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
-    for (Var v : e.inputs) h = mixed(h, hash_of(g_.aval(v)));
+    const bool moves = moves_rows(e);
+    const auto is_ragged = [&](const Equation& of) {
+      return !of.outputs.empty() && out_.is_ragged(of.outputs[0]);
+    };
+    std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), moves ? 0 : hash_of_params(e));
+    h = mixed(h, is_ragged(e));
+    const auto values_of = [&](const Equation& of) {
+      return moves ? std::span<const Var>(of.outputs) : std::span<const Var>(of.inputs);
+    };
+    const std::span<const Var> values = values_of(e);
+    for (Var v : values) h = mixed(hash_of(g_.aval(v)), mixed(h, out_.is_ragged(v)));
     known = kind_numbers_.number(h, [&](std::int32_t n) {
       const Equation& o = equation(first_of_kind_[static_cast<std::size_t>(n)]);
-      if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
+      const std::span<const Var> others = values_of(o);
+      if (o.op != e.op || moves_rows(o) != moves || is_ragged(o) != is_ragged(e) ||
+          others.size() != values.size() || (!moves && !equal(o.params, e.params)))
         return false;
-      for (std::size_t i = 0; i < e.inputs.size(); ++i)
-        if (!(g_.aval(o.inputs[i]) == g_.aval(e.inputs[i])) ||
-            g_.aval(o.inputs[i]).weak != g_.aval(e.inputs[i]).weak)
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (!(g_.aval(others[i]) == g_.aval(values[i])) ||
+            g_.aval(others[i]).weak != g_.aval(values[i]).weak ||
+            out_.is_ragged(others[i]) != out_.is_ragged(values[i]))
           return false;
       return true;
     });
@@ -168,34 +192,63 @@ class Finder {
     return known;
   }
 
+  /// See RaggedGraph.
+  bool moves_rows(const Equation& e) const {
+    if (e.op == Op::iota) return out_.is_ragged(e.outputs[0]);
+    return e.op == Op::rows && (out_.is_ragged(e.outputs[0]) || out_.is_ragged(e.inputs[0]));
+  }
+  bool folds_rows(const Equation& e) const {
+    return e.inputs.size() == 1 && family_of(e.op) == Family::binary;
+  }
   bool reads_row(const Equation& e) const {
     return out_.row_reads[at(e.outputs[0])].array >= 0 || e.op == Op::slice;
   }
 
-  // x[i] as it is recorded: a slice of one row without its axis 0; or by an index that is a number.
+  // x[i] and x[i, j] as they are recorded: a slice without its first axes, or by an index that is a
+  // number. x[i][j] is one of x, too.
   void note_row(const Equation& e) {
     const Var out = e.outputs.empty() ? -1 : e.outputs[0];
     if (out < 0) return;
-    const auto is_row_of = [&](Var array) {
-      const Shape &all = g_.aval(array).shape, &row = g_.aval(out).shape;
-      return all.size() == row.size() + 1 && std::equal(row.begin(), row.end(), all.begin() + 1);
+    const Shape& row_shape = g_.aval(out).shape;
+    const auto is_row_of = [&](Var array, std::size_t axes) {
+      const Shape& all = g_.aval(array).shape;
+      return all.size() == row_shape.size() + axes &&
+             std::equal(row_shape.begin(), row_shape.end(), all.begin() + axes);
+    };
+    const auto note = [&](Var array, std::int64_t row, int axes) {
+      const RowRead& whole = out_.row_reads[at(array)];
+      if (whole.array < 0) {
+        out_.row_reads[at(out)] = {array, row, axes};
+        return;
+      }
+      std::int64_t rows = 1;
+      for (int d = 0; d < axes; ++d) rows *= g_.aval(array).shape[static_cast<std::size_t>(d)];
+      out_.row_reads[at(out)] = {whole.array, whole.row * rows + row, whole.axes + axes};
     };
     if (e.op == Op::reshape) {
       const std::int32_t k = out_.makers[at(same_[at(e.inputs[0])])];
       if (k < 0 || equation(k).op != Op::slice) return;
       const auto& p = equation(k).as<SliceParams>();
       const Var array = same_[at(equation(k).inputs[0])];
-      if (!is_row_of(array) || p.limit[0] != p.start[0] + 1) return;
-      for (std::size_t d = 1; d < p.start.size(); ++d)
-        if (p.start[d] != 0 || p.limit[d] != g_.aval(array).shape[d]) return;
-      out_.row_reads[at(out)] = {array, p.start[0]};
+      const Shape& all = g_.aval(array).shape;
+      const std::size_t axes = all.size() - std::min(all.size(), row_shape.size());
+      if (axes == 0 || !is_row_of(array, axes)) return;
+      std::int64_t row = 0;
+      for (std::size_t d = 0; d < axes; ++d) {
+        if (p.limit[d] != p.start[d] + 1) return;
+        row = row * all[d] + p.start[d];
+      }
+      for (std::size_t d = axes; d < all.size(); ++d)
+        if (p.start[d] != 0 || p.limit[d] != all[d]) return;
+      note(array, row, static_cast<int>(axes));
       return;
     }
     if (e.op != Op::gather) return;
     const auto& p = e.as<GatherParams>();
     const Var array = same_[at(e.inputs[0])], index = same_[at(e.inputs[1])];
     const std::int32_t k = out_.makers[at(index)];
-    if (k < 0 || equation(k).op != Op::full || g_.aval(index).elements() != 1 || !is_row_of(array))
+    if (k < 0 || equation(k).op != Op::full || g_.aval(index).elements() != 1 ||
+        !is_row_of(array, 1))
       return;
     const Axes leading{0};
     if (p.collapsed_slice_dims != leading || p.start_index_map != leading ||
@@ -209,7 +262,7 @@ class Finder {
       if (p.mode != IndexMode::clip || rows == 0) return;
       row = std::clamp<std::int64_t>(row, 0, rows - 1);
     }
-    out_.row_reads[at(out)] = {array, row};
+    note(array, row, 1);
   }
 
   // Of values that are made of shared ones: a few of one kind are shared too, many are nodes. Which
@@ -234,6 +287,7 @@ class Finder {
     }
   }
   bool is_shared(const Equation& e, std::int32_t k) {
+    if (out_.is_ragged(e.outputs[0])) return false;
     if (e.inputs.empty()) return true;
     for (Var v : e.inputs)
       if (!shared_[at(same_[at(v)])]) return false;
@@ -250,28 +304,6 @@ class Finder {
            !any_of(e.outputs, [&](Var v) { return !small(v); });
   }
 
-  // Stacks, and what lies one behind the other: of as many as the minibatch happens to have.
-  void find_lists() {
-    constexpr std::size_t many = 16, most_told_apart = 63;
-    Vec<std::pair<std::size_t, std::uint64_t>> found;  // equations, and their lines
-    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
-      const Equation& e = g_.equations[k];
-      if (e.op != Op::concatenate || e.as<AxisParams>().axis != 0 || shared_[at(e.outputs[0])] ||
-          any_of(e.inputs, [&](Var v) { return g_.aval(v).shape != g_.aval(e.inputs[0]).shape; }))
-        continue;
-      const std::uint64_t line =
-          mixed(mixed(mixed(program_, reinterpret_cast<std::uintptr_t>(e.where.file)),
-                      static_cast<std::uint64_t>(e.where.line)),
-                hash_of(g_.aval(e.inputs[0])));
-      found.emplace_back(k, line);
-      if (program_ != 0)
-        Experience::all().add(line, std::uint64_t{1} << std::min(e.inputs.size(), most_told_apart));
-    }
-    for (const auto& [k, line] : found)
-      list_[k] = g_.equations[k].inputs.size() > many ||
-                 (program_ != 0 && std::popcount(Experience::all().add(line, 0)) > 1);
-  }
-
   // Chains and trees of additions whose partial sums nobody else reads, nor a value that is equal
   // to one: of equal equations the first alone is computed.
   void find_sums() {
@@ -284,7 +316,8 @@ class Finder {
       if (is_first(e))
         for (Var v : e.inputs) ++reads[at(same_[at(v)])];
     for (Var v : g_.outputs) reads[at(same_[at(v)])] += 2;
-    for (std::size_t k = 0; k < count; ++k) find_sum_of_list(k, reads);
+    find_whole_lists(reads);
+    for (std::size_t k = 0; k < count; ++k) find_sum_of_rows(k, reads);
     // The equation of a partial sum; −1: another value.
     const auto partial = [&](Var v) {
       const Var first = same_[at(v)];
@@ -293,7 +326,9 @@ class Finder {
     };
     for (std::size_t k = 0; k < count; ++k) {
       const Equation& e = g_.equations[k];
-      if (e.op != Op::add || shared_[at(e.outputs[0])] || !is_first(e)) continue;
+      if (e.op != Op::add || folds_rows(e) || shared_[at(e.outputs[0])] ||
+          out_.is_ragged(e.outputs[0]) || !is_first(e))
+        continue;
       const Aval& sum = g_.aval(e.outputs[0]);
       if (is_bool(sum.dtype)) continue;
       bool alike = true;
@@ -323,38 +358,48 @@ class Finder {
       }
     }
   }
-  bool adds_an_axis(const Equation& e) const {
-    return (e.op == Op::reshape || e.op == Op::broadcast_in_dim) &&
-           g_.aval(e.inputs[0]).elements() == g_.aval(e.outputs[0]).elements();
+  // A list as one value is made of its operands; if nothing else is read of it, it is none.
+  void find_whole_lists(Vec<std::int32_t>& reads) {
+    if (out_.rows.empty()) return;
+    Vec<bool> is_result(g_.avals.size(), false);
+    for (Var v : g_.outputs) is_result[at(same_[at(v)])] = true;
+    for (std::size_t k = 0; k < g_.equations.size(); ++k) {
+      const Equation& e = g_.equations[k];
+      if (!moves_rows(e) || e.op != Op::rows || out_.is_ragged(e.outputs[0]) ||
+          same_[at(e.outputs[0])] != e.outputs[0] || is_result[at(e.outputs[0])])
+        continue;
+      const Var rows = same_[at(e.inputs[0])];
+      const std::int32_t list = out_.makers[at(rows)];
+      if (list < 0 || !is_list(equation(list))) continue;
+      whole_list_[k] = list;
+      if (--reads[at(rows)] == 0) in_sum_[static_cast<std::size_t>(list)] = true;
+    }
   }
   // A list of which nothing is read but its sum is none.
-  void find_sum_of_list(std::size_t k, const Vec<std::int32_t>& reads) {
+  void find_sum_of_rows(std::size_t k, const Vec<std::int32_t>& reads) {
     const Equation& e = g_.equations[k];
-    if (e.op != Op::reduce_sum || e.as<AxesParams>().axes != Axes{0} || shared_[at(e.outputs[0])])
-      return;
-    const Var all = same_[at(e.inputs[0])];
-    const std::int32_t list = out_.makers[at(all)];
-    const Aval& sum = g_.aval(e.outputs[0]);
-    if (list < 0 || !list_[static_cast<std::size_t>(list)] || reads[at(all)] != 1 ||
-        sum.dtype != g_.aval(all).dtype || size_of(sum.dtype) < 4)
-      return;
-    for (Var v : equation(list).inputs) {
-      const std::int32_t part = out_.makers[at(same_[at(v)])];
-      if (part < 0 || !adds_an_axis(equation(part)) ||
-          g_.aval(equation(part).inputs[0]).shape != sum.shape)
-        return;
-    }
+    if (e.op != Op::add || !folds_rows(e)) return;
     sum_root_[k] = true;
-    in_sum_[static_cast<std::size_t>(list)] = true;
-    for (Var v : equation(list).inputs)
-      if (reads[at(same_[at(v)])] == 1)
-        in_sum_[static_cast<std::size_t>(out_.makers[at(same_[at(v)])])] = true;
+    const Var rows = same_[at(e.inputs[0])];
+    const std::int32_t list = out_.makers[at(rows)];
+    if (list >= 0 && reads[at(rows)] == 1 && is_list(equation(list)))
+      in_sum_[static_cast<std::size_t>(list)] = true;
+  }
+  /// Of one row from each operand?
+  bool is_list(const Equation& e) const {
+    return moves_rows(e) && e.op == Op::rows && out_.is_ragged(e.outputs[0]) &&
+           e.as<RowsParams>().runs.empty() &&
+           out_.rows_of(e.outputs[0]) == static_cast<std::int64_t>(e.inputs.size()) &&
+           none_of(e.inputs, [&](Var v) { return out_.is_ragged(v); });
   }
   // In the order of recording.
   void add_terms(std::int32_t root) {
-    if (equation(root).op == Op::reduce_sum) {
-      for (Var v : equation(out_.makers[at(same_[at(equation(root).inputs[0])])]).inputs)
-        out_.operands.push_back(same_[at(equation(out_.makers[at(same_[at(v)])]).inputs[0])]);
+    if (folds_rows(equation(root))) {
+      const Var rows = same_[at(equation(root).inputs[0])];
+      const std::int32_t list = out_.makers[at(rows)];
+      if (list < 0 || !in_sum_[static_cast<std::size_t>(list)]) out_.operands.push_back(rows);
+      else
+        for (Var v : equation(list).inputs) out_.operands.push_back(same_[at(v)]);
       return;
     }
     Vec<Var> open{equation(root).inputs[1], equation(root).inputs[0]};
@@ -396,10 +441,12 @@ class Finder {
       out_.equations.push_back(static_cast<std::int32_t>(k));
       if (sum_root_[k]) {
         add_terms(static_cast<std::int32_t>(k));
+      } else if (whole_list_[k] >= 0) {
+        for (Var v : equation(whole_list_[k]).inputs) out_.operands.push_back(same_[at(v)]);
       } else {
         for (std::size_t i = 0; i < e.inputs.size(); ++i) {
           out_.operands.push_back(same_[at(e.inputs[i])]);
-          if (!list_[k]) out_.wires.push_back(static_cast<std::int32_t>(i));
+          if (!moves_rows(e) && !folds_rows(e)) out_.wires.push_back(static_cast<std::int32_t>(i));
         }
       }
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
@@ -414,8 +461,9 @@ class Finder {
     out_.first_wire.push_back(static_cast<std::int32_t>(out_.wires.size()));
   }
   bool takes_any_number(std::int32_t node) const {
-    const auto k = static_cast<std::size_t>(out_.equations_of(node)[0]);
-    return sum_root_[k] || list_[k];
+    const std::int32_t k = out_.equations_of(node)[0];
+    return sum_root_[static_cast<std::size_t>(k)] || moves_rows(equation(k)) ||
+           folds_rows(equation(k));
   }
   bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
   /// Is it passed once where all nodes of a kind have it as an operand? Small ones that are the
@@ -516,9 +564,11 @@ class Finder {
     s.node = static_cast<std::int32_t>(n);
     const std::span<const std::int32_t> equations = out_.equations_of(s.node);
     const Equation& e = equation(equations[0]);
-    s.kind = sum ? list_[at(equations[0])] ? Signature::Kind::list : Signature::Kind::sum
-             : has_effect(e) ? Signature::Kind::alone
-                             : Signature::Kind::op;
+    s.kind = moves_rows(e)                 ? Signature::Kind::rows
+             : sum_root_[at(equations[0])] ? Signature::Kind::sum
+             : sum                         ? Signature::Kind::fold
+             : has_effect(e)               ? Signature::Kind::alone
+                                           : Signature::Kind::op;
     s.heavy =
         !sum && any_of(equations, [&](std::int32_t k) { return !is_elementwise(equation(k).op); });
     if (!sum)
@@ -568,10 +618,10 @@ class Finder {
     return std::find(list.begin(), list.end(), v) != list.end();
   }
 
-  const GraphBody& g_;
-  std::size_t shared_inputs_;
-  std::uint64_t program_ = 0;
   NodeGraph out_;
+  const GraphBody& g_ = out_.graph;
+  std::size_t shared_inputs_ = 0;
+  std::uint64_t program_ = 0;
   Vec<Var> same_;            ///< per Var: the first one that is known to be equal
   Vec<bool> static_;         ///< per Var: made of inputs and numbers alone
   Vec<Origin> origin_;       ///< per Var, of those
@@ -583,7 +633,8 @@ class Finder {
   /// Per kind: an equation, and how many different shared values there are.
   Vec<std::int32_t> first_of_kind_, shared_of_kind_;
   Vec<bool> made_by_instances_;  ///< per kind: also of what is not made of inputs and numbers alone
-  Vec<bool> sum_root_, in_sum_, list_;  ///< per equation
+  Vec<bool> sum_root_, in_sum_;  ///< per equation
+  Vec<std::int32_t> whole_list_;  ///< … that gives a list as one value: the list; −1: another one
   struct Hashed {
     const Params* params = nullptr;
     std::uint64_t hash = 0;
@@ -594,8 +645,9 @@ class Finder {
 
 }  // namespace finding
 
-NodeGraph find_nodes(const GraphBody& g, Joining joining, std::size_t given) {
-  return finding::Finder(g, given).run(joining);
+NodeGraph find_nodes(GraphBody graph, Joining joining, std::span<const GivenValue> given) {
+  return finding::Finder(with_ragged_lists(std::move(graph), joining.program, given), given.size())
+      .run(joining);
 }
 
 }  // namespace vt::detail::autobatching

@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
+#include "ragged.hpp"
 
 namespace vt::detail::autobatching {
 
@@ -21,10 +22,12 @@ struct Source {
   std::int32_t node = -1, output = 0;
 };
 
-/// A shared value that is row `row` of the shared value `array`.
+/// A shared value that is row `row` of the shared value `array`, whose first `axes` axes count
+/// rows.
 struct RowRead {
   Var array = -1;
   std::int64_t row = 0;
+  int axes = 1;
 };
 
 /// What nodes that may run together have in common.
@@ -32,7 +35,8 @@ struct Signature {
   enum class Kind : std::uint8_t {
     op,    ///< equations, of which none has effects
     sum,   ///< all operands added up, however many
-    list,  ///< all operands one behind the other along axis 0, however many
+    fold,  ///< the rows of a ragged operand combined by an op
+    rows,  ///< rows of other values, and lists of them as one value
     alone  ///< has effects: in the order of recording, never batched
   } kind = Kind::op;
   std::int32_t node = -1;    ///< one that has it
@@ -50,6 +54,9 @@ struct Node {
 };
 
 struct NodeGraph {
+  GraphBody graph;         ///< whose equations they are
+  Vec<std::int64_t> rows;  ///< per Var, as in RaggedGraph; so are
+  Vec<RaggedGraph::Form> forms;
   Vec<Source> sources;       ///< per Var
   Vec<RowRead> row_reads;    ///< per Var; array −1: it is no such row
   Vec<std::int32_t> makers;  ///< per Var: the equation that makes it; −1: an input
@@ -63,6 +70,18 @@ struct NodeGraph {
   Vec<std::int32_t> wires, first_wire;
   Vec<Signature> signatures;
   std::size_t recorded = 0;  ///< so many nodes there were before some were joined
+
+  const Equation& equation(std::int32_t k) const {
+    return graph.equations[static_cast<std::size_t>(k)];
+  }
+  bool is_ragged(Var v) const { return !rows.empty() && rows[static_cast<std::size_t>(v)] >= 0; }
+  /// How many rows the value has; 1 if it is not ragged.
+  std::int64_t rows_of(Var v) const { return is_ragged(v) ? rows[static_cast<std::size_t>(v)] : 1; }
+  /// … each result of the node.
+  std::int64_t rows_of_node(std::int32_t node) const {
+    const Equation& e = equation(equations_of(node)[0]);
+    return e.outputs.empty() ? 1 : rows_of(e.outputs[0]);
+  }
 
   std::span<const std::int32_t> equations_of(std::int32_t node) const {
     return part(equations, first_equation, node);
@@ -89,7 +108,8 @@ struct Joining {
   /// Whose minibatch it is: what is alike in all of them is made alike; 0: of none
   std::uint64_t program = 0;
 };
-/// The last `given` inputs are values of single instances.
-NodeGraph find_nodes(const GraphBody&, Joining, std::size_t given = 0);
+/// `given`: the last inputs, which are values of single instances. Vars of the Graph stay what they
+/// are.
+NodeGraph find_nodes(GraphBody, Joining, std::span<const GivenValue> given = {});
 
 }  // namespace vt::detail::autobatching

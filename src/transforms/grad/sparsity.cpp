@@ -342,9 +342,11 @@ void Walk::elementwise(Equation e) {
       tangents.push_back(e.inputs[i]);
     }
   }
+  const Var any = union_of(tangents, out.shape);
   Axes axes;
-  for (Var v : tangents) axes = sparsity::united(axes, varied(v));
-  give(e, p, union_of(tangents, out.shape), std::move(axes));
+  if (any >= 0)
+    for (Var v : tangents) axes = sparsity::united(axes, varied(v));
+  give(e, p, any, std::move(axes));
   reach_[at(e.outputs[0])].plus =
       e.op == Op::add && any_of(tangents, [&](Var v) { return reach(v).plus; });
   const bool holes = has_holes(e.outputs[0]);

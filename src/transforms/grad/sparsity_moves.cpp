@@ -160,6 +160,19 @@ void Walk::concatenate(Equation e) {
 
 // ---- rows and windows ---------------------------------------------------------------------------
 
+bool moves_rows(const Equation& e) { return e.op == Op::rows || e.op == Op::rows_add; }
+/// Per row of a result of an op that moves `count` rows there: does it come from somewhere?
+Bits rows_from_somewhere(const Equation& e, int result, std::int64_t count) {
+  Bits covered(at(count), e.op == Op::rows);
+  std::int64_t row = 0;
+  for (const RowRun& run : e.as<RowsParams>().runs) {
+    if (e.op == Op::rows && run.operand < 0) std::fill_n(covered.begin() + row, run.count, char{0});
+    if (e.op == Op::rows_add && run.operand == result)
+      std::fill_n(covered.begin() + run.first, run.count, char{1});
+    row += run.count;
+  }
+  return covered;
+}
 /// Do all results of such an op come from somewhere?
 bool comes_from_somewhere(const Equation& e) {
   const auto all = [](const Bits& bits) {
@@ -175,16 +188,11 @@ bool comes_from_somewhere(const Equation& e) {
       if (!all(covered)) return false;
     }
   } else if (e.op == Op::rows) {
-    return none_of(e.as<RowsParams>().runs, [](const RowRun& run) { return run.operand < 0; });
+    return all(rows_from_somewhere(e, 0, e.as<RowsParams>().count()));
   } else if (e.op == Op::rows_add) {
-    const auto& p = e.as<RowsParams>();
-    for (std::size_t k = 0; k < p.extents.size(); ++k) {
-      Bits covered(at(p.extents[k]), 0);
-      for (const RowRun& run : p.runs)
-        if (run.operand == static_cast<int>(k))
-          std::fill_n(covered.begin() + run.first, run.count, char{1});
-      if (!all(covered)) return false;
-    }
+    const Shape& extents = e.as<RowsParams>().extents;
+    for (std::size_t k = 0; k < extents.size(); ++k)
+      if (!all(rows_from_somewhere(e, static_cast<int>(k), extents[k]))) return false;
   }
   return true;
 }
@@ -194,8 +202,26 @@ void Walk::counted(Equation e) {
   std::vector<SparsityPattern> patterns;
   for (std::size_t i = 0; i < e.inputs.size(); ++i) patterns.push_back(operand(e, i));
   const std::size_t results = e.outputs.size();
-  if (none_of(e.inputs, [&](Var v) { return has_holes(v); }) && comes_from_somewhere(e)) {
+  const bool all_reached = none_of(e.inputs, [&](Var v) { return has_holes(v); });
+  if (all_reached && comes_from_somewhere(e)) {
     for (std::size_t k = 0; k < results; ++k) give(e, {}, k);
+    return append(std::move(e));
+  }
+  if (all_reached && moves_rows(e)) {
+    for (std::size_t k = 0; k < results; ++k) {
+      const Aval& out = aval(e.outputs[k]);
+      const std::int64_t rows = out.shape[0],
+                         width = out.elements() / std::max<std::int64_t>(rows, 1);
+      const Bits covered = rows_from_somewhere(e, static_cast<int>(k), rows);
+      Bits bits;
+      bits.reserve(at(directions() * out.elements()));
+      for (std::int64_t d = 0; d < directions(); ++d)
+        for (const char row : covered) bits.insert(bits.end(), at(width), row);
+      give(e, shared(std::move(bits)), k);
+      // Which rows are read differs from minibatch to minibatch. Those of which nothing comes stay
+      // +0, so that nothing is compiled for a mask of them, and sums of rows remain sums.
+      reach_[at(e.outputs[k])].plus = true;
+    }
     return append(std::move(e));
   }
   Vec<Var> masks(results, -1);
@@ -232,15 +258,8 @@ void Walk::counted(Equation e) {
   }
   for (std::size_t k = 0; k < results; ++k)
     give(e, shared(std::move(bits[k])), masks[k], Axes::first(aval(e.outputs[k]).shape.rank()), k);
-  // Which rows are read differs from minibatch to minibatch. Those of which nothing comes stay +0,
-  // so that nothing is compiled for a mask of them, and sums of rows remain sums.
-  if (e.op == Op::rows || e.op == Op::rows_add) {
-    for (Var v : e.outputs)
-      reach_[at(v)].plus = none_of(e.inputs, [&](Var in) { return has_holes(in); });
-    append(std::move(e));
-  } else {
-    append_masked(std::move(e));
-  }
+  if (moves_rows(e)) append(std::move(e));
+  else append_masked(std::move(e));
 }
 
 // ---- indices ------------------------------------------------------------------------------------

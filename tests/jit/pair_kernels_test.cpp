@@ -112,7 +112,8 @@ TEST(ResultStages, WhatIsMadeOfRowSums) {
           [&](std::span<const Tensor> in) {
             const Tensor s = vt::sum(in[0] * in[0], 1), e = vt::exp(-s) * in[1];
             return Tensors{vt::logsumexp(in[0], 1), e, vt::tanh(s) + vt::max(in[0], 1),
-                           vt::sin(vt::sum(in[2], 2)) / vt::cos(vt::sum(in[2], 2)),
+                           // not near a pole, where a sum's rounding counts a million times
+                           vt::sin(vt::sum(in[2], 2)) / (1.5 + vt::cos(vt::sum(in[2], 2))),
                            vt::log(1.5 + vt::argmax(in[0], 1).astype(vt::f64)) * vt::erf(e)};
           },
           {x, y, three}, near, std::to_string(rows) + "x" + std::to_string(columns));

@@ -7,7 +7,6 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
-#include "../base/stack.hpp"
 #include "control.hpp"
 
 namespace vt::detail::simplification {
@@ -64,21 +63,23 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
 
 /// Per Var: the number that all its elements are, if that follows from the inputs'.
 using Numbers = Vec<std::optional<Scalar>>;
-Numbers numbers_of(const GraphBody& g, const Numbers& inputs);
+/// `levels`: so deep bodies are followed. Each loop goes to a fixpoint, and those in it each time.
+Numbers numbers_of(const GraphBody& g, const Numbers& inputs, int levels);
+constexpr int most_levels = 3;
 
 bool same(const std::optional<Scalar>& a, const std::optional<Scalar>& b) {
   return a && b && *a == *b;
 }
 /// The carries that stay what they are at first; those of one element that are no predicates are
 /// not followed: they count.
-Numbers constant_carries(const GraphBody& body, std::size_t carries, Numbers inputs) {
+Numbers constant_carries(const GraphBody& body, std::size_t carries, Numbers inputs, int levels) {
   for (std::size_t i = 0; i < carries; ++i) {
     const Aval& a = body.aval(body.inputs[i]);
     if (!is_bool(a.dtype) && a.elements() == 1) inputs[i].reset();
   }
   for (bool changed = true; changed;) {
     changed = false;
-    const Numbers after = numbers_of(body, inputs);
+    const Numbers after = numbers_of(body, inputs, levels - 1);
     for (std::size_t i = 0; i < carries; ++i) {
       if (!inputs[i] || same(inputs[i], after[at(body.outputs[i])])) continue;
       inputs[i].reset();
@@ -89,7 +90,8 @@ Numbers constant_carries(const GraphBody& body, std::size_t carries, Numbers inp
   return inputs;
 }
 
-void add_numbers(const GraphBody& g, const Equation& e, Numbers& known) {
+void add_numbers(const GraphBody& g, const Equation& e, Numbers& known, int levels) {
+  if (levels == 0 && is_control(e.op)) return;
   const auto in = [&](std::size_t i) { return known[at(e.inputs[i])]; };
   std::optional<Scalar>& out = known[at(e.outputs[0])];
   Numbers operands;
@@ -125,8 +127,8 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known) {
     case Op::while_: {
       for (std::size_t i = 0; i < e.inputs.size(); ++i) operands.push_back(in(i));
       const auto& p = e.as<WhileParams>();
-      const Numbers last =
-          constant_carries(*p.body, static_cast<std::size_t>(p.carries), std::move(operands));
+      const Numbers last = constant_carries(*p.body, static_cast<std::size_t>(p.carries),
+                                            std::move(operands), levels);
       for (std::size_t i = 0; i < last.size(); ++i) known[at(e.outputs[i])] = last[i];
       return;
     }
@@ -134,7 +136,7 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known) {
       for (std::size_t i = 1; i < e.inputs.size(); ++i) operands.push_back(in(i));
       Vec<Numbers> results;
       for (const GraphRef& branch : e.as<CondParams>().branches) {
-        const Numbers inside = numbers_of(*branch, operands);
+        const Numbers inside = numbers_of(*branch, operands, levels - 1);
         results.emplace_back();
         for (Var v : branch->outputs) results.back().push_back(inside[at(v)]);
       }
@@ -147,12 +149,11 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known) {
   }
 }
 
-Numbers numbers_of(const GraphBody& g, const Numbers& inputs) {
-  need_stack({});
+Numbers numbers_of(const GraphBody& g, const Numbers& inputs, int levels) {
   Numbers known(g.avals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) known[at(g.inputs[i])] = inputs[i];
   for (const Equation& e : g.equations)
-    if (!e.outputs.empty()) add_numbers(g, e, known);
+    if (!e.outputs.empty()) add_numbers(g, e, known, levels);
   return known;
 }
 
@@ -180,7 +181,7 @@ bool ControlRewrite::settle_carries() {
   }
   if (!any) return false;
   const loop_parts::Numbers constant =
-      loop_parts::constant_carries(g, carries.size(), std::move(inputs));
+      loop_parts::constant_carries(g, carries.size(), std::move(inputs), loop_parts::most_levels);
   bool settled = false;
   for (std::size_t k = 0; k < carries.size(); ++k) {
     if (!constant[k]) continue;

@@ -116,7 +116,7 @@ class Pass {
   }
   bool is_any_number(Var v) const {
     const Equation* e = def(v, Op::full);
-    return e && e->as<FullParams>().unset;
+    return e && is_unset(*e);
   }
   /// Are they one number, every element?
   bool are_alike(Var a, Var b) const {

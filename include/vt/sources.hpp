@@ -242,6 +242,7 @@
 #include "../../src/trace/base/environment.cpp"
 #include "../../src/trace/base/errors.cpp"
 #include "../../src/trace/base/field_name.cpp"
+#include "../../src/trace/base/locks.cpp"
 #include "../../src/trace/base/message.cpp"
 #include "../../src/trace/base/stack.cpp"
 #include "../../src/trace/base/warnings.cpp"

@@ -9,6 +9,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../trace/base/hash_map.hpp"
+#include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/base/scalar_math.hpp"
 #include "../trace/base/timeline.hpp"
@@ -54,7 +55,7 @@ using CalleeRef = std::shared_ptr<const Callee>;
 // By the body itself, and by the flags of operands and results.
 CalleeRef callee_of(const BatchedCallParams& p, const Backend& backend) {
   struct Cache {
-    std::mutex mutex;
+    Mutex mutex;
     RecentMap<std::string, CalleeRef> known{1024};
   };
   static Cache* const cache = new Cache;  // values may be asked for while the process ends

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
 
 namespace vt::detail {
@@ -19,7 +20,7 @@ struct First {
   bool others = false;
 };
 struct Known {
-  std::mutex mutex;
+  Mutex mutex;
   RecentMap<std::size_t, First> graphs{1024};  ///< by their hash
 };
 Known& known() {

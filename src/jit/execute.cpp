@@ -14,6 +14,7 @@
 
 #include "../trace/base/environment.hpp"
 #include "../trace/base/hash_map.hpp"
+#include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/base/timeline.hpp"
 #include "../trace/base/warnings.hpp"
@@ -28,6 +29,7 @@
 #include "cpu/runtime/row_program.hpp"
 #include "passes/lower_complex.hpp"
 #include "passes/passes.hpp"
+#include "services/background.hpp"
 #include "services/counters.hpp"
 #include "services/executables.hpp"
 #include "services/machine_limits.hpp"
@@ -108,8 +110,11 @@ const Backend* backend() {
     return b;
   }();
   if (!chosen) count(counters().llvm_unavailable);
-  return chosen;
+  return process_ends() ? nullptr : chosen;
 }
+
+// The process ends, and something is not compiled yet.
+bool stopped_by_end(const Error& e) { return e.kind() == ErrorKind::backend && process_ends(); }
 
 // A fault of the compiler, or a lack of what it needs, must not take the user's program down: the
 // interpreter gives the same results.
@@ -159,6 +164,7 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
     }
     return program_of(graph, b, owned);
   } catch (const Error& e) {
+    if (stopped_by_end(e)) return std::make_shared<InterpretedGraph>(graph);
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
     return interpreted_instead(graph, e.what());
   } catch (const std::bad_alloc&) {
@@ -304,11 +310,11 @@ std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int devic
 struct Seen {
   GraphBody graph;
   Device device;
-  std::mutex mutex;
+  LongMutex<> mutex;
   std::shared_ptr<Executable> executable;
 };
 struct ProgramCache {
-  std::mutex mutex;
+  Mutex mutex;
   RecentMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen{most_programs};
 };
 ProgramCache& program_cache() {
@@ -380,12 +386,17 @@ std::shared_ptr<Executable> host_executable(const GraphBody& graph) {
 std::shared_ptr<const RowProgram> row_program(GraphRef one, Vec<bool> mapped) {
   const Backend* b = execution::backend();
   if (!b) return nullptr;
-  return std::make_shared<const RowProgram>(std::move(one), std::move(mapped), *b, RowBody::block);
+  try {
+    return std::make_shared<const RowProgram>(one, std::move(mapped), *b, RowBody::block);
+  } catch (const Error& e) {
+    if (!execution::stopped_by_end(e)) throw;
+    return nullptr;
+  }
 }
 
-Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs,
-                         bool at_first_sight) {
-  using namespace execution;
+namespace execution {
+Vec<BufferRef> run_lazy(const GraphBody& graph, std::span<const BufferRef> inputs,
+                        bool at_first_sight) {
   const Device device = device_of(graph, places_of(inputs));
   const bool on_host = device.kind == Device::Kind::cpu;
   const Backend* b = on_host ? backend() : nullptr;
@@ -438,6 +449,30 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
   }
   return executable->run(inputs);
 }
+}  // namespace execution
+
+Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs,
+                         bool at_first_sight) {
+  const Busy busy;
+  try {
+    return execution::run_lazy(graph, inputs, at_first_sight);
+  } catch (const Error& e) {
+    if (!execution::stopped_by_end(e) || has_effects(graph)) throw;
+  }
+  return execution::interpreted(graph, inputs);
+}
+
+Vec<BufferRef> run_program(Executable& program, const GraphBody& graph,
+                           std::span<const BufferRef> inputs) {
+  const Busy busy;
+  try {
+    return program.run(inputs);
+  } catch (const Error& e) {
+    if (!execution::stopped_by_end(e) || has_effects(graph) || !program.overwritten().empty())
+      throw;
+  }
+  return execution::interpreted(graph, inputs);
+}
 
 void drop_lazy_programs() {
   execution::ProgramCache& cache = execution::program_cache();
@@ -471,6 +506,7 @@ Memory plan_graph(const GraphBody& graph) {
 
 std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device,
                                           std::span<const char> donated) {
+  const Busy busy;
   GraphBody simple = simplify(graph, SimplifyFor::running);
   if (device.kind == Device::Kind::cuda)
     return execution::compile_for_device(simple, device.index, donated);

@@ -13,6 +13,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../trace/base/locks.hpp"
 #include "../trace/base/machine_level.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/ir/effects.hpp"
@@ -125,7 +126,7 @@ struct JitCache::State {
   State(std::optional<Device> d, std::size_t most, bool finite)
       : programs(most), device(d), assume_finite(finite) {}
 
-  std::shared_mutex mutex;
+  SharedMutex mutex;
   RecentMap<std::string, std::shared_ptr<const Entry>> programs;
   /// Some of `programs` that run alone, which are found without a text of the signature. The first
   /// is null if there are none.
@@ -324,6 +325,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
                                    const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                                    std::shared_ptr<void>& kept, CallSite where,
                                    std::span<const char> donated) {
+  const Busy busy;
   bool traced = false;
   const std::shared_ptr<const Entry> program =
       entry(arguments, static_key, f, keep, traced, donated, where);
@@ -352,7 +354,8 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   if (!donated.empty())
     jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()},
                               program->executable->overwritten(), where);
-  Vec<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
+  Vec<BufferRef> outputs =
+      run_program(*program->executable, *program->graph, {inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -424,6 +427,7 @@ bool overlaps(const Buffer& b, const ResultPlace& p) {
 
 bool JitCache::call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
                           KnownResults& results, CallSite where) {
+  const Busy busy;
   SmallVec<const void*, 16> inputs;
   std::shared_ptr<const Entry> program = known(arguments, key, inputs);
   if (!program) return false;
@@ -447,6 +451,7 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
 
 bool JitCache::call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
                           std::span<const ResultPlace> places, CallSite where) {
+  const Busy busy;
   SmallVec<const void*, 16> inputs;
   const std::shared_ptr<const Entry> program = known(arguments, key, inputs);
   if (!program) return false;

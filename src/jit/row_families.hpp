@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/ir/executable.hpp"
 
@@ -26,7 +27,7 @@ class RowFamilies {
 
  private:
   struct Family;
-  std::mutex mutex_;
+  LongMutex<> mutex_;
   RecentMap<std::string, std::shared_ptr<Family>> families_{64};
 };
 

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "../../trace/base/environment.hpp"
+#include "../../trace/base/locks.hpp"
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
 #include "../services/background.hpp"
@@ -136,7 +137,7 @@ double waking() {
 }
 
 struct Known {
-  std::mutex lock;
+  Mutex lock;
   MachineCosts costs;
   bool looked = false, asked = false;
 };
@@ -161,15 +162,13 @@ void look(Known& k) {
 // On the background thread.
 void measure() {
   try {
-    static_cast<void>(llvm());
-    background_ends_first();
     const Span span("compile", "measure the machine");
     const MachineCosts m = machine_costs().better(measured_costs()).bounded();
-    background_ends_first();
     DiskCache::process().store(costs_key(), {reinterpret_cast<const char*>(&m), sizeof m});
     Known& k = known();
     const std::lock_guard hold(k.lock);
     k.costs = m;
+  } catch (const ProcessEnds&) {
   } catch (const std::exception& e) {
     warn_once(std::string("the machine could not be measured: ") + e.what());
   }
@@ -223,7 +222,7 @@ void measure_machine_costs() {
     if (std::exchange(k.asked, true) || !cost_loops::wanted()) return;
     cost_loops::look(k);
     if (k.costs.measured >= cost_loops::enough_times || !DiskCache::process().usable() ||
-        !background_open() || !background_takes_jobs())
+        !background_open())
       return;
   }
   in_background(cost_loops::measure);

@@ -10,6 +10,7 @@
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/locks.hpp"
 #include "../../trace/ir/executable.hpp"
 #include "../services/machine_limits.hpp"
 #include "../services/step_time.hpp"
@@ -129,7 +130,7 @@ struct Measured {
 // Runs until the fastest one is known well enough.
 Measured measure(Executable& executable, std::span<const BufferRef> inputs) {
   using Clock = std::chrono::steady_clock;
-  static std::mutex one;
+  static LongMutex<> one;
   static std::uint64_t number = 0;
   const std::lock_guard hold(one);
   Measured m;

@@ -1,7 +1,9 @@
 // The background thread: a queue and one thread, which ends when the queue is empty, and before a
-// fork or the end of the process. Who waits for the jobs takes some of them.
+// fork or the end of the process. Who waits for the jobs takes some of them. And who is at work
+// with the compiler, which must be over when the process ends.
 #include "background.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -10,8 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -20,6 +24,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/base/environment.hpp"
+#include "../../trace/base/locks.hpp"
 #include "../../trace/base/warnings.hpp"
 
 namespace vt::detail {
@@ -36,8 +41,8 @@ using JobRef = std::shared_ptr<Job>;
 constexpr std::size_t least_to_sweep = 1024;
 
 struct State {
-  std::mutex lock;
-  std::condition_variable idle;
+  Mutex lock;
+  std::condition_variable_any idle;
   Vec<Job> jobs;  // none, or some from `next` on
   std::size_t next = 0;
   std::size_t sweep_at = least_to_sweep;  // as many jobs, done or not
@@ -49,9 +54,10 @@ struct State {
   pthread_t thread{};
   bool made = false;     // `thread` is to be joined
   bool running = false;  // it will look for jobs again
-  bool watched = false;  // by the first thread, see EndOfFirstThread
-  bool begun = false;    // there has been a job
+  int uses = 0;          // of the compiler
+  unsigned past_uses = 0;
   bool ended = false;
+  bool for_good = false;  // the process has ended, not only its first thread
 
   void drop() {
     jobs.clear();
@@ -65,6 +71,7 @@ State& state() {
 
 thread_local bool here = false;    // on the background thread
 thread_local bool in_job = false;  // there, or on a thread that waits
+thread_local int own_uses = 0;
 
 // Leaves a job that nobody will see the end of.
 struct Dropped {};
@@ -75,8 +82,10 @@ double seconds_of_thread() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
+using Hold = std::unique_lock<Mutex>;
+
 // With `lock` held, which is free while the next job runs on this thread.
-void run_next(State& s, std::unique_lock<std::mutex>& hold) {
+void run_next(State& s, Hold& hold) {
   const JobRef job = std::make_shared<Job>(std::move(s.jobs[s.next++]));
   if (s.next == s.jobs.size()) s.jobs.clear(), s.next = 0;
   s.current.push_back(job);
@@ -112,22 +121,28 @@ void* serve(void*) {
   // There this is the thread's own: the program's threads have the processors first.
   setpriority(PRIO_PROCESS, 0, 10);
 #endif
-  std::unique_lock hold(s.lock);
+  Hold hold(s.lock);
   while (s.pauses == 0 && !s.jobs.empty()) run_next(s, hold);
   s.running = false;
   s.idle.notify_all();
   return nullptr;
 }
 
-// With `lock` held, once it does not run any more: it is leaving, and needs no lock for that.
-void join(State& s) {
-  if (std::exchange(s.made, false)) pthread_join(s.thread, nullptr);
+// With `lock` held, once it does not run any more; it is free meanwhile, for the thread's own
+// objects to go.
+void join(State& s, Hold& hold) {
+  if (!std::exchange(s.made, false)) return;
+  const pthread_t thread = s.thread;
+  hold.unlock();
+  pthread_join(thread, nullptr);
+  hold.lock();
 }
 
 // With `lock` held.
-void start(State& s) {
-  if (s.running || s.ended || s.pauses > 0 || s.jobs.empty()) return;
-  join(s);
+void start(State& s, Hold& hold) {
+  const auto is_to_run = [&] { return !s.running && !s.ended && s.pauses == 0 && !s.jobs.empty(); };
+  if (is_to_run()) join(s, hold);
+  if (!is_to_run()) return;
   const SignalsBlocked quiet;
   s.made = s.running = pthread_create(&s.thread, nullptr, serve, nullptr) == 0;
   if (s.made) return;
@@ -146,19 +161,19 @@ void sweep(State& s) {
   s.sweep_at = std::max(least_to_sweep, 2 * s.jobs.size());
 }
 
-void end() {
+void end(bool for_good) {
   State& s = state();
-  std::unique_lock hold(s.lock);
+  Hold hold(s.lock);
   s.ended = true;
+  s.for_good = s.for_good || for_good;
   s.drop();
   s.idle.notify_all();
-  while (s.running || !s.current.empty()) s.idle.wait(hold);
-  join(s);  // what its thread-local objects do as it leaves must be over too
+  const std::size_t own_job = in_job;
+  while ((s.running && !here) || s.current.size() > own_job || s.uses > own_uses) s.idle.wait(hold);
+  if (!here) join(s, hold);  // what its thread-local objects do as it leaves must be over too
 }
+void end_of_process() { end(true); }
 
-// LLVM makes objects when it first needs them, whose destructors run before those handlers of exit
-// that were there already, while a job may still need them. What the first thread keeps for itself
-// goes before all handlers.
 bool first_thread() {
 #if defined(__linux__)
   return ::syscall(SYS_gettid) == ::getpid();
@@ -166,47 +181,73 @@ bool first_thread() {
   return false;
 #endif
 }
+// It may end before the process does, by pthread_exit.
+bool first_thread_is_gone() {
+  char text[512] = {};
+  const int file = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool read = ::read(file, text, sizeof text - 1) > 0;
+  ::close(file);
+  const char* const name_end = read ? std::strrchr(text, ')') : nullptr;
+  return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
+}
+// With `lock` held.
+bool has_ended(State& s) {
+  if (s.ended && !s.for_good && first_thread_is_gone()) s.ended = false;
+  return s.ended;
+}
+
+// LLVM makes objects when it is loaded and when it first needs them, whose destructors run before
+// those handlers of exit that were there already. What the first thread keeps for itself goes
+// before all handlers. So it is told when the process begins, or loads vt, that it shall tell of
+// its end.
 struct EndOfFirstThread {
-  ~EndOfFirstThread() {
-    if (first_thread()) end();
-  }
+  ~EndOfFirstThread() { end(false); }
 };
-bool watch_exit() {
+const bool watched = [] {
+  if (!first_thread()) return false;
   static thread_local EndOfFirstThread watch;
   static_cast<void>(watch);
-  return first_thread();
-}
+  return true;
+}();
 
 // The thread is between two parts of a job, or gone, whenever a process forks: a child has its
 // memory, but not the thread, and would wait forever for what that held.
 void leave() {
   State& s = state();
-  std::unique_lock hold(s.lock);
+  Hold hold(s.lock);
   ++s.pauses;
   while (s.resting < s.current.size() || (s.running && !s.parked)) s.idle.wait(hold);
-  if (!s.running) join(s);
-  hold.release();  // until come_back
+  if (!s.running) join(s, hold);
 }
 void come_back() {
   State& s = state();
+  Hold hold(s.lock);
   --s.pauses;
-  start(s);
+  start(s, hold);
   s.idle.notify_all();
-  s.lock.unlock();
 }
 // The child has none of the other threads, which may have been compiling or waiting here. It begins
 // with what is left of the jobs, and anew with those that were resting, when it gives one itself,
 // or waits for them.
 void come_back_later() {
   State& s = state();
+  const Hold hold(s.lock);
   for (const JobRef& job : s.current)
     s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(*job));
   s.current.clear();
   s.resting = 0;
   s.made = s.running = s.parked = false;
   s.pauses = 0;
-  new (&s.idle) std::condition_variable;
-  s.lock.unlock();
+  s.uses = own_uses;
+  new (&s.idle) std::condition_variable_any;
+}
+
+// With `lock` held, so that a fork comes by here before it waits for locks.
+void prepare() {
+  static const int prepared =
+      std::atexit(end_of_process) + pthread_atfork(leave, come_back, come_back_later);
+  static_cast<void>(prepared);
 }
 
 }  // namespace background_jobs
@@ -216,59 +257,70 @@ bool background_open() {
   if (!on) return false;
   background_jobs::State& s = background_jobs::state();
   const std::lock_guard hold(s.lock);
-  return !s.ended;
+  return !background_jobs::has_ended(s);
 }
 
 void in_background(Function<void()> job, std::weak_ptr<const void> of) {
   using namespace background_jobs;
-  static const int prepared = std::atexit(end) + pthread_atfork(leave, come_back, come_back_later);
-  static_cast<void>(prepared);
-  const bool first = watch_exit();
   State& s = state();
-  std::unique_lock hold(s.lock);
-  if (s.ended) return;
-  if (s.watched |= first; !std::exchange(s.begun, true) && !s.watched) {
-    // The first thread has not come by, so the end is known from the handlers alone: what LLVM
-    // makes when it first optimises must be there before another thread does.
-    hold.unlock();
-    return job();
-  }
+  Hold hold(s.lock);
+  if (has_ended(s)) return;
+  prepare();
   sweep(s);
   const bool owned = !of.expired();
   s.jobs.push_back({std::move(job), std::move(of), owned});
-  start(s);
-}
-
-bool background_takes_jobs() {
-  const bool first = background_jobs::watch_exit();
-  background_jobs::State& s = background_jobs::state();
-  const std::lock_guard hold(s.lock);
-  s.watched |= first;
-  return (s.begun || s.watched) && !s.ended;
+  start(s, hold);
 }
 
 BackgroundPause::BackgroundPause() {
-  const bool first = background_jobs::watch_exit();
   background_jobs::State& s = background_jobs::state();
   const std::lock_guard hold(s.lock);
-  s.watched |= first;
   ++s.pauses;
 }
 BackgroundPause::~BackgroundPause() {
   background_jobs::State& s = background_jobs::state();
-  const std::lock_guard hold(s.lock);
+  background_jobs::Hold hold(s.lock);
   --s.pauses;
-  start(s);
+  background_jobs::start(s, hold);
   s.idle.notify_all();
 }
 
-void background_ends_first() { std::atexit(background_jobs::end); }
+ProcessEnds::ProcessEnds()
+    : Error(ErrorKind::backend, "vt: the process ends, and nothing is compiled any more") {}
+
+CompilerUse::CompilerUse() {
+  using namespace background_jobs;
+  State& s = state();
+  const Hold hold(s.lock);
+  if (has_ended(s)) throw ProcessEnds();
+  prepare();
+  ++s.uses;
+  ++own_uses;
+}
+CompilerUse::~CompilerUse() {
+  using namespace background_jobs;
+  State& s = state();
+  const Hold hold(s.lock);
+  --s.uses;
+  // The handlers come before those of what the library has made so far: much at first, then less.
+  --own_uses;
+  if (std::has_single_bit(++s.past_uses)) std::atexit(end_of_process);
+  s.idle.notify_all();
+}
+
+bool process_ends() {
+  background_jobs::State& s = background_jobs::state();
+  const std::lock_guard hold(s.lock);
+  return background_jobs::has_ended(s);
+}
 
 void background_rest() {
   using namespace background_jobs;
-  if (!in_job) return;
+  if (!in_job && own_uses == 0) return;
   State& s = state();
-  std::unique_lock hold(s.lock);
+  Hold hold(s.lock);
+  if (!in_job && has_ended(s)) throw ProcessEnds();
+  if (!in_job) return;
   ++s.resting;
   s.parked = s.parked || here;
   if (s.pauses > 0) s.idle.notify_all();
@@ -293,14 +345,14 @@ namespace vt {
 
 void wait_compiled() {
   detail::background_jobs::State& s = detail::background_jobs::state();
-  std::unique_lock hold(s.lock);
-  detail::background_jobs::start(s);
+  detail::background_jobs::Hold hold(s.lock);
+  detail::background_jobs::start(s, hold);
   while (s.running || !s.current.empty() || !s.jobs.empty()) {
     // The thread gives way to all others: alone it might not get through them.
     if (s.pauses == 0 && !s.jobs.empty()) detail::background_jobs::run_next(s, hold);
     else s.idle.wait(hold);
   }
-  detail::background_jobs::join(s);
+  detail::background_jobs::join(s, hold);
 }
 
 }  // namespace vt

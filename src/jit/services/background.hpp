@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <vt/detail/function.hpp>
+#include <vt/error.hpp>
 
 namespace vt::detail {
 
@@ -17,12 +18,10 @@ bool background_open();
 /// end it and those that have not begun are dropped. So may be a job that is given what it is `of`,
 /// once that has gone.
 void in_background(Function<void()> job, std::weak_ptr<const void> of = {});
-/// Would a job that is given now run there, rather than at once on this thread because nobody would
-/// know when the process ends?
-bool background_takes_jobs();
-/// Between two parts of a job that may take long; does nothing on other threads. Waits there while
-/// there are pauses; does not return (throws what no handler of std::exception sees) when the
-/// process ends. The caller must hold nothing that others wait for.
+/// Between two parts of a job, or of another work with the compiler, that may take long. A job
+/// waits there while there are pauses; when the process ends it does not return, but throws what no
+/// handler of std::exception sees, and others throw ProcessEnds. The caller must hold nothing that
+/// others wait for.
 void background_rest();
 /// While one of these exists no further job begins, and the one that is running goes no further
 /// than to its next rest: somebody waits for work of the same kind.
@@ -32,10 +31,22 @@ struct BackgroundPause {
   BackgroundPause(const BackgroundPause&) = delete;
   BackgroundPause& operator=(const BackgroundPause&) = delete;
 };
-/// To be called by jobs when they have loaded a library, or used more of one than before: the
-/// process then waits for jobs before those objects go, also where it is not the first thread that
-/// makes programs.
-void background_ends_first();
+
+/// What compiling throws when the process ends: the compiler's own objects go then. What is
+/// compiled still runs, the rest is for the interpreter.
+struct ProcessEnds : Error {
+  ProcessEnds();
+};
+/// A thread's work with the compiler: the end of the process waits until the last of these has
+/// gone, and lets none begin.
+class CompilerUse {
+ public:
+  CompilerUse();  ///< Throws: ProcessEnds
+  ~CompilerUse();
+  CompilerUse(const CompilerUse&) = delete;
+  CompilerUse& operator=(const CompilerUse&) = delete;
+};
+bool process_ends();
 
 /// Threads made while one of these exists leave signals to the program's own threads: no handler of
 /// the user's runs on them.

@@ -7,6 +7,8 @@
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/locks.hpp"
+
 namespace vt::detail {
 
 namespace counter_table {
@@ -50,7 +52,7 @@ static_assert(sizeof(rows) / sizeof(rows[0]) * sizeof(std::uint64_t) == sizeof(S
 static_assert(sizeof(Counters) == sizeof(Stats));
 
 struct Blocks {
-  std::mutex mutex;
+  Mutex mutex;
   Vec<Counters*> all, free;  ///< never destroyed; of threads that have ended
   Stats before;              ///< the last reset
 };

@@ -13,6 +13,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../trace/base/locks.hpp"
+
 namespace vt::detail {
 
 /// 128 bits that stand for everything a kernel depends on.
@@ -97,7 +99,7 @@ class DiskCache {
   int folder_ = -1;
   Use limit_;
   std::uint64_t pack_limit_;  // bytes; all packs may take a quarter of the whole limit
-  std::mutex lock_;           // of what is below
+  Mutex lock_;                // of what is below
   Use used_;                  // estimate: other processes write too
   Use own_;                   // what was stored here since all was counted
   bool scanned_ = false;

@@ -6,12 +6,14 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/base/locks.hpp"
+
 namespace vt::detail {
 
 namespace lane_counts {
 
 struct All {
-  std::mutex mutex;
+  Mutex mutex;
   Vec<std::shared_ptr<LaneCounters>> list;
 };
 All& all() {

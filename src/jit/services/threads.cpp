@@ -13,6 +13,8 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 // Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of
 // Eigen.
@@ -23,9 +25,11 @@
 #include <eigen3/unsupported/Eigen/CXX11/ThreadPool>
 #endif
 
+#include <vt/detail/message.hpp>
 #include <vt/execution.hpp>
 
 #include "../../trace/base/environment.hpp"
+#include "../../trace/base/locks.hpp"
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
 #include "../../trace/ir/graph.hpp"
@@ -37,10 +41,24 @@ namespace kernel_threads {
 
 constexpr int most_threads = 1024;
 
+int processors() {
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
+}
+
+/// Each thread takes memory for its stack; several for a processor still make sense, as when a
+/// machine is to behave like another one.
+int usable(int count) {
+  const int most = std::max(16, 4 * processors());
+  if (count <= most) return count;
+  warn_once(
+      formatted("{} threads are asked for, of which {} are used: this machine has {} processor{}",
+                count, most, processors(), processors() == 1 ? "" : "s"));
+  return most;
+}
+
 int default_count() {
-  const auto usual =
-      static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
-  return static_cast<int>(number_from_environment("VT_NUM_THREADS", 1, most_threads, usual));
+  return usable(
+      static_cast<int>(number_from_environment("VT_NUM_THREADS", 1, most_threads, processors())));
 }
 
 thread_local bool inside = false;
@@ -62,7 +80,7 @@ struct Work {
   std::atomic<std::int64_t> left;
   // Of what ranges have thrown, that of the first one in order; those behind it are not begun any
   // more.
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<std::int64_t> thrown_at{std::numeric_limits<std::int64_t>::max()};
   std::exception_ptr thrown;
 
@@ -74,6 +92,7 @@ struct Work {
   }
 
   void take() {
+    const BusyForAnother busy;
     const bool before = inside;
     inside = true;
     for (std::int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
@@ -114,7 +133,7 @@ struct Work {
 struct Board {
   std::atomic<std::uint64_t> launches{0};
   std::atomic<int> lookers{0};  ///< threads that will see the next launch
-  std::mutex mutex;
+  Mutex mutex;
   std::shared_ptr<Work> newest;
 
   void announce(const std::shared_ptr<Work>& work) {
@@ -180,11 +199,21 @@ using Pool = Eigen::ThreadPoolTempl<Threads>;
 // The pool is made at the first parallel launch and again after set_num_threads; a launch in flight
 // keeps the old one alive.
 struct State {
-  std::mutex mutex;
+  Mutex mutex;
   std::atomic<int> wanted{default_count()};
   std::shared_ptr<Pool> pool;
   std::shared_ptr<Board> board;  ///< of the pool's threads
   int pool_count = 0;
+  int process = 0;                          ///< see forks_behind
+  std::vector<std::shared_ptr<Pool>> lost;  ///< whose threads are in another process
+
+  /// With the mutex held.
+  void forget_lost() {
+    if (std::exchange(process, forks_behind()) == process || !pool) return;
+    lost.push_back(std::move(pool));
+    pool = nullptr;
+    board = nullptr;
+  }
 };
 State& state() {
   // Never destroyed: kernels may run in other static objects' destructors, and joining threads
@@ -200,6 +229,7 @@ struct PoolAndBoard {
 PoolAndBoard pool_of(int count) {
   State& s = state();
   std::lock_guard lock(s.mutex);
+  s.forget_lost();
   if (!s.pool || s.pool_count != count) {
     const SignalsBlocked quiet;
     s.pool = std::make_shared<Pool>(count - 1);
@@ -217,6 +247,7 @@ bool others_ready() {
   if (kernel_threads::inside) return false;
   kernel_threads::State& s = kernel_threads::state();
   std::lock_guard lock(s.mutex);
+  s.forget_lost();
   return s.board && s.board->lookers.load() > 0;
 }
 
@@ -258,7 +289,8 @@ void set_num_threads(Param<int> count, CallSite where) {
     detail::fail(ErrorKind::value,
                  "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024",
                  where);
-  detail::kernel_threads::state().wanted.store(count, std::memory_order_relaxed);
+  detail::kernel_threads::state().wanted.store(detail::kernel_threads::usable(count),
+                                               std::memory_order_relaxed);
 }
 
 int num_threads() { return detail::thread_count(); }

@@ -22,6 +22,7 @@
 #endif
 
 #include "environment.hpp"
+#include "locks.hpp"
 #include "recycled.hpp"
 
 namespace vt::detail {
@@ -203,7 +204,7 @@ class Pool {
     std::size_t capacity;
     void* data;
   };
-  std::mutex mutex_;
+  Mutex mutex_;
   std::array<Vec<void*>, class_count> classes_;
   Vec<Idle> large_;  ///< the longest idle first
   std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, asked_ = 0, asked_peak_ = 0;

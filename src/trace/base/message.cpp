@@ -9,6 +9,8 @@
 
 #include <fmt/args.h>
 
+#include "locks.hpp"
+
 namespace vt::detail {
 
 std::string formatted(std::string_view pattern, std::initializer_list<MessagePart> parts) {
@@ -28,8 +30,9 @@ std::string formatted(std::string_view pattern, std::initializer_list<MessagePar
 }
 
 std::string_view lasting_text(std::string_view text) {
-  static std::mutex mutex;
-  static std::unordered_set<std::string> texts;  // its strings stay where they are
+  static Mutex mutex;
+  // Its strings stay where they are, also while the process ends.
+  static auto& texts = *new std::unordered_set<std::string>;
   const std::lock_guard lock(mutex);
   return *texts.emplace(text).first;
 }

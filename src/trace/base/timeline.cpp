@@ -15,6 +15,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "locks.hpp"
 #include "warnings.hpp"
 
 namespace vt::detail {
@@ -26,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 // Never destroyed: Spans may end while other static objects are destroyed; what comes after the
 // file was closed is dropped.
 struct File {
-  std::mutex mutex;
+  Mutex mutex;
   int descriptor = -1;
   std::string pending;  // not yet written
   pid_t owner = 0;      // a child made by fork has a copy of what is pending, and must not write it

@@ -7,18 +7,19 @@
 #include <vt/small_vec.hpp>
 
 #include "environment.hpp"
+#include "locks.hpp"
 
 namespace vt::detail {
 
 namespace warning_list {
 
 struct List {
-  std::mutex mutex;
+  Mutex mutex;
   Vec<std::string> lines;
 };
 List& all() {
-  static List list;
-  return list;
+  static List* const list = new List;  // never destroyed: warnings come while the process ends
+  return *list;
 }
 
 }  // namespace warning_list

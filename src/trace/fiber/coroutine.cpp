@@ -11,6 +11,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../base/locks.hpp"
+
 namespace vt::detail {
 
 namespace coroutines {
@@ -24,7 +26,7 @@ constexpr std::size_t stack_size = 1 << 20;
 constexpr std::size_t most_kept = 4096;
 
 struct Pool {
-  std::mutex mutex;
+  Mutex mutex;
   Vec<Fiber*> free;
 };
 Pool& pool() {

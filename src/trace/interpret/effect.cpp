@@ -10,6 +10,7 @@
 #include <vt/effects.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../base/locks.hpp"
 #include "../ir/effects.hpp"
 #include "../record/thread_state.hpp"
 #include "interpreter.hpp"
@@ -17,7 +18,7 @@
 namespace vt::detail::interp_effect {
 
 struct Sink {
-  std::mutex mutex;
+  Mutex mutex;
   std::shared_ptr<const PrintSink> function;
 };
 inline Sink& sink() {

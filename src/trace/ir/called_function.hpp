@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../base/locks.hpp"
 #include "params.hpp"
 
 namespace vt::detail {
@@ -41,7 +42,7 @@ class DerivedKey {
 /// The function that a call names. One object for all calls of one body.
 struct CalledFunction {
   std::string name;
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   /// by what was asked for
   mutable Vec<std::pair<DerivedKey, std::shared_ptr<const DerivedFunction>>> derived;
 };

@@ -56,6 +56,9 @@ class Executable {
 /// Executable::overwritten.
 std::shared_ptr<Executable> compile_graph(GraphBody, Device = default_device(),
                                           std::span<const char> donated = {});
+/// Runs what was compiled from the Graph; where the process ends before all that it needs is there,
+/// the interpreter runs the Graph.
+Vec<BufferRef> run_program(Executable&, const GraphBody&, std::span<const BufferRef> inputs);
 /// Where a Graph runs whose first inputs are at these places, and whose others follow: on the one
 /// device that they are on, else on the default one. Numbers (values without axes) may lie on the
 /// host. Throws: Error(backend) if there are several, which names the first equation that brings

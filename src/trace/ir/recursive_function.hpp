@@ -13,6 +13,7 @@
 #include <vt/error.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../base/locks.hpp"
 #include "../base/stack.hpp"
 #include "called_function.hpp"
 #include "executable.hpp"
@@ -35,7 +36,7 @@ struct RecursiveFunction {
   RecursiveFamily* family = nullptr;
   /// by DerivedKey; guarded by one mutex of all families
   Vec<std::pair<DerivedKey, RecursiveFunction*>> derived;
-  mutable std::mutex mutex;
+  mutable LongMutex<> mutex;
   mutable std::shared_ptr<Executable> compiled;  ///< guarded by the mutex
 };
 struct RecursiveFamily {

@@ -12,6 +12,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../base/locks.hpp"
 #include "fft_simd.hpp"
 
 namespace vt::detail {
@@ -313,7 +314,7 @@ PlanRef<R> make_plan(std::int64_t n) {
 template <class P>
 std::shared_ptr<const P> kept(std::int64_t n, std::shared_ptr<const P> (*make)(std::int64_t)) {
   struct Cache {
-    std::mutex mutex;
+    Mutex mutex;
     HashMap<std::int64_t, std::shared_ptr<const P>> plans;
   };
   // never destroyed: other threads may still transform while the process ends

@@ -9,6 +9,7 @@
 
 #include "../base/environment.hpp"
 #include "../base/hash_map.hpp"
+#include "../base/locks.hpp"
 #include "node.hpp"
 #include "thread_state.hpp"
 
@@ -16,8 +17,8 @@ namespace vt::detail {
 
 namespace device_choice {
 
-std::mutex& host_copies() {
-  static std::mutex mutex;
+LongMutex<>& host_copies() {
+  static LongMutex<> mutex;
   return mutex;
 }
 

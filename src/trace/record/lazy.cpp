@@ -10,6 +10,7 @@
 
 #include "../base/convert.hpp"
 #include "../base/hash_map.hpp"
+#include "../base/locks.hpp"
 #include "../fiber/coroutine.hpp"
 #include "devices.hpp"
 #include "scope.hpp"
@@ -18,8 +19,8 @@
 
 namespace vt::detail {
 
-std::mutex& lazy_mutex() {
-  static std::mutex mutex;
+Mutex& lazy_mutex() {
+  static Mutex mutex;
   return mutex;
 }
 

@@ -7,6 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../base/locks.hpp"
 #include "../base/recent_map.hpp"
 #include "../ir/effects.hpp"
 #include "literals.hpp"
@@ -106,7 +107,7 @@ struct FunctionCache::State {
   std::string name;
   const char* kind;
   std::optional<int> max_depth;
-  std::mutex mutex;
+  Mutex mutex;
   RecentMap<std::string, named_functions::EntryRef> entries{256};
   named_functions::EntryRef last;  ///< the one of them that was used last
   SignatureChanges changes;

@@ -7,6 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../base/locks.hpp"
 #include "../ir/effects.hpp"
 #include "../ir/printer.hpp"
 #include "node.hpp"
@@ -19,8 +20,8 @@ namespace recursion {
 
 /// Members of families come and go under it. Recursive, as deriving one function derives those that
 /// it calls.
-std::recursive_mutex& mutex() {
-  static std::recursive_mutex m;
+LongMutex<std::recursive_mutex>& mutex() {
+  static LongMutex<std::recursive_mutex> m;
   return m;
 }
 

@@ -11,6 +11,7 @@
 #include <vt/small_vec.hpp>
 #include <vt/variable.hpp>
 
+#include "../base/locks.hpp"
 #include "../ir/graph.hpp"
 
 namespace vt::detail {
@@ -20,10 +21,10 @@ struct VariableState {
   Aval aval;
   /// of a generator: vmap gives each lane one of its own, which ends with the lane
   bool stream = false;
-  std::mutex mutex;
+  Mutex mutex;
   Tensor value;  ///< guarded by the mutex; always computed
   /// held from reading the value until what was made of it is written, the mutex inside
-  std::recursive_mutex turn;
+  LongMutex<std::recursive_mutex> turn;
 };
 
 /// The turns of variables, from construction on: threads that update one go one after the other,

@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../base/locks.hpp"
 #include "looks.hpp"
 #include "scope.hpp"
 #include "state.hpp"
@@ -77,7 +78,7 @@ inline ThreadState& thread_state() {
 
 /// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch
 /// fields of all level 0 nodes.
-std::mutex& lazy_mutex();
+Mutex& lazy_mutex();
 /// A fresh mark for Node::live. Call with lazy_mutex() held.
 std::uint32_t next_epoch();
 

@@ -10,6 +10,7 @@
 
 #include "../../trace/base/convert.hpp"
 #include "../../trace/base/hash_map.hpp"
+#include "../../trace/base/locks.hpp"
 #include "../../trace/base/recent_map.hpp"
 #include "../../trace/ir/called_function.hpp"
 #include "../../trace/record/node.hpp"
@@ -101,7 +102,7 @@ class Functions {
         if (equal(*c.body, body)) return &c;
     return nullptr;
   }
-  std::mutex mutex_;
+  Mutex mutex_;
   RecentMap<std::size_t, SmallVec<Called, 1>> known_{1024};
 };
 

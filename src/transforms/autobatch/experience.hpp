@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "../../trace/base/locks.hpp"
 #include "../../trace/base/recent_map.hpp"
 #include "../../trace/ir/graph.hpp"
 #include "numbering.hpp"
@@ -26,7 +27,7 @@ class Experience {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   RecentMap<std::uint64_t, std::uint64_t> flags_{1 << 16};
 };
 

@@ -14,6 +14,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
+#include "../../trace/base/locks.hpp"
 #include "../../trace/record/node.hpp"
 #include "plan.hpp"
 
@@ -285,9 +286,12 @@ class ShuffleStream : public LeafStream {
 /// A thread that runs ahead of who asks. What it throws is thrown to them.
 class PrefetchStream : public LeafStream {
  public:
-  PrefetchStream(const PlanRef& plan, std::int64_t iteration) : plan_(plan), iteration_(iteration) {
+  PrefetchStream(const PlanRef& plan, std::int64_t iteration)
+      : ahead_(std::make_unique<Ahead>()), process_(forks_behind()) {
+    ahead_->plan = plan;
+    ahead_->iteration = iteration;
     try {
-      thread_ = std::thread([this] { run(); });
+      ahead_->thread = std::thread([ahead = ahead_.get()] { ahead->run(); });
     } catch (const std::system_error& e) {
       fail(ErrorKind::memory,
            std::string("vt::Dataset::prefetch: the system starts no thread: ") + e.what(),
@@ -295,59 +299,75 @@ class PrefetchStream : public LeafStream {
     }
   }
   ~PrefetchStream() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
+    if (is_lost()) {
+      static_cast<void>(ahead_.release());  // nobody would end it
+      return;
     }
-    changed_.notify_all();
-    thread_.join();
+    {
+      const std::lock_guard lock(ahead_->mutex);
+      ahead_->stopped = true;
+    }
+    ahead_->changed.notify_all();
+    ahead_->thread.join();
   }
   bool next(ElementLeaves& out) override {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !ready_.empty() || done_; });
-    if (ready_.empty()) {
-      if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    if (is_lost())
+      fail(ErrorKind::value,
+           "vt::Dataset::prefetch: this iteration began before the process was forked, and its "
+           "thread is in the other process; begin an iteration here",
+           ahead_->plan->where);
+    Ahead& a = *ahead_;
+    std::unique_lock lock(a.mutex);
+    a.changed.wait(lock, [&] { return !a.ready.empty() || a.done; });
+    if (a.ready.empty()) {
+      if (a.error) std::rethrow_exception(std::exchange(a.error, nullptr));
       return false;
     }
-    out = std::move(ready_.front());
-    ready_.pop_front();
+    out = std::move(a.ready.front());
+    a.ready.pop_front();
     lock.unlock();
-    changed_.notify_all();
+    a.changed.notify_all();
     return true;
   }
 
  private:
-  void run() {
-    try {
-      const auto inner = stream_of(plan_->from, iteration_);
-      for (ElementLeaves one; inner->next(one);) {
-        for (const Tensor& t : one) t.eval();  // made here, not where it is looked at
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] {
-          return stopped_ || static_cast<std::int64_t>(ready_.size()) < plan_->count;
-        });
-        if (stopped_) return;
-        ready_.push_back(std::move(one));
-        lock.unlock();
-        changed_.notify_all();
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-    }
-    const std::lock_guard lock(mutex_);
-    done_ = true;
-    changed_.notify_all();
-  }
+  struct Ahead {
+    PlanRef plan;
+    std::int64_t iteration = 0;
+    Mutex mutex;
+    std::condition_variable_any changed;
+    std::deque<ElementLeaves> ready;
+    std::exception_ptr error;
+    bool stopped = false, done = false;
+    std::thread thread;
 
-  PlanRef plan_;
-  std::int64_t iteration_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<ElementLeaves> ready_;
-  std::exception_ptr error_;
-  bool stopped_ = false, done_ = false;
-  std::thread thread_;
+    void run() {
+      try {
+        const auto inner = stream_of(plan->from, iteration);
+        for (ElementLeaves one; inner->next(one);) {
+          for (const Tensor& t : one) t.eval();  // made here, not where it is looked at
+          std::unique_lock lock(mutex);
+          changed.wait(lock, [&] {
+            return stopped || static_cast<std::int64_t>(ready.size()) < plan->count;
+          });
+          if (stopped) return;
+          ready.push_back(std::move(one));
+          lock.unlock();
+          changed.notify_all();
+        }
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        error = std::current_exception();
+      }
+      const std::lock_guard lock(mutex);
+      done = true;
+      changed.notify_all();
+    }
+  };
+  bool is_lost() const { return process_ != forks_behind(); }
+
+  std::unique_ptr<Ahead> ahead_;
+  int process_;
 };
 
 class ProgressStream : public LeafStream {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "../../trace/base/hash_map.hpp"
+#include "../../trace/base/locks.hpp"
 #include "../../trace/base/recent_map.hpp"
 #include "../../trace/record/thread_state.hpp"
 #include "build.hpp"
@@ -36,7 +37,7 @@ inline bool same(const Masks::Mask& a, const Masks::Mask& b) {
 /// Equal patterns are one buffer each time.
 BufferRef kept(const BufferRef& values) {
   struct Known {
-    std::mutex mutex;
+    Mutex mutex;
     RecentMap<std::string, BufferRef> masks{1024};
   };
   static Known& all = *new Known;  // threads may record while the process ends

@@ -12,6 +12,7 @@
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/base/warnings.hpp"
@@ -36,7 +37,7 @@ struct ModuleForm {
 using Made = std::shared_future<std::shared_ptr<const Code>>;
 
 struct Store {
-  std::mutex mutex;
+  Mutex mutex;
   RecentMap<std::string, Made> made{most_kernels};
   RecentMap<std::string, ModuleForm> forms{most_kernels};
 };
@@ -133,15 +134,13 @@ void optimise(CacheKey module, const std::string& shown, const std::string& name
               const CodeLabel& label, const Function<void(IrBuilder&)>& emit, const Code& quick) {
   try {
     const CodeLabelScope seen(label);
-    static_cast<void>(llvm());
-    background_ends_first();
     const std::string title = timeline_wanted() ? "code " + shown + ", optimised" : "";
     const Span span("compile", title);
     const int level = host_target().level;
     quick.replace(compiled(module, {&name, 1}, *emitted_by(emit), level));
-    background_ends_first();
     count(counters().kernels_optimised);
     DiskCache::process().remove(object_key(module, 0));
+  } catch (const ProcessEnds&) {
   } catch (const std::exception& e) {
     warn_once(std::string("a kernel stays unoptimised: ") + e.what());
   }

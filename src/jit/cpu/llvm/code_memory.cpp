@@ -13,6 +13,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/locks.hpp"
+
 namespace vt::detail::cpu {
 
 namespace code_memory {
@@ -29,7 +31,7 @@ struct Region {
 };
 
 struct State {
-  std::mutex mutex;
+  Mutex mutex;
   Vec<Region> regions;
   CodeUse use;
   std::size_t limit = SIZE_MAX;

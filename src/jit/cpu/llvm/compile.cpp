@@ -12,6 +12,7 @@
 
 #include <vt/error.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../services/background.hpp"
 #include "code_cache.hpp"
 
@@ -45,7 +46,14 @@ LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
   // They go with the thread; what is compiled after that, as the process ends, gets some that stay.
   constinit static thread_local Machines* machines = nullptr;
   struct End {
-    ~End() { delete std::exchange(machines, nullptr); }
+    ~End() {
+      try {
+        const CompilerUse use;
+        delete machines;
+      } catch (const ProcessEnds&) {
+      }
+      machines = nullptr;
+    }
   };
   if (!machines) {
     machines = new Machines;
@@ -137,8 +145,8 @@ LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
 // ---- linking ------------------------------------------------------------------------------------
 
 // LLVM reports link failures here as well as to the caller; its default prints them.
-std::mutex& session_errors_lock() {
-  static auto* const lock = new std::mutex;
+Mutex& session_errors_lock() {
+  static auto* const lock = new Mutex;
   return *lock;
 }
 
@@ -157,7 +165,7 @@ void keep_session_error(void*, LLVMErrorRef error) {
 // the process ends. Each loaded object gets a table (JITDylib) of its own, so that equal names
 // never clash; LLVM's C interface cannot remove a table, so an emptied one is used again.
 struct Session {
-  std::mutex lock;
+  Mutex lock;
   LLVMOrcLLJITRef jit = nullptr;
   LLVMOrcExecutionSessionRef session = nullptr;
   Vec<LLVMOrcJITDylibRef> free;
@@ -203,8 +211,8 @@ Session& session() {
 
 // The lookup answers through a callback, possibly on another thread.
 struct Answer {
-  std::mutex lock;
-  std::condition_variable ready;
+  Mutex lock;
+  std::condition_variable_any ready;
   bool done = false;
   std::string error;
   Vec<std::pair<LLVMOrcSymbolStringPoolEntryRef, std::uint64_t>> found;

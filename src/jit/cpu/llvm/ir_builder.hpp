@@ -30,6 +30,7 @@
 
 #include <vt/detail/function.hpp>
 #include <vt/error.hpp>
+#include "../../services/background.hpp"
 #include "../../services/disk_cache.hpp"
 #include "line_table.hpp"
 #include "llvm_library.hpp"
@@ -354,6 +355,7 @@ class IrBuilder {
   Value shift_guarded(Value a, Value amount, LLVMValueRef shifted, Value beyond);
   LLVMMetadataRef string_metadata(const std::string& s);
 
+  CompilerUse use_;
   const Llvm& llvm_;
   Target target_;
   LlvmTarget names_;

@@ -12,6 +12,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/shared_library.hpp"
+#include "../../services/background.hpp"
 
 namespace vt::detail::cpu {
 
@@ -31,7 +32,12 @@ std::string version_text(unsigned major) { return std::to_string(major); }
 // anyway.
 std::string fill(const std::string& path, Llvm& table) {
   std::string why;
-  void* handle = open_library(path, why);
+  void* handle = nullptr;
+  {
+    // The end of the process then comes by here before it takes apart what the library has made.
+    const CompilerUse until_loaded;
+    handle = open_library(path, why);
+  }
   if (!handle) return why;
   constexpr std::size_t count = std::size(llvm_names::all);
   void* pointers[count];
@@ -78,6 +84,7 @@ Vec<std::string> candidates() {
 // Leaked on purpose: compiled code and LLVM itself must outlive every static destructor.
 const Loaded& loaded() {
   static const Loaded* const result = [] {
+    const CompilerUse use;
     auto* made = new Loaded;
     std::string wrong;
     const Vec<std::string> paths = candidates();

@@ -18,6 +18,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/warnings.hpp"
 #include "../../services/code_label.hpp"
 
@@ -43,7 +44,7 @@ struct jit_descriptor {
 namespace visible {
 
 struct PerfMap {
-  std::mutex mutex;
+  Mutex mutex;
   std::string lines;        // all, for children
   std::size_t written = 0;  // of them
   int file = -1;
@@ -70,24 +71,22 @@ PerfMap& perf_map() {
   return *map;
 }
 
-void before_fork() { perf_map().mutex.lock(); }
-void after_fork() { perf_map().mutex.unlock(); }
 void in_child() {
   PerfMap& m = perf_map();
+  const std::lock_guard hold(m.mutex);
   if (m.file >= 0) ::close(m.file);
   m.file = -1;
   m.written = 0;
   m.write();
-  m.mutex.unlock();
 }
 
 void add_to_map(std::span<const char> object, const Vec<std::uint64_t>& addresses,
                 const Vec<Elf64_Shdr>& sections) {
-  static const int prepared = pthread_atfork(before_fork, after_fork, in_child);
-  static_cast<void>(prepared);
   const CodeLabel* label = CodeLabelScope::innermost();
   PerfMap& map = perf_map();
   const std::lock_guard hold(map.mutex);
+  static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
+  static_cast<void>(prepared);
   for (const Elf64_Shdr& table : sections) {
     if (table.sh_type != SHT_SYMTAB) continue;
     const char* const names = object.data() + sections[table.sh_link].sh_offset;
@@ -111,8 +110,8 @@ void add_to_map(std::span<const char> object, const Vec<std::uint64_t>& addresse
   map.write();
 }
 
-std::mutex& debugger_lock() {
-  static std::mutex* const lock = new std::mutex;
+Mutex& debugger_lock() {
+  static Mutex* const lock = new Mutex;
   return *lock;
 }
 

@@ -13,6 +13,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../../trace/base/hash_map.hpp"
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/ir/graph.hpp"
 #include "../../fusion/fuse.hpp"
@@ -53,7 +54,7 @@ class ControlRunner {
   /// body itself).
   struct Body {
     GraphRef graph;
-    mutable std::mutex mutex;
+    mutable LongMutex<> mutex;
     mutable HashMap<std::int64_t, std::shared_ptr<Program>> programs;
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/ir/lane_work.hpp"
 #include "../../lanes/lane_run.hpp"
 #include "backend.hpp"
@@ -40,7 +41,7 @@ class LaneMachine {
   std::size_t place_bytes_ = 0, row_bytes_ = 0;  ///< states; of these, of arrays written by rows
   std::size_t shared_bytes_ = 0;  ///< that a block reads of what lanes share, at most
   std::shared_ptr<LaneCounters> counters_;
-  mutable std::mutex mutex_;
+  mutable LongMutex<> mutex_;
   mutable std::unique_ptr<const Code> code_;
 };
 

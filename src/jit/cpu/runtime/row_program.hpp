@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 
+#include "../../../trace/base/locks.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
@@ -58,7 +59,7 @@ class RowProgram {
   std::int64_t block_rows_ = 0;
   Vec<std::size_t> input_bytes_, result_bytes_;  ///< of a row
   std::shared_ptr<const Program> block_;
-  mutable std::mutex mutex_;
+  mutable LongMutex<> mutex_;
   mutable Vec<std::pair<std::int64_t, std::shared_ptr<Executable>>> sizes_;
 };
 

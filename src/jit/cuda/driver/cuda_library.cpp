@@ -13,6 +13,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/shared_library.hpp"
 
 namespace vt::detail::cuda {
@@ -124,7 +125,7 @@ bool ends_all_work(Result result) {
 // Leaked like the tables. Few errors happen: a list of texts under a lock, read through a flag that
 // is nearly always 0.
 struct LostDevices {
-  std::mutex mutex;
+  Mutex mutex;
   Vec<int> devices;
   Vec<std::string> reasons;
   unsigned log_read = 0;  // how far the driver's log was

@@ -7,6 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/thread_state.hpp"
@@ -19,7 +20,7 @@ namespace device_list {
 constexpr int most_devices = 64;
 
 struct List {
-  std::mutex mutex;
+  LongMutex<> mutex;
   CudaDevice* devices[most_devices] = {};
 };
 List& list() {

@@ -6,6 +6,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "cuda_library.hpp"
 
 namespace vt::detail::cuda {
@@ -39,7 +40,7 @@ class Staging {
   Block* make(std::size_t bytes) const;
 
   const CudaDevice& device_;
-  std::mutex mutex_;
+  Mutex mutex_;
   Vec<Block*> blocks_;  // kept as long as the process lives
   std::uint64_t turns_ = 0;
 };

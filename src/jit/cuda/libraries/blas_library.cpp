@@ -8,6 +8,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/base/environment.hpp"
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/record/thread_state.hpp"
 
 namespace vt::detail::cuda {
@@ -26,7 +27,7 @@ const LoadedLibrary<Blas>& loaded() {
 
 // One for each device; its lock is held while a product is handed over.
 struct Handle {
-  std::mutex mutex;
+  LongMutex<> mutex;
   BlasHandle handle = nullptr;
   Stream stream = nullptr;  // that it gives its work to
   BufferRef workspace;

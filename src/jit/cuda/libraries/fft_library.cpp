@@ -6,6 +6,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/record/thread_state.hpp"
 
 namespace vt::detail::cuda {
@@ -111,7 +112,7 @@ class Call : public LibraryCall {
   FftSpec spec_;
   FftHandle plan_ = 0;
   bool made_ = false;
-  mutable std::mutex mutex_;
+  mutable LongMutex<> mutex_;
 };
 
 }  // namespace fft_loading

@@ -7,6 +7,8 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/locks.hpp"
+
 namespace vt::detail::cuda {
 
 namespace library_capture {
@@ -14,7 +16,7 @@ namespace library_capture {
 // A stream of its own for each device: what other threads give to the device's stream meanwhile is
 // no part of the graph.
 struct CaptureStream {
-  std::mutex mutex;
+  LongMutex<> mutex;
   Stream stream = nullptr;
 };
 CaptureStream& stream_of(const CudaDevice& device) {

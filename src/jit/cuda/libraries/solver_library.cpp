@@ -8,6 +8,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/record/thread_state.hpp"
 
 namespace vt::detail::cuda {
@@ -26,7 +27,7 @@ const LoadedLibrary<Solver>& loaded() {
 
 // One for each device, for its stream; its lock is held while work is handed over.
 struct Handle {
-  std::mutex mutex;
+  LongMutex<> mutex;
   SolverHandle handle = nullptr;
   SolverParams params = nullptr;
   std::string reason;

@@ -7,6 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
 #include "../../report/dump.hpp"
@@ -20,11 +21,11 @@ namespace vt::detail::cuda {
 namespace device_code_store {
 
 struct Slot {
-  std::mutex mutex;  // held while the code is being made, so that others wait for it
+  LongMutex<> mutex;  // held while the code is being made, so that others wait for it
   std::shared_ptr<const DeviceCode> code;
 };
 struct Store {
-  std::mutex mutex;
+  Mutex mutex;
   RecentMap<std::string, std::shared_ptr<Slot>> slots{most_kernels};
 };
 Store& store() {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "../../../trace/base/hash_map.hpp"
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/ir/executable.hpp"
 #include "../../lanes/lane_run.hpp"
 #include "../driver/device.hpp"
@@ -42,7 +43,7 @@ class DeviceLanes : public Executable {
   FlowGraph flow_;
   std::int64_t places_ = 0;
   std::shared_ptr<LaneCounters> counters_;
-  std::mutex mutex_;
+  LongMutex<> mutex_;
   Vec<std::pair<Key, std::shared_ptr<Executable>>> programs_;
   std::shared_ptr<Executable> prologue_;
 };

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 
+#include "../../../trace/base/locks.hpp"
 #include "replay_list.hpp"
 
 namespace vt::detail::cuda {
@@ -78,7 +79,7 @@ class ReplayGraph {
 /// The memory that all replayed programs of a device share as scratch, as its stream runs them one
 /// after the other; who holds `mutex` may use it for what it gives to the stream meanwhile.
 struct ReplayScratch {
-  std::mutex mutex;
+  LongMutex<> mutex;
   BufferRef memory;
 };
 ReplayScratch& replay_scratch(int device);

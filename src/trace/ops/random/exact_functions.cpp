@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../base/locks.hpp"
 #include "../../numerics/special_tables.hpp"
 #include "../../record/node.hpp"
 #include "../support/element_functions.hpp"
@@ -93,7 +94,7 @@ class Recordings {
 
  private:
   static constexpr std::size_t most = 64;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::pair<Key, ParamsRef>> recordings_;
 };
 

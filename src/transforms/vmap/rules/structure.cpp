@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "../../../trace/base/locks.hpp"
 #include "../../../trace/ir/dependence.hpp"
 #include "../../../trace/record/recursion.hpp"
 #include "../../../trace/record/thread_state.hpp"
@@ -412,7 +413,7 @@ BatchedList custom_vjp(const BatchCall& c) {
   // Where the lanes of the residuals lie, found when the forward rule runs. The same on every run,
   // so any of them may tell.
   struct Residuals {
-    std::mutex mutex;
+    Mutex mutex;
     MappedAxes axes;
   };
   auto residuals = std::make_shared<Residuals>();

@@ -19,7 +19,7 @@ enum class ErrorKind {
   check,      ///< a vt::check that failed
 };
 
-/// The only exception vt throws.
+/// The only exception vt throws, but for std::bad_alloc where small objects find no memory.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

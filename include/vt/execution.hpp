@@ -12,8 +12,9 @@
 namespace vt {
 
 /// Threads that kernels may use, the calling one included. Results do not depend on it. Default:
-/// VT_NUM_THREADS, or the number of processors. More than 16 and than four for each processor are
-/// not made; `warnings()` then says so. Throws: Error(value) if `count` is not between 1 and 1024.
+/// VT_NUM_THREADS, or the number of processors. At most four for each processor are used, or 16 if
+/// that is more; `warnings()` tells of a count that was cut. Throws: Error(value) if `count` is not
+/// between 1 and 1024.
 void set_num_threads(Param<int> count, CallSite where = CallSite::here());
 /// How many there are.
 int num_threads();

@@ -156,6 +156,8 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
   if (has_batched_calls(graph)) return compile(without_batched_calls(graph), b, donated);
   OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
   std::string lack;
+  // given back where memory ends: to tell of that takes some, and so does the interpreter
+  std::unique_ptr<char[]> spare(new (std::nothrow) char[1 << 20]);
   try {
     if (has_complex(graph)) {
       const auto real = lower_complex(graph);
@@ -168,6 +170,7 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b,
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
     return interpreted_instead(graph, e.what());
   } catch (const std::bad_alloc&) {
+    spare = {};
     lack = "vt: there is no memory to compile it";
   } catch (const std::system_error& e) {
     lack = std::string("vt: the system refuses what compiling takes: ") + e.what();
@@ -456,6 +459,8 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
   const Busy busy;
   try {
     return execution::run_lazy(graph, inputs, at_first_sight);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::memory, "vt: there is no memory left to run it", thread_state().where);
   } catch (const Error& e) {
     if (!execution::stopped_by_end(e) || has_effects(graph)) throw;
   }
@@ -467,6 +472,8 @@ Vec<BufferRef> run_program(Executable& program, const GraphBody& graph,
   const Busy busy;
   try {
     return program.run(inputs);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::memory, "vt: there is no memory left to run it", thread_state().where);
   } catch (const Error& e) {
     if (!execution::stopped_by_end(e) || has_effects(graph) || !program.overwritten().empty())
       throw;

@@ -4,14 +4,18 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -19,6 +23,7 @@
 
 #include <vt/vt.hpp>
 
+#include "src/jit/services/disk_cache.hpp"
 #include "src/trace/base/locks.hpp"
 
 extern char** environ;
@@ -184,6 +189,79 @@ TEST(Processes, ExitByTheFirstThreadWhileAnotherCompiles) { expect_good_ends("fi
 TEST(Processes, ExitByTheFirstThreadThatHasNotUsedVt) { expect_good_ends("unused"); }
 TEST(Processes, ExitByAnotherThreadWhileTwoCompile) { expect_good_ends("other"); }
 TEST(Processes, TheProcessGoesOnWithoutItsFirstThread) { expect_good_ends("goes_on"); }
+
+// ---- limits -------------------------------------------------------------------------------------
+
+/// The exit status of a child with a limit, that does `f`.
+template <class F>
+int status_within(int resource, rlim_t limit, const F& f) {
+  const pid_t child = ::fork();
+  if (child != 0) return status_of(child);
+  const rlimit most{limit, RLIM_INFINITY};
+  ::setrlimit(resource, &most);
+  f();
+  ::_exit(0);
+}
+
+// What cannot be written is not kept, and ends nothing.
+TEST(Processes, FilesMayBeLimited) {
+  const std::string folder = ::testing::TempDir() + "vt_processes_" + std::to_string(::getpid());
+  for (rlim_t bytes : {rlim_t{0}, rlim_t{100}, rlim_t{5000}})
+    EXPECT_EQ(status_within(RLIMIT_FSIZE, bytes,
+                            [&] {
+                              vt::detail::DiskCache cache(folder);
+                              for (int i = 0; i < 40; ++i) {
+                                const std::string text(static_cast<std::size_t>(100 << i % 8), 'x');
+                                cache.store(vt::detail::cache_key(std::to_string(i)), text);
+                              }
+                              const std::string path = folder + "/a.npy";
+                              try {
+                                vt::save_npy(path, vt::ones({10000}));
+                                ::_exit(3);
+                              } catch (const vt::Error& e) {
+                                if (e.kind() != vt::ErrorKind::io) ::_exit(4);
+                              }
+                            }),
+              0)
+        << bytes;
+  std::filesystem::remove_all(folder);
+}
+
+// Memory may end anywhere, also inside of LLVM: an Error, and what needs none goes on.
+TEST(Processes, MemoryMayBeLimited) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "sanitizers take address space for themselves";
+#endif
+  const auto mapped = [] {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<rlim_t>(::getpagesize());
+  };
+  for (const int threads : {2, 1000})
+    for (rlim_t mebibytes : {2, 8, 20, 40, 80, 150})
+      EXPECT_EQ(status_within(RLIMIT_AS, mapped() + (mebibytes << 20),
+                              [&] {
+                                vt::set_num_threads(threads);
+                                for (int k = 0; k < 12; ++k) {
+                                  try {
+                                    all_is_right(500 + k, 1, k % 2);
+                                  } catch (const vt::Error& e) {
+                                    if (e.kind() != vt::ErrorKind::memory) ::_exit(3);
+                                  }
+                                }
+                              }),
+                0)
+          << threads << " threads, " << mebibytes << " MiB";
+}
+
+TEST(Processes, NotMoreThreadsThanAMachineCanUse) {
+  const int before = vt::num_threads();
+  vt::set_num_threads(1000);
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  EXPECT_EQ(vt::num_threads(), std::max(16, 4 * processors));
+  EXPECT_NE(vt::warnings().find("1000 threads are asked for"), std::string::npos);
+  vt::set_num_threads(before);
+}
 
 // ---- fork ---------------------------------------------------------------------------------------
 

@@ -32,9 +32,11 @@ namespace vt::detail {
 namespace background_jobs {
 
 struct Job {
+  Job(Function<void()> r, std::weak_ptr<const void> o, bool is_owned)
+      : run(std::move(r)), of(std::move(o)), owned(is_owned) {}
   Function<void()> run;
   std::weak_ptr<const void> of;
-  bool owned = false;  // by what it is `of`
+  bool owned;  // by what it is `of`
 };
 using JobRef = std::shared_ptr<Job>;
 
@@ -43,12 +45,13 @@ constexpr std::size_t least_to_sweep = 1024;
 struct State {
   Mutex lock;
   std::condition_variable_any idle;
-  Vec<Job> jobs;  // none, or some from `next` on
+  Vec<JobRef> jobs;  // none, or some from `next` on
   std::size_t next = 0;
   std::size_t sweep_at = least_to_sweep;  // as many jobs, done or not
-  Vec<JobRef> current;                    // of the thread, and of those who wait
-  std::size_t resting = 0;                // of these, between two of their parts
-  bool parked = false;                    // among them the thread's own
+  // Of the thread, and of those who wait; a few of them take no memory, which may have ended.
+  SmallVec<JobRef, 8> current;
+  std::size_t resting = 0;  // of these, between two of their parts
+  bool parked = false;      // among them the thread's own
   int pauses = 0;
   double seconds = 0;  // of a processor, since there were no jobs
   pthread_t thread{};
@@ -86,7 +89,7 @@ using Hold = std::unique_lock<Mutex>;
 
 // With `lock` held, which is free while the next job runs on this thread.
 void run_next(State& s, Hold& hold) {
-  const JobRef job = std::make_shared<Job>(std::move(s.jobs[s.next++]));
+  const JobRef job = std::move(s.jobs[s.next++]);
   if (s.next == s.jobs.size()) s.jobs.clear(), s.next = 0;
   s.current.push_back(job);
   hold.unlock();
@@ -94,7 +97,7 @@ void run_next(State& s, Hold& hold) {
   in_job = true;
   try {
     job->run();
-  } catch (const Dropped&) {
+  } catch (...) {  // Dropped; or no memory is left to tell of what is wrong
   }
   in_job = false;
   job->run = {};
@@ -153,9 +156,9 @@ void start(State& s, Hold& hold) {
 // With `lock` held: forgets what has been done, and what is there for nobody.
 void sweep(State& s) {
   if (s.jobs.size() < s.sweep_at) return;
-  Vec<Job> left;
+  Vec<JobRef> left;
   for (std::size_t i = s.next; i < s.jobs.size(); ++i)
-    if (!s.jobs[i].owned || !s.jobs[i].of.expired()) left.push_back(std::move(s.jobs[i]));
+    if (!s.jobs[i]->owned || !s.jobs[i]->of.expired()) left.push_back(std::move(s.jobs[i]));
   s.jobs = std::move(left);
   s.next = 0;
   s.sweep_at = std::max(least_to_sweep, 2 * s.jobs.size());
@@ -234,7 +237,7 @@ void come_back_later() {
   State& s = state();
   const Hold hold(s.lock);
   for (const JobRef& job : s.current)
-    s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(*job));
+    s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), job);
   s.current.clear();
   s.resting = 0;
   s.made = s.running = s.parked = false;
@@ -268,7 +271,7 @@ void in_background(Function<void()> job, std::weak_ptr<const void> of) {
   prepare();
   sweep(s);
   const bool owned = !of.expired();
-  s.jobs.push_back({std::move(job), std::move(of), owned});
+  s.jobs.push_back(std::make_shared<Job>(std::move(job), std::move(of), owned));
   start(s, hold);
 }
 
@@ -307,6 +310,8 @@ CompilerUse::~CompilerUse() {
   if (std::has_single_bit(++s.past_uses)) std::atexit(end_of_process);
   s.idle.notify_all();
 }
+
+bool CompilerUse::here() { return background_jobs::own_uses > 0; }
 
 bool process_ends() {
   background_jobs::State& s = background_jobs::state();

@@ -13,7 +13,7 @@ namespace vt::detail {
 /// May kernels run unoptimised at first? `VT_TIERS=off` says no; nothing does once the process
 /// ends.
 bool background_open();
-/// Runs `job`, which must not throw, after those given before, on a thread that ends when there are
+/// Runs `job`, of which nothing is told when it throws, after those given before, on a thread that ends when there are
 /// none left. A fork and the end of the process wait until the job that is running rests; at the
 /// end it and those that have not begun are dropped. So may be a job that is given what it is `of`,
 /// once that has gone.
@@ -43,6 +43,7 @@ class CompilerUse {
  public:
   CompilerUse();  ///< Throws: ProcessEnds
   ~CompilerUse();
+  static bool here();  ///< does this thread use it?
   CompilerUse(const CompilerUse&) = delete;
   CompilerUse& operator=(const CompilerUse&) = delete;
 };

@@ -19,6 +19,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/base/warnings.hpp"
+#include "../../trace/base/written_file.hpp"
 
 namespace vt::detail {
 
@@ -124,17 +125,6 @@ bool read_all(int fd, char* to, std::size_t size) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     to += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-bool write_all(int fd, const char* from, std::size_t size) {
-  while (size > 0) {
-    const ssize_t n = ::write(fd, from, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    from += n;
     size -= static_cast<std::size_t>(n);
   }
   return true;
@@ -305,7 +295,7 @@ bool DiskCache::replace(const std::string& name, const std::string& bytes, Use& 
       if (errno == EEXIST) delete_file(temporary);  // left by a killed process of our number
       return false;
     }
-    if (!write_all(file.fd, bytes.data(), bytes.size())) {
+    if (write_all(file.fd, bytes) != 0) {
       delete_file(temporary);
       return false;
     }
@@ -324,7 +314,7 @@ bool DiskCache::append(const std::string& name, const std::string& bytes, Use& a
   struct stat s{};
   if (!file || ::fstat(file.fd, &s) != 0 || !trusted(s)) return false;
   // In one piece: others append at the same time.
-  if (!write_all(file.fd, bytes.data(), bytes.size())) {
+  if (write_all(file.fd, bytes) != 0) {
     if (s.st_size == 0) delete_file(name);
     return false;
   }

@@ -87,20 +87,22 @@ void after_fork() {
 void in_child() {
   State& s = state();
   if (s.lost) lost.store(true);
-  for (ThreadRecord* r = s.records; r; r = r->next)
-    if (r != s.forking.load()) {
-      r->locks.store(0);
-      r->busy.store(0);
-      r->taken.store(false);
-    }
+  // The memory of the others' records will be that of new threads.
+  ThreadRecord* const own = s.forking.load();
+  const bool has_listed_own = own->previous || s.records == own;
+  s.records = has_listed_own ? own : nullptr;
+  own->next = own->previous = nullptr;
   s.behind.fetch_add(1);
   if (!fences.load() && !barrier(register_private_expedited)) fences.store(true);
   after_fork();
 }
 
-void give_back(void* record) {
-  record_of_thread = nullptr;
-  static_cast<ThreadRecord*>(record)->taken.store(false, std::memory_order_release);
+void unlist(void* record) {
+  auto* const r = static_cast<ThreadRecord*>(record);
+  State& s = state();
+  const std::lock_guard hold(s.mutex);
+  (r->previous ? r->previous->next : s.records) = r->next;
+  if (r->next) r->next->previous = r->previous;
 }
 
 /// vt may be in a library that is unloaded before its threads end.
@@ -108,32 +110,26 @@ struct KeyEnd {
   ~KeyEnd() { pthread_key_delete(state().key); }
 };
 
-ThreadRecord& make_record() {
+// It allocates nothing: threads come by here where no memory is left.
+void list_record(ThreadRecord& own) {
   State& s = state();
   const std::lock_guard hold(s.mutex);
   static const bool has_key = [&s] {
     fences.store(!barrier(register_private_expedited));
     pthread_atfork(before_fork, after_fork, in_child);
-    if (pthread_key_create(&s.key, give_back) != 0) return false;
+    if (pthread_key_create(&s.key, unlist) != 0) return false;
     static const KeyEnd end;
     return true;
   }();
-  ThreadRecord* mine = s.records;
-  for (bool free = false; mine; mine = mine->next)
-    if (mine->taken.compare_exchange_strong(free, true)) break;
-    else free = false;
-  if (!mine) {
-    mine = new ThreadRecord;
-    mine->next = s.records;
-    s.records = mine;
-  }
-  record_of_thread = mine;
-  if (has_key) pthread_setspecific(s.key, mine);
-  return *mine;
+  own.listed = true;  // also at the very end of the thread, when it is out of the list again
+  if (!has_key || pthread_setspecific(s.key, &own) != 0) return;
+  own.next = s.records;
+  if (own.next) own.next->previous = &own;
+  s.records = &own;
 }
 
 void wait_for_fork(std::atomic<int>& count, const std::atomic<bool>& closed) {
-  if (state().forking.load() == record_of_thread) return;
+  if (state().forking.load() == &record_of_thread) return;
   do {
     leave(count);
     while (closed.load(std::memory_order_acquire)) sleep_a_little();

@@ -14,12 +14,16 @@ namespace forks {
 struct ThreadRecord {
   std::atomic<int> locks{0};  ///< Mutexes held
   std::atomic<int> busy{0};   ///< see Busy
-  std::atomic<bool> taken{true};
-  ThreadRecord* next = nullptr;
+  bool listed = false;
+  ThreadRecord *next = nullptr, *previous = nullptr;  ///< in the list that forks look through
 };
-inline constinit thread_local ThreadRecord* record_of_thread = nullptr;
-ThreadRecord& make_record();
-inline ThreadRecord& record() { return record_of_thread ? *record_of_thread : make_record(); }
+inline constinit thread_local ThreadRecord record_of_thread;
+void list_record(ThreadRecord&);
+inline ThreadRecord& record() {
+  ThreadRecord& own = record_of_thread;
+  if (!own.listed) list_record(own);
+  return own;
+}
 
 inline constinit std::atomic<bool> no_locks{false};  ///< set while the process forks
 inline constinit std::atomic<bool> no_calls{false};  ///< … and while that waits for Busy threads

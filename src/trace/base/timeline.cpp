@@ -17,6 +17,7 @@
 
 #include "locks.hpp"
 #include "warnings.hpp"
+#include "written_file.hpp"
 
 namespace vt::detail {
 
@@ -35,20 +36,14 @@ struct File {
 
   /// A full disk ends the timeline.
   void write() {
-    for (std::size_t at = 0; at < pending.size() && descriptor >= 0;) {
-      const ::ssize_t n = ::write(descriptor, pending.data() + at, pending.size() - at);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        refuse();
-        ::close(std::exchange(descriptor, -1));
-        break;
-      }
-      at += static_cast<std::size_t>(n);
-    }
+    const int wrong = descriptor < 0 ? 0 : write_all(descriptor, pending);
     pending.clear();
+    if (wrong == 0) return;
+    refuse(wrong);
+    ::close(std::exchange(descriptor, -1));
   }
-  static void refuse() {
-    const std::string why = std::strerror(errno);
+  static void refuse(int wrong) {
+    const std::string why = std::strerror(wrong);
     warn_once("VT_TRACE: " + std::string(std::getenv("VT_TRACE")) + " cannot be written: " + why);
   }
 };
@@ -60,7 +55,7 @@ File* opened() {
   file = new File;
   file->descriptor = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file->descriptor < 0) {
-    File::refuse();
+    File::refuse(errno);
     return nullptr;
   }
   file->owner = ::getpid();

@@ -1,4 +1,4 @@
-// Writes a file beside the one that it then replaces.
+// Writes to files, and writes a file beside the one that it then replaces.
 #include "written_file.hpp"
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,14 +26,38 @@ struct Descriptor {
   int close() { return ::close(std::exchange(number, -1)) == 0 ? 0 : errno; }
 };
 
-int write_all(int file, std::initializer_list<std::string_view> parts) {
+/// While one exists, what this thread writes raises no SIGXFSZ, which ends processes: a write
+/// beyond the limit fails in any case.
+class NoSizeSignal {
+ public:
+  NoSizeSignal() {
+    sigemptyset(&only_);
+    sigaddset(&only_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &only_, &before_);
+    was_pending_ = is_pending();
+  }
+  ~NoSizeSignal() {
+    int taken = 0;
+    if (!was_pending_ && is_pending()) sigwait(&only_, &taken);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSizeSignal(const NoSizeSignal&) = delete;
+  NoSizeSignal& operator=(const NoSizeSignal&) = delete;
+
+ private:
+  static bool is_pending() {
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    return sigismember(&pending, SIGXFSZ) == 1;
+  }
+  sigset_t only_, before_;
+  bool was_pending_ = false;
+};
+
+int write_parts(int file, std::initializer_list<std::string_view> parts) {
   for (std::string_view part : parts)
-    while (!part.empty()) {
-      const ::ssize_t n = ::write(file, part.data(), part.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return n < 0 ? errno : EIO;
-      part.remove_prefix(static_cast<std::size_t>(n));
-    }
+    if (const int wrong = write_all(file, part)) return wrong;
   return 0;
 }
 
@@ -51,14 +76,14 @@ std::string name_beside(const std::string& path) {
 int write_in_place(const std::string& path, std::initializer_list<std::string_view> parts) {
   Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
   if (file.number < 0) return errno;
-  const int wrong = write_all(file.number, parts);
+  const int wrong = write_parts(file.number, parts);
   return wrong ? wrong : file.close();
 }
 
 int write_new(Descriptor& file, std::initializer_list<std::string_view> parts,
               const struct stat* old, Lasting lasting) {
   if (old && ::fchmod(file.number, old->st_mode & 07777) != 0) return errno;
-  if (const int wrong = write_all(file.number, parts)) return wrong;
+  if (const int wrong = write_parts(file.number, parts)) return wrong;
   // Some file systems know no fsync; what they say then is not that writing failed.
   if (lasting == Lasting::yes && ::fsync(file.number) != 0 && errno != EINVAL && errno != EROFS &&
       errno != ENOSYS)
@@ -67,6 +92,17 @@ int write_new(Descriptor& file, std::initializer_list<std::string_view> parts,
 }
 
 }  // namespace written
+
+int write_all(int file, std::string_view bytes) {
+  const written::NoSizeSignal quiet;
+  while (!bytes.empty()) {
+    const ::ssize_t n = ::write(file, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : EIO;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
 
 int write_file(const std::string& path, std::initializer_list<std::string_view> parts,
                Lasting lasting) {

@@ -1,4 +1,5 @@
-// Files that vt writes as a whole: beside the old one, which is then replaced.
+// Writing to files: all of some bytes, and a file as a whole, beside the old one, which is then
+// replaced.
 #pragma once
 
 #include <initializer_list>
@@ -6,6 +7,10 @@
 #include <string_view>
 
 namespace vt::detail {
+
+/// Writes all of it to an open file; 0, or the errno of what failed. A file that would be longer
+/// than the process may make it (`ulimit -f`) is EFBIG, and no signal.
+int write_all(int file, std::string_view bytes);
 
 enum class Lasting { no, yes };
 

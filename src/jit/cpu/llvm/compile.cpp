@@ -6,6 +6,7 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -42,9 +43,10 @@ struct Machines {
   }
 };
 
+// They go with the thread; what is compiled after that, as the process ends, gets some that stay.
+constinit thread_local Machines* machines = nullptr;
+
 LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
-  // They go with the thread; what is compiled after that, as the process ends, gets some that stay.
-  constinit static thread_local Machines* machines = nullptr;
   struct End {
     ~End() {
       try {
@@ -125,9 +127,18 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   if (error) fail("LLVM's passes failed", take_error(error));
 }
 
+/// An exception leaves LLVM in the middle of its work: this thread gets other machines.
+struct NewMachinesAfterFailure {
+  const int exceptions = std::uncaught_exceptions();
+  ~NewMachinesAfterFailure() {
+    if (std::uncaught_exceptions() > exceptions) machines = nullptr;
+  }
+};
+
 LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
                          const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
+  const NewMachinesAfterFailure after;
   LLVMTargetMachineRef machine =
       machine_for(builder.llvm_names(), code_level(builder, options.level));
   run_passes(module, machine, options, builder);
@@ -260,15 +271,9 @@ Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
 std::string compile_assembly(const IrBuilder& builder, const CompileOptions& options) {
   const Llvm& L = llvm();
   LLVMModuleRef copy = L.CloneModule(builder.module());
-  std::string text;
-  try {
-    LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder, options, LLVMAssemblyFile);
-    text.assign(L.GetBufferStart(buffer), L.GetBufferSize(buffer));
-    L.DisposeMemoryBuffer(buffer);
-  } catch (...) {
-    L.DisposeModule(copy);
-    throw;
-  }
+  LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder, options, LLVMAssemblyFile);
+  const std::string text(L.GetBufferStart(buffer), L.GetBufferSize(buffer));
+  L.DisposeMemoryBuffer(buffer);
   L.DisposeModule(copy);
   return text;
 }

@@ -50,6 +50,8 @@ IrBuilder::IrBuilder(const Target& target, const char* module_name)
 }
 
 IrBuilder::~IrBuilder() {
+  // LLVM may have been left in the middle of something: what is in it is not to be touched.
+  if (std::uncaught_exceptions() > exceptions_) return;
   llvm_.DisposeBuilder(builder_);
   llvm_.DisposeModule(module_);
   llvm_.ContextDispose(context_);

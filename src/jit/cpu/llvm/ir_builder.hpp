@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -356,6 +357,7 @@ class IrBuilder {
   LLVMMetadataRef string_metadata(const std::string& s);
 
   CompilerUse use_;
+  const int exceptions_ = std::uncaught_exceptions();
   const Llvm& llvm_;
   Target target_;
   LlvmTarget names_;

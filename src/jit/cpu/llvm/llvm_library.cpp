@@ -4,9 +4,11 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <new>
 
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
@@ -26,6 +28,28 @@ struct Loaded {
 };
 
 std::string version_text(unsigned major) { return std::to_string(major); }
+
+// What LLVM calls before it would end the process. It is compiled without exceptions, so what it
+// holds is lost to it, and what belongs to the compilation leaks; but the program goes on. On
+// threads of another user of the library all is as usual.
+void give_up(const char* reason) {
+  if (CompilerUse::here())
+    throw Error(ErrorKind::backend, std::string("vt: LLVM gave up: ") + reason);
+  std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
+}
+void out_of_memory(void*, const char* reason, bool) {
+  if (CompilerUse::here()) throw std::bad_alloc();
+  std::fprintf(stderr, "LLVM ERROR: out of memory\n%s\n", reason);
+  std::abort();
+}
+void install_handlers(const Llvm& L, void* handle) {
+  L.InstallFatalErrorHandler(give_up);
+  // LLVM's C interface lacks this one.
+  constexpr const char* name = "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_";
+  using Install = void (*)(void (*)(void*, const char*, bool), void*);
+  if (void* install = ::dlsym(handle, name))
+    reinterpret_cast<Install>(install)(out_of_memory, nullptr);
+}
 
 // RTLD_LOCAL keeps our libLLVM's symbols away from another copy in the process (graphics drivers
 // bring one). No RTLD_DEEPBIND: sanitizers refuse it, and distributions version LLVM's symbols
@@ -63,6 +87,7 @@ std::string fill(const std::string& path, Llvm& table) {
     }
   }
   std::memcpy(&table, pointers, sizeof(table));
+  install_handlers(table, handle);
   return {};
 }
 

@@ -23,6 +23,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
@@ -45,7 +46,7 @@ namespace vt::detail::cpu {
 // The one list of functions: members of `Llvm` and the names to look up are both made from it.
 // clang-format off
 #define VT_LLVM_FUNCTIONS(X)                                                                       \
-  X(GetVersion) X(DisposeMessage) X(ContextCreate) X(ContextDispose)                               \
+  X(GetVersion) X(DisposeMessage) X(InstallFatalErrorHandler) X(ContextCreate) X(ContextDispose)                               \
   X(ContextSetDiagnosticHandler) X(GetDiagInfoDescription) X(GetDiagInfoSeverity)                  \
   X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget) X(SetModuleDataLayout)            \
   X(PrintModuleToString) X(VerifyModule) X(CloneModule) X(WriteBitcodeToMemoryBuffer)              \

@@ -20,6 +20,7 @@
 
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/warnings.hpp"
+#include "../../../trace/base/written_file.hpp"
 #include "../../services/code_label.hpp"
 
 namespace vt::detail::cpu {
@@ -57,11 +58,8 @@ struct PerfMap {
       file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
       if (file < 0) return warn_once("VT_PERF: " + std::string(path) + " cannot be written");
     }
-    while (written < lines.size()) {
-      const ::ssize_t n = ::write(file, lines.data() + written, lines.size() - written);
-      if (n <= 0) return;
-      written += static_cast<std::size_t>(n);
-    }
+    write_all(file, std::string_view(lines).substr(written));
+    written = lines.size();
   }
 };
 

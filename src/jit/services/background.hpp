@@ -13,10 +13,10 @@ namespace vt::detail {
 /// May kernels run unoptimised at first? `VT_TIERS=off` says no; nothing does once the process
 /// ends.
 bool background_open();
-/// Runs `job`, of which nothing is told when it throws, after those given before, on a thread that ends when there are
-/// none left. A fork and the end of the process wait until the job that is running rests; at the
-/// end it and those that have not begun are dropped. So may be a job that is given what it is `of`,
-/// once that has gone.
+/// Runs `job`, of which nothing is told when it throws, after those given before, on a thread that
+/// ends when there are none left. A fork and the end of the process wait until the job that is
+/// running rests; at the end it and those that have not begun are dropped. So may be a job that is
+/// given what it is `of`, once that has gone.
 void in_background(Function<void()> job, std::weak_ptr<const void> of = {});
 /// Between two parts of a job, or of another work with the compiler, that may take long. A job
 /// waits there while there are pauses; when the process ends it does not return, but throws what no

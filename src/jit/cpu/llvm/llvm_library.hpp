@@ -46,7 +46,7 @@ namespace vt::detail::cpu {
 // The one list of functions: members of `Llvm` and the names to look up are both made from it.
 // clang-format off
 #define VT_LLVM_FUNCTIONS(X)                                                                       \
-  X(GetVersion) X(DisposeMessage) X(InstallFatalErrorHandler) X(ContextCreate) X(ContextDispose)                               \
+  X(GetVersion) X(DisposeMessage) X(InstallFatalErrorHandler) X(ContextCreate) X(ContextDispose)   \
   X(ContextSetDiagnosticHandler) X(GetDiagInfoDescription) X(GetDiagInfoSeverity)                  \
   X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget) X(SetModuleDataLayout)            \
   X(PrintModuleToString) X(VerifyModule) X(CloneModule) X(WriteBitcodeToMemoryBuffer)              \

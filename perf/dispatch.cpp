@@ -1,9 +1,16 @@
 // What happens before and around kernels: recording and transforming, calling a small compiled
 // function, first calls, memory.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "../src/trace/base/buffer.hpp"
 #include "support.hpp"
@@ -137,6 +144,59 @@ void memory() {
   })->UseRealTime();
 }
 
+/// Another program that has a processor half of the time: half a millisecond, then a pause as long.
+class Neighbour {
+ public:
+  Neighbour() : pid_(::fork()) {
+    using Clock = std::chrono::steady_clock;
+    for (constexpr auto half = std::chrono::microseconds(500); pid_ == 0;) {
+      for (const auto until = Clock::now() + half; Clock::now() < until;) {
+      }
+      std::this_thread::sleep_for(half);
+    }
+  }
+  ~Neighbour() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+/// A kernel of some 200 us on one thread beside it: the median of 1,000 calls, and how long the
+/// slowest twentieth takes at least.
+void beside_a_neighbour() {
+  for (const int threads : {1, 2})
+    benchmark::RegisterBenchmark(
+        ("neighbour/threads:" + std::to_string(threads)).c_str(),
+        [threads](benchmark::State& state) {
+          const int before = vt::num_threads();
+          vt::set_num_threads(threads);
+          const vt::Tensor x = vt::linspace(0.0, 1.0, 100000).eval();
+          const auto f =
+              vt::jit([](vt::Tensor x) { return vt::sin(x) * vt::exp(-x * x) + vt::tanh(x); });
+          vt::Tensor result = f(x).eval();
+          vt::wait_compiled();
+          const Neighbour neighbour;
+          std::vector<double> times;
+          for (auto _ : state) {
+            const auto begin = std::chrono::steady_clock::now();
+            f.into(result)(x);
+            times.push_back(
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+          }
+          std::sort(times.begin(), times.end());
+          state.counters["median_us"] = times[times.size() / 2] * 1e6;
+          state.counters["p95_us"] = times[times.size() * 95 / 100] * 1e6;
+          vt::set_num_threads(before);
+        })
+        ->Iterations(1000)
+        ->UseRealTime();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -149,6 +209,7 @@ int main(int argc, char** argv) {
   batch_sizes();
   first_calls();
   memory();
+  beside_a_neighbour();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <thread>
 #include <tuple>
@@ -135,6 +136,36 @@ TEST(Threads, WhatARangeThrowsIsTheCallers) {
       EXPECT_EQ(sum, 100);
     }
   }
+  vt::set_num_threads(before);
+}
+
+// Where the other threads have no processor for long, launches go on one thread, but for some that
+// try; and on several again when that is over. (What the other threads lose is played here.)
+TEST(Threads, OneThreadWhereOthersHoldItUp) {
+  using namespace std::chrono_literals;
+  const int before = vt::num_threads();
+  vt::set_num_threads(2);
+  const auto caller = std::this_thread::get_id();
+  // How many of `launches` launches other threads took part in.
+  const auto shared = [&](int launches, std::chrono::microseconds lost) {
+    int count = 0;
+    for (int k = 0; k < launches; ++k) {
+      std::atomic<bool> took_part = false;
+      vt::detail::parallel_ranges(8, 1, [&](std::int64_t begin, std::int64_t end) {
+        const bool other = std::this_thread::get_id() != caller;
+        if (other && !took_part.exchange(true)) std::this_thread::sleep_for(lost);
+        const auto until = std::chrono::steady_clock::now() + (end - begin) * 20us;
+        while (std::chrono::steady_clock::now() < until) {
+        }
+      });
+      count += took_part;
+    }
+    return count;
+  };
+  shared(20, 0us);
+  shared(100, 3000us);  // what was won before is soon lost
+  EXPECT_LT(shared(400, 3000us), 40);
+  for (int rounds = 0; shared(50, 0us) < 10; ++rounds) ASSERT_LT(rounds, 200);
   vt::set_num_threads(before);
 }
 

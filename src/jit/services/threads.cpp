@@ -25,6 +25,7 @@
 #include <eigen3/unsupported/Eigen/CXX11/ThreadPool>
 #endif
 
+#include <vt/detail/function.hpp>
 #include <vt/detail/message.hpp>
 #include <vt/execution.hpp>
 
@@ -69,6 +70,14 @@ void pause() {
 #endif
 }
 
+using Clock = std::chrono::steady_clock;
+
+// Another thread is woken for so much work that is left, or when launches have followed one another
+// for so long, with pauses of at most this.
+constexpr auto worth_waking = std::chrono::microseconds(75),
+               long_succession = std::chrono::microseconds(100),
+               short_pause = std::chrono::microseconds(30);
+
 // Ranges are taken from a shared counter, so that a thread that is late takes fewer.
 struct Work {
   std::atomic<std::int64_t> next{0};
@@ -83,6 +92,11 @@ struct Work {
   Mutex mutex;
   std::atomic<std::int64_t> thrown_at{std::numeric_limits<std::int64_t>::max()};
   std::exception_ptr thrown;
+  // of the caller
+  std::int64_t own_total = 0;
+  Clock::duration own_time{};
+  Clock::time_point begin{}, succession{};
+  const FunctionRef<void()>* wake = nullptr;  ///< called once it is worth it, between two ranges
 
   void failed(std::int64_t begin) {
     const std::lock_guard lock(mutex);
@@ -91,40 +105,68 @@ struct Work {
     thrown_at = begin;
   }
 
-  void take() {
+  /// Takes ranges until there are none; returns how much they are.
+  std::int64_t take(bool of_caller = false) {
     const BusyForAnother busy;
     const bool before = inside;
     inside = true;
-    for (std::int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
-      const std::int64_t end = std::min(begin + step, total);
-      if (begin < thrown_at.load(std::memory_order_relaxed)) {
+    std::int64_t taken = 0;
+    for (std::int64_t first; (first = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
+      if (of_caller && wake && is_worth_waking(taken)) (*std::exchange(wake, nullptr))();
+      const std::int64_t end = std::min(first + step, total);
+      taken += end - first;
+      if (first < thrown_at.load(std::memory_order_relaxed)) {
         const Span span(label);
         try {
-          body(context, begin, end);
+          body(context, first, end);
         } catch (...) {
-          failed(begin);
+          failed(first);
         }
       }
-      if (left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) left.notify_one();
+      if (left.fetch_sub(end - first, std::memory_order_acq_rel) == end - first) left.notify_one();
     }
     inside = before;
+    return taken;
   }
 
-  // `since`: when the launch began.
-  void wait(std::chrono::steady_clock::time_point since) {
-    // The others take ranges until there are none, so they are soon through: waking up takes longer
-    // than that, unless the ranges are long. After half the time that the launch has taken so far
-    // it is better to sleep.
+  /// After so much.
+  bool is_worth_waking(std::int64_t taken) const {
+    const Clock::time_point now = Clock::now();
+    const std::int64_t rest = total - next.load(std::memory_order_relaxed);
+    const auto ratio =
+        static_cast<double>(rest) / static_cast<double>(std::max<std::int64_t>(taken, 1));
+    return now - succession >= long_succession ||
+           (taken > 0 && (now - begin) * ratio >= worth_waking);
+  }
+
+  /// The caller's part: its ranges, then the wait for those of others.
+  void take_and_wait() {
+    begin = Clock::now();
+    own_total = take(true);
+    own_time = Clock::now() - begin;
+    wait();
+  }
+
+  // The others take ranges until there are none, so they are about as soon through as one range
+  // takes. Who is not has lost its processor, and may get this one.
+  void wait() {
     for (int i = 0; i < 100; ++i, pause())
       if (left.load(std::memory_order_acquire) == 0) return;
-    const auto now = std::chrono::steady_clock::now();
-    const auto until = now + (now - since) / 2 + std::chrono::microseconds(10);
+    const std::int64_t own_ranges = std::max<std::int64_t>((own_total + step - 1) / step, 1);
+    const auto until = Clock::now() + own_time / own_ranges + std::chrono::microseconds(10);
     for (int i = 1; left.load(std::memory_order_acquire) != 0; ++i) {
       pause();
-      if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
+      if (i % 32 == 0 && Clock::now() > until) break;
     }
     for (std::int64_t n; (n = left.load(std::memory_order_acquire)) != 0;)
       left.wait(n, std::memory_order_acquire);
+  }
+
+  /// How long one thread would have taken, as far as the caller's ranges tell.
+  Clock::duration alone() const {
+    if (own_total == 0) return {};
+    return std::chrono::duration_cast<Clock::duration>(
+        own_time * (static_cast<double>(total) / static_cast<double>(own_total)));
   }
 };
 
@@ -135,7 +177,14 @@ struct Board {
   std::atomic<int> lookers{0};  ///< threads that will see the next launch
   Mutex mutex;
   std::shared_ptr<Work> newest;
+  std::atomic<Clock::time_point> last_end{}, first_begin{};
 
+  /// When the first of launches in quick succession began, of which one begins now.
+  Clock::time_point succession(Clock::time_point now) {
+    if (now - last_end.load(std::memory_order_relaxed) > short_pause)
+      first_begin.store(now, std::memory_order_relaxed);
+    return first_begin.load(std::memory_order_relaxed);
+  }
   void announce(const std::shared_ptr<Work>& work) {
     {
       std::lock_guard lock(mutex);
@@ -165,6 +214,35 @@ struct Board {
     }
   }
 };
+
+// Whether several threads are worth it. Where another program has a processor for some time, a
+// launch waits for the thread that has lost it, and takes longer than one thread would. What
+// launches win and lose by that is added up; below 0, launches go on one thread until what was lost
+// is a small part of their time.
+class Gains {
+ public:
+  bool positive() const { return balance_.load(std::memory_order_relaxed) >= 0; }
+  /// `woken`: what waking others took is not lost, as those are awake for the next launches.
+  void several(Clock::duration alone, Clock::duration taken, bool woken) {
+    if (alone.count() == 0) return;
+    const Clock::duration gain = alone - taken, allowed = woken ? usual_wake : Clock::duration();
+    add((gain.count() > 0 ? gain : std::min(gain + allowed, Clock::duration())).count());
+  }
+  void one(Clock::duration taken) { add(taken.count() / most_lost); }
+
+ private:
+  static constexpr Clock::rep most = 20'000'000, most_lost = 20;  // nanoseconds; one part of
+  static constexpr Clock::duration usual_wake = std::chrono::microseconds(100);
+  void add(Clock::rep gain) {
+    const Clock::rep now = balance_.load(std::memory_order_relaxed);
+    balance_.store(std::min(now + gain, most), std::memory_order_relaxed);
+  }
+  std::atomic<Clock::rep> balance_{0};
+};
+Gains& gains() {
+  static Gains all;
+  return all;
+}
 
 // How Eigen's pool gets its threads. One that the system refuses is left out: the others, and the
 // caller, take its ranges.
@@ -244,7 +322,7 @@ PoolAndBoard pool_of(int count) {
 int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
 
 bool others_ready() {
-  if (kernel_threads::inside) return false;
+  if (kernel_threads::inside || !kernel_threads::gains().positive()) return false;
   kernel_threads::State& s = kernel_threads::state();
   std::lock_guard lock(s.mutex);
   s.forget_lost();
@@ -252,7 +330,7 @@ bool others_ready() {
 }
 
 void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context,
-                     int ranges) {
+                     int ranges, Wake wake) {
   using namespace kernel_threads;
   grain = std::max<std::int64_t>(grain, 1);
   const std::int64_t grains = (total + grain - 1) / grain;
@@ -261,10 +339,15 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
     if (total > 0) body(context, 0, total);
     return;
   }
-  const auto since = std::chrono::steady_clock::now();
-  const PoolAndBoard threads = pool_of(thread_count());
+  const Clock::time_point since = Clock::now();
   const std::int64_t step =
       std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
+  if (!gains().positive()) {
+    for (std::int64_t begin = 0; begin < total; begin += step)
+      body(context, begin, std::min(begin + step, total));
+    return gains().one(Clock::now() - since);
+  }
+  const PoolAndBoard threads = pool_of(thread_count());
   auto work = std::make_shared<Work>();
   work->total = total;
   work->step = step;
@@ -273,10 +356,22 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   if (timeline_wanted()) work->label = Span::innermost();
   work->left.store(total, std::memory_order_relaxed);
   threads.board->announce(work);
-  for (int i = 1 + threads.board->lookers.load(); i < count; ++i)
-    threads.pool->Schedule([work, board = threads.board] { board->serve(work); });
-  work->take();
-  work->wait(since);
+  bool woken = false;
+  const auto wake_sleepers = [&] {
+    for (int i = 1 + threads.board->lookers.load(); i < count; ++i, woken = true)
+      threads.pool->Schedule([work, board = threads.board] { board->serve(work); });
+  };
+  const FunctionRef<void()> later = wake_sleepers;
+  if (wake == Wake::at_once) {
+    wake_sleepers();
+  } else {
+    work->succession = threads.board->succession(since);
+    work->wake = &later;
+  }
+  work->take_and_wait();
+  const Clock::time_point end = Clock::now();
+  threads.board->last_end.store(end, std::memory_order_relaxed);
+  gains().several(work->alone(), end - since, woken);
   if (work->thrown) std::rethrow_exception(work->thrown);
 }
 

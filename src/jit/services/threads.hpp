@@ -17,9 +17,12 @@ bool others_ready();
 /// not depend on the cuts. Inside another parallel_ranges it runs on the calling thread alone.
 /// Where `body` throws, ranges behind that one may be left out, and what the first of those that
 /// threw has thrown is thrown here, once no thread is at work any more.
+/// `wake`: threads that sleep are woken for it at once; or, where nobody knows how much there is to
+/// do, when the first ranges show that it is worth it.
+enum class Wake { at_once, when_long };
 using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
 void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context,
-                     int ranges = 4);
+                     int ranges = 4, Wake wake = Wake::at_once);
 
 /// How many threads that takes at most.
 inline std::int64_t threads_for(std::int64_t total, std::int64_t grain) {
@@ -29,13 +32,14 @@ inline std::int64_t threads_for(std::int64_t total, std::int64_t grain) {
 }
 
 template <class F>
-void parallel_ranges(std::int64_t total, std::int64_t grain, const F& f, int ranges = 4) {
+void parallel_ranges(std::int64_t total, std::int64_t grain, const F& f, int ranges = 4,
+                     Wake wake = Wake::at_once) {
   parallel_ranges(
       total, grain,
       [](void* context, std::int64_t begin, std::int64_t end) {
         (*static_cast<const F*>(context))(begin, end);
       },
-      const_cast<F*>(&f), ranges);
+      const_cast<F*>(&f), ranges, wake);
 }
 
 }  // namespace vt::detail

@@ -168,9 +168,12 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
     in_registers_(buffers.data(), nullptr, 0, 1);
   } else {
     constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
-    parallel_ranges(lane_count_, grain, [&](std::int64_t begin, std::int64_t end) {
-      if (begin < end) in_registers_(buffers.data(), nullptr, begin, end);
-    });
+    parallel_ranges(
+        lane_count_, grain,
+        [&](std::int64_t begin, std::int64_t end) {
+          if (begin < end) in_registers_(buffers.data(), nullptr, begin, end);
+        },
+        4, Wake::when_long);
   }
   return results;
 }
@@ -194,7 +197,7 @@ void ControlRunner::run_recursions(void* const* buffers) const {
     fail_too_deep(name, why->depth, lane, equation_.where);
   };
   if (lane_count_ < 0) run(0, 1);
-  else parallel_ranges(lane_count_, grain, run);
+  else parallel_ranges(lane_count_, grain, run, 4, Wake::when_long);
 }
 
 std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* buffers) const {

@@ -106,19 +106,31 @@ Tensor zeta_left_of_pole(const Tensor& s) {
   for (std::size_t k = std::size(table) - 1; k-- > 2;) sum = sum * u + table[k];
   return (0.5 + s * sum) / (s - 1.0);
 }
+/// Γ(x) π⁻ˣ.
+Tensor gamma_over_power(const Tensor& x, CallSite where) {
+  namespace ef = element_functions;
+  const FlatFunction f = [](ef::Leaves in) -> ef::Tensors {
+    return {gamma(in[0]) * pow(Operand(std::numbers::pi), -in[0])};
+  };
+  const auto slope = [](std::size_t, ef::Leaves in, const Tensor& value) {
+    return value * (digamma(in[0]) - std::log(std::numbers::pi));
+  };
+  return ef::with_slopes(f, slope, {&x, 1}, where);
+}
 /// ζ(s) for s < −1 by ζ(1 − s): Γ(t) in two factors that are numbers as long as ζ is, and what is
-/// lost of arguments given back, as Γ magnifies it.
-Tensor zeta_reflected(const Tensor& s) {
+/// lost of arguments and of π given back, as Γ and powers magnify it.
+Tensor zeta_reflected(const Tensor& s, CallSite where_called) {
   constexpr double pi = std::numbers::pi, lost_of_pi = 1.2246467991473532e-16;
   const Tensor t = 1.0 - s, next = 0.5 * t + 0.5;
   const Tensor off = (1.0 - t) - s, next_off = 0.5 * t - (next - 0.5);
-  const Tensor change = off * log(t / (2 * pi)) + next_off * log(0.5 * t) - t * (lost_of_pi / pi);
+  const Tensor change =
+      off * log(t / (2 * pi)) + next_off * log(t / (2 * pi)) - (t + 0.5) * (lost_of_pi / pi);
   // sin(π s/2) of what s differs from a multiple of 4 by, or of 4 and 2.
   const Tensor turn = s - 4.0 * round(0.25 * s);
   const Tensor sine = sin(0.5 * pi * where(greater(abs(turn), 1.0), 2.0 * sign(turn) - turn, turn));
-  const Tensor power = pow(Operand(pi), -0.5 * t);
-  const Tensor value = sine * (gamma(0.5 * t) * power) * (gamma(next) * power) *
-                       (zeta(t, 1.0) * std::numbers::inv_sqrtpi) * (1.0 + stop_gradient(change));
+  const Tensor value = sine * gamma_over_power(0.5 * t, where_called) *
+                       gamma_over_power(next, where_called) *
+                       (zeta(t, 1.0) * (1.0 + stop_gradient(change)));
   // Where the factors are no numbers any more the zeros of the sine still are zeros.
   return where(logical_and(equal(sine, 0.0), greater(t, 300.0)), 0.0, value);
 }
@@ -153,12 +165,13 @@ Tensor zeta(Operand s, Operand q) {
   return ew::binary(detail::Op::zeta, "zeta", ew::Takes::floats, s, q);
 }
 Tensor zeta(Operand s) {
+  const CallSite user = detail::user_line(s.where);
   const Composed f("zeta", s);
   const Tensor& x = s.tensor;
   const Tensor right = logical_not(less(x, 1.0)), left = less(x, -1.0),
                between = logical_not(logical_or(left, right));
   return f(where(right, zeta(where(right, x, 2.0), 1.0),
-                 where(left, parts::zeta_reflected(where(left, x, -3.0)),
+                 where(left, parts::zeta_reflected(where(left, x, -3.0), user),
                        parts::zeta_left_of_pole(where(between, x, 0.0)))));
 }
 

@@ -81,14 +81,14 @@ inline CompleteFactors complete_factors(const Tensor& a, double tolerance, CallS
 
 /// x as its leading `bits` bits below 4 `power`, which is more than |x|, and the rest.
 struct Apart {
-  Tensor whole, head, rest;
+  Tensor head, rest;
 };
 inline Apart apart(const Tensor& x, const Tensor& power, int bits) {
   // Of numbers of this size the last bit is the last one that is wanted.
   const Tensor above = power * std::ldexp(6.0, 52 - bits);
   const auto head = [&](const Tensor& t) { return (t + above) - above; };
   const Tensor h = is_complex(x.dtype()) ? complex(head(real(x)), head(imag(x))) : head(x);
-  return {x, h, x - h};
+  return {h, x - h};
 }
 /// b − r − a x and −aᴴ r for a of columns near 1, with more digits than their dtype has. In f64 the
 /// products of leading bits are exact, in whatever order they are summed (Ozaki, Ogita, Oishi and

@@ -144,12 +144,19 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 struct LstsqResult {
   Tensor x;          ///< [..., n] or [..., n, k]: the shortest for which |a x − b| is least
   Tensor residuals;  ///< |b − a x|²: [...] or [..., k], one for each right side
-  Tensor rank;       ///< i32 [...]
-  Tensor s;          ///< singular values of a, [..., min(m, n)]
+  Tensor rank;       ///< i32 [...]: how many columns count as independent
+  Tensor s;          ///< singular values of a, [..., min(m, n)]; computed only if they are read
 };
-/// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the
-/// largest count as 0; by default rcond is the machine's epsilon times max(m, n).
-/// Source: NumPy `linalg.lstsq`.
+/// Least squares for a [..., m, n] and b [m] or [..., m, k], by QR with exchanged columns. The rank
+/// is how many diagonal elements of r, which fall, are above rcond times the first; by default
+/// rcond is the machine's epsilon times max(m, n), and 0 keeps all columns that it can. What is
+/// below counts as 0, and x is the shortest solution of the rest. Where columns fall off without a
+/// gap this is not the solution without small singular values, which is matmul(pinv(a, rtol), b).
+/// If all columns count, x is refined once with residuals of more digits than the dtype has: then
+/// nearly all digits are right that a and b determine, and sizes of columns do not matter.
+/// Derivatives, of any rank, are those at a constant rank (Golub and Pereyra 1973).
+/// Source: NumPy `linalg.lstsq` for the results, LAPACK `gelsy` for the rank (Businger and Golub
+/// 1965), Björck 1967 for the refinement.
 LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond = std::nullopt);
 /// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by
 /// default).

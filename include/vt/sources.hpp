@@ -291,6 +291,7 @@
 #include "../../src/trace/ops/host_values.cpp"
 #include "../../src/trace/ops/image.cpp"
 #include "../../src/trace/ops/index.cpp"
+#include "../../src/trace/ops/linalg/least_squares.cpp"
 #include "../../src/trace/ops/linalg/linalg.cpp"
 #include "../../src/trace/ops/linalg/matrix.cpp"
 #include "../../src/trace/ops/linalg/numbers.cpp"

@@ -29,20 +29,27 @@ Tensor poch(Operand a, Operand m);
 /// for negative integers n. Within 24 units in the last place for real n and k, of any sign and k >
 /// n too, unless n − k + 1 is rounded onto a pole.
 Tensor binom(Operand n, Operand k);
-/// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0; q = 1: Riemann's. NaN for s < 1, ∞ at its poles;
+/// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0. NaN for s < 1, as in SciPy and JAX, ∞ at its poles;
 /// where q < 0 is not an integer, s must be one.
 /// Source: Euler and Maclaurin's summation.
-Tensor zeta(Operand s, Operand q = 1.0);
+Tensor zeta(Operand s, Operand q);
+/// Riemann's ζ(s) for all real s: ζ(s, 1) from its pole at 1 on, where it is ∞; below by a
+/// polynomial and by reflection. Its zeros at −2, −4, … are exact, as ζ(0) = −½ is; NaN at −∞.
+/// Within 24 units in the last place.
+/// Source: SciPy `special.zeta` with one argument.
+Tensor zeta(Operand s);
 
 /// Γ(a) Γ(b) / Γ(a + b); NaN at negative integers. Within 24 units in the last place; betaln within
 /// as many of the larger of the result and the logarithm of 1 + |a| + |b|.
 Tensor beta(Operand a, Operand b);
 Tensor betaln(Operand a, Operand b);  ///< log |beta(a, b)|
 /// The regularised incomplete gamma functions P(a, x) = γ(a, x)/Γ(a) and Q = 1 − P. NaN for a < 0
-/// or x < 0. Within 24 units in the last place for a up to 10000, in the tails too; so is betainc
-/// for a and b from 0.25 to 2000 (smaller ones lose digits near the end beside them: 1.8e-10 at the
-/// worst seen).
-/// Source: the series, the continued fraction and the small-argument forms of DLMF 8.7, 8.9, 8.19.
+/// or x < 0. Within 24 units in the last place for every a, in the tails too; so is betainc for a
+/// and b from 0.25 to 2000 (smaller ones lose digits near the end beside them: 1.8e-10 at the worst
+/// seen).
+/// Source: the series, the continued fraction and the small-argument forms of DLMF 8.7, 8.9, 8.19;
+/// from a = 2500 on Temme's uniform expansion (1979; DLMF 8.12), which takes no longer for larger
+/// a.
 Tensor igamma(Operand a, Operand x);
 Tensor igammac(Operand a, Operand x);
 /// The derivative by `a` of a sample x of the gamma distribution: −(∂P/∂a)/(∂P/∂x). Source:

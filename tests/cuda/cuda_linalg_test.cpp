@@ -136,6 +136,27 @@ TEST(CudaLinalg, SingularValuesAndVectors) {
   }
 }
 
+// The rank is full, short, and short in a wide matrix; columns are exchanged.
+TEST(CudaLinalg, LeastSquares) {
+  for (const auto& [m, n, rank, way] : {std::tuple{4, 2, 2, "a thread"},
+                                        {4, 4, 2, "a thread"},
+                                        {2, 4, 2, "a thread"},
+                                        {20, 9, 9, "a warp"},
+                                        {9, 20, 4, "a warp"},
+                                        {36, 12, 5, "a block"}}) {
+    const Shuffled order(m + n);
+    const std::string what = std::to_string(m) + " x " + std::to_string(n);
+    for (const vt::DType d : {vt::f32, vt::f64}) {
+      const Tensor a = vt::matmul(general({3, m, rank}, 1, d), general({3, rank, n}, 2, d)).eval();
+      const auto fit = [](const Tensors& a) {
+        const la::LstsqResult fit = la::lstsq(a[0], a[1], a[0].dtype() == vt::f64 ? 1e-12 : 1e-4);
+        return Tensors{fit.x, fit.rank, fit.residuals};
+      };
+      expect_same(fit, {a, general({3, m, 2}, 3, d)}, way, d == vt::f64 ? 1e-10 : 1e-2, what);
+    }
+  }
+}
+
 TEST(CudaLinalg, SingularMatrices) {
   // Of rank 2: the other vectors are orthonormal all the same.
   const Tensor x = vt::matmul(general({2, 9, 2}, 1), general({2, 2, 6}, 2)).eval();

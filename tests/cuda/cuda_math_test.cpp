@@ -101,6 +101,8 @@ TEST(CudaMath, FamiliesOfFunctions) {
       [](std::span<const Tensor> v) {
         return Tensors{vt::igamma(v[0], v[1]),
                        vt::igammac(v[0], v[1]),
+                       vt::igamma(1e6 * v[0], 1e6 * v[0] + 1e4 * (v[2] - 0.5)),
+                       vt::zeta(-v[0]),
                        vt::betainc(v[0], v[1], v[2]),
                        vt::polygamma(2.0, v[0]),
                        vt::expn(3.0, v[1]),

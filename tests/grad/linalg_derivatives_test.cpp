@@ -85,6 +85,20 @@ std::vector<Row> rows() {
       {"lstsq", [=](Tensor x) { return la::lstsq(x, right(x, x.dim(0))).x; }, any},
       {"lstsq's residuals", [=](Tensor x) { return la::lstsq(x, right(x, x.dim(0))).residuals; },
        any},
+      {"lstsq of a smaller rank",
+       [=](Tensor x) {
+         const Tensor a = vt::matmul(x, vt::matrix_transpose(x[vt::slice(0, 2)]));
+         return la::lstsq(a, vt::matmul(x, right(x, x.dim(1)))).x;
+       },
+       any},
+      {"lstsq of a smaller rank, wide",
+       [=](Tensor x) {
+         const Tensor a =
+             vt::matmul(vt::slice_in_dim(x[vt::slice(0, 3)], 0, 2, 1, -1), x[vt::slice(0, 2)]);
+         return la::lstsq(a, right(x, 3)).x;
+       },
+       any},
+      {"lstsq's right side", [=](Tensor x) { return la::lstsq(right(x, x.dim(0)), x).x; }, any},
       {"pinv", [](Tensor x) { return la::pinv(x); }, any},
       {"pinv of a smaller rank",
        [](Tensor x) { return la::pinv(vt::matmul(x, vt::matrix_transpose(x[vt::slice(0, 2)]))); },

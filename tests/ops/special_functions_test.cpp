@@ -289,8 +289,13 @@ const std::vector<Row>& rows() {
        {{{1, 1}, {0, 5}}, {{2, 2}, {0, 5}}, {{3, 3}, {1, 600}}, {{7, 7}, {0, 30}}},
        16},
       {"spence", of(vt::spence), mpfr(spence), {{{0, 3}}, {{0, 100}}, {{1e-300, 1e300, true}}}},
+      {"riemann_zeta",
+       [](const std::vector<Tensor>& x) { return vt::zeta(x[0]); },
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_zeta(r, x, MPFR_RNDN); }),
+       {{{-1, 1}}, {{-20, -1}}, {{-260, -20}}, {{1, 60}}},
+       16},
       {"zeta",
-       of(vt::zeta),
+       [](const std::vector<Tensor>& x) { return vt::zeta(x[0], x[1]); },
        two([](Wide s, Wide) { return bm::zeta(s, quiet); }),
        {{{1.001, 60}, {1, 1}}}},
       {"polygamma",
@@ -349,9 +354,8 @@ const std::vector<Row>& rows() {
        16},
       {"binom",
        of(vt::binom),
-       [](const std::vector<double>& x) {
-         return gamma_quotient({x[0], 1.0}, {{x[1], 1.0}, {x[0], -x[1], 1.0}});
-       },
+       [](const std::vector<double>&
+              x) { return gamma_quotient({x[0], 1.0}, {{x[1], 1.0}, {x[0], -x[1], 1.0}}); },
        {{{10, 30}, {0, 10}}, {{100, 900}, {0, 90}}},
        24},
       {"sine_integral",
@@ -473,6 +477,9 @@ TEST(SpecialValues, OfOneOperand) {
        {{0, inf}, {2, -inf}, {1, 0}, {-0.1, nan}, {2.1, nan}, {nan, nan}}},
       {"ndtr", vt::ndtr, {{0, 0.5}, {inf, 1}, {-inf, 0}, {-1e9, 0}, {nan, nan}}},
       {"log_ndtr", vt::log_ndtr, {{-inf, -inf}, {-1e200, -inf}, {nan, nan}}},
+      {"zeta",
+       vt::zeta,
+       {{0, -0.5}, {1, inf}, {-2, 0}, {-1000, 0}, {-1e300, 0}, {-inf, nan}, {inf, 1}, {nan, nan}}},
       {"ndtri", vt::ndtri, {{0, -inf}, {1, inf}, {-0.1, nan}, {1.1, nan}}},
       {"dawsn", vt::dawsn, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
       {"i0", sp::i0, {{0, 1}, {inf, inf}, {-inf, inf}, {800, inf}, {nan, nan}}},
@@ -544,6 +551,11 @@ TEST(SpecialValues, OfTwoAndThreeOperands) {
       {"igamma", vt::igamma, 2, 0, 0},
       {"igamma", vt::igamma, 2, inf, 1},
       {"igamma", vt::igamma, inf, 2, 0},
+      {"igamma", vt::igamma, 1e300, 1e300, 0.5},
+      {"igamma", vt::igamma, 1e308, 1e308, 0.5},
+      {"igamma", vt::igamma, 1e308, 1.1e308, 1},
+      {"igamma", vt::igamma, 1e30, 2, 0},
+      {"igammac", vt::igammac, 1e20, 0.9999e20, 1},
       {"igamma", vt::igamma, -1, 2, nan},
       {"igamma", vt::igamma, 2, -1, nan},
       {"igamma", vt::igamma, 0, 0, nan},
@@ -745,7 +757,12 @@ TEST(SpecialDerivatives, AgainstDifferences) {
       "expn", [](const std::vector<Tensor>& x) { return vt::expn(3.0, x[0]); }, {positive}, 1e-7);
   for (const auto& [name, f] : of_two)
     check_derivatives(name, of(f), {positive, points(0.5, 5, 4)}, 1e-7);
-  check_derivatives("zeta", of(vt::zeta), {positive + 1.0, points(0.5, 5, 4)}, 1e-7);
+  check_derivatives(
+      "zeta", [](const std::vector<Tensor>& x) { return vt::zeta(x[0], x[1]); },
+      {positive + 1.0, points(0.5, 5, 4)}, 1e-7);
+  check_derivatives(
+      "zeta of one operand", [](const std::vector<Tensor>& x) { return vt::zeta(x[0]); },
+      {points(-6, 0.8, 9)}, 1e-7);
   check_derivatives(
       "betainc", [](const std::vector<Tensor>& x) { return vt::betainc(x[0], x[1], x[2]); },
       {positive, points(0.5, 5, 4), part}, 1e-7);

@@ -49,10 +49,17 @@ const std::map<std::string, Function>& functions() {
       {"beta", [](const Tensors& x) { return vt::beta(x[0], x[1]); }},
       {"igamma", [](const Tensors& x) { return vt::igamma(x[0], x[1]); }},
       {"igammac", [](const Tensors& x) { return vt::igammac(x[0], x[1]); }},
+      {"igamma_large", [](const Tensors& x) { return vt::igamma(x[0], x[1]); }},
+      {"igammac_large", [](const Tensors& x) { return vt::igammac(x[0], x[1]); }},
       {"betainc", [](const Tensors& x) { return vt::betainc(x[0], x[1], x[2]); }},
       {"kl_div", [](const Tensors& x) { return vt::kl_div(x[0], x[1]); }},
       {"logit", [](const Tensors& x) { return vt::logit(x[0]); }},
       {"zeta", [](const Tensors& x) { return vt::zeta(x[0], x[1]); }},
+      {"riemann_zeta", [](const Tensors& x) { return vt::zeta(x[0]); }},
+      {"riemann_zeta_slope",
+       [](const Tensors& x) {
+         return slope([](const Tensors& t) { return vt::zeta(t[0]); }, x, 0);
+       }},
       {"polygamma", [](const Tensors& x) { return vt::polygamma(x[0], x[1]); }},
       {"gelu", [](const Tensors& x) { return vt::gelu(x[0]); }},
       {"gelu_slope",
@@ -82,6 +89,10 @@ const std::map<std::string, Function>& functions() {
       {"binom_slope",
        [](const Tensors& x) {
          return slope([](const Tensors& t) { return vt::binom(t[0], t[1]); }, x, 0);
+       }},
+      {"igamma_slope_of_a",
+       [](const Tensors& x) {
+         return slope([](const Tensors& t) { return vt::igamma(t[0], t[1]); }, x, 0);
        }},
       {"igamma_slope",
        [](const Tensors& x) {
@@ -160,7 +171,9 @@ INSTANTIATE_TEST_SUITE_P(Each, Tails,
                          testing::Values("gamma", "binom", "poch", "beta", "igamma", "igammac",
                                          "betainc", "kl_div", "logit", "zeta", "polygamma", "gelu",
                                          "gelu_slope", "ndtr_slope", "erfc_slope", "ndtri_slope",
-                                         "beta_slope", "poch_slope", "binom_slope", "igamma_slope"),
+                                         "beta_slope", "poch_slope", "binom_slope", "igamma_slope",
+                                         "igamma_large", "igammac_large", "igamma_slope_of_a",
+                                         "riemann_zeta", "riemann_zeta_slope"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(TailsValues, AtTheEnds) {

@@ -550,6 +550,8 @@ inline const std::map<Op, Cases>& table() {
     t[Op::lu] = all_matrices();
     t[Op::solve] = systems();
     t[Op::qr] = all_matrices(make_params(DecompositionParams{}));
+    for (const Case& c : all_matrices(make_params(DecompositionParams{.pivoted = true})))
+      t[Op::qr].push_back(c);
     t[Op::eigh] = square_matrices(make_params(DecompositionParams{}));
     for (const Case& c : square_matrices(make_params(DecompositionParams{false, false})))
       t[Op::eigh].push_back(c);

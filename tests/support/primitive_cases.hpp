@@ -225,6 +225,7 @@ inline void add_linalg(std::vector<PrimitiveCase>& cases) {
     add(Op::cholesky, {}, {square(vt::c128, s)});
     add(Op::eigh, make_params(DecompositionParams{}), {square(vt::c128, s)});
     for (Op op : {Op::qr, Op::svd}) add(op, make_params(DecompositionParams{}), {{vt::c128, s}});
+    add(Op::qr, make_params(DecompositionParams{.pivoted = true}), {{vt::c128, s}});
     add(Op::lu, {}, {{vt::c128, s}});
     add(Op::triangular_solve, make_params(TriangularParams{}),
         {square(vt::c128, s), {vt::c128, s}});
@@ -243,7 +244,8 @@ inline void add_linalg(std::vector<PrimitiveCase>& cases) {
   for (const Shape& s : {Shape{3, 3}, Shape{4, 2}, Shape{2, 2, 3}, Shape{0, 2}, Shape{2, 0}}) {
     add(Op::lu, {}, {{vt::f64, s}});
     for (bool full : {false, true}) {
-      add(Op::qr, make_params(DecompositionParams{full, true}), {{vt::f64, s}});
+      for (bool pivoted : {false, true})
+        add(Op::qr, make_params(DecompositionParams{full, true, pivoted}), {{vt::f64, s}});
       add(Op::svd, make_params(DecompositionParams{full, true}), {{vt::f64, s}});
     }
   }

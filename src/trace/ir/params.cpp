@@ -137,7 +137,7 @@ struct Hasher {
   void add(const FftParams& p) { all(p.kind, p.lengths, p.parts); }
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
   void add(const SolveParams& p) { all(p.transposed); }
-  void add(const DecompositionParams& p) { all(p.full, p.vectors); }
+  void add(const DecompositionParams& p) { all(p.full, p.vectors, p.pivoted); }
   void add(const PartsParams& p) {
     mix(hash_of(p.own));
     all(p.operands);

@@ -240,9 +240,10 @@ struct SolveParams {
   bool operator==(const SolveParams&) const = default;
 };
 /// qr, eigh, svd, eig. `full`: square orthogonal factors even where a is not square. `vectors`: not
-/// only the eigenvalues or singular values.
+/// only the eigenvalues or singular values. `pivoted`, of qr: column j of q r is column order[j] of
+/// a, where `order` is a third result, i32[n]; the diagonal of r does not grow.
 struct DecompositionParams {
-  bool full = false, vectors = true;
+  bool full = false, vectors = true, pivoted = false;
   bool operator==(const DecompositionParams&) const = default;
 };
 

@@ -178,7 +178,8 @@ struct ParamsText {
   }
   std::string operator()(const SolveParams& p) const { return p.transposed ? "transposed" : ""; }
   std::string operator()(const DecompositionParams& p) const {
-    return std::string(p.full ? "full" : "reduced") + (p.vectors ? "" : ", values only");
+    return std::string(p.full ? "full" : "reduced") + (p.vectors ? "" : ", values only") +
+           (p.pivoted ? ", pivoted" : "");
   }
   std::string operator()(const DotParams& p) const {
     std::string text = formatted("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());

@@ -97,6 +97,7 @@ Avals qr(const Call& c) {
   const std::int64_t m = last(c, 0, 2), n = last(c, 0, 1), k = p.full ? m : std::min(m, n);
   Avals avals = result(c.operand(0).dtype, with(rows, {m, k}));
   avals.emplace_back(c.operand(0).dtype, with(rows, {k, n}));
+  if (p.pivoted) avals.emplace_back(DType::i32, with(rows, {n}));
   return avals;
 }
 

@@ -442,6 +442,77 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   product_of_reflections(vectors.data(), factors.data(), steps, m, q, k, 0);
 }
 
+/// |x| of n numbers, in f64: of small f32 the squares vanish.
+template <class T>
+double length(const T* x, Index n) {
+  double sum = 0;
+  for (Index i = 0; i < n; ++i) sum += square(x[i]);
+  return std::sqrt(sum);
+}
+/// The same with columns exchanged (Businger and Golub 1965): column j of q r is column order[j] of
+/// a. The next column is the first of those that are longest below the rows that are done; lengths
+/// are computed again where what is taken off them leaves few digits (Drmač and Bujanović 2008).
+template <class T>
+void qr_pivoted(T* a, Index m, Index n, Index k, T* q, T* r, std::int32_t* order) {
+  std::iota(order, order + n, 0);
+  const double factor = scale_of(a, m * n);
+  if (factor == 0) {
+    std::fill_n(q, m * k, T(nan)), std::fill_n(r, k * n, T(nan));
+    return;
+  }
+  scale(a, factor, m * n);
+  const Index steps = std::min(m, n);
+  RecycledVec<T> vectors = zeros<T>(n * m), factors = zeros<T>(steps), y = zeros<T>(n),
+                 bar = zeros<T>(std::is_same_v<T, Complex> ? m : 0);
+  transpose(a, m, n, vectors.data());
+  const auto column = [&](Index j) { return vectors.data() + j * m; };
+  RecycledVec<double> lengths = zeros<double>(n), known;
+  for (Index j = 0; j < n; ++j) lengths[static_cast<std::size_t>(j)] = length(column(j), m);
+  known = lengths;  // as computed last
+  std::fill_n(r, k * n, T(0));
+  for (Index j = 0; j < steps; ++j) {
+    const auto longest = std::max_element(lengths.data() + j, lengths.data() + n);
+    if (const Index p = longest - lengths.data(); p != j) {
+      std::swap_ranges(column(j), column(j) + m, column(p));
+      std::swap(order[j], order[p]);
+      lengths[static_cast<std::size_t>(p)] = lengths[static_cast<std::size_t>(j)];
+      known[static_cast<std::size_t>(p)] = known[static_cast<std::size_t>(j)];
+    }
+    T* v = column(j) + j;
+    const Index rows = m - j, others = n - j - 1;
+    const Reflection<T> h = reflect(v, rows);
+    r[j * n + j] = T(h.beta);
+    factors[static_cast<std::size_t>(j)] = h.factor;
+    const T* left = v;
+    if constexpr (std::is_same_v<T, Complex>) {
+      std::transform(v, v + rows, bar.data(), [](T x) { return conj(x); });
+      left = bar.data();
+    }
+    if (others > 0) {
+      row_dots(v + m, m, others, left, rows, y.data());
+      for (Index i = 0; i < others; ++i)
+        y[static_cast<std::size_t>(i)] = -(conj(h.factor) * y[static_cast<std::size_t>(i)]);
+      add_to_rows(v + m, m, others, y.data(), 1, v, rows);
+    }
+    for (Index c = j + 1; c < n; ++c) {
+      double &now = lengths[static_cast<std::size_t>(c)],
+             &before = known[static_cast<std::size_t>(c)];
+      if (now == 0) continue;
+      const double off = size(column(c)[j]) / now, left_over = std::max(0.0, 1 - off * off);
+      if (left_over * square(now / before) <= std::sqrt(epsilon<T>))
+        now = before = length(column(c) + j + 1, rows - 1);
+      else now *= std::sqrt(left_over);
+    }
+  }
+  for (Index c = 0; c < n; ++c)
+    for (Index i = 0; i < std::min(c, steps); ++i) {
+      r[i * n + c] = column(c)[i];
+      column(c)[i] = T(0);
+    }
+  scale(r, 1 / factor, k * n);
+  product_of_reflections(vectors.data(), factors.data(), steps, m, q, k, 0);
+}
+
 /// b ← x with T x = b, T having `below`[i] at (i, i − 1), `d`[i] at (i, i) and
 /// `above`[i] at (i, i + 1). Elimination with exchanges of neighbouring rows.
 template <class T>

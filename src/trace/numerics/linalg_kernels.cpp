@@ -74,7 +74,7 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
   Work<T> w(s.dtype, operands, results);
   const Index m = s.m, n = s.n, k = std::min(m, n), size = m * n, b_size = n * s.columns;
   Vec<std::int32_t> pivots(static_cast<std::size_t>(k) + 1),
-      permutation(static_cast<std::size_t>(m) + 1);
+      permutation(static_cast<std::size_t>(m) + 1), order(static_cast<std::size_t>(n) + 1);
   for (Index at = begin; at < end; ++at) {
     switch (s.op) {
       case Op::cholesky: {
@@ -125,7 +125,11 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
       case Op::qr: {
         const Index between = s.full ? m : k;
         T *q = w.result(0, at, m * between), *r = w.result(1, at, between * n);
-        qr(w.copy(0, at, size), m, n, between, q, r);
+        T* a = w.copy(0, at, size);
+        if (s.pivoted) qr_pivoted(a, m, n, between, q, r, order.data());
+        else qr(a, m, n, between, q, r);
+        if (s.pivoted && results[2])
+          std::copy_n(order.data(), n, static_cast<std::int32_t*>(results[2]) + at * n);
         w.put(0, at, q, m * between);
         w.put(1, at, r, between * n);
         break;
@@ -216,7 +220,8 @@ std::size_t LinalgSpec::scratch_bytes() const {
     case Op::triangular_solve: add(1, copied), add(1, right); break;
     case Op::solve: add(1, factored ? copied : size), add(3, right); break;
     case Op::qr:
-      add(1, size), add(1, left), add(1, below), add(1, least * most), add(2, panel * most);
+      add(pivoted ? 2 : 1, size), add(1, left), add(1, below), add(1, least * most),
+          add(2, panel * most);
       break;
     case Op::eigh: add(vectors ? 5 : 2, size), add(1, 16 * most); break;
     case Op::svd:
@@ -255,7 +260,7 @@ LinalgSpec linalg_spec(const GraphBody& g, const Equation& e) {
   if (e.op == Op::solve) s.transposed = params->as<SolveParams>().transposed;
   if (e.op == Op::qr || e.op == Op::eigh || e.op == Op::svd || e.op == Op::eig) {
     const auto& p = params->as<DecompositionParams>();
-    s.full = p.full, s.vectors = p.vectors;
+    s.full = p.full, s.vectors = p.vectors, s.pivoted = p.pivoted;
   }
   return s;
 }

@@ -12,7 +12,8 @@ namespace vt::detail {
 struct LinalgSpec {
   Op op = Op::cholesky;
   DType dtype = DType::f64;
-  bool lower = true, transposed = false, unit_diagonal = false, full = false, vectors = true;
+  bool lower = true, transposed = false, unit_diagonal = false, full = false, vectors = true,
+       pivoted = false;
   bool factored = false;            ///< solve: operands are (a, lu, permutation, b)
   std::int64_t batch = 0;           ///< matrices
   std::int64_t m = 0, n = 0;        ///< of the first operand (tridiagonal: n)

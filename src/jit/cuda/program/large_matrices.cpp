@@ -157,7 +157,10 @@ class Steps {
       case Op::lu: lu(); break;
       case Op::solve: s_.factored ? solve_factored() : solve(); break;
       case Op::triangular_solve: triangular_solve(); break;
-      case Op::qr: qr(); break;
+      case Op::qr:
+        if (s_.pivoted) reason_ = "it has no such routine";
+        else qr();
+        break;
       case Op::eigh: eigh(); break;
       case Op::svd: svd(); break;
       default: reason_ = "it has no such routine"; break;

@@ -100,8 +100,15 @@ constexpr std::string_view run_solve_transposed = R"cuda(
       VT_STORE(out0, matrix * (n * columns) + i / k * columns + first + i % k, x);
   }
 )cuda";
+constexpr std::string_view factorize_by_columns = R"cuda(
+  for (int i = member; i < n; i += group) order[i] = i;
+  vt_group();
+  vt_qr<m, n, ld>(a, tau, beta, member, scale == 0 ? (i32*)0 : order);
+  if (out2)
+    for (int i = member; i < n; i += group) VT_STORE(out2, matrix * n + i, order[i]);
+)cuda";
 constexpr std::string_view run_qr = R"cuda(
-  vt_qr<m, n, ld>(a, tau, beta, member);
+  if (!pivoted) vt_qr<m, n, ld>(a, tau, beta, member);
   vt_reflections<m, ld, least, left, lq>(a, tau, q, member);
   if (out0)
     for (int i = member; i < m * left; i += group)
@@ -288,6 +295,7 @@ class MatrixWriter {
     if (s_.op == Op::lu || s_.op == Op::solve) places_array("permutation", m);
     if (s_.op == Op::qr || s_.op == Op::svd) array("tau", wide), array("beta", wide);
     if (s_.op == Op::qr) array("q", m * lq);
+    if (s_.pivoted) places_array("order", n);
     if (s_.op == Op::eigh) array("v", s_.vectors ? n * ld : 0), array("cs", n + 1);
     if (s_.op == Op::svd) {
       array("q", s_.vectors && rows > wide ? rows * lq : 0);
@@ -321,8 +329,9 @@ class MatrixWriter {
         "enum {{ group = {}, m = {}, n = {}, least = {}, rows = {}, wide = {}, ld = {}, left = {}, "
         "lq = {}, k = {}, columns = {} }};\n",
         thread_group, m, n, least, rows, wide, ld, left, lq, k, s_.columns);
-    t += formatted("enum {{ vectors = {} }};\ntypedef {} num;\ntypedef {} memory;\n",
-                   s_.vectors ? 1 : 0, register_type(number), register_type(s_.dtype));
+    t += formatted("enum {{ vectors = {}, pivoted = {} }};\ntypedef {} num;\ntypedef {} memory;\n",
+                   s_.vectors ? 1 : 0, s_.pivoted ? 1 : 0, register_type(number),
+                   register_type(s_.dtype));
     t += matrix_basics;
     for (const std::string_view* part : parts_) t += *part;
     t += formatted("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", r.threads,
@@ -382,7 +391,10 @@ class MatrixWriter {
         if (!s_.factored) need({&matrix_lu}), run({&factorize});
         if (s_.transposed) return run({&load_b, &run_solve_transposed});
         return run({&run_solve, &store_b});
-      case Op::qr: return need({&matrix_qr}), run({&load_a, &scale_a, &run_qr});
+      case Op::qr:
+        need({&matrix_qr}), run({&load_a, &scale_a});
+        if (s_.pivoted) run({&factorize_by_columns});
+        return run({&run_qr});
       case Op::eigh:
         return need({&matrix_rotations, &matrix_eigh}), run({&load_symmetric, &scale_a, &run_eigh});
       case Op::svd:
@@ -399,9 +411,10 @@ class MatrixWriter {
       text +=
           formatted("{}const {}* in{}", i ? ", " : "", s_.factored && i == 2 ? "i32" : "memory", i);
     const bool two = s_.op == Op::qr || (s_.op == Op::eigh && s_.vectors),
-               three = s_.op == Op::lu || (s_.op == Op::svd && s_.vectors);
+               three = s_.op == Op::lu || (s_.op == Op::svd && s_.vectors) || s_.pivoted;
     for (int i = 0; i < (three ? 3 : two ? 2 : 1); ++i)
-      text += formatted(", {}* out{}", s_.op == Op::lu && i ? "i32" : "memory", i);
+      text += formatted(", {}* out{}",
+                        (s_.op == Op::lu && i) || (s_.pivoted && i == 2) ? "i32" : "memory", i);
     return text;
   }
 

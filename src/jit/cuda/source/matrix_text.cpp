@@ -127,10 +127,35 @@ VT_FN void vt_triangle(const num* a, num* b, int member) {
 )cuda";
 
 // Householder's: vectors below the diagonal of a, their first element 1; r's diagonal is `beta`,
-// opposite in sign to what was above it.
+// opposite in sign to what was above it. With `order`, columns and it are exchanged: the next
+// column is the first of the longest.
 const std::string_view matrix_qr = R"cuda(
-template <int m, int n, int ld> VT_FN void vt_qr(num* a, num* tau, num* beta, int member) {
+template <int m, int n, int ld>
+VT_FN void vt_qr(num* a, num* tau, num* beta, int member, i32* order = 0) {
   for (int j = 0; j < (m < n ? m : n); ++j) {
+    if (order) {
+      vt_best<num, i32> best = {0, -1};
+      for (int c = j + member; c < n; c += group) {
+        num square = 0;
+        for (int i = j; i < m; ++i) square = vt_plus(square, a[i * ld + c], a[i * ld + c]);
+        if (vt_wins<true>(square, c, best.x, best.at)) { best.x = square; best.at = c; }
+      }
+      const int p = vt_reduce_best<group, true>(best).at;
+      vt_group();
+      if (p != j) {
+        for (int i = member; i < m; i += group) {
+          const num x = a[i * ld + j];
+          a[i * ld + j] = a[i * ld + p];
+          a[i * ld + p] = x;
+        }
+        if (member == 0) {
+          const i32 x = order[j];
+          order[j] = order[p];
+          order[p] = x;
+        }
+      }
+      vt_group();
+    }
     num below = 0;
     for (int i = j + 1 + member; i < m; i += group)
       below = vt_plus(below, a[i * ld + j], a[i * ld + j]);

@@ -108,6 +108,22 @@ Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& rig
   return reshaped(x, shape, where);
 }
 
+Tensor exponents(const Tensor& x, CallSite where) {
+  const Tensor size = is_complex(x.dtype()) ? maximum(abs(real(x)), abs(imag(x))) : abs(x);
+  const bool wide = size.dtype() == f64;
+  return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >>
+                     (wide ? 52 : 23),
+                 2) -
+         1;
+}
+Tensor power_of(const Tensor& exponent) {
+  return exponent.dtype() == i64 ? bitcast(exponent << 52, f64) : bitcast(exponent << 23, f32);
+}
+Tensor power_of_matrices(const Tensor& a, CallSite where) {
+  return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where)
+                       : power_of(max(exponents(a, where), Axes{-2, -1}, true));
+}
+
 Factors factors(const Tensor& a, CallSite where) {
   const Tensor constant = stop_gradient(a);
   const SmallVec<Tensor, 1> lu = emit_all(Op::lu, {}, std::span<const Tensor>(&constant, 1), where);

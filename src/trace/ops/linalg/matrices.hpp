@@ -25,6 +25,16 @@ Tensor adjoint(const Tensor& x);
 Shape batch_of(const Tensor& x);
 Tensor with_batch(const Tensor& x, const Shape& batch, CallSite where);
 
+inline double epsilon(DType d) { return real_dtype(d) == f64 ? 0x1p-52 : 0x1p-23; }
+/// Exponents of |x|, of complex numbers of the larger part, as numbers hold them, but one less, so
+/// that the power and its reciprocal are both normal numbers; only of what is not finite the
+/// reciprocal is 0.
+Tensor exponents(const Tensor& x, CallSite where);
+/// The power of two that has such an exponent.
+Tensor power_of(const Tensor& exponent);
+/// A power of two near the largest element of each matrix, two axes of 1 behind the batch's.
+Tensor power_of_matrices(const Tensor& a, CallSite where);
+
 /// solve(a, b) for b [n] or [..., n, k] by a function that takes matrices of one batch.
 Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, CallSite where,
                        FunctionRef<Tensor(const Tensor&, const Tensor&)> solve);

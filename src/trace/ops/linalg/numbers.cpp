@@ -1,5 +1,5 @@
-// Functions of matrices composed of the decompositions: determinants, norms, rank, least squares,
-// matrix exponential, chains of products.
+// Functions of matrices composed of the decompositions: determinants, norms, rank, matrix
+// exponential, chains of products.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -14,8 +14,6 @@
 
 namespace vt::detail::linalg {
 
-inline double epsilon(DType d) { return real_dtype(d) == f64 ? 0x1p-52 : 0x1p-23; }
-
 inline Tensor diagonals(const Tensor& a, CallSite where) {
   return diagonal_of(a, 0, a.rank() - 2, a.rank() - 1, where);
 }
@@ -28,28 +26,9 @@ inline Tensor parity(const Factors& f, DType d, CallSite where) {
   return cast(1 - 2 * odd, d, where);
 }
 
-/// Exponents of |x|, of complex numbers of the larger part, as numbers hold them, but one less, so
-/// that the power and its reciprocal are both normal numbers; only of what is not finite the
-/// reciprocal is 0.
-inline Tensor exponents(const Tensor& x, CallSite where) {
-  const Tensor size = is_complex(x.dtype()) ? maximum(abs(real(x)), abs(imag(x))) : abs(x);
-  const bool wide = size.dtype() == f64;
-  return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >>
-                     (wide ? 52 : 23),
-                 2) -
-         1;
-}
-/// The power of two that has such an exponent, and its reciprocal.
-inline Tensor power_of(const Tensor& exponent) {
-  return exponent.dtype() == i64 ? bitcast(exponent << 52, f64) : bitcast(exponent << 23, f32);
-}
+/// The reciprocal of the power of two that has such an exponent.
 inline Tensor reciprocal_power_of(const Tensor& exponent) {
   return power_of((exponent.dtype() == i64 ? 2046 : 254) - exponent);
-}
-/// A power of two near the largest element of each matrix, two axes of 1 behind the batch's.
-inline Tensor power_of_matrices(const Tensor& a, CallSite where) {
-  return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where)
-                       : power_of(max(exponents(a, where), Axes{-2, -1}, true));
 }
 
 /// x times a real number, part by part: what overflows becomes infinite, not NaN.
@@ -376,27 +355,6 @@ inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const T
   return {sum(of_factors({cofactors_value, cofactors_along}, a, f, where)[0] * da, {-2, -1})};
 }
 
-/// Singular values up to `tolerance` · the largest are 0.
-inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, CallSite where) {
-  const FlatFunction f = [tolerance, where](std::span<const Tensor> x) {
-    const std::vector<Tensor> parts = decomposed(Op::svd, x[0], {}, where);
-    const Tensor& s = parts[1];
-    if (s.dim(-1) == 0) return std::vector<Tensor>{matrix_transpose(zeros_like(x[0]))};
-    const Tensor kept = s > tolerance * max(s, -1, true);
-    const Tensor inverse = vt::where(kept, 1.0 / vt::where(kept, s, 1.0), 0.0);
-    return std::vector<Tensor>{
-        matmul(adjoint(parts[2]) * expand_dims(inverse, -2), adjoint(parts[0]))};
-  };
-  const FlatFunction rule = [tolerance, where](std::span<const Tensor> x) {
-    const Tensor &m = x[0], &dm = x[1], p = pseudo_inverse(m, tolerance, where)[0], pt = adjoint(p),
-                 dt = adjoint(dm);
-    const Tensor left = matmul(p, matmul(pt, dt)), right = matmul(matmul(dt, pt), p);
-    return std::vector<Tensor>{p, left - matmul(matmul(left, m), p) + right -
-                                      matmul(p, matmul(m, right)) - matmul(matmul(p, dm), p)};
-  };
-  return custom_jvp_flat(f, rule, std::span<const Tensor>(&a, 1), where);
-}
-
 inline void need_known(std::string_view function, const std::optional<vt::linalg::NormOrd>& ord,
                        const Tensor& x, CallSite where) {
   if (ord && ord->kind == vt::linalg::NormOrd::Kind::unknown)
@@ -574,43 +532,6 @@ Tensor cond(Operand a, std::optional<NormOrd> p) {
     detail::refuse(ErrorKind::shape, "linalg::cond", "the matrix is empty", a.tensor, w);
   const Tensor ratio = max(s, -1) / min(s, -1);
   return p && p->p < 0 ? 1.0 / ratio : ratio;
-}
-
-Tensor pinv(Operand a, std::optional<Param<double>> rtol) {
-  const CallSite w = a.where;
-  const detail::UserLine line(w);
-  const Tensor x = la::matrices("pinv", a, w);
-  const double tolerance = rtol.value_or(10 * la::epsilon(x.dtype()) *
-                                         static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
-  const Tensor power = la::power_of_matrices(x, w);
-  return la::pseudo_inverse(x / power, tolerance, w)[0] / power;
-}
-
-LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond) {
-  const CallSite w = a.where;
-  const detail::UserLine line(w);
-  Tensor x = la::matrices("lstsq", a, w), right = la::matrix("lstsq", b, w);
-  la::meet(x, right, w);
-  const double tolerance =
-      rcond.value_or(la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
-  LstsqResult result;
-  // Of matrices near 1: then neither singular values nor what they divide lose digits.
-  const Tensor power = la::power_of_matrices(x, w), near = x / power,
-               s = la::decomposed(Op::svd, near, {}, w)[1];
-  const bool none = s.dim(-1) == 0;
-  result.s = none || power.rank() == 0 ? s : s * squeeze(power, {-1});
-  result.rank = none ? zeros(la::batch_of(x), i32, w)
-                     : sum(detail::cast(s > tolerance * max(s, -1, true), i32, w), -1);
-  const Tensor inverse = la::pseudo_inverse(near, tolerance, w)[0];
-  result.x = la::for_right_sides("lstsq", x, right, w, [&](const Tensor& m, const Tensor& y) {
-    return matmul(la::with_batch(inverse, la::batch_of(m), w), y / maximum(power, 1.0)) /
-           minimum(power, 1.0);
-  });
-  const bool vector = right.rank() == 1;
-  const Tensor image =
-      vector ? squeeze(matmul(x, expand_dims(result.x, -1)), {-1}) : matmul(x, result.x);
-  result.residuals = sum(detail::squared_magnitude(right - image, w), vector ? -1 : -2);
-  return result;
 }
 
 Tensor tensorsolve(Operand a, Operand b) {

@@ -324,27 +324,78 @@ Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, CallSite u
 
 // --- the incomplete gamma function ---------------------------------------------------------------
 
-/// Where each form is used, and operands that every form can take.
+/// From which a on Temme's uniform expansion is taken, for x within half of a; and from which on P
+/// and Q are 0 and 1 for other x.
+inline constexpr double uniform_from = 2500, certain_from = 1e4;
+
+/// Where each form is used, and operands that every form can take. `far`: where P and Q are 0
+/// and 1.
 struct GammaRange {
-  Tensor inside, by_series, small, a, x;
+  Tensor inside, by_series, by_fraction, small, uniform, far, a, x;
 };
-GammaRange gamma_range(const Tensor& a, const Tensor& x) {
-  const Tensor inside =
-      logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
-  const Tensor A = where(inside, a, 1.0), X = where(inside, x, 1.0);
-  const Tensor small = logical_and(A < 1.0, X <= 1.1);
-  return {inside, logical_or(small, X - 1.0 / (3.0 * maximum(X, 1.0)) < A), small, A, X};
+/// `seen`: it is P or Q that is wanted, or what is multiplied by its slope.
+GammaRange gamma_range(const Tensor& a, const Tensor& x, bool seen) {
+  GammaRange r;
+  r.inside = logical_and(logical_and(a > 0.0, a < infinity), logical_and(x > 0.0, x < infinity));
+  const Tensor large = logical_and(r.inside, a >= uniform_from);
+  const Tensor part = where(large, (x - a) / a, 0.0);
+  r.uniform = logical_and(large, abs(part) <= 0.5);
+  if (seen) r.uniform = logical_and(r.uniform, a * (part * part) <= 8000.0);
+  r.far = logical_and(logical_and(large, a >= (seen ? certain_from : infinity)),
+                      logical_not(r.uniform));
+  // Of the largest a only a = x is left, and twice of it must be a number.
+  const auto within = [&](const Tensor& t) {
+    return where(r.far, uniform_from, where(r.uniform, minimum(t, 1e300), where(r.inside, t, 1.0)));
+  };
+  r.a = within(a), r.x = within(x);
+  r.small = logical_and(r.a < 1.0, r.x <= 1.1);
+  const Tensor below = logical_or(r.small, r.x - 1.0 / (3.0 * maximum(r.x, 1.0)) < r.a),
+               other = logical_and(r.inside, logical_not(logical_or(r.uniform, r.far)));
+  r.by_series = logical_and(other, below);
+  r.by_fraction = logical_and(other, logical_not(below));
+  return r;
+}
+
+/// What Temme's expansion (1979; DLMF 8.12) is made of, where it is used; elsewhere anything.
+struct UniformTerms {
+  Tensor eta;    ///< η²/2 = x/a − 1 − log(x/a), of the sign of x − a
+  Tensor sum;    ///< Σ cₖ(η) a⁻ᵏ
+  Tensor slope;  ///< Σ k cₖ(η) a⁻ᵏ⁻¹
+};
+UniformTerms uniform_terms(const GammaRange& r) {
+  using namespace special_tables;
+  const Tensor a = where(r.uniform, r.a, uniform_from), x = where(r.uniform, r.x, uniform_from);
+  const Tensor d = x - a, eta = d / a * fitted(d / (a + x), temme_ratio), inverse = 1.0 / a;
+  const Tensor c1 = fitted(eta, temme_1), c2 = inverse * fitted(eta, temme_2),
+               c3 = inverse * inverse * fitted(eta, temme_3);
+  return {eta, fitted(eta, temme_0) + inverse * (c1 + (c2 + c3)),
+          inverse * inverse * (c1 + (2.0 * c2 + 3.0 * c3))};
+}
+/// −∂P/∂a over xᵃ e⁻ˣ / Γ(a + 1).
+Tensor uniform_slope(const GammaRange& r) {
+  const UniformTerms t = uniform_terms(r);
+  return 1.0 - gamma_star(where(r.uniform, r.a, uniform_from)) *
+                   (0.5 * t.eta + t.sum * (0.5 * (t.eta * t.eta) + 0.5 / r.a) + t.slope);
+}
+
+Tensors fraction_in(const GammaRange& r, CallSite user) {
+  return gamma_fraction(where(r.by_fraction, r.a, 1.0), where(r.by_fraction, r.x, 2.0),
+                        r.by_fraction, user);
 }
 
 /// P where the series is used, Q where the fraction is; for small operands Q by itself too.
 Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, CallSite user) {
-  const GammaRange r = gamma_range(a, x);
+  const GammaRange r = gamma_range(a, x, true);
   const Tensor prefix = gamma_prefix(r.a, r.x);
-  const Tensor series =
-      prefix * gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user)[0];
-  const Tensor fraction = prefix * r.a *
-                          gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
-                                         logical_and(r.inside, logical_not(r.by_series)), user)[0];
+  const Tensor series = prefix * gamma_series(r.a, r.x, r.by_series, user)[0];
+  const Tensor fraction = prefix * r.a * fraction_in(r, user)[0];
+  // The smaller one of both: ½ erfc(|η| √(a/2)), and what that is short of it.
+  const UniformTerms terms = uniform_terms(r);
+  const Tensor A = where(r.uniform, r.a, uniform_from), X = where(r.uniform, r.x, uniform_from),
+               root = sqrt(0.5 * A), above = X >= A;
+  const Tensor tail = 0.5 * exponential_of_less(exponent_of_excess(A, X - A)) *
+                      (erfcx(abs(terms.eta) * root) +
+                       where(above, terms.sum, -terms.sum) / (std::sqrt(std::numbers::pi) * root));
   Tensor result;
   if (upper) {
     // 1 − P = ((Γ(1 + a) − 1) − (xᵃ − 1) − a xᵃ Σ (−x)ⁿ/((a + n) n!)) / Γ(1 + a), of which nothing
@@ -362,6 +413,11 @@ Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, CallSite u
   } else {
     result = where(r.by_series, series, 1.0 - fraction);
   }
+  const auto of_sides = [&](const Tensor& higher, const Tensor& smaller) {
+    return where(higher, upper ? smaller : 1.0 - smaller, upper ? 1.0 - smaller : smaller);
+  };
+  result = where(r.uniform, of_sides(above, tail),
+                 where(r.far, of_sides(x > a, zeros_like(tail)), result));
   const double at_zero = upper ? 1 : 0, at_infinity = upper ? 0 : 1;
   // On the edges: all mass is at 0 for a = 0, and beyond every x for a = ∞.
   const Tensor edge = where(equal(a, 0.0), where(equal(x, 0.0), nan, at_infinity),
@@ -371,21 +427,34 @@ Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, CallSite u
   return where(r.inside, result, where(valid, edge, nan));
 }
 
+/// log x − ψ(a + 1), whose parts are near one another where a is large and x near it.
+Tensor log_less_digamma(const Tensor& a, const Tensor& x) {
+  constexpr double from = 100;
+  const Tensor large = a >= from, A = where(large, a, from), X = where(large, x, from),
+               part = (X - A) / A, close = abs(part) <= 0.5, inverse = 1.0 / A,
+               square = inverse * inverse;
+  const Tensor logarithm = where(close, log1p(where(close, part, 0.0)), log(X / A));
+  // ψ(a + 1) − log a by Stirling's series
+  const Tensor rest =
+      0.5 * inverse - square * (1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252)));
+  return where(large, logarithm - rest, log(x) - digamma(where(large, 1.0, a) + 1.0));
+}
+
 /// −(∂P/∂a)/(∂P/∂x); the prefix that both share is not in it.
 Tensor sample_slope(const Tensor& a, const Tensor& x, CallSite user) {
-  const GammaRange r = gamma_range(a, x);
-  const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
-  const Tensors fraction =
-      gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
-                     logical_and(r.inside, logical_not(r.by_series)), user);
-  const Tensor logarithm = log(r.x);
-  const Tensor below = -(r.x / r.a) * ((logarithm - digamma(r.a + 1.0)) * series[0] + series[1]);
-  const Tensor above = r.x * ((logarithm - digamma(r.a)) * fraction[0] + fraction[1]);
+  const GammaRange r = gamma_range(a, x, false);
+  const Tensors series = gamma_series(r.a, r.x, r.by_series, user);
+  const Tensors fraction = fraction_in(r, user);
+  const Tensor relative = log_less_digamma(r.a, r.x);
+  const Tensor below = -(r.x / r.a) * (relative * series[0] + series[1]);
+  const Tensor above = r.x * ((relative + 1.0 / r.a) * fraction[0] + fraction[1]);
   // At x = 0 what −x (log x − ψ(a + 1)) / a begins with; NaN whose derivatives are NaN too.
   const Tensor zero = logical_and(equal(x, 0.0), a > 0.0), A = where(zero, a, 1.0),
                X = where(zero, x, 1.0);
   const Tensor edge = where(zero, (entr(X) + X * digamma(A + 1.0)) / A, nan * (a + x));
-  return where(r.inside, where(r.by_series, below, above), edge);
+  const Tensor inside =
+      where(r.uniform, r.x / r.a * uniform_slope(r), where(r.by_series, below, above));
+  return where(r.inside, inside, edge);
 }
 
 Tensor sample_slope_function(Leaves operands, CallSite where) {
@@ -425,7 +494,8 @@ Tensor gamma_density_function(Leaves operands, CallSite where_called) {
   const Tensor density = with_slopes(
       f,
       [](std::size_t i, Leaves x, const Tensor& density) {
-        return density * (i == 0 ? log(x[1]) - digamma(x[0]) : (x[0] - 1.0) / x[1] - 1.0);
+        return density *
+               (i == 0 ? log_less_digamma(x[0], x[1]) + 1.0 / x[0] : ((x[0] - x[1]) - 1.0) / x[1]);
       },
       positive, where_called);
   const Tensor zero = equal(x, 0.0);
@@ -438,7 +508,7 @@ Tensor gamma_density_function(Leaves operands, CallSite where_called) {
 Tensor gamma_prefix(const Tensor& a, const Tensor& x, CallSite user) {
   const FlatFunction f = [](Leaves in) -> Tensors { return {gamma_prefix(in[0], in[1])}; };
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
-    return value * (i == 0 ? log(in[1]) - digamma(in[0] + 1.0) : in[0] / in[1] - 1.0);
+    return value * (i == 0 ? log_less_digamma(in[0], in[1]) : (in[0] - in[1]) / in[1]);
   };
   const Tensor operands[] = {a, x};
   return with_slopes(f, slope, operands, user);
@@ -447,16 +517,15 @@ Tensor gamma_prefix(const Tensor& a, const Tensor& x, CallSite user) {
 Tensor incomplete_gamma_by_a(Leaves operands, CallSite user) {
   const FlatFunction f = [user](Leaves in) -> Tensors {
     const Tensor a = in[0] + where(equal(in[0], 0.0), 1e-300, 0.0);
-    const GammaRange r = gamma_range(a, in[1]);
-    const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
-    const Tensors fraction =
-        gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x),
-                       logical_and(r.inside, logical_not(r.by_series)), user);
-    const Tensor relative = log(r.x) - digamma(r.a + 1.0);
+    const GammaRange r = gamma_range(a, in[1], true);
+    const Tensors series = gamma_series(r.a, r.x, r.by_series, user);
+    const Tensors fraction = fraction_in(r, user);
+    const Tensor relative = log_less_digamma(r.a, r.x);
     const Tensor below = relative * series[0] + series[1],
                  above = -((r.a * relative + 1.0) * fraction[0] + r.a * fraction[1]);
-    const Tensor inside = gamma_prefix(r.a, r.x, user) * where(r.by_series, below, above);
-    return {where(r.inside, inside, 0.0)};
+    const Tensor inside = gamma_prefix(r.a, r.x, user) *
+                          where(r.uniform, -uniform_slope(r), where(r.by_series, below, above));
+    return {where(logical_and(r.inside, logical_not(r.far)), inside, 0.0)};
   };
   return by_forward_mode(f, operands, user);
 }

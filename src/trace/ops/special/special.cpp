@@ -98,6 +98,43 @@ Tensor trigonometric_integral(const Tensor& x, bool sine, CallSite user) {
 
 Tensor is_whole(const Tensor& x) { return equal(x, floor(x)); }
 
+/// ζ(s) for −1 ≤ s < 1: (½ + s P(s)) / (s − 1).
+Tensor zeta_left_of_pole(const Tensor& s) {
+  const auto& table = special_tables::zeta_low;
+  const Tensor u = (s - table[0]) * table[1];
+  Tensor sum = Operand(table[std::size(table) - 1]).tensor;
+  for (std::size_t k = std::size(table) - 1; k-- > 2;) sum = sum * u + table[k];
+  return (0.5 + s * sum) / (s - 1.0);
+}
+/// Γ(x) π⁻ˣ.
+Tensor gamma_over_power(const Tensor& x, CallSite where) {
+  namespace ef = element_functions;
+  const FlatFunction f = [](ef::Leaves in) -> ef::Tensors {
+    return {gamma(in[0]) * pow(Operand(std::numbers::pi), -in[0])};
+  };
+  const auto slope = [](std::size_t, ef::Leaves in, const Tensor& value) {
+    return value * (digamma(in[0]) - std::log(std::numbers::pi));
+  };
+  return ef::with_slopes(f, slope, {&x, 1}, where);
+}
+/// ζ(s) for s < −1 by ζ(1 − s): Γ(t) in two factors that are numbers as long as ζ is, and what is
+/// lost of arguments and of π given back, as Γ and powers magnify it.
+Tensor zeta_reflected(const Tensor& s, CallSite where_called) {
+  constexpr double pi = std::numbers::pi, lost_of_pi = 1.2246467991473532e-16;
+  const Tensor t = 1.0 - s, next = 0.5 * t + 0.5;
+  const Tensor off = (1.0 - t) - s, next_off = 0.5 * t - (next - 0.5);
+  const Tensor change =
+      off * log(t / (2 * pi)) + next_off * log(t / (2 * pi)) - (t + 0.5) * (lost_of_pi / pi);
+  // sin(π s/2) of what s differs from a multiple of 4 by, or of 4 and 2.
+  const Tensor turn = s - 4.0 * round(0.25 * s);
+  const Tensor sine = sin(0.5 * pi * where(greater(abs(turn), 1.0), 2.0 * sign(turn) - turn, turn));
+  const Tensor value = sine * gamma_over_power(0.5 * t, where_called) *
+                       gamma_over_power(next, where_called) *
+                       (zeta(t, 1.0) * (1.0 + stop_gradient(change)));
+  // Where the factors are no numbers any more the zeros of the sine still are zeros.
+  return where(logical_and(equal(sine, 0.0), greater(t, 300.0)), 0.0, value);
+}
+
 }  // namespace vt::detail::special_ops
 
 namespace vt {
@@ -126,6 +163,16 @@ Tensor bessel_y0(Operand x) { return ew::real(detail::Op::bessel_y0, "bessel_y0"
 Tensor bessel_y1(Operand x) { return ew::real(detail::Op::bessel_y1, "bessel_y1", x); }
 Tensor zeta(Operand s, Operand q) {
   return ew::binary(detail::Op::zeta, "zeta", ew::Takes::floats, s, q);
+}
+Tensor zeta(Operand s) {
+  const CallSite user = detail::user_line(s.where);
+  const Composed f("zeta", s);
+  const Tensor& x = s.tensor;
+  const Tensor right = logical_not(less(x, 1.0)), left = less(x, -1.0),
+               between = logical_not(logical_or(left, right));
+  return f(where(right, zeta(where(right, x, 2.0), 1.0),
+                 where(left, parts::zeta_reflected(where(left, x, -3.0), user),
+                       parts::zeta_left_of_pole(where(between, x, 0.0)))));
 }
 
 Tensor polygamma(Operand n, Operand x) {

@@ -193,7 +193,7 @@ Tensor solve(const JvpCall& c) {
 
 // For m ≥ n: Q̇ = Q (Ω − QᴴȦR⁻¹) + ȦR⁻¹, Ṙ = (QᴴȦR⁻¹ − Ω) R with skew Ω that has the strict lower
 // triangle of QᴴȦR⁻¹, and the imaginary part of its diagonal, as that of R is real. A wide matrix
-// is its first m columns and QᴴA of the others.
+// is its first m columns and QᴴA of the others. Columns that are exchanged stay so.
 void qr(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   const std::int64_t m = rows(c.x[0]), n = columns(c.x[0]);
@@ -204,8 +204,13 @@ void qr(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tan
            "factors");
   results = run_again(c, c.equation.params);
   const Tensor &q = results[0], &whole = results[1];
+  const auto in_order = [&](const Tensor& x) {
+    if (!c.as<DecompositionParams>().pivoted) return x;
+    return matrix_transpose(permuted_rows(matrix_transpose(x), results[2]));
+  };
+  const Tensor a = in_order(c.x[0]), change = in_order(c.t[0]);
   const Tensor r = n > m ? slice_axis(whole, last, 0, m) : whole;
-  const Tensor da = n > m ? slice_axis(c.t[0], last, 0, m) : c.t[0];
+  const Tensor da = n > m ? slice_axis(change, last, 0, m) : change;
   const Tensor scaled = over_upper(da, r), inside = product(adjoint(q), scaled);
   const Tensor low = strictly_lower(inside);
   Tensor skew = difference(low, adjoint(low));
@@ -216,7 +221,7 @@ void qr(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tan
   tangents[0] = sum(product(q, difference(skew, inside)), scaled);
   tangents[1] = product(difference(inside, skew), r);
   if (n <= m) return;
-  const Tensor a_rest = slice_axis(c.x[0], last, m, n), da_rest = slice_axis(c.t[0], last, m, n);
+  const Tensor a_rest = slice_axis(a, last, m, n), da_rest = slice_axis(change, last, m, n);
   const Tensor dr_rest = sum(product(adjoint(tangents[0]), a_rest), product(adjoint(q), da_rest));
   tangents[1] = emit(Op::concatenate, make_params(AxisParams{last}), {tangents[1], dr_rest}, {});
 }

@@ -12,7 +12,7 @@ namespace forks {
 
 /// What one thread is at. Only that thread writes.
 struct ThreadRecord {
-  std::atomic<int> locks{0};  ///< Mutexes held
+  std::atomic<int> locks{0};  ///< ShortMutexes held
   std::atomic<int> busy{0};   ///< see Busy
   bool listed = false;
   ThreadRecord *next = nullptr, *previous = nullptr;  ///< in the list that forks look through
@@ -63,9 +63,10 @@ inline void leave_call() { leave(record().busy); }
 
 }  // namespace forks
 
-/// A mutex for short sections, which wait for nothing but another Mutex: a fork waits until all of
-/// them are free, so that they are in the child.
-class Mutex {
+/// A mutex for short sections, which wait for nothing but another one of this kind: a fork waits
+/// until all of them are free, so that they are in the child.
+template <class M>
+class ShortMutex {
  public:
   void lock() {
     forks::enter_lock();
@@ -76,21 +77,13 @@ class Mutex {
     forks::leave_lock();
   }
 
- private:
-  std::mutex mutex_;
+ protected:
+  M mutex_;
 };
+using Mutex = ShortMutex<std::mutex>;
 
-/// The same with readers.
-class SharedMutex {
+class SharedMutex : public ShortMutex<std::shared_mutex> {
  public:
-  void lock() {
-    forks::enter_lock();
-    mutex_.lock();
-  }
-  void unlock() {
-    mutex_.unlock();
-    forks::leave_lock();
-  }
   void lock_shared() {
     forks::enter_lock();
     mutex_.lock_shared();
@@ -99,9 +92,6 @@ class SharedMutex {
     mutex_.unlock_shared();
     forks::leave_lock();
   }
-
- private:
-  std::shared_mutex mutex_;
 };
 
 /// While one exists the thread is inside of a call that may hold for long what others need. A fork

@@ -43,6 +43,27 @@ need() {
   }
 }
 
+# unpack_foreign ARCHITECTURE FOLDER PACKAGE...: Debian's packages of another architecture, with
+# what they depend on, in a folder. Needs no root and leaves the machine's packages and lists alone.
+unpack_foreign() {
+  local architecture=$1 folder=$2 package
+  shift 2
+  local apt=$folder.apt
+  rm -rf "$apt" "$folder.part"
+  mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$folder.part"
+  : >"$apt/status"
+  local options=(-qq -o "Dir::State=$apt" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt"
+    -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture"
+    -o "APT::Sandbox::User=$(id -un)")
+  apt-get "${options[@]}" update || true  # a list that is none of Debian's may fail
+  apt-get "${options[@]}" install -y --download-only --no-install-recommends "$@" || return 1
+  for package in "$apt"/archives/*.deb; do
+    dpkg-deb -x "$package" "$folder.part" || return 1
+  done
+  rm -rf "$apt"
+  mv "$folder.part" "$folder"
+}
+
 multiarch=/usr/lib/$(uname -m)-linux-gnu
 # What compiling a program with vt in it takes, and what building vt with CMake takes beyond that.
 llvm_headers=/usr/lib/llvm-19/include/llvm-c
@@ -62,6 +83,7 @@ test_packages=(
   "libgmp-dev=/usr/include/gmp.h|/usr/include/*/gmp.h"
   python3=python3
 )
+aarch64_packages=("g++-aarch64-linux-gnu=aarch64-linux-gnu-g++" "qemu-user=qemu-aarch64")
 bench_packages=(
   "libbenchmark-dev=/usr/include/benchmark|/usr/local/include/benchmark"
   python3=python3

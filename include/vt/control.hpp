@@ -443,9 +443,10 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
 }
 
 /// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last
-/// carry, ys stacked along axis 0). The body may take the parts of a tuple as parameters.
-/// `xs` is a tree of Tensors of one length, or std::nullopt with options.length; body(carry) is
-/// then enough. A body without ys gives pair(carry, std::nullopt).
+/// carry, ys stacked along axis 0). `xs` is a tree of Tensors of one length, or std::nullopt with
+/// options.length; body(carry) is then enough. A body that has no y returns std::pair(carry,
+/// std::nullopt). A carry of several parts is a std::pair, a tuple or a struct: of a pair or a
+/// tuple the body may take the parts as parameters, and returns std::pair(std::pair(a, b), y).
 /// Throws: Error if the sequences differ in length, or the body changes the carry's structure, a
 /// shape or a dtype.
 /// Source: JAX `lax.scan`.
@@ -455,7 +456,7 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
   using Start = detail::TreesCheck<T, Xs>;
   VT_ASSERT_CALL("vt::scan", Start);
   if constexpr (!Start::holds) {
-    return detail::Refused();
+    return detail::RefusedPair();
   } else {
     using Carry = detail::LiftedTree<T>;
     using Pair = detail::GivenByScan<Body, Carry, Xs>;
@@ -469,7 +470,7 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
                   "vt::scan: the body must return pair(carry, y): std::pair(carry, y), or "
                   "std::pair(carry, std::nullopt) without results");
     if constexpr (!called || !detail::is_two<Pair>) {
-      return detail::Refused();
+      return detail::RefusedPair();
     } else {
       using Next = std::tuple_element_t<0, Pair>;
       using Results = std::tuple_element_t<1, Pair>;
@@ -482,7 +483,7 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
           "the carry: return std::pair(carry, y), the next carry of the type of the "
           "initial one");
       if constexpr (!Iteration::holds) {
-        return detail::Refused();
+        return detail::RefusedPair();
       } else {
         using Ys = detail::LiftedTree<Results>;
         const Carry carry = detail::lifted(init);

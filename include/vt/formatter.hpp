@@ -13,6 +13,7 @@
 #include <vt/tensor.hpp>
 
 namespace vt::detail {
+struct Refused;  // vt/tree.hpp
 /// Formats through the type's own text; takes no format specification.
 template <class T>
 struct TextFormatter {
@@ -28,6 +29,8 @@ struct TextFormatter {
 
 template <>
 struct fmt::formatter<vt::Tensor> : vt::detail::TextFormatter<vt::Tensor> {};
+template <>
+struct fmt::formatter<vt::detail::Refused> : vt::detail::TextFormatter<vt::Tensor> {};
 template <>
 struct fmt::formatter<vt::Shape> : vt::detail::TextFormatter<vt::Shape> {};
 template <>

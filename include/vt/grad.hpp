@@ -335,7 +335,9 @@ auto gradient_function(F f, GradOptions options, const char* transform, CallSite
       VT_ASSERT_CALL("vt::grad, vt::value_and_grad", Call);
       VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check);
       if constexpr (!Check::holds) {
-        return Refused();
+        using Gradient = std::conditional_t<sizeof...(I) == 1, Refused,
+                                            std::tuple<std::enable_if_t<(I + 1 > 0), Refused>...>>;
+        return std::conditional_t<value_too, std::pair<Refused, Gradient>, Gradient>();
       } else {
         auto g = tree_function(f, lift<I...>(f, own(arguments...)));
         return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
@@ -558,7 +560,7 @@ auto jvp(F f, const P& primals, const T& tangents, CallSite where = CallSite::he
                 "vt::jvp: the tangents must be trees like the primals: one for each argument, "
                 "several as a std::tuple");
   if constexpr (!Check::holds || !fitting) {
-    return detail::Refused();
+    return detail::RefusedPair();
   } else {
     auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
     detail::Mask wanted(g.leaves().size(), true);
@@ -628,7 +630,7 @@ auto linearize_at(CallSite where, F f, const A&... arguments) {
     VT_ASSERT_CALL("vt::linearize", Call);
     VT_ASSERT_GRAD("vt::linearize", Check);
     if constexpr (!Check::holds) {
-      return Refused();
+      return RefusedPair();
     } else {
       auto g = tree_function(f, lifted);
       Mask wanted(g.leaves().size(), true);
@@ -647,7 +649,7 @@ auto vjp_at(CallSite where, F f, const A&... arguments) {
   VT_ASSERT_CALL("vt::vjp", Call);
   VT_ASSERT_GRAD("vt::vjp", Check);
   if constexpr (!Check::holds) {
-    return Refused();
+    return RefusedPair();
   } else {
     auto g = tree_function(f, lift_all(f, own(arguments...)));
     Mask wanted(g.leaves().size(), true);

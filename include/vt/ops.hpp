@@ -284,10 +284,18 @@ Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 /// bools is their count. Of no elements: 0 and 1.
 Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+// Declared also where a header of the system has macros of these names; there a program writes
+// (vt::max)(x).
+#pragma push_macro("max")
+#pragma push_macro("min")
+#undef max
+#undef min
 /// The greatest and the least element; NaN if there is one. Elements that tie share the derivative.
 /// Throws: Error (shape) if there are no elements, (dtype) for complex numbers.
 Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+#pragma pop_macro("max")
+#pragma pop_macro("min")
 /// Is any, are all elements true (not 0)? bool; of no elements false and true.
 Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);

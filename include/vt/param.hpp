@@ -34,11 +34,11 @@ class Param {
   template <class From>
   static constexpr T nearest(From value) {
     if constexpr (std::integral<T> && std::integral<From> && sizeof(From) > sizeof(T)) {
-      if (value > static_cast<From>(std::numeric_limits<T>::max()))
-        return std::numeric_limits<T>::max();
+      if (value > static_cast<From>((std::numeric_limits<T>::max)()))
+        return (std::numeric_limits<T>::max)();
       if constexpr (std::is_signed_v<From>)
-        if (value < static_cast<From>(std::numeric_limits<T>::min()))
-          return std::numeric_limits<T>::min();
+        if (value < static_cast<From>((std::numeric_limits<T>::min)()))
+          return (std::numeric_limits<T>::min)();
     }
     return static_cast<T>(value);
   }

@@ -42,7 +42,7 @@ class Shape : public SmallVec<std::int64_t, 6> {
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (std::int64_t d : *this)
-      if (__builtin_mul_overflow(n, d, &n)) n = std::numeric_limits<std::int64_t>::max();
+      if (__builtin_mul_overflow(n, d, &n)) n = (std::numeric_limits<std::int64_t>::max)();
     return n;
   }
   /// "[2,3]"

@@ -78,11 +78,45 @@ template <class T>
 inline constexpr bool is_plain_struct =
     std::is_aggregate_v<T> && !std::is_union_v<T> && !is_array<T> && !is_static<T>;
 
-/// Stands for the result of a call that an assertion has refused, so that no other error follows.
-struct Refused {
+/// Stands for the result of a call that an assertion has refused, so that no other error follows:
+/// a Tensor, or whatever else is wanted.
+struct Refused : Tensor {
   template <class T>
+    requires(!std::is_convertible_v<const Tensor&, T>)
   operator T() const;
+  template <class... A>
+  Refused operator()(const A&...) const;
 };
+using RefusedPair = std::pair<Refused, Refused>;  ///< of a call whose result is a pair
+// Operators beside anything, as an Eigen matrix: with the conversion many others would fit.
+// clang-format off
+#define VT_REFUSED_OPERATOR(op)                                                                    \
+  template <class T>                                                                               \
+  Refused operator op(const Refused&, const T&);                                                   \
+  template <class T>                                                                               \
+    requires(!std::is_same_v<T, Refused>)                                                          \
+  Refused operator op(const T&, const Refused&);
+// clang-format on
+VT_REFUSED_OPERATOR(+)
+VT_REFUSED_OPERATOR(-)
+VT_REFUSED_OPERATOR(*)
+VT_REFUSED_OPERATOR(/)
+VT_REFUSED_OPERATOR(==)
+VT_REFUSED_OPERATOR(!=)
+VT_REFUSED_OPERATOR(<)
+VT_REFUSED_OPERATOR(<=)
+VT_REFUSED_OPERATOR(>)
+VT_REFUSED_OPERATOR(>=)
+#undef VT_REFUSED_OPERATOR
+Refused operator-(const Refused&);
+template <class T>
+T& operator+=(T&, const Refused&);
+template <class T>
+T& operator-=(T&, const Refused&);
+template <class T>
+T& operator*=(T&, const Refused&);
+template <class T>
+T& operator/=(T&, const Refused&);
 
 template <class T>
 inline constexpr bool is_pointer_like = std::is_pointer_v<T> || std::is_member_pointer_v<T>;

@@ -20,6 +20,8 @@ files may keep them)"
 #error "vt: 64-bit processors only (no -m32)"
 #endif
 
+#include <complex>  // the numbers that elements of c64 and c128 are given and read as
+
 #include <vt/autobatch.hpp>
 #include <vt/collectives.hpp>
 #include <vt/control.hpp>

@@ -111,6 +111,35 @@ TEST(LaneCalls, DepthsAndCallSitesMeet) {
   EXPECT_NE(vt::lane_stats().str().find("fib: add"), std::string::npos);
 }
 
+// A meeting stands at its own line, not at that of the function that is called behind it.
+TEST(LaneCalls, CountersNameTheUsersLines) {
+  if (!has_machine()) GTEST_SKIP() << "lanes are not run by the machine here";
+  vt::Recursive<Tensor(Tensor, Tensor)> walk("walk");
+  int meeting_at = 0, calls_at = 0;
+  walk = [&](Tensor n, Tensor x) {
+    return vt::cond(
+        n <= 0, [&] { return x; },
+        [&] {
+          meeting_at = __LINE__ + 1;
+          const Tensor doubled = vt::meeting(x * 2.0);
+          calls_at = __LINE__ + 1;
+          return vt::cos(walk(n - 2, doubled));
+        });
+  };
+  const auto run = vt::jit(vt::vmap(walk, {.schedule = LaneSchedule::hybrid}));
+  const Tensor n = vt::tensor({3, 7, 4, 6}), x = vt::tensor({1.0, 2.0, 3.0, 4.0});
+  for (int k = 0; k < 2; ++k) numbers(run(n, x));  // compiled when seen again
+  vt::reset_lane_stats();
+  numbers(run(n, x));
+  std::vector<int> of_sub, of_cos;
+  for (const vt::LaneBlock& b : vt::lane_stats().blocks) {
+    if (b.operations.find("sub") != std::string::npos) of_sub.push_back(b.where.line);
+    if (b.operations == "cos") of_cos.push_back(b.where.line);
+  }
+  EXPECT_EQ(of_sub, std::vector{meeting_at}) << vt::lane_stats().str();
+  EXPECT_EQ(of_cos, std::vector{calls_at}) << vt::lane_stats().str();
+}
+
 TEST(LaneCalls, MutualRecursion) {
   vt::Recursive<Tensor(Tensor)> even("even"), odd("odd");
   even = [&](Tensor n) {

@@ -1,6 +1,7 @@
 // Functions that call themselves: against the same recursion in C++, under every transform; how
 // deep they go, and what is refused.
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include "src/trace/record/recursion.hpp"
@@ -343,8 +344,8 @@ TEST(Recursion, Depth) {
   EXPECT_EQ(down(vt::tensor(49)).item<int>(), 49);
   for (int i = 0; i < 3; ++i) {
     expect_error(vt::ErrorKind::value,
-                 "vt::Recursive: down calls itself more than 50 deep; if that is no mistake, give "
-                 "it a greater max_depth",
+                 "vt::Recursive: down calls itself more than 50 deep, beginning with 50; if that "
+                 "is no mistake, give it a greater max_depth",
                  [&] { down(vt::tensor(50)).eval(); });
     expect_error(vt::ErrorKind::value, "vt::Recursive: down calls itself more than 50 deep",
                  [&] { vt::jit(down)(vt::tensor(50)).eval(); });
@@ -361,6 +362,40 @@ TEST(Recursion, Depth) {
   });
   EXPECT_EQ(far(vt::tensor(400)).item<int>(), 400);
   EXPECT_EQ(vt::jit(far)(vt::tensor(400)).item<int>(), 400);
+}
+
+// Derivatives are functions of other names and more arguments: the message is about the user's.
+TEST(Recursion, DepthOfDerivatives) {
+  const char* const schedule = std::getenv("VT_LANES");
+  const bool together =
+      schedule && std::string(schedule) == "groups";  // compiled, they know no lane
+  for (const bool linear : {true, false}) {
+    vt::Recursive<Tensor(Tensor, Tensor)> down("down", {.max_depth = 20});
+    down = [&](Tensor n, Tensor x) {
+      return vt::cond(
+          n <= 0, [&] { return x; },
+          [&] { return linear ? 2.0 * down(n - 1, x) : vt::sin(down(n - 1, x)) * x; });
+    };
+    const auto f = [&](Tensor n, Tensor x) { return down(n, x); };
+    const std::string says = "vt::Recursive: down calls itself more than 20 deep",
+                      alone = says + ", beginning with 40, 3.; if that is no mistake",
+                      lanes = says + (together ? "" : " in lane 2, which began with 40");
+    const Tensor n = vt::tensor(40), ns = vt::tensor({3, 7, 40, 60}),
+                 xs = vt::tensor({1.0, 2.0, 3.0, 4.0});
+    for (int run = 0; run < 2; ++run) {
+      const auto fails = [&](const std::string& text, auto&& call) {
+        SCOPED_TRACE(std::to_string(linear) + text + std::to_string(run));
+        expect_error(vt::ErrorKind::value, text, [&] { call().eval(); });
+      };
+      fails(alone, [&] { return vt::grad<1>(f)(n, 3.0); });
+      fails(alone, [&] { return vt::jit(vt::grad<1>(f))(n, 3.0); });
+      fails(alone, [&] { return vt::jvp([&](Tensor x) { return f(n, x); }, xs[2], xs[0]).second; });
+      fails(lanes, [&] { return vt::vmap(f)(ns, xs); });
+      fails(lanes, [&] { return vt::vmap(vt::grad<1>(f))(ns, xs); });
+      fails(lanes, [&] { return vt::jit(vt::vmap(vt::grad<1>(f)))(ns, xs); });
+      fails(lanes, [&] { return vt::jit(vt::vmap(vt::grad<1>(vt::grad<1>(f))))(ns, xs); });
+    }
+  }
 }
 
 TEST(Recursion, MaxDepthIsAtLeastOne) {
@@ -515,6 +550,29 @@ TEST(Recursion, Errors) {
                 [&](Tensor x) { return vt::sum(grows(vt::concatenate({x, x[vt::slice(0, 1)]}))); });
     grows(vt::ones({1}));
   });
+  const std::string larger =
+      " calls itself with arguments of larger shapes each time, and each "
+      "shape is recorded anew, which has no end; keep the shapes the same. ";
+  vt::Recursive<Tensor(Tensor, Tensor)> twice("twice"), squares("squares");
+  twice = [&](Tensor n, Tensor x) {
+    return vt::cond(
+        n > 3, [&] { return x[0]; }, [&] { return twice(n + 1, vt::concatenate({x, x})); });
+  };
+  squares = [&](Tensor n, Tensor x) {
+    return vt::cond(n > 3, [&] { return x[0]; }, [&] { return squares(n + 1, vt::kron(x, x)); });
+  };
+  const std::string of_twice = "58 calls deep, with f64[432345564227567616], vt::concatenate: ",
+                    of_squares = "6 calls deep, with f64[1853020188851841], vt::kron: ";
+  for (const bool jitted : {false, true}) {
+    const auto fails = [&](const auto& f, const std::string& says) {
+      expect_error(vt::ErrorKind::transform, "vt::Recursive: " + says, [&] {
+        const Tensor n = vt::tensor(0), x = vt::ones({3}, vt::f64);
+        jitted ? vt::jit(f)(n, x).eval() : f(n, x).eval();
+      });
+    };
+    fails(twice, "twice" + larger + of_twice);
+    fails(squares, "squares" + larger + of_squares);
+  }
   EXPECT_EQ(make_fibonacci()(vt::tensor(5)).item<int>(), 8) << "something is broken by these";
 }
 

@@ -44,7 +44,7 @@ struct FlowDraft {
     Vec<int> targets;
     int callee = -1;
     bool tail = false, meeting = false;
-    CallSite where;
+    CallSite where, called_at;
   };
   struct Function {
     std::string name;

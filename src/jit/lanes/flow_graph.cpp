@@ -556,7 +556,7 @@ class Builder {
       if (shared[i] < 0) b.arguments.push_back({draft_.functions[at(callee)].parameters[i], in[i]});
     b.exit = FlowGraph::Exit::call;
     b.callee = callee;
-    b.where = e.where;
+    b.called_at = e.where;
     if (tail && callee == function_ && !counts_.remembers()) {
       b.tail = true;
       return {};

@@ -68,7 +68,8 @@ struct FlowGraph {
     bool tail = false;     ///< a call whose results are the caller's: it is a jump that counts
     bool meeting = false;  ///< lanes wait here for all others
     double work = 0;       ///< of one lane
-    CallSite where;
+    CallSite where;        ///< of what it does first
+    CallSite called_at;    ///< of its call
   };
   struct Function {
     std::string name;

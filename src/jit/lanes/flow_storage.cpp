@@ -454,6 +454,7 @@ class Finisher {
     m.block.tail = b.tail;
     m.block.meeting = b.meeting;
     m.block.where = b.where;
+    m.block.called_at = b.called_at;
     if (!m.body.outputs.empty())
       m.block.body = std::make_shared<const GraphBody>(std::move(m.body));
     g_.blocks.push_back(std::move(m.block));

@@ -155,7 +155,7 @@ void LaneRun::drop_too_deep(const FlowGraph::Block& b, Places& places) {
     if (failed_ < 0 || lane_[at(p)] < failed_) {
       failed_ = lane_[at(p)];
       failed_in_ = &callee;
-      failed_at_ = b.where;
+      failed_at_ = b.called_at;
     }
     --live_;
     begin_lane(p);
@@ -224,7 +224,8 @@ void LaneRun::tell_failure() const {
   const std::string lane = printer::lane_text(lanes_, failed_, arguments, [&](std::size_t i) {
     return operands[i]->as<const std::byte>() + at(failed_) * arguments[i].bytes();
   });
-  fail_too_deep(failed_in_->name, failed_in_->recursion->max_depth, lane, failed_at_);
+  fail_too_deep(failed_in_->recursion->users->name, failed_in_->recursion->max_depth, lane,
+                failed_at_);
 }
 
 }  // namespace vt::detail

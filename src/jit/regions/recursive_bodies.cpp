@@ -47,7 +47,7 @@ std::optional<Vec<RecursiveBody>> recursive_bodies(const GraphBody& g) {
     const RecursiveFunction& f = *e.as<RecursionParams>().function;
     if (number_of(all, e) >= 0) return;
     fits = fits && f.body && !f.effects && !f.remembers;
-    all.push_back({&f, f.body, f.name, f.max_depth});
+    all.push_back({&f, f.body, f.users->name, f.max_depth});
   };
   recursions::each_call(g, add);
   for (std::size_t k = 0; k < all.size() && fits; ++k) {

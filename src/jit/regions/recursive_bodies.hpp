@@ -15,7 +15,7 @@ namespace vt::detail {
 struct RecursiveBody {
   const RecursiveFunction* function = nullptr;
   GraphRef body;
-  std::string name;
+  std::string users_name;
   int max_depth = 0;
 };
 

@@ -59,7 +59,7 @@ void call(Frame& frame) {
 
 void recursive_call(Frame& frame) {
   const RecursiveFunction& f = *frame.params<RecursionParams>().function;
-  const RecursionGuard deeper(f, frame.equation.where);
+  const RecursionGuard deeper(f, frame.inputs, frame.equation.where);
   const auto results = interpret(*f.body, frame.inputs);
   for (std::size_t i = 0; i < results.size(); ++i) frame.outputs[i] = results[i];
 }

@@ -228,20 +228,24 @@ std::string printer::lane_text(std::span<const std::int64_t> lane) {
   for (std::int64_t i : lane) text += (text.empty() ? "" : ", ") + std::to_string(i);
   return lane.size() == 1 ? " in lane " + text : " in lane (" + text + ")";
 }
-std::string printer::lane_text(const Lanes& lanes, std::int64_t lane,
-                               std::span<const Aval> arguments,
+std::string printer::lane_text(std::span<const std::int64_t> lane, std::span<const Aval> arguments,
                                FunctionRef<const void*(std::size_t)> data) {
   constexpr std::size_t most = 4;
-  Vec<std::int64_t> index;
-  if (lanes.extents.empty()) index.push_back(lane);
-  else append_index(index, {lanes.extents.data(), lanes.extents.size()}, lane);
-  std::string text = lane_text({index.begin(), index.size()});
+  std::string text = lane_text(lane);
   for (std::size_t i = 0; i < std::min(arguments.size(), most); ++i) {
     const Aval& a = arguments[i];
-    text += i == 0 ? ", which began with " : ", ";
+    text += i > 0 ? ", " : lane.empty() ? ", beginning with " : ", which began with ";
     text += a.shape.rank() == 0 ? value_text(a, data(i)) : a.str();
   }
   return text + (arguments.size() > most ? ", …" : "");
+}
+std::string printer::lane_text(const Lanes& lanes, std::int64_t lane,
+                               std::span<const Aval> arguments,
+                               FunctionRef<const void*(std::size_t)> data) {
+  Vec<std::int64_t> index;
+  if (lanes.extents.empty()) index.push_back(lane);
+  else append_index(index, {lanes.extents.data(), lanes.extents.size()}, lane);
+  return lane_text({index.begin(), index.size()}, arguments, data);
 }
 
 std::string text_of(const Tensor& t) {

@@ -34,7 +34,10 @@ std::string line_text(CallSite);
 std::string value_text(const Aval&, const void* data, std::string_view specification = {});
 /// " in lane 3", or of lanes of lanes " in lane (2, 0)".
 std::string lane_text(std::span<const std::int64_t> lane);
-/// … ", which began with 70, f32[5]": arguments of one lane, `data(i)` of the i-th one.
+/// … ", which began with 70, f32[5]", without lanes ", beginning with 70, f32[5]": arguments of one
+/// lane, `data(i)` of the i-th one.
+std::string lane_text(std::span<const std::int64_t> lane, std::span<const Aval> arguments,
+                      FunctionRef<const void*(std::size_t)> data);
 std::string lane_text(const Lanes&, std::int64_t lane, std::span<const Aval> arguments,
                       FunctionRef<const void*(std::size_t)> data);
 

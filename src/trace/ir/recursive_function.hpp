@@ -26,8 +26,9 @@ struct RecursiveFamily;
 /// One function at one signature.
 struct RecursiveFunction {
   std::string name;
-  Vec<Aval> inputs, outputs;  ///< known before the body is
-  GraphRef body;              ///< null while it is being recorded
+  const RecursiveFunction* users = nullptr;  ///< the user's function that it is derived from
+  Vec<Aval> inputs, outputs;                 ///< known before the body is
+  GraphRef body;                             ///< null while it is being recorded
   bool effects = false;
   /// It is a derivative that computes again, from its arguments, what calls inside gave: while it
   /// runs, executors remember what other recursive functions give, so that each is asked once.
@@ -44,6 +45,7 @@ struct RecursiveFamily {
   RecursiveFunction& add(std::string name) {
     functions.push_back(std::make_unique<RecursiveFunction>());
     functions.back()->name = std::move(name);
+    functions.back()->users = functions.back().get();
     functions.back()->family = this;
     return *functions.back();
   }
@@ -63,21 +65,21 @@ inline bool calls_recursion(const GraphBody& g) {
   HashMap<const GraphBody*, bool> seen;
   return calls_recursion(g, seen);
 }
-/// What a call says that is one too many; `lane`: "" or printer::lane_text.
+/// What a call says that is one too many; `start`: "" or printer::lane_text.
 [[noreturn]] inline void fail_too_deep(const std::string& name, std::int64_t depth,
-                                       const std::string& lane, CallSite where) {
+                                       const std::string& start, CallSite where) {
   fail(ErrorKind::value,
        formatted("vt::Recursive: {} calls itself more than {} deep{}; if that is no mistake, give "
                  "it a greater max_depth",
-                 name, depth, lane),
+                 name, depth, start),
        where);
 }
 [[noreturn]] inline void fail_stack_too_small(const std::string& name, std::int64_t depth,
-                                              const std::string& lane, CallSite where) {
+                                              const std::string& start, CallSite where) {
   fail(ErrorKind::value,
        formatted("vt::Recursive: {} calls itself {} deep{}, and the stack of the thread holds no "
                  "more",
-                 name, depth, lane),
+                 name, depth, start),
        where);
 }
 

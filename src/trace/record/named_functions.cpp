@@ -78,6 +78,8 @@ std::vector<Tensor> operands_of(std::span<const Tensor> arguments, const Entry& 
 struct FunctionRecording {
   const void* cache;
   const std::string& key;
+  std::int64_t elements;  ///< of the arguments together
+  bool told = false;      ///< … of an error inside that they grow
   /// what the last recording found; unknown until there was one
   named_functions::Entry assumed = {};
   bool known = false;
@@ -88,7 +90,11 @@ struct FunctionRecording {
   /// Functions that call this one: what was recorded of them holds for this recording only.
   Vec<std::pair<std::pair<const void*, std::string>, named_functions::EntryRef>> inner = {};
 
-  FunctionRecording(const void* c, const std::string& k) : cache(c), key(k) {
+  FunctionRecording(const void* c, const std::string& k, std::span<const Tensor> arguments)
+      : cache(c), key(k), elements(0) {
+    for (const Tensor& t : arguments)
+      if (__builtin_add_overflow(elements, aval_of(t).elements(), &elements))
+        elements = std::numeric_limits<std::int64_t>::max();
     thread_state().functions.push_back(this);
     loop = std::exchange(thread_state().loop, nullptr);
   }
@@ -160,6 +166,21 @@ Results refer(std::size_t at, std::span<const Tensor> arguments, std::shared_ptr
   const std::vector<Tensor>& captured = r.assumed.called.captured;
   operands.insert(operands.end(), captured.begin(), captured.end());
   return as_results(emit_recursive(r.assumed.recursive, operands, where));
+}
+
+/// How many recordings of a function stand inside of each other, the innermost and those around it
+/// that have fewer elements each.
+std::size_t growing_calls(const void* cache) {
+  std::size_t count = 0;
+  std::int64_t inside = 0;
+  const Vec<FunctionRecording*>& all = thread_state().functions;
+  for (std::size_t k = all.size(); k-- > 0;) {
+    if (all[k]->cache != cache) continue;
+    if (count > 0 && all[k]->elements >= inside) break;
+    inside = all[k]->elements;
+    ++count;
+  }
+  return count;
 }
 
 /// Puts the captured inputs of a Graph in the order of `wanted`.
@@ -247,7 +268,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
                     "arguments of other types each time, such a recursion has no end",
                     depth, fault),
           where);
-    FunctionRecording recording(&own, key);
+    FunctionRecording recording(&own, key, arguments);
     auto fresh = std::make_shared<Entry>();
     fresh->static_bytes = static_key.bytes;
     fresh->assume_finite = state.assume_finite;
@@ -270,6 +291,24 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
             ErrorKind::transform,
             "calls itself whatever its arguments are; a branch of vt::cond must end the recursion",
             u.where);
+      } catch (const Error& e) {
+        // Shapes that grow end in one that is too large for anything.
+        constexpr std::int64_t huge = 1 << 20;
+        constexpr std::size_t few = 3;
+        const std::size_t calls = growing_calls(&own);
+        if (e.kind() != ErrorKind::shape || recording.told || recording.elements < huge ||
+            calls < few)
+          throw;
+        for (FunctionRecording* around : state.functions) around->told = true;
+        const Aval& largest =
+            *std::max_element(fresh->arguments.begin(), fresh->arguments.end(),
+                              [](auto& x, auto& y) { return x.elements() < y.elements(); });
+        fail(ErrorKind::transform,
+             formatted("{}: {} calls itself with arguments of larger shapes each time, and each "
+                       "shape is recorded anew, which has no end; keep the shapes the same. {} "
+                       "calls deep, with {}, {}",
+                       own.kind, own.name, calls, largest.str(), e.what()),
+             {});
       }
       fresh->kept = keep();
       lanes_of_one = axes.used();

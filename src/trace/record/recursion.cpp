@@ -92,6 +92,7 @@ RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key
   // In real numbers it is the user's own.
   RecursiveFunction& made = family.add(
       key.transform() == "real" ? source.name : source.name + "." + std::string(key.transform()));
+  made.users = source.users;
   made.max_depth = source.max_depth;
   made.effects = effects;
   made.remembers = source.remembers || key.transform() == "pull";
@@ -122,20 +123,41 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 // --- depth ---------------------------------------------------------------------------------------
 
-RecursionGuard::RecursionGuard(const RecursiveFunction& f, CallSite where) {
-  int& depth = thread_state().recursion;
-  const auto lane = [] {
-    const Vec<std::int64_t>& index = thread_state().lane;
-    return printer::lane_text({index.begin(), index.size()});
+RecursionGuard::RecursionGuard(const RecursiveFunction& f, std::span<const BufferRef> operands,
+                               CallSite where)
+    : function_(f) {
+  ThreadState& state = thread_state();
+  const auto start = [&] {
+    return recursion_start(&f, [&](std::size_t i) { return operands[i]->data; });
   };
-  if (depth >= f.max_depth) fail_too_deep(f.name, depth, lane(), where);
+  if (state.recursion >= f.max_depth) fail_too_deep(f.users->name, state.recursion, start(), where);
   if (stack_left() < stack_to_record) {
     if (InterpreterBudget::exists())
       throw InterpreterBudget::Exceeded();  // compiled code takes less
-    fail_stack_too_small(f.name, depth, lane(), where);
+    fail_stack_too_small(f.users->name, state.recursion, start(), where);
   }
-  ++depth;
+  if (state.recursion++ > 0) return;
+  state.outermost_recursion = this;
+  for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 4); ++i)
+    numbers_.push_back(f.inputs[i].shape.rank() == 0 ? operands[i] : BufferRef());
 }
-RecursionGuard::~RecursionGuard() { --thread_state().recursion; }
+RecursionGuard::~RecursionGuard() {
+  ThreadState& state = thread_state();
+  if (--state.recursion == 0) state.outermost_recursion = nullptr;
+}
+
+std::string recursion_start(const RecursiveFunction* f,
+                            FunctionRef<const void*(std::size_t)> data) {
+  const ThreadState& state = thread_state();
+  const std::span<const std::int64_t> lane{state.lane.begin(), state.lane.size()};
+  // Behind the arguments of the user's function derivatives take tangents.
+  const auto text = [&](const RecursiveFunction& begun, FunctionRef<const void*(std::size_t)> of) {
+    const std::size_t count = std::min(begun.inputs.size(), begun.users->inputs.size());
+    return printer::lane_text(lane, {begun.inputs.begin(), count}, of);
+  };
+  const RecursionGuard* const first = state.outermost_recursion;
+  if (!first) return f ? text(*f, data) : printer::lane_text(lane);
+  return text(first->function_, [&](std::size_t i) { return first->numbers_[i]->data; });
+}
 
 }  // namespace vt::detail

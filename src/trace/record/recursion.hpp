@@ -34,10 +34,19 @@ void finish_recursive(RecursiveFunction&, GraphBody&&);
 /// While it lives, a recursive function runs. Throws: Error if it is too deep inside of others.
 class RecursionGuard {
  public:
-  RecursionGuard(const RecursiveFunction&, CallSite);
+  RecursionGuard(const RecursiveFunction&, std::span<const BufferRef> operands, CallSite);
   ~RecursionGuard();
   RecursionGuard(const RecursionGuard&) = delete;
   RecursionGuard& operator=(const RecursionGuard&) = delete;
+
+ private:
+  friend std::string recursion_start(const RecursiveFunction*,
+                                     FunctionRef<const void*(std::size_t)>);
+  const RecursiveFunction& function_;
+  SmallVec<BufferRef, 4> numbers_;  ///< of the outermost: its first operands that are scalars
 };
+/// Where the recursion that runs now has begun, as printer::lane_text says it. If nothing of it
+/// runs yet: with this function, `data(i)` its i-th operand; null: it is not known.
+std::string recursion_start(const RecursiveFunction*, FunctionRef<const void*(std::size_t)> data);
 
 }  // namespace vt::detail

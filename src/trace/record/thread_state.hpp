@@ -18,6 +18,7 @@ namespace vt::detail {
 
 struct FunctionRecording;
 struct LoopTypes;
+class RecursionGuard;
 
 struct ScopeState {
   /// process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
@@ -53,6 +54,7 @@ struct RunningState {
   bool must_vectorize = false;
   LaneSchedule schedule = LaneSchedule::groups;  ///< of the vmap that a Graph is walked for
   int recursion = 0;  ///< how many recursive functions run inside of each other
+  const RecursionGuard* outermost_recursion = nullptr;  ///< that of the first of them
   /// named functions being recorded, the outermost first
   Vec<FunctionRecording*> functions;
   /// iterations of the scans being linearized: what their bodies keep is kept for each

@@ -1,4 +1,6 @@
 // expect: vt::switch_: the functions stand in a tuple
+#include <functional>
+
 #include <vt/vt.hpp>
 
 int main() {

@@ -5,16 +5,18 @@
 #include <string>
 
 // Header-only users may not have the llvm-c headers: what needs them asks for VT_HAS_LLVM_HEADERS.
+#define VT_HAS_LLVM_HEADERS 0
 #if defined(__has_include)
-// clang-format off
-#if __has_include(<llvm-c/Core.h>) && __has_include(<llvm-c/LLJIT.h>) && \
-    __has_include(<llvm/Config/llvm-config.h>)
-// clang-format on
+#if __has_include(<llvm-c/Core.h>) && __has_include(<llvm/Config/llvm-config.h>)
+#include <llvm/Config/llvm-config.h>
+#if LLVM_VERSION_MAJOR < 18 || LLVM_VERSION_MAJOR > 20
+// Nothing of these headers is read then, so that this is the only error.
+#error "vt supports LLVM 18 to 20; put the headers of one of these first on the include path"
+#else
+#undef VT_HAS_LLVM_HEADERS
 #define VT_HAS_LLVM_HEADERS 1
 #endif
 #endif
-#ifndef VT_HAS_LLVM_HEADERS
-#define VT_HAS_LLVM_HEADERS 0
 #endif
 
 #if VT_HAS_LLVM_HEADERS
@@ -29,13 +31,18 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <llvm/Config/llvm-config.h>
 
-#if LLVM_VERSION_MAJOR < 18 || LLVM_VERSION_MAJOR > 20
-#error "vt supports LLVM 18 to 20; put the headers of one of these first on the include path"
-#endif
-#ifndef LLVM_NATIVE_TARGET
-#error "vt needs llvm-c headers configured with a native target"
+// The target is the machine that this is compiled for, which LLVM's headers need not be made for.
+#if defined(__x86_64__) || defined(__i386__)
+#define VT_LLVM_TARGET "X86"
+#elif defined(__aarch64__)
+#define VT_LLVM_TARGET "AArch64"
+#elif defined(LLVM_NATIVE_ARCH)
+#define VT_LLVM_TEXT(x) #x
+#define VT_LLVM_EXPANDED_TEXT(x) VT_LLVM_TEXT(x)
+#define VT_LLVM_TARGET VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_ARCH)
+#else
+#error "vt does not know which target of LLVM this machine is"
 #endif
 #endif
 
@@ -106,24 +113,21 @@ struct Llvm {
 #define VT_LLVM_MEMBER(name) decltype(&::LLVM##name) name = nullptr;
   VT_LLVM_FUNCTIONS(VT_LLVM_MEMBER)
 #undef VT_LLVM_MEMBER
-  // The native target's initialisers have the target in their names.
-  decltype(&::LLVM_NATIVE_TARGET) InitializeTarget = nullptr;
-  decltype(&::LLVM_NATIVE_TARGETINFO) InitializeTargetInfo = nullptr;
-  decltype(&::LLVM_NATIVE_TARGETMC) InitializeTargetMC = nullptr;
-  decltype(&::LLVM_NATIVE_ASMPRINTER) InitializeAsmPrinter = nullptr;
+  // The target's initialisers have its name in theirs.
+  void (*InitializeTarget)() = nullptr;
+  void (*InitializeTargetInfo)() = nullptr;
+  void (*InitializeTargetMC)() = nullptr;
+  void (*InitializeAsmPrinter)() = nullptr;
 };
 
 namespace llvm_names {
-#define VT_LLVM_TEXT(x) #x
-#define VT_LLVM_EXPANDED_TEXT(x) VT_LLVM_TEXT(x)
 #define VT_LLVM_NAME(name) "LLVM" #name,
-inline constexpr const char* all[] = {
-    VT_LLVM_FUNCTIONS(VT_LLVM_NAME) VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGET),
-    VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETINFO), VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETMC),
-    VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_ASMPRINTER)};
+#define VT_LLVM_INITIALIZE(part) "LLVMInitialize" VT_LLVM_TARGET #part
+inline constexpr const char* all[] = {VT_LLVM_FUNCTIONS(VT_LLVM_NAME) VT_LLVM_INITIALIZE(Target),
+                                      VT_LLVM_INITIALIZE(TargetInfo), VT_LLVM_INITIALIZE(TargetMC),
+                                      VT_LLVM_INITIALIZE(AsmPrinter)};
 #undef VT_LLVM_NAME
-#undef VT_LLVM_EXPANDED_TEXT
-#undef VT_LLVM_TEXT
+#undef VT_LLVM_INITIALIZE
 }  // namespace llvm_names
 #undef VT_LLVM_FUNCTIONS
 

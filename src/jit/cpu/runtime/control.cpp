@@ -49,7 +49,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
-    for (const RecursiveBody& f : form->functions) functions_.push_back(f.name);
+    for (const RecursiveBody& f : form->functions) functions_.push_back(f.users_name);
     constants_ = form->constants;
     lane_axes_ = form->axes;
     lanes_first_ = (lane_count_ >= 0 || e.op == Op::fused_region) && functions_.empty() &&
@@ -138,7 +138,7 @@ Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
 
 ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> operands) const {
   const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
-  const RecursionGuard deeper(f, equation_.where);
+  const RecursionGuard deeper(f, operands, equation_.where);
   std::shared_ptr<Executable> program;
   {
     const std::lock_guard lock(f.mutex);
@@ -192,12 +192,19 @@ void ControlRunner::run_recursions(void* const* buffers) const {
         run_recursion([&] { in_registers_(buffers, calls.data(), begin, end); });
     if (!why) return;
     const std::string& name = functions_[static_cast<std::size_t>(why->function)];
-    const std::string lane = lane_count_ < 0 ? "" : lane_that_runs(calls[0], buffers);
-    if (why->of_stack) fail_stack_too_small(name, why->depth, lane, equation_.where);
-    fail_too_deep(name, why->depth, lane, equation_.where);
+    const std::string start =
+        lane_count_ < 0 ? start_of_recursion(buffers) : lane_that_runs(calls[0], buffers);
+    if (why->of_stack) fail_stack_too_small(name, why->depth, start, equation_.where);
+    fail_too_deep(name, why->depth, start, equation_.where);
   };
   if (lane_count_ < 0) run(0, 1);
   else parallel_ranges(lane_count_, grain, run, 4, Wake::when_long);
+}
+
+std::string ControlRunner::start_of_recursion(const void* const* buffers) const {
+  const bool begins = equation_.op == Op::recursive_call;
+  return recursion_start(begins ? equation_.as<RecursionParams>().function : nullptr,
+                         [&](std::size_t i) { return buffers[i]; });
 }
 
 std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* buffers) const {

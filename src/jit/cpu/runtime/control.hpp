@@ -69,6 +69,7 @@ class ControlRunner {
   bool is_to_be_remembered() const;
   Buffers run_in_registers(Buffers operands) const;
   void run_recursions(void* const* buffers) const;
+  std::string start_of_recursion(const void* const* buffers) const;
   std::string lane_that_runs(std::int64_t lane, const void* const* buffers) const;
   Buffers run_cond(std::span<const BufferRef> operands) const;
   Buffers run_while(Buffers values) const;

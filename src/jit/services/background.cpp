@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 
@@ -75,6 +76,7 @@ State& state() {
 thread_local bool here = false;    // on the background thread
 thread_local bool in_job = false;  // there, or on a thread that waits
 thread_local int own_uses = 0;
+thread_local bool left_at_rest = false;  // by an exception of background_rest
 
 // Leaves a job that nobody will see the end of.
 struct Dropped {};
@@ -295,10 +297,13 @@ CompilerUse::CompilerUse() {
   using namespace background_jobs;
   State& s = state();
   const Hold hold(s.lock);
-  if (has_ended(s)) throw ProcessEnds();
+  if (!here && has_ended(s)) {  // the end waits for the background thread to be gone
+    left_at_rest = true;
+    throw ProcessEnds();
+  }
   prepare();
   ++s.uses;
-  ++own_uses;
+  if (own_uses++ == 0) left_at_rest = false;
 }
 CompilerUse::~CompilerUse() {
   using namespace background_jobs;
@@ -311,6 +316,9 @@ CompilerUse::~CompilerUse() {
   s.idle.notify_all();
 }
 
+bool CompilerUse::is_broken_off(int exceptions_before) {
+  return std::uncaught_exceptions() > exceptions_before && !background_jobs::left_at_rest;
+}
 bool CompilerUse::here() { return background_jobs::own_uses > 0; }
 
 bool process_ends() {
@@ -324,15 +332,20 @@ void background_rest() {
   if (!in_job && own_uses == 0) return;
   State& s = state();
   Hold hold(s.lock);
-  if (!in_job && has_ended(s)) throw ProcessEnds();
-  if (!in_job) return;
+  if (!in_job) {
+    if (!has_ended(s)) return;
+    left_at_rest = true;
+    throw ProcessEnds();
+  }
   ++s.resting;
   s.parked = s.parked || here;
   if (s.pauses > 0) s.idle.notify_all();
   while (s.pauses > 0 && !s.ended) s.idle.wait(hold);
   --s.resting;
   s.parked = s.parked && !here;
-  if (s.ended) throw Dropped();
+  if (!s.ended) return;
+  left_at_rest = true;
+  throw Dropped();
 }
 
 SignalsBlocked::SignalsBlocked() {

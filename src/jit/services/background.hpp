@@ -44,6 +44,9 @@ class CompilerUse {
   CompilerUse();  ///< Throws: ProcessEnds
   ~CompilerUse();
   static bool here();  ///< does this thread use it?
+  /// Is an exception on its way, beyond so many, that left the library in the middle of its work?
+  /// Those of background_rest do not.
+  static bool is_broken_off(int exceptions_before);
   CompilerUse(const CompilerUse&) = delete;
   CompilerUse& operator=(const CompilerUse&) = delete;
 };

@@ -131,7 +131,7 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
 struct NewMachinesAfterFailure {
   const int exceptions = std::uncaught_exceptions();
   ~NewMachinesAfterFailure() {
-    if (std::uncaught_exceptions() > exceptions) machines = nullptr;
+    if (CompilerUse::is_broken_off(exceptions)) machines = nullptr;
   }
 };
 

@@ -297,7 +297,8 @@ CompilerUse::CompilerUse() {
   using namespace background_jobs;
   State& s = state();
   const Hold hold(s.lock);
-  if (!here && has_ended(s)) {  // the end waits for the background thread to be gone
+  if (!background_jobs::here &&
+      has_ended(s)) {  // the end waits for the background thread to be gone
     left_at_rest = true;
     throw ProcessEnds();
   }
@@ -319,7 +320,7 @@ CompilerUse::~CompilerUse() {
 bool CompilerUse::is_broken_off(int exceptions_before) {
   return std::uncaught_exceptions() > exceptions_before && !background_jobs::left_at_rest;
 }
-bool CompilerUse::here() { return background_jobs::own_uses > 0; }
+bool CompilerUse::on_this_thread() { return background_jobs::own_uses > 0; }
 
 bool process_ends() {
   background_jobs::State& s = background_jobs::state();

@@ -43,7 +43,7 @@ class CompilerUse {
  public:
   CompilerUse();  ///< Throws: ProcessEnds
   ~CompilerUse();
-  static bool here();  ///< does this thread use it?
+  static bool on_this_thread();
   /// Is an exception on its way, beyond so many, that left the library in the middle of its work?
   /// Those of background_rest do not.
   static bool is_broken_off(int exceptions_before);

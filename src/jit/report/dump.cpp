@@ -15,10 +15,10 @@
 namespace vt::detail {
 
 const std::string& dump_folder() {
-  static const std::string folder = [] {
+  static const std::string& folder = *new std::string([] {
     const char* text = std::getenv("VT_DUMP");
     return std::string(text ? text : "");
-  }();
+  }());
   return folder;
 }
 

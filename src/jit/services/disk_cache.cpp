@@ -164,7 +164,8 @@ CacheKey cache_key(std::string_view text) {
 }
 
 const std::string& program_identity() {
-  static const std::string identity = [] {
+  // never destroyed, as all such texts: threads may still compile while the process ends
+  static const std::string& identity = *new std::string([] {
     Dl_info info{};
     struct stat s{};
     const bool known = ::dladdr(reinterpret_cast<void*>(&cache_key), &info) != 0 &&
@@ -174,7 +175,7 @@ const std::string& program_identity() {
     // the same for all files where builds are to be reproducible.
     return std::to_string(s.st_size) + "." + std::to_string(s.st_ctim.tv_sec) + "." +
            std::to_string(s.st_ctim.tv_nsec);
-  }();
+  }());
   return identity;
 }
 

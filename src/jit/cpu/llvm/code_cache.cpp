@@ -52,7 +52,8 @@ Store& store() {
 // Which module a key stands for is as this emitter says, for the machine that it looks at. Not as
 // the loaded LLVM says: what is on disk can run without it.
 CacheKey form_key(const std::string& key) {
-  static const std::string common = "form|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|";
+  static const std::string& common =
+      *new std::string("form|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|");
   return cache_key(common + host_target().key() + "|" + key);
 }
 

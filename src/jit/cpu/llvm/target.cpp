@@ -42,7 +42,7 @@ struct Has {
 /// Model and feature bits: machines that share a cache folder (a home on the network) may differ.
 /// Asked for once: each question is an instruction that a virtual machine hands to its host.
 const std::string& identity() {
-  static const std::string text = [] {
+  static const std::string& text = *new std::string([] {
     std::string text = "x86";
     const auto leaf = [&](unsigned number) {
       unsigned a = 0, b = 0, c = 0, d = 0;
@@ -53,7 +53,7 @@ const std::string& identity() {
     };
     for (unsigned number : {1u, 7u, 0x80000001u}) leaf(number);
     return text;
-  }();
+  }());
   return text;
 }
 
@@ -66,10 +66,11 @@ struct Has {
 };
 const std::string& identity() {
 #if defined(__linux__)
-  static const std::string text = "hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." +
-                                  std::to_string(::getauxval(AT_HWCAP2));
+  static const std::string& text =
+      *new std::string("hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." +
+                       std::to_string(::getauxval(AT_HWCAP2)));
 #else
-  static const std::string text = "host";
+  static const std::string& text = *new std::string("host");
 #endif
   return text;
 }
@@ -153,7 +154,8 @@ LlvmTarget llvm_target(Isa isa) {
     case Isa::avx512: t.features = cpu_target::avx512_features; break;
     case Isa::neon: t = {"aarch64-unknown-linux-gnu", "generic", "+neon,+fullfp16"}; break;
     default: {
-      static const LlvmTarget host{"", take(L.GetHostCPUName()), take(L.GetHostCPUFeatures())};
+      static const LlvmTarget& host =
+          *new LlvmTarget{"", take(L.GetHostCPUName()), take(L.GetHostCPUFeatures())};
       t.cpu = host.cpu;
       t.features = host.features;
     }

@@ -390,7 +390,8 @@ std::shared_ptr<const RowProgram> row_program(GraphRef one, Vec<bool> mapped) {
   const Backend* b = execution::backend();
   if (!b) return nullptr;
   try {
-    return std::make_shared<const RowProgram>(one, std::move(mapped), *b, RowBody::block);
+    return std::make_shared<const RowProgram>(std::move(one), std::move(mapped), *b,
+                                              RowBody::block);
   } catch (const Error& e) {
     if (!execution::stopped_by_end(e)) throw;
     return nullptr;
@@ -469,7 +470,6 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
 
 Vec<BufferRef> run_program(Executable& program, const GraphBody& graph,
                            std::span<const BufferRef> inputs) {
-  const Busy busy;
   try {
     return program.run(inputs);
   } catch (const std::bad_alloc&) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <condition_variable>
 #include <cstdlib>
@@ -60,8 +61,8 @@ struct State {
   bool running = false;  // it will look for jobs again
   int uses = 0;          // of the compiler
   unsigned past_uses = 0;
-  bool ended = false;
-  bool for_good = false;  // the process has ended, not only its first thread
+  std::atomic<bool> ended = false;  // asked for without `lock` as well
+  bool for_good = false;            // the process has ended, not only its first thread
 
   void drop() {
     jobs.clear();
@@ -324,6 +325,7 @@ bool CompilerUse::on_this_thread() { return background_jobs::own_uses > 0; }
 
 bool process_ends() {
   background_jobs::State& s = background_jobs::state();
+  if (!s.ended.load(std::memory_order_relaxed)) return false;
   const std::lock_guard hold(s.lock);
   return background_jobs::has_ended(s);
 }

@@ -79,7 +79,7 @@ void emit_gathers(IrBuilder& b) {
 double fastest(void (*emit)(IrBuilder&), void* buffer, std::int64_t times,
                std::int64_t elements = 0, int runs = 6) {
   IrBuilder builder;
-  emit(builder);
+  CompilerUse::watch([&] { emit(builder); });
   background_rest();
   const std::string name = "kernel";
   const Code code(compile_object(builder, {.level = host_target().level}), {&name, 1});

@@ -77,7 +77,7 @@ State& state() {
 thread_local bool here = false;    // on the background thread
 thread_local bool in_job = false;  // there, or on a thread that waits
 thread_local int own_uses = 0;
-thread_local bool left_at_rest = false;  // by an exception of background_rest
+thread_local bool broken_off = false;
 
 // Leaves a job that nobody will see the end of.
 struct Dropped {};
@@ -298,14 +298,11 @@ CompilerUse::CompilerUse() {
   using namespace background_jobs;
   State& s = state();
   const Hold hold(s.lock);
-  if (!background_jobs::here &&
-      has_ended(s)) {  // the end waits for the background thread to be gone
-    left_at_rest = true;
-    throw ProcessEnds();
-  }
+  // the end waits for the background thread to be gone
+  if (!background_jobs::here && has_ended(s)) throw ProcessEnds();
   prepare();
   ++s.uses;
-  if (own_uses++ == 0) left_at_rest = false;
+  if (own_uses++ == 0) broken_off = false;
 }
 CompilerUse::~CompilerUse() {
   using namespace background_jobs;
@@ -318,8 +315,15 @@ CompilerUse::~CompilerUse() {
   s.idle.notify_all();
 }
 
-bool CompilerUse::is_broken_off(int exceptions_before) {
-  return std::uncaught_exceptions() > exceptions_before && !background_jobs::left_at_rest;
+bool CompilerUse::is_broken_off() { return background_jobs::broken_off; }
+void CompilerUse::break_off() { background_jobs::broken_off = true; }
+void CompilerUse::watch(FunctionRef<void()> work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    break_off();
+    throw;
+  }
 }
 bool CompilerUse::on_this_thread() { return background_jobs::own_uses > 0; }
 
@@ -337,7 +341,6 @@ void background_rest() {
   Hold hold(s.lock);
   if (!in_job) {
     if (!has_ended(s)) return;
-    left_at_rest = true;
     throw ProcessEnds();
   }
   ++s.resting;
@@ -346,9 +349,7 @@ void background_rest() {
   while (s.pauses > 0 && !s.ended) s.idle.wait(hold);
   --s.resting;
   s.parked = s.parked && !here;
-  if (!s.ended) return;
-  left_at_rest = true;
-  throw Dropped();
+  if (s.ended) throw Dropped();
 }
 
 SignalsBlocked::SignalsBlocked() {

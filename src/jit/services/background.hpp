@@ -44,9 +44,12 @@ class CompilerUse {
   CompilerUse();  ///< Throws: ProcessEnds
   ~CompilerUse();
   static bool on_this_thread();
-  /// Is an exception on its way, beyond so many, that left the library in the middle of its work?
-  /// Those of background_rest do not.
-  static bool is_broken_off(int exceptions_before);
+  /// Has an exception left the library in the middle of its work, since this thread began to use
+  /// it? What it was at work on is not to be touched then.
+  static bool is_broken_off();
+  static void break_off();  ///< says so
+  /// Calls `work`, which calls the library: there memory may end.
+  static void watch(FunctionRef<void()> work);
   CompilerUse(const CompilerUse&) = delete;
   CompilerUse& operator=(const CompilerUse&) = delete;
 };

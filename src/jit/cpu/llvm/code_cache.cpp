@@ -108,7 +108,7 @@ void dump(const std::string& key, const IrBuilder& builder) {
 std::unique_ptr<IrBuilder> emitted_by(FunctionRef<void(IrBuilder&)> emit) {
   const Span span("compile", "emit");
   auto builder = std::make_unique<IrBuilder>();
-  emit(*builder);
+  CompilerUse::watch([&] { emit(*builder); });
   return builder;
 }
 

@@ -6,7 +6,6 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -127,18 +126,9 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   if (error) fail("LLVM's passes failed", take_error(error));
 }
 
-/// An exception leaves LLVM in the middle of its work: this thread gets other machines.
-struct NewMachinesAfterFailure {
-  const int exceptions = std::uncaught_exceptions();
-  ~NewMachinesAfterFailure() {
-    if (CompilerUse::is_broken_off(exceptions)) machines = nullptr;
-  }
-};
-
 LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
                          const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
-  const NewMachinesAfterFailure after;
   LLVMTargetMachineRef machine =
       machine_for(builder.llvm_names(), code_level(builder, options.level));
   run_passes(module, machine, options, builder);
@@ -149,6 +139,18 @@ LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder,
     const std::string why = message ? message : "";
     L.DisposeMessage(message);
     fail("LLVM could not generate code", why);
+  }
+  return buffer;
+}
+
+LLVMMemoryBufferRef watched_emit(LLVMModuleRef module, const IrBuilder& builder,
+                                 const CompileOptions& options, LLVMCodeGenFileType type) {
+  LLVMMemoryBufferRef buffer = nullptr;
+  try {
+    CompilerUse::watch([&] { buffer = emit(module, builder, options, type); });
+  } catch (...) {
+    if (CompilerUse::is_broken_off()) machines = nullptr;  // this thread gets others
+    throw;
   }
   return buffer;
 }
@@ -251,7 +253,8 @@ CacheKey object_identity(const IrBuilder& builder) {
   // Bitcode begins with the version of the LLVM that wrote it, and names the triple.
   std::string all = target.cpu + "|" + target.features;
   for (int level : {0, 1}) all += "|" + cpu_compile::passes_for(builder, level);
-  return cache_key(all + "|" + builder.bitcode());
+  CompilerUse::watch([&] { all += "|" + builder.bitcode(); });
+  return cache_key(all);
 }
 
 Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
@@ -261,7 +264,7 @@ Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
     cpu_compile::fail("the generated module is malformed", wrong);
 #endif
   LLVMMemoryBufferRef buffer =
-      cpu_compile::emit(builder.module(), builder, options, LLVMObjectFile);
+      cpu_compile::watched_emit(builder.module(), builder, options, LLVMObjectFile);
   const char* start = L.GetBufferStart(buffer);
   Vec<char> bytes(start, start + L.GetBufferSize(buffer));
   L.DisposeMemoryBuffer(buffer);
@@ -271,7 +274,7 @@ Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
 std::string compile_assembly(const IrBuilder& builder, const CompileOptions& options) {
   const Llvm& L = llvm();
   LLVMModuleRef copy = L.CloneModule(builder.module());
-  LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder, options, LLVMAssemblyFile);
+  LLVMMemoryBufferRef buffer = cpu_compile::watched_emit(copy, builder, options, LLVMAssemblyFile);
   const std::string text(L.GetBufferStart(buffer), L.GetBufferSize(buffer));
   L.DisposeMemoryBuffer(buffer);
   L.DisposeModule(copy);

@@ -51,7 +51,7 @@ IrBuilder::IrBuilder(const Target& target, const char* module_name)
 
 IrBuilder::~IrBuilder() {
   // LLVM may have been left in the middle of something: what is in it is not to be touched.
-  if (CompilerUse::is_broken_off(exceptions_)) return;
+  if (CompilerUse::is_broken_off()) return;
   llvm_.DisposeBuilder(builder_);
   llvm_.DisposeModule(module_);
   llvm_.ContextDispose(context_);

@@ -20,7 +20,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -357,7 +356,6 @@ class IrBuilder {
   LLVMMetadataRef string_metadata(const std::string& s);
 
   CompilerUse use_;
-  const int exceptions_ = std::uncaught_exceptions();
   const Llvm& llvm_;
   Target target_;
   LlvmTarget names_;

@@ -33,12 +33,17 @@ std::string version_text(unsigned major) { return std::to_string(major); }
 // holds is lost to it, and what belongs to the compilation leaks; but the program goes on. On
 // threads of another user of the library all is as usual.
 void give_up(const char* reason) {
-  if (CompilerUse::on_this_thread())
+  if (CompilerUse::on_this_thread()) {
+    CompilerUse::break_off();
     throw Error(ErrorKind::backend, std::string("vt: LLVM gave up: ") + reason);
+  }
   std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
 }
 void out_of_memory(void*, const char* reason, bool) {
-  if (CompilerUse::on_this_thread()) throw std::bad_alloc();
+  if (CompilerUse::on_this_thread()) {
+    CompilerUse::break_off();
+    throw std::bad_alloc();
+  }
   std::fprintf(stderr, "LLVM ERROR: out of memory\n%s\n", reason);
   std::abort();
 }

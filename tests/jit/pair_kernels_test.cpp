@@ -56,7 +56,7 @@ TEST(PairKernels, GradientsOfLinearModels) {
       }
 }
 
-TEST(PairKernels, AreFoundAndKeepTheirBits) {
+TEST(PairKernels, AreFoundAndKeepTheirBitsOnThreads) {
   if (!compiles()) GTEST_SKIP() << "nothing is compiled for this processor here";
   const Tensor x = vt_test::random_tensor(vt::f32, {10'000, 100}, -1, 1, 1).eval(),
                y = vt_test::random_tensor(vt::f32, {10'000}, 0, 1, 2).eval(),

@@ -196,7 +196,7 @@ struct Nested {
       }};
 };
 
-TEST(LaneCalls, LoopsInRecursionsInLanes) {
+TEST(LaneCalls, LoopsInRecursionsInLanesOnThreads) {
   Nested nested;
   const Tensor n = vt::tensor({0, 3, 1, 5, 2, 2, 4}),
                x = vt::random::normal(vt::random::key(2), {7, 48}, vt::f64);

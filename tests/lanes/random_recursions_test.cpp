@@ -300,7 +300,7 @@ void expect_schedules(
   }
 }
 
-TEST(RandomRecursions, SchedulesAreLaneAfterLane) {
+TEST(RandomRecursions, SchedulesOnThreadsAreLaneAfterLane) {
   for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
     SCOPED_TRACE("VT_FUZZ_SEED=" + std::to_string(seed));
     Choices choose(seed + 2);

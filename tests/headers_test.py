@@ -5,7 +5,8 @@ Usage: headers_test.py INCLUDE_DIR COMPILER… [-- FLAG…]
 
 Macros: Windows, X11 and Qt define names in lower case or without a prefix. Public headers are
 preprocessed with such macros and use none of them; with the sources behind them they use neither
-min nor max, also not behind the last line: a program keeps its own.
+min nor max, also not behind the last line: a program keeps its own. Nor need the standard library's
+headers stand in front of such macros.
 LLVM: with headers of a version that vt does not support the only error is the one that says so.
 """
 
@@ -54,6 +55,16 @@ def macros_used(command, include, macros, own):
     return sorted(found)
 
 
+def macros_before_the_library(command):
+    """vt.hpp behind macros that stand in front of most of the standard library, or nothing."""
+    text = "#include <algorithm>\n"
+    for macro in MIN_MAX:
+        text += f"#define {macro} 0\n"
+    text += "#include <vt/vt.hpp>\nint main() { return vt::ones({3}).rank() * max(1, 2); }\n"
+    answer = run([*command, "-fsyntax-only"], text)
+    return f"macros min and max in front:\n{answer.stderr[:2000]}" if answer.returncode else None
+
+
 def of_other_llvm(command, version, folder, how):
     """What is wrong with the compiler's answer to LLVM's headers of this version, or nothing."""
     root = pathlib.Path(folder) / str(version)
@@ -82,6 +93,8 @@ def main():
         command = [compiler, "-std=c++20", "-I", str(include), *flags]
         failed += macros_used(command, include, MACROS, own)
         failed += macros_used([*command, "-DVT_IMPLEMENTATION", "-DVT_CUDA"], include, MIN_MAX, own)
+        if complaint := macros_before_the_library(command):
+            failed.append(complaint)
         with tempfile.TemporaryDirectory() as folder:
             # One of them whole: the sources behind the error compile.
             how = {17: "-E", 21: "-fsyntax-only" if compiler == compilers[0] else "-E"}

@@ -2,12 +2,6 @@
 // reads the same lines. One line each, sorted by folder; new ones belong to the second part.
 #pragma once
 
-// Macros of a header of the system, of which the sources know nothing.
-#pragma push_macro("max")
-#pragma push_macro("min")
-#undef max
-#undef min
-
 // Arithmetic as it is written, whatever the file's flags allow: GCC (but for -std=c++…) and clang
 // fuse products into sums where the processor can, and no macro tells vt.hpp of clang's
 // -funsafe-math-optimizations and its parts. Out of reach are clang's -ffp-contract=fast, and from
@@ -417,5 +411,3 @@
 #elif defined(__GNUC__)
 #pragma GCC pop_options
 #endif
-#pragma pop_macro("max")
-#pragma pop_macro("min")

@@ -20,6 +20,13 @@ files may keep them)"
 #error "vt: 64-bit processors only (no -m32)"
 #endif
 
+// A header of the system may have macros of these names, of which neither vt nor the standard
+// library's headers know.
+#pragma push_macro("max")
+#pragma push_macro("min")
+#undef max
+#undef min
+
 #include <complex>  // the numbers that elements of c64 and c128 are given and read as
 
 #include <vt/autobatch.hpp>
@@ -60,3 +67,6 @@ files may keep them)"
 #ifdef VT_IMPLEMENTATION
 #include <vt/sources.hpp>
 #endif
+
+#pragma pop_macro("max")
+#pragma pop_macro("min")

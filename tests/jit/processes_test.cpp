@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -86,10 +87,12 @@ struct UsesVtAtTheEnd {
     if (t.kind != "static") return;
     if (!all_is_right(50, 3, t.jit)) ::_exit(3);
     if (t.delay % 2 && !all_is_right(1, 1, t.jit)) ::_exit(4);  // what is compiled runs
-    if (const std::string told = vt::warnings(); !told.empty()) {
-      std::fputs(told.c_str(), stderr);
-      ::_exit(5);
-    }
+    std::istringstream told(vt::warnings());
+    for (std::string line; std::getline(told, line);)
+      if (line.find(" equations took ") == std::string::npos) {  // on a busy machine
+        std::fprintf(stderr, "%s\n", line.c_str());
+        ::_exit(5);
+      }
   }
 } uses_vt_at_the_end;
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <string>
 #include <vector>
 #include <vt/vt.hpp>
@@ -187,6 +188,15 @@ TEST(TailsValues, AtTheEnds) {
   EXPECT_TRUE(std::isnan(of(vt::beta, -2.0, 0.5)));
   EXPECT_EQ(of(vt::beta, -2.5, 2.5), 0);  // 1 over a pole
   EXPECT_EQ(of(vt::betaln, -2.5, 2.5), -inf);
+  // Where the product or the sum is no number: log Γ(b) − b log a, and −2 a log 2.
+  for (const double b : {100.0, 1e9}) {
+    const double wanted = std::lgamma(b) - b * std::log(1e303);
+    EXPECT_NEAR(of(vt::betaln, 1e303, b) / wanted, 1, 1e-14) << b;
+    EXPECT_NEAR(of(vt::betaln, b, 1e303) / wanted, 1, 1e-14) << b;
+  }
+  for (const double a : {1.4e154, 1e303, 1e308})
+    EXPECT_NEAR(of(vt::betaln, a, a) / a / (2 * std::numbers::ln2), -1, 1e-14) << a;
+  EXPECT_EQ(of(vt::betaln, 1.7e308, 1.7e308), -inf);
   EXPECT_EQ(of(vt::binom, 0.0, 0.0), 1);
   EXPECT_EQ(of(vt::binom, 5.0, 6.0), 0);
   EXPECT_EQ(of(vt::binom, -1.5, 0.0), 1);

@@ -82,8 +82,10 @@ Tensor betaln_positive(const Tensor& a, const Tensor& b) {
                Q = where(few, 100.0, q), S = where(few, 100.0, s);
   const Tensor near = log(beta_positive(where(few, a, 1.0), where(few, b, 1.0)).first);
   const Tensor stars = log(gamma_star(Q) / gamma_star(S));
-  const Tensor both = P * log(P / S) + Q * log1p(-P / S) +
-                      0.5 * log(2 * std::numbers::pi * (S / (P * Q))) +
+  // Neither P + Q nor P Q need be a number.
+  const Tensor half = 0.5 * P + 0.5 * Q, part = 0.5 * P / half;
+  const Tensor both = P * log(part) + Q * log1p(-part) +
+                      0.5 * log(2 * std::numbers::pi * (half / (0.5 * Q) / P)) +
                       (log(gamma_star(P)) + stars);
   const Tensor little = where(large, 1.0, p);
   const Tensor one =

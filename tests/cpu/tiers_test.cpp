@@ -165,7 +165,7 @@ TEST(Tiers, ThreadsRunWhatIsBeingReplaced) {
   EXPECT_EQ(vt::stats().kernels_optimised, vt::stats().kernels_unoptimised);
 }
 
-TEST(Tiers, FunctionsMayGoBeforeTheirKernelsAreOptimised) {
+TEST(Tiers, FunctionsMayGoBeforeTheThreadOptimisesTheirKernels) {
   if (!compiles()) GTEST_SKIP() << "interpreted";
   for (int n = 0; n < 5; ++n) {
     const auto f = vt::jit([n](Tensor x) { return vt::sinh(x) * (0.5 + n) - vt::exp2(x); });

@@ -308,7 +308,7 @@ int kept(const vt::Memory& m, const std::string& type) {
 }
 
 // What runs take beside their results is taken on several threads, too.
-TEST(MemoryPlan, AnyLimitIsAnErrorWithTheLineOrNone) {
+TEST(MemoryPlan, AnyLimitIsAnErrorWithTheLineOrNoneOnThreads) {
   if (!has_compiler()) GTEST_SKIP() << "of compiled steps";
   const int threads = vt::num_threads();
   vt::set_num_threads(2);

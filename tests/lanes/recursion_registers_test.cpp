@@ -536,7 +536,7 @@ TEST(RecursionRegisters, EqualNamesAreDifferentFunctions) {
 
 // --- depth ---------------------------------------------------------------------------------------
 
-TEST(RecursionRegisters, TooDeep) {
+TEST(RecursionRegisters, TooDeepOnAnyThread) {
   Unary down(
       "down",
       [&](Tensor n) { return vt::cond(n <= 0, [] { return 0; }, [&] { return 1 + down(n - 1); }); },
@@ -626,7 +626,7 @@ TEST(RecursionRegisters, DepthOfSeveralFunctions) {
   }
 }
 
-TEST(RecursionRegisters, TheStackEnds) {
+TEST(RecursionRegisters, TheStackOfAThreadEnds) {
   Unary endless("endless",
                 [&](Tensor n) {
                   return vt::cond(n < 0, [] { return 0; }, [&] { return endless(n + 1) * 3 + n; });

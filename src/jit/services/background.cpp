@@ -17,7 +17,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <new>
 

@@ -9,11 +9,11 @@ install(EXPORT vtTargets NAMESPACE vt:: DESTINATION ${vt_config_dir})
 install(DIRECTORY include/vt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} PATTERN sources.hpp EXCLUDE)
 install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vt/src)
 
-file(READ include/vt/sources.hpp vt_installed_list)
-string(REPLACE "\"../../src/" "\"src/" vt_installed_list "${vt_installed_list}")
+file(READ include/vt/detail/sources.hpp vt_installed_list)
+string(REPLACE "\"../../../src/" "\"../src/" vt_installed_list "${vt_installed_list}")
 file(CONFIGURE OUTPUT installed/sources.hpp CONTENT "${vt_installed_list}" @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/installed/sources.hpp
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vt)
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vt/detail)
 
 configure_package_config_file(cmake/vtConfig.cmake.in vtConfig.cmake
   INSTALL_DESTINATION ${vt_config_dir})

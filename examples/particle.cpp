@@ -19,7 +19,7 @@ vt::Tensor landing(vt::Tensor w, const Derivative& derivative) {
   const vt::Tensor charges =
       vt::stack({vt::stack({vt::tensor(10.0), 10.0 - w}), vt::tensor({10.0, 0.0})});
   const Function potential = [&](vt::Tensor at) {
-    return vt::sum(1.0 / vt::norm(at - charges, 1));
+    return vt::sum(1.0 / vt::norm(at - charges, 2, 1));
   };
   const Function force = derivative(potential);
   const double dt = 0.1;

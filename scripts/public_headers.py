@@ -15,6 +15,9 @@ WIDTH = 100
 UNNAMED = {"Shape": "shape", "DType": "dtype", "Tensor": "x", "PrintSink": "sink"}
 # Overloads that differ only in how deep their braces are nested are shown as one.
 BRACES = re.compile(r"\bBraces[1-4]<[^<>]*>")
+MACRO = re.compile(
+    r"VT_WITH_LINE\((?:\[\[nodiscard\]\] )?auto, (\w+), detail::(\w+)\)|VT_ASSIGNS\((.+?)\)\n"
+)
 KIND = re.compile(r"\bError\((\w+)\)")  # pages write Error (shape)
 
 
@@ -312,9 +315,7 @@ class Header:
                     self.scope(m.end(), close, scope + m.group(1) + "::", out)
                 i, doc, internal = close + 1, [], False
                 continue
-            if m := re.compile(r"VT_WITH_LINE\((\w+), detail::(\w+)\)|VT_ASSIGNS\((.+?)\)\n").match(
-                text, i
-            ):
+            if m := MACRO.match(text, i):
                 last = self.macro(m, scope, doc)
                 if last:
                     out.append(last)
@@ -342,7 +343,9 @@ class Header:
             )
         # name(arguments…) is name_at(line, arguments…).
         at = m.group(2)
-        heads = re.findall(rf"(?:auto|>|\bT) {at}\((.*?)\) \{{", self.text, re.S)
+        detail = (self.path.parent / "detail").glob("*.hpp")
+        text = "".join([self.text, *(p.read_text(encoding="utf-8") for p in detail)])
+        heads = re.findall(rf"(?:auto|>|\bT) {at}\((.*?)\) \{{", text, re.S)
         given = max(heads, key=lambda h: "..." in h)
         inside = [parameter(p) for p in split_commas(given)]
         text = wrap_call(f"auto {scope}{m.group(1)}(", [p for p in inside if p], ");")
@@ -536,11 +539,10 @@ def code_lines(d, doc_inside=False, width=WIDTH):
 def read_headers():
     found = []
     for path in sorted((ROOT / "include" / "vt").glob("*.hpp")):
-        if path.name != "sources.hpp":
-            declarations = Header(path).declarations
-            for place, d in enumerate(declarations):
-                d.place = place
-            found += declarations
+        declarations = Header(path).declarations
+        for place, d in enumerate(declarations):
+            d.place = place
+        found += declarations
     by_name = {}
     for d in found:
         if d.internal or d.kind == "using":

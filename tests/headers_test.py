@@ -86,8 +86,7 @@ def main():
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1:]
     include, compilers = pathlib.Path(arguments[0]).resolve(), arguments[1:]
-    own = sorted(path.name for path in (include / "vt").glob("*.hpp")
-                 if path.name != "sources.hpp")
+    own = sorted(path.name for path in (include / "vt").glob("*.hpp"))
     failed = []
     for compiler in compilers:
         command = [compiler, "-std=c++20", "-I", str(include), *flags]

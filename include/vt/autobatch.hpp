@@ -57,7 +57,7 @@ struct BatchStats {
   /// of all threads since the call began: what it gives may be computed later
   std::uint64_t kernels_compiled = 0;
 };
-BatchStats batch_stats();
+[[nodiscard]] BatchStats batch_stats();
 /// Whether BatchStats::least is computed from now on, by this thread: it takes nodes × signatures.
 void measure_least_groups(bool wanted);
 
@@ -126,7 +126,8 @@ struct InstancesCheck : decltype(check_instances<Items, F>()) {};
 /// Source: Neubig, Goldberg, Dyer 2017, On-the-fly Operation Batching in Dynamic Computation
 /// Graphs.
 template <class F>
-auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::here()) {
+[[nodiscard]] auto autobatch(F f, AutobatchOptions options = {},
+                             CallSite where = CallSite::here()) {
   return [f = std::move(f), options, where]<class... A>(A&&... arguments) {
     using Check = detail::AutobatchCheck<F, A...>;
     static_assert(detail::fits<Check, detail::CallFault::parameters>,
@@ -176,7 +177,7 @@ auto autobatch(F f, AutobatchOptions options = {}, CallSite where = CallSite::he
 /// exception that leaves an instance the others are unwound, as if their looks had thrown, and then
 /// it leaves `instances`. An instance has 1 MiB of stack.
 template <class Items, class F>
-auto instances(Items&& items, F&& f) {
+[[nodiscard]] auto instances(Items&& items, F&& f) {
   using Check = detail::InstancesCheck<Items, F>;
   static_assert(detail::fits<Check, detail::CallFault::argument>,
                 "vt::instances: the first argument is no range: pass the items, as a std::vector");

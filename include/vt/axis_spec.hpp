@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/tree.hpp>
 
 namespace vt {

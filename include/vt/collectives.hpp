@@ -84,23 +84,23 @@ auto on_leaves(const T& tree, const F& f) {
 /// Throws: Error that names the axes alive here if there is none of that name.
 /// Source: JAX `lax.psum`, as are the others.
 template <class T>
-auto psum(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
+[[nodiscard]] auto psum(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::psum_flat(t, names, where); });
 }
 /// psum divided by the number of lanes; integers become f32.
 template <class T>
-auto pmean(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
+[[nodiscard]] auto pmean(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::pmean_flat(t, names, where); });
 }
 /// The greatest x of all lanes, element by element; NaN if any is. Ties share the derivative.
 template <class T>
-auto pmax(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
+[[nodiscard]] auto pmax(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, true, where); });
 }
 /// The least x of all lanes.
 template <class T>
-auto pmin(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
+[[nodiscard]] auto pmin(const T& x, const AxisNames& names, CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::extremum_of_lanes(t, names, false, where); });
 }
@@ -108,8 +108,8 @@ auto pmin(const T& x, const AxisNames& names, CallSite where = CallSite::here())
 /// every lane. Of several names the first is the slowest.
 /// Shapes: x[…] → [lanes, …] with `axis` 0.
 template <class T>
-auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {},
-                CallSite where = CallSite::here()) {
+[[nodiscard]] auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {},
+                              CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::all_gather_flat(t, names, options, where); });
 }
@@ -117,8 +117,9 @@ auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {
 /// Shapes: x.dim(split_axis) is the number of lanes; that axis goes, one of the same size comes at
 /// concat_axis (tiled: both stay).
 template <class T>
-auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Param<int> concat_axis,
-                AllToAllOptions options = {}, CallSite where = CallSite::here()) {
+[[nodiscard]] auto all_to_all(const T& x, const std::string& name, Param<int> split_axis,
+                              Param<int> concat_axis, AllToAllOptions options = {},
+                              CallSite where = CallSite::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) {
     return detail::all_to_all_flat(t, name, split_axis, concat_axis, options, where);
   });
@@ -126,8 +127,9 @@ auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Para
 /// The sum over all lanes of their element for this lane: psum, of which each lane keeps its part.
 /// Shapes: x.dim(axis) is the number of lanes; that axis goes (tiled: it keeps a block).
 template <class T>
-auto psum_scatter(const T& x, const std::string& name, PsumScatterOptions options = {},
-                  CallSite where = CallSite::here()) {
+[[nodiscard]] auto psum_scatter(const T& x, const std::string& name,
+                                PsumScatterOptions options = {},
+                                CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::psum_scatter_flat(t, name, options, where); });
 }
@@ -135,23 +137,24 @@ auto psum_scatter(const T& x, const std::string& name, PsumScatterOptions option
 /// zeros.
 /// Throws: Error if a lane is out of range, sends twice or is sent to twice.
 template <class T>
-auto ppermute(const T& x, const std::string& name,
-              const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] auto ppermute(const T& x, const std::string& name,
+                            const std::vector<std::pair<std::int64_t, std::int64_t>>& permutation,
+                            CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::ppermute_flat(t, name, permutation, where); });
 }
 /// Lane i gets the x of lane sources[i]: a permutation of all lanes.
 template <class T>
-auto pshuffle(const T& x, const std::string& name, const std::vector<std::int64_t>& sources,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] auto pshuffle(const T& x, const std::string& name,
+                            const std::vector<std::int64_t>& sources,
+                            CallSite where = CallSite::here()) {
   return detail::on_leaves(
       x, [&](const Tensor& t) { return detail::pshuffle_flat(t, name, sources, where); });
 }
 
 /// The index of this lane, i32[]; of several names as if they were one axis, the first the slowest.
-Tensor axis_index(const AxisNames& names, CallSite where = CallSite::here());
+[[nodiscard]] Tensor axis_index(const AxisNames& names, CallSite where = CallSite::here());
 /// The number of lanes, known while the function is recorded.
-std::int64_t axis_size(const AxisNames& names, CallSite where = CallSite::here());
+[[nodiscard]] std::int64_t axis_size(const AxisNames& names, CallSite where = CallSite::here());
 
 }  // namespace vt

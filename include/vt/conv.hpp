@@ -61,23 +61,23 @@ struct ConvOptions {
 /// Throws: Error (shape) if ranks, channels, groups or layouts do not fit, (value) if a stride or
 /// dilation is not positive.
 /// Source: XLA's ConvGeneralDilated, JAX `lax.conv_general_dilated`.
-Tensor conv(Operand x, Operand filter, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv(Operand x, Operand filter, const ConvOptions& options = {});
 /// conv with one spatial axis.
 /// Shapes: [N, W, C], [W, I, O] → [N, W, O].
-Tensor conv1d(Operand x, Operand filter, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv1d(Operand x, Operand filter, const ConvOptions& options = {});
 /// conv with two.
 /// Shapes: [N, H, W, C], [H, W, I, O] → [N, H, W, O].
-Tensor conv2d(Operand x, Operand filter, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv2d(Operand x, Operand filter, const ConvOptions& options = {});
 /// conv with three.
 /// Shapes: [N, D, H, W, C], [D, H, W, I, O] → [N, D, H, W, O].
-Tensor conv3d(Operand x, Operand filter, const ConvOptions& options = {});
+[[nodiscard]] Tensor conv3d(Operand x, Operand filter, const ConvOptions& options = {});
 /// Each channel by itself, with `m` filters: x [N, spatial…, C], filter [spatial…, C, m] → [N,
 /// spatial…, C · m], channel-major.
 /// Throws: as conv; groups of other options are refused.
 /// Source: TensorFlow's depthwise_conv2d.
-Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options = {});
+[[nodiscard]] Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options = {});
 /// The same for two spatial axes.
-Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options = {});
+[[nodiscard]] Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options = {});
 
 /// The convolution with stride 1 / strides: x is dilated by `strides`. Explicit padding is what is
 /// added to x after that; "SAME" gives extent · stride, "VALID" what has a VALID convolution of
@@ -86,8 +86,8 @@ Tensor depthwise_conv2d(Operand x, Operand filter, const ConvOptions& options = 
 /// flipped, and its features change places.
 /// Throws: as conv; lhs_dilation and groups are refused.
 /// Source: JAX `lax.conv_transpose`.
-Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options = {},
-                      bool transpose_kernel = false);
+[[nodiscard]] Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options = {},
+                                    bool transpose_kernel = false);
 
 // --- windows -------------------------------------------------------------------------------------
 
@@ -108,14 +108,15 @@ enum class WindowReduction : std::uint8_t { sum, prod, max, min, any, all };
 /// Throws: Error (shape) if there are not as many numbers as axes, (value) if a window, stride or
 /// dilation is not positive.
 /// Source: JAX `lax.reduce_window`, NN pools.
-Tensor reduce_window(Operand x, WindowReduction reduction, const WindowOptions& options);
+[[nodiscard]] Tensor reduce_window(Operand x, WindowReduction reduction,
+                                   const WindowOptions& options);
 namespace detail {
 Tensor reduce_window_with(Operand x, Operand init, void* context, FlatBinary body,
                           const WindowOptions& options);
 }
 /// The same with the associative function f(acc, x), whose neutral element is `init`.
 template <class F>
-Tensor reduce_window(F f, Operand init, Operand x, const WindowOptions& options) {
+[[nodiscard]] Tensor reduce_window(Operand x, Operand init, F f, const WindowOptions& options) {
   return detail::reduce_window_with(
       x, init, &f,
       [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> {
@@ -141,8 +142,8 @@ struct PoolOptions {
 /// integers are f32.
 /// Throws: as reduce_window.
 /// Source: TensorFlow's and Flax's pools.
-Tensor max_pool(Operand x, const PoolOptions& options);
-Tensor min_pool(Operand x, const PoolOptions& options);
-Tensor avg_pool(Operand x, const PoolOptions& options);
+[[nodiscard]] Tensor max_pool(Operand x, const PoolOptions& options);
+[[nodiscard]] Tensor min_pool(Operand x, const PoolOptions& options);
+[[nodiscard]] Tensor avg_pool(Operand x, const PoolOptions& options);
 
 }  // namespace vt

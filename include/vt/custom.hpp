@@ -48,7 +48,7 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 /// derivatives of the rule itself do. A rule with captures is called at least once while the
 /// function is recorded, and may be called more often.
 template <class F, class Rule>
-auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
+[[nodiscard]] auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -105,7 +105,8 @@ auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
 /// Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose of
 /// `backward`, which must be linear in the cotangent for that.
 template <class F, class Forward, class Backward>
-auto custom_vjp(F f, Forward forward, Backward backward, CallSite where = CallSite::here()) {
+[[nodiscard]] auto custom_vjp(F f, Forward forward, Backward backward,
+                              CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)),
           backward = detail::Callable(std::move(backward)),
           where]<class... A>(const A&... arguments) {
@@ -189,7 +190,7 @@ auto custom_vjp(F f, Forward forward, Backward backward, CallSite where = CallSi
 /// so must the result if result_mapped (a bool) says so. The rule may not capture a Tensor of the
 /// function being vectorized: it would have lanes of its own. Make it an argument.
 template <class F, class Rule>
-auto custom_vmap(F f, Rule rule, CallSite where = CallSite::here()) {
+[[nodiscard]] auto custom_vmap(F f, Rule rule, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
@@ -252,7 +253,7 @@ auto custom_vmap(F f, Rule rule, CallSite where = CallSite::here()) {
 
 /// f, whose intermediate values are computed again in the backward pass instead of being kept.
 template <class F>
-auto checkpoint(F f, CallSite where = CallSite::here()) {
+[[nodiscard]] auto checkpoint(F f, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::checkpoint", Check);

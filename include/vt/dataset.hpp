@@ -23,8 +23,8 @@ struct CsvOptions {
 /// smallest 0.
 /// Shapes: [rows, columns]. Throws: Error(io) that names file and row: no such file, no rows, a row
 /// of another length, no number.
-Tensor load_csv(const std::string& path, CsvOptions options = {},
-                CallSite where = CallSite::here());
+[[nodiscard]] Tensor load_csv(const std::string& path, CsvOptions options = {},
+                              CallSite where = CallSite::here());
 
 /// Options of Dataset::batch.
 struct BatchOptions {

@@ -13,10 +13,10 @@ namespace vt {
 /// are used; others are copied at once.
 /// Throws: Error(value) for memory that is not the host's, DLPack's vector types, and dtypes that
 /// vt does not have.
-Tensor from_dlpack(DLManagedTensor* managed, CallSite where = CallSite::here());
+[[nodiscard]] Tensor from_dlpack(DLManagedTensor* managed, CallSite where = CallSite::here());
 
 /// A DLPack view of the value, which keeps the memory alive until its consumer calls the deleter.
 /// Forces evaluation. The consumer must not write to it: vt's values never change.
-DLManagedTensor* to_dlpack(const Tensor& t, CallSite where = CallSite::here());
+[[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& t, CallSite where = CallSite::here());
 
 }  // namespace vt

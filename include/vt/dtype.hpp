@@ -39,7 +39,7 @@ inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16
 inline constexpr int dtype_count = 15, real_dtype_count = 13;  // complex ones are the last
 
 /// "f32", "bool", … as printed in messages and Graphs.
-constexpr const char* name_of(DType d) {
+[[nodiscard]] constexpr const char* name_of(DType d) {
   constexpr const char* names[dtype_count] = {"bool", "i8",  "u8",  "i16", "u16",
                                               "i32",  "u32", "i64", "u64", "f16",
                                               "bf16", "f32", "f64", "c64", "c128"};
@@ -47,30 +47,34 @@ constexpr const char* name_of(DType d) {
 }
 
 /// Bytes per element.
-constexpr std::size_t size_of(DType d) {
+[[nodiscard]] constexpr std::size_t size_of(DType d) {
   constexpr std::uint8_t sizes[dtype_count] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16};
   return sizes[static_cast<int>(d)];
 }
 
 /// A real float dtype.
-constexpr bool is_float(DType d) { return d >= DType::f16 && d <= DType::f64; }
+[[nodiscard]] constexpr bool is_float(DType d) { return d >= DType::f16 && d <= DType::f64; }
 /// c64 or c128.
-constexpr bool is_complex(DType d) { return d >= DType::c64; }
+[[nodiscard]] constexpr bool is_complex(DType d) { return d >= DType::c64; }
 /// A float or complex dtype: what has derivatives.
-constexpr bool is_inexact(DType d) { return d >= DType::f16; }
+[[nodiscard]] constexpr bool is_inexact(DType d) { return d >= DType::f16; }
 /// The dtype of the parts of a complex one; any other itself.
-constexpr DType real_dtype(DType d) {
+[[nodiscard]] constexpr DType real_dtype(DType d) {
   return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d;
 }
 /// The complex dtype that a float one goes with: c128 for f64, c64 for narrower; else itself.
-constexpr DType complex_dtype(DType d) {
+[[nodiscard]] constexpr DType complex_dtype(DType d) {
   return d == DType::f64 ? DType::c128 : is_float(d) ? DType::c64 : d;
 }
 /// bool_; any integer; an unsigned, a signed one.
-constexpr bool is_bool(DType d) { return d == DType::bool_; }
-constexpr bool is_int(DType d) { return d > DType::bool_ && d < DType::f16; }
-constexpr bool is_unsigned(DType d) { return d == u8 || d == u16 || d == u32 || d == u64; }
-constexpr bool is_signed_int(DType d) { return d == i8 || d == i16 || d == i32 || d == i64; }
+[[nodiscard]] constexpr bool is_bool(DType d) { return d == DType::bool_; }
+[[nodiscard]] constexpr bool is_int(DType d) { return d > DType::bool_ && d < DType::f16; }
+[[nodiscard]] constexpr bool is_unsigned(DType d) {
+  return d == u8 || d == u16 || d == u32 || d == u64;
+}
+[[nodiscard]] constexpr bool is_signed_int(DType d) {
+  return d == i8 || d == i16 || d == i32 || d == i64;
+}
 
 namespace detail {
 // Round to nearest even; the discarded bits decide. Works for any target with `mant` stored
@@ -144,11 +148,15 @@ concept ComplexElement =
     } &&
     (std::same_as<typename T::value_type, float> || std::same_as<typename T::value_type, double>) &&
     sizeof(T) == 2 * sizeof(typename T::value_type);
+/// The types of characters that are no small integers.
+template <class T>
+concept Character = std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+                    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
 }  // namespace detail
 
 /// C++ type → DType. `long long` and `long` of 8 bytes are both i64.
 template <class T>
-constexpr DType dtype_of() {
+[[nodiscard]] constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) return DType::bool_;
   else if constexpr (std::is_same_v<T, Float16>) return DType::f16;
   else if constexpr (std::is_same_v<T, BFloat16>) return DType::bf16;

@@ -25,7 +25,8 @@ namespace detail {
 /// its scalar.
 template <class Derived>
   requires Element<typename Derived::Scalar>
-Tensor from_eigen(const Eigen::DenseBase<Derived>& m, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor from_eigen(const Eigen::DenseBase<Derived>& m,
+                                CallSite where = CallSite::here()) {
   using Scalar = typename Derived::Scalar;
   using RowMajor = Eigen::Array<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   // Named as an array so that both matrices and arrays convert.
@@ -54,7 +55,7 @@ class EigenView
 /// A view of the elements, without a copy; forces evaluation. T must be the dtype's own type.
 /// Shapes: [rows,columns]; [n] is a column; a scalar is 1×1. Throws: Error for other ranks.
 template <Element T>
-const EigenView<T> as_eigen(const Tensor& t, CallSite where = CallSite::here()) {
+[[nodiscard]] const EigenView<T> as_eigen(const Tensor& t, CallSite where = CallSite::here()) {
   if (t.rank() > 2) detail::not_a_matrix(t, where);
   const Eigen::Index rows = t.rank() > 0 ? t.dim(0) : 1, columns = t.rank() > 1 ? t.dim(1) : 1;
   return EigenView<T>(t, rows, columns, where);

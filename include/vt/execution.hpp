@@ -17,7 +17,7 @@ namespace vt {
 /// between 1 and 1024.
 void set_num_threads(Param<int> count, CallSite where = CallSite::here());
 /// How many there are.
-int num_threads();
+[[nodiscard]] int num_threads();
 
 /// While one lives, what this thread records, or runs at once, is compiled as if no number in it
 /// were infinite or NaN: elements that are known to be 0 when code is made (literals, captured
@@ -104,7 +104,7 @@ struct Memory {
   std::string str() const;
 };
 /// The counters now.
-Stats stats();
+[[nodiscard]] Stats stats();
 std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
 /// Sets all counters to 0.
 void reset_stats();
@@ -115,6 +115,6 @@ void reset_stats();
 void wait_compiled();
 /// Things worth telling that no exception carried: "LLVM cannot be used: …", once each; empty when
 /// there are none.
-std::string warnings();
+[[nodiscard]] std::string warnings();
 
 }  // namespace vt

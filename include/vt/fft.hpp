@@ -27,42 +27,48 @@ struct TransformAxes : std::optional<Axes> {
 };
 
 /// Complex → complex; real operands are converted first.
-Tensor fft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
-Tensor ifft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
+[[nodiscard]] Tensor fft(Operand x, Length n = std::nullopt, Param<int> axis = -1,
+                         Norm norm = Norm::backward);
+[[nodiscard]] Tensor ifft(Operand x, Length n = std::nullopt, Param<int> axis = -1,
+                          Norm norm = Norm::backward);
 /// Real → complex: the n/2 + 1 numbers of the transform that are not conjugates of others. Throws:
 /// Error for complex operands.
-Tensor rfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
+[[nodiscard]] Tensor rfft(Operand x, Length n = std::nullopt, Param<int> axis = -1,
+                          Norm norm = Norm::backward);
 /// Complex → real: the inverse of rfft, of n elements (2·(m − 1) of m unless given). What belongs
 /// to conjugates is not read.
-Tensor irfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
+[[nodiscard]] Tensor irfft(Operand x, Length n = std::nullopt, Param<int> axis = -1,
+                           Norm norm = Norm::backward);
 /// The real spectrum of a signal that equals its mirrored conjugate, from its first half; and back.
-Tensor hfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
-Tensor ihfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
+[[nodiscard]] Tensor hfft(Operand x, Length n = std::nullopt, Param<int> axis = -1,
+                          Norm norm = Norm::backward);
+[[nodiscard]] Tensor ihfft(Operand x, Length n = std::nullopt, Param<int> axis = -1,
+                           Norm norm = Norm::backward);
 
 /// Over several axes; the real transforms have their half along the last of them.
-Tensor fftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-            Norm norm = Norm::backward);
-Tensor ifftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-             Norm norm = Norm::backward);
-Tensor rfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-             Norm norm = Norm::backward);
-Tensor irfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-              Norm norm = Norm::backward);
+[[nodiscard]] Tensor fftn(Operand x, const Lengths& s = std::nullopt,
+                          const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+[[nodiscard]] Tensor ifftn(Operand x, const Lengths& s = std::nullopt,
+                           const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+[[nodiscard]] Tensor rfftn(Operand x, const Lengths& s = std::nullopt,
+                           const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+[[nodiscard]] Tensor irfftn(Operand x, const Lengths& s = std::nullopt,
+                            const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 /// The same over two axes: the last two, unless `axes` says which.
-Tensor fft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-            Norm norm = Norm::backward);
-Tensor ifft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-             Norm norm = Norm::backward);
-Tensor rfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-             Norm norm = Norm::backward);
-Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt,
-              Norm norm = Norm::backward);
+[[nodiscard]] Tensor fft2(Operand x, const Lengths& s = std::nullopt,
+                          const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+[[nodiscard]] Tensor ifft2(Operand x, const Lengths& s = std::nullopt,
+                           const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+[[nodiscard]] Tensor rfft2(Operand x, const Lengths& s = std::nullopt,
+                           const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+[[nodiscard]] Tensor irfft2(Operand x, const Lengths& s = std::nullopt,
+                            const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 
 /// The frequencies of the results of fft (0, 1, …, −1) and rfft (0, 1, …, n/2), over n·d.
-Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
-               CallSite = CallSite::here());
-Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
-                CallSite = CallSite::here());
+[[nodiscard]] Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
+                             CallSite = CallSite::here());
+[[nodiscard]] Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
+                              CallSite = CallSite::here());
 using vt::fftshift;
 using vt::ifftshift;
 

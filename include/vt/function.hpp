@@ -50,7 +50,7 @@ struct Parameters<Named<F>> : Parameters<F> {};
 /// at values.
 /// Throws: Error if the name is empty.
 template <class F>
-Named<F> function(std::string name, F f, CallSite where = CallSite::here()) {
+[[nodiscard]] Named<F> function(std::string name, F f, CallSite where = CallSite::here()) {
   return Named<F>(std::move(name), std::move(f), where);
 }
 

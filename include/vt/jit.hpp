@@ -264,14 +264,14 @@ struct Parameters<Jitted<F>> : Parameters<F> {};
 /// for the first time; if the same function is jitted again with others, its code reads them.
 /// Source: JAX `jit`.
 template <class F>
-Jitted<F> jit(F f, JitOptions options = {}, CallSite where = CallSite::here()) {
+[[nodiscard]] Jitted<F> jit(F f, JitOptions options = {}, CallSite where = CallSite::here()) {
   return Jitted<F>(std::move(f), options, where);
 }
 
 /// `explain(f)(args…)`: calls f and tells what ran: each kernel with the ops it fused, its loops,
 /// vector width, bytes and flops. A function that is not jitted is jitted for it.
 template <class F>
-auto explain(const Jitted<F>& f) {
+[[nodiscard]] auto explain(const Jitted<F>& f) {
   return [f](const auto&... arguments) -> std::string {
     if constexpr (!std::is_same_v<decltype(f(arguments...)), detail::Refused>) {
       static_cast<void>(f(arguments...));
@@ -282,7 +282,7 @@ auto explain(const Jitted<F>& f) {
   };
 }
 template <class F>
-auto explain(F f, CallSite where = CallSite::here()) {
+[[nodiscard]] auto explain(F f, CallSite where = CallSite::here()) {
   return explain(jit(std::move(f), {}, where));
 }
 
@@ -291,7 +291,7 @@ auto explain(F f, CallSite where = CallSite::here()) {
 /// machine's bandwidth and arithmetic it uses, the user's lines, loop nests, and the Graphs before
 /// and after transforms and simplification, for which f is recorded once more.
 template <class F>
-auto explain_html(const Jitted<F>& f) {
+[[nodiscard]] auto explain_html(const Jitted<F>& f) {
   return [f](const auto&... arguments) -> std::string {
     if constexpr (!std::is_same_v<decltype(f(arguments...)), detail::Refused>) {
       static_cast<void>(f(arguments...));
@@ -302,13 +302,13 @@ auto explain_html(const Jitted<F>& f) {
   };
 }
 template <class F>
-auto explain_html(F f, CallSite where = CallSite::here()) {
+[[nodiscard]] auto explain_html(F f, CallSite where = CallSite::here()) {
   return explain_html(jit(std::move(f), {}, where));
 }
 
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.
 template <class F>
-auto make_graph(F f, CallSite where = CallSite::here()) {
+[[nodiscard]] auto make_graph(F f, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::make_graph", Check);
@@ -338,6 +338,6 @@ auto eval_shape_at(CallSite where, F f, const A&... arguments) {
 
 /// eval_shape(f, arguments…): the result's tree with Tensors that have only a shape and a dtype.
 /// Nothing is computed.
-VT_WITH_LINE(eval_shape, detail::eval_shape_at)
+VT_WITH_LINE([[nodiscard]] auto, eval_shape, detail::eval_shape_at)
 
 }  // namespace vt

@@ -24,7 +24,7 @@ enum class LaneSchedule : std::uint8_t {
 /// ways (hybrid, program_counter): none goes on before all others are here too or have ended. Of
 /// use in front of expensive operations that lanes would reach at different times. One lane, and
 /// lanes in groups, never wait.
-Tensor meeting(Operand x);
+[[nodiscard]] Tensor meeting(Operand x);
 
 /// What has run at one place of programs whose lanes wait in queues, each at its own place.
 struct LaneBlock {
@@ -51,7 +51,7 @@ struct LaneStats {
   /// A line for each block.
   std::string str() const;
 };
-LaneStats lane_stats();
+[[nodiscard]] LaneStats lane_stats();
 std::ostream& operator<<(std::ostream&, const LaneStats&);  ///< its str()
 void reset_lane_stats();
 

@@ -36,7 +36,7 @@ namespace vt::linalg {
 /// gradient is symmetric. NaN in the whole triangle where x is not positive definite. Throws: Error
 /// if x is not square.
 /// Source: NumPy `linalg.cholesky`, with JAX's NaN.
-Tensor cholesky(Operand x, bool upper = false);
+[[nodiscard]] Tensor cholesky(Operand x, bool upper = false);
 
 /// The result of lu.
 struct LuResult {
@@ -48,15 +48,16 @@ struct LuResult {
 /// Gaussian elimination with partial pivoting. A singular matrix has a zero on the diagonal of U.
 /// Pivots of complex matrices are the largest by modulus; LAPACK, and so JAX, takes |re| + |im|.
 /// Source: JAX `lax.linalg.lu`.
-LuResult lu(Operand x);
+[[nodiscard]] LuResult lu(Operand x);
 /// (lu, pivots), for lu_solve. Source: SciPy.
-std::pair<Tensor, Tensor> lu_factor(Operand x);
+[[nodiscard]] std::pair<Tensor, Tensor> lu_factor(Operand x);
 /// x with a x = b (`transposed`: aᵀ x = b), from lu_factor(a). b is [n] or [..., n, k].
-Tensor lu_solve(const std::pair<Tensor, Tensor>& factors, Operand b, bool transposed = false);
+[[nodiscard]] Tensor lu_solve(const std::pair<Tensor, Tensor>& factors, Operand b,
+                              bool transposed = false);
 /// (c, lower) for cho_solve. Source: SciPy.
-std::pair<Tensor, bool> cho_factor(Operand x, bool lower = false);
+[[nodiscard]] std::pair<Tensor, bool> cho_factor(Operand x, bool lower = false);
 /// x with a x = b, from cho_factor(a). b is [n] or [..., n, k].
-Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b);
+[[nodiscard]] Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b);
 
 /// The result of qr.
 struct QrResult {
@@ -66,7 +67,7 @@ struct QrResult {
 /// Shapes: [..., m, n] → q [..., m, k], r [..., k, n]; k is min(m, n), or m if `mode` is "complete"
 /// instead of "reduced". Has a derivative unless q is complete and m > n.
 /// Source: NumPy `linalg.qr`.
-QrResult qr(Operand x, std::string_view mode = "reduced");
+[[nodiscard]] QrResult qr(Operand x, std::string_view mode = "reduced");
 
 /// The result of eigh.
 struct EighResult {
@@ -77,9 +78,9 @@ struct EighResult {
 /// is such that its first element that is at least 0.37 of its largest is positive. The vectors'
 /// derivative is infinite or NaN where eigenvalues are equal, the values' is not.
 /// Source: NumPy `linalg.eigh`.
-EighResult eigh(Operand x);
+[[nodiscard]] EighResult eigh(Operand x);
 /// eigh's eigenvalues alone.
-Tensor eigvalsh(Operand x);
+[[nodiscard]] Tensor eigvalsh(Operand x);
 
 /// The result of eig.
 struct EigResult {
@@ -92,9 +93,9 @@ struct EigResult {
 /// Where eigenvalues are equal derivatives are infinite or NaN, but not those of the eigenvalues of
 /// a normal x. Derivatives of vectors keep the vectors' length and phase.
 /// Source: NumPy `linalg.eig`, JAX `lax.linalg.eig`.
-EigResult eig(Operand x);
+[[nodiscard]] EigResult eig(Operand x);
 /// eig's eigenvalues alone.
-Tensor eigvals(Operand x);
+[[nodiscard]] Tensor eigvals(Operand x);
 
 /// The result of svd.
 struct SvdResult {
@@ -106,9 +107,9 @@ struct SvdResult {
 /// of vhᴴ) is such that its first element that is at least 0.37 of its largest is positive. Has a
 /// derivative if its factors are not full, or x is square; that of u and vh needs singular values
 /// that differ. Source: NumPy `linalg.svd`.
-SvdResult svd(Operand x, bool full_matrices = true);
+[[nodiscard]] SvdResult svd(Operand x, bool full_matrices = true);
 /// svd's singular values alone.
-Tensor svdvals(Operand x);
+[[nodiscard]] Tensor svdvals(Operand x);
 
 // --- systems -------------------------------------------------------------------------------------
 
@@ -116,9 +117,9 @@ Tensor svdvals(Operand x);
 /// Shapes: a [..., n, n]; b [n], or [..., n, k]. Inf or NaN where a is singular. One LU serves the
 /// value and all derivatives.
 /// Throws: Error if a is not square or b does not fit. Source: NumPy 2 `linalg.solve`.
-Tensor solve(Operand a, Operand b);
+[[nodiscard]] Tensor solve(Operand a, Operand b);
 /// a⁻¹ of square matrices; inf or NaN where there is none.
-Tensor inv(Operand a);
+[[nodiscard]] Tensor inv(Operand a);
 
 /// Options of triangular_solve.
 struct TriangularSolveOptions {
@@ -129,16 +130,17 @@ struct TriangularSolveOptions {
 };
 /// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]).
 /// Source: JAX `lax.linalg.triangular_solve`.
-Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& options = {});
+[[nodiscard]] Tensor triangular_solve(Operand a, Operand b,
+                                      const TriangularSolveOptions& options = {});
 /// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k].
 /// Source: SciPy.
-Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower = false,
-                        bool unit_diagonal = false);
+[[nodiscard]] Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0,
+                                      bool lower = false, bool unit_diagonal = false);
 /// x with T x = b for a tridiagonal T: d is its diagonal, dl the one below, du the one above; row i
 /// of T has dl[i] at column i − 1, d[i] at i and du[i] at i + 1.
 /// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k].
 /// Source: JAX `lax.linalg.tridiagonal_solve`.
-Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
+[[nodiscard]] Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
 /// The result of lstsq.
 struct LstsqResult {
@@ -157,15 +159,16 @@ struct LstsqResult {
 /// Derivatives, of any rank, are those at a constant rank (Golub and Pereyra 1973).
 /// Source: NumPy `linalg.lstsq` for the results, LAPACK `gelsy` for the rank (Businger and Golub
 /// 1965), Björck 1967 for the refinement.
-LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond = std::nullopt);
+[[nodiscard]] LstsqResult lstsq(Operand a, Operand b,
+                                std::optional<Param<double>> rcond = std::nullopt);
 /// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by
 /// default).
 /// Derivative: Golub and Pereyra 1973. Source: NumPy `linalg.pinv`, with JAX's tolerance.
-Tensor pinv(Operand a, std::optional<Param<double>> rtol = std::nullopt);
+[[nodiscard]] Tensor pinv(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 /// x with tensordot(a, x, x.rank()) = b. Source: NumPy.
-Tensor tensorsolve(Operand a, Operand b);
+[[nodiscard]] Tensor tensorsolve(Operand a, Operand b);
 /// The inverse of tensordot(a, ·, a.rank() − ind). Source: NumPy.
-Tensor tensorinv(Operand a, Param<int> ind = 2);
+[[nodiscard]] Tensor tensorinv(Operand a, Param<int> ind = 2);
 
 // --- numbers of a matrix -------------------------------------------------------------------------
 
@@ -173,7 +176,7 @@ Tensor tensorinv(Operand a, Param<int> ind = 2);
 /// n eps |a|ⁿ. Products on the way do not overflow. All derivatives are right where a is singular,
 /// too, whatever its rank. There the singular values are computed too, which takes longer: of all
 /// matrices of a batch if one is singular, under vmap only in the lanes whose matrix is.
-Tensor det(Operand a);
+[[nodiscard]] Tensor det(Operand a);
 /// The result of slogdet.
 struct SlogdetResult {
   Tensor sign;       ///< −1, 0 or 1; of a complex matrix a number of modulus 1, or 0
@@ -182,10 +185,10 @@ struct SlogdetResult {
 /// Sign and logarithm of determinants, from the LU that their derivative uses, too. Where the
 /// determinant is 0 the logarithm has no derivative: it is infinite or NaN, in that matrix only.
 /// Of subnormal matrices it has only as many digits as their LU.
-SlogdetResult slogdet(Operand a);
+[[nodiscard]] SlogdetResult slogdet(Operand a);
 /// How many singular values are above `rtol` · the largest; i32. By default `rtol` is
 /// epsilon · max(m, n).
-Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol = std::nullopt);
+[[nodiscard]] Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 
 /// What norm measures: a number p, "fro" or "nuc".
 struct NormOrd {
@@ -197,25 +200,34 @@ struct NormOrd {
   NormOrd(T value) : p(Param<double>(value)) {}
   NormOrd(const char* name);
 };
-/// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number
-/// of nonzeros for 0. Of matrices (two axes): "fro"; "nuc", the sum of the singular values; ±2, the
-/// largest (smallest) of them; ±1 of column sums and ±inf of row sums of |x|. Without `ord` the
-/// 2-norm of all elements. All derivatives are 0 where x is. Source: NumPy `linalg.norm`.
-Tensor norm(Operand x, std::optional<NormOrd> ord = std::nullopt, const ReduceAxes& axes = {},
-            bool keepdims = false);
+/// The length of the vectors along `axes`, all elements being one vector unless axes are given:
+/// (Σ|x|ᵖ)^(1/p) for `ord` p, or the largest (smallest) |x| for p = ±inf, or the number of nonzeros
+/// for 0. Real; integers become f32. All derivatives are 0 where x is 0; for even p also those of
+/// single elements that are 0.
+/// Throws: Error (value) if `ord` is NaN. Source: NumPy 2 `linalg.vector_norm`.
+[[nodiscard]] Tensor vector_norm(Operand x, Param<double> ord = 2.0, const ReduceAxes& axes = {},
+                                 bool keepdims = false);
+/// Of vectors (one axis): vector_norm. Of matrices (two axes): "fro"; "nuc", the sum of the
+/// singular values; ±2, the largest (smallest) of them; ±1 of column sums and ±inf of row sums of
+/// |x|. Without `ord` the 2-norm of all elements. All derivatives are 0 where x is. Source: NumPy
+/// `linalg.norm`.
+[[nodiscard]] Tensor norm(Operand x, std::optional<NormOrd> ord = std::nullopt,
+                          const ReduceAxes& axes = {}, bool keepdims = false);
 /// norm(a, p) · norm(a⁻¹, p); by default the ratio of the extreme singular values.
 Tensor cond(Operand a, std::optional<NormOrd> p = std::nullopt);
 
 // --- products ------------------------------------------------------------------------------------
 
 /// xⁿ, a product of n factors x (the unit matrix for 0); n < 0: the same of x⁻¹.
-inline Tensor matrix_power(Operand x, Param<int> n) { return vt::matrix_power(std::move(x), n); }
+[[nodiscard]] inline Tensor matrix_power(Operand x, Param<int> n) {
+  return vt::matrix_power(std::move(x), n);
+}
 /// eˣ of square matrices: Padé approximant of degree 13 (7 for f32), scaling and squaring (Higham
 /// 2005), each matrix as often as it needs.
-Tensor expm(Operand x);
+[[nodiscard]] Tensor expm(Operand x);
 /// The product of several matrices (the first and the last may be vectors) in the cheapest order.
 /// Source: NumPy `linalg.multi_dot`.
-Tensor multi_dot(TensorSpan factors, CallSite where = CallSite::here());
+[[nodiscard]] Tensor multi_dot(TensorSpan factors, CallSite where = CallSite::here());
 
 }  // namespace vt::linalg
 
@@ -229,6 +241,7 @@ using linalg::expm;
 using linalg::inv;
 using linalg::lstsq;
 using linalg::lu;
+using linalg::norm;
 using linalg::pinv;
 using linalg::qr;
 using linalg::slogdet;

@@ -10,7 +10,7 @@ namespace vt {
 /// The array in the file at `path`, of any shape, in C or Fortran order and either byte order.
 /// dtypes: all of vt's but bf16; others (text, records) are refused.
 /// Throws: Error(io) naming the file and what is wrong with it.
-Tensor load_npy(const std::string& path, CallSite where = CallSite::here());
+[[nodiscard]] Tensor load_npy(const std::string& path, CallSite where = CallSite::here());
 
 /// Writes `t` to `path` in C order (format version 1.0 or 2.0). The file is written beside it,
 /// forced to the disk and

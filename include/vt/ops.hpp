@@ -49,82 +49,79 @@ class ReduceAxes {
 // Integer and bool operands of the float functions become f32. Shapes: any → the same. Lengths
 // (abs, hypot, norm, std) have a kink where they are 0; all their derivatives are 0 there.
 
-Tensor negative(Operand x);  ///< operator-
-Tensor abs(Operand x);       ///< of complex numbers the modulus, which is real
-Tensor sign(Operand x);      ///< −1, 0 or 1; NaN stays NaN
-Tensor floor(Operand x);     ///< the nearest integer that is not above x, in the dtype of x
-Tensor ceil(Operand x);      ///< the nearest one that is not below
-Tensor round(Operand x);     ///< half to even
-Tensor trunc(Operand x);     ///< towards 0
-Tensor exp(Operand x);
-Tensor exp2(Operand x);   ///< 2ˣ
-Tensor expm1(Operand x);  ///< eˣ − 1, with all digits near 0
-Tensor log(Operand x);    ///< natural; NaN below 0, −∞ at 0
-Tensor log1p(Operand x);  ///< log(1 + x), with all digits near 0
-Tensor log2(Operand x);
-Tensor log10(Operand x);
-Tensor sqrt(Operand x);
-Tensor rsqrt(Operand x);  ///< 1 / √x
-Tensor cbrt(Operand x);
-Tensor sin(Operand x);
-Tensor cos(Operand x);
-Tensor tan(Operand x);
-Tensor asin(Operand x);
-Tensor acos(Operand x);
-Tensor atan(Operand x);
-Tensor sinh(Operand x);
-Tensor cosh(Operand x);
-Tensor tanh(Operand x);
-Tensor asinh(Operand x);
-Tensor acosh(Operand x);
-Tensor atanh(Operand x);
-Tensor sigmoid(Operand x);   ///< 1 / (1 + e⁻ˣ)
-Tensor erf(Operand x);       ///< 2/√π ∫₀ˣ exp(−t²) dt
-Tensor erfc(Operand x);      ///< 1 − erf(x), with all digits of its right tail
-Tensor erf_inv(Operand x);   ///< the inverse of erf
-Tensor lgamma(Operand x);    ///< log|Γ(x)|
-Tensor digamma(Operand x);   ///< the derivative of log Γ(x)
-Tensor isfinite(Operand x);  ///< bool; of complex numbers, whether both parts are
-Tensor isnan(Operand x);
-Tensor isinf(Operand x);
+[[nodiscard]] Tensor negative(Operand x);  ///< operator-
+[[nodiscard]] Tensor abs(Operand x);       ///< of complex numbers the modulus, which is real
+[[nodiscard]] Tensor sign(Operand x);      ///< −1, 0 or 1; NaN stays NaN
+/// The nearest integer that is not above x, in the dtype of x.
+[[nodiscard]] Tensor floor(Operand x);
+[[nodiscard]] Tensor ceil(Operand x);   ///< the nearest one that is not below
+[[nodiscard]] Tensor round(Operand x);  ///< half to even
+[[nodiscard]] Tensor trunc(Operand x);  ///< towards 0
+[[nodiscard]] Tensor exp(Operand x);
+[[nodiscard]] Tensor exp2(Operand x);   ///< 2ˣ
+[[nodiscard]] Tensor expm1(Operand x);  ///< eˣ − 1, with all digits near 0
+[[nodiscard]] Tensor log(Operand x);    ///< natural; NaN below 0, −∞ at 0
+[[nodiscard]] Tensor log1p(Operand x);  ///< log(1 + x), with all digits near 0
+[[nodiscard]] Tensor log2(Operand x);
+[[nodiscard]] Tensor log10(Operand x);
+[[nodiscard]] Tensor sqrt(Operand x);
+[[nodiscard]] Tensor rsqrt(Operand x);  ///< 1 / √x
+[[nodiscard]] Tensor cbrt(Operand x);
+[[nodiscard]] Tensor sin(Operand x);
+[[nodiscard]] Tensor cos(Operand x);
+[[nodiscard]] Tensor tan(Operand x);
+[[nodiscard]] Tensor asin(Operand x);
+[[nodiscard]] Tensor acos(Operand x);
+[[nodiscard]] Tensor atan(Operand x);
+[[nodiscard]] Tensor sinh(Operand x);
+[[nodiscard]] Tensor cosh(Operand x);
+[[nodiscard]] Tensor tanh(Operand x);
+[[nodiscard]] Tensor asinh(Operand x);
+[[nodiscard]] Tensor acosh(Operand x);
+[[nodiscard]] Tensor atanh(Operand x);
+[[nodiscard]] Tensor sigmoid(Operand x);   ///< 1 / (1 + e⁻ˣ)
+[[nodiscard]] Tensor erf(Operand x);       ///< 2/√π ∫₀ˣ exp(−t²) dt
+[[nodiscard]] Tensor erfc(Operand x);      ///< 1 − erf(x), with all digits of its right tail
+[[nodiscard]] Tensor erf_inv(Operand x);   ///< the inverse of erf
+[[nodiscard]] Tensor lgamma(Operand x);    ///< log|Γ(x)|
+[[nodiscard]] Tensor digamma(Operand x);   ///< the derivative of log Γ(x)
+[[nodiscard]] Tensor isfinite(Operand x);  ///< bool; of complex numbers, whether both parts are
+[[nodiscard]] Tensor isnan(Operand x);
+[[nodiscard]] Tensor isinf(Operand x);
 /// xᵉ with e = `exponent`, a product of e factors x; for e < 0 1 / x⁻ᵉ. Exponents up to ±16 go by
 /// squaring and are off by at most as many units in the last place; others by at most one. 1 for
 /// exponent 0, of NaN too; integers wrap.
-Tensor integer_pow(Operand x, Param<int> exponent);
+[[nodiscard]] Tensor integer_pow(Operand x, Param<int> exponent);
 /// `!x`: bool, true where x is 0.
-Tensor logical_not(Operand x);
+[[nodiscard]] Tensor logical_not(Operand x);
 /// `~x`.
 /// Throws: Error (dtype) unless x holds integers or bools.
-Tensor bitwise_not(Operand x);
+[[nodiscard]] Tensor bitwise_not(Operand x);
 /// How many bits of an integer are 1 (popcount), how many of its highest bits are 0 before the
 /// first 1 (clz). The dtype is kept.
-Tensor popcount(Operand x);
-Tensor clz(Operand x);
-/// x.astype(dtype). Floats become integers by truncation, clamped to the integer dtype's range, NaN
-/// becomes 0; integers wrap; numbers become bools by `!= 0`.
-/// Throws: Error (dtype) for a complex x and a real dtype: take `real`, `imag` or `abs`.
-Tensor convert(Operand x, DType dtype);
+[[nodiscard]] Tensor popcount(Operand x);
+[[nodiscard]] Tensor clz(Operand x);
 /// The same bytes read as another dtype.
 /// Source: NumPy `view`, JAX `lax.bitcast_convert_type`.
 /// Throws: Error (dtype) if the dtypes differ in bytes per element.
-Tensor bitcast(Operand x, DType dtype);
+[[nodiscard]] Tensor bitcast(Operand x, DType dtype);
 /// x rounded to a float of so many exponent and mantissa bits; the dtype is kept.
 /// Source: JAX `lax.reduce_precision`.
-Tensor reduce_precision(Operand x, Param<int> exponent_bits, Param<int> mantissa_bits);
+[[nodiscard]] Tensor reduce_precision(Operand x, Param<int> exponent_bits,
+                                      Param<int> mantissa_bits);
 /// x, which derivatives take for a constant.
 /// Source: JAX `lax.stop_gradient`.
-Tensor stop_gradient(Operand x);
+[[nodiscard]] Tensor stop_gradient(Operand x);
 /// x²; of complex numbers z², not |z|².
-Tensor square(Operand x);
-Tensor reciprocal(Operand x);  ///< 1 / x; integers become f32
-Tensor logit(Operand x);       ///< log(x / (1 − x)), the inverse of sigmoid
-Tensor signbit(Operand x);     ///< true for −0 as well
+[[nodiscard]] Tensor square(Operand x);
+[[nodiscard]] Tensor reciprocal(Operand x);  ///< 1 / x; integers become f32
+[[nodiscard]] Tensor signbit(Operand x);     ///< true for −0 as well
 /// NaN becomes `nan`; infinities become the largest numbers of the dtype unless others are given.
-Tensor nan_to_num(Operand x, Param<double> nan = 0.0,
-                  std::optional<Param<double>> posinf = std::nullopt,
-                  std::optional<Param<double>> neginf = std::nullopt);
-Tensor deg2rad(Operand x);  ///< degrees to radians
-Tensor rad2deg(Operand x);  ///< and back
+[[nodiscard]] Tensor nan_to_num(Operand x, Param<double> nan = 0.0,
+                                std::optional<Param<double>> posinf = std::nullopt,
+                                std::optional<Param<double>> neginf = std::nullopt);
+[[nodiscard]] Tensor deg2rad(Operand x);  ///< degrees to radians
+[[nodiscard]] Tensor rad2deg(Operand x);  ///< and back
 
 // --- complex numbers -----------------------------------------------------------------------------
 // c64 and c128. exp, log, log10, sqrt and sin … atanh have the branch cuts and special values of
@@ -137,70 +134,71 @@ Tensor rad2deg(Operand x);  ///< and back
 // not overflow before its value does.
 
 /// The real part of complex numbers; real ones themselves.
-Tensor real(Operand x);
+[[nodiscard]] Tensor real(Operand x);
 /// The imaginary part, in the dtype of `real(x)`; of real numbers zeros.
-Tensor imag(Operand x);
-Tensor conj(Operand x);  ///< the complex conjugate; real numbers themselves
+[[nodiscard]] Tensor imag(Operand x);
+[[nodiscard]] Tensor conj(Operand x);  ///< the complex conjugate; real numbers themselves
 /// re + i·im: c128 of f64, c64 of narrower floats, integers and bools. Broadcasts.
-Tensor complex(Operand re, Operand im);
+[[nodiscard]] Tensor complex(Operand re, Operand im);
 /// atan2(imag, real), in −π … π.
-Tensor angle(Operand x);
-Tensor iscomplex(Operand x);  ///< imag(x) != 0, element by element
-Tensor isreal(Operand x);     ///< imag(x) == 0
+[[nodiscard]] Tensor angle(Operand x);
+[[nodiscard]] Tensor iscomplex(Operand x);  ///< imag(x) != 0, element by element
+[[nodiscard]] Tensor isreal(Operand x);     ///< imag(x) == 0
 
 // --- element-wise, two operands ------------------------------------------------------------------
 // Dtypes are promoted: bool < integers < floats < complex (f64 and c64 meet in c128); weak scalars
-// adopt the other side's dtype. `/` and `%` on integers are C's (truncating); division by zero
-// gives 0 and remainder 0; integer arithmetic wraps.
+// adopt the other side's dtype. `/` and `%` of integers are C++'s: they truncate, and division by
+// zero gives 0 and remainder 0; `divide` and `mod` are NumPy's `/` and `%`. Integer arithmetic
+// wraps.
 
-Tensor add(Operand a, Operand b);  ///< operator+, and so on
-Tensor subtract(Operand a, Operand b);
-Tensor multiply(Operand a, Operand b);
-Tensor divide(Operand a, Operand b);        ///< operator/
-Tensor true_divide(Operand a, Operand b);   ///< integers become f32 first
-Tensor floor_divide(Operand a, Operand b);  ///< NumPy's //: the quotient rounded down
-Tensor remainder(Operand a, Operand b);     ///< operator%, as C's: the sign of a; `fmod` too
-Tensor fmod(Operand a, Operand b);          ///< the same as remainder
-Tensor mod(Operand a, Operand b);           ///< NumPy's and Python's %: the sign of b
-Tensor pow(Operand a, Operand b);           ///< a whole literal exponent goes by integer_pow
-Tensor maximum(Operand a, Operand b);       ///< NaN if either is NaN (vt::max reduces)
-Tensor minimum(Operand a, Operand b);       ///< … or the lesser, NaN too
-Tensor atan2(Operand y, Operand x);         ///< the angle of (x, y), in −π … π
-Tensor hypot(Operand a, Operand b);  ///< √(a² + b²) without overflow; derivatives are 0 at (0, 0)
-Tensor nextafter(Operand a, Operand b);  ///< the next float after a towards b; slope 1 by a
-Tensor copysign(Operand magnitude, Operand sign);  ///< |magnitude| with the sign of `sign`
-Tensor logaddexp(Operand a, Operand b);            ///< log(eᵃ + eᵇ) without overflow
-Tensor xlogy(Operand x, Operand y);                ///< x·log(y), 0 where x is 0 (unless y is NaN)
-Tensor xlog1py(Operand x, Operand y);          ///< x·log(1 + y), 0 where x is 0 (unless y is NaN)
-Tensor heaviside(Operand x, Operand at_zero);  ///< 0 below 0, 1 above, `at_zero` at 0
-Tensor squared_difference(Operand a, Operand b);  ///< |a − b|²
-Tensor equal(Operand a, Operand b);
-Tensor not_equal(Operand a, Operand b);
-Tensor less(Operand a, Operand b);
-Tensor less_equal(Operand a, Operand b);
-Tensor greater(Operand a, Operand b);
-Tensor greater_equal(Operand a, Operand b);
-Tensor bitwise_and(Operand a, Operand b);
-Tensor bitwise_or(Operand a, Operand b);
-Tensor bitwise_xor(Operand a, Operand b);
-Tensor logical_and(Operand a, Operand b);  ///< bool, of `x != 0`
-Tensor logical_or(Operand a, Operand b);
-Tensor logical_xor(Operand a, Operand b);
-Tensor shift_left(Operand a, Operand b);              ///< shifts by the width or more give 0
-Tensor shift_right_logical(Operand a, Operand b);     ///< zeros move in
-Tensor shift_right_arithmetic(Operand a, Operand b);  ///< the sign bit moves in
+[[nodiscard]] Tensor add(Operand a, Operand b);  ///< operator+, and so on
+[[nodiscard]] Tensor subtract(Operand a, Operand b);
+[[nodiscard]] Tensor multiply(Operand a, Operand b);
+[[nodiscard]] Tensor divide(Operand a, Operand b);        ///< NumPy's /: integers become f32 first
+[[nodiscard]] Tensor floor_divide(Operand a, Operand b);  ///< NumPy's //: the quotient rounded down
+[[nodiscard]] Tensor fmod(Operand a, Operand b);          ///< operator%, as C's: the sign of a
+[[nodiscard]] Tensor mod(Operand a, Operand b);           ///< NumPy's and Python's %: the sign of b
+[[nodiscard]] Tensor pow(Operand a, Operand b);  ///< a whole literal exponent goes by integer_pow
+[[nodiscard]] Tensor maximum(Operand a, Operand b);  ///< NaN if either is NaN (vt::max reduces)
+[[nodiscard]] Tensor minimum(Operand a, Operand b);  ///< … or the lesser, NaN too
+[[nodiscard]] Tensor atan2(Operand y, Operand x);    ///< the angle of (x, y), in −π … π
+/// √(a² + b²) without overflow; derivatives are 0 at (0, 0)
+[[nodiscard]] Tensor hypot(Operand a, Operand b);
+/// The next float after a towards b; slope 1 by a.
+[[nodiscard]] Tensor nextafter(Operand a, Operand b);
+[[nodiscard]] Tensor copysign(Operand magnitude,
+                              Operand sign);           ///< |magnitude| with the sign of `sign`
+[[nodiscard]] Tensor logaddexp(Operand a, Operand b);  ///< log(eᵃ + eᵇ) without overflow
+[[nodiscard]] Tensor heaviside(Operand x, Operand at_zero);  ///< 0 below 0, 1 above, `at_zero` at 0
+[[nodiscard]] Tensor squared_difference(Operand a, Operand b);  ///< |a − b|²
+[[nodiscard]] Tensor equal(Operand a, Operand b);
+[[nodiscard]] Tensor not_equal(Operand a, Operand b);
+[[nodiscard]] Tensor less(Operand a, Operand b);
+[[nodiscard]] Tensor less_equal(Operand a, Operand b);
+[[nodiscard]] Tensor greater(Operand a, Operand b);
+[[nodiscard]] Tensor greater_equal(Operand a, Operand b);
+[[nodiscard]] Tensor bitwise_and(Operand a, Operand b);
+[[nodiscard]] Tensor bitwise_or(Operand a, Operand b);
+[[nodiscard]] Tensor bitwise_xor(Operand a, Operand b);
+[[nodiscard]] Tensor logical_and(Operand a, Operand b);  ///< bool, of `x != 0`
+[[nodiscard]] Tensor logical_or(Operand a, Operand b);
+[[nodiscard]] Tensor logical_xor(Operand a, Operand b);
+[[nodiscard]] Tensor shift_left(Operand a, Operand b);  ///< shifts by the width or more give 0
+[[nodiscard]] Tensor shift_right_logical(Operand a, Operand b);     ///< zeros move in
+[[nodiscard]] Tensor shift_right_arithmetic(Operand a, Operand b);  ///< the sign bit moves in
 /// |a − b| ≤ atol + rtol·|b|, or both equal; `equal_nan`: two NaNs are close. allclose: of all
 /// elements, bool[].
-Tensor isclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8,
-               bool equal_nan = false);
-Tensor allclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8,
-                bool equal_nan = false);
+[[nodiscard]] Tensor isclose(Operand a, Operand b, Param<double> rtol = 1e-5,
+                             Param<double> atol = 1e-8, bool equal_nan = false);
+[[nodiscard]] Tensor allclose(Operand a, Operand b, Param<double> rtol = 1e-5,
+                              Param<double> atol = 1e-8, bool equal_nan = false);
 
 inline Tensor operator+(Operand a, Operand b) { return add(std::move(a), std::move(b)); }
 inline Tensor operator-(Operand a, Operand b) { return subtract(std::move(a), std::move(b)); }
 inline Tensor operator*(Operand a, Operand b) { return multiply(std::move(a), std::move(b)); }
-inline Tensor operator/(Operand a, Operand b) { return divide(std::move(a), std::move(b)); }
-inline Tensor operator%(Operand a, Operand b) { return remainder(std::move(a), std::move(b)); }
+/// C++'s quotient: of integers truncated, 0 where b is 0; of floats as `divide`.
+Tensor operator/(Operand a, Operand b);
+inline Tensor operator%(Operand a, Operand b) { return fmod(std::move(a), std::move(b)); }
 inline Tensor operator==(Operand a, Operand b) { return equal(std::move(a), std::move(b)); }
 inline Tensor operator!=(Operand a, Operand b) { return not_equal(std::move(a), std::move(b)); }
 inline Tensor operator<(Operand a, Operand b) { return less(std::move(a), std::move(b)); }
@@ -257,16 +255,26 @@ inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 // --- choose --------------------------------------------------------------------------------------
 
 /// `if_true` where `condition` holds, else `if_false`. Only the chosen side has a gradient.
-Tensor where(Operand condition, Operand if_true, Operand if_false);
-/// The same as where.
-/// Source: JAX `lax.select`.
-Tensor select(Operand condition, Operand if_true, Operand if_false);
+[[nodiscard]] Tensor where(Operand condition, Operand if_true, Operand if_false);
+/// Element by element the choice that belongs to the first condition that holds, else `otherwise`.
+/// All broadcast; choices and `otherwise` meet in one dtype.
+/// Throws: Error (shape) unless there are as many choices as conditions, and at least one.
+/// Source: NumPy `select`.
+[[nodiscard]] Tensor select(TensorSpan conditions, TensorSpan choices, Operand otherwise = 0);
+/// Three Tensors are refused with a message: what JAX calls `lax.select` is `where`.
+template <std::convertible_to<Tensor> C>
+Tensor select(const C&, Operand, Operand) {
+  static_assert(!sizeof(C),
+                "vt::select takes lists, as NumPy's: vt::select({c1, c2}, {x1, x2}, otherwise); of "
+                "one condition take vt::where(condition, if_true, if_false)");
+  return {};
+}
 /// x, at least `low` and at most `high`.
 /// Source: JAX `lax.clamp`.
-Tensor clamp(Operand low, Operand x, Operand high);
+[[nodiscard]] Tensor clamp(Operand low, Operand x, Operand high);
 /// x, at least `low` and at most `high`, either of which may be std::nullopt.
 /// Source: NumPy `clip`.
-Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
+[[nodiscard]] Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
 // --- reduce --------------------------------------------------------------------------------------
 // Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and
@@ -282,8 +290,8 @@ Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
 /// Sums and products. Integers and bools narrower than 32 bits become i32 (u32) first; a sum of
 /// bools is their count. Of no elements: 0 and 1.
-Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 // Declared also where a header of the system has macros of these names; there a program writes
 // (vt::max)(x).
 #pragma push_macro("max")
@@ -292,40 +300,38 @@ Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 #undef min
 /// The greatest and the least element; NaN if there is one. Elements that tie share the derivative.
 /// Throws: Error (shape) if there are no elements, (dtype) for complex numbers.
-Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 #pragma pop_macro("max")
 #pragma pop_macro("min")
 /// Is any, are all elements true (not 0)? bool; of no elements false and true.
-Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Index of the first greatest, of the first least element along an axis; without an axis, of the
 /// flattened Tensor. NaN counts as the extreme. i32 (i64 on axes beyond 2^31).
 /// Throws: Error (shape) if there are no elements.
-Tensor argmax(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
-Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
+[[nodiscard]] Tensor argmax(Operand x, std::optional<Param<int>> axis = std::nullopt,
+                            bool keepdims = false);
+[[nodiscard]] Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt,
+                            bool keepdims = false);
 /// The mean; integers and bools become f32. Of no elements NaN.
-Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// The variance, Σ|x − mean|² / (n − ddof): real, of complex numbers too; integers become f32. Two
 /// passes, the mean first. Large arrays are taken in blocks, whose variances and means are put
 /// together (Chan, Golub and LeVeque 1979), so that they are read once.
-Tensor var(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);
+[[nodiscard]] Tensor var(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0,
+                         bool keepdims = false);
 /// √var; all its derivatives are 0 where it is 0.
-Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);
+[[nodiscard]] Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0,
+                         bool keepdims = false);
 /// log Σ eˣ without overflow. Integers become f32; of no elements −∞.
-Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// How many elements are not 0: i32 (i64 beyond 2^31 elements).
-Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// The length of the vectors along `axes`: (Σ|x|ᵖ)^(1/p) for `ord` p; 2 (Euclidean) unless given,
-/// infinity for the largest |x|, −infinity for the smallest, 0 for the number of elements that are
-/// not 0. Real; integers become f32. All derivatives are 0 where x is 0; for even p also those of
-/// single elements that are 0. For norms of matrices see vt::linalg::norm.
-/// Throws: Error (value) if `ord` is NaN.
-Tensor norm(Operand x, const ReduceAxes& axes = {}, Param<double> ord = 2.0, bool keepdims = false);
+[[nodiscard]] Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// max − min.
-Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Σ x·weights / Σ weights. The weights broadcast to x; integers become f32.
-Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
+[[nodiscard]] Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
 
 namespace detail {
 using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);
@@ -337,7 +343,7 @@ Tensor reduce_with(const char* name, Operand x, Operand init, void* context, Fla
 /// Throws: Error (shape) unless f maps two scalars to one of the same dtype.
 /// Source: JAX `lax.reduce`.
 template <class F>
-Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
+[[nodiscard]] Tensor reduce(Operand x, Operand init, F f, const ReduceAxes& axes = {}) {
   return detail::reduce_with(
       "reduce", x, init, &f,
       [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> {
@@ -352,16 +358,16 @@ Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
 /// x[i] + … of what follows. Integers and bools widen as in vt::sum. f32 and narrower floats are
 /// added in f64 and rounded for each element. In f64 what rounding takes is kept and added at the
 /// end, so that an element is off by about one rounding (and n² · u² · Σ|x|).
-Tensor cumsum(Operand x, Param<int> axis = 0, bool reverse = false);
+[[nodiscard]] Tensor cumsum(Operand x, Param<int> axis = 0, bool reverse = false);
 /// Running products, greatest and least elements, and logarithms of sums of exponentials, in the
 /// same way.
-Tensor cumprod(Operand x, Param<int> axis = 0, bool reverse = false);
-Tensor cummax(Operand x, Param<int> axis = 0, bool reverse = false);
-Tensor cummin(Operand x, Param<int> axis = 0, bool reverse = false);
-Tensor cumlogsumexp(Operand x, Param<int> axis = 0, bool reverse = false);
+[[nodiscard]] Tensor cumprod(Operand x, Param<int> axis = 0, bool reverse = false);
+[[nodiscard]] Tensor cummax(Operand x, Param<int> axis = 0, bool reverse = false);
+[[nodiscard]] Tensor cummin(Operand x, Param<int> axis = 0, bool reverse = false);
+[[nodiscard]] Tensor cumlogsumexp(Operand x, Param<int> axis = 0, bool reverse = false);
 /// x[i + 1] − x[i] along an axis, `n` times; of bools whether they differ.
 /// Throws: Error (value) if n is negative.
-Tensor diff(Operand x, Param<int> n = 1, Param<int> axis = -1);
+[[nodiscard]] Tensor diff(Operand x, Param<int> n = 1, Param<int> axis = -1);
 
 // --- order ---------------------------------------------------------------------------------------
 // Ascending; NaN comes after all numbers, −0 equals +0 and every NaN every other. Equal elements
@@ -376,31 +382,36 @@ struct SortOptions {
 /// Shapes: any → the same; dtype kept.
 /// Throws: Error if the axis is out of range.
 /// Source: NumPy and JAX `sort`. Its derivative moves tangents as it moves elements.
-Tensor sort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
+[[nodiscard]] Tensor sort(Operand x, std::optional<Param<int>> axis = -1,
+                          const SortOptions& options = {});
 /// Sorts Tensors of one shape together, by the first `num_keys` of them: the second decides where
 /// the first is equal, and so on.
 /// Throws: Error if the shapes differ or there are fewer operands than keys.
 /// Source: JAX `lax.sort`.
-std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1, Param<int> num_keys = 1,
-                         const SortOptions& options = {}, CallSite where = CallSite::here());
+[[nodiscard]] std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1,
+                                       Param<int> num_keys = 1, const SortOptions& options = {},
+                                       CallSite where = CallSite::here());
 /// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
 /// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
-Tensor argsort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
+[[nodiscard]] Tensor argsort(Operand x, std::optional<Param<int>> axis = -1,
+                             const SortOptions& options = {});
 /// argsort by several keys of one shape: the last is the first to decide.
 /// Source: NumPy `lexsort`.
-Tensor lexsort(TensorSpan keys, Param<int> axis = -1, CallSite where = CallSite::here());
+[[nodiscard]] Tensor lexsort(TensorSpan keys, Param<int> axis = -1,
+                             CallSite where = CallSite::here());
 /// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals
 /// the first ones.
 /// Shapes: [… n …] → [… k …] twice.
 /// Throws: Error if k is negative or greater than n.
 /// Source: JAX `lax.top_k`.
-std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axis = -1);
+[[nodiscard]] std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k,
+                                              Param<int> axis = -1);
 /// x with the element that belongs to place `kth` there, none that is greater before it and none
 /// that is less behind.
 /// Source: NumPy `partition`. (Both parts are in order as well.)
-Tensor partition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
+[[nodiscard]] Tensor partition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
 /// The indices that partition's elements come from.
-Tensor argpartition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
+[[nodiscard]] Tensor argpartition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
 
 /// Which value a quantile between two neighbours of the order has. `nearest` of the middle: the
 /// even place.
@@ -411,19 +422,23 @@ enum class QuantileMethod : std::uint8_t { linear, lower, higher, nearest, midpo
 /// the quantile is NaN.
 /// Throws: Error if a known q is not between 0 and 1, or if there are no elements.
 /// Source: NumPy and JAX `quantile`.
-Tensor quantile(Operand x, Operand q, const ReduceAxes& axes = {},
-                QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+[[nodiscard]] Tensor quantile(Operand x, Operand q, const ReduceAxes& axes = {},
+                              QuantileMethod method = QuantileMethod::linear,
+                              bool keepdims = false);
 /// q in percent.
-Tensor percentile(Operand x, Operand q, const ReduceAxes& axes = {},
-                  QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+[[nodiscard]] Tensor percentile(Operand x, Operand q, const ReduceAxes& axes = {},
+                                QuantileMethod method = QuantileMethod::linear,
+                                bool keepdims = false);
 /// quantile 0.5.
-Tensor median(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor median(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// The same without counting NaN; NaN where there is nothing else.
-Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes = {},
-                   QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
-Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes = {},
-                     QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
-Tensor nanmedian(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes = {},
+                                 QuantileMethod method = QuantileMethod::linear,
+                                 bool keepdims = false);
+[[nodiscard]] Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes = {},
+                                   QuantileMethod method = QuantileMethod::linear,
+                                   bool keepdims = false);
+[[nodiscard]] Tensor nanmedian(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 
 struct UniqueOptions {
   /// How many values to give; by default all of them, a number known only outside jit and vmap.
@@ -445,221 +460,236 @@ struct UniqueResult {
 /// Shapes: any → [size]; with an axis x's shape with `size` there.
 /// Throws: Error without `size` where values are not known.
 /// Source: NumPy and JAX `unique`.
-Tensor unique(Operand x, const UniqueOptions& options = {});
+[[nodiscard]] Tensor unique(Operand x, const UniqueOptions& options = {});
 /// The same with what NumPy gives for return_index, return_inverse and return_counts; what is not
 /// used is not computed.
-UniqueResult unique_all(Operand x, const UniqueOptions& options = {});
+[[nodiscard]] UniqueResult unique_all(Operand x, const UniqueOptions& options = {});
 
 // --- shape ---------------------------------------------------------------------------------------
 
 /// The elements in row-major order in another shape; one extent may be −1 and is filled in.
 /// Throws: Error (shape) if the elements do not fill it.
-Tensor reshape(Operand x, const Shape& shape);
-Tensor ravel(Operand x);  ///< one axis, [size]
+[[nodiscard]] Tensor reshape(Operand x, const Shape& shape);
+[[nodiscard]] Tensor ravel(Operand x);  ///< one axis, [size]
 /// Result axis i is operand axis permutation[i]; without a permutation the axes are reversed.
-Tensor transpose(Operand x, const Axes& permutation = {});
-Tensor swapaxes(Operand x, Param<int> a, Param<int> b);  ///< two axes change places
+[[nodiscard]] Tensor transpose(Operand x, const Axes& permutation = {});
+[[nodiscard]] Tensor swapaxes(Operand x, Param<int> a, Param<int> b);  ///< two axes change places
 /// Axis from[i] goes to place to[i]; the others keep their order.
-Tensor moveaxis(Operand x, const Axes& from, const Axes& to);
+[[nodiscard]] Tensor moveaxis(Operand x, const Axes& from, const Axes& to);
 /// The last two axes change places.
-Tensor matrix_transpose(Operand x);
+[[nodiscard]] Tensor matrix_transpose(Operand x);
 /// x repeated along axes of extent 1 and new axes in front, as operators do by themselves.
 /// Throws: Error (shape) if x does not broadcast to the shape.
-Tensor broadcast_to(Operand x, const Shape& shape);
+[[nodiscard]] Tensor broadcast_to(Operand x, const Shape& shape);
 /// Operand axis i becomes result axis axes[i]; the other axes are new. XLA's BroadcastInDim.
-Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
+[[nodiscard]] Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
 /// New axes of extent 1 at these places of the result.
-Tensor expand_dims(Operand x, const Axes& axes);
+[[nodiscard]] Tensor expand_dims(Operand x, const Axes& axes);
 /// Without these axes, or without all axes of extent 1.
 /// Throws: Error (shape) if one has another extent.
-Tensor squeeze(Operand x, const ReduceAxes& axes = {});
+[[nodiscard]] Tensor squeeze(Operand x, const ReduceAxes& axes = {});
 /// Tensors one behind the other along an axis; dtypes meet.
 /// Throws: Error (shape) if there are none, or shapes differ elsewhere.
-Tensor concatenate(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
+[[nodiscard]] Tensor concatenate(TensorSpan parts, Param<int> axis = 0,
+                                 CallSite where = CallSite::here());
 /// Tensors of one shape side by side along a new axis; numbers count as Tensors.
 /// Throws: Error (shape) if shapes differ.
-Tensor stack(TensorSpan parts, Param<int> axis = 0, CallSite where = CallSite::here());
+[[nodiscard]] Tensor stack(TensorSpan parts, Param<int> axis = 0,
+                           CallSite where = CallSite::here());
 /// The slices along an axis, which is dropped.
-std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
+[[nodiscard]] std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
 /// `sections` equal parts along an axis.
 /// Throws: Error (shape) if it does not divide.
-std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
+[[nodiscard]] std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
 /// Parts that begin at 0 and at each of these indices: split(x, {2}) gives the parts 0 … 1 and
 /// 2 … n − 1.
-std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<int> axis = 0);
-inline std::vector<Tensor> split(Operand x, std::initializer_list<Param<std::int64_t>> at,
-                                 Param<int> axis = 0) {
+[[nodiscard]] std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at,
+                                        Param<int> axis = 0);
+[[nodiscard]] inline std::vector<Tensor> split(Operand x,
+                                               std::initializer_list<Param<std::int64_t>> at,
+                                               Param<int> axis = 0) {
   return split(std::move(x), std::vector<std::int64_t>(at.begin(), at.end()), axis);
 }
 /// Per axis (low, high) edges filled with `value`, zeros unless given; one pair serves all axes;
 /// negative edges crop.
 /// Throws: Error (shape) if there is not a pair per axis, (dtype) if x's dtype does not hold
 /// `value`.
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
-           Operand value = false);
+[[nodiscard]] Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
+                         Operand value = false);
 /// The same, and `interior[i]` times `value` between neighbours along axis i.
 /// Source: JAX `lax.pad`.
-Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
+[[nodiscard]] Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high,
+                         const Shape& interior);
 /// What stands beyond the edges: the last element again (edge), the mirror image without it
 /// (reflect) or with it (symmetric), or the elements from the other end (wrap).
 enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 /// Edges filled with the axis's own elements, mirrored as often as needed.
 /// Source: NumPy `pad`.
 /// Throws: Error if an edge is negative, or an axis to be filled is empty.
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
-           PadMode mode);
+[[nodiscard]] Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
+                         PadMode mode);
 /// The elements in reverse order along these axes; flip without axes: along all.
 /// Source: NumPy `flip`.
-Tensor rev(Operand x, const Axes& axes);
-Tensor flip(Operand x, const ReduceAxes& axes = {});
+[[nodiscard]] Tensor rev(Operand x, const Axes& axes);
+[[nodiscard]] Tensor flip(Operand x, const ReduceAxes& axes = {});
 /// Element i goes to i + shift, around the end; without an axis as if flattened.
-Tensor roll(Operand x, Param<std::int64_t> shift, std::optional<Param<int>> axis = std::nullopt);
+[[nodiscard]] Tensor roll(Operand x, Param<std::int64_t> shift,
+                          std::optional<Param<int>> axis = std::nullopt);
 /// Several axes, each by its own shift. Throws: Error if there are not as many shifts as axes.
-Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes);
-inline Tensor roll(Operand x, std::initializer_list<Param<std::int64_t>> shifts, const Axes& axes) {
+[[nodiscard]] Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes);
+[[nodiscard]] inline Tensor roll(Operand x, std::initializer_list<Param<std::int64_t>> shifts,
+                                 const Axes& axes) {
   return roll(std::move(x), std::vector<std::int64_t>(shifts.begin(), shifts.end()), axes);
 }
 /// The zero frequency to the middle, and back: half a roll along each axis.
-Tensor fftshift(Operand x, const ReduceAxes& axes = {});
-Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
+[[nodiscard]] Tensor fftshift(Operand x, const ReduceAxes& axes = {});
+[[nodiscard]] Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 /// x as a whole repeated along each axis; the shorter of x's shape and the repetitions is extended
 /// by ones on the left.
 /// Source: NumPy `tile`.
 /// Throws: Error if a repetition is negative or the result is too large to address, as every
 /// function here that computes a size does.
-Tensor tile(Operand x, const Shape& repetitions);
+[[nodiscard]] Tensor tile(Operand x, const Shape& repetitions);
 /// Each element `count` times in a row along an axis; without an axis flattened first.
 /// Throws: Error (value) if `count` is negative.
-Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis = std::nullopt);
+[[nodiscard]] Tensor repeat(Operand x, Param<std::int64_t> count,
+                            std::optional<Param<int>> axis = std::nullopt);
 /// Vectors broadcast against each other: grid k has the elements of vector k along axis k; the
 /// first two axes change places unless `matrix_indexing`.
 /// Source: NumPy `meshgrid` ("xy", "ij").
-std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false,
-                             CallSite where = CallSite::here());
+[[nodiscard]] std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false,
+                                           CallSite where = CallSite::here());
 /// Blocks of pixels become channels, and back.
 /// Shapes: [N, H, W, C] → [N, H/b, W/b, C·b²].
 /// Source: TensorFlow `space_to_depth`.
-Tensor space_to_depth(Operand x, Param<int> block);
-Tensor depth_to_space(Operand x, Param<int> block);
+[[nodiscard]] Tensor space_to_depth(Operand x, Param<int> block);
+[[nodiscard]] Tensor depth_to_space(Operand x, Param<int> block);
 /// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become
 /// images, a block's first element first.
 /// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…].
 /// Source: TensorFlow `space_to_batch_nd`.
-Tensor space_to_batch(Operand x, const Shape& block,
-                      const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
+[[nodiscard]] Tensor space_to_batch(
+    Operand x, const Shape& block,
+    const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
 /// The inverse of space_to_batch; `crops` are its padding.
-Tensor batch_to_space(Operand x, const Shape& block,
-                      const std::vector<std::pair<std::int64_t, std::int64_t>>& crops);
+[[nodiscard]] Tensor batch_to_space(
+    Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& crops);
 
 // --- index ---------------------------------------------------------------------------------------
 
 /// The elements start[i], start[i] + stride[i], … below limit[i] of each axis i. Numbers, known
 /// while recording, 0 ≤ start ≤ limit ≤ extent, stride ≥ 1 (1 where none are given).
 /// Throws: Error (shape) otherwise.
-Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
+[[nodiscard]] Tensor slice(Operand x, const Shape& start, const Shape& limit,
+                           const Shape& stride = {});
 /// The same along one axis; negative start and limit count from the end.
-Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit,
-                    Param<std::int64_t> stride = 1, Param<int> axis = 0);
+[[nodiscard]] Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit,
+                                  Param<int> axis = 0, Param<std::int64_t> stride = 1);
 /// The window of shape `sizes` that begins at `start`, integer scalars, one per axis, which may be
 /// known only when the program runs. A window that sticks out is moved inside; a negative start is
 /// moved to 0, it does not count from the end.
 /// Source: JAX `lax.dynamic_slice`.
-Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes);
+[[nodiscard]] Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes);
 /// x with `update` written over such a window.
-Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start);
+[[nodiscard]] Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start);
 /// The same along one axis, the other axes whole.
-Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size,
-                            Param<int> axis = 0);
-Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis = 0);
+[[nodiscard]] Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size,
+                                          Param<int> axis = 0);
+[[nodiscard]] Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start,
+                                                 Param<int> axis = 0);
 /// Slices of `x` along `axis` (elements of the flattened Tensor without one) at integer `indices`
 /// of any shape. Negative indices count from the end, others beyond the axis clamp.
 /// Shapes: x [a, n, b], indices [i…] → [a, i…, b].
 /// Source: NumPy and JAX `take` (mode "clip").
-Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis = std::nullopt);
+[[nodiscard]] Tensor take(Operand x, Operand indices,
+                          std::optional<Param<int>> axis = std::nullopt);
 /// Element [i, j, …] of the result is x at that place, but along `axis` at indices[i, j, …]. x and
 /// indices are of the same rank and broadcast along the other axes.
 /// Source: NumPy `take_along_axis`.
-Tensor take_along_axis(Operand x, Operand indices, Param<int> axis);
+[[nodiscard]] Tensor take_along_axis(Operand x, Operand indices, Param<int> axis);
 /// x with x[indices] = values: along axis 0, at integer `indices` of any shape. Negative indices
 /// count from the end, others beyond the axis are dropped; of equal indices any one stays.
 /// Shapes: x [n, s…], indices [i…], values broadcast to [i…, s…] → x's shape and dtype.
 /// Throws: Error (dtype) if x's dtype does not hold the values.
 /// Source: JAX `x.at[i].set(v)`.
-Tensor index_update(Operand x, Operand indices, Operand values);
+[[nodiscard]] Tensor index_update(Operand x, Operand indices, Operand values);
 /// x[indices] += values and the like; equal indices all count.
 /// Source: JAX `x.at[i].add(v)` ….
-Tensor index_add(Operand x, Operand indices, Operand values);
-Tensor index_mul(Operand x, Operand indices, Operand values);
-Tensor index_min(Operand x, Operand indices, Operand values);
-Tensor index_max(Operand x, Operand indices, Operand values);
+[[nodiscard]] Tensor index_add(Operand x, Operand indices, Operand values);
+[[nodiscard]] Tensor index_mul(Operand x, Operand indices, Operand values);
+[[nodiscard]] Tensor index_min(Operand x, Operand indices, Operand values);
+[[nodiscard]] Tensor index_max(Operand x, Operand indices, Operand values);
 /// The last axis of `indices` holds index vectors that address the leading axes of `x`.
 /// Shapes: x [n₁ … nₖ, s…], indices [i…, k] → [i…, s…].
 /// Source: TensorFlow `gather_nd`.
-Tensor gather_nd(Operand x, Operand indices);
+[[nodiscard]] Tensor gather_nd(Operand x, Operand indices);
 /// Zeros of `shape` with `updates` added at such index vectors; those out of range are dropped.
 /// Shapes: indices [i…, k], updates [i…, s…] → `shape`, [n₁ … nₖ, s…].
 /// Source: TensorFlow `scatter_nd`.
-Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
+[[nodiscard]] Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
 /// 1 where the new axis `axis` has the index, else 0; all 0 for indices out of range.
 /// Shapes: [i…] → [i…, classes].
 /// Source: JAX `nn.one_hot`.
-Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32,
-               Param<int> axis = -1);
+[[nodiscard]] Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32,
+                             Param<int> axis = -1);
 /// Row k of the result combines the rows of x whose id is k, one after the other (a sum of n floats
 /// is at most about n · u · Σ|x| off, see vt::sum). Rows with an id outside 0 … segments − 1,
 /// negative ones too, are left out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the
 /// greatest), and 0 for the mean.
 /// Shapes: x [n, …], segment_ids [n] → [segments, …].
 /// Source: JAX `ops.segment_sum`.
-Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments);
-Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments);
-Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments);
-Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments);
-Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+[[nodiscard]] Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+[[nodiscard]] Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+[[nodiscard]] Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+[[nodiscard]] Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+[[nodiscard]] Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 /// How often each of 0 … length − 1 stands in x; other numbers are left out.
 /// Shapes: any → [length]; i32 (i64 beyond 2^31 elements).
 /// Source: JAX `bincount` with a length.
-Tensor bincount(Operand x, Param<std::int64_t> length);
+[[nodiscard]] Tensor bincount(Operand x, Param<std::int64_t> length);
 /// Of a vector the square matrix with it on diagonal k, of a matrix its diagonal k.
 /// Source: NumPy `diag`.
-Tensor diag(Operand x, Param<int> k = 0);
+[[nodiscard]] Tensor diag(Operand x, Param<int> k = 0);
 /// The elements at (i, i + offset) of two axes, as a new last axis.
-Tensor diagonal(Operand x, Param<int> offset = 0, Param<int> axis1 = 0, Param<int> axis2 = 1);
-Tensor trace(Operand x, Param<int> offset = 0);  ///< the sum of that diagonal
+[[nodiscard]] Tensor diagonal(Operand x, Param<int> offset = 0, Param<int> axis1 = 0,
+                              Param<int> axis2 = 1);
+[[nodiscard]] Tensor trace(Operand x, Param<int> offset = 0);  ///< the sum of that diagonal
 /// The lower and the upper triangle of matrices, up to diagonal k; zeros elsewhere.
-Tensor tril(Operand x, Param<int> k = 0);
-Tensor triu(Operand x, Param<int> k = 0);
+[[nodiscard]] Tensor tril(Operand x, Param<int> k = 0);
+[[nodiscard]] Tensor triu(Operand x, Param<int> k = 0);
 /// Matrices with `lower` diagonals below and `upper` above the main one kept, negative: all; zeros
 /// elsewhere.
 /// Source: TensorFlow `linalg.band_part`.
-Tensor band_part(Operand x, Param<std::int64_t> lower, Param<std::int64_t> upper);
+[[nodiscard]] Tensor band_part(Operand x, Param<std::int64_t> lower, Param<std::int64_t> upper);
 /// [..., n] → [..., n, n] with that diagonal, and matrices with another diagonal.
 /// Source: TensorFlow `linalg.diag`, `linalg.set_diag`.
-Tensor matrix_diag(Operand x);
-Tensor matrix_set_diag(Operand x, Operand diagonal);
+[[nodiscard]] Tensor matrix_diag(Operand x);
+[[nodiscard]] Tensor matrix_set_diag(Operand x, Operand diagonal);
 /// The line through the points (xp, fp), xp ascending, at x; beyond the ends the end's value. As
 /// numpy.interp: of two points at one place the last counts, and a point beside an infinite or NaN
 /// value keeps its own.
-Tensor interp(Operand x, Operand xp, Operand fp);
+[[nodiscard]] Tensor interp(Operand x, Operand xp, Operand fp);
 /// searchsorted(boundaries, x, right): in which interval between the boundaries each element lies.
-Tensor bucketize(Operand x, Operand boundaries, bool right = false);
+[[nodiscard]] Tensor bucketize(Operand x, Operand boundaries, bool right = false);
 /// Where `values` would stand in the sorted vector: before its equals, or after them with `right`;
 /// NaN behind all numbers.
 /// Shapes: sorted [n], values any → as values; i32 (i64 beyond 2^31).
 /// Source: NumPy `searchsorted`.
-Tensor searchsorted(Operand sorted, Operand values, bool right = false);
+[[nodiscard]] Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 /// How many elements each of `bins` bins of one width has. The edges are
 /// linspace(low, high, bins + 1) in the dtype of x (f64 for integers): bin i holds edges[i] <= x <
 /// edges[i + 1], and the last one its upper edge too. What lies beyond or is NaN is left out.
 /// Shapes: any → [bins]; i32 (i64 beyond 2^31 elements).
 /// Throws: Error unless there is a bin, and low < high are finite.
 /// Source: NumPy `histogram` with a range.
-Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<double> high);
+[[nodiscard]] Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low,
+                               Param<double> high);
 /// The indices of the first `size` elements that are not zero, one [size] per axis; `fill` where
 /// there are fewer. Without `size`, of all of them; then the shape depends on values, which are
 /// known only outside jit and vmap.
-std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> size = std::nullopt,
-                            Param<std::int64_t> fill = 0);
+[[nodiscard]] std::vector<Tensor> nonzero(Operand x,
+                                          std::optional<Param<std::int64_t>> size = std::nullopt,
+                                          Param<std::int64_t> fill = 0);
 
 // --- contract ------------------------------------------------------------------------------------
 
@@ -672,118 +702,121 @@ struct DotDimensions {
 /// result. f16 and bf16 accumulate in f32.
 /// Throws: Error (shape) if axes do not pair up.
 /// Source: JAX `lax.dot_general`.
-Tensor dot_general(Operand a, Operand b, const DotDimensions& dimensions,
-                   std::optional<DType> dtype = std::nullopt);
+[[nodiscard]] Tensor dot_general(Operand a, Operand b, const DotDimensions& dimensions,
+                                 std::optional<DType> dtype = std::nullopt);
 /// The matrix product: the last two axes are matrices, the others broadcast; a vector counts as a
 /// row on the left, as a column on the right. f16 and bf16 accumulate in f32, bools in i32.
 /// Shapes: [..., m, k], [..., k, n] → [..., m, n].
 /// Throws: Error (shape) if the inner extents differ or an operand is a scalar.
 /// Source: NumPy `matmul`.
-Tensor matmul(Operand a, Operand b);
+[[nodiscard]] Tensor matmul(Operand a, Operand b);
 /// The sum over a's last and b's last but one axis (its only one); with a scalar the product.
 /// Source: NumPy `dot`.
-Tensor dot(Operand a, Operand b);
+[[nodiscard]] Tensor dot(Operand a, Operand b);
 /// Σ conj(a)·b over all elements, a scalar.
 /// Throws: Error (shape) if the sizes differ.
-Tensor vdot(Operand a, Operand b);
+[[nodiscard]] Tensor vdot(Operand a, Operand b);
 /// The sum over both last axes.
-Tensor inner(Operand a, Operand b);
+[[nodiscard]] Tensor inner(Operand a, Operand b);
 /// a[i]·b[j] of the flattened operands, [m, n].
-Tensor outer(Operand a, Operand b);
+[[nodiscard]] Tensor outer(Operand a, Operand b);
 /// The sum over a's last and b's first `axes` axes, or over pairs of axes.
-Tensor tensordot(Operand a, Operand b, Param<int> axes = 2);
-Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
+[[nodiscard]] Tensor tensordot(Operand a, Operand b, Param<int> axes = 2);
+[[nodiscard]] Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
 /// NumPy's einsum: "ij,jk->ik"; letters, "..." for further axes, a letter twice in one operand for
 /// its diagonal, no arrow for the letters that occur once. The cheapest pair is contracted first.
 /// Throws: Error (value) for a bad expression, (shape) for extents that do not fit.
-Tensor einsum(std::string_view expression, TensorSpan operands, CallSite where = CallSite::here());
+[[nodiscard]] Tensor einsum(std::string_view expression, TensorSpan operands,
+                            CallSite where = CallSite::here());
 template <class... Rest>
   requires(std::convertible_to<Rest, Tensor> && ...)
-Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {
+[[nodiscard]] Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {
   return einsum(expression, {first.tensor, rest...}, first.where);
 }
 /// The Kronecker product.
-Tensor kron(Operand a, Operand b);
+[[nodiscard]] Tensor kron(Operand a, Operand b);
 /// The cross product of vectors of 3 (or 2) elements along `axis`.
-Tensor cross(Operand a, Operand b, Param<int> axis = -1);
+[[nodiscard]] Tensor cross(Operand a, Operand b, Param<int> axis = -1);
 /// Σ coefficients[i] · x^(n − 1 − i), the highest power first.
 /// Source: NumPy `polyval`.
-Tensor polyval(Operand coefficients, Operand x);
+[[nodiscard]] Tensor polyval(Operand coefficients, Operand x);
 /// See vt::linalg::matrix_power.
-Tensor matrix_power(Operand x, Param<int> n);
+[[nodiscard]] Tensor matrix_power(Operand x, Param<int> n);
 /// The covariance of the rows (or columns) of x, each a variable; integers become f32.
 /// Shapes: [v, n] → [v, v].
 /// Source: NumPy `cov`.
-Tensor cov(Operand x, bool rowvar = true, Param<int> ddof = 1);
+[[nodiscard]] Tensor cov(Operand x, bool rowvar = true, Param<int> ddof = 1);
 /// The same divided by the deviations; of complex numbers both parts are brought into −1 … 1.
-Tensor corrcoef(Operand x, bool rowvar = true);
+[[nodiscard]] Tensor corrcoef(Operand x, bool rowvar = true);
 
 // --- networks ------------------------------------------------------------------------------------
 
 /// eˣ / Σ eˣ along an axis, and its logarithm. Floats; integers become f32; f16 and bf16 are
 /// computed in f32.
 /// Throws: Error (dtype) for complex numbers.
-Tensor softmax(Operand x, Param<int> axis = -1);
-Tensor log_softmax(Operand x, Param<int> axis = -1);
+[[nodiscard]] Tensor softmax(Operand x, Param<int> axis = -1);
+[[nodiscard]] Tensor log_softmax(Operand x, Param<int> axis = -1);
 /// max(x, 0), with derivative 0 at 0.
-Tensor relu(Operand x);
-Tensor relu6(Operand x);  ///< max(0, min(x, 6))
+[[nodiscard]] Tensor relu(Operand x);
+[[nodiscard]] Tensor relu6(Operand x);  ///< max(0, min(x, 6))
 /// x above 0, alpha·(eˣ − 1) below.
-Tensor elu(Operand x, Param<double> alpha = 1.0);
-Tensor selu(Operand x);  ///< 1.0507 · elu(x, 1.6733)
+[[nodiscard]] Tensor elu(Operand x, Param<double> alpha = 1.0);
+[[nodiscard]] Tensor selu(Operand x);  ///< 1.0507 · elu(x, 1.6733)
 /// x·Φ(x), Φ the normal distribution function, with all digits of the left tail as far as results
 /// are normal numbers. `approximate`: with ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ.
-Tensor gelu(Operand x, bool approximate = false);
+[[nodiscard]] Tensor gelu(Operand x, bool approximate = false);
 /// x · sigmoid(x).
-Tensor silu(Operand x);
+[[nodiscard]] Tensor silu(Operand x);
 /// x above 0, slope·x below.
-Tensor leaky_relu(Operand x, Param<double> slope = 0.01);
-Tensor softplus(Operand x);   ///< log(1 + eˣ)
-Tensor softsign(Operand x);   ///< x / (1 + |x|)
-Tensor hard_tanh(Operand x);  ///< x between −1 and 1, else these
+[[nodiscard]] Tensor leaky_relu(Operand x, Param<double> slope = 0.01);
+[[nodiscard]] Tensor softplus(Operand x);   ///< log(1 + eˣ)
+[[nodiscard]] Tensor softsign(Operand x);   ///< x / (1 + |x|)
+[[nodiscard]] Tensor hard_tanh(Operand x);  ///< x between −1 and 1, else these
 /// (x − mean) / √(variance + epsilon) · scale + shift along one axis; statistics in at least f32.
 /// Shapes: scale and shift are scalars or vectors of that axis' extent, here and below.
-Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis = -1,
-                  Param<double> epsilon = 1e-5);
+[[nodiscard]] Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis = -1,
+                                Param<double> epsilon = 1e-5);
 /// x / √(mean of x² + epsilon) · scale along one axis.
-Tensor rms_norm(Operand x, Operand scale, Param<int> axis = -1, Param<double> epsilon = 1e-6);
+[[nodiscard]] Tensor rms_norm(Operand x, Operand scale, Param<int> axis = -1,
+                              Param<double> epsilon = 1e-6);
 /// layer_norm over the pixels and the channels of each of `groups` groups of channels.
 /// Shapes: [N, …, C], C a multiple of `groups`.
-Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift,
-                  Param<double> epsilon = 1e-5);
+[[nodiscard]] Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift,
+                                Param<double> epsilon = 1e-5);
 struct BatchNormResult {
   Tensor y, mean, variance;
 };
 /// Normalises with the batch's own mean and variance over all axes but the last, the channels.
-BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
-                                    Param<double> epsilon = 1e-5);
+[[nodiscard]] BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift,
+                                                  Param<double> epsilon = 1e-5);
 /// The same with a mean and a variance that are given, one number per channel.
-Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
-                            Param<double> epsilon = 1e-5);
+[[nodiscard]] Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean,
+                                          Operand variance, Param<double> epsilon = 1e-5);
 /// −Σ targets · log_softmax(logits) over `axis`; a target of 0 costs nothing. Targets broadcast to
 /// the logits.
 /// Throws: Error (shape) if they do not.
-Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis = -1);
+[[nodiscard]] Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis = -1);
 /// −log_softmax(logits) at the class `labels` says.
 /// Shapes: logits [..., classes], labels integers [...] → [...]. Labels count as take's indices do:
 /// −1 is the last class, and so are those behind it; a label to be left out needs a `where`.
 /// Throws: Error (shape) or (dtype) if the labels do not fit.
-Tensor sparse_cross_entropy(Operand logits, Operand labels);
-Tensor l2_loss(Operand x);         ///< Σ x² / 2
-Tensor sum_of_squares(Operand x);  ///< Σ |x|²
+[[nodiscard]] Tensor sparse_cross_entropy(Operand logits, Operand labels);
+[[nodiscard]] Tensor l2_loss(Operand x);         ///< Σ x² / 2
+[[nodiscard]] Tensor sum_of_squares(Operand x);  ///< Σ |x|²
 
 // --- images: float [..., H, W, 3] of red, green and blue in 0 … 1 --------------------------------
 
 /// Away from (factor > 1) or towards each channel's mean.
-Tensor adjust_contrast(Operand images, Operand factor);
+[[nodiscard]] Tensor adjust_contrast(Operand images, Operand factor);
 /// Away from (factor > 1) or towards grey.
-Tensor adjust_saturation(Operand images, Operand factor);
+[[nodiscard]] Tensor adjust_saturation(Operand images, Operand factor);
 /// Moves the hue by `delta`, 1 being a full circle.
-Tensor adjust_hue(Operand images, Operand delta);
+[[nodiscard]] Tensor adjust_hue(Operand images, Operand delta);
 /// Hue, saturation and value, each in 0 … 1, and back.
-Tensor rgb_to_hsv(Operand images);
-Tensor rgb_to_grayscale(Operand images);  ///< luminance (ITU-R BT.601), [..., H, W, 1]
-Tensor hsv_to_rgb(Operand images);
+[[nodiscard]] Tensor rgb_to_hsv(Operand images);
+/// Luminance (ITU-R BT.601), [..., H, W, 1].
+[[nodiscard]] Tensor rgb_to_grayscale(Operand images);
+[[nodiscard]] Tensor hsv_to_rgb(Operand images);
 
 /// How an image of another size is made: from the nearest pixel, or with the filter of that name.
 enum class Resize : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
@@ -791,7 +824,8 @@ enum class Resize : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
 /// an axis shrinks the filter is widened if `antialias` is set. Weights beyond edges are left out,
 /// and the others scaled to sum 1. Floats; integers become f32 (but for nearest).
 /// Throws: Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
-Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, bool antialias = true);
+[[nodiscard]] Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear,
+                            bool antialias = true);
 /// Windows of images, each brought to one size by linear interpolation between pixels (or by the
 /// nearest).
 /// Shapes: images [N, H, W, C]; boxes [M, 4]: y0, x0, y1, x1, where 0 is the middle of the first
@@ -799,8 +833,8 @@ Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, boo
 /// width, C]. Differentiable in images and boxes. What lies outside is `outside`.
 /// Throws: Error if shapes do not fit, Error(value) if `method` is neither nearest nor linear.
 /// Source: TensorFlow `image.crop_and_resize`.
-Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images,
-                       Param<std::int64_t> height, Param<std::int64_t> width,
-                       Resize method = Resize::linear, Operand outside = 0.0);
+[[nodiscard]] Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images,
+                                     Param<std::int64_t> height, Param<std::int64_t> width,
+                                     Resize method = Resize::linear, Operand outside = 0.0);
 
 }  // namespace vt

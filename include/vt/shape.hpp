@@ -10,8 +10,8 @@
 #include <type_traits>
 
 #include <vt/detail/loops.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/param.hpp>
-#include <vt/small_vec.hpp>
 
 namespace vt {
 

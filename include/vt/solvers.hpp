@@ -103,8 +103,8 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 /// A captured Tensor that is added is not found: it may be zero. Source: JAX
 /// `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
-auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve,
-                  CallSite where = CallSite::here()) {
+[[nodiscard]] auto linear_solve(MatVec matvec, const T& b, Solve solve,
+                                TransposeSolve transpose_solve, CallSite where = CallSite::here()) {
   using Check =
       detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
                       detail::SolveCheck<Solve, T>, detail::SolveCheck<TransposeSolve, T>>;
@@ -131,8 +131,9 @@ struct LinearSolveOptions {
 /// The same without a solver of the transposed system: reverse mode then works only if the options
 /// say that matvec is symmetric.
 template <class MatVec, class T, class Solve>
-auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {},
-                  CallSite where = CallSite::here()) {
+[[nodiscard]] auto linear_solve(MatVec matvec, const T& b, Solve solve,
+                                LinearSolveOptions options = {},
+                                CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
                                 detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::linear_solve", Check);
@@ -157,8 +158,8 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions opt
 /// refusals are linear_solve's. Under vmap each lane ends on its own.
 /// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
 template <class MatVec, class T>
-auto cg(MatVec matvec, const T& b, IterationOptions options = {},
-        CallSite where = CallSite::here()) {
+[[nodiscard]] auto cg(MatVec matvec, const T& b, IterationOptions options = {},
+                      CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
   VT_ASSERT_SOLVER("vt::cg", Check);
@@ -177,8 +178,8 @@ auto cg(MatVec matvec, const T& b, IterationOptions options = {},
 /// symmetric and positive definite too.
 template <class MatVec, class T, class Preconditioner>
   requires(!std::is_same_v<Preconditioner, IterationOptions>)
-auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {},
-        CallSite where = CallSite::here()) {
+[[nodiscard]] auto cg(MatVec matvec, const T& b, Preconditioner preconditioner,
+                      IterationOptions options = {}, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
                                 detail::EquationCheck<Preconditioner, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
@@ -201,8 +202,8 @@ auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptio
 /// linear_solve with a solver of your own.
 /// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
 template <class MatVec, class T>
-auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
-              CallSite where = CallSite::here()) {
+[[nodiscard]] auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
+                            CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::bicgstab", Check);
   VT_ASSERT_SOLVER("vt::bicgstab", Check);
@@ -224,7 +225,7 @@ auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
 /// ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix ∂f/∂x is built whole, column by
 /// column. guess: a tree of floats; f gives such a tree. Source: JAX `lax.custom_root`.
 template <class F, class T, class Solve>
-auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
+[[nodiscard]] auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
                                 detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
@@ -243,8 +244,8 @@ auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
 /// function product(v) = ∂f/∂x · v. It must be linear in b.
 template <class F, class T, class Solve, class TangentSolve>
   requires(!std::is_same_v<TangentSolve, CallSite>)
-auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
-          CallSite where = CallSite::here()) {
+[[nodiscard]] auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
+                        CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
                                 detail::SolveCheck<Solve, T>, detail::SolveCheck<TangentSolve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
@@ -265,7 +266,8 @@ auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
 /// magnitude, or after max_iterations (50). Each iteration solves with the whole Jacobian. Where it
 /// does not converge, the last x; NaN once the Jacobian is singular. Differentiable as root.
 template <class F, class T>
-auto newton(F f, const T& guess, IterationOptions options = {}, CallSite where = CallSite::here()) {
+[[nodiscard]] auto newton(F f, const T& guess, IterationOptions options = {},
+                          CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
   VT_ASSERT_CALL("vt::newton", Check);
   VT_ASSERT_SOLVER("vt::newton", Check);
@@ -282,8 +284,8 @@ auto newton(F f, const T& guess, IterationOptions options = {}, CallSite where =
 /// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or
 /// max_iterations times (1000). Differentiable as root.
 template <class F, class T>
-auto fixed_point(F f, const T& guess, IterationOptions options = {},
-                 CallSite where = CallSite::here()) {
+[[nodiscard]] auto fixed_point(F f, const T& guess, IterationOptions options = {},
+                               CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
   VT_ASSERT_CALL("vt::fixed_point", Check);
   VT_ASSERT_SOLVER("vt::fixed_point", Check);

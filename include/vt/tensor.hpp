@@ -17,10 +17,10 @@
 #include <vector>
 
 #include <vt/detail/loops.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/dtype.hpp>
 #include <vt/error.hpp>
 #include <vt/shape.hpp>
-#include <vt/small_vec.hpp>
 
 namespace vt {
 
@@ -28,15 +28,14 @@ class Tensor;
 class Graph;
 struct Index;
 
-/// C++ types that are elements of Tensors: bool, integers, floats, Float16, BFloat16 and
-/// std::complex of float and double.
+/// C++ numbers, which are weak scalars: bool, integers, float, double and std::complex of these
+/// two. long double is none, as no Tensor holds it, nor are wchar_t and char8_t … char32_t.
 template <class T>
-concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> ||
-                  std::same_as<T, BFloat16> || detail::ComplexElement<T>;
-/// C++ numbers, which are weak scalars: bool, integers, floats and std::complex of float and
-/// double.
+concept Number = (std::integral<T> && !detail::Character<T>) || std::same_as<T, float> ||
+                 std::same_as<T, double> || detail::ComplexElement<T>;
+/// C++ types that are elements of Tensors: the Numbers, Float16 and BFloat16.
 template <class T>
-concept Number = std::is_arithmetic_v<T> || detail::ComplexElement<T>;
+concept Element = Number<T> || std::same_as<T, Float16> || std::same_as<T, BFloat16>;
 
 /// Where a Tensor lives. `cpu()` is the host.
 struct Device {
@@ -44,11 +43,11 @@ struct Device {
   int index = 0;
   friend bool operator==(const Device&, const Device&) = default;
 };
-constexpr Device cpu() { return {Device::Kind::cpu, 0}; }
-constexpr Device cuda(Param<int> index = 0) { return {Device::Kind::cuda, index}; }
+[[nodiscard]] constexpr Device cpu() { return {Device::Kind::cpu, 0}; }
+[[nodiscard]] constexpr Device cuda(Param<int> index = 0) { return {Device::Kind::cuda, index}; }
 /// Where work goes that has no operand on a device yet: the host, or what VT_BACKEND=cuda or
 /// `set_default_device` says. Operands on the host are copied to a default device as they are used.
-Device default_device();
+[[nodiscard]] Device default_device();
 /// Throws: Error(backend) if nothing can run there.
 void set_default_device(Device device, CallSite where = CallSite::here());
 
@@ -60,15 +59,23 @@ struct Slice {
 };
 /// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt leaves an
 /// end open.
-inline Slice slice(std::optional<Param<std::int64_t>> stop) { return {std::nullopt, stop, 1}; }
-inline Slice slice(std::optional<Param<std::int64_t>> start,
-                   std::optional<Param<std::int64_t>> stop, Param<std::int64_t> step = 1) {
+[[nodiscard]] inline Slice slice(std::optional<Param<std::int64_t>> stop) {
+  return {std::nullopt, stop, 1};
+}
+[[nodiscard]] inline Slice slice(std::optional<Param<std::int64_t>> start,
+                                 std::optional<Param<std::int64_t>> stop,
+                                 Param<std::int64_t> step = 1) {
   return {start, stop, step};
 }
 
 namespace detail {
 
 struct Node;
+// What vt itself reads and makes of a Tensor; defined in src/trace/record/node.hpp.
+Node* node_of(const Tensor&);
+int output_of(const Tensor&);
+Tensor adopted(Node* node, int output);
+void forget(Tensor&);
 /// The part of a Node that copying a Tensor touches.
 struct NodeCount {
   std::atomic<std::uint32_t> references{1};
@@ -198,14 +205,16 @@ class Tensor {
     return std::move(*this);
   }
 
-  /// The elements converted: see vt::convert.
-  Tensor astype(DType dtype, CallSite where = CallSite::here()) const;
+  /// The elements converted. Floats become integers by truncation, clamped to the integer dtype's
+  /// range, NaN becomes 0; integers wrap; numbers become bools by `!= 0`. Throws: Error (dtype) for
+  /// complex numbers and a real dtype: take `real`, `imag` or `abs`.
+  [[nodiscard]] Tensor astype(DType dtype, CallSite where = CallSite::here()) const;
   /// See vt::reshape.
-  Tensor reshape(const Shape& shape, CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor reshape(const Shape& shape, CallSite where = CallSite::here()) const;
   /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend),
   /// Error(memory), or Error(tracer) where values have no device of their own, inside a transformed
   /// function.
-  Tensor to(Device device, CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor to(Device device, CallSite where = CallSite::here()) const;
   /// Where the value is, or will be once it is computed.
   Device device() const;
 
@@ -215,14 +224,12 @@ class Tensor {
   /// negative step reverses).
   Tensor operator[](const Index& index) const;
 
-  // For vt itself; defined in src/trace/record/node.hpp.
-  detail::Node* node() const;
-  int output() const { return output_; }
-  static Tensor adopt(detail::Node* node, int output = 0);  ///< takes over one reference
-  static Tensor share(detail::Node* node, int output = 0);
-  void forget() { node_ = nullptr; }  ///< gives up the handle but not its reference
-
  private:
+  friend detail::Node* detail::node_of(const Tensor&);
+  friend int detail::output_of(const Tensor&);
+  friend Tensor detail::adopted(detail::Node* node, int output);
+  friend void detail::forget(Tensor&);
+
   detail::NodeCount* node_ = nullptr;
   int output_ = 0;
 };
@@ -362,52 +369,56 @@ using Braces4 =
 /// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers (of numbers
 /// of several types, the one they meet in), unless one is given.
 template <Element T>
-Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
-Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
-Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 template <Element T>
-Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
 // Chosen where no one type fits all numbers, as in {1.0, 0}, and for Tensors: {x[0], 2 * y, 1.0}
 // are stacked, {{a, b}, {c, d}} too.
-inline Tensor tensor(Braces1<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     CallSite where = CallSite::here()) {
+[[nodiscard]] inline Tensor tensor(Braces1<detail::BraceItem> values,
+                                   std::optional<DType> dtype = std::nullopt,
+                                   CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces2<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     CallSite where = CallSite::here()) {
+[[nodiscard]] inline Tensor tensor(Braces2<detail::BraceItem> values,
+                                   std::optional<DType> dtype = std::nullopt,
+                                   CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces3<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     CallSite where = CallSite::here()) {
+[[nodiscard]] inline Tensor tensor(Braces3<detail::BraceItem> values,
+                                   std::optional<DType> dtype = std::nullopt,
+                                   CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt,
-                     CallSite where = CallSite::here()) {
+[[nodiscard]] inline Tensor tensor(Braces4<detail::BraceItem> values,
+                                   std::optional<DType> dtype = std::nullopt,
+                                   CallSite where = CallSite::here()) {
   return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 /// A scalar of T's own dtype, which is not weak: tensor(2.0) is f64.
 template <Element T>
-Tensor tensor(T value, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(T value, CallSite where = CallSite::here()) {
   return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
 }
 /// A scalar converted to `dtype`.
 /// Throws: Error (dtype) if that one cannot hold an integer.
 template <Element T>
-Tensor tensor(T value, DType dtype, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(T value, DType dtype, CallSite where = CallSite::here()) {
   return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
 }
 /// The elements of a container (std::vector, std::array, std::span, a C array), of nested ones with
@@ -416,8 +427,8 @@ Tensor tensor(T value, DType dtype, CallSite where = CallSite::here()) {
 /// Throws: Error(shape) where lengths differ, Error(dtype) where an integer does not fit the dtype
 /// that is asked for.
 template <detail::Nested R>
-Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   using T = detail::InnermostOf<R>;
   if constexpr (std::is_same_v<T, Tensor>) {
     return detail::from_braces<detail::BraceItem>(values, dtype, where);
@@ -431,7 +442,8 @@ Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt,
 /// The elements of a container (row-major) as a Tensor of `shape`, which braces may give.
 /// Throws: Error (shape) if they do not fill it.
 template <detail::Nested R>
-Tensor tensor(const R& values, const Shape& shape, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(const R& values, const Shape& shape,
+                            CallSite where = CallSite::here()) {
   using T = detail::InnermostOf<R>;
   if constexpr (detail::ContiguousOf<R, T>) {
     const std::span<const T> all(values);
@@ -451,13 +463,14 @@ Tensor tensor(const R& values, const Shape& shape, CallSite where = CallSite::he
 }
 // Braces are a shape, {} that of a scalar.
 template <detail::Nested R>
-Tensor tensor(const R& values, std::initializer_list<Dim> shape,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(const R& values, std::initializer_list<Dim> shape,
+                            CallSite where = CallSite::here()) {
   return tensor(values, Shape(shape), where);
 }
 
 template <Element T>
-Tensor tensor(T value, std::initializer_list<Dim> shape, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor tensor(T value, std::initializer_list<Dim> shape,
+                            CallSite where = CallSite::here()) {
   return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
@@ -466,7 +479,8 @@ Tensor tensor(T value, std::initializer_list<Dim> shape, CallSite where = CallSi
 /// Throws: Error (shape) if the values do not fill the shape.
 template <class T>
   requires Element<std::remove_const_t<T>>
-Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor borrow(std::span<T> values, const Shape& shape,
+                            CallSite where = CallSite::here()) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements())
     detail::fail(
         ErrorKind::shape,
@@ -477,28 +491,29 @@ Tensor borrow(std::span<T> values, const Shape& shape, CallSite where = CallSite
 
 /// All zeros, all ones.
 /// Throws: Error (shape) if the size is negative or cannot be addressed.
-Tensor zeros(const Shape&, DType = f32, CallSite = CallSite::here());
-Tensor ones(const Shape&, DType = f32, CallSite = CallSite::here());
+[[nodiscard]] Tensor zeros(const Shape&, DType = f32, CallSite = CallSite::here());
+[[nodiscard]] Tensor ones(const Shape&, DType = f32, CallSite = CallSite::here());
 /// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
 /// double gives f64).
 /// Throws: Error (dtype) if the dtype cannot hold an integer.
-Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
+[[nodiscard]] Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
 /// Ones on diagonal number `diagonal` (0 is the main one, 1 the one above), zeros elsewhere; square
 /// without `columns`.
-Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt,
-           Param<int> diagonal = 0, DType = f32, CallSite = CallSite::here());
+[[nodiscard]] Tensor eye(Param<std::int64_t> rows,
+                         std::optional<Param<std::int64_t>> columns = std::nullopt,
+                         Param<int> diagonal = 0, DType = f32, CallSite = CallSite::here());
 // Templates, so that {} is no dtype.
 template <std::same_as<DType> D>
-Tensor eye(Param<std::int64_t> rows, D dtype, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor eye(Param<std::int64_t> rows, D dtype, CallSite where = CallSite::here()) {
   return eye(rows, std::nullopt, 0, dtype, where);
 }
 /// As zeros, ones and full, of x's shape and dtype.
-Tensor zeros_like(Operand);
-Tensor ones_like(Operand);
-Tensor full_like(Operand, Operand value);
+[[nodiscard]] Tensor zeros_like(Operand);
+[[nodiscard]] Tensor ones_like(Operand);
+[[nodiscard]] Tensor full_like(Operand, Operand value);
 /// 0, 1, …, stop − 1, as i32 unless a dtype is given.
-Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt,
-              CallSite = CallSite::here());
+[[nodiscard]] Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt,
+                            CallSite = CallSite::here());
 namespace detail {
 Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step,
                      std::optional<DType> dtype, CallSite);
@@ -508,8 +523,9 @@ Tensor real_range(double start, double stop, double step, std::optional<DType> d
 /// unless a dtype is given.
 template <class A, class B, class Step = int>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<Step>
-Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor arange(A start, B stop, Step step = 1,
+                            std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<Step>)
     return detail::integer_range(Param<std::int64_t>(start), Param<std::int64_t>(stop),
                                  Param<std::int64_t>(step), dtype, where);
@@ -519,27 +535,27 @@ Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::
 }
 template <class A, class B>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B>
-Tensor arange(A start, B stop, DType dtype, CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor arange(A start, B stop, DType dtype, CallSite where = CallSite::here()) {
   return arange(start, stop, 1, dtype, where);
 }
 template <std::floating_point A>
-Tensor arange(A stop, std::optional<DType> dtype = std::nullopt,
-              CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor arange(A stop, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
   return arange(0, stop, 1, dtype, where);
 }
 /// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32
 /// unless given. Computed in f64, also where the width is beyond it or the steps are below its
 /// normal numbers, and rounded once.
-Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
-                bool endpoint = true, DType = f32, CallSite = CallSite::here());
+[[nodiscard]] Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
+                              bool endpoint = true, DType = f32, CallSite = CallSite::here());
 template <std::same_as<DType> D>
-Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, D dtype,
-                CallSite where = CallSite::here()) {
+[[nodiscard]] Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
+                              D dtype, CallSite where = CallSite::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
 /// Each element is its index along `axis`.
 /// Source: JAX `lax.broadcasted_iota`.
-Tensor iota(DType, const Shape&, Param<int> axis, CallSite = CallSite::here());
+[[nodiscard]] Tensor iota(DType, const Shape&, Param<int> axis, CallSite = CallSite::here());
 
 // --- reading -------------------------------------------------------------------------------------
 

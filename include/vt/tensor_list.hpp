@@ -42,18 +42,18 @@ struct TensorList {
   /// The last element, which is taken off.
   Tensor pop(CallSite where = CallSite::here());
   /// Element i of 0 … size − 1: any integer scalar.
-  Tensor read(Operand i) const;
+  [[nodiscard]] Tensor read(Operand i) const;
   /// Puts x at place i of 0 … capacity − 1 (growing: size − 1). Elements up to i exist then; those
   /// that nobody wrote are zeros.
   void write(Operand i, Operand x);
   /// The elements at `indices` (1-d), stacked.
-  Tensor gather(Operand indices) const;
+  [[nodiscard]] Tensor gather(Operand indices) const;
   /// Writes values[k] at indices[k]; of equal indices any one stays.
   void scatter(Operand indices, Operand values);
   /// All places, [capacity, shape…].
-  Tensor stack() const { return elements; }
+  [[nodiscard]] Tensor stack() const { return elements; }
   /// All places one behind the other along their axis 0, [capacity · n, …].
-  Tensor concat(CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor concat(CallSite where = CallSite::here()) const;
 
   // Internal: for in_axes and out_axes, where lanes lie in the two Tensors.
   std::array<std::optional<int>, 2> axes_of_lanes(std::optional<int> axis) const {

@@ -96,7 +96,7 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
 /// arguments are never mapped. Throws: Error if the axes do not follow the arguments' trees, or
 /// mapped axes differ in length. Source: JAX `vmap`.
 template <class F>
-auto vmap(F f, VmapOptions options = {}, CallSite where = CallSite::here()) {
+[[nodiscard]] auto vmap(F f, VmapOptions options = {}, CallSite where = CallSite::here()) {
   return [f = detail::Callable(std::move(f)), options = std::move(options),
           where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;

@@ -65,7 +65,7 @@ files may keep them)"
 #endif
 
 #ifdef VT_IMPLEMENTATION
-#include <vt/sources.hpp>
+#include <vt/detail/sources.hpp>
 #endif
 
 #pragma pop_macro("max")

@@ -208,8 +208,8 @@ void layouts() {
                  return vt::tile(x[0], {1, 16}) * x[1];
                })});
   codegen_row({"strided/1000x1000", {wide}, one([](const Tensors& x) {
-                 return vt::slice_in_dim(x[0], 0, 1000, 2, 1) -
-                        vt::slice_in_dim(x[0], 1, 1000, 2, 1);
+                 return vt::slice_in_dim(x[0], 0, 1000, 1, 2) -
+                        vt::slice_in_dim(x[0], 1, 1000, 1, 2);
                })});
 }
 

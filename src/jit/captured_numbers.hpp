@@ -1,7 +1,7 @@
 // Small arrays that a jitted function captured, as numbers in its code.
 #pragma once
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../trace/ir/graph.hpp"
 

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../trace/base/environment.hpp"
 #include "../trace/base/hash_map.hpp"

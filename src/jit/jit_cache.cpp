@@ -11,7 +11,7 @@
 #include <utility>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../trace/base/locks.hpp"
 #include "../trace/base/machine_level.hpp"
@@ -169,16 +169,16 @@ namespace jit_program {
 
 /// The memory of a value that is there and lies on the host; null: it is not so.
 inline const BufferRef* host_buffer(const Tensor& t) {
-  if (!t.defined() || t.node()->level > 0 || !t.node()->ready.load(std::memory_order_acquire))
+  if (!t.defined() || node_of(t)->level > 0 || !node_of(t)->ready.load(std::memory_order_acquire))
     return nullptr;
-  const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
+  const BufferRef& b = node_of(t)->buffers[static_cast<std::size_t>(output_of(t))];
   return b->device.kind == Device::Kind::cpu && !b->donated.file ? &b : nullptr;
 }
 
 /// The memory of a value of this type that nobody else holds; null: there is none.
 void* own_memory(const Tensor& t, const Aval& wanted) {
   const BufferRef* b = host_buffer(t);
-  if (!b || t.node()->references.load(std::memory_order_acquire) != 1 ||
+  if (!b || node_of(t)->references.load(std::memory_order_acquire) != 1 ||
       (*b)->references.load(std::memory_order_acquire) != 1 || (*b)->capacity == 0)
     return nullptr;
   const Aval& a = aval_of(t);
@@ -202,8 +202,8 @@ void take_donated(std::span<const Tensor> arguments, std::span<const char> donat
                   CallSite where) {
   for (std::size_t i = 0; i < donated.size(); ++i)
     for (std::size_t j = 0; donated[i] && j < arguments.size(); ++j)
-      if (j != i && arguments[j].node() == arguments[i].node() &&
-          arguments[j].output() == arguments[i].output())
+      if (j != i && node_of(arguments[j]) == node_of(arguments[i]) &&
+          output_of(arguments[j]) == output_of(arguments[i]))
         fail(ErrorKind::value,
              formatted(
                  "vt::jit: {} is donated, and is another argument too (leaves {} and {}): pass "

@@ -1,6 +1,6 @@
 // map and associative_scan, composed of scan and vmap.
 #include <vt/control.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/linalg.hpp>
-#include <vt/small_vec.hpp>
 #include <vt/solvers.hpp>
 
 #include "../trace/ir/dependence.hpp"
@@ -82,7 +82,7 @@ Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, CallSi
 
 /// A tangent that a rule was given in place of a symbolic zero.
 bool is_zero(const Tensor& t) {
-  return t.node()->op == Op::full && t.node()->params->as<FullParams>().value.is_value(0);
+  return node_of(t)->op == Op::full && node_of(t)->params->as<FullParams>().value.is_value(0);
 }
 
 /// The derivative of `graph` by what it captures, at x: (x…, captured…) and tangents of the

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../trace/record/blocks.hpp"
 #include "grad/build.hpp"

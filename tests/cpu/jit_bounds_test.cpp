@@ -89,7 +89,7 @@ void expect_strides_within(vt::DType dtype) {
         const std::int64_t rows = 3, width = (n - 1) * step + 1;
         const auto padded = vt::jit([&](Tensor x) {
           return vt::pad(
-              vt::slice_in_dim(x, 0, width, step, 1) + vt::slice_in_dim(x, 0, width, step, 1),
+              vt::slice_in_dim(x, 0, width, 1, step) + vt::slice_in_dim(x, 0, width, 1, step),
               {{0, 0}, {2, 1}});
         });
         const vt_test::Fenced<T> x(rows * width, at_end);

@@ -249,8 +249,9 @@ TEST(CudaWindows, ReductionsAndTheirDerivatives) {
         return Tensors{
             vt::reduce_window(a[0], vt::WindowReduction::sum, {.window = {3}, .strides = {2}}),
             vt::reduce_window(a[0], vt::WindowReduction::max, {.window = {4}, .strides = {1}}),
-            vt::reduce_window([](Tensor p, Tensor q) { return vt::maximum(p, q) + p * 0; },
-                              vt::tensor(0.0f), a[0], {.window = {3}})};
+            vt::reduce_window(a[0], vt::tensor(0.0f),
+                              [](Tensor p, Tensor q) { return vt::maximum(p, q) + p * 0; },
+                              {.window = {3}})};
       },
       {random_quarters(vt::f32, {50}, 4)}, "along one axis");
 }

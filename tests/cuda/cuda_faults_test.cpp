@@ -118,7 +118,7 @@ TEST_F(CudaFaults, ADeviceThatDoesNotStartIsTriedAgain) {
     ++index;
     const auto streams = emulator->count("streams");
     emulator->fail(call, 0, Constant::CUDA_ERROR_NOT_SUPPORTED);
-    const std::string text = message([&] { vt::ones({2}).to(vt::cuda(index)); });
+    const std::string text = message([&] { (void)vt::ones({2}).to(vt::cuda(index)); });
     EXPECT_NE(text.find(std::string("vt: ") + call + ": CUDA_ERROR_NOT_SUPPORTED"),
               std::string::npos)
         << text;

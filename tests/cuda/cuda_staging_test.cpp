@@ -80,9 +80,10 @@ TEST(CudaStaging, CopiesThatFail) {
               std::string::npos);
     emulator->reset();
     emulator->fail("cuMemcpyHtoDAsync_v2", after, Constant::CUDA_ERROR_INVALID_VALUE);
-    EXPECT_NE(
-        vt_test::message([&] { x.to(device); }).find("cuMemcpyHtoDAsync: CUDA_ERROR_INVALID_VALUE"),
-        std::string::npos);
+    EXPECT_NE(vt_test::message([&] {
+                (void)x.to(device);
+              }).find("cuMemcpyHtoDAsync: CUDA_ERROR_INVALID_VALUE"),
+              std::string::npos);
     emulator->reset();
   }
   for (int i = 0; i < 5; ++i) EXPECT_EQ(x.to(device).to_vector<float>(), x.to_vector<float>());

@@ -145,8 +145,8 @@ class SmallProgram {
       case 17: return with(vt::one_hot(vt::argmin(a, axis), along));
       case 18: return with(vt::median(a, axis));
       case 19:
-        return vt::dynamic_update_slice_in_dim(a, vt::slice_in_dim(b, 0, 1, 1, axis),
-                                               vt::sum(further), axis);
+        return vt::dynamic_update_slice_in_dim(a, vt::slice_in_dim(b, 0, 1, axis), vt::sum(further),
+                                               axis);
       case 20: return vt::take_along_axis(a, vt::argsort(b, axis), axis);
       case 21: return vt::interp(a, vt::sort(vt::reshape(b, {-1})), vt::reshape(a, {-1}));
       case 22: {

@@ -30,7 +30,7 @@ TEST(JitLayout, ShortLastAxesAreInterleaved) {
   const auto scaled = [](S t) -> Tensors { return {(t[0] - t[1]) / t[2]}; };
   const auto transposed = [](S t) -> Tensors { return {transpose(t[0], {0, 2, 1})}; };
   const auto pairs = [](S t) -> Tensors {
-    const Tensor a = slice_in_dim(t[0], 0, 64, 2, 1), b = slice_in_dim(t[0], 1, 64, 2, 1);
+    const Tensor a = slice_in_dim(t[0], 0, 64, 1, 2), b = slice_in_dim(t[0], 1, 64, 1, 2);
     return {reshape(stack({a * t[1] - b * t[2], b * t[1] + a * t[2]}, -1), {100, 64})};
   };
   const auto interleaved = [](const FlatFunction& f, const std::vector<Aval>& avals,
@@ -53,9 +53,8 @@ TEST(JitLayout, ShortLastAxesAreInterleaved) {
   // Rows of fewer points than a vector has lanes count, too: each jumps by three elements
   // otherwise.
   const auto moved = [](S t) -> Tensors {
-    return {
-        (slice_in_dim(t[0], 1, t[0].dim(1), 1, 1) - slice_in_dim(t[0], 0, t[0].dim(1) - 1, 1, 1)) /
-        t[1]};
+    return {(slice_in_dim(t[0], 1, t[0].dim(1), 1) - slice_in_dim(t[0], 0, t[0].dim(1) - 1, 1)) /
+            t[1]};
   };
   interleaved(moved, {Aval(f32, {10, 16, 3}), Aval(f32, {3})}, 3);
   interleaved(pairs, {Aval(f64, {100, 64}), Aval(f64, {100, 32}), Aval(f64, {100, 32})}, 2);
@@ -184,15 +183,15 @@ TEST(JitLayout, PartsAreNotLaidOutFirst) {
   };
   const auto halves = [](S t) -> Tensors {
     const Tensor e = exp(t[0] * t[0]);
-    return {slice_in_dim(e, 0, 8, 1, 1) * slice_in_dim(e, 8, 16, 1, 1)};
+    return {slice_in_dim(e, 0, 8, 1) * slice_in_dim(e, 8, 16, 1)};
   };
   const auto overlapping = [](S t) -> Tensors {
     const Tensor e = exp(t[0] * t[0]);
-    return {slice_in_dim(e, 0, 9, 1, 1) * slice_in_dim(e, 7, 16, 1, 1)};
+    return {slice_in_dim(e, 0, 9, 1) * slice_in_dim(e, 7, 16, 1)};
   };
   const auto twice = [](S t) -> Tensors {
-    const Tensor e = exp(t[0] * t[0]), low = slice_in_dim(e, 0, 8, 1, 1),
-                 high = slice_in_dim(e, 8, 16, 1, 1);
+    const Tensor e = exp(t[0] * t[0]), low = slice_in_dim(e, 0, 8, 1),
+                 high = slice_in_dim(e, 8, 16, 1);
     return {low * high + cumsum(low, 0)};
   };
   for (const std::int64_t n : {1, 7, 300}) {

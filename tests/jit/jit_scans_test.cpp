@@ -90,7 +90,7 @@ TEST(JitScans, TransposedSquares) {
       const auto f = [&](S t) -> Tensors {
         const Tensor sums = cumsum(t[0] * t[1], last), products = cumprod(t[0], last);
         const Tensor folded =
-            reduce([](Tensor a, Tensor x) { return a * 0.5f + x; }, 3.0f, t[0], last);
+            reduce(t[0], 3.0f, [](Tensor a, Tensor x) { return a * 0.5f + x; }, last);
         return {sums + t[2], products > t[1], products * 2, folded, exp(sums * 0.01f)};
       };
       Shape column = shape;
@@ -105,7 +105,7 @@ TEST(JitScans, TransposedSquares) {
 TEST(JitScans, TextOfAUserReduction) {
   const std::string text = kernel_of(
       [](S t) -> Tensors {
-        return {reduce([](Tensor a, Tensor x) { return a * 0.5f + x; }, 3.0f, t[0], 0)};
+        return {reduce(t[0], 3.0f, [](Tensor a, Tensor x) { return a * 0.5f + x; }, 0)};
       },
       {Aval(f32, {9, 20})});
   EXPECT_NE(text.find("r0 = fold v"), std::string::npos) << text;
@@ -267,8 +267,9 @@ TEST(JitFolds, UserReductionsOverDtypesShapesAndAxes) {
             [&](S t) -> Tensors {
               const double half = is_float(d) ? 0.5 : 3;
               const Tensor init = full({}, 2, d);
-              return {reduce([&](Tensor acc, Tensor e) { return acc * full({}, half, d) - e; },
-                             init, t[0], axes)};
+              return {vt::reduce(
+                  t[0], init, [&](Tensor acc, Tensor e) { return acc * full({}, half, d) - e; },
+                  axes)};
             },
             {x}, vt_test::exact,
             std::string("reduce ") + vt::name_of(d) + shape.str() + " axes " +
@@ -316,7 +317,8 @@ TEST(JitScans, BitsDoNotDependOnTheNumberOfThreads) {
             cumprod(t[0], 1),
             cumlogsumexp(t[0], 0),
             scan(Op::cummax, t[0], 1, true),
-            reduce([](Tensor x, Tensor y) { return x * 0.9f + y; }, 0.0f, t[0], 1),
+            reduce(
+                t[0], 0.0f, [](Tensor x, Tensor y) { return x * 0.9f + y; }, 1),
             transpose(t[0]) * 2};
   };
   const std::vector<Aval> avals = {Aval(f32, {300, 401})};

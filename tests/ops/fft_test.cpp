@@ -85,11 +85,11 @@ TEST(Fft, ManyRealRows) {
         const double eps = d == f64 ? 1e-14 : 1e-5;
         const vt_test::Tolerance near{.absolute = eps * std::sqrt(static_cast<double>(n))};
         vt_test::expect_close(
-            spectra, slice_in_dim(fft::fft(x.astype(complex_dtype(d))), 0, n / 2 + 1, 1, 1), near);
+            spectra, slice_in_dim(fft::fft(x.astype(complex_dtype(d))), 0, n / 2 + 1, 1), near);
         vt_test::expect_close(fft::irfft(spectra, n), x, near);
         vt_test::expect_close(imag(spectra),
-                              select(vt::abs(expand_dims(arange(n / 2 + 1), 0) * 2 - n) == n,
-                                     zeros_like(imag(spectra)), imag(spectra)));
+                              where(vt::abs(expand_dims(arange(n / 2 + 1), 0) * 2 - n) == n,
+                                    zeros_like(imag(spectra)), imag(spectra)));
       }
 }
 
@@ -149,7 +149,7 @@ TEST(Fft, LongRealRowsAreComplexOnes) {
   for (std::int64_t n : {std::int64_t{1} << 16, std::int64_t{90090}, std::int64_t{1} << 18})
     for (std::int64_t rows : {1, 2}) {
       const Tensor x = vt_test::random_tensor(f64, {rows, n}, 6), half = fft::rfft(x);
-      const Tensor expected = slice_in_dim(fft::fft(x.astype(c128)), 0, n / 2 + 1, 1, 1);
+      const Tensor expected = slice_in_dim(fft::fft(x.astype(c128)), 0, n / 2 + 1, 1);
       EXPECT_LT(distance(half, expected), allowed(n, f64)) << n;
       EXPECT_LT(distance(fft::irfft(half), x), 2 * allowed(n, f64)) << n;
     }
@@ -220,23 +220,23 @@ TEST(Fft, WhatIsRefused) {
   const auto fails = [](auto&& f, ErrorKind kind, const std::vector<std::string>& parts) {
     vt_test::expect_error(f, kind, parts);
   };
-  fails([&] { fft::rfft(x); }, ErrorKind::dtype,
+  fails([&] { (void)fft::rfft(x); }, ErrorKind::dtype,
         {"vt::fft::rfft", "needs real numbers", "c64[2,4]", "fft_test.cpp"});
-  fails([&] { fft::fft(x, std::nullopt, 2); }, ErrorKind::shape,
+  fails([&] { (void)fft::fft(x, std::nullopt, 2); }, ErrorKind::shape,
         {"vt::fft::fft", "axis 2 out of range for rank 2", "fft_test.cpp"});
-  fails([&] { fft::fft(x, 0); }, ErrorKind::shape,
+  fails([&] { (void)fft::fft(x, 0); }, ErrorKind::shape,
         {"vt::fft::fft", "a transform of 0 points along axis 1"});
-  fails([&] { fft::fft(zeros({3, 0}, c64)); }, ErrorKind::shape, {"a transform of 0 points"});
-  fails([&] { fft::irfft(ones({3, 1}, c64)); }, ErrorKind::shape,
+  fails([&] { (void)fft::fft(zeros({3, 0}, c64)); }, ErrorKind::shape, {"a transform of 0 points"});
+  fails([&] { (void)fft::irfft(ones({3, 1}, c64)); }, ErrorKind::shape,
         {"vt::fft::irfft", "a transform of 0 points"});
-  fails([&] { fft::fft2(x, std::nullopt, {1, -1}); }, ErrorKind::shape,
+  fails([&] { (void)fft::fft2(x, std::nullopt, {1, -1}); }, ErrorKind::shape,
         {"vt::fft::fft2", "name axis 1 twice"});
-  fails([&] { fft::fftn(x, Shape{2, 2, 2}); }, ErrorKind::shape,
+  fails([&] { (void)fft::fftn(x, Shape{2, 2, 2}); }, ErrorKind::shape,
         {"vt::fft::fftn", "3 lengths for 2 axes"});
-  fails([&] { fft::fftn(x, Shape{2}, Axes{0, 1}); }, ErrorKind::shape,
+  fails([&] { (void)fft::fftn(x, Shape{2}, Axes{0, 1}); }, ErrorKind::shape,
         {"vt::fft::fftn", "lengths"});
-  fails([&] { fft::fft(tensor(1.0)); }, ErrorKind::shape, {"vt::fft::fft", "out of range"});
-  fails([&] { fft::fftfreq(0); }, ErrorKind::value, {"vt::fft::fftfreq", "0 points"});
+  fails([&] { (void)fft::fft(tensor(1.0)); }, ErrorKind::shape, {"vt::fft::fft", "out of range"});
+  fails([&] { (void)fft::fftfreq(0); }, ErrorKind::value, {"vt::fft::fftfreq", "0 points"});
 }
 
 struct Map {

@@ -86,9 +86,10 @@ a, b = np.array([7, -7, 7, -7, 0, 6, -6], np.int32), np.array([2, 2, -2, -2, 3, 
 x, y = a.astype(np.float64) + 0.5, b.astype(np.float64)
 case("vt::floor_divide($0, $1)", [a, b], np.floor_divide(a, b))
 case("vt::mod($0, $1)", [a, b], np.mod(a, b))
-case("vt::remainder($0, $1)", [a, b], np.fmod(a, b))
-case("vt::divide($0, $1)", [a, b], np.trunc(a / b).astype(np.int32))
-case("vt::true_divide($0, $1)", [a, b], (a.astype(np.float32) / b.astype(np.float32)))
+case("vt::fmod($0, $1)", [a, b], np.fmod(a, b))
+case("$0 % $1", [a, b], np.fmod(a, b))
+case("$0 / $1", [a, b], np.trunc(a / b).astype(np.int32))
+case("vt::divide($0, $1)", [a, b], (a.astype(np.float32) / b.astype(np.float32)))
 case("vt::floor_divide($0, $1)", [x, y], np.floor_divide(x, y))
 case("vt::mod($0, $1)", [x, y], np.mod(x, y))
 case("vt::fmod($0, $1)", [x, y], np.fmod(x, y))
@@ -113,7 +114,7 @@ la = np.array([0, -inf, inf, 1000, -1000, 0, -inf, inf, nan])
 lb = np.array([0, -inf, inf, 1001, -1000.5, -40, 3, -inf, 1])
 case("vt::logaddexp($0, $1)", [la, lb], np.logaddexp(la, lb), 2)
 xl, yl = np.array([0.0, 0.0, 2.0, 0.0, 3.0]), np.array([0.0, 5.0, 3.0, inf, 0.5])
-case("vt::xlogy($0, $1)", [xl, yl], special.xlogy(xl, yl), 2)
+case("vt::special::xlogy($0, $1)", [xl, yl], special.xlogy(xl, yl), 2)
 p, q = f64(3, 1), f64(4)
 case("vt::squared_difference($0, $1)", [p, q], (p - q) ** 2)
 case("vt::pow($0, 3)", [a], a ** 3)
@@ -143,14 +144,14 @@ case("vt::abs($0)", [np.array([-128, 127, -3], np.int8)],
 
 prob = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
 with np.errstate(all="ignore"):
-    case("vt::logit($0)", [prob], special.logit(prob), 4)
+    case("vt::special::logit($0)", [prob], special.logit(prob), 4)
 odd = np.array([nan, inf, -inf, -0.0, 2.5], np.float32)
 case("vt::signbit($0)", [odd[1:]], np.signbit(odd[1:]))
 case("vt::nan_to_num($0)", [odd], np.nan_to_num(odd))
 case("vt::nan_to_num($0, 1.0, 2.0, -3.0)", [odd],
      np.nan_to_num(odd, nan=1.0, posinf=2.0, neginf=-3.0))
 case("vt::heaviside($0, 0.25)", [odd], np.heaviside(odd, np.float32(0.25)))
-case("vt::xlog1py($0, $1)", [xl, yl - 1], special.xlog1py(xl, yl - 1), 2)
+case("vt::special::xlog1py($0, $1)", [xl, yl - 1], special.xlog1py(xl, yl - 1), 2)
 
 group("Bits")
 i1, i2 = np.array([1, -8, 100, -1, 5], np.int32), np.array([3, 1, 2, 31, 40], np.int32)
@@ -184,6 +185,12 @@ case("vt::maximum($0, $1)", [c1, c2], np.maximum(c1, c2))
 case("vt::minimum($0, $1)", [c1, c2[::-1]], np.minimum(c1, c2[::-1]))
 case("vt::where($0 > 0, $0, $1)", [p, q], np.where(p > 0, p, q))
 w1 = ints(0, 5, 3)
+for first, second, both in [("f8", "i4", "f8"), ("?", "i4", "i4"), ("i4", "f4", "f4")]:
+    some, other = w1[:, None].astype(first), np.array([-6, 8, 3, 0]).astype(second)
+    low, high = np.arange(12, dtype=np.int32).reshape(3, 4) % 5 // 3, np.array([1, 0, 0, 1], "i4")
+    case("vt::select({$0 > 0, $1 > 0}, {$2, $3}, 7)", [low, high, some, other],
+         np.select([low > 0, np.broadcast_to(high > 0, (3, 4))],
+                   np.broadcast_arrays(some, other, low)[:2], 7).astype(both))
 case("vt::where($0, $1, 7)", [np.array([[True], [False]]), w1],
      np.where(np.array([[True], [False]]), w1, 7).astype(np.int32))
 case("vt::clip($0, -1.0, 1.0)", [p], np.clip(p, -1, 1))
@@ -216,7 +223,9 @@ for axes, keep in [(None, False), (0, False), (-1, True), ((0, 2), False), ((-1,
                      else big.min(axis=axes, keepdims=keep) if o == -inf else
                      (x != 0).sum(axis=axes, keepdims=keep).astype(float) if o == 0
                      else (big ** o).sum(axis=axes, keepdims=keep) ** (1 / o))
-            case(f"vt::norm($0, {cpp}, {text}, {k})", [x], value, 8)
+            case(f"vt::linalg::vector_norm($0, {text}, {cpp}, {k})", [x], value, 8)
+            if np.isscalar(axes):
+                case(f"vt::norm($0, {text}, {cpp}, {k})", [x], value, 8)
     case(f"vt::any($0 > 2, {cpp}, {k})", [x], np.any(x > 2, axis=axes, keepdims=keep))
     case(f"vt::all($0 < 2, {cpp}, {k})", [x], np.all(x < 2, axis=axes, keepdims=keep))
     case(f"vt::count_nonzero($0 > 0, {cpp}, {k})", [x],
@@ -410,7 +419,7 @@ case("vt::scatter_nd($0, $1, {4, 3})",
      [np.array([[0, 1], [0, 1], [4, 0], [0, -4]], np.int32), np.array([5, 6, 7, 8], np.int32)],
      np.array([[0, 11, 0], [0] * 3, [0] * 3, [0] * 3], np.int32))
 case("vt::slice($0, {1, 0, 0}, {3, 3, 5}, {1, 2, 3})", [x], x[1:3, ::2, ::3])
-case("vt::slice_in_dim($0, 1, -1, 2, -1)", [x], x[..., 1:-1:2])
+case("vt::slice_in_dim($0, 1, -1, -1, 2)", [x], x[..., 1:-1:2])
 case("vt::dynamic_slice($0, {1, 1, 9}, {2, 1, 2})", [x], x[1:3, 1:2, 3:5])
 case("vt::dynamic_slice($0, {-7, 1, $1}, {2, 1, 2})", [x, np.int64(1)], x[0:2, 1:2, 1:3])
 y = x.copy(); y[1:3, 0:3, 3:5] = v[:, :, :2]

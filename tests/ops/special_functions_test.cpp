@@ -17,6 +17,11 @@
 namespace {
 
 using vt::Tensor;
+
+// One result of two, and one order of many.
+Tensor fresnel_sin(vt::Operand x) { return vt::special::fresnel(std::move(x)).first; }
+Tensor fresnel_cos(vt::Operand x) { return vt::special::fresnel(std::move(x)).second; }
+Tensor trigamma(vt::Operand x) { return vt::polygamma(1.0, std::move(x)); }
 namespace sp = vt::special;
 constexpr double inf = std::numeric_limits<double>::infinity(),
                  nan = std::numeric_limits<double>::quiet_NaN();
@@ -179,7 +184,7 @@ std::function<Tensor(const std::vector<Tensor>&)> of(Tensor (*f)(vt::Operand, vt
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"gamma",
-       of(vt::gamma),
+       of(vt::special::gamma),
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_gamma(r, x, MPFR_RNDN); }),
        {{{-20, 20}}, {{0, 2}}, {{1e-300, 1, true}}, {{5, 171.6}}, {{-183, -20}}}},
       {"lgamma",
@@ -201,46 +206,52 @@ const std::vector<Row>& rows() {
        false,
        2},
       {"erfc_inv",
-       of(vt::erfc_inv),
+       of(vt::special::erfcinv),
        one([](Wide x) { return bm::erfc_inv(x, quiet); }),
        {{{0, 2}}, {{1e-300, 0.1, true}}}},
-      {"erfcx", of(vt::erfcx), mpfr(erfcx), {{{-5, 5}}, {{-26, 0}}, {{0, 50}}, {{0, 1e4}}}},
-      {"ndtr", of(vt::ndtr), mpfr(normal_tail), {{{-5, 5}}, {{-37, 8}}}, 8, false, 2},
-      {"log_ndtr", of(vt::log_ndtr), mpfr(log_normal_tail), {{{-5, 5}}, {{-1000, 0}}, {{0, 37}}}},
+      {"erfcx",
+       of(vt::special::erfcx),
+       mpfr(erfcx),
+       {{{-5, 5}}, {{-26, 0}}, {{0, 50}}, {{0, 1e4}}}},
+      {"ndtr", of(vt::special::ndtr), mpfr(normal_tail), {{{-5, 5}}, {{-37, 8}}}, 8, false, 2},
+      {"log_ndtr",
+       of(vt::special::log_ndtr),
+       mpfr(log_normal_tail),
+       {{{-5, 5}}, {{-1000, 0}}, {{0, 37}}}},
       {"ndtri",
-       of(vt::ndtri),
+       of(vt::special::ndtri),
        one([](Wide p) { return -std::sqrt(2.0L) * bm::erfc_inv(2 * p, quiet); }),
        {{{0, 1}}, {{1e-300, 0.1, true}}}},
       {"bessel_j0",
-       of(vt::bessel_j0),
+       of(vt::special::j0),
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_j0(r, x, MPFR_RNDN); }),
        {{{-6, 6}}, {{0, 100}}, {{0, 1e6}}},
        8,
        true},
       {"bessel_j1",
-       of(vt::bessel_j1),
+       of(vt::special::j1),
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_j1(r, x, MPFR_RNDN); }),
        {{{-6, 6}}, {{0, 100}}, {{0, 1e6}}},
        8,
        true},
       {"bessel_y0",
-       of(vt::bessel_y0),
+       of(vt::special::y0),
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_y0(r, x, MPFR_RNDN); }),
        {{{0, 6}}, {{0, 100}}, {{1e-300, 1e6, true}}},
        8,
        true},
       {"bessel_y1",
-       of(vt::bessel_y1),
+       of(vt::special::y1),
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_y1(r, x, MPFR_RNDN); }),
        {{{0, 6}}, {{0, 100}}, {{1e-300, 1e6, true}}},
        8,
        true},
       {"bessel_i0",
-       of(vt::bessel_i0),
+       of(vt::special::i0),
        one([](Wide x) { return bm::cyl_bessel_i(0, x, quiet); }),
        {{{-10, 10}}, {{10, 700}}}},
       {"bessel_i1",
-       of(vt::bessel_i1),
+       of(vt::special::i1),
        one([](Wide x) { return bm::cyl_bessel_i(1, x, quiet); }),
        {{{-10, 10}}, {{10, 700}}}},
       {"bessel_i0e",
@@ -258,39 +269,42 @@ const std::vector<Row>& rows() {
        false,
        2},
       {"bessel_k0",
-       of(vt::bessel_k0),
+       of(vt::special::k0),
        one([](Wide x) { return bm::cyl_bessel_k(0, x, quiet); }),
        {{{0, 5}}, {{5, 700}}, {{1e-300, 1, true}}}},
       {"bessel_k1",
-       of(vt::bessel_k1),
+       of(vt::special::k1),
        one([](Wide x) { return bm::cyl_bessel_k(1, x, quiet); }),
        {{{0, 5}}, {{5, 700}}, {{1e-300, 1, true}}}},
       {"bessel_k0e",
-       of(vt::bessel_k0e),
+       of(vt::special::k0e),
        one([](Wide x) { return bm::cyl_bessel_k(0, x, quiet) * std::exp(x); }),
        {{{0, 5}}, {{5, 1000}}}},
       {"bessel_k1e",
-       of(vt::bessel_k1e),
+       of(vt::special::k1e),
        one([](Wide x) { return bm::cyl_bessel_k(1, x, quiet) * std::exp(x); }),
        {{{0, 5}}, {{5, 1000}}}},
       {"expi",
-       of(vt::expi),
+       of(vt::special::expi),
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_eint(r, x, MPFR_RNDN); }),
        {{{0, 1}}, {{0, 12}}, {{10, 715}}, {{-700, 0}}, {{1e-300, 1, true}}}},
       {"exp1",
-       of(vt::exp1),
+       of(vt::special::exp1),
        one([](Wide x) { return bm::expint(1, x, quiet); }),
        {{{0, 3}}, {{1, 700}}}},
       {"expn",
-       of(vt::expn),
+       of(vt::special::expn),
        [](const std::vector<double>& x) {
          return bm::expint(static_cast<unsigned>(x[0]), static_cast<Wide>(x[1]), quiet);
        },
        {{{1, 1}, {0, 5}}, {{2, 2}, {0, 5}}, {{3, 3}, {1, 600}}, {{7, 7}, {0, 30}}},
        16},
-      {"spence", of(vt::spence), mpfr(spence), {{{0, 3}}, {{0, 100}}, {{1e-300, 1e300, true}}}},
+      {"spence",
+       of(vt::special::spence),
+       mpfr(spence),
+       {{{0, 3}}, {{0, 100}}, {{1e-300, 1e300, true}}}},
       {"riemann_zeta",
-       [](const std::vector<Tensor>& x) { return vt::zeta(x[0]); },
+       [](const std::vector<Tensor>& x) { return vt::special::zeta(x[0]); },
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_zeta(r, x, MPFR_RNDN); }),
        {{{-1, 1}}, {{-20, -1}}, {{-260, -20}}, {{1, 60}}},
        16},
@@ -304,16 +318,13 @@ const std::vector<Row>& rows() {
          return bm::polygamma(static_cast<int>(x[0]), static_cast<Wide>(x[1]), quiet);
        },
        {{{1, 1}, {0.1, 30}}, {{2, 2}, {0.1, 30}}, {{5, 5}, {0.1, 30}}}},
-      {"trigamma",
-       of(vt::trigamma),
-       one([](Wide x) { return bm::trigamma(x, quiet); }),
-       {{{0, 30}}}},
+      {"trigamma", of(trigamma), one([](Wide x) { return bm::trigamma(x, quiet); }), {{{0, 30}}}},
       {"beta",
-       of(vt::beta),
+       of(vt::special::beta),
        two([](Wide a, Wide b) { return bm::beta(a, b, quiet); }),
        {{{0.01, 20}, {0.01, 20}}, {{0.1, 300}, {0.1, 300}}, {{1e-3, 8, true}, {100, 1e6, true}}}},
       {"betaln",
-       of(vt::betaln),
+       of(vt::special::betaln),
        two([](Wide a, Wide b) { return std::log(bm::beta(a, b, quiet)); }),
        {{{2, 20}, {2, 20}}, {{10, 300}, {10, 300}}}},
       // Near a mean far from 0 the exponents' rounding shows; further out in the tails it grows
@@ -338,9 +349,9 @@ const std::vector<Row>& rows() {
         {{1, 40}, {1, 40}, {0, 1}},
         {{200, 220}, {200, 220}, {0.45, 0.55}}},
        16},
-      {"entr", of(vt::entr), one([](Wide x) { return -x * std::log(x); }), {{{0, 5}}}},
+      {"entr", of(vt::special::entr), one([](Wide x) { return -x * std::log(x); }), {{{0, 5}}}},
       {"rel_entr",
-       of(vt::rel_entr),
+       of(vt::special::rel_entr),
        two([](Wide x, Wide y) { return x * std::log(x / y); }),
        {{{0, 1}, {0, 1}}, {{1e-200, 1e200, true}, {1e-200, 1e200, true}}}},
       {"sinc",
@@ -348,28 +359,28 @@ const std::vector<Row>& rows() {
        one([](Wide x) { return bm::sin_pi(x) / (bm::constants::pi<Wide>() * x); }),
        {{{-0.5, 0.5}}, {{-30, 30}}}},
       {"poch",
-       of(vt::poch),
+       of(vt::special::poch),
        [](const std::vector<double>& x) { return gamma_quotient({x[0], x[1]}, {{x[0]}}); },
        {{{0.01, 20}, {0.01, 20}}, {{20, 1e4}, {0, 12}}, {{5, 60}, {-4.9, 0}}},
        16},
       {"binom",
-       of(vt::binom),
+       of(vt::special::binom),
        [](const std::vector<double>&
               x) { return gamma_quotient({x[0], 1.0}, {{x[1], 1.0}, {x[0], -x[1], 1.0}}); },
        {{{10, 30}, {0, 10}}, {{100, 900}, {0, 90}}},
        24},
       {"sine_integral",
-       [](const std::vector<Tensor>& x) { return vt::sici(x[0]).first; },
+       [](const std::vector<Tensor>& x) { return vt::special::sici(x[0]).first; },
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { trigonometric_integral(r, x, true); }),
        {{{-6, 6}}, {{0, 60}}, {{1e-300, 1, true}}}},
       {"cosine_integral",
-       [](const std::vector<Tensor>& x) { return vt::sici(x[0]).second; },
+       [](const std::vector<Tensor>& x) { return vt::special::sici(x[0]).second; },
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { trigonometric_integral(r, x, false); }),
        {{{0, 6}}, {{0, 60}}, {{1e-300, 1, true}}},
        16,
        true},
       {"factorial",
-       of(vt::factorial),
+       of(vt::special::factorial),
        one([](Wide x) { return bm::tgamma(x + 1, quiet); }),
        {{{0, 150}}}},
   };
@@ -460,7 +471,7 @@ TEST(SpecialValues, OfOneOperand) {
   };
   const Case cases[] = {
       {"gamma",
-       vt::gamma,
+       vt::special::gamma,
        {{0.0, inf},
         {-0.0, -inf},
         {-1, nan},
@@ -471,17 +482,17 @@ TEST(SpecialValues, OfOneOperand) {
         {2, 1},
         {172, inf},
         {nan, nan}}},
-      {"erfcx", vt::erfcx, {{0.0, 1}, {inf, 0}, {-inf, inf}, {-30, inf}, {nan, nan}}},
+      {"erfcx", vt::special::erfcx, {{0.0, 1}, {inf, 0}, {-inf, inf}, {-30, inf}, {nan, nan}}},
       {"erfc_inv",
-       vt::erfc_inv,
+       vt::special::erfcinv,
        {{0, inf}, {2, -inf}, {1, 0}, {-0.1, nan}, {2.1, nan}, {nan, nan}}},
-      {"ndtr", vt::ndtr, {{0, 0.5}, {inf, 1}, {-inf, 0}, {-1e9, 0}, {nan, nan}}},
-      {"log_ndtr", vt::log_ndtr, {{-inf, -inf}, {-1e200, -inf}, {nan, nan}}},
+      {"ndtr", vt::special::ndtr, {{0, 0.5}, {inf, 1}, {-inf, 0}, {-1e9, 0}, {nan, nan}}},
+      {"log_ndtr", vt::special::log_ndtr, {{-inf, -inf}, {-1e200, -inf}, {nan, nan}}},
       {"zeta",
-       vt::zeta,
+       vt::special::zeta,
        {{0, -0.5}, {1, inf}, {-2, 0}, {-1000, 0}, {-1e300, 0}, {-inf, nan}, {inf, 1}, {nan, nan}}},
-      {"ndtri", vt::ndtri, {{0, -inf}, {1, inf}, {-0.1, nan}, {1.1, nan}}},
-      {"dawsn", vt::dawsn, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
+      {"ndtri", vt::special::ndtri, {{0, -inf}, {1, inf}, {-0.1, nan}, {1.1, nan}}},
+      {"dawsn", vt::special::dawsn, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
       {"i0", sp::i0, {{0, 1}, {inf, inf}, {-inf, inf}, {800, inf}, {nan, nan}}},
       {"i1", sp::i1, {{0.0, 0.0}, {-0.0, -0.0}, {inf, inf}, {-inf, -inf}, {nan, nan}}},
       {"i0e", sp::i0e, {{0, 1}, {inf, 0}, {-inf, 0}, {nan, nan}}},
@@ -494,19 +505,19 @@ TEST(SpecialValues, OfOneOperand) {
       {"j1", sp::j1, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
       {"y0", sp::y0, {{0, -inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
       {"y1", sp::y1, {{0, -inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
-      {"expi", vt::expi, {{0, -inf}, {-0.0, -inf}, {inf, inf}, {-inf, -0.0}, {nan, nan}}},
-      {"exp1", vt::exp1, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"expi", vt::special::expi, {{0, -inf}, {-0.0, -inf}, {inf, inf}, {-inf, -0.0}, {nan, nan}}},
+      {"exp1", vt::special::exp1, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
       {"fresnel_sin",
-       vt::fresnel_sin,
+       fresnel_sin,
        {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0.5}, {-inf, -0.5}, {nan, nan}}},
       {"fresnel_cos",
-       vt::fresnel_cos,
+       fresnel_cos,
        {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0.5}, {-inf, -0.5}, {nan, nan}}},
-      {"spence", vt::spence, {{1, 0}, {inf, -inf}, {-1, nan}, {nan, nan}}},
-      {"entr", vt::entr, {{0, 0}, {1, -0.0}, {-1, -inf}, {inf, -inf}, {nan, nan}}},
+      {"spence", vt::special::spence, {{1, 0}, {inf, -inf}, {-1, nan}, {nan, nan}}},
+      {"entr", vt::special::entr, {{0, 0}, {1, -0.0}, {-1, -inf}, {inf, -inf}, {nan, nan}}},
       {"sinc", vt::sinc, {{0, 1}, {inf, nan}, {-inf, nan}, {nan, nan}}},
       {"factorial",
-       vt::factorial,
+       vt::special::factorial,
        {{0, 1},
         {1, 1},
         {5, 120},
@@ -526,7 +537,7 @@ TEST(SpecialValues, OfOneOperand) {
         EXPECT_TRUE(same(got, expected) || (got == 0 && want == 0 && x != 0))
             << c.name << "(" << x << ") in " << vt::name_of(d) << " is " << got;
       }
-  EXPECT_NEAR(vt::spence(vt::tensor(0.0)).item<double>(), 1.6449340668482264, 1e-15);
+  EXPECT_NEAR(vt::special::spence(vt::tensor(0.0)).item<double>(), 1.6449340668482264, 1e-15);
 }
 
 TEST(SpecialValues, OfTwoAndThreeOperands) {
@@ -568,28 +579,24 @@ TEST(SpecialValues, OfTwoAndThreeOperands) {
       {"igammac", vt::igammac, -1, 2, nan},
       {"igammac", vt::igammac, 1, nan, nan},
       {"random_gamma_grad", vt::random_gamma_grad, 2, 0, 0},
-      {"beta", vt::beta, 0, 1, inf},
-      {"beta", vt::beta, nan, 1, nan},
-      {"expn", vt::expn, 0, 0, inf},
-      {"expn", vt::expn, 1, 0, inf},
-      {"expn", vt::expn, 3, 0, 0.5},
-      {"expn", vt::expn, 2, inf, 0},
-      {"expn", vt::expn, 1.5, 1, nan},
-      {"expn", vt::expn, 2, -1, nan},
-      {"xdivy", vt::xdivy, 0, 0, 0},
-      {"xdivy", vt::xdivy, 0, nan, nan},
-      {"xdivy", vt::xdivy, 1, 0, inf},
-      {"xdivy", vt::xdivy, 3, 2, 1.5},
-      {"rel_entr", vt::rel_entr, 0, 0, 0},
-      {"rel_entr", vt::rel_entr, 0, 2, 0},
-      {"rel_entr", vt::rel_entr, 1, 0, inf},
-      {"rel_entr", vt::rel_entr, -1, 1, inf},
-      {"rel_entr", vt::rel_entr, nan, 1, nan},
-      {"kl_div", vt::kl_div, 0, 2, 2},
-      {"kl_div", vt::kl_div, 1, 0, inf},
-      {"kl_div", vt::kl_div, 2, 2, 0},
-      {"xlogy", vt::xlogy, 0, 0, 0},
-      {"xlog1py", vt::xlog1py, 0, -1, 0},
+      {"beta", vt::special::beta, 0, 1, inf},
+      {"beta", vt::special::beta, nan, 1, nan},
+      {"expn", vt::special::expn, 0, 0, inf},
+      {"expn", vt::special::expn, 1, 0, inf},
+      {"expn", vt::special::expn, 3, 0, 0.5},
+      {"expn", vt::special::expn, 2, inf, 0},
+      {"expn", vt::special::expn, 1.5, 1, nan},
+      {"expn", vt::special::expn, 2, -1, nan},
+      {"rel_entr", vt::special::rel_entr, 0, 0, 0},
+      {"rel_entr", vt::special::rel_entr, 0, 2, 0},
+      {"rel_entr", vt::special::rel_entr, 1, 0, inf},
+      {"rel_entr", vt::special::rel_entr, -1, 1, inf},
+      {"rel_entr", vt::special::rel_entr, nan, 1, nan},
+      {"kl_div", vt::special::kl_div, 0, 2, 2},
+      {"kl_div", vt::special::kl_div, 1, 0, inf},
+      {"kl_div", vt::special::kl_div, 2, 2, 0},
+      {"xlogy", vt::special::xlogy, 0, 0, 0},
+      {"xlog1py", vt::special::xlog1py, 0, -1, 0},
   };
   for (const Case& c : cases) {
     const double got = c.f(c.a, c.b).to_vector<double>()[0];
@@ -631,7 +638,7 @@ TEST(SpecialIdentities, ZetaOfAnyQ) {
       vt::zeta(s, q / 3.0) + vt::zeta(s, (q + 1.0) / 3.0) + vt::zeta(s, (q + 2.0) / 3.0);
   vt_test::expect_close(thirds, vt::pow(3.0, s) * vt::zeta(s, q), {.ulps = 24});
   vt_test::expect_close(vt::zeta(s, q), vt::zeta(s, q + 1.0) + vt::pow(q, -s), {.ulps = 16});
-  EXPECT_DOUBLE_EQ(vt::zeta(2.0).item<double>(), 1.6449340668482264);
+  EXPECT_DOUBLE_EQ(vt::special::zeta(2.0).item<double>(), 1.6449340668482264);
   // Below 0, for integer s: the terms by hand.
   for (double x : {-0.5, -3.25, -20.125}) {
     double sum = 0;
@@ -644,7 +651,7 @@ TEST(SpecialIdentities, ZetaOfAnyQ) {
 
 TEST(SpecialIdentities, Composed) {
   const Tensor a = vt_test::random_tensor(vt::f64, {200}, 2, 9, 7);
-  vt_test::expect_close(vt::multigammaln(a, 3),
+  vt_test::expect_close(vt::special::multigammaln(a, 3),
                         vt::lgamma(a) + vt::lgamma(a - 0.5) + vt::lgamma(a - 1.0) +
                             1.5 * std::log(3.14159265358979324),
                         {.ulps = 8});
@@ -653,7 +660,6 @@ TEST(SpecialIdentities, Composed) {
   const Tensor x = vt_test::random_tensor(vt::f64, {200}, 0.05, 0.95, 8);
   vt_test::expect_close(vt::betainc(a, a + 1.0, x) + vt::betainc(a + 1.0, a, 1.0 - x),
                         vt::ones_like(a), {.ulps = 32});
-  vt_test::expect_close(vt::fresnel(x).first, vt::fresnel_sin(x), {.ulps = 8});
   vt_test::expect_close(sp::gammainc(a, x), vt::igamma(a, x), {.ulps = 8});
   vt_test::expect_close(sp::expit(x), vt::sigmoid(x), {.ulps = 8});
 }
@@ -709,43 +715,43 @@ TEST(SpecialDerivatives, AgainstDifferences) {
   };
   const Tensor positive = points(0.4, 4, 1), any = points(-3, 3, 2), part = points(0.1, 0.9, 3);
   const std::pair<const char*, Tensor (*)(vt::Operand)> of_any[] = {
-      {"erfcx", vt::erfcx},
-      {"ndtr", vt::ndtr},
-      {"log_ndtr", vt::log_ndtr},
-      {"dawsn", vt::dawsn},
+      {"erfcx", vt::special::erfcx},
+      {"ndtr", vt::special::ndtr},
+      {"log_ndtr", vt::special::log_ndtr},
+      {"dawsn", vt::special::dawsn},
       {"i0", sp::i0},
       {"i1", sp::i1},
       {"j0", sp::j0},
       {"j1", sp::j1},
       {"sinc", vt::sinc},
-      {"fresnel_sin", vt::fresnel_sin}};
+      {"fresnel_sin", fresnel_sin}};
   for (const auto& [name, f] : of_any) check_derivatives(name, of(f), {any}, 1e-8);
   const std::pair<const char*, Tensor (*)(vt::Operand)> of_positive[] = {
-      {"gamma", vt::gamma},
+      {"gamma", vt::special::gamma},
       {"k0", sp::k0},
       {"k1", sp::k1},
       {"y0", sp::y0},
       {"y1", sp::y1},
-      {"expi", vt::expi},
-      {"exp1", vt::exp1},
-      {"spence", vt::spence},
-      {"entr", vt::entr},
-      {"trigamma", vt::trigamma},
-      {"factorial", vt::factorial}};
+      {"expi", vt::special::expi},
+      {"exp1", vt::special::exp1},
+      {"spence", vt::special::spence},
+      {"entr", vt::special::entr},
+      {"polygamma 1", trigamma},
+      {"factorial", vt::special::factorial}};
   for (const auto& [name, f] : of_positive) check_derivatives(name, of(f), {positive}, 1e-7);
-  check_derivatives("ndtri", of(vt::ndtri), {part}, 1e-7);
+  check_derivatives("ndtri", of(vt::special::ndtri), {part}, 1e-7);
   const std::pair<const char*, Tensor (*)(vt::Operand, vt::Operand)> of_two[] = {
-      {"beta", vt::beta},
-      {"betaln", vt::betaln},
+      {"beta", vt::special::beta},
+      {"betaln", vt::special::betaln},
       {"igamma", vt::igamma},
       {"igammac", vt::igammac},
       {"random_gamma_grad", vt::random_gamma_grad},
-      {"rel_entr", vt::rel_entr},
-      {"kl_div", vt::kl_div},
-      {"poch", vt::poch},
-      {"xdivy", vt::xdivy}};
-  check_derivatives("poch below", of(vt::poch), {points(5, 9, 5), points(-4, -1, 6)}, 1e-6);
-  check_derivatives("binom", of(vt::binom), {points(5, 9, 5), points(0.3, 4.5, 6)}, 1e-5);
+      {"rel_entr", vt::special::rel_entr},
+      {"kl_div", vt::special::kl_div},
+      {"poch", vt::special::poch}};
+  check_derivatives("poch below", of(vt::special::poch), {points(5, 9, 5), points(-4, -1, 6)},
+                    1e-6);
+  check_derivatives("binom", of(vt::special::binom), {points(5, 9, 5), points(0.3, 4.5, 6)}, 1e-5);
   for (const bool sine : {true, false})
     check_derivatives(
         "sici",
@@ -754,14 +760,15 @@ TEST(SpecialDerivatives, AgainstDifferences) {
         },
         {positive * 2.5}, 1e-7);
   check_derivatives(
-      "expn", [](const std::vector<Tensor>& x) { return vt::expn(3.0, x[0]); }, {positive}, 1e-7);
+      "expn", [](const std::vector<Tensor>& x) { return vt::special::expn(3.0, x[0]); }, {positive},
+      1e-7);
   for (const auto& [name, f] : of_two)
     check_derivatives(name, of(f), {positive, points(0.5, 5, 4)}, 1e-7);
   check_derivatives(
       "zeta", [](const std::vector<Tensor>& x) { return vt::zeta(x[0], x[1]); },
       {positive + 1.0, points(0.5, 5, 4)}, 1e-7);
   check_derivatives(
-      "zeta of one operand", [](const std::vector<Tensor>& x) { return vt::zeta(x[0]); },
+      "zeta of one operand", [](const std::vector<Tensor>& x) { return vt::special::zeta(x[0]); },
       {points(-6, 0.8, 9)}, 1e-7);
   check_derivatives(
       "betainc", [](const std::vector<Tensor>& x) { return vt::betainc(x[0], x[1], x[2]); },
@@ -836,8 +843,9 @@ TEST(SpecialDerivatives, AtZero) {
   EXPECT_DOUBLE_EQ(second([](Tensor x) { return sp::i0(x); }), 0.5);
   EXPECT_DOUBLE_EQ(second([](Tensor x) { return sp::j0(x); }), -0.5);
   EXPECT_NEAR(second([](Tensor x) { return vt::sinc(x); }), -3.28986813369645287, 1e-14);
-  EXPECT_DOUBLE_EQ(vt::grad([](Tensor x) { return vt::spence(x); })(vt::tensor(1.0)).item<double>(),
-                   -1);
+  EXPECT_DOUBLE_EQ(
+      vt::grad([](Tensor x) { return vt::special::spence(x); })(vt::tensor(1.0)).item<double>(),
+      -1);
 }
 
 TEST(SpecialLanes, AsAlone) {
@@ -867,10 +875,11 @@ TEST(SpecialDerivatives, LogNdtrOnTheRight) {
   const auto slope = [](const auto& f) {
     return [f](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(vt::ones_like(x))).second; };
   };
-  const auto first = slope([](Tensor x) { return vt::log_ndtr(x); });
+  const auto first = slope([](Tensor x) { return vt::special::log_ndtr(x); });
   const auto second = slope(first);
   const auto third = slope(second);
-  const auto reverse = vt::vmap(vt::grad(vt::grad([](Tensor x) { return vt::log_ndtr(x); })));
+  const auto reverse =
+      vt::vmap(vt::grad(vt::grad([](Tensor x) { return vt::special::log_ndtr(x); })));
   for (vt::DType d : {vt::f32, vt::f64}) {
     const Tensor x = d == vt::f64 ? vt::tensor({10.0, 20.0, 26.5, 30.0, 36.0, 50.0, 1e3, 1e200})
                                   : vt::tensor({8.0f, 10.0f, 12.0f, 50.0f, 1e3f, 1e30f});
@@ -898,9 +907,9 @@ TEST(SpecialDerivatives, ErfcxAndDawsonFarOut) {
   const auto slope = [](const auto& f) {
     return [f](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(vt::ones_like(x))).second; };
   };
-  const auto first = slope([](Tensor x) { return vt::erfcx(x); });
+  const auto first = slope([](Tensor x) { return vt::special::erfcx(x); });
   const auto second = slope(first);
-  const auto reverse = vt::vmap(vt::grad(vt::grad([](Tensor x) { return vt::erfcx(x); })));
+  const auto reverse = vt::vmap(vt::grad(vt::grad([](Tensor x) { return vt::special::erfcx(x); })));
   const Tensor x = vt::tensor({4.0, 7.5, 8.0, 8.5, 20.0, 200.0, 1e4, 1e6, 1e8});
   std::vector<double> slopes, curves;
   for (const double at : x.to_vector<double>()) {
@@ -924,26 +933,27 @@ TEST(SpecialDerivatives, ErfcxAndDawsonFarOut) {
   const Tensor far = vt::tensor({-1e5, -10.0, 10.0, 1e3, 1e5});
   const Tensor dawson = vt::tensor({-5.00000000075e-11, -5.0769437519706e-3, -5.0769437519706e-3,
                                     -5.00000750001875e-7, -5.00000000075e-11});
-  const auto of_dawson = slope([](Tensor t) { return vt::dawsn(t); });
+  const auto of_dawson = slope([](Tensor t) { return vt::special::dawsn(t); });
   vt_test::expect_close(of_dawson(far), dawson, {.relative = 1e-12});
-  vt_test::expect_close(vt::vmap(vt::grad([](Tensor t) { return vt::dawsn(t); }))(far), dawson,
-                        {.relative = 1e-12});
+  vt_test::expect_close(vt::vmap(vt::grad([](Tensor t) { return vt::special::dawsn(t); }))(far),
+                        dawson, {.relative = 1e-12});
   vt_test::expect_close(of_dawson(far.astype(vt::f32)), dawson.astype(vt::f32), {.relative = 1e-6});
   // The second derivative of log_ndtr, far on the left, is made of erfcx's.
   const Tensor left = vt::tensor({-200.0f, -1e3f, -1e5f});
-  vt_test::expect_close(slope(slope([](Tensor t) { return vt::log_ndtr(t); }))(left),
+  vt_test::expect_close(slope(slope([](Tensor t) { return vt::special::log_ndtr(t); }))(left),
                         vt::tensor({-0.999975f, -0.999999f, -1.0f}), {.relative = 1e-6});
 }
 
 TEST(SpecialDtypes, NarrowFloatsAndIntegers) {
   for (vt::DType d : {vt::f16, vt::bf16}) {
     const Tensor x = vt_test::random_tensor(d, {50}, 0.3, 4, 3), wide = x.astype(vt::f64);
-    for (Tensor (*f)(vt::Operand) : {vt::gamma, vt::log_ndtr, sp::i0, sp::k1, sp::j0, vt::exp1})
+    for (Tensor (*f)(vt::Operand) :
+         {vt::special::gamma, vt::special::log_ndtr, sp::i0, sp::k1, sp::j0, vt::special::exp1})
       vt_test::expect_close(f(x).astype(vt::f64), f(wide).astype(d).astype(vt::f64),
                             {.relative = vt::size_of(d) == 2 && d == vt::bf16 ? 0.008 : 0.001});
     EXPECT_EQ(vt::igamma(x, x).dtype(), d);
   }
-  EXPECT_EQ(vt::gamma(vt::tensor({3, 4})).dtype(), vt::f32);
+  EXPECT_EQ(vt::special::gamma(vt::tensor({3, 4})).dtype(), vt::f32);
   EXPECT_EQ(vt::polygamma(2, vt::tensor({0.5f, 2.0f})).dtype(), vt::f32);
   EXPECT_EQ(vt::betainc(vt::tensor({1, 2}), 2.0, 0.5).dtype(), vt::f32);
 }
@@ -954,11 +964,11 @@ TEST(SpecialErrors, NameTheFunctionAndTheLine) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
     EXPECT_NE(text.find("special_functions_test.cpp:"), std::string::npos) << text;
   };
-  says([] { vt::igamma(vt::ones({2}), vt::ones({3})); }, "vt::igamma: ");
-  says([] { vt::betainc(vt::ones({2}), 1.0, vt::ones({3})); }, "vt::betainc: ");
-  says([] { vt::zeta(vt::ones({2}), vt::ones({3})); }, "vt::zeta: ");
-  says([] { vt::multigammaln(vt::ones({2}), 0); }, "vt::multigammaln: ");
-  says([] { vt::gamma(Tensor()); }, "vt::gamma: ");
+  says([] { (void)vt::igamma(vt::ones({2}), vt::ones({3})); }, "vt::igamma: ");
+  says([] { (void)vt::betainc(vt::ones({2}), 1.0, vt::ones({3})); }, "vt::betainc: ");
+  says([] { (void)vt::zeta(vt::ones({2}), vt::ones({3})); }, "vt::zeta: ");
+  says([] { (void)vt::special::multigammaln(vt::ones({2}), 0); }, "vt::special::multigammaln: ");
+  says([] { (void)vt::special::gamma(Tensor()); }, "vt::special::gamma: ");
 }
 
 }  // namespace

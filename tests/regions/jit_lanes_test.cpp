@@ -205,7 +205,7 @@ Flat region_of(std::int64_t table_rows) {
       const Tensor outer = vt::outer(chosen, vt::concatenate({v, row, transposed}));
       return std::tuple(length, chosen[vt::slice(0, 2)], chosen,
                         vt::reshape(outer, {27})[vt::slice(0, 4)], outer[vt::slice(0, 1)], outer,
-                        vt::any(chosen > 0.0), chosen > row, vt::convert(chosen * 100.0, vt::i32));
+                        vt::any(chosen > 0.0), chosen > row, (chosen * 100.0).astype(vt::i32));
     };
     const auto [r0, r1, r2, r3, r4, r5, r6, r7, r8] = vt::vmap(one)(a[1], a[2], a[3]);
     return {r0, r1, r2, r3, r4, r5, r6, r7, r8};

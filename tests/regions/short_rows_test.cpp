@@ -167,7 +167,7 @@ TEST(ShortRows, SomeEquationsTellLeadingAxesApart) {
             transposed,
             of_rows,
             shifted,
-            direction / (0.1 + vt::norm(direction, 3, 2.0, true)),
+            direction / (0.1 + vt::norm(direction, 2.0, 3, true)),
             vt::stack({c[0] * c[1], vt::tanh(c[2]), vt::max(a[0], 3)}, -1)};
   };
   vt_test::expect_same(f, {vt_test::random_tensor(vt::f64, {5, 4, 6, 3}, -1, 1, 1)}, close, "axes");

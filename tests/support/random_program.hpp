@@ -194,7 +194,7 @@ class RandomProgram {
         return vt::take_along_axis(t, best, axis);
       }
       case 4: return t.dim(0) > 0 ? vt::index_add(t, index(2), vt::mean(pick())) : t;
-      case 5: return vt::slice_in_dim(t, 0, (extent + 1) / 2, 1, axis);
+      case 5: return vt::slice_in_dim(t, 0, (extent + 1) / 2, axis);
       case 6: {
         features_.smooth = false;
         const T start = vt::argmin(vt::ravel(t));
@@ -203,8 +203,8 @@ class RandomProgram {
       case 7: {
         features_.smooth = false;
         const T start = vt::argmax(vt::ravel(t)) % static_cast<int>(extent);
-        return vt::dynamic_update_slice_in_dim(t, vt::sin(vt::slice_in_dim(t, 0, 1, 1, axis)),
-                                               start, axis);
+        return vt::dynamic_update_slice_in_dim(t, vt::sin(vt::slice_in_dim(t, 0, 1, axis)), start,
+                                               axis);
       }
       default: return vt::index_update(t, index(1), vt::tanh(vt::mean(pick())));
     }

@@ -97,7 +97,7 @@ TEST(SumAccuracy, SumsThatOthersRead) {
     check_equal_numbers(
         d, c, [&](Tensor x) { return x[0][0] * n * sum(softmax(x, 1), 1); }, 1, "softmax");
     check_equal_numbers(
-        d, c, [&](Tensor x) { return square(norm(x, 1)) / x[0][0]; }, 1, "squared norm");
+        d, c, [&](Tensor x) { return square(norm(x, 2, 1)) / x[0][0]; }, 1, "squared norm");
   }
 }
 

@@ -208,14 +208,13 @@ TEST(Vmap, TheFunctionSeesOneLane) {
 // --- pfor ----------------------------------------------------------------------------------------
 
 TEST(Pfor, StacksTheResults) {
-  const Tensor got = vt::pfor([&](Tensor i) { return a[i] * vt::convert(i, vt::f32); }, 3);
+  const Tensor got = vt::pfor([&](Tensor i) { return a[i] * i.astype(vt::f32); }, 3);
   std::vector<Tensor> expected;
   for (int i = 0; i < 3; ++i) expected.push_back(take_lane(a, 0, i) * static_cast<float>(i));
   expect_close(got, stack_lanes(expected, 0));
   for (std::int64_t chunk : {1, 2, 5})
-    expect_close(
-        vt::pfor([&](Tensor i) { return a[i] * vt::convert(i, vt::f32); }, 3, {.chunk = chunk}),
-        got);
+    expect_close(vt::pfor([&](Tensor i) { return a[i] * i.astype(vt::f32); }, 3, {.chunk = chunk}),
+                 got);
 }
 
 TEST(Pfor, NoIterations) {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 #include <vt/detail/function.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include <vt/graph.hpp>
 #include <vt/lanes.hpp>

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/record/node.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
 #include "../nest/loop_nest.hpp"

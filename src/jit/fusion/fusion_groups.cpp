@@ -11,7 +11,7 @@
 #include <functional>
 #include <numeric>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail {
 

@@ -1,7 +1,7 @@
 // Groups of equations that become one kernel: how they are found and merged. Internal to fusion.
 #pragma once
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "fuse.hpp"
 #include "nest_builder.hpp"

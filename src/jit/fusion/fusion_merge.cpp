@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "fusion_groups.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/axis_map.hpp"
 

@@ -2,7 +2,7 @@
 // into index expressions.
 #pragma once
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 #include "../nest/loop_nest.hpp"

@@ -1,7 +1,7 @@
 // Scans and user reductions as values that the loops of a nest carry.
 #pragma once
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "nest_builder.hpp"
 

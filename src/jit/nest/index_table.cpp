@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail {
 

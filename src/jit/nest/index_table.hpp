@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/shape.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 

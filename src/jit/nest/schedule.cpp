@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdlib>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "schedule_costs.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "cost_model.hpp"
 #include "loop_nest.hpp"

@@ -2,7 +2,7 @@
 // read, convolutions of few columns as loop nests.
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/axis_map.hpp"
 #include "../fusion/conv_spec.hpp"

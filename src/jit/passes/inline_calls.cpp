@@ -1,6 +1,6 @@
 // Replaces equations that only run a sub-graph (calls, checkpoint, custom rules) by its equations.
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "passes.hpp"
 

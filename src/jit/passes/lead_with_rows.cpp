@@ -1,6 +1,6 @@
 // Matrix products of a function of one row with what rows share, turned so that the rows' operand
 // comes first: with many rows these are then the first axis of all that follows.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/dependence.hpp"
 #include "passes.hpp"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <vt/detail/function.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/ops.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../trace/base/stack.hpp"
 #include "../../trace/record/batching.hpp"
@@ -54,7 +54,7 @@ Tensor rows(const RowsParams& p, std::span<const Tensor> operands, const Aval& r
       parts.push_back(run.operand < 0
                           ? no_rows(zeros)
                           : slice_in_dim(operands[static_cast<std::size_t>(run.operand)], run.first,
-                                         run.first + run.count, 1, 0));
+                                         run.first + run.count, 0));
     }
     return concatenate(parts, 0);
   }

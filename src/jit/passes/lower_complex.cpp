@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <vt/control.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/recursive_function.hpp"

@@ -1,7 +1,7 @@
 // Row sums: sums over the rows of a batched call, taken apart from what is made for each row.
 #pragma once
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
 

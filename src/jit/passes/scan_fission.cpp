@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/effects.hpp"

@@ -3,7 +3,7 @@
 // broadcasts. SIMD lanes can then go along all last axes as one.
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/axis_map.hpp"
 #include "passes.hpp"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/effects.hpp"

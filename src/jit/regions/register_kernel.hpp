@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/elements/element_maps.hpp"
 #include "../../trace/ir/graph.hpp"

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../trace/base/locks.hpp"
 #include "../../trace/ir/executable.hpp"

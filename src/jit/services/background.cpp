@@ -21,8 +21,8 @@
 #include <new>
 
 #include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../trace/base/environment.hpp"
 #include "../../trace/base/locks.hpp"

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <ostream>
 #include <utility>
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../trace/base/locks.hpp"
 

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <ctime>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/warnings.hpp"
 #include "../../trace/base/written_file.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/locks.hpp"
 

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <memory>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/lanes.hpp>
-#include <vt/small_vec.hpp>
 
 namespace vt::detail {
 

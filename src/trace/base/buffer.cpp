@@ -18,7 +18,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 #endif
 
 #include "environment.hpp"

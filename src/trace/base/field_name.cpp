@@ -2,7 +2,7 @@
 #include <cctype>
 #include <string_view>
 
-#include <vt/aggregate.hpp>
+#include <vt/detail/aggregate.hpp>
 
 namespace vt::detail {
 

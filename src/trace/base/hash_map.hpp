@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail {
 

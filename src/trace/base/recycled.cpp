@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "shared_library.hpp"
 

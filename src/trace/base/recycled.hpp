@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail {
 

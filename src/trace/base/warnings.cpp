@@ -3,8 +3,8 @@
 
 #include <mutex>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include "environment.hpp"
 #include "locks.hpp"

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/locks.hpp"
 

@@ -3,7 +3,7 @@
 #include <complex>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../ir/axis_map.hpp"
 #include "interpreter.hpp"

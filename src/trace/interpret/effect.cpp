@@ -7,8 +7,8 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/effects.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../base/locks.hpp"
 #include "../ir/effects.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/stack.hpp"
 #include "../numerics/special_functions.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/stable_sort.hpp"
 #include "interpreter.hpp"

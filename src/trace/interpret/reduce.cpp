@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/accumulate.hpp"
 #include "interpreter.hpp"

@@ -10,7 +10,7 @@
 
 #include <vt/dataset.hpp>
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/buffer.hpp"
 #include "../base/convert.hpp"

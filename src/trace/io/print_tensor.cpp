@@ -8,7 +8,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/convert.hpp"
 #include "../interpret/interpreter.hpp"
@@ -212,7 +212,7 @@ class Printer {
 /// The transform whose scope a tracer belongs to, if that is still open on this thread.
 const char* transform_of(const Tensor& t) {
   for (const ScopeState& scope : thread_state().scopes)
-    if (scope.id == t.node()->scope) return scope.transform;
+    if (scope.id == node_of(t)->scope) return scope.transform;
   return "a transform that has ended";
 }
 

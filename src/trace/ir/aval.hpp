@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/dtype.hpp>
 #include <vt/shape.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../base/ref.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "flags_of_graph.hpp"
 

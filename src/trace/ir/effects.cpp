@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/stack.hpp"
 #include "printer.hpp"

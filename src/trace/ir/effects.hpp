@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "graph.hpp"
 

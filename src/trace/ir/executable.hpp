@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
 

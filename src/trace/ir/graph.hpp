@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/graph.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../base/recycled.hpp"
 #include "aval.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "effects.hpp"
 #include "flags_of_graph.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <vt/detail/entry_points.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/tensor.hpp>
 
 #include "../base/buffer.hpp"

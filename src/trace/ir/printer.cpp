@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/convert.hpp"
 #include "../base/stack.hpp"

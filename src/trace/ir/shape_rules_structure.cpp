@@ -3,7 +3,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "recursive_function.hpp"
 #include "shape_rules.hpp"

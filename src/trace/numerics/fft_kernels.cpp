@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "../base/locks.hpp"

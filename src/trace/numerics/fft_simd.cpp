@@ -8,7 +8,7 @@
 #include <numbers>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/machine_level.hpp"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/recycled.hpp"
 #include "simd_rows.hpp"

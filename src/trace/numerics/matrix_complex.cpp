@@ -1,7 +1,7 @@
 // The inner loops of linear algebra for complex numbers: the same code on all machines.
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/recycled.hpp"
 #include "simd_rows.hpp"

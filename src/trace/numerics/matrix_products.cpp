@@ -2,7 +2,7 @@
 // factorisations spend most of their time.
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/recycled.hpp"
 #include "simd_rows.hpp"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <vt/collectives.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include <vt/detail/message.hpp>
 
@@ -96,7 +96,7 @@ Tensor pmean_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   for (const AxisRef& axis : collectives::axes_of(names, "pmean", where))
     lanes *= static_cast<double>(axis->size);
   const Tensor sum = psum_flat(widened(number, where), names, where);
-  return cast(divide(collectives::at_line(sum, where), lanes), number.dtype(), aval_of(number).weak,
+  return cast(collectives::at_line(sum, where) / lanes, number.dtype(), aval_of(number).weak,
               where);
 }
 

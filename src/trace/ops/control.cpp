@@ -1,7 +1,7 @@
 // Control flow on flat lists of Tensors: each emits an equation
 // with the recorded functions as sub-graphs.
 #include <vt/control.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -57,9 +57,9 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   if (dtype)
     detail::check_literals("full", {&value.tensor, 1}, *dtype, detail::Literal::value, value.where);
   Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
-  if (v.node()->op == detail::Op::full && v.rank() == 0)
-    return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(),
-                          shape, value.where);
+  if (detail::node_of(v)->op == detail::Op::full && v.rank() == 0)
+    return detail::filled("full", detail::node_of(v)->params->as<detail::FullParams>().value,
+                          v.dtype(), shape, value.where);
   if (!detail::broadcasts_to(v.shape(), shape))
     detail::refuse(ErrorKind::shape, "full",
                    detail::formatted("the value does not broadcast to {}", shape.str()), v,

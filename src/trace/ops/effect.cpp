@@ -1,7 +1,7 @@
 // The entry points of debug_print, check and callback: checks formats and types,
 // and emits the equations.
+#include <vt/detail/small_vec.hpp>
 #include <vt/effects.hpp>
-#include <vt/small_vec.hpp>
 
 #include <exception>
 #include <memory>

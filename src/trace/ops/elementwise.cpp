@@ -8,7 +8,7 @@ namespace vt::detail::elementwise {
 
 /// The exponent, if it is a literal that repeated multiplication serves well.
 inline std::optional<int> literal_exponent(const Tensor& base, const Tensor& exponent) {
-  const Node* n = exponent.node();
+  const Node* n = node_of(exponent);
   if (n->op != Op::full || !aval_of(exponent).shape.empty() || is_bool(n->avals[0].dtype))
     return std::nullopt;
   if (is_complex(n->avals[0].dtype)) return std::nullopt;
@@ -132,10 +132,6 @@ Tensor logical_not(Operand x) {
 Tensor bitwise_not(Operand x) { return ew::unary(ew::Op::not_, "bitwise_not", ew::Takes::bits, x); }
 Tensor popcount(Operand x) { return ew::unary(ew::Op::popcount, "popcount", ew::Takes::shifts, x); }
 Tensor clz(Operand x) { return ew::unary(ew::Op::clz, "clz", ew::Takes::shifts, x); }
-Tensor convert(Operand x, DType dtype) {
-  detail::need("convert", x.tensor, x.where);
-  return detail::cast(std::move(x.tensor), dtype, x.where);
-}
 Tensor bitcast(Operand x, DType dtype) {
   detail::need("bitcast", x.tensor, x.where);
   return detail::emit(ew::Op::bitcast, detail::make_params(detail::ConvertParams{dtype, false}),
@@ -161,16 +157,6 @@ Tensor reciprocal(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("reciprocal", x.tensor, x.where);
   return 1.0 / detail::to_float(std::move(x.tensor), x.where);
-}
-Tensor logit(Operand x) {
-  const detail::UserLine line(x.where);
-  detail::need("logit", x.tensor, x.where);
-  const Tensor t = detail::to_float(std::move(x.tensor), x.where);
-  if (is_complex(t.dtype())) return log(t) - log1p(-t);
-  // Around ½ from 2 t − 1, which is exact there.
-  const Tensor near = (t >= 0.25) & (t <= 0.75),
-               part = log1p(where(near, (2.0 * t - 1.0) / (1.0 - where(near, t, 0.5)), -t));
-  return where(near, part, log(where(near, 1.0, t)) - part);
 }
 Tensor signbit(Operand x) {
   const detail::UserLine line(x.where);
@@ -219,10 +205,10 @@ Tensor multiply(Operand a, Operand b) {
   return ew::binary(ew::Op::mul, "multiply", ew::Takes::numbers, a, b);
 }
 Tensor divide(Operand a, Operand b) {
-  return ew::binary(ew::Op::div, "divide", ew::Takes::numbers, a, b);
+  return ew::binary(ew::Op::div, "divide", ew::Takes::inexact, a, b);
 }
-Tensor true_divide(Operand a, Operand b) {
-  return ew::binary(ew::Op::div, "true_divide", ew::Takes::inexact, a, b);
+Tensor operator/(Operand a, Operand b) {
+  return ew::binary(ew::Op::div, "operator/", ew::Takes::numbers, a, b);
 }
 
 Tensor floor_divide(Operand a, Operand b) {
@@ -230,7 +216,7 @@ Tensor floor_divide(Operand a, Operand b) {
   ew::meet("floor_divide", ew::Takes::numbers, a, b);
   const Tensor &x = a.tensor, &y = b.tensor;
   if (is_unsigned(ew::dtype_of_operand(a))) return x / y;
-  const Tensor r = remainder(x, y);
+  const Tensor r = x % y;
   const Tensor crosses = bitwise_and(r != 0, not_equal(r < 0, y < 0));
   if (!is_float(ew::dtype_of_operand(a))) return x / y - crosses.astype(ew::dtype_of_operand(a));
   // Through the remainder, which is exact: floor(x / y) is one off where the quotient rounds up to
@@ -239,16 +225,13 @@ Tensor floor_divide(Operand a, Operand b) {
   return where(y == 0, stop_gradient(x / y), round(q - where(crosses, 1, 0)));
 }
 
-Tensor remainder(Operand a, Operand b) {
-  return ew::binary(ew::Op::rem, "remainder", ew::Takes::reals, a, b);
-}
 Tensor fmod(Operand a, Operand b) {
   return ew::binary(ew::Op::rem, "fmod", ew::Takes::reals, a, b);
 }
 Tensor mod(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("mod", ew::Takes::numbers, a, b);
-  Tensor r = remainder(a.tensor, b.tensor);
+  Tensor r = a.tensor % b.tensor;
   if (is_unsigned(ew::dtype_of_operand(a))) return r;
   return where(bitwise_and(r != 0, not_equal(r < 0, b.tensor < 0)), r + b.tensor, r);
 }
@@ -316,20 +299,6 @@ Tensor logaddexp(Operand a, Operand b) {
   return where(same_infinity | first, x, y) + log1p(exp(where(first, -difference, difference)));
 }
 
-Tensor xlogy(Operand x, Operand y) {
-  const detail::UserLine line(x.where);
-  ew::meet("xlogy", ew::Takes::floats, x, y);
-  // 0 · log(y) is 0 whatever number y is; where the logarithm is finite or NaN nothing needs
-  // guarding, and d/dx stays log(y).
-  const Tensor guarded = (y.tensor <= 0) | isinf(y.tensor);
-  return x.tensor * log(where((x.tensor == 0) & guarded, 1.0, y.tensor));
-}
-Tensor xlog1py(Operand x, Operand y) {
-  const detail::UserLine line(x.where);
-  ew::meet("xlog1py", ew::Takes::floats, x, y);
-  const Tensor guarded = (y.tensor <= -1) | isinf(y.tensor);
-  return x.tensor * log1p(where((x.tensor == 0) & guarded, 0.0, y.tensor));
-}
 Tensor heaviside(Operand x, Operand at_zero) {
   const detail::UserLine line(x.where);
   ew::meet("heaviside", ew::Takes::floats, x, at_zero);
@@ -478,8 +447,24 @@ Tensor where(Operand condition, Operand if_true, Operand if_false) {
   }
   return detail::emit_fitting(ew::Op::select, {}, operands, c.dtype, c.weak, line);
 }
-Tensor select(Operand condition, Operand if_true, Operand if_false) {
-  return where(std::move(condition), std::move(if_true), std::move(if_false));
+Tensor select(TensorSpan conditions, TensorSpan choices, Operand otherwise) {
+  const CallSite w = otherwise.where;
+  const detail::UserLine line(w);
+  if (conditions.size() != choices.size() || conditions.empty())
+    detail::refuse(ErrorKind::shape, "select",
+                   detail::formatted("{} conditions and {} choices: needs as many of both, and at "
+                                     "least one",
+                                     conditions.size(), choices.size()),
+                   std::span<const Tensor>(), w);
+  std::vector<Tensor> values(choices.begin(), choices.end());
+  values.push_back(std::move(otherwise.tensor));
+  for (const Tensor& t : values) detail::need("select", t, w);
+  const detail::Common c = detail::common_dtype(values);
+  detail::check_literals("select", values, c.dtype, detail::Literal::value, w);
+  Tensor chosen = detail::cast(values.back(), c.dtype, c.weak, w);
+  for (std::size_t i = conditions.size(); i-- > 0;)
+    chosen = where(conditions[i], detail::cast(values[i], c.dtype, c.weak, w), chosen);
+  return chosen;
 }
 Tensor clamp(Operand low, Operand x, Operand high) {
   const detail::UserLine line(x.where);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "support/indexing.hpp"
 
@@ -40,7 +40,7 @@ Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t ex
   const UserLine line(where);
   const DType given = aval_of(index).dtype;
   Tensor i = index_dtype(name, index, extent, where);
-  const Node* n = i.node();
+  const Node* n = node_of(i);
   if (is_unsigned(given) || n->op == Op::iota) return i;
   const DType d = aval_of(i).dtype;
   auto scalar = [&](std::int64_t v) {
@@ -241,7 +241,7 @@ Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& str
   return detail::emit(detail::Op::slice, detail::make_params(std::move(p)), {x.tensor}, x.where);
 }
 Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit,
-                    Param<std::int64_t> stride, Param<int> axis) {
+                    Param<int> axis, Param<std::int64_t> stride) {
   detail::need("slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("slice_in_dim", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);

@@ -170,7 +170,7 @@ Tensor gelu(Operand x, bool approximate) {
   // x Φ(x). ½ (1 + tanh u) is sigmoid(2 u), and keeps the left tail's digits.
   const double slope = 2 * 0.79788456080286535588;
   const Tensor gate =
-      approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x))) : ndtr(t.x);
+      approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x))) : special::ndtr(t.x);
   return nw::narrowed(t.x * gate, t.result, x.where);
 }
 Tensor silu(Operand x) {

@@ -6,7 +6,8 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
+#include <vt/linalg.hpp>
 
 #include "../record/scope.hpp"
 #include "support/operands.hpp"
@@ -279,20 +280,22 @@ Tensor count_nonzero(Operand x, const ReduceAxes& axes, bool keepdims) {
   return sum(detail::to_bool(x.tensor, x.where), axes, keepdims);
 }
 
-Tensor norm(Operand x, const ReduceAxes& axes, Param<double> order, bool keepdims) {
+Tensor linalg::vector_norm(Operand x, Param<double> order, const ReduceAxes& axes, bool keepdims) {
   const double ord = order;
   const detail::UserLine line(x.where);
-  rd::Real r = rd::real_operand("norm", x, axes);
+  rd::Real r = rd::real_operand("linalg::vector_norm", x, axes);
   r.result = real_dtype(r.result);
   const CallSite w = x.where;
   auto total = [&](const Tensor& t) {
     return detail::reduced(detail::Op::reduce_sum, t, r.axes, w);
   };
   Tensor result;
-  if (__builtin_isnan(ord)) detail::refuse(ErrorKind::value, "norm", "ord is NaN", x.tensor, w);
+  if (__builtin_isnan(ord))
+    detail::refuse(ErrorKind::value, "linalg::vector_norm", "ord is NaN", x.tensor, w);
   if (__builtin_isinf(ord)) {
     if (r.count == 0)
-      detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
+      detail::refuse(ErrorKind::shape, "linalg::vector_norm", "no elements to choose from",
+                     x.tensor, w);
     result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x),
                              r.axes, w);
   } else if (ord == 2.0) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "support/operands.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <vt/detail/entry_points.hpp>
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../ir/axis_map.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../ir/graph.hpp"
 

@@ -32,14 +32,15 @@ Planned planned(const BlockCall& call, std::int64_t count,
       record(f, {}, {.kind = ScopeKind::jit, .transform = call.transform, .where = call.where});
   std::vector<Tensor> read;
   for (const Tensor& t : recorded.captured)
-    if (outside && !is_tracer(t) && t.node()->op != Op::full) read.push_back(t);
+    if (outside && !is_tracer(t) && node_of(t)->op != Op::full) read.push_back(t);
   if (!read.empty()) evaluate(read, call.where);
   Planned p{count, plan_graph(recorded.graph), 0};
   std::uint64_t results = 0;
   for (Var v : recorded.graph.outputs) results += recorded.graph.aval(v).bytes();
   for (const Tensor& t : call.held)
-    if (none_of(recorded.captured,
-                [&](const Tensor& c) { return c.node() == t.node() && c.output() == t.output(); }))
+    if (none_of(recorded.captured, [&](const Tensor& c) {
+          return node_of(c) == node_of(t) && output_of(c) == output_of(t);
+        }))
       p.memory.inputs += aval_of(t).bytes();
   // Blocks are copied into the whole; without blocks the results are the whole.
   const std::uint64_t all =

@@ -54,7 +54,7 @@ CallResults emit_call(const DerivedFunction& f, std::span<const Tensor> operands
     const CallSite line = user_line(where);
     Node* n = place_node(Op::call, f.params, all, level_for(Op::call, f.params, all, line), line);
     n->avals = f.params->as<CallParams>().results;
-    CallResults results(Tensor::adopt(n));
+    CallResults results(adopted(n));
     if (n->effect) run_effect(n, line);
     return results;
   };

@@ -40,11 +40,11 @@ class CallResults {
  public:
   CallResults() = default;
   explicit CallResults(Tensor first) : first_(std::move(first)) {}
-  std::size_t size() const { return first_.defined() ? first_.node()->avals.size() : 0; }
-  Tensor operator[](std::size_t i) const {
-    return Tensor::share(first_.node(), static_cast<int>(i));
+  std::size_t size() const { return first_.defined() ? node_of(first_)->avals.size() : 0; }
+  Tensor operator[](std::size_t i) const { return tensor_of(node_of(first_), static_cast<int>(i)); }
+  void add_to(Borrowed& list, std::size_t i) const {
+    list.add(node_of(first_), static_cast<int>(i));
   }
-  void add_to(Borrowed& list, std::size_t i) const { list.add(first_.node(), static_cast<int>(i)); }
 
  private:
   Tensor first_;  // also where there are no results: it holds the node

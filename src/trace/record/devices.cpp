@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/environment.hpp"
 #include "../base/hash_map.hpp"
@@ -42,7 +42,7 @@ Device of_pending(const Node* root) {
         if (b && b->device.kind != Device::Kind::cpu) return b->device;
       continue;
     }
-    for (const Tensor& in : n->inputs) open.push_back(in.node());
+    for (const Tensor& in : n->inputs) open.push_back(node_of(in));
   }
   return default_device();
 }
@@ -76,15 +76,15 @@ void set_default_device(Device device, CallSite where) {
 }
 
 Device Tensor::device() const {
-  const detail::Node* n = node();
+  const detail::Node* n = detail::node_of(*this);
   if (!n || n->level > 0) return default_device();
   if (!n->ready.load(std::memory_order_acquire)) return detail::device_choice::of_pending(n);
-  return n->buffers[static_cast<std::size_t>(output())]->device;
+  return n->buffers[static_cast<std::size_t>(detail::output_of(*this))]->device;
 }
 
 Tensor Tensor::to(Device device, CallSite where) const {
   if (!defined()) detail::fail(ErrorKind::value, "vt::Tensor::to: the Tensor is empty", where);
-  if (node()->level > 0) {
+  if (detail::node_of(*this)->level > 0) {
     if (device == this->device()) return *this;
     detail::fail(ErrorKind::tracer,
                  "vt::Tensor::to: inside a transformed function values have no device of their "

@@ -5,8 +5,8 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/ops.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../base/convert.hpp"
 #include "../base/hash_map.hpp"
@@ -35,7 +35,7 @@ bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); 
 
 // The value of an evaluated Tensor, unless it was given away.
 const BufferRef& kept_buffer(const Tensor& t, CallSite where) {
-  const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
+  const BufferRef& b = node_of(t)->buffers[static_cast<std::size_t>(output_of(t))];
   if (b->donated.file)
     fail(ErrorKind::value,
          "vt::Tensor: this " + aval_of(t).str() + " was donated to the function jitted" +
@@ -60,10 +60,10 @@ class Collector {
 
   Batch collect(std::span<const Tensor> wanted) {
     for (const Tensor& t : wanted)
-      if (pending(t.node())) visit(t.node());
+      if (pending(node_of(t))) visit(node_of(t));
     for (Node* n : order_) add(n);
     HashMap<const Node*, bool> asked_for;
-    for (const Tensor& t : wanted) asked_for.emplace(t.node(), true);
+    for (const Tensor& t : wanted) asked_for.emplace(node_of(t), true);
     // Also keep what somebody outside still holds: it would be computed again when it is looked at
     // in its turn.
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -71,7 +71,7 @@ class Collector {
       const bool asked = asked_for.contains(n);
       const bool leaf = n->op == Op::full || n->op == Op::iota;
       if (asked || (!leaf && n->references.load(std::memory_order_relaxed) > uses_[i])) {
-        batch_.results.push_back(Tensor::share(n));
+        batch_.results.push_back(tensor_of(n));
         for (std::size_t k = 0; k < n->avals.size(); ++k)
           batch_.graph.outputs.push_back(n->first_var + static_cast<Var>(k));
       }
@@ -93,7 +93,7 @@ class Collector {
         path.pop_back();
         continue;
       }
-      Node* in = n->inputs[next++].node();
+      Node* in = node_of(n->inputs[next++]);
       if (in->live == epoch_ || !pending(in)) continue;
       in->live = epoch_;
       path.push_back({in, 0});
@@ -116,14 +116,14 @@ class Collector {
   }
 
   Var var_of(const Tensor& t) {
-    Node* n = t.node();
+    Node* n = node_of(t);
     if (pending(n)) {
       ++uses_[position_.at(n)];
-      return n->first_var + t.output();
+      return n->first_var + output_of(t);
     }
-    if (t.output() == 0 && n->live == epoch_) return n->first_var;
+    if (output_of(t) == 0 && n->live == epoch_) return n->first_var;
     const Var v = batch_.graph.fresh(aval_of(t));
-    if (t.output() == 0) {
+    if (output_of(t) == 0) {
       n->live = epoch_;
       n->first_var = v;
     }
@@ -167,7 +167,7 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
   std::lock_guard lock(lazy_mutex());
   std::size_t next = 0;
   for (const Tensor& t : batch.results) {
-    Node* n = t.node();
+    Node* n = node_of(t);
     const std::size_t count = n->avals.size();
     if (pending(n)) {
       n->buffers.clear();
@@ -184,7 +184,7 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
 // replayed on the arguments.
 Tensor look_through(const Tensor& t, CallSite where) {
   ThreadState& state = thread_state();
-  const int level = t.node()->level;
+  const int level = node_of(t)->level;
   auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
   const auto refuse = [&] {
     const bool lanes = scope().kind == ScopeKind::vmap;
@@ -198,7 +198,7 @@ Tensor look_through(const Tensor& t, CallSite where) {
   if (scope().kind == ScopeKind::batch) return scope().looks->values({&t, 1}, where)[0];
   if (scope().kind != ScopeKind::grad || scope().concrete.empty()) refuse();
   for (std::size_t i = 0; i < scope().inputs.size(); ++i) {
-    const Node* input = scope().inputs[i].node();
+    const Node* input = node_of(scope().inputs[i]);
     if (scope().concrete[i].defined() && !scope().looked_at.contains(input))
       scope().looked_at[input] = {scope().concrete[i]};
   }
@@ -208,7 +208,7 @@ Tensor look_through(const Tensor& t, CallSite where) {
     ~FloorGuard() { thread_state().floor = before; }
   } guard;
   state.floor = level >= 2 ? state.scopes[static_cast<std::size_t>(level) - 2].floor : 0;
-  Vec<const Node*> path{t.node()};
+  Vec<const Node*> path{node_of(t)};
   while (!path.empty()) {
     const Node* n = path.back();
     if (scope().looked_at.contains(n)) {
@@ -217,8 +217,8 @@ Tensor look_through(const Tensor& t, CallSite where) {
     }
     bool complete = true;
     for (const Tensor& in : n->inputs)
-      if (in.node()->level == level && !scope().looked_at.contains(in.node())) {
-        path.push_back(in.node());
+      if (node_of(in)->level == level && !scope().looked_at.contains(node_of(in))) {
+        path.push_back(node_of(in));
         complete = false;
       }
     if (!complete) continue;
@@ -234,14 +234,14 @@ Tensor look_through(const Tensor& t, CallSite where) {
     std::vector<Tensor> operands;
     for (const Tensor& in : n->inputs)
       operands.push_back(
-          in.node()->level == level
-              ? scope().looked_at.at(in.node())[static_cast<std::size_t>(in.output())]
+          node_of(in)->level == level
+              ? scope().looked_at.at(node_of(in))[static_cast<std::size_t>(output_of(in))]
               : in);
     SmallVec<Tensor, 1> outputs = emit_all(n->op, n->params, operands, n->where);
     scope().looked_at[n] = std::vector<Tensor>(outputs.begin(), outputs.end());
     path.pop_back();
   }
-  return scope().looked_at.at(t.node())[static_cast<std::size_t>(t.output())];
+  return scope().looked_at.at(node_of(t))[static_cast<std::size_t>(output_of(t))];
 }
 
 // Puts what is outside of all scopes in place of tracers. All that a scope computes when it is
@@ -250,23 +250,23 @@ void look_through_all(std::vector<Tensor>& all, CallSite where) {
   int level = 0;
   for (const Tensor& t : all) {
     check_alive(t, where);
-    level = std::max<int>(level, t.node()->level);
+    level = std::max<int>(level, node_of(t)->level);
   }
   for (; level > 0; --level) {
     const ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
     if (scope.kind != ScopeKind::batch) {
       for (Tensor& t : all)
-        if (t.node()->level == level) t = look_through(t, where);
+        if (node_of(t)->level == level) t = look_through(t, where);
       continue;
     }
     std::vector<Tensor> tracers;
     for (const Tensor& t : all)
-      if (t.node()->level == level) tracers.push_back(t);
+      if (node_of(t)->level == level) tracers.push_back(t);
     if (tracers.empty()) continue;
     std::vector<Tensor> values = scope.looks->values(tracers, where);
     std::size_t next = 0;
     for (Tensor& t : all)
-      if (t.node()->level == level) t = std::move(values[next++]);
+      if (node_of(t)->level == level) t = std::move(values[next++]);
   }
 }
 
@@ -298,18 +298,18 @@ void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {
 void compile_at_first_sight(std::span<const Tensor> results) {
   const std::lock_guard lock(lazy_mutex());
   for (const Tensor& t : results)
-    if (t.defined() && t.node()->level == 0) t.node()->compiled = true;
+    if (t.defined() && node_of(t)->level == 0) node_of(t)->compiled = true;
 }
 
 BufferRef buffer_of(const Tensor& t, CallSite where) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   Tensor outer = t;
-  while (outer.node()->level > 0) {
+  while (node_of(outer)->level > 0) {
     check_alive(outer, where);
     outer = lazy_run::look_through(outer, where);
   }
-  if (Node* n = outer.node(); lazy_run::pending(n)) {
+  if (Node* n = node_of(outer); lazy_run::pending(n)) {
     if (lazy_run::is_number(n)) {
       BufferRef number = lazy_run::buffer_of_number(n);
       const std::lock_guard lock(lazy_mutex());
@@ -323,10 +323,10 @@ BufferRef buffer_of(const Tensor& t, CallSite where) {
 
 void donate(const Tensor& t, CallSite to) {
   Tensor outer = t;
-  while (outer.node()->level > 0) outer = lazy_run::look_through(outer, to);
-  Node* n = outer.node();
+  while (node_of(outer)->level > 0) outer = lazy_run::look_through(outer, to);
+  Node* n = node_of(outer);
   const std::lock_guard lock(lazy_mutex());
-  BufferRef& buffer = n->buffers[static_cast<std::size_t>(outer.output())];
+  BufferRef& buffer = n->buffers[static_cast<std::size_t>(output_of(outer))];
   BufferRef gone = borrow_memory(nullptr, 0);
   gone->device = buffer->device;
   gone->donated = to;
@@ -338,13 +338,13 @@ BufferRef value_of(const Tensor& t, CallSite where) { return on_host(buffer_of(t
 
 Tensor number_argument(Scalar value) {
   Tensor number = make_weak(value);
-  if (Node* n = number.node(); lazy_run::is_number(n))
+  if (Node* n = node_of(number); lazy_run::is_number(n))
     lazy_run::publish_number(n, lazy_run::buffer_of_number(n));
   return number;
 }
 
 Tensor made_at(CallSite where, Tensor value) {
-  value.node()->where = where;
+  node_of(value)->where = where;
   return value;
 }
 
@@ -357,8 +357,8 @@ void copy_out(const Tensor& t, DType dtype, void* out, CallSite where) {
              aval_of(t).str() +
              ", which would drop the imaginary part; take vt::real, vt::imag or vt::abs",
          where);
-  if (t.node()->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
-    const Scalar value = t.node()->params->as<FullParams>().value;
+  if (node_of(t)->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
+    const Scalar value = node_of(t)->params->as<FullParams>().value;
     store_scalar(value.converted(dtype), out);
     return;
   }
@@ -395,7 +395,7 @@ void no_room_for_elements(const Tensor& t, CallSite where) {
 bool truth_of(const Tensor& t) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
-  const CallSite made = t.node()->where;
+  const CallSite made = node_of(t)->where;
   if (t.size() != 1)
     fail(ErrorKind::shape,
          "vt::Tensor: " + aval_of(t).str() +

@@ -27,8 +27,8 @@ namespace literals {
 
 // What a weak Tensor that holds one number for all lanes is made of.
 const Node* source_of(const Tensor& t) {
-  const Node* n = t.node();
-  while (n->op == Op::broadcast_in_dim && !n->inputs.empty()) n = n->inputs[0].node();
+  const Node* n = node_of(t);
+  while (n->op == Op::broadcast_in_dim && !n->inputs.empty()) n = node_of(n->inputs[0]);
   return n;
 }
 
@@ -39,7 +39,7 @@ void note_met(const Node* n, DType dtype, Literal as) {
     return;
   ScopeState& scope = state.scopes[n->level - 1u];
   const auto at = std::find_if(scope.inputs.begin(), scope.inputs.end(),
-                               [&](const Tensor& input) { return input.node() == n; });
+                               [&](const Tensor& input) { return node_of(input) == n; });
   const MetNumber met{static_cast<std::size_t>(at - scope.inputs.begin()), dtype, as};
   if (at != scope.inputs.end() &&
       std::find(scope.met.begin(), scope.met.end(), met) == scope.met.end())
@@ -49,7 +49,7 @@ void note_met(const Node* n, DType dtype, Literal as) {
 }  // namespace literals
 
 const Scalar* literal_of(const Tensor& t) {
-  if (!t.node()->avals[0].weak) return nullptr;
+  if (!node_of(t)->avals[0].weak) return nullptr;
   const Node* n = literals::source_of(t);
   return n->op == Op::full ? &n->params->as<FullParams>().value : nullptr;
 }
@@ -61,7 +61,7 @@ bool have_misfit(std::span<const Tensor> arguments, const MetNumbers& met) {
 }
 
 const Scalar* misfit(const Tensor& t, DType dtype, Literal as) {
-  if (t.node()->avals[0].weak) literals::note_met(literals::source_of(t), dtype, as);
+  if (node_of(t)->avals[0].weak) literals::note_met(literals::source_of(t), dtype, as);
   const Scalar* number = literal_of(t);
   return !number || integer_fits(*number, dtype, as) ? nullptr : number;
 }

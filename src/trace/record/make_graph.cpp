@@ -1,8 +1,8 @@
 // make_graph and eval_shape: recording a function without running it; Graphs applied to Tensors.
 #include <memory>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/graph.hpp>
-#include <vt/small_vec.hpp>
 
 #include "scope.hpp"
 #include "state.hpp"

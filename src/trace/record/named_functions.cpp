@@ -36,13 +36,13 @@ struct Entry {
 using EntryRef = std::shared_ptr<const Entry>;
 
 bool is_alive(const Tensor& t) {
-  const Node* n = t.node();
+  const Node* n = node_of(t);
   const ThreadState& state = thread_state();
   return n->level == 0 ||
          (n->level <= state.scopes.size() && state.scopes[n->level - 1u].id == n->scope);
 }
 bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a.node() == b.node() && a.output() == b.output();
+  return node_of(a) == node_of(b) && output_of(a) == output_of(b);
 }
 
 /// Is this the signature of a call?

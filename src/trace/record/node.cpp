@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/stack.hpp"
 #include "../ir/effects.hpp"
@@ -81,7 +81,7 @@ constexpr std::uint32_t deepest_lazy_chain = 4096;
 }  // namespace node_emit
 
 void check_alive(const Tensor& t, CallSite where) {
-  const Node* n = t.node();
+  const Node* n = node_of(t);
   if (n->level == 0) return;
   const ThreadState& state = thread_state();
   const auto level = static_cast<std::size_t>(n->level);
@@ -114,7 +114,7 @@ int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, 
   int level = has_effect(op, params) ? std::max(state.floor, node_emit::level_of_effects(state))
                                      : state.floor;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const Node* n = operands[i].node();
+    const Node* n = node_of(operands[i]);
     if (!n) node_emit::empty_operand(op, i, where);
     if (n->level == 0) continue;
     if (n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope)
@@ -145,15 +145,15 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
     scope.nodes.push_back(n);
     n->inputs.reserve(operands.size());
     for (const Tensor& t : operands) {
-      if (t.node()->level != level) retain(t.node());
-      n->inputs.push_back(Tensor::adopt(t.node(), t.output()));
+      if (node_of(t)->level != level) retain(node_of(t));
+      n->inputs.push_back(adopted(node_of(t), output_of(t)));
     }
   } else {
     n->inputs.append(operands.begin(), operands.end());
     std::uint32_t depth = 0;
     for (const Tensor& t : operands)
-      depth =
-          std::max(depth, t.node()->ready.load(std::memory_order_acquire) ? 0 : t.node()->depth);
+      depth = std::max(depth,
+                       node_of(t)->ready.load(std::memory_order_acquire) ? 0 : node_of(t)->depth);
     n->depth = depth + 1;
     if (n->depth > node_emit::deepest_lazy_chain) {
       // Run what is below, not this op: an error in it must not leave the new op half made.
@@ -181,16 +181,16 @@ SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> op
   const std::size_t count = avals.size();
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);
-  const Tensor held = Tensor::adopt(n, 0);  // also where there are no results
+  const Tensor held = adopted(n, 0);  // also where there are no results
   if (n->effect) run_effect(n, where);
   SmallVec<Tensor, 1> results;
-  for (std::size_t i = 0; i < count; ++i) results.push_back(Tensor::share(n, static_cast<int>(i)));
+  for (std::size_t i = 0; i < count; ++i) results.push_back(tensor_of(n, static_cast<int>(i)));
   return results;
 }
 
 void run_effect(Node* n, CallSite where) {
   if (n->level > 0) return;
-  const Tensor t = Tensor::share(n);
+  const Tensor t = tensor_of(n);
   evaluate({&t, 1}, where);
 }
 
@@ -210,7 +210,7 @@ Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, CallSite 
   SmallVec<Aval, 1> avals = infer(op, params, view, where);
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);
-  Tensor result = Tensor::adopt(n);
+  Tensor result = adopted(n);
   if (n->effect) run_effect(n, where);
   return result;
 }
@@ -221,7 +221,7 @@ Tensor from_buffer(BufferRef buffer, Aval aval) {
   n->avals.emplace(std::move(aval));
   n->buffers.push_back(std::move(buffer));
   n->ready.store(true, std::memory_order_release);
-  return Tensor::adopt(n);
+  return adopted(n);
 }
 
 Tensor full_tensor(Scalar value, const Aval& aval) {
@@ -232,15 +232,15 @@ Tensor full_tensor(Scalar value, const Aval& aval) {
   n->where = thread_state().where;
   n->params = make_params(FullParams{value, aval});
   n->avals.emplace(aval);
-  return Tensor::adopt(n);
+  return adopted(n);
 }
 
 Tensor make_weak(Scalar value) { return full_tensor(value, Aval(value.dtype, Shape{}, true)); }
 
 bool is_known(const Tensor& t) {
-  const Node* n = t.node();
+  const Node* n = node_of(t);
   return n->op == Op::full || n->op == Op::iota || n->ready.load(std::memory_order_acquire);
 }
-bool is_tracer(const Tensor& t) { return t.node() && t.node()->level > 0; }
+bool is_tracer(const Tensor& t) { return node_of(t) && node_of(t)->level > 0; }
 
 }  // namespace vt::detail

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "../ir/graph.hpp"
@@ -40,21 +40,23 @@ struct Node : NodeCount {
   Var first_var = -1;  ///< Var of output 0; the others follow
 };
 
-}  // namespace vt::detail
-
-inline vt::detail::Node* vt::Tensor::node() const { return static_cast<detail::Node*>(node_); }
-inline vt::Tensor vt::Tensor::adopt(detail::Node* node, int output) {
+/// The node whose output number output_of(t) the Tensor is; nullptr of an empty one.
+inline Node* node_of(const Tensor& t) { return static_cast<Node*>(t.node_); }
+inline int output_of(const Tensor& t) { return t.output_; }
+/// Takes over one reference.
+inline Tensor adopted(Node* node, int output) {
   Tensor t;
   t.node_ = node;
   t.output_ = output;
   return t;
 }
-inline vt::Tensor vt::Tensor::share(detail::Node* node, int output) {
-  detail::retain(node);
-  return adopt(node, output);
+inline Tensor adopted(Node* node) { return adopted(node, 0); }
+inline Tensor tensor_of(Node* node, int output = 0) {
+  retain(node);
+  return adopted(node, output);
 }
-
-namespace vt::detail {
+/// Gives up the handle but not its reference.
+inline void forget(Tensor& t) { t.node_ = nullptr; }
 
 /// A list of operands that hold no references, for walks whose values live elsewhere meanwhile:
 /// counting is what they cost most.
@@ -65,10 +67,10 @@ class Borrowed {
   Borrowed& operator=(const Borrowed&) = delete;
   ~Borrowed() { clear(); }
   void reserve(std::size_t n) { list_.reserve(n); }
-  void add(const Tensor& t) { add(t.node(), t.output()); }
-  void add(Node* node, int output) { list_.push_back(Tensor::adopt(node, output)); }
+  void add(const Tensor& t) { add(node_of(t), output_of(t)); }
+  void add(Node* node, int output) { list_.push_back(adopted(node, output)); }
   void clear() {
-    for (Tensor& t : list_) t.forget();
+    for (Tensor& t : list_) forget(t);
     list_.clear();
   }
   operator std::span<const Tensor>() const { return {list_.data(), list_.size()}; }
@@ -89,10 +91,10 @@ struct ValueOfNode {
            static_cast<std::size_t>(v.output);
   }
 };
-inline ValueOfNode value_of_node(const Tensor& t) { return {t.node(), t.output()}; }
+inline ValueOfNode value_of_node(const Tensor& t) { return {node_of(t), output_of(t)}; }
 
 inline const Aval& aval_of(const Tensor& t) {
-  return t.node()->avals[static_cast<std::size_t>(t.output())];
+  return node_of(t)->avals[static_cast<std::size_t>(output_of(t))];
 }
 
 /// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes

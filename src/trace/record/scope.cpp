@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "../base/stack.hpp"
@@ -140,7 +140,7 @@ void pop() {
   for (Node* n : dead.nodes) {
     for (Tensor& in : n->inputs)
       // borrowed; all of them before the first node goes
-      if (in.node()->level == n->level) in.forget();
+      if (node_of(in)->level == n->level) forget(in);
   }
   for (auto it = dead.nodes.rbegin(); it != dead.nodes.rend(); ++it) release(*it);
 }
@@ -156,7 +156,7 @@ class Closer {
     mark_live(outputs);
     GraphBody& g = result_.graph;
     for (const Tensor& t : scope_.inputs) {
-      Node* n = t.node();
+      Node* n = node_of(t);
       n->live = epoch_;
       n->first_var = g.fresh(n->avals[0]);
       g.inputs.push_back(n->first_var);
@@ -173,15 +173,15 @@ class Closer {
   void mark_live(std::span<const Tensor> outputs) {
     std::size_t live = 0, values = 0, outside = 0;
     for (const Tensor& t : outputs)
-      if (t.node()->level == level_) t.node()->live = epoch_;
+      if (node_of(t)->level == level_) node_of(t)->live = epoch_;
     for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
       if ((*it)->effect) (*it)->live = epoch_;
       if ((*it)->live != epoch_) continue;
       ++live;
       values += (*it)->avals.size();
       for (const Tensor& in : (*it)->inputs)
-        if (in.node()->level == level_) in.node()->live = epoch_;
-        else outside += in.node()->avals.size() > 1;
+        if (node_of(in)->level == level_) node_of(in)->live = epoch_;
+        else outside += node_of(in)->avals.size() > 1;
     }
     // Results of outer calls are mostly used once.
     result_.captured.reserve(outside);
@@ -194,7 +194,7 @@ class Closer {
     GraphBody& g = result_.graph;
     // A literal operand adds its own equation, which must come first.
     for (const Tensor& in : n->inputs)
-      if (in.node()->level != level_) var_of(in);
+      if (node_of(in)->level != level_) var_of(in);
     Equation& e = g.equations.emplace_back();
     e.op = n->op;
     e.where = n->where;
@@ -227,8 +227,8 @@ class Closer {
   }
 
   Var var_of(const Tensor& t) {
-    Node* n = t.node();
-    if (n->level == level_) return n->first_var + t.output();
+    Node* n = node_of(t);
+    if (n->level == level_) return n->first_var + output_of(t);
     if (n->op == Op::full || n->op == Op::iota) {
       if (n->live != epoch_) add_leaf(n);
       return n->first_var;
@@ -241,7 +241,7 @@ class Closer {
       if (count > 1) captured_results_.resize(captured_results_.size() + count, -1);
     }
     if (count == 1) return n->first_var;
-    Var& v = captured_results_[static_cast<std::size_t>(n->first_var + t.output())];
+    Var& v = captured_results_[static_cast<std::size_t>(n->first_var + output_of(t))];
     if (v < 0) v = capture(t);
     return v;
   }
@@ -282,7 +282,7 @@ Tensor RecordingScope::input(const Aval& aval) {
   Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()),
                        state.where.file ? state.where : scope.where);
   n->avals.emplace(aval);
-  Tensor t = Tensor::adopt(n);
+  Tensor t = adopted(n);
   scope.inputs.push_back(t);
   return t;
 }

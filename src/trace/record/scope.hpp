@@ -106,9 +106,9 @@ template <class Give>
 void repeat(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands,
             const Give& give) {
   Node* n = repeated(graph, e, operands);
-  Tensor first = Tensor::adopt(n);
+  Tensor first = adopted(n);
   for (std::size_t i = 1; i < e.outputs.size(); ++i)
-    give(e.outputs[i], Tensor::share(n, static_cast<int>(i)));
+    give(e.outputs[i], tensor_of(n, static_cast<int>(i)));
   if (!e.outputs.empty()) give(e.outputs[0], std::move(first));
 }
 /// Records the equations of `graph` on `arguments` into the current scope (or lazily outside all).

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "scope.hpp"
 #include "thread_state.hpp"
@@ -70,7 +70,7 @@ StateEntry& entry(int k, const VariableRef& variable, CallSite where) {
   if (owns(k, variable)) {
     Node* n = place_node(Op::input, {}, {}, k + 1, where);
     n->avals.emplace(variable->aval);
-    fresh.input = Tensor::adopt(n);
+    fresh.input = adopted(n);
     scope(k).inputs.push_back(fresh.input);
   }
   scope(k).states.push_back(std::move(fresh));

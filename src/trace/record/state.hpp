@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/variable.hpp>
 
 #include "../base/locks.hpp"

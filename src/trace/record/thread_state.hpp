@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "../base/locks.hpp"

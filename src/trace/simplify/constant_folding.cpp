@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/convert.hpp"
 #include "../record/node.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail::simplification {
 

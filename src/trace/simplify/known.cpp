@@ -3,7 +3,7 @@
 // through.
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "control.hpp"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "control.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
 #include "../ir/graph.hpp"

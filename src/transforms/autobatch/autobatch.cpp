@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <vt/autobatch.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/execution.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/record/scope.hpp"

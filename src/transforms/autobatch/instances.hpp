@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <vt/detail/function.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/fiber/coroutine.hpp"
 #include "looks.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <vt/autobatch.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
 #include "nodes.hpp"

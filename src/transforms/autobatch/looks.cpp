@@ -76,15 +76,15 @@ class BatchLooks::Collector {
         add_equation(done);
         continue;
       }
-      const Tracer* const in = n->inputs[next++].node();
+      const Tracer* const in = node_of(n->inputs[next++]);
       if (in->level != level_ || !is_new(in)) continue;
       seen_.emplace(in, -1);
       path.push_back({in, 0});
     }
   }
   Var var_of(const Tensor& t) {
-    const Tracer* const n = t.node();
-    if (const auto* own = seen_.find(n); own != seen_.end()) return own->second + t.output();
+    const Tracer* const n = node_of(t);
+    if (const auto* own = seen_.find(n); own != seen_.end()) return own->second + output_of(t);
     const auto other = others_.find(value_of_node(t));
     if (other != others_.end()) return other->second;
     if (n->level != level_ && (n->op == Op::full || n->op == Op::iota)) {
@@ -155,12 +155,12 @@ BatchLooks::BatchLooks(Batching strategy, CallSite where, BatchStats& stats, Kin
 }
 
 const ValuePlace& BatchLooks::place_of(const Tensor& t) const {
-  return places_[known_.at(t.node()) + static_cast<std::size_t>(t.output())];
+  return places_[known_.at(node_of(t)) + static_cast<std::size_t>(output_of(t))];
 }
 
 std::vector<Tensor> BatchLooks::values(std::span<const Tensor> tracers, CallSite where) {
   bool known = true;
-  for (const Tensor& t : tracers) known = known && known_.contains(t.node());
+  for (const Tensor& t : tracers) known = known && known_.contains(node_of(t));
   if (!known && run && run->is_running()) return run->wait(tracers, where);
   return compute(tracers, where);
 }
@@ -207,20 +207,20 @@ void BatchLooks::note_readers(const Delta& delta) {
     const Tracer* const n = nodes[seen_];
     if (now.contains(n) || known_.contains(n)) continue;
     for (const Tensor& in : n->inputs)
-      if (in.node()->level == level) needed_.emplace(in.node(), true);
+      if (node_of(in)->level == level) needed_.emplace(node_of(in), true);
   }
 }
 
 void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where) {
   if (tracers.empty()) return;
-  const int level = tracers[0].node()->level;
+  const int level = node_of(tracers[0])->level;
   Collector collector(*this, level, false, where);
-  for (const Tensor& t : tracers) collector.add(t.node());
+  for (const Tensor& t : tracers) collector.add(node_of(t));
   Delta delta = collector.finish();
   if (delta.order.empty()) return;
   note_readers(delta);
   HashMap<const Tracer*, bool> asked;
-  for (const Tensor& t : tracers) asked.emplace(t.node(), true);
+  for (const Tensor& t : tracers) asked.emplace(node_of(t), true);
   // What the function can still read: it holds it, or a node does that waits.
   Vec<bool> keep(delta.order.size(), false);
   for (std::size_t i = 0; i < keep.size(); ++i) {
@@ -296,8 +296,8 @@ Delta BatchLooks::rest(std::span<const Tensor> results) {
     if (n->effect) collector.add(n);
   Vec<Var> outputs;
   for (const Tensor& t : results) {
-    if (t.node()->level != level || known_.contains(t.node())) continue;
-    collector.add(t.node());
+    if (node_of(t)->level != level || known_.contains(node_of(t))) continue;
+    collector.add(node_of(t));
     outputs.push_back(collector.var_of(t));
   }
   Delta delta = collector.finish();
@@ -312,10 +312,10 @@ std::vector<Tensor> BatchLooks::finish(Delta rest, std::span<const Tensor> resul
   std::vector<Tensor> all;
   std::size_t next = 0;
   for (const Tensor& t : results) {
-    if (t.node()->level == 0) all.push_back(t);
+    if (node_of(t)->level == 0) all.push_back(t);
     else
-      all.push_back((known_.contains(t.node()) ? place_of(t) : places[next++])
-                        .value(aval_of(t), t.node()->where));
+      all.push_back((known_.contains(node_of(t)) ? place_of(t) : places[next++])
+                        .value(aval_of(t), node_of(t)->where));
   }
   return all;
 }

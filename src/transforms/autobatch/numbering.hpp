@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail::autobatching {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vt/autobatch.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "nodes.hpp"
 

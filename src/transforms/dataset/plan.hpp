@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vt/dataset.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/buffer.hpp"
 

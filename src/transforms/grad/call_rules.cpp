@@ -122,7 +122,7 @@ class Caller {
     if (!d.body->outputs.empty() || has_effects(*d.body))
       results = emit_all(Op::batched_call, make_params(std::move(p)), operands_, where_);
     operands_.clear();
-    return results.empty() ? CallResults() : CallResults(Tensor::share(results[0].node(), 0));
+    return results.empty() ? CallResults() : CallResults(tensor_of(node_of(results[0]), 0));
   }
   CallResults emit(const DerivedFunction& d, const Flags& summed, const Vec<int>& places) {
     return emit(d, summed, places, summed);

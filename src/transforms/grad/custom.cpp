@@ -5,7 +5,7 @@
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/record/node.hpp"

@@ -62,7 +62,7 @@ inline Tensor pow_slope(const Val& x, double n) {
 
 // 0 · 0⁻¹ and log 0 are kept out: the derivative of x⁰ at 0 is 0, and so is that of 0^y for y > 0.
 inline Tensor pow(const JvpCall& c) {
-  if (const Node* exponent = c.x[1].node();
+  if (const Node* exponent = node_of(c.x[1]);
       exponent->op == Op::full && !c.has(1) && !is_complex(c.y.dtype())) {
     const double n = exponent->params->as<FullParams>().value.to_double();
     return n == 0 ? Tensor() : n == 1 ? c.t[0] : Tensor(tangent(c) * Val(pow_slope(primal(c), n)));

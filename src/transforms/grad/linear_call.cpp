@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "build.hpp"
 

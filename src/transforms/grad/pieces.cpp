@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/stable_sort.hpp"
 #include "build.hpp"

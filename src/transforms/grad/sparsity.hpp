@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
 #include "../../trace/record/node.hpp"

@@ -207,7 +207,7 @@ namespace mask_parts {
 Var write_constants(const Tensor& t, GraphBody& to, HashMap<const Node*, Var>& known, int depth) {
   constexpr std::int64_t most = std::int64_t{1} << 20;
   constexpr int deepest = 32;
-  const Node* const n = t.node();
+  const Node* const n = node_of(t);
   if (const auto* found = known.find(n); found != known.end()) return found->second;
   const bool leaf = n->op == Op::constant || n->op == Op::full || n->op == Op::iota;
   // An evaluated one has lost its operands, and values have no parameters.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/timeline.hpp"
 #include "../../trace/base/warnings.hpp"
@@ -28,11 +28,11 @@ struct Operands {
   SmallVec<Batched, 4> list;
   ~Operands() { clear(); }
   void clear() {
-    for (Batched& x : list) x.value.forget();
+    for (Batched& x : list) forget(x.value);
     list.clear();
   }
   void add(const Batched& x) {
-    list.push_back({Tensor::adopt(x.value.node(), x.value.output()), x.axis});
+    list.push_back({adopted(node_of(x.value), output_of(x.value)), x.axis});
   }
 };
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
 #include "../../trace/record/node.hpp"

@@ -1,7 +1,7 @@
 // The table of batch rules: for every op, how its equation is written for all lanes at once.
 #pragma once
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "batch.hpp"
 

@@ -115,7 +115,7 @@ std::optional<LaneIndex> checked(Wide scale, Wide offset, std::int64_t lanes, DT
 // The operands of a pending op at level 0 may be dropped by another thread that evaluates it:
 // lazy_mutex() is held here.
 std::optional<std::int64_t> constant(const Tensor& x, int depth = 0) {
-  const Node* n = x.node();
+  const Node* n = node_of(x);
   if (n->op == Op::full) {
     const Scalar value = n->params->as<FullParams>().value;
     if (is_inexact(value.dtype)) return std::nullopt;
@@ -142,7 +142,7 @@ int axis_before_reshape(const Shape& from, const Shape& to, int axis) {
 }
 
 std::optional<LaneIndex> find(const Tensor& x, int axis, std::int64_t lanes, int depth) {
-  const Node* n = x.node();
+  const Node* n = node_of(x);
   const DType dtype = n->avals[0].dtype;
   if (depth > deepest || !is_int(dtype)) return std::nullopt;
   if (n->op == Op::iota) {
@@ -209,7 +209,7 @@ std::optional<LaneIndex> lane_index(const Batched& x, std::int64_t lanes) {
 
 std::optional<std::int64_t> known_integer(const Batched& x) {
   if (x.axis || is_inexact(x.value.dtype())) return std::nullopt;
-  const Op op = x.value.node()->op;
+  const Op op = node_of(x.value)->op;
   if (op != Op::full && op != Op::broadcast_in_dim && op != Op::reshape) return std::nullopt;
   std::lock_guard lock(lazy_mutex());
   return loop_index::constant(x.value);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/environment.hpp"
 #include "../../trace/ir/collectives.hpp"
@@ -184,7 +184,7 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool 
   if (!x.axis) return x;
   const auto at = static_cast<std::size_t>(*x.axis);
   Shape shape = x.value.shape();
-  const Node* n = x.value.node();
+  const Node* n = node_of(x.value);
   if (n->op == Op::iota && shape.rank() == 1) {  // a loop's index stays one
     const DType dtype = x.value.dtype();
     const Tensor index =

@@ -1,6 +1,6 @@
 // Transposed tiles collected into blocks, so that rows are read and written in long contiguous
 // runs.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../nest/cost_model.hpp"
 #include "kernel_emitter.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <vt/detail/function.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 #include "nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "matrix_frame.hpp"
 

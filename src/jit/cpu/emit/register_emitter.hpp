@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/dependence.hpp"
 #include "register_kernel.hpp"

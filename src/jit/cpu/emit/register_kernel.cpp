@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../nest/schedule.hpp"
 

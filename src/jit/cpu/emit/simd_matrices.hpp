@@ -5,7 +5,7 @@
 #include <array>
 
 #include <vt/detail/function.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../llvm/ir_builder.hpp"
 

@@ -1,6 +1,6 @@
 // Operands that are contiguous along another loop than the vector loop: read in square tiles that
 // are transposed in registers.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "kernel_emitter.hpp"
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <mutex>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/recent_map.hpp"

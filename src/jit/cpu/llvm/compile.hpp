@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../nest/kernel.hpp"
 #include "ir_builder.hpp"

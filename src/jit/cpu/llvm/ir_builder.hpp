@@ -25,8 +25,8 @@
 #include <span>
 #include <string>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/dtype.hpp>
-#include <vt/small_vec.hpp>
 
 #include <vt/detail/function.hpp>
 #include <vt/error.hpp>

@@ -10,8 +10,8 @@
 #include <iterator>
 #include <new>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
-#include <vt/small_vec.hpp>
 
 #include "../../../trace/base/shared_library.hpp"
 #include "../../services/background.hpp"

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../services/code_label.hpp"
 #include "visible_code.hpp"

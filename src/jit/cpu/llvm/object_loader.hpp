@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "code_memory.hpp"
 

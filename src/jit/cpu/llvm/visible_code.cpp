@@ -16,7 +16,7 @@
 #include <mutex>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/warnings.hpp"

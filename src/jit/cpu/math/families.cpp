@@ -1,5 +1,5 @@
 // Vector code of the special functions: special_math.hpp of src/trace/numerics on vectors of f64.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/numerics/special_math.hpp"
 #include "math.hpp"

@@ -10,7 +10,7 @@
 #include <bit>
 #include <cmath>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail::cpu::math_core {
 

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 namespace vt::detail::cpu::math_core {
 

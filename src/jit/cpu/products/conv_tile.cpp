@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../llvm/code_cache.hpp"
 

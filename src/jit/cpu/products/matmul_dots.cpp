@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../services/threads.hpp"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../services/threads.hpp"

@@ -1,6 +1,6 @@
 // Register tiles of matrix products: the sums that stay in registers while k runs, and the tile
 // function of packed operands.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "matmul_tile.hpp"
 

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../nest/cost_model.hpp"

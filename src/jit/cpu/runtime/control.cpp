@@ -8,7 +8,7 @@
 #include <memory>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/environment.hpp"
 #include "../../../trace/base/stack.hpp"

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/hash_map.hpp"
 #include "../../../trace/base/locks.hpp"

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "program.hpp"
 

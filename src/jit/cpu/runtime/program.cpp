@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/node.hpp"

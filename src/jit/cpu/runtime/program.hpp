@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/numerics/fft_kernels.hpp"

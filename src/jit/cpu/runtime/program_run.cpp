@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/record/node.hpp"

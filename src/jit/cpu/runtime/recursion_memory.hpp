@@ -5,7 +5,7 @@
 #include <span>
 
 #include <vt/detail/function.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../../trace/base/hash_map.hpp"

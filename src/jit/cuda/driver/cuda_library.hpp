@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <string>
 
+#include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
-#include <vt/small_vec.hpp>
 
 namespace vt::detail::cuda {
 

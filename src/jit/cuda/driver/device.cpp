@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/timeline.hpp"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/locks.hpp"
 #include "cuda_library.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../nest/loop_nest.hpp"
 

@@ -1,5 +1,5 @@
 // special_source: the special functions that a kernel calls.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "special_text.hpp"
 

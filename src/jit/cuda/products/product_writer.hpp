@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../source/element_source.hpp"
 #include "../source/source_writer.hpp"

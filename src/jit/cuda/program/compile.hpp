@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../driver/device.hpp"
 #include "../driver/launch_grid.hpp"

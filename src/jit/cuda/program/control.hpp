@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/executable.hpp"
 #include "../../regions/lane_form.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "replay_list.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include <vt/detail/function.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../libraries/library_call.hpp"
 #include "compile.hpp"

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/graph.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/convert.hpp"
 #include "../../nest/two_sum.hpp"

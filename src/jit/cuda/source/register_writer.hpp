@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/record/node.hpp"
 #include "../../regions/register_kernel.hpp"

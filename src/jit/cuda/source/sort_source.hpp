@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../fusion/sort_spec.hpp"
 

@@ -289,13 +289,13 @@ SvdResult svd(Operand x, bool full_matrices) {
   // Vectors without a singular value are as they are.
   const std::int64_t count = s.dim(-1);
   const auto scaled = [&](const Tensor& columns, const Tensor& by) {
-    const Tensor product = slice_in_dim(columns, 0, count, 1, -1) * by;
+    const Tensor product = slice_in_dim(columns, 0, count, -1) * by;
     return columns.dim(-1) == count
                ? product
-               : concatenate({product, slice_in_dim(columns, count, columns.dim(-1), 1, -1)}, -1);
+               : concatenate({product, slice_in_dim(columns, count, columns.dim(-1), -1)}, -1);
   };
   const Tensor v = la::adjoint(vh);
-  const Tensor by = la::phases(slice_in_dim(u.dim(-2) < v.dim(-2) ? v : u, 0, count, 1, -1));
+  const Tensor by = la::phases(slice_in_dim(u.dim(-2) < v.dim(-2) ? v : u, 0, count, -1));
   return {scaled(u, by), s, la::adjoint(scaled(v, by))};
 }
 Tensor svdvals(Operand x) {

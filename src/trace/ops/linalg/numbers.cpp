@@ -7,7 +7,7 @@
 #include <vt/control.hpp>
 #include <vt/detail/entry_points.hpp>
 #include <vt/detail/message.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../support/contract.hpp"
 #include "matrices.hpp"
@@ -366,7 +366,7 @@ inline void need_known(std::string_view function, const std::optional<vt::linalg
 
 inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, CallSite where) {
   using Kind = vt::linalg::NormOrd::Kind;
-  if (ord.kind == Kind::frobenius) return vt::norm(x, Axes{-2, -1});
+  if (ord.kind == Kind::frobenius) return vt::linalg::vector_norm(x, 2, Axes{-2, -1});
   const double size = std::fabs(ord.p);
   const auto extreme = [&](const Tensor& t) { return ord.p > 0 ? max(t, -1) : min(t, -1); };
   if (ord.kind == Kind::number && (size == 1 || __builtin_isinf(size)))
@@ -495,7 +495,7 @@ Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool 
   const detail::UserLine line(w);
   detail::need("linalg::norm", x.tensor, w);
   la::need_known("linalg::norm", ord, x.tensor, w);
-  if (!ord) return vt::norm(x, axes, 2.0, keepdims);
+  if (!ord) return vector_norm(x, 2, axes, keepdims);
   const int rank = x.tensor.rank();
   Axes along;
   if (axes.all()) along = Axes::first(rank);
@@ -504,7 +504,7 @@ Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool 
     if (ord->kind != NormOrd::Kind::number)
       detail::refuse(ErrorKind::value, "linalg::norm", "\"fro\" and \"nuc\" are norms of matrices",
                      x.tensor, w);
-    return vt::norm(x, along, ord->p, keepdims);
+    return vector_norm(x, ord->p, along, keepdims);
   }
   if (along.size() != 2)
     detail::refuse(ErrorKind::shape, "linalg::norm",

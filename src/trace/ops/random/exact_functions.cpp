@@ -110,7 +110,7 @@ Tensor with_derivative(Tensor (*f)(const Tensor&),
     return slope(in[0], at);
   };
   Tensor made = element_functions::with_slopes(value, slopes, std::span<const Tensor>(&x, 1), {});
-  const Node* const n = made.node();
+  const Node* const n = node_of(made);
   if (n->op == Op::custom_jvp && n->inputs.size() == 1) recordings.add(key, n->params);
   return made;
 }

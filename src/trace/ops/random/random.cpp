@@ -89,7 +89,7 @@ Tensor below(const Draw& d, const Shape& shape, const Tensor& span) {
 /// Integers, or a number known to be whole: 1e6 is as good as 1000000, 2.5 would silently be 2.
 void want_whole(const Draw& d, const Operand& bound) {
   if (!bound.tensor.defined() || !is_inexact(bound.tensor.dtype())) return;
-  const Node* node = bound.tensor.node();
+  const Node* node = node_of(bound.tensor);
   const bool known = node->op == Op::full && !is_complex(bound.tensor.dtype());
   if (known && std::trunc(node->params->as<FullParams>().value.to_double()) ==
                    node->params->as<FullParams>().value.to_double())

@@ -59,7 +59,8 @@ struct Product {
 Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor p = minimum(a, b), q = maximum(a, b), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor few = s <= 100.0, s_few = where(few, s, 1.0);
-  const Tensor near = gamma(where(few, p, 1.0)) * (gamma(where(few, q, 1.0)) / gamma(s_few)) *
+  const Tensor near = special::gamma(where(few, p, 1.0)) *
+                      (special::gamma(where(few, q, 1.0)) / special::gamma(s_few)) *
                       (1.0 - stop_gradient(digamma(s_few) * lost));
   const Tensor large = p > 8.5, P = where(large, p, 8.5), Q = where(few, 100.0, q),
                S = where(few, 100.0, s);
@@ -67,7 +68,7 @@ Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor both = std::sqrt(2 * std::numbers::pi) * stars * gamma_star(P) * sqrt(S / (P * Q)) *
                       power_of_quotient(P, S, P);
   const Tensor little = where(large, 1.0, p);
-  const Tensor one = gamma(little) * stars * pow(S, -little) * exp(little);
+  const Tensor one = special::gamma(little) * stars * pow(S, -little) * exp(little);
   // The exponents of both powers make nearly s; q may be so large that what is lost is a number of
   // some size.
   const auto [power, added] = parts_of_power(Q, S, where(large, Q, Q - 0.5), number(0));
@@ -381,13 +382,13 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n, Sine sine_of_x = Sine:
   const Tensor gap = where(crossing, 1.0, maximum(abs(n), least_normal)), many = gap > 170.0,
                few_gap = where(many, 1.0, gap);
   const Product beta = beta_positive(low, few_gap);
-  const Tensor gaps = gamma(few_gap),
+  const Tensor gaps = special::gamma(few_gap),
                few = where(up, gaps / beta.first / beta.second, beta.first * beta.second / gaps);
   // Where Γ(gap) is no number: by Stirling's powers in quarters. Only for small `low` the result
   // may be one.
   const Tensor from = minimum(low, number(3)), much = where(many, minimum(gap, number(500)), 170.0),
                at = from + much;
-  const Tensor quarter = pow(at, 0.25 * at - 0.125), base = gamma(from),
+  const Tensor quarter = pow(at, 0.25 * at - 0.125), base = special::gamma(from),
                log_slope = log(at) - 0.5 / at;
   const Tensor start = quarter * exp(-at) *
                        (std::sqrt(2 * std::numbers::pi) * gamma_star(at) *
@@ -409,7 +410,7 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n, Sine sine_of_x = Sine:
                b = where(crossing, where(left, -below_zero, x), 1.0);
   // Γ(a) = (a − 1) Γ(a − 1), which may be no number
   const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);
-  const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b),
+  const Tensor gamma_a = special::gamma(where(a_large, a - 1.0, a)), gamma_b = special::gamma(b),
                sine_end = sine_of_turns(where(left, 0.5, end), where(left, 0.0, lost));
   const Tensor across =
       where(left, -(below_zero * sine_x) / std::numbers::pi * gamma_b * gamma_a * a_factor,
@@ -501,10 +502,14 @@ Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
 namespace vt {
 
 namespace parts_of_gamma = detail::incomplete;
-Tensor beta(Operand a, Operand b) { return parts_of_gamma::beta_or_log("beta", a, b, false); }
-Tensor betaln(Operand a, Operand b) { return parts_of_gamma::beta_or_log("betaln", a, b, true); }
+Tensor special::beta(Operand a, Operand b) {
+  return parts_of_gamma::beta_or_log("special::beta", a, b, false);
+}
+Tensor special::betaln(Operand a, Operand b) {
+  return parts_of_gamma::beta_or_log("special::betaln", a, b, true);
+}
 
-Tensor poch(Operand a, Operand m) {
+Tensor special::poch(Operand a, Operand m) {
   using namespace parts_of_gamma;
   const CallSite user = detail::user_line(a.where);
   const auto slope = [user](std::size_t i, Leaves in, const Tensor& value) {
@@ -533,10 +538,10 @@ Tensor poch(Operand a, Operand m) {
     return where(across, crossing, where(both, left, right));
   };
   const auto f = [](const Tensor& x, const Tensor& n) { return rising_factorial(x, n); };
-  return of_two("poch", a, m, f, slope);
+  return of_two("special::poch", a, m, f, slope);
 }
 
-Tensor binom(Operand n, Operand k) {
+Tensor special::binom(Operand n, Operand k) {
   using namespace parts_of_gamma;
   const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
     const Tensor &x = in[0], &y = in[1], rest = x - y, next = x + 1.0;
@@ -546,7 +551,7 @@ Tensor binom(Operand n, Operand k) {
     const auto reflected = [&](const Tensor& t) { return where(left(t), -t, t + 1.0); };
     const auto added = [&](const Tensor& t) {
       const Tensor own = where(left(t), t, -1.0);
-      return where(left(t), vt::beta(where(left(t), next, 1.0), -own) * cosine_of_turns(own + 1.0),
+      return where(left(t), beta(where(left(t), next, 1.0), -own) * cosine_of_turns(own + 1.0),
                    0.0);
     };
     if (i == 0) {
@@ -558,7 +563,7 @@ Tensor binom(Operand n, Operand k) {
     return value * difference_of_digamma(from, where(plain, rest - y, to - from), to) +
            (added(y) - added(rest));
   };
-  return of_two("binom", n, k, binomial, slope);
+  return of_two("special::binom", n, k, binomial, slope);
 }
 
 Tensor betainc(Operand a, Operand b, Operand x) {

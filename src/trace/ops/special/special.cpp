@@ -110,7 +110,7 @@ Tensor zeta_left_of_pole(const Tensor& s) {
 Tensor gamma_over_power(const Tensor& x, CallSite where) {
   namespace ef = element_functions;
   const FlatFunction f = [](ef::Leaves in) -> ef::Tensors {
-    return {gamma(in[0]) * pow(Operand(std::numbers::pi), -in[0])};
+    return {special::gamma(in[0]) * pow(Operand(std::numbers::pi), -in[0])};
   };
   const auto slope = [](std::size_t, ef::Leaves in, const Tensor& value) {
     return value * (digamma(in[0]) - std::log(std::numbers::pi));
@@ -143,36 +143,10 @@ namespace parts = detail::special_ops;
 namespace ew = detail::elementwise;
 using detail::elementwise::Composed;
 
-Tensor gamma(Operand x) { return ew::real(detail::Op::gamma, "gamma", x); }
-Tensor erfcx(Operand x) { return ew::real(detail::Op::erfcx, "erfcx", x); }
-Tensor erfc_inv(Operand x) { return ew::real(detail::Op::erfc_inv, "erfc_inv", x); }
-Tensor ndtr(Operand x) { return ew::real(detail::Op::ndtr, "ndtr", x); }
-Tensor log_ndtr(Operand x) { return ew::real(detail::Op::log_ndtr, "log_ndtr", x); }
-Tensor dawsn(Operand x) { return ew::real(detail::Op::dawsn, "dawsn", x); }
-Tensor expi(Operand x) { return ew::real(detail::Op::expi, "expi", x); }
-Tensor spence(Operand x) { return ew::real(detail::Op::spence, "spence", x); }
-Tensor fresnel_sin(Operand x) { return ew::real(detail::Op::fresnel_sin, "fresnel_sin", x); }
-Tensor fresnel_cos(Operand x) { return ew::real(detail::Op::fresnel_cos, "fresnel_cos", x); }
 Tensor bessel_i0e(Operand x) { return ew::real(detail::Op::bessel_i0e, "bessel_i0e", x); }
 Tensor bessel_i1e(Operand x) { return ew::real(detail::Op::bessel_i1e, "bessel_i1e", x); }
-Tensor bessel_k0e(Operand x) { return ew::real(detail::Op::bessel_k0e, "bessel_k0e", x); }
-Tensor bessel_k1e(Operand x) { return ew::real(detail::Op::bessel_k1e, "bessel_k1e", x); }
-Tensor bessel_j0(Operand x) { return ew::real(detail::Op::bessel_j0, "bessel_j0", x); }
-Tensor bessel_j1(Operand x) { return ew::real(detail::Op::bessel_j1, "bessel_j1", x); }
-Tensor bessel_y0(Operand x) { return ew::real(detail::Op::bessel_y0, "bessel_y0", x); }
-Tensor bessel_y1(Operand x) { return ew::real(detail::Op::bessel_y1, "bessel_y1", x); }
 Tensor zeta(Operand s, Operand q) {
   return ew::binary(detail::Op::zeta, "zeta", ew::Takes::floats, s, q);
-}
-Tensor zeta(Operand s) {
-  const CallSite user = detail::user_line(s.where);
-  const Composed f("zeta", s);
-  const Tensor& x = s.tensor;
-  const Tensor right = logical_not(less(x, 1.0)), left = less(x, -1.0),
-               between = logical_not(logical_or(left, right));
-  return f(where(right, zeta(where(right, x, 2.0), 1.0),
-                 where(left, parts::zeta_reflected(where(left, x, -3.0), user),
-                       parts::zeta_left_of_pole(where(between, x, 0.0)))));
 }
 
 Tensor polygamma(Operand n, Operand x) {
@@ -193,154 +167,10 @@ Tensor polygamma(Operand n, Operand x) {
     series = series + term * detail::special_math::bernoulli_over_factorial[k];
     term = term * ((degree + (2.0 * k + 2.0)) / at) * ((degree + (2.0 * k + 3.0)) / at);
   }
-  const Tensor higher = sign * where(far, gamma(degree) * half * half * series,
-                                     gamma(s) * zeta(s, where(logical_or(far, zero), 1.0, t)));
+  const Tensor higher =
+      sign * where(far, special::gamma(degree) * half * half * series,
+                   special::gamma(s) * zeta(s, where(logical_or(far, zero), 1.0, t)));
   return f(where(zero, digamma(where(zero, t, 1.0)), higher));
-}
-Tensor trigamma(Operand x) {
-  Operand order(1.0);
-  order.where = x.where;
-  return polygamma(std::move(order), std::move(x));
-}
-
-Tensor multigammaln(Operand a, Param<int> d) {
-  const Composed f("multigammaln", a);
-  if (d < 1)
-    detail::refuse(ErrorKind::value, "multigammaln", "the dimension must be at least 1", a.tensor,
-                   a.where);
-  Tensor sum = lgamma(a.tensor) + 0.25 * d * (d - 1) * std::log(std::numbers::pi);
-  for (int j = 2; j <= d; ++j) sum = sum + lgamma(a.tensor + 0.5 * (1 - j));
-  return f(sum);
-}
-
-Tensor factorial(Operand n) {
-  const Composed f("factorial", n);
-  const Tensor& t = n.tensor;
-  // n Γ(n) for larger ones: what n + 1 is rounded by, Γ would magnify.
-  const Tensor large = t > 1.0,
-               value = where(large, t * gamma(where(large, t, 1.0)),
-                             gamma(where(logical_or(large, t < 0.0), 0.0, t) + 1.0));
-  // Products below 2^50, whose error is less than one half, are exact.
-  const Tensor whole = logical_and(equal(t, floor(t)), t <= 17.0);
-  return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
-}
-
-Tensor gammasgn(Operand x) {
-  const Composed f("gammasgn", x);
-  const Tensor& t = x.tensor;
-  const Tensor below = where(equal(mod(floor(t), 2.0), 0.0), 1.0, -1.0);
-  return f(where(t > 0.0, 1.0,
-                 where(equal(t, 0.0), copysign(1.0, t),
-                       where(parts::is_whole(t) | isnan(t), parts::nan, below))));
-}
-
-Tensor ndtri(Operand p) {
-  const Composed f("ndtri", p);
-  return f(-std::numbers::sqrt2 * erfc_inv(2.0 * p.tensor));
-}
-
-Tensor bessel_i0(Operand x) {
-  const Composed f("bessel_i0", x);
-  const auto value = [](parts::Leaves in) { return parts::unscaled(bessel_i0e, in[0]); };
-  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) { return bessel_i1(in[0]); };
-  return f(parts::with_slopes("bessel_i0", value, slope, {x.tensor}, detail::user_line(x.where)));
-}
-Tensor bessel_i1(Operand x) {
-  const Composed f("bessel_i1", x);
-  const auto value = [](parts::Leaves in) { return parts::unscaled(bessel_i1e, in[0]); };
-  const auto slope = [](std::size_t, parts::Leaves in, const Tensor& i1) {
-    return bessel_i0(in[0]) - parts::bessel_i1_quotient(in[0], i1);
-  };
-  return f(parts::with_slopes("bessel_i1", value, slope, {x.tensor}, detail::user_line(x.where)));
-}
-Tensor bessel_k0(Operand x) {
-  const Composed f("bessel_k0", x);
-  return f(exp(-x.tensor) * bessel_k0e(x.tensor));
-}
-Tensor bessel_k1(Operand x) {
-  const Composed f("bessel_k1", x);
-  return f(exp(-x.tensor) * bessel_k1e(x.tensor));
-}
-
-Tensor exp1(Operand x) {
-  const Composed f("exp1", x);
-  const auto value = [](parts::Leaves in) {
-    return where(in[0] < 0.0, parts::nan, -expi(-abs(in[0])));
-  };
-  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) {
-    return -exp(-in[0]) / in[0];
-  };
-  return f(parts::with_slopes("exp1", value, slope, {x.tensor}, detail::user_line(x.where)));
-}
-std::pair<Tensor, Tensor> fresnel(Operand x) {
-  const detail::UserLine line(x.where);
-  detail::need("fresnel", x.tensor, x.where);
-  return {fresnel_sin(x.tensor), fresnel_cos(x.tensor)};
-}
-
-std::pair<Tensor, Tensor> sici(Operand x) {
-  const Composed f("sici", x);
-  const CallSite user = detail::user_line(x.where);
-  return {f(parts::trigonometric_integral(x.tensor, true, user)),
-          f(parts::trigonometric_integral(x.tensor, false, user))};
-}
-
-Tensor xdivy(Operand x, Operand y) {
-  const detail::UserLine line(x.where);
-  ew::meet("xdivy", ew::Takes::floats, x, y);
-  const Tensor none = logical_and(equal(x.tensor, 0.0), equal(y.tensor, 0.0));
-  return where(none, 0.0, x.tensor / where(none, 1.0, y.tensor));
-}
-Tensor entr(Operand x) {
-  const Composed f("entr", x);
-  const auto value = [](parts::Leaves in) {
-    const Tensor &t = in[0], positive = logical_not(t <= 0.0);
-    return where(positive, -t * log(where(positive, t, 1.0)),
-                 where(equal(t, 0.0), 0.0, -parts::infinity));
-  };
-  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) {
-    return where(in[0] < 0.0, 0.0, -log(in[0]) - 1.0);
-  };
-  return f(parts::with_slopes("entr", value, slope, {x.tensor}, detail::user_line(x.where)));
-}
-Tensor rel_entr(Operand x, Operand y) {
-  const Composed f("rel_entr", x, y);
-  const auto value = [](parts::Leaves in) {
-    const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
-    const Tensor otherwise =
-        where(isnan(p) | isnan(q), parts::nan,
-              where(logical_and(equal(p, 0.0), q >= 0.0), 0.0, parts::infinity));
-    const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0);
-    return where(positive, a * parts::log_of_quotient(a, b), otherwise);
-  };
-  const auto slope = [](std::size_t i, parts::Leaves in, const Tensor&) {
-    const Tensor &p = in[0], q = parts::nonzero(p, in[1]), outside = logical_or(p < 0.0, q < 0.0);
-    return where(outside, 0.0, i == 0 ? parts::log_of_quotient(p, q) + 1.0 : -p / q);
-  };
-  return f(parts::with_slopes("rel_entr", value, slope, {x.tensor, y.tensor},
-                              detail::user_line(x.where)));
-}
-Tensor kl_div(Operand x, Operand y) {
-  const Composed f("kl_div", x, y);
-  // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing
-  // cancels.
-  const auto value = [](parts::Leaves in) {
-    const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
-    const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
-                                   where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
-    const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a,
-                 near = abs(t) < 0.5;
-    const Tensor excess =
-        detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
-    return where(positive, where(near, a * excess, a * parts::log_of_quotient(a, b) - a + b),
-                 otherwise);
-  };
-  const auto slope = [](std::size_t i, parts::Leaves in, const Tensor&) {
-    const Tensor &p = in[0], q = parts::nonzero(p, in[1]), outside = logical_or(p < 0.0, q < 0.0);
-    return where(outside, 0.0, i == 0 ? parts::log_of_quotient(p, q) : (q - p) / q);
-  };
-  return f(
-      parts::with_slopes("kl_div", value, slope, {x.tensor, y.tensor}, detail::user_line(x.where)));
 }
 
 Tensor sinc(Operand x) {
@@ -358,4 +188,194 @@ Tensor sinc(Operand x) {
   return f(where(near, series, quotient));
 }
 
+namespace special {
+
+Tensor gamma(Operand x) { return ew::real(detail::Op::gamma, "special::gamma", x); }
+Tensor erfcx(Operand x) { return ew::real(detail::Op::erfcx, "special::erfcx", x); }
+Tensor erfcinv(Operand x) { return ew::real(detail::Op::erfc_inv, "special::erfcinv", x); }
+Tensor ndtr(Operand x) { return ew::real(detail::Op::ndtr, "special::ndtr", x); }
+Tensor log_ndtr(Operand x) { return ew::real(detail::Op::log_ndtr, "special::log_ndtr", x); }
+Tensor dawsn(Operand x) { return ew::real(detail::Op::dawsn, "special::dawsn", x); }
+Tensor expi(Operand x) { return ew::real(detail::Op::expi, "special::expi", x); }
+Tensor spence(Operand x) { return ew::real(detail::Op::spence, "special::spence", x); }
+Tensor k0e(Operand x) { return ew::real(detail::Op::bessel_k0e, "special::k0e", x); }
+Tensor k1e(Operand x) { return ew::real(detail::Op::bessel_k1e, "special::k1e", x); }
+Tensor j0(Operand x) { return ew::real(detail::Op::bessel_j0, "special::j0", x); }
+Tensor j1(Operand x) { return ew::real(detail::Op::bessel_j1, "special::j1", x); }
+Tensor y0(Operand x) { return ew::real(detail::Op::bessel_y0, "special::y0", x); }
+Tensor y1(Operand x) { return ew::real(detail::Op::bessel_y1, "special::y1", x); }
+Tensor zeta(Operand s) {
+  const CallSite user = detail::user_line(s.where);
+  const Composed f("special::zeta", s);
+  const Tensor& x = s.tensor;
+  const Tensor right = logical_not(less(x, 1.0)), left = less(x, -1.0),
+               between = logical_not(logical_or(left, right));
+  return f(where(right, zeta(where(right, x, 2.0), 1.0),
+                 where(left, parts::zeta_reflected(where(left, x, -3.0), user),
+                       parts::zeta_left_of_pole(where(between, x, 0.0)))));
+}
+
+Tensor multigammaln(Operand a, Param<int> d) {
+  const Composed f("special::multigammaln", a);
+  if (d < 1)
+    detail::refuse(ErrorKind::value, "special::multigammaln", "the dimension must be at least 1",
+                   a.tensor, a.where);
+  Tensor sum = lgamma(a.tensor) + 0.25 * d * (d - 1) * std::log(std::numbers::pi);
+  for (int j = 2; j <= d; ++j) sum = sum + lgamma(a.tensor + 0.5 * (1 - j));
+  return f(sum);
+}
+
+Tensor factorial(Operand n) {
+  const Composed f("special::factorial", n);
+  const Tensor& t = n.tensor;
+  // n Γ(n) for larger ones: what n + 1 is rounded by, Γ would magnify.
+  const Tensor large = t > 1.0,
+               value = where(large, t * gamma(where(large, t, 1.0)),
+                             gamma(where(logical_or(large, t < 0.0), 0.0, t) + 1.0));
+  // Products below 2^50, whose error is less than one half, are exact.
+  const Tensor whole = logical_and(equal(t, floor(t)), t <= 17.0);
+  return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
+}
+
+Tensor gammasgn(Operand x) {
+  const Composed f("special::gammasgn", x);
+  const Tensor& t = x.tensor;
+  const Tensor below = where(equal(mod(floor(t), 2.0), 0.0), 1.0, -1.0);
+  return f(where(t > 0.0, 1.0,
+                 where(equal(t, 0.0), copysign(1.0, t),
+                       where(parts::is_whole(t) | isnan(t), parts::nan, below))));
+}
+
+Tensor ndtri(Operand p) {
+  const Composed f("special::ndtri", p);
+  return f(-std::numbers::sqrt2 * erfcinv(2.0 * p.tensor));
+}
+
+Tensor i0(Operand x) {
+  const Composed f("special::i0", x);
+  const auto value = [](parts::Leaves in) { return parts::unscaled(bessel_i0e, in[0]); };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) { return i1(in[0]); };
+  return f(parts::with_slopes("special::i0", value, slope, {x.tensor}, detail::user_line(x.where)));
+}
+Tensor i1(Operand x) {
+  const Composed f("special::i1", x);
+  const auto value = [](parts::Leaves in) { return parts::unscaled(bessel_i1e, in[0]); };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor& i1) {
+    return i0(in[0]) - parts::bessel_i1_quotient(in[0], i1);
+  };
+  return f(parts::with_slopes("special::i1", value, slope, {x.tensor}, detail::user_line(x.where)));
+}
+Tensor k0(Operand x) {
+  const Composed f("special::k0", x);
+  return f(exp(-x.tensor) * k0e(x.tensor));
+}
+Tensor k1(Operand x) {
+  const Composed f("special::k1", x);
+  return f(exp(-x.tensor) * k1e(x.tensor));
+}
+
+Tensor exp1(Operand x) {
+  const Composed f("special::exp1", x);
+  const auto value = [](parts::Leaves in) {
+    return where(in[0] < 0.0, parts::nan, -expi(-abs(in[0])));
+  };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) {
+    return -exp(-in[0]) / in[0];
+  };
+  return f(
+      parts::with_slopes("special::exp1", value, slope, {x.tensor}, detail::user_line(x.where)));
+}
+std::pair<Tensor, Tensor> fresnel(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("special::fresnel", x.tensor, x.where);
+  return {ew::real(detail::Op::fresnel_sin, "special::fresnel", x),
+          ew::real(detail::Op::fresnel_cos, "special::fresnel", x)};
+}
+
+std::pair<Tensor, Tensor> sici(Operand x) {
+  const Composed f("special::sici", x);
+  const CallSite user = detail::user_line(x.where);
+  return {f(parts::trigonometric_integral(x.tensor, true, user)),
+          f(parts::trigonometric_integral(x.tensor, false, user))};
+}
+
+Tensor entr(Operand x) {
+  const Composed f("special::entr", x);
+  const auto value = [](parts::Leaves in) {
+    const Tensor &t = in[0], positive = logical_not(t <= 0.0);
+    return where(positive, -t * log(where(positive, t, 1.0)),
+                 where(equal(t, 0.0), 0.0, -parts::infinity));
+  };
+  const auto slope = [](std::size_t, parts::Leaves in, const Tensor&) {
+    return where(in[0] < 0.0, 0.0, -log(in[0]) - 1.0);
+  };
+  return f(
+      parts::with_slopes("special::entr", value, slope, {x.tensor}, detail::user_line(x.where)));
+}
+Tensor rel_entr(Operand x, Operand y) {
+  const Composed f("special::rel_entr", x, y);
+  const auto value = [](parts::Leaves in) {
+    const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
+    const Tensor otherwise =
+        where(isnan(p) | isnan(q), parts::nan,
+              where(logical_and(equal(p, 0.0), q >= 0.0), 0.0, parts::infinity));
+    const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0);
+    return where(positive, a * parts::log_of_quotient(a, b), otherwise);
+  };
+  const auto slope = [](std::size_t i, parts::Leaves in, const Tensor&) {
+    const Tensor &p = in[0], q = parts::nonzero(p, in[1]), outside = logical_or(p < 0.0, q < 0.0);
+    return where(outside, 0.0, i == 0 ? parts::log_of_quotient(p, q) + 1.0 : -p / q);
+  };
+  return f(parts::with_slopes("special::rel_entr", value, slope, {x.tensor, y.tensor},
+                              detail::user_line(x.where)));
+}
+Tensor kl_div(Operand x, Operand y) {
+  const Composed f("special::kl_div", x, y);
+  // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing
+  // cancels.
+  const auto value = [](parts::Leaves in) {
+    const Tensor &p = in[0], &q = in[1], positive = logical_and(p > 0.0, q > 0.0);
+    const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan,
+                                   where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
+    const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a,
+                 near = abs(t) < 0.5;
+    const Tensor excess =
+        detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
+    return where(positive, where(near, a * excess, a * parts::log_of_quotient(a, b) - a + b),
+                 otherwise);
+  };
+  const auto slope = [](std::size_t i, parts::Leaves in, const Tensor&) {
+    const Tensor &p = in[0], q = parts::nonzero(p, in[1]), outside = logical_or(p < 0.0, q < 0.0);
+    return where(outside, 0.0, i == 0 ? parts::log_of_quotient(p, q) : (q - p) / q);
+  };
+  return f(parts::with_slopes("special::kl_div", value, slope, {x.tensor, y.tensor},
+                              detail::user_line(x.where)));
+}
+
+Tensor logit(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("special::logit", x.tensor, x.where);
+  const Tensor t = detail::to_float(std::move(x.tensor), x.where);
+  if (is_complex(t.dtype())) return log(t) - log1p(-t);
+  // Around ½ from 2 t − 1, which is exact there.
+  const Tensor near = (t >= 0.25) & (t <= 0.75),
+               part = log1p(where(near, (2.0 * t - 1.0) / (1.0 - where(near, t, 0.5)), -t));
+  return where(near, part, log(where(near, 1.0, t)) - part);
+}
+Tensor xlogy(Operand x, Operand y) {
+  const detail::UserLine line(x.where);
+  ew::meet("special::xlogy", ew::Takes::floats, x, y);
+  // 0 · log(y) is 0 whatever number y is; where the logarithm is finite or NaN nothing needs
+  // guarding, and d/dx stays log(y).
+  const Tensor guarded = (y.tensor <= 0) | isinf(y.tensor);
+  return x.tensor * log(where((x.tensor == 0) & guarded, 1.0, y.tensor));
+}
+Tensor xlog1py(Operand x, Operand y) {
+  const detail::UserLine line(x.where);
+  ew::meet("special::xlog1py", ew::Takes::floats, x, y);
+  const Tensor guarded = (y.tensor <= -1) | isinf(y.tensor);
+  return x.tensor * log1p(where((x.tensor == 0) & guarded, 0.0, y.tensor));
+}
+
+}  // namespace special
 }  // namespace vt

@@ -45,9 +45,9 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 Tensor broadcast_along(const Tensor& t, const Shape& shape, const Axes& axes, CallSite where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
-  if (t.node()->op == Op::full) {
+  if (node_of(t)->op == Op::full) {
     need_size("broadcast_in_dim", a.dtype, shape, {&t, 1}, where);
-    return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
+    return full_tensor(node_of(t)->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
   }
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, where);
 }
@@ -64,8 +64,8 @@ Tensor broadcast(const Tensor& t, const Shape& shape, CallSite where) {
 Tensor reshaped(const Tensor& t, const Shape& shape, CallSite where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
-  if (t.node()->op == Op::full && shape.elements() == a.elements())
-    return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
+  if (node_of(t)->op == Op::full && shape.elements() == a.elements())
+    return full_tensor(node_of(t)->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
   return emit(Op::reshape, make_params(ShapeParams{shape}), {t}, where);
 }
 
@@ -165,7 +165,7 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
     need_size(name_of(op), dtype, *shape, operands, where);
   Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
   n->avals.emplace(dtype, *shape, weak);
-  return Tensor::adopt(n);
+  return adopted(n);
 }
 
 Tensor reduced(Op op, const Tensor& t, const Axes& axes, CallSite where) {

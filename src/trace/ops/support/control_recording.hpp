@@ -3,7 +3,7 @@
 #pragma once
 
 #include <vt/control.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include <string>
 

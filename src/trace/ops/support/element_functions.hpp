@@ -6,7 +6,7 @@
 
 #include <vt/control.hpp>
 #include <vt/detail/entry_points.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "operands.hpp"
 
@@ -18,7 +18,7 @@ using Leaves = std::span<const Tensor>;
 // --- derivatives ---------------------------------------------------------------------------------
 
 inline bool is_zero(const Tensor& t) {
-  const Node* n = t.node();
+  const Node* n = node_of(t);
   return n->op == Op::full && n->params->as<FullParams>().value.to_double() == 0;
 }
 

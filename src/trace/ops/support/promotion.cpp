@@ -50,7 +50,7 @@ Common common_dtype(std::span<const Tensor> operands) {
 }
 
 Tensor cast(Tensor t, DType dtype, bool weak, CallSite where) {
-  Node* n = t.node();
+  Node* n = node_of(t);
   const Aval& aval = aval_of(t);
   if (aval.dtype == dtype && aval.weak == weak) return t;
   if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))

@@ -52,8 +52,8 @@ Tensor widened(Tensor t, CallSite where);
 DType sum_dtype(DType d);
 /// What every element is, if that is known while recording.
 inline std::optional<double> known_number(const Tensor& t) {
-  if (t.node()->op != Op::full) return std::nullopt;
-  return t.node()->params->as<FullParams>().value.to_double();
+  if (node_of(t)->op != Op::full) return std::nullopt;
+  return node_of(t)->params->as<FullParams>().value.to_double();
 }
 /// The distance of neighbouring numbers of a float dtype just above |x|, which is finite.
 double step_at(DType, double x);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../build.hpp"
 #include "../linearize.hpp"

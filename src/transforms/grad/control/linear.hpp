@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/dependence.hpp"
 #include "../linear_call.hpp"

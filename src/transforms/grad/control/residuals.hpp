@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/graph.hpp"
 #include "../../../trace/record/node.hpp"
@@ -28,7 +28,7 @@ struct Derived {
 Derived derive(const GraphBody& body, std::span<const Var> candidates);
 
 inline bool same_value(const Tensor& a, const Tensor& b) {
-  return a.node() == b.node() && a.output() == b.output();
+  return node_of(a) == node_of(b) && output_of(a) == output_of(b);
 }
 
 }  // namespace vt::detail::control_linear

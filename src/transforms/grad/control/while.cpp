@@ -10,7 +10,7 @@
 #include <limits>
 
 #include <vt/control.hpp>
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/thread_state.hpp"

@@ -1,5 +1,5 @@
 // The jvp and transpose rules of cond, while and scan.
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/without_effects.hpp"

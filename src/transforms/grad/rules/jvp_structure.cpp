@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/without_effects.hpp"

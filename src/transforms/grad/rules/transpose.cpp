@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../build.hpp"
 #include "../call_rules.hpp"

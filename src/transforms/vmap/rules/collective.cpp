@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../lanes.hpp"

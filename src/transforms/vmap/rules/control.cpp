@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/dependence.hpp"

@@ -57,7 +57,7 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
                        level_for(c.equation.op, {}, view, c.where()), c.where());
   n->avals.emplace(lane.dtype, shape);
   BatchedList results;
-  results.push_back({Tensor::adopt(n), axis});
+  results.push_back({adopted(n), axis});
   return results;
 }
 

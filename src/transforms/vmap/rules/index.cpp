@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../lanes.hpp"
 

@@ -1,7 +1,7 @@
 // Batch rules of reductions and of scans along an axis: the reduced axes shift past the lanes.
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
+#include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/record/named_axes.hpp"

@@ -2,6 +2,7 @@
 // a layout says otherwise.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,14 @@ struct ConvOptions {
 /// Source: JAX `lax.conv_transpose`.
 [[nodiscard]] Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options = {},
                                     bool transpose_kernel = false);
+
+/// Which part of a convolution convolve gives: all of the sums (n + m − 1), as many as the longer
+/// operand has, from the middle, or those that leave nothing out.
+enum class ConvolveMode : std::uint8_t { full, same, valid };
+/// Σ a[j] · v[k − j] of vectors, the filter flipped, as in signal processing.
+/// Source: NumPy `convolve`.
+/// Throws: Error (shape) if one is no vector or has no elements.
+[[nodiscard]] Tensor convolve(Operand a, Operand v, ConvolveMode mode = ConvolveMode::full);
 
 // --- windows -------------------------------------------------------------------------------------
 

@@ -192,6 +192,18 @@ template <std::size_t... I, class F>
   }
 }
 
+/// → tuple(f's value, its gradient, its Hessian), of a scalar function: what Newton's method asks
+/// for. What they share is computed once under jit. Otherwise as grad and hessian.
+template <std::size_t... I, class F>
+[[nodiscard]] auto value_grad_hessian(F f, JacobianOptions options = {},
+                                      CallSite where = CallSite::here()) {
+  return [first = value_and_grad<I...>(f, GradOptions{.holomorphic = options.holomorphic}, where),
+          second = hessian<I...>(f, options, where)](const auto&... arguments) {
+    auto [value, gradient] = first(arguments...);
+    return std::tuple(std::move(value), std::move(gradient), second(arguments...));
+  };
+}
+
 /// → pair(f's value at `primals`, its derivative along `tangents`): forward mode. Both are trees of
 /// the same structure, several arguments a std::tuple.
 /// Throws: Error (tree) if the structures differ.

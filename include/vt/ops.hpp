@@ -3,7 +3,9 @@
 // line) when its operands do not fit.
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -16,6 +18,16 @@
 
 namespace vt {
 
+namespace detail {
+/// The slices of x along the axis; as many as `parts` has.
+void unpack_to(std::span<Tensor> parts, Operand x, int axis);
+// The overloads that take a Tensor where others take a number.
+Tensor trapezoid_at(Operand y, const Tensor& x, int axis);
+Tensor rolled_by(Operand x, const Tensor& shift, std::optional<int> axis);
+Tensor repeated_by(Operand x, const Tensor& counts, std::optional<int> axis,
+                   std::optional<std::int64_t> size);
+}  // namespace detail
+
 /// Tensors side by side as a parameter: a std::vector, std::array, C array or std::span of them, or
 /// braces, where numbers are Tensors too. A view: it does not keep them.
 class TensorSpan : public std::span<const Tensor> {
@@ -24,25 +36,6 @@ class TensorSpan : public std::span<const Tensor> {
       : TensorSpan(std::span(std::data(list), list.size())) {}
   template <std::convertible_to<std::span<const Tensor>> R>
   TensorSpan(const R& range) : std::span<const Tensor>(range) {}
-};
-
-/// The axes of a reduction: none given means all of them.
-class ReduceAxes {
- public:
-  ReduceAxes() = default;
-  ReduceAxes(std::nullopt_t) {}
-  template <detail::ParamFor<int> T>
-  ReduceAxes(T axis) : axes_(axis), all_(false) {}
-  ReduceAxes(std::initializer_list<Param<int>> axes) : axes_(axes), all_(false) {}
-  ReduceAxes(const Axes& axes) : axes_(axes), all_(false) {}
-  ReduceAxes(const std::vector<int>& axes) : axes_(axes), all_(false) {}
-  bool all() const { return all_; }
-  const Axes& axes() const& { return axes_; }
-  Axes axes() && { return std::move(axes_); }
-
- private:
-  Axes axes_;
-  bool all_ = true;
 };
 
 // --- element-wise, one operand -------------------------------------------------------------------
@@ -314,6 +307,30 @@ Tensor select(const C&, Operand, Operand) {
                             bool keepdims = false);
 [[nodiscard]] Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt,
                             bool keepdims = false);
+/// Options of sum, prod, max and min.
+struct ReduceOptions {
+  /// a scalar that counts as one more element, so that max and min may have no others
+  std::optional<Operand> initial = std::nullopt;
+  bool keepdims = false;
+};
+/// Throws: Error (shape) if `initial` is no scalar.
+[[nodiscard]] Tensor sum(Operand x, const ReduceAxes& axes, const ReduceOptions& options);
+[[nodiscard]] Tensor prod(Operand x, const ReduceAxes& axes, const ReduceOptions& options);
+#pragma push_macro("max")
+#pragma push_macro("min")
+#undef max
+#undef min
+[[nodiscard]] Tensor max(Operand x, const ReduceAxes& axes, const ReduceOptions& options);
+[[nodiscard]] Tensor min(Operand x, const ReduceAxes& axes, const ReduceOptions& options);
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+/// Options of argmax and argmin.
+struct ArgOptions {
+  bool last = false;  ///< of elements that tie the last one's index
+  bool keepdims = false;
+};
+[[nodiscard]] Tensor argmax(Operand x, std::optional<Param<int>> axis, const ArgOptions& options);
+[[nodiscard]] Tensor argmin(Operand x, std::optional<Param<int>> axis, const ArgOptions& options);
 /// The mean; integers and bools become f32. Of no elements NaN.
 [[nodiscard]] Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// The variance, Σ|x − mean|² / (n − ddof): real, of complex numbers too; integers become f32. Two
@@ -332,6 +349,22 @@ Tensor select(const C&, Operand, Operand) {
 [[nodiscard]] Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Σ x·weights / Σ weights. The weights broadcast to x; integers become f32.
 [[nodiscard]] Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
+
+/// The same of the elements that are not NaN. Of none nansum is 0, nanprod 1, nanmax, nanmin,
+/// nanmean and the variance NaN, the index −1.
+[[nodiscard]] Tensor nansum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor nanprod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor nanmax(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor nanmin(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor nanargmax(Operand x, std::optional<Param<int>> axis = std::nullopt,
+                               bool keepdims = false);
+[[nodiscard]] Tensor nanargmin(Operand x, std::optional<Param<int>> axis = std::nullopt,
+                               bool keepdims = false);
+[[nodiscard]] Tensor nanmean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+[[nodiscard]] Tensor nanvar(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0,
+                            bool keepdims = false);
+[[nodiscard]] Tensor nanstd(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0,
+                            bool keepdims = false);
 
 namespace detail {
 using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);
@@ -354,17 +387,37 @@ template <class F>
 
 // --- scans along an axis -------------------------------------------------------------------------
 
-/// Running sums: element i of the result is x[0] + … + x[i] along the axis, or with `reverse`
-/// x[i] + … of what follows. Integers and bools widen as in vt::sum. f32 and narrower floats are
-/// added in f64 and rounded for each element. In f64 what rounding takes is kept and added at the
-/// end, so that an element is off by about one rounding (and n² · u² · Σ|x|).
-[[nodiscard]] Tensor cumsum(Operand x, Param<int> axis = 0, bool reverse = false);
+/// Options of the functions of prefixes.
+struct CumulativeOptions {
+  bool reverse = false;  ///< from the end: element i combines x[i] with all that follows
+  /// without x[i] itself: the first element (the last one) is the neutral one
+  bool exclusive = false;
+};
+/// Running sums: element i of the result is x[0] + … + x[i] along the axis. Integers and bools
+/// widen as in vt::sum. f32 and narrower floats are added in f64 and rounded for each element. In
+/// f64 what rounding takes is kept and added at the end, so that an element is off by about one
+/// rounding (and n² · u² · Σ|x|).
+[[nodiscard]] Tensor cumsum(Operand x, Param<int> axis = 0, const CumulativeOptions& options = {});
 /// Running products, greatest and least elements, and logarithms of sums of exponentials, in the
 /// same way.
-[[nodiscard]] Tensor cumprod(Operand x, Param<int> axis = 0, bool reverse = false);
-[[nodiscard]] Tensor cummax(Operand x, Param<int> axis = 0, bool reverse = false);
-[[nodiscard]] Tensor cummin(Operand x, Param<int> axis = 0, bool reverse = false);
-[[nodiscard]] Tensor cumlogsumexp(Operand x, Param<int> axis = 0, bool reverse = false);
+[[nodiscard]] Tensor cumprod(Operand x, Param<int> axis = 0, const CumulativeOptions& options = {});
+[[nodiscard]] Tensor cummax(Operand x, Param<int> axis = 0, const CumulativeOptions& options = {});
+[[nodiscard]] Tensor cummin(Operand x, Param<int> axis = 0, const CumulativeOptions& options = {});
+[[nodiscard]] Tensor cumlogsumexp(Operand x, Param<int> axis = 0,
+                                  const CumulativeOptions& options = {});
+/// cumsum and cumprod of what is not NaN.
+[[nodiscard]] Tensor nancumsum(Operand x, Param<int> axis = 0,
+                               const CumulativeOptions& options = {});
+[[nodiscard]] Tensor nancumprod(Operand x, Param<int> axis = 0,
+                                const CumulativeOptions& options = {});
+/// The integral of y along an axis by the trapezoidal rule: of points that lie `dx` apart, or at
+/// `x`, a vector along the axis or a Tensor that broadcasts to y.
+/// Source: NumPy `trapezoid`.
+[[nodiscard]] Tensor trapezoid(Operand y, Param<double> dx = 1.0, Param<int> axis = -1);
+template <std::same_as<Tensor> X>
+[[nodiscard]] Tensor trapezoid(Operand y, const X& x, Param<int> axis = -1) {
+  return detail::trapezoid_at(std::move(y), x, axis);
+}
 /// x[i + 1] − x[i] along an axis, `n` times; of bools whether they differ.
 /// Throws: Error (value) if n is negative.
 [[nodiscard]] Tensor diff(Operand x, Param<int> n = 1, Param<int> axis = -1);
@@ -399,13 +452,18 @@ struct SortOptions {
 /// Source: NumPy `lexsort`.
 [[nodiscard]] Tensor lexsort(TensorSpan keys, Param<int> axis = -1,
                              CallSite where = CallSite::here());
+/// Options of top_k.
+struct TopKOptions {
+  bool smallest = false;  ///< the k least elements, the least first; NaN comes last
+};
 /// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals
 /// the first ones.
 /// Shapes: [… n …] → [… k …] twice.
 /// Throws: Error if k is negative or greater than n.
 /// Source: JAX `lax.top_k`.
 [[nodiscard]] std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k,
-                                              Param<int> axis = -1);
+                                              Param<int> axis = -1,
+                                              const TopKOptions& options = {});
 /// x with the element that belongs to place `kth` there, none that is greater before it and none
 /// that is less behind.
 /// Source: NumPy `partition`. (Both parts are in order as well.)
@@ -498,6 +556,14 @@ struct UniqueResult {
                            CallSite where = CallSite::here());
 /// The slices along an axis, which is dropped.
 [[nodiscard]] std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
+/// The same, of which there are n: `auto [a, b, c] = vt::unpack<3>(x)`.
+/// Throws: Error (shape) if the axis has another extent.
+template <std::size_t n>
+[[nodiscard]] std::array<Tensor, n> unpack(Operand x, Param<int> axis = 0) {
+  std::array<Tensor, n> parts;
+  detail::unpack_to(parts, std::move(x), axis);
+  return parts;
+}
 /// `sections` equal parts along an axis.
 /// Throws: Error (shape) if it does not divide.
 [[nodiscard]] std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
@@ -535,6 +601,12 @@ enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 /// Element i goes to i + shift, around the end; without an axis as if flattened.
 [[nodiscard]] Tensor roll(Operand x, Param<std::int64_t> shift,
                           std::optional<Param<int>> axis = std::nullopt);
+/// By a shift that is an integer scalar Tensor, which may be known only when the program runs.
+template <std::same_as<Tensor> Shift>
+[[nodiscard]] Tensor roll(Operand x, const Shift& shift,
+                          std::optional<Param<int>> axis = std::nullopt) {
+  return detail::rolled_by(std::move(x), shift, axis);
+}
 /// Several axes, each by its own shift. Throws: Error if there are not as many shifts as axes.
 [[nodiscard]] Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes);
 [[nodiscard]] inline Tensor roll(Operand x, std::initializer_list<Param<std::int64_t>> shifts,
@@ -554,6 +626,17 @@ enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 /// Throws: Error (value) if `count` is negative.
 [[nodiscard]] Tensor repeat(Operand x, Param<std::int64_t> count,
                             std::optional<Param<int>> axis = std::nullopt);
+/// Element i counts[i] times; `counts` is an integer Tensor, a vector along the axis or a scalar.
+/// Negative counts are 0. The result has `size` elements along the axis: where counts add up to
+/// less the last element fills it, where they add up to more it ends there. Without `size` it is
+/// their sum, which is known only outside jit and vmap. Source: NumPy `repeat`, JAX `repeat` with
+/// total_repeat_length.
+template <std::same_as<Tensor> Counts>
+[[nodiscard]] Tensor repeat(Operand x, const Counts& counts,
+                            std::optional<Param<int>> axis = std::nullopt,
+                            std::optional<Param<std::int64_t>> size = std::nullopt) {
+  return detail::repeated_by(std::move(x), counts, axis, size);
+}
 /// Vectors broadcast against each other: grid k has the elements of vector k along axis k; the
 /// first two axes change places unless `matrix_indexing`.
 /// Source: NumPy `meshgrid` ("xy", "ij").
@@ -623,6 +706,12 @@ enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 /// Shapes: x [n₁ … nₖ, s…], indices [i…, k] → [i…, s…].
 /// Source: TensorFlow `gather_nd`.
 [[nodiscard]] Tensor gather_nd(Operand x, Operand indices);
+/// The indices along each axis of `shape` that belong to flat `indices`, and back. Negative ones
+/// count from the end, others beyond it clamp. Shapes: indices [i…] → as many [i…] as `shape` has
+/// axes. Source: NumPy `unravel_index`, `ravel_multi_index`.
+[[nodiscard]] std::vector<Tensor> unravel_index(Operand indices, const Shape& shape);
+[[nodiscard]] Tensor ravel_multi_index(TensorSpan indices, const Shape& shape,
+                                       CallSite where = CallSite::here());
 /// Zeros of `shape` with `updates` added at such index vectors; those out of range are dropped.
 /// Shapes: indices [i…, k], updates [i…, s…] → `shape`, [n₁ … nₖ, s…].
 /// Source: TensorFlow `scatter_nd`.
@@ -740,6 +829,16 @@ template <class... Rest>
 /// Σ coefficients[i] · x^(n − 1 − i), the highest power first.
 /// Source: NumPy `polyval`.
 [[nodiscard]] Tensor polyval(Operand coefficients, Operand x);
+/// Column i is x to the power count − 1 − i (i if `increasing`); square unless `count` is given.
+/// Shapes: [n] → [n, count].
+/// Source: NumPy `vander`.
+[[nodiscard]] Tensor vander(Operand x, std::optional<Param<std::int64_t>> count = std::nullopt,
+                            bool increasing = false);
+/// The coefficients of the polynomial of that degree that fits the points (x, y) with the least sum
+/// of squares, the highest power first. Integers become f32.
+/// Shapes: x [n], y [n] or [n, k] → [degree + 1] or [degree + 1, k].
+/// Source: NumPy `polyfit`, by vt::lstsq on columns of length 1.
+[[nodiscard]] Tensor polyfit(Operand x, Operand y, Param<int> degree);
 /// See vt::linalg::matrix_power.
 [[nodiscard]] Tensor matrix_power(Operand x, Param<int> n);
 /// The covariance of the rows (or columns) of x, each a variable; integers become f32.

@@ -1,13 +1,17 @@
-// Shape (the extents of a Tensor) and Axes (a list of axis numbers).
+// Shape (the extents of a Tensor), Axes (a list of axis numbers) and ReduceAxes (some of them or
+// all).
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <vt/detail/loops.hpp>
 #include <vt/detail/small_vec.hpp>
@@ -81,6 +85,25 @@ class Axes : public SmallVec<int, 6> {
   friend bool operator==(const Axes& a, const Axes& b) {
     return static_cast<const Base&>(a) == static_cast<const Base&>(b);
   }
+};
+
+/// The axes of a reduction: none given means all of them.
+class ReduceAxes {
+ public:
+  ReduceAxes() = default;
+  ReduceAxes(std::nullopt_t) {}
+  template <detail::ParamFor<int> T>
+  ReduceAxes(T axis) : axes_(axis), all_(false) {}
+  ReduceAxes(std::initializer_list<Param<int>> axes) : axes_(axes), all_(false) {}
+  ReduceAxes(const Axes& axes) : axes_(axes), all_(false) {}
+  ReduceAxes(const std::vector<int>& axes) : axes_(axes), all_(false) {}
+  bool all() const { return all_; }
+  const Axes& axes() const& { return axes_; }
+  Axes axes() && { return std::move(axes_); }
+
+ private:
+  Axes axes_;
+  bool all_ = true;
 };
 
 }  // namespace vt

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <iterator>
@@ -25,8 +26,10 @@
 namespace vt {
 
 class Tensor;
+class TensorIterator;
 class Graph;
 struct Index;
+struct Operand;
 
 /// C++ numbers, which are weak scalars: bool, integers, float, double and std::complex of these
 /// two. long double is none, as no Tensor holds it, nor are wchar_t and char8_t … char32_t.
@@ -218,6 +221,55 @@ class Tensor {
   /// Where the value is, or will be once it is computed.
   Device device() const;
 
+  // The functions of the same names, for those who chain them: x.abs().sum(0).
+  [[nodiscard]] Tensor sum(const ReduceAxes& axes = {}, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor prod(const ReduceAxes& axes = {}, bool keepdims = false,
+                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor mean(const ReduceAxes& axes = {}, bool keepdims = false,
+                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor var(const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor std(const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+#pragma push_macro("max")
+#pragma push_macro("min")
+#undef max
+#undef min
+  [[nodiscard]] Tensor max(const ReduceAxes& axes = {}, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor min(const ReduceAxes& axes = {}, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+  [[nodiscard]] Tensor argmax(std::optional<Param<int>> axis = std::nullopt, bool keepdims = false,
+                              CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor argmin(std::optional<Param<int>> axis = std::nullopt, bool keepdims = false,
+                              CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor all(const ReduceAxes& axes = {}, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor any(const ReduceAxes& axes = {}, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor abs(CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor real(CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor imag(CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor conj(CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor clip(std::optional<Operand> low, std::optional<Operand> high,
+                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor dot(Operand other) const;
+  [[nodiscard]] Tensor ravel(CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor squeeze(const ReduceAxes& axes = {},
+                               CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor transpose(const Axes& permutation = {},
+                                 CallSite where = CallSite::here()) const;
+  /// The axes reversed, as NumPy's `x.T`.
+  [[nodiscard]] Tensor T(CallSite where = CallSite::here()) const;
+
+  /// The slices along axis 0, one after the other: `for (vt::Tensor row : x)`. Throws: Error(shape)
+  /// of a scalar.
+  TensorIterator begin(CallSite where = CallSite::here()) const;
+  TensorIterator end(CallSite where = CallSite::here()) const;
+
   /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end, out of range is
   /// an error. `a[idx]`: integer Tensor of any shape; out-of-range indices clamp, negative ones
   /// count from the end. `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a
@@ -246,6 +298,38 @@ struct Operand {
   template <Number T>
   Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : tensor(value), where{file, line} {}
+};
+
+/// Goes over the slices of a Tensor along axis 0; each is made as it is looked at.
+class TensorIterator {
+ public:
+  using value_type = Tensor;
+  using reference = Tensor;
+  using pointer = void;
+  using difference_type = std::ptrdiff_t;
+  using iterator_category = std::input_iterator_tag;
+
+  TensorIterator() = default;
+  TensorIterator(Tensor of, std::int64_t at, CallSite where)
+      : of_(std::move(of)), at_(at), where_(where) {}
+  Tensor operator*() const;
+  TensorIterator& operator++() {
+    ++at_;
+    return *this;
+  }
+  TensorIterator operator++(int) {
+    TensorIterator before = *this;
+    ++at_;
+    return before;
+  }
+  friend bool operator==(const TensorIterator& a, const TensorIterator& b) {
+    return a.at_ == b.at_;
+  }
+
+ private:
+  Tensor of_;
+  std::int64_t at_ = 0;
+  CallSite where_ = {};
 };
 
 /// What stands between the brackets of `a[…]`, with the line that wrote it: an integer, an integer
@@ -552,6 +636,20 @@ template <std::same_as<DType> D>
 [[nodiscard]] Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
                               D dtype, CallSite where = CallSite::here()) {
   return linspace(start, stop, count, true, dtype, where);
+}
+namespace detail {
+Tensor spaced_between(const Operand& start, const Operand& stop, std::int64_t count, bool endpoint);
+}
+/// The same between the elements of Tensors, which broadcast against each other; dtypes meet,
+/// integers become f32.
+/// Shapes: start, stop [s…] → [count, s…].
+template <class A, class B>
+  requires((std::same_as<A, Tensor> || std::same_as<B, Tensor>) &&
+           std::convertible_to<const A&, Operand> && std::convertible_to<const B&, Operand>)
+[[nodiscard]] Tensor linspace(const A& start, const B& stop, Param<std::int64_t> count,
+                              bool endpoint = true, CallSite where = CallSite::here()) {
+  return detail::spaced_between(Operand(start, where.file, where.line),
+                                Operand(stop, where.file, where.line), count, endpoint);
 }
 /// Each element is its index along `axis`.
 /// Source: JAX `lax.broadcasted_iota`.

@@ -180,7 +180,8 @@ TEST(CudaAccess, LongScans) {
       vt::floor(vt_test::random_tensor(vt::f64, {40000}, -9, 9, 14)).astype(vt::i32).eval();
   const std::string along = expect_same_and_report(
       [](std::span<const Tensor> a) {
-        return Tensors{vt::cumsum(a[0], 1), vt::cummax(a[0], 1), vt::cumsum(a[0] * 2, 1, true) + 1};
+        return Tensors{vt::cumsum(a[0], 1), vt::cummax(a[0], 1),
+                       vt::cumsum(a[0] * 2, 1, {.reverse = true}) + 1};
       },
       {rows}, rounding, "along rows");
   EXPECT_TRUE(says(along, "rows are cut in blocks of 4096")) << along;

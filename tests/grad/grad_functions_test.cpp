@@ -39,6 +39,33 @@ std::vector<Row> rows() {
        [](Tensor x) { return vt::norm(x, std::numeric_limits<double>::infinity(), 0); },
        {3, 4}},
       {"ptp", [](Tensor x) { return vt::ptp(x, 1); }, {3, 4}},
+      {"max from a start", [](Tensor x) { return vt::max(x, 1, {.initial = x[0][0]}); }, {3, 4}},
+      {"products of those before",
+       [](Tensor x) { return vt::cumprod(x, 1, {.exclusive = true}); },
+       {3, 4}},
+      {"smallest", [](Tensor x) { return vt::top_k(x, 2, 0, {.smallest = true}).first; }, {3, 4}},
+      {"nanmean and nanvar",
+       [](Tensor x) {
+         const Tensor holes = vt::where(x > 1.0, std::nan(""), x);
+         return vt::nanmean(holes) + vt::nanvar(holes) + vt::nanstd(holes) + vt::nanmax(holes);
+       },
+       {3, 4}},
+      {"roll by a Tensor", [](Tensor x) { return vt::roll(x, vt::tensor(-3), 1); }, {3, 4}},
+      {"repeat by Tensors",
+       [](Tensor x) { return vt::repeat(x, vt::tensor({2, 0, 3}), 0, 6); },
+       {3, 4}},
+      {"linspace between Tensors",
+       [](Tensor x) { return vt::linspace(x[0], x[1] * x[2], 5); },
+       {3, 4}},
+      {"trapezoid", [](Tensor x) { return vt::trapezoid(x, vt::cumsum(x * x, 1)); }, {3, 4}},
+      {"convolve", [](Tensor x) { return vt::convolve(x[0], x[1] * x[2]); }, {3, 4}},
+      {"vander", [](Tensor x) { return vt::vander(x, 4); }, {5}},
+      {"polyfit",
+       [](Tensor x) { return vt::polyfit(vt::cumsum(1.0 + x * x), vt::sin(x), 2); },
+       {6}},
+      {"select",
+       [](Tensor x) { return vt::select({x > 1.0, x > 0.0}, {x * x, vt::sin(x)}, 2.0 * x); },
+       {3, 4}},
       {"prod", [](Tensor x) { return vt::prod(x, {0, 1}); }, {2, 3}},
       {"softmax", [](Tensor x) { return vt::softmax(x, 0); }, {3, 4}},
       {"log_softmax", [](Tensor x) { return vt::log_softmax(x); }, {3, 4}},
@@ -174,7 +201,8 @@ std::vector<Row> rows() {
        {5}},
       {"cumulative",
        [](Tensor x) {
-         return vt::cumsum(vt::cumprod(x, 1), 0, true) + vt::cummax(x, 1) + vt::cumlogsumexp(x, 0);
+         return vt::cumsum(vt::cumprod(x, 1), 0, {.reverse = true}) + vt::cummax(x, 1) +
+                vt::cumlogsumexp(x, 0);
        },
        {3, 4}},
       {"reduce",

@@ -348,7 +348,7 @@ std::vector<Rule> rules() {
   one("convert", [](Tensor z) { return (z.astype(c128) * abs(z)).astype(c128); });
   one("sum", [](Tensor z) { return sum(z, 0); });
   one("prod", [](Tensor z) { return prod(z, 0); });
-  one("cumsum", [](Tensor z) { return cumsum(z, 0, true); });
+  one("cumsum", [](Tensor z) { return cumsum(z, 0, {.reverse = true}); });
   one("cumprod", [](Tensor z) { return cumprod(z, 0); });
   one("norm", [](Tensor z) { return norm(z).astype(c128); });
   one("matmul", [](Tensor z) { return matmul(transpose(z), conj(z)); });

@@ -269,9 +269,10 @@ for axis in (0, 1, -1):
     case(f"vt::cumsum($0, {axis})", [x], np.cumsum(x, axis), 4)
     case(f"vt::cumprod($0, {axis})", [x], np.cumprod(x, axis), 8)
     case(f"vt::cummax($0, {axis})", [x], np.maximum.accumulate(x, axis))
-    case(f"vt::cummin($0, {axis}, true)", [x],
+    case(f"vt::cummin($0, {axis}, {{.reverse = true}})", [x],
          np.flip(np.minimum.accumulate(np.flip(x, axis), axis), axis))
-    case(f"vt::cumsum($0, {axis}, true)", [x], np.flip(np.cumsum(np.flip(x, axis), axis), axis), 4)
+    case(f"vt::cumsum($0, {axis}, {{.reverse = true}})", [x],
+         np.flip(np.cumsum(np.flip(x, axis), axis), axis), 4)
     case(f"vt::cumlogsumexp($0, {axis})", [x], np.logaddexp.accumulate(x, axis), 8)
 case("vt::cumsum($0, 0)", [e], e)
 case("vt::cumsum($0)", [np.array([True, True, False, True])], np.array([1, 2, 2, 3], np.int32))
@@ -750,6 +751,130 @@ near = lambda n, m: np.floor((np.arange(m) + 0.5) * n / m).astype(int)
 case("vt::resize($0, {3, 9, 2}, vt::Resize::nearest)", [picture],
      picture[near(5, 3)][:, near(4, 9)])
 case("vt::resize($0, {6, 2}, vt::Resize::nearest)", [e2], e2[near(3, 6)][:, near(4, 2)])
+
+group("OptionsOfReductions")
+a, n0 = f64(3, 4), np.zeros((2, 0, 3))
+case("vt::max($0, 1, {.initial = 0.5})", [a], a.max(1, initial=0.5))
+case("vt::min($0, {}, {.initial = -9, .keepdims = true})", [a], a.min(initial=-9, keepdims=True))
+case("vt::sum($0, {0, 1}, {.initial = 100.0})", [a], a.sum(initial=100), 2)
+case("vt::prod($0, 0, {.initial = 2})", [a], a.prod(0, initial=2), 4)
+case("vt::max($0, 1, {.initial = -1.5})", [n0], n0.max(1, initial=-1.5))
+case("vt::min($0, {}, {.initial = 7})", [n0.astype(np.int32)], np.int32(7))
+case("vt::max($0, {}, {.initial = 3})", [np.zeros(0, np.uint8)], np.uint8(3))
+case("vt::sum($0, {})", [a], a.sum(), 4)
+case("vt::max($0, {})", [a], a.max())
+case("vt::max($0, {0})", [a], a.max(0))
+case("vt::max($0, {0, 1})", [a], a.max())
+ties = np.array([[3, 1, 3, 3], [0, 0, 0, 0], [1, 2, 2, 1]], np.int32)
+last = lambda x, axis: x.shape[axis] - 1 - np.argmax(np.flip(x, axis), axis)
+case("vt::argmax($0, 1, {.last = true})", [ties], last(ties, 1).astype(np.int32))
+case("vt::argmin($0, 0, {.last = true})", [ties], last(-ties, 0).astype(np.int32))
+case("vt::argmax($0, 1, {.last = true, .keepdims = true})", [ties],
+     last(ties, 1)[:, None].astype(np.int32))
+case("vt::argmax($0, std::nullopt, {.last = true})", [ties], np.int32(3))
+case("vt::argmax($0, std::nullopt, {.last = true, .keepdims = true})", [ties],
+     np.array([[3]], np.int32))
+case("vt::top_k($0, 3, -1, {.smallest = true}).first", [ties], np.sort(ties, 1)[:, :3])
+case("vt::top_k($0, 3, 1, {.smallest = true}).second", [ties],
+     np.argsort(ties, 1, kind="stable")[:, :3].astype(np.int32))
+case("vt::top_k($0, 2, 0, {.smallest = true}).first", [np.array([nan, 2.0, -1.0])],
+     np.array([-1.0, 2.0]))
+
+group("WithoutNaN")
+gaps = f64(3, 4)
+gaps[0, 1] = gaps[1, :] = gaps[2, 0] = nan
+few = gaps[[0, 2]]
+for axes, text in [((0, 1), "{}"), (0, "0"), (1, "1")]:
+    for keep in (False, True):
+        k = "true" if keep else "false"
+        case(f"vt::nansum($0, {text}, {k})", [gaps], np.nansum(gaps, axes, keepdims=keep), 4)
+        case(f"vt::nanprod($0, {text}, {k})", [gaps], np.nanprod(gaps, axes, keepdims=keep), 4)
+        case(f"vt::nanmax($0, {text}, {k})", [gaps], np.nanmax(gaps, axes, keepdims=keep))
+        case(f"vt::nanmin($0, {text}, {k})", [gaps], np.nanmin(gaps, axes, keepdims=keep))
+        case(f"vt::nanmean($0, {text}, {k})", [gaps], np.nanmean(gaps, axes, keepdims=keep), 4)
+        case(f"vt::nanvar($0, {text}, 1, {k})", [gaps],
+             np.nanvar(gaps, axes, ddof=1, keepdims=keep), 8)
+        case(f"vt::nanstd($0, {text}, 0, {k})", [gaps], np.nanstd(gaps, axes, keepdims=keep), 8)
+case("vt::nanargmax($0, 1)", [few], np.nanargmax(few, 1).astype(np.int32))
+case("vt::nanargmin($0)", [few], np.int32(np.nanargmin(few)))
+case("vt::nanargmax($0, 1)", [gaps], np.array([np.nanargmax(gaps[0]), -1, np.nanargmax(gaps[2])],
+                                             np.int32))
+case("vt::nanmean($0)", [ties], np.float32(ties.mean()), 2)
+case("vt::nanmax($0)", [ties], np.int32(3))
+case("vt::nanmean($0)", [np.array([1, nan, 4], np.float16)], np.float16(2.5))
+case("vt::nancumsum($0, 1)", [gaps], np.nancumsum(gaps, 1), 2)
+case("vt::nancumprod($0, 0)", [gaps], np.nancumprod(gaps, 0), 2)
+
+group("Exclusive")
+w = ints(1, 9, 3, 4)
+shift = lambda x, start, axis: np.concatenate([np.full_like(np.take(x, [0], axis), start),
+                                               np.delete(x, -1, axis)], axis)
+for axis in (0, 1):
+    o = "{.exclusive = true}"
+    case(f"vt::cumsum($0, {axis}, {o})", [w],
+         shift(np.cumsum(w, axis, dtype=np.int32), 0, axis))
+    case(f"vt::cumprod($0, {axis}, {o})", [w],
+         shift(np.cumprod(w, axis, dtype=np.int32), 1, axis))
+    case(f"vt::cummax($0, {axis}, {o})", [a], shift(np.maximum.accumulate(a, axis), -inf, axis))
+    case(f"vt::cummin($0, {axis}, {o})", [w],
+         shift(np.minimum.accumulate(w, axis), np.iinfo(np.int32).max, axis))
+    case(f"vt::cumlogsumexp($0, {axis}, {o})", [a],
+         shift(np.logaddexp.accumulate(a, axis), -inf, axis), 8)
+    back = np.flip(shift(np.cumsum(np.flip(w, axis), axis, dtype=np.int32), 0, axis), axis)
+    case(f"vt::cumsum($0, {axis}, {{.reverse = true, .exclusive = true}})", [w], back)
+case("vt::cumsum($0, 0, {.exclusive = true})", [np.zeros((0, 3))], np.zeros((0, 3)))
+case("vt::cumsum($0, 0, {.exclusive = true})", [np.array([True, True, False])],
+     np.array([0, 1, 2], np.int32))
+
+group("ByTensors")
+for by in (-7, 0, 2, 5):
+    s = np.array(by, np.int32)
+    case("vt::roll($0, $1, 1)", [w, s], np.roll(w, by, 1))
+    case("vt::roll($0, $1)", [w, s], np.roll(w, by))
+case("vt::roll($0, $1, 0)", [w, np.array(250, np.uint8)], np.roll(w, 250, 0))
+c3 = np.array([2, 0, 3], np.int32)
+case("vt::repeat($0, $1, 0)", [w, c3], np.repeat(w, c3, 0))
+case("vt::repeat($0, $1)", [w[0, :3], c3], np.repeat(w[0, :3], c3))
+case("vt::repeat($0, $1, 0)", [w, np.array(2, np.int32)], np.repeat(w, 2, 0))
+case("vt::repeat($0, $1, 0, 7)", [w, c3], w[[0, 0, 2, 2, 2, 2, 2]])
+case("vt::repeat($0, $1, 0, 3)", [w, c3], w[[0, 0, 2]])
+case("vt::repeat($0, $1, 0, 4)", [w, np.array([-2, 1, 9], np.int32)], w[[1, 2, 2, 2]])
+low, high = f64(3, 1), f64(4)
+case("vt::linspace($0, $1, 5)", [low, high], np.linspace(low, high, 5), 4)
+case("vt::linspace($0, 1, 4, false)", [low], np.linspace(low, 1, 4, endpoint=False), 4)
+case("vt::linspace($0, $1, 1)", [low, high], np.linspace(low, high, 1))
+case("vt::linspace($0, $1, 0)", [low, high], np.linspace(low, high, 0))
+case("vt::linspace($0, 3, 4)", [np.array([0, 6], np.int32)],
+     np.linspace([0, 6], 3, 4).astype(np.float32), 2)
+
+group("Places")
+flat = ints(0, 24, 2, 3)
+for k, at in enumerate(np.unravel_index(flat, (2, 3, 4))):
+    case(f"vt::unravel_index($0, {{2, 3, 4}})[{k}]", [flat], at.astype(np.int32))
+case("vt::unravel_index($0, {2, 3, 4})[2]", [np.array([-1, 99], np.int32)], np.array([3, 3], "i4"))
+i0, i1 = ints(0, 3, 5), ints(0, 4, 5)
+case("vt::ravel_multi_index({$0, $1}, {3, 4})", [i0, i1],
+     np.ravel_multi_index((i0, i1), (3, 4)).astype(np.int32))
+case("vt::ravel_multi_index({$0, $1}, {3, 4})", [np.array([-1, 7], "i4"), np.array([0, 9], "i4")],
+     np.array([8, 11], "i4"))
+
+group("Curves")
+y = f64(3, 5)
+t5 = np.array([0, 0.5, 0.75, 2, 3.5])
+case("vt::trapezoid($0)", [y], np.trapezoid(y), 8)
+case("vt::trapezoid($0, 0.25, 0)", [y], np.trapezoid(y, dx=0.25, axis=0), 8)
+case("vt::trapezoid($0, $1)", [y, t5], np.trapezoid(y, t5), 8)
+case("vt::trapezoid($0, $1, 0)", [y, np.cumsum(y * y, 0)],
+     np.trapezoid(y, np.cumsum(y * y, 0), axis=0), 8)
+for mode in ("full", "same", "valid"):
+    for p, q in [(f64(7), f64(3)), (f64(3), f64(6)), (ints(-5, 5, 6), ints(-5, 5, 4))]:
+        case(f"vt::convolve($0, $1, vt::ConvolveMode::{mode})", [p, q],
+             np.convolve(p, q, mode).astype(p.dtype), 8)
+case("vt::vander($0, 3)", [t5], np.vander(t5, 3), 2)
+case("vt::vander($0, 4, true)", [c3], np.vander(c3, 4, True).astype(np.int32))
+case("vt::vander($0)", [t5[:3]], np.vander(t5[:3]), 2)
+case("vt::polyfit($0, $1, 2)", [t5, y[0]], np.polyfit(t5, y[0], 2), 2000)
+case("vt::polyfit($0, $1, 1)", [t5, y.T], np.polyfit(t5, y.T, 1), 2000)
 
 print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give."
       " Do not edit.")

@@ -250,7 +250,7 @@ std::vector<Update> updates() {
       {"cummax", [](Tensor x) { return vt::cummax(x); }},
       {"cummin", [](Tensor x) { return vt::cummin(x); }},
       {"cumlogsumexp", [](Tensor x) { return vt::cumlogsumexp(x); }},
-      {"cumsum from the end", [](Tensor x) { return vt::cumsum(x, 0, true); }},
+      {"cumsum from the end", [](Tensor x) { return vt::cumsum(x, 0, {.reverse = true}); }},
       {"index_update", [=](Tensor x) { return vt::index_update(x, at(x), half_of(x)); }},
       {"index_add", [=](Tensor x) { return vt::index_add(x, at(x), half_of(x)); }},
       {"index_mul", [=](Tensor x) { return vt::index_mul(x, at(x), half_of(x)); }},

@@ -28,7 +28,7 @@ TEST(ArgumentForms, NumbersOfEveryTypeButBool) {
   expect_close(vt::sum(u, narrow), columns);
   expect_close(vt::sum(u, across), columns);
   expect_close(vt::sum(u, {wide, along}), vt::tensor(10.0));
-  expect_close(vt::cumsum(u, size, true), vt::cumsum(u, 0, true));
+  expect_close(vt::cumsum(u, size, {.reverse = true}), vt::cumsum(u, 0, {.reverse = true}));
   expect_close(vt::cumsum(u, along), vt::cumsum(u, -1));
   expect_close(vt::sort(u, narrow), u);
   EXPECT_EQ(vt::zeros({size + 2, 3, wide}).shape(), (vt::Shape{2, 3, 0}));

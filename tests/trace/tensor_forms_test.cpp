@@ -107,6 +107,73 @@ TEST(TensorForms, TreesAreEvaluatedAtOnce) {
 }
 
 // By value, as NumPy compares: a number that the dtype does not hold is beyond all of its elements.
+TEST(TensorForms, MembersAreTheFunctionsOfTheSameNames) {
+  const Tensor x = vt_test::random_tensor(vt::f64, {3, 4}, -2, 2, 5);
+  expect_close(x.sum(), vt::sum(x));
+  expect_close(x.sum(0, true), vt::sum(x, 0, true));
+  expect_close(x.prod({0, 1}), vt::prod(x));
+  expect_close(x.mean(1), vt::mean(x, 1));
+  expect_close(x.var(0, 1, true), vt::var(x, 0, 1, true));
+  expect_close(x.std(1, 1), vt::std(x, 1, 1));
+  expect_close(x.max(-1), vt::max(x, -1));
+  expect_close(x.min({0}, true), vt::min(x, 0, true));
+  expect_close(x.argmax(1, true), vt::argmax(x, 1, true));
+  expect_close(x.argmin(), vt::argmin(x));
+  expect_close((x > 0.0).any(0), vt::any(x > 0.0, 0));
+  expect_close((x > 0.0).all(1, true), vt::all(x > 0.0, 1, true));
+  expect_close(x.abs().clip(0.5, std::nullopt), vt::maximum(vt::abs(x), 0.5));
+  expect_close(x.clip(std::nullopt, x[0]), vt::minimum(x, x[0]));
+  expect_close(x.T(), vt::transpose(x));
+  expect_close(x.transpose({1, 0}).ravel(), vt::ravel(vt::transpose(x)));
+  expect_close(vt::expand_dims(x, 0).squeeze(), x);
+  expect_close(vt::expand_dims(x, {0, -1}).squeeze(0), vt::expand_dims(x, -1));
+  expect_close(x.dot(x.T()), vt::matmul(x, vt::transpose(x)));
+  expect_close(x.dot(2.0), x * 2.0);
+  const Tensor z = vt::complex(x, x + 1.0);
+  expect_close(z.conj().imag(), -x - 1.0);
+  expect_close(z.real(), x);
+  expect_close(vt::grad([](Tensor t) { return t.abs().max(1).sum(); })(x),
+               vt::grad([](Tensor t) { return vt::sum(vt::max(vt::abs(t), 1)); })(x));
+  expect_close(vt::vmap([](Tensor t) { return t.T().mean(); })(x), vt::mean(x, 1));
+  vt_test::expect_error([&] { (void)x.sum(2); }, vt::ErrorKind::value,
+                        {"vt::sum", "f64[3,4]", "tensor_forms_test.cpp:"});
+  vt_test::expect_error([&] { (void)x.T().dot(x.T()); }, vt::ErrorKind::shape,
+                        {"vt::dot", "tensor_forms_test.cpp:"});
+}
+
+TEST(TensorForms, AreGoneOverAlongTheFirstAxis) {
+  const Tensor x = vt::reshape(vt::arange(6), {3, 2});
+  std::vector<Tensor> rows;
+  for (const Tensor& row : x) rows.push_back(row);
+  ASSERT_EQ(rows.size(), 3u);
+  expect_close(rows[2], vt::tensor({4, 5}));
+  const std::vector<Tensor> again(x.begin(), x.end());
+  expect_close(vt::stack(again), x);
+  for (const Tensor& row : x * 2) rows.push_back(row);  // of a temporary
+  expect_close(rows[5], vt::tensor({8, 10}));
+  for (const Tensor& none : vt::zeros({0, 2})) rows.push_back(none);
+  EXPECT_EQ(rows.size(), 6u);
+  const auto squares = vt::jit([](Tensor t) {
+    Tensor sum = 0.0;
+    for (const Tensor& row : t) sum += row * row;
+    return sum;
+  });
+  expect_close(squares(x.astype(vt::f64)), vt::tensor({20.0, 35.0}));
+  const auto [a, b, c] = vt::unpack<3>(x);
+  expect_close(b, vt::tensor({2, 3}));
+  const auto [first, second] = vt::unpack<2>(x, 1);
+  expect_close(second, vt::tensor({1, 3, 5}));
+  vt_test::expect_error([&] { (void)vt::unpack<2>(x); }, vt::ErrorKind::shape,
+                        {"vt::unpack", "3 slices, not 2", "tensor_forms_test.cpp:"});
+  vt_test::expect_error(
+      [] {
+        for (const Tensor& t : vt::tensor(1.0)) (void)t;
+      },
+      vt::ErrorKind::shape, {"a scalar has no axis", "tensor_forms_test.cpp:"});
+  // It is printed and formatted as a whole all the same.
+  EXPECT_EQ(testing::PrintToString(vt::tensor({1, 2})), "[1 2] i32[2]");
+}
+
 TEST(TensorForms, ComparisonsGoByValue) {
   const auto all = [](const Tensor& t) { return vt::all(t).item<bool>(); };
   const auto none = [](const Tensor& t) { return !vt::any(t).item<bool>(); };

@@ -296,6 +296,8 @@
 #include "../../../src/trace/ops/linalg/matrix.cpp"
 #include "../../../src/trace/ops/linalg/numbers.cpp"
 #include "../../../src/trace/ops/list.cpp"
+#include "../../../src/trace/ops/members.cpp"
+#include "../../../src/trace/ops/nan_reduce.cpp"
 #include "../../../src/trace/ops/nn.cpp"
 #include "../../../src/trace/ops/order.cpp"
 #include "../../../src/trace/ops/quantile.cpp"

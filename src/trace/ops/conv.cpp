@@ -244,6 +244,28 @@ Tensor conv2d(Operand x, Operand filter, const ConvOptions& options) {
 Tensor conv3d(Operand x, Operand filter, const ConvOptions& options) {
   return cv::convolve("conv3d", x, filter, options, 3);
 }
+Tensor convolve(Operand a, Operand v, ConvolveMode mode) {
+  const CallSite w = a.where;
+  const detail::UserLine line(w);
+  for (const Tensor& t : {a.tensor, v.tensor}) {
+    detail::need("convolve", t, w);
+    if (t.rank() != 1 || t.size() == 0)
+      detail::refuse(ErrorKind::shape, "convolve", "needs vectors with at least one element",
+                     a.tensor, v.tensor, w);
+  }
+  const bool in_order = a.tensor.size() >= v.tensor.size();
+  const Tensor &longer = in_order ? a.tensor : v.tensor, &shorter = in_order ? v.tensor : a.tensor;
+  const std::int64_t n = longer.size(), m = shorter.size();
+  const std::int64_t low = mode == ConvolveMode::full   ? m - 1
+                           : mode == ConvolveMode::same ? (m - 1) - (m - 1) / 2
+                                                        : 0;
+  const std::int64_t high = mode == ConvolveMode::full   ? m - 1
+                            : mode == ConvolveMode::same ? (m - 1) / 2
+                                                         : 0;
+  return reshape(conv1d(Operand(reshape(longer, {1, n, 1}), w.file, w.line),
+                        reshape(flip(shorter), {m, 1, 1}), {.padding = {{low, high}}}),
+                 {-1});
+}
 Tensor depthwise_conv(Operand x, Operand filter, const ConvOptions& options) {
   return cv::depthwise("depthwise_conv", x, filter, options, -1);
 }

@@ -181,20 +181,36 @@ Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> cou
   return detail::cast(x, dtype, where);
 }
 
+Tensor detail::spaced_between(const Operand& start, const Operand& stop, std::int64_t count,
+                              bool endpoint) {
+  const CallSite w = start.where;
+  const UserLine line(w);
+  need("linspace", start.tensor, w);
+  need("linspace", stop.tensor, w);
+  create::check_count("linspace", count, w);
+  const Tensor both[2] = {start.tensor, stop.tensor};
+  Common c = common_dtype(both);
+  if (!is_inexact(c.dtype)) c.dtype = f32;
+  const Shape each = broadcast_shape("linspace", both, w);
+  const Tensor first = cast(start.tensor, c.dtype, w), last = cast(stop.tensor, c.dtype, w);
+  Shape along = Shape::filled(each.size() + 1, 1);
+  along[0] = count;
+  const std::int64_t steps = std::max<std::int64_t>(count - (endpoint ? 1 : 0), 1);
+  const Tensor i = counted(real_dtype(c.dtype), along, 0, w), part = i / static_cast<double>(steps);
+  const Tensor between = first * (1.0 - part) + last * part;
+  Shape shape = each;
+  shape.insert(shape.begin(), count);
+  const Tensor x = where(i == 0, first, between);
+  return broadcast(endpoint && count > 1 ? where(i == static_cast<double>(steps), last, x) : x,
+                   shape, w);
+}
+
 Tensor iota(DType dtype, const Shape& shape, Param<int> given_axis, CallSite where) {
   const int axis = given_axis < 0 ? given_axis + shape.rank() : int{given_axis};
   if (is_bool(dtype)) return detail::cast(detail::counted(i32, shape, axis, where), bool_, where);
   if (is_complex(dtype))
     return detail::cast(detail::counted(real_dtype(dtype), shape, axis, where), dtype, where);
   return detail::counted(dtype, shape, axis, where);
-}
-
-Tensor Tensor::astype(DType dtype, CallSite where) const {
-  detail::need("astype", *this, where);
-  return detail::cast(*this, dtype, where);
-}
-Tensor Tensor::reshape(const Shape& shape, CallSite where) const {
-  return vt::reshape(Operand(*this, where.file, where.line), shape);
 }
 
 }  // namespace vt

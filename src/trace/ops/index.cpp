@@ -374,6 +374,39 @@ Tensor gather_nd(Operand x, Operand indices) {
   for (int i = k; i < x.tensor.rank(); ++i) p.offset_dims.push_back(leading + i - k);
   return detail::emit(detail::Op::gather, detail::make_params(std::move(p)), {x.tensor, index}, w);
 }
+std::vector<Tensor> unravel_index(Operand indices, const Shape& shape) {
+  const CallSite w = indices.where;
+  const detail::UserLine line(w);
+  detail::need("unravel_index", indices.tensor, w);
+  const std::int64_t n = shape.elements();
+  ix::need_elements("unravel_index", indices.tensor, n, indices.tensor, w);
+  const Tensor flat = clip(detail::wrapped_index("unravel_index", indices.tensor, n, w), 0, n - 1);
+  std::vector<Tensor> along;
+  std::int64_t stride = n;
+  for (const std::int64_t extent : shape) {
+    stride = extent == 0 ? 0 : stride / extent;
+    along.push_back(stride == 0 ? flat : flat / stride % extent);
+  }
+  return along;
+}
+Tensor ravel_multi_index(TensorSpan indices, const Shape& shape, CallSite where) {
+  const detail::UserLine line(where);
+  if (indices.size() != shape.size())
+    detail::refuse(ErrorKind::shape, "ravel_multi_index",
+                   detail::formatted("{} indices for the {} axes of {}", indices.size(),
+                                     shape.size(), shape.str()),
+                   indices, where);
+  const DType d = detail::count_dtype(shape.elements());
+  Tensor flat = detail::full_tensor(detail::Scalar(0).converted(d), detail::Aval(d, Shape{}));
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    detail::need("ravel_multi_index", indices[k], where);
+    ix::need_elements("ravel_multi_index", indices[k], shape[k], indices[k], where);
+    const Tensor at = clip(detail::wrapped_index("ravel_multi_index", indices[k], shape[k], where),
+                           0, shape[k] - 1);
+    flat = flat * shape[k] + detail::cast(at, d, where);
+  }
+  return flat;
+}
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape) {
   const CallSite w = indices.where;
   const detail::UserLine line(w);

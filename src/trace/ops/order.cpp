@@ -129,14 +129,15 @@ Tensor lexsort(TensorSpan keys, Param<int> axis, CallSite where) {
       .back();
 }
 
-std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axis) {
+std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axis,
+                                const TopKOptions& options) {
   const detail::UserLine line(x.where);
   const od::Along a("top_k", x, axis, x.where);
   if (k < 0 || k > a.n)
     detail::refuse(ErrorKind::value, "top_k",
                    detail::formatted("cannot give {} elements of an axis of {}", k, a.n), x.tensor,
                    x.where);
-  detail::SortParams p = a.params(true);
+  detail::SortParams p = a.params(!options.smallest);
   p.limit = k;
   std::vector<Tensor> best =
       od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, p, x.where);

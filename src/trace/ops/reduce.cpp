@@ -44,15 +44,27 @@ inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes&
 }
 
 inline Tensor extremes(Op op, Op of_bools, std::string_view name, Operand& x,
-                       const ReduceAxes& axes, bool keepdims) {
+                       const ReduceAxes& axes, bool keepdims, bool may_be_empty = false) {
   need(name, x.tensor, x.where);
   const Axes over = reduction_axes(name, axes, x.tensor, x.where);
   const Shape before = aval_of(x.tensor).shape;
-  if (!over.empty() && extent_along(before, over) == 0)
+  if (!may_be_empty && !over.empty() && extent_along(before, over) == 0)
     refuse(ErrorKind::shape, name, "no elements to choose from along axes " + over.str(), x.tensor,
            x.where);
   if (is_bool(aval_of(x.tensor).dtype)) op = of_bools;
   return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
+}
+
+/// What a reduction gave, combined with the initial value.
+inline Tensor with_initial(std::string_view name, const Tensor& result,
+                           const ReduceOptions& options, CallSite where,
+                           Tensor (*combine)(Operand, Operand)) {
+  if (!options.initial) return result;
+  const Tensor& initial = options.initial->tensor;
+  need(name, initial, where);
+  if (initial.rank() != 0)
+    refuse(ErrorKind::shape, name, "the initial value must be a scalar", initial, where);
+  return combine(Operand(result, where.file, where.line), initial);
 }
 
 inline Tensor truths(Op op, std::string_view name, Operand& x, const ReduceAxes& axes,
@@ -80,6 +92,22 @@ inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> a
   return kept(
       emit(op, make_params(ArgParams{along, count_dtype(extent(t.shape(), along))}), {t}, x.where),
       before, over, keepdims, x.where);
+}
+
+inline Tensor arg_of(Op op, std::string_view name, Operand& x, std::optional<int> axis,
+                     const ArgOptions& options) {
+  if (!options.last) return arg(op, name, x, axis, options.keepdims);
+  const UserLine line(x.where);
+  need(name, x.tensor, x.where);
+  const std::int64_t n = axis
+                             ? extent(x.tensor.shape(), normal_axis(name, *axis, x.tensor, x.where))
+                             : x.tensor.size();
+  Operand turned(axis ? flip(x.tensor, *axis) : flip(ravel(x.tensor)), x.where.file, x.where.line);
+  const Tensor from_end = arg(op, name, turned, axis ? *axis : 0, options.keepdims && axis);
+  const Tensor index = n - 1 - from_end;
+  return options.keepdims && !axis
+             ? reshaped(index, Shape::filled(x.tensor.shape().size(), 1), x.where)
+             : index;
 }
 
 /// The operand of a float reduction, the axes, and the dtype to give back.
@@ -162,19 +190,52 @@ inline Tensor length_power(const Tensor& x, double exponent) {
                exponent == 0.5 ? sqrt(elsewhere) : pow(elsewhere, exponent));
 }
 
-inline Tensor scan(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
+/// What a prefix of no elements is.
+inline Scalar of_no_elements(Op op, DType d) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const bool least = op == Op::cummax || op == Op::cumlogsumexp;
+  if (is_bool(d)) return Scalar(op == Op::cummin || op == Op::cumprod);
+  return Scalar(least               ? -infinity
+                : op == Op::cummin  ? infinity
+                : op == Op::cumprod ? 1.0
+                                    : 0.0)
+      .converted(d);
+}
+inline Tensor scan(Op op, std::string_view name, Operand& x, int axis,
+                   const CumulativeOptions& options) {
   CumulativeParams p;
   p.axis = normal_axis(name, axis, x.tensor, x.where);
-  p.reverse = reverse;
-  return emit(op, make_params(p), {x.tensor}, x.where);
+  p.reverse = options.reverse;
+  const Tensor all = emit(op, make_params(p), {x.tensor}, x.where);
+  const std::int64_t n = extent(all.shape(), p.axis);
+  if (!options.exclusive || n == 0) return all;
+  std::vector<std::pair<std::int64_t, std::int64_t>> edges(all.shape().size(), {0, 0});
+  (options.reverse ? edges[static_cast<std::size_t>(p.axis)].second
+                   : edges[static_cast<std::size_t>(p.axis)].first) = 1;
+  const Tensor others = options.reverse ? sliced(all, p.axis, 1, n, 1, x.where)
+                                        : sliced(all, p.axis, 0, n - 1, 1, x.where);
+  return pad(others, edges,
+             full_tensor(of_no_elements(op, all.dtype()), Aval(all.dtype(), Shape{})));
 }
-inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
+inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis,
+                            const CumulativeOptions& options) {
   need(name, x.tensor, x.where);
   const bool counts = is_bool(x.tensor.dtype()) && op == Op::cumsum;
   const DType d = counts ? count_dtype(x.tensor.dim(normal_axis(name, axis, x.tensor, x.where)))
                          : sum_dtype(x.tensor.dtype());
   if (d != x.tensor.dtype()) x.tensor = cast(x.tensor, d, x.where);
-  return scan(op, name, x, axis, reverse);
+  return scan(op, name, x, axis, options);
+}
+
+/// Σ (y[i] + y[i + 1]) · weights[i] along the axis.
+inline Tensor neighbours(std::string_view name, const Operand& y, int along,
+                         const Tensor& weights) {
+  const Tensor t = to_float(y.tensor, y.where);
+  const std::int64_t n = extent(t.shape(), along);
+  if (n == 0) refuse(ErrorKind::shape, name, "no points along the axis", y.tensor, y.where);
+  return sum(
+      (sliced(t, along, 1, n, 1, y.where) + sliced(t, along, 0, n - 1, 1, y.where)) * weights,
+      along);
 }
 
 /// The body of a general reduction may not look outside; values known now become constants of it.
@@ -222,6 +283,28 @@ Tensor max(Operand x, const ReduceAxes& axes, bool keepdims) {
 Tensor min(Operand x, const ReduceAxes& axes, bool keepdims) {
   return rd::extremes(detail::Op::reduce_min, detail::Op::reduce_all, "min", x, axes, keepdims);
 }
+Tensor sum(Operand x, const ReduceAxes& axes, const ReduceOptions& options) {
+  const detail::UserLine line(x.where);
+  const Tensor total = rd::totals(detail::Op::reduce_sum, "sum", x, axes, options.keepdims);
+  return rd::with_initial("sum", total, options, x.where, add);
+}
+Tensor prod(Operand x, const ReduceAxes& axes, const ReduceOptions& options) {
+  const detail::UserLine line(x.where);
+  const Tensor total = rd::totals(detail::Op::reduce_prod, "prod", x, axes, options.keepdims);
+  return rd::with_initial("prod", total, options, x.where, multiply);
+}
+Tensor max(Operand x, const ReduceAxes& axes, const ReduceOptions& options) {
+  const detail::UserLine line(x.where);
+  const Tensor most = rd::extremes(detail::Op::reduce_max, detail::Op::reduce_any, "max", x, axes,
+                                   options.keepdims, options.initial.has_value());
+  return rd::with_initial("max", most, options, x.where, maximum);
+}
+Tensor min(Operand x, const ReduceAxes& axes, const ReduceOptions& options) {
+  const detail::UserLine line(x.where);
+  const Tensor least = rd::extremes(detail::Op::reduce_min, detail::Op::reduce_all, "min", x, axes,
+                                    options.keepdims, options.initial.has_value());
+  return rd::with_initial("min", least, options, x.where, minimum);
+}
 Tensor any(Operand x, const ReduceAxes& axes, bool keepdims) {
   return rd::truths(detail::Op::reduce_any, "any", x, axes, keepdims);
 }
@@ -233,6 +316,13 @@ Tensor argmax(Operand x, std::optional<Param<int>> axis, bool keepdims) {
 }
 Tensor argmin(Operand x, std::optional<Param<int>> axis, bool keepdims) {
   return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims);
+}
+
+Tensor argmax(Operand x, std::optional<Param<int>> axis, const ArgOptions& options) {
+  return rd::arg_of(detail::Op::argmax, "argmax", x, axis, options);
+}
+Tensor argmin(Operand x, std::optional<Param<int>> axis, const ArgOptions& options) {
+  return rd::arg_of(detail::Op::argmin, "argmin", x, axis, options);
 }
 
 Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
@@ -377,24 +467,52 @@ Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* cont
   return emit(Op::reduce, make_params(std::move(p)), {operand, start}, w);
 }
 
-Tensor cumsum(Operand x, Param<int> axis, bool reverse) {
-  return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse);
+Tensor cumsum(Operand x, Param<int> axis, const CumulativeOptions& options) {
+  return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, options);
 }
-Tensor cumprod(Operand x, Param<int> axis, bool reverse) {
-  return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse);
+Tensor cumprod(Operand x, Param<int> axis, const CumulativeOptions& options) {
+  return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, options);
 }
-Tensor cummax(Operand x, Param<int> axis, bool reverse) {
+Tensor cummax(Operand x, Param<int> axis, const CumulativeOptions& options) {
   detail::need("cummax", x.tensor, x.where);
-  return rd::scan(detail::Op::cummax, "cummax", x, axis, reverse);
+  return rd::scan(detail::Op::cummax, "cummax", x, axis, options);
 }
-Tensor cummin(Operand x, Param<int> axis, bool reverse) {
+Tensor cummin(Operand x, Param<int> axis, const CumulativeOptions& options) {
   detail::need("cummin", x.tensor, x.where);
-  return rd::scan(detail::Op::cummin, "cummin", x, axis, reverse);
+  return rd::scan(detail::Op::cummin, "cummin", x, axis, options);
 }
-Tensor cumlogsumexp(Operand x, Param<int> axis, bool reverse) {
+Tensor cumlogsumexp(Operand x, Param<int> axis, const CumulativeOptions& options) {
   detail::need("cumlogsumexp", x.tensor, x.where);
   x.tensor = detail::to_float(std::move(x.tensor), x.where);
-  return rd::scan(detail::Op::cumlogsumexp, "cumlogsumexp", x, axis, reverse);
+  return rd::scan(detail::Op::cumlogsumexp, "cumlogsumexp", x, axis, options);
+}
+
+Tensor trapezoid(Operand y, Param<double> dx, Param<int> axis) {
+  const detail::UserLine line(y.where);
+  detail::need("trapezoid", y.tensor, y.where);
+  return rd::neighbours("trapezoid", y, detail::normal_axis("trapezoid", axis, y.tensor, y.where),
+                        Tensor(0.5 * double{dx}));
+}
+Tensor detail::trapezoid_at(Operand y, const Tensor& x, int axis) {
+  const CallSite w = y.where;
+  const UserLine line(w);
+  need("trapezoid", x, w);
+  need("trapezoid", y.tensor, w);
+  const int along = normal_axis("trapezoid", axis, y.tensor, w);
+  const std::int64_t n = extent(y.tensor.shape(), along);
+  Tensor at = x;
+  if (x.rank() == 1) {
+    Shape shape = Shape::filled(y.tensor.shape().size(), 1);
+    shape[static_cast<std::size_t>(along)] = x.dim(0);
+    at = reshaped(x, shape, w);
+  }
+  if (at.rank() != y.tensor.rank() || extent(at.shape(), along) != n ||
+      !broadcasts_to(at.shape(), y.tensor.shape()))
+    refuse(ErrorKind::shape, "trapezoid",
+           "x must be a vector along the axis, or broadcast to y with its own points along it",
+           y.tensor, x, w);
+  const Tensor steps = to_float(diff(at, 1, along), w);
+  return reductions::neighbours("trapezoid", y, along, steps * 0.5);
 }
 
 Tensor diff(Operand x, Param<int> n, Param<int> axis) {

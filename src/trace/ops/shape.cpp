@@ -7,6 +7,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "support/operands.hpp"
+#include "support/ordering.hpp"
 
 namespace vt::detail::shapes {
 
@@ -273,6 +274,17 @@ Tensor stack(TensorSpan parts, Param<int> axis, CallSite where) {
   for (Tensor& t : met) t = expand_dims(t, at);
   return sh::joined("stack", met, at, where);
 }
+void detail::unpack_to(std::span<Tensor> parts, Operand x, int axis) {
+  need("unpack", x.tensor, x.where);
+  const int at = normal_axis("unpack", axis, x.tensor, x.where);
+  if (x.tensor.dim(at) != static_cast<std::int64_t>(parts.size()))
+    refuse(ErrorKind::shape, "unpack",
+           formatted("axis {} has {} slices, not {}", at, x.tensor.dim(at), parts.size()), x.tensor,
+           x.where);
+  std::vector<Tensor> slices = unstack(x, at);
+  std::move(slices.begin(), slices.end(), parts.begin());
+}
+
 std::vector<Tensor> unstack(Operand x, Param<int> axis) {
   detail::need("unstack", x.tensor, x.where);
   const int at = detail::normal_axis("unstack", axis, x.tensor, x.where);
@@ -398,6 +410,24 @@ Tensor roll(Operand x, Param<std::int64_t> shift, std::optional<Param<int>> axis
   return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where),
                           x.tensor.shape(), x.where);
 }
+Tensor detail::rolled_by(Operand x, const Tensor& shift, std::optional<int> axis) {
+  const CallSite w = x.where;
+  const UserLine line(w);
+  need("roll", x.tensor, w);
+  need("roll", shift, w);
+  if (!is_int(shift.dtype()) || shift.rank() != 0)
+    refuse(ErrorKind::value, "roll", "the shift must be an integer or an integer scalar Tensor",
+           x.tensor, shift, w);
+  const Tensor t = axis ? x.tensor : shapes::flattened(x.tensor, w);
+  const int along = axis ? normal_axis("roll", *axis, x.tensor, w) : 0;
+  const std::int64_t n = extent(t.shape(), along);
+  if (n == 0) return x.tensor;
+  // A window of x twice in a row.
+  const Tensor by = cast(mod(cast(shift, i64, w), n), count_dtype(2 * n), w);
+  const Tensor rolled =
+      dynamic_slice_in_dim(shapes::joined("roll", {t, t}, along, w), n - by, n, along);
+  return axis ? rolled : reshaped(rolled, x.tensor.shape(), w);
+}
 Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes) {
   detail::need("roll", x.tensor, x.where);
   if (shifts.size() != axes.size())
@@ -451,6 +481,28 @@ Tensor tile(Operand x, const Shape& repetitions) {
     return detail::filled("tile", detail::Scalar(0), x.tensor.dtype(), whole,
                           x.where);  // however many copies
   return detail::reshaped(detail::broadcast_along(x.tensor, apart, axes, x.where), whole, x.where);
+}
+Tensor detail::repeated_by(Operand x, const Tensor& counts, std::optional<int> axis,
+                           std::optional<std::int64_t> size) {
+  const CallSite w = x.where;
+  const UserLine line(w);
+  need("repeat", x.tensor, w);
+  need("repeat", counts, w);
+  const Tensor t = axis ? x.tensor : shapes::flattened(x.tensor, w);
+  const int along = axis ? normal_axis("repeat", *axis, x.tensor, w) : 0;
+  const std::int64_t n = extent(t.shape(), along);
+  if (!is_int(counts.dtype()) || counts.rank() > 1 || (counts.rank() == 1 && counts.dim(0) != n))
+    refuse(ErrorKind::value, "repeat",
+           formatted("the counts must be integers, one for each of {} elements or one for all", n),
+           x.tensor, counts, w);
+  const Tensor ends = cumsum(broadcast(maximum(cast(counts, i64, w), 0), Shape{n}, w));
+  const std::int64_t total =
+      size ? *size : ordering::known_count("repeat", n == 0 ? Tensor(0) : ends[n - 1], w);
+  if (total < 0)
+    refuse(ErrorKind::value, "repeat", formatted("cannot give {} elements", total), x.tensor, w);
+  if (n == 0 && total > 0) refuse(ErrorKind::shape, "repeat", "no elements to repeat", x.tensor, w);
+  const Tensor places = counted(i64, Shape{total}, 0, w);
+  return take(t, minimum(searchsorted(ends, places, true), n - 1), along);
 }
 Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis) {
   detail::need("repeat", x.tensor, x.where);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <vt/detail/entry_points.hpp>
+#include <vt/detail/message.hpp>
 
 #include "../support/contract.hpp"
 #include "matrices.hpp"
@@ -253,3 +254,46 @@ LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond) {
 }
 
 }  // namespace vt::linalg
+
+namespace vt {
+
+Tensor vander(Operand x, std::optional<Param<std::int64_t>> count, bool increasing) {
+  const CallSite w = x.where;
+  const detail::UserLine line(w);
+  detail::need("vander", x.tensor, w);
+  if (x.tensor.rank() != 1)
+    detail::refuse(ErrorKind::shape, "vander", "needs a vector", x.tensor, w);
+  const std::int64_t n = x.tensor.dim(0), columns = count ? std::int64_t{*count} : n;
+  if (columns < 0)
+    detail::refuse(ErrorKind::value, "vander", detail::formatted("cannot give {} columns", columns),
+                   x.tensor, w);
+  const Tensor t = detail::to_number(x.tensor, w);
+  if (columns == 0) return zeros({n, 0}, t.dtype(), w);
+  const Tensor powers =
+      cumprod(broadcast_to(expand_dims(t, 1), {n, columns}), 1, {.exclusive = true});
+  return increasing ? powers : flip(powers, 1);
+}
+
+Tensor polyfit(Operand x, Operand y, Param<int> degree) {
+  const CallSite w = x.where;
+  const detail::UserLine line(w);
+  detail::need("polyfit", x.tensor, w);
+  detail::need("polyfit", y.tensor, w);
+  if (degree < 0)
+    detail::refuse(ErrorKind::value, "polyfit", detail::formatted("no degree is {}", degree),
+                   x.tensor, w);
+  if (x.tensor.rank() != 1 || x.tensor.dim(0) == 0 || y.tensor.rank() < 1 || y.tensor.rank() > 2 ||
+      y.tensor.dim(0) != x.tensor.dim(0))
+    detail::refuse(ErrorKind::shape, "polyfit",
+                   "needs the points' x as a vector, with one y or one row of y for each", x.tensor,
+                   y.tensor, w);
+  const Tensor both[2] = {x.tensor, y.tensor};
+  detail::Common c = detail::common_dtype(both);
+  if (!is_inexact(c.dtype)) c.dtype = f32;
+  const Tensor columns = vander(detail::cast(x.tensor, c.dtype, w), degree + 1);
+  const Tensor size = linalg::vector_norm(columns, 2, 0), scale = where(size == 0, 1.0, size);
+  const Tensor fitted = linalg::lstsq(columns / scale, detail::cast(y.tensor, c.dtype, w)).x;
+  return fitted / (y.tensor.rank() == 2 ? expand_dims(scale, 1) : scale);
+}
+
+}  // namespace vt

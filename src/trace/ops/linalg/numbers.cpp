@@ -168,7 +168,7 @@ inline Tensor products_of_others(const Tensor& s, int k, CallSite where) {
   const int last = rest.rank() - 1;
   const Tensor one = ones_like(sliced(rest, last, 0, 1, 1, where));
   const Tensor before = sliced(cumprod(rest, last), last, 0, n - 1, 1, where),
-               behind = sliced(cumprod(rest, last, true), last, 1, n, 1, where);
+               behind = sliced(cumprod(rest, last, {.reverse = true}), last, 1, n, 1, where);
   Tensor product =
       concatenate({one, before}, last, where) * concatenate({behind, one}, last, where);
   for (int i = 0; i < k; ++i)

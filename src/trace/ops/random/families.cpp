@@ -495,7 +495,7 @@ Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType 
       moveaxis(detail::broadcast(stop_gradient(d.parameter(p, whole, f64)), whole, d.where), -1, 0);
   // Class by class: a binomial number of the trials that are left, with the class's part of the
   // mass that is left.
-  const Tensor left = cumsum(mass, 0, true),
+  const Tensor left = cumsum(mass, 0, {.reverse = true}),
                share = minimum(vt::where(left > 0.0, mass / left, 0.0), 1.0);
   const Tensor keys = detail::randoms::words(d, Shape{classes});
   const Tensor trials =

@@ -12,7 +12,7 @@ namespace vt {
 
 /// Options of load_csv.
 struct CsvOptions {
-  DType dtype = f32;
+  DType dtype = default_dtype();
   char separator = ',';
   bool header = false;              ///< the first row holds names, not numbers
   Param<std::int64_t> columns = 0;  ///< that every row must have; 0: as many as the first one

@@ -38,6 +38,10 @@ inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16
 /// How many dtypes there are, and how many of them are not complex (the first ones).
 inline constexpr int dtype_count = 15, real_dtype_count = 13;  // complex ones are the last
 
+/// The float dtype of what says none: of creators, draws, and of integers in functions that give
+/// floats. f32, or what the innermost DefaultDType of this thread says (vt/execution.hpp).
+[[nodiscard]] DType default_dtype();
+
 /// "f32", "bool", … as printed in messages and Graphs.
 [[nodiscard]] constexpr const char* name_of(DType d) {
   constexpr const char* names[dtype_count] = {"bool", "i8",  "u8",  "i16", "u16",

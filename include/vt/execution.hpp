@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <vt/dtype.hpp>
 #include <vt/error.hpp>
 #include <vt/param.hpp>
 
@@ -34,6 +35,22 @@ class AssumeFinite {
 
  private:
   bool before_;
+};
+
+/// While one lives, `default_dtype()` of this thread is f32 or f64: the dtype of zeros, ones, eye,
+/// linspace, arange of floats, one_hot, draws, lists and files that say none, and of integers and
+/// bools where a function gives floats (sqrt(2), mean of integers, an integer Tensor times 0.5).
+/// Data keeps its dtype, and so do numbers that meet it. It is part of a jitted function's
+/// signature. They nest: the innermost counts. Throws: Error(dtype) for other dtypes.
+class DefaultDType {
+ public:
+  [[nodiscard]] explicit DefaultDType(DType dtype, CallSite where = CallSite::here());
+  ~DefaultDType();
+  DefaultDType(const DefaultDType&) = delete;
+  DefaultDType& operator=(const DefaultDType&) = delete;
+
+ private:
+  DType before_;
 };
 
 /// What happened since the process began (or since `reset_stats`), over all threads.

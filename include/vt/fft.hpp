@@ -65,9 +65,9 @@ struct TransformAxes : std::optional<Axes> {
                             const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 
 /// The frequencies of the results of fft (0, 1, …, −1) and rfft (0, 1, …, n/2), over n·d.
-[[nodiscard]] Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
+[[nodiscard]] Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = default_dtype(),
                              CallSite = CallSite::here());
-[[nodiscard]] Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32,
+[[nodiscard]] Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = default_dtype(),
                               CallSite = CallSite::here());
 using vt::fftshift;
 using vt::ifftshift;

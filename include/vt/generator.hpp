@@ -42,11 +42,12 @@ class Generator {
   Tensor bits(const Shape& shape = {}, DType dtype = u32, CallSite where = CallSite::here()) const {
     return random::bits(drawn(where), shape, dtype);
   }
-  Tensor uniform(const Shape& shape = {}, DType dtype = f32,
+  Tensor uniform(const Shape& shape = {}, DType dtype = default_dtype(),
                  CallSite where = CallSite::here()) const {
     return random::uniform(drawn(where), shape, dtype);
   }
-  Tensor uniform(const Shape& shape, Operand low, Operand high, DType dtype = f32) const {
+  Tensor uniform(const Shape& shape, Operand low, Operand high,
+                 DType dtype = default_dtype()) const {
     return random::uniform(drawn(low.where), shape, std::move(low), std::move(high), dtype);
   }
   Tensor randint(const Shape& shape, Operand low, Operand high, DType dtype = i64) const {
@@ -58,30 +59,30 @@ class Generator {
   Tensor categorical(Operand logits, Param<int> axis = -1) const {
     return random::categorical(drawn(logits.where), std::move(logits), axis);
   }
-  Tensor normal(const Shape& shape = {}, DType dtype = f32,
+  Tensor normal(const Shape& shape = {}, DType dtype = default_dtype(),
                 CallSite where = CallSite::here()) const {
     return random::normal(drawn(where), shape, dtype);
   }
   Tensor truncated_normal(const Shape& shape, Operand lower, Operand upper,
-                          DType dtype = f32) const {
+                          DType dtype = default_dtype()) const {
     return random::truncated_normal(drawn(lower.where), shape, std::move(lower), std::move(upper),
                                     dtype);
   }
-  Tensor exponential(const Shape& shape = {}, DType dtype = f32,
+  Tensor exponential(const Shape& shape = {}, DType dtype = default_dtype(),
                      CallSite where = CallSite::here()) const {
     return random::exponential(drawn(where), shape, dtype);
   }
-  Tensor gumbel(const Shape& shape = {}, DType dtype = f32,
+  Tensor gumbel(const Shape& shape = {}, DType dtype = default_dtype(),
                 CallSite where = CallSite::here()) const {
     return random::gumbel(drawn(where), shape, dtype);
   }
-  Tensor gamma(const Shape& shape, Operand a, DType dtype = f32) const {
+  Tensor gamma(const Shape& shape, Operand a, DType dtype = default_dtype()) const {
     return random::gamma(drawn(a.where), shape, std::move(a), dtype);
   }
-  Tensor beta(const Shape& shape, Operand a, Operand b, DType dtype = f32) const {
+  Tensor beta(const Shape& shape, Operand a, Operand b, DType dtype = default_dtype()) const {
     return random::beta(drawn(a.where), shape, std::move(a), std::move(b), dtype);
   }
-  Tensor dirichlet(const Shape& shape, Operand alpha, DType dtype = f32) const {
+  Tensor dirichlet(const Shape& shape, Operand alpha, DType dtype = default_dtype()) const {
     return random::dirichlet(drawn(alpha.where), shape, std::move(alpha), dtype);
   }
   Tensor poisson(const Shape& shape, Operand mean, DType dtype = i32) const {

@@ -24,7 +24,7 @@ Vec<char> donated_leaves(const std::vector<int>& donate, CallSite where, const A
   check_donated(donate, sizeof...(A), where);
   int position = 0;
   SmallVec<Tensor, 8> leaves;
-  const auto append = [&](const auto& argument) {
+  [[maybe_unused]] const auto append = [&](const auto& argument) {
     append_leaves_of(leaves, argument);
     donated.resize(leaves.size(), any_of(donate, [&](int given) { return given == position; }));
     ++position;

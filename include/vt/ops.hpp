@@ -719,8 +719,8 @@ template <std::same_as<Tensor> Counts>
 /// 1 where the new axis `axis` has the index, else 0; all 0 for indices out of range.
 /// Shapes: [i…] → [i…, classes].
 /// Source: JAX `nn.one_hot`.
-[[nodiscard]] Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32,
-                             Param<int> axis = -1);
+[[nodiscard]] Tensor one_hot(Operand indices, Param<std::int64_t> classes,
+                             DType dtype = default_dtype(), Param<int> axis = -1);
 /// Row k of the result combines the rows of x whose id is k, one after the other (a sum of n floats
 /// is at most about n · u · Σ|x| off, see vt::sum). Rows with an id outside 0 … segments − 1,
 /// negative ones too, are left out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the

@@ -38,9 +38,9 @@ template <std::size_t N>
 /// then rounded to the nearest number of the dtype that is in the range; differentiable in the
 /// ends.
 /// dtype: a float, to which the ends are rounded first.
-[[nodiscard]] Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
+[[nodiscard]] Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
 [[nodiscard]] Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high,
-                             DType dtype = f32);
+                             DType dtype = default_dtype());
 /// Integers in [low, high); `low` where the range is empty. Probabilities differ by less than 2^-32
 /// of themselves. Ends beyond a dtype of at most 32 bits are its own: (0, 256) draws all of u8.
 /// dtype: any integer.
@@ -68,32 +68,34 @@ struct CategoricalOptions {
 
 /// Mean 0, deviation 1.
 /// dtype: a float or complex, whose parts have half the variance each.
-[[nodiscard]] Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);
+[[nodiscard]] Tensor normal(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
 /// Normal, given lower < x < upper, which are rounded to the dtype first; NaN unless lower < upper.
 /// Has all digits in the tails, as far out as there are numbers between the bounds.
 [[nodiscard]] Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper,
-                                      DType dtype = f32);
+                                      DType dtype = default_dtype());
 /// exp(sigma · normal).
 [[nodiscard]] Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0,
-                               DType dtype = f32);
+                               DType dtype = default_dtype());
 /// Density e⁻ˣ for x > 0.
-[[nodiscard]] Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);
+[[nodiscard]] Tensor exponential(Operand key, const Shape& shape = {},
+                                 DType dtype = default_dtype());
 /// Standard Gumbel, Laplace, logistic and Cauchy distributions: location 0, scale 1.
-[[nodiscard]] Tensor gumbel(Operand key, const Shape& shape = {}, DType dtype = f32);
-[[nodiscard]] Tensor laplace(Operand key, const Shape& shape = {}, DType dtype = f32);
-[[nodiscard]] Tensor logistic(Operand key, const Shape& shape = {}, DType dtype = f32);
-[[nodiscard]] Tensor cauchy(Operand key, const Shape& shape = {}, DType dtype = f32);
+[[nodiscard]] Tensor gumbel(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
+[[nodiscard]] Tensor laplace(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
+[[nodiscard]] Tensor logistic(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
+[[nodiscard]] Tensor cauchy(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
 /// √(−2 log u) · scale.
 [[nodiscard]] Tensor rayleigh(Operand key, const Shape& shape = {}, Operand scale = 1.0,
-                              DType dtype = f32);
+                              DType dtype = default_dtype());
 /// Density k/s · (x/s)^(k−1) · exp(−(x/s)^k) for x > 0, with scale s and concentration k.
 [[nodiscard]] Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration,
-                             DType dtype = f32);
+                             DType dtype = default_dtype());
 /// Density b / x^(b+1) for x > 1.
-[[nodiscard]] Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);
+[[nodiscard]] Tensor pareto(Operand key, const Shape& shape, Operand b,
+                            DType dtype = default_dtype());
 /// Density rising from `left` to `mode` and falling to `right`.
 [[nodiscard]] Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode,
-                                Operand right, DType dtype = f32);
+                                Operand right, DType dtype = default_dtype());
 
 // Those below draw until they accept, every element for itself. Invalid parameters give NaN, and −1
 // in integer dtypes.
@@ -102,43 +104,49 @@ struct CategoricalOptions {
 /// however small a is. Derivatives by a are implicit: see random_gamma_grad.
 /// Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables; a below 1 by way
 /// of a + 1 and a power of a uniform number.
-[[nodiscard]] Tensor gamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
-[[nodiscard]] Tensor loggamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
+[[nodiscard]] Tensor gamma(Operand key, const Shape& shape, Operand a,
+                           DType dtype = default_dtype());
+[[nodiscard]] Tensor loggamma(Operand key, const Shape& shape, Operand a,
+                              DType dtype = default_dtype());
 /// G(a) / (G(a) + G(b)) of two gamma variables: the beta distribution on 0 … 1.
-[[nodiscard]] Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype = f32);
+[[nodiscard]] Tensor beta(Operand key, const Shape& shape, Operand a, Operand b,
+                          DType dtype = default_dtype());
 /// Vectors of positive numbers with sum 1. alpha: […, n], broadcast to the result, `shape` ⧺ [n].
-[[nodiscard]] Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype = f32);
+[[nodiscard]] Tensor dirichlet(Operand key, const Shape& shape, Operand alpha,
+                               DType dtype = default_dtype());
 /// χ², Student's t and Fisher's F distribution with these degrees of freedom.
-[[nodiscard]] Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype = f32);
-[[nodiscard]] Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = f32);
+[[nodiscard]] Tensor chisquare(Operand key, const Shape& shape, Operand df,
+                               DType dtype = default_dtype());
+[[nodiscard]] Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = default_dtype());
 [[nodiscard]] Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden,
-                       DType dtype = f32);
+                       DType dtype = default_dtype());
 /// Density proportional to exp(−|x|^p).
 [[nodiscard]] Tensor generalized_normal(Operand key, const Shape& shape, Operand p,
-                                        DType dtype = f32);
+                                        DType dtype = default_dtype());
 /// Uniform in the unit ball of the p-norm in d dimensions; shapes: `shape` ⧺ [d].
 [[nodiscard]] Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> d, Operand p = 2.0,
-                          DType dtype = f32);
+                          DType dtype = default_dtype());
 /// The length of a vector of three normal numbers.
-[[nodiscard]] Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);
+[[nodiscard]] Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = default_dtype());
 /// loc ± scale · maxwell, either sign being as likely.
 [[nodiscard]] Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc,
-                                          Operand scale, DType dtype = f32);
+                                          Operand scale, DType dtype = default_dtype());
 /// The inverse Gaussian distribution of scale 1. The derivative by the mean is implicit.
-[[nodiscard]] Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);
+[[nodiscard]] Tensor wald(Operand key, const Shape& shape, Operand mean,
+                          DType dtype = default_dtype());
 /// The same as weibull.
 [[nodiscard]] Tensor weibull_min(Operand key, const Shape& shape, Operand scale,
-                                 Operand concentration, DType dtype = f32);
+                                 Operand concentration, DType dtype = default_dtype());
 
 /// Vectors of the normal distribution. mean: […, n], covariance: […, n, n], to whose batch axes
 /// `shape` must broadcast; shapes: `shape` ⧺ [n]. Differentiable in both. NaN where the covariance
 /// is not positive definite.
 [[nodiscard]] Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean,
-                                         Operand covariance, DType dtype = f32);
+                                         Operand covariance, DType dtype = default_dtype());
 /// Orthogonal matrices, every one being as likely (Haar's measure): `shape` ⧺ [n, n].
 /// Source: Mezzadri 2007, How to generate random matrices from the classical compact groups.
 [[nodiscard]] Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n,
-                                DType dtype = f32);
+                                DType dtype = default_dtype());
 
 /// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else
 /// by transformed rejection. Right for every finite mean: in floats rounded to the nearest number.

@@ -575,8 +575,8 @@ template <class T>
 
 /// All zeros, all ones.
 /// Throws: Error (shape) if the size is negative or cannot be addressed.
-[[nodiscard]] Tensor zeros(const Shape&, DType = f32, CallSite = CallSite::here());
-[[nodiscard]] Tensor ones(const Shape&, DType = f32, CallSite = CallSite::here());
+[[nodiscard]] Tensor zeros(const Shape&, DType = default_dtype(), CallSite = CallSite::here());
+[[nodiscard]] Tensor ones(const Shape&, DType = default_dtype(), CallSite = CallSite::here());
 /// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
 /// double gives f64).
 /// Throws: Error (dtype) if the dtype cannot hold an integer.
@@ -585,7 +585,8 @@ template <class T>
 /// without `columns`.
 [[nodiscard]] Tensor eye(Param<std::int64_t> rows,
                          std::optional<Param<std::int64_t>> columns = std::nullopt,
-                         Param<int> diagonal = 0, DType = f32, CallSite = CallSite::here());
+                         Param<int> diagonal = 0, DType = default_dtype(),
+                         CallSite = CallSite::here());
 // Templates, so that {} is no dtype.
 template <std::same_as<DType> D>
 [[nodiscard]] Tensor eye(Param<std::int64_t> rows, D dtype, CallSite where = CallSite::here()) {
@@ -631,7 +632,8 @@ template <std::floating_point A>
 /// unless given. Computed in f64, also where the width is beyond it or the steps are below its
 /// normal numbers, and rounded once.
 [[nodiscard]] Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
-                              bool endpoint = true, DType = f32, CallSite = CallSite::here());
+                              bool endpoint = true, DType = default_dtype(),
+                              CallSite = CallSite::here());
 template <std::same_as<DType> D>
 [[nodiscard]] Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count,
                               D dtype, CallSite where = CallSite::here()) {

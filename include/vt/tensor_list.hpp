@@ -25,10 +25,10 @@ struct TensorList {
   bool checked = true;
 
   /// Room for `capacity` elements, and none there yet. Throws: Error if the capacity is negative.
-  static TensorList fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype = f32,
-                          CallSite where = CallSite::here());
+  static TensorList fixed(Param<std::int64_t> capacity, const Shape& element,
+                          DType dtype = default_dtype(), CallSite where = CallSite::here());
   /// Empty, with room for whatever is pushed.
-  static TensorList growable(const Shape& element, DType dtype = f32,
+  static TensorList growable(const Shape& element, DType dtype = default_dtype(),
                              CallSite where = CallSite::here());
   /// The elements of `values` along axis 0, which is full then.
   static TensorList from(Operand values);

@@ -41,6 +41,7 @@ struct JitCache::Entry : std::enable_shared_from_this<JitCache::Entry> {
   std::shared_ptr<Executable> executable;
   Device device;
   bool assume_finite = false;  ///< it was recorded so
+  DType default_dtype = f32;   ///< likewise
   std::shared_ptr<void> kept;
   // variables: inputs behind the arguments, and results of those that are updated
   Vec<OwnState> states;
@@ -140,7 +141,8 @@ struct JitCache::State {
   /// Do calls of this thread assume it?
   bool assumes_finite() const { return assume_finite || thread_state().assume_finite; }
   std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments) const {
-    return jit_program::key_of(static_key, arguments, device) + (assumes_finite() ? "f" : "");
+    return jit_program::key_of(static_key, arguments, device) + (assumes_finite() ? "f" : "") +
+           (thread_state().default_dtype == f64 ? "w" : "");
   }
   /// Null if there is none for this signature.
   std::shared_ptr<const Entry> program(const std::string& key) {
@@ -288,6 +290,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     fresh->fixed = static_key.bytes;
     fresh->arguments = avals;
     fresh->assume_finite = state_->assumes_finite();
+    fresh->default_dtype = thread_state().default_dtype;
     const AssumeFinite finite(fresh->assume_finite);
     const OuterAxes axes;
     const jit_program::References references;
@@ -309,7 +312,9 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   // calls from outside.
   if (!traced)
     fresh->compile(arguments, state_->device, donated, state_->families,
-                   static_key.bytes + (fresh->assume_finite ? "f" : ""), where);
+                   static_key.bytes + (fresh->assume_finite ? "f" : "") +
+                       (fresh->default_dtype == f64 ? "w" : ""),
+                   where);
   Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
   const std::unique_lock lock(state_->mutex);
   if (!traced && !fresh->shares_program)
@@ -379,8 +384,10 @@ std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* c
       default_device().kind != Device::Kind::cpu)
     return nullptr;
   const bool finite = state_->assumes_finite();
+  const DType default_dtype = thread_state().default_dtype;
   const auto is_of = [&](const Entry& e) {
-    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed || e.assume_finite != finite)
+    if (arguments.size() != e.arguments.size() || key.bytes != e.fixed ||
+        e.assume_finite != finite || e.default_dtype != default_dtype)
       return false;
     inputs.clear();
     for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -1,6 +1,7 @@
 // vmap of the composed public functions equals the loop over lanes, for every combination of mapped
 // operands, with the lanes in front or at the end; and of no lanes at all the shapes are right.
 #include <vt/detail/entry_points.hpp>
+#include <vt/execution.hpp>
 
 #include "support/property.hpp"
 
@@ -338,6 +339,22 @@ TEST(VmapOfFunctions, EqualsTheLoop) {
           ADD_FAILURE() << what << "): " << error.what();
         }
       }
+}
+
+TEST(VmapOfFunctions, DefaultDTypeDoesNotReachF32Data) {
+  for (const Row& row : rows()) {
+    Tensors given;
+    bool floats = false;
+    for (const In& in : row.in) {
+      const DType d = in.dtype == f64 ? f32 : in.dtype;
+      floats = floats || d == f32;
+      given.push_back(vt_test::random_tensor(d, in.shape, in.low, in.high, 5 + given.size()));
+    }
+    if (!floats) continue;  // integers become the default dtype
+    const Tensor expected = row.f(given);
+    const DefaultDType wide(f64);
+    vt_test::expect_close(row.f(given), expected, vt_test::exact, row.name);
+  }
 }
 
 TEST(VmapOfFunctions, WithoutLanesHasTheShapes) {

@@ -145,7 +145,7 @@ Tensor detail::real_range(double start, double stop, double step, std::optional<
   if (count >= 0x1p59)
     refuse(ErrorKind::shape, "arange", formatted("{} elements are too many to address", count),
            create::nothing(), where);
-  const DType wanted = dtype.value_or(f32);
+  const DType wanted = dtype.value_or(default_dtype());
   const auto whole = [](double x) { return Scalar(Scalar(x).converted(x < 0 ? i64 : u64)); };
   if (count > 0)
     create::check_ends("arange", whole(start), whole(start + (count - 1) * step), wanted, where);
@@ -190,7 +190,7 @@ Tensor detail::spaced_between(const Operand& start, const Operand& stop, std::in
   create::check_count("linspace", count, w);
   const Tensor both[2] = {start.tensor, stop.tensor};
   Common c = common_dtype(both);
-  if (!is_inexact(c.dtype)) c.dtype = f32;
+  if (!is_inexact(c.dtype)) c.dtype = default_dtype();
   const Shape each = broadcast_shape("linspace", both, w);
   const Tensor first = cast(start.tensor, c.dtype, w), last = cast(stop.tensor, c.dtype, w);
   Shape along = Shape::filled(each.size() + 1, 1);

@@ -57,7 +57,7 @@ Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::opt
     for (int axis = 1; axis < all.rank(); ++axis) whole.push_back(all.dim(axis));
     return dtype ? all.reshape(whole, where).astype(*dtype, where) : all.reshape(whole, where);
   }
-  DType common = items.empty() ? f32 : items.front().number.dtype;
+  DType common = items.empty() ? default_dtype() : items.front().number.dtype;
   for (const BraceItem& i : items) common = promote(common, i.number.dtype);
   const Aval aval(dtype.value_or(common), shape);
   if (is_complex(common) && !is_complex(aval.dtype) && !is_bool(aval.dtype))

@@ -283,7 +283,7 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
                    w);
   const Tensor operands[3] = {x.tensor, xp.tensor, fp.tensor};
   detail::Common c = detail::common_dtype(operands);
-  if (!is_inexact(c.dtype)) c.dtype = f32;
+  if (!is_inexact(c.dtype)) c.dtype = default_dtype();
   const Tensor t = detail::cast(x.tensor, c.dtype, w), at = detail::cast(xp.tensor, c.dtype, w),
                value = detail::cast(fp.tensor, c.dtype, w);
   const std::int64_t n = at.dim(0);

@@ -26,6 +26,7 @@ namespace named_functions {
 struct Entry {
   std::string static_bytes;    ///< of the signature
   bool assume_finite = false;  ///< it was recorded so
+  DType default_dtype = f32;   ///< likewise
   Vec<Aval> arguments;
   DerivedFunction called;  ///< of the arguments, the variables, and what is captured
   Vec<OwnState> states;
@@ -48,7 +49,8 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 /// Is this the signature of a call?
 bool fits(const Entry& entry, std::span<const Tensor> arguments, const StaticKey& key) {
   if (arguments.size() != entry.arguments.size() || key.bytes != entry.static_bytes ||
-      entry.assume_finite != thread_state().assume_finite)
+      entry.assume_finite != thread_state().assume_finite ||
+      entry.default_dtype != thread_state().default_dtype)
     return false;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].defined() || aval_of(arguments[i]) != entry.arguments[i]) return false;

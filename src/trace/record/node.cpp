@@ -137,6 +137,9 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   n->assume_finite = thread_state().assume_finite;
   n->effect = has_effect(op, params);
   n->params = std::move(params);
+  n->of_data =
+      op != Op::full && op != Op::iota && op != Op::threefry &&
+      (operands.empty() || any_of(operands, [](const Tensor& t) { return node_of(t)->of_data; }));
   if (level > 0) {
     ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
     n->level = static_cast<std::uint16_t>(level);
@@ -229,6 +232,7 @@ Tensor full_tensor(Scalar value, const Aval& aval) {
     fail(ErrorKind::shape, "vt::full: " + size_fault(aval.dtype, aval.shape), thread_state().where);
   Node* n = new_node();
   n->op = Op::full;
+  n->of_data = false;
   n->where = thread_state().where;
   n->params = make_params(FullParams{value, aval});
   n->avals.emplace(aval);

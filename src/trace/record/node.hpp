@@ -19,6 +19,7 @@ struct Node : NodeCount {
   bool compiled =
       false;  ///< a Graph with it is compiled at first sight, see compile_at_first_sight
   bool assume_finite = false;  ///< Equation::assume_finite
+  bool of_data = true;         ///< or else of literals, counts and draws alone
   std::uint16_t level = 0;     ///< depth of the scope it belongs to; 0: outside every transform
   std::uint32_t depth =
       /// longest chain of ops below that were not evaluated when it was made (level 0); not written

@@ -448,4 +448,14 @@ AssumeFinite::AssumeFinite(bool assumed)
     : before_(std::exchange(detail::thread_state().assume_finite, assumed)) {}
 AssumeFinite::~AssumeFinite() { detail::thread_state().assume_finite = before_; }
 
+DType default_dtype() { return detail::thread_state().default_dtype; }
+DefaultDType::DefaultDType(DType dtype, CallSite where)
+    : before_(detail::thread_state().default_dtype) {
+  if (dtype != f32 && dtype != f64)
+    detail::fail(ErrorKind::dtype,
+                 std::string("vt::DefaultDType: must be f32 or f64, not ") + name_of(dtype), where);
+  detail::thread_state().default_dtype = dtype;
+}
+DefaultDType::~DefaultDType() { detail::thread_state().default_dtype = before_; }
+
 }  // namespace vt

@@ -50,6 +50,7 @@ struct RunningState {
   int outermost_axis = std::numeric_limits<int>::max();
   CallSite where{};            ///< of the equation a pass is transforming; null file: none
   bool assume_finite = false;  ///< what equations recorded now have of it
+  DType default_dtype = f32;   ///< of creators and draws, see DefaultDType
   /// vmap throws where it would run an equation once per lane
   bool must_vectorize = false;
   LaneSchedule schedule = LaneSchedule::groups;  ///< of the vmap that a Graph is walked for

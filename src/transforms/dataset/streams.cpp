@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <vt/detail/message.hpp>
+#include <vt/execution.hpp>
 #include <vt/random.hpp>
 
 #include "../../trace/base/locks.hpp"
@@ -334,6 +335,7 @@ class PrefetchStream : public LeafStream {
   struct Ahead {
     PlanRef plan;
     std::int64_t iteration = 0;
+    DType dtype = default_dtype();  ///< of the thread that begins the pass
     Mutex mutex;
     std::condition_variable_any changed;
     std::deque<ElementLeaves> ready;
@@ -343,6 +345,7 @@ class PrefetchStream : public LeafStream {
 
     void run() {
       try {
+        const DefaultDType own(dtype);
         const auto inner = stream_of(plan->from, iteration);
         for (ElementLeaves one; inner->next(one);) {
           for (const Tensor& t : one) t.eval();  // made here, not where it is looked at

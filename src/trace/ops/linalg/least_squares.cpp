@@ -289,7 +289,7 @@ Tensor polyfit(Operand x, Operand y, Param<int> degree) {
                    y.tensor, w);
   const Tensor both[2] = {x.tensor, y.tensor};
   detail::Common c = detail::common_dtype(both);
-  if (!is_inexact(c.dtype)) c.dtype = f32;
+  if (!is_inexact(c.dtype)) c.dtype = default_dtype();
   const Tensor columns = vander(detail::cast(x.tensor, c.dtype, w), degree + 1);
   const Tensor size = linalg::vector_norm(columns, 2, 0), scale = where(size == 0, 1.0, size);
   const Tensor fitted = linalg::lstsq(columns / scale, detail::cast(y.tensor, c.dtype, w)).x;

@@ -51,7 +51,8 @@ inline Common adjusted(Takes takes, Common c, std::string_view name,
   if (is_complex(c.dtype) &&
       (takes == Takes::floats || takes == Takes::reals || takes == Takes::choice))
     refuse_complex(takes == Takes::choice, name, operands, where);
-  if (takes == Takes::floats || takes == Takes::inexact) return {c.weak ? f64 : f32, c.weak};
+  if (takes == Takes::floats || takes == Takes::inexact)
+    return {c.weak ? f64 : default_dtype(), c.weak};
   if (takes == Takes::bits || is_inexact(c.dtype))
     refuse(ErrorKind::dtype, name,
            takes == Takes::bits ? "needs bools or integers" : "needs integers", operands, where);
@@ -107,6 +108,7 @@ inline Common fit(std::string_view name, Takes takes, Literal literal, Tensor* x
   if (a->dtype != b->dtype || a->weak != b->weak || !as_it_is(takes, a->dtype)) {
     c = adjusted(takes, common_dtype(*a, *b), name, std::span<const Tensor>(xy, 2), where);
     check_literals(name, std::span<const Tensor>(xy, 2), c.dtype, literal, where);
+    if (c.dtype == f64 && !c.weak) note_lost_digits(name, xy[0], xy[1], where);
     xy[0] = cast(std::move(xy[0]), c.dtype, c.weak, where);
     xy[1] = cast(std::move(xy[1]), c.dtype, c.weak, where);
     a = &aval_of(xy[0]);

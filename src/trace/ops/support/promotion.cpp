@@ -7,6 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../base/warnings.hpp"
 #include "broadcasting.hpp"
 
 namespace vt::detail {
@@ -35,8 +36,8 @@ Common common_dtype(const Aval& a, const Aval& b) {
   if (a.weak == b.weak) return {promote(a.dtype, b.dtype), a.weak};
   const DType weak = a.weak ? a.dtype : b.dtype, strong = a.weak ? b.dtype : a.dtype;
   if (category(weak) <= category(strong)) return {strong, false};
-  if (is_complex(weak)) return {is_float(strong) ? complex_dtype(strong) : c64, false};
-  return {is_float(weak) ? f32 : i32, false};
+  if (is_complex(weak)) return {complex_dtype(is_float(strong) ? strong : default_dtype()), false};
+  return {is_float(weak) ? default_dtype() : i32, false};
 }
 
 Common common_dtype(std::span<const Tensor> operands) {
@@ -90,11 +91,25 @@ void check_literals(std::string_view name, std::span<const Tensor> operands, DTy
   }
 }
 
+void note_lost_digits(std::string_view name, const Tensor& a, const Tensor& b, CallSite where) {
+  const auto made = [](const Tensor& t) {
+    const Aval& aval = aval_of(t);
+    return aval.dtype == f32 && !aval.weak && !node_of(t)->of_data;
+  };
+  const auto data = [](const Tensor& t) { return aval_of(t).dtype == f64 && node_of(t)->of_data; };
+  if (!(made(a) && data(b)) && !(made(b) && data(a))) return;
+  const CallSite line = user_line(where);
+  warn_once(
+      formatted("vt::{}: f64 data meet an f32 array or draw that vt made, whose numbers have "
+                "24 bits: give it a dtype, or open a vt::DefaultDType wide(vt::f64){}",
+                name, at(line)));
+}
+
 Tensor to_float(Tensor t, CallSite where) {
   const Aval& a = aval_of(t);
   if (is_inexact(a.dtype)) return t;
   const bool weak = a.weak;
-  return cast(std::move(t), weak ? f64 : f32, weak, where);
+  return cast(std::move(t), weak ? f64 : default_dtype(), weak, where);
 }
 Tensor squared_magnitude(const Tensor& t, CallSite) {
   return is_complex(aval_of(t).dtype) ? square(real(t)) + square(imag(t)) : square(t);

@@ -123,6 +123,9 @@ struct Memory {
 /// The counters now.
 [[nodiscard]] Stats stats();
 std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
+namespace detail {
+std::string text_of(const Stats&);
+}
 /// Sets all counters to 0.
 void reset_stats();
 /// Waits until all kernels run that were compiled without optimisation at first have been replaced

@@ -12,8 +12,15 @@
 
 #include <vt/tensor.hpp>
 
+namespace vt {
+struct LaneStats;
+struct Stats;
+}  // namespace vt
+
 namespace vt::detail {
 struct Refused;  // vt/tree.hpp
+std::string text_of(const Stats&);
+std::string text_of(const LaneStats&);
 /// Formats through the type's own text; takes no format specification.
 template <class T>
 struct TextFormatter {
@@ -27,8 +34,30 @@ struct TextFormatter {
 };
 }  // namespace vt::detail
 
+/// A specification is that of each element: {:.3f}.
 template <>
-struct fmt::formatter<vt::Tensor> : vt::detail::TextFormatter<vt::Tensor> {};
+struct fmt::formatter<vt::Tensor> {
+  constexpr auto parse(fmt::format_parse_context& context) {
+    begin_ = end_ = context.begin();
+    while (end_ != context.end() && *end_ != '}') ++end_;
+    return end_;
+  }
+  template <class Context>
+  auto format(const vt::Tensor& value, Context& context) const {
+    auto out = context.out();
+    for (const char c : vt::detail::text_of(value, std::string_view(begin_, end_))) *out++ = c;
+    return out;
+  }
+
+ private:
+  const char *begin_ = nullptr, *end_ = nullptr;
+};
+template <>
+struct fmt::formatter<vt::Device> : vt::detail::TextFormatter<vt::Device> {};
+template <>
+struct fmt::formatter<vt::Stats> : vt::detail::TextFormatter<vt::Stats> {};
+template <>
+struct fmt::formatter<vt::LaneStats> : vt::detail::TextFormatter<vt::LaneStats> {};
 template <>
 struct fmt::formatter<vt::detail::Refused> : vt::detail::TextFormatter<vt::Tensor> {};
 template <>

@@ -53,6 +53,9 @@ struct LaneStats {
 };
 [[nodiscard]] LaneStats lane_stats();
 std::ostream& operator<<(std::ostream&, const LaneStats&);  ///< its str()
+namespace detail {
+std::string text_of(const LaneStats&);
+}
 void reset_lane_stats();
 
 }  // namespace vt

@@ -30,6 +30,7 @@ class TensorIterator;
 class Graph;
 struct Index;
 struct Operand;
+struct PrintStyle;
 
 /// C++ numbers, which are weak scalars: bool, integers, float, double and std::complex of these
 /// two. long double is none, as no Tensor holds it, nor are wchar_t and char8_t … char32_t.
@@ -200,6 +201,10 @@ class Tensor {
   /// not know the caller's line, so that the message names the line where the Tensor was made; in
   /// `if (a > b)` that is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
+  /// The elements as NumPy prints them, with dtype and shape: [1. 2.] f64[2]. Does not throw; what
+  /// cannot be computed says so in its place. Options: t.str({.precision = 3}), see vt/print.hpp.
+  std::string str() const;
+  std::string str(const PrintStyle& style) const;
   /// Computes the value now and returns the Tensor. On a device: gives the work to
   /// it, and does not wait for it.
   const Tensor& eval(CallSite where = CallSite::here()) const&;
@@ -356,11 +361,14 @@ struct Index {
       : kind(Kind::slice), range(s), where{file, line} {}
 };
 
-/// Prints the elements as NumPy does, with dtype and shape: [1. 2.] f64[2].
-std::ostream& operator<<(std::ostream&, const Tensor&);
+std::ostream& operator<<(std::ostream&, const Tensor&);  ///< its str()
+std::ostream& operator<<(std::ostream&, DType);          ///< its name
+std::ostream& operator<<(std::ostream&, Device);         ///< "cpu", "cuda(0)"
 
 namespace detail {
-std::string text_of(const Tensor&);
+/// `specification`: of fmt's, for each element.
+std::string text_of(const Tensor&, std::string_view specification = {});
+std::string text_of(Device);
 std::string text_of(const Shape&);
 std::string text_of(const Axes&);
 std::string text_of(const Graph&);

@@ -68,6 +68,22 @@ auto tree_map_at(CallSite where, F f, const T& tree, const Rest&... rest) {
 VT_WITH_LINE([[nodiscard]] auto, tree_map, detail::tree_map_at)
 
 namespace detail {
+std::string tree_text(std::span<const Tensor> leaves,
+                      FunctionRef<std::string(std::size_t)> path_of);
+}
+/// The Tensors of a tree, each behind its path, a line or more for each: "weights[1]: [1. 2.]
+/// f64[2]".
+template <class T>
+[[nodiscard]] std::string tree_str(const T& tree) {
+  using Check = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::tree_str", Check);
+  if constexpr (!Check::holds) return {};
+  else
+    return detail::tree_text(tree_leaves(tree),
+                             [&](std::size_t leaf) { return detail::leaf_path(tree, leaf); });
+}
+
+namespace detail {
 void evaluate_leaves(std::span<const Tensor> leaves, CallSite where);
 template <class T>
 T eval_at(CallSite where, T tree) {

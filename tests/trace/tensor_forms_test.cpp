@@ -6,6 +6,8 @@
 
 #include "support/property.hpp"
 
+#include <vt/fmt.hpp>
+
 namespace {
 
 using vt::Tensor;
@@ -172,6 +174,45 @@ TEST(TensorForms, AreGoneOverAlongTheFirstAxis) {
       vt::ErrorKind::shape, {"a scalar has no axis", "tensor_forms_test.cpp:"});
   // It is printed and formatted as a whole all the same.
   EXPECT_EQ(testing::PrintToString(vt::tensor({1, 2})), "[1 2] i32[2]");
+}
+
+TEST(TensorForms, TextsAreWrittenAsAsked) {
+  const Tensor x = vt::tensor({{3.14159265, -0.000001}, {120.5, 2.0}});
+  EXPECT_EQ(x.str({.precision = 3}),
+            "[[ 3.142e+00 -1.000e-06]\n [ 1.205e+02  2.000e+00]] f64[2,2]");
+  EXPECT_EQ(x.str({.suppress = true}),
+            "[[  3.14159265  -0.000001  ]\n [120.5          2.        ]] f64[2,2]");
+  EXPECT_EQ(x.str({.precision = 2, .suppress = true}),
+            "[[  3.14  -0.  ]\n [120.5    2.  ]] f64[2,2]");
+  {
+    const vt::PrintScope few({.threshold = 5, .edge_items = 1});
+    EXPECT_EQ(vt::reshape(vt::arange(12), {3, 4}).str(),
+              "[[ 0 ...  3]\n ...\n [ 8 ... 11]] i32[3,4]");
+    std::ostringstream out;
+    out << vt::arange(10);
+    EXPECT_EQ(out.str(), "[0 ... 9] i32[10]");
+    const vt::PrintScope narrow({.line_width = 12});
+    EXPECT_EQ(vt::arange(8).str(), "[0 1 2 3 4\n 5 6 7] i32[8]");
+  }
+  EXPECT_EQ(vt::arange(3).str(), "[0 1 2] i32[3]");
+  EXPECT_EQ(vt::arange(3).str({.width = 4}), "[   0    1    2] i32[3]");
+  EXPECT_EQ(vt::tensor(2.5).str({.precision = 0}), "2. f64[]");
+  EXPECT_EQ(Tensor().str(), "Tensor<empty>");
+  EXPECT_EQ(fmt::format("{:.2f}", x[1]), "[120.50   2.00] f64[2]");
+  EXPECT_EQ(fmt::format("{} {} {}", vt::f32, vt::cpu(), vt::cuda(1)), "f32 cpu cuda(1)");
+  EXPECT_EQ(fmt::format("{}", vt::stats()).empty(), vt::stats().str().empty());
+  std::ostringstream out;
+  out << vt::bf16 << " " << vt::cuda();
+  EXPECT_EQ(out.str(), "bf16 cuda(0)");
+  struct Layer {
+    Tensor weights;
+    std::vector<Tensor> shifts;
+  };
+  EXPECT_EQ(vt::tree_str(Layer{vt::arange(2), {vt::tensor(1.5), vt::tensor(true)}}),
+            ".weights: [0 1] i32[2]\n.shifts[0]: 1.5 f64[]\n.shifts[1]: true bool[]");
+  EXPECT_EQ(vt::tree_str(vt::tensor(7)), "7 i32[]");
+  vt_test::expect_error([] { (void)vt::tensor(1).str({.precision = 30}); }, vt::ErrorKind::value,
+                        {"vt::PrintStyle"});
 }
 
 TEST(TensorForms, ComparisonsGoByValue) {

@@ -117,6 +117,7 @@ void reset_stats() {
 
 std::ostream& operator<<(std::ostream& out, const Stats& s) { return out << s.str(); }
 
+std::string detail::text_of(const Stats& stats) { return stats.str(); }
 std::string Stats::str() const {
   std::string text;
   for (const auto& row : detail::counter_table::rows)

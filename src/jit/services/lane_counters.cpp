@@ -84,6 +84,7 @@ double LaneStats::utilisation() const {
   return detail::lane_counts::ratio(lanes, places);
 }
 
+std::string detail::text_of(const LaneStats& stats) { return stats.str(); }
 std::string LaneStats::str() const {
   std::string text;
   for (const LaneBlock& b : blocks)

@@ -19,12 +19,10 @@
 namespace vt::detail {
 namespace print_tensor {
 
-constexpr std::int64_t summarise_above = 1000;  // elements
-constexpr std::int64_t edge = 3;                // shown at each end of a summarised axis
-constexpr std::size_t line_width = 100;
-
 /// Significant digits that are shown: what the 16-bit floats have, and eight of the others.
 int digits_of(DType dtype) { return dtype == DType::bf16 ? 4 : dtype == DType::f16 ? 5 : 8; }
+
+constexpr int digits_of_double = 17;
 
 /// How all floats of one Tensor are written, so that their points stand below one another.
 struct FloatStyle {
@@ -53,8 +51,8 @@ std::string write(double x, FloatStyle style) {
                               : write_finite(x, style);
 }
 
-/// The fewest decimals that keep the leading digits of every number.
-FloatStyle style_for(const Vec<double>& values, DType dtype) {
+/// The fewest decimals that keep the leading digits of every number, or as many as are allowed.
+FloatStyle style_for(const Vec<double>& values, DType dtype, const PrintStyle& options) {
   double greatest = 0, least = std::numeric_limits<double>::infinity();
   for (double x : values) {
     if (!__builtin_isfinite(x) || x == 0) continue;
@@ -62,8 +60,11 @@ FloatStyle style_for(const Vec<double>& values, DType dtype) {
     least = std::min(least, std::fabs(x));
   }
   FloatStyle style;
-  style.scientific = greatest >= 1e8 || (greatest > 0 && (least < 1e-4 || greatest / least > 1e6));
-  const int digits = digits_of(dtype);
+  style.scientific =
+      !options.suppress &&
+      (greatest >= 1e8 || (greatest > 0 && (least < 1e-4 || greatest / least > 1e6)));
+  const int most = options.precision ? int{*options.precision} : 8;
+  const int digits = options.precision ? digits_of_double : digits_of(dtype);
   for (double x : values) {
     if (!__builtin_isfinite(x)) continue;
     // "d.dddde±xx" with the digits that count; its trailing zeros need not be shown.
@@ -73,13 +74,14 @@ FloatStyle style_for(const Vec<double>& values, DType dtype) {
     const int significant = static_cast<int>(last - point);  // behind the point of "d.ddd"
     const int exponent = x == 0 ? 0 : std::stoi(text.substr(e + 1));
     const int wanted = style.scientific ? significant : significant - exponent;
-    style.decimals = std::clamp(std::max(style.decimals, wanted), 0, 8);
+    style.decimals = std::clamp(std::max(style.decimals, wanted), 0, most);
   }
   return style;
 }
 
-/// Which indices of an axis are shown; −1 stands for the dots.
-Vec<std::int64_t> shown(std::int64_t extent, bool summarised) {
+/// Which indices of an axis are shown, `edge` at each end if it is summarised; −1 stands for the
+/// dots.
+Vec<std::int64_t> shown(std::int64_t extent, bool summarised, std::int64_t edge) {
   Vec<std::int64_t> indices;
   for (std::int64_t i = 0; i < extent; ++i) {
     if (summarised && extent > 2 * edge && i == edge) {
@@ -93,12 +95,14 @@ Vec<std::int64_t> shown(std::int64_t extent, bool summarised) {
 
 class Printer {
  public:
-  Printer(DType dtype, const Shape& shape, const void* data, std::string_view specification)
+  Printer(DType dtype, const Shape& shape, const void* data, std::string_view specification,
+          const PrintStyle& options)
       : dtype_(dtype),
         shape_(shape),
         strides_(row_major_strides(shape)),
         data_(static_cast<const std::byte*>(data)),
-        summarised_(shape.elements() > summarise_above) {
+        options_(options),
+        summarised_(shape.elements() > options.threshold) {
     if (!specification.empty()) pattern_ = "{:" + std::string(specification) + "}";
     prepare();
   }
@@ -112,7 +116,7 @@ class Printer {
  private:
   void collect(std::size_t axis, std::int64_t position, Vec<std::int64_t>& positions) const {
     if (axis == shape_.size()) return positions.push_back(position);
-    for (std::int64_t i : shown(shape_[axis], summarised_))
+    for (std::int64_t i : shown(shape_[axis], summarised_, options_.edge_items))
       if (i >= 0) collect(axis + 1, position + i * strides_[axis], positions);
   }
 
@@ -134,12 +138,13 @@ class Printer {
       Vec<double> values;
       for (std::int64_t p : positions)
         for (int part = 0; part < parts(); ++part) values.push_back(real_at(p, part));
-      style_ = style_for(values, real_dtype(dtype_));
+      style_ = style_for(values, real_dtype(dtype_), options_);
     }
     if (is_complex(dtype_) && pattern_.empty())
       for (std::int64_t p : positions)
         part_width_ = std::max({part_width_, write(real_at(p), style_).size(),
                                 write(std::fabs(real_at(p, 1)), style_).size()});
+    width_ = static_cast<std::size_t>(options_.width);
     for (std::int64_t p : positions) width_ = std::max(width_, element(p).size());
   }
 
@@ -180,9 +185,10 @@ class Printer {
     std::size_t line_start = text_.size();
     text_ += '[';
     bool first = true;
-    for (std::int64_t i : shown(shape_[axis], summarised_)) {
+    for (std::int64_t i : shown(shape_[axis], summarised_, options_.edge_items)) {
       if (!first) {
-        if (!innermost || text_.size() - line_start + width_ + 1 > line_width) {
+        if (!innermost || text_.size() - line_start + width_ + 1 >
+                              static_cast<std::size_t>(options_.line_width)) {
           // A blank line between matrices, as NumPy does.
           text_.append(innermost ? 1 : shape_.size() - axis - 1, '\n');
           line_start = text_.size();
@@ -202,6 +208,7 @@ class Printer {
   const Shape& shape_;
   Shape strides_;
   const std::byte* data_;
+  PrintStyle options_;
   bool summarised_;
   std::string pattern_;  // how the user wants each element; empty: as NumPy
   FloatStyle style_;
@@ -220,7 +227,8 @@ const char* transform_of(const Tensor& t) {
 
 std::string printer::value_text(const Aval& aval, const void* data,
                                 std::string_view specification) {
-  return print_tensor::Printer(aval.dtype, aval.shape, data, specification).text();
+  return print_tensor::Printer(aval.dtype, aval.shape, data, specification, thread_state().print)
+      .text();
 }
 std::string printer::lane_text(std::span<const std::int64_t> lane) {
   if (lane.empty()) return "";
@@ -248,7 +256,7 @@ std::string printer::lane_text(const Lanes& lanes, std::int64_t lane,
   return lane_text({index.begin(), index.size()}, arguments, data);
 }
 
-std::string text_of(const Tensor& t) {
+std::string text_of(const Tensor& t, std::string_view specification) {
   if (!t.defined()) return "Tensor<empty>";
   const Aval& aval = aval_of(t);
   BufferRef value;
@@ -259,13 +267,42 @@ std::string text_of(const Tensor& t) {
       return "Tracer<" + aval.str() + " under " + print_tensor::transform_of(t) + ">";
     return "Tensor<" + aval.str() + ": " + error.what() + ">";
   }
-  return printer::value_text(aval, value->data) + " " + aval.str();
+  return printer::value_text(aval, value->data, specification) + " " + aval.str();
+}
+
+std::string tree_text(std::span<const Tensor> leaves,
+                      FunctionRef<std::string(std::size_t)> path_of) {
+  std::string text;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const std::string path = path_of(i);
+    if (i > 0) text += '\n';
+    text += path.empty() ? text_of(leaves[i]) : path + ": " + text_of(leaves[i]);
+  }
+  return text;
 }
 
 }  // namespace vt::detail
 
 namespace vt {
 
-std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << detail::text_of(t); }
+std::string Tensor::str() const { return detail::text_of(*this); }
+std::string Tensor::str(const PrintStyle& options) const {
+  const PrintScope scope(options);
+  return str();
+}
+std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << t.str(); }
+std::ostream& operator<<(std::ostream& out, DType d) { return out << name_of(d); }
+std::ostream& operator<<(std::ostream& out, Device d) { return out << detail::text_of(d); }
+
+PrintScope::PrintScope(const PrintStyle& options, CallSite where)
+    : before_(detail::thread_state().print) {
+  const int digits = options.precision.value_or(0);
+  if (digits < 0 || digits > 20 || options.threshold < 0 || options.edge_items < 0 ||
+      options.line_width < 0 || options.width < 0)
+    detail::fail(ErrorKind::value, "vt::PrintStyle: a number is negative, or precision is above 20",
+                 where);
+  detail::thread_state().print = options;
+}
+PrintScope::~PrintScope() { detail::thread_state().print = before_; }
 
 }  // namespace vt

@@ -17,6 +17,5 @@ BufferRef on_host(const BufferRef& buffer);
 /// Throws Error(backend), in the name of `who`, if nothing can run there.
 void require_usable(Device device, const char* who, CallSite where);
 /// "cuda(0)", "cpu".
-std::string text_of(Device device);
 
 }  // namespace vt::detail

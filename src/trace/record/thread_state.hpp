@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <vt/detail/small_vec.hpp>
+#include <vt/print.hpp>
 
 #include "../base/hash_map.hpp"
 #include "../base/locks.hpp"
@@ -51,6 +52,7 @@ struct RunningState {
   CallSite where{};            ///< of the equation a pass is transforming; null file: none
   bool assume_finite = false;  ///< what equations recorded now have of it
   DType default_dtype = f32;   ///< of creators and draws, see DefaultDType
+  PrintStyle print;            ///< see PrintScope
   /// vmap throws where it would run an equation once per lane
   bool must_vectorize = false;
   LaneSchedule schedule = LaneSchedule::groups;  ///< of the vmap that a Graph is walked for

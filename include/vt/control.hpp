@@ -49,10 +49,17 @@ struct AssociativeScanOptions {
 /// Source: JAX `lax.cond`.
 template <class OnTrue, class OnFalse, class... A>
 auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... operands) {
-  using Check = detail::FirstOf<detail::CallCheck<OnTrue, detail::Owned<A>...>,
-                                detail::CallCheck<OnFalse, detail::Owned<A>...>>;
+  constexpr bool functions = !detail::is_value<OnTrue> && !detail::is_value<OnFalse>;
+  static_assert(
+      functions,
+      "vt::cond takes functions: vt::cond(predicate, [](vt::Tensor x) { return x; }, "
+      "[](vt::Tensor x) { return -x; }, x); of two values take vt::where(predicate, a, b)");
+  using Check =
+      detail::CheckedNext<functions,
+                          detail::FirstOf<detail::CallCheck<OnTrue, detail::Owned<A>...>,
+                                          detail::CallCheck<OnFalse, detail::Owned<A>...>>>;
   VT_ASSERT_CALL("vt::cond", Check);
-  if constexpr (!Check::holds) {
+  if constexpr (!functions || !Check::holds) {
     return detail::Refused();
   } else {
     using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
@@ -115,13 +122,36 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
     }
   }
 }
+/// The same of functions of one type, as std::function, whose number may be known only when the
+/// program runs.
+/// Throws: Error (value) if there is none.
+template <class F, class... A>
+auto switch_(Operand index, const std::vector<F>& branches, const A&... operands) {
+  using Check = detail::CallCheck<const F, detail::Owned<A>...>;
+  VT_ASSERT_CALL("vt::switch_", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    using Result = detail::LiftedTree<detail::ResultOf<const F, detail::Owned<A>...>>;
+    if (branches.empty())
+      detail::fail(ErrorKind::value, "vt::switch_: the vector holds no functions", index.where);
+    const auto own = detail::own(operands...);
+    std::optional<Result> result;
+    const detail::ControlCall call{
+        .name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
+    Vec<detail::FlatFunction> flat;
+    for (const F& f : branches) flat.push_back(detail::branch_function(f, own, result, call));
+    const auto out = detail::switch_flat(index.tensor, flat, tree_leaves(own), call);
+    return detail::with_leaves(std::move(*result), out);
+  }
+}
 // Internal: functions that stand in no tuple are refused with a message.
 template <class First, class... More>
-  requires(!detail::is_tuple<First>)
+  requires(!detail::is_tuple<First> && !detail::is_vector<First>)
 auto switch_(Operand, const First&, const More&...) {
   static_assert(detail::is_tuple<First>,
-                "vt::switch_: the functions stand in a tuple: vt::switch_(index, std::tuple(f, g), "
-                "operands...)");
+                "vt::switch_: the functions stand in a tuple or a vector: vt::switch_(index, "
+                "std::tuple(f, g), operands...)");
   return detail::Refused();
 }
 
@@ -137,9 +167,12 @@ auto switch_(Operand, const First&, const More&...) {
 template <class Condition, class Body, class T>
 auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {},
                 CallSite where = CallSite::here()) {
-  using Start = detail::TreesCheck<T>;
+  constexpr bool functions = !detail::is_value<Condition> && !detail::is_value<Body>;
+  static_assert(functions,
+                "vt::while_loop: the functions come first: vt::while_loop(condition, body, init)");
+  using Start = detail::CheckedNext<functions, detail::TreesCheck<T>>;
   VT_ASSERT_CALL("vt::while_loop", Start);
-  if constexpr (!Start::holds) {
+  if constexpr (!functions || !Start::holds) {
     return detail::Refused();
   } else {
     using Carry = detail::LiftedTree<T>;
@@ -197,10 +230,14 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
                WhileOptions options = {}, CallSite where = CallSite::here()) {
   constexpr bool counts = std::is_constructible_v<Tensor, const Lower&> &&
                           std::is_constructible_v<Tensor, const Upper&>;
-  static_assert(counts, "vt::fori_loop: the bounds must be integers: numbers or scalar Tensors");
-  using Start = detail::TreesCheck<T>;
+  constexpr bool function = !detail::is_value<Body>;
+  static_assert(
+      counts && function,
+      "vt::fori_loop takes two bounds, integers or scalar Tensors, then the body, then the "
+      "carry: vt::fori_loop(lower, upper, body, init)");
+  using Start = detail::CheckedNext<counts && function, detail::TreesCheck<T>>;
   VT_ASSERT_CALL("vt::fori_loop", Start);
-  if constexpr (!counts || !Start::holds) {
+  if constexpr (!counts || !function || !Start::holds) {
     return detail::Refused();
   } else {
     using Carry = detail::LiftedTree<T>;
@@ -247,9 +284,11 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
 template <class Body, class T, class Xs>
 auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
           CallSite where = CallSite::here()) {
-  using Start = detail::TreesCheck<T, Xs>;
+  constexpr bool function = !detail::is_value<Body>;
+  static_assert(function, "vt::scan: the body comes first: vt::scan(body, init, xs)");
+  using Start = detail::CheckedNext<function, detail::TreesCheck<T, Xs>>;
   VT_ASSERT_CALL("vt::scan", Start);
-  if constexpr (!Start::holds) {
+  if constexpr (!function || !Start::holds) {
     return detail::RefusedPair();
   } else {
     using Carry = detail::LiftedTree<T>;
@@ -318,9 +357,11 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {},
 /// Source: JAX `lax.map`.
 template <class F, class Xs>
 auto map(F f, const Xs& xs, MapOptions options = {}, CallSite where = CallSite::here()) {
-  using Check = detail::CallCheck<F, Xs>;
+  constexpr bool function = !detail::is_value<F>;
+  static_assert(function, "vt::map: the function comes first: vt::map(f, xs)");
+  using Check = detail::CheckedNext<function, detail::CallCheck<F, Xs>>;
   VT_ASSERT_CALL("vt::map", Check);
-  if constexpr (!Check::holds) {
+  if constexpr (!function || !Check::holds) {
     return detail::Refused();
   } else {
     std::optional<detail::LiftedTree<detail::ResultOf<F, Xs>>> result;
@@ -345,9 +386,13 @@ auto map(F f, const Xs& xs, MapOptions options = {}, CallSite where = CallSite::
 template <class F, class T>
 [[nodiscard]] auto associative_scan(F op, const T& elements, AssociativeScanOptions options = {},
                                     CallSite where = CallSite::here()) {
-  using Start = detail::TreesCheck<T>;
+  constexpr bool function = !detail::is_value<F>;
+  static_assert(
+      function,
+      "vt::associative_scan: the function comes first: vt::associative_scan(op, elements)");
+  using Start = detail::CheckedNext<function, detail::TreesCheck<T>>;
   VT_ASSERT_CALL("vt::associative_scan", Start);
-  if constexpr (!Start::holds) {
+  if constexpr (!function || !Start::holds) {
     return detail::Refused();
   } else {
     using Tree = detail::LiftedTree<T>;

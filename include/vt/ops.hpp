@@ -385,6 +385,14 @@ template <class F>
       axes);
 }
 
+// The order of other libraries' reduce.
+template <class F, class... More>
+  requires(!std::convertible_to<F, Operand>)
+Tensor reduce(F, const Operand&, const More&...) {
+  static_assert(!sizeof(F), "vt: the operand comes first: vt::reduce(x, init, f, axes)");
+  return {};
+}
+
 // --- scans along an axis -------------------------------------------------------------------------
 
 /// Options of the functions of prefixes.
@@ -541,6 +549,17 @@ struct UniqueResult {
 [[nodiscard]] Tensor broadcast_to(Operand x, const Shape& shape);
 /// Operand axis i becomes result axis axes[i]; the other axes are new. XLA's BroadcastInDim.
 [[nodiscard]] Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
+// Shapes stand in braces.
+template <std::integral D, class... More>
+Tensor reshape(const Operand&, D, const More&...) {
+  static_assert(!sizeof(D), "vt: the shape stands in braces: vt::reshape(x, {2, 3})");
+  return {};
+}
+template <std::integral D, class... More>
+Tensor broadcast_to(const Operand&, D, const More&...) {
+  static_assert(!sizeof(D), "vt: the shape stands in braces: vt::broadcast_to(x, {2, 3})");
+  return {};
+}
 /// New axes of extent 1 at these places of the result.
 [[nodiscard]] Tensor expand_dims(Operand x, const Axes& axes);
 /// Without these axes, or without all axes of extent 1.
@@ -554,6 +573,17 @@ struct UniqueResult {
 /// Throws: Error (shape) if shapes differ.
 [[nodiscard]] Tensor stack(TensorSpan parts, Param<int> axis = 0,
                            CallSite where = CallSite::here());
+// The Tensors stand in braces.
+template <std::same_as<Tensor> T, class... More>
+Tensor concatenate(const T&, const More&...) {
+  static_assert(!sizeof(T), "vt: the Tensors stand in braces: vt::concatenate({x, y}, axis)");
+  return {};
+}
+template <std::same_as<Tensor> T, class... More>
+Tensor stack(const T&, const More&...) {
+  static_assert(!sizeof(T), "vt: the Tensors stand in braces: vt::stack({x, y}, axis)");
+  return {};
+}
 /// The slices along an axis, which is dropped.
 [[nodiscard]] std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
 /// The same, of which there are n: `auto [a, b, c] = vt::unpack<3>(x)`.

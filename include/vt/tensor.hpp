@@ -291,6 +291,19 @@ class Tensor {
   int output_ = 0;
 };
 
+namespace detail {
+/// Matrices, arrays and expressions of Eigen, known by what they offer.
+template <class T>
+concept EigenObject = requires(const T& m) {
+  typename T::PlainObject;
+  typename T::Scalar;
+  m.derived();
+};
+/// Several Tensors: a container of them.
+template <class T>
+concept SeveralTensors = std::convertible_to<const T&, std::span<const Tensor>>;
+}  // namespace detail
+
 /// A parameter for a Tensor or a number, which becomes a weak Tensor; it knows the line that wrote
 /// it. These pages show it as Tensor.
 struct Operand {
@@ -303,6 +316,19 @@ struct Operand {
   template <Number T>
   Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : tensor(value), where{file, line} {}
+  // What is refused with a message.
+  template <detail::EigenObject T>
+  Operand(const T&) {
+    static_assert(!sizeof(T),
+                  "vt: an object of Eigen is no Tensor: vt::from_eigen(m) copies it, see "
+                  "vt/eigen.hpp; vt::as_eigen<double>(t) is the way back");
+  }
+  template <detail::SeveralTensors T>
+  Operand(const T&) {
+    static_assert(!sizeof(T),
+                  "vt: several Tensors where one belongs: vt::stack(tensors) makes one of them, or "
+                  "go over them in a loop");
+  }
 };
 
 /// Goes over the slices of a Tensor along axis 0; each is made as it is looked at.
@@ -408,7 +434,8 @@ using InnermostOf = std::remove_cv_t<typename Innermost<T>::type>;
 /// Containers of elements or Tensors, and containers of such. Texts of any character are none.
 template <class R>
 concept Nested =
-    !Element<R> && !std::same_as<R, Tensor> && !std::convertible_to<const R&, std::string_view> &&
+    !Element<R> && !std::same_as<R, Tensor> && !EigenObject<R> &&
+    !std::convertible_to<const R&, std::string_view> &&
     (Element<InnermostOf<R>> || std::same_as<InnermostOf<R>, Tensor>) && requires(const R& r) {
       std::begin(r);
       std::size(r);
@@ -566,6 +593,13 @@ template <Element T>
   return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
+template <detail::EigenObject M, class... More>
+Tensor tensor(const M&, const More&...) {
+  static_assert(!sizeof(M),
+                "vt: vt::from_eigen(m) makes a Tensor of an object of Eigen, see vt/eigen.hpp");
+  return {};
+}
+
 /// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged while
 /// the Tensor or what was made of it lives.
 /// Throws: Error (shape) if the values do not fill the shape.
@@ -585,6 +619,17 @@ template <class T>
 /// Throws: Error (shape) if the size is negative or cannot be addressed.
 [[nodiscard]] Tensor zeros(const Shape&, DType = default_dtype(), CallSite = CallSite::here());
 [[nodiscard]] Tensor ones(const Shape&, DType = default_dtype(), CallSite = CallSite::here());
+// Shapes stand in braces.
+template <std::integral D, class... More>
+Tensor zeros(D, const More&...) {
+  static_assert(!sizeof(D), "vt: the shape stands in braces: vt::zeros({2, 3})");
+  return {};
+}
+template <std::integral D, class... More>
+Tensor ones(D, const More&...) {
+  static_assert(!sizeof(D), "vt: the shape stands in braces: vt::ones({2, 3})");
+  return {};
+}
 /// All elements `value`, which broadcasts to the shape. Without a dtype: that of `value` (a plain
 /// double gives f64).
 /// Throws: Error (dtype) if the dtype cannot hold an integer.

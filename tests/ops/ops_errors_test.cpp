@@ -29,7 +29,20 @@ const auto shape = ErrorKind::shape, dtype = ErrorKind::dtype, value = ErrorKind
 TEST(Refusals, Elementwise) {
   const Tensor a = ones({2, 3}), b = ones({4}), i = ones({3}, i32), none;
   check({
-      {shape, {"vt::add: shapes do not broadcast: f32[2,3] · f32[4]"}, [&] { a + b; }},
+      {shape,
+       {"vt::add: shapes do not broadcast, 3 and 4 at axis -1: f32[2,3] · f32[4]"},
+       [&] { a + b; }},
+      {shape,
+       {"2 and 3 at axis -1", "vt::expand_dims(…, 1) of the second would fit", "f32[2,3] · f32[2]"},
+       [&] { a + ones({2}); }},
+      {shape,
+       {"vt::transpose of the second would fit", "f32[2,3] · f32[3,2]"},
+       [&] { a* ones({3, 2}); }},
+      {shape, {"vt::expand_dims(…, 1) of the first would fit"}, [&] { ones({2}) - a; }},
+      {shape,
+       {"inner sizes differ, 3 at axis 1 of the first and 2 at axis 0 of the second",
+        "vt::transpose of the second would fit"},
+       [&] { (void)matmul(a, ones({2, 3})); }},
       {shape, {"vt::multiply", "f32[2,3] · f32[4]"}, [&] { a* b; }},
       {shape, {"vt::less", "f32[2,3] · f32[4]"}, [&] { a < b; }},
       {shape, {"vt::where", "f32[2,3]", "f32[4]"}, [&] { (void)where(a > 0, a, b); }},

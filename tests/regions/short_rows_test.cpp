@@ -90,10 +90,11 @@ TEST(ShortRows, Scans) {
       for (const bool reverse : {false, true}) {
         const int k = r.axis;
         const Flat f = [=](In a) -> Tensors {
-          Tensors all = {vt::cummax(a[0], k, reverse), vt::cummin(a[0], k, reverse)};
+          Tensors all = {vt::cummax(a[0], k, {.reverse = reverse}),
+                         vt::cummin(a[0], k, {.reverse = reverse})};
           if (d == vt::bool_) return all;
-          all.push_back(vt::cumsum(a[0], k, reverse));
-          all.push_back(vt::cumprod(a[0], k, reverse));
+          all.push_back(vt::cumsum(a[0], k, {.reverse = reverse}));
+          all.push_back(vt::cumprod(a[0], k, {.reverse = reverse}));
           return all;
         };
         for (const bool special : {false, true})

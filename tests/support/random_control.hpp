@@ -343,11 +343,11 @@ class Traced {
       return Value{a.kind, update(a.t, vt::stack({first, next}), scalar.t)};
     };
     switch (u) {
-      case Update::sum: return {a.kind, vt::cumsum(a.t, 0, reverse)};
-      case Update::product: return {a.kind, vt::cumprod(a.t, 0, reverse)};
-      case Update::max: return {a.kind, vt::cummax(a.t, 0, reverse)};
-      case Update::min: return {a.kind, vt::cummin(a.t, 0, reverse)};
-      case Update::log_sum_exp: return {a.kind, vt::cumlogsumexp(a.t, 0, reverse)};
+      case Update::sum: return {a.kind, vt::cumsum(a.t, 0, {.reverse = reverse})};
+      case Update::product: return {a.kind, vt::cumprod(a.t, 0, {.reverse = reverse})};
+      case Update::max: return {a.kind, vt::cummax(a.t, 0, {.reverse = reverse})};
+      case Update::min: return {a.kind, vt::cummin(a.t, 0, {.reverse = reverse})};
+      case Update::log_sum_exp: return {a.kind, vt::cumlogsumexp(a.t, 0, {.reverse = reverse})};
       case Update::set: return of(vt::index_update);
       case Update::add: return of(vt::index_add);
       case Update::multiply: return of(vt::index_mul);

@@ -137,8 +137,13 @@ class RandomProgram {
       case 1: return vt::mean(t);
       case 2: return vt::logsumexp(vt::tanh(t), {axis}, keep);
       case 3: return vt::softmax(t, axis);
-      case 4: return vt::cumsum(vt::tanh(t), axis, random(2) == 0) * 0.3;
-      case 5: return vt::cumprod(vt::tanh(t), axis, random(2) == 0);
+      case 4:
+        return vt::cumsum(vt::tanh(t), axis,
+                          {.reverse = random(2) == 0, .exclusive = random(2) == 0}) *
+               0.3;
+      case 5:
+        return vt::cumprod(vt::tanh(t), axis,
+                           {.reverse = random(2) == 0, .exclusive = random(2) == 0});
       case 6: return vt::prod(vt::tanh(t), {axis}, keep);
       case 7: return vt::var(vt::tanh(t), {axis}, 0, keep);
       case 8:

@@ -174,7 +174,7 @@ TEST(ControlErrors, BodiesThatChangeTheCarry) {
   expect(ErrorKind::value, "vt::while_loop: the carry is an empty Tensor",
          [] { vt::while_loop(always, same, Tensor()); });
   // What is wrong inside a body names its own line.
-  expect(ErrorKind::shape, "vt::add: shapes do not broadcast: f32[3] · f32[5]",
+  expect(ErrorKind::shape, "vt::add: shapes do not broadcast, 3 and 5 at axis -1: f32[3] · f32[5]",
          [] { vt::while_loop(always, [](Tensor v) { return v + vt::ones({5}); }, x); });
 }
 

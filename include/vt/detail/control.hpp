@@ -70,6 +70,15 @@ LiftedTree<T> lifted(const T& tree) {
   }
 }
 
+/// A value, as stands in the place of a function where the arguments of a call are in another
+/// order.
+template <class T>
+inline constexpr bool is_value =
+    std::is_same_v<T, Tensor> || Number<T> || is_vector<T> || is_map<T> || is_product<T>;
+/// What is to be looked at next: nothing, where a value stands in the place of a function.
+template <bool functions, class Check>
+using CheckedNext = std::conditional_t<functions, Check, CallFaultOf<CallFault::none>>;
+
 /// What f(carry, more…) gives, or f(parts…, more…); NotCallable if neither is possible.
 template <class F, class Carry, class... More>
 constexpr auto given_by_carry() {

@@ -140,7 +140,18 @@ inline constexpr bool are_different<I, More...> = ((I != More) && ...) && are_di
 
 /// What is taken: a gradient (of the first of a pair), blocks, or derivatives by all arguments.
 enum class Derivative { gradient, gradient_with_aux, blocks, by_all };
-enum class GradFault { none, call, no_argument, twice, numbers, all_numbers, result, pair, value };
+enum class GradFault {
+  none,
+  call,
+  no_argument,
+  twice,
+  integers,
+  numbers,
+  all_numbers,
+  result,
+  pair,
+  value
+};
 template <GradFault what, class T = void>
 struct GradFaultOf {
   static constexpr GradFault fault = what;
@@ -158,6 +169,8 @@ constexpr auto check_derivative() {
   if constexpr (!((I < std::tuple_size_v<Arguments>) && ...))
     return GradFaultOf<GradFault::no_argument, Arguments>();
   else if constexpr (!are_different<I...>) return GradFaultOf<GradFault::twice, Arguments>();
+  else if constexpr (((std::is_integral_v<std::tuple_element_t<I, Arguments>>) || ...))
+    return GradFaultOf<GradFault::integers, Arguments>();
   else if constexpr (!(holds_tensor<std::tuple_element_t<I, Arguments>>() && ...))
     return GradFaultOf<GradFault::numbers, Arguments>();
   else if constexpr (what == Derivative::by_all && !holds_tensor<Arguments>())
@@ -191,6 +204,10 @@ inline constexpr bool is_differentiable = holds;
   static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
                     Check::fault != ::vt::detail::GradFault::twice>,                             \
                 name ": the number of an argument is given twice");                              \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::integers>,                          \
+                name ": an argument to differentiate by is an integer, which has no "            \
+                     "derivative: write 2.0, not 2");                                            \
   static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
                     Check::fault != ::vt::detail::GradFault::numbers>,                           \
                 name ": an argument to differentiate by holds no vt::Tensor, and numbers are "   \

@@ -175,7 +175,16 @@ Tensor matmul(Operand a, Operand b) {
                    x, y, a.where);
   const int inner_b = n == 1 ? 0 : n - 2;
   if (detail::extent(x.shape(), m - 1) != detail::extent(y.shape(), inner_b))
-    detail::refuse(ErrorKind::shape, "matmul", "inner sizes differ", x, y, a.where);
+    detail::refuse(
+        ErrorKind::shape, "matmul",
+        detail::formatted(
+            "inner sizes differ, {} at axis {} of the first and {} at axis {} of the "
+            "second{}",
+            x.dim(m - 1), m - 1, y.dim(inner_b), inner_b,
+            n == 2 && y.dim(1) == x.dim(m - 1)     ? "; vt::transpose of the second would fit"
+            : m == 2 && x.dim(0) == y.dim(inner_b) ? "; vt::transpose of the first would fit"
+                                                   : ""),
+        x, y, a.where);
   if (m <= 2 && n <= 2) {
     const Shape shape{m == 2 ? x.dim(0) : 1, n == 2 ? y.dim(1) : 1};
     if (!detail::addressable(x.dtype(), shape))

@@ -1,4 +1,4 @@
-// expect: vt::switch_: the functions stand in a tuple
+// compiles
 #include <functional>
 
 #include <vt/vt.hpp>

@@ -1,4 +1,4 @@
-// expect: vt::fori_loop: the bounds must be integers
+// expect: vt::fori_loop takes two bounds, integers or scalar Tensors
 #include <vt/vt.hpp>
 
 int main() {

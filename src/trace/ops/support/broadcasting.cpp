@@ -12,6 +12,37 @@
 
 namespace vt::detail {
 
+namespace broadcasting {
+
+bool meet(const Shape& a, const Shape& b) {
+  for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const std::int64_t m = a[a.size() - i], n = b[b.size() - i];
+    if (m != n && m != 1 && n != 1) return false;
+  }
+  return true;
+}
+
+/// What would make one of two shapes fit the other, in words; empty where nothing simple does.
+std::string remedy(std::span<const Tensor> operands) {
+  if (operands.size() != 2) return "";
+  const char* const names[] = {"first", "second"};
+  for (const std::size_t k : {std::size_t{1}, std::size_t{0}}) {
+    const Shape &own = aval_of(operands[k]).shape, &other = aval_of(operands[1 - k]).shape;
+    if (own.size() > other.size()) continue;
+    for (std::size_t axis = own.size(); axis > 0; --axis) {
+      Shape longer = own;
+      longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(axis), 1);
+      if (longer.size() <= other.size() && meet(longer, other))
+        return formatted("; vt::expand_dims(…, {}) of the {} would fit", axis, names[k]);
+    }
+    if (own.size() == 2 && meet(Shape{own[1], own[0]}, other))
+      return formatted("; vt::transpose of the {} would fit", names[k]);
+  }
+  return "";
+}
+
+}  // namespace broadcasting
+
 Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, CallSite where) {
   std::size_t rank = 0;
   DType widest = bool_;
@@ -26,7 +57,12 @@ Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, C
     for (std::size_t i = 0; i < s.size(); ++i) {
       std::int64_t& r = result[i + shift];
       if (r == s[i] || s[i] == 1) continue;
-      if (r != 1) refuse(ErrorKind::shape, name, "shapes do not broadcast", operands, where);
+      if (r != 1)
+        refuse(ErrorKind::shape, name,
+               formatted("shapes do not broadcast, {} and {} at axis {}{}", r, s[i],
+                         static_cast<std::int64_t>(i + shift) - static_cast<std::int64_t>(rank),
+                         broadcasting::remedy(operands)),
+               operands, where);
       r = s[i];
     }
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <vt/aggregate.hpp>
+#include <vt/detail/function.hpp>
 #include <vt/detail/with_line.hpp>
 #include <vt/small_vec.hpp>
 #include <vt/tensor.hpp>
@@ -678,8 +679,7 @@ template <class F, class T, class... Rest>
 auto tree_map_at(CallSite where, F f, const T& tree, const Rest&... rest) {
   using Check = TreesCheck<T, Rest...>;
   VT_ASSERT_CALL("vt::tree_map", Check);
-  constexpr bool fitting =
-      !Check::holds || std::is_invocable_r_v<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
+  constexpr bool fitting = !Check::holds || gives<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
   static_assert(fitting,
                 "vt::tree_map: the function takes a vt::Tensor of each tree and returns a "
                 "vt::Tensor: vt::tree_map([](vt::Tensor a, vt::Tensor b) { return a + b; }, tree, "

@@ -72,11 +72,13 @@ TEST(Donation, ResultsLieOverDonatedArguments) {
   }
 }
 
-// … also where an argument is written several times, and read between.
+// … also where an argument is written several times, and read between and before.
 TEST(Donation, SeveralUpdatesOfOneArgumentLieOverIt) {
   const auto step = [](Tensor t, Tensor k, Tensor row) {
+    const Tensor old = vt::sin(t[k]);
     t = vt::at(t, k, vt::slice()).set(row);
-    t = vt::at(t, k + 1).add(vt::sin(t(k, vt::slice())));
+    t = vt::at(t, k + 1).add(vt::cos(t(k, vt::slice())));
+    t = vt::at(t, k + 2).set(old);
     return vt::at(t, k, vt::window(k, 400)).mul(0.5f);
   };
   const auto kept = vt::jit(step), given = vt::jit(step, {.donate = {0}});

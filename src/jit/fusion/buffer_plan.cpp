@@ -218,7 +218,8 @@ class Planner {
         for (Var w : all) slot(w) = slot(v);
         return;
       }
-      if (slot(r).kind != Kind::unused || is_output(r) || !is_last_use(s, r)) return;
+      const bool made_before = lives_[static_cast<std::size_t>(r)].first < s;
+      if (slot(r).kind != Kind::unused || !made_before || !is_last_use(s, r)) return;
       v = r;
     }
   }

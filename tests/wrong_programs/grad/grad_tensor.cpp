@@ -1,4 +1,4 @@
-// expect: vt::grad: the function cannot be called
+// expect: vt::grad, vt::value_and_grad: the function cannot be called
 #include <vt/vt.hpp>
 
 int main() {

@@ -561,7 +561,7 @@ TEST(Selection, Masks) {
 }
 
 TEST(Selection, PutAlongAxis) {
-  const Tensor x = vt::zeros({2, 3}), i = vt::tensor({{1}, {-1}});
+  const Tensor x = vt::zeros({2, 3}), i = vt::tensor({1, -1}).reshape({2, 1});
   EXPECT_EQ(vt::put_along_axis(x, i, 5.0f, 1).to_vector<int>(),
             (std::vector<int>{0, 5, 0, 0, 0, 5}));
   EXPECT_EQ(vt::put_along_axis(x, vt::tensor({{1, 1, 7}}), vt::tensor({{1.0f, 2.0f, 3.0f}}), 1,
@@ -573,7 +573,7 @@ TEST(Selection, PutAlongAxis) {
   // It writes what take_along_axis reads, to any order and by lanes.
   const Tensor y = vt_test::random_tensor(vt::f64, {3, 4, 2}, -1, 1, 5),
                v = vt_test::random_tensor(vt::f64, {3, 3, 2}, -1, 1, 6),
-               places = vt::tensor({{{0}, {3}, {-2}}, {{1}, {2}, {0}}, {{3}, {9}, {0}}});
+               places = vt::tensor({0, 3, -2, 1, 2, 0, 3, 9, 0}).reshape({3, 3, 1});
   const Tensor put = vt::put_along_axis(y, places, v, 1);
   expect_close(vt::take_along_axis(put, places, 1)[vt::slice(0, 2)], v[vt::slice(0, 2)]);
   const auto added = [&](const Tensor& y, const Tensor& v) {

@@ -241,7 +241,7 @@ class RandomProgram {
       switch (random(8)) {
         case 0: all.emplace_back(place()); break;
         case 1: all.emplace_back(vt::tensor({place(), place()})); break;
-        case 2: all.emplace_back(vt::tensor({{place()}, {place() - 1}})); break;
+        case 2: all.emplace_back(vt::tensor({place(), place() - 1}).reshape({2, 1})); break;
         case 3: all.emplace_back(computed()); break;
         case 4: all.emplace_back(vt::window(computed() - 1, (n + 1) / 2)); break;
         case 5: all.emplace_back(vt::slice(std::nullopt, std::nullopt, random(2) ? -1 : 2)); break;

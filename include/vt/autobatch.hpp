@@ -72,8 +72,8 @@ void run_instances(std::size_t count, FunctionRef<void(std::size_t)> body);
 /// Can f be called with these, of any type, and does it return a tree?
 template <class F, class... A>
 constexpr auto check_autobatch() {
-  constexpr bool can_be_called = std::is_invocable_v<const F&, A&&...>;
-  if constexpr (!can_be_called && std::is_invocable_v<F&, A&&...>)
+  constexpr bool can_be_called = is_callable<const F&, A&&...>;
+  if constexpr (!can_be_called && is_callable<F&, A&&...>)
     return CallFaultOf<CallFault::parameters>();  // it changes itself
   else if constexpr (!can_be_called) return CallFaultOf<CallFault::arguments>();
   else return ResultCheck<std::decay_t<std::invoke_result_t<const F&, A&&...>>>();
@@ -93,7 +93,7 @@ template <class Items, class F>
 constexpr auto check_instances() {
   using std::begin;
   if constexpr (!Range<Items>) return CallFaultOf<CallFault::argument>();
-  else if constexpr (std::is_invocable_v<F&, decltype(*begin(std::declval<Items&>()))>)
+  else if constexpr (is_callable<F&, decltype(*begin(std::declval<Items&>()))>)
     return CallFaultOf<CallFault::none>();
   else return CallFaultOf<CallFault::arguments>();
 }

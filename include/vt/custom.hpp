@@ -28,7 +28,7 @@ constexpr bool is_pair_of() {
 /// What the rule of custom_jvp gives, called with tuples or with their parts.
 template <class Rule, class... A>
 constexpr auto given_by_rule() {
-  if constexpr (std::is_invocable_v<Rule&, const std::tuple<A...>&, const std::tuple<A...>&>)
+  if constexpr (is_callable<Rule&, const std::tuple<A...>&, const std::tuple<A...>&>)
     return std::type_identity<GivenBy<Rule, std::tuple<A...>, std::tuple<A...>>>();
   else return std::type_identity<GivenBy<Rule, A..., A...>>();
 }
@@ -81,7 +81,7 @@ template <class F, class Rule>
           std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
           std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, tangents);
           auto both = [&] {
-            if constexpr (std::is_invocable_v<Rule&, const Arguments&, const Arguments&>)
+            if constexpr (detail::is_callable<Rule&, const Arguments&, const Arguments&>)
               return rule(std::as_const(primals), std::as_const(tangents));
             else return std::apply(rule, std::tuple_cat(primals, tangents));
           }();

@@ -114,7 +114,7 @@ class Recursive<R(A...)> {
   };
   template <class F>
   void define(F f) {
-    constexpr bool fitting = std::is_invocable_r_v<R, F&, const A&...>;
+    constexpr bool fitting = detail::gives<R, F&, const A&...>;
     static_assert(detail::same_type<detail::GivenBy<F, A...>, R, fitting>,
                   "vt::Recursive: the function must take these parameters and return this type: "
                   "vt::Recursive<Result(Parameters...)>");

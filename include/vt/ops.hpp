@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <vt/detail/function.hpp>
 #include <vt/tensor.hpp>
 
 namespace vt {
@@ -226,8 +227,8 @@ inline Operand beside(const Tensor& a, const Operand& b) {
     static_assert(                                                                           \
         !sizeof(T),                                                                          \
         "vt: " #op                                                                           \
-        "= on a temporary changes nothing: write x = vt::index_update(x, index, value), or " \
-        "vt::index_add and its like");                                                       \
+        "= on a temporary changes nothing: write x = vt::at(x, index).add(value), or .set, " \
+        ".mul, .min, .max");                                                                 \
   }
 VT_ASSIGNS(+)
 VT_ASSIGNS(-)
@@ -377,6 +378,9 @@ Tensor reduce_with(const char* name, Operand x, Operand init, void* context, Fla
 /// Source: JAX `lax.reduce`.
 template <class F>
 [[nodiscard]] Tensor reduce(Operand x, Operand init, F f, const ReduceAxes& axes = {}) {
+  static_assert(detail::is_callable<F&, const Tensor&, const Tensor&>,
+                "vt::reduce: the function cannot be called with two scalars: write "
+                "[](vt::Tensor a, vt::Tensor b) { return a + b; }");
   return detail::reduce_with(
       "reduce", x, init, &f,
       [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> {

@@ -62,7 +62,8 @@ struct Slice {
   std::int64_t step = 1;
 };
 /// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt leaves an
-/// end open.
+/// end open. vt::slice() is the whole axis.
+[[nodiscard]] inline Slice slice() { return {}; }
 [[nodiscard]] inline Slice slice(std::optional<Param<std::int64_t>> stop) {
   return {std::nullopt, stop, 1};
 }
@@ -85,6 +86,8 @@ struct NodeCount {
   std::atomic<std::uint32_t> references{1};
 };
 void destroy_node(NodeCount*) noexcept;
+template <class T>
+struct AfterComma;
 inline void retain(NodeCount* n) noexcept { n->references.fetch_add(1, std::memory_order_relaxed); }
 inline void release(NodeCount* n) noexcept {
   // The last holder needs no atomic update: nobody else can take a reference.
@@ -158,7 +161,7 @@ class Tensor {
   Tensor& operator=(const T&) && {
     static_assert(!sizeof(T),
                   "vt: assignment to an element or another temporary changes nothing: write x = "
-                  "vt::index_update(x, index, value)");
+                  "vt::at(x, index).set(value)");
     return *this;
   }
   ~Tensor() {
@@ -280,6 +283,33 @@ class Tensor {
   /// count from the end. `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a
   /// negative step reverses).
   Tensor operator[](const Index& index) const;
+  /// `a(i, j, …)`: one index for each axis in order, in any mixture: integers, slices, integer
+  /// Tensors, vt::window, vt::newaxis, and at most one vt::ellipsis for the axes that are not named
+  /// (without one those at the end, whole). Integer Tensors broadcast together. As in NumPy their
+  /// axes stand where the first of them stands, and in front of all others if a slice, a new axis,
+  /// the ellipsis or a window stands between two of them; integers count among them.
+  /// Throws: Error (shape) if there are more indices than axes, or Tensors do not broadcast;
+  /// (value) if an integer is out of range; (dtype) for a bool Tensor.
+  /// Source: NumPy's indexing.
+  template <std::convertible_to<Index>... More>
+  [[nodiscard]] Tensor operator()(const Index& first, const More&... more) const;
+#ifdef __cpp_multidimensional_subscript
+  /// The same in C++23.
+  template <class Second, std::convertible_to<Index>... More>
+    requires std::convertible_to<Second, Index>
+  [[nodiscard]] Tensor operator[](const Index& first, const Second& second,
+                                  const More&... more) const {
+    return (*this)(first, second, more...);
+  }
+#else
+  template <class T>
+  Tensor operator[](const detail::AfterComma<T>&) const {
+    static_assert(!sizeof(T),
+                  "vt: up to C++20 the comma in x[i, j] drops i: write x(i, j), or compile as "
+                  "C++23");
+    return *this;
+  }
+#endif
 
  private:
   friend detail::Node* detail::node_of(const Tensor&);
@@ -363,12 +393,33 @@ class TensorIterator {
   CallSite where_ = {};
 };
 
-/// What stands between the brackets of `a[…]`, with the line that wrote it: an integer, an integer
-/// Tensor or a Slice.
+/// The type of vt::newaxis.
+struct NewAxis {};
+/// Among the indices of `x(…)`: a new axis of extent 1.
+inline constexpr NewAxis newaxis;
+/// The type of vt::ellipsis.
+struct Ellipsis {};
+/// Among the indices of `x(…)`: the axes that the other indices leave, whole.
+inline constexpr Ellipsis ellipsis;
+/// What vt::window gives.
+struct Window {
+  Tensor start;
+  std::int64_t length;
+};
+/// Among the indices of `x(…)`: `length` elements of an axis from `start` on, an integer or an
+/// integer scalar Tensor. The axis stays, with that extent. A window that sticks out is moved
+/// inside, and a negative start is moved to 0, as in vt::dynamic_slice.
+/// Throws: Error (shape) where it is used, if the axis is shorter.
+[[nodiscard]] inline Window window(Tensor start, Param<std::int64_t> length) {
+  return {std::move(start), length};
+}
+
+/// An index of `x[…]` and `x(…)`, with the line that wrote it: an integer, an integer Tensor, a
+/// Slice, vt::newaxis, vt::ellipsis or a vt::window.
 struct Index {
-  enum class Kind : std::uint8_t { number, tensor, slice } kind;
-  std::int64_t number = 0;
-  Tensor tensor;
+  enum class Kind : std::uint8_t { number, tensor, slice, new_axis, rest, window } kind;
+  std::int64_t number = 0;  ///< the integer, or a window's length
+  Tensor tensor;            ///< the Tensor, or a window's start
   Slice range;
   CallSite where;
   template <std::integral I>
@@ -385,7 +436,50 @@ struct Index {
       : kind(Kind::tensor), tensor(t), where{file, line} {}
   Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : kind(Kind::slice), range(s), where{file, line} {}
+  Index(NewAxis, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::new_axis), where{file, line} {}
+  Index(Ellipsis, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::rest), where{file, line} {}
+  Index(const Window& w, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::window), number(w.length), tensor(w.start), where{file, line} {}
 };
+
+namespace detail {
+/// x at such indices; `name` is that of the function in messages. src/trace/ops/selection.cpp
+Tensor elements_at(const char* name, const Tensor& x, std::span<const Index> indices, CallSite);
+
+#ifndef __cpp_multidimensional_subscript
+/// What a comma behind or in front of an index of vt's gives up to C++20. Elsewhere it is b, so
+/// that commas keep their meaning; Tensor's operator[] refuses it.
+template <class T>
+struct AfterComma {
+  T value;
+  operator T() const { return static_cast<T>(value); }
+};
+template <class T>
+inline constexpr bool is_after_comma = false;
+template <class T>
+inline constexpr bool is_after_comma<AfterComma<T>> = true;
+template <class T>
+concept IndexOfVt = std::same_as<T, Tensor> || std::same_as<T, Slice> || std::same_as<T, NewAxis> ||
+                    std::same_as<T, Ellipsis> || std::same_as<T, Window> || is_after_comma<T>;
+#endif
+}  // namespace detail
+
+#ifndef __cpp_multidimensional_subscript
+// Internal:
+template <class A, class B>
+  requires detail::IndexOfVt<std::remove_cvref_t<A>> || detail::IndexOfVt<std::remove_cvref_t<B>>
+constexpr detail::AfterComma<B&&> operator,(A&&, B&& b) {
+  return {static_cast<B&&>(b)};
+}
+#endif
+
+template <std::convertible_to<Index>... More>
+Tensor Tensor::operator()(const Index& first, const More&... more) const {
+  const Index all[] = {first, more...};
+  return detail::elements_at("Tensor::operator()", *this, all, first.where);
+}
 
 std::ostream& operator<<(std::ostream&, const Tensor&);  ///< its str()
 std::ostream& operator<<(std::ostream&, DType);          ///< its name

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <vt/detail/function.hpp>
 #include <vt/detail/trees.hpp>
 #include <vt/detail/with_line.hpp>
 
@@ -30,8 +31,7 @@ template <class F, class T, class... Rest>
 auto tree_map_at(CallSite where, F f, const T& tree, const Rest&... rest) {
   using Check = TreesCheck<T, Rest...>;
   VT_ASSERT_CALL("vt::tree_map", Check);
-  constexpr bool fitting =
-      !Check::holds || std::is_invocable_r_v<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
+  constexpr bool fitting = !Check::holds || gives<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
   static_assert(fitting,
                 "vt::tree_map: the function takes a vt::Tensor of each tree and returns a "
                 "vt::Tensor: vt::tree_map([](vt::Tensor a, vt::Tensor b) { return a + b; }, tree, "

@@ -45,6 +45,7 @@ files may keep them)"
 #include <vt/generator.hpp>
 #include <vt/grad.hpp>
 #include <vt/graph.hpp>
+#include <vt/indexing.hpp>
 #include <vt/jit.hpp>
 #include <vt/lanes.hpp>
 #include <vt/linalg.hpp>

@@ -72,6 +72,33 @@ TEST(Donation, ResultsLieOverDonatedArguments) {
   }
 }
 
+// … also where an argument is written several times, and read between and before.
+TEST(Donation, SeveralUpdatesOfOneArgumentLieOverIt) {
+  const auto step = [](Tensor t, Tensor k, Tensor row) {
+    const Tensor old = vt::sin(t[k]);
+    t = vt::at(t, k, vt::slice()).set(row);
+    t = vt::at(t, k + 1).add(vt::cos(t(k, vt::slice())));
+    t = vt::at(t, k + 2).set(old);
+    return vt::at(t, k, vt::window(k, 400)).mul(0.5f);
+  };
+  const auto kept = vt::jit(step), given = vt::jit(step, {.donate = {0}});
+  constexpr std::int64_t n = 500;
+  const Tensor row = numbers(n, 0.5);
+  Tensor t = vt::reshape(numbers(n * n, 1), {n, n}).eval(),
+         u = vt::reshape(numbers(n * n, 1), {n, n}).eval();
+  if (has_compiler()) {
+    const vt::Memory plan = given.memory(t, vt::tensor(0), row);
+    EXPECT_EQ(plan.results, 0u) << plan.str();
+    EXPECT_LT(plan.scratch, 4u * n * n) << plan.str();
+  }
+  for (int i = 0; i < 3; ++i) {
+    const Tensor k = vt::tensor(7 * i);
+    t = given(t, k, row);
+    u = kept(u, k, row);
+    EXPECT_EQ(t.to_vector<float>(), u.to_vector<float>());
+  }
+}
+
 TEST(Donation, UseAfterwardsIsAnErrorThatNamesTheFunction) {
   const auto f = vt::jit([](Tensor x, Tensor y) { return x * y; }, {.donate = {0}});
   const int line = __LINE__ - 1;

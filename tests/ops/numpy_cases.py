@@ -876,6 +876,91 @@ case("vt::vander($0)", [t5[:3]], np.vander(t5[:3]), 2)
 case("vt::polyfit($0, $1, 2)", [t5, y[0]], np.polyfit(t5, y[0], 2), 2000)
 case("vt::polyfit($0, $1, 1)", [t5, y.T], np.polyfit(t5, y.T, 1), 2000)
 
+def index_text(index, first):
+    """An index tuple of NumPy as vt's indices, and the arrays in it, which are $first and on."""
+    texts, arrays = [], []
+    for i in index:
+        if isinstance(i, slice):
+            bounds = [i.start, i.stop, i.step]
+            while bounds and bounds[-1] is None:
+                bounds.pop()
+            if len(bounds) == 1:
+                bounds.append(None)
+            texts.append("vt::slice(" + ", ".join("std::nullopt" if b is None else str(b)
+                                                  for b in bounds) + ")")
+        elif isinstance(i, np.ndarray):
+            texts.append(f"${first + len(arrays)}")
+            arrays.append(i)
+        else:
+            texts.append({None: "vt::newaxis", Ellipsis: "vt::ellipsis"}.get(i, str(i)))
+    return ", ".join(texts), arrays
+
+
+group("Indices")
+every, rest, new = slice(None), Ellipsis, None
+x = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
+lines.append("  const Tensor x = vt::reshape(vt::arange(60), {3, 4, 5});")
+i0, i1 = np.array([0, 2, -1], np.int32), np.array([[1], [-2]], np.int64)
+i2 = np.array([3, 0, 2], np.uint8)
+one, two = np.array(1, np.int32), np.array(-1, np.int8)
+index_tuples = [
+    (1, 2), (1, -1, 3), (-1,), (every, 2), (every, every, 1), (rest, 1), (0, rest), (0, rest, -2),
+    (rest,), (rest, new), (new, rest), (new, 1, new, every, new), (1, rest, new, 2),
+    (slice(1, 3), slice(None, None, 2)), (slice(None, None, -1), slice(3, 0, -2), slice(-2, None)),
+    (slice(2, 2), 0), (slice(-9, 9), slice(9, -9, -3)), (rest, slice(None, None, -2)),
+    (i0,), (i0, 1), (1, i0), (i0, i2), (i0, i0, i2), (i1, i0), (i0, i1, i2),
+    (every, i0), (every, i0, i2), (every, i1, i2), (i0, every, i2), (i0, slice(1, 3)),
+    (i0, slice(None, None, -2), i2), (0, every, i0), (0, i0), (i0, every, 1), (every, 0, i0),
+    (every, i0, 0), (1, rest, i0), (i0, rest, 2), (i0, rest), (rest, i0), (rest, i1, i0),
+    (i0, new, i2), (i0, i2, new), (new, i0, i2), (every, new, i0, new), (0, new, i0),
+    (one,), (one, two), (one, every, two), (one, i0), (one, every, i0), (every, one, i0),
+    (one, new, i0), (0, one, i0), (0, every, one), (one, slice(3, None, -1), 2),
+    (every, i1, slice(4, 0, -2)), (slice(2, None, -1), i0, slice(0, 5, 3)),
+    (i0, i0, rest, i2), (new, i0, new, i0, new), (0, 1, i0), (0, i0, 1), (i0, 0, 1),
+    (slice(0, 2), i0, rest, new), (i1, slice(None, None, 2), one),
+]
+for index in index_tuples:
+    text, arrays = index_text(index, 0)
+    case(f"x({text})", arrays, np.asarray(x[index]))
+
+group("Writing")
+lines.append("  const Tensor x = vt::reshape(vt::arange(60), {3, 4, 5});")
+for k, index in enumerate(index_tuples):
+    shape = x[index].shape
+    v = ints(-99, 99, *shape[len(shape) // 2 if k % 3 else 0:])
+    once = np.zeros(x.shape, np.int32)
+    np.add.at(once, index, 1)
+    text, arrays = index_text(index, 1)
+    if once.max() <= 1:
+        y = x.copy()
+        y[index] = v
+        case(f"vt::at(x, {text}).set($0)", [v] + arrays, y)
+    name, ufunc = [("add", np.add), ("mul", np.multiply), ("min", np.minimum),
+                   ("max", np.maximum)][k % 4]
+    y = x.copy()
+    ufunc.at(y, index, v)
+    case(f"vt::at(x, {text}).{name}($0)", [v] + arrays, y)
+mask, first = x % 3 == 0, np.array([True, False, True])
+for m, v in ((mask, ints(0, 9, 5)), (mask, ints(0, 9, 3, 1, 1)), (first, ints(0, 9, 4, 5)),
+             (mask[:, :, 0], ints(0, 9, 5))):
+    wide = m.reshape(m.shape + (1,) * (x.ndim - m.ndim))
+    case("vt::at(x, $1).set($0)", [v, m], np.where(wide, v, x))
+    case("vt::at(x, $1).add($0)", [v, m], np.where(wide, x + v, x))
+for axis in (0, 1, -1):
+    order = np.argsort(x * 7 % 11, axis).astype(np.int32)
+    v = ints(0, 99, *x.shape)
+    y = x.copy()
+    np.put_along_axis(y, order, v, axis)
+    case(f"vt::put_along_axis(x, $0, $1, {axis})", [order, v], y)
+few, v = np.array([[[1], [-1], [0], [2]]], np.int64), ints(0, 99, 3, 4, 1)
+y = x.copy()
+np.put_along_axis(y, few, v, 2)
+case("vt::put_along_axis(x, $0, $1, 2)", [few, v], y)
+few = ints(-4, 4, 3, 6, 5)
+y, v = x.copy(), ints(0, 9, 6, 1)
+np.add.at(y, (np.arange(3)[:, None, None], few, np.arange(5)), v)
+case("vt::put_along_axis(x, $0, $1, 1, vt::Combine::add)", [few, v], y)
+
 print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give."
       " Do not edit.")
 print("\n".join(lines + ["}"]))

@@ -356,7 +356,7 @@ class Traced {
       case Update::window: break;
     }
     const auto size = static_cast<std::int64_t>(window(static_cast<std::size_t>(width_)));
-    return {a.kind, vt::dynamic_update_slice(a.t, vt::slice_in_dim(other.t, 0, size), {place(at)})};
+    return {a.kind, vt::at(a.t, vt::window(place(at), size)).set(other.t(vt::slice(0, size)))};
   }
 
   static Values cond(const Value& scalar, double threshold, const Body& on_true,

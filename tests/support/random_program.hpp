@@ -189,7 +189,7 @@ class RandomProgram {
       for (auto& v : values) v = random(static_cast<int>(2 * extent)) - static_cast<int>(extent);
       return vt::tensor(values);
     };
-    switch (random(9)) {
+    switch (random(12)) {
       case 0: return t.dim(0) > 0 ? t[random(static_cast<int>(t.dim(0)))] : t;
       case 1: return vt::take(t, index(3), axis);
       case 2: return t[vt::slice(std::nullopt, std::nullopt, random(2) ? -1 : 2)];
@@ -211,8 +211,50 @@ class RandomProgram {
         return vt::dynamic_update_slice_in_dim(t, vt::sin(vt::slice_in_dim(t, 0, 1, axis)), start,
                                                axis);
       }
-      default: return vt::index_update(t, index(1), vt::tanh(vt::mean(pick())));
+      case 8: return vt::index_update(t, index(1), vt::tanh(vt::mean(pick())));
+      case 9: return vt::at(t, selection(t)).get();
+      case 10: {
+        const vt::Selection chosen = vt::at(t, selection(t));
+        const T value = vt::tanh(vt::mean(pick()));
+        switch (random(5)) {
+          case 0: return chosen.set(value);
+          case 1: return chosen.add(value);
+          case 2: return chosen.mul(value);
+          case 3: return chosen.apply([](const T& some) { return vt::sin(some) * 0.7; });
+          default: features_.smooth = false; return (chosen.max)(value);
+        }
+      }
+      default: {
+        const vt::Shape one = vt::Shape::filled(static_cast<std::size_t>(t.rank()), 1);
+        return vt::put_along_axis(t, index(1).reshape(one), vt::tanh(vt::mean(pick())), axis,
+                                  random(2) ? vt::Combine::add : vt::Combine::set);
+      }
     }
+  }
+
+  /// An index for each axis, in any mixture.
+  std::vector<vt::Index> selection(const T& t) const {
+    std::vector<vt::Index> all;
+    for (int axis = 0; axis < t.rank(); ++axis) {
+      const int n = static_cast<int>(t.dim(axis));
+      const auto place = [&] { return random(2 * n) - n; };
+      const auto computed = [&] {
+        features_.smooth = false;
+        return vt::argmax(vt::ravel(t)) % n;
+      };
+      if (random(8) == 0) all.emplace_back(vt::newaxis);
+      switch (random(8)) {
+        case 0: all.emplace_back(place()); break;
+        case 1: all.emplace_back(vt::tensor({place(), place()})); break;
+        case 2: all.emplace_back(vt::tensor({place(), place() - 1}).reshape({2, 1})); break;
+        case 3: all.emplace_back(computed()); break;
+        case 4: all.emplace_back(vt::window(computed() - 1, (n + 1) / 2)); break;
+        case 5: all.emplace_back(vt::slice(std::nullopt, std::nullopt, random(2) ? -1 : 2)); break;
+        case 6: all.emplace_back(vt::slice(0, (n + 1) / 2)); break;
+        default: all.emplace_back(vt::slice()); break;
+      }
+    }
+    return all;
   }
 
   T contracted(const T& t) const {

@@ -15,10 +15,6 @@ namespace {
 using vt::Tensor;
 using F = std::function<Tensor(const Tensor&)>;
 
-Tensor element(const Tensor& x, const Tensor& i, const Tensor& j) {
-  return vt::reshape(vt::dynamic_slice(x, {i, j}, {1, 1}), {});
-}
-
 struct Program {
   std::string name;
   vt::Shape argument;
@@ -99,10 +95,10 @@ std::vector<Program> programs() {
              0, 20,
              [&](Tensor k, Tensor d) {
                const Tensor i = k / 4, j = k % 4;
-               const Tensor least = -vt::log(vt::exp(-(element(d, i, j) + element(c, i, j))) +
-                                             vt::exp(-(element(d, i + 1, j) + 1.0)) +
-                                             vt::exp(-(element(d, i, j + 1) + 1.0)));
-               return vt::dynamic_update_slice(d, vt::reshape(least, {1, 1}), {i + 1, j + 1});
+               const Tensor least =
+                   -vt::log(vt::exp(-(d(i, j) + c(i, j))) + vt::exp(-(d(i + 1, j) + 1.0)) +
+                            vt::exp(-(d(i, j + 1) + 1.0)));
+               return vt::at(d, i + 1, j + 1).set(least);
              },
              vt::zeros({6, 5}, vt::f64));
          return d[5][4];
@@ -118,6 +114,35 @@ std::vector<Program> programs() {
                return vt::index_update(t, vt::stack({i % 2, i % 2}), vt::stack({t[3], x[0]}));
              },
              vt::ones({7}, vt::f64));
+         return vt::sum(t * t);
+       }},
+      {"elements, columns and windows of a table",
+       {4, 3},
+       [](const Tensor& x) {
+         const Tensor t = vt::fori_loop(
+             0, 12,
+             [&](Tensor i, Tensor t) {
+               const Tensor r = i % 4, c = i % 3;
+               t = vt::at(t, vt::slice(), c).mul(vt::cos(x(vt::slice(), c)));
+               t = vt::at(t, r, vt::window(c, 2)).add(t(r, vt::window(c + 1, 2)) * x(r, c));
+               t = vt::at(t, 3, vt::slice(std::nullopt, std::nullopt, -2))
+                       .set(t(r, vt::slice(0, 2)));
+               return vt::at(t, r, vt::stack({c, c - 4})).add(x(r, 0));  // one is out of range
+             },
+             vt::sin(x));
+         return vt::sum(t * t);
+       }},
+      {"one number of a table of three axes",
+       {2, 3, 2},
+       [](const Tensor& x) {
+         const Tensor t = vt::fori_loop(
+             0, 12,
+             [&](Tensor i, Tensor t) {
+               const Tensor a = i % 2, b = i / 4, c = i / 2 % 2;
+               return vt::where(x(a, b, c) > 0.0,
+                                vt::at(t, a, b, c).set(vt::sin(t(c, b - 1, a)) * x(a, b, 0)), t);
+             },
+             vt::cos(x));
          return vt::sum(t * t);
        }},
   };
@@ -189,19 +214,119 @@ INSTANTIATE_TEST_SUITE_P(All, Tables, ::testing::ValuesIn(programs()), [](const 
 
 // One function holds the loop: it touches single elements of the table.
 TEST(TablesInPlace, NoIterationGoesThroughTheTable) {
-  const auto where = [](const Tensor& x) {
-    return vt::sum(vt::fori_loop(
-        0, 5000,
-        [&](Tensor i, Tensor t) {
-          return vt::where(x[i] > 0.0f, vt::index_update(t, i, vt::sin(x[i]) + t[i - 1]), t);
-        },
-        vt::zeros({5000})));
-  };
   const Tensor x = vt::sin(vt::arange(5000).astype(vt::f32)).eval();
-  for (const std::string& text : {vt::explain(where)(x), vt::explain(vt::grad(where))(x)}) {
-    if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
-    EXPECT_NE(text.find("one function, its values in registers"), std::string::npos) << text;
-    EXPECT_EQ(text.find("sub-graph"), std::string::npos) << text;
+  const auto loop = [](auto body, const vt::Shape& table) {
+    return [=](const Tensor& x) {
+      return vt::sum(vt::fori_loop(
+          0, 5000, [&](Tensor i, Tensor t) { return body(x, i, t); }, vt::zeros(table)));
+    };
+  };
+  const auto expect_one_function = [&](const auto& f) {
+    for (const std::string& text : {vt::explain(f)(x), vt::explain(vt::grad(f))(x)}) {
+      if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
+      EXPECT_NE(text.find("one function, its values in registers"), std::string::npos) << text;
+      EXPECT_EQ(text.find("sub-graph"), std::string::npos) << text;
+    }
+  };
+  expect_one_function(loop(
+      [](const Tensor& x, Tensor i, Tensor t) {
+        return vt::where(x[i] > 0.0f, vt::index_update(t, i, vt::sin(x[i]) + t[i - 1]), t);
+      },
+      {5000}));
+  expect_one_function(loop(
+      [](const Tensor& x, Tensor i, Tensor t) {
+        const Tensor a = i / 100, b = i % 100;
+        return vt::where(x[i] > 0.0f, vt::at(t, a, b).set(vt::sin(x[i]) + t(a, b - 1)), t);
+      },
+      {50, 100}));
+  expect_one_function(loop(
+      [](const Tensor& x, Tensor i, Tensor t) {
+        const Tensor a = i / 1000, b = i % 100;
+        return vt::at(t, a, 3, b).set(vt::sin(x[i]) * t(a, 2, b));
+      },
+      {5, 10, 100}));
+}
+
+// Tables of 10⁶ elements: at most twice the bytes of the forms of one axis.
+TEST(TablesInPlace, SeveralIndicesCostNoMoreThanOne) {
+  if (vt::explain([](Tensor x) { return x; })(vt::ones({2})).rfind("interpreter", 0) == 0)
+    GTEST_SKIP() << "the interpreter counts no bytes";
+  constexpr std::int64_t n = 1000, iterations = 2000;
+  const auto cost = [&](const vt::Shape& shape, auto body, bool derived) {
+    const auto loop = [=](const Tensor& t) {
+      return vt::scan([&](Tensor t, Tensor i) { return std::pair(body(t, i), std::nullopt); }, t,
+                      vt::arange(iterations))
+          .first;
+    };
+    const auto loss = [=](const Tensor& t) { return vt::sum(vt::square(loop(t))); };
+    const Tensor t = vt::full(shape, 0.5f).eval();
+    const auto bytes = [&](const auto& f) {
+      f(t).eval();
+      f(t).eval();
+      vt::reset_stats();
+      f(t).eval();
+      return vt::stats().bytes;
+    };
+    return derived ? bytes(vt::jit(vt::grad(loss))) : bytes(vt::jit(loop));
+  };
+  for (const bool derived : {false, true}) {
+    const auto flat = [&](auto f) {
+      return cost({n * n}, [=](Tensor t, Tensor i) { return f(t, i * 97 % int{n * n}); }, derived);
+    };
+    const std::uint64_t set =
+        flat([](Tensor t, Tensor k) { return vt::index_update(t, k, vt::sin(t[k])); });
+    const std::uint64_t table = n * n * sizeof(float);
+    EXPECT_LT(set, 20 * table) << "the yardstick copies";
+    const auto expect_as_cheap = [&](const std::string& what, auto f, std::uint64_t limit) {
+      const std::uint64_t took = cost(
+          {n, n}, [=](Tensor t, Tensor i) { return f(t, i * 7 % int{n}, i * 3 % int{n}); },
+          derived);
+      EXPECT_LE(took, limit) << what << (derived ? ", its gradient" : "");
+    };
+    expect_as_cheap(
+        "an element",
+        [](Tensor t, Tensor a, Tensor b) { return vt::at(t, a, b).set(vt::sin(t(a, b))); },
+        2 * set);
+    expect_as_cheap(
+        "a window",
+        [](Tensor t, Tensor a, Tensor b) {
+          return vt::at(t, a, vt::window(b, 8)).set(vt::sin(t(a, vt::window(b, 8))));
+        },
+        2 * set);
+    expect_as_cheap(
+        "a range",
+        [](Tensor t, Tensor a, Tensor) {
+          return vt::at(t, a, vt::slice(5, 13)).set(vt::sin(t(a, vt::slice(5, 13))));
+        },
+        2 * set);
+    expect_as_cheap(
+        "a range with steps",
+        [](Tensor t, Tensor a, Tensor) {
+          return vt::at(t, a, vt::slice(29, 5, -3)).set(vt::sin(t(a, vt::slice(29, 5, -3))));
+        },
+        2 * set);
+    const auto row = [&](auto f) {
+      return cost({n, n}, [=](Tensor t, Tensor i) { return f(t, i * 7 % int{n}); }, derived);
+    };
+    const std::uint64_t whole =
+        row([](Tensor t, Tensor a) { return vt::index_update(t, a, vt::sin(t[a])); });
+    expect_as_cheap(
+        "a row",
+        [](Tensor t, Tensor a, Tensor) {
+          return vt::at(t, a, vt::slice()).set(vt::sin(t(a, vt::slice())));
+        },
+        whole);
+    expect_as_cheap(
+        "a column",
+        [](Tensor t, Tensor, Tensor b) {
+          return vt::at(t, vt::ellipsis, b).set(vt::sin(t(vt::slice(), b)));
+        },
+        2 * whole);
+    const std::uint64_t added =
+        flat([](Tensor t, Tensor k) { return vt::index_add(t, k, vt::sin(t[k])); });
+    expect_as_cheap(
+        "a sum", [](Tensor t, Tensor a, Tensor b) { return vt::at(t, a, b).add(vt::sin(t(a, b))); },
+        2 * added);
   }
 }
 

@@ -82,7 +82,7 @@ using CheckedNext = std::conditional_t<functions, Check, CallFaultOf<CallFault::
 /// What f(carry, more…) gives, or f(parts…, more…); NotCallable if neither is possible.
 template <class F, class Carry, class... More>
 constexpr auto given_by_carry() {
-  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>)
+  if constexpr (is_callable<F&, const Carry&, const More&...>)
     return std::type_identity<ResultOf<F, Carry, More...>>();
   else if constexpr (is_product<Carry>)
     return []<std::size_t... I>(std::index_sequence<I...>) {
@@ -98,6 +98,7 @@ struct IterationOf {
   F& f;
   const Tensor& index;
   template <class... Part>
+    requires is_callable<F&, const Tensor&, const Part&...>
   auto operator()(const Part&... part) const
       -> std::invoke_result_t<F&, const Tensor&, const Part&...> {
     return f(index, part...);
@@ -130,7 +131,7 @@ struct GivenCheck : decltype(check_given<Given, Wanted>()) {};
 /// f(carry, more…); a tuple or pair may be taken apart by f's parameters.
 template <class F, class Carry, class... More>
 decltype(auto) call_on_carry(F& f, const Carry& carry, const More&... more) {
-  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) {
+  if constexpr (is_callable<F&, const Carry&, const More&...>) {
     return f(carry, more...);
   } else {
     return std::apply([&](const auto&... part) -> decltype(auto) { return f(part..., more...); },

@@ -21,7 +21,7 @@ struct LiftedArgument<F, I, std::tuple<A...>> {
   using Own = std::tuple_element_t<I, std::tuple<A...>>;
   template <std::size_t... K>
   static constexpr bool takes_tensor(std::index_sequence<K...>) {
-    return std::is_invocable_v<F&, const std::conditional_t<K == I, Tensor, A>&...>;
+    return is_callable<F&, const std::conditional_t<K == I, Tensor, A>&...>;
   }
   static constexpr bool lift() {
     if constexpr (std::is_floating_point_v<Own> || ComplexElement<Own>)

@@ -10,7 +10,20 @@
 #include <type_traits>
 #include <utility>
 
+namespace vt {
+class Tensor;
+}
+
 namespace vt::detail {
+
+/// Is F a function of such arguments, and one that gives R? A Tensor is none: x(i, j) reads its
+/// elements.
+template <class F, class... Arguments>
+inline constexpr bool is_callable =
+    !std::is_same_v<std::remove_cvref_t<F>, Tensor> && std::is_invocable_v<F, Arguments...>;
+template <class R, class F, class... Arguments>
+inline constexpr bool gives =
+    !std::is_same_v<std::remove_cvref_t<F>, Tensor> && std::is_invocable_r_v<R, F, Arguments...>;
 
 /// Ends a callable that has no destructor: one function for all of them.
 inline void drop_plain(void* target) { ::operator delete(target); }
@@ -28,7 +41,7 @@ class Function<R(Arguments...)> {
   Function(std::nullptr_t) {}
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, Function> &&
-             std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)
+             gives<R, std::remove_cvref_t<F>&, Arguments...>)
   [[gnu::always_inline]]  // one allocation; also where nothing else is inlined
   Function(F&& f)
       : target_(new Target<std::decay_t<F>>{

@@ -309,6 +309,7 @@
 #include "../../../src/trace/ops/random/vectors.cpp"
 #include "../../../src/trace/ops/reduce.cpp"
 #include "../../../src/trace/ops/segment.cpp"
+#include "../../../src/trace/ops/selection.cpp"
 #include "../../../src/trace/ops/shape.cpp"
 #include "../../../src/trace/ops/special/beta.cpp"
 #include "../../../src/trace/ops/special/formulas.cpp"

@@ -55,8 +55,8 @@ template <class F, class... A>
 template <class F, class... A>
 constexpr auto check_call() {
   if constexpr (!TreesCheck<A...>::holds) return TreesCheck<A...>();
-  else if constexpr (std::is_invocable_v<F&, const A&...>) return ResultCheck<ResultOf<F, A...>>();
-  else if constexpr (std::is_invocable_v<F&, A&...> || std::is_invocable_v<F&, A...>)
+  else if constexpr (is_callable<F&, const A&...>) return ResultCheck<ResultOf<F, A...>>();
+  else if constexpr (is_callable<F&, A&...> || is_callable<F&, A...>)
     return CallFaultOf<CallFault::reference>();
   else return CallFaultOf<CallFault::arguments>();
 }
@@ -81,8 +81,7 @@ struct NumberAsTensor {
 struct NotCallable {};
 template <class F, class... A>
 constexpr auto given_by() {
-  if constexpr (std::is_invocable_v<F&, const A&...>)
-    return std::type_identity<ResultOf<F, A...>>();
+  if constexpr (is_callable<F&, const A&...>) return std::type_identity<ResultOf<F, A...>>();
   else return std::type_identity<NotCallable>();
 }
 template <class F, class... A>
@@ -95,6 +94,7 @@ class Callable {
  public:
   explicit Callable(F f) : f_(std::move(f)) {}
   template <class... A>
+    requires is_callable<F&, A...>
   auto operator()(A&&... arguments) const -> std::invoke_result_t<F&, A...> {
     return call(f_, static_cast<A&&>(arguments)...);
   }

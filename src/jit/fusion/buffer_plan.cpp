@@ -195,6 +195,32 @@ class Planner {
       std::sort(inputs.begin(), inputs.end());
       for (std::size_t k = 0; k < inputs.size() && slot(v).kind == Kind::unused; ++k)
         place_over_input(v, s, step, static_cast<std::size_t>(inputs[k]));
+      if (slot(v).kind == Kind::unused) place_updates_over_input(v);
+    }
+  }
+
+  // A result that updates what updates an owned input, and so on: an iteration may write its state
+  // several times. All of them lie over the input.
+  void place_updates_over_input(Var result) {
+    Vec<Var> all;
+    for (Var v = result;;) {
+      all.push_back(v);
+      const int s = lives_[static_cast<std::size_t>(v)].first;
+      if (s < 0) return;
+      const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
+      const auto* const found = std::find_if(step.buffers.begin(), step.buffers.end(),
+                                             [&](Var r) { return updates(step, v, r); });
+      if (found == step.buffers.end()) return;
+      const Var r = *found;
+      if (is_owned_input(r)) {
+        const BufferPlan::Slot at = slot(r);
+        if (!place_over_input(v, s, step, static_cast<std::size_t>(at.index))) return;
+        for (Var w : all) slot(w) = slot(v);
+        return;
+      }
+      const bool made_before = lives_[static_cast<std::size_t>(r)].first < s;
+      if (slot(r).kind != Kind::unused || !made_before || !is_last_use(s, r)) return;
+      v = r;
     }
   }
 

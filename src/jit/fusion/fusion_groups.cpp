@@ -138,6 +138,7 @@ void FusionPlanner::run() {
   merge_all();
   mark_kept();
   sort_groups();
+  put_updates_last();
 }
 
 void FusionPlanner::classify() {

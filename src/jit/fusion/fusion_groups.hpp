@@ -104,6 +104,7 @@ class FusionPlanner {
   Vec<int> inputs_of(int group) const;
   int find(int g) const;
   void sort_groups();
+  void put_updates_last();
   void mark_kept();
 
   const GraphBody& graph_;

@@ -346,4 +346,39 @@ void FusionPlanner::sort_groups() {
   }
 }
 
+// What updates an array goes behind what reads it, unless that depends on the update: then it may
+// be written where it lies.
+void FusionPlanner::put_updates_last() {
+  constexpr std::size_t farthest = 256;
+  Vec<std::size_t> place(groups.size(), 0);
+  const auto put = [&](std::size_t at, int g) {
+    order[at] = g;
+    place[static_cast<std::size_t>(g)] = at;
+  };
+  for (std::size_t i = 0; i < order.size(); ++i) put(i, order[i]);
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const int g = order[i], equation = groups[static_cast<std::size_t>(g)].equation;
+    if (equation < 0) continue;
+    const Equation& e = graph_.equations[static_cast<std::size_t>(equation)];
+    if (!is_update(e.op)) continue;
+    std::size_t last = i;
+    for (int reader : readers_[static_cast<std::size_t>(base_of(e.inputs[0]))]) {
+      const int r = find(reader);
+      const std::size_t at = place[static_cast<std::size_t>(r)];
+      if (at > last && at - i <= farthest && !reaches(r, g, 0)) last = at;
+    }
+    Vec<int> behind{g};  // and what depends on it
+    std::size_t next = i;
+    for (std::size_t k = i + 1; k <= last; ++k) {
+      const int other = order[k];
+      const bool depends = any_of(inputs_of(other), [&](int in) {
+        return std::find(behind.begin(), behind.end(), in) != behind.end();
+      });
+      if (depends) behind.push_back(other);
+      else put(next++, other);
+    }
+    for (int b : behind) put(next++, b);
+  }
+}
+
 }  // namespace vt::detail

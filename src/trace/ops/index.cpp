@@ -17,7 +17,7 @@ Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t exte
   if (is_bool(a.dtype))
     refuse(ErrorKind::dtype, name,
            "a bool Tensor is no index, as the result's shape would depend on its values; use "
-           "vt::where, or indices made by vt::nonzero",
+           "vt::where, or indices made by vt::nonzero with a size",
            index, where);
   if (!is_int(a.dtype)) refuse(ErrorKind::dtype, name, "indices must be integers", index, where);
   const bool narrow = extent <= std::numeric_limits<std::int32_t>::max();
@@ -53,14 +53,83 @@ Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t ex
   return vt::where(i < scalar(0), i + scalar(extent), i);
 }
 
-namespace index_ops {
-
-inline Tensor with_index_axis(const Tensor& index, CallSite where) {
+Tensor with_index_axis(const Tensor& index, CallSite where) {
   Shape shape = index.shape();
   const Axes axes = Axes::first(shape.rank());
   shape.push_back(1);
   return broadcast_along(index, shape, axes, where);
 }
+
+void need_elements(std::string_view name, const Tensor& x, std::int64_t axis_extent,
+                   const Tensor& index, CallSite where) {
+  if (axis_extent == 0 && index.size() != 0)
+    refuse(ErrorKind::shape, name, "nothing to read from an axis of size 0", x, index, where);
+}
+
+std::pair<std::int64_t, std::int64_t> resolved(std::string_view name, const Slice& s,
+                                               std::int64_t n, const Tensor& x, CallSite where) {
+  if (s.step == 0 || s.step == std::numeric_limits<std::int64_t>::min())
+    refuse(ErrorKind::value, name, "the step of a slice must not be 0", x, where);
+  const bool up = s.step > 0;
+  auto bound = [&](std::int64_t i) {
+    if (i < 0) i += n;
+    return up ? std::clamp<std::int64_t>(i, 0, n) : std::clamp<std::int64_t>(i, -1, n - 1);
+  };
+  const std::int64_t start = s.start ? bound(*s.start) : up ? 0 : n - 1;
+  const std::int64_t stop = s.stop ? bound(*s.stop) : up ? n : -1;
+  if (up) return {start, stop > start ? (stop - start - 1) / s.step + 1 : 0};
+  return {start, start > stop ? (start - stop - 1) / -s.step + 1 : 0};
+}
+
+std::int64_t place_on_axis(std::string_view name, std::int64_t i, int axis, const Tensor& x,
+                           CallSite where) {
+  const std::int64_t n = extent(x.shape(), axis), at = i < 0 ? i + n : i;
+  if (at < 0 || at >= n)
+    refuse(ErrorKind::value, name,
+           formatted("index {} out of range for axis {} of size {}", i, axis, n), x, where);
+  return at;
+}
+
+Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values,
+                      CallSite where) {
+  const Aval &a = aval_of(x), &v = aval_of(values);
+  if (category(v.dtype) > category(a.dtype))
+    refuse(
+        ErrorKind::dtype, name,
+        formatted("{} does not hold the values; convert them with astype first", name_of(a.dtype)),
+        x, values, where);
+  check_literals(name, {&values, 1}, a.dtype, Literal::value, where);
+  return cast(values, a.dtype, where);
+}
+
+GatherParams along_axis(std::string_view name, const Tensor& x, const Tensor& indices, int axis,
+                        Shape& shape, CallSite where) {
+  const int rank = x.rank();
+  if (indices.rank() != rank)
+    refuse(ErrorKind::shape, name, "indices and operand differ in rank", x, indices, where);
+  shape = indices.shape();
+  GatherParams p;
+  for (int i = 0; i < rank; ++i) {
+    const std::int64_t n = x.dim(i), m = indices.dim(i);
+    if (i == axis) {
+      p.collapsed_slice_dims.push_back(i);
+    } else if (n == m || m == 1) {
+      shape[static_cast<std::size_t>(i)] = n;
+      p.operand_batching_dims.push_back(i);
+      p.indices_batching_dims.push_back(i);
+    } else if (n == 1) {
+      p.collapsed_slice_dims.push_back(i);  // at 0 whatever the index, as if broadcast
+    } else {
+      refuse(ErrorKind::shape, name, formatted("axis {} does not broadcast", i), x, indices, where);
+    }
+    p.slice_sizes.push_back(1);
+  }
+  p.start_index_map.push_back(axis);
+  p.mode = IndexMode::clip;
+  return p;
+}
+
+namespace index_ops {
 
 /// Windows of full width in all axes but `axis`, at the (already wrapped) indices.
 inline Tensor taken(const Tensor& x, const Tensor& index, int axis, CallSite where) {
@@ -76,32 +145,10 @@ inline Tensor taken(const Tensor& x, const Tensor& index, int axis, CallSite whe
   return emit(Op::gather, make_params(std::move(p)), {x, with_index_axis(index, where)}, where);
 }
 
-/// Throws if something would have to be read from an axis without elements.
-inline void need_elements(std::string_view name, const Tensor& x, std::int64_t axis_extent,
-                          const Tensor& index, CallSite where) {
-  if (axis_extent == 0 && index.size() != 0)
-    refuse(ErrorKind::shape, name, "nothing to read from an axis of size 0", x, index, where);
-}
-
-/// Python's start:stop:step on an axis of `n`, as (first, count).
-inline std::pair<std::int64_t, std::int64_t> resolved(const Slice& s, std::int64_t n) {
-  const bool up = s.step > 0;
-  auto bound = [&](std::int64_t i) {
-    if (i < 0) i += n;
-    return up ? std::clamp<std::int64_t>(i, 0, n) : std::clamp<std::int64_t>(i, -1, n - 1);
-  };
-  const std::int64_t start = s.start ? bound(*s.start) : up ? 0 : n - 1;
-  const std::int64_t stop = s.stop ? bound(*s.stop) : up ? n : -1;
-  if (up) return {start, stop > start ? (stop - start - 1) / s.step + 1 : 0};
-  return {start, start > stop ? (start - stop - 1) / -s.step + 1 : 0};
-}
-
 inline Tensor ranged(const Tensor& x, const Slice& s, CallSite where) {
   if (x.rank() == 0)
     refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to slice", x, where);
-  if (s.step == 0 || s.step == std::numeric_limits<std::int64_t>::min())
-    refuse(ErrorKind::value, "Tensor::operator[]", "the step of a slice must not be 0", x, where);
-  const auto [first, count] = resolved(s, x.dim(0));
+  const auto [first, count] = resolved("Tensor::operator[]", s, x.dim(0), x, where);
   if (count == 0) return sliced(x, 0, 0, 0, 1, where);
   const std::int64_t last = first + (count - 1) * s.step;
   if (s.step > 0) return sliced(x, 0, first, last + 1, count > 1 ? s.step : 1, where);
@@ -113,26 +160,10 @@ inline Tensor ranged(const Tensor& x, const Slice& s, CallSite where) {
 inline Tensor element(const Tensor& x, std::int64_t i, CallSite where) {
   if (x.rank() == 0)
     refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", x, where);
-  const std::int64_t n = x.dim(0), at = i < 0 ? i + n : i;
-  if (at < 0 || at >= n)
-    refuse(ErrorKind::value, "Tensor::operator[]",
-           formatted("index {} out of range for axis 0 of size {}", i, n), x, where);
+  const std::int64_t at = place_on_axis("Tensor::operator[]", i, 0, x, where);
   Shape rest = x.shape();
   rest.erase(rest.begin());
   return reshaped(sliced(x, 0, at, at + 1, 1, where), rest, where);
-}
-
-/// `values` as updates of x: x's dtype, if it holds them.
-inline Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values,
-                             CallSite where) {
-  const Aval &a = aval_of(x), &v = aval_of(values);
-  if (category(v.dtype) > category(a.dtype))
-    refuse(
-        ErrorKind::dtype, name,
-        formatted("{} does not hold the values; convert them with astype first", name_of(a.dtype)),
-        x, values, where);
-  check_literals(name, {&values, 1}, a.dtype, Literal::value, where);
-  return cast(values, a.dtype, where);
 }
 
 inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices, Operand& values) {
@@ -225,11 +256,13 @@ Tensor Tensor::operator[](const Index& index) const {
   detail::need("Tensor::operator[]", *this, w);
   if (index.kind == Index::Kind::number) return ix::element(*this, index.number, w);
   if (index.kind == Index::Kind::slice) return ix::ranged(*this, index.range, w);
+  if (index.kind != Index::Kind::tensor)
+    return detail::elements_at("Tensor::operator[]", *this, {&index, 1}, w);
   detail::need("Tensor::operator[]", index.tensor, w);
   if (rank() == 0)
     detail::refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", *this,
                    w);
-  ix::need_elements("Tensor::operator[]", *this, dim(0), index.tensor, w);
+  detail::need_elements("Tensor::operator[]", *this, dim(0), index.tensor, w);
   return ix::taken(*this, detail::wrapped_index("Tensor::operator[]", index.tensor, dim(0), w), 0,
                    w);
 }
@@ -271,7 +304,7 @@ Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start) {
   detail::need("dynamic_update_slice", update.tensor, w);
   SmallVec<Tensor, 8> operands;
   operands.push_back(detail::cast(x.tensor, x.tensor.dtype(), w));
-  operands.push_back(ix::fitting_values("dynamic_update_slice", x.tensor, update.tensor, w));
+  operands.push_back(detail::fitting_values("dynamic_update_slice", x.tensor, update.tensor, w));
   ix::append_starts("dynamic_update_slice", operands, x.tensor, start, w);
   return detail::emit(detail::Op::dynamic_update_slice, {},
                       std::span<const Tensor>(operands.data(), operands.size()), w);
@@ -295,7 +328,7 @@ Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis) {
   detail::need("take", indices.tensor, w);
   const Tensor t = axis ? x.tensor : detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
   const int along = axis ? detail::normal_axis("take", *axis, x.tensor, w) : 0;
-  ix::need_elements("take", x.tensor, t.dim(along), indices.tensor, w);
+  detail::need_elements("take", x.tensor, t.dim(along), indices.tensor, w);
   return ix::taken(t, detail::wrapped_index("take", indices.tensor, t.dim(along), w), along, w);
 }
 
@@ -303,37 +336,16 @@ Tensor take_along_axis(Operand x, Operand indices, Param<int> axis) {
   const CallSite w = x.where;
   detail::need("take_along_axis", x.tensor, w);
   detail::need("take_along_axis", indices.tensor, w);
-  const int rank = x.tensor.rank(),
-            along = detail::normal_axis("take_along_axis", axis, x.tensor, w);
-  if (indices.tensor.rank() != rank)
-    detail::refuse(ErrorKind::shape, "take_along_axis", "indices and operand differ in rank",
-                   x.tensor, indices.tensor, w);
-  ix::need_elements("take_along_axis", x.tensor, x.tensor.dim(along), indices.tensor, w);
-  Shape shape = indices.tensor.shape();
-  detail::GatherParams p;
-  for (int i = 0; i < rank; ++i) {
-    const std::int64_t n = x.tensor.dim(i), m = indices.tensor.dim(i);
-    if (i == along) {
-      p.collapsed_slice_dims.push_back(i);
-    } else if (n == m || m == 1) {
-      shape[static_cast<std::size_t>(i)] = n;
-      p.operand_batching_dims.push_back(i);
-      p.indices_batching_dims.push_back(i);
-    } else if (n == 1) {
-      p.collapsed_slice_dims.push_back(i);  // read at 0 whatever the index, as if broadcast
-    } else {
-      detail::refuse(ErrorKind::shape, "take_along_axis",
-                     detail::formatted("axis {} does not broadcast", i), x.tensor, indices.tensor,
-                     w);
-    }
-    p.slice_sizes.push_back(1);
-  }
-  p.start_index_map.push_back(along);
-  p.mode = detail::IndexMode::clip;
+  const int along = detail::normal_axis("take_along_axis", axis, x.tensor, w);
+  Shape shape;
+  detail::GatherParams p =
+      detail::along_axis("take_along_axis", x.tensor, indices.tensor, along, shape, w);
+  detail::need_elements("take_along_axis", x.tensor, x.tensor.dim(along), indices.tensor, w);
   const Tensor index =
       detail::wrapped_index("take_along_axis", indices.tensor, x.tensor.dim(along), w);
   return detail::emit(detail::Op::gather, detail::make_params(std::move(p)),
-                      {x.tensor, ix::with_index_axis(detail::broadcast(index, shape, w), w)}, w);
+                      {x.tensor, detail::with_index_axis(detail::broadcast(index, shape, w), w)},
+                      w);
 }
 
 Tensor index_update(Operand x, Operand indices, Operand values) {
@@ -379,7 +391,7 @@ std::vector<Tensor> unravel_index(Operand indices, const Shape& shape) {
   const detail::UserLine line(w);
   detail::need("unravel_index", indices.tensor, w);
   const std::int64_t n = shape.elements();
-  ix::need_elements("unravel_index", indices.tensor, n, indices.tensor, w);
+  detail::need_elements("unravel_index", indices.tensor, n, indices.tensor, w);
   const Tensor flat = clip(detail::wrapped_index("unravel_index", indices.tensor, n, w), 0, n - 1);
   std::vector<Tensor> along;
   std::int64_t stride = n;
@@ -400,7 +412,7 @@ Tensor ravel_multi_index(TensorSpan indices, const Shape& shape, CallSite where)
   Tensor flat = detail::full_tensor(detail::Scalar(0).converted(d), detail::Aval(d, Shape{}));
   for (std::size_t k = 0; k < shape.size(); ++k) {
     detail::need("ravel_multi_index", indices[k], where);
-    ix::need_elements("ravel_multi_index", indices[k], shape[k], indices[k], where);
+    detail::need_elements("ravel_multi_index", indices[k], shape[k], indices[k], where);
     const Tensor at = clip(detail::wrapped_index("ravel_multi_index", indices[k], shape[k], where),
                            0, shape[k] - 1);
     flat = flat * shape[k] + detail::cast(at, d, where);

@@ -1,4 +1,4 @@
-// expect: write x = vt::index_update(x, index, value)
+// expect: write x = vt::at(x, index).set(value)
 #include <vt/vt.hpp>
 
 int main() {

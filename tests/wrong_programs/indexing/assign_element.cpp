@@ -1,5 +1,5 @@
 // expect: assignment to an element or another temporary changes nothing: write x =
-//         vt::index_update(x, index, value)
+//         vt::at(x, index).set(value)
 #include <vt/vt.hpp>
 
 int main() {

@@ -1,0 +1,7 @@
+// expect: vt::cond: the function cannot be called
+#include <vt/vt.hpp>
+
+int main() {
+  const vt::Tensor a = vt::arange(3), x = vt::tensor(1);
+  vt::cond(true, a, a, x);
+}

@@ -33,7 +33,8 @@ bool is_literal(const Equation& e, const Vec<bool>& literal) {
 
 /// Where an equation runs.
 enum class Place : std::uint8_t {
-  literal,
+  literal,  ///< wherever it is read
+  reading,  ///< for all lanes, before the branches
   shared,   ///< once, if any lane runs
   lanes,    ///< in each lane that runs
   meeting,  ///< for all lanes, between the branches
@@ -47,62 +48,6 @@ struct Plan {
   Vec<std::size_t> makers;  ///< per value: the equation that makes it; as many as there are: none
   int count = 1;            ///< of stretches
 };
-
-Plan plan_of(const GraphBody& g, const Flags& mapped, const NamedAxis* axis) {
-  Plan p;
-  Dependence dependence(axis);
-  const std::size_t n = g.equations.size();
-  p.places.resize(n);
-  p.stretches.resize(n);
-  p.differs.resize(g.avals.size());
-  p.makers.resize(g.avals.size(), n);
-  Vec<bool> literal(g.avals.size());
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) p.differs[at(g.inputs[i])] = mapped[i];
-  bool lanes_act = false;  // has an equation of this stretch's lanes an effect?
-  int stretch = 0;
-  for (std::size_t k = 0; k < n; ++k) {
-    const Equation& e = g.equations[k];
-    Flags own;
-    for (Var v : e.inputs) own.push_back(p.differs[at(v)]);
-    const bool apart = any_of(own, [](bool differs) { return differs; });
-    const bool between = axis && works_over(e.op, e.params, *axis);
-    const Flags made = apart || between ? dependence.results(g, e, own) : Flags(e.outputs.size());
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      p.differs[at(e.outputs[i])] = made[i];
-      p.makers[at(e.outputs[i])] = k;
-    }
-    if (is_literal(e, literal)) {
-      p.places[k] = Place::literal;
-      literal[at(e.outputs[0])] = true;
-      continue;
-    }
-    // Of a lane's equation a result may be the same for all: what reads that comes behind.
-    if (!apart && any_of(e.inputs, [&](Var v) {
-          const std::size_t maker = p.makers[at(v)];
-          return maker < n && p.places[maker] == Place::lanes && p.stretches[maker] == stretch;
-        })) {
-      ++stretch;
-      lanes_act = false;
-    }
-    // A check of all lanes at once says which lane it is that failed.
-    if (between || (apart && e.op == Op::check)) {
-      p.places[k] = Place::meeting;
-      p.stretches[k] = stretch++;
-      lanes_act = false;
-      continue;
-    }
-    const bool acts = has_effect(e);
-    if (!apart && acts && lanes_act) {  // the shared equations of a stretch come first
-      ++stretch;
-      lanes_act = false;
-    }
-    p.places[k] = apart ? Place::lanes : Place::shared;
-    p.stretches[k] = stretch;
-    lanes_act = lanes_act || (apart && acts);
-  }
-  p.count = stretch + 1;
-  return p;
-}
 
 /// Shared equations that only the lanes of their stretch read move in there.
 void move_into_lanes(const GraphBody& g, Plan& p) {
@@ -122,7 +67,8 @@ void move_into_lanes(const GraphBody& g, Plan& p) {
       const bool inside =
           p.places[k] == Place::lanes && (read_in[at(v)] < 0 || read_in[at(v)] == p.stretches[k]);
       if (inside) read_in[at(v)] = p.stretches[k];
-      else if (p.places[k] != Place::literal) outside[at(v)] = true;
+      else if (p.places[k] != Place::literal && p.places[k] != Place::reading)
+        outside[at(v)] = true;
     }
   }
 }
@@ -132,12 +78,10 @@ class Walk {
   Walk(const GraphBody& g, std::span<const Batched> inputs, std::int64_t lanes,
        const LaneAxis& axis)
       : g_(g), lanes_(lanes), axis_(axis), values_(g.avals.size()) {
-    Flags mapped;
-    for (const Batched& x : inputs) mapped.push_back(x.axis.has_value());
-    plan_ = plan_of(g, mapped, axis.name.get());
+    for (std::size_t i = 0; i < inputs.size(); ++i) values_[at(g.inputs[i])] = inputs[i];
+    make_plan(inputs);
     move_into_lanes(g, plan_);
     find_readers();
-    for (std::size_t i = 0; i < inputs.size(); ++i) values_[at(g.inputs[i])] = inputs[i];
   }
 
   Vec<Batched> run() {
@@ -151,7 +95,7 @@ class Walk {
     for (const Members& m : members) {
       branch(m.shared, false);
       branch(m.lanes, true);
-      for (std::size_t k : m.meeting) meeting(g_.equations[k]);
+      for (std::size_t k : m.meeting) for_all_lanes(g_.equations[k]);
     }
     Vec<Batched> results;
     results.reserve(g_.outputs.size());
@@ -168,6 +112,91 @@ class Walk {
   struct Members {
     Vec<std::size_t> shared, lanes, meeting;
   };
+
+  void make_plan(std::span<const Batched> inputs) {
+    Plan& p = plan_;
+    const NamedAxis* axis = axis_.name.get();
+    Dependence dependence(axis);
+    const std::size_t n = g_.equations.size();
+    p.places.resize(n);
+    p.stretches.resize(n);
+    p.differs.resize(g_.avals.size());
+    p.makers.resize(g_.avals.size(), n);
+    Vec<bool> literal(g_.avals.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      p.differs[at(g_.inputs[i])] = inputs[i].axis.has_value();
+    bool lanes_act = false;  // has an equation of this stretch's lanes an effect?
+    int stretch = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      const Equation& e = g_.equations[k];
+      Flags own;
+      for (Var v : e.inputs) own.push_back(p.differs[at(v)]);
+      const bool apart = any_of(own, [](bool differs) { return differs; });
+      const bool between = axis && works_over(e.op, e.params, *axis);
+      const Flags made =
+          apart || between ? dependence.results(g_, e, own) : Flags(e.outputs.size());
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        p.differs[at(e.outputs[i])] = made[i];
+        p.makers[at(e.outputs[i])] = k;
+      }
+      p.stretches[k] = stretch;
+      if (is_literal(e, literal)) {
+        p.places[k] = Place::literal;
+        literal[at(e.outputs[0])] = true;
+        continue;
+      }
+      if (apart && is_read(e)) {
+        p.places[k] = Place::reading;
+        for_all_lanes(e);
+        continue;
+      }
+      // Of a lane's equation a result may be the same for all: what reads that comes behind.
+      const bool behind = !apart && any_of(e.inputs, [&](Var v) {
+        const std::size_t maker = p.makers[at(v)];
+        return maker < n && p.places[maker] == Place::lanes && p.stretches[maker] == stretch;
+      });
+      // The shared equations of a stretch come first.
+      if (behind || (!apart && lanes_act && has_effect(e))) {
+        ++stretch;
+        lanes_act = false;
+      }
+      p.stretches[k] = stretch;
+      // A check of all lanes at once says which lane it is that failed.
+      if (between || (apart && e.op == Op::check)) {
+        p.places[k] = Place::meeting;
+        ++stretch;
+        lanes_act = false;
+        continue;
+      }
+      p.places[k] = apart ? Place::lanes : Place::shared;
+      lanes_act = lanes_act || (apart && has_effect(e));
+    }
+    p.count = stretch + 1;
+  }
+
+  /// Is the value there before any branch?
+  bool is_there(Var v) const {
+    const std::size_t k = plan_.makers[at(v)];
+    return k >= g_.equations.size() || plan_.places[k] == Place::literal ||
+           plan_.places[k] == Place::reading;
+  }
+  /// A few integers made of the lane's index, or elements that these pick of what is there: for all
+  /// lanes at once they are slices mostly. In branches each lane would give its derivative by the
+  /// whole array.
+  bool is_read(const Equation& e) const {
+    constexpr std::int64_t few = 16;
+    if (e.outputs.size() != 1) return false;
+    for (Var v : e.inputs)
+      if (!is_there(v)) return false;
+    const Aval& result = g_.aval(e.outputs[0]);
+    const Family family = family_of(e.op);
+    const bool moves = family == Family::shape || e.op == Op::slice;
+    if (e.op == Op::gather || e.op == Op::dynamic_slice) return !plan_.differs[at(e.inputs[0])];
+    if (moves && result.elements() <= g_.aval(e.inputs[0]).elements()) return true;
+    return (moves || family == Family::unary || family == Family::binary ||
+            family == Family::select) &&
+           (is_int(result.dtype) || is_bool(result.dtype)) && result.elements() <= few;
+  }
   const Equation* maker(Var v) const {
     const std::size_t k = plan_.makers[at(v)];
     return k < g_.equations.size() ? &g_.equations[k] : nullptr;
@@ -182,7 +211,7 @@ class Walk {
     readers_.resize(g_.avals.size(), nobody);
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Place place = plan_.places[k];
-      if (place == Place::literal) continue;
+      if (place == Place::literal || place == Place::reading) continue;
       const int key =
           place == Place::meeting ? several : branch_key(plan_.stretches[k], place == Place::lanes);
       for (Var v : g_.equations[k].inputs) {
@@ -281,7 +310,8 @@ class Walk {
         emit(Op::reshape, make_params(ShapeParams{lanes::removed(shape, *x.axis)}), {row}, where),
         std::nullopt};
   }
-  void meeting(const Equation& e) {
+  /// The equation for all lanes at once.
+  void for_all_lanes(const Equation& e) {
     const LikeEquation like(e);
     SmallVec<Batched, 4> operands;
     for (Var v : e.inputs) operands.push_back(value(v));

@@ -25,9 +25,9 @@ Tensor where_active(const ActiveLanes&, const Batched& x, const Scalar& other, s
                     CallSite);
 
 /// As batch_graph, for lanes of which some run. What differs between lanes is computed in a branch
-/// that lanes take which run, all else in one that is taken if any of them does. What comes out of
-/// these is 0 for lanes that do not run, other results are what they are: `zero`, if it is given,
-/// says of each which of the two holds.
+/// that lanes take which run, but for reads at the lane's index; all else in one that is taken if
+/// any of them does. What comes out of the lanes' branch is 0 for those that do not run, other
+/// results are what they are: `zero`, if it is given, says of each which of the two holds.
 Vec<Batched> batch_active(const GraphBody& graph, std::span<const Batched> inputs,
                           std::int64_t lanes, const LaneAxis& axis, Vec<bool>* zero = nullptr);
 

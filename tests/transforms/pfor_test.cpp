@@ -166,60 +166,60 @@ const std::vector<Case> bodies = {
      }},
 };
 
+/// The case's pfor, with n a number or a Tensor.
+Tensor counted(const Case& c, Tensor x, Tensor w, const auto& n, vt::PforOptions options = {}) {
+  options.axis_name = "i";
+  return vt::pfor([&](Tensor i) { return c.body(x, w, i); }, n, options);
+}
+using OfTensors = std::function<Tensor(Tensor x, Tensor w, Tensor n)>;
+OfTensors of_tensor(const Case& c) {
+  return [&c](Tensor x, Tensor w, Tensor n) { return counted(c, x, w, n, {.at_most = bound}); };
+}
+/// Derivatives by x and w of a sum of the results, each with a weight of its own.
+auto slopes_of(const OfTensors& f) {
+  return [f](Tensor x, Tensor w, Tensor n) {
+    const auto loss = [&](Tensor a, Tensor b) {
+      const Tensor y = f(a, b, n);
+      return vt::sum(y * vt::reshape(vt::cos(vt::arange(y.size()).astype(vt::f64)), y.shape()));
+    };
+    return vt::grad<0, 1>(loss)(x, w);
+  };
+}
+
 TEST(PforOfTensor, IsThatOfANumber) {
   for (const Case& c : bodies) {
     SCOPED_TRACE(c.name);
-    const auto counted = [&](Tensor x, Tensor w, auto n, vt::PforOptions options) {
-      options.axis_name = "i";
-      return vt::pfor([&](Tensor i) { return c.body(x, w, i); }, n, options);
-    };
-    const auto of_tensor = [&](Tensor x, Tensor w, Tensor n) {
-      return counted(x, w, n, {.at_most = bound});
-    };
-    const auto compiled = vt::jit(of_tensor);
-    const auto both = [](auto f) {
-      return [f](Tensor x, Tensor w, Tensor n) {
-        const auto loss = [&](Tensor a, Tensor b) {
-          const Tensor y = f(a, b, n);
-          return vt::sum(y * vt::reshape(vt::cos(vt::arange(y.size()).astype(vt::f64)), y.shape()));
-        };
-        return vt::grad<0, 1>(loss)(x, w);
-      };
-    };
-    const auto slopes = vt::jit(both(of_tensor));
+    const auto f = of_tensor(c), compiled = OfTensors(vt::jit(f));
     for (int n = 0; n <= bound; ++n) {
       SCOPED_TRACE(n);
-      const auto of_number = [&](Tensor x, Tensor w, Tensor) {
-        return padded(counted(x, w, n, {}));
-      };
-      const Tensor wanted = of_number(xs, square, {});
-      expect_close(of_tensor(xs, square, vt::tensor(n)), wanted, same);
+      const Tensor wanted = padded(counted(c, xs, square, n));
+      expect_close(f(xs, square, vt::tensor(n)), wanted, same);
       expect_close(compiled(xs, square, vt::tensor(n)), wanted, same, "compiled");
-      expect_close(counted(xs, square, n, {.at_most = bound}), wanted, same, "a number");
-      expect_close(padded(counted(xs, square, vt::tensor(n), {})), wanted, same, "known");
-      const auto [by_x, by_w] = both(of_number)(xs, square, {});
+      expect_close(counted(c, xs, square, n, {.at_most = bound}), wanted, same, "a number");
+      expect_close(padded(counted(c, xs, square, vt::tensor(n))), wanted, same, "known");
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(PforOfTensor, DerivativesAreThoseOfANumber) {
+  for (const Case& c : bodies) {
+    SCOPED_TRACE(c.name);
+    const auto f = of_tensor(c);
+    const auto slopes = vt::jit(slopes_of(f));
+    for (int n = 0; n <= bound; ++n) {
+      SCOPED_TRACE(n);
+      const OfTensors of_number = [&](Tensor x, Tensor w, Tensor) {
+        return padded(counted(c, x, w, n));
+      };
+      const auto [by_x, by_w] = slopes_of(of_number)(xs, square, {});
       const auto [x_slope, w_slope] = slopes(xs, square, vt::tensor(n));
       expect_close(x_slope, by_x, near, "by x");
       expect_close(w_slope, by_w, near, "by w");
     }
-    // Each lane of a vmap with an n of its own.
-    const Tensor ns = vt::tensor({3, 0, 5, 1});
-    const auto mapped = vt::vmap([&](Tensor n) { return of_tensor(xs, square, n); });
-    const auto mapped_slopes = vt::vmap([&](Tensor n) { return both(of_tensor)(xs, square, n); });
-    const Tensor all = mapped(ns), compiled_all = vt::jit(mapped)(ns);
-    const auto [by_x, by_w] = vt::jit(mapped_slopes)(ns);
-    for (int k = 0; k < 4; ++k) {
-      const Tensor n = ns[k];
-      expect_close(all[k], of_tensor(xs, square, n), same, "an n for each lane");
-      expect_close(compiled_all[k], of_tensor(xs, square, n), same, "compiled, for each lane");
-      const auto [x_slope, w_slope] = slopes(xs, square, n);
-      expect_close(by_x[k], x_slope, near, "by x, for each lane");
-      expect_close(by_w[k], w_slope, near, "by w, for each lane");
-    }
-    // Twice, forward over reverse, and n of a loop's counter.
     const Tensor d = vt_test::random_tensor(vt::f64, xs.shape(), 9);
     const auto twice = [&](Tensor n) {
-      const auto once = [&](Tensor x) { return std::get<0>(both(of_tensor)(x, square, n)); };
+      const auto once = [&](Tensor x) { return std::get<0>(slopes_of(f)(x, square, n)); };
       return vt::jvp(once, std::tuple(xs), std::tuple(d)).second;
     };
     const auto along = [&](double h) {
@@ -227,18 +227,44 @@ TEST(PforOfTensor, IsThatOfANumber) {
     };
     expect_close(vt::jit(twice)(vt::tensor(3)), (along(1e-5) - along(-1e-5)) / 2e-5,
                  {.relative = 1e-5, .absolute = 1e-6}, "second order");
-    const auto in_scan = [&](Tensor x) {
-      return vt::scan(
-                 [&](Tensor sum, Tensor n) {
-                   return std::pair(sum + of_tensor(x, square, n), std::nullopt);
-                 },
-                 vt::zeros_like(all[0]), vt::tensor({0, 2, 4}))
-          .first;
+    if (HasFailure()) return;
+  }
+}
+
+TEST(PforOfTensor, CountsOfLanesAndIterations) {
+  for (const Case& c : bodies) {
+    SCOPED_TRACE(c.name);
+    const auto f = of_tensor(c);
+    const Tensor ns = vt::tensor({3, 0, 5, 1});
+    const auto mapped = vt::vmap([&](Tensor n) { return f(xs, square, n); });
+    const Tensor all = mapped(ns), compiled = vt::jit(mapped)(ns);
+    for (int k = 0; k < 4; ++k) {
+      expect_close(all[k], f(xs, square, ns[k]), same);
+      expect_close(compiled[k], f(xs, square, ns[k]), same, "compiled");
+    }
+    const auto in_scan = [&](Tensor x, Tensor counts) {
+      const auto step = [&](Tensor sum, Tensor n) {
+        return std::pair(sum + f(x, square, n), std::nullopt);
+      };
+      return vt::scan(step, vt::zeros_like(all[0]), counts).first;
     };
-    const Tensor wanted = of_tensor(xs, square, vt::tensor(2)) +
-                          of_tensor(xs, square, vt::tensor(4)) +
-                          of_tensor(xs, square, vt::tensor(0));
-    expect_close(vt::jit(in_scan)(xs), wanted, same, "in a scan");
+    expect_close(vt::jit(in_scan)(xs, ns), vt::sum(all, 0), same, "in a scan");
+    if (HasFailure()) return;
+  }
+}
+
+TEST(PforOfTensor, DerivativesWithCountsOfLanes) {
+  for (const Case& c : bodies) {
+    SCOPED_TRACE(c.name);
+    const Tensor ns = vt::tensor({3, 0, 5, 1});
+    const auto slopes = vt::jit(slopes_of(of_tensor(c)));
+    const auto [by_x, by_w] =
+        vt::jit(vt::vmap([&](Tensor n) { return slopes_of(of_tensor(c))(xs, square, n); }))(ns);
+    for (int k = 0; k < 4; ++k) {
+      const auto [x_slope, w_slope] = slopes(xs, square, ns[k]);
+      expect_close(by_x[k], x_slope, near, "by x");
+      expect_close(by_w[k], w_slope, near, "by w");
+    }
     if (HasFailure()) return;
   }
 }

@@ -420,7 +420,9 @@ Tensor checked_count(const Tensor& n, std::int64_t bound, CallSite where) {
   const auto said = [&](const std::string& count) {
     return "n is " + count + "; it must be 0 … " + std::to_string(bound) + ", as at_most says";
   };
-  if (const auto value = value_of_count(n, where); value && (*value < 0 || *value > bound))
+  std::optional<std::int64_t> value;
+  if (!is_tracer(n)) value = value_of_count(n, where);
+  if (value && (*value < 0 || *value > bound))
     fail(ErrorKind::value, "vt::pfor: " + said(std::to_string(*value)), where);
   else if (!value) {
     const auto compared = [&](Op op, std::int64_t with) {

@@ -324,6 +324,23 @@ TEST(PforOfTensor, OtherLanesNeitherFailNorPrintNorCallTheHost) {
       [&](Tensor n) { return vt::pfor(body, n, {.at_most = bound}); });
 }
 
+TEST(PforOfTensor, ACheckThatFailsInEachLaneFailsInNone) {
+  both_ways(
+      [](const std::function<Tensor(Tensor)>& f, const char* how) {
+        SCOPED_TRACE(how);
+        EXPECT_EQ(f(vt::tensor(0)).to_vector<int>(), std::vector<int>(bound));
+        expect_error([&] { f(vt::tensor(1)).eval(); }, ErrorKind::check, {"never"});
+      },
+      [](Tensor n) {
+        const auto body = [](Tensor i) {
+          vt::check(i < 0, "never");
+          vt::check(vt::axis_size("i") < 1, "never");
+          return i;
+        };
+        return vt::pfor(body, n, {.at_most = bound, .axis_name = "i"});
+      });
+}
+
 TEST(PforOfTensor, NothingLeaksFromOtherLanes) {
   // Out of the domain of log and of division beyond lane 2, and an endless loop there.
   const Tensor x = vt::tensor({1.0, 2.0, 3.0, 0.0, -1.0});

@@ -317,6 +317,14 @@ class Walk {
     for (Var v : e.inputs) operands.push_back(value(v));
     if (e.op == Op::check)  // holds for lanes that do not run
       operands[0] = {where_active(*axis_.active, operands[0], Scalar(true), lanes_, e.where), 0};
+    const bool between = axis_.name && works_over(e.op, e.params, *axis_.name);
+    if (!between && none_of(operands, [](const Batched& x) { return x.axis.has_value(); })) {
+      // Of the index it may be known that it is the same for all: that it is not negative.
+      std::vector<Tensor> plain;
+      for (const Batched& x : operands) plain.push_back(x.value);
+      repeat(g_, e, plain, [&](Var v, Tensor t) { values_[at(v)] = {std::move(t), std::nullopt}; });
+      return;
+    }
     Broadcasts broadcasts;
     BatchedList results =
         batch_rule_table[e.op]({g_, e, std::span<const Batched>(operands.data(), operands.size()),

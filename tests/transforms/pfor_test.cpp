@@ -705,6 +705,16 @@ TEST(PforOfTensor, SaysWhatIsWrong) {
             vt::tensor(3), {.at_most = 4, .axis_name = "i"});
       },
       ErrorKind::transform, {"a collective over \"i\" stands inside a vt::cond"});
+  // And over an outer axis whose lanes have other counts.
+  expect_error(
+      [&] {
+        vt::pfor(
+            [](Tensor i) {
+              return vt::pfor([&](Tensor j) { return vt::psum(i + j, "i"); }, i, {.at_most = 3});
+            },
+            3, {.axis_name = "i"});
+      },
+      ErrorKind::transform, {"a collective over \"i\"", "or a vt::pfor whose n does"});
 }
 
 }  // namespace

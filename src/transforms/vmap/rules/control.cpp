@@ -133,9 +133,9 @@ void refuse_collectives(const BatchCall& c, const char* what) {
   if (c.axis.name && works_over(c.equation.op, c.equation.params, *c.axis.name))
     fail(ErrorKind::transform,
          std::string("vt::vmap: a collective over \"") + c.axis.name->name +
-             "\" stands inside a vt::" + what +
-             " whose predicate differs between those lanes; only lanes that all go the same way "
-             "can meet, so compute it outside",
+             "\" stands inside a vt::" + what + " whose predicate differs between those lanes" +
+             (c.equation.op == Op::cond ? ", or a vt::pfor whose n does" : "") +
+             "; only lanes that all go the same way can meet, so compute it outside",
          c.where());
 }
 

@@ -117,6 +117,9 @@ template <class F>
 
 /// Options of pfor.
 struct PforOptions {
+  /// n is this or less, and results have so many rows: zeros behind the first n. Needed where the
+  /// value of n is not known, as under vt::jit and vt::vmap.
+  std::optional<Param<std::int64_t>> at_most = std::nullopt;
   Param<std::int64_t> chunk = 0;         ///< iterations at a time; 0: all. See VmapOptions
   Param<std::int64_t> memory_limit = 0;  ///< bytes; chooses `chunk`, see VmapOptions
   std::string axis_name = {};            ///< for collectives between the iterations, as vt::psum
@@ -126,8 +129,9 @@ struct PforOptions {
 
 namespace detail {
 template <class F>
-auto pfor_of(F& f, std::int64_t n, PforOptions options, CallSite where) {
+auto pfor_of(F& f, PforCount n, PforOptions options, CallSite where) {
   auto g = tree_function(f, std::tuple<Tensor>(Tensor(0)));
+  if (options.at_most) n.at_most = *options.at_most;
   VmapCall call;
   call.out_axes = [&](std::size_t) {
     Vec<MappedAxis> axes;
@@ -143,6 +147,26 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, CallSite where) {
   call.where = where;
   return g.rebuild(pfor_flat(g.flat(), n, std::move(call)));
 }
+
+template <class F>
+auto pfor_any(F f, PforCount n, PforOptions options, CallSite where) {
+  if constexpr (std::is_void_v<GivenBy<F, Tensor>>) {
+    return pfor_any([&f](const Tensor& i) { return f(i), std::tuple<>(); }, std::move(n),
+                    std::move(options), where),
+           void();
+  } else {
+    using Check = CallCheck<F, Tensor>;
+    VT_ASSERT_CALL("vt::pfor", Check);
+    if constexpr (!Check::holds) return Refused();
+    else if constexpr (Number<ResultOf<F, Tensor>>)
+      return pfor_any(NumberAsTensor<F>{f}, std::move(n), std::move(options), where);
+    else return pfor_of(f, std::move(n), std::move(options), where);
+  }
+}
+
+/// What may stand for n in pfor, and then not for f.
+template <class N>
+concept CountOfPfor = Number<N> || std::same_as<N, Tensor>;
 }  // namespace detail
 
 /// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an
@@ -151,18 +175,26 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, CallSite where) {
 /// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
 auto pfor(F f, Param<std::int64_t> n, PforOptions options = {}, CallSite where = CallSite::here()) {
-  if constexpr (std::is_void_v<detail::GivenBy<F, Tensor>>) {
-    return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options),
-                where),
-           void();
-  } else {
-    using Check = detail::CallCheck<F, Tensor>;
-    VT_ASSERT_CALL("vt::pfor", Check);
-    if constexpr (!Check::holds) return detail::Refused();
-    else if constexpr (Number<detail::ResultOf<F, Tensor>>)
-      return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
-    else return detail::pfor_of(f, n, std::move(options), where);
-  }
+  return detail::pfor_any(std::move(f), {.number = n}, std::move(options), where);
+}
+
+/// The same where n is a Tensor: lanes from n on do not run, as those that do not take a branch of
+/// vt::cond under vmap. They fail, print and update nothing, their results are 0, and so are their
+/// derivatives. Collectives see of them what changes nothing.
+/// Shapes: n: an integer scalar, of any dtype.
+/// Throws: Error (value) if n is negative or more than `at_most`: when the program runs, where n is
+/// not known before.
+template <class F, std::same_as<Tensor> N>
+auto pfor(F f, const N& n, PforOptions options = {}, CallSite where = CallSite::here()) {
+  return detail::pfor_any(std::move(f), {.is_tensor = true, .tensor = n}, std::move(options),
+                          where);
+}
+// Internal: arguments in the wrong order are refused with a message.
+template <detail::CountOfPfor N, class F>
+  requires(!detail::CountOfPfor<F>)
+auto pfor(const N&, const F&, PforOptions = {}) {
+  static_assert(!sizeof(N), "vt::pfor: the function comes first: vt::pfor(f, n)");
+  return detail::Refused();
 }
 
 }  // namespace vt

@@ -213,6 +213,28 @@ class Plain {
     }
     return given;
   }
+  /// The first so many elements alone, which meet before the body and behind it: it also gets their
+  /// mean, and what it gives is set off from the least of all. Other elements are 0.
+  static Value map_first(const Value& count, const Value& a, const Values& operands,
+                         const Body& body) {
+    const auto n = static_cast<std::size_t>(count.n) % (a.x.size() + 1);
+    Value given{a.kind, std::vector<Dual>(a.x.size())};
+    Dual sum, least;
+    for (std::size_t i = 0; i < n; ++i) sum = Dual(sum.value + a.x[i].value, sum, 1, a.x[i], 1);
+    const double part = 1 / static_cast<double>(n);
+    double ties = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      Values in{{Kind::scalar, {a.x[i]}}, {Kind::scalar, {Dual(sum.value * part, sum, part)}}};
+      in.insert(in.end(), operands.begin(), operands.end());
+      const Dual own = given.x[i] = body(in)[0].x[0];
+      if (i == 0 || own.value < least.value) least = own, ties = 1;
+      else if (own.value == least.value) ++ties, least = Dual(own.value, least, 1, own, 1);
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      given.x[i] =
+          Dual(0.5 * (given.x[i].value - least.value), given.x[i], 0.5, least, -0.5 / ties);
+    return given;
+  }
   static Values call(int, const Values& operands, const Body& body) { return body(operands); }
   static Values checkpoint(const Values& operands, const Body& body) { return body(operands); }
   /// f(n, x) = n > 0 ? after(n, f(n − 1, before(n, x))) : x.
@@ -440,6 +462,18 @@ class Traced {
       return body(in)[0].t;
     };
     return {a.kind, vt::vmap(of_element)(a.t)};
+  }
+  Value map_first(const Value& count, const Value& a, const Values& operands,
+                  const Body& body) const {
+    const vt::Tensor n = vt::mod(count.t, vt::Tensor(width_ + 1));
+    const auto of_lane = [&](const vt::Tensor& i) {
+      const vt::Tensor element = a.t[i];
+      Values in{{Kind::scalar, element}, {Kind::scalar, vt::pmean(element, "i")}};
+      in.insert(in.end(), operands.begin(), operands.end());
+      const vt::Tensor own = body(in)[0].t;
+      return 0.5 * (own - vt::pmin(own, "i"));
+    };
+    return {a.kind, vt::pfor(of_lane, n, {.at_most = width_, .axis_name = "i"})};
   }
   Values call(int number, const Values& operands, const Body& body) {
     const auto flat = [kinds = kinds_of(operands), body](const Tensors& in) {
@@ -723,7 +757,10 @@ class Run {
         const Value a = any(choose, pool, Kind::vector);
         const Values operands = several(choose, pool, kinds(choose, 0, 2));
         if (wide_) depth = 2;
-        pool.push_back(m_.map(a, operands, body(seed, {Kind::scalar})));
+        const typename Machine::Body of_element = body(seed, {Kind::scalar});
+        if (choose.one_in(2)) pool.push_back(m_.map(a, operands, of_element));
+        else
+          pool.push_back(m_.map_first(any(choose, pool, Kind::integer), a, operands, of_element));
         return;
       }
       case 7: {

@@ -295,7 +295,20 @@ class RandomProgram {
       case 7: return vt::vmap(vt::grad(total), {.in_axes = {0, vt::unmapped}})(t, other);
       default: {
         const T& mapped = t;
-        return vt::pfor([&](T i) { return inner(mapped[i], other); }, t.dim(0));
+        const std::int64_t rows = t.dim(0);
+        if (random(2)) return vt::pfor([&](T i) { return inner(mapped[i], other); }, rows);
+        // The first so many rows, by a number or by what the elements are.
+        T n = vt::tensor(random(static_cast<int>(rows) + 1));
+        if (random(2)) {
+          features_.smooth = false;
+          n = vt::argmax(vt::ravel(t)) % static_cast<int>(rows + 1);
+        }
+        const bool meet = random(2);
+        const auto of_row = [&](T i) {
+          const T row = mapped[i];
+          return inner(meet ? row - 0.5 * vt::pmean(row, "row") : row, other);
+        };
+        return vt::pfor(of_row, n, {.at_most = rows, .axis_name = "row"});
       }
     }
   }

@@ -39,10 +39,18 @@ struct VmapCall {
   LeafName argument_name, result_name;
   const char* transform = "vt::vmap";
   CallSite where;
+  Tensor running = {};  ///< an i32[]: only so many lanes run, the first ones; empty: all
 };
 std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
+/// n of pfor.
+struct PforCount {
+  bool is_tensor = false;
+  Tensor tensor = {};
+  std::int64_t number = 0;
+  std::optional<std::int64_t> at_most = std::nullopt;
+};
 /// f(i) for i in 0 … n − 1, each i a scalar i32. `call`: what pfor's options and results say of it.
-std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, VmapCall call);
+std::vector<Tensor> pfor_flat(const FlatFunction&, const PforCount&, VmapCall call);
 
 /// A function being differentiated at `arguments`, by those leaves whose `wanted` is true.
 struct GradCall {

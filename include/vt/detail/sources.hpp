@@ -387,6 +387,7 @@
 #include "../../../src/transforms/implicit.cpp"
 #include "../../../src/transforms/jacobian.cpp"
 #include "../../../src/transforms/krylov.cpp"
+#include "../../../src/transforms/vmap/active_lanes.cpp"
 #include "../../../src/transforms/vmap/batch.cpp"
 #include "../../../src/transforms/vmap/lane_calls.cpp"
 #include "../../../src/transforms/vmap/lanes.cpp"

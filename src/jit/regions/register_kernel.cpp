@@ -338,6 +338,7 @@ class FitCheck {
     const int number = number_of(form_.functions, e);
     if (number < 0) return false;
     const GraphBody& g = *form_.functions[static_cast<std::size_t>(number)].body;
+    if (any_of(g.outputs, [&](Var v) { return !in_registers(g.aval(v)); })) return false;
     results.resize(e.outputs.size());
     spend(static_cast<std::int64_t>(g.inputs.size() + g.outputs.size()));
     if (std::find(entered_.begin(), entered_.end(), number) != entered_.end()) return true;

@@ -102,7 +102,7 @@ void check(Frame& frame) {
     const TextValue holds = view[0];
     const auto* own = static_cast<const std::uint8_t*>(holds.data);
     if (std::find(own, own + holds.aval.elements(), 0) == own + holds.aval.elements()) continue;
-    fail(ErrorKind::check, "vt::check: " + filled_in(p.text, view.all(1)) + view.place(), p.line);
+    fail(p.kind, p.function + ": " + filled_in(p.text, view.all(1)) + view.place(), p.line);
   }
 }
 

@@ -261,6 +261,7 @@ struct PartsParams {
 struct NamedAxis {
   std::string name;
   std::int64_t size = 0;
+  bool partial = false;  ///< some of its lanes may not run: of a pfor whose n is a Tensor
 };
 using AxisRef = std::shared_ptr<const NamedAxis>;
 /// psum, pmax, pmin: x of all lanes combined, the same for each. all_gather: the x of all lanes
@@ -424,9 +425,11 @@ struct CheckParams {
   std::string text;
   CallSite line;
   EffectLanes lanes;
+  ErrorKind kind = ErrorKind::check;
+  std::string function = "vt::check";  ///< whose error it is
   bool operator==(const CheckParams& o) const {
     return text == o.text && line.file == o.line.file && line.line == o.line.line &&
-           lanes == o.lanes;
+           lanes == o.lanes && kind == o.kind && function == o.function;
   }
 };
 /// A function of the user's that runs on the host, on values.

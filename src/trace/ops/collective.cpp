@@ -81,7 +81,7 @@ Tensor psum_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   Tensor sum = collectives::summable(x, where);
   for (const AxisRef& axis : collectives::axes_of(names, "psum", where)) {
     // A number counts once for each lane, and stays one.
-    if (aval_of(sum).weak && is_known(sum))
+    if (aval_of(sum).weak && is_known(sum) && !axis->partial)
       sum = multiply(collectives::at_line(sum, where), axis->size);
     else sum = collectives::emitted(Op::psum, sum, axis, where);
   }
@@ -92,11 +92,17 @@ Tensor pmean_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   const UserLine line(where);
   need("pmean", x, where);
   const Tensor number = to_float(x, where);
-  double lanes = 1;
-  for (const AxisRef& axis : collectives::axes_of(names, "pmean", where))
-    lanes *= static_cast<double>(axis->size);
   const Tensor sum = psum_flat(widened(number, where), names, where);
-  return cast(collectives::at_line(sum, where) / lanes, number.dtype(), aval_of(number).weak,
+  double lanes = 1;
+  Tensor mean = sum;
+  for (const AxisRef& axis : collectives::axes_of(names, "pmean", where)) {
+    lanes *= axis->partial ? 1 : static_cast<double>(axis->size);
+    if (!axis->partial) continue;
+    // So many as run.
+    const Tensor one = full_tensor(Scalar(1.0).converted(sum.dtype()), Aval(sum.dtype(), Shape{}));
+    mean = collectives::at_line(mean, where) / collectives::emitted(Op::psum, one, axis, where);
+  }
+  return cast(collectives::at_line(mean, where) / lanes, number.dtype(), aval_of(number).weak,
               where);
 }
 

@@ -118,7 +118,7 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   scope.transform = options.transform;
   scope.where = options.where;
   const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch ||
-                      options.kind == ScopeKind::batch;
+                      options.kind == ScopeKind::batch || options.closed;
   scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
   scope.concrete.assign(options.concrete.begin(), options.concrete.end());
   scope.axis = options.axis;

@@ -32,6 +32,8 @@ struct RecordOptions {
   const char* transform = "vt::jit";  ///< for messages
   /// grad: the arguments whose values the tracers stand for; undefined ones have none
   std::span<const Tensor> concrete{};
+  /// vmap: everything inside is recorded here, also what does not depend on the lane
+  bool closed = false;
   /// variables become inputs and results; see with_states. vmap: streams become inputs
   bool stateful = false;
   /// vmap: the name of the lanes; the last argument is then the index of the lane

@@ -21,12 +21,13 @@ Op op_of(Update u) {
 Tensor combined(Update u, const Tensor& a, const Tensor& b, CallSite where) {
   return emit(op_of(u), {}, {a, b}, where);
 }
-Tensor neutral(Update u, const Aval& a) {
+Scalar neutral(Update u, DType dtype) {
   const double end = std::numeric_limits<double>::infinity();
   const double value = u == Update::add ? 0 : u == Update::mul ? 1 : u == Update::max ? -end : end;
-  const Scalar scalar =
-      is_bool(a.dtype) ? Scalar(u == Update::min) : Scalar(value).converted(a.dtype);
-  return full_tensor(scalar, Aval(a.dtype, a.shape));
+  return is_bool(dtype) ? Scalar(u == Update::min) : Scalar(value).converted(dtype);
+}
+Tensor neutral(Update u, const Aval& a) {
+  return full_tensor(neutral(u, a.dtype), Aval(a.dtype, a.shape));
 }
 Tensor repeated_update(Update u, const Tensor& value, std::int64_t count, CallSite where) {
   if (count == 0) return neutral(u, aval_of(value));

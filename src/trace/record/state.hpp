@@ -46,6 +46,7 @@ constexpr bool accumulates(Update u) { return u != Update::assign; }
 /// a and b combined, and what changes nothing.
 Tensor combined(Update, const Tensor& a, const Tensor& b, CallSite);
 Op op_of(Update);
+Scalar neutral(Update, DType);
 Tensor neutral(Update, const Aval&);
 /// What `count` lanes make of one value that they share.
 Tensor repeated_update(Update, const Tensor& value, std::int64_t count, CallSite);

@@ -14,6 +14,7 @@
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/named_axes.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "active_lanes.hpp"
 #include "batch_rules.hpp"
 #include "lane_calls.hpp"
 #include "lanes.hpp"
@@ -39,13 +40,14 @@ struct Operands {
 }  // namespace batch_walk
 
 Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs,
-                         std::int64_t lanes, const AxisRef& axis) {
+                         std::int64_t lanes, const LaneAxis& axis) {
+  if (axis.active) return batch_active(graph, inputs, lanes, axis);
   const Span span("transform", "batch");
   if (thread_state().schedule != LaneSchedule::groups && lanes > 0) {
     Dependence::Flags mapped;
     for (const Batched& x : inputs) mapped.push_back(x.axis.has_value());
     const std::optional<GraphBody> outlined =
-        outline_lane_calls(graph, mapped, thread_state().schedule, axis);
+        outline_lane_calls(graph, mapped, thread_state().schedule, axis.name);
     if (outlined) {
       const LaneScheduleScope inside(LaneSchedule::groups);
       return batch_graph(*outlined, inputs, lanes, axis);
@@ -69,7 +71,7 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
   for (const Equation& e : graph.equations) {
     const bool any_mapped = any_of(
         e.inputs, [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
-    const bool between_lanes = axis && works_over(e.op, e.params, *axis);
+    const bool between_lanes = axis.name && works_over(e.op, e.params, *axis.name);
     if (!any_mapped && !between_lanes && (lanes > 0 || !has_effect(e))) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
@@ -108,7 +110,7 @@ Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& 
 }
 
 Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis,
-                     const char* transform, CallSite where, bool streams) {
+                     const char* transform, CallSite where, bool streams, bool closed) {
   Vec<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));
@@ -124,25 +126,29 @@ Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, 
       avals,
       {.kind = ScopeKind::vmap,
        .transform = transform,
+       .closed = closed,
        .stateful = streams,
        .axis = axis,
        .where = where});
 }
 
 Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments,
-                            std::int64_t lanes, const AxisRef& axis) {
+                            std::int64_t lanes, const LaneAxis& axis, Vec<bool>* zero) {
   Vec<Batched> inputs;
   inputs.reserve(lane.graph.inputs.size());
   for (const Batched& a : arguments)
     if (a.axis) inputs.push_back(a);
   for (const Tensor& t : lane.captured) inputs.push_back({t, std::nullopt});
+  if (axis.active) return batch_active(lane.graph, inputs, lanes, axis, zero);
   return batch_graph(lane.graph, inputs, lanes, axis);
 }
 
 Vec<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments,
-                            std::int64_t lanes, const char* transform, const AxisRef& axis) {
-  const Vec<Batched> all = with_lane_index(arguments, axis);
-  return batch_recorded(record_lane(f, all, axis, transform), all, lanes, axis);
+                            std::int64_t lanes, const char* transform, const LaneAxis& axis) {
+  const Vec<Batched> all = with_lane_index(arguments, axis.name);
+  return batch_recorded(
+      record_lane(f, all, axis.name, transform, {}, false, axis.active != nullptr), all, lanes,
+      axis);
 }
 
 GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_t lanes) {

@@ -25,7 +25,7 @@ struct BatchCall {
   std::span<const Batched> operands;
   std::int64_t lanes;
   Broadcasts& broadcasts;
-  AxisRef axis{};  ///< the name of the lanes, if they have one
+  LaneAxis axis{};
 
   template <class P>
   [[gnu::always_inline]] const P& as() const {

@@ -19,14 +19,18 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 /// Where lanes go different ways.
 class Divergence {
  public:
-  explicit Divergence(const NamedAxis* axis) : dependence_(axis) {}
+  explicit Divergence(const NamedAxis* axis) : axis_(axis), dependence_(axis) {}
 
   /// Which values of the Graph differ between lanes.
   Flags values(const GraphBody& g, const Flags& inputs) {
     Flags flags(g.avals.size());
     for (std::size_t i = 0; i < g.inputs.size(); ++i) flags[at(g.inputs[i])] = inputs[i];
     for (const Equation& e : g.equations) {
-      const Flags made = dependence_.results(g, e, operands(e, flags));
+      const Flags own = operands(e, flags);
+      if (none_of(own, [](bool differs) { return differs; }) &&
+          !(axis_ && works_over(e.op, e.params, *axis_)))
+        continue;
+      const Flags made = dependence_.results(g, e, own);
       for (std::size_t i = 0; i < made.size(); ++i) flags[at(e.outputs[i])] = made[i];
     }
     return flags;
@@ -115,6 +119,7 @@ class Divergence {
     }
   }
 
+  const NamedAxis* axis_;
   Dependence dependence_;
   LaneWork work_;
   HashMap<FlagsOfGraph, bool> known_[3];  ///< what searches found in functions that are called

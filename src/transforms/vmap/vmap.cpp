@@ -14,7 +14,9 @@
 #include "../../trace/record/blocks.hpp"
 #include "../../trace/record/named_axes.hpp"
 #include "../../trace/record/scope.hpp"
+#include "../../trace/record/state.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "active_lanes.hpp"
 #include "lane_calls.hpp"
 #include "lanes.hpp"
 
@@ -101,7 +103,8 @@ std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
 Recorded record_function(const FlatFunction& f, const VmapCall& call, const Vec<Batched>& arguments,
                          std::int64_t lanes, const AxisRef& axis) {
   try {
-    return record_lane(f, arguments, axis, call.transform, call.where, true);
+    return record_lane(f, arguments, axis, call.transform, call.where, true,
+                       call.running.defined());
   } catch (const Error& e) {
     std::string mapped;
     for (std::size_t i = 0; i < call.arguments.size(); ++i)
@@ -140,9 +143,9 @@ Vec<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane, std::si
              " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
 }
 
-// What all lanes together do to a variable.
+// What all lanes together do to a variable. `before`: its value before them.
 Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& value,
-                    std::int64_t lanes) {
+                    std::int64_t lanes, const LaneAxis& axis, const Tensor& before) {
   if (!accumulates(u.kind)) {
     if (value.axis && lanes > 0)
       fail(ErrorKind::transform,
@@ -150,15 +153,25 @@ Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& v
                u.variable->name + ", which all lanes share, a value that differs " +
                "between lanes; add to it, or reduce the value",
            u.where);
-    return value.value;
+    if (!axis.active) return value.value;
+    // Assigned if any lane runs.
+    const Tensor old = before.defined() ? before : read_state(u.variable, u.where);
+    const Shape& shape = value.value.shape();
+    const Tensor any = emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, {}}),
+                            {axis.active->any}, u.where);
+    return emit(Op::select, {}, {any, value.value, old}, u.where);
   }
   if (lanes == 0) return neutral(u.kind, u.variable->aval);
-  if (!value.axis) return repeated_update(u.kind, value.value, lanes, u.where);
+  Batched all = value;
+  if (axis.active)
+    all = {where_active(*axis.active, value, neutral(u.kind, value.value.dtype()), lanes, u.where),
+           0};
+  if (!all.axis) return repeated_update(u.kind, value.value, lanes, u.where);
   const Op op = u.kind == Update::add   ? Op::reduce_sum
                 : u.kind == Update::mul ? Op::reduce_prod
                 : u.kind == Update::max ? Op::reduce_max
                                         : Op::reduce_min;
-  return emit(op, make_params(AxesParams{Axes{*value.axis}}), {value.value}, u.where);
+  return emit(op, make_params(AxesParams{Axes{*all.axis}}), {all.value}, u.where);
 }
 
 // Which results of the function depend on an input that differs between lanes: what does not is the
@@ -206,6 +219,23 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool 
   return {emit(Op::slice, make_params(std::move(p)), {x.value}, where), x.axis};
 }
 
+// Lanes first … first + count − 1, of which those run that the call says.
+LaneAxis walked_lanes(const VmapCall& call, const AxisRef& axis, std::int64_t first,
+                      std::int64_t count) {
+  if (!call.running.defined()) return {axis, nullptr};
+  return {axis, active_lanes(call.running, first, count, call.where)};
+}
+
+// A result of all lanes, which is 0 for those that do not run.
+// `zero`: it is that already.
+Tensor of_lanes(const VmapCall& call, const Batched& x, int axis, std::int64_t lanes,
+                const LaneAxis& walked, bool zero) {
+  if (!walked.active || zero) return lanes::at_axis(x, axis, lanes, call.where);
+  const Scalar none = Scalar(false).converted(x.value.dtype());
+  return lanes::at_axis({where_active(*walked.active, x, none, lanes, call.where), 0}, axis, lanes,
+                        call.where);
+}
+
 std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, const Recorded& lane,
                                   const Vec<Batched>& arguments, std::int64_t lanes,
                                   const Vec<MappedAxis>& axes, const AxisRef& axis,
@@ -231,17 +261,22 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, cons
     }
     // Kernels that also cut the block out would sum in another order than those of all lanes.
     if (thread_state().floor == 0) evaluate(parts, call.where);
-    const Vec<Batched> results = batch_recorded(lane, block, count, axis);
+    const LaneAxis walked = walked_lanes(call, axis, first, count);
+    Vec<bool> zero;
+    const Vec<Batched> results = batch_recorded(lane, block, count, walked, &zero);
     std::vector<Tensor> made, blocks;
     for (std::size_t k = 0; k < updates.size(); ++k) {
-      const Tensor change = of_all_lanes(call, updates[k], results[axes.size() + k], count);
+      const Tensor change =
+          of_all_lanes(call, updates[k], results[axes.size() + k], count, walked, changes[k]);
       const bool adds = first > 0 && accumulates(updates[k].kind);
       changes[k] = adds ? combined(updates[k].kind, changes[k], change, updates[k].where) : change;
     }
     made = changes;
     for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!axes[k] && first > 0) continue;  // the same in every block
-      if (axes[k]) blocks.push_back(lanes::at_axis(results[k], *axes[k], count, call.where));
+      if (axes[k])
+        blocks.push_back(
+            of_lanes(call, results[k], *axes[k], count, walked, walked.active && zero[k]));
       else shared[k] = results[k].value;
       made.push_back(axes[k] ? blocks.back() : shared[k]);
     }
@@ -288,7 +323,8 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   const std::int64_t lanes = lane_count(call, arguments);
   AxisRef axis;
   if (!call.axis_name.empty())
-    axis = std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
+    axis =
+        std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes, call.running.defined()});
   arguments = with_lane_index(arguments, axis);
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;
@@ -303,13 +339,22 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   const bool hybrid =
       call.schedule == LaneSchedule::automatic && lanes_from_environment() == "hybrid";
   const LaneScheduleScope schedule(hybrid ? LaneSchedule::hybrid : call.schedule);
+  // Branches keep bodies of one lane, so what cannot be vectorized is found by lanes that all run.
+  if (call.must_vectorize && call.running.defined())
+    static_cast<void>(record(
+        [&](std::span<const Tensor>) {
+          static_cast<void>(batch_recorded(lane, arguments, lanes, {axis, nullptr}));
+          return std::vector<Tensor>();
+        },
+        {}, {.kind = ScopeKind::branch, .transform = call.transform}));
   const bool now = thread_state().floor == 0;
   const auto one_block = [&](std::int64_t count) {
     Vec<Batched> block;
     for (const Batched& a : arguments)
       block.push_back(count < lanes ? block_of(a, 0, count, now, call.where) : a);
     std::vector<Tensor> results;
-    for (const Batched& b : batch_recorded(lane, block, count, axis)) results.push_back(b.value);
+    const LaneAxis walked = walked_lanes(call, axis, 0, count);
+    for (const Batched& b : batch_recorded(lane, block, count, walked)) results.push_back(b.value);
     return results;
   };
   const std::int64_t chunk = lanes_at_once({.transform = call.transform,
@@ -323,14 +368,18 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
     return run_in_blocks(call, chunk, lane, arguments, lanes, axes, axis, updates);
   std::vector<Tensor> outputs, changes;
   outputs.reserve(axes.size());
-  for (const Batched& result : batch_recorded(lane, arguments, lanes, axis)) {
+  const LaneAxis walked = walked_lanes(call, axis, 0, lanes);
+  Vec<bool> zero;
+  for (const Batched& result : batch_recorded(lane, arguments, lanes, walked, &zero)) {
     if (outputs.size() == axes.size()) {
-      changes.push_back(of_all_lanes(call, updates[changes.size()], result, lanes));
+      changes.push_back(of_all_lanes(call, updates[changes.size()], result, lanes, walked, {}));
       continue;
     }
     const MappedAxis& wanted = axes[outputs.size()];
     if (result.axis && !wanted) refuse_unmapped(call, lane.graph, outputs.size());
-    outputs.push_back(wanted ? lanes::at_axis(result, *wanted, lanes, call.where) : result.value);
+    outputs.push_back(wanted ? of_lanes(call, result, *wanted, lanes, walked,
+                                        walked.active && zero[outputs.size()])
+                             : result.value);
   }
   if (now) {  // as blocks are: same bits either way
     compile_at_first_sight(outputs);
@@ -340,13 +389,101 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   return outputs;
 }
 
-std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall call) {
-  if (n < 0 || n > std::numeric_limits<std::int32_t>::max())
-    fail(ErrorKind::value,
-         "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0",
-         call.where);
+namespace pfor_entry {
+
+std::int64_t checked_count(std::int64_t n, const char* what, CallSite where) {
+  if (n >= 0 && n <= std::numeric_limits<std::int32_t>::max()) return n;
+  fail(ErrorKind::value,
+       "vt::pfor: " + std::to_string(n) + what + "; the index is i32 and starts at 0", where);
+}
+
+/// The value of n, where it is known.
+std::optional<std::int64_t> value_of_count(const Tensor& n, CallSite where) {
+  std::uint64_t natural = 0;
+  std::int64_t value = 0;
+  try {
+    if (is_unsigned(n.dtype())) copy_out(n, DType::u64, &natural, where);
+    else copy_out(n, DType::i64, &value, where);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::tracer) throw;
+    return std::nullopt;
+  }
+  if (!is_unsigned(n.dtype())) return value;
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(natural, most));
+}
+
+/// n as an i32[], of at most `bound`: an Error if its value is known and does not fit, else a
+/// check.
+Tensor checked_count(const Tensor& n, std::int64_t bound, CallSite where) {
+  const DType dtype = n.dtype();
+  const auto said = [&](const std::string& count) {
+    return "n is " + count + "; it must be 0 … " + std::to_string(bound) + ", as at_most says";
+  };
+  std::optional<std::int64_t> value;
+  if (!is_tracer(n)) value = value_of_count(n, where);
+  if (value && (*value < 0 || *value > bound))
+    fail(ErrorKind::value, "vt::pfor: " + said(std::to_string(*value)), where);
+  else if (!value) {
+    const auto compared = [&](Op op, std::int64_t with) {
+      const Tensor limit = full_tensor(Scalar(with).converted(dtype), Aval(dtype, Shape{}));
+      return emit(op, {}, {n, limit}, where);
+    };
+    const std::size_t bits = 8 * size_of(dtype) - (is_unsigned(dtype) ? 0 : 1);
+    Tensor holds;
+    if (!is_unsigned(dtype)) holds = compared(Op::ge, 0);
+    if (bits >= 63 || bound < (std::int64_t{1} << bits) - 1) {  // else any n is at most that
+      const Tensor fits = compared(Op::le, bound);
+      holds = holds.defined() ? emit(Op::and_, {}, {holds, fits}, where) : fits;
+    }
+    if (holds.defined()) {
+      CheckParams p;
+      p.text = said("{0}");
+      p.line = where;
+      p.kind = ErrorKind::value;
+      p.function = "vt::pfor";
+      emit_all(Op::check, make_params(std::move(p)), std::vector<Tensor>{holds, n}, where);
+    }
+  }
+  if (dtype == DType::i32 && !aval_of(n).weak) return n;
+  return emit(Op::convert, make_params(ConvertParams{DType::i32}), {n}, where);
+}
+
+}  // namespace pfor_entry
+
+std::vector<Tensor> pfor_flat(const FlatFunction& f, const PforCount& count, VmapCall call) {
+  using namespace pfor_entry;
+  std::int64_t lanes = 0;
+  if (count.is_tensor) {
+    const Tensor& n = count.tensor;
+    if (!n.defined()) fail(ErrorKind::value, "vt::pfor: n is an empty Tensor", call.where);
+    if (!is_int(n.dtype()) || n.rank() != 0)
+      fail(n.rank() == 0 ? ErrorKind::dtype : ErrorKind::shape,
+           "vt::pfor: n is " + aval_of(n).str() + "; it must be an integer, or an integer scalar",
+           call.where);
+    if (count.at_most) {
+      lanes = checked_count(*count.at_most, " iterations at most", call.where);
+      call.running = checked_count(n, lanes, call.where);
+    } else if (const auto value = value_of_count(n, call.where)) {
+      lanes = checked_count(*value, " iterations", call.where);
+    } else {
+      fail(ErrorKind::tracer,
+           "vt::pfor: the value of n, " + aval_of(n).str() +
+               ", is not known while this is recorded, and so is the number of results; give "
+               "{.at_most = …}",
+           call.where);
+    }
+  } else {
+    lanes = checked_count(count.number, " iterations", call.where);
+    if (count.at_most) {
+      const std::int64_t bound = checked_count(*count.at_most, " iterations at most", call.where);
+      const Tensor n = full_tensor(Scalar(lanes).converted(DType::i32), Aval(DType::i32, Shape{}));
+      lanes = bound;
+      call.running = checked_count(n, bound, call.where);
+    }
+  }
   const Tensor index =
-      emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, call.where);
+      emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{lanes}), 0}), {}, call.where);
   const MappedAxis axis = 0;
   call.arguments = {&index, 1};
   call.in_axes = {&axis, 1};

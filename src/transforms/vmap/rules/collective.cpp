@@ -6,6 +6,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/buffer.hpp"
+#include "../active_lanes.hpp"
 #include "../lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -22,14 +23,19 @@ Batched over_outer(const BatchCall& c) {
           *x.axis + (c.equation.op == Op::all_gather)};
 }
 
-/// `lanes` times a value that they share; 16-bit floats hold few such numbers.
-Tensor times(const Tensor& x, std::int64_t lanes, CallSite where) {
+/// `count` times a value that lanes share; 16-bit floats hold few such numbers.
+Tensor times(const Tensor& x, const Tensor& count, CallSite where) {
   const DType own = x.dtype(), wide = own == DType::f16 || own == DType::bf16 ? DType::f32 : own;
   const auto as = [&](const Tensor& t, DType d) {
     return t.dtype() == d ? t : emit(Op::convert, make_params(ConvertParams{d}), {t}, where);
   };
-  const Tensor count = full_tensor(Scalar(lanes).converted(wide), Aval(wide, Shape{}));
-  return as(emit(Op::mul, {}, {as(x, wide), count}, where), own);
+  return as(emit(Op::mul, {}, {as(x, wide), as(count, wide)}, where), own);
+}
+/// How many lanes there are that run, as a number for elements of `x`.
+Tensor lane_count(const BatchCall& c, const Tensor& x) {
+  if (c.axis.active) return c.axis.active->count;
+  const DType dtype = x.dtype() == DType::f16 || x.dtype() == DType::bf16 ? DType::f32 : x.dtype();
+  return full_tensor(Scalar(c.lanes).converted(dtype), Aval(dtype, Shape{}));
 }
 
 /// A reduction over the axis of lanes.
@@ -37,14 +43,23 @@ Tensor reduced(Op op, const Batched& x, CallSite where) {
   return emit(op, make_params(AxesParams{Axes{*x.axis}}), {x.value}, where);
 }
 
-/// The greatest or least of no lanes.
-Tensor extremum_of_none(Op op, const Aval& lane) {
+/// What changes no result: the greatest or least of no lanes, else zero.
+Scalar neutral_of(Op op, DType dtype) {
+  if (op != Op::pmax && op != Op::pmin) return Scalar(false).converted(dtype);
+  if (is_bool(dtype)) return Scalar(op == Op::pmin);
   const double sign = op == Op::pmax ? -1 : 1;
-  const Scalar end =
-      is_bool(lane.dtype)
-          ? Scalar(op == Op::pmin)
-          : Scalar(sign * std::numeric_limits<double>::infinity()).converted(lane.dtype);
-  return full_tensor(end, Aval(lane.dtype, lane.shape));
+  return Scalar(sign * std::numeric_limits<double>::infinity()).converted(dtype);
+}
+Tensor extremum_of_none(Op op, const Aval& lane) {
+  return full_tensor(neutral_of(op, lane.dtype), Aval(lane.dtype, lane.shape));
+}
+/// The operand, with what changes nothing for lanes that do not run.
+Batched of_active(const BatchCall& c) {
+  const Batched& x = c.operands[0];
+  const Op op = c.equation.op;
+  const bool counted = !x.axis && (op == Op::psum || op == Op::pmax || op == Op::pmin);
+  if (!c.axis.active || counted) return x;
+  return {where_active(*c.axis.active, x, neutral_of(op, x.value.dtype()), c.lanes, c.where()), 0};
 }
 
 /// Lane l of the result is lane sources[l] of the operand, or zeros.
@@ -101,7 +116,7 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
 }
 
 Batched over_lanes(const BatchCall& c) {
-  const Batched& x = c.operands[0];
+  const Batched x = of_active(c);
   const CallSite where = c.where();
   const auto& p = c.as<CollectiveParams>();
   switch (c.equation.op) {
@@ -109,7 +124,8 @@ Batched over_lanes(const BatchCall& c) {
       if (c.lanes == 0)
         return {full_tensor(Scalar(false).converted(x.value.dtype()), c.result_aval()),
                 std::nullopt};
-      return {x.axis ? reduced(Op::reduce_sum, x, where) : times(x.value, c.lanes, where),
+      return {x.axis ? reduced(Op::reduce_sum, x, where)
+                     : times(x.value, lane_count(c, x.value), where),
               std::nullopt};
     case Op::pmax:
     case Op::pmin:
@@ -137,8 +153,8 @@ Batched over_lanes(const BatchCall& c) {
 
 BatchedList collective(const BatchCall& c) {
   BatchedList result;
-  result.push_back(c.as<CollectiveParams>().axis == c.axis ? collective_batch::over_lanes(c)
-                                                           : collective_batch::over_outer(c));
+  result.push_back(c.as<CollectiveParams>().axis == c.axis.name ? collective_batch::over_lanes(c)
+                                                                : collective_batch::over_outer(c));
   return result;
 }
 

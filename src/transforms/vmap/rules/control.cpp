@@ -130,12 +130,12 @@ BatchedList emit_lanes(const BatchCall& c, const Lanes& own, ParamsRef params,
 
 /// Lanes that go different ways do not meet.
 void refuse_collectives(const BatchCall& c, const char* what) {
-  if (c.axis && works_over(c.equation.op, c.equation.params, *c.axis))
+  if (c.axis.name && works_over(c.equation.op, c.equation.params, *c.axis.name))
     fail(ErrorKind::transform,
-         std::string("vt::vmap: a collective over \"") + c.axis->name +
-             "\" stands inside a vt::" + what +
-             " whose predicate differs between those lanes; only lanes that all go the same way "
-             "can meet, so compute it outside",
+         std::string("vt::vmap: a collective over \"") + c.axis.name->name +
+             "\" stands inside a vt::" + what + " whose predicate differs between those lanes" +
+             (c.equation.op == Op::cond ? ", or a vt::pfor whose n does" : "") +
+             "; only lanes that all go the same way can meet, so compute it outside",
          c.where());
 }
 
@@ -154,7 +154,7 @@ BatchedList cond(const BatchCall& c) {
   }
   const Flags mapped = mapped_flags(c), inner(mapped.begin() + 1, mapped.end());
   Flags out(c.equation.outputs.size());
-  Dependence dependence(c.axis.get());
+  Dependence dependence(c.axis.name.get());
   for (const GraphRef& branch : p.branches) {
     const Flags of_branch = dependence.outputs(*branch, inner);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] || of_branch[i];
@@ -184,7 +184,7 @@ BatchedList fused_region(const BatchCall& c) {
 // behind it. What is the same for all lanes is that of the first.
 BatchedList lane_call(const BatchCall& c) {
   using namespace control_batch;
-  const Flags differs = Dependence(c.axis.get()).results(c.graph, c.equation, mapped_flags(c));
+  const Flags differs = Dependence(c.axis.name.get()).results(c.graph, c.equation, mapped_flags(c));
   BatchedCallParams p = c.as<BatchedCallParams>();
   const Lanes own = p.lanes;
   const SmallVec<bool, 4> summed = std::exchange(p.summed, SmallVec<bool, 4>());
@@ -213,7 +213,7 @@ BatchedList while_loop(const BatchCall& c) {
   using namespace control_batch;
   WhileParams p = c.as<WhileParams>();
   const Lanes own = p.lanes;
-  Dependence dependence(c.axis.get());
+  Dependence dependence(c.axis.name.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
   const auto carries = static_cast<std::size_t>(p.carries);
   if (dependence.condition(p, mapped) || (own && has_effect(c.equation))) {
@@ -235,7 +235,7 @@ BatchedList while_loop(const BatchCall& c) {
 BatchedList scan(const BatchCall& c) {
   using namespace control_batch;
   ScanParams p = c.as<ScanParams>();
-  Dependence dependence(c.axis.get());
+  Dependence dependence(c.axis.name.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
   const auto carries = static_cast<std::size_t>(p.carries),
              looped = carries + static_cast<std::size_t>(p.sequences);

@@ -127,9 +127,9 @@ BatchedList arg_extreme(const BatchCall& c) {
 }
 
 BatchedList reduce(const BatchCall& c) {
-  if (c.axis && works_over(*c.as<ReduceParams>().body, *c.axis))
+  if (c.axis.name && works_over(*c.as<ReduceParams>().body, *c.axis.name))
     fail(ErrorKind::transform,
-         "vt::reduce: a collective over \"" + c.axis->name +
+         "vt::reduce: a collective over \"" + c.axis.name->name +
              "\" has no meaning inside the function of a reduction",
          c.where());
   const std::size_t values = c.equation.outputs.size();

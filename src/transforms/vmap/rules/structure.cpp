@@ -7,6 +7,7 @@
 #include "../../../trace/ir/dependence.hpp"
 #include "../../../trace/record/recursion.hpp"
 #include "../../../trace/record/thread_state.hpp"
+#include "../active_lanes.hpp"
 #include "../lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -23,19 +24,51 @@ struct BatchedBody {
   MappedAxes axes;  // of the results
 };
 
+// The lanes that a rule of the user's, or of an equation that knows its derivatives, is called for.
+// Rules run when the function is differentiated. So what tells which lanes run, if not all do, is
+// an explicit operand more, the last one.
+struct RuleLanes {
+  std::int64_t lanes;
+  AxisRef name;
+  bool some;  // not all of them run
+  CallSite where;
+
+  explicit RuleLanes(const BatchCall& c)
+      : lanes(c.lanes), name(c.axis.name), some(c.axis.active), where(c.where()) {}
+
+  LaneAxis of(const Tensor& count) const {
+    return {name, some ? active_lanes(count, 0, lanes, where) : nullptr};
+  }
+  // Takes the operand at `place` out of the arguments of a rule.
+  Tensor taken(std::vector<Tensor>& arguments, std::size_t place) const {
+    if (!some) return {};
+    const Tensor count = arguments[place];
+    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(place));
+    return count;
+  }
+};
+
+// Do the equation's rules need that operand?
+bool counts_lanes(const BatchCall& c) { return c.axis.active && c.as<CallParams>().rule; }
+
 // The body for all lanes, as a Graph of the equation's operands. `all_mapped`: every result gets a
 // lane axis.
 BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
   Vec<Aval> avals;
   for (const Batched& x : c.operands) avals.push_back(aval_of(x.value));
+  const auto place = static_cast<std::size_t>(c.as<CallParams>().explicit_operands);
+  if (counts_lanes(c))
+    avals.insert(avals.begin() + static_cast<std::ptrdiff_t>(place), aval_of(c.axis.active->count));
   BatchedBody result;
   result.recorded = record(
       [&](std::span<const Tensor> tracers) {
+        std::vector<Tensor> all(tracers.begin(), tracers.end());
+        LaneAxis axis = c.axis;
+        if (counts_lanes(c)) axis = RuleLanes(c).of(RuleLanes(c).taken(all, place));
         Vec<Batched> inputs;
-        for (std::size_t i = 0; i < tracers.size(); ++i)
-          inputs.push_back({tracers[i], c.operands[i].axis});
+        for (std::size_t i = 0; i < all.size(); ++i) inputs.push_back({all[i], c.operands[i].axis});
         std::vector<Tensor> outputs;
-        for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, c.axis)) {
+        for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, axis)) {
           if (all_mapped && !out.axis)
             out = {lanes::broadcast(out.value, c.lanes, 0, c.where()), 0};
           result.axes.push_back(out.axis);
@@ -53,6 +86,8 @@ BatchedList emit_body(const BatchCall& c, BatchedBody body,
   for (const Batched& x : c.operands) operands.push_back(x.value);
   operands.insert(operands.end(), body.recorded.captured.begin(), body.recorded.captured.end());
   CallParams p = c.as<CallParams>();
+  if (counts_lanes(c))
+    operands.insert(operands.begin() + p.explicit_operands++, c.axis.active->count);
   p.body = std::make_shared<const GraphBody>(std::move(body.recorded.graph));
   p.rule = std::move(rule);
   BatchedList results;
@@ -105,7 +140,7 @@ BatchedList call(const BatchCall& c) {
   using namespace structure_batch;
   const auto& p = c.as<CallParams>();
   // With a name the lanes are those of one vmap only.
-  if (!p.function || c.axis) return emit_body(c, batch_body(c, false), p.rule);
+  if (!p.function || c.axis.name) return emit_body(c, batch_body(c, false), p.rule);
   DerivedKey key("vmap");
   Borrowed operands;
   key.add(c.lanes).add(thread_state().must_vectorize).add(structure_batch::schedule_key());
@@ -162,7 +197,7 @@ BatchedList batched_call(const BatchCall& c) {
         avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"}));
   };
   // With a name the lanes are those of one vmap only.
-  const CallParams function{p.body, nullptr, 0, c.axis ? CalledRef() : p.function};
+  const CallParams function{p.body, nullptr, 0, c.axis.name ? CalledRef() : p.function};
   const DerivedRef d = derive(function, key, make);
   BatchedCallParams all = p;
   all.body = d->body;
@@ -227,23 +262,27 @@ BatchedList custom_jvp(const BatchCall& c) {
   BatchedBody body = batch_body(c, true);
   auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
   batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes,
-                  lanes = c.lanes, axis = c.axis,
-                  where = c.where()](std::span<const Tensor> arguments) {
+                  own = RuleLanes(c)](std::span<const Tensor> given) {
+    std::vector<Tensor> arguments(given.begin(), given.end());
+    const std::size_t count = in_axes.size();
+    own.taken(arguments, arguments.size() - 1);  // it has no tangent
+    const LaneAxis axis = own.of(own.taken(arguments, count));
     // A tangent has its primal's lanes.
     Vec<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i)
-      inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
+      inputs.push_back({arguments[i], in_axes[i % count]});
     std::vector<Tensor> results;
-    for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap", axis))
+    for (const Batched& out : batch_function(rule->jvp, inputs, own.lanes, "vt::vmap", axis))
       results.push_back(
-          lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], lanes, where));
-    check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), where);
+          lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], own.lanes, own.where));
+    check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), own.where);
     return results;
   };
   if (batched->transpose)
     batched->transpose = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c),
-                          out_axes = body.axes, lanes = c.lanes, axis = c.axis,
-                          where = c.where()](std::span<const Tensor> arguments) {
+                          out_axes = body.axes, own = RuleLanes(c)](std::span<const Tensor> given) {
+      std::vector<Tensor> arguments(given.begin(), given.end());
+      const LaneAxis axis = own.of(own.taken(arguments, arguments.size() - 1));
       const auto linear = static_cast<std::size_t>(rule->linear);
       Vec<Batched> inputs;
       for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -251,8 +290,9 @@ BatchedList custom_jvp(const BatchCall& c) {
                                             ? out_axes[i]
                                             : in_axes[linear + i - out_axes.size()]});
       std::vector<Tensor> results;
-      for (const Batched& out : batch_function(rule->transpose, inputs, lanes, "vt::vmap", axis))
-        results.push_back(cotangent_for(out, in_axes[results.size()], lanes, where));
+      for (const Batched& out :
+           batch_function(rule->transpose, inputs, own.lanes, "vt::vmap", axis))
+        results.push_back(cotangent_for(out, in_axes[results.size()], own.lanes, own.where));
       return results;
     };
   return emit_body(c, std::move(body), std::move(batched));
@@ -265,14 +305,21 @@ namespace structure_batch {
 struct OwnLanes {
   std::shared_ptr<const OwnDerivative> own;
   MappedAxes in, out;
-  std::int64_t lanes;
-  AxisRef axis;
-  CallSite where;
+  RuleLanes of;
 
+  /// Operands, residuals or tangents without what tells which lanes run, the last of them if it is
+  /// there.
+  std::span<const Tensor> of_lane(std::span<const Tensor> all) const {
+    return all.first(all.size() - of.some);
+  }
+  LaneAxis axis(std::span<const Tensor> all) const {
+    return of.of(of.some ? all.back() : Tensor());
+  }
   /// rule(a, b) for all lanes: `a` and `b` have theirs at those axes. Results that are zero are
   /// empty.
-  Vec<Batched> run(const LinearRule& rule, std::span<const Tensor> a, const MappedAxes& a_axes,
-                   std::span<const Tensor> b, const MappedAxes& b_axes) const {
+  Vec<Batched> run(const LinearRule& rule, const LaneAxis& axis, std::span<const Tensor> a,
+                   const MappedAxes& a_axes, std::span<const Tensor> b,
+                   const MappedAxes& b_axes) const {
     Vec<Batched> inputs;
     Vec<bool> given, made;
     const auto add = [&](std::span<const Tensor> tensors, const MappedAxes& axes) {
@@ -283,7 +330,7 @@ struct OwnLanes {
     };
     add(a, a_axes);
     add(b, b_axes);
-    const FlatFunction of_lane = [&](std::span<const Tensor> in) {
+    const FlatFunction one = [&](std::span<const Tensor> in) {
       std::vector<Tensor> all, kept;
       std::size_t next = 0;
       for (bool g : given) all.push_back(g ? in[next++] : Tensor());
@@ -295,7 +342,7 @@ struct OwnLanes {
       }
       return kept;
     };
-    const Vec<Batched> results = batch_function(of_lane, inputs, lanes, "vt::vmap", axis);
+    const Vec<Batched> results = batch_function(one, inputs, of.lanes, "vt::vmap", axis);
     Vec<Batched> all;
     std::size_t next = 0;
     for (bool m : made) all.push_back(m ? results[next++] : Batched());
@@ -304,10 +351,10 @@ struct OwnLanes {
   /// A result or its tangent with lanes where they belong.
   Tensor placed(const Batched& x, const MappedAxis& at) const {
     if (!x.value.defined()) return {};
-    if (at) return lanes::at_axis(x, *at, lanes, where);
+    if (at) return lanes::at_axis(x, *at, of.lanes, of.where);
     if (x.axis)
       fail(ErrorKind::transform,
-           "internal: a value that lanes share has a derivative that they do not", where);
+           "internal: a value that lanes share has a derivative that they do not", of.where);
     return x.value;
   }
   std::vector<Tensor> placed(const Vec<Batched>& all) const {
@@ -318,8 +365,9 @@ struct OwnLanes {
   std::vector<Tensor> cotangents(const Vec<Batched>& all) const {
     std::vector<Tensor> values;
     for (const Batched& x : all)
-      values.push_back(x.value.defined() ? cotangent_for(x, in[values.size()], lanes, where)
+      values.push_back(x.value.defined() ? cotangent_for(x, in[values.size()], of.lanes, of.where)
                                          : Tensor());
+    if (of.some) values.emplace_back();
     return values;
   }
   /// The cotangents of results, of which those that lanes share are given to the first lane alone:
@@ -332,18 +380,19 @@ struct OwnLanes {
       const Aval one(values[i].dtype(), lanes::inserted(values[i].shape(), 0, 1));
       PadParams p{Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0),
                   Shape::filled(one.shape.size(), 0)};
-      p.high[0] = lanes - 1;
+      p.high[0] = of.lanes - 1;
       const Tensor zero = full_tensor(Scalar(0.0).converted(one.dtype), Aval(one.dtype, Shape{}));
-      values[i] =
-          emit(Op::pad, make_params(std::move(p)),
-               {emit(Op::reshape, make_params(ShapeParams{one.shape}), {values[i]}, where), zero},
-               where);
+      values[i] = emit(
+          Op::pad, make_params(std::move(p)),
+          {emit(Op::reshape, make_params(ShapeParams{one.shape}), {values[i]}, of.where), zero},
+          of.where);
       axes[i] = 0;
     }
     return values;
   }
 
-  Linearization linearized(std::span<const Tensor> x, const Vec<bool>& wanted) const {
+  Linearization linearized(std::span<const Tensor> x, Vec<bool> wanted) const {
+    if (of.some) wanted.pop_back();
     auto lane = std::make_shared<Linearization>();
     const LinearRule at_point = [&](std::span<const Tensor> primals, std::span<const Tensor>) {
       *lane = own->linearize(primals, wanted);
@@ -352,7 +401,7 @@ struct OwnLanes {
       lane->residuals.clear();
       return all;
     };
-    const Vec<Batched> made = run(at_point, x, in, {}, {});
+    const Vec<Batched> made = run(at_point, axis(x), of_lane(x), in, {}, {});
     Linearization l;
     MappedAxes saved;
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -363,16 +412,19 @@ struct OwnLanes {
       l.residuals.push_back(made[i].value);
       saved.push_back(made[i].axis);
     }
+    if (of.some) l.residuals.push_back(x.back());
     l.tangents = lane->tangents;
     l.push = [self = *this, lane, saved](std::span<const Tensor> residuals,
                                          std::span<const Tensor> t) {
-      return self.placed(self.run(lane->push, residuals, saved, t, self.in));
+      return self.placed(self.run(lane->push, self.axis(residuals), self.of_lane(residuals), saved,
+                                  self.of_lane(t), self.in));
     };
     l.pull = [self = *this, lane, saved](std::span<const Tensor> residuals,
                                          std::span<const Tensor> cts) {
       MappedAxes axes;
       const std::vector<Tensor> given = self.of_one_lane(cts, axes);
-      return self.cotangents(self.run(lane->pull, residuals, saved, given, axes));
+      return self.cotangents(
+          self.run(lane->pull, self.axis(residuals), self.of_lane(residuals), saved, given, axes));
     };
     return l;
   }
@@ -384,7 +436,8 @@ std::shared_ptr<const CustomRule> own_rule(const CustomRule& rule, const OwnLane
   OwnLanes self = lanes;
   self.own = rule.own;
   own->forward = [self](std::span<const Tensor> x, std::span<const Tensor> t) {
-    return self.placed(self.run(self.own->forward, x, self.in, t, self.in));
+    return self.placed(self.run(self.own->forward, self.axis(x), self.of_lane(x), self.in,
+                                self.of_lane(t), self.in));
   };
   own->linearize = [self](std::span<const Tensor> x, const Vec<bool>& wanted) {
     return self.linearized(x, wanted);
@@ -393,7 +446,8 @@ std::shared_ptr<const CustomRule> own_rule(const CustomRule& rule, const OwnLane
     own->transpose = [self](std::span<const Tensor> x, std::span<const Tensor> cts) {
       MappedAxes axes;
       const std::vector<Tensor> given = self.of_one_lane(cts, axes);
-      return self.cotangents(self.run(self.own->transpose, x, self.in, given, axes));
+      return self.cotangents(
+          self.run(self.own->transpose, self.axis(x), self.of_lane(x), self.in, given, axes));
     };
   batched->own = std::move(own);
   if (rule.quiet) batched->quiet = own_rule(*rule.quiet, lanes);
@@ -406,7 +460,7 @@ BatchedList custom_vjp(const BatchCall& c) {
   using namespace structure_batch;
   if (const auto& rule = c.as<CallParams>().rule; rule->own) {
     BatchedBody body = batch_body(c, false);
-    OwnLanes lanes{rule->own, explicit_axes(c), body.axes, c.lanes, c.axis, c.where()};
+    const OwnLanes lanes{rule->own, explicit_axes(c), body.axes, RuleLanes(c)};
     return emit_body(c, std::move(body), own_rule(*rule, lanes));
   }
   BatchedBody body = batch_body(c, true);
@@ -420,41 +474,49 @@ BatchedList custom_vjp(const BatchCall& c) {
   auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
   const auto rule = c.as<CallParams>().rule;
   batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes,
-                      lanes = c.lanes, axis = c.axis,
-                      where = c.where()](std::span<const Tensor> primals) {
+                      own = RuleLanes(c)](std::span<const Tensor> given) {
+    std::vector<Tensor> primals(given.begin(), given.end());
+    const Tensor count = own.taken(primals, primals.size() - 1);
     Vec<Batched> inputs;
     for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
     std::vector<Tensor> results;
     MappedAxes axes;
-    for (Batched& out : batch_function(rule->forward, inputs, lanes, "vt::vmap", axis)) {
+    for (Batched& out :
+         batch_function(rule->forward, inputs, own.lanes, "vt::vmap", own.of(count))) {
       if (results.size() < out_axes.size()) {
-        results.push_back(lanes::at_axis(out, *out_axes[results.size()], lanes, where));
+        results.push_back(lanes::at_axis(out, *out_axes[results.size()], own.lanes, own.where));
       } else {
         axes.push_back(out.axis);
         results.push_back(std::move(out.value));
       }
     }
+    if (own.some) results.push_back(count);
     std::lock_guard lock(residuals->mutex);
     residuals->axes = std::move(axes);
     return results;
   };
   batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes,
-                       lanes = c.lanes, axis = c.axis,
-                       where = c.where()](std::span<const Tensor> arguments) {
+                       own = RuleLanes(c)](std::span<const Tensor> given) {
+    std::vector<Tensor> arguments(given.begin(), given.end());
     MappedAxes axes;
     {
       std::lock_guard lock(residuals->mutex);
       axes = residuals->axes;
     }
+    const LaneAxis axis = own.of(own.taken(arguments, axes.size()));
     axes.append(out_axes.begin(), out_axes.end());
-    check_count(*rule, "forward", axes.size(), arguments.size(), where);
+    check_count(*rule, "forward", axes.size(), arguments.size(), own.where);
     Vec<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], axes[i]});
-    const Vec<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap", axis);
-    check_count(*rule, "backward", cotangents.size(), in_axes.size(), where);
+    const Vec<Batched> cotangents =
+        batch_function(rule->backward, inputs, own.lanes, "vt::vmap", axis);
+    check_count(*rule, "backward", cotangents.size(), in_axes.size(), own.where);
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < cotangents.size(); ++i)
-      results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));
+      results.push_back(cotangent_for(cotangents[i], in_axes[i], own.lanes, own.where));
+    if (own.some)  // as of any integer, it is not looked at
+      results.push_back(
+          full_tensor(Scalar(false).converted(DType::i32), Aval(DType::i32, Shape{})));
     return results;
   };
   return emit_body(c, std::move(body), std::move(batched));

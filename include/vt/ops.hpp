@@ -456,6 +456,14 @@ struct SortOptions {
 [[nodiscard]] std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1,
                                        Param<int> num_keys = 1, const SortOptions& options = {},
                                        CallSite where = CallSite::here());
+// Of containers, which are no operand of the first.
+template <detail::SeveralTensors R>
+  requires(!std::same_as<R, TensorSpan>)
+[[nodiscard]] std::vector<Tensor> sort(const R& operands, Param<int> axis = -1,
+                                       Param<int> num_keys = 1, const SortOptions& options = {},
+                                       CallSite where = CallSite::here()) {
+  return sort(TensorSpan(operands), axis, num_keys, options, where);
+}
 /// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
 /// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
 [[nodiscard]] Tensor argsort(Operand x, std::optional<Param<int>> axis = -1,

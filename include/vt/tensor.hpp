@@ -463,13 +463,17 @@ inline constexpr bool is_after_comma<AfterComma<T>> = true;
 template <class T>
 concept IndexOfVt = std::same_as<T, Tensor> || std::same_as<T, Slice> || std::same_as<T, NewAxis> ||
                     std::same_as<T, Ellipsis> || std::same_as<T, Window> || is_after_comma<T>;
+/// Not a number in front of a Tensor: `return ++calls, x * x;` is a Tensor.
+template <class A, class B>
+concept AreCommaIndices = (IndexOfVt<A> && (IndexOfVt<B> || std::integral<B>)) ||
+                          (std::integral<A> && IndexOfVt<B> && !std::same_as<B, Tensor>);
 #endif
 }  // namespace detail
 
 #ifndef __cpp_multidimensional_subscript
 // Internal:
 template <class A, class B>
-  requires detail::IndexOfVt<std::remove_cvref_t<A>> || detail::IndexOfVt<std::remove_cvref_t<B>>
+  requires detail::AreCommaIndices<std::remove_cvref_t<A>, std::remove_cvref_t<B>>
 constexpr detail::AfterComma<B&&> operator,(A&&, B&& b) {
   return {static_cast<B&&>(b)};
 }

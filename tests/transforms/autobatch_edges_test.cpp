@@ -91,7 +91,8 @@ TEST(AutobatchEdges, OperationsOfOneKindWhoseParametersDiffer) {
           const auto k = static_cast<int>(i % 3);
           const Tensor square = vt::matmul(vt::reshape(x[i % many], {2, 2}), w);
           all.push_back(vt::sum(square, k % 2));
-          all.push_back(vt::cumsum(k % 2 ? vt::transpose(square) : square, k % 2, k == 2));
+          all.push_back(
+              vt::cumsum(k % 2 ? vt::transpose(square) : square, k % 2, {.reverse = k == 2}));
           all.push_back(vt::integer_pow(square, 2 + k));
           all.push_back(vt::roll(square, 1, k % 2) * (0.5 + k));
           all.push_back(vt::flip(square, {k % 2}) + vt::full({2, 2}, static_cast<double>(k)));

@@ -31,11 +31,11 @@ Tensor updated(Choices& choose, const Tensor& a, const Tensor& b) {
   const bool reverse = choose.below(2) == 1;
   const Tensor at = (abs(sum(b)) * 100.0).astype(vt::i32) % static_cast<int>(a.dim(0));
   switch (choose.below(11)) {
-    case 0: return vt::cumsum(a, axis, reverse);
-    case 1: return vt::cumprod(a, axis, reverse);
-    case 2: return vt::cummax(a, axis, reverse);
-    case 3: return vt::cummin(a, axis, reverse);
-    case 4: return vt::cumlogsumexp(a, axis, reverse);
+    case 0: return vt::cumsum(a, axis, {.reverse = reverse});
+    case 1: return vt::cumprod(a, axis, {.reverse = reverse});
+    case 2: return vt::cummax(a, axis, {.reverse = reverse});
+    case 3: return vt::cummin(a, axis, {.reverse = reverse});
+    case 4: return vt::cumlogsumexp(a, axis, {.reverse = reverse});
     case 5: return vt::index_update(a, at, b[0]);
     case 6: return vt::index_add(a, at, b[0]);
     case 7: return vt::index_mul(a, at, b[0]);

@@ -153,7 +153,7 @@ def main():
     for compiler in compilers:
         clang = is_clang(compiler)
         every = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
-                 "-Wold-style-cast", "-I", include, *flags]
+                 "-Wold-style-cast", "-Wno-unused-result", "-I", include, *flags]
         if clang:
             every.append("-Wno-unknown-warning-option")
         own = [p for p in programs if p.is_for(clang)]

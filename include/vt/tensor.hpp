@@ -331,7 +331,8 @@ concept EigenObject = requires(const T& m) {
 };
 /// Several Tensors: a container of them.
 template <class T>
-concept SeveralTensors = std::convertible_to<const T&, std::span<const Tensor>>;
+concept SeveralTensors =
+    std::convertible_to<const T&, std::span<const Tensor>> && !std::derived_from<T, Tensor>;
 }  // namespace detail
 
 /// A parameter for a Tensor or a number, which becomes a weak Tensor; it knows the line that wrote

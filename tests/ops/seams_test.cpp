@@ -364,43 +364,14 @@ TEST(Seams, DerivativesAreLimits) {
 
 /// Of the pages' functions, those without slopes, and those of complex numbers and of dtypes.
 const std::vector<std::string> without_row = {
-    "isfinite",
-    "isnan",
-    "isinf",
-    "signbit",
-    "isclose",
-    "allclose",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_not",
-    "shift_left",
-    "shift_right_logical",
-    "shift_right_arithmetic",
-    "popcount",
-    "clz",
-    "convert",
-    "bitcast",
-    "reduce_precision",
-    "complex",
-    "real",
-    "imag",
-    "conj",
-    "angle",
-    "iscomplex",
-    "isreal",
-    "select"  // `where` of whole numbers
-};
+    "isfinite", "isnan", "isinf", "signbit", "isclose", "allclose", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left",
+    "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "convert", "bitcast",
+    "reduce_precision", "complex", "real", "imag", "conj", "angle", "iscomplex", "isreal",
+    "select",  // `where` of whole numbers
+    // SciPy's names of functions that have a row
+    "gammaln", "gammainc", "gammaincc", "erfinv", "expit", "i0e", "i1e"};
 TEST(Seams, EveryFunctionHasARow) {
   std::vector<std::string> names = without_row;
   for (const Row& row : rows()) names.push_back(row.name.substr(0, row.name.find_first_of("(.")));
@@ -411,7 +382,8 @@ TEST(Seams, EveryFunctionHasARow) {
     bool inside = false;
     while (file >> word) {
       if (word == "-->") inside = false;
-      if (inside && word.rfind("special::", 0) != 0) {
+      if (word.rfind("special::", 0) == 0) word = word.substr(9);
+      if (inside && word != "-->") {
         ++found;
         EXPECT_NE(std::find(names.begin(), names.end(), word), names.end())
             << word << " needs a row";

@@ -169,8 +169,8 @@ Tensor gelu(Operand x, bool approximate) {
   const nw::Wide t = nw::wide("gelu", x);
   // x Φ(x). ½ (1 + tanh u) is sigmoid(2 u), and keeps the left tail's digits.
   const double slope = 2 * 0.79788456080286535588;
-  const Tensor gate =
-      approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x))) : special::ndtr(t.x);
+  const Tensor gate = approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x)))
+                                  : vt::special::ndtr(t.x);
   return nw::narrowed(t.x * gate, t.result, x.where);
 }
 Tensor silu(Operand x) {

@@ -51,7 +51,17 @@ inline Tensor extremes(Op op, Op of_bools, std::string_view name, Operand& x,
   if (!may_be_empty && !over.empty() && extent_along(before, over) == 0)
     refuse(ErrorKind::shape, name, "no elements to choose from along axes " + over.str(), x.tensor,
            x.where);
-  if (is_bool(aval_of(x.tensor).dtype)) op = of_bools;
+  const DType d = aval_of(x.tensor).dtype;
+  if (may_be_empty && extent_along(before, over) == 0) {
+    const bool greatest = op == Op::reduce_max;
+    const double end = std::numeric_limits<double>::infinity();
+    Shape rest;
+    for (int axis : other_axes(over, before.rank())) rest.push_back(extent(before, axis));
+    const Tensor none = full_tensor(
+        is_bool(d) ? Scalar(!greatest) : Scalar(greatest ? -end : end).converted(d), Aval(d, rest));
+    return kept(none, before, over, keepdims, x.where);
+  }
+  if (is_bool(d)) op = of_bools;
   return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
 }
 

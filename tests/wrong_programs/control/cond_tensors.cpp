@@ -1,4 +1,4 @@
-// expect: vt::cond: the function cannot be called
+// expect: vt::cond takes functions
 #include <vt/vt.hpp>
 
 int main() {

@@ -1,4 +1,4 @@
-// expect: vt::map: the function cannot be called
+// expect: vt::map: the function comes first
 #include <vt/vt.hpp>
 
 int main() {

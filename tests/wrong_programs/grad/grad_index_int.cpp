@@ -1,4 +1,4 @@
-// expect: an argument to differentiate by holds no vt::Tensor
+// expect: is an integer, which has no derivative: write 2.0, not 2
 #include <vt/vt.hpp>
 
 int main() {

@@ -1,4 +1,4 @@
-// expect: vt::fori_loop: the body cannot be called
+// expect: vt::fori_loop takes two bounds, integers or scalar Tensors, then the body
 #include <vt/vt.hpp>
 
 int main() {

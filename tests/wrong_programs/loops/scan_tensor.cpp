@@ -1,4 +1,4 @@
-// expect: vt::scan: the body cannot be called
+// expect: vt::scan: the body comes first
 #include <vt/vt.hpp>
 
 int main() {

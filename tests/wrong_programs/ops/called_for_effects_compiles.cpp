@@ -1,6 +1,8 @@
 // compiles
 #include <vt/vt.hpp>
 
+#pragma GCC diagnostic warning "-Wunused-result"
+
 vt::Tensor doubled(vt::Tensor x) {
   vt::debug_print("{}", x);
   return x * 2.0;

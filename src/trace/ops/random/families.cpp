@@ -442,7 +442,7 @@ Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype) {
   const auto slope = [](std::size_t, families::Leaves in, const Tensor& x) {
     const Tensor &m = in[0], root = sqrt(x);
     return std::sqrt(2 * std::numbers::pi) * ((x / m) * (root / m)) *
-           special::erfcx((root / m + 1.0 / root) / std::numbers::sqrt2);
+           vt::special::erfcx((root / m + 1.0 / root) / std::numbers::sqrt2);
   };
   return detail::cast(families::with_slopes(f, slope, std::span<const Tensor>(&m, 1), d.where),
                       dtype, d.where);

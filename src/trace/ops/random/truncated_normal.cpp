@@ -19,7 +19,9 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity(),
                         inv_sqrt2 = 0.5 * std::numbers::sqrt2;
 
 /// Functions of numbers that are rounded to dtype d, see randoms::log_of.
-Tensor erfcx_of(const Tensor& x, DType d) { return d == f64 ? exact::erfcx(x) : special::erfcx(x); }
+Tensor erfcx_of(const Tensor& x, DType d) {
+  return d == f64 ? exact::erfcx(x) : vt::special::erfcx(x);
+}
 
 /// An interval of one tail, reflected to the right: 1 … 2 where the bounds are of no tail.
 struct Tail {
@@ -102,7 +104,7 @@ Tensor quantile(const Tensor& u, const Tensor& a, const Tensor& b, DType d) {
       std::numbers::sqrt2 *
       (d == f64 ? exact::erf_inv(where(tail.inside, 1.0 - p, y),
                                  where(tail.inside, p * (2.0 - p), (1.0 - y) * (1.0 + y)))
-                : where(tail.inside, special::erfcinv(p), erf_inv(y)));
+                : where(tail.inside, vt::special::erfcinv(p), erf_inv(y)));
   const Tensor right = where(very_far, far_out(where(very_far, tail.near, 30.0), v, d), x);
   return where(a < b, where(tail.left, -right, right), nan);
 }
@@ -112,7 +114,7 @@ Tensor quantile(const Tensor& u, const Tensor& a, const Tensor& b, DType d) {
 Tensor slope(std::size_t i, const Tensor& u, const Tensor& a, const Tensor& b, const Tensor& x) {
   const Tail tail(a, b);
   // not the exact functions: what rounds alike everywhere is the draw
-  const auto scaled_rest = [](const Tensor& t) { return special::erfcx(inv_sqrt2 * t); };
+  const auto scaled_rest = [](const Tensor& t) { return vt::special::erfcx(inv_sqrt2 * t); };
   const Tensor densities = tail.densities(f32), at_near = scaled_rest(tail.near),
                v = Tail::beyond(u, densities, at_near, scaled_rest(tail.far));
   const Tensor is_near = i == 0 ? logical_not(tail.left) : tail.left,

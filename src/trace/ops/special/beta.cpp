@@ -59,8 +59,8 @@ struct Product {
 Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor p = minimum(a, b), q = maximum(a, b), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor few = s <= 100.0, s_few = where(few, s, 1.0);
-  const Tensor near = special::gamma(where(few, p, 1.0)) *
-                      (special::gamma(where(few, q, 1.0)) / special::gamma(s_few)) *
+  const Tensor near = vt::special::gamma(where(few, p, 1.0)) *
+                      (vt::special::gamma(where(few, q, 1.0)) / vt::special::gamma(s_few)) *
                       (1.0 - stop_gradient(digamma(s_few) * lost));
   const Tensor large = p > 8.5, P = where(large, p, 8.5), Q = where(few, 100.0, q),
                S = where(few, 100.0, s);
@@ -68,7 +68,7 @@ Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor both = std::sqrt(2 * std::numbers::pi) * stars * gamma_star(P) * sqrt(S / (P * Q)) *
                       power_of_quotient(P, S, P);
   const Tensor little = where(large, 1.0, p);
-  const Tensor one = special::gamma(little) * stars * pow(S, -little) * exp(little);
+  const Tensor one = vt::special::gamma(little) * stars * pow(S, -little) * exp(little);
   // The exponents of both powers make nearly s; q may be so large that what is lost is a number of
   // some size.
   const auto [power, added] = parts_of_power(Q, S, where(large, Q, Q - 0.5), number(0));
@@ -382,13 +382,13 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n, Sine sine_of_x = Sine:
   const Tensor gap = where(crossing, 1.0, maximum(abs(n), least_normal)), many = gap > 170.0,
                few_gap = where(many, 1.0, gap);
   const Product beta = beta_positive(low, few_gap);
-  const Tensor gaps = special::gamma(few_gap),
+  const Tensor gaps = vt::special::gamma(few_gap),
                few = where(up, gaps / beta.first / beta.second, beta.first * beta.second / gaps);
   // Where Γ(gap) is no number: by Stirling's powers in quarters. Only for small `low` the result
   // may be one.
   const Tensor from = minimum(low, number(3)), much = where(many, minimum(gap, number(500)), 170.0),
                at = from + much;
-  const Tensor quarter = pow(at, 0.25 * at - 0.125), base = special::gamma(from),
+  const Tensor quarter = pow(at, 0.25 * at - 0.125), base = vt::special::gamma(from),
                log_slope = log(at) - 0.5 / at;
   const Tensor start = quarter * exp(-at) *
                        (std::sqrt(2 * std::numbers::pi) * gamma_star(at) *
@@ -410,7 +410,8 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n, Sine sine_of_x = Sine:
                b = where(crossing, where(left, -below_zero, x), 1.0);
   // Γ(a) = (a − 1) Γ(a − 1), which may be no number
   const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);
-  const Tensor gamma_a = special::gamma(where(a_large, a - 1.0, a)), gamma_b = special::gamma(b),
+  const Tensor gamma_a = vt::special::gamma(where(a_large, a - 1.0, a)),
+               gamma_b = vt::special::gamma(b),
                sine_end = sine_of_turns(where(left, 0.5, end), where(left, 0.0, lost));
   const Tensor across =
       where(left, -(below_zero * sine_x) / std::numbers::pi * gamma_b * gamma_a * a_factor,

@@ -72,7 +72,7 @@ Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
   const Tensor u = where(direct, maximum(a, 1e-300), 1.0),
                v = where(direct, minimum(x, number(4000)), 1.0);
   const Tensor half = pow(v, 0.5 * u) * exp(-0.5 * v);
-  const Tensor low = half * half / (u * special::gamma(u));
+  const Tensor low = half * half / (u * vt::special::gamma(u));
   const Tensor A = where(direct, 100.0, a), X = where(direct, 100.0, x),
                near = logical_and(2.0 * X >= A, X <= 2.0 * A);
   const Tensor far = where(near, A, X), difference = A - far;
@@ -157,7 +157,7 @@ Tensor incomplete_gamma(const Tensor& a, const Tensor& x, bool upper, CallSite u
   const Tensor A = where(r.uniform, r.a, uniform_from), X = where(r.uniform, r.x, uniform_from),
                root = sqrt(0.5 * A), above = X >= A;
   const Tensor tail = 0.5 * exponential_of_less(exponent_of_excess(A, X - A)) *
-                      (special::erfcx(abs(terms.eta) * root) +
+                      (vt::special::erfcx(abs(terms.eta) * root) +
                        where(above, terms.sum, -terms.sum) / (std::sqrt(std::numbers::pi) * root));
   Tensor result;
   if (upper) {
@@ -214,7 +214,7 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, CallSite user) {
   // At x = 0 what −x (log x − ψ(a + 1)) / a begins with; NaN whose derivatives are NaN too.
   const Tensor zero = logical_and(equal(x, 0.0), a > 0.0), A = where(zero, a, 1.0),
                X = where(zero, x, 1.0);
-  const Tensor edge = where(zero, (special::entr(X) + X * digamma(A + 1.0)) / A, nan * (a + x));
+  const Tensor edge = where(zero, (vt::special::entr(X) + X * digamma(A + 1.0)) / A, nan * (a + x));
   const Tensor inside =
       where(r.uniform, r.x / r.a * uniform_slope(r), where(r.by_series, below, above));
   return where(r.inside, inside, edge);
@@ -327,7 +327,7 @@ Tensor exponential_integral(const Tensor& n, const Tensor& x, CallSite user) {
   const Tensor fraction =
       exp(-at) * gamma_fraction(1.0 - n, at, logical_and(x > 1.0, x < infinity), user)[0];
   const Tensor at_zero = where(n > 1.0, 1.0 / where(n > 1.0, n - 1.0, 1.0), infinity);
-  return where(equal(n, 1.0), -special::expi(-x),
+  return where(equal(n, 1.0), -vt::special::expi(-x),
                where(equal(x, 0.0), at_zero,
                      where(small, series, where(equal(x, infinity), 0.0, fraction))));
 }

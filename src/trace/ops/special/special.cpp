@@ -110,7 +110,7 @@ Tensor zeta_left_of_pole(const Tensor& s) {
 Tensor gamma_over_power(const Tensor& x, CallSite where) {
   namespace ef = element_functions;
   const FlatFunction f = [](ef::Leaves in) -> ef::Tensors {
-    return {special::gamma(in[0]) * pow(Operand(std::numbers::pi), -in[0])};
+    return {vt::special::gamma(in[0]) * pow(Operand(std::numbers::pi), -in[0])};
   };
   const auto slope = [](std::size_t, ef::Leaves in, const Tensor& value) {
     return value * (digamma(in[0]) - std::log(std::numbers::pi));

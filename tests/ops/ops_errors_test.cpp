@@ -33,7 +33,7 @@ TEST(Refusals, Elementwise) {
        {"vt::add: shapes do not broadcast, 3 and 4 at axis -1: f32[2,3] · f32[4]"},
        [&] { a + b; }},
       {shape,
-       {"2 and 3 at axis -1", "vt::expand_dims(…, 1) of the second would fit", "f32[2,3] · f32[2]"},
+       {"3 and 2 at axis -1", "vt::expand_dims(…, 1) of the second would fit", "f32[2,3] · f32[2]"},
        [&] { a + ones({2}); }},
       {shape,
        {"vt::transpose of the second would fit", "f32[2,3] · f32[3,2]"},
@@ -200,7 +200,7 @@ TEST(Refusals, Reductions) {
       {shape, {"vt::argmax", "f32[0,3]"}, [&] { (void)argmax(e, 0); }},
       {shape, {"vt::argmin", "axis 5"}, [&] { (void)argmin(a, 5); }},
       {shape,
-       {"vt::norm", "no elements"},
+       {"vt::linalg::norm", "no elements"},
        [&] { (void)norm(e, std::numeric_limits<double>::infinity()); }},
       {shape, {"vt::cumsum", "axis 2"}, [&] { (void)cumsum(a, 2); }},
       {shape, {"vt::cumsum", "rank 0"}, [&] { (void)cumsum(sum(a)); }},
@@ -304,7 +304,9 @@ TEST(Refusals, Indices) {
 TEST(Refusals, MatricesAndContractions) {
   const Tensor a = ones({3, 4}), b = ones({5, 6}), v = ones({4}), s = sum(a), c = ones({2, 3, 4});
   check({
-      {shape, {"vt::matmul: inner sizes differ: f32[3,4] · f32[5,6]"}, [&] { (void)matmul(a, b); }},
+      {shape,
+       {"vt::matmul: inner sizes differ, 4 at axis 1 of the first and 5 at axis 0 of the second"},
+       [&] { (void)matmul(a, b); }},
       {shape, {"vt::matmul", "scalar"}, [&] { (void)matmul(a, s); }},
       {shape,
        {"vt::matmul: batch shapes do not broadcast"},

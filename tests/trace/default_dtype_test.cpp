@@ -76,7 +76,7 @@ TEST(DefaultDType, IsTakenByAllThatSayNone) {
     EXPECT_EQ(vt::zeros({2}, vt::f16).dtype(), vt::f16);
     EXPECT_EQ(vt::arange(3).dtype(), vt::i32);
     EXPECT_EQ((vt::tensor({1.0f}) * 0.5).dtype(), vt::f32);
-    EXPECT_EQ(vt::random::randint(vt::random::key(1), {2}, 0, 9).dtype(), vt::i32);
+    EXPECT_EQ(vt::random::randint(vt::random::key(1), {2}, 0, 9, vt::i32).dtype(), vt::i32);
     EXPECT_EQ(vt::sum(vt::tensor({1, 2})).dtype(), vt::i32);
   }
   EXPECT_EQ(vt::zeros({2}).dtype(), vt::f32);

@@ -111,12 +111,14 @@ TEST(TensorForms, TreesAreEvaluatedAtOnce) {
 // By value, as NumPy compares: a number that the dtype does not hold is beyond all of its elements.
 TEST(TensorForms, MembersAreTheFunctionsOfTheSameNames) {
   const Tensor x = vt_test::random_tensor(vt::f64, {3, 4}, -2, 2, 5);
-  expect_close(x.sum(), vt::sum(x));
-  expect_close(x.sum(0, true), vt::sum(x, 0, true));
-  expect_close(x.prod({0, 1}), vt::prod(x));
-  expect_close(x.mean(1), vt::mean(x, 1));
-  expect_close(x.var(0, 1, true), vt::var(x, 0, 1, true));
-  expect_close(x.std(1, 1), vt::std(x, 1, 1));
+  // A Graph is interpreted at first and compiled then: sums may differ in their last bits.
+  const vt_test::Tolerance few{.ulps = 64};
+  expect_close(x.sum(), vt::sum(x), few);
+  expect_close(x.sum(0, true), vt::sum(x, 0, true), few);
+  expect_close(x.prod({0, 1}), vt::prod(x), few);
+  expect_close(x.mean(1), vt::mean(x, 1), few);
+  expect_close(x.var(0, 1, true), vt::var(x, 0, 1, true), few);
+  expect_close(x.std(1, 1), vt::std(x, 1, 1), few);
   expect_close(x.max(-1), vt::max(x, -1));
   expect_close(x.min({0}, true), vt::min(x, 0, true));
   expect_close(x.argmax(1, true), vt::argmax(x, 1, true));
@@ -129,16 +131,16 @@ TEST(TensorForms, MembersAreTheFunctionsOfTheSameNames) {
   expect_close(x.transpose({1, 0}).ravel(), vt::ravel(vt::transpose(x)));
   expect_close(vt::expand_dims(x, 0).squeeze(), x);
   expect_close(vt::expand_dims(x, {0, -1}).squeeze(0), vt::expand_dims(x, -1));
-  expect_close(x.dot(x.T()), vt::matmul(x, vt::transpose(x)));
+  expect_close(x.dot(x.T()), vt::matmul(x, vt::transpose(x)), few);
   expect_close(x.dot(2.0), x * 2.0);
   const Tensor z = vt::complex(x, x + 1.0);
   expect_close(z.conj().imag(), -x - 1.0);
   expect_close(z.real(), x);
   expect_close(vt::grad([](Tensor t) { return t.abs().max(1).sum(); })(x),
                vt::grad([](Tensor t) { return vt::sum(vt::max(vt::abs(t), 1)); })(x));
-  expect_close(vt::vmap([](Tensor t) { return t.T().mean(); })(x), vt::mean(x, 1));
-  vt_test::expect_error([&] { (void)x.sum(2); }, vt::ErrorKind::value,
-                        {"vt::sum", "f64[3,4]", "tensor_forms_test.cpp:"});
+  expect_close(vt::vmap([](Tensor t) { return t.T().mean(); })(x), vt::mean(x, 1), few);
+  vt_test::expect_error([&] { (void)x.sum(2); }, vt::ErrorKind::shape,
+                        {"vt::sum", "axis 2", "f64[3,4]", "tensor_forms_test.cpp:"});
   vt_test::expect_error([&] { (void)x.T().dot(x.T()); }, vt::ErrorKind::shape,
                         {"vt::dot", "tensor_forms_test.cpp:"});
 }
@@ -180,7 +182,7 @@ TEST(TensorForms, TextsAreWrittenAsAsked) {
   const Tensor x = vt::tensor({{3.14159265, -0.000001}, {120.5, 2.0}});
   EXPECT_EQ(x.str({.precision = 3}),
             "[[ 3.142e+00 -1.000e-06]\n [ 1.205e+02  2.000e+00]] f64[2,2]");
-  EXPECT_EQ(x.str({.suppress = true}),
+  EXPECT_EQ(x.str({.precision = 8, .suppress = true}),
             "[[  3.14159265  -0.000001  ]\n [120.5          2.        ]] f64[2,2]");
   EXPECT_EQ(x.str({.precision = 2, .suppress = true}),
             "[[  3.14  -0.  ]\n [120.5    2.  ]] f64[2,2]");
@@ -192,7 +194,7 @@ TEST(TensorForms, TextsAreWrittenAsAsked) {
     out << vt::arange(10);
     EXPECT_EQ(out.str(), "[0 ... 9] i32[10]");
     const vt::PrintScope narrow({.line_width = 12});
-    EXPECT_EQ(vt::arange(8).str(), "[0 1 2 3 4\n 5 6 7] i32[8]");
+    EXPECT_EQ(vt::arange(8).str(), "[0 1 2 3 4 5\n 6 7] i32[8]");
   }
   EXPECT_EQ(vt::arange(3).str(), "[0 1 2] i32[3]");
   EXPECT_EQ(vt::arange(3).str({.width = 4}), "[   0    1    2] i32[3]");

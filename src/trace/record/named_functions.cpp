@@ -237,6 +237,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
   if (!entry) {
     key = static_key.bytes;
     key += state.assume_finite ? 'f' : ' ';
+    key += state.default_dtype == f64 ? 'w' : ' ';
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!arguments[i].defined())
         fail(ErrorKind::value,
@@ -274,6 +275,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
     auto fresh = std::make_shared<Entry>();
     fresh->static_bytes = static_key.bytes;
     fresh->assume_finite = state.assume_finite;
+    fresh->default_dtype = state.default_dtype;
     for (const Tensor& t : arguments) fresh->arguments.push_back(aval_of(t));
     const FlatFunction flat = [f](std::span<const Tensor> tracers) { return f(tracers); };
     Recorded r;

@@ -27,7 +27,10 @@ class Divergence {
     for (std::size_t i = 0; i < g.inputs.size(); ++i) flags[at(g.inputs[i])] = inputs[i];
     for (const Equation& e : g.equations) {
       const Flags own = operands(e, flags);
-      if (none_of(own, [](bool differs) { return differs; }) &&
+      // A call that no lane differs in is none of lanes. Elsewhere the question is left open: lanes
+      // that go the same way run in registers, too, which is faster than all of them at once.
+      const bool calls = e.op == Op::call || e.op == Op::batched_call || e.op == Op::recursive_call;
+      if (calls && none_of(own, [](bool differs) { return differs; }) &&
           !(axis_ && works_over(e.op, e.params, *axis_)))
         continue;
       const Flags made = dependence_.results(g, e, own);

@@ -368,7 +368,11 @@ inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, CallS
   using Kind = vt::linalg::NormOrd::Kind;
   if (ord.kind == Kind::frobenius) return vt::linalg::vector_norm(x, 2, Axes{-2, -1});
   const double size = std::fabs(ord.p);
-  const auto extreme = [&](const Tensor& t) { return ord.p > 0 ? max(t, -1) : min(t, -1); };
+  const auto extreme = [&](const Tensor& t) {
+    if (t.dim(-1) == 0)
+      refuse(ErrorKind::shape, "linalg::norm", "no elements to choose from", x, where);
+    return ord.p > 0 ? max(t, -1) : min(t, -1);
+  };
   if (ord.kind == Kind::number && (size == 1 || __builtin_isinf(size)))
     return extreme(sum(abs(x), size == 1 ? -2 : -1));
   if (ord.kind == Kind::number && size != 2)

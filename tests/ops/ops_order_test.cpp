@@ -2,7 +2,9 @@
 // derivatives, fixed sizes under transforms, and what is refused.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
+#include <limits>
 #include <numeric>
 
 #include "support/message.hpp"
@@ -70,6 +72,16 @@ TEST(Order, ArgsortReadsWhatSortGives) {
                                      : take_along_axis(
                                            x, argsort(x, axis, {.descending = descending}), axis));
         }
+}
+
+TEST(Order, IndicesWithoutNaNNameANumber) {
+  const double inf = std::numeric_limits<double>::infinity(), none = std::nan("");
+  // NumPy gives 0 for both rows, which is a NaN's place.
+  const Tensor x = tensor({{none, -inf, -inf}, {none, inf, inf}});
+  expect_close(nanargmax(x, 1), tensor({1, 1}));
+  expect_close(nanargmin(x, 1), tensor({1, 1}));
+  expect_close(nanargmax(tensor({none, none})), tensor(-1));
+  expect_close(nanargmax(tensor({none, 1.0, 3.0, 3.0})), tensor(2));
 }
 
 TEST(Order, TopKEqualsTheSort) {

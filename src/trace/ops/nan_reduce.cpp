@@ -31,7 +31,12 @@ Tensor index_of_extreme(std::string_view name,
   const Tensor index =
       of(Operand(without_nan(name, x, least), x.where.file, x.where.line), axis, keepdims);
   const ReduceAxes over = axis ? ReduceAxes(int{*axis}) : ReduceAxes();
-  return vt::where(vt::all(isnan(x.tensor), over, keepdims), -1, index);
+  // Where no number is better than what stands for NaN, the first number is the one.
+  const Tensor there = logical_not(isnan(x.tensor)),
+               none_better =
+                   vt::all(logical_or(x.tensor == least, isnan(x.tensor)), over, keepdims);
+  return vt::where(vt::any(there, over, keepdims),
+                   vt::where(none_better, argmax(there, axis, keepdims), index), -1);
 }
 
 /// A float operand in at least f32, where it is no NaN, and how many of these there are.

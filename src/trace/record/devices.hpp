@@ -16,6 +16,5 @@ BufferRef sole_on_device(BufferRef buffer);
 BufferRef on_host(const BufferRef& buffer);
 /// Throws Error(backend), in the name of `who`, if nothing can run there.
 void require_usable(Device device, const char* who, CallSite where);
-/// "cuda(0)", "cpu".
 
 }  // namespace vt::detail

@@ -37,6 +37,11 @@ struct Operands {
   }
 };
 
+/// Was it outlined for lanes that may go different ways? All may turn out to be the same.
+bool waits_for_lanes(const Equation& e) {
+  return e.op == Op::batched_call && !e.as<BatchedCallParams>().lanes;
+}
+
 }  // namespace batch_walk
 
 Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs,
@@ -75,9 +80,15 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
     if (!any_mapped && !between_lanes && (lanes > 0 || !has_effect(e))) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
-      repeat(graph, e, plain, [&](Var v, Tensor t) {
+      const auto set = [&](Var v, Tensor t) {
         values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt};
-      });
+      };
+      if (batch_walk::waits_for_lanes(e)) {
+        std::vector<Tensor> made = replay(*e.as<BatchedCallParams>().body, plain);
+        for (std::size_t i = 0; i < made.size(); ++i) set(e.outputs[i], std::move(made[i]));
+      } else {
+        repeat(graph, e, plain, set);
+      }
       continue;
     }
     if (lanes == 0 && !between_lanes) {  // nothing to compute, whatever the op

@@ -49,8 +49,9 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 /// function is recorded, and may be called more often.
 template <class F, class Rule>
 [[nodiscard]] auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
-  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
-          where]<class... A>(const A&... arguments) {
+  return detail::transformed<F>([f = detail::Callable(std::move(f)),
+                                 rule = detail::Callable(std::move(rule)),
+                                 where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::custom_jvp", Check);
     using Arguments = std::tuple<detail::Owned<A>...>;
@@ -97,7 +98,7 @@ template <class F, class Rule>
         return g.rebuild(out);
       }
     }
-  };
+  });
 }
 
 /// f, differentiated in reverse by `backward(residuals, cotangent)` → cotangents of the arguments
@@ -107,9 +108,10 @@ template <class F, class Rule>
 template <class F, class Forward, class Backward>
 [[nodiscard]] auto custom_vjp(F f, Forward forward, Backward backward,
                               CallSite where = CallSite::here()) {
-  return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)),
-          backward = detail::Callable(std::move(backward)),
-          where]<class... A>(const A&... arguments) {
+  return detail::transformed<F>([f = detail::Callable(std::move(f)),
+                                 forward = detail::Callable(std::move(forward)),
+                                 backward = detail::Callable(std::move(backward)),
+                                 where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::custom_vjp", Check);
     if constexpr (!Check::holds) {
@@ -182,7 +184,7 @@ template <class F, class Forward, class Backward>
         }
       }
     }
-  };
+  });
 }
 
 /// f, vectorized by `rule(axis_size, mapped, args…)` → pair(result, result_mapped): mapped is a
@@ -191,8 +193,9 @@ template <class F, class Forward, class Backward>
 /// function being vectorized: it would have lanes of its own. Make it an argument.
 template <class F, class Rule>
 [[nodiscard]] auto custom_vmap(F f, Rule rule, CallSite where = CallSite::here()) {
-  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)),
-          where]<class... A>(const A&... arguments) {
+  return detail::transformed<F>([f = detail::Callable(std::move(f)),
+                                 rule = detail::Callable(std::move(rule)),
+                                 where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::custom_vmap", Check);
     using Both =
@@ -248,23 +251,24 @@ template <class F, class Rule>
         return g.rebuild(out);
       }
     }
-  };
+  });
 }
 
 /// f, whose intermediate values are computed again in the backward pass instead of being kept.
 template <class F>
 [[nodiscard]] auto checkpoint(F f, CallSite where = CallSite::here()) {
-  return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
-    using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::checkpoint", Check);
-    if constexpr (!Check::holds) {
-      return detail::Refused();
-    } else {
-      auto g = detail::tree_function(f, detail::own(arguments...));
-      const std::vector<Tensor> out = detail::checkpoint_flat(g.flat(), g.leaves(), where);
-      return g.rebuild(out);
-    }
-  };
+  return detail::transformed<F>(
+      [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
+        using Check = detail::CallCheck<F, detail::Owned<A>...>;
+        VT_ASSERT_CALL("vt::checkpoint", Check);
+        if constexpr (!Check::holds) {
+          return detail::Refused();
+        } else {
+          auto g = detail::tree_function(f, detail::own(arguments...));
+          const std::vector<Tensor> out = detail::checkpoint_flat(g.flat(), g.leaves(), where);
+          return g.rebuild(out);
+        }
+      });
 }
 
 }  // namespace vt

@@ -11,7 +11,11 @@ namespace vt {
 
 /// What `function` makes. Copies are the same function; any thread may call it.
 template <class F>
-class Named {
+class Named : detail::CallByParameters<Named<F>, typename detail::Parameters<F>::type> {
+  using Listed = typename detail::Parameters<F>::type;
+  using ByParameters = detail::CallByParameters<Named<F>, Listed>;
+  friend ByParameters;
+
  public:
   Named(std::string name, F f, CallSite where)
       : f_(std::move(f)),
@@ -27,10 +31,10 @@ class Named {
     if constexpr (!Check::holds) return detail::Refused();
     else if constexpr (detail::number_for_tensor<F, A...>)
       return detail::with_tensors(
-          typename detail::Parameters<F>::type(),
-          [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+          Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
     else return detail::call_by_signature(*cache_, f_, where_, arguments...);
   }
+  using ByParameters::operator();
 
  private:
   mutable F f_;

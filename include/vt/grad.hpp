@@ -149,46 +149,47 @@ template <std::size_t... I, class F>
   if constexpr (sizeof...(I) == 0) {
     return hessian<0>(std::move(f), options, where);
   } else {
-    return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
-      if constexpr (detail::any_by_reference<std::index_sequence<I...>, A...>) {
-        const auto transformed = [&](auto g) {
-          return hessian<I...>(std::move(g), options, where);
-        };
-        return detail::with_references<I...>(f, transformed, arguments...);
-      } else {
-        using Arguments = typename detail::LiftedArguments<F, std::index_sequence<I...>,
-                                                           detail::Owned<A>...>::type;
-        using Check = detail::GradCheck<detail::Derivative::blocks, F, Arguments, I...>;
-        using Call = typename Check::Call;
-        VT_ASSERT_CALL("vt::hessian", Call);
-        VT_ASSERT_GRAD("vt::hessian", Check);
-        if constexpr (!Check::holds) {
-          return detail::Refused();
-        } else {
-          auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
-          const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
-          detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
-          call.holomorphic = options.holomorphic;
-          call.memory_limit = options.memory_limit;
-          const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
-          using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
-          const Vec<std::size_t> order = detail::wanted_order<I...>(g.arguments());
-          std::size_t out = 0;
-          auto rows = [&] {
-            const auto& of_output = blocks[out++];
-            std::size_t row = 0;
-            auto columns = [&]() -> Columns {
-              return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]);
+    return detail::transformed<F>(
+        [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
+          if constexpr (detail::any_by_reference<std::index_sequence<I...>, A...>) {
+            const auto transformed = [&](auto g) {
+              return hessian<I...>(std::move(g), options, where);
             };
-            const Columns like =
-                detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
-            return detail::replace_leaves<Columns>(like, columns);
-          };
-          using Rows = decltype(rows());
-          return detail::replace_leaves<Rows>(g.last(), rows);
-        }
-      }
-    };
+            return detail::with_references<I...>(f, transformed, arguments...);
+          } else {
+            using Arguments = typename detail::LiftedArguments<F, std::index_sequence<I...>,
+                                                               detail::Owned<A>...>::type;
+            using Check = detail::GradCheck<detail::Derivative::blocks, F, Arguments, I...>;
+            using Call = typename Check::Call;
+            VT_ASSERT_CALL("vt::hessian", Call);
+            VT_ASSERT_GRAD("vt::hessian", Check);
+            if constexpr (!Check::holds) {
+              return detail::Refused();
+            } else {
+              auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
+              const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
+              detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
+              call.holomorphic = options.holomorphic;
+              call.memory_limit = options.memory_limit;
+              const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
+              using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
+              const Vec<std::size_t> order = detail::wanted_order<I...>(g.arguments());
+              std::size_t out = 0;
+              auto rows = [&] {
+                const auto& of_output = blocks[out++];
+                std::size_t row = 0;
+                auto columns = [&]() -> Columns {
+                  return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]);
+                };
+                const Columns like =
+                    detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
+                return detail::replace_leaves<Columns>(like, columns);
+              };
+              using Rows = decltype(rows());
+              return detail::replace_leaves<Rows>(g.last(), rows);
+            }
+          }
+        });
   }
 }
 
@@ -197,11 +198,12 @@ template <std::size_t... I, class F>
 template <std::size_t... I, class F>
 [[nodiscard]] auto value_grad_hessian(F f, JacobianOptions options = {},
                                       CallSite where = CallSite::here()) {
-  return [first = value_and_grad<I...>(f, GradOptions{.holomorphic = options.holomorphic}, where),
-          second = hessian<I...>(f, options, where)](const auto&... arguments) {
-    auto [value, gradient] = first(arguments...);
-    return std::tuple(std::move(value), std::move(gradient), second(arguments...));
-  };
+  return detail::transformed<F>(
+      [first = value_and_grad<I...>(f, GradOptions{.holomorphic = options.holomorphic}, where),
+       second = hessian<I...>(f, options, where)](const auto&... arguments) {
+        auto [value, gradient] = first(arguments...);
+        return std::tuple(std::move(value), std::move(gradient), second(arguments...));
+      });
 }
 
 /// → pair(f's value at `primals`, its derivative along `tangents`): forward mode. Both are trees of

@@ -23,11 +23,13 @@ class Graph {
   Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {})
       : body_(std::move(body)), captured_(std::move(captured)) {}
 
-  /// Stable text, one equation a line; `lines` adds the user's file and line to each.
+  /// Stable text, one equation a line; `lines` adds the user's file and line to each. A number
+  /// stands where it is read, with its dtype where the other operands do not show it:
+  /// `c:f32[3] = mul 0.5 b`.
   std::string str(bool lines = false) const;
   /// Graphviz text.
   std::string to_dot() const;
-  /// Number of equations.
+  /// Number of equations; each number is one.
   std::size_t size() const;
   /// Runs the Graph on flat arguments (the captured Tensors are added by itself).
   std::vector<Tensor> operator()(std::span<const Tensor> arguments,

@@ -101,7 +101,11 @@ void append_places(SmallVec<ResultPlace, 4>& places, R&& result) {
 
 /// A compiled function. Copies share their programs; any thread may call it.
 template <class F>
-class Jitted {
+class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F>::type> {
+  using Listed = typename detail::Parameters<F>::type;
+  using ByParameters = detail::CallByParameters<Jitted<F>, Listed>;
+  friend ByParameters;
+
  public:
   Jitted(F f, JitOptions options, CallSite where)
       : f_(std::move(f)),
@@ -132,6 +136,7 @@ class Jitted {
       return detail::call_by_signature(cache, f_, where_, arguments...);
     }
   }
+  using ByParameters::operator();
 
   /// `into(results…)(arguments…)`: the call with its results in memory of the caller, for loops
   /// that shall not allocate. `results`, one per Tensor that the function gives: spans, vectors or
@@ -180,18 +185,12 @@ class Jitted {
   /// What runs for arguments like these, once they have been called: see vt::explain.
   template <class... A>
   std::string explain(const A&... arguments) const {
-    using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::Jitted::explain", Check);
-    if constexpr (!Check::holds) {
-      return detail::Refused();
-    } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
-    } else {
-      SmallVec<Tensor, 8> leaves;
-      const detail::StaticKey key = detail::signature_of(leaves, arguments...);
-      return cache_->explain({leaves.data(), leaves.size()}, key);
-    }
+    return told<false>(arguments...);
+  }
+  /// The same with all that is known of it: see vt::explain_steps.
+  template <class... A>
+  std::string explain_steps(const A&... arguments) const {
+    return told<true>(arguments...);
   }
 
   /// The same as a page of HTML: see vt::explain_html.
@@ -213,7 +212,21 @@ class Jitted {
   }
 
  private:
-  using Listed = typename detail::Parameters<F>::type;
+  template <bool steps, class... A>
+  std::string told(const A&... arguments) const {
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::Jitted::explain", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return told<steps>(taken...); }, arguments...);
+    } else {
+      SmallVec<Tensor, 8> leaves;
+      const detail::StaticKey key = detail::signature_of(leaves, arguments...);
+      return cache_->explain({leaves.data(), leaves.size()}, key, steps);
+    }
+  }
 
   /// `self`: a pointer to the function.
   template <class Self, class... R>
@@ -268,22 +281,43 @@ template <class F>
   return Jitted<F>(std::move(f), options, where);
 }
 
-/// `explain(f)(args…)`: calls f and tells what ran: each kernel with the ops it fused, its loops,
-/// vector width, bytes and flops. A function that is not jitted is jitted for it.
+namespace detail {
+/// The function that calls f and then gives tell(f, arguments…).
+template <class F, class Tell>
+auto telling(const Jitted<F>& f, Tell tell) {
+  return transformed<F>([f, tell](const auto&... arguments) -> std::string {
+    if constexpr (!std::is_same_v<decltype(f(arguments...)), Refused>) {
+      static_cast<void>(f(arguments...));
+      return tell(f, arguments...);
+    } else {
+      return Refused();
+    }
+  });
+}
+}  // namespace detail
+
+/// `explain(f)(args…)`: calls f and tells what ran, on at most a screen (24 lines of 100 columns):
+/// a line for each step with what runs it, the ops it fused, bytes read and written, operations,
+/// and the user's lines. Of a program with more steps those with the most bytes and operations. A
+/// function that is not jitted is jitted for it.
 template <class F>
 [[nodiscard]] auto explain(const Jitted<F>& f) {
-  return [f](const auto&... arguments) -> std::string {
-    if constexpr (!std::is_same_v<decltype(f(arguments...)), detail::Refused>) {
-      static_cast<void>(f(arguments...));
-      return f.explain(arguments...);
-    } else {
-      return detail::Refused();
-    }
-  };
+  return detail::telling(f, [](const auto& g, const auto&... a) { return g.explain(a...); });
 }
 template <class F>
 [[nodiscard]] auto explain(F f, CallSite where = CallSite::here()) {
   return explain(jit(std::move(f), {}, where));
+}
+
+/// `explain_steps(f)(args…)`: as explain, with all steps, and for each its loop nest, vector width,
+/// what it chose over what, and where it runs.
+template <class F>
+[[nodiscard]] auto explain_steps(const Jitted<F>& f) {
+  return detail::telling(f, [](const auto& g, const auto&... a) { return g.explain_steps(a...); });
+}
+template <class F>
+[[nodiscard]] auto explain_steps(F f, CallSite where = CallSite::here()) {
+  return explain_steps(jit(std::move(f), {}, where));
 }
 
 /// `explain_html(f)(args…)`: calls f and gives a page of HTML that needs nothing else: the time of
@@ -292,14 +326,7 @@ template <class F>
 /// and after transforms and simplification, for which f is recorded once more.
 template <class F>
 [[nodiscard]] auto explain_html(const Jitted<F>& f) {
-  return [f](const auto&... arguments) -> std::string {
-    if constexpr (!std::is_same_v<decltype(f(arguments...)), detail::Refused>) {
-      static_cast<void>(f(arguments...));
-      return f.explain_html(arguments...);
-    } else {
-      return detail::Refused();
-    }
-  };
+  return detail::telling(f, [](const auto& g, const auto&... a) { return g.explain_html(a...); });
 }
 template <class F>
 [[nodiscard]] auto explain_html(F f, CallSite where = CallSite::here()) {
@@ -309,16 +336,17 @@ template <class F>
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.
 template <class F>
 [[nodiscard]] auto make_graph(F f, CallSite where = CallSite::here()) {
-  return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
-    using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::make_graph", Check);
-    if constexpr (!Check::holds) {
-      return detail::Refused();
-    } else {
-      auto g = detail::tree_function(f, detail::own(arguments...));
-      return detail::make_graph_flat(g.flat(), g.leaves(), where);
-    }
-  };
+  return detail::transformed<F>(
+      [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
+        using Check = detail::CallCheck<F, detail::Owned<A>...>;
+        VT_ASSERT_CALL("vt::make_graph", Check);
+        if constexpr (!Check::holds) {
+          return detail::Refused();
+        } else {
+          auto g = detail::tree_function(f, detail::own(arguments...));
+          return detail::make_graph_flat(g.flat(), g.leaves(), where);
+        }
+      });
 }
 
 namespace detail {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <vt/detail/function.hpp>
+#include <vt/detail/structured_binding.hpp>
 #include <vt/tensor.hpp>
 
 namespace vt {

@@ -316,6 +316,9 @@ class Tensor {
   friend int detail::output_of(const Tensor&);
   friend Tensor detail::adopted(detail::Node* node, int output);
   friend void detail::forget(Tensor&);
+  /// Never made: a structured binding is refused before, see detail/structured_binding.hpp.
+  template <std::size_t>
+  friend Tensor get(const Tensor&);
 
   detail::NodeCount* node_ = nullptr;
   int output_ = 0;

@@ -97,8 +97,8 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
 /// mapped axes differ in length. Source: JAX `vmap`.
 template <class F>
 [[nodiscard]] auto vmap(F f, VmapOptions options = {}, CallSite where = CallSite::here()) {
-  return [f = detail::Callable(std::move(f)), options = std::move(options),
-          where]<class... A>(const A&... arguments) {
+  return detail::transformed<F>([f = detail::Callable(std::move(f)), options = std::move(options),
+                                 where]<class... A>(const A&... arguments) {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
     VT_ASSERT_CALL("vt::vmap", Check);
     if constexpr (!Check::holds) {
@@ -112,7 +112,7 @@ template <class F>
         return run(detail::NumberAsTensor<const detail::Callable<F>>{f});
       else return run(f);
     }
-  };
+  });
 }
 
 /// Options of pfor.

@@ -567,6 +567,7 @@ void CallList::report(Report& report, int depth) const {
     } else {
       const Equation& e = graph_.equations[static_cast<std::size_t>(s.equation)];
       step.name = name_of(e.op);
+      step.how = "call";
       step.title = s.kind == Step::Kind::rows || s.kind == Step::Kind::rows_add
                        ? formatted("{} {}", step.name, graph_.aval(e.outputs[0]).str())
                        : describe(e.op, e.params);

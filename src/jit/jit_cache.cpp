@@ -571,11 +571,12 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
                               where);
 }
 
-std::string JitCache::explain(std::span<const Tensor> arguments,
-                              const StaticKey& static_key) const {
+std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey& static_key,
+                              bool steps) const {
   const std::shared_ptr<const Entry> program =
       state_->program(state_->key_of(static_key, arguments));
-  return program && program->executable ? program->executable->explain() : "";
+  if (!program || !program->executable) return "";
+  return steps ? program->executable->explain_steps() : program->executable->explain();
 }
 
 Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key,

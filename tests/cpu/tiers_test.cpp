@@ -87,7 +87,7 @@ TEST(Tiers, EveryPrimitiveHasTheSameBitsInBoth) {
   EXPECT_EQ(vt::stats().kernels_optimised, quick);
   EXPECT_EQ(vt::warnings().find("stays unoptimised"), std::string::npos) << vt::warnings();
   for (const Prepared& p : all) {
-    EXPECT_EQ(p.program->explain().find("not optimised yet"), std::string::npos) << p.name;
+    EXPECT_EQ(p.program->explain_steps().find("not optimised yet"), std::string::npos) << p.name;
     expect_same_bits(p);
   }
 }
@@ -198,7 +198,7 @@ TEST(Tiers, ExplainTellsWhatRuns) {
   const Tensor x = vt::ones({77});
   f(x).eval();
   vt::wait_compiled();
-  const std::string text = vt::explain(f)(x);
+  const std::string text = vt::explain_steps(f)(x);
   EXPECT_NE(text.find("fuses"), std::string::npos) << text;
   EXPECT_EQ(text.find("not optimised yet"), std::string::npos) << text;
 }

@@ -57,7 +57,9 @@ Tensor weights(Tensor x) {
 }
 const auto program =
     vt::jit([](Tensor x, Tensor w) { return std::pair(weights(x), vt::matmul(x, w)); });
-std::string explained() { return vt::explain(program)(vt::ones({40, 30}), vt::ones({30, 50})); }
+std::string explained() {
+  return vt::explain_steps(program)(vt::ones({40, 30}), vt::ones({30, 50}));
+}
 bool visible() {
   return vt::detail::cpu::can_load_objects() && explained().rfind("interpreter", 0) != 0;
 }

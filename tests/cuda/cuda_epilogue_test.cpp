@@ -34,9 +34,9 @@ void expect(const std::string& what, const Function& f, const Tensors& arguments
     if (emulator) emulator->set_seed(seed);
     vt::reset_stats();
     const Tensors actual = compiled(there);
-    EXPECT_EQ(vt::stats().launches, launches) << what << "\n" << vt::explain(compiled)(there);
+    EXPECT_EQ(vt::stats().launches, launches) << what << "\n" << vt::explain_steps(compiled)(there);
     EXPECT_EQ(vt::stats().product_epilogues, epilogues) << what << "\n"
-                                                        << vt::explain(compiled)(there);
+                                                        << vt::explain_steps(compiled)(there);
     const Tensors expected = f(arguments);
     for (std::size_t i = 0; i < expected.size(); ++i)
       vt_test::expect_close(actual[i], expected[i], tolerance,

@@ -54,7 +54,7 @@ TEST(CudaLanes, ALoopOfRaggedLengthsNeverWaits) {
   vt::reset_stats();
   const auto waits = emulator ? emulator->count("synchronisations") : 0;
   const Tensor result = f(da, dxs, dl).eval();
-  EXPECT_EQ(vt::stats().host_steps, 0u) << vt::explain(f)(da, dxs, dl);
+  EXPECT_EQ(vt::stats().host_steps, 0u) << vt::explain_steps(f)(da, dxs, dl);
   if (has_conditions()) {
     EXPECT_EQ(vt::stats().graph_launches, 1u);
   }
@@ -91,7 +91,7 @@ TEST(CudaLanes, StatesThatAConditionRefusedAreNotSeen) {
   const auto f = vt::jit(all);
   vt::reset_stats();
   EXPECT_TRUE(all_close(f(xs.to(device)), all(xs), rounding));
-  EXPECT_EQ(vt::stats().host_steps, 0u) << vt::explain(f)(xs.to(device));
+  EXPECT_EQ(vt::stats().host_steps, 0u) << vt::explain_steps(f)(xs.to(device));
 }
 
 TEST(CudaLanes, BranchesOfEachLane) {

@@ -93,7 +93,7 @@ void expect_same(const Function& f, const Tensors& arguments, long long calls,
   Tensors there;
   for (const Tensor& t : arguments) there.push_back(t.to(vt::cuda(0)));
   const auto compiled = vt::jit(f);
-  const std::string text = vt::explain(compiled)(there);
+  const std::string text = vt::explain_steps(compiled)(there);
   const long long before = products();
   const Tensors actual = compiled(there), expected = f(arguments);
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -177,7 +177,7 @@ TEST(CudaBlas, WithoutAHandleOwnKernelsDoIt) {
     const long long before = products();
     EXPECT_EQ(f(x)[5][7].item<float>(), 128);
     EXPECT_EQ(products(), before);
-    const std::string text = vt::explain(f)(x);
+    const std::string text = vt::explain_steps(f)(x);
     EXPECT_NE(text.find("CUBLAS_STATUS_NOT_INITIALIZED"), std::string::npos) << text;
   }
 }
@@ -190,7 +190,7 @@ TEST(CudaBlas, WithoutRoomForItsWorkspaceOwnKernelsDoIt) {
   const long long before = products();
   EXPECT_EQ(f(x)[5][7].item<float>(), 129);
   EXPECT_EQ(products(), before);
-  const std::string text = vt::explain(f)(x);
+  const std::string text = vt::explain_steps(f)(x);
   EXPECT_NE(text.find("not by cuBLAS: there was no room for its workspace"), std::string::npos)
       << text;
   // Programs that are made when there is room have it.
@@ -232,7 +232,7 @@ TEST(CudaBlas, ProductsAreReplayed) {
                 results.push_back(f(x.to(vt::cuda(0)), w.to(vt::cuda(0))).eval());
             }),
             4u)
-      << vt::explain(f)(arguments[0].to(vt::cuda(0)), w.to(vt::cuda(0)));
+      << vt::explain_steps(f)(arguments[0].to(vt::cuda(0)), w.to(vt::cuda(0)));
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_TRUE(vt_test::all_close(results[i], network(arguments[i], w), rounding)) << i;
   if (emulator) {
@@ -333,7 +333,7 @@ TEST(CudaFft, RowsBeyondSharedMemory) {
       vt_test::expect_close(b, hb, t, "ifft");
       vt_test::expect_close(c, hc, t, "rfft");
       vt_test::expect_close(e, he, t, "irfft");
-      EXPECT_EQ(transforms() - before, 4) << vt::explain(there)(dx, dy);
+      EXPECT_EQ(transforms() - before, 4) << vt::explain_steps(there)(dx, dy);
     }
     EXPECT_EQ(vt::stats().host_steps, 0u);
     EXPECT_EQ(vt::stats().graph_launches, 1u);

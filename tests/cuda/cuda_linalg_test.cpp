@@ -232,7 +232,7 @@ TEST(CudaLinalg, Derivatives) {
 TEST(CudaLinalg, WhatTheHostDoes) {
   const auto refused = [](const Function& f, const Tensor& x, const std::string& reason) {
     const auto compiled = vt::jit(f);
-    const std::string text = vt::explain(compiled)(Tensors{x.to(device)});
+    const std::string text = vt::explain_steps(compiled)(Tensors{x.to(device)});
     EXPECT_NE(text.find(reason), std::string::npos) << text;
     const Tensors there = compiled(Tensors{x.to(device)}), here = f({x});
     for (std::size_t i = 0; i < here.size(); ++i)

@@ -39,7 +39,7 @@ void expect(const char* what, const F& f, bool one_kernel, const T&... arguments
     EXPECT_TRUE(all_close(result, expected, rounding)) << what << ", seed " << seed;
   }
   if (emulator) emulator->set_seed(0);
-  const std::string text = vt::explain(compiled)(arguments.to(device)...);
+  const std::string text = vt::explain_steps(compiled)(arguments.to(device)...);
   EXPECT_EQ(text.find("one kernel of one block") != std::string::npos, one_kernel) << what << "\n"
                                                                                    << text;
 }

@@ -157,7 +157,7 @@ TEST(CudaProgram, SoftmaxIsOneKernel) {
   f(x).eval();
   vt::reset_stats();
   f(x).eval();
-  EXPECT_EQ(vt::stats().launches, 1u) << vt::explain(f)(x);
+  EXPECT_EQ(vt::stats().launches, 1u) << vt::explain_steps(f)(x);
   EXPECT_EQ(vt::stats().host_steps, 0u);
 }
 
@@ -185,8 +185,9 @@ TEST(CudaProgram, LanesOfLoopsAreThreads) {
   const Tensor n = vt::arange(1, 200).astype(vt::i32);
   const auto f = vt::jit(vt::vmap(collatz));
   const Tensor steps = f(n.to(device));
-  EXPECT_NE(vt::explain(f)(n.to(device)).find("a thread for each of 199 lanes"), std::string::npos)
-      << vt::explain(f)(n.to(device));
+  EXPECT_NE(vt::explain_steps(f)(n.to(device)).find("a thread for each of 199 lanes"),
+            std::string::npos)
+      << vt::explain_steps(f)(n.to(device));
   EXPECT_EQ(steps.device(), device);
   const std::vector<int> counted = steps.to_vector<int>();
   for (int i = 1; i < 200; ++i) {
@@ -241,7 +242,7 @@ TEST(CudaProgram, ExplainTellsWhyAStepIsTheHosts) {
   vt::reset_stats();
   EXPECT_TRUE(all_close(f(x.to(device)), x * 6 + 1, {.relative = 1e-12}));
   EXPECT_EQ(vt::stats().host_steps, 1u);
-  const std::string text = vt::explain(f)(x.to(device));
+  const std::string text = vt::explain_steps(f)(x.to(device));
   EXPECT_NE(text.find("callback on the host (it calls the user's code)"), std::string::npos)
       << text;
 }
@@ -377,7 +378,7 @@ TEST(CudaProgram, AsManyBlocksAsTheDriverSays) {
   const auto f = vt::jit([](Tensor x) { return vt::softmax(x, 1); });
   const Tensor x = vt::zeros({400, 8000}).to(device);
   const auto asked = emulator->count("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-  const std::string text = vt::explain(f)(x);
+  const std::string text = vt::explain_steps(f)(x);
   EXPECT_GT(emulator->count("cuOccupancyMaxActiveBlocksPerMultiprocessor"), asked);
   const int multiprocessors = vt::detail::cuda::CudaDevice::get(0).facts().multiprocessors;
   EXPECT_NE(text.find(" " + std::to_string(std::min(400, 4 * multiprocessors * 7)) +

@@ -49,7 +49,7 @@ void expect_kernels(std::uint64_t kernels, const vt::detail::FlatFunction& f,
   vt::reset_stats();
   const Tensors made = compiled(there), expected = run(arguments);
   for (const Tensor& t : made) t.eval();
-  EXPECT_EQ(vt::stats().launches, kernels) << vt::explain(compiled)(there);
+  EXPECT_EQ(vt::stats().launches, kernels) << vt::explain_steps(compiled)(there);
   EXPECT_EQ(vt::stats().host_steps, 0u);
   for (std::size_t i = 0; i < made.size(); ++i)
     EXPECT_TRUE(vt_test::all_close(made[i].to(vt::cpu()), expected[i], tolerance)) << i;

@@ -57,8 +57,8 @@ TEST(CudaReplay, AProgramThatRunsAgainIsOneLaunch) {
   const auto f = vt::jit(many_kernels);
   const Tensor x = numbers({6, 5}, 1), there = x.to(device);
   const Tensor first = f(there);
-  EXPECT_EQ(graph_launches([&] { f(there).eval(); }), 1u) << vt::explain(f)(there);
-  EXPECT_NE(vt::explain(f)(there).find("replayed as one CUDA graph"), std::string::npos);
+  EXPECT_EQ(graph_launches([&] { f(there).eval(); }), 1u) << vt::explain_steps(f)(there);
+  EXPECT_NE(vt::explain_steps(f)(there).find("replayed as one CUDA graph"), std::string::npos);
   const auto launches = emulator ? emulator->count("cuLaunchKernel") : 0;
   const Tensor second = f(there);
   EXPECT_TRUE(all_close(second, many_kernels(x), rounding));

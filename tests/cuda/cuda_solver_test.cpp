@@ -240,18 +240,19 @@ TEST_F(CudaSolver, WhereItFails) {
   const auto g = vt::jit([](Tensor x) { return la::cholesky(x) * 2.0; });
   vt_test::expect_close(g(there), la::cholesky(x) * 2.0, {.relative = 1e-10, .absolute = 1e-10},
                         "host");
-  EXPECT_NE(vt::explain(g)(there).find(
+  EXPECT_NE(vt::explain_steps(g)(there).find(
                 "large matrices, and not by cuSOLVER: cusolverDnXpotrf_bufferSize: error 3"),
             std::string::npos)
-      << vt::explain(g)(there);
+      << vt::explain_steps(g)(there);
   for (const auto& [function, index] :
        {std::pair{"cusolverDnCreate", 1}, {"cusolverDnCreateParams", 2}}) {
     controls()->fail(function, 0, 2);
     const Tensor y = x.to(vt::cuda(index));
     vt_test::expect_close(f(y), la::cholesky(x), {.relative = 1e-10, .absolute = 1e-10}, function);
-    EXPECT_NE(vt::explain(f)(y).find(std::string("not by cuSOLVER: ") + function + ": error 2"),
-              std::string::npos)
-        << vt::explain(f)(y);
+    EXPECT_NE(
+        vt::explain_steps(f)(y).find(std::string("not by cuSOLVER: ") + function + ": error 2"),
+        std::string::npos)
+        << vt::explain_steps(f)(y);
   }
 }
 

@@ -111,7 +111,7 @@ TEST(AnyRows, TheProgramIsSharedWhereRowsDoNotMeet) {
   for (const Case& c : cases()) {
     const auto fast = vt::jit(c.f);
     for (int rows : {2, 3, 5, 7, 11}) fast(random_of({rows, 4}, 1), w).eval();
-    const std::string plan = fast.explain(random_of({11, 4}, 1), w);
+    const std::string plan = fast.explain_steps(random_of({11, 4}, 1), w);
     if (plan.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler";
     EXPECT_EQ(plan.find("any number of them") != std::string::npos, c.apart) << c.name << "\n"
                                                                              << plan;

@@ -202,7 +202,7 @@ TEST(Bounded, BareNumbersForTensorsAreNotStatic) {
   EXPECT_EQ(f(x, 3.0).dtype(), vt::f32) << "a weak number, as in x * 3.0";
   for (int i = 0; i < 5; ++i) n(x, i * 0.5).eval();
   EXPECT_EQ(recorded, 2);
-  EXPECT_EQ(f.explain(x, 9.0), f.explain(x, 1.0));
+  EXPECT_EQ(f.explain_steps(x, 9.0), f.explain_steps(x, 1.0));
   const auto generic = vt::jit([&recorded](auto a, int k) { return ++recorded, a * k; });
   generic(x, 1), generic(x, 2);
   EXPECT_EQ(recorded, 4) << "other numbers are static";

@@ -20,7 +20,7 @@ using vt::Tensor;
 bool has_compiler() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(vt::tensor(1.0));
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
 }
 
 Tensor numbers(std::int64_t n, double first) {

@@ -39,7 +39,7 @@ Ran run(const Flat& f, const Tensors& arguments,
   const std::shared_ptr<Executable> program = compile_graph(g);
   const vt::Vec<BufferRef> made = program->run(inputs), expected = interpret(g, inputs);
   ran.stats = stats();
-  ran.text = program->explain();
+  ran.text = program->explain_steps();
   for (std::size_t i = 0; i < made.size(); ++i) {
     const Aval& aval = g.aval(g.outputs[i]);
     ran.results.push_back(from_buffer(made[i], aval));
@@ -71,7 +71,7 @@ class Epilogues : public ::testing::Test {
     const std::vector<Aval> avals = {Aval(f32, {3})};
     const std::shared_ptr<Executable> program =
         compile_graph(record([](S t) -> Tensors { return {t[0] + 1}; }, avals, {}).graph);
-    if (program->explain().rfind("interpreter", 0) == 0) GTEST_SKIP() << "no LLVM";
+    if (program->explain_steps().rfind("interpreter", 0) == 0) GTEST_SKIP() << "no LLVM";
   }
 };
 

@@ -1,6 +1,8 @@
-// vt::explain: the text names what ran, and asking changes nothing.
+// vt::explain_steps, vt::explain and vt::explain_html: the text names what ran, and asking changes
+// nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -21,27 +23,72 @@ bool on_interpreter() {
 TEST(Explain, names_kernels_and_what_they_fused) {
   const auto f =
       vt::jit([](Tensor x, Tensor w) { return vt::sum(vt::tanh(vt::matmul(x, w)) * 2.0, 0); });
-  const std::string text = vt::explain(f)(vt::ones({64, 32}), vt::ones({32, 16}));
+  const std::string text = vt::explain_steps(f)(vt::ones({64, 32}), vt::ones({32, 16}));
   EXPECT_NE(text.find("tanh"), std::string::npos) << text;
   EXPECT_NE(text.find(on_interpreter() ? "interpreter" : "kernel"), std::string::npos) << text;
 }
 
 TEST(Explain, a_plain_function_is_compiled_for_it) {
-  EXPECT_FALSE(vt::explain([](Tensor x) { return x + 1.0; })(vt::ones({3})).empty());
+  EXPECT_FALSE(vt::explain_steps([](Tensor x) { return x + 1.0; })(vt::ones({3})).empty());
+}
+
+int lines_of(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(Explain, the_short_text_has_a_line_for_each_step) {
+  const auto f =
+      vt::jit([](Tensor x, Tensor w) { return vt::sum(vt::exp(vt::matmul(vt::tanh(x), w)), 0); });
+  const int line = __LINE__ - 2;
+  const Tensor x = vt::ones({64, 32}), w = vt::ones({32, 16});
+  const std::string text = vt::explain(f)(x, w);
+  EXPECT_EQ(text, f.explain(x, w));
+  if (on_interpreter()) GTEST_SKIP() << text;
+  EXPECT_EQ(lines_of(text), 4) << text;
+  for (const char* part :
+       {"program: ", "kernel: tanh ", "matrix product: dot_general", "KiB", "kop"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_NE(text.find("explain_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+  EXPECT_EQ(text.find("for d0"), std::string::npos) << text;
+}
+
+TEST(Explain, the_short_text_fits_on_a_screen) {
+  const auto f = vt::jit([](Tensor x) {
+    for (int k = 0; k < 40; ++k)
+      x = vt::fori_loop(0, k + 2, [](Tensor, Tensor y) { return vt::matmul(y, y) / 60.0; }, x);
+    return x;
+  });
+  const Tensor x = vt::ones({60, 60});
+  const std::string text = vt::explain(f)(x);
+  EXPECT_LE(lines_of(text), 24) << text;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    std::size_t width = 0;
+    for (std::size_t i = at; i < end; ++i)
+      width += (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
+    EXPECT_LE(width, 100u) << text.substr(at, end - at);
+    at = end + 1;
+  }
+  if (on_interpreter()) return;
+  EXPECT_NE(text.find(" smaller steps: vt::explain_steps shows them all\n"), std::string::npos)
+      << text;
+  EXPECT_GT(lines_of(vt::explain_steps(f)(x)), 80);
 }
 
 TEST(Explain, another_signature_is_not_known) {
   const auto f = vt::jit([](Tensor x, int n) { return x * static_cast<double>(n); });
   f(vt::ones({3}), 2);
   EXPECT_FALSE(f.explain(vt::ones({3}), 2).empty());
+  EXPECT_FALSE(f.explain_steps(vt::ones({3}), 2).empty());
   EXPECT_TRUE(f.explain(vt::ones({3}), 3).empty());
+  EXPECT_TRUE(f.explain_steps(vt::ones({3}), 3).empty());
   EXPECT_TRUE(f.explain(vt::ones({4}), 2).empty());
 }
 
 TEST(Explain, tells_lines_extents_and_whose_elements_a_nest_reads) {
   const auto f = [](Tensor x) { return vt::softmax(vt::tanh(x), 1); };
   const int line = __LINE__ - 1;
-  const std::string text = vt::explain(f)(vt::ones({40, 30}));
+  const std::string text = vt::explain_steps(f)(vt::ones({40, 30}));
   if (on_interpreter()) GTEST_SKIP() << text;
   EXPECT_NE(text.find("  of explain_test.cpp:" + std::to_string(line) + "\n"), std::string::npos)
       << text;
@@ -49,7 +96,8 @@ TEST(Explain, tells_lines_extents_and_whose_elements_a_nest_reads) {
   const auto loop = [](Tensor x) {
     return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return vt::matmul(y, y) / 9.0; }, x);
   };
-  EXPECT_NE(vt::explain(loop)(vt::ones({50, 50})).find("\n  sub-graph 0, "), std::string::npos);
+  EXPECT_NE(vt::explain_steps(loop)(vt::ones({50, 50})).find("\n  sub-graph 0, "),
+            std::string::npos);
 }
 
 /// What is wrong with `page` as XML, or nothing.

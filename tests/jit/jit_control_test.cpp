@@ -383,7 +383,7 @@ INSTANTIATE_TEST_SUITE_P(All, JitControl, ::testing::ValuesIn(cases()), [](const
 bool has_compiler() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(number(1));
-  return vt::explain(f)(number(1)).rfind("interpreter", 0) != 0;
+  return vt::explain_steps(f)(number(1)).rfind("interpreter", 0) != 0;
 }
 bool grouped() {
   const char* text = std::getenv("VT_LANES");
@@ -400,9 +400,9 @@ TEST(JitControlRuns, SmallLoopsAreOneFunction) {
   f(number(1)).eval();
   EXPECT_EQ(vt::stats().interpreter_steps, 0u);
   EXPECT_EQ(vt::stats().programs_run, 1u);  // no body of its own
-  EXPECT_NE(vt::explain(f)(number(1)).find("one function, its values in registers"),
+  EXPECT_NE(vt::explain_steps(f)(number(1)).find("one function, its values in registers"),
             std::string::npos)
-      << vt::explain(f)(number(1));
+      << vt::explain_steps(f)(number(1));
 }
 
 // A function that is not jitted runs on the interpreter at first; how long its loops take is seen
@@ -424,8 +424,9 @@ TEST(JitControlRuns, LongLoopsAreCompiledTheFirstTime) {
     EXPECT_EQ(s.item<double>(), expected);
     return vt::stats().programs;
   };
-  const bool has_compiler = vt::explain(vt::jit([](Tensor x) { return x + 1.0; }))(number(1)).rfind(
-                                "interpreter", 0) != 0;
+  const bool has_compiler =
+      vt::explain_steps(vt::jit([](Tensor x) { return x + 1.0; }))(number(1)).rfind("interpreter",
+                                                                                    0) != 0;
   EXPECT_EQ(programs(10, 1.0), 0u);
   EXPECT_EQ(programs(1'000'000, 2.0) > 0, has_compiler);
   // What has effects is not run twice, nor given up in a callback of something that may be.
@@ -457,8 +458,9 @@ TEST(JitControlRuns, LanesSideBySideOrInGroups) {
   }));
   const Tensor xs = vt::tensor({1.0, 200.0, 50.0});
   EXPECT_EQ(f(xs).to_vector<double>(), (std::vector<double>{129.746337890625, 200, 112.5}));
-  EXPECT_EQ(vt::explain(f)(xs).find("one function, its values in registers") == std::string::npos,
-            grouped());
+  EXPECT_EQ(
+      vt::explain_steps(f)(xs).find("one function, its values in registers") == std::string::npos,
+      grouped());
 }
 
 // The place of a window is moved inside by a limit that hangs on the array's length: two lengths
@@ -518,7 +520,7 @@ TEST(JitControlRuns, UpdatesInPlace) {
   const Tensor b = f(a);
   EXPECT_EQ(a.to_vector<double>(), std::vector<double>(n, 0.0));  // the operand stays as it was
   EXPECT_NEAR(b[41].item<double>(), std::sin(2.0), 1e-15);
-  const std::string text = vt::explain(f)(a);
+  const std::string text = vt::explain_steps(f)(a);
   EXPECT_NE(text.find("carries written over the last state"), std::string::npos) << text;
 }
 
@@ -546,13 +548,13 @@ TEST(JitControlRuns, ProductsOfSequencesMoveOutOfScans) {
   const auto forward = vt::jit(cell);
   forward(w, u, xs).eval();
   // h · u
-  EXPECT_EQ(loops(vt::explain(forward)(w, u, xs)), std::vector<std::string>{"1"})
-      << vt::explain(forward)(w, u, xs);
+  EXPECT_EQ(loops(vt::explain_steps(forward)(w, u, xs)), std::vector<std::string>{"1"})
+      << vt::explain_steps(forward)(w, u, xs);
   const auto gradient = vt::jit(vt::grad<0, 1>(cell));
   std::get<0>(gradient(w, u, xs)).eval();
   // and dh · uᵀ
-  EXPECT_EQ(loops(vt::explain(gradient)(w, u, xs)), (std::vector<std::string>{"1", "1"}))
-      << vt::explain(gradient)(w, u, xs);
+  EXPECT_EQ(loops(vt::explain_steps(gradient)(w, u, xs)), (std::vector<std::string>{"1", "1"}))
+      << vt::explain_steps(gradient)(w, u, xs);
   // Of a matrix that an iteration multiplies by twice, the gradient is a sum of two products in
   // each iteration.
   const auto scaling = [](Tensor k, Tensor x) {
@@ -566,7 +568,7 @@ TEST(JitControlRuns, ProductsOfSequencesMoveOutOfScans) {
   const auto of_matrix = vt::jit(vt::grad(scaling));
   const Tensor k = vt::full({90, 80}, 0.01f), x = vt::ones({80});
   of_matrix(k, x).eval();
-  const std::string text = vt::explain(of_matrix)(k, x);
+  const std::string text = vt::explain_steps(of_matrix)(k, x);
   EXPECT_EQ(loops(text), (std::vector<std::string>{"2", "2"})) << text;
 }
 
@@ -577,7 +579,7 @@ TEST(JitControlRuns, OneProgramForEachSizeOfGroup) {
   }));
   const Tensor n = vt::arange(100);
   EXPECT_EQ(f(n).to_vector<int>(), n.to_vector<int>());
-  const std::string text = vt::explain(f)(n);
+  const std::string text = vt::explain_steps(f)(n);
   for (int size : {100, 64, 32, 16, 8, 4, 2, 1})
     EXPECT_NE(text.find(" for " + std::to_string(size) + " lanes"), std::string::npos)
         << size << "\n"

@@ -289,7 +289,8 @@ TEST(JitConv, ImagesSideBySideAndPanelByPanel) {
     for (int run = 0; run < 2; ++run) f(a, b).eval();
     for (const char* way : {"side by side", "panel by panel"})
       if (what.find(way) != std::string::npos) {
-        EXPECT_NE(f.explain(a, b).find(way), std::string::npos) << what << "\n" << f.explain(a, b);
+        EXPECT_NE(f.explain_steps(a, b).find(way), std::string::npos) << what << "\n"
+                                                                      << f.explain_steps(a, b);
       }
   }
 }
@@ -319,7 +320,8 @@ TEST(JitConv, TransposedFiltersAreReadInPlace) {
                w = random_quarters(f32, {3, 3, 8, 16}, 2);
   for (int run = 0; run < 2; ++run) slope(x, w).eval();
   if (vt_test::forced_backend() != "interpreter") {
-    EXPECT_EQ(slope.explain(x, w).find("rev"), std::string::npos) << slope.explain(x, w);
+    EXPECT_EQ(slope.explain_steps(x, w).find("rev"), std::string::npos)
+        << slope.explain_steps(x, w);
   }
 }
 
@@ -365,8 +367,8 @@ TEST(JitConv, WhatFollowsRunsOnItsRows) {
         expect_close(f(x, w, bias), expected, {}, std::to_string(images));
       if (vt_test::forced_backend() != "interpreter") {
         EXPECT_GT(stats().product_epilogues, 0u);
-        EXPECT_NE(f.explain(x, w, bias).find(" 0 interpreted equations"), std::string::npos)
-            << f.explain(x, w, bias);
+        EXPECT_NE(f.explain_steps(x, w, bias).find(" 0 interpreted equations"), std::string::npos)
+            << f.explain_steps(x, w, bias);
       }
     }
   }
@@ -406,7 +408,7 @@ TEST(JitConv, PoolsRunOnGroupsOfItsRows) {
           const bool whole = options.strides.empty() && shape[1] % options.window[0] == 0 &&
                              shape[2] % options.window[1] == 0;
           if (whole && d != f16 && vt_test::forced_backend() != "interpreter") {
-            EXPECT_GT(stats().product_epilogues, 0u) << what << "\n" << f.explain(x, w);
+            EXPECT_GT(stats().product_epilogues, 0u) << what << "\n" << f.explain_steps(x, w);
           }
         }
 }
@@ -445,16 +447,16 @@ TEST(JitWindows, ReductionsReadWindowsInPlace) {
   const Tensor x = random_quarters(f32, {8, 28, 28, 16}, 1);
   const auto pooled = jit([](const Tensor& t) { return max_pool(t, {.window = {2}}); });
   pooled(x).eval();
-  EXPECT_NE(pooled.explain(x).find(
+  EXPECT_NE(pooled.explain_steps(x).find(
                 "program: 1 kernel, 0 matrix products, 0 interpreted equations, 0 bytes"),
             std::string::npos)
-      << pooled.explain(x);
+      << pooled.explain_steps(x);
   // Windows that do not overlap need no loop to be summed.
   const auto slope = jit([](const Tensor& t) {
     return grad([](const Tensor& u) { return sum(square(max_pool(u, {.window = {2}}))); })(t);
   });
   slope(x).eval();
-  EXPECT_EQ(slope.explain(x).find("r0 = sum"), std::string::npos) << slope.explain(x);
+  EXPECT_EQ(slope.explain_steps(x).find("r0 = sum"), std::string::npos) << slope.explain_steps(x);
 }
 
 // Patches that do not overlap: the gradient by the image is a product, with a kernel that puts its
@@ -470,7 +472,7 @@ TEST(JitConv, GradientsOfPatchesAreProducts) {
   });
   slope(ct, filter).eval();
   const Tensor result = slope(ct, filter);
-  const std::string text = slope.explain(ct, filter);
+  const std::string text = slope.explain_steps(ct, filter);
   EXPECT_NE(text.find(", 1 matrix product, 0 interpreted equations"), std::string::npos) << text;
   EXPECT_EQ(text.find(": convolution"), std::string::npos) << text;
   const Tensor parts = einsum("nhwo,pqco->nhpwqc", {ct, filter});
@@ -498,8 +500,8 @@ TEST(JitConv, DepthwiseConvolutionsAreOneStep) {
     slope(x, filter).eval();
     slope_by_filter(x, x).eval();
   }
-  for (const std::string& text :
-       {value.explain(x, filter), slope.explain(x, filter), slope_by_filter.explain(x, x)})
+  for (const std::string& text : {value.explain_steps(x, filter), slope.explain_steps(x, filter),
+                                  slope_by_filter.explain_steps(x, x)})
     EXPECT_NE(text.find("program: 0 kernels, 1 matrix product, 0 interpreted equations, 0 bytes"),
               std::string::npos)
         << text;

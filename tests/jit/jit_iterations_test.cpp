@@ -32,7 +32,7 @@ struct Threads {
 bool has_compiler() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(vt::tensor(1.0));
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
 }
 
 std::vector<char> bytes_of(const Tensors& all) {
@@ -143,7 +143,7 @@ TEST(JitIterations, PartsAreShown) {
   const auto parts = [&](const Flat& f, const Tensors& a) {
     const auto run = vt::jit([&](const Tensors& x) { return f(x); });
     run(a)[0].eval();
-    return vt::explain(run)(a);
+    return vt::explain_steps(run)(a);
   };
   Tensors a = lstm_weights(width);
   a.push_back(random({5, 36, width}, 4));
@@ -444,8 +444,8 @@ TEST(JitIterations, OneLaneIsRunAsIfAlone) {
   a.insert(a.end(), {random({9, width}, 4), vt::tensor(8)});
   lanes.insert(lanes.end(), {vt::expand_dims(a[3], 0).eval(), vt::tensor({8})});
   EXPECT_EQ(all(lanes)[0].to_vector<double>(), vt::jit(one)(a).to_vector<double>());
-  EXPECT_EQ(vt::explain(all)(lanes).find("for 1 lanes"), std::string::npos)
-      << vt::explain(all)(lanes);
+  EXPECT_EQ(vt::explain_steps(all)(lanes).find("for 1 lanes"), std::string::npos)
+      << vt::explain_steps(all)(lanes);
 }
 
 // Operands begin or end where the memory does.

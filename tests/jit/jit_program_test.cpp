@@ -42,7 +42,7 @@ std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>
 
 bool has_compiler() {
   return compile_graph(graph_of([](S t) -> Tensors { return {t[0] + 1}; }, {Aval(f32, {3})}))
-             ->explain()
+             ->explain_steps()
              .rfind("interpreter", 0) != 0;
 }
 
@@ -111,14 +111,14 @@ TEST(JitNests, LargeMatricesTimesVectorsAreReductions) {
   EXPECT_NE(rows.find("tanh"), std::string::npos) << rows;
   const std::string columns =
       compile_graph(graph_of([](S t) -> Tensors { return {matmul(t[1], t[0])}; }, {matrix, other}))
-          ->explain();
+          ->explain_steps();
   EXPECT_NE(columns.find("0 matrix products"), std::string::npos) << columns;
   EXPECT_NE(columns.find("vertical"), std::string::npos) << columns;
   for (const Aval& small : {Aval(f32, {70, 900}), Aval(f16, {700, 900}), Aval(i32, {700, 900})}) {
     const std::string text =
         compile_graph(graph_of([](S t) -> Tensors { return {matmul(t[0], t[1])}; },
                                {small, Aval(small.dtype, {900})}))
-            ->explain();
+            ->explain_steps();
     EXPECT_NE(text.find("1 matrix product,"), std::string::npos) << text;
   }
   for (DType d : {f32, f64}) {
@@ -266,7 +266,7 @@ TEST(JitCounters, ExplainNamesKernelsAndProducts) {
       compile_graph(
           graph_of([](S t) -> Tensors { return {exp(matmul(t[0], t[0]) + 1), sum(t[0])}; },
                    {Aval(f32, {20, 20})}))
-          ->explain();
+          ->explain_steps();
   EXPECT_NE(text.find("1 kernel, 1 matrix product, 0 interpreted"), std::string::npos) << text;
   EXPECT_NE(text.find("on its rows as they are done: kernel"), std::string::npos) << text;
   EXPECT_NE(text.find("matrix product"), std::string::npos);
@@ -342,8 +342,8 @@ TEST(JitPlan, SoftmaxNeedsNoScratchMemory) {
   const vt::Vec<BufferRef> inputs = {value_of(vt_test::random_tensor(f32, {512, 1000}, 1), {})};
   program->run(inputs);
   const vt::Vec<BufferRef> result = program->run(inputs), expected = interpret(g, inputs);
-  EXPECT_NE(program->explain().find(" 0 bytes of scratch memory"), std::string::npos)
-      << program->explain();
+  EXPECT_NE(program->explain_steps().find(" 0 bytes of scratch memory"), std::string::npos)
+      << program->explain_steps();
   for (std::size_t i = 0; i < result.size(); ++i)
     vt_test::expect_close(from_buffer(result[i], aval), from_buffer(expected[i], aval),
                           {.relative = 1e-4, .absolute = 1e-5});

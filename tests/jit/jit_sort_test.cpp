@@ -111,7 +111,7 @@ TEST(JitSort, ShortRows) {
   if (forced_backend() == "interpreter") return;
   Builder b;
   b.returns({b.add(Op::sort, whole({100, 10}, 1), {b.input(f32, {100, 10})})});
-  const std::string text = compile_graph(b.graph)->explain();
+  const std::string text = compile_graph(b.graph)->explain_steps();
   EXPECT_NE(text.find("sort of 100 rows of 10, by networks, a lane for each row"),
             std::string::npos)
       << text;
@@ -180,7 +180,7 @@ TEST(JitSort, UnreadResultsAndPlacesAreNotMade) {
   b.returns({b.convert(order, i64)});
   expect_same_bits(b.graph, "argsort");
   if (forced_backend() != "interpreter") {
-    const std::string text = compile_graph(b.graph)->explain();
+    const std::string text = compile_graph(b.graph)->explain_steps();
     EXPECT_NE(text.find("sort of 4 rows of 6000, digit by digit"), std::string::npos) << text;
     // the order alone
     EXPECT_NE(text.find("0 interpreted equations, 96000 bytes of scratch"), std::string::npos)

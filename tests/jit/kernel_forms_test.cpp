@@ -32,7 +32,7 @@ class KernelForms : public ::testing::Test {
     const std::vector<Aval> avals = {Aval(f32, {3})};
     const std::shared_ptr<Executable> program =
         compile_graph(record([](S t) -> Tensors { return {t[0] + 1}; }, avals, {}).graph);
-    if (program->explain().rfind("interpreter", 0) == 0) GTEST_SKIP() << "no LLVM";
+    if (program->explain_steps().rfind("interpreter", 0) == 0) GTEST_SKIP() << "no LLVM";
   }
 };
 
@@ -53,7 +53,7 @@ Stats run(const FlatFunction& f, const Tensors& arguments, const std::string& wh
   for (std::size_t i = 0; i < made.size(); ++i) {
     const Aval& aval = g.aval(g.outputs[i]);
     vt_test::expect_close(from_buffer(made[i], aval), from_buffer(expected[i], aval),
-                          vt_test::exact, what + "\n" + program->explain());
+                          vt_test::exact, what + "\n" + program->explain_steps());
   }
   return ran;
 }

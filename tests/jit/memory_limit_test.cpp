@@ -51,7 +51,7 @@ void check(const char* what, std::uint64_t arguments, const Make& make,
 
 bool has_compiler() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
 }
 
 const Tensor& weights() {

@@ -16,7 +16,7 @@ using Tensors = std::vector<Tensor>;
 bool compiles() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(vt::tensor(1.0));
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0 &&
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0 &&
          vt::default_device().kind == vt::Device::Kind::cpu;
 }
 
@@ -64,9 +64,9 @@ TEST(PairKernels, AreFoundAndKeepTheirBitsOnThreads) {
   const auto slope =
       vt::jit(vt::value_and_grad([&](const Tensor& w) { return logistic(x, y, w); }));
   slope(w);
-  EXPECT_NE(vt::explain(slope)(w).find("one of the next step, which reads the same"),
+  EXPECT_NE(vt::explain_steps(slope)(w).find("one of the next step, which reads the same"),
             std::string::npos)
-      << vt::explain(slope)(w);
+      << vt::explain_steps(slope)(w);
   const int threads = vt::num_threads();
   std::vector<float> first;
   for (const int on : {1, 2, 5}) {

@@ -268,11 +268,11 @@ TEST(Schedule, NumbersOfTheMachineDecideWhereNothingIsReduced) {
 TEST(Schedule, StandsInExplain) {
   if (!compiler()) GTEST_SKIP() << "no LLVM";
   const auto f = vt::jit([](Tensor x) { return softmax(tanh(x), 1); });
-  const std::string text = vt::explain(f)(vt::ones({40, 30}));
+  const std::string text = vt::explain_steps(f)(vt::ones({40, 30}));
   EXPECT_NE(text.find("\nmachine, "), std::string::npos) << text;
   EXPECT_NE(text.find("\ndecisions\n  fusion: "), std::string::npos) << text;
   EXPECT_NE(text.find("  threads: one, about "), std::string::npos) << text;
-  const std::string stored = vt::explain([](Tensor x) {
+  const std::string stored = vt::explain_steps([](Tensor x) {
     const Tensor e = exp(x);
     return std::pair(sum(e, 0), sum(e, 1));
   })(vt::ones({400, 300}));
@@ -281,9 +281,10 @@ TEST(Schedule, StandsInExplain) {
       std::string::npos)
       << stored;
   // Four megabytes take their time, however little is done with them.
-  const std::string read = vt::explain([](Tensor x) { return prod(x, 1); })(vt::ones({1000, 1000}));
+  const std::string read =
+      vt::explain_steps([](Tensor x) { return prod(x, 1); })(vt::ones({1000, 1000}));
   EXPECT_NE(read.find("  threads: all, about "), std::string::npos) << read;
-  const std::string large = vt::explain(f)(vt::ones({4000, 300}));
+  const std::string large = vt::explain_steps(f)(vt::ones({4000, 300}));
   EXPECT_NE(large.find("  threads: all, about "), std::string::npos) << large;
 }
 
@@ -349,7 +350,7 @@ std::pair<std::vector<std::string>, std::string> run_on(const MachineCosts& cost
   std::vector<std::string> bytes;
   for (const BufferRef& b : program.run({inputs.begin(), inputs.size()}))
     bytes.emplace_back(b->as<char>(), b->bytes);
-  const std::string text = program.explain();
+  const std::string text = program.explain_steps();
   return {bytes, text.substr(text.find("step 0"))};  // without the head, which tells the numbers
 }
 

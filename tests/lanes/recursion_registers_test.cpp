@@ -28,8 +28,8 @@ const vt_test::Tolerance exact{}, close{.relative = 1e-13, .absolute = 1e-14};
 bool chooses_freely() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(vt::tensor(1.0));
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0 && !std::getenv("VT_LANES") &&
-         vt::default_device().kind == vt::Device::Kind::cpu;
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0 &&
+         !std::getenv("VT_LANES") && vt::default_device().kind == vt::Device::Kind::cpu;
 }
 /// Compiled, `f` is such a function, or it holds one; with lanes if they are told.
 template <class F, class... A>
@@ -37,7 +37,7 @@ void expect_calls_itself(int lanes, const F& f, const A&... arguments) {
   if (!chooses_freely()) return;
   const auto compiled = vt::jit(f);
   compiled(arguments...);
-  const std::string text = vt::explain(compiled)(arguments...),
+  const std::string text = vt::explain_steps(compiled)(arguments...),
                     says = "one function, its values in registers, calls itself";
   EXPECT_NE(text.find(lanes < 0 ? says : says + ", " + std::to_string(lanes) + " lanes one by one"),
             std::string::npos)
@@ -47,7 +47,7 @@ template <class F, class... A>
 void expect_host_steps(const F& f, const A&... arguments) {
   const auto compiled = vt::jit(f);
   compiled(arguments...);
-  const std::string text = vt::explain(compiled)(arguments...);
+  const std::string text = vt::explain_steps(compiled)(arguments...);
   EXPECT_EQ(text.find("in registers, calls itself"), std::string::npos) << text;
 }
 template <class F>

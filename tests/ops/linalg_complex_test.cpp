@@ -210,10 +210,10 @@ TEST(ComplexLinalg, ProgramsAreCompiled) {
     vt::reset_stats();
     compiled(arguments...).eval();
     EXPECT_EQ(vt::stats().interpreter_steps, 0u);
-    const std::string text = vt::explain(compiled)(arguments...);
+    const std::string text = vt::explain_steps(compiled)(arguments...);
     EXPECT_NE(text.find(" 0 interpreted equations"), std::string::npos) << text;
   };
-  if (vt::explain(vt::jit(f))(vt::eye(4, vt::c128)).find("interpreter:") == 0)
+  if (vt::explain_steps(vt::jit(f))(vt::eye(4, vt::c128)).find("interpreter:") == 0)
     GTEST_SKIP() << "no compiler";
   const Tensor a = random(vt::c128, {3, 4, 4}, 31) + 3.0 * vt::eye(4),
                along = random(vt::c128, {3, 4, 4}, 32);

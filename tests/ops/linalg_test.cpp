@@ -192,7 +192,7 @@ TEST(Linalg, ManyMatricesEqualOneByOne) {
 // the last ones, which fill no vector.
 TEST(Linalg, VeryManyMatricesEqualFew) {
   const auto small = vt::jit([](Tensor x) { return la::cholesky(x); });
-  if (vt::explain(small)(positive({64, 8, 8}, 1)).rfind("interpreter", 0) == 0)
+  if (vt::explain_steps(small)(positive({64, 8, 8}, 1)).rfind("interpreter", 0) == 0)
     GTEST_SKIP() << "no compiler here";
   for (DType d : {vt::f32, vt::f64})
     for (std::int64_t n : {8, 16}) {
@@ -532,8 +532,8 @@ TEST(Linalg, EmittedMatricesAreNoEpilogue) {
   const auto before = vt::stats().product_epilogues;
   solve(a, b).eval();
   EXPECT_EQ(vt::stats().product_epilogues, before);
-  EXPECT_EQ(vt::explain(solve)(a, b).find("on its rows"), std::string::npos)
-      << vt::explain(solve)(a, b);
+  EXPECT_EQ(vt::explain_steps(solve)(a, b).find("on its rows"), std::string::npos)
+      << vt::explain_steps(solve)(a, b);
 }
 
 TEST(LinalgErrors, WrongUses) {

@@ -26,7 +26,7 @@ const vt_test::Tolerance close{.relative = 1e-12, .absolute = 1e-13},
 bool has_compiler() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(vt::tensor(1.0));
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
 }
 // Lanes in groups are not brought together beyond what the program says.
 bool brings_together() {
@@ -37,7 +37,7 @@ std::string how(const Flat& f, const Tensors& arguments) {
   const auto run = [&](const Tensors& a) { return f(In(a)); };
   const auto compiled = vt::jit(run);
   compiled(arguments);
-  return vt::explain(compiled)(arguments);
+  return vt::explain_steps(compiled)(arguments);
 }
 void expect_side_by_side(const Flat& f, const Tensors& arguments,
                          const vt_test::Tolerance& tolerance, const std::string& what,
@@ -346,9 +346,10 @@ TEST(LanesOfRegions, ProductsThatMeetOnly) {
     std::get<0>(derivatives(h, wide, ct)).eval();
     chained(w, m).eval();
   }
-  EXPECT_EQ(derivatives.explain(h, wide, ct).find("in registers"), std::string::npos)
-      << derivatives.explain(h, wide, ct);
-  EXPECT_NE(chained.explain(w, m).find("in registers"), std::string::npos) << chained.explain(w, m);
+  EXPECT_EQ(derivatives.explain_steps(h, wide, ct).find("in registers"), std::string::npos)
+      << derivatives.explain_steps(h, wide, ct);
+  EXPECT_NE(chained.explain_steps(w, m).find("in registers"), std::string::npos)
+      << chained.explain_steps(w, m);
 }
 
 // A lane's vector and matrix come, twelve elements, and three go.

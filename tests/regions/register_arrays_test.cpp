@@ -219,7 +219,7 @@ TEST_P(RegisterArrays, EqualTheInterpreter) {
 TEST_P(RegisterArrays, RunAsOneFunction) {
   const Nested& c = GetParam();
   const auto f = vt::jit([&](const Tensors& x) { return c.f(x); });
-  const std::string text = vt::explain(f)(c.arguments);
+  const std::string text = vt::explain_steps(f)(c.arguments);
   if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
   // A loop that is run iteration by iteration has programs of its bodies.
   EXPECT_EQ(text.find("sub-graph") == std::string::npos, c.one_function) << text;

@@ -181,7 +181,7 @@ TEST(ShortRows, WhichOfThem) {
     const auto run = [&](const Tensors& a) { return f(In(a)); };
     const auto compiled = vt::jit(run);
     compiled(arguments);
-    const std::string text = vt::explain(compiled)(arguments);
+    const std::string text = vt::explain_steps(compiled)(arguments);
     return text.find("lanes side by side") != std::string::npos;
   };
   const Flat softmax = [](In a) -> Tensors { return {vt::softmax(a[0], -1)}; },

@@ -186,7 +186,7 @@ TEST_P(SingleRegions, EqualTheInterpreter) {
 TEST_P(SingleRegions, AreOneStep) {
   const Small& c = GetParam();
   const auto f = vt::jit([&](const Tensors& x) { return c.f(x); });
-  const std::string text = vt::explain(f)(c.arguments);
+  const std::string text = vt::explain_steps(f)(c.arguments);
   if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
   const bool pieces = c.name == "more than a function holds";
   EXPECT_EQ(text.find("step 1:") != std::string::npos, pieces) << text;
@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(All, SingleRegions, ::testing::ValuesIn(small_programs(
                          });
 
 std::string explained(const vt::detail::FlatFunction& f, const Tensors& arguments) {
-  return vt::explain(vt::jit([&](const Tensors& x) { return f(x); }))(arguments);
+  return vt::explain_steps(vt::jit([&](const Tensors& x) { return f(x); }))(arguments);
 }
 
 TEST(SingleRegionsLeaveAlone, WhatKernelsMakeAsTheyRead) {

@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(All, SparseRegions,
                                            Case{"written", written, 6}),
                          [](const auto& info) { return info.param.name; });
 
-std::string explained(const auto& f, const Tensor& x) { return vt::explain(vt::jit(f))(x); }
+std::string explained(const auto& f, const Tensor& x) { return vt::explain_steps(vt::jit(f))(x); }
 
 TEST(SparseRegionsForm, AreOneFunction) {
   const std::string one = explained(vt::jacobian(chain), start(14));

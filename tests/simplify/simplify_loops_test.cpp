@@ -112,13 +112,12 @@ TEST(SimplifyScan, InvariantCarriesNumbersAndRowsAreKnown) {
   let d:f32[3] = full[value=2.0]
       e:f32[5,3] = broadcast_in_dim[shape=[5,3], axes=(1,)] b
       f:f32[5,3] = full[value=2.0]
-      g:f32[] = full[value=2.0]
-      h:f32[3] = mul b g
-      i:f32[3] = scan[carries=1, sequences=0, length=5] a h
+      g:f32[3] = mul b 2.0
+      h:f32[3] = scan[carries=1, sequences=0, length=5] a g
         { lambda a:f32[3] b:f32[3] .
           let c:f32[3] = add a b
           in (c) }
-  in (i, b, d, c, e, f) })");
+  in (h, b, d, c, e, f) })");
 }
 
 TEST(SimplifyControl, NestedLoopsWithNothingLeftToDoGo) {

@@ -76,9 +76,7 @@ TEST(Simplify, FoldsNumbers) {
   const Var two = b.convert(b.full(2.0), f32),
             y = b.add(Op::sqrt, {b.add(Op::add, {two, b.full(7.0f)})});
   const GraphBody s = simplified(b.returns({b.add(Op::mul, {x, y})}));
-  EXPECT_EQ(
-      to_text(s),
-      "{ lambda a:f32[3] .\n  let b:f32[] = full[value=3.0]\n      c:f32[3] = mul a b\n  in (c) }");
+  EXPECT_EQ(to_text(s), "{ lambda a:f32[3] .\n  let b:f32[3] = mul a 3.0\n  in (b) }");
 }
 
 TEST(Simplify, FoldsFullOperandsOfAnyShape) {
@@ -373,9 +371,8 @@ TEST(Simplify, ScalarsAreUsedAsScalars) {
   EXPECT_EQ(to_text(g),
             "{ lambda a:f32[3,4] b:f32[] .\n"
             "  let c:f32[3,4] = mul a b\n"
-            "      d:f32[] = full[value=2.0]\n"
-            "      e:f32[3,4] = div d a\n"
-            "  in (c, e) }");
+            "      d:f32[3,4] = div 2.0 a\n"
+            "  in (c, d) }");
 }
 
 TEST(Simplify, WorkIsDoneBeforeValuesAreSpread) {

@@ -76,7 +76,7 @@ inline OnBoth on_both(const TensorFunction& f, const Tensors& arguments, const s
   for (const vt::Tensor& t : arguments) there.push_back(t.to(device));
   const auto compiled = vt::jit(f);
   OnBoth r;
-  r.log = vt::explain(compiled)(there);
+  r.log = vt::explain_steps(compiled)(there);
   vt::reset_stats();
   EXPECT_NO_THROW(r.actual = compiled(there)) << what << (emulator ? emulator->report() : "");
   r.expected = f(arguments);

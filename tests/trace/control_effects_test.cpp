@@ -561,7 +561,7 @@ TEST(Check, WhatCannotFailIsNoEffect) {
     return x + 1.0;
   });
   EXPECT_EQ(f(vt::tensor(1.0)).item<double>(), 2.0);
-  EXPECT_EQ(f.explain(vt::tensor(1.0)).find("check"), std::string::npos);
+  EXPECT_EQ(f.explain_steps(vt::tensor(1.0)).find("check"), std::string::npos);
 }
 
 // --- values and gradients of branches not taken --------------------------------------------------

@@ -59,7 +59,7 @@ TEST(Locale, ReportsHaveDecimalPoints) {
   const auto f = vt::jit([](const vt::Tensor& a) { return vt::sum(vt::sin(a) * 2.75); });
   const vt::Tensor x = vt::arange(100000.0, vt::f64);
   for (int k = 0; k < 3; ++k) f(x);
-  const std::string text = f.explain(x);
+  const std::string text = f.explain_steps(x);
   for (std::size_t i = 1; i + 1 < text.size(); ++i)
     EXPECT_FALSE(text[i] == ',' && std::isdigit(static_cast<unsigned char>(text[i - 1])) &&
                  std::isdigit(static_cast<unsigned char>(text[i + 1])))

@@ -46,6 +46,29 @@ TEST(Printer, NamesFollowTheOrderOfDefinitionNotTheNumbersOfVars) {
   EXPECT_EQ(to_text(g), "{ lambda a:f32[] .\n  let b:f32[] = sin a\n  in (b) }");
 }
 
+TEST(Printer, NumbersStandWhereTheyAreRead) {
+  Builder b;
+  const Var x = b.input(f32, {3}), p = b.input(bool_, {3}), half = b.full(0.5f);
+  const Var y = b.add(Op::mul, {half, x});
+  const Var z = b.add(Op::select, {p, y, half});
+  const Var both = b.add(Op::lt, {half, b.full(2.0f)});  // no name shows their dtype
+  const Var spread = b.broadcast(half, {3}, {});
+  const Var wide = b.full(2.0f, {3});
+  b.returns({z, both, spread, wide, half});
+  EXPECT_EQ(to_text(b.graph),
+            "{ lambda a:f32[3] b:bool[3] .\n"
+            "  let c:f32[3] = mul 0.5 a\n"
+            "      d:f32[3] = select b c 0.5\n"
+            "      e:bool[] = lt 0.5:f32[] 2.0:f32[]\n"
+            "      f:f32[3] = broadcast_in_dim[shape=[3], axes=()] 0.5:f32[]\n"
+            "      g:f32[3] = full[value=2.0]\n"
+            "  in (d, e, f, g, 0.5:f32[]) }");
+  const std::string dot = to_dot_text(b.graph);
+  EXPECT_NE(dot.find("label=\"mul 0.5 a\""), std::string::npos) << dot;
+  EXPECT_NE(dot.find("label=\"result 4: 0.5:f32[]\""), std::string::npos) << dot;
+  EXPECT_EQ(dot.find("full[value=0.5]"), std::string::npos) << dot;
+}
+
 TEST(Printer, NamesGoOnAfterZ) {
   Builder b;
   Var x = b.input(f32, {});

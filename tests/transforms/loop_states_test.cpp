@@ -187,7 +187,7 @@ std::size_t bytes_of(const F& f, const Tensor& x, const Tensor& n) {
 bool has_compiler() {
   const auto f = vt::jit([](Tensor x) { return x + 1.0; });
   f(vt::tensor(1.0));
-  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
+  return vt::explain_steps(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
 }
 
 Tensor roots(Tensor a, Tensor n) {
@@ -235,7 +235,7 @@ TEST(LoopStates, ScansOfLoopsInLanesAreOneFunction) {
   };
   const auto gradient = vt::jit(vt::vmap(vt::grad(scanned)));
   const Tensor x = vt_test::random_tensor(vt::f64, {16}, 0.5, 1.5, 1);
-  const std::string text = vt::explain(gradient)(x, vt::full({16}, 4).eval());
+  const std::string text = vt::explain_steps(gradient)(x, vt::full({16}, 4).eval());
   EXPECT_EQ(text.find("sub-graph"), std::string::npos) << text;
 }
 
@@ -271,7 +271,7 @@ TEST(LoopStates, KernelsTouchTheStatesOfIterationsThatHappen) {
   };
   const auto gradient = vt::jit(vt::grad(loss));
   const Tensor a = vt_test::random_tensor(vt::f64, {size}, -1, 1, 1);
-  const std::string text = vt::explain(gradient)(a, vt::tensor(4));
+  const std::string text = vt::explain_steps(gradient)(a, vt::tensor(4));
   EXPECT_NE(text.find("memory for what a loop keeps"), std::string::npos) << text;
   // No kernel outside of the loops is as large as all states.
   const std::string states = std::to_string(size * (3 * 64 + 1) * 8) + " bytes, about";

@@ -222,7 +222,7 @@ TEST(TablesInPlace, NoIterationGoesThroughTheTable) {
     };
   };
   const auto expect_one_function = [&](const auto& f) {
-    for (const std::string& text : {vt::explain(f)(x), vt::explain(vt::grad(f))(x)}) {
+    for (const std::string& text : {vt::explain_steps(f)(x), vt::explain_steps(vt::grad(f))(x)}) {
       if (text.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
       EXPECT_NE(text.find("one function, its values in registers"), std::string::npos) << text;
       EXPECT_EQ(text.find("sub-graph"), std::string::npos) << text;
@@ -249,7 +249,7 @@ TEST(TablesInPlace, NoIterationGoesThroughTheTable) {
 
 // Tables of 10⁶ elements: at most twice the bytes of the forms of one axis.
 TEST(TablesInPlace, SeveralIndicesCostNoMoreThanOne) {
-  if (vt::explain([](Tensor x) { return x; })(vt::ones({2})).rfind("interpreter", 0) == 0)
+  if (vt::explain_steps([](Tensor x) { return x; })(vt::ones({2})).rfind("interpreter", 0) == 0)
     GTEST_SKIP() << "the interpreter counts no bytes";
   constexpr std::int64_t n = 1000, iterations = 2000;
   const auto cost = [&](const vt::Shape& shape, auto body, bool derived) {

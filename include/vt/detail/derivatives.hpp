@@ -311,8 +311,8 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F, class Options>
 auto gradient_function(F f, Options options, const char* transform, CallSite where) {
-  return [f = Callable(std::move(f)), options, transform,
-          where]<class... A>(const A&... arguments) {
+  return transformed<F>([f = Callable(std::move(f)), options, transform,
+                         where]<class... A>(const A&... arguments) {
     if constexpr (any_by_reference<std::index_sequence<I...>, A...>) {
       const auto transformed = [&](auto g) {
         return gradient_function<value_too, aux, I...>(std::move(g), options, transform, where);
@@ -334,7 +334,7 @@ auto gradient_function(F f, Options options, const char* transform, CallSite whe
         return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
       }
     }
-  };
+  });
 }
 
 /// The blocks of a Jacobian of `f`, a function with these trees.
@@ -356,8 +356,8 @@ auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g, const Op
 template <JacobianMode mode, std::size_t... I, class F, class Options>
 auto jacobian_function(F f, Options options, const char* transform, CallSite where,
                        bool by_example = false) {
-  return [f = Callable(std::move(f)), options, transform, where,
-          by_example]<class... A>(const A&... arguments) {
+  return transformed<F>([f = Callable(std::move(f)), options, transform, where,
+                         by_example]<class... A>(const A&... arguments) {
     if constexpr (any_by_reference<std::index_sequence<I...>, A...>) {
       const auto transformed = [&](auto g) {
         return jacobian_function<mode, I...>(std::move(g), options, transform, where, by_example);
@@ -376,7 +376,7 @@ auto jacobian_function(F f, Options options, const char* transform, CallSite whe
         return jacobian_blocks<I...>(g.flat(), g, options, mode, transform, where, by_example);
       }
     }
-  };
+  });
 }
 
 /// May these be given for parameters of the types A…, or does the last one say where the call is?

@@ -184,8 +184,9 @@ class JitCache {
   /// The same for results in memory of the caller.
   bool call_known(std::span<const Tensor* const> arguments, const StaticKey& key,
                   std::span<const ResultPlace> places, CallSite);
-  /// What runs for this signature, as text; empty if it has not been compiled.
-  std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
+  /// What runs for this signature, as text: at most a screen, or all `steps`. Empty if it has not
+  /// been compiled.
+  std::string explain(std::span<const Tensor> arguments, const StaticKey& key, bool steps) const;
   /// What the program for this signature needs; nothing runs.
   Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
                 FunctionRef<std::shared_ptr<void>()> keep, CallSite,

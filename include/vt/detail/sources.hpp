@@ -239,6 +239,7 @@
 #include "../../../src/jit/regions/single_regions.cpp"
 #include "../../../src/jit/report/dump.cpp"
 #include "../../../src/jit/report/report_page.cpp"
+#include "../../../src/jit/report/report_text.cpp"
 #include "../../../src/trace/base/environment.cpp"
 #include "../../../src/trace/base/errors.cpp"
 #include "../../../src/trace/base/field_name.cpp"

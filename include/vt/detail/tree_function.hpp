@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <vt/detail/entry_points.hpp>
+#include <vt/detail/parameters.hpp>
 #include <vt/tree.hpp>
 
 namespace vt::detail {

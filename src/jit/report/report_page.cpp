@@ -15,10 +15,13 @@
 #include "../services/machine_limits.hpp"
 #include "../services/step_time.hpp"
 #include "../services/threads.hpp"
+#include "report_text.hpp"
 
 namespace vt::detail {
 
 namespace report_page {
+
+using report_text::bytes_text, report_text::count_text, report_text::place_of;
 
 constexpr char style[] = R"(
 :root{--ink:#1c2330;--faint:#687385;--line:#dfe4ec;--paper:#fff;--panel:#f5f7fa;--time:#3b6fd4;
@@ -60,26 +63,9 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Three digits and a unit.
-std::string quantity(double x, double step, const char* const* units, int count) {
-  int k = 0;
-  for (; k + 1 < count && x >= step; ++k) x /= step;
-  return formatted(x >= 100 ? "{:.0f} {}" : x >= 10 ? "{:.1f} {}" : "{:.3g} {}", x, units[k]);
-}
-std::string bytes_text(double x) {
-  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  return quantity(x, 1024, units, 5);
-}
-std::string count_text(double x, const char* unit) {
-  const std::string names[] = {unit, std::string("k") + unit, std::string("M") + unit,
-                               std::string("G") + unit, std::string("T") + unit};
-  const char* units[] = {names[0].c_str(), names[1].c_str(), names[2].c_str(), names[3].c_str(),
-                         names[4].c_str()};
-  return quantity(x, 1000, units, 5);
-}
 std::string time_text(double seconds) {
   constexpr const char* units[] = {"ns", "µs", "ms", "s"};
-  return quantity(seconds * 1e9, 1000, units, 4);
+  return report_text::quantity(seconds * 1e9, 1000, units, 4);
 }
 std::string percent(double share) {
   if (share < 0.0005) return "under 0.1 %";
@@ -103,11 +89,6 @@ std::string source_of(CallSite w) {
   const std::size_t first = text.find_first_not_of(" \t");
   return first == std::string::npos ? "" : text.substr(first);
 }
-std::string place_of(CallSite w) {
-  const std::string_view path = w.file ? w.file : "";
-  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(w.line);
-}
-
 // The least time that the machine needs for what a step reads, writes and computes.
 struct Bound {
   double memory = 0, arithmetic = 0;
@@ -191,11 +172,11 @@ std::string row(const ReportStep& s, bool inner, double whole, const MachineLimi
     return s.seconds > 0 ? "<small>" + count_text(each * runs / s.seconds, unit) + "/s</small>"
                          : "";
   };
-  std::string text =
-      "<tr><td" + indent + "><b>" + escaped(s.name) + "</b>" +
-      details(s.title.substr(0, s.title.find(':')) + (s.nest.empty() ? "" : ", with its loop nest"),
-              s.nest, s.title.substr(s.title.find(':') + 1)) +
-      "</td><td>" + lines;
+  std::string text = "<tr><td" + indent + "><b>" + escaped(s.name) + "</b>" +
+                     details((s.number < 0 ? s.how : formatted("step {}", s.number)) +
+                                 (s.nest.empty() ? "" : ", with its loop nest"),
+                             s.nest, s.title) +
+                     "</td><td>" + lines;
   text += "</td><td class=\"n\">";
   if (s.seconds > 0) {
     text += time_text(s.seconds) +

@@ -35,7 +35,9 @@ class GraphChecker {
   std::ptrdiff_t end() const { return static_cast<std::ptrdiff_t>(graph_.equations.size()); }
   bool in_range(Var v) const { return v >= 0 && static_cast<std::size_t>(v) < defined_.size(); }
   bool is_defined(Var v) const { return in_range(v) && defined_[static_cast<std::size_t>(v)]; }
-  std::string name(Var v) const { return printer::Names(graph_)(v); }
+  std::string name(Var v) const {
+    return printer::Names(graph_, printer::Names::Numbers::named)(v);
+  }
 
   void define(Var v, std::ptrdiff_t i) {
     if (!in_range(v)) fault(i, formatted("Var {} has no type", v));
@@ -90,7 +92,7 @@ class GraphChecker {
     std::string text = formatted("{}: the Graph is broken{}", after_, path());
     if (in_equation) text += formatted(" at equation {}", i);
     text += ": " + what + "\n";
-    const printer::Names names(graph_);
+    const printer::Names names(graph_, printer::Names::Numbers::named);
     text += "  lambda";
     for (Var v : graph_.inputs) text += " " + names.typed(v);
     const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, i - 6), last = std::min(end(), i + 5);

@@ -15,7 +15,9 @@ namespace vt::detail {
 /// A step of a program as people see it, or the head of a program.
 struct ReportStep {
   int depth = 0;        ///< loops and branches around it
+  int number = -1;      ///< of a step in its program
   std::string title;    ///< one line
+  std::string how;      ///< what runs it, in a word or two: "kernel"
   std::string name;     ///< the ops; empty: the head of a program
   std::string nest;     ///< loop nest and schedule, lines that end
   Vec<CallSite> lines;  ///< the user's, none twice
@@ -45,8 +47,9 @@ class Executable {
   /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong
   /// to this.
   virtual void report(Report&, int depth) const = 0;
-  /// It as text.
+  /// It as text: at most a screen, or all.
   std::string explain() const;
+  std::string explain_steps() const;
   /// What it takes, by the plan of its buffers.
   virtual Memory memory() const = 0;
 };

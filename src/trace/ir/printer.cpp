@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <vt/detail/loops.hpp>
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
 
@@ -272,10 +273,24 @@ inline std::string letters(std::size_t n) {
   return text;
 }
 
-Names::Names(const GraphBody& g) : graph_(g), index_(g.avals.size(), -1) {
+inline bool holds_number(const GraphBody& g, const Equation& e) {
+  return e.op == Op::full && !e.as<FullParams>().unset && g.aval(e.outputs[0]).shape.empty();
+}
+
+Names::Names(const GraphBody& g, Numbers how) : graph_(g), index_(g.avals.size(), -1) {
+  if (how == Numbers::inlined) numbers_.resize(g.avals.size(), nullptr);
   for (Var v : g.inputs) add(v);
-  for (const Equation& e : g.equations)
-    for (Var v : e.outputs) add(v);
+  for (const Equation& e : g.equations) {
+    if (how == Numbers::inlined && holds_number(g, e))
+      numbers_[static_cast<std::size_t>(e.outputs[0])] = &e;
+    else
+      for (Var v : e.outputs) add(v);
+  }
+}
+const Equation* Names::number(Var v) const {
+  return v >= 0 && static_cast<std::size_t>(v) < numbers_.size()
+             ? numbers_[static_cast<std::size_t>(v)]
+             : nullptr;
 }
 void Names::add(Var v) {
   if (v >= 0 && static_cast<std::size_t>(v) < index_.size() &&
@@ -285,12 +300,28 @@ void Names::add(Var v) {
 std::string Names::operator()(Var v) const {
   // Broken Graphs are printed too, by the checker.
   if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return formatted("?{}", v);
+  if (const Equation* e = number(v))
+    return scalar_text(e->as<FullParams>().value) + ":" + graph_.aval(v).str();
   const int i = index_[static_cast<std::size_t>(v)];
   return i < 0 ? formatted("?{}", v) : letters(static_cast<std::size_t>(i));
 }
 std::string Names::typed(Var v) const {
-  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return (*this)(v);
+  if (v < 0 || static_cast<std::size_t>(v) >= index_.size() || number(v)) return (*this)(v);
   return (*this)(v) + ":" + graph_.aval(v).str();
+}
+std::string Names::operands(const Equation& e) const {
+  const Family family = family_of(e.op);
+  const bool alike = family == Family::binary || family == Family::select;
+  Var named = -1;  // the last one with a name; where all are alike numbers have its dtype
+  for (Var v : e.inputs)
+    if (alike && !number(v)) named = v;
+  std::string text;
+  for (Var v : e.inputs) {
+    const Equation* full = number(v);
+    const bool known = full && named >= 0 && graph_.aval(v).dtype == graph_.aval(named).dtype;
+    text += " " + (known ? scalar_text(full->as<FullParams>().value) : (*this)(v));
+  }
+  return text;
 }
 
 // --- text ----------------------------------------------------------------------------------------
@@ -299,8 +330,7 @@ std::string equation_text(const Equation& e, const Names& names) {
   std::string text;
   for (Var v : e.outputs) text += names.typed(v) + " ";
   text += (e.outputs.empty() ? "" : "= ") + describe(e.op, e.params);
-  for (Var v : e.inputs) text += " " + names(v);
-  return text;
+  return text + names.operands(e);
 }
 
 std::string line_text(CallSite where) {
@@ -335,6 +365,7 @@ inline void write_graph(const GraphBody& g, const std::string& indent, bool line
   out += " .\n";
   const char* lead = "  let ";
   for (const Equation& e : g.equations) {
+    if (names.is_number(e)) continue;
     out += indent + lead + equation_text(e, names);
     if (lines) out += line_text(e.where);
     out += '\n';
@@ -378,11 +409,12 @@ class DotWriter {
     }
     for (std::size_t i = 0; i < g.equations.size(); ++i) {
       const Equation& e = g.equations[i];
+      if (names.is_number(e)) continue;
       const std::string id = formatted("{}eq{}", prefix, i);
       std::string tip = at(e.where);
       if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
       out_ += formatted("{}{} [shape=box, label={}, tooltip={}];\n", indent, id,
-                        quoted(describe(e.op, e.params)), quoted(tip));
+                        quoted(label_of(e, names)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
       const Vec<GraphRef> bodies = bodies_below(e);
@@ -406,14 +438,21 @@ class DotWriter {
       const Var v = g.outputs[i];
       const std::string id = formatted("{}out{}", prefix, i);
       out_ += formatted("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id,
-                        quoted("result " + std::to_string(i)));
+                        quoted("result " + std::to_string(i) +
+                               (names.number(v) ? ": " + names(v) : std::string())));
       edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
     }
   }
 
  private:
+  /// With what it reads, if numbers are among that.
+  static std::string label_of(const Equation& e, const Names& names) {
+    const bool numbers = any_of(e.inputs, [&](Var v) { return names.number(v) != nullptr; });
+    return describe(e.op, e.params) + (numbers ? names.operands(e) : std::string());
+  }
   void edge(const GraphBody& g, const Names& names, const std::string& from, const std::string& to,
             Var v, const std::string& indent) {
+    if (names.number(v)) return;
     out_ += formatted("{}{} -> {} [label={}];\n", indent, from, to,
                       quoted(names(v) + ":" + g.aval(v).str()));
   }

@@ -12,17 +12,24 @@
 namespace vt::detail::printer {
 
 /// Short names of a Graph's Vars, in order of definition: a, b, … z, aa, ab … A Var that nothing
-/// defines is "?17".
+/// defines is "?17". A number (a `full` without axes) has no name: it stands where it is read.
 class Names {
  public:
-  explicit Names(const GraphBody&);
-  std::string operator()(Var) const;
-  std::string typed(Var) const;  ///< "a:f32[3]"
+  enum class Numbers { inlined, named };
+  explicit Names(const GraphBody&, Numbers = Numbers::inlined);
+  std::string operator()(Var) const;  ///< "a", "0.5:f32[]"
+  std::string typed(Var) const;       ///< "a:f32[3]", "0.5:f32[]"
+  /// The number that the Var is, or nothing.
+  const Equation* number(Var) const;
+  bool is_number(const Equation& e) const { return e.op == Op::full && number(e.outputs[0]) == &e; }
+  /// What the equation reads: " a 0.5". A number shows its dtype where the operands do not.
+  std::string operands(const Equation&) const;
 
  private:
   void add(Var);
   const GraphBody& graph_;
   Vec<int> index_;
+  Vec<const Equation*> numbers_;
   int next_ = 0;
 };
 

@@ -131,7 +131,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   backend.measure_costs();
   if (!dump_folder().empty()) {
     const std::string text = to_text(g);
-    dump_text(short_name(text) + ".program.txt", text + "\n" + explain());
+    dump_text(short_name(text) + ".program.txt", text + "\n" + explain_steps());
   }
 }
 

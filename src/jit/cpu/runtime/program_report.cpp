@@ -142,7 +142,7 @@ void Program::report(Report& report, int depth) const {
     const Step& s = steps_[k];
     ReportStep r;
     r.depth = depth;
-    r.title = "step " + std::to_string(k) + ": ";
+    r.number = static_cast<int>(k);
     r.name = step_name(s);
     r.lines = lines_of(s);
     r.bytes = s.bytes;
@@ -153,25 +153,31 @@ void Program::report(Report& report, int depth) const {
     const Equation* shown = shown_equation(s, s.kind == Step::Kind::kernel);
     r.wide = shown && !shown->outputs.empty() && size_of(g.aval(shown->outputs[0]).dtype) == 8;
     if (s.kind == Step::Kind::kernel) {
-      r.title += kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " +
-                 std::to_string(s.work) + " operations" + (s.parallel ? ", on all threads" : "");
+      r.how = "kernel";
+      r.title = kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " +
+                std::to_string(s.work) + " operations" + (s.parallel ? ", on all threads" : "");
       if (s.pair)
         r.title += "; after each " + std::to_string(s.pair_rows) +
                    " iterations one of the next step, which reads the same";
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      r.title += s.kind == Step::Kind::product
-                     ? (e.op == Op::dot_general ? "matrix product " : "convolution ") +
-                           (s.chain ? s.chain->describe(false) : s.product->describe()) + ", "
-                 : s.kind == Step::Kind::sort ? "sort of " + describe(s.sort) + ", "
-                 : s.kind == Step::Kind::linalg
-                     ? (s.lanes > 1 ? "matrices, " + std::to_string(s.lanes) + " side by side: "
-                                    : std::string("matrices: "))
-                 : s.kind == Step::Kind::fft ? "transform: "
-                 : e.op == Op::fused_region  ? ""
-                 : s.control                 ? "loop or branch: "
-                 : is_unset(e)               ? "memory for what a loop keeps: "
-                                             : "interpreter: ";
+      const bool is_product = e.op == Op::dot_general;
+      r.how = s.kind == Step::Kind::product  ? is_product ? "matrix product" : "convolution"
+              : s.kind == Step::Kind::sort   ? "sort"
+              : s.kind == Step::Kind::linalg ? "matrices"
+              : s.kind == Step::Kind::fft    ? "transform"
+              : e.op == Op::fused_region     ? "region"
+              : s.control                    ? "loop or branch"
+              : is_unset(e)                  ? "memory for what a loop keeps"
+                                             : "interpreter";
+      r.title =
+          s.kind == Step::Kind::product
+              ? r.how + " " + (s.chain ? s.chain->describe(false) : s.product->describe()) + ", "
+          : s.kind == Step::Kind::sort ? "sort of " + describe(s.sort) + ", "
+          : s.kind == Step::Kind::linalg && s.lanes > 1
+              ? "matrices, " + std::to_string(s.lanes) + " side by side: "
+          : e.op == Op::fused_region ? ""
+                                     : r.how + ": ";
       r.title += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) r.title += ", " + std::to_string(s.work) + " flops";
       if (s.has_epilogue()) r.title += "; on its rows as they are done: " + kernel_text(s);
@@ -185,32 +191,6 @@ void Program::report(Report& report, int depth) const {
     report.push_back(std::move(r));
     if (s.control) s.control->report(report, depth + 1);
   }
-}
-
-std::string Executable::explain() const {
-  Report steps;
-  report(steps, 0);
-  std::string text;
-  for (const ReportStep& s : steps) {
-    const std::string indent(static_cast<std::size_t>(2 * s.depth), ' ');
-    text += indent + s.title + "\n";
-    const char* file = nullptr;
-    for (const CallSite& w : s.lines) {
-      const std::string_view path = w.file;
-      const bool same = file && path == file;
-      text.append(same ? "," : file ? "; " : indent + "  of ");
-      if (!same) text.append(path.substr(path.rfind('/') + 1)).append(":");
-      text.append(std::to_string(w.line));
-      file = w.file;
-    }
-    if (file) text += "\n";
-    for (std::size_t at = 0; at < s.nest.size();) {
-      const std::size_t end = s.nest.find('\n', at);
-      text.append(indent).append(s.nest, at, end - at + 1);
-      at = end == std::string::npos ? end : end + 1;
-    }
-  }
-  return text;
 }
 
 const Equation* Program::shown_equation(const Step& s, bool kernel) const {

@@ -281,27 +281,32 @@ void CudaProgram::report(Report& report, int depth) const {
     const DeviceStep& step = steps_[k];
     ReportStep r;
     r.depth = depth;
+    r.number = static_cast<int>(k);
     r.name = step.name;
     r.lines = step.lines;
     r.bytes = step.bytes;
     if (step.kind != DeviceStep::Kind::host) r.nest = step.text;
+    r.how = step.kind == DeviceStep::Kind::host                     ? "host"
+            : step.kind == DeviceStep::Kind::lanes                  ? "lanes"
+            : step.kind == DeviceStep::Kind::control                ? "loop or branch"
+            : step.launches.size() == 1 && step.launches[0].library ? "library"
+                                                                    : "kernel";
     if (step.kind == DeviceStep::Kind::kernel && step.launches.size() != 1)
-      r.title = formatted("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(),
-                          step.bytes);
+      r.title = formatted("{}, {} kernels, {} bytes", step.name, step.launches.size(), step.bytes);
     else if (step.kind == DeviceStep::Kind::kernel && step.launches[0].library)
-      r.title = formatted("step {}: {} by {}, {} bytes", k, step.name,
-                          step.launches[0].library->library(), step.bytes);
+      r.title = formatted("{} by {}, {} bytes", step.name, step.launches[0].library->library(),
+                          step.bytes);
     else if (step.kind == DeviceStep::Kind::kernel)
-      r.title = formatted("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name,
+      r.title = formatted("{}, {} blocks of {} threads, {} bytes", step.name,
                           step.launches[0].grid.blocks, step.launches[0].grid.threads, step.bytes);
     else if (step.kind == DeviceStep::Kind::control)
-      r.title = formatted("step {}: {}, {}", k, step.name, step.control->describe());
+      r.title = formatted("{}, {}", step.name, step.control->describe());
     else if (step.kind == DeviceStep::Kind::lanes)
-      r.title = formatted("step {}: lanes that part, steered from the host", k);
+      r.title = "lanes that part, steered from the host";
     else
-      r.title = formatted(
-          "step {}: {} on the host ({}), its operands copied there and its results back, {} bytes",
-          k, step.name, step.text, step.bytes);
+      r.title =
+          formatted("{} on the host ({}), its operands copied there and its results back, {} bytes",
+                    step.name, step.text, step.bytes);
     report.push_back(std::move(r));
     if (step.control) step.control->report(report, depth + 1);
     if (step.lanes) step.lanes->report(report, depth + 1);

@@ -46,7 +46,9 @@ class EigenView
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Map = Eigen::Map<const Matrix>;
   EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, CallSite where)
-      : Map(t.data<T>(where).data(), rows, columns), tensor_(t) {}
+      : Map(static_cast<const T*>(detail::host_data(t, dtype_of<T>(), where, "vt::as_eigen")), rows,
+            columns),
+        tensor_(t) {}
 
  private:
   Tensor tensor_;

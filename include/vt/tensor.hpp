@@ -133,7 +133,7 @@ struct Scalar {
 };
 
 Tensor make_weak(Scalar);
-const void* host_data(const Tensor&, DType wanted, CallSite);
+const void* host_data(const Tensor&, DType wanted, CallSite, const char* function);
 bool truth_of(const Tensor&);
 }  // namespace detail
 
@@ -816,7 +816,8 @@ template <class A, class B>
 
 namespace detail {
 /// Evaluates, converts to `dtype` on the host and copies all elements to `out` (bool_ as one byte).
-void copy_out(const Tensor&, DType dtype, void* out, CallSite);
+/// `function` is who asks, for messages.
+void copy_out(const Tensor&, DType dtype, void* out, CallSite, const char* function);
 [[noreturn]] void not_one_element(const Tensor&, CallSite);
 [[noreturn]] void no_room_for_elements(const Tensor&, CallSite);
 /// As many elements as the Tensor has. Throws: Error(memory).
@@ -835,7 +836,7 @@ template <Element T>
 T Tensor::item(CallSite where) const {
   if (size(where) != 1) detail::not_one_element(*this, where);
   T value{};
-  detail::copy_out(*this, dtype_of<T>(), &value, where);
+  detail::copy_out(*this, dtype_of<T>(), &value, where, "vt::Tensor::item");
   return value;
 }
 
@@ -843,18 +844,18 @@ template <Element T>
 std::vector<T> Tensor::to_vector(CallSite where) const {
   if constexpr (std::is_same_v<T, bool>) {
     auto bytes = detail::room_for<Vec<std::uint8_t>>(*this, where);
-    detail::copy_out(*this, DType::bool_, bytes.data(), where);
+    detail::copy_out(*this, DType::bool_, bytes.data(), where, "vt::Tensor::to_vector");
     return std::vector<T>(bytes.begin(), bytes.end());
   } else {
     auto values = detail::room_for<std::vector<T>>(*this, where);
-    detail::copy_out(*this, dtype_of<T>(), values.data(), where);
+    detail::copy_out(*this, dtype_of<T>(), values.data(), where, "vt::Tensor::to_vector");
     return values;
   }
 }
 
 template <Element T>
 std::span<const T> Tensor::data(CallSite where) const& {
-  return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where)),
+  return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where, "vt::Tensor::data")),
           static_cast<std::size_t>(size())};
 }
 

@@ -529,11 +529,11 @@ void bring(std::span<const Tensor> results, std::span<const ResultPlace> places,
       return jit_program::overlaps(*buffers[i], p);
     };
     if (!places[i].tensor) {
-      buffers[i] = value_of(values[i], where);
+      buffers[i] = value_of(values[i], where, "vt::Jitted::into");
       if (any_of(places.first(i), is_written))
         buffers[i] = jit_program::copy_of(*buffers[i], "a result");
     } else if (!is_tracer(values[i])) {
-      buffers[i] = buffer_of(values[i], where);
+      buffers[i] = buffer_of(values[i], where, "vt::Jitted::into");
       if (buffers[i]->device.kind != Device::Kind::cpu) continue;
       if (buffers[i]->capacity > 0 && !any_of(places, is_written)) continue;
       buffers[i] = jit_program::copy_of(*buffers[i], "a result");

@@ -185,7 +185,10 @@ TEST(Complex, WhatIsRefused) {
   refused([&] { (void)complex(z, z); }, "vt::complex", "not defined for complex");
   refused([&] { (void)bitwise_and(z, z); }, "vt::bitwise_and", "needs bools or integers");
   refused([&] { (void)z.astype(f32); }, "vt::astype", "would drop the imaginary part");
-  refused([&] { z.to_vector<double>(); }, "vt::Tensor", "would drop the imaginary part");
+  refused([&] { z.to_vector<double>(); }, "vt::Tensor::to_vector: asked for f64 numbers",
+          "would drop the imaginary part");
+  refused([&] { (void)as_eigen<double>(z); }, "vt::as_eigen: asked for f64 elements",
+          "use its own type");
   refused([&] { (void)bitcast(z, c64); }, "vt::bitcast", "sizes differ");
 }
 

@@ -147,20 +147,24 @@ TEST(Einsum, TakesTheCheapPairFirst) {
 TEST(Einsum, Refusals) {
   const Tensor a = ones({2, 3}), b = ones({4, 5});
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"ij,jk", "label 'j' has sizes 3 and 4"},
+      {"ij,jk", "label 'j' has size 3 in operand 0 and 4 in operand 1"},
+      {"i...,j...", "axis -1 of the ellipsis has size 3 in operand 0 and 5 in operand 1"},
       {"ij", "1 terms for 2 operands"},
-      {"i,jk", "1 labels for operand 0 of rank 2"},
-      {"ij,kl->iz", "output label 'z' is in no operand"},
+      {"i,jk", "1 labels for operand 0 of rank 2; '...' stands for axes without labels"},
+      {"ijk,jk", "3 labels for operand 0 of rank 2"},
+      {"ij,kl->iz", "output label 'z' is in no operand; they have ijkl"},
+      {"ij,kl->iK", "output label 'K' is in no operand (did you mean 'k'?); they have ijkl"},
       {"ij,kl->ii", "output label 'i' occurs twice"},
       {"i1,jk", "'1' is no label"},
       {"..ij,kl", "no part of an ellipsis"},
       {"...ij...,kl", "more than one ellipsis"},
       {"ii,kl", "label 'i' of operand 0 has sizes 2 and 3"},
-      {"...j,kl->jkl", "lacks the ellipsis"}};
+      {"...j,kl->jkl", "lacks the ellipsis of the operands (did you mean \"->...jkl\"?)"},
+      {"...j,kl-> ", "lacks the ellipsis of the operands (did you mean \"->...\"?)"}};
   for (const auto& [text, message] : cases)
     vt_test::expect_error(
         [&, text = text] { (void)einsum(text, a, b); },
-        message.find("sizes") != std::string::npos || message.find("of rank") != std::string::npos
+        message.find(" size") != std::string::npos || message.find("of rank") != std::string::npos
             ? ErrorKind::shape
             : ErrorKind::value,
         {"vt::einsum", message, "f32[2,3] · f32[4,5]", "ops_einsum_test.cpp"});

@@ -2,6 +2,11 @@
 // differentiation, jit and in control flow, also where other systems run both branches and select
 // (jax#2947, #8409, #9159, #19314, #20601).
 #include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <typeinfo>
 
 #include "support/message.hpp"
 #include "support/printed.hpp"
@@ -739,6 +744,135 @@ TEST(Callback, Errors) {
               vt::grad(f)(vt::tensor(2.0));
             }).find("must not call it again, as it has effects"),
             std::string::npos);
+}
+
+struct OwnError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// An exception says which callback it comes from, in which lane, and where that was called; its
+// type stays.
+TEST(Callback, ExceptionsSayWhereTheyComeFrom) {
+  int line = 0;
+  const auto thrown = [&]<class E>(const E& e, double at) {
+    const auto guard = [=](Tensor x) {
+      if (x.item<double>() == at) throw e;
+      return x;
+    };
+    line = __LINE__ + 1;
+    return vt::callback(guard, vt::zeros({}, vt::f64), {.name = "guard"});
+  };
+  const auto what = [&]<class E>(const E&, const std::function<void()>& use) -> std::string {
+    try {
+      use();
+    } catch (const E& e) {
+      EXPECT_EQ(typeid(e), typeid(E));
+      return e.what();
+    }
+    ADD_FAILURE() << "nothing thrown";
+    return {};
+  };
+  const auto everywhere = [&]<class E>(const E& e, const std::string& text) {
+    const auto f = thrown(e, 2.0);
+    const std::string end = "; in vt::callback (guard); at control_effects_test.cpp:";
+    const std::string lane = "; in vt::callback (guard); in lane 1; at control_effects_test.cpp:";
+    const Tensor two = vt::tensor(2.0), some = vt::tensor({1.0, 2.0, 3.0});
+    EXPECT_EQ(what(e, [&] { f(two); }), text + end + std::to_string(line));
+    EXPECT_EQ(what(e, [&] { vt::jit(f)(two); }), text + end + std::to_string(line));
+    EXPECT_EQ(what(e, [&] { vt::vmap(f)(some); }), text + lane + std::to_string(line));
+    EXPECT_EQ(what(e, [&] { vt::jit(vt::vmap(f))(some); }), text + lane + std::to_string(line));
+    const auto branch = [&](Tensor x) {
+      return vt::cond(x > 1.5, f, [](Tensor v) { return v; }, x);
+    };
+    EXPECT_EQ(what(e, [&] { vt::vmap(branch)(some); }), text + lane + std::to_string(line));
+    EXPECT_EQ(what(e, [&] { vt::jit(vt::vmap(branch))(some); }),
+              text + lane + std::to_string(line));
+    const auto loop = [&](Tensor x) {
+      return vt::fori_loop(0, 3, [&](Tensor, Tensor v) { return f(v) + 1.0; }, x);
+    };
+    EXPECT_EQ(what(e, [&] { vt::jit(loop)(vt::tensor(0.0)); }), text + end + std::to_string(line));
+    EXPECT_EQ(what(e, [&] { vt::vmap(vt::vmap(f))(vt::tensor({{0.0, 1.0}, {2.0, 3.0}})); }),
+              text + "; in vt::callback (guard); in lane (1, 0); at control_effects_test.cpp:" +
+                  std::to_string(line));
+  };
+  everywhere(std::runtime_error("no such row"), "no such row");
+  everywhere(std::invalid_argument("odd"), "odd");
+  everywhere(std::out_of_range("far"), "far");
+  everywhere(vt::Error(vt::ErrorKind::io, "no file"), "no file");
+  // The kind of vt's own error stays.
+  try {
+    thrown(vt::Error(vt::ErrorKind::io, "no file"), 2.0)(vt::tensor(2.0));
+    ADD_FAILURE();
+  } catch (const vt::Error& e) {
+    EXPECT_EQ(e.kind(), vt::ErrorKind::io);
+  }
+  // What vt cannot make anew comes as it was thrown.
+  EXPECT_EQ(what(OwnError("mine"), [&] { thrown(OwnError("mine"), 2.0)(vt::tensor(2.0)); }),
+            "mine");
+  EXPECT_THROW(vt::vmap(thrown(7, 2.0))(vt::tensor({1.0, 2.0})), int);
+  // An error of vt in the function names its own line, then the call's.
+  const auto checks = vt::callback(
+      [](Tensor x) {
+        vt::check(x > 0, "not positive");
+        return x;
+      },
+      vt::zeros({}, vt::f64), {.name = "log"});
+  const std::string text = message([&] { vt::vmap(checks)(vt::tensor({1.0, -2.0})); });
+  EXPECT_EQ(text.find("vt::check: not positive; at control_effects_test.cpp:"), 0u) << text;
+  EXPECT_NE(text.find("; in vt::callback (log); in lane 1; at control_effects_test.cpp:"),
+            std::string::npos)
+      << text;
+  // Of a function that takes all lanes none is named.
+  const auto all = vt::callback(
+      [](Tensor x) {
+        if (x.size() > 0) throw vt::Error(vt::ErrorKind::io, "all");
+        return x;
+      },
+      vt::zeros({}, vt::f64), {.takes_lanes = true, .name = "whole"});
+  EXPECT_EQ(message([&] {
+              vt::vmap(vt::vmap(all))(vt::ones({2, 3}, vt::f64));
+            }).find("all; in vt::callback (whole); at "),
+            0u);
+}
+
+TEST(Callback, WrongResultsNameTheLane) {
+  const auto wrong =
+      vt::pure_callback([](Tensor x) { return x.item<double>() > 1 ? vt::ones({2}, vt::f64) : x; },
+                        vt::zeros({}, vt::f64), {.name = "wrong"});
+  for (const bool compiled : {false, true}) {
+    const std::string text = message([&] {
+      const auto f = vt::vmap(wrong);
+      (compiled ? vt::jit(f)(xs) : f(xs)).eval();
+    });
+    EXPECT_NE(text.find("vt::pure_callback (wrong): the function gave f64[2] as result 0, which "
+                        "must be f64[]; in lane "),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(Effects, AnExceptionOfTheSinkSaysWhichPrint) {
+  vt::set_print_sink([](std::string_view) { throw std::runtime_error("the disk is full"); });
+  const auto f = [](Tensor x) {
+    vt::debug_print({.per_lane = true}, "{}", x);
+    return x;
+  };
+  std::string eager, lanes;
+  try {
+    f(vt::tensor(1.0));
+  } catch (const std::runtime_error& e) {
+    eager = e.what();
+  }
+  try {
+    vt::jit(vt::vmap(f))(xs);
+  } catch (const std::runtime_error& e) {
+    lanes = e.what();
+  }
+  vt::set_print_sink(nullptr);
+  EXPECT_EQ(eager.find("the disk is full; in the sink of vt::debug_print; at control_effects"), 0u)
+      << eager;
+  EXPECT_EQ(lanes.find("the disk is full; in the sink of vt::debug_print; in lane 0; at "), 0u)
+      << lanes;
 }
 
 TEST(Effects, AValueOfAnEquationWithEffectsIsNotKnownWhileItIsRecorded) {

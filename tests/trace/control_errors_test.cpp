@@ -242,7 +242,7 @@ TEST(ControlErrors, SequencesAndOptions) {
 TEST(ControlErrors, ValuesThatAreNotKnownYet) {
   const Tensor one = vt::tensor(1.0f);
   const auto under = [](const char* name) {
-    return std::string("the value of a tracer f32[] is not known under ") + name;
+    return std::string("vt::Tensor::item: the value of a tracer f32[] is not known under ") + name;
   };
   expect(ErrorKind::tracer, under("vt::cond"),
          [&] { vt::cond(true, [](Tensor v) { return v.item<float>() > 0 ? v : -v; }, same, one); });

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include <vt/detail/message.hpp>
 #include <vt/vt.hpp>
 
 #include "src/trace/base/environment.hpp"
@@ -33,12 +36,80 @@ TEST(Environment, Words) {
   EXPECT_EQ(before.find(name), std::string::npos);
   set("slower");
   EXPECT_EQ(word_from_environment(name, {"fast", "slow"}), "");
-  EXPECT_TRUE(warned("VT_TEST_SETTING=slower is not fast or slow: ignored")) << vt::warnings();
+  EXPECT_TRUE(
+      warned("VT_TEST_SETTING=slower is not fast or slow (did you mean \"slow\"?): ignored"))
+      << vt::warnings();
   EXPECT_EQ(word_from_environment(name, {"fast"}), "");
   EXPECT_TRUE(warned("VT_TEST_SETTING=slower is not fast: ignored")) << vt::warnings();
   set("Fast");
   EXPECT_EQ(word_from_environment(name, {"fast", "slow", "usual"}), "");
-  EXPECT_TRUE(warned("VT_TEST_SETTING=Fast is not fast, slow or usual: ignored")) << vt::warnings();
+  EXPECT_TRUE(
+      warned("VT_TEST_SETTING=Fast is not fast, slow or usual (did you mean \"fast\"?): ignored"))
+      << vt::warnings();
+}
+
+TEST(Environment, TheWordThatWasMeant) {
+  constexpr std::string_view known[] = {"batch", "rows", "i", "interpreter"};
+  const auto meant = [&](std::string_view word) { return vt::detail::nearest_word(word, known); };
+  // Letters swapped, left out, put in, replaced; case.
+  EXPECT_EQ(meant("bacth"), "batch");
+  EXPECT_EQ(meant("batc"), "batch");
+  EXPECT_EQ(meant("bbatchh"), "batch");
+  EXPECT_EQ(meant("row"), "rows");
+  EXPECT_EQ(meant("raws"), "rows");
+  EXPECT_EQ(meant("I"), "i");
+  EXPECT_EQ(meant("INTERPRETER"), "interpreter");
+  EXPECT_EQ(meant("interpretor"), "interpreter");
+  // Too far, or too much of a short word.
+  EXPECT_EQ(meant("btc"), "");
+  EXPECT_EQ(meant("rwso"), "");
+  EXPECT_EQ(meant("j"), "");
+  EXPECT_EQ(meant("ii"), "");
+  EXPECT_EQ(meant("intrptr"), "");
+  EXPECT_EQ(meant(""), "");
+  EXPECT_EQ(vt::detail::nearest_word("batch", {}), "");
+  // The nearer one, not the first.
+  constexpr std::string_view near[] = {"batches", "batch"};
+  EXPECT_EQ(vt::detail::nearest_word("batchs", near), "batches");
+  EXPECT_EQ(vt::detail::nearest_word("batxh", near), "batch");
+  EXPECT_EQ(vt::detail::did_you_mean("batxh", near), " (did you mean \"batch\"?)");
+  EXPECT_EQ(vt::detail::did_you_mean("I", known, '\''), " (did you mean 'i'?)");
+  EXPECT_EQ(vt::detail::did_you_mean("columns", known), "");
+}
+
+TEST(Environment, NamesThatAreNearlyKnown) {
+  const auto line = [](const std::string& name, const std::string& meant) {
+    return name + " is no variable of vt (did you mean " + meant + "?): ignored";
+  };
+  for (const auto& [wrong, meant] : {std::pair{"VT_BACKND", "VT_BACKEND"},
+                                     {"VT_NUM_THREAD", "VT_NUM_THREADS"},
+                                     {"VT_cache_dir", "VT_CACHE_DIR"},
+                                     {"VT_GBD", "VT_GDB"}}) {
+    ::setenv(wrong, "cpu", 1);
+    EXPECT_TRUE(warned(line(wrong, meant))) << vt::warnings();
+    ::unsetenv(wrong);
+  }
+  // vt's own, those of tests and scripts, and those of others.
+  const std::string before = vt::warnings();
+  const char* const fine[] = {"VT_TEST_SETTING",
+                              "VT_FUZZ_SEED",
+                              "VT_FUZZ_COUNT",
+                              "VT_TEST_CACHE",
+                              "VT_TEST_DATA",
+                              "VT_PROCESSES",
+                              "VT_EMULATOR_CXX",
+                              "VT_EMULATOR_KEEP",
+                              "VT_MATH_SAMPLES",
+                              "VT_SHOW_ERRORS",
+                              "VT_SORT_MACHINE",
+                              "VT_BENCH_REFERENCE",
+                              "VT_",
+                              "VT",
+                              "VTK_BACKEND",
+                              "XVT_BACKND",
+                              "BACKND"};
+  for (const char* name : fine) vt::detail::check_name(name);
+  EXPECT_EQ(vt::warnings(), before);
 }
 
 TEST(Environment, Switches) {

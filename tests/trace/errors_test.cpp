@@ -410,6 +410,79 @@ TEST(Errors, derivatives) {
           }});
 }
 
+// Whoever asks for a value that is recorded is named, with the transform and what to write instead.
+TEST(Errors, values_that_are_recorded) {
+  using Function = std::function<Tensor(Tensor)>;
+  struct Transform {
+    const char* name;
+    std::function<void(const Function&)> run;
+  };
+  const Transform transforms[] = {
+      {"vt::jit", [](const Function& g) { vt::jit(g)(f({2})); }},
+      {"vt::vmap", [](const Function& g) { vt::vmap(g)(f({3, 2})); }},
+      {"vt::vmap", [](const Function& g) { vt::jit(vt::vmap(g))(f({3, 2})); }},
+      {"vt::vmap",
+       [](const Function& g) {
+         vt::vmap(vt::grad([g](Tensor a) { return vt::sum(g(a)); }))(f({3, 2}));
+       }},
+      {"vt::jit",
+       [](const Function& g) {
+         vt::jit(vt::grad([g](Tensor a) { return vt::sum(g(a)); }))(f({2}));
+       }},
+      {"vt::cond",
+       [](const Function& g) { vt::cond(true, g, [](Tensor a) { return a; }, f({2})); }},
+      {"vt::while_loop",
+       [](const Function& g) {
+         vt::while_loop([](Tensor a) { return vt::all(a < 0.0f); }, g, f({2}));
+       }},
+      {"vt::fori_loop",
+       [](const Function& g) {
+         vt::fori_loop(0, 3, [g](Tensor, Tensor c) { return g(c); }, f({2}));
+       }},
+  };
+  struct Look {
+    const char* name;
+    Function look;
+    bool names_line = true;
+  };
+  const Look looks[] = {
+      {"vt::Tensor::item: ", [](Tensor a) { return a * a[0].item<float>(); }},
+      {"vt::Tensor::to_vector: ", [](Tensor a) { return a * a.to_vector<float>()[0]; }},
+      {"vt::Tensor::to_vector: ", [](Tensor a) { return a.to_vector<bool>()[0] ? a : -a; }},
+      {"vt::Tensor::data: ", [](Tensor a) { return a * a.data<float>()[0]; }},
+      {"vt::Tensor as a truth value: ", [](Tensor a) { return a[0] > 0 ? a : -a; }},
+      {"vt::Tensor::eval: ", [](Tensor a) { return (a + 1.0f).eval(); }},
+      {"vt::eval: ", [](Tensor a) { return vt::eval(a + 1.0f); }},
+      {"vt::save_npy: ", [](Tensor a) { return vt::save_npy("/tmp/never", a), a; }},
+      {"vt::to_dlpack: ", [](Tensor a) { return (void)vt::to_dlpack(a), a; }},
+      {"vt::Variable: ", [](Tensor a) { return vt::Variable(a).read(); }},
+      {"vt::Dataset: ", [](Tensor a) { return (void)vt::Dataset(a), a; }},
+  };
+  for (const Transform& t : transforms)
+    for (const Look& l : looks)
+      expect(
+          (std::string(l.name) + "under " + t.name).c_str(),
+          {ErrorKind::tracer,
+           {l.name, "not known under ", t.name, "the function runs once", "vt::cond or vt::where",
+            "vt::while_loop or vt::fori_loop", "vt::debug_print or vt::callback"},
+           [&] { t.run(l.look); }});
+  try {
+    vt::jit([](Tensor a) { return a * a[0].item<float>(); })(f({2}));
+    FAIL();
+  } catch (const vt::Error& e) {
+    const std::string text = e.what();
+    EXPECT_LT(text.size(), 300u) << text;
+    EXPECT_TRUE(
+        text.starts_with("vt::Tensor::item: the value of a tracer f32[] is not known under "
+                         "vt::jit: the function runs once, for all later values. "))
+        << text;
+  }
+  // Under vt::grad alone values are known.
+  EXPECT_EQ(vt::grad([](Tensor a) { return vt::sum(a * a[0].item<float>()); })(vt::ones({2}))[1]
+                .item<float>(),
+            1.0f);
+}
+
 TEST(Errors, tracers) {
   expect("value under jit",
          {ErrorKind::tracer, {"not known under vt::jit", "f32[2]"}, [] {
@@ -495,9 +568,14 @@ TEST(Errors, options_and_solvers) {
   expect("no classes", {ErrorKind::shape,
                         {"vt::random::categorical", "no classes along axis 1", "f32[3,0]"},
                         [&] { (void)vt::random::categorical(key, f({3, 0})); }});
-  expect("norm's name", {ErrorKind::value, {"vt::linalg::norm", "frob", "fro"}, [] {
-                           (void)vt::linalg::norm(f({2, 2}), "frob");
-                         }});
+  expect("qr's mode",
+         {ErrorKind::value,
+          {"vt::qr: mode is neither \"reduced\" nor \"complete\" but \"Reduced\" (did you mean "
+           "\"reduced\"?)"},
+          [] { (void)vt::linalg::qr(f({2, 2}), "Reduced"); }});
+  expect("norm's name", {ErrorKind::value,
+                         {"vt::linalg::norm", "frob", "(did you mean \"fro\"?)"},
+                         [] { (void)vt::linalg::norm(f({2, 2}), "frob"); }});
   expect("tridiagonal_solve", {ErrorKind::shape,
                                {"vt::tridiagonal_solve", "f32[3]", "f32[4]"},
                                [&] { (void)vt::tridiagonal_solve(v, v, v, f({4})); }});

@@ -455,7 +455,9 @@ TEST(Function, Errors) {
         [&] { (void)vt::function("", same); });
   fails(vt::ErrorKind::value, "vt::function: argument leaf 0 of f is an empty Tensor",
         [&] { vt::function("f", same)(Tensor()); });
-  fails(vt::ErrorKind::tracer, "the value of a tracer f64[] is not known under vt::function", [&] {
+  const char* const unknown =
+      "vt::Tensor::item: the value of a tracer f64[] is not known under vt::function";
+  fails(vt::ErrorKind::tracer, unknown, [&] {
     vt::function("f", [](Tensor x) { return x.item<double>() > 0 ? x : -x; })(vt::tensor(1.0));
   });
   fails(vt::ErrorKind::shape, "vt::matmul: ", [&] {

@@ -458,6 +458,17 @@ TEST(Collectives, WrongUses) {
           "= …}");
   refused(in_lanes([](Tensor x) { return vt::pmax(x, "batch"); }), ErrorKind::transform,
           "vt::pmax: no axis is named \"batch\" here; there is \"i\" (4 lanes)");
+  const auto misspelt = [](Tensor x) {
+    return vt::vmap([](Tensor v) { return vt::psum(v, "bacth"); }, {.axis_name = "rows"})(x);
+  };
+  const auto in_batch = vt::vmap(misspelt, {.axis_name = "batch"});
+  const char* const meant =
+      "vt::psum: no axis is named \"bacth\" here (did you mean \"batch\"?); there is \"rows\" (3 "
+      "lanes), \"batch\" (4 lanes)";
+  refused([&] { (void)in_batch(vt::ones({4, 3})); }, ErrorKind::transform, meant);
+  refused([&] { (void)vt::jit(in_batch)(vt::ones({4, 3})); }, ErrorKind::transform, meant);
+  refused(in_lanes([](Tensor x) { return vt::axis_size("I") * x; }), ErrorKind::transform,
+          "vt::axis_size: no axis is named \"I\" here (did you mean \"i\"?); there is \"i\"");
   refused(in_lanes([](Tensor x) {
             return vt::vmap([](Tensor v) { return vt::axis_index("k") + v; },
                             {.axis_name = "j"})(x);

@@ -1,10 +1,11 @@
 // Messages: fmt behind one function that is no template, as some two hundred places format
-// messages.
+// messages; and the word that was meant.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -51,5 +52,13 @@ template <class... Parts>
                                                     const Parts&... parts) {
   return formatted(pattern, {MessagePart(parts)...});
 }
+
+/// Which of the known words was meant by one that is none of them: the same but for case, else the
+/// nearest that takes at most two changes, and fewer than half as many as the word has letters.
+/// Empty: none.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known);
+/// ` (did you mean "batch"?)`, or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known,
+                         char quote = '"');
 
 }  // namespace vt::detail

@@ -4,9 +4,30 @@
 #include <cstdlib>
 #include <string>
 
+#include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
+
 #include "warnings.hpp"
 
+#if !defined(_WIN32) && !defined(__APPLE__)
+extern char** environ;
+#endif
+
 namespace vt::detail {
+
+namespace settings {
+
+/// All that vt reads; scripts/api_pages compares them with docs/api/environment.md.
+constexpr std::string_view known[] = {"VT_AUTOBATCH",    "VT_BACKEND",       "VT_CACHE_DIR",
+                                      "VT_CPU_ISA",      "VT_CPU_LEVEL",     "VT_CUBLAS_LIBRARY",
+                                      "VT_CUDA_GRAPHS",  "VT_CUDA_HOME",     "VT_CUDA_LIBRARY",
+                                      "VT_CUDA_LOOPS",   "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY",
+                                      "VT_DUMP",         "VT_GDB",           "VT_LANES",
+                                      "VT_LLVM_LIBRARY", "VT_MACHINE",       "VT_MEMORY_LIMIT",
+                                      "VT_NUM_THREADS",  "VT_NVRTC_LIBRARY", "VT_PERF",
+                                      "VT_TF32",         "VT_TIERS",         "VT_TRACE"};
+
+}  // namespace settings
 
 std::string_view word_from_environment(const char* name,
                                        std::initializer_list<std::string_view> words) {
@@ -18,7 +39,8 @@ std::string_view word_from_environment(const char* name,
     if (!known.empty()) known += &word == words.end() - 1 ? " or " : ", ";
     known += word;
   }
-  warn_once(std::string(name) + "=" + text + " is not " + known + ": ignored");
+  warn_once(std::string(name) + "=" + text + " is not " + known +
+            did_you_mean(text, {words.begin(), words.size()}) + ": ignored");
   return {};
 }
 
@@ -47,7 +69,27 @@ std::int64_t number_from_environment(const char* name, std::int64_t least, std::
   return otherwise;
 }
 
+void check_name(std::string_view name) {
+  constexpr std::string_view own = "VT_";
+  if (name.substr(0, own.size()) != own) return;
+  SmallVec<std::string_view, std::size(settings::known)> known;
+  for (const std::string_view& k : settings::known) {
+    if (k == name) return;
+    known.push_back(k.substr(own.size()));
+  }
+  const std::string_view meant =
+      nearest_word(name.substr(own.size()), {known.begin(), known.size()});
+  if (!meant.empty())
+    warn_once(formatted("{} is no variable of vt (did you mean {}{}?): ignored", name, own, meant));
+}
+
 void check_settings() {
+#if !defined(_WIN32) && !defined(__APPLE__)
+  for (char** variable = environ; variable && *variable; ++variable) {
+    const std::string_view entry = *variable;
+    check_name(entry.substr(0, entry.find('=')));
+  }
+#endif
   backend_from_environment();
   isa_from_environment();
   lanes_from_environment();

@@ -51,8 +51,11 @@ inline bool cuda_graphs_from_environment() {
   return switch_from_environment("VT_CUDA_GRAPHS", true);
 }
 
+/// Warns of a variable that begins with VT_ and is nearly one of vt's. Those of others, like
+/// VT_FUZZ_SEED of vt's tests, may begin so too.
+void check_name(std::string_view name);
 /// Warns of every such setting that is not understood, also of those that nothing has asked for
-/// yet.
+/// yet, and where the environment can be listed of every such name.
 void check_settings();
 
 }  // namespace vt::detail

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <typeinfo>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
@@ -84,11 +86,47 @@ class LaneView {
   Vec<std::int64_t> index_;
 };
 
+/// Throws an exception that is an `E`, and nothing derived from it, once more with more to say.
+template <class E>
+void throw_longer(const std::exception& thrown, const std::string& more) {
+  if (typeid(thrown) != typeid(E)) return;
+  if constexpr (std::is_same_v<E, Error>)
+    throw Error(static_cast<const Error&>(thrown).kind(), thrown.what() + more);
+  else throw E(thrown.what() + more);
+}
+/// In a handler: throws on what a function of the user's threw. vt's exception and those of
+/// <stdexcept> say where in the user's program it was called; others are his, and stay as they are.
+[[noreturn]] void throw_with_place(const std::string& more) {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    throw_longer<Error>(e, more);
+    throw_longer<std::runtime_error>(e, more);
+    throw_longer<std::range_error>(e, more);
+    throw_longer<std::overflow_error>(e, more);
+    throw_longer<std::underflow_error>(e, more);
+    throw_longer<std::logic_error>(e, more);
+    throw_longer<std::domain_error>(e, more);
+    throw_longer<std::invalid_argument>(e, more);
+    throw_longer<std::length_error>(e, more);
+    throw_longer<std::out_of_range>(e, more);
+    throw;
+  }
+}
+
 void debug_print(Frame& frame) {
   const auto& p = frame.params<PrintParams>();
   const std::int64_t lanes = LaneView::count(p.lanes);
-  for (std::int64_t lane = 0; lane < lanes; ++lane)
-    print_line(filled_in(p.text, LaneView(frame, p.lanes, lane).all(0)));
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const LaneView view(frame, p.lanes, lane);
+    std::string line = filled_in(p.text, view.all(0));
+    try {
+      print_line(std::move(line));
+    } catch (...) {
+      throw_with_place("; in the sink of vt::debug_print" + view.place() +
+                       at(frame.equation.where));
+    }
+  }
 }
 
 void check(Frame& frame) {
@@ -120,29 +158,38 @@ class Outside {
 };
 
 inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Tensor> arguments,
-                      std::int64_t lane, std::int64_t lanes) {
+                      std::int64_t lane, std::int64_t lanes, const LaneView& view) {
   const auto line = frame.equation.where;
+  const std::string place = view.place();
   std::vector<Tensor> results;
   Vec<BufferRef> values;
-  {
+  try {
     const Outside outside;
     results = p.function->run(arguments);
+    for (const Tensor& t : results)
+      if (t.defined()) evaluate({&t, 1}, line);
+  } catch (...) {
+    throw_with_place("; in " + p.function->name + place + at(line));
+  }
+  {
+    const Outside outside;
     if (results.size() != p.results.size())
       fail(ErrorKind::tree,
-           formatted("{}: the function gave {} Tensors, not {}", p.function->name, results.size(),
-                     p.results.size()),
+           formatted("{}: the function gave {} Tensors, not {}{}", p.function->name, results.size(),
+                     p.results.size(), place),
            line);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const Aval& wanted = p.takes_lanes ? frame.out(k) : p.results[k];
       if (!results[k].defined())
         fail(ErrorKind::tree,
-             formatted("{}: the function gave an empty Tensor as result {}", p.function->name, k),
+             formatted("{}: the function gave an empty Tensor as result {}{}", p.function->name, k,
+                       place),
              line);
       const Aval got = aval_of(results[k]);
       if (got.shape != wanted.shape || (got.dtype != wanted.dtype && !got.weak))
         fail(got.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype,
-             formatted("{}: the function gave {} as result {}, which must be {}", p.function->name,
-                       got.str(), k, wanted.str()),
+             formatted("{}: the function gave {} as result {}, which must be {}{}",
+                       p.function->name, got.str(), k, wanted.str(), place),
              line);
       values.push_back(value_of(
           results[k].dtype() == wanted.dtype ? results[k] : results[k].astype(wanted.dtype), line));
@@ -172,7 +219,7 @@ void callback(Frame& frame) {
       if (copy->bytes) std::memcpy(copy->data, v.data, copy->bytes);
       arguments.push_back(from_buffer(std::move(copy), Aval(v.aval.dtype, v.aval.shape)));
     }
-    call_host(frame, p, arguments, lane, lanes);
+    call_host(frame, p, arguments, lane, lanes, view);
   }
 }
 

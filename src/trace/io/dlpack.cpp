@@ -172,7 +172,7 @@ Tensor from_dlpack(DLManagedTensor* managed, CallSite where) {
 DLManagedTensor* to_dlpack(const Tensor& t, CallSite where) {
   using namespace detail;
   auto view = std::make_unique<dlpack::View>();
-  view->buffer = value_of(t, where);
+  view->buffer = value_of(t, where, "vt::to_dlpack");
   view->shape = t.shape();
   for (const dlpack::Kind& k : dlpack::kinds)
     if (k.dtype == t.dtype())

@@ -195,7 +195,7 @@ Tensor load_npy(const std::string& path, CallSite where) {
 void save_npy(const std::string& path, const Tensor& t, CallSite where) {
   using namespace detail::npy;
   const auto refuse_it = [&](const std::string& why) { refuse("vt::save_npy", path, why, where); };
-  const detail::BufferRef buffer = detail::value_of(t, where);
+  const detail::BufferRef buffer = detail::value_of(t, where, "vt::save_npy");
   const Kind* kind = nullptr;
   for (const Kind& k : kinds)
     if (k.dtype == t.dtype()) kind = &k;

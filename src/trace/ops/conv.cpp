@@ -70,7 +70,9 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
   s.out = parse_layout(name, o.out_layout.empty() ? layout : o.out_layout, 'N', 'C', s.x, s.where);
   if (s.kernel.first < 0)
     refuse(ErrorKind::value, name,
-           formatted("the layout \"{}\" lacks the letter I", o.filter_layout), s.filter, s.where);
+           formatted("the layout \"{}\" lacks the letter I{}", o.filter_layout,
+                     meant_letter(s.kernel.letters, 'I')),
+           s.filter, s.where);
   if ((s.out.first < 0) != image)
     refuse(ErrorKind::value, name,
            formatted("the layouts \"{}\" and \"{}\" differ in their letters", layout, o.out_layout),
@@ -299,11 +301,14 @@ Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options,
   const Shape strides = slide.strides;
   if (scheme) {
     const bool valid = options.padding.scheme() == "VALID";
-    if (!valid && options.padding.scheme() != "SAME")
+    if (!valid && options.padding.scheme() != "SAME") {
+      constexpr std::string_view known[] = {"VALID", "SAME"};
       detail::refuse(ErrorKind::value, name,
-                     detail::formatted("padding must be \"VALID\", \"SAME\" or pairs, not \"{}\"",
-                                       options.padding.scheme()),
+                     detail::formatted("padding must be \"VALID\", \"SAME\" or pairs, not \"{}\"{}",
+                                       options.padding.scheme(),
+                                       detail::did_you_mean(options.padding.scheme(), known)),
                      s.x, where);
+    }
     for (std::size_t k = 0; k < s.axes(); ++k) {
       const std::int64_t window = detail::dilated(s.filter.dim(s.kernel.spatial[k]),
                                                   slide.rhs_dilation[k]),

@@ -70,7 +70,9 @@ inline Labels expanded(const Term& term, int count) {
 }
 
 inline std::string label_text(int label) {
-  return label < first_ellipsis_label ? std::string(1, static_cast<char>(label)) : "...";
+  return label < first_ellipsis_label
+             ? formatted("label '{}'", static_cast<char>(label))
+             : formatted("axis {} of the ellipsis", first_ellipsis_label - 1 - label);
 }
 
 /// Fills in labels and out from the text.
@@ -95,8 +97,9 @@ inline void parse(Problem& p) {
     const int axes = p.operands[i].rank() - static_cast<int>(terms[i].letters.size());
     if (axes < 0 || (axes > 0 && terms[i].ellipsis < 0))
       p.refuse_einsum(ErrorKind::shape,
-                      formatted("{} labels for operand {} of rank {}", terms[i].letters.size(), i,
-                                p.operands[i].rank()));
+                      formatted("{} labels for operand {} of rank {}{}", terms[i].letters.size(), i,
+                                p.operands[i].rank(),
+                                axes > 0 ? "; '...' stands for axes without labels" : ""));
     most = std::max(most, axes);
     p.labels.push_back(expanded(terms[i], axes));
   }
@@ -104,7 +107,11 @@ inline void parse(Problem& p) {
   if (arrow != std::string_view::npos) {
     const Term out = term_of(p, text.substr(arrow + 2));
     if (most > 0 && out.ellipsis < 0)
-      p.refuse_einsum(ErrorKind::value, "the output lacks the ellipsis of the operands");
+      p.refuse_einsum(
+          ErrorKind::value,
+          formatted("the output lacks the ellipsis of the operands (did you mean "
+                    "\"->...{}\"?)",
+                    text.substr(std::min(text.find_first_not_of(" \t", arrow + 2), text.size()))));
     p.out = expanded(out, out.ellipsis < 0 ? 0 : most);
   } else {
     for (int k = most; k-- > 0;) p.out.push_back(first_ellipsis_label + k);
@@ -119,7 +126,7 @@ inline void parse(Problem& p) {
     for (std::size_t j = 0; j < i; ++j)
       if (p.out[i] == p.out[j])
         p.refuse_einsum(ErrorKind::value,
-                        formatted("output label '{}' occurs twice", label_text(p.out[i])));
+                        formatted("output {} occurs twice", label_text(p.out[i])));
 }
 
 /// A label that an operand has twice takes the diagonal.
@@ -132,9 +139,8 @@ inline void take_diagonals(Problem& p) {
         const int label = labels[a];
         const Shape& s = p.operands[i].shape();
         if (s[a] != s[b])
-          p.refuse_einsum(ErrorKind::shape,
-                          formatted("label '{}' of operand {} has sizes {} and {}",
-                                    label_text(label), i, s[a], s[b]));
+          p.refuse_einsum(ErrorKind::shape, formatted("{} of operand {} has sizes {} and {}",
+                                                      label_text(label), i, s[a], s[b]));
         p.operands[i] =
             diagonal_of(p.operands[i], 0, static_cast<int>(a), static_cast<int>(b), p.where);
         labels.erase(labels.begin() + b);
@@ -145,17 +151,34 @@ inline void take_diagonals(Problem& p) {
   }
 }
 
+[[noreturn]] inline void refuse_output(const Problem& p, int label) {
+  std::string letters;
+  for (const auto& [known, size] : p.sizes)
+    if (known < first_ellipsis_label) letters += static_cast<char>(known);
+  Vec<std::string_view> known;
+  for (const char& c : letters) known.push_back({&c, 1});
+  const char given = static_cast<char>(label);
+  p.refuse_einsum(
+      ErrorKind::value,
+      formatted("output {} is in no operand{}; they have {}", label_text(label),
+                did_you_mean({&given, 1}, {known.begin(), known.size()}, '\''), letters));
+}
+
 /// One size per label; an operand of size 1 where others have more drops the axis, as if broadcast.
 inline void agree_on_sizes(Problem& p) {
+  HashMap<int, std::size_t> told_by;  // the operand whose size a label has
   for (std::size_t i = 0; i < p.operands.size(); ++i)
     for (std::size_t k = 0; k < p.labels[i].size(); ++k) {
       const std::int64_t n = p.operands[i].shape()[k];
       auto [at, fresh] = p.sizes.emplace(p.labels[i][k], n);
-      if (fresh || at->second == n || n == 1) continue;
-      if (at->second != 1)
-        p.refuse_einsum(ErrorKind::shape, formatted("label '{}' has sizes {} and {}",
-                                                    label_text(p.labels[i][k]), at->second, n));
+      if (!fresh && (at->second == n || n == 1)) continue;
+      if (!fresh && at->second != 1)
+        p.refuse_einsum(
+            ErrorKind::shape,
+            formatted("{} has size {} in operand {} and {} in operand {}",
+                      label_text(p.labels[i][k]), at->second, told_by[p.labels[i][k]], n, i));
       at->second = n;
+      told_by[p.labels[i][k]] = i;
     }
   for (std::size_t i = 0; i < p.operands.size(); ++i) {
     Labels left;
@@ -170,9 +193,7 @@ inline void agree_on_sizes(Problem& p) {
     p.labels[i] = left;
   }
   for (int label : p.out)
-    if (!p.sizes.contains(label) && label < first_ellipsis_label)
-      p.refuse_einsum(ErrorKind::value,
-                      formatted("output label '{}' is in no operand", label_text(label)));
+    if (!p.sizes.contains(label) && label < first_ellipsis_label) refuse_output(p, label);
 }
 
 /// Multiplications of contracting two operands: one per combination of their indices.

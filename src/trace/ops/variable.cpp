@@ -60,7 +60,8 @@ Variable::Variable(Operand initial, std::string name)
   state_->name = std::move(name);
   const detail::Aval a = detail::aval_of(initial.tensor);
   state_->aval = detail::Aval(a.dtype, a.shape);
-  state_->value = detail::from_buffer(detail::value_of(initial.tensor, where), state_->aval);
+  state_->value =
+      detail::from_buffer(detail::value_of(initial.tensor, where, "vt::Variable"), state_->aval);
 }
 
 Tensor Variable::read(CallSite where) const {

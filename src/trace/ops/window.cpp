@@ -58,11 +58,13 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
     return edges;
   }
   if (scheme == "VALID") return edges;
-  if (scheme != "SAME" && scheme != "SAME_LOWER")
+  if (scheme != "SAME" && scheme != "SAME_LOWER") {
+    constexpr std::string_view known[] = {"VALID", "SAME", "SAME_LOWER"};
     refuse(ErrorKind::value, name,
-           formatted("padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"{}\"",
-                     scheme),
+           formatted("padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"{}\"{}",
+                     scheme, did_you_mean(scheme, known)),
            x, where);
+  }
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t places = (extents[k] + strides[k] - 1) / strides[k];
     const std::int64_t missing =
@@ -71,6 +73,14 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
     edges.high[k] = missing - edges.low[k];
   }
   return edges;
+}
+
+std::string meant_letter(std::string_view letters, char wanted) {
+  const std::string_view known(&wanted, 1);
+  std::string hint;
+  for (std::size_t i = 0; i < letters.size() && hint.empty(); ++i)
+    hint = did_you_mean(letters.substr(i, 1), {&known, 1}, '\'');
+  return hint;
 }
 
 Layout parse_layout(std::string_view name, std::string_view layout, char first, char second,
@@ -94,7 +104,9 @@ Layout parse_layout(std::string_view name, std::string_view layout, char first, 
   }
   if (parsed.second < 0)
     refuse(ErrorKind::value, name,
-           formatted("the layout \"{}\" lacks the letter {}", layout, second), x, where);
+           formatted("the layout \"{}\" lacks the letter {}{}", layout, second,
+                     meant_letter(parsed.letters, second)),
+           x, where);
   return parsed;
 }
 

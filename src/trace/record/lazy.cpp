@@ -181,19 +181,21 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
 }
 
 // The Tensor of the enclosing scope that a tracer of a grad scope stands for: the ops below it
-// replayed on the arguments.
-Tensor look_through(const Tensor& t, CallSite where) {
+// replayed on the arguments. `function` is who looks, null: nobody that the user has called.
+Tensor look_through(const Tensor& t, CallSite where, const char* function) {
   ThreadState& state = thread_state();
   const int level = node_of(t)->level;
   auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
+  const auto asks = [&] { return function ? formatted("{}: ", function) : std::string(); };
   const auto refuse = [&] {
     const bool lanes = scope().kind == ScopeKind::vmap;
-    fail(ErrorKind::tracer,
-         "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform +
-             ": the function runs once, for " + (lanes ? "all lanes" : "every later value") +
-             ". Use vt::where (or vt::cond) in place of `if`, & and | in place of && and ||, "
-             "vt::debug_print to print, or take the value outside",
-         where.file ? where : scope().where);
+    fail(
+        ErrorKind::tracer,
+        formatted("{}the value of a tracer {} is not known under {}: the function runs once, for "
+                  "all {}. Use vt::cond or vt::where for `if`, vt::while_loop or vt::fori_loop for "
+                  "loops, & and | for && and ||, vt::debug_print or vt::callback to look",
+                  asks(), aval_of(t).str(), scope().transform, lanes ? "lanes" : "later values"),
+        where.file ? where : scope().where);
   };
   if (scope().kind == ScopeKind::batch) return scope().looks->values({&t, 1}, where)[0];
   if (scope().kind != ScopeKind::grad || scope().concrete.empty()) refuse();
@@ -226,9 +228,10 @@ Tensor look_through(const Tensor& t, CallSite where) {
     if (n->effect) {
       const std::string line = at(n->where);
       fail(ErrorKind::tracer,
-           "a value that vt::" + std::string(name_of(n->op)) +
-               (line.empty() ? line : line.substr(1)) + " gives is not known while " +
-               scope().transform + " records the function: it has effects, which happen afterwards",
+           formatted("{}a value that vt::{}{} gives is not known while {} records the function: it "
+                     "has effects, which happen afterwards",
+                     asks(), name_of(n->op), line.empty() ? line : line.substr(1),
+                     scope().transform),
            where);
     }
     std::vector<Tensor> operands;
@@ -246,7 +249,7 @@ Tensor look_through(const Tensor& t, CallSite where) {
 
 // Puts what is outside of all scopes in place of tracers. All that a scope computes when it is
 // asked for are asked for at once.
-void look_through_all(std::vector<Tensor>& all, CallSite where) {
+void look_through_all(std::vector<Tensor>& all, CallSite where, const char* function) {
   int level = 0;
   for (const Tensor& t : all) {
     check_alive(t, where);
@@ -256,7 +259,7 @@ void look_through_all(std::vector<Tensor>& all, CallSite where) {
     const ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
     if (scope.kind != ScopeKind::batch) {
       for (Tensor& t : all)
-        if (node_of(t)->level == level) t = look_through(t, where);
+        if (node_of(t)->level == level) t = look_through(t, where, function);
       continue;
     }
     std::vector<Tensor> tracers;
@@ -272,9 +275,9 @@ void look_through_all(std::vector<Tensor>& all, CallSite where) {
 
 }  // namespace lazy_run
 
-void evaluate(std::span<const Tensor> wanted, CallSite where) {
+void evaluate(std::span<const Tensor> wanted, CallSite where, const char* function) {
   std::vector<Tensor> here(wanted.begin(), wanted.end());
-  lazy_run::look_through_all(here, where);
+  lazy_run::look_through_all(here, where, function);
   lazy_run::Batch batch;
   {
     std::lock_guard lock(lazy_mutex());
@@ -292,7 +295,7 @@ void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {
   std::vector<Tensor> there;
   for (const Tensor& t : leaves)
     if (t.defined()) there.push_back(t);
-  evaluate(there, where);
+  evaluate(there, where, "vt::eval");
 }
 
 void compile_at_first_sight(std::span<const Tensor> results) {
@@ -301,13 +304,16 @@ void compile_at_first_sight(std::span<const Tensor> results) {
     if (t.defined() && node_of(t)->level == 0) node_of(t)->compiled = true;
 }
 
-BufferRef buffer_of(const Tensor& t, CallSite where) {
+BufferRef buffer_of(const Tensor& t, CallSite where, const char* function) {
   if (!t.defined())
-    fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
+    fail(ErrorKind::value,
+         formatted("{}: the value of an empty Tensor was asked for",
+                   function ? function : "vt::Tensor"),
+         where);
   Tensor outer = t;
   while (node_of(outer)->level > 0) {
     check_alive(outer, where);
-    outer = lazy_run::look_through(outer, where);
+    outer = lazy_run::look_through(outer, where, function);
   }
   if (Node* n = node_of(outer); lazy_run::pending(n)) {
     if (lazy_run::is_number(n)) {
@@ -323,7 +329,7 @@ BufferRef buffer_of(const Tensor& t, CallSite where) {
 
 void donate(const Tensor& t, CallSite to) {
   Tensor outer = t;
-  while (node_of(outer)->level > 0) outer = lazy_run::look_through(outer, to);
+  while (node_of(outer)->level > 0) outer = lazy_run::look_through(outer, to, nullptr);
   Node* n = node_of(outer);
   const std::lock_guard lock(lazy_mutex());
   BufferRef& buffer = n->buffers[static_cast<std::size_t>(output_of(outer))];
@@ -334,7 +340,9 @@ void donate(const Tensor& t, CallSite to) {
   if (n->op == Op::full) n->op = Op::constant;  // its number is not asked for without its value
 }
 
-BufferRef value_of(const Tensor& t, CallSite where) { return on_host(buffer_of(t, where)); }
+BufferRef value_of(const Tensor& t, CallSite where, const char* function) {
+  return on_host(buffer_of(t, where, function));
+}
 
 Tensor number_argument(Scalar value) {
   Tensor number = make_weak(value);
@@ -348,33 +356,36 @@ Tensor made_at(CallSite where, Tensor value) {
   return value;
 }
 
-void copy_out(const Tensor& t, DType dtype, void* out, CallSite where) {
+void copy_out(const Tensor& t, DType dtype, void* out, CallSite where, const char* function) {
   if (!t.defined())
-    fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
+    fail(ErrorKind::value, formatted("{}: the value of an empty Tensor was asked for", function),
+         where);
   if (is_complex(t.dtype()) && !is_complex(dtype) && !is_bool(dtype))
     fail(ErrorKind::dtype,
-         std::string("vt::Tensor: asked for ") + name_of(dtype) + " numbers of a " +
-             aval_of(t).str() +
-             ", which would drop the imaginary part; take vt::real, vt::imag or vt::abs",
+         formatted("{}: asked for {} numbers of a {}, which would drop the imaginary part; take "
+                   "vt::real, vt::imag or vt::abs",
+                   function, name_of(dtype), aval_of(t).str()),
          where);
   if (node_of(t)->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
     const Scalar value = node_of(t)->params->as<FullParams>().value;
     store_scalar(value.converted(dtype), out);
     return;
   }
-  const BufferRef buffer = value_of(t, where);
+  const BufferRef buffer = value_of(t, where, function);
   convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
 }
 
-const void* host_data(const Tensor& t, DType wanted, CallSite where) {
+const void* host_data(const Tensor& t, DType wanted, CallSite where, const char* function) {
   if (!t.defined())
-    fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
+    fail(ErrorKind::value, formatted("{}: the value of an empty Tensor was asked for", function),
+         where);
   if (t.dtype() != wanted)
     fail(ErrorKind::dtype,
-         std::string("vt::Tensor::data: asked for ") + name_of(wanted) + " elements of a " +
-             aval_of(t).str() + "; use data of its own type, to_vector (which converts) or astype",
+         formatted("{}: asked for {} elements of a {}; use its own type, to_vector (which "
+                   "converts) or astype",
+                   function, name_of(wanted), aval_of(t).str()),
          where);
-  const BufferRef buffer = value_of(t, where);
+  const BufferRef buffer = value_of(t, where, function);
   // The buffer lives in the node (or, for a tracer under grad, in the scope's stand-in), so the
   // view outlives this call.
   return buffer->data;
@@ -403,7 +414,7 @@ bool truth_of(const Tensor& t) {
              "with vt::where",
          made);
   bool truth = false;
-  copy_out(t, DType::bool_, &truth, made);
+  copy_out(t, DType::bool_, &truth, made, "vt::Tensor as a truth value");
   return truth;
 }
 
@@ -437,7 +448,7 @@ std::int64_t Tensor::dim(Param<int> axis, CallSite where) const {
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : int{axis})];
 }
 const Tensor& Tensor::eval(CallSite where) const& {
-  detail::buffer_of(*this, where);  // of a device: given to it, not waited for
+  detail::buffer_of(*this, where, "vt::Tensor::eval");  // of a device: given to it, not waited for
   return *this;
 }
 

@@ -5,6 +5,9 @@
 #include <limits>
 #include <string>
 
+#include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
+
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -18,16 +21,19 @@ inline int used(ThreadState& state, std::size_t scope) {
 
 [[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state,
                          CallSite where) {
-  std::string text =
-      "vt::" + std::string(function) + ": no axis is named \"" + std::string(name) + "\" here; ";
   std::string known;
-  for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope)
-    if (scope->axis)
-      known += (known.empty() ? "" : ", ") +
-               ("\"" + scope->axis->name + "\" (" + std::to_string(scope->axis->size) + " lanes)");
-  text +=
-      known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}" : "there is " + known;
-  fail(ErrorKind::transform, text, where);
+  Vec<std::string_view> names;
+  for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope) {
+    if (!scope->axis) continue;
+    known += formatted("{}\"{}\" ({} lanes)", known.empty() ? "there is " : ", ", scope->axis->name,
+                       scope->axis->size);
+    names.push_back(scope->axis->name);
+  }
+  fail(ErrorKind::transform,
+       formatted("vt::{}: no axis is named \"{}\" here{}; {}", function, name,
+                 did_you_mean(name, {names.begin(), names.size()}),
+                 known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}" : known),
+       where);
 }
 
 }  // namespace axis_lookup

@@ -116,15 +116,16 @@ Tensor made_at(CallSite, Tensor);
 Tensor full_tensor(Scalar, const Aval&);
 
 /// The value's buffer, wherever it lies; evaluates. Throws as value_of.
-BufferRef buffer_of(const Tensor&, CallSite);
+BufferRef buffer_of(const Tensor&, CallSite, const char* function = nullptr);
 /// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under
-/// the active transform.
-BufferRef value_of(const Tensor&, CallSite);
+/// the active transform. `function`: what the user has called that asks for it, for messages, as
+/// "vt::save_npy".
+BufferRef value_of(const Tensor&, CallSite, const char* function = nullptr);
 /// Gives away the value, which has been evaluated, to the function of that line: whoever asks for
 /// it later gets an Error(value).
 void donate(const Tensor&, CallSite to);
 /// Evaluates all of them in one go.
-void evaluate(std::span<const Tensor>, CallSite);
+void evaluate(std::span<const Tensor>, CallSite, const char* function = nullptr);
 /// Is the value a constant known now, without running anything?
 bool is_known(const Tensor&);
 

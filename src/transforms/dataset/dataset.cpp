@@ -69,7 +69,7 @@ PlanRef rows_plan(std::span<const Tensor> arrays, CallSite where) {
           formatted("the Tensors have {} and {} examples along axis 0", arrays[0].dim(0), t.dim(0)),
           where, ErrorKind::shape);
     plan->arrays.push_back(t);
-    plan->values.push_back(value_of(t, where));
+    plan->values.push_back(value_of(t, where, "vt::Dataset"));
   }
   return plan;
 }

@@ -402,8 +402,8 @@ std::optional<std::int64_t> value_of_count(const Tensor& n, CallSite where) {
   std::uint64_t natural = 0;
   std::int64_t value = 0;
   try {
-    if (is_unsigned(n.dtype())) copy_out(n, DType::u64, &natural, where);
-    else copy_out(n, DType::i64, &value, where);
+    if (is_unsigned(n.dtype())) copy_out(n, DType::u64, &natural, where, "vt::pfor");
+    else copy_out(n, DType::i64, &value, where, "vt::pfor");
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::tracer) throw;
     return std::nullopt;

@@ -249,9 +249,12 @@ Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b) {
 QrResult qr(Operand x, std::string_view mode) {
   const detail::UserLine line(x.where);
   const Tensor a = la::matrices("qr", x, x.where);
+  constexpr std::string_view known[] = {"reduced", "complete"};
   if (mode != "reduced" && mode != "complete")
-    detail::refuse(ErrorKind::value, "qr", "mode is neither \"reduced\" nor \"complete\"", a,
-                   x.where);
+    detail::refuse(ErrorKind::value, "qr",
+                   detail::formatted("mode is neither \"reduced\" nor \"complete\" but \"{}\"{}",
+                                     mode, detail::did_you_mean(mode, known)),
+                   a, x.where);
   const std::vector<Tensor> parts = la::decomposed(Op::qr, a, {mode == "complete", true}, x.where);
   return {parts[0], parts[1]};
 }

@@ -357,10 +357,11 @@ inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const T
 
 inline void need_known(std::string_view function, const std::optional<vt::linalg::NormOrd>& ord,
                        const Tensor& x, CallSite where) {
+  constexpr std::string_view known[] = {"fro", "nuc"};
   if (ord && ord->kind == vt::linalg::NormOrd::Kind::unknown)
     refuse(ErrorKind::value, function,
-           formatted("there is no norm \"{}\"; \"fro\" and \"nuc\" are all that have a name",
-                     ord->name),
+           formatted("there is no norm \"{}\"{}; \"fro\" and \"nuc\" are all that have a name",
+                     ord->name, did_you_mean(ord->name, known)),
            x, where);
 }
 

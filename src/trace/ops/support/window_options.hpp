@@ -30,6 +30,8 @@ struct Layout {
   Axes spatial;
   std::string letters;  ///< of the spatial axes
 };
+/// ` (did you mean 'C'?)` where letters have `wanted` in the other case, or nothing.
+std::string meant_letter(std::string_view letters, char wanted);
 /// Throws unless the layout has a letter for each axis of x, none twice.
 Layout parse_layout(std::string_view name, std::string_view layout, char first, char second,
                     const Tensor& x, CallSite where);

@@ -160,7 +160,7 @@ class Outside {
 inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Tensor> arguments,
                       std::int64_t lane, std::int64_t lanes, const LaneView& view) {
   const auto line = frame.equation.where;
-  const std::string place = view.place();
+  const auto place = [&] { return view.place(); };
   std::vector<Tensor> results;
   Vec<BufferRef> values;
   try {
@@ -169,27 +169,27 @@ inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Ten
     for (const Tensor& t : results)
       if (t.defined()) evaluate({&t, 1}, line);
   } catch (...) {
-    throw_with_place("; in " + p.function->name + place + at(line));
+    throw_with_place("; in " + p.function->name + place() + at(line));
   }
   {
     const Outside outside;
     if (results.size() != p.results.size())
       fail(ErrorKind::tree,
            formatted("{}: the function gave {} Tensors, not {}{}", p.function->name, results.size(),
-                     p.results.size(), place),
+                     p.results.size(), place()),
            line);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const Aval& wanted = p.takes_lanes ? frame.out(k) : p.results[k];
       if (!results[k].defined())
         fail(ErrorKind::tree,
              formatted("{}: the function gave an empty Tensor as result {}{}", p.function->name, k,
-                       place),
+                       place()),
              line);
       const Aval got = aval_of(results[k]);
       if (got.shape != wanted.shape || (got.dtype != wanted.dtype && !got.weak))
         fail(got.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype,
              formatted("{}: the function gave {} as result {}, which must be {}{}",
-                       p.function->name, got.str(), k, wanted.str(), place),
+                       p.function->name, got.str(), k, wanted.str(), place()),
              line);
       values.push_back(value_of(
           results[k].dtype() == wanted.dtype ? results[k] : results[k].astype(wanted.dtype), line));

@@ -48,7 +48,7 @@ vt::Tensor softmax_loss(const vt::Tensor& theta, const vt::Tensor& image, const 
 }
 
 void faster(const char* what, double transformed_ms, double loop_ms, const char* loop) {
-  std::printf("  %s: %.3f ms, %s: %.3f ms: %.0f times faster\n", what, transformed_ms, loop,
+  std::printf("  %s: %.3f ms, %s: %.3f ms: %.1f times faster\n", what, transformed_ms, loop,
               loop_ms, loop_ms / transformed_ms);
 }
 

@@ -180,8 +180,8 @@ auto host_function(F f, Like like, CallbackOptions options, CallSite where) {
 /// Under vmap it is called for each lane, or once (CallbackOptions). It has no derivative:
 /// vt::stop_gradient its arguments, or give it a rule with vt::custom_jvp.
 /// Throws: what the function throws, where Error, std::runtime_error and other exceptions of the
-/// standard library with a text also say the name (CallbackOptions), the lane and the line of the
-/// call; Error if its results are not like `like`.
+/// standard library with a text also say the name (CallbackOptions), the lane and the line of
+/// `vt::callback`; Error if its results are not like `like`.
 template <class F, class Like>
 auto callback(F f, Like like, CallbackOptions options = {}, CallSite where = CallSite::here()) {
   return detail::host_function<false>(std::move(f), std::move(like), std::move(options), where);

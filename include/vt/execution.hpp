@@ -39,7 +39,7 @@ class AssumeFinite {
 
 /// While one lives, `default_dtype()` of this thread is f32 or f64: the dtype of zeros, ones, eye,
 /// linspace, arange of floats, one_hot, draws, lists and files that say none, and of integers and
-/// bools where a function gives floats (sqrt(2), mean of integers, an integer Tensor times 0.5).
+/// bools where a function gives floats (mean of an integer Tensor, an integer Tensor times 0.5).
 /// Data keeps its dtype, and so do numbers that meet it. It is part of a jitted function's
 /// signature. They nest: the innermost counts. Throws: Error(dtype) for other dtypes.
 class DefaultDType {

@@ -63,6 +63,14 @@ template <std::size_t... I, class F>
   else
     return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
 }
+// Which argument is said between the angle brackets.
+template <class F, Number N>
+detail::Refused grad(F, N) {
+  static_assert(!sizeof(F),
+                "vt: arguments are told in angle brackets: vt::grad<1>(f), and "
+                "vt::grad<0, 1>(f) for both of two");
+  return {};
+}
 /// → pair(value, gradient); with vt::has_aux pair(pair(value, aux), gradient). Otherwise as grad.
 template <std::size_t... I, class F>
 [[nodiscard]] auto value_and_grad(F f, GradOptions options = {},
@@ -84,6 +92,11 @@ template <std::size_t... I, class F>
     return detail::gradient_function<true, true, I...>(std::move(f), options, "vt::value_and_grad",
                                                        where);
 }
+template <class F, Number N>
+auto value_and_grad(F, N) {
+  static_assert(!sizeof(F), "vt: arguments are told in angle brackets: vt::value_and_grad<1>(f)");
+  return [](const auto&...) { return detail::RefusedPair(); };
+}
 
 /// The Jacobian: for each result Tensor of shape [m…] and argument Tensor of shape [n…] a block
 /// [m…, n…]; the result's tree with each Tensor replaced by the argument's tree. Forward or
@@ -99,6 +112,11 @@ template <std::size_t... I, class F>
   else
     return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options,
                                                                             "vt::jacobian", where);
+}
+template <class F, Number N>
+detail::Refused jacobian(F, N) {
+  static_assert(!sizeof(F), "vt: arguments are told in angle brackets: vt::jacobian<1>(f)");
+  return {};
 }
 /// The same, always forward (a pass per element of the arguments), always reverse (a pass per
 /// element of the results).
@@ -191,6 +209,11 @@ template <std::size_t... I, class F>
           }
         });
   }
+}
+template <class F, Number N>
+detail::Refused hessian(F, N) {
+  static_assert(!sizeof(F), "vt: arguments are told in angle brackets: vt::hessian<1>(f)");
+  return {};
 }
 
 /// → tuple(f's value, its gradient, its Hessian), of a scalar function: what Newton's method asks

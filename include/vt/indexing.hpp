@@ -26,14 +26,14 @@ enum class Combine { set, add, mul, min, max };
 /// are others.
 class Selection {
  public:
-  Selection(Operand x, std::span<const Index> indices)
-      : x_(std::move(x)), indices_(indices.begin(), indices.end()) {}
+  Selection(Operand x, std::span<const Index> indices);
+  Selection(const Selection&);
+  Selection& operator=(const Selection&);
+  ~Selection();
 
   /// The elements, as `x(…)` gives them.
   /// Throws: as x(…) does; Error (dtype) for a mask.
-  [[nodiscard]] Tensor get() const {
-    return detail::elements_at("at(…).get", x_.tensor, indices_, x_.where);
-  }
+  [[nodiscard]] Tensor get() const;
   /// x with `values` in their place. Of elements that are selected several times any one stays.
   [[nodiscard]] Tensor set(Operand values) const { return combined(Combine::set, values); }
   /// x with the elements plus, times, and at most or at least `values`. Elements that are selected

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -79,8 +78,8 @@ void append_places(SmallVec<ResultPlace, 4>& places, R&& result) {
   if constexpr (NumbersInMemory<T>) {
     const std::span memory(result);
     using E = typename decltype(memory)::element_type;
-    constexpr bool written =
-        !std::is_const_v<E> && (of_caller || std::ranges::borrowed_range<std::remove_cv_t<T>>);
+    constexpr bool written = !std::is_const_v<E> &&
+                             (of_caller || std::ranges::enable_borrowed_range<std::remove_cv_t<T>>);
     static_assert(written,
                   "vt::Jitted::into: a result goes to memory that is the caller's and not const");
     if constexpr (written)

@@ -343,6 +343,13 @@ struct ArgOptions {
 /// √var; all its derivatives are 0 where it is 0.
 [[nodiscard]] Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0,
                          bool keepdims = false);
+/// Options of var, std, nanvar and nanstd.
+struct VarOptions {
+  Param<int> ddof = 0;
+  bool keepdims = false;
+};
+[[nodiscard]] Tensor var(Operand x, const ReduceAxes& axes, const VarOptions& options);
+[[nodiscard]] Tensor std(Operand x, const ReduceAxes& axes, const VarOptions& options);
 /// log Σ eˣ without overflow. Integers become f32; of no elements −∞.
 [[nodiscard]] Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// How many elements are not 0: i32 (i64 beyond 2^31 elements).
@@ -367,6 +374,8 @@ struct ArgOptions {
                             bool keepdims = false);
 [[nodiscard]] Tensor nanstd(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0,
                             bool keepdims = false);
+[[nodiscard]] Tensor nanvar(Operand x, const ReduceAxes& axes, const VarOptions& options);
+[[nodiscard]] Tensor nanstd(Operand x, const ReduceAxes& axes, const VarOptions& options);
 
 namespace detail {
 using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);

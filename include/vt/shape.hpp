@@ -94,7 +94,10 @@ class ReduceAxes {
   ReduceAxes(std::nullopt_t) {}
   template <detail::ParamFor<int> T>
   ReduceAxes(T axis) : axes_(axis), all_(false) {}
-  ReduceAxes(std::initializer_list<Param<int>> axes) : axes_(axes), all_(false) {}
+  /// {0, 1}. No std::initializer_list: GCC 12 would take {.ddof = 1} for one.
+  template <detail::ParamFor<int>... T>
+    requires(sizeof...(T) >= 2)
+  ReduceAxes(T... axes) : axes_({Param<int>(axes)...}), all_(false) {}
   ReduceAxes(const Axes& axes) : axes_(axes), all_(false) {}
   ReduceAxes(const std::vector<int>& axes) : axes_(axes), all_(false) {}
   bool all() const { return all_; }

@@ -31,6 +31,9 @@ class Graph;
 struct Index;
 struct Operand;
 struct PrintStyle;
+struct ReduceOptions;
+struct VarOptions;
+struct ArgOptions;
 
 /// C++ numbers, which are weak scalars: bool, integers, float, double and std::complex of these
 /// two. long double is none, as no Tensor holds it, nor are wchar_t and char8_t … char32_t.
@@ -222,6 +225,11 @@ class Tensor {
   [[nodiscard]] Tensor astype(DType dtype, CallSite where = CallSite::here()) const;
   /// See vt::reshape.
   [[nodiscard]] Tensor reshape(const Shape& shape, CallSite where = CallSite::here()) const;
+  template <std::integral D, class... More>
+  Tensor reshape(D, const More&...) const {
+    static_assert(!sizeof(D), "vt: the shape stands in braces: x.reshape({2, 3})");
+    return *this;
+  }
   /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend),
   /// Error(memory), or Error(tracer) where values have no device of their own, inside a transformed
   /// function.
@@ -232,13 +240,21 @@ class Tensor {
   // The functions of the same names, for those who chain them: x.abs().sum(0).
   [[nodiscard]] Tensor sum(const ReduceAxes& axes = {}, bool keepdims = false,
                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor sum(const ReduceAxes& axes, const ReduceOptions& options,
+                           CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor prod(const ReduceAxes& axes = {}, bool keepdims = false,
+                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor prod(const ReduceAxes& axes, const ReduceOptions& options,
                             CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor mean(const ReduceAxes& axes = {}, bool keepdims = false,
                             CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor var(const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false,
                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor var(const ReduceAxes& axes, const VarOptions& options,
+                           CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor std(const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor std(const ReduceAxes& axes, const VarOptions& options,
                            CallSite where = CallSite::here()) const;
 #pragma push_macro("max")
 #pragma push_macro("min")
@@ -246,13 +262,21 @@ class Tensor {
 #undef min
   [[nodiscard]] Tensor max(const ReduceAxes& axes = {}, bool keepdims = false,
                            CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor max(const ReduceAxes& axes, const ReduceOptions& options,
+                           CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor min(const ReduceAxes& axes = {}, bool keepdims = false,
+                           CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor min(const ReduceAxes& axes, const ReduceOptions& options,
                            CallSite where = CallSite::here()) const;
 #pragma pop_macro("max")
 #pragma pop_macro("min")
   [[nodiscard]] Tensor argmax(std::optional<Param<int>> axis = std::nullopt, bool keepdims = false,
                               CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor argmax(std::optional<Param<int>> axis, const ArgOptions& options,
+                              CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor argmin(std::optional<Param<int>> axis = std::nullopt, bool keepdims = false,
+                              CallSite where = CallSite::here()) const;
+  [[nodiscard]] Tensor argmin(std::optional<Param<int>> axis, const ArgOptions& options,
                               CallSite where = CallSite::here()) const;
   [[nodiscard]] Tensor all(const ReduceAxes& axes = {}, bool keepdims = false,
                            CallSite where = CallSite::here()) const;
@@ -736,6 +760,11 @@ Tensor ones(D, const More&...) {
 /// double gives f64).
 /// Throws: Error (dtype) if the dtype cannot hold an integer.
 [[nodiscard]] Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
+template <std::integral D, class... More>
+Tensor full(D, const More&...) {
+  static_assert(!sizeof(D), "vt: the shape stands in braces: vt::full({3}, value)");
+  return {};
+}
 /// Ones on diagonal number `diagonal` (0 is the main one, 1 the one above), zeros elsewhere; square
 /// without `columns`.
 [[nodiscard]] Tensor eye(Param<std::int64_t> rows,

@@ -118,6 +118,17 @@ TEST(TensorForms, MembersAreTheFunctionsOfTheSameNames) {
   expect_close(x.prod({0, 1}), vt::prod(x), few);
   expect_close(x.mean(1), vt::mean(x, 1), few);
   expect_close(x.var(0, 1, true), vt::var(x, 0, 1, true), few);
+  expect_close(x.var(0, {.ddof = 1, .keepdims = true}), vt::var(x, 0, 1, true), few);
+  expect_close(x.std({0, 1}, {.ddof = 1}), vt::std(x, {}, {.ddof = 1}), few);
+  expect_close(vt::std(x, {1}, {.ddof = 1}), vt::std(x, 1, 1), few);
+  expect_close(vt::nanvar(x, 1, {.ddof = 1}), vt::nanvar(x, 1, 1), few);
+  expect_close(vt::nanstd(x, {}, {.keepdims = true}), vt::nanstd(x, {}, 0, true), few);
+  expect_close(x.sum(0, {.keepdims = true}), vt::sum(x, 0, true), few);
+  expect_close(x.prod(0, {.initial = 2.0}), vt::prod(x, 0, {.initial = 2.0}), few);
+  expect_close(x.max({}, {.initial = 1e9}), vt::max(x, {}, {.initial = 1e9}), few);
+  expect_close(x.min({0, 1}, {.initial = -1e9}), vt::min(x, {}, {.initial = -1e9}), few);
+  expect_close(x.argmax(0, {.last = true}), vt::argmax(x, 0, {.last = true}));
+  expect_close(x.argmin(0, {.keepdims = true}), vt::argmin(x, 0, true));
   expect_close(x.std(1, 1), vt::std(x, 1, 1), few);
   expect_close(x.max(-1), vt::max(x, -1));
   expect_close(x.min({0}, true), vt::min(x, 0, true));

@@ -45,6 +45,32 @@ Tensor Tensor::argmax(std::optional<Param<int>> axis, bool keepdims, CallSite wh
 Tensor Tensor::argmin(std::optional<Param<int>> axis, bool keepdims, CallSite where) const {
   return vt::argmin(Operand(*this, where.file, where.line), axis, keepdims);
 }
+Tensor Tensor::sum(const ReduceAxes& axes, const ReduceOptions& options, CallSite where) const {
+  return vt::sum(Operand(*this, where.file, where.line), axes, options);
+}
+Tensor Tensor::prod(const ReduceAxes& axes, const ReduceOptions& options, CallSite where) const {
+  return vt::prod(Operand(*this, where.file, where.line), axes, options);
+}
+Tensor Tensor::max(const ReduceAxes& axes, const ReduceOptions& options, CallSite where) const {
+  return vt::max(Operand(*this, where.file, where.line), axes, options);
+}
+Tensor Tensor::min(const ReduceAxes& axes, const ReduceOptions& options, CallSite where) const {
+  return vt::min(Operand(*this, where.file, where.line), axes, options);
+}
+Tensor Tensor::var(const ReduceAxes& axes, const VarOptions& options, CallSite where) const {
+  return vt::var(Operand(*this, where.file, where.line), axes, options);
+}
+Tensor Tensor::std(const ReduceAxes& axes, const VarOptions& options, CallSite where) const {
+  return vt::std(Operand(*this, where.file, where.line), axes, options);
+}
+Tensor Tensor::argmax(std::optional<Param<int>> axis, const ArgOptions& options,
+                      CallSite where) const {
+  return vt::argmax(Operand(*this, where.file, where.line), axis, options);
+}
+Tensor Tensor::argmin(std::optional<Param<int>> axis, const ArgOptions& options,
+                      CallSite where) const {
+  return vt::argmin(Operand(*this, where.file, where.line), axis, options);
+}
 Tensor Tensor::abs(CallSite where) const { return vt::abs(Operand(*this, where.file, where.line)); }
 Tensor Tensor::real(CallSite where) const {
   return vt::real(Operand(*this, where.file, where.line));

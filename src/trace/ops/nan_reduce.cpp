@@ -117,6 +117,12 @@ Tensor nanstd(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims)
   return c.finished(where(none, 0.0, sqrt(where(none, 1.0, v))), real_dtype(c.result), keepdims,
                     x.where);
 }
+Tensor nanvar(Operand x, const ReduceAxes& axes, const VarOptions& options) {
+  return nanvar(std::move(x), axes, options.ddof, options.keepdims);
+}
+Tensor nanstd(Operand x, const ReduceAxes& axes, const VarOptions& options) {
+  return nanstd(std::move(x), axes, options.ddof, options.keepdims);
+}
 Tensor nancumsum(Operand x, Param<int> axis, const CumulativeOptions& options) {
   const detail::UserLine line(x.where);
   x.tensor = nr::without_nan("nancumsum", x, 0);

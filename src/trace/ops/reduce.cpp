@@ -353,6 +353,12 @@ Tensor std(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims) {
   r.result = real_dtype(r.result);
   return rd::finished(rd::length_power(rd::variance(r, ddof, x.where), 0.5), r, keepdims, x.where);
 }
+Tensor var(Operand x, const ReduceAxes& axes, const VarOptions& options) {
+  return var(std::move(x), axes, options.ddof, options.keepdims);
+}
+Tensor std(Operand x, const ReduceAxes& axes, const VarOptions& options) {
+  return std(std::move(x), axes, options.ddof, options.keepdims);
+}
 
 Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
   const detail::UserLine line(x.where);

@@ -434,6 +434,16 @@ namespace vt {
 
 namespace sel = detail::selection;
 
+Selection::Selection(Operand x, std::span<const Index> indices)
+    : x_(std::move(x)), indices_(indices.begin(), indices.end()) {}
+Selection::Selection(const Selection&) = default;
+Selection& Selection::operator=(const Selection&) = default;
+Selection::~Selection() = default;
+
+Tensor Selection::get() const {
+  return detail::elements_at("at(…).get", x_.tensor, indices_, x_.where);
+}
+
 Tensor Selection::selected() const {
   const CallSite w = detail::user_line(x_.where);
   detail::need("at(…).apply", x_.tensor, w);

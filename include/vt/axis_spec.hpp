@@ -96,8 +96,10 @@ Vec<std::optional<int>> expand_argument_axes(const std::tuple<T...>& arguments,
   if (spec.is_list() && spec.items().size() != sizeof...(T))
     fail(ErrorKind::tree,
          std::string(what) + ": in_axes " + spec.str() + " has " +
-             std::to_string(spec.items().size()) + " entries for " + std::to_string(sizeof...(T)) +
-             " arguments",
+             std::to_string(spec.items().size()) +
+             (spec.items().size() == 1 ? " entry for " : " entries for ") +
+             std::to_string(sizeof...(T)) + (sizeof...(T) == 1 ? " argument" : " arguments") +
+             ": give it one for each, as in {0, vt::unmapped} for two",
          where);
   std::size_t i = 0;
   auto one = [&](const auto& argument) {

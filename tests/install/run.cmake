@@ -56,7 +56,7 @@ endif()
 # Without VT_CUDA a prototype leaves out the sources for CUDA, and says so when sent to a device.
 execute_process(COMMAND ${CMAKE_COMMAND} -E env VT_BACKEND=cuda ${WORK}/bare RESULT_VARIABLE status
   OUTPUT_VARIABLE output ERROR_VARIABLE output)
-if(status EQUAL 0 OR NOT output MATCHES "define VT_CUDA")
+if(status EQUAL 0 OR NOT output MATCHES "vt::default_device.*VT_BACKEND=cuda.*define VT_CUDA")
   message(FATAL_ERROR
     "a prototype without VT_CUDA should refuse VT_BACKEND=cuda; status ${status}: ${output}")
 endif()

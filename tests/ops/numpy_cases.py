@@ -455,6 +455,8 @@ case("vt::segment_sum($0, $1, 2)",
 counts = ints(0, 6, 20)
 case("vt::bincount($0, 8)", [counts], np.bincount(counts, minlength=8).astype(np.int32))
 case("vt::bincount($0, 3)", [np.array([0, 5, -1, 2, 2], np.int32)], np.array([1, 0, 2], np.int32))
+case("vt::bincount($0, 3)", [np.array([[True, False, True], [True, True, True]])],
+     np.array([1, 5, 0], np.int32))
 hx = np.array([0.0, 0.5, 1.0, 2.0, 2.5, 3.0, -0.1, 3.1, nan, 1.5, inf])
 case("vt::histogram($0, 3, 0.0, 3.0)", [hx],
      np.histogram(hx[np.isfinite(hx)], 3, (0, 3))[0].astype(np.int32))

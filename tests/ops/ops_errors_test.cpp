@@ -250,7 +250,8 @@ TEST(Refusals, Shapes) {
 }
 
 TEST(Refusals, Indices) {
-  const Tensor a = ones({2, 3}), s = sum(a), mask = a[0] > 0, real = ones({2}), i = ones({2}, i32);
+  const Tensor a = ones({2, 3}), s = sum(a), mask = a[0] > 0, real = ones({2}), i = ones({2}, i32),
+               z = complex(real, real);
   check({
       {value, {"index 2 out of range for axis 0 of size 2: f32[2,3]"}, [&] { a[2]; }},
       {value, {"index -3 out of range"}, [&] { a[-3]; }},
@@ -295,6 +296,17 @@ TEST(Refusals, Indices) {
        {"vt::segment_sum", "f32[2,3] · i32[3]"},
        [&] { (void)segment_sum(a, ones({3}, i32), 4); }},
       {dtype, {"vt::bincount", "integers"}, [&] { (void)bincount(real, 4); }},
+      // the function that was called, not the scatter it is made of
+      {dtype, {"vt::segment_max: complex numbers", "c64[2]"}, [&] { (void)segment_max(z, i, 2); }},
+      {dtype, {"vt::segment_min: complex numbers", "c64[2]"}, [&] { (void)segment_min(z, i, 2); }},
+      {dtype, {"vt::at(…).max: complex numbers", "c64[2]"}, [&] { (void)at(z, 0).max(1.0); }},
+      {dtype, {"vt::at(…).min: complex numbers"}, [&] { (void)at(z, i).min(1.0); }},
+      {dtype, {"vt::at(…).max: complex numbers"}, [&] { (void)at(z, i > 0).max(1.0); }},
+      {dtype, {"vt::index_max: complex numbers"}, [&] { (void)index_max(z, i, 1.0); }},
+      {dtype, {"vt::index_min: complex numbers"}, [&] { (void)index_min(z, i, 1.0); }},
+      {dtype,
+       {"vt::put_along_axis: complex numbers"},
+       [&] { (void)put_along_axis(z, i, 1.0, 0, Combine::max); }},
       {value, {"vt::histogram", "low < high"}, [&] { (void)histogram(real, 3, 1.0, 1.0); }},
       {shape, {"vt::bucketize", "vector"}, [&] { (void)bucketize(real, a); }},
       {shape, {"vt::interp", "f32[2] · f32[2,3]"}, [&] { (void)interp(real, real, a); }},

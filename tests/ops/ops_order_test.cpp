@@ -215,8 +215,21 @@ TEST(Order, Refusals) {
       [&] { jit([](Tensor t) { return unique(t); })(x); });
   refused(
       "vt::nonzero: the shape of the result depends on values, which are not known while a "
-      "function is recorded; give it a size, as in {.size = 8}",
+      "function is recorded; give it a size, as in vt::nonzero(x, 8)",
       [&] { vmap([](Tensor t) { return nonzero(t)[0]; })(x); });
+  refused(
+      "vt::repeat: the shape of the result depends on values, which are not known while a "
+      "function is recorded; give it a size, as in vt::repeat(x, counts, 1, 8)",
+      [&] { jit([&](Tensor n) { return repeat(x, n, 1); })(arange(3)); });
+  refused(
+      "vt::repeat: the shape of the result depends on values, which are not known while a "
+      "function is recorded; give it a size, as in vt::repeat(x, counts, std::nullopt, 8)",
+      [&] { jit([&](Tensor n) { return repeat(x, n); })(tensor(2)); });
+  // What they say to write.
+  const Tensor counts = tensor(2);
+  EXPECT_EQ(vt::nonzero(x, 8)[0].shape(), Shape{8});
+  EXPECT_EQ(vt::repeat(x, counts, 1, 8).shape(), (Shape{2, 8}));
+  EXPECT_EQ(vt::repeat(x, counts, std::nullopt, 8).shape(), Shape{8});
 }
 
 }  // namespace

@@ -281,13 +281,14 @@ TEST(Pfor, FallbackIsALoopOrAnError) {
       vt::pure_callback([](Tensor x) { return x; }, vt::zeros({}, vt::f64), {.name = "slow"});
   const auto f = [&](Tensor i) { return host(xs[i]) * 2.0; };
   expect_close(vt::pfor(f, 3), xs * 2.0);
-  EXPECT_NE(vt::warnings().find("callback[name=vt::pure_callback (slow)] runs once per lane: "
-                                "vt::pure_callback (slow) takes one lane at a time"),
+  EXPECT_NE(vt::warnings().find("vt::vmap: vt::pure_callback (slow) runs once per lane: it takes "
+                                "one lane at a time; with {.takes_lanes = true} one call gets all "
+                                "lanes, along axis 0"),
             std::string::npos)
       << vt::warnings();
   EXPECT_NE(message([&] {
               vt::pfor(f, 3, {.fallback = vt::Fallback::error});
-            }).find("callback[name=vt::pure_callback (slow)] cannot be vectorized"),
+            }).find("vt::vmap: vt::pure_callback (slow) cannot be vectorized: it takes one lane"),
             std::string::npos);
   EXPECT_NE(message([&] {
               vt::vmap(host, {.fallback = vt::Fallback::error})(xs);

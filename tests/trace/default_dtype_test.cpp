@@ -146,4 +146,46 @@ TEST(DefaultDType, WarningsNameWhereDigitsAreLost) {
   EXPECT_FALSE(told("vt::operator/: f64 data meet"));
 }
 
+TEST(DefaultDType, WarningsNameWhereWritesLoseDigits) {
+  const Tensor data = vt::tensor(16777217.0), place = vt::tensor({0});
+  using Write = std::function<Tensor(const Tensor& x, const Tensor& value)>;
+  const std::vector<std::pair<std::string, Write>> writes = {
+      {"at(…).set", [](const Tensor& x, const Tensor& v) { return vt::at(x, 0).set(v); }},
+      {"at(…).add", [](const Tensor& x, const Tensor& v) { return vt::at(x, 0).add(v); }},
+      {"at(…).mul", [&](const Tensor& x, const Tensor& v) { return vt::at(x, place).mul(v); }},
+      {"at(…).min", [](const Tensor& x, const Tensor& v) { return vt::at(x, x > 1.0).min(v); }},
+      {"at(…).max", [](const Tensor& x, const Tensor& v) { return vt::at(x, 0).max(v); }},
+      {"index_update",
+       [&](const Tensor& x, const Tensor& v) { return vt::index_update(x, place, v); }},
+      {"index_add", [&](const Tensor& x, const Tensor& v) { return vt::index_add(x, place, v); }},
+      {"index_mul", [&](const Tensor& x, const Tensor& v) { return vt::index_mul(x, place, v); }},
+      {"index_min", [&](const Tensor& x, const Tensor& v) { return vt::index_min(x, place, v); }},
+      {"index_max", [&](const Tensor& x, const Tensor& v) { return vt::index_max(x, place, v); }},
+      {"put_along_axis",
+       [&](const Tensor& x, const Tensor& v) { return vt::put_along_axis(x, place, v, 0); }},
+      {"dynamic_update_slice",
+       [](const Tensor& x, const Tensor& v) {
+         return vt::dynamic_update_slice(x, vt::reshape(v, {1}), {vt::tensor(0)});
+       }},
+      {"dynamic_update_slice_in_dim", [](const Tensor& x, const Tensor& v) {
+         return vt::dynamic_update_slice_in_dim(x, vt::reshape(v, {1}), 1, 0);
+       }}};
+  for (const auto& [name, write] : writes) {
+    const auto told = [&](const std::function<Tensor()>& f) {
+      const std::size_t before = vt::warnings().size();
+      (void)f();
+      return vt::warnings().substr(before);
+    };
+    // Values of the array's dtype, literals, and arrays of data or of f64 lose nothing of note.
+    EXPECT_EQ(told([&] { return write(vt::zeros({2}), vt::tensor(1.0f)); }), "") << name;
+    EXPECT_EQ(told([&] { return write(vt::zeros({2}), Tensor(0.1)); }), "") << name;
+    EXPECT_EQ(told([&] { return write(vt::tensor({1.0f, 2.0f}), data); }), "") << name;
+    EXPECT_EQ(told([&] { return write(vt::zeros({2}, vt::f64), data); }), "") << name;
+    const std::string line = told([&] { return write(vt::zeros({2}), data); });
+    EXPECT_NE(line.find(": f64 data meet an f32 array or draw"), std::string::npos) << name << line;
+    EXPECT_NE(line.find("vt::" + name), std::string::npos) << name << ": " << line;
+    EXPECT_NE(line.find("default_dtype_test.cpp:"), std::string::npos) << name << ": " << line;
+  }
+}
+
 }  // namespace

@@ -55,7 +55,6 @@ TEST(Environment, TheWordThatWasMeant) {
   EXPECT_EQ(meant("bacth"), "batch");
   EXPECT_EQ(meant("batc"), "batch");
   EXPECT_EQ(meant("bbatchh"), "batch");
-  EXPECT_EQ(meant("row"), "rows");
   EXPECT_EQ(meant("raws"), "rows");
   EXPECT_EQ(meant("I"), "i");
   EXPECT_EQ(meant("INTERPRETER"), "interpreter");
@@ -63,11 +62,15 @@ TEST(Environment, TheWordThatWasMeant) {
   // Too far, or too much of a short word.
   EXPECT_EQ(meant("btc"), "");
   EXPECT_EQ(meant("rwso"), "");
+  EXPECT_EQ(meant("row"), "");
   EXPECT_EQ(meant("j"), "");
   EXPECT_EQ(meant("ii"), "");
   EXPECT_EQ(meant("intrptr"), "");
   EXPECT_EQ(meant(""), "");
   EXPECT_EQ(vt::detail::nearest_word("batch", {}), "");
+  constexpr std::string_view backends[] = {"interpreter", "cpu", "cuda"};
+  EXPECT_EQ(vt::detail::did_you_mean("gpu", backends), "");
+  EXPECT_EQ(vt::detail::did_you_mean("cude", backends), " (did you mean \"cuda\"?)");
   // The nearer one, not the first.
   constexpr std::string_view near[] = {"batches", "batch"};
   EXPECT_EQ(vt::detail::nearest_word("batchs", near), "batches");

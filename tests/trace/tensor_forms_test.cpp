@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/message.hpp"
 #include "support/property.hpp"
 
 #include <vt/fmt.hpp>
@@ -36,7 +37,7 @@ TEST(TensorForms, ContainersOfContainersAndArrays) {
             (vt::Shape{2, 3, 4}));
   vt_test::expect_error(
       [] { (void)vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5}}); },
-      vt::ErrorKind::shape, {"rows of different lengths"});
+      vt::ErrorKind::shape, {"vt::tensor: the values have rows of different lengths"});
   const Tensor a = vt::tensor(1.0), b = vt::tensor(2.0);
   const std::array<Tensor, 2> array{a, b};
   const Tensor c_array[] = {a, b};
@@ -224,8 +225,18 @@ TEST(TensorForms, TextsAreWrittenAsAsked) {
   EXPECT_EQ(vt::tree_str(Layer{vt::arange(2), {vt::tensor(1.5), vt::tensor(true)}}),
             ".weights: [0 1] i32[2]\n.shifts[0]: 1.5 f64[]\n.shifts[1]: true bool[]");
   EXPECT_EQ(vt::tree_str(vt::tensor(7)), "7 i32[]");
-  vt_test::expect_error([] { (void)vt::tensor(1).str({.precision = 30}); }, vt::ErrorKind::value,
-                        {"vt::PrintStyle"});
+  // str has no line of the call: better none than one of vt's own.
+  EXPECT_EQ(vt_test::message([] { (void)vt::tensor(1).str({.precision = 30}); }),
+            "vt::PrintStyle: precision must be between 0 and 20, not 30");
+  const auto refused = [](const vt::PrintStyle& style, const char* text) {
+    vt_test::expect_error([&] { const vt::PrintScope scope(style); }, vt::ErrorKind::value,
+                          {text, "; at tensor_forms_test.cpp:"});
+  };
+  refused({.precision = -1}, "vt::PrintStyle: precision must be between 0 and 20, not -1");
+  refused({.threshold = -2}, "vt::PrintStyle: threshold must be at least 0, not -2");
+  refused({.edge_items = -3}, "vt::PrintStyle: edge_items must be at least 0, not -3");
+  refused({.line_width = -4}, "vt::PrintStyle: line_width must be at least 0, not -4");
+  refused({.width = -5}, "vt::PrintStyle: width must be at least 0, not -5");
 }
 
 TEST(TensorForms, ComparisonsGoByValue) {

@@ -1,8 +1,12 @@
 // vmap of the composed public functions equals the loop over lanes, for every combination of mapped
 // operands, with the lanes in front or at the end; and of no lanes at all the shapes are right.
+#include <set>
+#include <string>
+
 #include <vt/detail/entry_points.hpp>
 #include <vt/execution.hpp>
 
+#include "src/trace/ir/graph.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -177,6 +181,7 @@ std::vector<Row> rows() {
       {"segment_min", [](Given a) { return segment_min(a[0], a[1], 3); }, {n, whole({3}, -1, 3)}},
       {"segment_mean", [](Given a) { return segment_mean(a[0], a[1], 3); }, {m, whole({3}, -1, 3)}},
       {"bincount", [](Given a) { return bincount(a[0], 4); }, {whole({3, 4}, -1, 5)}},
+      {"bincount of bools", [](Given a) { return bincount(a[0] > 2, 3); }, {whole({3, 4}, -1, 5)}},
       {"histogram", [](Given a) { return histogram(a[0], 3, -1.0, 1.0); }, {m}},
       {"bucketize",
        [](Given a) { return bucketize(a[0], increasing(a[1])); },
@@ -356,6 +361,58 @@ TEST(VmapOfFunctions, DefaultDTypeDoesNotReachF32Data) {
     const Tensor expected = row.f(given);
     const DefaultDType wide(f64);
     vt_test::expect_close(row.f(given), expected, {.relative = 1e-4, .absolute = 1e-4}, row.name);
+  }
+}
+
+/// Adds the equations of vt's own lines to `found`.
+void collect_own_lines(const detail::GraphBody& graph, std::set<std::string>& found) {
+  for (const detail::Equation& e : graph.equations) {
+    const std::string file = e.where.file ? e.where.file : "";
+    if (file.find("src/") != std::string::npos || file.find("include/vt/") != std::string::npos)
+      found.insert(std::string(detail::name_of(e.op)) + " " + file + ":" +
+                   std::to_string(e.where.line));
+    for (const detail::GraphRef& body : detail::bodies_of(e.params))
+      if (body) collect_own_lines(*body, found);
+  }
+}
+
+// What memory(…), explain(…) and errors in compiled code name is the user's line.
+TEST(VmapOfFunctions, EquationsHaveTheCallersLine) {
+  for (const Row& row : rows()) {
+    Tensors given, floats;
+    for (const In& in : row.in) {
+      given.push_back(vt_test::random_tensor(in.dtype, in.shape, in.low, in.high, 5));
+      if (is_float(in.dtype)) floats.push_back(given.back());
+    }
+    const auto f = [&](const Tensors& a) {
+      Tensors all;
+      std::size_t next = 0;
+      for (const Tensor& t : given) all.push_back(is_float(t.dtype()) ? a[next++] : t);
+      const Tensor y = row.f(all);
+      return is_float(y.dtype()) ? sum(y) : zeros({}, f64);
+    };
+    const auto slope = [&](const Tensors& a) { return grad(f)(a); };
+    const auto curvature = [&](const Tensors& a) {
+      return grad([&](const Tensors& b) {
+        Tensor all = zeros({}, f64);
+        for (const Tensor& t : slope(b)) all = all + sum(t);
+        return all;
+      })(a);
+    };
+    std::set<std::string> found;
+    const auto collect = [&](const auto& function, const Tensors& arguments) {
+      collect_own_lines(make_graph(function)(arguments).body(), found);
+    };
+    try {
+      collect([&](const Tensors& a) { return row.f(a); }, given);
+      if (!floats.empty()) {
+        collect(slope, floats);
+        collect(curvature, floats);
+      }
+    } catch (const Error& error) {
+      ADD_FAILURE() << row.name << ": " << error.what();
+    }
+    for (const std::string& line : found) ADD_FAILURE() << row.name << ": " << line;
   }
 }
 

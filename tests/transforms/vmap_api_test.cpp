@@ -322,8 +322,10 @@ TEST(VmapErrors, AMappedResultCannotBeUnmapped) {
 }
 
 TEST(VmapErrors, ListsThatDoNotFollowTheArguments) {
-  expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return p + q; }, {.in_axes = {0}})(a, a); },
-               vt::ErrorKind::tree, {"in_axes {0}", "1 entries for 2 arguments"});
+  expect_error(
+      [&] { vt::vmap([](Tensor p, Tensor q) { return p + q; }, {.in_axes = {0}})(a, a); },
+      vt::ErrorKind::tree,
+      {"in_axes {0} has 1 entry for 2 arguments: give it one for each, as in {0, vt::unmapped}"});
   expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = {{0, 1}}})(a); },
                vt::ErrorKind::tree, {"argument 0", "{0, 1}"});
 }

@@ -70,7 +70,7 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   std::string_view nearest;
   std::size_t least = words::most_changes + 1;
   for (const std::string_view& k : known)
-    if (const std::size_t n = words::changes(word, k); n < least && 2 * n < word.size()) {
+    if (const std::size_t n = words::changes(word, k); n < least && 2 * n + 1 < word.size()) {
       nearest = k;
       least = n;
     }

@@ -287,7 +287,7 @@ namespace vt {
 
 std::string Tensor::str() const { return detail::text_of(*this); }
 std::string Tensor::str(const PrintStyle& options) const {
-  const PrintScope scope(options);
+  const PrintScope scope(options, CallSite{});  // it has no line of the call
   return str();
 }
 std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << t.str(); }
@@ -296,11 +296,17 @@ std::ostream& operator<<(std::ostream& out, Device d) { return out << detail::te
 
 PrintScope::PrintScope(const PrintStyle& options, CallSite where)
     : before_(detail::thread_state().print) {
-  const int digits = options.precision.value_or(0);
-  if (digits < 0 || digits > 20 || options.threshold < 0 || options.edge_items < 0 ||
-      options.line_width < 0 || options.width < 0)
-    detail::fail(ErrorKind::value, "vt::PrintStyle: a number is negative, or precision is above 20",
+  const auto refuse = [&](const char* name, std::int64_t value, const char* wanted) {
+    detail::fail(ErrorKind::value,
+                 detail::formatted("vt::PrintStyle: {} must be {}, not {}", name, wanted, value),
                  where);
+  };
+  if (const int digits = options.precision.value_or(0); digits < 0 || digits > 20)
+    refuse("precision", digits, "between 0 and 20");
+  if (options.threshold < 0) refuse("threshold", options.threshold, "at least 0");
+  if (options.edge_items < 0) refuse("edge_items", options.edge_items, "at least 0");
+  if (options.line_width < 0) refuse("line_width", options.line_width, "at least 0");
+  if (options.width < 0) refuse("width", options.width, "at least 0");
   detail::thread_state().print = options;
 }
 PrintScope::~PrintScope() { detail::thread_state().print = before_; }

@@ -237,6 +237,7 @@ Tensor dot(Operand a, Operand b) {
   return ct::along("dot", a, b, Axes(a.tensor.rank() - 1), Axes(n == 1 ? 0 : n - 2));
 }
 Tensor vdot(Operand a, Operand b) {
+  const detail::UserLine line(a.where);
   ct::meet_for_product("vdot", a, b);
   if (a.tensor.size() != b.tensor.size())
     detail::refuse(ErrorKind::shape, "vdot", "sizes differ", a.tensor, b.tensor, a.where);

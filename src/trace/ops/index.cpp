@@ -90,6 +90,12 @@ std::int64_t place_on_axis(std::string_view name, std::int64_t i, int axis, cons
   return at;
 }
 
+void need_order(std::string_view name, Op op, const Tensor& x, CallSite where) {
+  if ((op == Op::scatter_min || op == Op::scatter_max) && is_complex(x.dtype()))
+    refuse(ErrorKind::dtype, name,
+           "complex numbers have no order; compare vt::real, vt::imag or vt::abs", x, where);
+}
+
 Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values,
                       CallSite where) {
   const Aval &a = aval_of(x), &v = aval_of(values);
@@ -99,6 +105,7 @@ Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& valu
         formatted("{} does not hold the values; convert them with astype first", name_of(a.dtype)),
         x, values, where);
   check_literals(name, {&values, 1}, a.dtype, Literal::value, where);
+  note_lost_digits(name, x, values, where);
   return cast(values, a.dtype, where);
 }
 
@@ -175,6 +182,7 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
     refuse(ErrorKind::shape, name, "a scalar has no axis to index", x.tensor, w);
   if (is_bool(x.tensor.dtype()) && op != Op::scatter)
     refuse(ErrorKind::dtype, name, "needs numbers, not bools", x.tensor, w);
+  need_order(name, op, x.tensor, w);
   const Tensor operand = cast(x.tensor, x.tensor.dtype(), w);
   const Tensor index = wrapped_index(name, indices.tensor, operand.dim(0), w);
   Shape shape = index.shape();
@@ -243,6 +251,20 @@ inline std::vector<Tensor> start_along(const Tensor& x, const Tensor& start, int
   return all;
 }
 
+/// x, which is there, with `update` at `start`.
+inline Tensor updated(std::string_view name, const Operand& x, const Operand& update,
+                      TensorSpan start) {
+  const CallSite w = x.where;
+  const UserLine line(w);
+  need(name, update.tensor, w);
+  SmallVec<Tensor, 8> operands;
+  operands.push_back(cast(x.tensor, x.tensor.dtype(), w));
+  operands.push_back(fitting_values(name, x.tensor, update.tensor, w));
+  append_starts(name, operands, x.tensor, start, w);
+  return emit(Op::dynamic_update_slice, {},
+              std::span<const Tensor>(operands.data(), operands.size()), w);
+}
+
 }  // namespace index_ops
 
 }  // namespace vt::detail
@@ -298,16 +320,8 @@ Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes) {
                       std::span<const Tensor>(operands.data(), operands.size()), w);
 }
 Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start) {
-  const CallSite w = x.where;
-  const detail::UserLine line(w);
-  detail::need("dynamic_update_slice", x.tensor, w);
-  detail::need("dynamic_update_slice", update.tensor, w);
-  SmallVec<Tensor, 8> operands;
-  operands.push_back(detail::cast(x.tensor, x.tensor.dtype(), w));
-  operands.push_back(detail::fitting_values("dynamic_update_slice", x.tensor, update.tensor, w));
-  ix::append_starts("dynamic_update_slice", operands, x.tensor, start, w);
-  return detail::emit(detail::Op::dynamic_update_slice, {},
-                      std::span<const Tensor>(operands.data(), operands.size()), w);
+  detail::need("dynamic_update_slice", x.tensor, x.where);
+  return ix::updated("dynamic_update_slice", x, update, start);
 }
 Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, Param<int> axis) {
   detail::need("dynamic_slice_in_dim", x.tensor, x.where);
@@ -319,7 +333,8 @@ Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, 
 Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis) {
   detail::need("dynamic_update_slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("dynamic_update_slice_in_dim", axis, x.tensor, x.where);
-  return dynamic_update_slice(x, update, ix::start_along(x.tensor, start.tensor, along));
+  return ix::updated("dynamic_update_slice_in_dim", x, update,
+                     ix::start_along(x.tensor, start.tensor, along));
 }
 
 Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis) {

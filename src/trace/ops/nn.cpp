@@ -47,12 +47,14 @@ inline Tensor log_softmax_of(const Tensor& x, int axis, CallSite where) {
 /// −log softmax(x) at the label along the last axis. Its slope at the label is −Σ of the others'
 /// probabilities, not p − 1, which has no digit left where p is nearly 1.
 std::vector<Tensor> cost_of_label(std::span<const Tensor> a, CallSite where) {
+  const UserLine line(where);
   const Tensor &x = a[0], &label = a[1];
   const int last = x.rank() - 1;
   const Tensor picked = take_along_axis(log_softmax_of(x, last, where), label, last);
   return {-reduced(Op::reduce_sum, picked, Axes(last), where)};
 }
 std::vector<Tensor> cost_and_tangent(std::span<const Tensor> a, CallSite where) {
+  const UserLine line(where);
   const Tensor &x = a[0], &label = a[1], &tangent = a[2];
   const int last = x.rank() - 1;
   const std::int64_t classes = x.dim(last);
@@ -313,7 +315,7 @@ Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis) {
 }
 
 Tensor sparse_cross_entropy(Operand logits, Operand labels) {
-  const CallSite w = logits.where;
+  const CallSite w = detail::user_line(logits.where);
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("sparse_cross_entropy", logits);
   detail::need("sparse_cross_entropy", labels.tensor, w);

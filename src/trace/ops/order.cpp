@@ -44,16 +44,16 @@ Tensor places(const Shape& shape, int axis, CallSite where) {
   return counted(count_dtype(extent(shape, axis)), shape, axis, where);
 }
 
-std::int64_t known_count(std::string_view name, const Tensor& count, CallSite where) {
+std::int64_t known_count(std::string_view name, std::string_view example, const Tensor& count,
+                         CallSite where) {
   try {
     return count.item<std::int64_t>(where);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::tracer) throw;
     fail(ErrorKind::tracer,
          formatted("vt::{}: the shape of the result depends on values, which are not known while a "
-                   "function is recorded; give it a size, as in {{.size "
-                   "= 8}}",
-                   name),
+                   "function is recorded; give it a size, as in {}",
+                   name, example),
          where);
   }
 }
@@ -209,8 +209,8 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
     differs = differs & logical_not(isnan(after) & isnan(before));
   const Tensor is_first = concatenate({full({1}, true), any(differs, 1)}, 0, w);
   const Tensor rank = cumsum(detail::cast(is_first, numbers.dtype(), w)) - 1, count = rank[-1] + 1;
-  const std::int64_t size =
-      options.size ? std::int64_t{*options.size} : od::known_count("unique", count, w);
+  const std::int64_t size = options.size ? std::int64_t{*options.size}
+                                         : od::known_count("unique", "{.size = 8}", count, w);
   // What there is too much of stands at the first place, as the least value does.
   const Tensor first = nonzero(is_first, size)[0];
   const Tensor is_there = detail::counted(numbers.dtype(), Shape{size}, 0, w) < count;

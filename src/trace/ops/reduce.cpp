@@ -213,6 +213,7 @@ inline Scalar of_no_elements(Op op, DType d) {
 }
 inline Tensor scan(Op op, std::string_view name, Operand& x, int axis,
                    const CumulativeOptions& options) {
+  const UserLine line(x.where);
   CumulativeParams p;
   p.axis = normal_axis(name, axis, x.tensor, x.where);
   p.reverse = options.reverse;

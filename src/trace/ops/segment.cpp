@@ -35,6 +35,7 @@ inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tens
                        std::int64_t segments, Scalar start, CallSite where) {
   if (segments < 0)
     refuse(ErrorKind::value, name, formatted("cannot make {} segments", segments), x, ids, where);
+  need_order(name, op, x, where);
   const int leading = ids.rank();
   bool prefix = leading >= 1 && leading <= x.rank();
   for (int i = 0; prefix && i < leading; ++i) prefix = x.dim(i) == ids.dim(i);
@@ -176,7 +177,7 @@ Tensor bincount(Operand x, Param<std::int64_t> length) {
   const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("bincount", x.tensor, w);
-  const Tensor ids = detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
+  const Tensor ids = detail::reshaped(detail::to_number(x.tensor, w), Shape{x.tensor.size()}, w);
   const DType d = detail::count_dtype(ids.size());
   const Tensor one =
       detail::full_tensor(detail::Scalar(1).converted(d), detail::Aval(d, ids.shape()));
@@ -246,8 +247,9 @@ std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted
   const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("nonzero", x.tensor, w);
-  const std::int64_t size = wanted ? std::int64_t{*wanted}
-                                   : detail::ordering::known_count("nonzero", count_nonzero(x), w);
+  const std::int64_t size =
+      wanted ? std::int64_t{*wanted}
+             : detail::ordering::known_count("nonzero", "vt::nonzero(x, 8)", count_nonzero(x), w);
   if (size < 0)
     detail::refuse(ErrorKind::value, "nonzero", detail::formatted("cannot give {} indices", size),
                    x.tensor, w);

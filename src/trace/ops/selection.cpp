@@ -459,6 +459,7 @@ Tensor Selection::combined(Combine combine, const Operand& values) const {
   detail::need(name, values.tensor, w);
   if (is_bool(x_.tensor.dtype()) && combine != Combine::set)
     detail::refuse(ErrorKind::dtype, name, "needs numbers, not bools", x_.tensor, w);
+  detail::need_order(name, sel::scatter_for(combine), x_.tensor, w);
   const Tensor x = detail::cast(x_.tensor, x_.tensor.dtype(), w);
   if (sel::is_mask(name, x, indices_, w))
     return sel::masked(name, x, indices_[0].tensor, combine, values.tensor, w);
@@ -475,6 +476,7 @@ Tensor put_along_axis(Operand x, Operand indices, Operand values, Param<int> axi
   detail::need(name, values.tensor, w);
   if (is_bool(x.tensor.dtype()) && combine != Combine::set)
     detail::refuse(ErrorKind::dtype, name, "needs numbers, not bools", x.tensor, w);
+  detail::need_order(name, sel::scatter_for(combine), x.tensor, w);
   const Tensor operand = detail::cast(x.tensor, x.tensor.dtype(), w);
   const int along = detail::normal_axis(name, axis, operand, w);
   Shape shape;

@@ -496,8 +496,12 @@ Tensor detail::repeated_by(Operand x, const Tensor& counts, std::optional<int> a
            formatted("the counts must be integers, one for each of {} elements or one for all", n),
            x.tensor, counts, w);
   const Tensor ends = cumsum(broadcast(maximum(cast(counts, i64, w), 0), Shape{n}, w));
-  const std::int64_t total =
-      size ? *size : ordering::known_count("repeat", n == 0 ? Tensor(0) : ends[n - 1], w);
+  const auto summed = [&] {
+    const std::string along_which = axis ? std::to_string(*axis) : "std::nullopt";
+    return ordering::known_count("repeat", formatted("vt::repeat(x, counts, {}, 8)", along_which),
+                                 n == 0 ? Tensor(0) : ends[n - 1], w);
+  };
+  const std::int64_t total = size ? *size : summed();
   if (total < 0)
     refuse(ErrorKind::value, "repeat", formatted("cannot give {} elements", total), x.tensor, w);
   if (n == 0 && total > 0) refuse(ErrorKind::shape, "repeat", "no elements to repeat", x.tensor, w);

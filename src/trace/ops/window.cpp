@@ -194,15 +194,18 @@ Tensor edge_of(Op op, DType d) {
 /// The extreme element of every window. Its derivative is that of the first one that equals it
 /// (NaN: the first NaN): a rule of its own, as reductions share the derivative among equals.
 Tensor extremes(const Windows& w, Op op, const Tensor& x, CallSite where) {
+  where = user_line(where);
   const Axes places = w.places(x.rank());
   const FlatFunction value = [w, op, places,
                               where](std::span<const Tensor> a) -> std::vector<Tensor> {
+    const UserLine line(where);
     return {reduced(op, w.of(a[0], edge_of(op, a[0].dtype()), where), places, where)};
   };
   const Tensor operand[1] = {x};
   if (!is_float(x.dtype())) return value(operand)[0];
   const FlatFunction rule = [w, op, places,
                              where](std::span<const Tensor> a) -> std::vector<Tensor> {
+    const UserLine line(where);
     const Tensor y = extremes(w, op, a[0], where);  // the rule's value may be differentiated again
     const Tensor all = w.of(a[0], edge_of(op, a[0].dtype()), where);
     const Shape& shape = all.shape();

@@ -56,6 +56,13 @@ BufferRef on_host(const BufferRef& buffer) {
   return buffer->host;
 }
 
+std::string unusable(Device device, const char* who) {
+  const bool environment =
+      std::string_view(who) == asks_by_default && backend_from_environment() == "cuda";
+  return formatted("{}: {}{} cannot be used", who, text_of(device),
+                   environment ? ", which VT_BACKEND=cuda asks for," : "");
+}
+
 std::string text_of(Device device) {
   return device.kind == Device::Kind::cpu ? "cpu" : formatted("cuda({})", device.index);
 }

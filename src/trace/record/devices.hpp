@@ -2,6 +2,8 @@
 // The copies are defined by src/jit/cuda.
 #pragma once
 
+#include <string>
+
 #include "../base/buffer.hpp"
 
 namespace vt::detail {
@@ -14,6 +16,10 @@ BufferRef sole_on_device(BufferRef buffer);
 /// The bytes where the host can read them. A copy of a device's memory is made once and kept beside
 /// it.
 BufferRef on_host(const BufferRef& buffer);
+/// Who asks for a device where no function of the user's names one.
+inline constexpr const char* asks_by_default = "vt::default_device";
+/// "WHO: cuda(0) cannot be used", and that the environment asks for it where it does.
+std::string unusable(Device device, const char* who);
 /// Throws Error(backend), in the name of `who`, if nothing can run there.
 void require_usable(Device device, const char* who, CallSite where);
 

@@ -419,7 +419,7 @@ bool truth_of(const Tensor& t) {
 }
 
 void ragged_braces(CallSite where) {
-  fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where);
+  fail(ErrorKind::shape, "vt::tensor: the values have rows of different lengths", where);
 }
 
 }  // namespace vt::detail

@@ -191,8 +191,7 @@ BatchedList never_mapped(const BatchCall& c) {
        c.where());
 }
 
-void cannot_vectorize(const BatchCall& c, const std::string& why) {
-  const std::string name = describe(c.equation.op, c.equation.params);
+void cannot_vectorize(const BatchCall& c, const std::string& name, const std::string& why) {
   if (thread_state().must_vectorize)
     fail(ErrorKind::transform,
          "vt::vmap: " + name + " cannot be vectorized: " + why +
@@ -202,7 +201,8 @@ void cannot_vectorize(const BatchCall& c, const std::string& why) {
 }
 
 BatchedList lane_loop(const BatchCall& c) {
-  cannot_vectorize(c, "it has no batch rule for these operands");
+  cannot_vectorize(c, describe(c.equation.op, c.equation.params),
+                   "it has no batch rule for these operands");
   Vec<std::vector<Tensor>> per_result(c.equation.outputs.size());
   std::vector<Tensor> operands(c.operands.size());
   for (std::int64_t lane = 0; lane < c.lanes; ++lane) {

@@ -90,9 +90,9 @@ BatchedList scan(const BatchCall&);
 BatchedList debug_print(const BatchCall&);
 BatchedList check(const BatchCall&);
 BatchedList callback(const BatchCall&);
-/// Tells in vt::warnings() that an equation runs once per lane, or throws where the user does not
-/// want that.
-void cannot_vectorize(const BatchCall&, const std::string& why);
+/// Tells in vt::warnings() that an equation, called `name` there, runs once per lane, or throws
+/// where the user does not want that.
+void cannot_vectorize(const BatchCall&, const std::string& name, const std::string& why);
 /// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings()
 /// tells of it.
 BatchedList lane_loop(const BatchCall&);

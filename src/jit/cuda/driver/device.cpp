@@ -9,7 +9,6 @@
 
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/timeline.hpp"
-#include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/thread_state.hpp"
 #include "../../fusion/buffer_plan.hpp"
 
@@ -54,9 +53,7 @@ void let_go(void* owner) {
 CudaDevice& CudaDevice::get(int index, const char* who, CallSite where) {
   std::string reason;
   const Driver* d = cuda::driver(&reason);
-  if (!d)
-    fail(ErrorKind::backend, formatted("{}: cuda({}) cannot be used: {}", who, index, reason),
-         where);
+  if (!d) fail(ErrorKind::backend, unusable(vt::cuda(index), who) + ": " + reason, where);
   require_device(index, where);
   device_list::List& all = device_list::list();
   const std::lock_guard lock(all.mutex);

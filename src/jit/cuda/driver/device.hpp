@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../../../trace/base/buffer.hpp"
+#include "../../../trace/record/devices.hpp"
 #include "cuda_library.hpp"
 #include "staging.hpp"
 
@@ -32,7 +33,7 @@ class CudaDevice {
  public:
   /// Throws: Error(backend) without a driver, without such a device, or if an earlier error has
   /// ended all work on it. `who` asks.
-  static CudaDevice& get(int index, const char* who = "vt", CallSite where = {});
+  static CudaDevice& get(int index, const char* who = asks_by_default, CallSite where = {});
 
   const Driver& driver() const { return driver_; }
   const DeviceFacts& facts() const { return facts_; }

@@ -13,7 +13,9 @@ namespace vt::detail::linalg {
 
 /// Singular values up to `tolerance` · the largest are 0.
 inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, CallSite where) {
+  where = user_line(where);
   const FlatFunction f = [tolerance, where](std::span<const Tensor> x) {
+    const UserLine line(where);
     const std::vector<Tensor> parts = decomposed(Op::svd, x[0], {}, where);
     const Tensor& s = parts[1];
     if (s.dim(-1) == 0) return std::vector<Tensor>{matrix_transpose(zeros_like(x[0]))};
@@ -23,6 +25,7 @@ inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, Cal
         matmul(adjoint(parts[2]) * expand_dims(inverse, -2), adjoint(parts[0]))};
   };
   const FlatFunction rule = [tolerance, where](std::span<const Tensor> x) {
+    const UserLine line(where);
     const Tensor &m = x[0], &dm = x[1], p = pseudo_inverse(m, tolerance, where)[0], pt = adjoint(p),
                  dt = adjoint(dm);
     const Tensor left = matmul(p, matmul(pt, dt)), right = matmul(matmul(dt, pt), p);
@@ -166,10 +169,13 @@ inline Tensor image(MapOf map, std::span<const Tensor> x, CallSite where) {
 /// With P = 1 − a⁺ a and Q = 1 − a a⁺:
 ///   da⁺ = − a⁺ da a⁺ + a⁺ a⁺ᴴ daᴴ Q + P daᴴ a⁺ᴴ,  dP = − a⁺ da P − P daᴴ a⁺ᴴ.
 inline Tensor differentiable_image(MapOf map, const std::vector<Tensor>& x, CallSite where) {
+  where = user_line(where);
   const FlatFunction value = [map, where](std::span<const Tensor> x) {
+    const UserLine line(where);
     return std::vector<Tensor>{image(map, x, where)};
   };
   const FlatFunction rule = [map, where](std::span<const Tensor> both) {
+    const UserLine line(where);
     const std::span<const Tensor> x = both.first(both.size() / 2), dx = both.subspan(x.size());
     // The maps of a, or of aᴴ where this one is.
     const auto of = [&](MapOf m, const Tensor& y) {
@@ -192,6 +198,7 @@ inline Tensor differentiable_image(MapOf map, const std::vector<Tensor>& x, Call
     return std::vector<Tensor>{here, change};
   };
   const FlatFunction transpose = [map, where](std::span<const Tensor> x) {
+    const UserLine line(where);
     const bool complex = is_complex(x[0].dtype());
     std::vector<Tensor> all(x.begin(), x.end());
     if (complex) all[0] = conj(all[0]);

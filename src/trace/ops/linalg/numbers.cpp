@@ -120,11 +120,14 @@ struct OfFactors {
 /// One LU serves values and all derivatives.
 inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a, const Factors& f,
                                       CallSite where) {
+  where = user_line(where);
   const auto in = [](std::span<const Tensor> x) { return Factors{x[1], x[2], x[3]}; };
   const FlatFunction values = [=](std::span<const Tensor> x) {
+    const UserLine line(where);
     return function.values(x[0], in(x), where);
   };
   const FlatFunction rule = [=](std::span<const Tensor> x) {
+    const UserLine line(where);
     std::vector<Tensor> all = of_factors(function, x[0], in(x), where);
     for (Tensor& change : function.derivatives(all, x[0], in(x), x[4], where))
       all.push_back(std::move(change));
@@ -228,13 +231,16 @@ inline Tensor cofactors(std::span<const Tensor> x, CallSite where) {
 /// is that of one order more. In X and the directions it is symmetric, and so its own transpose:
 /// with X in place of a direction. A rule puts the direction that is linear first.
 inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, CallSite where) {
+  where = user_line(where);
   constexpr std::size_t given = 5;
   const FlatFunction value = [where](std::span<const Tensor> x) {
+    const UserLine line(where);
     std::vector<Tensor> all(x.begin(), x.end());
     all.erase(all.end() - given);
     return std::vector<Tensor>{cofactors(all, where)};
   };
   const FlatFunction rule = [where](std::span<const Tensor> both) {
+    const UserLine line(where);
     const std::span<const Tensor> x = both.first(both.size() / 2), dx = both.subspan(x.size());
     const std::size_t directions = x.size() - given;
     std::vector<Tensor> all(x.begin(), x.end());
@@ -251,6 +257,7 @@ inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, CallSite wh
   };
   if (x.size() == given) return custom_jvp_flat(value, rule, x, where)[0];
   const FlatFunction transpose = [where](std::span<const Tensor> x) {
+    const UserLine line(where);
     return std::vector<Tensor>{differentiable_cofactors({x.begin(), x.end()}, where)};
   };
   return custom_jvp_flat(value, rule, x, where, false, transpose, 1)[0];
@@ -450,7 +457,7 @@ namespace la = detail::linalg;
 using detail::Op;
 
 Tensor det(Operand a) {
-  const CallSite w = a.where;
+  const CallSite w = detail::user_line(a.where);
   const detail::UserLine line(w);
   const Tensor x = la::square("det", a, w);
   const std::int64_t n = x.dim(-1);
@@ -462,9 +469,11 @@ Tensor det(Operand a) {
                           w)[0];
   return detail::custom_jvp_flat(
       [w](std::span<const Tensor> m) {
+        const detail::UserLine of_call(w);
         return std::vector<Tensor>{la::small_determinant(m[0], w)};
       },
       [w](std::span<const Tensor> m) {
+        const detail::UserLine of_call(w);
         return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)),
                                    la::small_determinant_along(m[0], m[1], w)};
       },

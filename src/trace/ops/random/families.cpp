@@ -501,6 +501,7 @@ Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType 
   const Tensor trials =
       detail::broadcast(stop_gradient(d.parameter(n, shape, f64)), shape, d.where);
   const detail::FlatFunction step = [&](families::Leaves s) -> families::Tensors {
+    const detail::UserLine of_call(d.where);
     Draw one = d;
     one.key = s[1];
     const Tensor counts = families::binomial(one, shape, s[0], s[2]);

@@ -22,11 +22,21 @@ inline bool is_zero(const Tensor& t) {
   return n->op == Op::full && n->params->as<FullParams>().value.to_double() == 0;
 }
 
+/// f, which vt has made, with its ops attributed to `where` wherever it is recorded.
+inline FlatFunction at_line(const FlatFunction& f, CallSite call) {
+  return [f, where = user_line(call)](Leaves x) {
+    const UserLine line(where);
+    return f(x);
+  };
+}
+
 /// f as one equation with known partial derivatives: slope(i, operands, value) is that by operand
 /// i.
 template <class Slope>
 Tensor with_slopes(const FlatFunction& f, Slope slope, Leaves operands, CallSite where) {
+  where = user_line(where);
   const FlatFunction rule = [f, slope, where](Leaves both) -> Tensors {
+    const UserLine line(where);
     const std::size_t n = both.size() / 2;
     const Leaves x = both.first(n), t = both.subspan(n);
     const Tensor value = with_slopes(f, slope, x, where);
@@ -35,7 +45,7 @@ Tensor with_slopes(const FlatFunction& f, Slope slope, Leaves operands, CallSite
       if (!is_zero(t[i])) sum = sum + t[i] * slope(i, x, value);
     return {value, sum};
   };
-  return custom_jvp_flat(f, rule, operands, where)[0];
+  return custom_jvp_flat(at_line(f, where), rule, operands, where)[0];
 }
 
 /// The derivative of f by operand i, by forward mode.
@@ -81,14 +91,15 @@ inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, CallS
   call.arguments = flat;
   call.in_axes = axes;
   call.where = where;
-  Tensors out = vmap_flat(loop, call);
+  Tensors out = vmap_flat(at_line(loop, where), call);
   for (Tensor& t : out) t = reshaped(t, shape, where);
   return out;
 }
 
 inline Tensors run_while(const char* name, const FlatFunction& going, const FlatFunction& body,
                          Leaves init, CallSite where) {
-  return while_flat(going, body, init, WhileOptions{}, ControlCall{name, where});
+  return while_flat(at_line(going, where), at_line(body, where), init, WhileOptions{},
+                    ControlCall{name, where});
 }
 inline Tensor number(double x) { return full_tensor(Scalar(x), Aval(f64, Shape{})); }
 

@@ -25,6 +25,8 @@ void need_elements(std::string_view name, const Tensor& x, std::int64_t axis_ext
 /// The C++ integer `i` on an axis, counted from its front. Throws: Error(value) out of range.
 std::int64_t place_on_axis(std::string_view name, std::int64_t i, int axis, const Tensor& x,
                            CallSite where);
+/// Throws if `op` writes the least or the greatest of numbers that have no order.
+void need_order(std::string_view name, Op op, const Tensor& x, CallSite where);
 /// `values` as updates of x: x's dtype. Throws: Error(dtype) if it does not hold them.
 Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values, CallSite where);
 /// How take_along_axis reads: x and `indices` of one rank, which broadcast along the other axes.

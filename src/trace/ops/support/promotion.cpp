@@ -96,7 +96,10 @@ void note_lost_digits(std::string_view name, const Tensor& a, const Tensor& b, C
     const Aval& aval = aval_of(t);
     return aval.dtype == f32 && !aval.weak && !node_of(t)->of_data;
   };
-  const auto data = [](const Tensor& t) { return aval_of(t).dtype == f64 && node_of(t)->of_data; };
+  const auto data = [](const Tensor& t) {
+    const Aval& aval = aval_of(t);
+    return aval.dtype == f64 && !aval.weak && node_of(t)->of_data;
+  };
   if (!(made(a) && data(b)) && !(made(b) && data(a))) return;
   const CallSite line = user_line(where);
   warn_once(

@@ -26,7 +26,8 @@ struct Common {
 Common common_dtype(const Aval& a, const Aval& b);
 Common common_dtype(std::span<const Tensor> operands);
 
-/// Tells vt::warnings() where f64 data meet f32 numbers that came of no data.
+/// Tells vt::warnings() where f64 data meet f32 numbers that came of no data, or are written into
+/// them.
 void note_lost_digits(std::string_view name, const Tensor& a, const Tensor& b, CallSite where);
 
 /// `t` as `dtype`. A `full` converts now; it is edited in place if nobody else holds it. Throws:

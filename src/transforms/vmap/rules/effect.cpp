@@ -52,7 +52,10 @@ BatchedList check(const BatchCall& c) {
 BatchedList callback(const BatchCall& c) {
   CallbackParams p = c.as<CallbackParams>();
   effect_batch::add_lanes(c, p.lanes);
-  if (!p.takes_lanes) cannot_vectorize(c, p.function->name + " takes one lane at a time");
+  if (!p.takes_lanes)
+    cannot_vectorize(c, p.function->name,
+                     "it takes one lane at a time; with {.takes_lanes = true} one call gets all "
+                     "lanes, along axis 0");
   const bool whole = p.takes_lanes;
   BatchedList results;
   for (Tensor& t : emit_all(Op::callback, make_params(std::move(p)),

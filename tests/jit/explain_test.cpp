@@ -39,7 +39,7 @@ int lines_of(const std::string& text) {
 TEST(Explain, the_short_text_has_a_line_for_each_step) {
   const auto f =
       vt::jit([](Tensor x, Tensor w) { return vt::sum(vt::exp(vt::matmul(vt::tanh(x), w)), 0); });
-  const int line = __LINE__ - 2;
+  const int line = __LINE__ - 1;
   const Tensor x = vt::ones({64, 32}), w = vt::ones({32, 16});
   const std::string text = vt::explain(f)(x, w);
   EXPECT_EQ(text, f.explain(x, w));

@@ -92,8 +92,8 @@ TEST(Simplify, FoldsSmallConstants) {
   const GraphBody s = simplified(b.returns(
       {b.add(Op::mul, {k, b.full(2.0f)}), b.with(Op::reduce_sum, AxesParams{Axes{0}}, {k})}));
   EXPECT_EQ(to_text(s),
-            "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n      b:f32[] = "
-            "full[value=6.0]\n  in (a, b) }");
+            "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n"
+            "  in (a, 6.0:f32[]) }");
 }
 
 TEST(Simplify, DoesNotSpreadConstantsOut) {

@@ -87,7 +87,7 @@ TEST(Environment, NamesThatAreNearlyKnown) {
   for (const auto& [wrong, meant] : {std::pair{"VT_BACKND", "VT_BACKEND"},
                                      {"VT_NUM_THREAD", "VT_NUM_THREADS"},
                                      {"VT_cache_dir", "VT_CACHE_DIR"},
-                                     {"VT_GBD", "VT_GDB"}}) {
+                                     {"VT_DUPM", "VT_DUMP"}}) {
     ::setenv(wrong, "cpu", 1);
     EXPECT_TRUE(warned(line(wrong, meant))) << vt::warnings();
     ::unsetenv(wrong);

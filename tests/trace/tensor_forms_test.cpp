@@ -109,7 +109,6 @@ TEST(TensorForms, TreesAreEvaluatedAtOnce) {
       vt::ErrorKind::tracer, {"not known under vt::jit"});
 }
 
-// By value, as NumPy compares: a number that the dtype does not hold is beyond all of its elements.
 TEST(TensorForms, MembersAreTheFunctionsOfTheSameNames) {
   const Tensor x = vt_test::random_tensor(vt::f64, {3, 4}, -2, 2, 5);
   // A Graph is interpreted at first and compiled then: sums may differ in their last bits.
@@ -239,6 +238,7 @@ TEST(TensorForms, TextsAreWrittenAsAsked) {
   refused({.width = -5}, "vt::PrintStyle: width must be at least 0, not -5");
 }
 
+// By value, as NumPy compares: a number that the dtype does not hold is beyond all of its elements.
 TEST(TensorForms, ComparisonsGoByValue) {
   const auto all = [](const Tensor& t) { return vt::all(t).item<bool>(); };
   const auto none = [](const Tensor& t) { return !vt::any(t).item<bool>(); };

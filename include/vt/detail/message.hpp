@@ -54,7 +54,7 @@ template <class... Parts>
 }
 
 /// Which of the known words was meant by one that is none of them: the same but for case, else the
-/// nearest that takes at most two changes, and fewer than half as many as the word has letters.
+/// nearest one: one change away in words of four letters or more, two in those of six or more.
 /// Empty: none.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known);
 /// ` (did you mean "batch"?)`, or nothing.

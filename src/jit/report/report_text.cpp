@@ -99,17 +99,18 @@ std::string line_of(const ReportStep& s) {
   return cut(std::move(line), screen_columns);
 }
 
-// Which steps are shown if there is room for so many: those with the most bytes and operations, and
-// what they stand in.
-Vec<bool> chosen(const Report& steps, std::size_t room) {
-  Vec<bool> shown(steps.size(), steps.size() <= room);
-  if (steps.size() <= room) return shown;
+// Which steps are shown: all if there is room for them, else those with the most bytes and
+// operations, and what they stand in; one line says then how many are left out.
+Vec<bool> chosen(const Report& steps) {
+  Vec<bool> shown(steps.size(), steps.size() <= screen_lines);
+  if (steps.size() <= screen_lines) return shown;
   Vec<std::size_t> order;
   Vec<std::ptrdiff_t> around(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     order.push_back(i);
     auto outer = static_cast<std::ptrdiff_t>(i) - 1;
-    while (outer >= 0 && steps[static_cast<std::size_t>(outer)].depth >= steps[i].depth) --outer;
+    while (outer >= 0 && steps[static_cast<std::size_t>(outer)].depth >= steps[i].depth)
+      outer = around[static_cast<std::size_t>(outer)];
     around[i] = outer;
   }
   const auto weight = [&](std::size_t i) { return steps[i].bytes + steps[i].work; };
@@ -118,15 +119,13 @@ Vec<bool> chosen(const Report& steps, std::size_t room) {
   shown[0] = true;
   std::size_t count = 1;
   for (std::size_t i : order) {
-    std::size_t more = 0;
+    Vec<std::size_t> more;
     for (auto k = static_cast<std::ptrdiff_t>(i); k >= 0 && !shown[static_cast<std::size_t>(k)];
          k = around[static_cast<std::size_t>(k)])
-      ++more;
-    if (count + more > room) continue;
-    for (auto k = static_cast<std::ptrdiff_t>(i); k >= 0 && !shown[static_cast<std::size_t>(k)];
-         k = around[static_cast<std::size_t>(k)])
-      shown[static_cast<std::size_t>(k)] = true;
-    count += more;
+      more.push_back(static_cast<std::size_t>(k));
+    if (count + more.size() > screen_lines - 1) continue;
+    for (std::size_t k : more) shown[k] = true;
+    count += more.size();
   }
   return shown;
 }
@@ -137,8 +136,7 @@ std::string Executable::explain() const {
   using namespace report_text;
   Report steps;
   report(steps, 0);
-  const Vec<bool> shown =
-      chosen(steps, steps.size() <= screen_lines ? screen_lines : screen_lines - 1);
+  const Vec<bool> shown = chosen(steps);
   std::string text;
   std::size_t left_out = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -95,7 +95,7 @@ void throw_longer(const std::exception& thrown, const std::string& more) {
   else throw E(thrown.what() + more);
 }
 /// In a handler: throws on what a function of the user's threw. vt's exception and those of
-/// <stdexcept> say where in the user's program it was called; others are his, and stay as they are.
+/// <stdexcept> say more; types of the user's own stay as they are.
 [[noreturn]] void throw_with_place(const std::string& more) {
   try {
     throw;
@@ -166,8 +166,7 @@ inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Ten
   try {
     const Outside outside;
     results = p.function->run(arguments);
-    for (const Tensor& t : results)
-      if (t.defined()) evaluate({&t, 1}, line);
+    evaluate_leaves(results, line);
   } catch (...) {
     throw_with_place("; in " + p.function->name + place() + at(line));
   }
